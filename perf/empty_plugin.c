@@ -1,4 +1,4 @@
-/* A plugin that does nothing: what the calls themselves cost. */
+/* A plugin that does nothing: the cost of the calls themselves. */
 #include "common/attributes.h"
 #include "plugin/abi_v5.h"
 

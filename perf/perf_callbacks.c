@@ -1,15 +1,15 @@
 /*
- * What the recorder's callbacks cost, against a plugin that does nothing, in one run.
+ * Cost of the recorder's callbacks compared with a plugin that does nothing, in one run.
  *
- * Each round plays BATCH AllReduces of 8 channels through one plugin and then the other, so that a
- * busy machine hits both alike; the median over the rounds counts. The calling thread's callbacks
- * and the proxy thread's are measured apart:
+ * Each round runs BATCH AllReduces of 8 channels through one plugin and then the other, so that a busy host affects
+ * both alike; the result is the median over the rounds. The callbacks of the calling thread and of the proxy thread
+ * are measured separately:
  *
  *	calling	GroupApi, CollApi, KernelLaunch, Group, Coll and their stops and states: 12 calls
  *	proxy	per channel a send and a receive of one step, and the kernel: 19 calls, so 152
  *
- * The host's own part (filling NCCL's descriptors, the indirect call) is in both figures.
- * Usage: perf_callbacks EMPTY.so PLUGIN.so; prints one "name value" line per figure.
+ * The host's own part (filling NCCL's descriptors, the indirect call) is included in both. Usage: perf_callbacks
+ * EMPTY.so PLUGIN.so; prints one "name value" line per result.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ static void load(struct subject *subject, const char *path)
 	host_init(&subject->plugin, &subject->call.context, &subject->mask, &who);
 }
 
-/* One AllReduce as the calling thread shows it; gives back the Coll event's handle. */
+/* The calls of one AllReduce on the calling thread; returns the Coll event's handle. */
 static void *call_one(const struct host_plugin *plugin, struct host_call call, uint64_t sequence)
 {
 	struct host_api api = { .function = "AllReduce",
@@ -110,7 +110,7 @@ static void transfer(const struct host_plugin *plugin, struct host_call call, vo
 	host_stop(plugin, proxy);
 }
 
-/* The same operation as the proxy thread shows it. */
+/* The calls of the same operation on the proxy thread. */
 static void progress_one(const struct host_plugin *plugin, struct host_call call, void *task,
 			 uint64_t gpu_ns)
 {
@@ -136,7 +136,7 @@ static void progress_one(const struct host_plugin *plugin, struct host_call call
 	}
 }
 
-/* Processor time: what else runs on the machine does not count. */
+/* CPU time: not affected by other processes. */
 static uint64_t thread_ns(void)
 {
 	return clock_system_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -158,7 +158,7 @@ static void play_round(struct subject *subject, int round, uint64_t sequence)
 	subject->proxy_ns[round] = (double)(thread_ns() - middle) / BATCH;
 }
 
-/* The longest single operation, callbacks of both threads apart from everything else. */
+/* The longest single operation, with only the callbacks of both threads timed. */
 static void find_worst(struct subject *subject)
 {
 	for (int i = 0; i < ROUNDS * BATCH; i++) {

@@ -1,15 +1,15 @@
 /*
- * What the recorder costs NCCL's threads, against a plugin that does nothing, in one run.
+ * Cost of the recorder for NCCL's threads compared with a plugin that does nothing, in one run.
  *
- * The host of src/sim plays AllReduces of 8 channels over a network, one step per channel and
- * direction, as fast as it can, with NCCL's threads: in turns through the empty plugin and through
- * ours, so that a busy machine hits both alike. Counted is processor time of the calling thread and
- * of the proxy thread, the host's own part included, per operation; the median over the rounds.
+ * The host of src/sim runs AllReduces of 8 channels over a network, one step per channel and direction, as fast as
+ * possible, with NCCL's threads: alternately with the empty plugin and with ours, so that a busy host affects both
+ * alike. Measures CPU time of the calling thread and the proxy thread per operation, including the host's own part;
+ * the result is the median over the rounds.
  *
- * With "network", each transfer also sends or receives eight bytes over a socket, which is the least
- * that NCCL's socket transport does for it on that thread; without, transfers cost nothing at all.
+ * With "network", each transfer also sends or receives eight bytes over a socket, the minimum that NCCL's socket
+ * transport does on that thread; without, transfers cost nothing.
  *
- * Usage: perf_host EMPTY.so PLUGIN.so [network]; prints one "name value" line per figure.
+ * Usage: perf_host EMPTY.so PLUGIN.so [network]; prints one "name value" line per result.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static void fail(const char *what, const char *why)
 	exit(1);
 }
 
-/* NCCL's sockets do not block either: what is not there yet is asked for again. */
+/* NCCL's sockets are nonblocking, too: reads are repeated until data arrives. */
 static void transfer(void *sockets, bool is_send)
 {
 	const int *ends = sockets;
@@ -61,9 +61,9 @@ static void load(struct subject *subject, const char *path, bool has_network)
 		config.transfer_arg = subject->sockets;
 	}
 	if (host_new(&subject->host, &config) != OK)
-		fail(path, "no memory");
+		fail(path, "out of memory");
 	if (host_comm_new(subject->host, &subject->comm, &comm) != OK)
-		fail(path, "no communicator");
+		fail(path, "cannot create a communicator");
 	if (host_plugin(subject->host)->version == 0)
 		fail(path, host_load_error(subject->host));
 }

@@ -1,12 +1,12 @@
 /*
- * How fast logs of other tools are read, in MB of text a second, on one core.
+ * How fast logs of other tools are read, in MB of text per second, on one core.
  *
- * Logs are made up in memory as their tools write them: NCCL Inspector v4.0 (every line whole), v4.0
- * verbose with eight channels, v4.4 (marker lines, so that lines are half as long), CoMMA. Each is
- * read ("scan": every line checked, every record made) and imported ("import": and written to a trace
- * file below /tmp). Processor time; the best of a few rounds, as other work only adds.
+ * Logs are generated in memory in the formats of NCCL Inspector v4.0 (every line complete), v4.0 verbose with eight
+ * channels, v4.4 (marker lines, so that lines are half as long) and CoMMA. Each is read ("scan": every line
+ * checked, every record made) and imported ("import": also written to a trace file below /tmp). CPU time; the best
+ * of a few rounds, because other work only adds to it.
  *
- * Usage: perf_import [MIB]; prints one "name value" line per figure.
+ * Usage: perf_import [MIB]; prints one "name value" line per result.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -50,11 +50,11 @@ static void put(struct text *text, const char *format, ...)
 		text->room *= 2;
 		text->bytes = realloc(text->bytes, text->room);
 		if (text->bytes == NULL)
-			fail("no memory");
+			fail("out of memory");
 	}
 }
 
-/* Numbers of different lengths, the same every time. */
+/* Numbers of different lengths, deterministic. */
 static uint64_t scatter(uint64_t number, uint64_t most)
 {
 	return (number * UINT64_C(0x9e3779b97f4a7c15) >> 20) % most;
@@ -201,7 +201,7 @@ static bool write_detail(const struct op_detail *detail, uint32_t process, void 
 	return trace_write_details(&target->writer, target->details, TRACE_OPS_PER_BLOCK) == OK;
 }
 
-/* Seconds of processor time for one reading. */
+/* Seconds of CPU time to read it once. */
 static double read_once(int fd, struct target *target, const struct foreign_request *request)
 {
 	uint64_t start = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -211,7 +211,7 @@ static double read_once(int fd, struct target *target, const struct foreign_requ
 	target->op_count = target->detail_count = 0;
 	foreign_log_init(&log);
 	if (foreign_read(&log, fd, request) != OK || log.damaged > 0 || target->records == 0)
-		fail("a log could not be read");
+		fail("cannot read a log");
 	foreign_log_release(&log);
 	return (double)(clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) - start) / 1e9;
 }
@@ -223,10 +223,10 @@ static void import(struct target *target, int fd, const struct foreign_request *
 	double seconds;
 
 	if (mkdtemp(directory) == NULL)
-		fail("no directory below /tmp");
+		fail("cannot create a directory below /tmp");
 	snprintf(path, sizeof(path), "%s/trace", directory);
 	if (trace_writer_open(&target->writer, path, 0600, 0) != OK)
-		fail("no file below /tmp");
+		fail("cannot create a file below /tmp");
 	seconds = read_once(fd, target, request);
 	if (*best == 0 || seconds < *best)
 		*best = seconds;
@@ -250,11 +250,11 @@ static void measure(const char *name, void (*put_line)(struct text *, uint64_t),
 
 	text.bytes = malloc(text.room);
 	if (fd == -1 || target == NULL || text.bytes == NULL)
-		fail("no memory");
+		fail("out of memory");
 	for (uint64_t i = 0; text.used < mib << 20 || i % PER_DUMP != 0; i++)
 		put_line(&text, i);
 	if (write(fd, text.bytes, text.used) != (ssize_t)text.used)
-		fail("no memory");
+		fail("out of memory");
 	for (int i = 0; i < ROUNDS; i++) {
 		double seconds = read_once(fd, target, &scan);
 
@@ -276,7 +276,7 @@ int main(int argc, char **argv)
 	size_t mib = argc > 1 ? strtoul(argv[1], NULL, 10) : 64;
 
 	if (mib == 0 || mib > 512)
-		fail("from 1 to 512 MiB");
+		fail("expected 1 to 512 MiB");
 	measure("inspector_v4.0", put_plain, mib);
 	measure("inspector_v4.0_verbose", put_verbose, mib);
 	measure("inspector_v4.4", put_marked, mib);

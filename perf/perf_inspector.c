@@ -1,9 +1,8 @@
 /*
- * What it costs to write in NCCL Inspector's place: nanoseconds of processor time for a line of its log, and
- * for a verbose one of eight channels. In memory, without a disk; the best of a few rounds, as other work
- * only adds.
+ * Cost of writing NCCL Inspector's format: nanoseconds of CPU time per line of its log, and per verbose line with
+ * eight channels. In memory, without a disk; the best of a few rounds, because other work only adds to it.
  *
- * Usage: perf_inspector; prints one "name value" line per figure.
+ * Usage: perf_inspector; prints one "name value" line per result.
  */
 #include <stdio.h>
 #include <string.h>

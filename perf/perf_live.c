@@ -1,10 +1,10 @@
 /*
- * What it costs to follow running processes: looks of src/recording and src/doctor/live.h at processes that
- * each have several communicators and make calls at a set rate, through the real plugin.
+ * Cost of following running processes: scans by src/recording and src/doctor/live.h of processes that have several
+ * communicators each and make calls at a fixed rate, with the real plugin.
  *
- * Usage: perf_live PLUGIN.so DIRECTORY PROCESSES COMMUNICATORS RATE SECONDS; RATE is operations a second of
- * each process. DIRECTORY should be in memory, as /dev/shm is. Prints one "name value" line per figure:
- * processor time of a look, in its two parts; the share of one core that a look per second takes; memory.
+ * Usage: perf_live PLUGIN.so DIRECTORY PROCESSES COMMUNICATORS RATE SECONDS; RATE is operations per second and
+ * process. DIRECTORY should be in memory, like /dev/shm. Prints one "name value" line per result: CPU time of a
+ * scan, in its two parts; the share of one core for one scan per second; memory.
  */
 #include <errno.h>
 #include <signal.h>
@@ -46,7 +46,7 @@ static void rest(long ns)
 	nanosleep(&time, NULL);
 }
 
-/* Three functions of four sizes; a fourth of them over the network. */
+/* Three functions with four sizes; a quarter of them over the network. */
 static void play(struct host_user *user, struct host_comm *comm, uint64_t i)
 {
 	static const uint8_t functions[3] = { OP_ALL_REDUCE, OP_ALL_GATHER, OP_REDUCE_SCATTER };
@@ -72,7 +72,7 @@ static void work(const struct load *job, int rank)
 	text_format(text, sizeof(text), "%d", rank);
 	setenv("RANK", text, 1);
 	if (host_new(&host, &config) != OK)
-		fail(job->plugin, "no memory");
+		fail(job->plugin, "out of memory");
 	for (int i = 0; i < job->comms; i++) {
 		struct host_comm_config comm = { .hash = (uint64_t)i + 1,
 						 .nnodes = 2,
@@ -113,11 +113,11 @@ static void look(struct watch *watch, struct live *live, double *watch_ns, doubl
 	double begin_ns = cpu_ns(), read_ns;
 
 	if (watch_look(watch, WATCH_TOTALS) != OK)
-		fail("look", "no memory");
+		fail("look", "out of memory");
 	read_ns = cpu_ns();
 	if (live_look(live, &watch->recording, clock_system_ns(CLOCK_MONOTONIC),
 		      clock_system_ns(CLOCK_REALTIME)) != OK)
-		fail("look", "no memory");
+		fail("look", "out of memory");
 	*watch_ns += read_ns - begin_ns;
 	*live_ns += cpu_ns() - read_ns;
 }

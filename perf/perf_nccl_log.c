@@ -1,11 +1,11 @@
 /*
- * How fast NCCL's logs are read, in MB a second of processor time on one core, and against a plain walk over the same
- * lines (memchr for each end of line, memmem for the word), the least that any reader does.
+ * How fast NCCL's logs are read, in MB per second of CPU time on one core, and relative to a plain pass over the
+ * same lines (memchr for each end of line, memmem for the word), the minimum for any reader.
  *
- * "info": what NCCL_DEBUG=INFO writes while communicators are made, here of 64 nodes with eight GPUs each. "coll": a line or
- * two for every operation, as with NCCL_DEBUG_SUBSYS=COLL. "mixed": every other line is somebody else's.
+ * "info": the output of NCCL_DEBUG=INFO while communicators are created, for 64 nodes with eight GPUs each. "coll":
+ * a line or two per operation, as with NCCL_DEBUG_SUBSYS=COLL. "mixed": every other line is from another program.
  *
- * Usage: perf_nccl_log [MIB]; prints one "name value" line per figure.
+ * Usage: perf_nccl_log [MIB]; prints one "name value" line per result.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static double read_it(const struct log_stage *stage)
 	nccl_log_init(&log);
 	if (nccl_log_add_memory(&log, "log", stage->text, stage->used) != OK ||
 	    log.nccl_lines == 0 || log.kinds[NCCL_LOG_KIND_OTHER] > 0) {
-		fprintf(stderr, "perf_nccl_log: the log could not be read\n");
+		fprintf(stderr, "perf_nccl_log: cannot read the log\n");
 		exit(1);
 	}
 	nccl_log_release(&log);
@@ -60,7 +60,7 @@ static void measure(const char *name, struct log_stage *stage)
 		best_walk = i == 0 || walked < best_walk ? walked : best_walk;
 	}
 	if (found == 0)
-		exit(1); /* and nobody may leave the walk out */
+		exit(1); /* keeps the compiler from removing the pass */
 	printf("%s_mb_per_s %.0f\n", name, (double)stage->used / 1e6 / best);
 	printf("%s_walk_ratio %.2f\n", name, best / best_walk);
 	log_stage_release(stage);
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 	struct log_stage mixed = log_stage_new(1, 8);
 
 	if (bytes == 0 || bytes > (size_t)1 << 30) {
-		fprintf(stderr, "perf_nccl_log: from 1 to 1024 MiB\n");
+		fprintf(stderr, "perf_nccl_log: expected 1 to 1024 MiB\n");
 		return 2;
 	}
 	while (info.used < bytes)

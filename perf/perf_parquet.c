@@ -1,9 +1,9 @@
 /*
- * How fast recorded operations become a table, on one core: rows per second of reading alone, and of
- * reading and writing Parquet, CSV and JSON lines, into nothing; and bytes per row.
+ * How fast recorded operations are exported, on one core: rows per second of only reading, and of reading and
+ * writing Parquet, CSV and JSON lines, discarded; and bytes per row.
  *
- * Usage: perf_parquet PATH [ROUNDS [write]]; prints one "name value" line per figure, the best of the
- * rounds, in the processor's time; with "write" only what writing takes.
+ * Usage: perf_parquet PATH [ROUNDS [write]]; prints one "name value" line per result, the best of the rounds, in
+ * CPU time; with "write" only the time of writing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ static void fail(const char *what)
 }
 
 struct task {
-	const struct export_format *format; /* NULL: read only */
+	const struct export_format *format; /* NULL: only read */
 	void *writer;
 	uint64_t rows;
 };
@@ -39,7 +39,7 @@ static bool take(const struct op_batch *batch, enum recording_place place, void 
 	return task->format == NULL || task->format->batch(task->writer, batch) == OK;
 }
 
-/* Nanoseconds; a pipe to nobody would count, so bytes are counted by a file without a name. */
+/* Nanoseconds; writes to an unnamed file to count bytes, because a pipe would cost time. */
 static uint64_t run(const struct recording *recording, struct task *task, int fd)
 {
 	uint64_t began = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -50,7 +50,7 @@ static uint64_t run(const struct recording *recording, struct task *task, int fd
 	if (task->format != NULL) {
 		task->writer = task->format->begin(&sink, EXPORT_ALL_COLUMNS);
 		if (task->writer == NULL)
-			fail("no memory");
+			fail("out of memory");
 	}
 	for (size_t i = 0; i < recording->count; i++) {
 		if (task->format != NULL)
@@ -101,7 +101,7 @@ static uint64_t write_kept(const struct kept *kept, const struct recording_proce
 	sink_init_fd(&sink, fd);
 	writer = format->begin(&sink, EXPORT_ALL_COLUMNS);
 	if (writer == NULL)
-		fail("no memory");
+		fail("out of memory");
 	format->process(writer, process);
 	for (uint32_t at = 0; at < kept->rows; at += KEPT_BATCH) {
 		struct op_batch batch = { .words = export_words() };
@@ -126,7 +126,7 @@ static void measure_writing(const struct recording *recording, int64_t rounds)
 	for (unsigned int i = 0; i < OP_RECORD_WORDS; i++) {
 		kept.columns[i] = calloc(KEPT_ROWS, sizeof(uint64_t));
 		if (kept.columns[i] == NULL)
-			fail("no memory");
+			fail("out of memory");
 	}
 	for (size_t i = 0; i < recording->count && kept.rows < KEPT_ROWS; i++)
 		recording_each_batch(recording->processes[i], export_words(), keep, &kept, NULL);
@@ -178,7 +178,7 @@ int main(int argc, char **argv)
 	recording_init(&recording);
 	if (recording_add(&recording, argv[1], 0) != OK || recording_finish(&recording) != OK ||
 	    recording.count == 0)
-		fail("nothing is recorded there");
+		fail("no recordings found");
 	measure_writing(&recording, rounds);
 	if (argc <= 3) {
 		measure(&recording, "read", NULL, rounds);

@@ -1,10 +1,10 @@
 /*
- * How fast Prometheus' answers become verdicts: a job that stands, all of its ranks in four communicators, made
- * up in memory as Prometheus writes it. One rank has not called what the others are in.
+ * How fast Prometheus' answers become verdicts: a hung job with all ranks in four communicators, generated in
+ * memory in Prometheus' format. One rank has not called the operation that the others are in.
  *
- * Usage: perf_prom [RANKS]; prints one "name value" line per figure: MB of all answers, MB a second that
- * prom_take() reads, seconds until the recording is there, until it is known who is stuck and who is slow, the
- * largest answer, and peak memory with it. Processor time on one core.
+ * Usage: perf_prom [RANKS]; prints one "name value" line per result: MB of all answers, MB per second read by
+ * prom_take(), seconds until the recording is complete, until hangs and stragglers are found, the largest answer,
+ * and peak memory with it. CPU time on one core.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ static void put(struct text *text, const char *format, ...)
 		text->room = text->room * 2 + 65536;
 		text->bytes = realloc(text->bytes, text->room);
 		if (text->bytes == NULL)
-			fail("no memory");
+			fail("out of memory");
 	}
 	va_start(values, format);
 	text->used += (size_t)vsnprintf(text->bytes + text->used, text->room - text->used, format,
@@ -51,7 +51,7 @@ static void put(struct text *text, const char *format, ...)
 	va_end(values);
 }
 
-/* The first communicator has all ranks, the others groups of them. */
+/* The first communicator has all ranks, the others have groups of them. */
 static uint64_t hash_of(unsigned int comm, unsigned int rank)
 {
 	unsigned int group = comm == 0 ? 0 : rank / GROUP * COMMS + comm;
@@ -215,7 +215,7 @@ static double peak_mib(void)
 	return (double)usage.ru_maxrss / 1024;
 }
 
-/* One answer after the other is there, as with ringside-fetch. */
+/* Answers arrive one after the other, as from ringside-fetch. */
 static double read_all(struct prom *prom, unsigned int ranks, double *bytes, double *largest)
 {
 	char why[PROM_WHY_SIZE];
@@ -246,11 +246,11 @@ static double judge(struct prom *prom, const struct recording *recording, double
 	verdicts_init(&verdicts);
 	hang.sources = prom_sources(prom, &hang.source_count);
 	if (job_make(&job, recording) != OK || hang_find(&verdicts, &job, &hang) != OK)
-		fail("no memory");
+		fail("out of memory");
 	hang_s = seconds() - from;
 	from = seconds();
 	if (prom_slow(prom, &verdicts, &slow) != OK)
-		fail("no memory");
+		fail("out of memory");
 	*slow_s = seconds() - from;
 	verdicts_sort(&verdicts);
 	if (verdicts.count == 0 || verdicts.list[0].class != VERDICT_NEVER_ISSUED ||
@@ -276,7 +276,7 @@ int main(int argc, char **argv)
 	recording_init(&recording);
 	from = seconds();
 	if (prom_finish(prom, &recording) != OK)
-		fail("no memory");
+		fail("out of memory");
 	printf("finish_s %.2f\n", seconds() - from);
 	hang_s = judge(prom, &recording, &slow_s);
 	printf("hang_s %.2f\nslow_s %.2f\nlargest_answer_mb %.1f\npeak_mib %.0f\n", hang_s, slow_s,

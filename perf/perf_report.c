@@ -1,12 +1,12 @@
 /*
- * How fast a report is made, and in how much memory.
+ * How fast a report is made, and how much memory it needs.
  *
- * A benchmark job of 8 ranks (AllReduce, AllGather, ReduceScatter of three small sizes in turn) is worked out
- * by src/sim until it has so many operations, written as trace files, and read back: once only
- * walked, in the columns that a report needs, and once for the whole report. Counted is processor time of
- * this one thread, files in the page cache. The difference of the two is what src/analysis costs.
+ * A benchmark job of 8 ranks (AllReduce, AllGather, ReduceScatter of three small sizes in turn) is simulated by
+ * src/sim until it has the requested number of operations, written as trace files, and read back: once only reading
+ * the columns that a report needs, and once for the whole report. Measures CPU time of this one thread, with the
+ * files in the page cache. The difference of the two is the cost of src/analysis.
  *
- * Usage: perf_report [MILLIONS | DIRECTORY]; prints one "name value" line per figure. Default: 2 million.
+ * Usage: perf_report [MILLIONS | DIRECTORY]; prints one "name value" line per result. Default: 2 million.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -68,12 +68,12 @@ static void write_job(const char *directory, double millions)
 	if (sim_options_finish(&options, why, sizeof(why)) != OK ||
 	    sim_job_init(&job, &options) != OK || sim_result_init(&result, &job) != OK ||
 	    sim_offline_run(&job, directory, &result, why, sizeof(why)) != OK)
-		fail("the job could not be written");
+		fail("cannot write the job");
 	sim_result_release(&result);
 	sim_job_release(&job);
 }
 
-/* In a process of its own, so that its memory does not count. */
+/* In a separate process, so that its memory does not count. */
 static void write_apart(const char *directory, double millions)
 {
 	pid_t child = fork();
@@ -84,7 +84,7 @@ static void write_apart(const char *directory, double millions)
 		_exit(0);
 	}
 	if (child == -1 || waitpid(child, &status, 0) != child || status != 0)
-		fail("the job could not be written");
+		fail("cannot write the job");
 }
 
 static bool count_rows(const struct op_batch *batch, enum recording_place place, void *context)
@@ -94,7 +94,7 @@ static bool count_rows(const struct op_batch *batch, enum recording_place place,
 	return true;
 }
 
-/* What the report asks for, and nothing done with it. */
+/* Reads what the report needs and does nothing with it. */
 static double walk(const struct recording *recording, uint64_t *ops)
 {
 	const uint32_t words = (OP_WORDS_TIME & ~OP_WORD_BIT(OP_WORD_TASK)) |
@@ -108,7 +108,7 @@ static double walk(const struct recording *recording, uint64_t *ops)
 	for (size_t p = 0; p < recording->count; p++)
 		if (recording_each_batch(recording->processes[p], words, count_rows, ops, NULL) !=
 		    OK)
-			fail("the files could not be walked");
+			fail("cannot read the files");
 	return processor_s() - start_s;
 }
 
@@ -118,7 +118,7 @@ static double report_once(const struct recording *recording, uint64_t *ops, uint
 	double start_s = processor_s(), spent_s;
 
 	if (timeline_report_make(&report, recording, NULL, NULL) != OK)
-		fail("the report could not be made");
+		fail("cannot make the report");
 	spent_s = processor_s() - start_s;
 	*ops = report.completeness.read;
 	*memory_bytes = report.memory_bytes;
@@ -136,7 +136,7 @@ static void measure(const char *directory)
 	recording_init(&recording);
 	if (recording_add(&recording, directory, RECORDING_TRACES_ALONE) != OK ||
 	    recording_finish(&recording) != OK || recording.count == 0)
-		fail("there is nothing to read");
+		fail("nothing to read");
 	load_s = processor_s() - load_s;
 	before_kib = peak_kib();
 	for (int round = 0; round < ROUNDS; round++) {
@@ -147,7 +147,7 @@ static void measure(const char *directory)
 		report_s = spent_s < report_s ? spent_s : report_s;
 	}
 	if (ops != walked || ops == 0)
-		fail("walk and report do not agree");
+		fail("different numbers of operations in both passes");
 	printf("report_processes %zu\n", recording.count);
 	printf("report_operations %llu\n", (unsigned long long)ops);
 	printf("report_open_ns_per_op %.1f\n", load_s * 1e9 / (double)ops);
@@ -184,7 +184,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (mkdtemp(directory) == NULL)
-		fail("no directory for the files");
+		fail("cannot create a directory for the files");
 	write_apart(directory, millions);
 	measure(directory);
 	remove_files(directory);

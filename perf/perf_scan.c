@@ -1,11 +1,9 @@
 /*
- * How fast a trace file is written and read, on one core, and how long it is: a file of operations as
- * a job makes them (four communicators, collectives and sends, a dozen sizes, times that vary), which
- * is then walked in several ways.
+ * How fast a trace file is written and read, on one core, and its size: a file with the operations of a typical job
+ * (four communicators, collectives and sends, a dozen sizes, varying times), which is then read in several ways.
  *
- * Usage: perf_scan [MILLIONS [DIRECTORY]], or perf_scan FILE to walk a trace file that is there.
- * Prints one "name value" line per figure: millions of operations a second, the best of three rounds,
- * in the processor's time.
+ * Usage: perf_scan [MILLIONS [DIRECTORY]], or perf_scan FILE to read an existing trace file. Prints one "name
+ * value" line per result: millions of operations per second, the best of three rounds, in CPU time.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +50,7 @@ static uint64_t below(uint64_t limit)
 	return (job.random >> 11) % limit;
 }
 
-/* What the network does, of operations that use it. */
+/* Network times of operations that use it. */
 static void add_network(struct op_record *op, uint64_t duration)
 {
 	op->proxies_started = op->proxies_stopped = 8;
@@ -132,7 +130,7 @@ static double millions_a_second(uint64_t operations, uint64_t ns)
 	return ns == 0 ? 0 : (double)operations * 1e3 / (double)ns;
 }
 
-/* Writes the file; the time of making the operations does not count. */
+/* Writes the file; generating the operations is not timed. */
 static void write_file(uint64_t operations)
 {
 	static const char info[] = "host=bench\nrank=0\nmode=trace\n";
@@ -142,7 +140,7 @@ static void write_file(uint64_t operations)
 
 	if (trace_writer_open(&writer, path, 0600, 0) != OK ||
 	    trace_write_text(&writer, TRACE_PROCESS, info, strlen(info)) != OK)
-		fail("the file cannot be made");
+		fail("cannot create the file");
 	for (uint64_t done = 0; done < operations; done += BLOCK) {
 		uint64_t before;
 
@@ -150,7 +148,7 @@ static void write_file(uint64_t operations)
 			block[i] = next_op();
 		before = now();
 		if (trace_write_ops(&writer, block, BLOCK) != OK)
-			fail("the file cannot be written");
+			fail("cannot write the file");
 		spent += now() - before;
 	}
 	trace_write_counts(&writer, TRACE_CLOSE, &counts, NULL);
@@ -159,7 +157,7 @@ static void write_file(uint64_t operations)
 	trace_writer_close(&writer);
 }
 
-/* Finding the blocks and their checksums: what loading a recording does. */
+/* Finding the blocks and their checksums, like loading a recording. */
 static uint64_t read_blocks(void)
 {
 	struct trace_reader reader;
@@ -167,7 +165,7 @@ static uint64_t read_blocks(void)
 	uint64_t operations = 0;
 
 	if (trace_open(&reader, path, NULL) != OK)
-		fail("the file cannot be read");
+		fail("cannot read the file");
 	while (trace_next(&reader, &item) != TRACE_END)
 		operations +=
 			item.found == TRACE_BLOCK && item.type == TRACE_OPS ? item.records : 0;
@@ -193,7 +191,7 @@ enum way { BLOCKS, REPORT_WORDS, TIME_WORDS, ALL_WORDS, RECORDS, COPY, WAYS };
 
 static uint64_t go(enum way way, const struct recording_process *process, uint64_t operations)
 {
-	/* As `ringside report` does. */
+	/* Like `ringside report`. */
 	const uint32_t report = (OP_WORDS_TIME & ~OP_WORD_BIT(OP_WORD_TASK)) |
 				OP_WORD_BIT(OP_WORD_KIND) | OP_WORD_BIT(OP_WORD_MATCH) |
 				OP_WORD_BIT(OP_WORD_SIGNATURE) | OP_WORD_BIT(OP_WORD_BYTES) |
@@ -262,7 +260,7 @@ int main(int argc, char **argv)
 	recording_init(&recording);
 	if (recording_add(&recording, path, 0) != OK || recording_finish(&recording) != OK ||
 	    recording.count != 1 || recording.processes[0]->file_count != 1)
-		fail("the file cannot be loaded");
+		fail("cannot load the file");
 	if (is_there)
 		printf("bytes_per_operation %.2f\n",
 		       (double)recording.processes[0]->files[0].bytes /

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The GPU check's comparison, on made-up jobs: whether each kind of lie would be found.
+# The comparison used by the GPU check, on synthetic jobs: every kind of error must be found.
 command -v python3 >/dev/null || {
 	echo "1..0 # SKIP no python3"
 	exit 0

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The GPU check's scenes of jobs that hang, with a simulated job in the driver's place.
+# The hang scenarios of the GPU check, with a simulated job instead of the driver.
 command -v python3 >/dev/null || {
 	echo "1..0 # SKIP no python3"
 	exit 0

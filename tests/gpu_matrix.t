@@ -1,5 +1,5 @@
 #!/bin/sh
-# The matrix of NCCL releases from beginning to end, with the CUDA and NCCL that play on the CPU.
+# The whole matrix of NCCL releases, with the fake CUDA and NCCL.
 command -v python3 >/dev/null || {
 	echo "1..0 # SKIP no python3"
 	exit 0

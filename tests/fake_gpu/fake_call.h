@@ -30,7 +30,7 @@ EXPORTED const char *ncclGetLastError(struct ncclComm *comm);
 struct fake_show;
 
 struct ncclComm {
-	int references; /* the user's, and one for each kernel on a stream or in a graph */
+	int references; /* the user's, plus one per kernel on a stream or in a graph */
 	int rank;
 	int nranks;
 	int is_aborted;
@@ -53,16 +53,16 @@ struct fake_call {
 	size_t count;
 	struct CUstream_st *stream;
 	struct fake_choice choice; /* collectives */
-	bool hangs;		   /* it was told to */
+	bool hangs;		   /* by FAKE_NCCL_HANG */
 };
 
-/* Checked, then run, or kept until the group ends. */
+/* Checks the call, then runs it or keeps it until the group ends. */
 nccl_result fake_call_make(const char *name, const struct fake_call *call);
 
-/* Put calls of one communicator on their stream as one kernel. */
+/* Enqueues calls of one communicator on their stream as one kernel. */
 nccl_result fake_kernel_launch(const struct fake_call *calls, size_t count);
 
-/* Say why something failed, for ncclGetLastError; gives back `result`. */
+/* Sets the reason for ncclGetLastError; returns `result`. */
 nccl_result fake_nccl_fail(nccl_result result, const char *format, ...) PRINTF_LIKE(2, 3);
 
 #endif

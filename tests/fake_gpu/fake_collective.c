@@ -1,6 +1,4 @@
-/*
- * Collectives: each rank reduces its part of the whole, in a ring's order, and hands it to those who need it.
- */
+/* Collectives: each rank reduces its part of the data, in a ring's order, and sends it to those that need it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +57,7 @@ static struct part part_of(const struct fake_call *call, int rank)
 			      call->count / nranks + (i < call->count % nranks) };
 }
 
-/* Everybody's input for this rank's part, reduced into `into`. */
+/* Reduces all ranks' inputs for this rank's part into `into`. */
 static int part_reduce(struct moving *moving, void *into)
 {
 	const struct fake_call *call = moving->call;
@@ -78,7 +76,7 @@ static int part_reduce(struct moving *moving, void *into)
 		struct part theirs = part_of(call, peer);
 		unsigned char *input = scratch + (size_t)peer * bytes;
 
-		/* The ring's order: from the next rank around, this one last. */
+		/* The ring's order: starting at the next rank, this one last. */
 		inputs[i - 1] = peer == rank ? send + own.first * width : input;
 		if (peer == rank)
 			continue;
@@ -112,7 +110,7 @@ static int all_reduce(struct moving *moving)
 	return transfers_run(moving);
 }
 
-/* As AllReduce, but the parts go to the root alone. */
+/* Like AllReduce, but only the root gets the parts. */
 static int reduce(struct moving *moving)
 {
 	const struct fake_call *call = moving->call;

@@ -1,8 +1,8 @@
 /*
- * Devices, contexts, errors, and calls that were told to fail.
+ * Devices, contexts, errors, and injected failures.
  *
- *	FAKE_GPUS		how many there are, 1
- *	FAKE_GPU_MEMORY		bytes of each, 1G
+ *	FAKE_GPUS		number of GPUs, default 1
+ *	FAKE_GPU_MEMORY		bytes of each, default 1G
  *	FAKE_CUDA_FAIL		function:nth[:error],...
  */
 #include "tests/fake_gpu/fake_cuda.h"

@@ -1,7 +1,6 @@
 /*
- * A CUDA driver that plays on the CPU: libcuda.so.1 for tests on machines without a GPU. Device memory is
- * host memory, a stream is a thread with a queue, a kernel is a C function of the same name.
- * docs/HACKING.md lists the settings.
+ * A CUDA driver on the CPU: libcuda.so.1 for tests on hosts without a GPU. Device memory is host memory, a stream
+ * is a thread with a queue, a kernel is a C function of the same name. docs/HACKING.md lists the settings.
  */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
@@ -31,11 +30,13 @@ enum fake_cuda_error {
 #define FAKE_DECLARE(member, symbol, parameters) EXPORTED cuda_result symbol parameters;
 CUDA_FUNCTIONS(FAKE_DECLARE)
 #undef FAKE_DECLARE
-/* The recorder asks a loaded driver for this one. */
+/* The recorder calls this one if a driver is loaded. */
 EXPORTED cuda_result cuCtxGetDevice(cuda_device *device);
 
-/* Before every call but cuInit: was it told to fail, was cuInit called, and, where it needs one, is there a
- * current context? 0: go on. */
+/*
+ * Called before every function except cuInit: checks for an injected failure, for cuInit and, if needed, for a
+ * current context. 0: continue.
+ */
 cuda_result fake_enter(const char *function, bool needs_context);
 #define FAKE_ENTER(needs_context)                                            \
 	do {                                                                 \
@@ -44,7 +45,7 @@ cuda_result fake_enter(const char *function, bool needs_context);
 			return entered;                                      \
 	} while (0)
 
-/* Does this thread capture a stream? Then CUDA refuses what would wait. */
+/* Whether this thread captures a stream. CUDA then refuses calls that would wait. */
 bool fake_is_thread_capturing(void);
 
 #endif

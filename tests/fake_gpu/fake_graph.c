@@ -1,6 +1,6 @@
 /*
- * Graphs and events. A graph is the list of what was captured, in order; launching it puts all of that on the
- * stream once more.
+ * Graphs and events. A graph is the list of what was captured, in order; launching it enqueues all of that on the
+ * stream again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,8 @@ struct CUgraphExec_st {
 struct CUevent_st {
 	unsigned int flags;
 	int references;
-	uint32_t issued; /* records that were enqueued ... */
-	uint32_t passed; /* ... and that the stream came by */
+	uint32_t issued; /* enqueued records ... */
+	uint32_t passed; /* ... and those that the stream has reached */
 	bool is_captured;
 	uint64_t time_ns;
 };
@@ -150,7 +150,7 @@ static int event_pass(void *arg, struct CUstream_st *stream)
 	struct CUevent_st *event = arg;
 
 	store_relaxed(&event->time_ns, fake_stream_time(stream));
-	/* The time is there before the count says so. Pairs with event_time(). */
+	/* The time is written before the count. Pairs with event_time(). */
 	add_release(&event->passed, 1);
 	return 0;
 }
@@ -165,7 +165,7 @@ cuda_result cuEventRecordWithFlags(struct CUevent_st *event, struct CUstream_st 
 	FAKE_ENTER(true);
 	if (event == NULL || stream == NULL)
 		return FAKE_INVALID_HANDLE;
-	/* Captured without the flag it is a dependency, and nobody can ask for its time. */
+	/* Captured without the flag it is a dependency without a time. */
 	event->is_captured = stream->capture != NULL && !(flags & CUDA_EVENT_RECORD_EXTERNAL);
 	if (event->is_captured)
 		return 0;

@@ -1,7 +1,4 @@
-/*
- * Modules and kernels: the two of src/bench/bench_gpu.h, in C. The PTX is not looked at, beyond that
- * it has the kernel's name.
- */
+/* Modules and kernels: the two of src/bench/bench_gpu.h, in C. The PTX is only checked for the kernel's name. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
- * One NCCL kernel on a stream: the calls of one group on one communicator. It may come up many times, when it was
- * captured into a graph.
+ * One NCCL kernel on a stream: the calls of one group on one communicator. It runs repeatedly if it was captured
+ * into a graph.
  */
 #include "tests/fake_gpu/fake_kernel_run.h"
 
@@ -78,7 +78,7 @@ static int kernel_run(void *arg, struct CUstream_st *stream)
 	if (kernel->is_captured)
 		fake_shown_replay(kernel->shown);
 	if (kernel_move(kernel, &ready_ns, &duration_ns) != 0)
-		return 0; /* aborted: the stream goes on, as with NCCL */
+		return 0; /* aborted: the stream continues, as with NCCL */
 	fake_stream_pass(stream, ready_ns, duration_ns);
 	fake_shown_end(kernel->shown, fake_stream_time(stream) - begin_ns);
 	return 0;
@@ -88,7 +88,7 @@ static void kernel_release(void *arg)
 {
 	struct kernel *kernel = arg;
 
-	/* When the communicator has ended, so has all that was shown of it. */
+	/* If the communicator has ended, so has everything shown of it. */
 	if (!load_relaxed(&kernel->comm->is_aborted))
 		fake_shown_drop(kernel->shown);
 	fake_comm_drop(kernel->comm);
@@ -126,12 +126,12 @@ nccl_result fake_kernel_launch(const struct fake_call *calls, size_t count)
 	}
 	kernel = kernel_new(calls, count);
 	if (kernel == NULL)
-		return fake_nccl_fail(FAKE_NCCL_SYSTEM_ERROR, "no memory");
+		return fake_nccl_fail(FAKE_NCCL_SYSTEM_ERROR, "out of memory");
 	shown = kernel->shown;
 	work.arg = kernel;
 	if (fake_stream_add(calls[0].stream, &work) != 0) {
 		kernel_release(kernel);
-		return fake_nccl_fail(FAKE_NCCL_CUDA_ERROR, "the stream took no kernel");
+		return fake_nccl_fail(FAKE_NCCL_CUDA_ERROR, "the stream rejected the kernel");
 	}
 	fake_shown_play(shown, calls, count);
 	return 0;

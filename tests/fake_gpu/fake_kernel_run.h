@@ -4,13 +4,15 @@
 
 #include "tests/fake_gpu/fake_call.h"
 
-/* On the stream's thread, while all other ranks do the same. *ready_ns becomes when the last rank that this one
- * hears from was ready. -1: the communicator was aborted meanwhile. */
+/*
+ * Runs on the stream's thread while all other ranks do the same. *ready_ns becomes the time when the last rank that
+ * this one receives from was ready. -1: the communicator was aborted meanwhile.
+ */
 int fake_collective_run(const struct fake_call *call, uint64_t *ready_ns);
 
-/* Sends and Recvs of one group, AlltoAlls, Gathers and Scatters, all at once. */
+/* Sends and Recvs of one group, AlltoAlls, Gathers and Scatters, concurrently. */
 int fake_pairs_run(const struct fake_call *calls, size_t count, uint64_t *ready_ns);
-/* How long these take by the model. */
+/* Their duration in the model. */
 uint64_t fake_pairs_duration(const struct fake_call *calls, size_t count);
 
 bool fake_is_pairs(uint8_t function);

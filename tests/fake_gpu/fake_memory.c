@@ -1,6 +1,6 @@
 /*
- * Device memory: host memory between two strips of known bytes, which are looked at when it is freed. New
- * memory holds rubbish, as on a GPU. Every address that a kernel or a copy is given is looked up.
+ * Device memory: host memory between two guards of known bytes, which are checked when it is freed. New memory
+ * contains garbage, as on a GPU. Every address passed to a kernel or a copy is checked.
  */
 #include "tests/fake_gpu/fake_cuda.h"
 
@@ -16,7 +16,7 @@ enum { STRIP = 256, STRIP_BYTE = 0xc5, RUBBISH_BYTE = 0xa7, RUBBISH_MOST = 4 << 
 struct block {
 	struct block *next;
 	size_t bytes;
-	unsigned char *memory; /* strip, the caller's bytes, strip */
+	unsigned char *memory; /* guard, the caller's bytes, guard */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -18,7 +18,7 @@ static const struct {
 	{ "LL", OP_LL }, { "LL128", OP_LL128 }, { "Simple", OP_SIMPLE },
 };
 
-/* What a protocol does to latency and bandwidth. */
+/* Effect of a protocol on latency and bandwidth. */
 static const struct {
 	double latency;
 	double bandwidth;
@@ -97,7 +97,7 @@ int fake_model_init(struct fake_model *model, int nranks)
 	return names_read("NCCL_PROTO", true, &model->protocols);
 }
 
-/* Is this pair connected, in a ring of all ranks or in a binary tree? */
+/* Whether this pair is connected, in a ring of all ranks or in a binary tree. */
 static bool is_hop(uint8_t algorithm, const struct fake_slow_pair *pair, int nranks)
 {
 	int low = pair->one < pair->other ? pair->one : pair->other;
@@ -110,7 +110,7 @@ static bool is_hop(uint8_t algorithm, const struct fake_slow_pair *pair, int nra
 	return high - low == 1 || (low == 0 && high == nranks - 1);
 }
 
-/* The slowest connection is everybody's. */
+/* The slowest connection determines the speed of all ranks. */
 static double slowest_hop(const struct fake_model *model, uint8_t algorithm)
 {
 	double factor = 1;

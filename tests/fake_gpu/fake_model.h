@@ -1,7 +1,7 @@
 /*
- * How long operations take and which algorithm NCCL takes for them: so many hops of a latency, and so many
- * bytes at a bandwidth. Settings: FAKE_NCCL_LATENCY_US (5), FAKE_NCCL_GBPS (10), FAKE_NCCL_SLOW=2-3:10,... (what goes
- * between ranks 2 and 3 takes ten times as long), NCCL_ALGO and NCCL_PROTO.
+ * How long operations take and which algorithm NCCL chooses: a number of hops with a latency, and a number of bytes
+ * at a bandwidth. Settings: FAKE_NCCL_LATENCY_US (5), FAKE_NCCL_GBPS (10), FAKE_NCCL_SLOW=2-3:10,... (transfers
+ * between ranks 2 and 3 take ten times as long), NCCL_ALGO and NCCL_PROTO.
  */
 #ifndef FAKE_MODEL_H
 #define FAKE_MODEL_H
@@ -33,12 +33,13 @@ struct fake_choice {
 	uint64_t duration_ns;
 };
 
-/* Reads the environment, as NCCL does for each communicator. 0; -1 for an algorithm or protocol with a name
- * that NCCL does not know. */
+/* Reads the environment, as NCCL does for each communicator. 0; -1 for an unknown algorithm or protocol. */
 int fake_model_init(struct fake_model *model, int nranks);
 
-/* The fastest that is allowed, for a collective of so many bytes as nccl-tests counts them. -1: none of the
- * allowed ones can do it. */
+/*
+ * The fastest allowed one, for a collective with this message size as nccl-tests counts it. -1: none of the allowed
+ * ones supports it.
+ */
 int fake_model_choose(const struct fake_model *model, uint8_t function, uint64_t bytes,
 		      struct fake_choice *choice);
 

@@ -1,9 +1,9 @@
 /*
- * NCCL 2.28.9 that plays on the CPU: libnccl.so.2 for tests on machines without a GPU. Data really moves between
- * processes, results are real, a profiler plugin sees what NCCL would show; time is a model's (fake_model.h).
+ * NCCL 2.28.9 on the CPU: libnccl.so.2 for tests on hosts without a GPU. Data really moves between processes,
+ * results are real, a profiler plugin gets NCCL's events; times come from a model (fake_model.h).
  *
  *	FAKE_NCCL_FAIL		function:nth[:error],...
- *	FAKE_NCCL_DIE		rank:nth call: this rank is gone; 0: while communicators are made
+ *	FAKE_NCCL_DIE		rank:nth call: this rank dies; 0: while communicators are created
  *	FAKE_NCCL_HANG		rank:nth call: its kernel never ends, until the communicator is aborted; 0:
  *				it never returns from ncclCommInitRank
  *	FAKE_NCCL_WRONG		function:rank: one byte of the result is wrong there
@@ -52,7 +52,7 @@ static nccl_result told_to_fail(const char *function)
 	static uint32_t calls[FAKE_POINTS];
 	nccl_result result = fake_point("FAKE_NCCL_FAIL", function, calls, FAKE_NCCL_SYSTEM_ERROR);
 
-	return result == 0 ? 0 : fake_nccl_fail(result, "%s was told to fail", function);
+	return result == 0 ? 0 : fake_nccl_fail(result, "%s: injected failure", function);
 }
 
 /* ---- the library ----------------------------------------------------------------------------- */
@@ -99,7 +99,7 @@ nccl_result ncclGetUniqueId(struct nccl_unique_id *id)
 
 /* ---- communicators --------------------------------------------------------------------------- */
 
-/* NCCL_HOSTID makes ranks of one machine look like several. */
+/* NCCL_HOSTID makes ranks of one host look like several. */
 static uint64_t host_hash(void)
 {
 	const char *name = getenv("NCCL_HOSTID");
@@ -110,7 +110,7 @@ static uint64_t host_hash(void)
 	return hash;
 }
 
-/* NCCL writes to standard output. */
+/* NCCL prints to standard output. */
 static void noise(int rank, int nranks)
 {
 	const char *level = getenv("NCCL_DEBUG");
@@ -129,9 +129,9 @@ static nccl_result comm_connect(struct ncclComm *comm, const char *id)
 {
 	if (fake_model_init(&comm->model, comm->nranks) != 0)
 		return fake_nccl_fail(FAKE_NCCL_INVALID_USAGE,
-				      "NCCL_ALGO or NCCL_PROTO has a name that is not known");
+				      "unknown name in NCCL_ALGO or NCCL_PROTO");
 	if (fake_wire_open(&comm->wire, id, comm->nranks, comm->rank, host_hash()) != 0)
-		return fake_nccl_fail(FAKE_NCCL_SYSTEM_ERROR, "the other ranks cannot be reached");
+		return fake_nccl_fail(FAKE_NCCL_SYSTEM_ERROR, "cannot reach the other ranks");
 	if (fake_show_open(&comm->show, fake_wire_hash(comm->wire), comm->nranks,
 			   fake_wire_hosts(comm->wire), comm->rank) != 0)
 		return fake_nccl_fail(FAKE_NCCL_INTERNAL_ERROR, "no profiler");
@@ -189,7 +189,7 @@ static nccl_result comm_end(struct ncclComm *comm, bool is_abort)
 {
 	if (comm == NULL)
 		return 0;
-	/* What is still on a stream gives up: ncclCommDestroy must not be called before it is over. */
+	/* Operations still on a stream give up: ncclCommDestroy must not be called before they are over. */
 	store_relaxed(&comm->is_aborted, 1);
 	fake_show_close(comm->show, is_abort);
 	comm->show = NULL;

@@ -1,4 +1,4 @@
-/* What NCCL has since 2.28. libnccl-old.so.2 goes without. */
+/* Functions that NCCL has since 2.28; not in libnccl-old.so.2. */
 #include "common/op_layout.h"
 #include "tests/fake_gpu/fake_call.h"
 

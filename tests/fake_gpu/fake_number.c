@@ -14,8 +14,10 @@ size_t fake_type_bytes(int type)
 
 /* ---- small floating point -------------------------------------------------------------------- */
 
-/* A format by its bits below the sign. Past `most` is infinity, or where there is none (or as CUDA rounds
- * it) the largest number. */
+/*
+ * A format by its bits below the sign. Values above `most` become infinity or, if there is none (or as CUDA
+ * rounds), the largest number.
+ */
 struct small {
 	int mantissa;
 	int bias;
@@ -63,7 +65,7 @@ static double small_read(const struct small *format, uint32_t bits)
 	return bits >> format->sign & 1 ? -value : value;
 }
 
-/* To the nearest, ties to even. */
+/* Round to nearest, ties to even. */
 static uint32_t small_write(const struct small *format, double value)
 {
 	int exponent, least = 1 - format->bias, shift = DOUBLE_MANTISSA - format->mantissa;
@@ -174,7 +176,7 @@ static bool is_signed(int type)
 	return type == FAKE_INT8 || type == FAKE_INT32 || type == FAKE_INT64;
 }
 
-/* Widened to 64 bits, with the sign where there is one. */
+/* Widened to 64 bits, sign-extended if signed. */
 static uint64_t whole_read(int type, const void *from, size_t i)
 {
 	size_t bytes = fake_type_bytes(type);
@@ -211,7 +213,7 @@ static uint64_t whole_fold(int type, int op, const void *const *inputs, size_t i
 
 	for (size_t input = 1; input < inputs_count; input++) {
 		value = whole_step(type, op, value, whole_read(type, inputs[input], i));
-		value = whole_read(type, &value, 0); /* it wraps around in its own width */
+		value = whole_read(type, &value, 0); /* wraps around in its own width */
 	}
 	if (op != FAKE_AVG)
 		return value;

@@ -31,9 +31,11 @@ enum fake_op { /* ncclRedOp_t */
 
 size_t fake_type_bytes(int type);
 
-/* into[i] = inputs[0][i] op inputs[1][i] ..., rounded to the type after each step, as a ring does. Avg as NCCL
- * has it: floating point is multiplied by 1/inputs before it is added, integers are divided at the end.
- * `into` may be one of the inputs. */
+/*
+ * into[i] = inputs[0][i] op inputs[1][i] ..., rounded to the type after each step, as in a ring. Avg like NCCL:
+ * floating point is multiplied by 1/inputs before adding, integers are divided at the end. `into` can be one of the
+ * inputs.
+ */
 void fake_fold(int type, int op, void *into, const void *const *inputs, size_t input_count,
 	       size_t count);
 

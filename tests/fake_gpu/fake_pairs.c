@@ -1,6 +1,6 @@
 /*
- * Sends and Recvs, and what is made of them. All of one group move at once; what a rank sends to itself is
- * copied, the n-th Send to the n-th Recv.
+ * Sends and Recvs, and the functions made of them. All of one group move concurrently; a send to itself is copied,
+ * the n-th Send to the n-th Recv.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static int pairs_make(struct pairs *pairs, const struct fake_call *calls, size_t
 	return 0;
 }
 
-/* A Send to itself finds its Recv, both are over then. Real NCCL hangs or refuses where there is none. */
+/* Matches a Send to itself with its Recv; both are done then. Real NCCL hangs or refuses if there is none. */
 static void self_copy(struct pairs *pairs, int rank)
 {
 	size_t recv = 0;
@@ -90,7 +90,7 @@ static void self_copy(struct pairs *pairs, int rank)
 		if (recv > pairs->count || to->length != from->length) {
 			(void)fprintf(
 				stderr,
-				"fake NCCL: rank %d sends to itself what it does not receive\n",
+				"fake NCCL: rank %d sends to itself without a matching receive\n",
 				rank);
 			abort();
 		}
@@ -126,7 +126,7 @@ int fake_pairs_run(const struct fake_call *calls, size_t count, uint64_t *ready_
 	return result;
 }
 
-/* Sending and receiving go on at the same time, several peers one after the other. */
+/* Sending and receiving overlap; several peers are served one after the other. */
 uint64_t fake_pairs_duration(const struct fake_call *calls, size_t count)
 {
 	const struct ncclComm *comm = calls[0].comm;

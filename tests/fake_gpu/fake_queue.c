@@ -1,7 +1,4 @@
-/*
- * A stream is a queue and a thread that works on it, so what is enqueued is really not over yet. See
- * fake_stream.h for time.
- */
+/* A stream is a queue with a thread, so enqueued work is really asynchronous. See fake_stream.h for time. */
 #include "tests/fake_gpu/fake_queue.h"
 
 #include <signal.h>
@@ -66,7 +63,7 @@ struct fake_node *fake_node_new(const struct fake_work *work, void (*issue)(void
 
 void fake_node_drop(struct fake_node *node)
 {
-	/* The last one sees what all others did. Pairs with itself. */
+	/* The last one sees the writes of all others. Pairs with itself. */
 	if (__atomic_sub_fetch(&node->references, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	if (node->work.release != NULL)
@@ -116,7 +113,7 @@ static void *stream_main(void *arg)
 	while ((node = stream_take(stream)) != NULL) {
 		cuda_result error = load_relaxed(&stream->error);
 
-		/* After an error nothing runs any more. */
+		/* After an error nothing runs anymore. */
 		if (error == 0)
 			error = node->work.run(node->work.arg, stream);
 		fake_node_drop(node);
@@ -133,7 +130,7 @@ static cuda_result thread_start(struct CUstream_st *stream)
 	pthread_t thread;
 	int failed;
 
-	/* Signals are the caller's. */
+	/* Signals are handled by the caller's threads. */
 	sigfillset(&all);
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -166,7 +163,7 @@ cuda_result cuStreamCreate(struct CUstream_st **stream, unsigned int flags)
 	return 0;
 }
 
-/* As CUDA does: returns at once, what is enqueued still runs. */
+/* Like CUDA: returns at once, enqueued work still runs. */
 cuda_result cuStreamDestroy_v2(struct CUstream_st *stream)
 {
 	FAKE_ENTER(true);

@@ -1,4 +1,4 @@
-/* The inside of the fake streams, graphs and events: only these include this. */
+/* Internals of the fake streams, graphs and events: only included by these. */
 #ifndef FAKE_QUEUE_H
 #define FAKE_QUEUE_H
 
@@ -7,10 +7,10 @@
 #include "tests/fake_gpu/fake_cuda.h"
 #include "tests/fake_gpu/fake_stream.h"
 
-/* Work that streams and graphs share; it lives as long as one of them has it. */
+/* Work shared by streams and graphs; lives as long as one of them uses it. */
 struct fake_node {
 	struct fake_work work;
-	void (*issue)(void *arg); /* each time that it is put on a stream; may be NULL */
+	void (*issue)(void *arg); /* called each time it is enqueued; can be NULL */
 	int references;
 };
 
@@ -34,15 +34,15 @@ struct CUstream_st {
 	pthread_cond_t changed;
 	struct fake_item *first;
 	struct fake_item **last;
-	bool is_busy; /* with one that left the queue */
+	bool is_busy; /* executing one that has left the queue */
 	bool is_ending;
 	cuda_result error;
 	struct CUgraph_st *capture;
-	uint64_t clock_ns; /* FAKE_GPU_CLOCK=model; only its thread */
+	uint64_t clock_ns; /* FAKE_GPU_CLOCK=model; only used by its thread */
 };
 
-/* The caller's reference goes to the stream, or to the graph that is being captured. */
+/* The caller's reference goes to the stream, or to the graph being captured. */
 cuda_result fake_stream_put(struct CUstream_st *stream, struct fake_node *node);
-/* The same, though there is a capture. */
+/* The same, ignoring a capture. */
 cuda_result fake_stream_push(struct CUstream_st *stream, struct fake_node *node);
 #endif

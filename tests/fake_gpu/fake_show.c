@@ -1,6 +1,6 @@
 /*
- * The host's kernels wait at a gate for the ones that really run on the stream: each of these leaves its
- * duration, which the host's take one after the other.
+ * The host's kernels wait at a gate for those that really run on the stream: each of these leaves its duration,
+ * which the host's kernels take in order.
  */
 #include "tests/fake_gpu/fake_show.h"
 
@@ -15,7 +15,7 @@
 
 enum { REPLAYS = 4096, LOOK_NS = 5000000 };
 
-/* The host's operation, which asks at the gate. */
+/* The host's operation that waits at the gate. */
 struct asker {
 	struct fake_shown *shown;
 	uint64_t taken;
@@ -25,9 +25,9 @@ struct fake_shown {
 	struct fake_shown *next;
 	struct fake_show *show;
 	struct host_graph *graph; /* captured */
-	uint64_t room;		  /* of durations: 1, or REPLAYS */
-	uint64_t *durations;	  /* the last so many */
-	uint64_t ended;		  /* how many there were */
+	uint64_t room;		  /* number of durations: 1, or REPLAYS */
+	uint64_t *durations;	  /* the latest ones */
+	uint64_t ended;		  /* how many have ended */
 	size_t asker_count;
 	struct asker *askers;
 	int is_dropped;
@@ -35,7 +35,7 @@ struct fake_shown {
 
 struct fake_show {
 	struct host_comm *comm;
-	pthread_mutex_t lock; /* `first`, and graphs */
+	pthread_mutex_t lock; /* guards `first` and the graphs */
 	struct fake_shown *first;
 	int is_closing;
 	int nranks;
@@ -147,7 +147,7 @@ void fake_show_close(struct fake_show *show, bool is_abort)
 
 /* ---- the gate -------------------------------------------------------------------------------- */
 
-/* One of the host's threads asks whether its kernel is over. */
+/* Called by the host's threads: is the kernel over? */
 static bool gate(void *arg, uint64_t now_ns, struct host_gate *answer)
 {
 	struct asker *asker = arg;
@@ -162,7 +162,7 @@ static bool gate(void *arg, uint64_t now_ns, struct host_gate *answer)
 	/* begin_ns 0: from when the host let it start. */
 	if (taken < ended) {
 		answer->duration_ns = load_relaxed(&shown->durations[taken % shown->room]);
-		/* It may be freed from here on. Pairs with is_finished(). */
+		/* It can be freed from here on. Pairs with is_finished(). */
 		store_release(&asker->taken, taken + 1);
 	}
 	return true;
@@ -173,7 +173,7 @@ void fake_shown_end(struct fake_shown *shown, uint64_t duration_ns)
 	if (shown == NULL)
 		return;
 	store_relaxed(&shown->durations[shown->ended % shown->room], duration_ns);
-	/* The duration is there before the count says so. Pairs with gate(). */
+	/* The duration is written before the count. Pairs with gate(). */
 	store_release(&shown->ended, shown->ended + 1);
 	host_tick(the_host);
 }
@@ -186,7 +186,7 @@ void fake_shown_replay(struct fake_shown *shown)
 
 void fake_shown_drop(struct fake_shown *shown)
 {
-	/* Nothing of it is touched from here on. Pairs with is_finished(). */
+	/* Not accessed from here on. Pairs with is_finished(). */
 	if (shown != NULL)
 		store_release(&shown->is_dropped, 1);
 }
@@ -196,7 +196,7 @@ void fake_shown_drop(struct fake_shown *shown)
 struct fake_shown *fake_shown_new(struct fake_show *show, size_t calls, bool is_captured)
 {
 	struct fake_shown *shown;
-	/* AlltoAll is a Send and a Recv for each rank. */
+	/* AlltoAll is a Send and a Recv per rank. */
 	size_t askers = calls * 2 * (size_t)show->nranks;
 
 	if (host_plugin(the_host)->version == 0)
@@ -223,7 +223,7 @@ struct fake_shown *fake_shown_new(struct fake_show *show, size_t calls, bool is_
 	return shown;
 }
 
-/* Where the part that goes to or comes from `peer` lies: in place, a rank's own is one and the same. */
+/* Address of the part for or from `peer`: in place, both are the same for a rank's own part. */
 static const void *part_address(const struct fake_call *call, bool is_send, int peer)
 {
 	const unsigned char *buffer = is_send ? call->send : call->recv;
@@ -253,7 +253,7 @@ static void op_add(struct fake_shown *shown, const struct fake_call *call, uint8
 	op->stream = call->stream;
 	if (is_p2p)
 		op->peer = peer;
-	/* What stays within this rank has no kernel that anybody sees. */
+	/* A transfer within this rank has no visible kernel. */
 	if (is_p2p && peer == show->rank)
 		return;
 	shown->askers[shown->asker_count].shown = shown;
@@ -261,7 +261,7 @@ static void op_add(struct fake_shown *shown, const struct fake_call *call, uint8
 	op->gate_arg = &shown->askers[shown->asker_count++];
 }
 
-/* Is it a part of this AlltoAll, Gather or Scatter that this rank sends to or receives from `peer`? */
+/* Whether this rank sends a part to `peer`, or receives one, in this AlltoAll, Gather or Scatter. */
 static bool has_part(const struct fake_call *call, bool is_send, int peer)
 {
 	bool is_root = call->comm->rank == call->root, is_with_root = peer == call->root;

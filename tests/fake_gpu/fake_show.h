@@ -1,6 +1,6 @@
 /*
- * Showing calls to a profiler plugin as NCCL does, by the host that plays NCCL (src/sim/host.h): one host
- * per process, a communicator of it for each of ours.
+ * Calls a profiler plugin as NCCL does, through the host of src/sim/host.h: one host per process, one of its
+ * communicators for each of ours.
  */
 #ifndef FAKE_SHOW_H
 #define FAKE_SHOW_H
@@ -12,19 +12,19 @@
 struct fake_show;
 struct fake_shown;
 
-/* Loads the plugin that NCCL_PROFILER_PLUGIN names, with the process's first communicator. */
+/* Loads the plugin named in NCCL_PROFILER_PLUGIN with the process's first communicator. */
 int fake_show_open(struct fake_show **show, uint64_t hash, int nranks, int nodes, int rank);
 void fake_show_close(struct fake_show *show, bool is_abort);
 
-/* Room for calls that become one kernel; NULL: there is no plugin, or no memory. Belongs to `show`. */
+/* Allocates calls that become one kernel; NULL: no plugin, or out of memory. Owned by `show`. */
 struct fake_shown *fake_shown_new(struct fake_show *show, size_t calls, bool is_captured);
 /* The calls themselves, on the caller's thread: API events, launch. */
 void fake_shown_play(struct fake_shown *shown, const struct fake_call *calls, size_t count);
-/* A captured kernel comes up once more: on the stream's thread. */
+/* A captured kernel runs again: on the stream's thread. */
 void fake_shown_replay(struct fake_shown *shown);
-/* The kernel ran for so long: on the stream's thread. */
+/* The kernel ran this long: on the stream's thread. */
 void fake_shown_end(struct fake_shown *shown, uint64_t duration_ns);
-/* It comes up no more. */
+/* It will not run again. */
 void fake_shown_drop(struct fake_shown *shown);
 
 #endif

@@ -17,18 +17,18 @@
 enum { PIPE_BYTES = 64 << 10, WAIT_NS = 100000000 };
 
 struct pipe {
-	uint64_t head ON_OWN_LINE; /* bytes that the reader took */
-	uint64_t tail ON_OWN_LINE; /* bytes that the writer put */
+	uint64_t head ON_OWN_LINE; /* bytes read */
+	uint64_t tail ON_OWN_LINE; /* bytes written */
 	unsigned char bytes[PIPE_BYTES] ON_OWN_LINE;
 };
 
 struct shared {
 	uint64_t hash;
-	uint32_t nranks; /* as the first one said */
+	uint32_t nranks; /* from the first rank */
 	uint32_t joined;
 	uint64_t hosts[FAKE_RANKS_MAX];
 	struct {
-		uint32_t bell ON_OWN_LINE; /* rings when something changed for this rank */
+		uint32_t bell ON_OWN_LINE; /* changes when something changed for this rank */
 	} ranks[FAKE_RANKS_MAX];
 	struct pipe pipes[]; /* from * nranks + to */
 };
@@ -40,7 +40,7 @@ struct fake_wire {
 	int rank;
 };
 
-/* Goes ahead of every transfer's bytes. */
+/* Precedes the bytes of every transfer. */
 struct announcement {
 	uint64_t length;
 	uint64_t ready_ns;
@@ -50,7 +50,7 @@ struct announcement {
 
 enum { ANNOUNCEMENT_MAGIC = 0x5a5afee1 };
 
-/* ---- meeting --------------------------------------------------------------------------------- */
+/* ---- joining --------------------------------------------------------------------------------- */
 
 int fake_wire_id(char id[FAKE_ID_BYTES])
 {
@@ -101,7 +101,7 @@ static int shared_join(struct fake_wire *wire, uint64_t host, uint64_t hash)
 	shared->hosts[wire->rank] = host;
 	if (wire->rank == 0)
 		shared->hash = hash;
-	/* What this rank wrote is there before it counts. Pairs with the acquire below. */
+	/* This rank's data is written before it is counted. Pairs with the acquire below. */
 	add_release(&shared->joined, 1);
 	word_wake(&shared->joined);
 	while ((joined = load_acquire(&shared->joined)) < (uint32_t)wire->nranks)
@@ -118,7 +118,7 @@ static uint64_t id_hash(const char *id)
 	return hash;
 }
 
-/* Who made the id holds it open for the others, until they are all here. */
+/* The process that made the id keeps it open for the others until all have joined. */
 static void id_close(const char *id)
 {
 	int pid, fd;
@@ -185,10 +185,10 @@ static struct pipe *pipe_of(const struct fake_wire *wire, const struct fake_tran
 	return &wire->shared->pipes[from * wire->nranks + to];
 }
 
-/* Up to so many bytes; gives back how many. */
+/* Writes up to this many bytes; returns how many. */
 static size_t pipe_put(struct pipe *pipe, const void *bytes, size_t length)
 {
-	/* What the reader has taken may be written over. Pairs with pipe_take(). */
+	/* What the reader has taken can be overwritten. Pairs with pipe_take(). */
 	uint64_t tail = pipe->tail, room = PIPE_BYTES - (tail - load_acquire(&pipe->head));
 	size_t count = length < room ? length : room;
 	size_t first = PIPE_BYTES - tail % PIPE_BYTES;
@@ -197,7 +197,7 @@ static size_t pipe_put(struct pipe *pipe, const void *bytes, size_t length)
 		first = count;
 	memcpy(pipe->bytes + tail % PIPE_BYTES, bytes, first);
 	memcpy(pipe->bytes, (const unsigned char *)bytes + first, count - first);
-	/* The bytes are there before the count says so. Pairs with pipe_take(). */
+	/* The bytes are written before the count. Pairs with pipe_take(). */
 	store_release(&pipe->tail, tail + count);
 	return count;
 }
@@ -221,7 +221,7 @@ static void bell_ring(const struct fake_wire *wire, int rank)
 {
 	uint32_t *bell = &wire->shared->ranks[rank].bell;
 
-	/* What changed is there before it rings. Pairs with fake_wire_move(). */
+	/* The change is visible before the wakeup. Pairs with fake_wire_move(). */
 	add_release(bell, 1);
 	word_wake(bell);
 }
@@ -252,7 +252,7 @@ static bool announce(const struct fake_wire *wire, struct fake_transfer *transfe
 				     .magic = ANNOUNCEMENT_MAGIC };
 	struct pipe *pipe = pipe_of(wire, transfer);
 
-	/* It is never cut: pipes have room for whole ones or for none, or they are waited for. */
+	/* Never split: waits until the pipe has room for a whole one. */
 	if (transfer->is_send) {
 		if (PIPE_BYTES - (pipe->tail - load_acquire(&pipe->head)) < sizeof(said))
 			return false;
@@ -269,7 +269,7 @@ static bool announce(const struct fake_wire *wire, struct fake_transfer *transfe
 	return true;
 }
 
-/* Did anything move? */
+/* Whether anything moved. */
 static bool transfer_try(const struct fake_wire *wire, struct fake_transfer *transfer,
 			 uint64_t *ready_ns, uint64_t own_ns)
 {

@@ -1,10 +1,10 @@
 """A small model trained with DistributedDataParallel on one GPU, and explicit collectives: what a
-rank issued, counted without the plugin. Started by torchrun; see docs/REAL-NCCL.md.
+rank called, counted without the plugin. Started by torchrun; see docs/REAL-NCCL.md.
 
 How it counts:
 - explicit calls: it makes them itself, with element counts that nothing else uses, in a process
   group of their own;
-- DDP with a communication hook: the hook writes down the size of every bucket it passes on;
+- DDP with a communication hook: the hook logs the size of every bucket;
 - DDP without a hook: every parameter's gradient is reduced once an iteration, however the buckets
   are cut, so the sum of elements is known;
 - beside these, PyTorch's own flight recorder.
@@ -26,7 +26,7 @@ ITERATIONS = 8
 REPEATS = 5
 RECORDER_ENTRIES = "20000"
 
-# Before torch loads NCCL: each rank is a machine of its own, unless NCCL lets ranks share a GPU.
+# Before torch loads NCCL: each rank looks like a separate host, unless NCCL lets ranks share a GPU.
 if not IS_ONE_NODE:
     os.environ["NCCL_HOSTID"] = "ringside-%d" % LOCAL_RANK
 os.environ.setdefault("TORCH_FR_BUFFER_SIZE", RECORDER_ENTRIES)
@@ -82,7 +82,7 @@ def collectives(group):
 
 
 def transfers(group):
-    """Everybody to everybody, itself too; then round the ring."""
+    """All to all, including itself; then around the ring."""
     dist.all_to_all_single(tensor(1049 * RANKS), tensor(1049 * RANKS), group=group)
     for peer in range(RANKS):
         issued("Send", 1049, "float32", peer=peer)
@@ -135,7 +135,7 @@ def flight_recorder():
             name = str(entry.get("profiling_name", "?"))
             counts[name] = counts.get(name, 0) + 1
         return counts
-    except Exception as error:  # its interface is private and may change
+    except Exception as error:  # its interface is private and can change
         return {"unavailable": str(error)}
 
 
@@ -156,7 +156,7 @@ def main():
         transfers(explicit)
         if index % 2:
             torch.cuda.synchronize()
-    # Once more after transfers to itself: these stamps must not be believed.
+    # Again after transfers to itself: these timestamps must be rejected.
     collectives(explicit)
     torch.cuda.synchronize()
     say("explicit calls done: %d" % len(RESULT["explicit"]))

@@ -1,15 +1,15 @@
 /*
- * A plain NCCL job of several ranks on one GPU that writes down what it issues: the other side of
- * the comparison with what the plugin recorded. docs/REAL-NCCL.md says how it is used.
+ * A plain NCCL job of several ranks on one GPU that logs what it calls, to be compared with what the plugin
+ * recorded. docs/REAL-NCCL.md explains its use.
  *
  *	nccl_driver probe			the GPU and the versions, as one line of JSON
  *	nccl_driver run --ranks N --out DIR	the cases, one after the other
  *	nccl_driver serve --ranks N --out DIR	blocks of AllReduce on command, for measuring
- *	nccl_driver steady --ranks N --out DIR	one straggler in a loop, to compare ways of timing
+ *	nccl_driver steady --ranks N --out DIR	one straggler in a loop, to compare timing methods
  *	nccl_driver windows --ranks N --out DIR	graphs, sends to itself and grouped broadcasts in turn
- *	nccl_driver hang --ranks N --out DIR --scene NAME	comes to stand still, and stays so
+ *	nccl_driver hang --ranks N --out DIR --scene NAME	hangs until it is killed
  *
- * All but `probe` start their ranks themselves: the same program with --rank.
+ * All except `probe` start their own ranks: the same program with --rank.
  */
 #ifndef DRIVER_H
 #define DRIVER_H
@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* CUDA's and NCCL's own names for what they hide, so that this compiles without them. */
+/* Opaque types of CUDA and NCCL, so that this compiles without them. */
 struct ncclComm;
 struct CUstream_st;
 struct CUevent_st;
@@ -28,33 +28,33 @@ enum { SIZES_MAX = 8, COMM_NAME_BYTES = 64, COMMS_MAX = 256 };
 
 struct options {
 	const char *verb;
-	const char *out;    /* directory for logs, unique ids and what was issued */
-	const char *kinds;  /* "all" or names with commas */
-	const char *styles; /* the same of sync, burst, graph */
+	const char *out;    /* directory for logs, unique ids and the calls */
+	const char *kinds;  /* "all" or a comma-separated list */
+	const char *styles; /* the same for sync, burst, graph */
 	int ranks;
 	int rank; /* -1 in the process that starts the ranks */
 	size_t sizes[SIZES_MAX];
 	int size_count;
 	size_t big_bytes; /* one more size for AllReduce and Send+Recv, 0 none */
-	int calls;	  /* synchronised calls per kind, size and datatype */
+	int calls;	  /* synchronized calls per kind, size and datatype */
 	int burst;	  /* back to back */
 	int captured;	  /* calls in a graph */
 	int replays;
-	int gap_ms; /* between calls where stamps are told apart by the clock */
+	int gap_ms; /* between calls whose timestamps must be distinguishable by the clock */
 	int is_killed_at_end;
-	int is_one_node;     /* ranks are of one machine to NCCL, not each of its own */
+	int is_one_node;     /* NCCL sees one host, not one per rank */
 	int seconds;	     /* of `steady` and `windows` */
 	const char *scene;   /* of `hang` */
-	int victim;	     /* of `hang`: the rank to blame */
-	const char *preload; /* library that is loaded into the victim alone; NULL none */
+	int victim;	     /* for `hang`: the rank with the fault */
+	const char *preload; /* library that is only loaded into the victim; NULL: none */
 };
 
-/* What one NCCL call was, and when. Ranks' clocks are the machine's CLOCK_REALTIME. */
+/* One NCCL call and its times. All ranks use the host's CLOCK_REALTIME. */
 struct issued {
 	int comm; /* order of creation in this process, from 1 */
 	const char *kind;
 	const char *style;
-	const char *phase; /* "" or a word that tells calls of one kind apart */
+	const char *phase; /* "" or a word that distinguishes calls of one kind */
 	const char *function;
 	const char *datatype;
 	size_t count;
@@ -63,9 +63,9 @@ struct issued {
 	int peer;     /* or -1 */
 	int is_captured;
 	uint64_t begin_ns; /* before the call, or before the group it is in */
-	uint64_t end_ns;   /* known to be over */
+	uint64_t end_ns;   /* when it was known to be over */
 	uint64_t host_ns;  /* in the call, or in the whole group */
-	uint64_t event_ns; /* between CUDA events around it, 0 not taken */
+	uint64_t event_ns; /* between CUDA events around it, 0: not measured */
 };
 
 struct communicator {
@@ -112,13 +112,13 @@ struct kind {
 	const char *family; /* kinds of a family share communicators */
 	void (*issue)(struct job *job, const struct shape *shape);
 	int is_tried_big;
-	int is_heavy; /* many operations a step: fewer steps do */
+	int is_heavy; /* many operations per step: run fewer steps */
 };
 
 /* driver_launch.c */
 int launch_run(const struct options *options, int argc, char **argv);
 int launch_serve(const struct options *options, int argc, char **argv);
-/* Waits for all of them, whatever becomes of any. */
+/* Waits for all of them, whatever happens to any. */
 int launch_hang(const struct options *options, int argc, char **argv);
 
 /* driver_job.c */

@@ -1,7 +1,7 @@
 /*
- * The cases: each family of kinds gets fresh communicators for each style, named FAMILY-STYLE, so
- * that what one case does to NCCL's own counters stays with it. Two more cases disturb those
- * counters on purpose, with pauses long enough that a stamp of another operation shows.
+ * The cases: each family of kinds gets new communicators for each style, named FAMILY-STYLE, so that the effect of
+ * one case on NCCL's counters stays local. Two more cases disturb those counters on purpose, with pauses long
+ * enough that the timestamp of another operation is noticed.
  */
 #include "driver.h"
 
@@ -87,7 +87,7 @@ static void kind_run(struct job *job, const struct kind *kind)
 	log_write(job);
 }
 
-/* The plugin must not change what NCCL computes. */
+/* The plugin must not change NCCL's results. */
 static void values_check(struct job *job)
 {
 	float values[VALUES], wanted = (float)(job->main->ranks * (job->main->ranks + 1)) / 2;
@@ -185,7 +185,7 @@ static void drift_graph(struct job *job)
 	job_destroy(job, &job->main);
 }
 
-/* As a job that the scheduler kills: finished operations, no goodbye. */
+/* Like a job killed by the scheduler: finished operations, no teardown. */
 static void killed_end(struct job *job)
 {
 	struct shape shape = shape_of(1 << 10, 0);

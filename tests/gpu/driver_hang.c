@@ -1,7 +1,6 @@
 /*
- * Jobs that come to stand still, or slow down, for one reason that is known: the doctor is asked about
- * them from outside. Rank --victim is the one to blame. Ranks say by a file that they are ready, play
- * their part and are ended from outside.
+ * Jobs that hang or slow down for one known reason: doctor diagnoses them from outside. Rank --victim has the
+ * fault. Ranks report by a file that they are ready, run their part and are ended from outside.
  */
 #include "driver.h"
 
@@ -55,8 +54,10 @@ static void play_skip(struct job *job)
 	wait_for(job->stream);
 }
 
-/* One rank takes a much smaller count, is through with it, and comes to its next call alone. With
- * counts near to each other NCCL over sockets gets through, with wrong results. */
+/*
+ * One rank uses a much smaller count, finishes, and is alone in its next call. If the counts are close to each
+ * other, NCCL over sockets finishes, with wrong results.
+ */
 static void play_size(struct job *job)
 {
 	size_t bytes = job->buffer_bytes;
@@ -102,7 +103,7 @@ static void CUDART_CB block(void *unused)
 	wait_for_ever();
 }
 
-/* One rank's stream is held up by something that does not end, before its kernel. */
+/* One rank's stream is blocked before its kernel by something that does not end. */
 static void play_gpu(struct job *job)
 {
 	if (is_victim(job))
@@ -111,8 +112,10 @@ static void play_gpu(struct job *job)
 	wait_for(job->stream);
 }
 
-/* Ranks 0 and 1 use two communicators in opposite order, each waiting for the first one before it uses
- * the second. The others are in both. */
+/*
+ * Ranks 0 and 1 use two communicators in opposite order, each waiting for the first one before using the second.
+ * The others are in both.
+ */
 static void play_deadlock(struct job *job)
 {
 	int rank = job->options.rank;
@@ -138,7 +141,7 @@ static const struct scene *scene_find(const char *name)
 	for (size_t i = 0; name && i < sizeof(scenes) / sizeof(*scenes); i++)
 		if (strcmp(scenes[i].name, name) == 0)
 			return &scenes[i];
-	die("there is no scene '%s'", name ? name : "");
+	die("unknown scene '%s'", name ? name : "");
 }
 
 static void ready_write(const struct options *options)
@@ -167,10 +170,10 @@ int hang_run(const struct options *options)
 		all_reduce(&job, job.other, SMALL_BYTES, ncclFloat32, job.other_stream);
 		wait_for(job.other_stream);
 	}
-	say("plays %s", scene->name);
+	say("runs %s", scene->name);
 	ready_write(options);
 	scene->play(&job);
-	say("has played its part");
+	say("has finished its part");
 	wait_for_ever();
 	return 1;
 }

@@ -1,4 +1,4 @@
-/* One rank: its GPU, streams, buffers and communicators. Whatever fails ends it, with the cause. */
+/* One rank: its GPU, streams, buffers and communicators. Any failure ends it, with the cause. */
 #include "driver.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ void say(const char *format, ...)
 	va_end(arguments);
 }
 
-/* Not exit(): CUDA's and NCCL's own exit handlers may wait for ranks that will never come. */
+/* Not exit(): the exit handlers of CUDA and NCCL may wait for ranks that will never come. */
 void die(const char *format, ...)
 {
 	va_list arguments;
@@ -108,7 +108,7 @@ void job_open(struct job *job, const struct options *options)
 	said_rank = options->rank;
 	pid_write(options);
 	say("started, pid %d", (int)getpid());
-	/* More spinning threads than cores would only take turns. */
+	/* More spinning threads than cores would only compete. */
 	if (options->ranks > MANY_RANKS)
 		(void)cudaSetDeviceFlags(cudaDeviceScheduleYield);
 	must_cuda(cudaSetDevice(0), "cudaSetDevice");
@@ -135,7 +135,7 @@ void job_close(struct job *job)
 	say("done");
 }
 
-/* Rank 0's id reaches the others through a file that appears whole. */
+/* Rank 0's id reaches the others through a file that is created atomically. */
 static void id_write(const char *path, const ncclUniqueId *id)
 {
 	char temporary[4200];
@@ -186,7 +186,7 @@ static ncclConfig_t config_of(const struct job *job, const struct communicator *
 	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
 
 	config.commName = communicator->name;
-	/* Inside a node NCCL takes more channels: two communicators of two ranks do not fit. */
+	/* Inside a node NCCL uses more channels: two communicators of two ranks do not fit. */
 	if (job->options.ranks >= MANY_RANKS || getenv("NCCL_MULTI_RANK_GPU_ENABLE") != NULL)
 		config.maxCTAs = CHANNELS_OF_MANY;
 	return config;
@@ -222,8 +222,10 @@ struct communicator *job_communicator(struct job *job, const char *name)
 	return communicator;
 }
 
-/* Even and odd ranks apart where that leaves two each, and in reverse order, so that a child's rank
- * is never the parent's by accident. */
+/*
+ * Even and odd ranks separately if that leaves two each, and in reverse order, so that a child's rank never equals
+ * the parent's by accident.
+ */
 struct communicator *job_split(struct job *job, struct communicator *parent, const char *name)
 {
 	struct communicator *communicator = communicator_new(job, name);

@@ -1,4 +1,4 @@
-/* The kinds of calls. Each issues one step on the job's communicators and writes it down. */
+/* The kinds of calls. Each makes one step on the job's communicators and logs it. */
 #include "driver.h"
 
 #include <string.h>
@@ -107,7 +107,7 @@ static void recv_from(struct job *job, const struct shape *shape, size_t count, 
 		  "ncclRecv");
 }
 
-/* Round the ring: to the next rank, from the one before. */
+/* Around the ring: to the next rank, from the previous one. */
 static void issue_send_recv(struct job *job, const struct shape *shape)
 {
 	size_t count = shape->bytes / shape->element_bytes;
@@ -119,8 +119,10 @@ static void issue_send_recv(struct job *job, const struct shape *shape)
 	must_nccl(ncclGroupEnd(), "ncclGroupEnd");
 }
 
-/* To everybody, this rank too: NCCL does not count its own part as the GPU does, and from then on
- * the GPU's stamps belong to other operations. */
+/*
+ * To all ranks, including itself: NCCL does not count its own part as the GPU does, and from then on the GPU's
+ * timestamps belong to other operations.
+ */
 static void issue_all_to_all(struct job *job, const struct shape *shape)
 {
 	int ranks = job->main->ranks;

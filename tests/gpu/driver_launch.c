@@ -1,7 +1,7 @@
 /*
- * Starting the ranks: the same program again, with --rank, before anything touched CUDA. Each gets
- * an NCCL_HOSTID of its own, so that NCCL takes them for separate machines and lets them share the
- * GPU; with --one-node they are of one machine, which needs NCCL_MULTI_RANK_GPU_ENABLE. They die with the process that started them.
+ * Starts the ranks: the same program again, with --rank, before anything uses CUDA. Each gets its own NCCL_HOSTID,
+ * so that NCCL treats them as separate hosts and lets them share the GPU; with --one-node they are on one host,
+ * which needs NCCL_MULTI_RANK_GPU_ENABLE. They die with the process that started them.
  */
 #include "driver.h"
 
@@ -18,7 +18,7 @@
 enum { RANKS_MAX = 64, ARGUMENTS_MAX = 64, REPLY_BYTES = 1024 };
 
 struct rank_process {
-	pid_t pid; /* 0: over */
+	pid_t pid; /* 0: has exited */
 	int status;
 	FILE *commands; /* serve: to the rank */
 	FILE *replies;	/* serve: from the rank */
@@ -121,7 +121,7 @@ static int is_good_end(const struct options *options, int status)
 static void end_report(int rank, int status)
 {
 	if (WIFSIGNALED(status))
-		fprintf(stderr, "nccl_driver: rank %d was ended by signal %d\n", rank,
+		fprintf(stderr, "nccl_driver: rank %d was killed by signal %d\n", rank,
 			WTERMSIG(status));
 	else
 		fprintf(stderr, "nccl_driver: rank %d exited with %d\n", rank, WEXITSTATUS(status));
@@ -135,8 +135,10 @@ static int rank_of(const struct rank_process *processes, int ranks, pid_t pid)
 	return -1;
 }
 
-/* One rank's failure leaves the others waiting on the GPU for ever: they get a moment to say what
- * they see, then they go too. */
+/*
+ * One rank's failure leaves the others waiting on the GPU forever: they get a moment to report it, then they are
+ * killed.
+ */
 static int ranks_wait(struct rank_process *processes, const struct options *options)
 {
 	int left = options->ranks, failures = 0, patience = 30;
@@ -170,7 +172,7 @@ static int ranks_wait(struct rank_process *processes, const struct options *opti
 	return failures ? 1 : 0;
 }
 
-/* A former job's ids in the same directory would lead ranks to a place where nobody is. */
+/* Ids of an earlier job in the same directory would mislead ranks. */
 static void ids_remove(const struct options *options)
 {
 	char path[4096];
@@ -213,7 +215,7 @@ int launch_hang(const struct options *options, int argc, char **argv)
 	return 1;
 }
 
-/* One command to every rank, one line back from every rank. */
+/* Sends one command to every rank and reads one line from each. */
 static int command_pass(struct rank_process *processes, const struct options *options,
 			const char *command)
 {
@@ -224,9 +226,9 @@ static int command_pass(struct rank_process *processes, const struct options *op
 		fflush(processes[rank].commands);
 	}
 	for (int rank = 0; rank < options->ranks; rank++) {
-		do { /* libraries may have words of their own */
+		do { /* libraries may print messages */
 			if (!fgets(reply, sizeof(reply), processes[rank].replies)) {
-				fprintf(stderr, "nccl_driver: rank %d gave no answer\n", rank);
+				fprintf(stderr, "nccl_driver: rank %d did not answer\n", rank);
 				return -1;
 			}
 		} while (*reply != '{');

@@ -1,7 +1,6 @@
 /*
- * What was issued, one JSON object a line in DIR/issued-RANK.jsonl: communicators, calls in the
- * order in which they were made, launches of graphs. Written after each case, so that a job which
- * is killed has left what it did.
+ * The calls, one JSON object per line in DIR/issued-RANK.jsonl: communicators, calls in order, graph launches.
+ * Written after each case, so that a killed job has left what it did.
  */
 #include "driver.h"
 
@@ -116,6 +115,6 @@ void log_close(struct job *job)
 	log_write(job);
 	fprintf(job->out, "{\"line\":\"end\",\"calls\":%zu}\n", job->call_count);
 	if (fclose(job->out) != 0)
-		die("cannot write what was issued: %s", strerror(errno));
+		die("cannot write the calls: %s", strerror(errno));
 	job->out = NULL;
 }

@@ -1,8 +1,8 @@
 /*
- * Two jobs that run for some seconds. `steady`: one rank always comes late, so that times of all calls
- * and times of some of them can be compared. `windows`: plain collectives, so that the plugin switches kernel
- * events on and off; then everything that moves NCCL's own counters apart, in turn, --kinds (capture, self or
- * broadcasts) first. It must come to its end.
+ * Two jobs that run for some seconds. `steady`: one rank always arrives late, so that times of all calls can be
+ * compared with those of a sample. `windows`: plain collectives, so that the plugin switches kernel events on and
+ * off; then everything that desynchronizes NCCL's counters, in turn, --kinds (capture, self or broadcasts) first.
+ * It must finish.
  */
 #include "driver.h"
 
@@ -15,7 +15,7 @@ enum { FLAG_FLOATS = 1, LATE_US = 400, STEP_US = 200, STEPS_BETWEEN_FLAGS = 64 }
 enum { GRAPHS_KEPT = 4, ROUNDS_MAX = 4000, CHILD_ROUNDS = 8, CHILDREN_MAX = 64, EAGER = 8 };
 enum { ROUND_US = 5000, STEP_CALLS = 16 };
 
-/* All ranks go on until rank 0's clock says otherwise, so all make the same calls. */
+/* All ranks continue until rank 0's clock says otherwise, so all make the same calls. */
 static int is_over(struct job *job, uint64_t end_ns)
 {
 	struct shape shape = shape_of(FLAG_FLOATS * sizeof(float), 0);
@@ -59,7 +59,7 @@ int loop_steady(const struct options *options)
 	return 0;
 }
 
-/* Sends to itself, from one buffer to the other: NCCL has no operation of its own for these. */
+/* Sends to itself, from one buffer to the other: NCCL has no separate operation for these. */
 static void issue_self(struct job *job, const struct shape *shape)
 {
 	size_t count = shape->bytes / shape->element_bytes;
@@ -77,7 +77,7 @@ static void issue_self(struct job *job, const struct shape *shape)
 	must_nccl(ncclGroupEnd(), "ncclGroupEnd");
 }
 
-/* Every rank is root of one broadcast, all in one group: from 2.29 on a kernel of its own kind. */
+/* Every rank is root of one broadcast, all in one group: since 2.29 this is a special kernel. */
 static void issue_broadcasts(struct job *job, const struct shape *shape)
 {
 	size_t count = shape->bytes / shape->element_bytes;
@@ -187,7 +187,7 @@ int loop_windows(const struct options *options)
 		child_renew(&job, round);
 		round_play(&job, round, graphs);
 		log_write(&job);
-		pause_us(ROUND_US); /* the time of windows matters, not the number of calls */
+		pause_us(ROUND_US); /* the duration of windows matters, not the number of calls */
 	} while (++round < ROUNDS_MAX && !is_over(&job, end_ns));
 	graphs_end(graphs);
 	say("%d rounds; destroying", round);

@@ -1,4 +1,4 @@
-/* How calls follow each other: each waited for, back to back, or from a CUDA graph. */
+/* How calls follow each other: synchronized, back to back, or from a CUDA graph. */
 #include "driver.h"
 
 #include <cuda_runtime.h>
@@ -44,7 +44,7 @@ void style_burst(struct job *job, const struct kind *kind, const struct shape *s
 	log_times(job, first, begin_ns, end_ns, (issued_ns - begin_ns) / (uint64_t)calls, 0);
 }
 
-/* The calls are issued into a graph and do not run: that is for style_replay(). */
+/* Captures the calls into a graph; style_replay() runs them. */
 cudaGraphExec_t style_capture(struct job *job, const struct kind *kind, const struct shape *shape,
 			      int calls, size_t *first, size_t *count)
 {

@@ -1,10 +1,10 @@
 /*
- * Measuring on command, one line on standard input, one line of JSON back:
+ * Measures on command: one line on standard input, one line of JSON back:
  *
- *	sync|burst|graph BYTES CALLS	a block of AllReduce: each waited for, back to back, or from a graph
+ *	sync|burst|graph BYTES CALLS	a block of AllReduce: synchronized, back to back, or from a graph
  *	comms N				N more communicators with their first operation; how long each took
- *	close				those communicators go
- *	memory				what the process takes now
+ *	close				destroys those communicators
+ *	memory				the process's current memory
  *
  * Between commands the job sleeps, so that several jobs can take turns on the GPU in one run.
  */
@@ -19,7 +19,7 @@
 #include <nccl.h>
 
 enum { CALLS_MAX = 10000, LINE_BYTES = 256, GRAPHS_MAX = 8, GRAPH_CALLS = 10, MORE_MAX = 32 };
-enum { LARGE_BYTES = 4 << 20 }; /* takes so long that one of them makes a graph */
+enum { LARGE_BYTES = 4 << 20 }; /* so slow that one call is enough for a graph */
 enum { WORD_BYTES = 32, FIRST_BYTES = 1 << 10 };
 
 struct kept_graph {
@@ -67,7 +67,7 @@ static void synchronize(struct job *job)
 	must_cuda(cudaStreamSynchronize(job->stream), "cudaStreamSynchronize");
 }
 
-/* Median over the calls: all of it, and the part spent inside the call. */
+/* Median over the calls: total, and inside the call. */
 static void block_sync(struct job *job, size_t bytes, int calls, uint64_t *call_ns,
 		       uint64_t *host_ns)
 {
@@ -85,7 +85,7 @@ static void block_sync(struct job *job, size_t bytes, int calls, uint64_t *call_
 	*host_ns = median_of(host, calls);
 }
 
-/* The block's time over its calls; the calls themselves by their median. */
+/* The block's time divided by its calls; the median time inside the call. */
 static void block_burst(struct job *job, size_t bytes, int calls, uint64_t *call_ns,
 			uint64_t *host_ns)
 {
@@ -132,7 +132,7 @@ static cudaGraphExec_t graph_of(struct served *served, size_t bytes)
 	return kept->graph;
 }
 
-/* The block's time over its calls; a launch has several of them. */
+/* The block's time divided by its calls; a launch has several of them. */
 static void block_graph(struct served *served, size_t bytes, int calls, uint64_t *call_ns,
 			uint64_t *host_ns)
 {
@@ -175,7 +175,7 @@ static void block_run(struct served *served, const char *style, size_t bytes, in
 	       (unsigned long long)host_ns);
 }
 
-/* NCCL connects, and the plugin's events make it connect more, at a communicator's first operation. */
+/* NCCL connects at a communicator's first operation, and the plugin's events add connections. */
 static void comms_run(struct served *served, int count)
 {
 	uint64_t created[MORE_MAX], first[MORE_MAX];

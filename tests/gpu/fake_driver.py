@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plays the driver's scenes with `ringside sim`, for machines without a GPU: four nodes of one rank each. Takes
+"""Simulates the driver's scenarios with `ringside sim`, for hosts without a GPU: four nodes of one rank each. Takes
 the driver's arguments, writes the files that the driver writes; FAKE_DRIVER_TOOL is the program."""
 
 import argparse

@@ -1,8 +1,8 @@
-"""A small model sharded over several ranks on one GPU, with both of PyTorch's ways (FullyShardedDataParallel and
-fully_shard): what a rank issued, counted without the plugin. Started by torchrun; see docs/REAL-NCCL.md.
+"""A small model sharded over several ranks on one GPU, with both PyTorch APIs (FullyShardedDataParallel and
+fully_shard): what a rank called, counted without the plugin. Started by torchrun; see docs/REAL-NCCL.md.
 
-Both ways pass their collectives through functions of torch.distributed, which are wrapped here and counted.
-With --backend gloo it runs without a GPU, to try the counting.
+Both pass their collectives through functions of torch.distributed, which are wrapped here and counted.
+With --backend gloo it runs without a GPU, to test the counting.
 """
 
 import json
@@ -19,7 +19,7 @@ IS_ONE_NODE = "--one-node" in sys.argv[2:]
 IS_GLOO = "gloo" in sys.argv[2:]
 ITERATIONS = 6
 
-# Before torch loads NCCL: each rank is a machine of its own, unless NCCL lets ranks share a GPU.
+# Before torch loads NCCL: each rank looks like a separate host, unless NCCL lets ranks share a GPU.
 if not IS_ONE_NODE:
     os.environ["NCCL_HOSTID"] = "ringside-%d" % LOCAL_RANK
 
@@ -42,7 +42,7 @@ RESULT = {"rank": RANK, "ranks": RANKS, "pid": os.getpid(), "torch": torch.__ver
 
 
 def counted(name, function, whole):
-    """The function of torch.distributed with this name, and a count of what passes through it."""
+    """Wraps the function of torch.distributed with this name and counts its calls."""
     original = getattr(dist, name)
 
     def wrapper(*arguments, **named):
@@ -99,7 +99,7 @@ def flight_recorder():
             name = str(entry.get("profiling_name", "?"))
             counts[name] = counts.get(name, 0) + 1
         return counts
-    except Exception as error:  # its interface is private and may change
+    except Exception as error:  # its interface is private and can change
         return {"unavailable": str(error)}
 
 

@@ -1,4 +1,4 @@
-"""Sampling against timing every call, on real NCCL: the same job twice. One rank is always late, so medians, p99,
+"""Compares sampling with timing every call, on real NCCL: the same job twice. One rank is always late, so medians, p99,
 waiting and the straggler are compared."""
 
 import json
@@ -37,8 +37,8 @@ def times_of(records):
 
 
 def waiting_of(records, function="AllReduce"):
-    """From collectives that are timed on all ranks: the share of their time that is waiting, and how often each
-    rank came last. The last rank's kernel is the shortest."""
+    """From collectives timed on all ranks: the share of their time spent waiting, and how often each
+    rank arrived last. The last rank's kernel is the shortest."""
     matches = defaultdict(dict)
     for record in records:
         if record.function == function and record.is_gpu_timed and record.gpu_duration_ns is not None:
@@ -58,7 +58,7 @@ def waiting_of(records, function="AllReduce"):
 
 
 def report_of(context, files):
-    """What `ringside report` says of it: waiting, and whom the ranks wait for."""
+    """Waiting and straggler, from `ringside report`."""
     try:
         done = subprocess.run([context.tool.path, "report", "--json"] + files, text=True, timeout=60,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False,
@@ -75,7 +75,7 @@ def report_of(context, files):
 
 
 def one_way(context, nccl, transport, way):
-    """The job once: figures, or None where it failed."""
+    """Runs the job once: results, or None if it failed."""
     name = "%s-%s-accuracy-%s" % (nccl["version"], transport, way)
     place = Place(context.work, context.shm, name)
     settings = {**environment(place, context.plugin, "trace", context.mps.environment()),
@@ -114,7 +114,7 @@ def one_way(context, nccl, transport, way):
 
 
 def difference(full, sampled):
-    """Relative differences of the sampled figures, per function and size with enough timed calls."""
+    """Relative errors of the sampled results, per function and size with enough timed calls."""
     rows = []
     by_key = {(row["function"], row["bytes"]): row for row in sampled["times"]}
     for row in full["times"]:
@@ -135,7 +135,7 @@ def _percent(value):
 
 
 def accuracy_job(context, nccl, transport):
-    """Both ways, and what differs. Whether the straggler is found is a test; the rest is printed."""
+    """Both runs and their differences. Finding the straggler is a test; the rest is only printed."""
     tap = context.tap
     name = "%s-%s-accuracy" % (nccl["version"], transport)
     ways = {}
@@ -150,8 +150,8 @@ def accuracy_job(context, nccl, transport):
         return
     rows = difference(full, sampled)
     for row in rows:
-        tap.say("%s: %s %s bytes: median %.1f us of %d calls, sampled %.1f us of %d (%+.1f %%); p99 "
-                "%.1f us, sampled %.1f us (%+.1f %%)" % (
+        tap.say("%s: %s %s bytes: median %.1f us of %d calls, sampled %.1f us of %d (%+.1f%%); p99 "
+                "%.1f us, sampled %.1f us (%+.1f%%)" % (
                     name, row["function"], row["bytes"], row["median_ns"] / 1e3, row["timed"],
                     row["sampled_median_ns"] / 1e3, row["sampled"], 100 * row["median_difference"],
                     row["p99_ns"] / 1e3, row["sampled_p99_ns"] / 1e3,
@@ -166,9 +166,9 @@ def accuracy_job(context, nccl, transport):
     problems = full["problems"] + sampled["problems"]
     for way, found in ways.items():
         if found["waiting"]["straggler"] != VICTIM:
-            problems.append("%s: the straggler is rank %d, the times name %s" % (
+            problems.append("%s: the straggler is rank %d, the times show %s" % (
                 way, VICTIM, found["waiting"]["straggler"]))
-    tap.ok(not problems, "%s: %d of %d operations timed when sampled; both ways name rank %d" % (
+    tap.ok(not problems, "%s: %d of %d operations timed when sampled; both runs find rank %d" % (
         name, sampled["timed"], sampled["operations"], VICTIM), problems)
     context.results["accuracy"].append({
         "nccl": nccl["version"], "transport": transport, "ranks": RANKS, "victim": VICTIM,

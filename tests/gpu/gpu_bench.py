@@ -1,5 +1,5 @@
-"""`ringside bench` on the real thing: results are right for every operation, nothing it called is
-missing in the recording, and its medians agree with a loop in nccl-tests' manner."""
+"""`ringside bench` on real hardware: results are correct for every operation, none of its calls is
+missing in the recording, and its medians agree with a loop as in nccl-tests."""
 
 import json
 import os
@@ -15,7 +15,7 @@ LOOP_RUNS = 5
 
 
 def bench(context, name, ranks, arguments, mode="trace"):
-    """One run under the plugin: (its results or None, its place)."""
+    """One run under the plugin: (its results or None, its directory)."""
     tap, nccl = context.tap, context.nccls[0]
     place = Place(context.work, context.shm, name)
     settings = environment(place, context.plugin if mode else None, mode,
@@ -37,14 +37,14 @@ def bench(context, name, ranks, arguments, mode="trace"):
 
 
 def correct(context, name, ranks, arguments, wanted):
-    """Every operation is right, and recorded."""
+    """Every operation is correct and recorded."""
     tap = context.tap
     found, place = bench(context, name, ranks, arguments)
     cells = found["results"] if found else []
     for function in wanted:
         own = [cell for cell in cells if cell["function"] == function]
         wrong = [_words(cell) for cell in own if cell["wrong"] != 0]
-        tap.ok(bool(own) and not wrong, "%s: %s: %d ways, %d of them with wrong results" % (
+        tap.ok(bool(own) and not wrong, "%s: %s: %d variants, %d of them with wrong results" % (
             name, function, len(own), len(wrong)), wrong[:8])
     _complete(context, name, place, found)
     context.results.setdefault("bench", []).append({
@@ -61,13 +61,13 @@ def _words(cell):
 
 
 def _issued(cell, rank, ranks):
-    """Operations that NCCL shows of this cell on this rank: what runs, and what is captured."""
+    """Operations that NCCL shows of this cell on this rank: executed and captured ones."""
     steps = cell["warmups"] + cell["calls"] + cell["checks"] + cell["captured"]
     one = {"SendRecv": 2, "AlltoAll": 2 * ranks}.get(cell["function"], 1)
     nothing = 0
     if cell["function"] in ("Gather", "Scatter") and rank == cell["root"]:
         one = ranks + 1
-        # The root's own part, in place, is a Send and a Recv that do nothing: replays leave them out.
+        # The root's own part, in place, is a Send and a Recv that do nothing: replays skip them.
         if cell["in_place"] and cell["mode"] == "graph":
             launched = (cell["warmups"] - 1) // cell["captured"] * cell["captured"] + cell["calls"]
             nothing = 2 * launched
@@ -75,7 +75,7 @@ def _issued(cell, rank, ranks):
 
 
 def _complete(context, name, place, found):
-    """What the recorder counted against what the benchmark says that it called."""
+    """Compares the recorder's counts with the benchmark's."""
     tap = context.tap
     code, text, remarks = context.tool.verify(place.recorded("trace"))
     tap.ok(code == 0, "%s: ringside verify finds nothing missing" % name, [remarks[-1000:]])
@@ -90,7 +90,7 @@ def _complete(context, name, place, found):
 
 
 def loop(context, name):
-    """Medians of single calls beside a loop as nccl-tests has it, told, not judged."""
+    """Medians of single calls compared with a loop as in nccl-tests, printed but not judged."""
     rows = {}
     for number in range(LOOP_RUNS):
         if context.clock.left() < 20:
@@ -107,14 +107,14 @@ def loop(context, name):
         if not single or not whole:
             continue
         ratio = single[len(single) // 2] / whole[len(whole) // 2]
-        context.tap.say("%9d bytes: median of single calls %.1f us (%.1f to %.1f in %d runs), loop "
-                        "%.1f us (%.1f to %.1f), ratio %.3f" % (
+        context.tap.say("%9d bytes: median of single calls %.1f us (%.1f-%.1f in %d runs), loop "
+                        "%.1f us (%.1f-%.1f), ratio %.3f" % (
                             size, single[len(single) // 2] / 1e3, single[0] / 1e3, single[-1] / 1e3,
                             len(single), whole[len(whole) // 2] / 1e3, whole[0] / 1e3,
                             whole[-1] / 1e3, ratio))
         context.results.setdefault("bench_loop", []).append({
             "bytes": size, "single_ns": single, "loop_ns": whole, "ratio": ratio})
-    context.tap.ok(len(rows) > 0, "%s: both ways gave times" % name)
+    context.tap.ok(len(rows) > 0, "%s: both measurements have times" % name)
 
 
 def steps(context, step):

@@ -1,4 +1,4 @@
-"""What was issued against what was recorded, for one rank and across ranks. No files, no processes:
+"""Compares what was called with what was recorded, for one rank and across ranks. No files, no processes:
 everything here is tested without a GPU by test_compare.py."""
 
 from collections import Counter, defaultdict
@@ -7,10 +7,10 @@ from statistics import median
 
 from gpu_fields import SOURCES_TIMED
 
-# A stamp is somebody else's when it is this far outside its call. Calls that are to be told apart
-# are 25 ms apart; the GPU's clock wanders by less than a millisecond against the host's.
+# A timestamp belongs to another operation if it is this far outside its call. Calls to be distinguished
+# are 25 ms apart; the GPU's clock drifts by less than a millisecond relative to the host's.
 STAMP_SLACK_NS = 5_000_000
-# Not on a busy machine whose GPU is played by threads: --no-times.
+# Not on a busy host with the fake GPU: --no-times.
 ARE_TIMES_JUDGED = True
 COLLECTIVES = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce"}
 PROBLEMS_SHOWN = 12
@@ -20,23 +20,23 @@ ALL, NONE, EITHER = "all", "none", "either"
 
 
 class Shown:
-    """What a release of NCCL shows of a job: docs/BLIND-SPOTS.md has the list, this is what of it the comparison
+    """What a release of NCCL shows of a job: docs/BLIND-SPOTS.md has the list, this is the part that the comparison
     needs. `kernel` is "on", "sampled" or "off"."""
 
     def __init__(self, number=22809, is_one_node=False, kernel="on", has_allgatherv=True):
         self.number, self.is_one_node, self.kernel = number, is_one_node, kernel
-        # Before 2.28 there is no event for the call itself, so nothing tells that it was captured.
+        # Before 2.28 there is no event for the call itself, so a capture is not visible.
         self.has_calls = number >= 22800
         # From 2.29 on Broadcast is a kind of kernel for which NCCL has no event.
         self.has_broadcast = number < 22900 or not has_allgatherv
 
     def replays(self, function):
-        """How many of a captured call's replays have a record, and the blind spot where not all have."""
+        """How many of a captured call's replays have a record, and the blind spot if not all have."""
         if function == "Broadcast" and not self.has_broadcast:
             return NONE, BLIND_BROADCAST
         if not self.is_one_node or self.kernel == "on":
             return ALL, None
-        # NCCL decides at the capture; a window of sampling may have been open just then.
+        # NCCL decides at the capture; a sampling window may have been open just then.
         return (EITHER if self.kernel == "sampled" else NONE), BLIND_REPLAYS
 
     def is_in_bytes(self, function):
@@ -45,7 +45,7 @@ class Shown:
 
 
 class Issued:
-    """A rank's own account of what it issued, from issued-RANK.jsonl."""
+    """A rank's own log of its calls, from issued-RANK.jsonl."""
 
     def __init__(self, text):
         self.rank = self.ranks = self.pid = self.nccl = None
@@ -84,13 +84,13 @@ class Row:
 
     @property
     def is_complete(self):
-        """Every record is there, or its absence has the name of a blind spot."""
+        """Every record exists, or a blind spot explains its absence."""
         return (not self.problems and self.issued == self.recorded
                 and self.captured == self.recorded_captured + self.unseen_captured
                 and self.replayed == self.recorded_replayed + sum(self.blind.values()))
 
     def take(self, record, is_replay=None):
-        """Count a record into the row. Where NCCL does not tell replays apart, the caller knows."""
+        """Adds a record to the row. If NCCL does not distinguish replays, the caller does."""
         is_replay = record.is_replay if is_replay is None else is_replay
         self.recorded_captured += record.is_captured and not is_replay
         self.recorded_replayed += is_replay
@@ -108,7 +108,7 @@ class Row:
 
 
 class Pair:
-    """A record beside the call or launch it belongs to."""
+    """A record with the call or launch it belongs to."""
 
     __slots__ = ("call", "record", "begin_ns", "end_ns", "event_ns", "is_replay")
 
@@ -130,7 +130,7 @@ class RankResult:
         self.clock_offset_ns = None
         self.ratios = []
         if not issued.is_complete:
-            self.problems.append("the rank did not get to its end")
+            self.problems.append("the rank did not finish")
         _rank_compare(self, [r for r in records if r.pid == issued.pid])
 
 
@@ -139,7 +139,7 @@ def _row_of(result, call):
 
 
 def _comms_join(result, records):
-    """Records by the driver's number of the communicator: by name, else by order of creation."""
+    """Records by the driver's number of the communicator: by name, otherwise by order of creation."""
     by_comm = defaultdict(list)
     for record in records:
         by_comm[record.comm].append(record)
@@ -154,7 +154,7 @@ def _comms_join(result, records):
         left.remove(found)
         joined[order] = sorted(by_comm[found], key=lambda r: r.number)
     for comm in left:
-        result.problems.append("%d records on communicator %s (%r), which the driver did not make"
+        result.problems.append("%d records on communicator %s (%r), which the driver did not create"
                                % (len(by_comm[comm]), comm, names[comm]))
     return joined
 
@@ -176,9 +176,9 @@ def _kind_difference(call, record, shown):
 
 
 def _difference(call, record, shown, is_replay=False):
-    """What a record says that its call did not: a list of short texts."""
+    """Differences between a record and its call: a list of short texts."""
     wrong = _kind_difference(call, record, shown)
-    # NCCL tells the peer when the transfer is enqueued: for a captured one that is at its replays.
+    # NCCL reports the peer when the transfer is enqueued: for a captured one at its replays.
     is_peer_told = not call["captured"] or is_replay or (record.peer is not None and
                                                          record.peer >= 0)
     if call["peer"] >= 0 and is_peer_told and record.peer != call["peer"]:
@@ -198,7 +198,7 @@ def _counts_problem(calls, records):
 
 
 def _calls_compare(result, calls, records):
-    """Eager and captured calls of one communicator, in the order in which they were made."""
+    """Eager and captured calls of one communicator, in call order."""
     if len(calls) != len(records):
         problem = _counts_problem(calls, records)
         for row in {id(_row_of(result, c)): _row_of(result, c) for c in calls}.values():
@@ -274,7 +274,7 @@ def _runs_of(issued, comm):
 
 
 def _line_of(function, peer, root):
-    """NCCL keeps the order within these where it shows tasks and not calls: a group's transfers come in the order
+    """NCCL keeps the order within these if it shows tasks and not calls: a group's transfers come in the order
     of its own schedule."""
     return (function, peer) if function in ("Send", "Recv") else ("collective", function, root)
 
@@ -295,7 +295,7 @@ def _runs_compare(result, comm, records):
             for row in rows.values():
                 row.problems.append("on its communicator: " + problem)
             if not own:
-                result.problems.append("records of what was not called: " + problem)
+                result.problems.append("records without a call: " + problem)
         for (call, launch), record in zip(own, found):
             row = _row_of(result, call)
             row.take(record, is_replay=launch is not None)
@@ -346,7 +346,7 @@ def _identity_check(result, comm, records):
 
 
 def _clock_offset(pairs):
-    """GPU's clock minus the host's, from synchronised calls that nothing had disturbed yet."""
+    """GPU's clock minus the host's, from synchronized calls before any disturbance."""
     offsets = [p.record.gpu_stop_ns - p.end_ns for p in pairs
                if p.record.is_gpu_timed and p.record.gpu_stop_ns and not p.is_replay
                and p.call["style"] == "sync" and p.call["kind"] in ("allreduce", "killed", "steady")]
@@ -354,7 +354,7 @@ def _clock_offset(pairs):
 
 
 def _stamps_check(result):
-    """A time from the GPU's stamps must lie inside its own call."""
+    """A time from GPU timestamps must be inside its own call."""
     result.clock_offset_ns = offset = _clock_offset(result.pairs)
     for pair in result.pairs:
         record = pair.record
@@ -363,7 +363,7 @@ def _stamps_check(result):
         row = _row_of(result, pair.call)
         what = "call %d%s" % (pair.call["index"], ", replayed" if pair.is_replay else "")
         if record.is_untrusted:
-            row.problems.append("%s: stamps marked %s are reported as a time" % (
+            row.problems.append("%s: timestamps marked %s are reported as a time" % (
                 what, sorted(record.flags)))
         if offset is None or not record.gpu_start_ns or not record.gpu_stop_ns or \
                 not ARE_TIMES_JUDGED:
@@ -371,13 +371,13 @@ def _stamps_check(result):
         early = pair.begin_ns + offset - record.gpu_start_ns
         late = record.gpu_stop_ns - pair.end_ns - offset
         if early > STAMP_SLACK_NS or late > STAMP_SLACK_NS:
-            row.problems.append("%s: another operation's stamps are reported as a time: started "
+            row.problems.append("%s: another operation's timestamps are reported as a time: started "
                                 "%.1f ms before the call, stopped %.1f ms after it" % (
                                     what, early / 1e6, late / 1e6))
 
 
 def _durations_check(result):
-    """Synchronised calls: the GPU's time against CUDA events around the call."""
+    """Synchronized calls: the GPU's time compared with CUDA events around the call."""
     ratios = defaultdict(list)
     for pair in result.pairs:
         duration = pair.record.gpu_duration_ns
@@ -415,7 +415,7 @@ def call_times(result):
 
 
 def ranks_join(records, shown=None):
-    """Do the ranks' records find each other? A list of problems."""
+    """Checks that the ranks' records match. A list of problems."""
     # Ranks may have been sampling or not when each captured its graph.
     has_replays = not shown or shown.replays("AllReduce")[0] != EITHER
     problems = []
@@ -470,8 +470,8 @@ def _transfers_join(name, ranks):
 
 
 def sampled_together(records):
-    """Do all ranks of a communicator time the same collectives? (timed on all ranks, timed on some of them only,
-    a list of examples). An operation counts as timed as soon as one of its kernels was shown, believed or not."""
+    """Checks that all ranks of a communicator time the same collectives: (timed on all ranks, timed on some of them,
+    a list of examples). An operation counts as timed as soon as one of its kernels was shown, trusted or not."""
     everywhere, examples, somewhere = 0, [], 0
     by_hash = defaultdict(lambda: defaultdict(dict))
     for record in records:

@@ -1,12 +1,12 @@
-"""What ddp.py and fsdp.py say they issued against what was recorded. Process groups have no names in NCCL's
-eyes, so communicators are told apart by element counts that only one of them uses."""
+"""Compares the calls counted by ddp.py and fsdp.py with what was recorded. Process groups have no names in
+NCCL, so communicators are distinguished by element counts that only one of them uses."""
 
 from collections import Counter, defaultdict
 
 
 # Of the explicit calls in ddp.py; no bucket or bookkeeping of DDP has these sizes.
 EXPLICIT_COUNTS = {1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049, 1051}
-# What the flight recorder's names stand for: NCCL function, and how many per rank.
+# Names of the flight recorder: NCCL function, and how many per rank.
 RECORDER_NAMES = {
     "all_reduce": "AllReduce", "all_reduce_barrier": "AllReduce", "allreduce": "AllReduce",
     "all_gather": "AllGather", "_all_gather_base": "AllGather",
@@ -29,7 +29,7 @@ ELEMENT_BYTES = {"uint8": 1, "int8": 1, "bfloat16": 2, "float16": 2, "float32": 
 
 
 def _key(function, count, datatype):
-    """A barrier's element may have any datatype."""
+    """A barrier's element can have any datatype."""
     if count == 1:
         datatype = "any"
     return (function, count, datatype)
@@ -78,7 +78,7 @@ def _is_hooked(records, buckets):
 
 
 def training_rows(own, comms):
-    """Of the communicators left: one has the hook's buckets, another the same sum of elements."""
+    """Of the remaining communicators, one has the hook's buckets, another the same total of elements."""
     reduces = {comm: [r for r in records if r.function == "AllReduce" and r.count > 1]
                for comm, records in comms.items()}
     sums = {comm: sum(r.count for r in own_reduces) for comm, own_reduces in reduces.items()}
@@ -100,7 +100,7 @@ def training_rows(own, comms):
 
 
 def recorder_rows(own, records):
-    """PyTorch's flight recorder, where its names are known: told, not demanded."""
+    """PyTorch's flight recorder, if its names are known: printed, not required."""
     counts = own.get("flight_recorder") or {"unavailable": "nothing"}
     if "unavailable" in counts:
         return [_row(own["rank"], "PyTorch's flight recorder: " + counts["unavailable"][:80], "",
@@ -119,7 +119,7 @@ def recorder_rows(own, records):
     rows = [_row(own["rank"], "PyTorch's flight recorder: " + function, wanted[function],
                  got[function], False) for function in sorted(set(wanted) | set(got))]
     if unknown:
-        rows.append(_row(own["rank"], "PyTorch's flight recorder: names not known here: "
+        rows.append(_row(own["rank"], "PyTorch's flight recorder: unknown names: "
                          + ", ".join(unknown)[:200], "", "", False))
     return rows
 
@@ -148,7 +148,7 @@ def compare(own, records, shown=None):
     if "calls" in own:
         return sharded_rows(own, mine) + recorder_rows(own, mine)
     explicit = {comm for comm in comms if any(r.count in EXPLICIT_COUNTS for r in comms[comm])}
-    rows = [_row(own["rank"], "operations with stamps that are marked and yet reported as a time",
+    rows = [_row(own["rank"], "operations with marked timestamps that are reported as a time",
                  0, sum(r.is_gpu_timed and r.is_untrusted for r in mine))]
     rows += explicit_rows(own, [record for comm in explicit for record in comms[comm]], shown)
     rows += training_rows(own, {c: r for c, r in comms.items() if c not in explicit})

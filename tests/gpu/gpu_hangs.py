@@ -1,8 +1,8 @@
-"""Scenes of the driver, looked at from outside while they stand still: does the doctor say what is true?
+"""Scenarios of the driver, examined from outside while they hang: is the doctor's verdict right?
 
-What was seen is kept in RESULTS/hangs.tar.gz: NAME.tar, a snapshot of each rank; NAME-RANK.log, what NCCL said;
-NAME.ras.txt, what its RAS said; expected.json, what is true. Unpacked into tests/gpu/recorded it is a test for
-machines without a GPU (tests/doctor/recorded.t).
+Observations are kept in RESULTS/hangs.tar.gz: NAME.tar, a snapshot of each rank; NAME-RANK.log, NCCL's log;
+NAME.ras.txt, the output of its RAS; expected.json, the truth. Unpacked into tests/gpu/recorded it is a test for
+hosts without a GPU (tests/doctor/recorded.t).
 """
 
 import io
@@ -23,13 +23,13 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "doctor"))
 import verdicts  # noqa: E402
 
 READY_S, LOOP_S, STILL_S, HANG_LIMIT_S = 20, 1.5, 5.5, 14
-RUN_S = 14  # of jobs that go on: long enough for a few hundred operations
+RUN_S = 14  # for jobs that do not hang: long enough for a few hundred operations
 SLOW_READER_BYTES_PER_S = 800 * 1000 * 1000
 HOST = "gpuhost"
 
 
 def renamed():
-    """A command's beginning that gives it a host name of no machine's, where that is allowed."""
+    """A command prefix that sets a made-up host name, if allowed."""
     way = ["unshare", "--uts", "sh", "-c", 'hostname %s && exec "$@"' % HOST, "sh"]
     code, text = capture(way + ["hostname"], 10)
     return way if code == 0 and text.strip() == HOST else []
@@ -41,7 +41,7 @@ def build_slow_reader(out):
 
 
 class Variant:
-    """How a scene is played in the matrix of releases: which NCCL, where, with which events."""
+    """How a scenario runs in the matrix of releases: which NCCL, transport and events."""
 
     def __init__(self, name, nccl, settings, arguments, is_one_node):
         self.name, self.nccl, self.settings = name, nccl, settings
@@ -49,7 +49,7 @@ class Variant:
 
 
 class Stage:
-    """One scene that is being played."""
+    """One scenario while it runs."""
 
     def __init__(self, context, scene, variant=None):
         self.context, self.scene = context, scene
@@ -89,7 +89,7 @@ class Stage:
         deadline = time.monotonic() + READY_S
         while not all(os.path.exists(self.path("ready-%d" % rank)) for rank in range(RANKS)):
             if self.process.poll() is not None:
-                raise RuntimeError("the job ended before it began")
+                raise RuntimeError("the job ended before it started")
             if time.monotonic() > deadline:
                 raise RuntimeError("not ready within %d s" % READY_S)
             time.sleep(0.1)
@@ -108,7 +108,7 @@ class Stage:
                               env={**os.environ, "RINGSIDE_SHM": self.place.regions})
 
     def oldest_s(self):
-        """Age of the oldest operation in flight, as `ringside ps` has it."""
+        """Age of the oldest operation in flight, from `ringside ps`."""
         done = self.tool("ps", "--json")
         issued = [op["issue_wall_ns"] for op in json.loads(done.stdout)["operations"]
                   if op.get("issue_wall_ns")]
@@ -121,7 +121,7 @@ class Stage:
         deadline = time.monotonic() + HANG_LIMIT_S
         while self.oldest_s() < STILL_S:
             if time.monotonic() > deadline:
-                raise RuntimeError("does not stand still within %d s" % HANG_LIMIT_S)
+                raise RuntimeError("does not hang within %d s" % HANG_LIMIT_S)
             time.sleep(0.3)
 
     def end(self):
@@ -132,7 +132,7 @@ class Stage:
 
 
 def _keep(stage, keep):
-    """What was seen, for machines without a GPU. Gives back what the bundle has, by name."""
+    """Keeps the observations for hosts without a GPU. Returns the bundle's members by name."""
     bundle = stage.path("bundle.tar")
     done = stage.tool("bundle", "-o", bundle, "--hang", HANG, "--no-traces", "--operations",
                       "512" if stage.scene.is_timed() else "64")
@@ -157,7 +157,7 @@ def _keep(stage, keep):
 
 
 def _neutral(stage, text):
-    """Without this machine's name and places."""
+    """Without this host's name and paths."""
     for private, neutral in ((os.uname().nodename, HOST), (stage.context.work, "/work"),
                              (ROOT, "/ringside"), (stage.context.shm, "/dev/shm/job")):
         text = text.replace(private, neutral)
@@ -165,7 +165,7 @@ def _neutral(stage, text):
 
 
 def _keep_logs(stage, keep):
-    """NCCL's words."""
+    """NCCL's logs."""
     for rank in range(RANKS):
         try:
             with open(stage.path("pid-%d" % rank), encoding="utf-8") as file:
@@ -180,7 +180,7 @@ def _keep_logs(stage, keep):
 
 
 def _judge(stage, keep):
-    """The doctor's word, live and on what was kept; and on NCCL's log."""
+    """The doctor's verdict, live and from the snapshots; and from NCCL's log."""
     tap, scene = stage.context.tap, stage.scene
     started = time.monotonic()
     done = stage.tool("doctor", "--json", "--hang", HANG)
@@ -188,7 +188,7 @@ def _judge(stage, keep):
     live = json.loads(done.stdout)
     told, wrong = verdicts.judge(scene.told, scene.culprit, live, scene.is_timed())
     titles = [verdict["title"] for verdict in live["verdicts"]]
-    tap.ok(not wrong, "hang-%s: told from outside: %s (%.2f s)" % (scene.name, told, seconds),
+    tap.ok(not wrong, "hang-%s: diagnosed from outside: %s (%.2f s)" % (scene.name, told, seconds),
            wrong + titles)
     wanted = int(scene.told != "none" or any(verdict["severity"] != "note" for verdict in live["verdicts"]))
     tap.ok(done.returncode == wanted, "hang-%s: exit code %d" % (scene.name, done.returncode))
@@ -197,10 +197,10 @@ def _judge(stage, keep):
     again = stage.tool("doctor", "--json", "--hang", HANG, tar)
     told_again, wrong = verdicts.judge(scene.told, scene.culprit, json.loads(again.stdout),
                                          scene.is_timed())
-    tap.ok(not wrong, "hang-%s: told again from its snapshots: %s" % (scene.name, told_again), wrong)
+    tap.ok(not wrong, "hang-%s: diagnosed from its snapshots: %s" % (scene.name, told_again), wrong)
     if scene.name == "skip" and getattr(stage.context, "has_ras", True):
         tap.ok(any(name.endswith("/ras/status.txt") for name in names),
-               "hang-skip: the bundle has what NCCL's RAS says", names)
+               "hang-skip: the bundle has the output of NCCL's RAS", names)
     _keep_logs(stage, keep)
     logs = sorted(os.path.join(keep, name) for name in os.listdir(keep)
                   if name.startswith(scene.name + "-") and name.endswith(".log"))
@@ -216,7 +216,7 @@ def _judge(stage, keep):
 
 
 def hang_job(context, scene):
-    """One scene from its start to its end."""
+    """One scenario from start to end."""
     tap = context.tap
     keep = os.path.join(context.results_directory, "hangs")
     os.makedirs(keep, exist_ok=True)
@@ -224,7 +224,7 @@ def hang_job(context, scene):
     if not hasattr(context, "way"):
         context.way = renamed()
         if not context.way:
-            tap.say("the host's own name will be in what is kept")
+            tap.say("the host's own name will be in the kept files")
     stage = Stage(context, scene)
     try:
         stage.start()
@@ -233,7 +233,7 @@ def hang_job(context, scene):
         stage.wait_still()
         _judge(stage, keep)
     except (RuntimeError, OSError, ValueError, KeyError, subprocess.TimeoutExpired) as error:
-        tap.ok(False, "hang-%s: is played and looked at" % scene.name, [
+        tap.ok(False, "hang-%s: runs and is examined" % scene.name, [
             "%s: %s" % (type(error).__name__, error)])
     if tap.failed > failed_before:
         for name, text in {**stage.place.read("launcher.log"),
@@ -256,7 +256,7 @@ def _doctor(stage, hang):
 
 
 def _variant_judge(stage, variant, document):
-    """What goes into the results. Where a blind spot hides the cause, nobody else may be accused."""
+    """What goes into the results. If a blind spot hides the cause, no other rank may be named."""
     scene = stage.scene
     _, text, _ = stage.context.tool.verify(stage.place.recorded("flight"))
     kernel = kernel_state(text) or "off"
@@ -271,7 +271,7 @@ def _variant_judge(stage, variant, document):
 
 
 def variant_job(context, scene, variant, hang, still_s, run_s):
-    """A scene of the matrix: played, judged, ended. What goes into the results."""
+    """Runs, judges and ends a scenario of the matrix. Returns what goes into the results."""
     if not hasattr(context, "way"):
         context.way = renamed()
     stage = Stage(context, scene, variant)
@@ -282,7 +282,7 @@ def variant_job(context, scene, variant, hang, still_s, run_s):
         stage.start()
         stage.wait_ready()
         stage.strike()
-        # Not until `ringside ps` shows an old operation: without kernel events none has to.
+        # Does not wait for `ringside ps` to show an old operation: without kernel events it may not.
         time.sleep(run_s if scene.is_timed() else still_s)
         document, seconds = _doctor(stage, hang)
         result.update(_variant_judge(stage, variant, document), doctor_seconds=seconds)
@@ -297,7 +297,7 @@ def variant_job(context, scene, variant, hang, still_s, run_s):
 
 
 def _variant_failed(stage):
-    """Snapshots of a scene that was judged wrong, for machines without a GPU."""
+    """Snapshots of a scenario with a wrong verdict, for hosts without a GPU."""
     try:
         stage.tool("bundle", "-o", stage.path("bundle.tar"), "--hang", HANG, "--no-traces")
     except (OSError, subprocess.TimeoutExpired):
@@ -310,7 +310,7 @@ def _variant_failed(stage):
 
 
 def _pack(context, keep):
-    """All of it in one file, as far as it is."""
+    """Everything so far in one file."""
     with open(os.path.join(keep, "expected.json"), "w", encoding="utf-8") as file:
         json.dump({"nccl": context.nccls[0]["version"], "scenes": truth()}, file, indent=1,
                   sort_keys=True)

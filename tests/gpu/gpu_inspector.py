@@ -1,4 +1,4 @@
-"""In NCCL Inspector's place: a job with Inspector's variables, and what became of each operation in its log. The
+"""Replacing NCCL Inspector: a job with Inspector's variables, and the fate of each operation in its log. The
 comparison is tested without a GPU by test_compare.py."""
 
 from collections import Counter
@@ -7,9 +7,9 @@ import re
 
 from gpu_fields import SOURCES_TIMED
 
-# The plugin's last word in a process: "ringside: PATH: 12 operations, 10 lines, 2 without a time, 0 lost".
+# The plugin's last line in a process: "ringside: PATH: 12 operations, 10 lines, 2 without a time, 0 lost".
 ACCOUNT = re.compile(r"ringside: \S+-pid(\d+)\.log: (\d+) operations, (.*) lost$", re.M)
-# Reasons for which an operation may have no line even when everything is asked for.
+# Reasons why an operation can have no line even if everything is requested.
 REASONS = ("captured into graphs", "of unknown size", "without a time")
 KERNEL_SOURCES = ("kernel_gpu", "kernel_cpu")
 
@@ -22,7 +22,7 @@ def settings(directory):
 
 
 def read_accounts(texts):
-    """By pid: how many operations there were, and a count for each word about them."""
+    """By pid: the number of operations, and a count per reason."""
     accounts = {}
     for pid, operations, rest in ACCOUNT.findall("\n".join(texts)):
         words = dict(lines=0, lost=0)
@@ -47,24 +47,24 @@ def _record_key(record):
 
 
 def compare(issued, records, log, account):
-    """One rank: what it issued, what was recorded, its log's text, its account. A list of problems."""
+    """One rank: its calls, its records, the text of its log, its summary line. A list of problems."""
     problems = []
     wanted = len(issued.calls) + sum(replay["calls"] for replay in issued.replays)
     lines = [json.loads(line) for line in log.splitlines()]
     if account is None:
-        return ["no account of the log on stderr"]
+        return ["no summary of the log on stderr"]
     operations, words = account
     if operations != wanted:
-        problems.append("%d operations issued, the account has %d" % (wanted, operations))
+        problems.append("%d operations called, the summary has %d" % (wanted, operations))
     if sum(words.values()) != operations:
-        problems.append("the account does not add up: %d operations, %s" % (operations, words))
+        problems.append("the summary does not add up: %d operations, %s" % (operations, words))
     if words["lost"]:
         problems.append("%d lost" % words["lost"])
     if words["lines"] != len(lines):
-        problems.append("%d lines, the account has %d" % (len(lines), words["lines"]))
+        problems.append("%d lines, the summary has %d" % (len(lines), words["lines"]))
     strange = set(words) - set(REASONS) - {"lines", "lost"}
     if strange:
-        problems.append("left out for reasons that nobody gave: %s" % sorted(strange))
+        problems.append("skipped for unknown reasons: %s" % sorted(strange))
     return problems + _compare_figures(lines, [r for r in records if r.pid == issued.pid])
 
 
@@ -80,5 +80,5 @@ def _compare_figures(lines, records):
     missing, more = own - told, told - own
     return (["%d operations with a time have no such line: %s" % (
         sum(missing.values()), list(missing)[:3])] if missing else []) + (
-            ["%d lines are of no such operation: %s" % (sum(more.values()), list(more)[:3])]
+            ["%d lines match no operation: %s" % (sum(more.values()), list(more)[:3])]
             if more else [])

@@ -1,4 +1,4 @@
-"""Running one job: its environment, watching it, ending it when it hangs, reading what it left."""
+"""Runs one job: its environment, watching it, ending it if it hangs, reading its output."""
 
 import glob
 import os
@@ -26,7 +26,7 @@ class Place:
             os.makedirs(path, mode=0o700)
 
     def recorded(self, mode):
-        """Files that hold what was recorded."""
+        """Files with recordings."""
         if mode in ("trace", "full"):
             return sorted(glob.glob(self.traces + "/**/*.ringside", recursive=True))
         return sorted(glob.glob(self.regions + "/**/*.region", recursive=True))
@@ -43,7 +43,7 @@ class Place:
 
 
 def environment(place, plugin, mode, mps, is_quiet=False):
-    """What section 7 of the design asks for, and the plugin (None: no plugin at all)."""
+    """The environment of a job with the plugin (None: no plugin at all)."""
     settings = clean_environment()
     settings.update(mps)
     settings.update({
@@ -51,7 +51,7 @@ def environment(place, plugin, mode, mps, is_quiet=False):
         "NCCL_IB_DISABLE": "1",
         "NCCL_PROFILER_PLUGIN": plugin or "none",
         "NCCL_DEBUG": "WARN",
-        # Not to stdout: that is for the driver's own words.
+        # Not to stdout, which is for the driver's own output.
         "NCCL_DEBUG_FILE": place.directory + "/nccl-%p.log",
         MARK: place.directory,
     })
@@ -75,7 +75,7 @@ def _growth(directory):
 
 
 def rank_pids(directory):
-    """Ranks that wrote their process id and still are the processes that did."""
+    """Ranks that wrote their process id and are still running."""
     wanted = ("%s=%s" % (MARK, directory)).encode()
     for path in glob.glob(os.path.join(directory, "pid-*")):
         try:
@@ -89,7 +89,7 @@ def rank_pids(directory):
 
 
 def end_job(process, directory):
-    """Politely to the process group that we made, then to every rank by its id."""
+    """Ends our process group with SIGTERM first, then every rank by its id."""
     for number, patience_s in ((signal.SIGTERM, 3), (signal.SIGKILL, 3)):
         try:
             os.killpg(process.pid, number)
@@ -115,7 +115,7 @@ class Outcome:
 
 
 def run_job(argv, settings, place, limit_s, on_hang=None, idle_s=None):
-    """Run to the end, or until nothing was written for idle_s, or for limit_s altogether."""
+    """Runs to the end, until nothing was written for idle_s, or for at most limit_s."""
     idle_s = idle_s or IDLE_S
     started = moved = time.monotonic()
     size = 0

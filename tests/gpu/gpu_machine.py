@@ -1,4 +1,4 @@
-"""The machine: its GPU, CUDA, the NCCL libraries on it, the MPS daemon; building against them."""
+"""The host: its GPU, CUDA, NCCL libraries, MPS daemon; building against them."""
 
 import glob
 import importlib.util
@@ -19,7 +19,7 @@ NVIDIA_PLACES = ("/usr/local/nvidia/bin", "/usr/bin", "/usr/local/bin", "/opt/nv
 
 
 def capture(argv, timeout=30, **options):
-    """(exit code, output); 127 where it could not be started, 124 where it took too long."""
+    """(exit code, output); 127 if it could not be started, 124 if it took too long."""
     try:
         done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", timeout=timeout, stdin=subprocess.DEVNULL,
@@ -38,7 +38,7 @@ def find_tool(name):
 
 
 def find_gpu():
-    """What nvidia-smi says of the first GPU, or None."""
+    """The first GPU according to nvidia-smi, or None."""
     tool = find_tool("nvidia-smi")
     if not tool:
         return None
@@ -115,7 +115,7 @@ def find_nccls():
 
 
 def clean_environment():
-    """Ours, without what a caller's NCCL, recorder or make settings would change."""
+    """Our environment without the caller's NCCL, recorder and make settings."""
     return {key: value for key, value in os.environ.items()
             if not key.startswith(("NCCL_", "RINGSIDE_", "MAKE", "MFLAGS"))}
 
@@ -127,13 +127,13 @@ def build_project(build):
 
 
 def build_driver(nccl, cuda, out):
-    """Tries the ways to link CUDA's runtime, the one without run-time surprises first."""
+    """Tries the ways to link CUDA's runtime, the most robust one first."""
     include, lib = cuda
     sources = sorted(glob.glob(HERE + "/*.c"))
     base = [os.environ.get("CC") or shutil.which("gcc") or "cc", "-std=gnu11", "-D_GNU_SOURCE",
             "-O2", "-g", "-Wall", "-Wextra", "-isystem", nccl["include"], "-isystem", include,
             "-o", out] + sources
-    # RPATH, not RUNPATH: LD_LIBRARY_PATH must not slip another NCCL in.
+    # RPATH, not RUNPATH: LD_LIBRARY_PATH must not select another NCCL.
     libraries = [nccl["library"], "-Wl,--disable-new-dtags",
                  "-Wl,-rpath," + os.path.dirname(nccl["library"]), "-Wl,--allow-shlib-undefined"]
     tail = ["-ldl", "-lrt", "-lpthread", "-lm"]
@@ -149,7 +149,7 @@ def build_driver(nccl, cuda, out):
 
 
 def probe(driver, environment, timeout=60):
-    """What the driver sees of the GPU and of its libraries: (fields or None, its output)."""
+    """The GPU and libraries as seen by the driver: (fields or None, its output)."""
     code, text = capture([driver, "probe"], timeout, env=environment)
     try:
         return (json.loads(text.strip().splitlines()[-1]) if code == 0 else None), text
@@ -162,7 +162,7 @@ def version_text(number):
 
 
 def describe():
-    """The machine in words, for the results."""
+    """Describes the host, for the results."""
     with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
         model = re.search(r"model name\s*:\s*(.*)", file.read())
     shm = os.statvfs("/dev/shm") if os.path.isdir("/dev/shm") else None
@@ -176,7 +176,7 @@ def describe():
 
 
 class Mps:
-    """The MPS daemon, with directories of its own: without it ranks take turns in 2 ms slices."""
+    """The MPS daemon with its own directories: without it ranks are time-sliced, 2 ms each."""
 
     def __init__(self, say):
         self.say = say
@@ -191,7 +191,7 @@ class Mps:
 
     def start(self):
         if not self.tool:
-            self.say("no nvidia-cuda-mps-control here: ranks will take turns")
+            self.say("nvidia-cuda-mps-control not found: ranks will be time-sliced")
             return False
         self.directory = tempfile.mkdtemp(prefix="rmps-", dir="/tmp")
         os.mkdir(self.directory + "/pipe")
@@ -226,7 +226,7 @@ class Mps:
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                            env={**clean_environment(), **self.environment()})
         except (OSError, subprocess.TimeoutExpired):
-            self.say("the MPS daemon does not answer: ending it by its process id")
+            self.say("the MPS daemon does not answer: killing it by its process id")
         self._end_leftover()
         shutil.rmtree(self.directory, ignore_errors=True)
         self.directory = None
@@ -247,7 +247,7 @@ class Mps:
                 pass
 
     def restart(self):
-        """After a job that had to be killed: its kernels may have left the server in a state."""
+        """After a job that had to be killed: its kernels may have left the server in a bad state."""
         if self.directory:
             self.stop()
             self.start()

@@ -1,5 +1,5 @@
 """The matrix of NCCL releases: every release of --nccl over sockets and inside one node, with 2, 4 and 8 ranks,
-with kernel events on, sampled, off and as the plugin decides. Each cell ends with recorded = issued, or with the
+with kernel events on, sampled, off and by default. Each cell ends with recorded = called, or with the
 names of the blind spots and how many operations each hides.
 
 A step's name has the release, so `--only 2.30.7+hang` selects; plan() has the most important steps first.
@@ -26,7 +26,7 @@ MATRIX_SCENES = ("skip", "gpu", "deadlock", "size", "datatype", "stop", "kill", 
 HANG, STILL_S, RUN_S = "2s", 3.5, 8
 IDLE_S, DEMO_IDLE_S, RERUN_LIMIT_S, JOB_LIMIT_S = 20, 6, 45, 90
 WINDOWS_S = 4
-# Ranks' windows open at one time, not at one operation: a few at their edges may differ.
+# Ranks' windows open at one time, not at one operation: a few at their edges can differ.
 SAMPLE_SKEW = 0.05
 SHORT = {2: ("--burst", "100"), 4: ("--burst", "60", "--calls", "4"),
          8: ("--burst", "40", "--calls", "3", "--replays", "4", "--gap-ms", "15")}
@@ -85,8 +85,8 @@ def run_cell(context, cell, verb, arguments, idle_s=None, name=None, is_told=Tru
 
 
 def run_without(context, cell, argv, idle_s=None, has_idle_plugin=False):
-    """The same job without the plugin, to see whose fault a failure is; or with one that does nothing and asks for
-    kernel events. Its outcome in words."""
+    """The same job without the plugin, to find the cause of a failure; or with one that does nothing and requests
+    kernel events. Returns its outcome as text."""
     plugin, what = None, "without the plugin"
     if has_idle_plugin:
         plugin, what = gpu_cost.idle_plugin(context), "with a plugin that does nothing"
@@ -106,7 +106,7 @@ def run_without(context, cell, argv, idle_s=None, has_idle_plugin=False):
 
 
 def compare_cell(context, cell, place):
-    """What was recorded against what was issued: the cell's figures and its problems."""
+    """Compares records with calls: the cell's counts and problems."""
     files = place.recorded(cell.mode)
     problems = [] if len(files) == cell.ranks else ["%d recordings for %d ranks" % (
         len(files), cell.ranks)]
@@ -117,14 +117,14 @@ def compare_cell(context, cell, place):
         problems.append("ringside verify: exit code %d: %s" % (code, remarks.strip()[-300:]))
     shown = shown_of(cell.nccl, checked, cell.is_one_node, cell.settings())
     if cell.events == "sample" and shown.kernel == "on":
-        shown.kernel = "sampled"  # from a graph on that was captured inside a window
+        shown.kernel = "sampled"  # from a graph that was captured inside a window
     records = read_dump(text)
     issued = sorted((Issued(own) for own in place.read("issued-*.jsonl").values()),
                     key=lambda own: own.rank or 0)
     results = [RankResult(own, records, shown) for own in issued]
     problems += together((r.issued.rank, told) for r in results for told in r.problems)
     if len(results) != cell.ranks:
-        problems.append("%d of %d ranks wrote their account" % (len(results), cell.ranks))
+        problems.append("%d of %d ranks wrote their log" % (len(results), cell.ranks))
     problems += ranks_join(records, shown)[:4]
     cases = cell_cases(cell, results, problems)
     figures = cell_figures(results)
@@ -137,7 +137,7 @@ def compare_cell(context, cell, place):
 
 
 def transports_used(place):
-    """What NCCL says its channels go through: {"P2P/CUMEM": 24}."""
+    """The transports of NCCL's channels, from its log: {"P2P/CUMEM": 24}."""
     via = {}
     for text in place.read("nccl-*.log").values():
         for kind, more in re.findall(r" via (P2P|SHM|NET)(/\w+)?", text):
@@ -147,11 +147,11 @@ def transports_used(place):
 
 def transport_problems(cell, via):
     wrong = [name for name in via if name.startswith("NET") == cell.is_one_node]
-    return ["NCCL went through %s" % ", ".join(sorted(wrong))] if wrong else []
+    return ["NCCL used %s" % ", ".join(sorted(wrong))] if wrong else []
 
 
 def cell_cases(cell, results, problems):
-    """One entry per case and style; what is wrong with any goes to the cell's problems."""
+    """One entry per case and style; problems are added to the cell's."""
     cases = []
     for (kind, style), rows in case_rows(results).items():
         told = together((rank, text) for rank, row in rows for text in row.problems[:4])
@@ -171,7 +171,7 @@ def cell_cases(cell, results, problems):
 
 
 def cell_figures(results):
-    """Over all ranks and cases. `ran`: eager calls and replays, each of which is to have one record."""
+    """Over all ranks and cases. `ran`: eager calls and replays, each of which must have one record."""
     rows = [row for result in results for row in result.rows.values()]
     blind = {}
     for row in rows:
@@ -189,14 +189,14 @@ def cell_figures(results):
 
 
 def cell_times(results, records, shown, problems):
-    """GPU times: on most plain calls when kernel events are on; on the same calls everywhere when sampled."""
+    """GPU times: on most plain calls if kernel events are on; on the same calls on all ranks if sampled."""
     sync = [p for result in results for p in result.pairs
             if p.call["style"] == "sync" and p.call["kind"] == "allreduce"]
     timed = sum(pair.record.is_gpu_timed for pair in sync)
     if shown.kernel == "on" and sync and timed * 2 <= len(sync):
-        problems.append("%d of %d synchronised AllReduce have the GPU's own time" % (timed, len(sync)))
+        problems.append("%d of %d synchronized AllReduce have the GPU's own time" % (timed, len(sync)))
     if shown.kernel == "off" and any(record.is_gpu_timed for record in records):
-        problems.append("kernel events are off, and calls have GPU times")
+        problems.append("kernel events are off, but calls have GPU times")
     both, some, examples = sampled_together(records)
     if shown.kernel == "sampled" and some > max(2, SAMPLE_SKEW * (both + some)):
         problems.append("%d collectives are timed on all ranks, %d on some only: %s" % (
@@ -206,7 +206,7 @@ def cell_times(results, records, shown, problems):
 
 
 def is_failure(words):
-    """An outcome in words that is not a good end."""
+    """Describes a bad outcome."""
     return words is not None and words != ENDED_WELL
 
 
@@ -219,7 +219,7 @@ def compare_job(context, cell):
     tap = context.tap
     arguments = list(SHORT[cell.ranks])
     if has_split_hang(cell.nccl, cell.events):
-        # Without, the cell would show one hang and nothing else; hang-split-graph has that.
+        # Otherwise the cell would only show one hang; hang-split-graph covers that.
         cell.more = {"NCCL_ALLGATHERV_ENABLE": "0"}
     if cell.ranks == 2:
         arguments += ["--big", str(32 << 20)]
@@ -235,17 +235,17 @@ def compare_job(context, cell):
         problems = ["the job %s; without the plugin it %s" % (outcome.text, entry["without"])]
         if cell.events == "kernel":
             entry["idle_plugin"] = run_without(context, cell, argv, has_idle_plugin=True)
-            problems.append("with a plugin that does nothing but ask for kernel events it %s" %
+            problems.append("with a plugin that only requests kernel events it %s" %
                             entry["idle_plugin"])
     entry.update(is_complete=not problems, problems=problems[:12])
-    # Kernel events for every call are the user's own risk; NCCL's defects are shown, not counted here.
+    # Kernel events for every call are at the user's risk; NCCL's bugs are shown, not counted here.
     is_nccl = is_failure(entry["idle_plugin"])
     told = "recorded %s of %s eager calls and %s of %s replays; blind: %s; %s timed by the GPU" % (
         entry.get("recorded_eager"), entry.get("eager"), entry.get("recorded_replays"),
         entry.get("replays"), blind_words(entry.get("blind", {})), entry.get("gpu_timed"))
     tap.ok(not problems or is_nccl, "%s: kernel events %s, %s%s" % (
         cell.name, entry.get("kernel_events"), told if outcome.is_good else outcome.text,
-        ", and so with a plugin that does nothing" if is_nccl else ""), problems)
+        ", the same with a plugin that does nothing" if is_nccl else ""), problems)
     context.results["matrix"].append(entry)
     if problems:
         keep(context, place, cell.mode)
@@ -322,7 +322,7 @@ def windows_job(context, nccl, transport, ranks, first, events="sample"):
 
 
 def torch_with(nccl):
-    """Settings under which PyTorch takes this NCCL, or (None, why not). Its own is found by RPATH, so another one
+    """Settings with which PyTorch uses this NCCL, or (None, why not). Its own is found by RPATH, so another one
     must be loaded before."""
     if nccl.get("is_torch"):
         return {}, None
@@ -343,7 +343,7 @@ def torch_with(nccl):
 
 
 def torch_without(context, name, transport, program, ranks, more):
-    """The same job of PyTorch without the plugin. Its outcome in words."""
+    """The same PyTorch job without the plugin. Returns its outcome as text."""
     place = Place(context.work, context.shm, name + "-without")
     settings = {**environment(place, None, None, context.mps.environment()), **more,
                 "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
@@ -376,7 +376,7 @@ def torch_matrix_job(context, nccl, transport, program, ranks, events="default")
 
 
 def release_steps(context, nccl):
-    """(weight, step): the lower the weight, the earlier."""
+    """(weight, step): a lower weight runs earlier."""
     version = nccl["version"]
     steps = []
 

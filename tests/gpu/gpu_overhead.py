@@ -1,5 +1,5 @@
-"""What the plugin costs: jobs with and without it stay alive side by side and take turns, block by
-block, so that whatever else changes on the machine changes for both."""
+"""Overhead of the plugin: jobs with and without it run side by side and alternate, block by
+block, so that other changes on the host affect both."""
 
 import json
 import os
@@ -38,7 +38,7 @@ class Server:
         while b"\n" not in self.pending:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
-                raise TimeoutError("the %s job gave no answer within %d s" % (self.variant,
+                raise TimeoutError("the %s job did not answer within %d s" % (self.variant,
                                                                               ANSWER_S))
             data = os.read(self.process.stdout.fileno(), 65536)
             if not data:
@@ -48,7 +48,7 @@ class Server:
         return json.loads(line)
 
     def ask(self, command):
-        """One line to all ranks, the answers of all."""
+        """Sends one line to all ranks and returns all answers."""
         self.process.stdin.write(command.encode() + b"\n")
         self.process.stdin.flush()
         deadline = time.monotonic() + ANSWER_S
@@ -107,7 +107,7 @@ def session(number, driver, plugin, work, shm, mps, rounds, deadline, say):
 
 
 def _resample(sessions, generator):
-    """Sessions drawn again, and rounds within each: both sides keep their pairs."""
+    """Resamples sessions, and rounds within each: both sides keep their pairs."""
     without, with_plugin = [], []
     for pairs in generator.choices(sessions, k=len(sessions)):
         for left, right in generator.choices(pairs, k=len(pairs)):
@@ -117,7 +117,7 @@ def _resample(sessions, generator):
 
 
 def ratio_of(sessions, seed=1):
-    """Ratio of medians with a 95 % interval; sessions: lists of (without, with) in ns."""
+    """Ratio of medians with a 95% interval; sessions: lists of (without, with) in ns."""
     sessions = [pairs for pairs in sessions if pairs]
     if not sessions:
         return None

@@ -1,4 +1,4 @@
-"""Releases of NCCL to check: built ones, or sources that are built here, several side by side."""
+"""NCCL releases to check: built ones, or sources that are built here in parallel."""
 
 import glob
 import hashlib
@@ -12,7 +12,7 @@ import time
 
 from gpu_machine import capture, clean_environment, find_tool
 
-# What the jobs of this check call; everything else is left out, which makes a build minutes shorter.
+# The functions that the jobs of this check use; omitting the others makes a build minutes shorter.
 ONLY_FUNCS = "|".join((
     "AllReduce Sum (i32|f32|u8|bf16) (RING|TREE) *", "ReduceScatter Sum (i32|f32|u8) RING *",
     "ReduceScatter PreMulSum f32 RING *", "Reduce Sum (i32|f32|u8) RING *", "AllGather RING *",
@@ -32,7 +32,7 @@ EVENTS = {
 
 
 def transport_settings(transport):
-    """NCCL's variables; over sockets the driver gives each rank an NCCL_HOSTID of its own. Between nodes of one
+    """NCCL's variables; over sockets the driver gives each rank its own NCCL_HOSTID. Between nodes of one
     rank each NCCL would choose PAT, whose kernels ONLY_FUNCS leaves out."""
     return {"NCCL_MULTI_RANK_GPU_ENABLE": "1"} if transport == "node" else {"NCCL_PAT_ENABLE": "0"}
 
@@ -43,7 +43,7 @@ def transport_arguments(transport):
 
 
 def transports_of(nccl):
-    """Inside a node only where NCCL lets ranks share a GPU there."""
+    """Inside a node only if NCCL lets ranks share a GPU there."""
     return TRANSPORTS if nccl["number"] >= FIRST_IN_ONE_NODE else TRANSPORTS[:1]
 
 
@@ -52,7 +52,7 @@ def built_in(place):
     for include, lib in LAYOUTS:
         header = os.path.join(place, include, "nccl.h")
         libraries = sorted(glob.glob(os.path.join(place, lib, "libnccl.so*")))
-        # libnccl.so.2 is the name by which programs ask; a flat copy may have only the long one.
+        # Programs load libnccl.so.2; a flat copy may only have the long name.
         libraries.sort(key=lambda path: os.path.basename(path) != "libnccl.so.2")
         if os.path.exists(header) and libraries:
             return os.path.dirname(header), libraries[0]
@@ -90,7 +90,7 @@ def header_version(include):
 
 
 def unpack(path, base):
-    """A tarball's contents under `base`; those of an earlier run are used again."""
+    """Unpacks a tarball under `base`; reuses the contents of an earlier run."""
     with open(path, "rb") as file:
         digest = hashlib.sha256(file.read()).hexdigest()[:12]
     place = os.path.join(base, "source-" + digest)
@@ -107,7 +107,7 @@ def unpack(path, base):
 
 
 def gpu_arch():
-    """90 of compute capability 9.0; None where nvidia-smi does not say."""
+    """90 for compute capability 9.0; None if nvidia-smi does not report it."""
     tool = find_tool("nvidia-smi")
     code, text = capture([tool, "--query-gpu=compute_cap", "--format=csv,noheader"], 30) \
         if tool else (1, "")
@@ -145,7 +145,7 @@ class Build:
                                             start_new_session=True)
 
     def poll(self):
-        """None while it goes on, else whether it is built."""
+        """None while it runs, otherwise whether it succeeded."""
         if self.process.poll() is None:
             return None
         self.seconds = time.monotonic() - self.started
@@ -173,7 +173,7 @@ class Build:
 
 
 def build_all(builds, limit_s, say):
-    """All of them side by side. {build: seconds, or None where it failed or took too long}"""
+    """All of them in parallel. {build: seconds, or None if it failed or took too long}"""
     left, results = [], {}
     for build in builds:
         if build.is_done():
@@ -199,7 +199,7 @@ def build_all(builds, limit_s, say):
                                                   "the build failed", build.seconds))
         for build in left:
             results[build] = None
-            say("NCCL %s: not built within %.0f s; what is there is used by the next run" % (
+            say("NCCL %s: not built within %.0f s; the next run continues from there" % (
                 build.name, limit_s))
     finally:
         for build in left:
@@ -248,7 +248,7 @@ def resolve(arguments, base, cuda_home, limit_s, say):
 
 
 def with_name(library, base):
-    """The loader asks for libnccl.so.2; a copy under another name gets a link of that name."""
+    """The loader needs libnccl.so.2; a copy with another name gets a link of that name."""
     path = os.path.realpath(library)
     if os.path.exists(os.path.join(os.path.dirname(path), "libnccl.so.2")):
         return path

@@ -1,4 +1,4 @@
-"""What the check prints (TAP) and what it leaves behind (JSON, Markdown, logs)."""
+"""The check's output (TAP) and results (JSON, Markdown, logs)."""
 
 import json
 import os
@@ -36,7 +36,7 @@ class Tap:
         self.failures = []
 
     def _line(self, text):
-        """A reader that went away must not keep us from cleaning up behind ourselves."""
+        """A closed pipe must not keep us from cleaning up."""
         try:
             if self.is_heard:
                 print(text, flush=True)
@@ -51,7 +51,7 @@ class Tap:
             self._line("# [%6.1f s] %s" % (self.clock.elapsed(), line))
 
     def show(self, text, most=LINES_SHOWN):
-        """The end of somebody's output."""
+        """The end of a program's output."""
         lines = str(text).splitlines()
         if len(lines) > most:
             self._line("#   ... %d lines before" % (len(lines) - most))
@@ -93,7 +93,7 @@ def write_json(path, results):
 
 
 def pack_logs(path, directories):
-    """Logs, traces, what was issued and what was dumped of jobs that failed; bounded."""
+    """Logs, traces, calls and dumps of failed jobs; limited in size."""
     with tarfile.open(path, "w:gz", compresslevel=4) as archive:
         for directory in directories:
             for base, _, names in os.walk(directory):
@@ -106,7 +106,7 @@ def pack_logs(path, directories):
 
 
 def _same(values):
-    """'12' where all ranks agree, else all of them."""
+    """'12' if all ranks agree, otherwise all values."""
     values = list(values)
     return str(values[0]) if len(set(values)) == 1 else " ".join(map(str, values))
 
@@ -119,7 +119,7 @@ def table(head, rows):
 def _machine_lines(results):
     machine = results["machine"]
     rows = [(key, machine[key]) for key in sorted(machine) if not isinstance(machine[key], dict)]
-    return ["# Recorded against issued, on real NCCL", "",
+    return ["# Recorded and called operations, on real NCCL", "",
             "Made by `%s` in %.0f s. %d tests, %d failed, %d skipped." % (
                 results["command"], results["seconds"], results["tests"], results["failed"],
                 results["skipped"]), ""] + table(("", ""), rows)
@@ -127,8 +127,8 @@ def _machine_lines(results):
 
 def _job_lines(job):
     lines = ["## %s" % job["name"], "",
-             "NCCL %s, %d ranks, mode `%s`, %.1f s, %s. Counts are per rank; one number where all "
-             "ranks have the same." % (job["nccl"], job["ranks"], job["mode"], job["seconds"],
+             "NCCL %s, %d ranks, mode `%s`, %.1f s, %s. Counts are per rank; one number if all "
+             "ranks agree." % (job["nccl"], job["ranks"], job["mode"], job["seconds"],
                                        job["outcome"]), ""]
     rows = []
     for case in job["cases"]:
@@ -143,7 +143,7 @@ def _job_lines(job):
 
 
 def _ratio_lines(job):
-    """GPU's time over CUDA events' time, the ranks together."""
+    """GPU time divided by CUDA event time, over all ranks."""
     kinds = {}
     for ratio in job["ratios"]:
         kinds.setdefault((ratio["kind"], ratio["style"]), []).append(ratio)
@@ -152,7 +152,7 @@ def _ratio_lines(job):
             for (kind, style), ratios in kinds.items()]
     if not rows:
         return []
-    return ["Recorded GPU time over the time between CUDA events: the ranks' medians.", ""] + \
+    return ["Recorded GPU time divided by the time between CUDA events: the ranks' medians.", ""] + \
         table(("case", "style", "calls", "ratio"), rows)
 
 
@@ -167,7 +167,7 @@ def _times_lines(job):
     if not rows:
         return []
     return ["Median times on rank 0 in microseconds: in the call (or its whole group), between CUDA"
-            " events, as recorded from the GPU's stamps.", ""] + table(
+            " events, as recorded from GPU timestamps.", ""] + table(
                 ("case", "style", "function", "bytes", "datatype", "calls", "call", "events",
                  "recorded"), rows)
 
@@ -176,8 +176,8 @@ def _overhead_lines(rows):
     if not rows:
         return []
     lines = ["## Cost", "", "AllReduce over 2 ranks; medians in microseconds; ratio to the job "
-             "without the plugin with a 95 % interval (bootstrap over sessions and rounds). `call` "
-             "is the whole of a synchronised call, or the time per call back to back; `in call` is "
+             "without the plugin with a 95% interval (bootstrap over sessions and rounds). `call` "
+             "is the total of a synchronized call, or the time per call back to back; `in call` is "
              "the part inside `ncclAllReduce`.", ""]
     return lines + table(
         ("bytes", "style", "plugin", "rounds", "call, without", "call, with", "ratio", "interval",
@@ -203,11 +203,11 @@ def _ddp_lines(jobs):
 
 
 def _inspector_lines(rows):
-    """What became of each operation in the log that Inspector's variables ask for."""
+    """The fate of each operation in the log requested by Inspector's variables."""
     if not rows:
         return []
     fates = sorted({fate for row in rows for fate in row["account"]} - {"lines", "lost"})
-    return ["## In NCCL Inspector's place", "",
+    return ["## Replacing NCCL Inspector", "",
             "NCCL %s with `NCCL_INSPECTOR_ENABLE=1`: the plugin writes Inspector's log." % rows[0]["nccl"], ""] + table(
                 ["rank", "operations", "lines"] + fates + ["lost"],
                 [[row["rank"], row["operations"], row["account"]["lines"]] +
@@ -227,7 +227,7 @@ def _bench_lines(results):
             [(job["name"], job["ranks"], job["cells"], job["wrong"], job["unchecked"])
              for job in results["bench"]])
     if results.get("bench_loop"):
-        lines += ["Median of single calls, back to back, beside a loop as nccl-tests has it, in several "
+        lines += ["Median of single calls, back to back, compared with a loop as in nccl-tests, in several "
                   "runs (us): AllReduce, 2 ranks.", ""] + table(
             ("bytes", "single", "least to most", "loop", "least to most", "ratio"),
             [(row["bytes"], _us(_middle(row["single_ns"])),

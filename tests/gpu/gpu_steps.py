@@ -1,4 +1,4 @@
-"""The steps of the check, in order of weight: what the budget does not allow is at the end."""
+"""The steps of the check, most important first: what does not fit into the budget is at the end."""
 
 import glob
 import gzip
@@ -22,16 +22,16 @@ from gpu_job import Place, Tool, environment, run_job
 from gpu_machine import HERE, Mps, clean_environment, describe, package_places
 
 JOB_LIMIT_S = 100
-# PyTorch's libraries may come slowly from a cold disk, and it says nothing meanwhile.
+# PyTorch's libraries may load slowly from a cold disk, without any output.
 TORCH_IDLE_S = 75
-# Without MPS every call takes milliseconds: fewer of them, then.
+# Without MPS every call takes milliseconds: make fewer of them.
 WITHOUT_MPS = ("--big", "0", "--burst", "24", "--calls", "3", "--captured", "2", "--replays", "2")
 SESSIONS, ROUNDS = 3, 12
 SIX = "allreduce,allgather,broadcast,reduce,reducescatter,sendrecv"
 
 
 def command_words(arguments):
-    """The command as it can be given elsewhere: without this machine's places."""
+    """The command without paths of this host, so that it can be repeated elsewhere."""
     words, is_place = ["tests/gpu/run"], False
     for argument in arguments:
         if is_place or argument in ("--results", "--work"):
@@ -43,7 +43,7 @@ def command_words(arguments):
 
 
 class Context:
-    """What the steps share."""
+    """State shared by the steps."""
 
     def __init__(self, options, clock, tap, build, work, shm, results_directory, gpu):
         self.options, self.clock, self.tap = options, clock, tap
@@ -64,7 +64,7 @@ class Context:
                         "releases": []}
 
     def warm_torch(self):
-        """Get PyTorch's libraries off the disk while other things are done."""
+        """Reads PyTorch's libraries from disk in the background."""
         if package_places("torch"):
             self.warming = subprocess.Popen([sys.executable, "-c", "import torch"],
                                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -85,11 +85,11 @@ class Step:
 
 
 def watched(context, place, argv, settings, idle_s=None):
-    """Run, and tell why when it did not end well."""
+    """Runs it, and reports why if it failed."""
     tap = context.tap
 
     def on_hang():
-        tap.say("the job hangs; what its ranks are in:")
+        tap.say("the job hangs; operations of its ranks:")
         tap.show(context.tool.now(settings))
 
     limit_s = max(10, min(JOB_LIMIT_S, context.clock.left() - 5))
@@ -108,7 +108,7 @@ def watched(context, place, argv, settings, idle_s=None):
 
 
 def recorded(context, name, place, mode, ranks):
-    """Records of the job's dump; complaints go out as tests."""
+    """Records of the job's dump; problems are reported as tests."""
     tap = context.tap
     files = place.recorded(mode)
     tap.ok(len(files) == ranks, "%s: %d recordings for %d ranks" % (name, len(files), ranks),
@@ -116,21 +116,21 @@ def recorded(context, name, place, mode, ranks):
     if not files:
         return []
     text, problem = context.tool.dump(files)
-    tap.ok(problem is None, "%s: ringside dump reads all of it" % name, [str(problem)])
+    tap.ok(problem is None, "%s: ringside dump reads everything" % name, [str(problem)])
     missing = missing_fields(text)
     tap.ok(not missing, "%s: dump has the fields that are compared" % name, missing)
     return read_dump(text)
 
 
 def verified(context, name, place, mode):
-    """The tool's own word: nothing missing, nothing damaged. Its JSON."""
+    """Checks with ringside verify: nothing missing, nothing damaged. Returns its JSON."""
     tap = context.tap
     code, text, remarks = context.tool.verify(place.recorded(mode))
     with open(os.path.join(place.directory, "verify.json"), "w", encoding="utf-8") as file:
         file.write(text)
     tap.ok(code == 0, "%s: ringside verify finds nothing missing" % name,
            ["exit code %d" % code, remarks[-1000:], text[:3000]])
-    tap.say("%s: kernel events %s; odd %s; lost %s" % (name, kernel_events(text), odd_events(text),
+    tap.say("%s: kernel events %s; unexpected %s; lost %s" % (name, kernel_events(text), odd_events(text),
                                                      lost_operations(text)))
     return text
 
@@ -144,7 +144,7 @@ def case_rows(results):
 
 
 def together(told, most=8):
-    """What several ranks say in the same words is said once."""
+    """Merges equal problems of several ranks."""
     ranks = {}
     for rank, text in told:
         ranks.setdefault(text, []).append(rank)
@@ -158,11 +158,11 @@ def _compare_cases(context, name, results, ranks):
     for (kind, style), rows in case_rows(results).items():
         problems = together((rank, text) for rank, row in rows for text in row.problems[:6])
         if len(rows) != ranks:
-            problems.append("only ranks %s got to it" % [rank for rank, _ in rows])
+            problems.append("only ranks %s reached it" % [rank for rank, _ in rows])
         is_complete = len(rows) == ranks and all(row.is_complete for _, row in rows)
         total = [row.issued + row.captured + row.replayed for _, row in rows]
         got = [row.recorded + row.recorded_captured + row.recorded_replayed for _, row in rows]
-        context.tap.ok(is_complete, "%s: %s %s: recorded %s of %s issued on %d ranks, %s timed, "
+        context.tap.ok(is_complete, "%s: %s %s: recorded %s of %s called on %d ranks, %s timed, "
                        "%s untrusted" % (name, kind, style, sum(got), sum(total), len(rows),
                                          sum(row.timed for _, row in rows),
                                          sum(row.untrusted for _, row in rows)), problems)
@@ -178,13 +178,13 @@ def _compare_cases(context, name, results, ranks):
 
 
 def _stamps_told(context, name, results, is_kernel_expected):
-    """How many times came from the GPU's stamps where nothing disturbed them."""
+    """How many times came from GPU timestamps without disturbance."""
     sync = [p for result in results for p in result.pairs
             if p.call["style"] == "sync" and p.call["kind"] in ("allreduce", "killed")]
     timed = sum(pair.record.is_gpu_timed for pair in sync)
     offsets = [result.clock_offset_ns for result in results if result.clock_offset_ns is not None]
     if is_kernel_expected and sync:
-        context.tap.ok(timed * 2 > len(sync), "%s: %d of %d synchronised AllReduce have the GPU's "
+        context.tap.ok(timed * 2 > len(sync), "%s: %d of %d synchronized AllReduce have the GPU's "
                        "own time" % (name, timed, len(sync)),
                        ["are kernel events on? See kernel_events in verify.json and ringside ls"])
     drift = [p for result in results for p in result.pairs
@@ -200,17 +200,17 @@ def _stamps_told(context, name, results, is_kernel_expected):
 
 
 def shown_of(nccl, checked, is_one_node=False, settings=None):
-    """What this NCCL shows of a job, by its release and by what the recording says of kernel events."""
+    """What this NCCL shows of a job, by its release and the recorded kernel event mode."""
     return Shown(nccl["number"], is_one_node, kernel_state(checked) or "on",
                  (settings or {}).get("NCCL_ALLGATHERV_ENABLE") != "0")
 
 
 def driver_job(context, name, nccl_index, ranks, mode, arguments=(), has_kernel=False):
-    """A job of the C driver under the plugin, and the whole comparison. `has_kernel`: every call is to be timed,
-    where the release can be trusted with that."""
+    """A job of the C driver under the plugin, and the whole comparison. `has_kernel`: every call must be timed,
+    if the release supports that."""
     tap = context.tap
     if nccl_index >= len(context.nccls):
-        tap.skip(name, "no second NCCL here")
+        tap.skip(name, "no second NCCL found")
         return
     nccl = context.nccls[nccl_index]
     place = Place(context.work, context.shm, name)
@@ -231,10 +231,10 @@ def driver_job(context, name, nccl_index, ranks, mode, arguments=(), has_kernel=
                for one in sorted(issued, key=lambda one: one.rank or 0)]
     cases = _compare_cases(context, name, results, ranks)
     problems = together((r.issued.rank, text) for r in results for text in r.problems)
-    tap.ok(len(results) == ranks and not problems, "%s: every rank's account is whole" % name,
+    tap.ok(len(results) == ranks and not problems, "%s: every rank's log is complete" % name,
            problems)
     joins = ranks_join(records, shown)
-    tap.ok(not joins, "%s: the ranks' records find each other" % name, joins[:8])
+    tap.ok(not joins, "%s: the ranks' records match" % name, joins[:8])
     _stamps_told(context, name, results, is_kernel_expected=shown.kernel == "on")
     context.results["jobs"].append({
         "name": name, "nccl": nccl["version"], "ranks": ranks, "mode": mode,
@@ -251,7 +251,7 @@ def driver_job(context, name, nccl_index, ranks, mode, arguments=(), has_kernel=
 
 
 def inspector_job(context, name, ranks):
-    """The same job with NCCL Inspector's variables: nothing is lost on the way to its log."""
+    """The same job with NCCL Inspector's variables: nothing is lost in its log."""
     tap = context.tap
     place = Place(context.work, context.shm, name)
     failed_before = tap.failed
@@ -265,7 +265,7 @@ def inspector_job(context, name, ranks):
     records = recorded(context, name, place, "trace", ranks)
     accounts = gpu_inspector.read_accounts(place.read("rank-*.log").values())
     issued = [Issued(text) for text in place.read("issued-*.jsonl").values()]
-    tap.ok(len(issued) == ranks, "%s: every rank wrote its account" % name)
+    tap.ok(len(issued) == ranks, "%s: every rank wrote its log" % name)
     for one in sorted(issued, key=lambda own: own.rank or 0):
         log = "".join(place.read("inspector/*-pid%s.log" % one.pid).values())
         account = accounts.get(one.pid)
@@ -282,7 +282,7 @@ def inspector_job(context, name, ranks):
 
 
 def keep(context, place, mode):
-    """A failed job's files go into the results; its dump too, since regions will be gone."""
+    """A failed job's files go into the results; its dump, too, because regions will be removed."""
     text, _ = context.tool.dump(place.recorded(mode))
     with gzip.open(os.path.join(place.directory, "dump.jsonl.gz"), "wt", 3,
                    encoding="utf-8") as file:
@@ -292,7 +292,7 @@ def keep(context, place, mode):
 
 
 def _tapes_in(directory):
-    """Files that begin like a tape, wherever its recorder put them below the job's directory."""
+    """Tape files anywhere below the job's directory."""
     own = ("issued-", "rank-", "pid-", "id-", "nccl-", "launcher")
     for base, _, names in os.walk(directory):
         for name in sorted(names):
@@ -302,7 +302,7 @@ def _tapes_in(directory):
 
 
 def tape_job(context, name, arguments):
-    """What NCCL really calls, as tapes for the tests."""
+    """NCCL's real callbacks, recorded as tapes for the tests."""
     tap = context.tap
     if not os.path.exists(context.tape):
         tap.skip(name, "no tape recorder was built")
@@ -323,7 +323,7 @@ def tape_job(context, name, arguments):
 
 
 def overhead(context):
-    """Jobs with and without the plugin in turns."""
+    """Alternating jobs with and without the plugin."""
     tap, samples, complaints = context.tap, [], []
     for number in range(SESSIONS):
         if number and context.clock.left() < 30:
@@ -341,10 +341,10 @@ def overhead(context):
         samples.append(found)
         complaints += _overhead_counts(context, number, servers)
     rows = gpu_overhead.rows_of(samples)
-    tap.ok(bool(rows) and not complaints, "overhead: %d sessions, recorded = issued in them" %
+    tap.ok(bool(rows) and not complaints, "overhead: %d sessions, recorded = called in them" %
            len(samples), complaints)
     for row in rows:
-        tap.say("%9d bytes %-5s %-6s call %8.1f us -> %8.1f us, ratio %.3f (%.3f to %.3f); in call "
+        tap.say("%9d bytes %-5s %-6s call %8.1f us -> %8.1f us, ratio %.3f (%.3f-%.3f); in call "
                 "%.2f -> %.2f us" % (
                     row["bytes"], row["style"], row["variant"], row["call"]["without_ns"] / 1e3,
                     row["call"]["with_ns"] / 1e3, row["call"]["ratio"], *row["call"]["interval"],
@@ -355,7 +355,7 @@ def overhead(context):
 
 
 def _overhead_failed(context, number):
-    """The jobs' own words, and a fresh MPS daemon for what follows."""
+    """The jobs' output, and a new MPS daemon for the following steps."""
     for variant in gpu_overhead.VARIANTS:
         directory = os.path.join(context.work, "overhead-%d-%s" % (number, variant))
         context.failed_places.append(directory)
@@ -367,7 +367,7 @@ def _overhead_failed(context, number):
 
 
 def _overhead_counts(context, number, servers):
-    """What the servers issued against the tool's count."""
+    """Compares the servers' calls with the tool's count."""
     complaints = []
     for variant, server in servers.items():
         if variant == "none":
@@ -390,8 +390,8 @@ def free_port():
 
 
 def torch_job(context, name, ranks, mode, arguments=(), program="ddp.py", more=None, shown=None):
-    """PyTorch under the plugin: what was recorded against what the program counted. What goes into the results,
-    or None where there is no PyTorch."""
+    """PyTorch under the plugin: compares records with the program's counts. Returns what goes into the results,
+    or None if there is no PyTorch."""
     tap = context.tap
     if not package_places("torch"):
         tap.skip(name, "no PyTorch for %s" % sys.executable)
@@ -407,7 +407,7 @@ def torch_job(context, name, ranks, mode, arguments=(), program="ddp.py", more=N
         "--nproc-per-node=%d" % ranks, "--master-addr=127.0.0.1",
         "--master-port=%d" % free_port()] + script, settings, TORCH_IDLE_S)
     if not outcome.is_good and not place.read("ddp-*.json") and context.clock.left() > 40:
-        tap.say("once more without torchrun, in case it was torchrun")
+        tap.say("again without torchrun, in case torchrun was the cause")
         place = Place(context.work, context.shm, name + "-direct")
         settings = {**settings, **environment(place, context.plugin, mode,
                                               context.mps.environment()), **more}
@@ -420,7 +420,7 @@ def torch_job(context, name, ranks, mode, arguments=(), program="ddp.py", more=N
 
 
 def ddp_job(context, *arguments):
-    """A step of its own."""
+    """A separate step."""
     found = torch_job(context, *arguments)
     if found:
         context.results["ddp"].append(found)
@@ -451,9 +451,9 @@ def _torch_compare(context, name, place, ranks, mode, outcome, shown):
                                         row["recorded"]) for row in rows if not row["is_hard"]]
         if own["rank"] == 0:
             tap.say("%s: PyTorch's flight recorder: %s" % (name, "; ".join(told)))
-    tap.ok(len(owns) == ranks, "%s: every rank wrote its account" % name)
+    tap.ok(len(owns) == ranks, "%s: every rank wrote its log" % name)
     joins = ranks_join(records, shown)
-    tap.ok(not joins, "%s: the ranks' records find each other" % name, joins[:8])
+    tap.ok(not joins, "%s: the ranks' records match" % name, joins[:8])
     checked = verified(context, name, place, mode)
     first = owns[0] if owns else {}
     if tap.failed > failed_before or not outcome.is_good:

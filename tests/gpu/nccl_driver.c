@@ -130,8 +130,10 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/* Everything a reader of the results wants to know about the machine, from the libraries
- * themselves: what is linked may not be what is loaded. */
+/*
+ * Everything a reader of the results wants to know about the host, from the libraries themselves: the linked one
+ * may not be the loaded one.
+ */
 static int probe(void)
 {
 	struct cudaDeviceProp device;
@@ -172,18 +174,18 @@ int main(int argc, char **argv)
 	int letter;
 
 	if (argc < 2)
-		return usage("what to do is missing");
+		return usage("command missing");
 	options.verb = argv[1];
 	if (strcmp(options.verb, "probe") == 0)
 		return probe();
 	optind = 2;
 	while ((letter = getopt_long(argc, argv, "", long_options, NULL)) != -1)
 		if (option_take(&options, letter, optarg) != 0)
-			return usage("an option is not understood");
+			return usage("unrecognized option");
 	if (options.ranks < 2 || options.ranks > 64 || !options.out)
-		return usage("--ranks (2 to 64) and --out are needed");
+		return usage("--ranks (2 to 64) and --out are required");
 	if (options.rank >= options.ranks)
-		return usage("--rank is past --ranks");
+		return usage("--rank must be below --ranks");
 	if (strcmp(options.verb, "run") == 0)
 		return options.rank < 0 ? launch_run(&options, argc, argv) : cases_run(&options);
 	if (strcmp(options.verb, "serve") == 0)
@@ -195,5 +197,5 @@ int main(int argc, char **argv)
 		return options.rank < 0 ? launch_run(&options, argc, argv) : loop_steady(&options);
 	if (strcmp(options.verb, "windows") == 0)
 		return options.rank < 0 ? launch_run(&options, argc, argv) : loop_windows(&options);
-	return usage("neither probe, run, serve, hang, steady nor windows");
+	return usage("unknown command: expected probe, run, serve, hang, steady or windows");
 }

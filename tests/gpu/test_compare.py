@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The comparison's own test, without GPU or NCCL: a made-up job of two ranks is recorded
-faithfully, then each kind of lie must be found. Prints TAP."""
+"""Tests the comparison without GPU or NCCL: a synthetic job of two ranks is recorded
+correctly, then each kind of error must be found. Prints TAP."""
 
 import copy
 import json
@@ -38,7 +38,7 @@ def expect(is_ok, what):
 
 
 class MadeUp:
-    """Two accounts of one rank that agree."""
+    """A log and a recording of one rank that agree."""
 
     def __init__(self, rank):
         self.rank, self.time, self.number, self.matches = rank, 10_000 * MS, 0, {}
@@ -142,15 +142,15 @@ def complaints(result):
 def one_rank():
     result, records = compare(made_up(0))
     row = result.rows["allreduce", "graph"]
-    expect(is_good(result), "a faithful recording is complete: " + complaints(result))
+    expect(is_good(result), "a correct recording is complete: " + complaints(result))
     expect((row.captured, row.recorded_captured, row.replayed, row.recorded_replayed)
-           == (2, 2, 8, 8), "captures and replays are counted apart")
+           == (2, 2, 8, 8), "captures and replays are counted separately")
     expect(result.rows["sendrecv", "sync"].recorded == 6, "eager transfers are counted")
     expect(result.clock_offset_ns is not None
            and abs(result.clock_offset_ns - (OFFSET + 50_000 - MS)) < 1, "the clocks are compared")
     expect(all(0.79 < ratio["median"] < 0.81 for ratio in result.ratios), "ratios to CUDA events")
     expect(any(r["kind"] == "allreduce" and r["gpu_ns"] == 40_000 for r in call_times(result)),
-           "median times are told")
+           "median times are reported")
     expect(len(records) == len(made_up(0).dump), "every line of the dump is read")
 
 
@@ -169,19 +169,19 @@ def lies():
         ("a wrong function", put(1, function="AllGather"), "function AllReduce"),
         ("a wrong count", put(1, count=255), "count 256"),
         ("a wrong datatype", put(1, datatype="int32"), "datatype float32"),
-        ("uint8 told as int8", put(6, datatype="int8"), "datatype uint8"),
+        ("uint8 recorded as int8", put(6, datatype="int8"), "datatype uint8"),
         ("uint8 of unknown datatype", put(6, datatype=None), "datatype uint8"),
         ("uint8 of unknown size", put(6, bytes=None), "bytes 1024"),
         ("unknown bytes where they are known", put(1, bytes=None), "bytes 1024"),
         ("wrong bytes in a replay", put(-2, bytes=4), "in its replays"),
         ("a wrong peer", put(13, peer=0), "peer 1"),
         ("a wrong root", put(12, root=0), "root 1"),
-        ("a captured call told as done", put(19, state="done"), "captured 1"),
-        ("a replay of nobody", put(-2, captured_number=None), "which was not captured"),
+        ("a captured call recorded as done", put(19, state="done"), "captured 1"),
+        ("a replay without a capture", put(-2, captured_number=None), "which was not captured"),
         ("a gap in the numbers", put(-1, number=99), "without a gap"),
         ("another rank", put(0, comm_rank=1), "rank 0 of 2"),
-        ("a communicator nobody made", put(-1, comm_id=7, comm_name="other"), "did not make"),
-        ("marked stamps as a time", put(2, flags=["stamp_stale"]), "reported as a time"),
+        ("an unknown communicator", put(-1, comm_id=7, comm_name="other"), "did not create"),
+        ("marked timestamps as a time", put(2, flags=["stamp_stale"]), "reported as a time"),
         ("a time of no length", lambda dump: [d.update(duration_ns=0) for d in dump[:6]],
          "median of GPU time"),
         ("a time beyond the events", lambda dump: [d.update(duration_ns=80_000) for d in dump[:6]],
@@ -201,11 +201,11 @@ def stamps():
         stale(dump)
         dump[-1].update(flags=["stamp_stale"], time_source="proxy")
 
-    expect("another operation's stamps" in complaints(with_change(stale)),
-           "found: another operation's stamps as a time")
+    expect("another operation's timestamps" in complaints(with_change(stale)),
+           "found: another operation's timestamps as a time")
     result = with_change(marked)
     expect(is_good(result) and result.rows["allreduce", "sync"].untrusted == 1,
-           "stale stamps that are marked and not used are fine, and counted")
+           "old timestamps that are marked and not used are accepted and counted")
 
 
 def graph_job(rank=0, has_broadcast=True, has_replays=True, has_calls=True):
@@ -232,7 +232,7 @@ def graph_job(rank=0, has_broadcast=True, has_replays=True, has_calls=True):
 
 
 def releases():
-    """The same job, as each release shows it, is complete or has its blind spot's name; and not as another's."""
+    """The same job, as each release shows it, is complete or has the right blind spot."""
     broadcast = {BLIND_BROADCAST: 3}
     cases = [
         ("2.27", graph_job(has_calls=False), Shown(22707), {}),
@@ -309,7 +309,7 @@ def sampling():
     expect(sampled_together(records)[:2] == (2, 0), "both ranks time the same collectives")
     jobs[1].dump[4].update(kernels_started=1)
     records = [record for job in jobs for record in compare(job)[1]]
-    expect(sampled_together(records)[:2] == (2, 1), "found: a collective that one rank alone timed")
+    expect(sampled_together(records)[:2] == (2, 1), "found: a collective timed on only one rank")
     for words, state in (((("on",) * 2), "on"), ((("sampled",) * 2), "sampled"),
                          (("on", "off"), None)):
         text = json.dumps({"processes": [{"kernel_events": word} for word in words]})
@@ -319,11 +319,11 @@ def sampling():
 def two_ranks():
     jobs = [made_up(0), made_up(1)]
     records = [record for job in jobs for record in compare(job)[1]]
-    expect(ranks_join(records) == [], "records of two ranks find each other")
+    expect(ranks_join(records) == [], "records of two ranks match")
     for what, change in (
             ("a collective of another size", {"count": 1}),
             ("another signature", {"signature": "0xbad"}),
-            ("a match number that is gone", {"match": None})):
+            ("a missing match number", {"match": None})):
         jobs = [made_up(0), made_up(1)]
         jobs[1].dump[2].update(change)
         found = ranks_join([record for job in jobs for record in compare(job)[1]])
@@ -338,7 +338,7 @@ def cut_short():
     job = made_up(0)
     text = "\n".join(json.dumps(line) for line in job.issued)
     result = RankResult(Issued(text), read_dump("\n".join(map(json.dumps, job.dump))))
-    expect("did not get to its end" in complaints(result), "a rank that was cut short is told")
+    expect("did not finish" in complaints(result), "an incomplete rank is reported")
     result = RankResult(Issued(job.texts()), [])
     expect(not is_good(result) and "recorded 0" in complaints(result),
            "no records at all are a failure, not a crash")
@@ -375,7 +375,7 @@ def ddp():
         rows = gpu_compare_ddp.compare(own, read_dump("\n".join(map(json.dumps, changed))))
         return [row["what"] for row in rows if row["is_hard"] and not row["is_equal"]]
 
-    expect(hard(dump) == [], "a faithful training is complete: %s" % hard(dump))
+    expect(hard(dump) == [], "a correct training is complete: %s" % hard(dump))
     expect(any("explicit AllReduce" in what for what in hard(dump[1:])),
            "found: an explicit call is missing")
     expect(any("with a hook" in what for what in hard(dump[:5] + dump[6:])),
@@ -399,18 +399,18 @@ def fsdp():
         return [row["what"] for row in rows if row["is_hard"] and not row["is_equal"]]
 
     expect(hard(calls + [{"function": "AllReduce", "bytes": 4}]) == [],
-           "a faithful FSDP job is complete: %s" % hard(calls))
+           "a correct FSDP job is complete: %s" % hard(calls))
     expect(hard(calls[1:]) != [] and hard(calls + calls[:1]) != [],
            "found: a call is missing, a call too many")
     expect(hard(calls[1:] + [{"function": "AllGather", "bytes": None}]) != [],
-           "found: a size that is not known")
+           "found: an unknown size")
 
 
 def figures():
     pairs = [[(1000 + i, 1100 + i) for i in range(12)] for _ in range(3)]
     found = gpu_overhead.ratio_of(pairs)
     expect(abs(found["ratio"] - 1.1) < 0.01, "the ratio of medians")
-    expect(found["interval"][0] <= found["ratio"] <= found["interval"][1], "lies in its interval")
+    expect(found["interval"][0] <= found["ratio"] <= found["interval"][1], "is inside its interval")
     expect(gpu_overhead.ratio_of([]) is None, "no samples, no ratio")
     samples = {(variant, style, size): [{"call_ns": 10, "host_ns": 5}] * 4
                for variant in gpu_overhead.VARIANTS for style, size, _ in gpu_overhead.BLOCKS}
@@ -420,7 +420,7 @@ def figures():
 
 
 def inspector_log(job):
-    """What the plugin would write in Inspector's place, and its last word."""
+    """What the plugin would write instead of Inspector, and its last line."""
     lines, left = [], {"captured into graphs": 0}
     for fields in job.dump:
         kind = "p2p" if fields["function"] in ("Send", "Recv") else "coll"
@@ -447,21 +447,21 @@ def inspector():
         account = gpu_inspector.read_accounts(["noise", word, "noise"]).get(100)
         return gpu_inspector.compare(issued, records, "\n".join(changed), account)
 
-    expect(found(lines, told) == [], "a faithful log is complete: %s" % found(lines, told))
+    expect(found(lines, told) == [], "a correct log is complete: %s" % found(lines, told))
     expect(found(lines[1:], told) != [], "found: a line is missing")
-    expect(found(lines + lines[:1], told) != [], "found: a line is there twice")
-    expect(found(lines, "") != [], "found: no account")
+    expect(found(lines + lines[:1], told) != [], "found: a duplicate line")
+    expect(found(lines, "") != [], "found: no summary")
     expect(found(lines, told.replace("0 lost", "1 lost")) != [], "found: one is lost")
     expect(found(lines, told.replace("%d operations" % len(job.dump), "3 operations")) != [],
-           "found: the account does not add up")
-    expect(found(lines, told.replace("captured into graphs", "below the minimum size")) != [],
-           "found: a reason that nobody gave")
+           "found: the summary does not add up")
+    expect(found(lines, told.replace("captured into graphs", "below the least size")) != [],
+           "found: an unknown reason")
     expect(found([line.replace('us": 40', 'us": 41') for line in lines], told) != [],
            "found: another time")
 
 
 def layouts():
-    """What --nccl may name."""
+    """Values of --nccl."""
     with tempfile.TemporaryDirectory(prefix="ringside-nccl-") as scratch:
         def put(*parts):
             path = os.path.join(scratch, *parts)
@@ -480,16 +480,16 @@ def layouts():
         put("long", "nccl.h")
         put("long", "libnccl.so.2.27.7")
         found, _ = gpu_releases.resolve([os.path.join(scratch, "long")], scratch, "", 1, str)
-        expect(os.path.basename(found[0]["library"]) == "libnccl.so.2", "under the name that is asked for")
+        expect(os.path.basename(found[0]["library"]) == "libnccl.so.2", "with the name that programs load")
         put("packed", "nccl-2.27.7", "src", "nccl.h.in")
         put("packed", "nccl-2.27.7", "makefiles", "version.mk")
         source = gpu_releases.source_in(os.path.join(scratch, "packed"))
-        expect(gpu_releases.source_version(source) == "2.27.7", "sources know their release")
+        expect(gpu_releases.source_version(source) == "2.27.7", "the release of sources is found")
         archive = os.path.join(scratch, "nccl.tar.gz")
         with tarfile.open(archive, "w:gz") as tar:
             tar.add(os.path.join(scratch, "packed", "nccl-2.27.7"), "nccl-2.27.7")
         again = gpu_releases.source_in(gpu_releases.unpack(archive, scratch))
-        expect(gpu_releases.source_version(again) == "2.27.7", "and a tarball's too")
+        expect(gpu_releases.source_version(again) == "2.27.7", "and that of a tarball")
         found, complaints = gpu_releases.resolve([os.path.join(scratch, "no")], scratch, "", 1, str)
         expect(not found and len(complaints) == 1, "found: a directory without NCCL")
 
@@ -516,12 +516,12 @@ def merging():
             {"when": "2026-01-01", "command": "a", "seconds": 1, "matrix": [cell, dict(cell, ranks=8)]}]
     found = gpu_pages.merged(runs)
     expect(len(found["matrix"]) == 2 and found["matrix"][0]["eager"] == 6,
-           "of a cell that was run twice the later run counts")
+           "if a cell ran twice, the later run counts")
     expect([run["command"] for run in found["commands"]] == ["a", "b"], "commands by time")
     page = "\n".join(gpu_pages.releases_page(found))
     expect("complete, 7 blind" in page and BLIND_REPLAYS in page, "a page has blind spots by name")
     expect(gpu_steps.command_words(["--nccl", HERE, "--results", "/x", "--only", "cost"])
-           == "tests/gpu/run --nccl gpu --only cost", "commands have no places of this machine")
+           == "tests/gpu/run --nccl gpu --only cost", "commands have no paths of this host")
 
 
 def verify_output():
@@ -530,8 +530,8 @@ def verify_output():
         {"pid": 2, "issued": 9, "recorded": 7, "in_flight": 0, "lost_operations": 2,
          "lost": {"quota": 2}}]})
     expect(verified_counts(text) == {1: (10, 10, 0), 2: (9, 7, 2)}, "verify's counts are read")
-    expect(lost_operations(text) == {"quota": 2}, "losses are summed by reason")
-    expect(verified_counts("nonsense") == {}, "what is not JSON has no counts")
+    expect(lost_operations(text) == {"quota": 2}, "losses are added up by reason")
+    expect(verified_counts("nonsense") == {}, "other text has no counts")
 
 
 def main():

@@ -1,6 +1,6 @@
-"""The GPU check's scenes, played by `ringside sim`: does the harness start, strike, look, judge and clean up?
+"""The GPU check's scenarios, simulated by `ringside sim`: does the harness start, inject, observe, judge and clean up?
 
-Without an argument some scenes, quickly; else those that are named. KEEP=DIR: what they leave goes there.
+Without an argument runs some short scenarios, otherwise the named ones. KEEP=DIR: keeps their files there.
 """
 
 import json
@@ -34,7 +34,7 @@ class NoMps:
 
 
 class Context:
-    """What the steps of the GPU check share, as far as these need it."""
+    """The state shared by the steps of the GPU check, as far as needed here."""
 
     def __init__(self, build, scratch):
         self.build, self.work = build, os.path.join(scratch, "work")
@@ -53,7 +53,7 @@ class Context:
 
 
 def left_behind(context):
-    """Ranks that outlived their scene."""
+    """Ranks that outlived their scenario."""
     return [pid for scene in SCENES
             for pid in gpu_hangs.rank_pids(os.path.join(context.work, "hang-" + scene.name))]
 
@@ -77,7 +77,7 @@ def main():
             expected = json.load(archive.extractfile("expected.json"))
         tap.ok(all(name + ".tar" in kept for name in names), "snapshots are kept", kept)
         tap.ok(set(expected["scenes"]) == {scene.name for scene in SCENES},
-               "with what is true of each scene")
+               "with the truth of each scenario")
         return tap.end()
 
 

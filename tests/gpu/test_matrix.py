@@ -1,7 +1,7 @@
-"""The matrix of releases from beginning to end without a GPU: the driver, built on the CUDA and NCCL that play on the
-CPU (tests/fake_gpu), under the real plugin. Prints TAP.
+"""The whole matrix of releases without a GPU: the driver, built on the fake CUDA and NCCL
+(tests/fake_gpu), under the real plugin. Prints TAP.
 
-Without an argument a few steps; else those that are named, as by --only. KEEP=DIR: results go there.
+Without an argument runs a few steps, otherwise the named ones, as with --only. KEEP=DIR: keeps the results there.
 """
 
 import json
@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 SHIM = os.path.join(HERE, "shim")
-# Inside a node: the NCCL that plays on the CPU has no network side.
+# Inside a node: the fake NCCL has no network side.
 QUICK = "node-2-ranks-default,node-hang-split-graph,node-windows-self"
 COUNT = [0, 0]
 
@@ -29,7 +29,7 @@ def expect(is_ok, what, more=""):
 
 
 def stage(build, scratch):
-    """A machine with a GPU: nvidia-smi, a CUDA toolkit, an NCCL. What the check is run with."""
+    """A host with a GPU: nvidia-smi, a CUDA toolkit, an NCCL. The environment of the check."""
     fake = os.path.join(build, "tests", "fake_gpu")
     cuda, nccl, tools = (os.path.join(scratch, name) for name in ("cuda", "nccl", "bin"))
     os.makedirs(os.path.join(cuda, "lib64"))
@@ -81,7 +81,7 @@ def main():
         expect(done.returncode == 0 and os.listdir(merged), "results are merged into pages", done.stdout)
         with open(os.path.join(merged, "merged.json"), encoding="utf-8") as file:
             both = json.load(file)
-        expect(len(both["matrix"]) == len(cells), "a cell that was run twice is there once")
+        expect(len(both["matrix"]) == len(cells), "a cell that ran twice is shown once")
     print("1..%d" % COUNT[0])
     return 1 if COUNT[1] else 0
 

@@ -1,6 +1,6 @@
 /*
- * Does ncclCommDestroy() return when kernel events are switched while a job runs? Each scene is a job of two
- * ranks on one GPU, which is killed when it has not ended after some seconds.
+ * Does ncclCommDestroy() return if kernel events are switched while a job runs? Each scenario is a job of two ranks
+ * on one GPU, which is killed if it has not ended after some seconds.
  *
  *	mask_hazards PLUGIN [SCENE...]
  */
@@ -297,7 +297,7 @@ static void set_up(const char *plugin)
 	char host[32];
 	void *library;
 
-	/* Two machines, as far as NCCL knows: it refuses two ranks on one GPU otherwise. */
+	/* Two hosts, as far as NCCL knows: otherwise it refuses two ranks on one GPU. */
 	snprintf(host, sizeof(host), "hazard%d", rank);
 	setenv("NCCL_HOSTID", host, 1);
 	setenv("NCCL_PROFILER_PLUGIN", plugin, 1);

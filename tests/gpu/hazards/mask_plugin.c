@@ -1,4 +1,4 @@
-/* A profiler plugin for mask_hazards.c: it hands NCCL's event mask to the test and counts kernel events. */
+/* A profiler plugin for mask_hazards.c: gives the test access to NCCL's event mask and counts kernel events. */
 #include <stdint.h>
 
 #include "plugin/abi_v5.h"
@@ -30,7 +30,7 @@ static int begin(void **context, uint64_t hash, int *events, const char *name, i
 	return 0;
 }
 
-/* Nothing is kept: any handle but NULL will do. */
+/* Nothing is kept: any handle except NULL works. */
 static int count(void **handle, uint64_t type)
 {
 	static char anything;

@@ -1,6 +1,6 @@
 /*
- * CUDA's runtime and the rest of NCCL on top of tests/fake_gpu, as far as the driver uses them: with this the whole of
- * tests/gpu runs on a machine without a GPU. Built as libcudart.so by tests/gpu/test_matrix.py.
+ * The CUDA runtime and the rest of NCCL on top of tests/fake_gpu, as far as the driver uses them: with this all of
+ * tests/gpu runs on a host without a GPU. Built as libcudart.so by tests/gpu/test_matrix.py.
  *
  * Ranks of a split find each other through files in FAKE_RUNTIME_DIR.
  */
@@ -45,7 +45,7 @@ int ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank);
 
 static cudaStream_t streams[STREAMS_MAX];
 static int stream_count;
-/* For cudaStreamWaitEvent: where an event was recorded last. */
+/* For cudaStreamWaitEvent: where an event was last recorded. */
 static struct {
 	cudaEvent_t event;
 	cudaStream_t stream;
@@ -180,7 +180,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 	return cuStreamSynchronize(stream);
 }
 
-/* The host waits in the stream's place: stricter than CUDA, and right for what the driver does. */
+/* The host waits instead of the stream: stricter than CUDA, and sufficient for the driver. */
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
 {
 	(void)stream, (void)flags;
@@ -350,7 +350,7 @@ ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t *co
 	int own[2] = { color, key }, rank = 0, ranks = 0;
 	ncclUniqueId id;
 
-	/* Ids repeat in a process; all ranks make their communicators in one order. */
+	/* Ids repeat within a process; all ranks create their communicators in the same order. */
 	snprintf(base, sizeof(base), "%s/split-%llx-%d-%d", directory ? directory : "/tmp",
 		 known->hash, (int)(known - comms), known->splits++);
 	snprintf(path, sizeof(path), "%s-%d", base, known->rank);

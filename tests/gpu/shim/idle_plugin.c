@@ -1,11 +1,11 @@
 /*
- * A profiler plugin that does nothing, for every NCCL from 2.27 on: what NCCL itself spends on a plugin. It asks for
- * the events in EMPTY_PLUGIN_MASK (a number; none if unset).
+ * A profiler plugin that does nothing, for every NCCL since 2.27: NCCL's own cost of a plugin. It requests the
+ * events in EMPTY_PLUGIN_MASK (a number; none if unset).
  */
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Function pointers of every interface version from 4 to 7, with room behind them for forks that have more. */
+/* Function pointers of every interface version from 4 to 7, with room after them for forks that have more. */
 struct plugin {
 	const char *name;
 	void *init;

@@ -1,8 +1,8 @@
 /*
- * A slow reader of sockets, for LD_PRELOAD: what a process receives over TCP in pieces of 16 KiB or more is
- * limited to SLOW_READER_BYTES_PER_S. NCCL receives without waiting and asks again when there is nothing,
- * so it is told that there is nothing yet. Its sockets get a small window, or the kernel would hold all
- * that NCCL sends ahead and its peer would never notice. To that it looks like a slow link.
+ * A slow reader of sockets, for LD_PRELOAD: limits what a process receives over TCP in pieces of 16 KiB or more to
+ * SLOW_READER_BYTES_PER_S. NCCL receives without blocking and tries again if there is nothing, so it gets EAGAIN.
+ * Its sockets get a small window, otherwise the kernel would buffer everything that NCCL sends ahead and its peer
+ * would never notice. To the peer it looks like a slow link.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -37,7 +37,7 @@ __attribute__((constructor)) static void prepare(void)
 	bytes_per_s = text ? strtoull(text, NULL, 10) : 0;
 }
 
-/* Is it time for the next piece? */
+/* Whether it is time for the next piece. */
 static int may_read(void)
 {
 	int is_free;
@@ -74,7 +74,7 @@ ssize_t recv(int fd, void *buffer, size_t size, int flags)
 	ssize_t got;
 
 	if (real_recv == NULL)
-		prepare(); /* somebody's constructor came before ours */
+		prepare(); /* another constructor ran before ours */
 	if (bytes_per_s == 0 || size < LARGE_BYTES || !(flags & MSG_DONTWAIT))
 		return real_recv(fd, buffer, size, flags);
 	narrow(fd);
