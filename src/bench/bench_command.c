@@ -17,7 +17,7 @@
 
 enum { RECALL_STEP = 1 << 20, RECALL_MOST = 1 << 30 };
 
-/* NULL after the reason was told. */
+/* NULL after a message. */
 static char *read_all(const char *path, size_t *length)
 {
 	int fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
@@ -53,7 +53,7 @@ static int recall_tell(const char *path, enum status status,
 {
 	switch (status) {
 	case ERR_UNKNOWN:
-		return cli_error("%s: not a result of 'ringside bench ... --json'", path);
+		return cli_error("%s: not a JSON result of 'ringside bench'", path);
 	case ERR_VERSION:
 		return cli_error("%s: written by a newer version: %s", path, problem->text);
 	case ERR_NO_SPACE:
@@ -61,7 +61,7 @@ static int recall_tell(const char *path, enum status status,
 	default:
 		return cli_error("%s, line %" PRIu64 ": %s", path, problem->line,
 				 problem->text[0] != '\0' ? problem->text
-							  : "damaged, or no measurement in it");
+							  : "damaged, or contains no measurement");
 	}
 }
 
@@ -88,7 +88,7 @@ int bench_recall_check(const struct cli_page *page, const char *from, const char
 {
 	if (from == NULL || measuring == NULL)
 		return 0;
-	return cli_usage(page, "%s%s does not go with --from: nothing is measured then",
+	return cli_usage(page, "%s%s cannot be used with --from, which measures nothing",
 			 measuring[0] ? "--" : "", measuring[0] ? measuring : "a function");
 }
 
@@ -109,7 +109,7 @@ static const char *from_environment(void *context, const char *name)
 	return getenv(name);
 }
 
-/* A launcher made this process one rank of a job. */
+/* A launcher started this process as one rank of a job. */
 static int be_rank(struct bench_place *place, bench_rank_fn body, void *context)
 {
 	char problem[HUB_PROBLEM_BYTES];
@@ -137,7 +137,7 @@ static int start_ranks(const struct bench_how *how, bench_rank_fn body, void *co
 	char problem[512] = "";
 
 	if (how->meet != NULL)
-		return cli_error("--meet is for ranks that a launcher started; none did (RANK, "
+		return cli_error("--meet is only for ranks started by a launcher (RANK, "
 				 "OMPI_COMM_WORLD_RANK, PMI_RANK and SLURM_PROCID are not set)");
 	launch.gpus = bench_look(true, how->nccl, problem, sizeof(problem));
 	if (launch.gpus < 1)
@@ -145,7 +145,8 @@ static int start_ranks(const struct bench_how *how, bench_rank_fn body, void *co
 	if (launch.ranks == 0) {
 		launch.ranks = launch.gpus;
 		if (launch.gpus == 1)
-			cli_note("one GPU, so one rank; --ranks 2 would let two share it");
+			fprintf(stderr, "ringside: found one GPU, starting one rank; use --ranks 2 "
+					"to share it between two\n");
 	}
 	return bench_launch(&launch, body, context);
 }
@@ -162,23 +163,22 @@ int bench_everywhere(const struct bench_how *how, bench_rank_fn body, void *cont
 	if (found == 0 || (place.nranks == 1 && how->ranks > 1))
 		return start_ranks(how, body, context);
 	if (how->ranks != 0 && how->ranks != place.nranks)
-		return place.rank != 0
-			       ? CLI_EXIT_UNKNOWN
-			       : cli_error("--ranks %d, but %s started %d; leave --ranks out",
-					   how->ranks, place.launcher, place.nranks);
+		return place.rank != 0 ? CLI_EXIT_UNKNOWN
+				       : cli_error("--ranks %d, but %s started %d; omit --ranks",
+						   how->ranks, place.launcher, place.nranks);
 	return be_rank(&place, body, context);
 }
 
 /* ---- one rank ---------------------------------------------------------------------------------- */
 
-/* In a job of a launcher one rank tells it. The one that started the ranks here hears all. */
+/* Under a launcher, one rank reports the problem. Ranks started here report to their parent. */
 static void team_tell(const struct bench_team *team)
 {
 	if (team->place->problem_fd != -1 || hub_is_teller(team->hub))
 		bench_tell(team->place, hub_problem(team->hub));
 }
 
-/* The same when the reason was told already. */
+/* As bench_team_fail(), after the reason has been reported. */
 static int bench_team_drop(struct bench_team *team)
 {
 	bench_job_close(team->job);
@@ -204,7 +204,7 @@ int bench_team_meet(struct bench_team *team, const struct bench_place *place,
 	team->plan = *plan;
 	if (how->nccl != NULL &&
 	    !text_copy(team->plan.nccl_path, sizeof(team->plan.nccl_path), how->nccl)) {
-		bench_tell(place, "--nccl: the file's name is too long");
+		bench_tell(place, "--nccl: file name too long");
 		return CLI_EXIT_UNKNOWN;
 	}
 	if (hub_open(&team->hub, place, how->patience_s) != 0) {
@@ -220,7 +220,7 @@ int bench_team_open(struct bench_team *team, const struct bench_place *place,
 {
 	if (bench_team_meet(team, place, how, plan) != 0)
 		return CLI_EXIT_UNKNOWN;
-	/* A GPU that does not open does not come back from it, either. */
+	/* Opening the GPU can hang too, so the limit starts here. */
 	hub_set_patience(team->hub, plan->patience_s);
 	if (bench_job_open(&team->job, place, team->hub, &team->plan, &team->run) != 0)
 		return bench_team_fail(team);
@@ -230,7 +230,7 @@ int bench_team_open(struct bench_team *team, const struct bench_place *place,
 
 int bench_team_finish(struct bench_team *team)
 {
-	/* Nobody takes its communicator down while another still uses it. */
+	/* No rank may destroy its communicator while another still uses it. */
 	if (hub_meet(team->hub) != 0)
 		return bench_team_fail(team);
 	bench_job_close(team->job);
@@ -263,10 +263,10 @@ static int outputs_add(const struct cli_said *said, enum bench_output_kind kind)
 	struct bench_outputs *files = said->target;
 
 	if (said->value[0] == '\0')
-		return cli_usage(said->page, "'' is no name of a file");
+		return cli_usage(said->page, "-o '': empty file name");
 	if (strcmp(said->value, "-") == 0)
 		return cli_usage(said->page,
-				 "standard output has the results anyway; --json for JSON");
+				 "results go to standard output anyway; use --json for JSON");
 	if (files->count == BENCH_OUTPUTS_MOST)
 		return cli_usage(said->page, "more than %d files", BENCH_OUTPUTS_MOST);
 	files->kinds[files->count] = kind;
@@ -301,7 +301,7 @@ int bench_outputs_check(const struct bench_outputs *files)
 
 int bench_team_quit(struct bench_team *team)
 {
-	hub_fail(team->hub, "a file cannot be written");
+	hub_fail(team->hub, "cannot write a file");
 	return bench_team_drop(team);
 }
 
@@ -318,8 +318,7 @@ static int output_write_one(const char *path, enum bench_output_kind kind, unsig
 		cli_no_memory();
 	if (status != OK && output.sink.status == OK) {
 		cli_output_discard(&output);
-		return cli_error("%s: what was measured does not hold together: %s", path,
-				 status_text(status));
+		return cli_error("%s: inconsistent measurement: %s", path, status_text(status));
 	}
 	return cli_output_commit(&output, exit_code);
 }

@@ -1,7 +1,6 @@
 /*
- * What `ringside bench` and its sub-commands have in common: where ranks come from, and running
- * something on all of them. In a job (torchrun, mpirun, srun) this process is one rank of it; otherwise
- * the ranks are started here.
+ * Shared by `ringside bench` and its subcommands: where ranks come from, and running a function on all of them. In
+ * a job (torchrun, mpirun, srun) this process is one rank; otherwise the ranks are started here.
  *
  *	static int body(const struct bench_place *place, void *context)
  *	{
@@ -35,98 +34,106 @@
 #include "common/status.h"
 #include "output/sink.h"
 
-/* The words of `ringside bench` that are commands of their own, and `ringside model`. */
+/* The subcommands of `ringside bench`, and `ringside model`. */
 int bench_health(int argc, char **argv);
 int bench_crossover(int argc, char **argv);
 int bench_profilers(int argc, char **argv);
 int bench_model(int argc, char **argv);
 
-/* A run that was measured before, from what --json wrote then. */
+/* Loading an earlier run from its JSON file. */
 
-/* "-" is standard input. 0: the caller releases *run. Else CLI_EXIT_UNKNOWN after one line, and *run is
- * empty. */
+/*
+ * "-" is standard input. 0: the caller releases *run. Otherwise CLI_EXIT_UNKNOWN after one line, and *run is empty.
+ */
 int bench_recall(struct bench_run *run, const char *path);
 
-/* With --from nothing is measured, and nothing that was said is silently left out. `measuring` is what cli_page.work
- * kept: an option that says what or how to measure. 0, or CLI_EXIT_USAGE after one line. */
+/*
+ * --from measures nothing, so options that say what or how to measure are rejected. `measuring` is the one that
+ * cli_page.work kept. 0, or CLI_EXIT_USAGE after one line.
+ */
 int bench_recall_check(const struct cli_page *page, const char *from, const char *measuring);
 
 enum { BENCH_HOW_RANKS_MAX = 1024 };
 
-/* Into the field `how` of the request, a struct bench_how. */
-#define BENCH_HOW_OPTIONS(request)                                                                 \
-	{ 'R', "ranks", "N",                                                                       \
-	  "start N ranks on this machine, sharing GPUs where there are fewer (default: what the "  \
-	  "launcher says; without one, a rank for each GPU)",                                      \
-	  CLI_INT(request, how.ranks, 1, BENCH_HOW_RANKS_MAX) },                                   \
-		{ 0, "meet", "WHERE",                                                              \
-		  "where ranks meet: HOST:PORT of rank 0's machine, or a file that all see "       \
-		  "(default: found from the launcher)",                                            \
-		  CLI_TEXT(request, how.meet) },                                                   \
-		{ 0, "nccl", "FILE", "this libnccl.so.2 instead of the one that the loader finds", \
-		  CLI_TEXT(request, how.nccl) },                                                   \
-		{ 0, "no-mps", NULL, "ranks that share a GPU: do not start MPS; they take turns",  \
-		  CLI_CLEAR(request, how.is_mps_wanted) },                                         \
-	{                                                                                          \
-		0, "patience", "SECONDS", "how long to wait for all ranks to come (default 60)",   \
-			CLI_INT(request, how.patience_s, 1, 86400),                                \
-			.like = "is not a number of seconds"                                       \
+/* For the field `how` of the request, a struct bench_how. */
+#define BENCH_HOW_OPTIONS(request)                                                               \
+	{ 'R', "ranks", "N",                                                                     \
+	  "start N ranks on this host, sharing GPUs if there are fewer (default: as the "        \
+	  "launcher says, otherwise one per GPU)",                                               \
+	  CLI_INT(request, how.ranks, 1, BENCH_HOW_RANKS_MAX) },                                 \
+		{ 0, "meet", "WHERE",                                                            \
+		  "rendezvous: HOST:PORT on rank 0's host, or a file that all ranks can access " \
+		  "(default: from the launcher)",                                                \
+		  CLI_TEXT(request, how.meet) },                                                 \
+		{ 0, "nccl", "FILE", "load this libnccl.so.2 instead of the default one",        \
+		  CLI_TEXT(request, how.nccl) },                                                 \
+		{ 0, "no-mps", NULL, "do not start MPS for ranks that share a GPU",              \
+		  CLI_CLEAR(request, how.is_mps_wanted) },                                       \
+	{                                                                                        \
+		0, "patience", "SECONDS", "how long to wait for all ranks to join (default 60)", \
+			CLI_INT(request, how.patience_s, 1, 86400),                              \
+			.like = "is not a number of seconds"                                     \
 	}
 
 struct bench_how {
-	int ranks;	  /* to start here; 0: not said */
-	const char *meet; /* NULL: found */
-	const char *nccl; /* NULL: found */
+	int ranks;	  /* to start here; 0: not set */
+	const char *meet; /* NULL: from the launcher */
+	const char *nccl; /* NULL: the loader's */
 	bool is_mps_wanted;
 	int patience_s;
-	/* For ranks started here; see struct bench_launch. Set by commands, not by options. */
+	/* Environment for ranks started here; see struct bench_launch. Set by commands, not by options. */
 	const struct bench_variable *variables;
 	const char *log;
-	int limit_s; /* the whole job is ended after so long; 0: never */
+	int limit_s; /* kill the whole job after this time; 0: never */
 };
 
 void bench_how_init(struct bench_how *how);
 
 /*
- * Run `body` on every rank: here, when a launcher made this process one of them and --ranks was not
- * given; otherwise in processes that are forked from this one. Standard output of every rank is
- * standard error until bench_team_finish(). Gives back the exit code of the command: in a job this
- * rank's own, else 0 when all ranks gave 0, 1 otherwise (128 + n after signal n). What failed was told
- * once. Without CUDA, or without NCCL, that is one line and CLI_EXIT_UNKNOWN.
+ * Runs `body` on every rank: in this process if a launcher started it as a rank and --ranks was not given,
+ * otherwise in processes forked from this one. Standard output of every rank goes to standard error until
+ * bench_team_finish(). Returns the exit code of the command: under a launcher this rank's own, otherwise 0 if all
+ * ranks returned 0, else 1 (128 + n after signal n). Failures have been reported once. A missing CUDA or NCCL
+ * library is one line and CLI_EXIT_UNKNOWN.
  */
 int bench_everywhere(const struct bench_how *how, bench_rank_fn body, void *context);
 
-/* One rank among all: what a body works with. */
+/* One rank's state, for a body. */
 struct bench_team {
 	const struct bench_place *place; /* borrowed */
 	struct bench_plan plan;		 /* the caller's, with how->nccl */
 	struct bench_hub *hub;
 	struct bench_job *job;
-	struct bench_run run; /* filled on rank 0 alone */
+	struct bench_run run; /* filled on rank 0 only */
 };
 
-/* Meet the others, open the GPU. 0, or CLI_EXIT_UNKNOWN after it was told; then there is nothing to
- * release. `how` is read in this call only. */
+/*
+ * Joins the other ranks and opens the GPU. 0, or CLI_EXIT_UNKNOWN after a message, with nothing to release. `how`
+ * is only used during the call.
+ */
 int bench_team_open(struct bench_team *team, const struct bench_place *place,
 		    const struct bench_how *how, const struct bench_plan *plan);
-/* Its first half, for those who watch over the second: bench_job_open() of what is in the team then. */
+/*
+ * The first half of bench_team_open(), for callers that watch over the second half: bench_job_open() on the team.
+ */
 int bench_team_meet(struct bench_team *team, const struct bench_place *place,
 		    const struct bench_how *how, const struct bench_plan *plan);
 
-/* A call on the job or the hub failed: told (once for all ranks), all is released. Gives back
- * CLI_EXIT_UNKNOWN. */
+/*
+ * After a call on the job or the hub failed: reports it (once for all ranks) and releases everything. Returns
+ * CLI_EXIT_UNKNOWN.
+ */
 int bench_team_fail(struct bench_team *team);
 
-/* Measuring is over, on all ranks: job and hub are closed, rank 0 has its standard output back and writes
- * there as any command does. team->run stays. 0, or as bench_team_fail(). */
+/*
+ * Ends measuring on all ranks: closes job and hub and restores rank 0's standard output. team->run remains. 0, or
+ * as bench_team_fail().
+ */
 int bench_team_finish(struct bench_team *team);
 
 void bench_team_release(struct bench_team *team);
 
-/*
- * Where a sub-command of the benchmark writes: standard output, and files beside it, whose names end in what is
- * in them. Rank 0's alone.
- */
+/* Where a subcommand writes: standard output and files, whose extensions select the format. Rank 0 only. */
 
 enum { BENCH_OUTPUTS_MOST = 16 };
 
@@ -136,45 +143,47 @@ struct bench_outputs {
 	const char *paths[BENCH_OUTPUTS_MOST];
 	enum bench_output_kind kinds[BENCH_OUTPUTS_MOST];
 	size_t count;
-	bool is_json; /* on standard output, instead of text */
+	bool is_json; /* JSON instead of text on standard output */
 };
 
-/* "ringside bench health --ranks 4": the command as it was given, argv[0] being its last word. */
+/* "ringside bench health --ranks 4": the command line as given; argv[0] is its last word. */
 void bench_outputs_command(char *to, size_t size, int argc, char **argv);
 
-/* Into the field `files` of the request. */
-#define BENCH_OPTION_JSON(request)                                                               \
+/* For the field `files` of the request. */
+#define BENCH_OPTION_JSON(request)                                                                 \
+	{                                                                                          \
+		'j', "json", NULL, "write JSON", CLI_FLAG(request, files.is_json), .is_view = true \
+	}
+
+/*
+ * The row of the -o option; `take` is bench_outputs_take, or bench_outputs_take_page if HTML pages are supported.
+ */
+#define BENCH_OUTPUTS_OPTION(request, ends, take)                                                \
 	{                                                                                        \
-		'j', "json", NULL, "write JSON, for programs", CLI_FLAG(request, files.is_json), \
-			.is_view = true                                                          \
+		'o', "output", "FILE",                                                           \
+			"also write this file: " ends "; other names get text; can be repeated", \
+			CLI_CALL(request, files, take), .is_view = true                          \
 	}
 
-/* The option's row; `take` is bench_outputs_take, or bench_outputs_take_page where a page can be had, too. */
-#define BENCH_OUTPUTS_OPTION(request, ends, take)                        \
-	{                                                                \
-		'o', "output", "FILE",                                   \
-			"write this file too: " ends                     \
-			", others are text; may be given several times", \
-			CLI_CALL(request, files, take), .is_view = true  \
-	}
-
-/* Into a struct bench_outputs. */
+/* For a struct bench_outputs. */
 int bench_outputs_take(const struct cli_said *said);
 int bench_outputs_take_page(const struct cli_said *said);
-/* A page, whatever its name ends in. */
+/* A page, whatever the extension. */
 int bench_outputs_take_html(const struct cli_said *said);
 
-/* Could all be written? Before anything is measured. 0, or CLI_EXIT_UNKNOWN after it was told. */
+/* Checks before measuring that every output can be written. 0, or CLI_EXIT_UNKNOWN after a message. */
 int bench_outputs_check(const struct bench_outputs *files);
 
-/* After bench_outputs_check() failed on rank 0: the others end, too, without a word. Gives back CLI_EXIT_UNKNOWN. */
+/*
+ * After bench_outputs_check() failed on rank 0: ends the other ranks without a message. Returns CLI_EXIT_UNKNOWN.
+ */
 int bench_team_quit(struct bench_team *team);
 
-/* `width` is that of the terminal, 0 for files. */
+/* `width` is the terminal's; 0 for files. */
 typedef enum status (*bench_outputs_fn)(const void *context, enum bench_output_kind kind,
 					unsigned int width, struct sink *sink);
 
-/* Files, then standard output. Gives back exit_code, or CLI_EXIT_UNKNOWN after something was told. */
+/* Writes the files, then standard output. Returns exit_code, or CLI_EXIT_UNKNOWN after a message. */
 int bench_outputs_write(const struct bench_outputs *files, bench_outputs_fn write,
 			const void *context, int exit_code);
 

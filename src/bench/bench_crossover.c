@@ -23,16 +23,16 @@
 #include "common/text.h"
 
 /*
- * What `ringside bench crossover` makes NCCL take, one after the other: each algorithm with each protocol,
- * and NCCL's own choice among them. Names as NCCL_ALGO and NCCL_PROTO have them, any case.
+ * What `ringside bench crossover` measures in turn: every algorithm with every protocol, and NCCL's own choice.
+ * Names as in NCCL_ALGO and NCCL_PROTO, in any case.
  */
 
 enum { CROSSOVER_ALGORITHMS = 8, CROSSOVER_PROTOCOLS = 4, CROSSOVER_VARIANTS = 33 };
 
 struct crossover_variant {
-	uint8_t algorithm; /* enum op_algorithm; 0, and protocol 0: as NCCL chooses */
+	uint8_t algorithm; /* enum op_algorithm; 0 with protocol 0: NCCL chooses */
 	uint8_t protocol;  /* enum op_protocol */
-	uint32_t refused;  /* bit f: NCCL does not do function f so, here */
+	uint32_t refused;  /* bit f: NCCL does not support function f here */
 };
 
 struct crossover_variants {
@@ -45,35 +45,35 @@ struct crossover_variants {
 };
 
 /*
- * The recorder beside a benchmark: NCCL tells a profiler plugin which algorithm and protocol it took, and
- * nobody else. Ours writes into a directory that nobody else looks into, and that is removed at the end.
+ * The Ringside plugin, loaded during the benchmark: NCCL reports the algorithm and protocol it chose only to a
+ * profiler plugin. It writes to a private directory that is removed at the end.
  */
 
 enum { CROSSOVER_RECORDER_VARIABLES = 4 };
 
 struct crossover_recorder {
-	bool is_on;	     /* else `why` says why NCCL's choice stays unknown */
-	bool is_in_place_of; /* NCCL_PROFILER_PLUGIN named another plugin, which is not loaded now */
+	bool is_on;	     /* otherwise `why` says why NCCL's choice is unknown */
+	bool is_in_place_of; /* replaces the plugin named in NCCL_PROFILER_PLUGIN, which is not loaded */
 	char why[512];
 	char plugin[4096];
 	char directory[4096];
-	struct bench_keeper keeper; /* of the directory: what lies in it takes memory */
-	struct bench_variable variables[CROSSOVER_RECORDER_VARIABLES + 1]; /* for the ranks */
+	struct bench_keeper keeper; /* removes the directory, whose files take up memory */
+	struct bench_variable
+		variables[CROSSOVER_RECORDER_VARIABLES + 1]; /* for the ranks' environment */
 };
 
 /*
- * Measuring every variant in turns, on one rank among all: a communicator for each, all sizes on it, and
- * so on in rounds. Whatever drifts meanwhile (clocks, other jobs) hits all variants alike; each round begins
- * with another one.
+ * Measures all variants in rounds on one rank of the team: one communicator per variant, all sizes on it. Drift
+ * (clocks, other jobs) then affects all variants alike; each round starts with a different one.
  */
 
 struct crossover_budget {
 	unsigned int rounds;
-	double seconds;	   /* for everything, from began_ns on; 0: as long as it takes */
+	double seconds;	   /* total, starting at began_ns; 0: no limit */
 	uint64_t began_ns; /* CLOCK_MONOTONIC */
 };
 
-/* What `ringside bench crossover` was asked for. */
+/* The parsed command line of `ringside bench crossover`. */
 
 struct crossover_request {
 	struct bench_how how;
@@ -81,10 +81,10 @@ struct crossover_request {
 	struct crossover_variants variants;
 	struct crossover_recorder recorder;
 	struct crossover_budget budget;
-	const char *from;      /* a former run; NULL: measure */
-	const char *measuring; /* an option that says what or how to measure; NULL: none was said */
+	const char *from;      /* an earlier run; NULL: measure now */
+	const char *measuring; /* a measuring option that was given; NULL: none */
 	struct bench_outputs files;
-	char command[1024]; /* for those who read the results */
+	char command[1024]; /* kept in the results */
 	bool is_ascii;
 };
 
@@ -156,7 +156,7 @@ static void crossover_variants_init(struct crossover_variants *variants)
 	};
 }
 
-/* Once each: a word that comes again adds nothing. */
+/* Ignores duplicates. */
 static void variant_add_number(uint8_t *list, size_t room, size_t *count, uint8_t number)
 {
 	if (*count < room && memchr(list, number, *count) == NULL)
@@ -168,7 +168,7 @@ static bool is_word(const char *word, const char *text, size_t length)
 	return strlen(word) == length && strncasecmp(word, text, length) == 0;
 }
 
-/* All that the word means; false: nothing. */
+/* Adds everything the word stands for; false if it is unknown. */
 static bool variant_add_word(const struct words *words, const char *text, size_t length,
 			     uint8_t *list, size_t room, size_t *count)
 {
@@ -183,7 +183,7 @@ static bool variant_add_word(const struct words *words, const char *text, size_t
 	return is_found;
 }
 
-/* Of a list with commas between its words; *count is written on success only. */
+/* Parses a comma-separated list; *count is only written on success. */
 static int variant_take_list(const struct words *words, const char *text, uint8_t *list,
 			     size_t room, size_t *count, char *problem, size_t size)
 {
@@ -193,7 +193,7 @@ static int variant_take_list(const struct words *words, const char *text, uint8_
 		size_t length = strcspn(at, ",");
 
 		if (!variant_add_word(words, at, length, list, room, &found)) {
-			text_format(problem, size, "'%.*s' is none of %s", (int)length, at,
+			text_format(problem, size, "'%.*s': expected %s", (int)length, at,
 				    words->known);
 			return -1;
 		}
@@ -205,7 +205,7 @@ static int variant_take_list(const struct words *words, const char *text, uint8_
 	return 0;
 }
 
-/* "ring,tree,nvls", "all". 0, or -1 and *problem says in one line what is wrong. */
+/* "ring,tree,nvls", "all". 0, or -1 and *problem has one line. */
 static int crossover_algorithms(struct crossover_variants *variants, const char *text,
 				char *problem, size_t size)
 {
@@ -223,14 +223,13 @@ static int crossover_protocols(struct crossover_variants *variants, const char *
 				 problem, size);
 }
 
-/* Only rings and trees have the protocols for small messages. */
+/* Only Ring and Tree support LL and LL128. */
 static bool is_pair(uint8_t algorithm, uint8_t protocol)
 {
 	return protocol == OP_SIMPLE || algorithm == OP_RING || algorithm == OP_TREE;
 }
 
-/* Does NCCL have that at all, wherever it runs? Trees only reduce and spread at once, PAT only does one
- * of the two. */
+/* Whether NCCL supports the combination at all. Tree only does AllReduce, PAT only AllGather and ReduceScatter. */
 static bool crossover_is_known(uint8_t function, const struct crossover_variant *variant)
 {
 	bool is_half = function == OP_ALL_GATHER || function == OP_REDUCE_SCATTER;
@@ -251,8 +250,7 @@ static bool crossover_is_known(uint8_t function, const struct crossover_variant 
 	}
 }
 
-/* Fill the list: NCCL's choice first, then every pair that NCCL knows. NVLS, CollNet and PAT have Simple
- * alone; a pair that cannot be is not in the list. */
+/* Fills the list: NCCL's choice first, then every supported pair. NVLS, CollNet and PAT only have Simple. */
 static void crossover_variants_list(struct crossover_variants *variants)
 {
 	variants->count = 0;
@@ -267,7 +265,7 @@ static void crossover_variants_list(struct crossover_variants *variants)
 				};
 }
 
-/* Where the user has his regions, else in memory; /tmp will do where there is no /dev/shm. */
+/* In the user's region directory, otherwise in memory; /tmp if there is no /dev/shm. */
 static bool make_directory(char *path, size_t size)
 {
 	const char *const places[] = { getenv("RINGSIDE_SHM"), "/dev/shm", "/tmp" };
@@ -304,7 +302,7 @@ static void recorder_sweep(const void *context)
 	bench_remove_tree(recorder->directory);
 }
 
-/* Find the plugin, make the directory. Without either it is off. */
+/* Finds the plugin and makes the directory. If either fails, is_on is false. */
 static void crossover_recorder_open(struct crossover_recorder *recorder)
 {
 	const char *other = getenv("NCCL_PROFILER_PLUGIN");
@@ -312,14 +310,13 @@ static void crossover_recorder_open(struct crossover_recorder *recorder)
 
 	memset(recorder, 0, sizeof(*recorder));
 	if (!cli_plugin_find(recorder->plugin, sizeof(recorder->plugin), looked, sizeof(looked))) {
-		text_format(recorder->why, sizeof(recorder->why),
-			    "the recorder, %s, is not there; looked in %s", CLI_PLUGIN_FILE,
-			    looked);
+		text_format(recorder->why, sizeof(recorder->why), "plugin %s not found in %s",
+			    CLI_PLUGIN_FILE, looked);
 		return;
 	}
 	if (!make_directory(recorder->directory, sizeof(recorder->directory))) {
 		text_format(recorder->why, sizeof(recorder->why),
-			    "no directory for the recorder in /dev/shm or /tmp: %s",
+			    "cannot create a directory for the plugin in /dev/shm or /tmp: %s",
 			    strerror(errno));
 		return;
 	}
@@ -330,7 +327,7 @@ static void crossover_recorder_open(struct crossover_recorder *recorder)
 	set_variables(recorder);
 }
 
-/* In a rank that somebody else started: into its own environment, before NCCL is opened. */
+/* For a rank started by a launcher: sets its environment before NCCL is loaded. */
 static void crossover_recorder_set(const struct crossover_recorder *recorder)
 {
 	for (const struct bench_variable *at = recorder->variables; at->name != NULL; at++) {
@@ -341,7 +338,7 @@ static void crossover_recorder_set(const struct crossover_recorder *recorder)
 	}
 }
 
-/* Remove the directory with what was recorded; it happens by itself when this process is killed. */
+/* Removes the directory with the recordings. The keeper does this if the process is killed. */
 static void crossover_recorder_close(struct crossover_recorder *recorder)
 {
 	if (!bench_keeper_end(&recorder->keeper))
@@ -362,7 +359,7 @@ enum {
 
 enum { PROBLEM_TEXT = 200 };
 
-/* Point to point has neither ring nor tree. */
+/* Point-to-point operations have no algorithm. */
 static int take_functions(const struct cli_said *said)
 {
 	struct crossover_request *request = said->target;
@@ -374,7 +371,9 @@ static int take_functions(const struct cli_said *said)
 		return cli_usage(said->page, "--functions: %s", problem);
 	for (size_t i = 0; i < plan->function_count; i++)
 		if (!crossover_is_known(plan->functions[i], &ring))
-			return cli_usage(said->page, "--functions: NCCL has one way only to do %s",
+			return cli_usage(said->page,
+					 "--functions: NCCL has only one algorithm for "
+					 "%s",
 					 op_function_name(plan->functions[i]));
 	return 0;
 }
@@ -401,7 +400,7 @@ static int take_mode(const struct cli_said *said)
 	if (plan_modes(&request->plan, said->value, problem, sizeof(problem)) != 0)
 		return cli_usage(said->page, "--modes: %s", problem);
 	if (request->plan.modes[0] == BENCH_LOOP)
-		return cli_usage(said->page, "--modes: loop has no single calls to compare");
+		return cli_usage(said->page, "--modes: loop does not time single calls");
 	return 0;
 }
 
@@ -428,8 +427,9 @@ static int take_list(const struct cli_said *said)
 
 static int bad_count(const struct cli_said *said)
 {
-	return cli_usage(said->page, "--%s '%s' is no number from %d to %d", said->option->name,
-			 said->value, (int)said->option->least, (int)said->option->most);
+	return cli_usage(said->page, "--%s '%s': expected a number from %d to %d",
+			 said->option->name, said->value, (int)said->option->least,
+			 (int)said->option->most);
 }
 
 static int take_count(const struct cli_said *said)
@@ -454,7 +454,7 @@ static int take_seconds(const struct cli_said *said)
 
 static int take_operand(const struct cli_said *said)
 {
-	return cli_usage(said->page, "'%s': functions are named with --functions", said->value);
+	return cli_usage(said->page, "'%s': use --functions to name operations", said->value);
 }
 
 #define CROSSOVER_COUNT(field, from, to)           \
@@ -462,65 +462,64 @@ static int take_operand(const struct cli_said *said)
 	.target = CLI_AT(struct crossover_request, field, uint32_t), .least = (from), .most = (to)
 
 static const struct cli_option options[] = {
-	{ 'f', "functions", "LIST", "what to measure, like allreduce,allgather (default allreduce)",
+	{ 'f', "functions", "LIST",
+	  "operations to measure, e.g. allreduce,allgather (default "
+	  "allreduce)",
 	  CLI_CALL_ALL(take_functions) },
 	{ 0, "algorithms", "LIST",
-	  "of ring, tree, nvls, nvlstree, collnet, pat; or all (default ring,tree)",
+	  "ring, tree, nvls, nvlstree, collnet, pat or all (default ring,tree)",
 	  CLI_CALL_ALL(take_list) },
-	{ 0, "protocols", "LIST", "of ll, ll128, simple (default all)", CLI_CALL_ALL(take_list) },
-	{ 's', "sizes", "LIST", "bytes of the message, like 1K..64M*4 (the default) or 4K,1M,32M",
+	{ 0, "protocols", "LIST", "ll, ll128, simple or all (default all)",
 	  CLI_CALL_ALL(take_list) },
-	{ 't', "types", "TYPE", "datatype of the elements, one of them (default float32)",
+	{ 's', "sizes", "LIST", "message sizes in bytes, e.g. 4K,1M,32M (default 1K..64M*4)",
+	  CLI_CALL_ALL(take_list) },
+	{ 't', "types", "TYPE", "datatype of the elements (default float32)",
 	  CLI_CALL_ALL(take_type) },
-	{ 0, "modes", "MODE",
-	  "how calls follow each other, one of blocking (default), back-to-back and graph",
+	{ 0, "modes", "MODE", "call mode: blocking, back-to-back or graph (default blocking)",
 	  CLI_CALL_ALL(take_mode) },
-	{ 'n', "calls", "N", "calls of each size in a round (default 20)",
+	{ 'n', "calls", "N", "calls per size and round (default 20)",
 	  CROSSOVER_COUNT(plan.calls, 1, CALLS_MOST) },
-	{ 0, "warmup", "N", "calls before these (default 5)",
+	{ 0, "warmup", "N", "warm-up calls before them (default 5)",
 	  CROSSOVER_COUNT(plan.warmups, 0, CALLS_MOST) },
-	{ 0, "rounds", "N", "how often each algorithm has its turn (default 3)",
+	{ 0, "rounds", "N", "number of rounds in which every algorithm is measured (default 3)",
 	  CROSSOVER_COUNT(budget.rounds, 1, ROUNDS_MOST) },
 	{ 0, "seconds", "S",
-	  "how long all of it should take: fewer calls of what is slow, fewer rounds (default 60; "
-	  "0: as "
-	  "long as it takes)",
+	  "total time; slow cells get fewer calls and rounds are skipped to stay within it "
+	  "(default 60; 0: no limit)",
 	  CLI_CALL(struct crossover_request, budget.seconds, take_seconds), .least = 0,
 	  .most = 86400 },
 	BENCH_HOW_OPTIONS(struct crossover_request),
-	{ 0, "from", "FILE", "show a former measurement again, a .json file, instead of measuring",
+	{ 0, "from", "FILE", "show an earlier measurement (a .json file) instead of measuring",
 	  CLI_TEXT(struct crossover_request, from), .is_view = true },
-	{ 0, "html", "FILE", "write a page with charts, too, whatever its name",
+	{ 0, "html", "FILE", "also write a page with charts, whatever the file's extension",
 	  CLI_CALL(struct crossover_request, files, bench_outputs_take_html), .is_view = true },
 	BENCH_OPTION_JSON(struct crossover_request),
 	BENCH_OUTPUTS_OPTION(struct crossover_request, ".json, .html (a page with charts)",
 			     bench_outputs_take_page),
-	{ 0, "ascii", NULL, "plot with plain letters instead of dots",
+	{ 0, "ascii", NULL, "use ASCII characters in the plot",
 	  CLI_FLAG(struct crossover_request, is_ascii), .is_view = true },
 	CLI_OPTION_END,
 };
 
 static const struct cli_example examples[] = {
 	{ "ringside bench crossover --ranks 8 -o crossover.html",
-	  "rings against trees on this machine, as text and as a page" },
+	  "compare ring and tree on this host, as text and as a page" },
 	{ "srun --ntasks-per-node 8 ringside bench crossover -o crossover.json",
-	  "over the nodes of a job" },
-	{ "ringside bench crossover --from crossover.json", "what was measured then, shown again" },
+	  "across the nodes of a job" },
+	{ "ringside bench crossover --from crossover.json", "show an earlier measurement" },
 	{ NULL, NULL },
 };
 
 static const struct cli_page crossover_page = {
 	.name = "bench crossover",
 	.operands = "",
-	.about = "Measures every algorithm of NCCL with every protocol over message sizes, each on "
-		 "a "
-		 "communicator of its own, and NCCL's own choice beside them: which is the fastest "
-		 "at which size, where the curves cross, what NCCL took (as Ringside's plugin sees "
-		 "it) and what that costs against the best, and what to do about it. A model of "
-		 "rings and trees is fitted to the times and shown beside them.\n"
-		 "Everything is measured in rounds, in turns, so that what changes meanwhile hits "
-		 "all "
-		 "alike. docs/BENCH.md explains how it is judged.\n",
+	.about = "Measures every combination of NCCL algorithm and protocol over a range of "
+		 "message sizes, and compares them with NCCL's own choice: which is fastest at "
+		 "which size, where the curves cross, what NCCL chose (as recorded by the Ringside "
+		 "plugin), how far that is from the best, and which settings to use. Also fits a "
+		 "cost model of rings and trees and shows its predictions.\n"
+		 "Variants are measured in turn over several rounds, so that drift affects all of "
+		 "them alike. See docs/BENCH.md.\n",
 	.options = options,
 	.operand = take_operand,
 	.work = offsetof(struct crossover_request, measuring),
@@ -547,7 +546,7 @@ static void set_defaults(struct crossover_request *request)
 	request->plan.patience_s = STUCK_SECONDS;
 }
 
-/* Understand the command line. -1: go on; else the exit code. */
+/* Parses the command line. -1: continue; otherwise the exit code. */
 static int crossover_request_read(struct crossover_request *request, int argc, char **argv)
 {
 	int exit_code;
@@ -564,27 +563,27 @@ static int crossover_request_read(struct crossover_request *request, int argc, c
 	return -1;
 }
 
-#define CALLS_SHARE 0.6 /* of the time; the rest is for communicators, warm-up and checks */
+#define CALLS_SHARE 0.6 /* the rest is for communicators, warm-up and checks */
 enum { CALLS_LEAST = 3 };
 
 struct turn {
 	struct bench_team *team;
 	struct crossover_variants *variants;
 	const struct crossover_budget *budget;
-	double until_s;	   /* rank 0's: when the variant that is measured should be done */
-	size_t cells_left; /* ... and what is left of it */
+	double until_s;	   /* rank 0: when the current variant should be done */
+	size_t cells_left; /* ... and how many of its cells are left */
 	enum plan_align align;
-	struct cli_progress progress; /* rank 0's */
+	struct cli_progress progress; /* rank 0 only */
 	uint64_t done;
 };
 
-/* Since the beginning. */
+/* Since the start. */
 static double passed_s(const struct turn *turn)
 {
 	return (double)(clock_system_ns(CLOCK_MONOTONIC) - turn->budget->began_ns) / 1e9;
 }
 
-/* What is left for the next size, the same on all ranks. Small ones leave most of it to the large ones. */
+/* The time for the next size, agreed by all ranks. Small sizes leave most of it to the large ones. */
 static int turn_allow(struct turn *turn)
 {
 	struct bench_plan *plan = &turn->team->plan;
@@ -603,7 +602,7 @@ static int turn_allow(struct turn *turn)
 	return 0;
 }
 
-/* NCCL does not do this so, on this machine: all ranks were told alike. */
+/* NCCL does not support this here; all ranks got the same answer. */
 static void turn_refuse(struct turn *turn, struct crossover_variant *variant, uint8_t function)
 {
 	variant->refused |= 1u << function;
@@ -634,7 +633,7 @@ static struct bench_cell cell_of(const struct bench_plan *plan,
 	};
 }
 
-/* 0, 1 when NCCL refused it, -1. */
+/* 0, 1 if NCCL refused it, -1 on failure. */
 static int measure_function(struct turn *turn, struct crossover_variant *variant, uint8_t function)
 {
 	const struct bench_plan *plan = &turn->team->plan;
@@ -658,7 +657,7 @@ static bool is_wanted(const struct crossover_variant *variant, uint8_t function)
 	return crossover_is_known(function, variant) && !(variant->refused & 1u << function);
 }
 
-/* What keeps ranks together is an AllReduce, which PAT cannot do. */
+/* Ranks are aligned with an AllReduce, which PAT does not support. */
 static int connect_as(struct turn *turn, const struct crossover_variant *variant)
 {
 	turn->team->plan.align = variant->algorithm == OP_PAT ? PLAN_ALIGN_HUB : turn->align;
@@ -666,7 +665,7 @@ static int connect_as(struct turn *turn, const struct crossover_variant *variant
 				 crossover_protocol_setting(variant->protocol));
 }
 
-/* After a refusal the communicator is not to be trusted: the next function gets a new one. */
+/* After a refusal the communicator cannot be trusted: the next function gets a new one. */
 static int measure_variant(struct turn *turn, struct crossover_variant *variant)
 {
 	const struct bench_plan *plan = &turn->team->plan;
@@ -712,13 +711,15 @@ static uint64_t all_cells(const struct turn *turn)
 	return cells * turn->budget->rounds;
 }
 
-/* All variants once, beginning with another one each time; until when, shared among those that are left. */
+/*
+ * Measures every variant once, starting with a different one each round; divides the time until until_s among them.
+ */
 static int play_round(struct turn *turn, unsigned int round, double until_s)
 {
 	struct crossover_variants *variants = turn->variants;
 	int result = 0;
 
-	/* Once is enough: the same calls with the same data come again. */
+	/* Later rounds repeat the same calls on the same data. */
 	turn->team->plan.is_checked = turn->team->plan.is_checked && round == 0;
 	for (size_t i = 0; i < variants->count && result == 0; i++) {
 		struct crossover_variant *variant = &variants->list[(i + round) % variants->count];
@@ -731,7 +732,7 @@ static int play_round(struct turn *turn, unsigned int round, double until_s)
 	return result;
 }
 
-/* Rank 0 decides whether another round fits: half as long as the last one it could be, hardly less. */
+/* Rank 0 decides whether another round fits. A round can shrink to about half of the last one, not less. */
 static int turn_decide(struct turn *turn, double last_s, int *is_on)
 {
 	*is_on = turn->budget->seconds <= 0 || turn->budget->seconds - passed_s(turn) > last_s / 2;
@@ -752,7 +753,7 @@ static int turn_play(struct turn *turn)
 		if (!is_on) {
 			if (turn->team->place->rank == 0)
 				bench_run_note(&turn->team->run,
-					       "time for %u of %u rounds only: --seconds %.0f",
+					       "only %u of %u rounds fit into --seconds %.0f",
 					       round, budget->rounds, budget->seconds);
 			return 0;
 		}
@@ -765,10 +766,10 @@ static int turn_play(struct turn *turn)
 }
 
 /*
- * After bench_team_open(). Rank 0 has the clock: it gives each size what is left for it, never fewer than three
- * calls, and leaves out rounds that no longer fit, but for the first. Rank 0's run gets a cell for each round, function, variant and size, with NCCL's
- * choice where nothing was forced and the recorder is there. What NCCL does not do here, and what there was no time
- * for, is a note and no failure. 0, or -1: the hub has the reason.
+ * Call after bench_team_open(). Rank 0 keeps the time: it divides what is left among the sizes (at least three
+ * calls each) and skips rounds that no longer fit, except the first. Rank 0's run gets one cell per round,
+ * function, variant and size, with NCCL's choice if nothing was forced and the plugin is loaded. Combinations that
+ * NCCL refuses or that did not fit become notes, not failures. 0, or -1: the hub has the reason.
  */
 static int crossover_measure(struct bench_team *team, struct crossover_variants *variants,
 			     const struct crossover_budget *budget)
@@ -812,7 +813,7 @@ static enum status write_shown(const void *context, enum bench_output_kind kind,
 	}
 }
 
-/* Elements that are not what they must be, in all cells. */
+/* Wrong elements of all cells. */
 static uint64_t wrong_elements(const struct bench_run *run)
 {
 	uint64_t wrong = 0;
@@ -840,7 +841,7 @@ static int crossover_show(const struct crossover_request *request, const struct 
 		cli_no_memory();
 	if (status != OK) {
 		crossover_set_release(&set);
-		return cli_error("nothing was measured that could be compared");
+		return cli_error("no comparable measurements");
 	}
 	cost_model_init(&model);
 	status = cost_fit(&model, NULL, &run, 1, &fitting);
@@ -850,7 +851,7 @@ static int crossover_show(const struct crossover_request *request, const struct 
 	view.model = status == OK ? &model : NULL;
 	view.why_no_model = model.note_count > 0 ? model.notes[0] : NULL;
 	if (wrong > 0)
-		cli_error("%" PRIu64 " elements of results are wrong", wrong);
+		cli_error("%" PRIu64 " result elements are wrong", wrong);
 	exit_code = bench_outputs_write(&request->files, write_shown, &shown,
 					wrong > 0 ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE);
 	crossover_set_release(&set);
@@ -866,18 +867,18 @@ static void add_notes(const struct crossover_request *request, struct bench_run 
 
 	text_copy(run->command, sizeof(run->command), request->command);
 	if (!recorder->is_on)
-		bench_run_note(run, "what NCCL took is not known: %s", recorder->why);
+		bench_run_note(run, "NCCL's choice is unknown: %s", recorder->why);
 	if (recorder->is_in_place_of)
-		bench_run_note(run, "the plugin that NCCL_PROFILER_PLUGIN named was not loaded: "
-				    "the recorder was in its place");
+		bench_run_note(run, "the plugin named in NCCL_PROFILER_PLUGIN was not loaded: "
+				    "Ringside's plugin replaced it");
 	for (size_t i = 0; i < run->cell_count; i++)
 		is_any_known |= run->cells[i].chosen_algorithm != 0;
 	if (recorder->is_on && !is_any_known)
-		bench_run_note(run, "what NCCL took is not known: this NCCL did not load the "
-				    "recorder, or did not tell it");
+		bench_run_note(run, "NCCL's choice is unknown: this NCCL did not load the plugin "
+				    "or did not report it");
 }
 
-/* One rank. */
+/* The body run on each rank. */
 static int crossover_rank(const struct bench_place *place, void *context)
 {
 	struct crossover_request *request = context;

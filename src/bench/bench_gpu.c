@@ -11,7 +11,7 @@
 
 #define CUDA_LIBRARY "libcuda.so.1"
 
-/* A function's address into a pointer of its type: C has no cast for that. */
+/* Stores a function's address in a typed pointer; C has no cast for that. */
 static int library_take(void *library, const char *symbol, void *pointer)
 {
 	void *address = dlsym(library, symbol);
@@ -40,7 +40,7 @@ static int cuda_library_open(struct cuda *cuda, const char *name, char *problem,
 	if (cuda->library == NULL) {
 		why = dlerror();
 		text_format(problem, problem_size,
-			    "CUDA's driver %s is not here (%s): bench needs a machine with an "
+			    "cannot load the CUDA driver %s (%s): bench needs a host with an "
 			    "NVIDIA driver",
 			    name, why ? why : "no reason given");
 		return -1;
@@ -49,8 +49,8 @@ static int cuda_library_open(struct cuda *cuda, const char *name, char *problem,
 	if (missing == NULL)
 		return 0;
 	text_format(problem, problem_size,
-		    "CUDA's driver %s has no %s: bench needs a driver for CUDA 11.4 or newer (470)",
-		    name, missing);
+		    "CUDA driver %s has no %s: bench needs CUDA 11.4 or newer (driver 470)", name,
+		    missing);
 	dlclose(cuda->library);
 	cuda->library = NULL;
 	return -1;
@@ -71,7 +71,7 @@ int cuda_open(struct cuda *cuda, char *problem, size_t problem_size)
 	if (result == 0)
 		return 0;
 	text_format(problem, problem_size,
-		    "%s: bench needs a GPU that this process may use (nvidia-smi tells)",
+		    "%s: bench needs a GPU that this process can use (check nvidia-smi)",
 		    cuda_explain(cuda, result, "cuInit", why, sizeof(why)));
 	return -1;
 }
@@ -134,7 +134,7 @@ static int nccl_library_open(struct nccl *nccl, const char *name, char *problem,
 		return 0;
 	why = dlerror();
 	text_format(problem, problem_size,
-		    "NCCL's library %s cannot be loaded (%s): name one with --nccl FILE or "
+		    "cannot load NCCL from %s (%s): name a library with --nccl FILE or "
 		    "RINGSIDE_NCCL",
 		    name, why ? why : "no reason given");
 	return -1;
@@ -156,8 +156,8 @@ int nccl_open(struct nccl *nccl, const char *path, char *problem, size_t problem
 	path_find(nccl, path);
 	if (missing) {
 		text_format(problem, problem_size,
-			    "%s has no %s: bench needs NCCL 2.7 or newer; name one with --nccl "
-			    "FILE or RINGSIDE_NCCL",
+			    "%s has no %s: bench needs NCCL 2.7 or newer; name a library with "
+			    "--nccl FILE or RINGSIDE_NCCL",
 			    nccl->path, missing);
 		dlclose(nccl->library);
 		nccl->library = NULL;
@@ -206,7 +206,7 @@ nccl_type nccl_type_of(const struct nccl *nccl, unsigned int datatype)
 nccl_op nccl_op_of(unsigned int redop)
 {
 	switch (redop) {
-	case BENCH_NO_REDOP: /* functions that move take none; NCCL wants a number all the same */
+	case BENCH_NO_REDOP: /* functions without a reduction ignore it, but NCCL wants a valid value */
 	case BENCH_SUM:
 		return 0;
 	case BENCH_PROD:
@@ -223,15 +223,17 @@ nccl_op nccl_op_of(unsigned int redop)
 }
 
 /*
- * Each thread walks the elements first + n * stride and, beside the address, keeps its place in the table:
- * one division at the start, then an addition and at most one subtraction per element.
+ * Each thread visits elements first + n * stride and keeps its table index beside the address: one division at the
+ * start, then an addition and at most one subtraction per element.
  */
 
 enum { THREADS = 256, BLOCKS_MAX = 1024, PTX_BYTES = 8192 };
 
-/* What both begin with. In: %d1 buffer, %d2 count, %r1 element bytes, %r2 period, %r3 phase.
- * Out: %d4 element, %d6 its stride, %d7 period, %d9 place, %d10 its stride, %d12 address, %d13 its stride,
- * %p1 %p2 %p3: elements of 1, 2, 4 bytes. */
+/*
+ * Common prologue. In: %d1 buffer, %d2 count, %r1 element bytes, %r2 period, %r3 phase. Out: %d4 element, %d6 its
+ * stride, %d7 period, %d9 table index, %d10 its stride, %d12 address, %d13 its stride, %p1 %p2 %p3: element size is
+ * 1, 2, 4 bytes.
+ */
 #define PTX_START                        \
 	"cvta.to.global.u64 %d1, %d1;\n" \
 	"mov.u32 %r4, %ctaid.x;\n"       \
@@ -302,7 +304,7 @@ static const char fill_text[] =
 	"st.global.u32 [%d12], %r8;\n" PTX_NEXT "ret;\n"
 	"}\n";
 
-/* Counts in a register, and adds to memory once. */
+/* Counts in a register and adds to memory once. */
 static const char check_text[] =
 	".visible .entry " KERNEL_CHECK "(\n"
 	".param .u64 buffer, .param .u64 count, .param .u32 element_bytes, .param .u64 low,\n"
@@ -349,7 +351,7 @@ static const char check_text[] =
 	"ret;\n"
 	"}\n";
 
-/* The oldest first: it is what most drivers take. */
+/* Oldest first: most drivers accept it. */
 static const char *const headers[] = {
 	".version 6.0\n.target sm_50\n.address_size 64\n",
 	".version 7.0\n.target sm_75\n.address_size 64\n",

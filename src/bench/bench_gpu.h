@@ -1,7 +1,7 @@
 /*
- * CUDA's driver, opened when the benchmark runs: nothing of CUDA is needed to build, and one program
- * fits all CUDA releases. Own declarations of what of libcuda.so.1 is used; its ABI is stable, new
- * forms of a function get a new name (_v2).
+ * The CUDA driver, loaded at run time: building needs nothing from CUDA, and one binary works with all CUDA
+ * releases. Declares the part of libcuda.so.1 that is used; its ABI is stable, changed functions get a new name
+ * (_v2).
  */
 #ifndef BENCH_GPU_H
 #define BENCH_GPU_H
@@ -37,7 +37,7 @@ struct cuda_uuid {
 	unsigned char bytes[16];
 };
 
-/* Every function the benchmark calls: return type is cuda_result. X(member, symbol, parameters). */
+/* Every function that the benchmark calls; all return cuda_result. X(member, symbol, parameters). */
 #define CUDA_FUNCTIONS(X)                                                                         \
 	X(init, cuInit, (unsigned int))                                                           \
 	X(driver_version, cuDriverGetVersion, (int *))                                            \
@@ -94,17 +94,19 @@ struct cuda {
 #undef CUDA_MEMBER
 };
 
-/* Open libcuda.so.1 (or what RINGSIDE_CUDA names), take all functions, call cuInit. 0; -1: *problem says in
- * one line what is missing and what to do. */
+/*
+ * Loads libcuda.so.1 (or the file in RINGSIDE_CUDA), resolves all functions, calls cuInit. 0; -1: *problem says in
+ * one line what is missing and what to do.
+ */
 int cuda_open(struct cuda *cuda, char *problem, size_t problem_size);
 
-/* "cuMemAlloc_v2 failed: CUDA_ERROR_OUT_OF_MEMORY (out of memory)". Gives back `problem`. */
+/* "cuMemAlloc_v2 failed: CUDA_ERROR_OUT_OF_MEMORY (out of memory)". Returns `problem`. */
 const char *cuda_explain(const struct cuda *cuda, cuda_result result, const char *what,
 			 char *problem, size_t problem_size);
 
 /*
- * NCCL, opened when the benchmark runs: the one that the loader finds, or the one that is named, so the
- * same program measures the system's NCCL, PyTorch's, or one that was just built.
+ * NCCL, loaded at run time: the loader's default or a given file, so that one binary can measure the system's NCCL,
+ * PyTorch's, or a new build.
  */
 
 typedef int nccl_result; /* 0 is success */
@@ -116,7 +118,7 @@ struct nccl_unique_id {
 	char bytes[NCCL_UNIQUE_ID_BYTES];
 };
 
-/* X(member, symbol, parameters): all return nccl_result. Those every NCCL 2.x since 2.7 has. */
+/* X(member, symbol, parameters): all return nccl_result. Present in every NCCL since 2.7. */
 #define NCCL_FUNCTIONS(X)                                                                          \
 	X(get_version, ncclGetVersion, (int *))                                                    \
 	X(get_unique_id, ncclGetUniqueId, (struct nccl_unique_id *))                               \
@@ -143,7 +145,7 @@ struct nccl_unique_id {
 	  (const void *, size_t, nccl_type, int, struct ncclComm *, struct CUstream_st *))         \
 	X(recv, ncclRecv, (void *, size_t, nccl_type, int, struct ncclComm *, struct CUstream_st *))
 
-/* Since 2.28; NULL before: the benchmark then groups Sends and Recvs, and says so. */
+/* Since 2.28, otherwise NULL: the benchmark then uses grouped Sends and Recvs and adds a note. */
 #define NCCL_NEW_FUNCTIONS(X)                                                                      \
 	X(all_to_all, ncclAlltoAll,                                                                \
 	  (const void *, void *, size_t, nccl_type, struct ncclComm *, struct CUstream_st *))      \
@@ -157,22 +159,24 @@ struct nccl {
 	int version;				      /* 22809 */
 	char path[256];				      /* the file that was loaded */
 	const char *(*error_text)(nccl_result);	      /* ncclGetErrorString */
-	const char *(*last_error)(struct ncclComm *); /* ncclGetLastError since 2.13; may be NULL */
+	const char *(*last_error)(struct ncclComm *); /* ncclGetLastError since 2.13; can be NULL */
 #define NCCL_MEMBER(member, symbol, parameters) nccl_result(*member) parameters;
 	NCCL_FUNCTIONS(NCCL_MEMBER)
 	NCCL_NEW_FUNCTIONS(NCCL_MEMBER)
 #undef NCCL_MEMBER
 };
 
-/* Open `path`; NULL: what RINGSIDE_NCCL names, else libnccl.so.2 where the loader finds it. 0; -1: *problem
- * says in one line what is missing and what to do. */
+/*
+ * Loads `path`; NULL: the file in RINGSIDE_NCCL, otherwise the loader's libnccl.so.2. 0; -1: *problem says in one
+ * line what is missing and what to do.
+ */
 int nccl_open(struct nccl *nccl, const char *path, char *problem, size_t problem_size);
 
-/* "ncclAllReduce failed: unhandled cuda error; NCCL says: ..." Gives back `problem`. */
+/* "ncclAllReduce failed: unhandled cuda error; NCCL says: ..." Returns `problem`. */
 const char *nccl_explain(const struct nccl *nccl, nccl_result result, const char *what,
 			 char *problem, size_t problem_size);
 
-/* Our numbers (op_layout.h, bench_result.h) in NCCL's; -1: NCCL has no such, or this release has not. */
+/* Converts our numbers (op_layout.h, bench_result.h) to NCCL's; -1: not supported by NCCL or by this release. */
 nccl_type nccl_type_of(const struct nccl *nccl, unsigned int datatype);
 nccl_op nccl_op_of(unsigned int redop);
 
@@ -217,14 +221,14 @@ struct kernel_span {
 	uint32_t element_bytes;
 	uint32_t period;
 	uint32_t phase;
-	uint32_t blocks; /* of the grid; 0: as many as are good */
+	uint32_t blocks; /* of the grid; 0: automatic */
 };
 
-/* 0, or CUDA's error; *what is then the function that gave it. The context is current. */
+/* 0, or CUDA's error with the name of the function in *what. The context must be current. */
 cuda_result kernels_load(struct bench_kernels *kernels, const struct cuda *cuda, const char **what);
 void kernels_unload(struct bench_kernels *kernels, const struct cuda *cuda);
 
-/* Enqueued on the stream; nothing at all for a count of 0. */
+/* Enqueued on the stream; does nothing for a count of 0. */
 cuda_result kernels_fill(const struct bench_kernels *kernels, const struct cuda *cuda,
 			 struct CUstream_st *stream, const struct kernel_span *span,
 			 cuda_address table);

@@ -20,68 +20,68 @@
 #include "common/text.h"
 
 /*
- * A prolog that hangs is worse than a sick node: a thread of every rank that ends the process when the
- * hard limit has passed, and says what the rank was doing then. Ranks that are inside a step tell rank 0;
- * it names those it heard of, or those that gave no sign of life.
+ * A job prolog must not hang: a thread on every rank ends the process when the hard limit has passed and reports
+ * what the rank was doing. Ranks inside a step report it to rank 0, which names them, or those that gave no sign of
+ * life.
  */
 
 struct health_watch {
 	const struct bench_place *place; /* borrowed */
-	struct bench_hub *hub;		 /* borrowed; NULL: not met yet */
+	struct bench_hub *hub;		 /* borrowed; NULL: not connected yet */
 	double limit_s;
-	struct watch_thread thread; /* its lock is that of the hub above, and of what follows */
-	bool is_waiting;	    /* for other ranks, with nothing of its own under way */
+	struct watch_thread thread; /* its lock also guards the hub pointer and the fields below */
+	bool is_waiting;	    /* for other ranks, with no operation of its own in progress */
 	char step[160];
 };
 
 /*
- * What a check of health measures, on one rank among all: a few collectives with their results, AllReduce
- * over everything, every pair of ranks both ways with a large and a small message, AllReduce again. Rank 0
- * has the clock and says before each step how long it may take.
+ * The measurements of a health check on one rank of the team: a few collectives with result checks, AllReduce over
+ * all ranks, every pair of ranks in both directions with a large and a small message, AllReduce again. Rank 0 keeps
+ * the time and announces the limit of each step.
  */
 
-#define HEALTH_SECONDS 60.0 /* of the whole */
+#define HEALTH_SECONDS 60.0 /* total */
 
 enum {
-	HEALTH_LARGE = 64 << 20,       /* tells bandwidth */
-	HEALTH_LARGE_SHARED = 8 << 20, /* ... where ranks share a GPU and talk over the loopback */
-	HEALTH_SMALL = 1 << 10,	       /* tells latency */
+	HEALTH_LARGE = 64 << 20,       /* for bandwidth */
+	HEALTH_LARGE_SHARED = 8 << 20, /* ... where ranks share a GPU and use the loopback */
+	HEALTH_SMALL = 1 << 10,	       /* for latency */
 };
 
 struct health_budget {
-	double seconds;	   /* of the whole, from began_ns on */
+	double seconds;	   /* total, starting at began_ns */
 	uint64_t began_ns; /* CLOCK_MONOTONIC */
-	uint64_t bytes;	   /* the large message; 0: as the GPUs are */
+	uint64_t bytes;	   /* size of the large message; 0: chosen for the GPUs */
 };
 
-/* What `ringside bench health` was asked for. */
+/* The parsed command line of `ringside bench health`. */
 
 struct health_request {
 	struct bench_how how;
 	struct health_budget budget;
 	struct health_options judge;
-	struct expected expected; /* judge.expected, when a file was given */
+	struct expected expected; /* judge.expected, if a file was given */
 	bool has_expected;
-	const char *from;      /* a former run; NULL: measure */
-	const char *measuring; /* an option that says what or how to measure; NULL: none was said */
+	const char *from;      /* an earlier run; NULL: measure now */
+	const char *measuring; /* a measuring option that was given; NULL: none */
 	struct bench_outputs files;
-	char command[1024]; /* for those who read the results */
+	char command[1024]; /* kept in the results */
 	bool is_quiet;
-	bool is_strict; /* what could not be judged is trouble, too */
+	bool is_strict; /* --strict: links that were not judged fail the check */
 };
 
-/* Rank 0 gives up a moment later, so that it hears from the others why. */
+/* Rank 0 gives up a little later, to hear the reasons from the others first. */
 static const double later_seconds = 0.5;
 
-/* The lock is held. The main thread is somewhere inside CUDA or NCCL, and will not come back. */
+/* Called with the lock held. The main thread is inside CUDA or NCCL and will not return. */
 static void health_give_up(struct health_watch *watch)
 {
 	char problem[HUB_PROBLEM_BYTES];
 
-	text_format(problem, sizeof(problem), "not over after %.0f s: %s %s", watch->limit_s,
+	text_format(problem, sizeof(problem), "not finished after %.0f s: %s %s", watch->limit_s,
 		    watch->is_waiting ? "waiting for another rank after" : "still in", watch->step);
 	if (watch->hub != NULL) {
-		/* One that only waits lets others say what they are in. */
+		/* A rank that only waits leaves the report to those inside an operation. */
 		if (!watch->is_waiting || watch->place->rank == 0)
 			hub_fail(watch->hub, problem);
 		bench_watch_tell(watch->place, watch->hub);
@@ -104,7 +104,7 @@ static void *keep_watch(void *context)
 	return NULL;
 }
 
-/* From now on the process lives for `limit_s` seconds at most. 0, or -1: no thread could be made. */
+/* Limits the process to `limit_s` seconds from now. 0, or -1: could not start the thread. */
 static int health_watch_start(struct health_watch *watch, const struct bench_place *place,
 			      double limit_s)
 {
@@ -116,7 +116,7 @@ static int health_watch_start(struct health_watch *watch, const struct bench_pla
 	return -1;
 }
 
-/* The hub, once it is there; NULL before it is closed. */
+/* Sets the hub once it is connected; NULL before it is closed. */
 static void health_watch_hub(struct health_watch *watch, struct bench_hub *hub)
 {
 	pthread_mutex_lock(&watch->thread.lock);
@@ -124,7 +124,7 @@ static void health_watch_hub(struct health_watch *watch, struct bench_hub *hub)
 	pthread_mutex_unlock(&watch->thread.lock);
 }
 
-/* What this rank does next: "AllReduce of 64 MiB". */
+/* Sets the name of the next step: "AllReduce of 64 MiB". */
 static void PRINTF_LIKE(2, 3) health_watch_step(struct health_watch *watch, const char *format, ...)
 {
 	va_list list;
@@ -137,7 +137,7 @@ static void PRINTF_LIKE(2, 3) health_watch_step(struct health_watch *watch, cons
 	va_end(list);
 }
 
-/* Its part of the step is done: it waits for the others. */
+/* This rank has finished the step and waits for the others. */
 static void health_watch_wait(struct health_watch *watch)
 {
 	pthread_mutex_lock(&watch->thread.lock);
@@ -150,7 +150,7 @@ static void health_watch_stop(struct health_watch *watch)
 	watch_thread_end(&watch->thread);
 }
 
-/* Shares of the time for each step; what one leaves over is the next ones'. */
+/* Shares of the time for each step; unused time goes to later steps. */
 enum { SHARE_CHECK = 20, SHARE_COLLECTIVE = 10, SHARE_PAIRS = 55, SHARE_AGAIN = 10, SHARE_END = 5 };
 
 enum { CROWD = 64 };
@@ -160,14 +160,14 @@ struct course {
 	struct health_watch *watch;
 	const struct health_budget *budget;
 	uint64_t large;
-	int shares_left; /* of the steps to come */
+	int shares_left; /* of the remaining steps */
 };
 
-/* What rank 0 says before a step. */
+/* What rank 0 announces before a step. */
 struct leave {
-	double seconds; /* it may take so long; 0: leave it out */
+	double seconds; /* time limit; 0: skip the step */
 	uint64_t large;
-	int32_t rounds; /* pairs: how many in all */
+	int32_t rounds; /* for pairs: total number of rounds */
 };
 
 /* For bench_team_open(): buffers for the largest message. */
@@ -189,14 +189,14 @@ static double seconds_left(const struct course *course)
 	return course->budget->seconds - (double)passed / 1e9;
 }
 
-/* 0, or -1. *leave is rank 0's on all ranks. */
+/* 0, or -1. Distributes rank 0's *leave to all ranks. */
 static int take_leave(struct course *course, struct leave *leave)
 {
 	health_watch_wait(course->watch);
 	return hub_share(course->team->hub, leave, sizeof(*leave));
 }
 
-/* Of what is left; a step that begins too late gets nothing. */
+/* Takes a share of the remaining time; a step that would start too late gets none. */
 static int begin_step(struct course *course, int share, struct leave *leave)
 {
 	double left = seconds_left(course);
@@ -211,11 +211,11 @@ static int begin_step(struct course *course, int share, struct leave *leave)
 static void skip_note(const struct course *course, const char *what)
 {
 	if (course->team->place->rank == 0)
-		bench_run_note(&course->team->run, "no time was left for %s: --seconds %.0f", what,
+		bench_run_note(&course->team->run, "no time left for %s: --seconds %.0f", what,
 			       course->budget->seconds);
 }
 
-/* So many calls, and no longer than that. */
+/* Limits a step to this many calls and this time. */
 static void step_allow(struct bench_plan *plan, uint32_t warmups, uint32_t calls, uint32_t least,
 		       double seconds)
 {
@@ -299,7 +299,7 @@ static int measure_all_reduce(struct course *course, int share, const char *what
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
-/* Large and small at once: the connection between two ranks is made with the first message. */
+/* Large and small together: the first message sets up the connection between two ranks. */
 static int measure_round(struct course *course, int32_t *peers, double seconds)
 {
 	bool is_crowd = course->team->place->nranks > CROWD;
@@ -312,7 +312,7 @@ static int measure_round(struct course *course, int32_t *peers, double seconds)
 		.bytes = course->large,
 	};
 
-	/* Every call of every rank is kept: fewer of them where there are many ranks. */
+	/* Every call of every rank is kept, so large jobs make fewer of them. */
 	step_allow(&course->team->plan, 1, is_crowd ? 5 : 10, 3, seconds * 0.6);
 	if (course_measure(course, &cell) != 0)
 		return -1;
@@ -321,7 +321,7 @@ static int measure_round(struct course *course, int32_t *peers, double seconds)
 	return course_measure(course, &cell);
 }
 
-/* How many rounds fit, after two of them: the first one also made what all of them need. */
+/* How many rounds fit, estimated after two rounds: the first includes one-time setup. */
 static int32_t rounds_that_fit(const struct course *course, int32_t all, double round_s,
 			       double until_s)
 {
@@ -348,7 +348,7 @@ static int play_rounds(struct course *course, struct pair_schedule *schedule, in
 		if (leave.seconds <= 0) {
 			if (course->team->place->rank == 0)
 				bench_run_note(&course->team->run,
-					       "no time was left for %d of %d rounds of pairs",
+					       "no time left for %d of %d rounds of pairs",
 					       schedule->rounds - round, schedule->rounds_all);
 			return 0;
 		}
@@ -359,7 +359,7 @@ static int play_rounds(struct course *course, struct pair_schedule *schedule, in
 	return 0;
 }
 
-/* The first rounds tell what one takes; where not all fit, those that are played are spread over all. */
+/* The first rounds show how long one takes. If not all fit, the rounds to run are spread evenly. */
 static int course_play(struct course *course, struct leave leave, int32_t *peers)
 {
 	const int32_t probes = 2;
@@ -386,8 +386,8 @@ static int course_play(struct course *course, struct leave leave, int32_t *peers
 		pair_schedule_init(&schedule, course->team->place->nranks, leave.rounds);
 	if (course->team->place->rank == 0)
 		bench_run_note(&course->team->run,
-			       "no time for all pairs: %d of %d rounds were played; give more "
-			       "--seconds for all",
+			       "not enough time for all pairs: ran %d of %d rounds; increase "
+			       "--seconds to measure all",
 			       leave.rounds > 0 ? schedule.rounds : probes, schedule.rounds_all);
 	return leave.rounds > 0 ? play_rounds(course, &schedule, 0, until_s, peers) : 0;
 }
@@ -408,7 +408,7 @@ static int measure_pairs(struct course *course)
 	}
 	peers = calloc((size_t)course->team->place->nranks, sizeof(*peers));
 	if (peers == NULL) {
-		hub_fail(course->team->hub, "not enough memory");
+		hub_fail(course->team->hub, "out of memory");
 		return -1;
 	}
 	result = course_play(course, leave, peers);
@@ -418,7 +418,7 @@ static int measure_pairs(struct course *course)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-/* Rank 0 alone knows whether a GPU is shared. */
+/* Only rank 0 knows whether a GPU is shared. */
 static int choose_size(struct course *course)
 {
 	struct leave leave = { .large = course->budget->bytes };
@@ -431,8 +431,10 @@ static int choose_size(struct course *course)
 	return 0;
 }
 
-/* After bench_team_open(). Rank 0's run gets the cells, and a note for what there was no time for. 0, or -1:
- * the hub has the reason. */
+/*
+ * Call after bench_team_open(). Rank 0's run gets the cells, and a note for each step that did not fit. 0, or -1:
+ * the hub has the reason.
+ */
 static int health_steps_measure(struct bench_team *team, const struct health_budget *budget,
 				struct health_watch *watch)
 {
@@ -456,12 +458,12 @@ static int health_steps_measure(struct bench_team *team, const struct health_bud
 	return 0;
 }
 
-/* Links carry at least a megabyte, or they tell latency and not bandwidth. */
+/* Below one megabyte, links show latency, not bandwidth. */
 enum { HEALTH_SIZE_LEAST = HEALTH_LARGE_BYTES, HEALTH_SIZE_MOST = 1 << 30 };
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* A number between bounds, all of the text. */
+/* Parses all of the text as a number within bounds. */
 static bool take_number(const char *text, double least, double most, double *number)
 {
 	char *end = NULL;
@@ -473,7 +475,7 @@ static bool take_number(const char *text, double least, double most, double *num
 	return true;
 }
 
-/* "64M", as sizes of messages are written. */
+/* "64M", like message sizes elsewhere. */
 static int take_size(const struct cli_said *said)
 {
 	struct health_request *request = said->target;
@@ -487,12 +489,13 @@ static int take_size(const struct cli_said *said)
 		return cli_usage(said->page, "--sizes: %s", problem);
 	if (plan.size_count != 1 || plan.sizes[0] < HEALTH_SIZE_LEAST ||
 	    plan.sizes[0] > HEALTH_SIZE_MOST)
-		return cli_usage(said->page, "--sizes '%s': one size from 1M to 1G", said->value);
+		return cli_usage(said->page, "--sizes '%s': expected one size from 1M to 1G",
+				 said->value);
 	request->budget.bytes = plan.sizes[0];
 	return 0;
 }
 
-/* 0 for one that is no kind of link. */
+/* False if it names no kind of link. */
 static bool expect_one(struct health_request *request, const char *text, size_t length)
 {
 	for (unsigned int link = 0; link < HEALTH_LINKS; link++) {
@@ -520,8 +523,8 @@ static int take_expect(const struct cli_said *said)
 		if (!expect_one(request, at, length))
 			return cli_usage(
 				said->page,
-				"--expect '%.*s': say inside, between or shared, and GB/s, "
-				"like inside=300,between=45",
+				"--expect '%.*s': expected inside, between or shared with GB/s, "
+				"e.g. inside=300,between=45",
 				(int)length, at);
 		at += length;
 		if (*at == '\0')
@@ -534,7 +537,7 @@ static int take_expected(const struct cli_said *said)
 	struct health_request *request = said->target;
 
 	if (request->has_expected)
-		return cli_usage(said->page, "--expected: one file");
+		return cli_usage(said->page, "--expected can be given only once");
 	switch (diff_expected_read(&request->expected, said->value)) {
 	case DIFF_EXPECTED_FOUND:
 		request->has_expected = true;
@@ -543,8 +546,8 @@ static int take_expected(const struct cli_said *said)
 	case DIFF_EXPECTED_BAD:
 		return CLI_EXIT_UNKNOWN;
 	default:
-		return cli_error("%s: not there, or neither output of nccl-tests nor "
-				 "'ringside bench --json'",
+		return cli_error("%s: not found, or neither nccl-tests output nor a JSON result of "
+				 "'ringside bench'",
 				 said->value);
 	}
 }
@@ -553,70 +556,72 @@ static int take_seconds(const struct cli_said *said)
 {
 	if (take_number(said->value, 1, 86400, said->target))
 		return 0;
-	return cli_usage(said->page, "--seconds '%s' is not 1 to 86400", said->value);
+	return cli_usage(said->page, "--seconds '%s': expected 1 to 86400", said->value);
 }
 
 static int take_tolerance(const struct cli_said *said)
 {
 	if (take_number(said->value, 0.01, 1, said->target))
 		return 0;
-	return cli_usage(said->page, "--tolerance '%s' is no share from 0.01 to 1, like 0.8",
+	return cli_usage(said->page,
+			 "--tolerance '%s': expected a fraction from 0.01 to 1, e.g. "
+			 "0.8",
 			 said->value);
 }
 
 static int take_operand(const struct cli_said *said)
 {
-	return cli_usage(said->page, "'%s' is no option", said->value);
+	return cli_usage(said->page, "unrecognized option '%s'", said->value);
 }
 
 static const struct cli_option options[] = {
-	{ 0, "seconds", "S",
-	  "how long all of it may take (default 60); it gives up after twice that",
+	{ 0, "seconds", "S", "time for the whole check (default 60); gives up after twice that",
 	  CLI_CALL(struct health_request, budget.seconds, take_seconds) },
 	{ 0, "expected", "FILE",
-	  "what collectives should reach: output of nccl-tests, or 'ringside bench --json'",
+	  "expected bandwidth of collectives: nccl-tests output or a 'ringside bench --json' "
+	  "result",
 	  CLI_CALL_ALL(take_expected), .is_view = true },
 	{ 0, "expect", "LIST",
-	  "what links should carry in GB/s each way, like inside=300,between=45",
+	  "expected bandwidth of links in GB/s per direction, e.g. inside=300,between=45",
 	  CLI_CALL_ALL(take_expect), .is_view = true },
 	{ 0, "tolerance", "SHARE",
-	  "how much of that, or of the links of its kind, is still healthy (default 0.8)",
+	  "a link is healthy above this fraction of the expected or median bandwidth (default 0.8)",
 	  CLI_CALL(struct health_request, judge.slow, take_tolerance), .is_view = true },
 	{ 's', "sizes", "SIZE",
-	  "the large message, that tells bandwidth (default 64M; 8M where ranks share a GPU)",
+	  "size of the large message, for bandwidth (default 64M; 8M if ranks share a GPU)",
 	  CLI_CALL_ALL(take_size) },
 	BENCH_HOW_OPTIONS(struct health_request),
-	{ 0, "from", "FILE", "judge a former measurement, a .json file, instead of measuring",
+	{ 0, "from", "FILE", "judge an earlier measurement (a .json file) instead of measuring",
 	  CLI_TEXT(struct health_request, from), .is_view = true },
 	BENCH_OPTION_JSON(struct health_request),
 	BENCH_OUTPUTS_OPTION(struct health_request, ".json", bench_outputs_take),
-	{ 'q', "quiet", NULL, "the verdict's line alone", CLI_FLAG(struct health_request, is_quiet),
-	  .is_view = true },
-	{ 0, "strict", NULL, "exit code 3 when links could not be judged, instead of 0",
+	{ 'q', "quiet", NULL, "print only the verdict line",
+	  CLI_FLAG(struct health_request, is_quiet), .is_view = true },
+	{ 0, "strict", NULL, "exit with 3 instead of 0 if links could not be judged",
 	  CLI_FLAG(struct health_request, is_strict), .is_view = true },
 	CLI_OPTION_END,
 };
 
 static const struct cli_example examples[] = {
-	{ "ringside bench health", "is this machine fit for a job? A minute, all GPUs" },
+	{ "ringside bench health", "check all GPUs of this host in one minute" },
 	{ "srun --ntasks-per-node 8 ringside bench health --expect inside=300,between=45 -q",
-	  "over the nodes of a job: one line, exit code 1 when something is slow" },
+	  "across the nodes of a job: one line, exit code 1 if something is slow" },
 	{ "ringside bench health --ranks 4 --seconds 20 -o health.json",
-	  "four ranks; everything that was measured into a file" },
+	  "four ranks; write all measurements to a file" },
 	{ NULL, NULL },
 };
 
 static const struct cli_page health_page = {
 	.name = "bench health",
 	.operands = "",
-	.about = "Measures for a minute whether GPUs and the links between them are fit for a job: "
-		 "whether collectives compute what they should, how fast AllReduce is over all "
-		 "ranks, and every pair of ranks both ways, with large and small messages. Each "
-		 "link is compared with the others of its kind, and with what you expect. The "
-		 "first line is the verdict. The exit code is 0 when all is healthy, 1 when "
-		 "something is slow, wrong or failed.\n"
-		 "Made for prologs of jobs: it never hangs. docs/BENCH.md has scripts, and "
-		 "says how it is judged.\n",
+	.about = "Checks in one minute whether the GPUs and the links between them are fit for a "
+		 "job: correct results of collectives, AllReduce bandwidth over all ranks, and "
+		 "bandwidth and latency of every pair of ranks in both directions. Each link is "
+		 "compared with the others of its kind and with the values you expect. The first "
+		 "line is the verdict. Exits with 0 if everything is healthy, 1 if something is "
+		 "slow, wrong or failed.\n"
+		 "Made for job prologs: it never hangs. docs/BENCH.md has scripts and "
+		 "explains the thresholds.\n",
 	.options = options,
 	.operand = take_operand,
 	.work = offsetof(struct health_request, measuring),
@@ -626,18 +631,18 @@ static const struct cli_page health_page = {
 static int health_check_options(struct health_request *request)
 {
 	if (request->files.is_json && request->is_quiet)
-		return cli_usage(&health_page, "--json and --quiet: one of them");
-	/* Whoever is missing has to be named before the time is over. */
+		return cli_usage(&health_page, "use only one of --json and --quiet");
+	/* Missing ranks must be named before the time is over. */
 	if (request->how.patience_s <= 0 || request->how.patience_s > request->budget.seconds)
 		request->how.patience_s = (int)ceil(request->budget.seconds);
-	/* If even those who keep the time are stopped. A few seconds are needed to tell it. */
+	/* In case the watching threads are stopped, too. Reporting takes a few seconds. */
 	request->how.limit_s =
 		(int)fmax(2 * request->budget.seconds, 1.5 * request->budget.seconds + 8);
 	request->judge.is_unjudged_fine = !request->is_strict;
 	return -1;
 }
 
-/* Understand the command line. -1: go on; else the exit code. In every case the caller releases. */
+/* Parses the command line. -1: continue; otherwise the exit code. The caller releases in every case. */
 static int health_request_read(struct health_request *request, int argc, char **argv)
 {
 	int exit_code;
@@ -682,7 +687,7 @@ static enum status write_shown(const void *context, enum bench_output_kind kind,
 	return health_text(sink, shown->health, shown->run, &style);
 }
 
-/* The verdict, written. Gives back the exit code. */
+/* Writes the verdict. Returns the exit code. */
 static int health_write_verdict(const struct health_request *request, const struct bench_run *run)
 {
 	struct health health;
@@ -699,8 +704,10 @@ static int health_write_verdict(const struct health_request *request, const stru
 	return exit_code;
 }
 
-/* A rank ends itself early enough for the hard limit, twice the budget: telling who does not answer takes a few
- * seconds. */
+/*
+ * A rank ends early enough for the hard limit, twice the budget: finding out which ranks do not answer takes a few
+ * seconds.
+ */
 static double limit_s(const struct health_budget *budget)
 {
 	double passed = (double)(clock_system_ns(CLOCK_MONOTONIC) - budget->began_ns) / 1e9;
@@ -708,18 +715,20 @@ static double limit_s(const struct health_budget *budget)
 	return 1.5 * budget->seconds - passed;
 }
 
-/* As bench_team_fail(), and who did not answer is named. What is stuck on the GPU may be stuck for ever: nothing is
- * taken down in order, the driver does that when the process is gone. */
+/*
+ * As bench_team_fail(), and names the ranks that did not answer. GPU work can be stuck forever, so nothing is
+ * freed: the driver does that at process exit.
+ */
 static void health_fail(struct bench_team *team, struct health_watch *watch)
 {
-	/* From here on all that waits has a limit of its own. */
+	/* From here on, every wait has its own limit. */
 	health_watch_stop(watch);
 	bench_watch_tell(team->place, team->hub);
 	hub_close(team->hub);
 	_exit(CLI_EXIT_UNKNOWN);
 }
 
-/* 0, or CLI_EXIT_UNKNOWN after it was told. On success the team has to be released. */
+/* 0, or CLI_EXIT_UNKNOWN after a message. On success the caller releases the team. */
 static int health_measure_rank(const struct health_request *request,
 			       const struct bench_place *place, struct bench_team *team,
 			       struct health_watch *watch)
@@ -728,7 +737,7 @@ static int health_measure_rank(const struct health_request *request,
 	int result;
 
 	health_steps_plan(&plan, &request->budget);
-	health_watch_step(watch, "meeting the other ranks");
+	health_watch_step(watch, "joining the other ranks");
 	if (bench_team_meet(team, place, &request->how, &plan) != 0)
 		return CLI_EXIT_UNKNOWN;
 	if (place->rank == 0 && bench_outputs_check(&request->files) != 0)
@@ -738,7 +747,7 @@ static int health_measure_rank(const struct health_request *request,
 	health_watch_step(watch, "opening the GPU");
 	if (bench_job_open(&team->job, place, team->hub, &team->plan, &team->run) != 0)
 		health_fail(team, watch);
-	health_watch_step(watch, "making the communicator");
+	health_watch_step(watch, "creating the communicator");
 	result = bench_job_connect(team->job, NULL, NULL);
 	if (result == 0)
 		result = health_steps_measure(team, &request->budget, watch);
@@ -748,7 +757,7 @@ static int health_measure_rank(const struct health_request *request,
 	return bench_team_finish(team);
 }
 
-/* One rank. */
+/* The body run on each rank. */
 static int health_rank(const struct bench_place *place, void *context)
 {
 	const struct health_request *request = context;
@@ -757,7 +766,7 @@ static int health_rank(const struct bench_place *place, void *context)
 	int result;
 
 	if (health_watch_start(&watch, place, limit_s(&request->budget)) != 0) {
-		bench_tell(place, "no thread can be started that keeps the time");
+		bench_tell(place, "cannot start the thread that keeps the time limit");
 		return CLI_EXIT_UNKNOWN;
 	}
 	result = health_measure_rank(request, place, &team, &watch);

@@ -1,7 +1,7 @@
 /*
- * One rank of a job: its GPU, its buffers, the check of results, who the others are.
+ * One rank of a job: its GPU and buffers, checking of results, identities of the ranks.
  *
- * The GPU of a rank. Memory:
+ * Memory on the GPU:
  *
  *	send_memory	guard | room_bytes | guard
  *	recv_memory	guard | room_bytes | guard	in place: both in one
@@ -73,11 +73,11 @@ void watch_thread_end(struct watch_thread *watch)
 	pthread_mutex_destroy(&watch->lock);
 }
 
-/* NCCL may notice by itself that a peer is gone, and say more about it: it has a moment for that. */
+/* NCCL may detect a lost peer itself and report more detail, so give it a moment. */
 static const double look_seconds = 0.05, grace_seconds = 1;
 enum { SILENT_MS = 2000, SILENT_NAMED = 8 };
 
-/* "rank 3", "ranks 3, 5 and more"; gives back `to`. */
+/* "rank 3", "ranks 3, 5 and more"; returns `to`. */
 static const char *name_ranks(char *to, size_t size, const int *ranks, size_t known, size_t count)
 {
 	size_t used = (size_t)snprintf(to, size, count == 1 ? "rank" : "ranks");
@@ -96,7 +96,7 @@ void bench_watch_tell(const struct bench_place *place, struct bench_hub *hub)
 	int ranks[SILENT_NAMED];
 	size_t silent = hub_silent(hub, SILENT_MS, ranks, SILENT_NAMED);
 
-	/* Rank 0 tells it, unless it is rank 0 that does not answer. */
+	/* Rank 0 reports it, unless rank 0 is the one that does not answer. */
 	if (place->rank != 0 && silent == 0 && !hub_is_teller(hub))
 		return;
 	if (silent == 0)
@@ -108,7 +108,7 @@ void bench_watch_tell(const struct bench_place *place, struct bench_hub *hub)
 	bench_tell(place, problem);
 }
 
-/* The main thread is somewhere inside NCCL, and will not come back. */
+/* The main thread is inside NCCL and will not return. */
 static void watch_give_up(const struct bench_watch *watch)
 {
 	bench_watch_tell(watch->job->place, watch->job->hub);
@@ -122,11 +122,11 @@ static void look_at_time(struct bench_watch *watch)
 	uint64_t waited_ns = clock_now_system() - watch->began_ns;
 
 	if (job->plan->patience_s > 0 && (double)waited_ns > job->plan->patience_s * 1e9)
-		(void)job_fail(watch->job, "%s did not come back within %llu s", watch->what,
+		(void)job_fail(watch->job, "%s did not return within %llu s", watch->what,
 			       (unsigned long long)(waited_ns / 1000000000));
 }
 
-/* The hub is this thread's as long as it has the lock and the call is not over. */
+/* This thread may use the hub while it holds the lock and the call has not returned. */
 static void *keep_watch(void *context)
 {
 	struct bench_watch *watch = context;
@@ -145,7 +145,7 @@ static void *keep_watch(void *context)
 void bench_watch_begin(struct bench_watch *watch, struct bench_job *job, const char *what)
 {
 	*watch = (struct bench_watch){ .job = job, .what = what, .began_ns = clock_now_system() };
-	/* Without a thread nobody watches, and that is all. */
+	/* Without a thread the call is simply not watched. */
 	(void)watch_thread_begin(&watch->thread, keep_watch, watch);
 }
 
@@ -161,7 +161,7 @@ enum {
 	ROOM_STEP = 1 << 20, /* whole MiB where memory is short */
 };
 
-/* NCCL takes memory for its channels, and each other process on the GPU for its context. */
+/* NCCL needs memory for its channels, and every other process on the GPU for its context. */
 static const double room_share = 0.85;
 
 static int device_choose(struct bench_job *job)
@@ -173,7 +173,7 @@ static int device_choose(struct bench_job *job)
 		return job_cuda(job, result, "cuDeviceGetCount");
 	if (gpus < 1)
 		return job_fail(job,
-				"CUDA shows no GPU here: see CUDA_VISIBLE_DEVICES and nvidia-smi");
+				"CUDA found no GPU: check CUDA_VISIBLE_DEVICES and nvidia-smi");
 	job->device_number = job->local_rank % gpus;
 	result = job->cuda.device_get(&job->device, job->device_number);
 	return result ? job_cuda(job, result, "cuDeviceGet") : 0;
@@ -205,11 +205,11 @@ static bool is_crowded(const struct bench_job *job)
 
 	if (sched_getaffinity(0, sizeof(set), &set) != 0)
 		return true;
-	/* NCCL's own threads want a processor, too. */
+	/* NCCL's own threads need a CPU, too. */
 	return 2 * job->local_ranks > CPU_COUNT(&set);
 }
 
-/* Are events in a graph recorded anew by each launch? Tried with a graph of nothing else. */
+/* Whether each launch of a graph records its events again. Tested with a graph of events only. */
 static bool graph_is_timed(struct bench_job *job)
 {
 	struct CUgraph_st *graph = NULL;
@@ -252,7 +252,7 @@ static int device_open(struct bench_job *job)
 	return 0;
 }
 
-/* Free memory now, for two buffers and the tables: what one buffer may take. */
+/* Free memory now, for two buffers and the tables: the maximum size of one buffer. */
 static int device_room(struct bench_job *job, uint64_t *room_bytes)
 {
 	size_t free_bytes = 0, total_bytes = 0;
@@ -371,8 +371,10 @@ int job_fail(struct bench_job *job, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(problem, sizeof(problem), format, arguments);
 	va_end(arguments);
-	/* What another rank met before may be why this one fails: then that is told. And where rank 0 is gone
-	 * another one has to know it, to tell anything. */
+	/*
+	 * The failure of another rank may be the cause of this one; then report that. If rank 0 is gone, another
+	 * rank must know that in order to report anything.
+	 */
 	(void)hub_look(job->hub);
 	hub_fail(job->hub, problem);
 	return -1;
@@ -386,8 +388,10 @@ int job_cuda(struct bench_job *job, cuda_result result, const char *what)
 			cuda_explain(&job->cuda, result, what, problem, sizeof(problem)));
 }
 
-/* NCCL may notice that a peer is gone before the hub does. Causes are told, not what follows from them: they have a
- * moment to come. */
+/*
+ * NCCL may notice that a peer is gone before the hub does. Give the cause a moment to arrive, so that the cause is
+ * reported and not its consequences.
+ */
 static void wait_for_cause(struct bench_job *job)
 {
 	for (int waited = 0; waited < CAUSE_MS && hub_look(job->hub) == 0; waited += LOOK_MS)
@@ -469,8 +473,10 @@ void bench_job_close(struct bench_job *job)
 
 	if (job == NULL)
 		return;
-	/* A job that failed may have calls on the GPU that never end. An abort ends them, mostly; freeing their
-	 * memory would wait for them, so that is left to the end of the process. */
+	/*
+	 * A failed job may have GPU operations that never end. An abort usually ends them; freeing their memory
+	 * would wait for them, so process exit does that.
+	 */
 	has_failed = hub_problem(job->hub)[0] != '\0';
 	if (has_failed && job->comm) {
 		(void)job->nccl.comm_abort(job->comm);
@@ -481,7 +487,7 @@ void bench_job_close(struct bench_job *job)
 		device_close(job);
 	free(job->events);
 	free(job->pattern);
-	/* The libraries stay: both have threads and handlers of their own. */
+	/* The libraries stay loaded: both have their own threads and handlers. */
 	free(job);
 }
 
@@ -492,7 +498,7 @@ static void variable_set(struct bench_job *job, const char *name, const char *va
 		setenv(name, value, 1);
 	else if (before->is_set) {
 		setenv(name, before->value, 1);
-		job_note(job, "%s=%s was set when this ran", name, before->value);
+		job_note(job, "measured with %s=%s set", name, before->value);
 	} else
 		unsetenv(name);
 }
@@ -516,8 +522,10 @@ int job_agree(struct bench_job *job, int32_t state)
 	return hub_share(job->hub, &others, sizeof(others)) < 0 ? -1 : others;
 }
 
-/* An algorithm that cannot do a function here is refused by its first call, not by this: bench_job_measure()
- * tells. */
+/*
+ * If an algorithm does not support a function here, its first call is refused, not this one: see
+ * bench_job_measure().
+ */
 static int comm_new(struct bench_job *job)
 {
 	struct nccl_unique_id id = { { 0 } };
@@ -562,14 +570,13 @@ int bench_job_connect(struct bench_job *job, const char *algorithm, const char *
 }
 
 /*
- * Waiting for the GPU by asking, not by cuStreamSynchronize(): a rank whose peer died would wait for
- * ever there. A moment of plain polling keeps the host's times sharp; then, every few milliseconds, NCCL
- * and the hub are asked whether somebody failed.
+ * Polls the GPU instead of calling cuStreamSynchronize(), which would wait forever if a peer died. Tight polling at
+ * first keeps host times accurate; after that, NCCL and the hub are checked every few milliseconds for failures.
  */
 
 enum { FIRST_LOOK_NS = 2000000, LOOK_NS = 5000000 };
 
-/* NCCL's kernels may wait for a peer that is gone: only an abort ends them. */
+/* NCCL kernels may wait for a peer that is gone: only an abort ends them. */
 static void comm_give_up(struct bench_job *job)
 {
 	if (job->comm)
@@ -596,7 +603,7 @@ static int look_around(const struct job_cell *work)
 	return -1;
 }
 
-/* " with rank 3", where a cell has pairs. */
+/* " with rank 3", if the cell has pairs. */
 static const char *partner_of(const struct job_cell *work, char *text, size_t size)
 {
 	int rank = work->job->place->rank;
@@ -615,7 +622,7 @@ static int is_too_long(const struct job_cell *work, uint64_t waited_ns, uint64_t
 
 	if (job->plan->patience_s <= 0 || (double)waited_ns < allowed_ns)
 		return 0;
-	(void)job_fail(job, "%s of %s%s did not come back within %llu s",
+	(void)job_fail(job, "%s of %s%s did not return within %llu s",
 		       op_function_name(work->cell.function), units_bytes(size, work->layout.bytes),
 		       partner_of(work, partner, sizeof(partner)),
 		       (unsigned long long)(waited_ns / 1000000000));
@@ -648,9 +655,9 @@ int wait_stream(const struct job_cell *work, uint64_t calls)
 }
 
 /*
- * Before: everything that must be received is filled with what it must not be, then come the inputs (in
- * place they are in the same buffer), and guards in front of and behind the receive buffer. After: the
- * received parts are checked, the guards, and that the send buffer is what it was.
+ * Before the calls: everything to be received is filled with wrong values, then the inputs are written (in place
+ * they are in the same buffer), and guards around the receive buffer. After: the received parts, the guards and the
+ * unchanged send buffer are checked.
  */
 
 enum { GUARDS = 2 };
@@ -676,7 +683,7 @@ static int tables_copy(struct bench_job *job)
 	return 0;
 }
 
-/* The tables of this cell; they mostly are those of the one before. */
+/* The tables of this cell; usually the same as for the previous one. */
 static int tables_make(struct bench_job *job, const struct bench_cell *cell)
 {
 	struct job_tables *tables = &job->tables;
@@ -690,7 +697,7 @@ static int tables_make(struct bench_job *job, const struct bench_cell *cell)
 		pattern_move(job->pattern, op_datatype_bytes(cell->datatype));
 	else if (!pattern_reduce(job->pattern, cell->datatype, cell->redop, job->place->rank,
 				 cell->nranks))
-		return job_fail(job, "no results are known for %s of %s",
+		return job_fail(job, "no expected results for %s of %s",
 				bench_redop_name(cell->redop), op_datatype_name(cell->datatype));
 	if (tables_copy(job) < 0)
 		return -1;
@@ -714,7 +721,7 @@ static struct kernel_span span_of(const struct job_cell *work, cuda_address buff
 	};
 }
 
-/* Right in front of and right behind what this cell has of the receive buffer. */
+/* Immediately before and after this cell's part of the receive buffer. */
 static struct kernel_span guard_of(const struct job_cell *work, int which)
 {
 	const struct bench_layout *layout = &work->layout;
@@ -824,12 +831,11 @@ int fill_check(struct job_cell *work, uint64_t *wrong)
 }
 
 /*
- * Nothing wrong was found: are results right, or does the check not look? Before anything is measured it
- * must find nothing in a buffer that it filled itself, and every single difference when it is told to
- * expect the neighbours.
+ * If no errors are found, are the results right or is the check broken? Before measuring, the check must find no
+ * error in a buffer it filled itself, and every single one when it expects the neighbouring values.
  */
 
-/* What fits into the two guards of a buffer, at 8 bytes each; the phase lets it run over the end of the table. */
+/* Fits into the two guards of a buffer, at 8 bytes each; the phase makes it wrap around the end of the table. */
 enum { ELEMENTS = 1000, PHASE = 8000 };
 
 static uint64_t pattern_differences(const struct bench_pattern *pattern)
@@ -861,8 +867,10 @@ static int check_count(struct bench_job *job, const struct kernel_span *span, ui
 	return result ? job_cuda(job, result, "cuMemcpyDtoH_v2") : 0;
 }
 
-/* Do filling and checking work on this GPU? Fails when right is told to be wrong, or wrong right. job->pattern
- * is what the guards' table has. */
+/*
+ * Whether filling and checking work on this GPU. Fails if correct values are reported as wrong or wrong ones as
+ * correct. job->pattern is the guards' table.
+ */
 static int prove_check(struct bench_job *job)
 {
 	uint64_t right = 0, wrong = 0, wanted = pattern_differences(job->pattern);
@@ -874,7 +882,8 @@ static int prove_check(struct bench_job *job)
 			.element_bytes = element_bytes,
 			.period = PATTERN_PERIOD,
 			.phase = PHASE,
-			.blocks = 1, /* fewer threads than elements: their loop runs, too */
+			.blocks =
+				1, /* fewer threads than elements, so that the loop is tested, too */
 		};
 		cuda_result result = kernels_fill(&job->kernels, &job->cuda, job->stream, &span,
 						  job->tables.guard);
@@ -889,30 +898,29 @@ static int prove_check(struct bench_job *job)
 		if (right != 0 || wrong != wanted)
 			return job_fail(
 				job,
-				"results cannot be checked on this GPU: of %d elements of "
-				"%u bytes %llu are told to be wrong where none is, and %llu "
-				"where %llu are",
+				"cannot check results on this GPU: of %d elements of %u bytes, "
+				"%llu were reported wrong where none is, and %llu where %llu are",
 				ELEMENTS, element_bytes, (unsigned long long)right,
 				(unsigned long long)wrong, (unsigned long long)wanted);
 	}
 	return 0;
 }
 
-/* Who all ranks are: each fills a card, rank 0 gathers them and tells everybody what follows. */
+/* Identities of all ranks: each fills a card, rank 0 gathers them and distributes the conclusions. */
 
 enum { ATTRIBUTE_MAJOR = 75, BOOT_ID_BYTES = 40 };
 #define MPS_DIRECTORY "/tmp/nvidia-mps"
 
 struct rank_card {
 	struct bench_rank rank;
-	char boot_id[BOOT_ID_BYTES]; /* two machines may have one name */
+	char boot_id[BOOT_ID_BYTES]; /* different hosts may have the same name */
 	uint64_t room_bytes;
 	int32_t major;
 	int32_t is_mps;
 	int32_t nccl_version;
 };
 
-/* What all ranks must know alike. */
+/* What all ranks must agree on. */
 struct rank_verdict {
 	int32_t sharers;
 	int32_t least_major;
@@ -944,7 +952,7 @@ static uint64_t machine_number(void)
 	return hash_bytes(text, strlen(text));
 }
 
-/* Which rank of its machine each is. */
+/* The index of each rank on its host. */
 static int ranks_count(struct bench_job *job)
 {
 	const struct bench_place *place = job->place;
@@ -1035,7 +1043,7 @@ static int card_write(struct bench_job *job, struct rank_card *card)
 	card->nccl_version = job->nccl.version;
 	if (gpu_describe(job, card) < 0)
 		return -1;
-	/* All contexts are there before anybody asks how much memory is left. */
+	/* All contexts must exist before free memory is queried. */
 	if (hub_meet(job->hub) < 0)
 		return -1;
 	return device_room(job, &card->room_bytes);
@@ -1075,15 +1083,14 @@ static void sharing_note(struct bench_job *job, const struct rank_verdict *verdi
 	job->run->is_gpu_shared = true;
 	job->run->is_mps = is_mps;
 	job_note(job,
-		 "%d ranks share one GPU: they talk through sockets on the loopback; these are not "
-		 "the machine's NVLink or network",
+		 "%d ranks share one GPU and communicate over loopback sockets; this does not "
+		 "measure NVLink or the network",
 		 verdict->sharers);
 	if (is_mps)
-		job_note(job, "MPS runs: kernels of these ranks run together");
+		job_note(job, "MPS is running: kernels of these ranks run concurrently");
 	else
-		job_note(job,
-			 "MPS does not run: kernels of these ranks take turns, in slices of some "
-			 "milliseconds");
+		job_note(job, "MPS is not running: kernels of these ranks are time-sliced, a few "
+			      "milliseconds each");
 }
 
 static int verdict_find(struct bench_job *job, const struct rank_card *cards,
@@ -1136,14 +1143,14 @@ static void verdict_take(struct bench_job *job, const struct rank_verdict *verdi
 	job->room_bytes = most < verdict->room_bytes ? most : verdict->room_bytes;
 	if (job->room_bytes < most)
 		job_note(job,
-			 "buffers are of %s only: the GPU's free memory has no room for two larger "
-			 "ones of each rank",
+			 "buffers are limited to %s: not enough free GPU memory for two larger "
+			 "ones per rank",
 			 units_bytes(size, job->room_bytes));
 	if (job->sharers > 1 && !job->place->is_gpu_shared)
 		bench_share_environment(job->place->rank, job->sharers);
 }
 
-/* Tells all ranks who they all are: run's ranks, sharers, least_major. */
+/* Fills run's ranks, sharers and least_major on all ranks. */
 static int ranks_meet(struct bench_job *job)
 {
 	struct rank_card card, *cards = NULL;

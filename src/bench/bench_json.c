@@ -1,4 +1,6 @@
-/* The order of keys is part of the format: bench_read() has to know sizes before it reads what they count. */
+/*
+ * The order of keys is part of the format: bench_read() must know sizes before it reads the arrays they describe.
+ */
 #include "bench/bench_result.h"
 #include "bench/bench_result_internal.h"
 
@@ -65,18 +67,18 @@ void bench_reader_fail(struct bench_reader *reader, const char *format, ...)
 
 void bench_reader_no_memory(struct bench_reader *reader)
 {
-	bench_reader_fail(reader, "no memory for what it holds");
+	bench_reader_fail(reader, "out of memory");
 	reader->status = ERR_NO_SPACE;
 }
 
-/* The scanner knows better why there is nothing to read. */
+/* The scanner's reason is more specific. */
 static void fail_scan(struct bench_reader *reader, const char *otherwise)
 {
 	bench_reader_fail(reader, "%s",
 			  reader->scan.problem != NULL ? reader->scan.problem : otherwise);
 }
 
-/* Bytes that are still to come. */
+/* Bytes left to read. */
 static size_t bench_reader_left(const struct bench_reader *reader)
 {
 	return (size_t)(reader->scan.end - reader->scan.at);
@@ -93,7 +95,7 @@ bool bench_reader_array(struct bench_reader *reader, const char *name)
 	if (reader->scan.problem != NULL)
 		fail_scan(reader, "");
 	else
-		bench_reader_fail(reader, "%s is no array", name);
+		bench_reader_fail(reader, "%s is not an array", name);
 	return false;
 }
 
@@ -106,7 +108,7 @@ bool bench_reader_item(struct bench_reader *reader)
 		return false;
 	if (reader->token > JSON_SCAN_END)
 		return true;
-	fail_scan(reader, "it ends too early");
+	fail_scan(reader, "truncated");
 	return false;
 }
 
@@ -115,30 +117,30 @@ void bench_reader_text(struct bench_reader *reader, const char *name, char *to, 
 	if (reader->status != OK)
 		return;
 	if (reader->scan.token != JSON_SCAN_STRING)
-		bench_reader_fail(reader, "%s is no text", name);
+		bench_reader_fail(reader, "%s is not a string", name);
 	else if (!json_scan_text(&reader->scan, to, size))
 		bench_reader_fail(reader, "%s is longer than %zu bytes", name, size - 1);
 }
 
-/* The next key of the object that is open; others are passed over. -1: it is over, or damaged. */
+/* The next known key of the open object; skips unknown ones. -1: end of the object, or damaged. */
 static int bench_reader_key(struct bench_reader *reader, const struct json_scan_key *keys,
 			    int count, uint64_t *seen)
 {
 	int key, hint = 0;
 
 	while (reader->status == OK) {
-		/* Keys come in their order, but for those that are new. */
+		/* Keys come in order, except new ones. */
 		while (hint < count && *seen >> hint & 1)
 			hint++;
 		key = json_scan_next_key(&reader->scan, keys, count, &hint);
 		if (key == JSON_SCAN_KEY_ERROR)
-			fail_scan(reader, "no key");
+			fail_scan(reader, "a key is missing");
 		else if (key == JSON_SCAN_KEY_NONE)
 			return -1;
 		else if (key == JSON_SCAN_KEY_UNKNOWN && !json_scan_skip(&reader->scan))
-			fail_scan(reader, "a value that is none");
+			fail_scan(reader, "not a value");
 		else if (key >= 0 && *seen >> key & 1)
-			bench_reader_fail(reader, "%s is there twice", keys[key].name);
+			bench_reader_fail(reader, "%s is given twice", keys[key].name);
 		else if (key >= 0) {
 			*seen |= UINT64_C(1) << key;
 			return key;
@@ -209,7 +211,7 @@ static bool read_name(const struct bench_reader *reader, const struct bench_fiel
 	char name[32];
 
 	if (reader->scan.token == JSON_SCAN_NULL && may_be_null)
-		return true; /* 0 it is */
+		return true; /* already 0 */
 	if (reader->scan.token != JSON_SCAN_STRING ||
 	    !json_scan_text(&reader->scan, name, sizeof(name)) ||
 	    !find_name(name, field->kind, &number))
@@ -232,15 +234,15 @@ static const char *what_it_is_not(enum bench_field_kind kind)
 {
 	switch (kind) {
 	case FIELD_BOOL:
-		return "neither true nor false";
+		return "not true or false";
 	case FIELD_INT32:
 	case FIELD_UINT32:
 	case FIELD_UINT64:
 	case FIELD_SIZE:
 	case FIELD_WRONG:
-		return "no whole number of the range that it may have";
+		return "not a whole number in range";
 	default:
-		return "no name that is known here";
+		return "not a known name";
 	}
 }
 
@@ -249,7 +251,7 @@ static void read_field(struct bench_reader *reader, const struct bench_field *fi
 	bool is_good;
 
 	if (json_scan_next(&reader->scan) == JSON_SCAN_ERROR) {
-		fail_scan(reader, "a value that is none");
+		fail_scan(reader, "not a value");
 		return;
 	}
 	if (field->kind == FIELD_TEXT || field->kind == FIELD_PLAIN_TEXT) {
@@ -275,7 +277,7 @@ void bench_reader_object(struct bench_reader *reader, const char *what,
 	int key;
 
 	if (reader->status == OK && reader->token != JSON_SCAN_OBJECT)
-		bench_reader_fail(reader, "%s is no object", what);
+		bench_reader_fail(reader, "%s is not an object", what);
 	for (size_t i = 0; i < count; i++)
 		keys[i] = fields[i].key;
 	while ((key = bench_reader_key(reader, keys, (int)count, &seen)) >= 0) {
@@ -299,7 +301,7 @@ const char *bench_field_name(enum bench_field_kind kind, uint8_t number)
 	case FIELD_MODE:
 		return bench_mode_name(number);
 	default:
-		/* 0 is "not told". */
+		/* 0 is "unknown". */
 		return number != 0 ? op_name(name_tables[kind], number) : NULL;
 	}
 }
@@ -359,11 +361,11 @@ void bench_fields_put(struct json *json, const struct bench_field *fields, size_
 }
 
 /*
- * Three kinds of objects (the run, a rank, a result) with mostly plain values: tables say which key goes
- * where and what it may be. What needs more than that (arrays) has functions of its own.
+ * Three kinds of objects (the run, a rank, a result) with mostly plain values: tables map keys to fields and their
+ * ranges. Arrays have their own functions.
  */
 
-/* The least that a call takes in the text: four numbers and four commas. Bounds what a lie can cost. */
+/* The smallest text of a call: four numbers and four commas. Limits the memory that a damaged file can cost. */
 enum { CALL_BYTES_LEAST = 8 };
 
 /* ---- the run --------------------------------------------------------------------------------- */
@@ -414,7 +416,7 @@ static const struct bench_field rank_fields[] = {
 
 #define CELL(name) FIELD_AT(bench_cell, name)
 
-/* The time of a call is written behind what is compared by a table of expected bandwidth. */
+/* per_rank comes last, after everything that a table of expected bandwidth compares. */
 enum cell_key { CELL_DATATYPE = 2, CELL_PEERS = 21, CELL_PER_RANK = 22 };
 
 static const struct bench_field cell_fields[] = {
@@ -443,7 +445,7 @@ static const struct bench_field cell_fields[] = {
 	[CELL_PER_RANK] = FIELD_OF_OWN("per_rank"),
 };
 
-/* The times of a rank's calls: an array for each. */
+/* The times of a rank's calls: one array each. */
 enum { CALL_KEYS = 4 };
 
 static const struct json_scan_key call_keys[CALL_KEYS] = {
@@ -483,22 +485,24 @@ static void read_members(struct bench_reader *reader)
 
 	if (!bench_reader_array(reader, "members"))
 		return;
-	/* A member takes more than two bytes; lies about their number end here. */
+	/* A rank takes more than two bytes, which bounds a damaged count. */
 	if ((size_t)run->nranks > bench_reader_left(reader) / 2)
-		bench_reader_fail(reader, "it ends before its %d ranks", (int)run->nranks);
+		bench_reader_fail(reader, "truncated: fewer than %d ranks", (int)run->nranks);
 	else if (bench_run_set_ranks(run, run->nranks) != OK ||
 		 (reader->peers = calloc((size_t)run->nranks, sizeof(*reader->peers))) == NULL)
 		bench_reader_no_memory(reader);
 	while (bench_reader_item(reader)) {
 		if (count == run->nranks) {
-			bench_reader_fail(reader, "more members than %d ranks", (int)run->nranks);
+			bench_reader_fail(reader, "more than %d ranks in members",
+					  (int)run->nranks);
 			return;
 		}
-		bench_reader_object(reader, "a member", rank_fields, ARRAY_LENGTH(rank_fields),
-				    &run->ranks[count++], NULL);
+		bench_reader_object(reader, "an entry of members", rank_fields,
+				    ARRAY_LENGTH(rank_fields), &run->ranks[count++], NULL);
 	}
 	if (reader->status == OK && count != run->nranks)
-		bench_reader_fail(reader, "%d members of %d ranks", (int)count, (int)run->nranks);
+		bench_reader_fail(reader, "%d entries in members, but %d ranks", (int)count,
+				  (int)run->nranks);
 }
 
 /* ---- a result -------------------------------------------------------------------------------- */
@@ -509,7 +513,7 @@ static void read_peers(struct bench_reader *reader, struct bench_cell *cell)
 	int64_t peer = 0;
 
 	if (cell->nranks > reader->run->nranks)
-		bench_reader_fail(reader, "%d ranks of a run of %d", (int)cell->nranks,
+		bench_reader_fail(reader, "%d ranks in a run of %d", (int)cell->nranks,
 				  (int)reader->run->nranks);
 	if (!bench_reader_array(reader, "peers"))
 		return;
@@ -519,7 +523,7 @@ static void read_peers(struct bench_reader *reader, struct bench_cell *cell)
 			return;
 		}
 		if (!json_scan_signed(&reader->scan, &peer) || peer < -1 || peer >= cell->nranks) {
-			bench_reader_fail(reader, "a peer that is no rank below %d and not -1",
+			bench_reader_fail(reader, "a peer is neither a rank below %d nor -1",
 					  (int)cell->nranks);
 			return;
 		}
@@ -547,7 +551,7 @@ static void read_times(struct bench_reader *reader, const char *name, struct ben
 			return;
 		}
 		if (!json_scan_unsigned(&reader->scan, &time)) {
-			bench_reader_fail(reader, "%s: no whole number of nanoseconds", name);
+			bench_reader_fail(reader, "%s: not a whole number of nanoseconds", name);
 			return;
 		}
 		memcpy((char *)&calls[call++] + offset, &time, sizeof(time));
@@ -564,8 +568,7 @@ static void read_rank_calls(struct bench_reader *reader, struct bench_call *call
 	while ((key = bench_reader_key(reader, call_keys, CALL_KEYS, &seen)) >= 0)
 		read_times(reader, call_keys[key].name, calls, count, call_offsets[key]);
 	if (reader->status == OK && seen != (1u << CALL_KEYS) - 1)
-		bench_reader_fail(reader, "a rank's calls without begin_ns, gpu_ns, issue_ns or "
-					  "done_ns");
+		bench_reader_fail(reader, "a rank without begin_ns, gpu_ns, issue_ns or done_ns");
 }
 
 static void read_per_rank(struct bench_reader *reader, const struct bench_cell *cell)
@@ -580,7 +583,7 @@ static void read_per_rank(struct bench_reader *reader, const struct bench_cell *
 			return;
 		}
 		if (reader->token != JSON_SCAN_OBJECT) {
-			bench_reader_fail(reader, "per_rank: a rank's calls are no object");
+			bench_reader_fail(reader, "per_rank: a rank is not an object");
 			return;
 		}
 		read_rank_calls(reader, &cell->calls_of[(size_t)count * cell->calls], cell->calls);
@@ -590,7 +593,7 @@ static void read_per_rank(struct bench_reader *reader, const struct bench_cell *
 		bench_reader_fail(reader, "per_rank: %d of %d ranks", (int)count, (int)ranks);
 }
 
-/* Everything else was read: room for the calls, no more than the text can fill. */
+/* Everything else has been read: make room for the calls, no more than the rest of the text can fill. */
 static struct bench_cell *add_cell(struct bench_reader *reader, const struct bench_cell *cell)
 {
 	struct bench_run *run = reader->run;
@@ -598,10 +601,10 @@ static struct bench_cell *add_cell(struct bench_reader *reader, const struct ben
 	uint64_t calls = cell->mode == BENCH_LOOP ? 0 : (uint64_t)cell->calls;
 
 	if (cell->root >= cell->nranks)
-		bench_reader_fail(reader, "its root is rank %d of %d", (int)cell->root,
+		bench_reader_fail(reader, "root is rank %d of %d", (int)cell->root,
 				  (int)cell->nranks);
 	else if (calls * (uint64_t)cell->nranks > bench_reader_left(reader) / CALL_BYTES_LEAST)
-		bench_reader_fail(reader, "it ends before its %u calls of %d ranks", cell->calls,
+		bench_reader_fail(reader, "truncated: fewer than %u calls of %d ranks", cell->calls,
 				  (int)cell->nranks);
 	else if (run->cell_count == BENCH_CELLS_MAX)
 		bench_reader_fail(reader, "more than %d results", BENCH_CELLS_MAX);
@@ -623,8 +626,7 @@ static void own_of_cell(struct bench_reader *reader, const struct bench_field *f
 
 	if ((seen & before) != before) {
 		bench_reader_fail(reader,
-				  "%s comes before some other key of the result, or one is "
-				  "missing",
+				  "%s comes before another key of the result, or a key is missing",
 				  field->key.name);
 	} else if (key == CELL_PEERS) {
 		read_peers(reader, cell);
@@ -657,7 +659,7 @@ static void read_format(struct bench_reader *reader)
 	    json_scan_is(&reader->scan, "ringside-bench"))
 		reader->is_ours = true;
 	else
-		bench_reader_fail(reader, "its format is not \"ringside-bench\"");
+		bench_reader_fail(reader, "format is not \"ringside-bench\"");
 }
 
 static void read_version(struct bench_reader *reader)
@@ -666,11 +668,10 @@ static void read_version(struct bench_reader *reader)
 
 	json_scan_next(&reader->scan);
 	if (!json_scan_unsigned(&reader->scan, &version) || version == 0) {
-		bench_reader_fail(reader, "its version is no number from 1 on");
+		bench_reader_fail(reader, "version is not a positive number");
 	} else if (version > 1) {
 		bench_reader_fail(reader,
-				  "version %llu is newer than this program: use a newer "
-				  "ringside",
+				  "version %llu is newer than this program: use a newer ringside",
 				  (unsigned long long)version);
 		reader->status = ERR_VERSION;
 	}
@@ -692,7 +693,7 @@ static void own_of_run(struct bench_reader *reader, const struct bench_field *fi
 		read_notes(reader);
 	} else if (!(seen & 1u << RUN_RANKS) ||
 		   (key == RUN_RESULTS && !(seen & 1u << RUN_MEMBERS))) {
-		bench_reader_fail(reader, "ranks, members and results do not come in this order");
+		bench_reader_fail(reader, "ranks, members and results are not in this order");
 	} else if (key == RUN_MEMBERS) {
 		read_members(reader);
 	} else {
@@ -712,7 +713,7 @@ enum status bench_read(struct bench_run *run, const char *text, size_t length,
 	bench_reader_object(&reader, "the document", run_fields, ARRAY_LENGTH(run_fields), run,
 			    own_of_run);
 	if (reader.status == OK && json_scan_next(&reader.scan) != JSON_SCAN_END)
-		bench_reader_fail(&reader, "something stands behind it");
+		bench_reader_fail(&reader, "unexpected text after the end");
 	status = reader.status == ERR_FORMAT && !reader.is_ours ? ERR_UNKNOWN : reader.status;
 	if (status != OK && problem != NULL)
 		*problem = reader.problem;
@@ -722,7 +723,7 @@ enum status bench_read(struct bench_run *run, const char *text, size_t length,
 	return status;
 }
 
-/* The value of the key that was read last. False: it is damaged. */
+/* The value of the key that was read last. False: damaged. */
 static bool take_value(struct json_scan *scan, const char *text, const char **at, size_t *size)
 {
 	size_t from;
@@ -737,7 +738,7 @@ static bool take_value(struct json_scan *scan, const char *text, const char **at
 	return true;
 }
 
-/* The format is the first key, as we write it: a document of megabytes is refused at its beginning. */
+/* We write the format as the first key, so a large foreign document is rejected at its beginning. */
 static bool is_ours(struct json_scan *scan, bool *is_whole)
 {
 	if (json_scan_next(scan) != JSON_SCAN_OBJECT || json_scan_next(scan) != JSON_SCAN_KEY ||
@@ -845,7 +846,7 @@ static void put_calls(struct json *json, const struct bench_cell *cell)
 	json_end(json);
 }
 
-/* Does it hold together? Whoever reads it will ask, too. */
+/* Whether the run is consistent; readers check this, too. */
 static bool is_cell_sound(const struct bench_run *run, const struct bench_cell *cell)
 {
 	bool has_calls = cell->mode != BENCH_LOOP && cell->calls > 0;
@@ -867,7 +868,7 @@ static enum status put_cell(struct json *json, const struct bench_run *run,
 	status = bench_cell_figures(cell, BENCH_OVER_MEAN, &figures);
 	if (status != OK)
 		return status;
-	/* A line each: a text of gigabytes can be looked at. */
+	/* One line each, so that tools can handle a file of gigabytes. */
 	sink_byte(json->sink, '\n');
 	json_object(json);
 	put_what(json, cell, figures.p50);

@@ -1,10 +1,10 @@
 /*
- * Who is this rank (what launchers say), and starting ranks where there is none.
+ * Finds this rank's place in a job from the launcher's environment, and starts ranks if there is no launcher.
  *
- * The launcher: forks the ranks, then waits for whatever happens first: a rank ends, a rank says why it
- * cannot go on, a signal, the limit. It holds no threads and never opens CUDA, so it may fork.
+ * The parent forks the ranks, then waits for the first of: a rank exits, a rank reports why it cannot continue, a
+ * signal, the time limit. It has no threads and never opens CUDA, so it can fork.
  *
- * After the first failure the others have some seconds to end by themselves, then SIGTERM, then SIGKILL.
+ * After the first failure the other ranks get a few seconds to exit, then SIGTERM, then SIGKILL.
  */
 #include "bench/bench_launch.h"
 
@@ -39,7 +39,7 @@
 #include "common/text.h"
 
 struct launch_rank {
-	pid_t pid; /* 0: it is over */
+	pid_t pid; /* 0: has exited */
 	int status;
 	bool is_ended_by_us;
 };
@@ -47,26 +47,26 @@ struct launch_rank {
 struct launch_job {
 	const struct bench_launch *launch;
 	struct bench_mps mps;
-	pid_t pid; /* the launcher */
+	pid_t pid; /* the parent */
 	struct launch_rank *ranks;
 	int gpus;
-	int left;	     /* ranks that still run */
+	int left;	     /* ranks still running */
 	int listen_fd;	     /* for rank 0 */
-	int problem_ends[2]; /* ranks say why they fail */
+	int problem_ends[2]; /* ranks report failures here */
 	int signal_fd;
 	sigset_t signals_before;
 	struct bench_place place; /* rank 0's; others differ in rank */
 	uint64_t began_ns;
-	uint64_t end_ns;  /* then what is left is killed; 0: not yet decided */
+	uint64_t end_ns;  /* then the remaining ranks are killed; 0: not set yet */
 	bool is_end_told; /* SIGTERM was sent, SIGKILL is next */
-	int signal;	  /* that ended us; 0 none */
+	int signal;	  /* that ended the job; 0: none */
 	int code;
-	bool has_failed; /* a rank did */
-	char told[512];	 /* the first reason that a rank gave */
-	char death[512]; /* the first rank that died instead of ending */
+	bool has_failed; /* a rank failed */
+	char told[512];	 /* the first reason reported by a rank */
+	char death[512]; /* the first rank that was killed by a signal */
 };
 
-/* Where the launcher's own port, or a number made of the job's, is taken, the next ones are tried. */
+/* If the launcher's port, or one derived from the job id, is in use, the next ones are tried. */
 enum { PORTS_TRIED = 8, SLURM_PORT_FIRST = 20000, SLURM_PORTS = 10000 };
 
 struct finder {
@@ -93,7 +93,7 @@ static const char *first_variable(const struct finder *finder, const char *const
 	return NULL;
 }
 
-/* 1: taken; 0: not set; -1: set to something else. `names` ends with NULL; *name is the one that was set. */
+/* 1: found; 0: not set; -1: invalid. `names` ends with NULL; *name is the one that was set. */
 static int take_number(const struct finder *finder, const char *const *names, int least, int most,
 		       int *number, const char **name)
 {
@@ -104,7 +104,7 @@ static int take_number(const struct finder *finder, const char *const *names, in
 		return 0;
 	if (text_number(finder_variable(finder, *name), least, most, &value) != OK) {
 		snprintf(finder->problem, finder->problem_size,
-			 "%s=%.40s is not a number from %d to %d", *name,
+			 "%s=%.40s: expected a number from %d to %d", *name,
 			 finder_variable(finder, *name), least, most);
 		return -1;
 	}
@@ -140,15 +140,17 @@ static const struct launcher srun = { "srun",
 				      { "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS" },
 				      { "SLURM_LOCALID" },
 				      { 0 } };
-/* PMIx itself names no size. */
+/* PMIx does not provide the size. */
 static const struct launcher pmix = { "mpirun",
 				      { "PMIX_RANK" },
 				      { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE" },
 				      { "PMIX_LOCAL_RANK" },
 				      { "LOCAL_WORLD_SIZE" } };
 
-/* Values that only this launcher's steps have. In a batch script, or a shell of `srun --pty`, nobody started
- * one of these per rank. */
+/*
+ * Variables that only exist inside steps of this launcher. A batch script or a `srun --pty` shell is not one
+ * process per rank.
+ */
 static bool is_slurm_step(const struct finder *finder)
 {
 	static const char *const steps[] = { "SLURM_STEP_ID", "SLURM_STEPID", NULL };
@@ -164,8 +166,10 @@ static bool is_same(const struct finder *finder, const char *a, const char *b)
 	return left != NULL && right != NULL && strcmp(left, right) == 0;
 }
 
-/* The innermost one counts: torchrun in a Slurm step, mpirun in an allocation. srun sets PMI_RANK, too,
- * with the same number. */
+/*
+ * The innermost launcher counts: torchrun in a Slurm step, mpirun in an allocation. srun sets PMI_RANK, too, with
+ * the same number.
+ */
 static const struct launcher *find_launcher(const struct finder *finder)
 {
 	if (finder_variable(finder, "RANK"))
@@ -194,14 +198,14 @@ static int take_rank(const struct finder *finder, const struct launcher *launche
 		return -1;
 	case 0:
 		snprintf(finder->problem, finder->problem_size,
-			 "%s is set but %s is not: how many ranks are there?", rank_name,
+			 "%s is set but %s is not: the number of ranks is unknown", rank_name,
 			 launcher->sizes[0]);
 		return -1;
 	}
 	if (place->rank >= place->nranks) {
 		snprintf(finder->problem, finder->problem_size,
-			 "%s=%d but %s=%d: ranks are from 0 to %d", rank_name, place->rank,
-			 size_name, place->nranks, place->nranks - 1);
+			 "%s=%d but %s=%d: ranks are 0 to %d", rank_name, place->rank, size_name,
+			 place->nranks, place->nranks - 1);
 		return -1;
 	}
 	return 0;
@@ -220,7 +224,7 @@ static int take_local(const struct finder *finder, const struct launcher *launch
 	if (place->local_ranks > place->nranks || place->local_rank >= place->nranks ||
 	    (place->local_ranks != -1 && place->local_rank >= place->local_ranks)) {
 		snprintf(finder->problem, finder->problem_size,
-			 "%s=%d and %s=%d do not fit into %d ranks",
+			 "%s=%d and %s=%d are inconsistent with %d ranks",
 			 rank_name ? rank_name : "local rank", place->local_rank,
 			 size_name ? size_name : "local ranks", place->local_ranks, place->nranks);
 		return -1;
@@ -307,7 +311,7 @@ static int take_slurm(const struct finder *finder)
 
 /* ---- where rank 0 is ------------------------------------------------------------------------------ */
 
-/* What all ranks of a job have alike and another job has not. */
+/* Identical on all ranks of a job, different in other jobs. */
 static uint64_t token_of(const struct finder *finder, const char *meet)
 {
 	static const char *const names[] = {
@@ -345,13 +349,13 @@ static int take_master(const struct finder *finder)
 	place->port = 29500;
 	if (take_number(finder, ports, 1, 65535, &place->port, &name) == -1)
 		return -1;
-	/* That one belongs to the launcher. */
+	/* MASTER_PORT itself belongs to the launcher. */
 	place->port += place->port + PORTS_TRIED <= 65535 ? 1 : -PORTS_TRIED;
 	place->ports = PORTS_TRIED;
 	return 0;
 }
 
-/* Ranks of one machine: a name that they all come to by themselves. */
+/* For ranks on one host: a file name that all of them derive. */
 static int take_own_file(const struct finder *finder)
 {
 	static const char *const names[] = { "PMIX_NAMESPACE",
@@ -385,18 +389,18 @@ static int take_meet(const struct finder *finder, const char *meet)
 			return 0;
 		}
 		snprintf(finder->problem, finder->problem_size,
-			 "--meet %.80s is neither HOST:PORT nor a file", meet);
+			 "--meet %.80s: expected HOST:PORT or a file", meet);
 		return -1;
 	}
 	if (meet[0] != '\0' && text_copy(place->file, sizeof(place->file), meet))
 		return 0;
-	snprintf(finder->problem, finder->problem_size, "--meet: the file's name is %s",
+	snprintf(finder->problem, finder->problem_size, "--meet: file name is %s",
 		 meet[0] == '\0' ? "empty" : "too long");
 	return -1;
 }
 
-static int find_meeting(const struct finder *finder, const struct launcher *launcher,
-			const char *meet)
+static int find_rendezvous(const struct finder *finder, const struct launcher *launcher,
+			   const char *meet)
 {
 	struct bench_place *place = finder->place;
 
@@ -415,8 +419,8 @@ static int find_meeting(const struct finder *finder, const struct launcher *laun
 	if (place->local_ranks == place->nranks)
 		return take_own_file(finder);
 	snprintf(finder->problem, finder->problem_size,
-		 "%s does not say where rank 0 is: --meet HOST:PORT names its machine and a free "
-		 "port, or --meet FILE a file that all machines see",
+		 "%s does not provide the address of rank 0: use --meet HOST:PORT with its host "
+		 "and a free port, or --meet FILE with a file that all hosts can access",
 		 place->launcher);
 	return -1;
 }
@@ -445,7 +449,7 @@ int bench_place_find(struct bench_place *place, bench_getenv get, void *context,
 		name = "env";
 	text_copy(place->launcher, sizeof(place->launcher), name);
 	if (take_rank(&finder, launcher) != 0 || take_local(&finder, launcher) != 0 ||
-	    find_meeting(&finder, launcher, meet) != 0)
+	    find_rendezvous(&finder, launcher, meet) != 0)
 		return -1;
 	return 1;
 }
@@ -479,7 +483,7 @@ int bench_place_prepare(const struct bench_place *place, char *problem, size_t p
 		return 0;
 	directory_of(place, directory, sizeof(directory));
 	if (mkdir(directory, 0700) == -1 && errno != EEXIST) {
-		snprintf(problem, problem_size, "cannot make %.200s for ranks to meet: %s",
+		snprintf(problem, problem_size, "cannot create %.200s for the rendezvous: %s",
 			 directory, strerror(errno));
 		return -1;
 	}
@@ -487,15 +491,16 @@ int bench_place_prepare(const struct bench_place *place, char *problem, size_t p
 	    (st.st_mode & 022) == 0)
 		return 0;
 	snprintf(problem, problem_size,
-		 "%.200s is not a directory of this user alone; --meet FILE names another place",
-		 directory);
+		 "%.200s is not a private directory of this user; use --meet FILE", directory);
 	return -1;
 }
 
 enum { NAP_MS = 5 };
 
-/* Wait for a child; one that takes longer is killed. Gives back waitpid()'s status; -1: it was killed for
- * taking too long, or is none of ours. */
+/*
+ * Waits for a child and kills it after the limit. Returns waitpid()'s status; -1: it was killed, or is not our
+ * child.
+ */
 static int bench_wait_child(pid_t child, int limit_s)
 {
 	uint64_t deadline_ns = clock_system_ns(CLOCK_MONOTONIC) + (uint64_t)limit_s * 1000000000u;
@@ -527,7 +532,7 @@ static void move_fd(int from, int to)
 		close(from);
 }
 
-/* In the child; does not come back. */
+/* In the child; does not return. */
 static void spawn_become(const char *const *words, int input, const char *log)
 {
 	sigset_t none;
@@ -552,7 +557,7 @@ int bench_spawn(const char *const *words, const char *input, const char *log, in
 
 	if (pipe2(ends, O_CLOEXEC) == -1)
 		return -1;
-	/* What fits into a pipe: nothing to wait for. */
+	/* Fits into a pipe, so the write does not block. */
 	if (input != NULL && write(ends[1], input, strlen(input)) == -1) {
 		close(ends[0]);
 		close(ends[1]);
@@ -569,7 +574,7 @@ int bench_spawn(const char *const *words, const char *input, const char *log, in
 	return status != -1 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Look a program up in PATH and where NVIDIA's tools are. False: not there. */
+/* Searches PATH and the usual directories of NVIDIA's tools. False: not found. */
 static bool bench_find_program(const char *name, char *path, size_t size)
 {
 	static const char places[] =
@@ -601,7 +606,7 @@ static void keeper_wait(bench_keeper_fn clean, const void *context, int fd)
 	setsid();
 	for (size_t i = 0; i < ARRAY_LENGTH(signals); i++)
 		signal(signals[i], SIG_IGN);
-	/* Whoever reads our output waits for its end. */
+	/* Readers of our output wait until every copy of its descriptor is closed. */
 	for (int standard = STDIN_FILENO; standard <= STDERR_FILENO && nothing != -1; standard++)
 		dup2(nothing, standard);
 	while (read(fd, &byte, 1) == -1 && errno == EINTR)
@@ -659,7 +664,7 @@ void bench_remove_tree(const char *path)
 
 enum { START_SECONDS = 20, QUIT_SECONDS = 15, LEFT_TRIES = 30, MPS_NAP_MS = 100, PIDS_MAX = 16 };
 
-/* A small file of /proc, or of MPS; how many bytes. */
+/* Reads a small file of /proc or MPS; returns the number of bytes. */
 static size_t read_small(const char *path, char *to, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -698,7 +703,7 @@ void bench_mps_environment(const struct bench_mps *mps)
 	setenv("CUDA_MPS_LOG_DIRECTORY", mps->log, 1);
 }
 
-/* The daemon gets its directories by its environment, and nothing that is meant for NCCL. */
+/* The daemon gets its directories from the environment, without the variables meant for NCCL. */
 static int run_control(const struct bench_mps *mps, const char *option, const char *input,
 		       int limit_s)
 {
@@ -713,7 +718,7 @@ static int run_control(const struct bench_mps *mps, const char *option, const ch
 
 static bool make_directories(struct bench_mps *mps)
 {
-	/* Short, and not below TMPDIR: the pipe's name has to fit into a socket's address. */
+	/* Short, and not below TMPDIR: the pipe's path must fit into a socket address. */
 	text_copy(mps->directory, sizeof(mps->directory), "/tmp/ringside-mps-XXXXXX");
 	if (mkdtemp(mps->directory) == NULL) {
 		mps->directory[0] = '\0';
@@ -757,7 +762,7 @@ static bool is_of(const struct bench_mps *mps, const char *pid)
 	return is_its;
 }
 
-/* The daemon and its servers, by the pipe directory in their environment. */
+/* Finds the daemon and its servers by the pipe directory in their environment. */
 static size_t find_left(const struct bench_mps *mps, pid_t *pids)
 {
 	DIR *proc = opendir("/proc");
@@ -824,7 +829,7 @@ void bench_mps_stop(struct bench_mps *mps)
 	memset(mps, 0, sizeof(*mps));
 }
 
-/* A driver that was not used for long takes many seconds to wake up. */
+/* A driver that has not been used for a while takes many seconds to initialize. */
 enum { LOOK_SECONDS = 60 };
 
 struct answer {
@@ -854,9 +859,9 @@ static void look_in_child(bool with_nccl, const char *nccl, int fd)
 {
 	struct answer answer = { 0 };
 
-	/* Who asked may be gone before CUDA answers. */
+	/* The parent may exit before CUDA answers. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* Libraries may talk; results are on stdout. */
+	/* Libraries may print messages; stdout is for results. */
 	dup2(STDERR_FILENO, STDOUT_FILENO);
 	look_at_gpus(with_nccl, nccl, &answer);
 	_exit(write(fd, &answer, sizeof(answer)) == (ssize_t)sizeof(answer) ? 0 : 1);
@@ -885,15 +890,17 @@ int bench_look(bool with_nccl, const char *nccl, char *problem, size_t problem_s
 		text_copy(problem, problem_size, answer.problem);
 		if (answer.gpus == 0)
 			text_copy(problem, problem_size,
-				  "CUDA is here, but no GPU: see nvidia-smi and "
+				  "CUDA works, but found no GPU: check nvidia-smi and "
 				  "CUDA_VISIBLE_DEVICES");
 		return answer.gpus > 0 ? answer.gpus : -1;
 	}
 	if (status == -1)
-		snprintf(problem, problem_size, "CUDA did not open within %d s: see dmesg",
+		snprintf(problem, problem_size, "CUDA did not initialize within %d s: check dmesg",
 			 LOOK_SECONDS);
 	else
-		snprintf(problem, problem_size, "opening CUDA ended the process (%s %d): see dmesg",
+		snprintf(problem, problem_size,
+			 "the process that opened CUDA ended (%s %d): check "
+			 "dmesg",
 			 WIFSIGNALED(status) ? "signal" : "exit code",
 			 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 	return -1;
@@ -910,7 +917,7 @@ void bench_share_environment(int rank, int ranks_per_gpu)
 {
 	char host[128], name[64] = "";
 
-	/* NCCL takes ranks of the same name for one machine: several machines need it, too. */
+	/* NCCL treats ranks with the same name as one host, so this is needed for several hosts, too. */
 	if (gethostname(name, sizeof(name) - 1) == -1)
 		name[0] = '\0';
 	text_format(host, sizeof(host), "ringside-bench-%s-%d", name, rank);
@@ -921,9 +928,9 @@ void bench_share_environment(int rank, int ranks_per_gpu)
 		setenv("NCCL_MAX_CTAS", "8", 0);
 }
 
-/* A rank's first moments: from a copy of the launcher to a process of its own. */
+/* A rank's first steps: from a copy of the parent to an independent process. */
 
-/* A launcher that is killed takes its ranks with it: no rank stays behind on a GPU. */
+/* If the parent is killed, its ranks die too: none stays on a GPU. */
 static void die_with(pid_t launcher)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -939,7 +946,7 @@ static void set_number(const char *name, int number)
 	setenv(name, text, 1);
 }
 
-/* As torchrun does: what a profiler in this process records gets its rank from these. */
+/* As torchrun does: a profiler in this process gets its rank from these. */
 static void set_environment(const struct launch_job *job, int rank)
 {
 	const struct bench_launch *launch = job->launch;
@@ -968,8 +975,8 @@ static int open_log(const char *pattern, int rank, char *problem, size_t size)
 
 	text_format(digits, sizeof(digits), "%d", rank);
 	if (text_expand(path, sizeof(path), pattern, &names) != OK) {
-		snprintf(problem, size, "the log's name %.100s cannot be made: %%r is the rank",
-			 pattern);
+		snprintf(problem, size,
+			 "invalid name of the log file: %.100s (%%r stands for the rank)", pattern);
 		return -1;
 	}
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -978,7 +985,7 @@ static int open_log(const char *pattern, int rank, char *problem, size_t size)
 	return fd;
 }
 
-/* Whatever is written to stdout goes to stderr; rank 0 keeps the way for results. */
+/* Sends stdout to stderr; rank 0 keeps the original for results. */
 static int arrange_output(const struct launch_job *job, struct bench_place *place)
 {
 	const struct bench_launch *launch = job->launch;
@@ -1002,7 +1009,7 @@ static int arrange_output(const struct launch_job *job, struct bench_place *plac
 	return 0;
 }
 
-/* In the child: becomes rank `rank`; does not come back. */
+/* In the child: becomes rank `rank`; does not return. */
 static void launch_become_rank(const struct launch_job *job, int rank, bench_rank_fn body,
 			       void *context)
 {
@@ -1032,7 +1039,7 @@ void bench_tell(const struct bench_place *place, const char *problem)
 	char line[512];
 
 	text_format(line, sizeof(line), "%s\n", problem);
-	/* Short enough to be written in one piece. A launcher that is gone needs no reason. */
+	/* Short enough for an atomic write. If the parent is gone, nobody needs the reason. */
 	if (place->problem_fd == -1)
 		cli_error("%s", problem);
 	else if (write(place->problem_fd, line, strlen(line)) == -1)
@@ -1047,7 +1054,7 @@ static int fail_to_begin(struct launch_job *job, const char *what)
 	return -1;
 }
 
-/* Open before any rank runs: whoever connects waits in its queue until rank 0 listens. */
+/* Listens before any rank runs, so that connections queue until rank 0 accepts them. */
 static int open_socket(struct launch_job *job)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,
@@ -1059,12 +1066,15 @@ static int open_socket(struct launch_job *job)
 	    bind(job->listen_fd, (struct sockaddr *)&address, length) == -1 ||
 	    listen(job->listen_fd, 1024) == -1 ||
 	    getsockname(job->listen_fd, (struct sockaddr *)&address, &length) == -1)
-		return fail_to_begin(job, "no socket for ranks to meet");
+		return fail_to_begin(job, "cannot open a socket for the rendezvous");
 	job->place.port = ntohs(address.sin_port);
 	return 0;
 }
 
-/* What nohup or a shell made us ignore stays ignored: a signal that is blocked would come all the same. */
+/*
+ * Signals ignored by nohup or the shell stay ignored: a blocked signal would be delivered through the signalfd
+ * anyway.
+ */
 void bench_launch_signals(sigset_t *ending)
 {
 	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
@@ -1097,22 +1107,22 @@ static int launch_prepare(struct launch_job *job)
 	place->is_gpu_shared = job->launch->ranks > job->gpus;
 	place->is_mps = job->mps.is_on;
 	if (getrandom(&place->token, sizeof(place->token), 0) != (ssize_t)sizeof(place->token))
-		return fail_to_begin(job, "no random numbers");
+		return fail_to_begin(job, "cannot get random numbers");
 	if (open_socket(job) != 0)
 		return -1;
 	if (pipe2(job->problem_ends, O_CLOEXEC) == -1)
-		return fail_to_begin(job, "no pipe");
+		return fail_to_begin(job, "cannot create a pipe");
 	fcntl(job->problem_ends[0], F_SETFL, O_NONBLOCK);
 	job->signal_fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
 	job->ranks = calloc((size_t)job->launch->ranks, sizeof(*job->ranks));
 	if (job->signal_fd == -1 || job->ranks == NULL)
-		return fail_to_begin(job, "cannot watch over ranks");
+		return fail_to_begin(job, "cannot watch the ranks");
 	return 0;
 }
 
 static int start_ranks(struct launch_job *job, bench_rank_fn body, void *context)
 {
-	/* What is buffered would be written once by every rank. */
+	/* Otherwise every rank would write the buffered output again. */
 	fflush(NULL);
 	for (int rank = 0; rank < job->launch->ranks; rank++) {
 		pid_t pid = fork();
@@ -1156,15 +1166,15 @@ static void note_end(struct launch_job *job, int rank)
 	int code = is_signal ? WTERMSIG(ended->status) : WEXITSTATUS(ended->status);
 
 	if (!is_signal && code == 0) {
-		/* Rank 0 writes the results and ends last; the others have nothing left to do. */
+		/* Rank 0 writes the results and exits last; the others have nothing left to do. */
 		if (rank == 0)
 			end_soon(job, LAST_SECONDS);
 		return;
 	}
-	/* Whoever read the results went away: nothing to say, as with any command. */
+	/* The reader of the results has closed the pipe: no message, as with any command. */
 	if (rank == 0 && is_signal && code == SIGPIPE && job->signal == 0)
 		job->signal = SIGPIPE;
-	/* The job's code is the one that all failed ranks agree on. Ranks that we had to end do not count. */
+	/* Return wrong usage if all ranks that failed say so; ranks that we ended do not count. */
 	if (!ended->is_ended_by_us)
 		job->code = is_signal || code > CLI_EXIT_UNKNOWN ||
 					    (job->has_failed && job->code != code)
@@ -1176,11 +1186,11 @@ static void note_end(struct launch_job *job, int rank)
 	    job->death[0] != '\0')
 		return;
 	if (is_signal)
-		text_format(job->death, sizeof(job->death), "rank %d was ended by signal %d (%s)%s",
-			    rank, code, strsignal(code),
-			    code == SIGKILL ? ": out of memory? See dmesg" : "");
+		text_format(job->death, sizeof(job->death),
+			    "rank %d was killed by signal %d (%s)%s", rank, code, strsignal(code),
+			    code == SIGKILL ? ": out of memory? Check dmesg" : "");
 	else
-		text_format(job->death, sizeof(job->death), "rank %d ended with exit code %d", rank,
+		text_format(job->death, sizeof(job->death), "rank %d exited with code %d", rank,
 			    code);
 }
 
@@ -1223,7 +1233,7 @@ static void take_signals(struct launch_job *job)
 	}
 }
 
-/* The time that was given is over. */
+/* The time limit has passed. */
 static void end_ranks(struct launch_job *job)
 {
 	if (!job->has_failed && job->signal == 0 && job->told[0] == '\0') {
@@ -1233,7 +1243,8 @@ static void end_ranks(struct launch_job *job)
 		while (rank < job->launch->ranks - 1 && job->ranks[rank].pid == 0)
 			rank++;
 		text_format(job->told, sizeof(job->told),
-			    "not over after %d s: %d of %d ranks still run, the first is rank %d",
+			    "not finished after %d s: %d of %d ranks are still running, the first "
+			    "is rank %d",
 			    seconds, job->left, job->launch->ranks, rank);
 		job->has_failed = true;
 	}
@@ -1279,11 +1290,11 @@ static void launch_release(struct launch_job *job)
 			close(job->problem_ends[i]);
 	free(job->ranks);
 	bench_mps_stop(&job->mps);
-	/* Signals that came meanwhile were heard, or are too late. */
+	/* Signals that arrived meanwhile have been handled or are too late. */
 	sigprocmask(SIG_SETMASK, &job->signals_before, NULL);
 }
 
-/* A rank that died explains more than what the others noticed of it. */
+/* A rank that died explains more than what the others noticed. */
 static int tell_result(const struct launch_job *job)
 {
 	const struct bench_launch *launch = job->launch;

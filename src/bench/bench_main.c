@@ -1,4 +1,4 @@
-/* `ringside bench`: its options, what it measures, where the results go. */
+/* `ringside bench`: options, measuring, output. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stddef.h>
@@ -16,14 +16,15 @@
 #include "common/attributes.h"
 #include "common/text.h"
 
-/* What `ringside bench` measured, to standard output and to files. Rank 0's alone. */
+/* Where `ringside bench` writes its results: standard output and files. Rank 0 only. */
 
 enum { BENCH_FILES_MAX = 16 };
 
 struct bench_write {
-	const char *paths[BENCH_FILES_MAX]; /* by their end: .json, .parquet, otherwise text */
+	const char
+		*paths[BENCH_FILES_MAX]; /* by extension: .json, .parquet, anything else is text */
 	size_t count;
-	bool is_json; /* on standard output, instead of text */
+	bool is_json; /* JSON instead of text on standard output */
 	bool has_percentiles;
 	bool has_histogram;
 	bool is_median;
@@ -38,23 +39,23 @@ static const struct cli_other nccl_tests_options[] = {
 	{ 'e', "maxbytes", SIZES },
 	{ 'i', "stepbytes", SIZES },
 	{ 0, "stepfactor", SIZES },
-	{ 'g', "ngpus", "a rank for each GPU is started anyway; --ranks N for another number" },
-	{ 0, "nthreads", "a rank is a process here; --ranks N says how many" },
-	{ 'd', "datatype", "datatypes are -t, --types" },
-	{ 0, "op", "reductions are -r, --redops" },
-	{ 0, "iters", "calls are -n, --calls" },
-	{ 'w', "warmup_iters", "warm-up calls are --warmup" },
-	{ 'm', "agg_iters", "calls without a wait between them are --modes back-to-back" },
-	{ 'G', "cudagraph", "CUDA graphs are --modes graph, with --graph-calls N" },
-	{ 'z', "blocking", "waiting for each call is --modes blocking, as it is by itself" },
-	{ 'c', "check", "results are checked anyway; --no-check leaves it" },
-	{ 'a', "average", "whose time a call has is --over mean, min or max" },
-	{ 'T', "timeout", "the limit for a call that hangs is --stuck" },
-	{ 'J', "output_file", "files are -o: .json, .parquet, others are text" },
+	{ 'g', "ngpus", "one rank per GPU is the default; use --ranks N for a different number" },
+	{ 0, "nthreads", "each rank is a process here; use --ranks N" },
+	{ 'd', "datatype", "use -t, --types for datatypes" },
+	{ 0, "op", "use -r, --redops for reductions" },
+	{ 0, "iters", "use -n, --calls for the number of calls" },
+	{ 'w', "warmup_iters", "use --warmup for warm-up calls" },
+	{ 'm', "agg_iters", "use --modes back-to-back for calls without a wait between them" },
+	{ 'G', "cudagraph", "use --modes graph and --graph-calls N for CUDA graphs" },
+	{ 'z', "blocking", "--modes blocking, the default, waits for each call" },
+	{ 'c', "check", "results are checked by default; use --no-check to turn this off" },
+	{ 'a', "average", "use --over mean, min or max to combine the ranks' times" },
+	{ 'T', "timeout", "use --stuck for the time limit of a hung call" },
+	{ 'J', "output_file", "use -o FILE: .json, .parquet, anything else is text" },
 	{ .name = NULL },
 };
 
-/* A time for each cell; NULL where nothing could be fitted, which is said in *why. */
+/* One predicted time per cell; NULL with the reason in *why if no model could be fitted. */
 static double *model_times(const struct bench_run *run, enum bench_over over, const char **why)
 {
 	struct cost_fit_options options = { .over = over };
@@ -63,7 +64,7 @@ static double *model_times(const struct bench_run *run, enum bench_over over, co
 	double *times = NULL;
 
 	cost_model_init(&model);
-	*why = "too few sizes to fit a model: three of one function, at least two ranks";
+	*why = "too few sizes to fit a model: need three of one function and at least two ranks";
 	if (cost_fit(&model, NULL, &run, 1, &options) == OK)
 		times = calloc(run->cell_count + 1, sizeof(*times));
 	for (size_t i = 0; times != NULL && i < run->cell_count; i++)
@@ -108,7 +109,7 @@ static enum status write_kind(struct sink *sink, const struct bench_write *write
 	return write_text(sink, write, run);
 }
 
-/* Could all be written? Before anything is measured. 0, or CLI_EXIT_UNKNOWN after it was told. */
+/* Checks before measuring that every output can be written. 0, or CLI_EXIT_UNKNOWN after a message. */
 static int bench_write_check(const struct bench_write *write)
 {
 	for (size_t i = 0; i < write->count; i++)
@@ -126,14 +127,14 @@ static int write_file(const struct bench_write *write, const struct bench_run *r
 	if (cli_output_open(&output, path) != 0)
 		return CLI_EXIT_UNKNOWN;
 	status = write_kind(&output.sink, write, run, path);
-	/* What the file system refuses is told by the commit. */
+	/* Errors of the file system are reported by the commit. */
 	if (status == OK || status == ERR_SYSTEM)
 		return cli_output_commit(&output, exit_code);
 	cli_output_discard(&output);
-	return cli_error("%s is not written: %s", path, status_text(status));
+	return cli_error("cannot write %s: %s", path, status_text(status));
 }
 
-/* Files, then standard output. Gives back exit_code, or CLI_EXIT_UNKNOWN after something was told. */
+/* Writes the files, then standard output. Returns exit_code, or CLI_EXIT_UNKNOWN after a message. */
 static int bench_write_all(const struct bench_write *write, const struct bench_run *run,
 			   int exit_code)
 {
@@ -145,7 +146,7 @@ static int bench_write_all(const struct bench_write *write, const struct bench_r
 	sink_init_fd(&sink, STDOUT_FILENO);
 	status = write_kind(&sink, write, run, NULL);
 	if (status != OK && status != ERR_SYSTEM)
-		exit_code = cli_error("results are cut: %s", status_text(status));
+		exit_code = cli_error("results are truncated: %s", status_text(status));
 	return cli_finish(&sink, exit_code);
 }
 
@@ -155,10 +156,10 @@ struct request {
 	struct bench_how how;
 	struct bench_plan plan;
 	struct bench_write write;
-	const char *from;      /* a former measurement; NULL: measure */
-	const char *measuring; /* an option that says what or how to measure; NULL: none was said */
+	const char *from;      /* an earlier measurement; NULL: measure now */
+	const char *measuring; /* a measuring option that was given; NULL: none */
 	char functions[1024];
-	double seconds; /* for everything; 0: not said */
+	double seconds; /* total time; 0: not set */
 	char command[BENCH_TEXT_BYTES * 4];
 };
 
@@ -170,7 +171,7 @@ static int take_seconds(const struct cli_said *said)
 	double seconds = strtod(said->value, &end);
 
 	if (end == said->value || *end != '\0' || !(seconds >= 0.001 && seconds <= 86400))
-		return cli_usage(said->page, "--%s %s is not a time from 0.001 to 86400",
+		return cli_usage(said->page, "--%s %s: expected a time from 0.001 to 86400",
 				 said->option->name, said->value);
 	*(double *)said->target = seconds;
 	return 0;
@@ -184,11 +185,11 @@ static int take_word(const struct cli_said *said, const char *const words[3], un
 			return 0;
 		}
 	}
-	return cli_usage(said->page, "--%s %s is none of %s, %s, %s", said->option->name,
+	return cli_usage(said->page, "--%s %s: expected %s, %s or %s", said->option->name,
 			 said->value, words[0], words[1], words[2]);
 }
 
-/* Options whose text the plan understands. */
+/* Options that the plan parses. */
 static int take_list(const struct cli_said *said)
 {
 	struct bench_plan *plan = said->target;
@@ -211,7 +212,7 @@ static int take_list(const struct cli_said *said)
 	return result == 0 ? 0 : cli_usage(said->page, "%s", problem);
 }
 
-/* "a,b" from -f a and the operand b: into the request's text. */
+/* Joins -f a and the operand b to "a,b" in the request. */
 static int take_function(const struct cli_said *said)
 {
 	struct request *request = said->target;
@@ -229,7 +230,7 @@ static int take_file(const struct cli_said *said)
 
 	if (strcmp(said->value, "-") == 0)
 		return cli_usage(said->page,
-				 "standard output has the results anyway; --json for JSON");
+				 "results go to standard output anyway; use --json for JSON");
 	if (write->count == BENCH_FILES_MAX)
 		return cli_usage(said->page, "more than %d files", BENCH_FILES_MAX);
 	write->paths[write->count++] = said->value;
@@ -256,7 +257,7 @@ static int take_over(const struct cli_said *said)
 	return result;
 }
 
-/* --in-place, --out-of-place: both said is both meant. */
+/* --in-place and --out-of-place together mean both. */
 static int take_place(const struct cli_said *said)
 {
 	struct bench_plan *plan = said->target;
@@ -268,94 +269,100 @@ static int take_place(const struct cli_said *said)
 
 static const struct cli_option bench_option_rows[] = {
 	{ 'f', "functions", "LIST",
-	  "what to measure, as FUNCTION does: allreduce, allgather, reducescatter, broadcast, "
-	  "reduce, alltoall, sendrecv, gather, scatter; all of them: all (default allreduce)",
+	  "operations to measure, same as FUNCTION: allreduce, allgather, reducescatter, "
+	  "broadcast, reduce, alltoall, sendrecv, gather, scatter or all (default allreduce)",
 	  CLI_CALL_ALL(take_function) },
 	{ 's', "sizes", "LIST",
-	  "bytes of the message: 1K,32K,1M or 1K..1G (by 2), 1K..1G*4, 1M..8M+1M (default "
+	  "message sizes in bytes: 1K,32K,1M or 1K..1G (doubling), 1K..1G*4, 1M..8M+1M (default "
 	  "1K..128M*4)",
 	  CLI_CALL(struct request, plan, take_list) },
-	{ 't', "types", "LIST", "float32, float16, bfloat16, int32 ...; all (default float32)",
+	{ 't', "types", "LIST",
+	  "datatypes: float32, float16, bfloat16, int32 ... or all (default "
+	  "float32)",
 	  CLI_CALL(struct request, plan, take_list) },
-	{ 'r', "redops", "LIST", "sum, prod, max, min, avg; all (default sum)",
+	{ 'r', "redops", "LIST", "reductions: sum, prod, max, min, avg or all (default sum)",
 	  CLI_CALL(struct request, plan, take_list) },
-	{ 0, "modes", "LIST", "blocking, back-to-back, graph, loop; all (default blocking)",
+	{ 0, "modes", "LIST",
+	  "call modes: blocking, back-to-back, graph, loop or all (default "
+	  "blocking)",
 	  CLI_CALL(struct request, plan, take_list) },
 	{ 0, "in-place", NULL, "in place only (default: both)",
 	  CLI_CALL(struct request, plan, take_place) },
 	{ 0, "out-of-place", NULL, "out of place only",
 	  CLI_CALL(struct request, plan, take_place) },
-	{ 0, "root", "RANK", "of Broadcast, Reduce, Gather, Scatter (default 0)",
+	{ 0, "root", "RANK", "root rank of Broadcast, Reduce, Gather, Scatter (default 0)",
 	  CLI_INT(struct request, plan.root, 0, BENCH_RANKS_MAX) },
-	{ 'n', "calls", "N", "measured calls of each cell (default 20)",
+	{ 'n', "calls", "N", "measured calls per cell (default 20)",
 	  CLI_U32(struct request, plan.calls, 1, 10000000) },
-	{ 0, "seconds-per-cell", "S",
-	  "measure each cell for so long; with --calls: until one of them is reached",
+	{ 0, "seconds-per-cell", "S", "time per cell; with --calls, stop at whichever comes first",
 	  CLI_CALL(struct request, plan.seconds, take_seconds) },
-	{ 0, "seconds", "S", "time for everything: each cell has its share of it, warm-up apart",
+	{ 0, "seconds", "S", "total time, shared among the cells (warm-up not included)",
 	  CLI_CALL(struct request, seconds, take_seconds) },
-	{ 0, "least-calls", "N", "never fewer than these because of a time (default 5)",
+	{ 0, "least-calls", "N", "minimum number of calls when a time limit is set (default 5)",
 	  CLI_U32(struct request, plan.least_calls, 1, 1000000) },
-	{ 0, "warmup", "N", "calls before the measured ones (default 5)",
+	{ 0, "warmup", "N", "warm-up calls before the measured ones (default 5)",
 	  CLI_U32(struct request, plan.warmups, 0, 1000000) },
-	{ 0, "graph-calls", "N", "calls in one CUDA graph (default 10)",
+	{ 0, "graph-calls", "N", "calls per CUDA graph (default 10)",
 	  CLI_U32(struct request, plan.graph_calls, 1, 10000) },
 	{ 0, "align", "HOW",
-	  "what keeps ranks together before each measured call: none, hub (a message over TCP), "
-	  "nccl (an AllReduce of one element) (default hub)",
+	  "how to align ranks before each measured call: none, hub (a message over TCP) or nccl "
+	  "(an AllReduce of one element) (default hub)",
 	  CLI_CALL(struct request, plan.align, take_align) },
 	{ 0, "no-check", NULL, "do not check results", CLI_CLEAR(struct request, plan.is_checked) },
-	{ 0, "over", "WHICH", "whose time a call has: mean, min or max of its ranks (default mean)",
+	{ 0, "over", "WHICH", "combine the ranks' times of a call: mean, min or max (default mean)",
 	  CLI_CALL(struct request, plan.over, take_over), .is_view = true },
 	{ 0, "stuck", "SECONDS",
-	  "a call that is not over after so long ends the job; 0: never (default 300)",
+	  "abort the job if a call takes longer than this; 0: never (default 300)",
 	  CLI_INT(struct request, plan.patience_s, 0, 86400) },
 	BENCH_HOW_OPTIONS(struct request),
-	{ 0, "percentiles", NULL, "columns p50, p90, p99, min and max",
+	{ 0, "percentiles", NULL, "add columns p50, p90, p99, min and max",
 	  CLI_FLAG(struct request, write.has_percentiles), .is_view = true },
-	{ 0, "median", NULL, "times and bandwidths of the median call, not of the mean",
+	{ 0, "median", NULL, "report the median call instead of the mean",
 	  CLI_FLAG(struct request, write.is_median), .is_view = true },
-	{ 0, "histogram", NULL, "how the calls of each cell spread",
+	{ 0, "histogram", NULL, "print a histogram of the calls of each cell",
 	  CLI_FLAG(struct request, write.has_histogram), .is_view = true },
-	{ 0, "model", NULL, "columns with the times of a model that is fitted to these results",
+	{ 0, "model", NULL,
+	  "add columns with the times predicted by a model fitted to these "
+	  "results",
 	  CLI_FLAG(struct request, write.has_model), .is_view = true },
-	{ 0, "from", "FILE", "show a former measurement again, a .json file, instead of measuring",
+	{ 0, "from", "FILE", "show an earlier measurement (a .json file) instead of measuring",
 	  CLI_TEXT(struct request, from), .is_view = true },
 	{ 'o', "output", "FILE",
-	  "write this file too: .json and .parquet have every call, others are text; may be given "
-	  "several times",
+	  "also write this file: .json and .parquet contain every call, other names get text; can "
+	  "be repeated",
 	  CLI_CALL(struct request, write, take_file), .is_view = true },
-	{ 'j', "json", NULL, "write JSON, for programs", CLI_FLAG(struct request, write.is_json),
+	{ 'j', "json", NULL, "write JSON", CLI_FLAG(struct request, write.is_json),
 	  .is_view = true },
 	CLI_OPTION_END,
 };
 
 static const struct cli_example examples[] = {
-	{ "ringside bench", "AllReduce on the GPUs of this machine" },
-	{ "ringside bench --ranks 4 allgather -s 1M,32M", "four ranks, on one GPU if need be" },
+	{ "ringside bench", "AllReduce on the GPUs of this host" },
+	{ "ringside bench --ranks 4 allgather -s 1M,32M",
+	  "four ranks, sharing a GPU if necessary" },
 	{ "ringside bench all -s 1K..1G*4 --seconds-per-cell 1 --percentiles",
-	  "every function, a second for each cell" },
+	  "every operation, one second per cell" },
 	{ "ringside bench allreduce --modes all -o calls.parquet -o run.json",
-	  "every mode; every call into files" },
-	{ "ringside bench --from run.json --histogram", "what was measured then, shown again" },
-	{ "srun -N2 --ntasks-per-node=8 ringside bench alltoall", "in a job" },
+	  "every mode; write every call to files" },
+	{ "ringside bench --from run.json --histogram", "show an earlier measurement" },
+	{ "srun -N2 --ntasks-per-node=8 ringside bench alltoall", "in a Slurm job" },
 	{ "mpirun -n 16 -H a:8,b:8 ringside bench --meet a:5000",
-	  "where the launcher does not say which machine is rank 0's" },
-	{ "ringside bench health", "is this machine or job as fast as it should be?" },
+	  "if the launcher does not provide the host of rank 0" },
+	{ "ringside bench health", "check that this host or job is as fast as it should be" },
 	{ NULL, NULL },
 };
 
 static const struct cli_page bench_page = {
 	.name = "bench",
 	.operands = "[FUNCTION...]",
-	.about = "Measures NCCL call by call: every single call of every rank, by CUDA events "
-		 "and by the host's clock, and checks results on the GPU. Prints a table in the "
-		 "shape of nccl-tests. docs/BENCH.md explains it.\n"
-		 "Starts its ranks itself, one for each GPU, or takes part in a job of torchrun, "
-		 "mpirun or srun; MPI is not needed. CUDA and NCCL are opened when it runs.\n"
-		 "ringside bench health, crossover and profilers are commands of their own: see "
-		 "their --help.\n"
-		 "Exits with 1 when results are wrong, or nothing could be measured.\n",
+	.about = "Times every NCCL call on every rank with CUDA events and the host clock, and "
+		 "checks the results on the GPU. Prints a table like nccl-tests. See "
+		 "docs/BENCH.md.\n"
+		 "Starts its own ranks, one per GPU, or joins a torchrun, mpirun or srun job; MPI "
+		 "is not required. CUDA and NCCL are loaded at run time.\n"
+		 "ringside bench health, crossover and profilers are separate commands: see their "
+		 "--help.\n"
+		 "Exits with 1 if results are wrong or nothing could be measured.\n",
 	.options = bench_option_rows,
 	.examples = examples,
 	.elsewhere = nccl_tests_options,
@@ -363,7 +370,7 @@ static const struct cli_page bench_page = {
 	.work = offsetof(struct request, measuring),
 };
 
-/* Commands behind this one. */
+/* Subcommands. */
 static const char *const commands[] = { "health", "crossover", "profilers" };
 
 static int bench_complete_request(struct request *request)
@@ -382,7 +389,7 @@ static int bench_complete_request(struct request *request)
 				 near != NULL ? near : "", near != NULL ? "'?" : "");
 	}
 	if (request->seconds > 0 && request->plan.seconds > 0)
-		return cli_usage(&bench_page, "--seconds and --seconds-per-cell: one of them");
+		return cli_usage(&bench_page, "use only one of --seconds and --seconds-per-cell");
 	if (request->seconds > 0)
 		request->plan.seconds = request->seconds / (double)plan_cells(&request->plan);
 	if (request->plan.calls == 0 && request->plan.seconds <= 0)
@@ -414,13 +421,13 @@ static int bench_judge(const struct bench_run *run)
 		cells++;
 	}
 	if (run->cell_count == 0)
-		return cli_error("nothing was measured: the notes of the results say why");
+		return cli_error("nothing was measured; see the notes in the results");
 	if (first == NULL)
 		return CLI_EXIT_DONE;
-	cli_error("wrong results in %zu of %zu cells; the first, with %" PRIu64 " wrong %s: %s",
-		  cells, run->cell_count, first->wrong,
-		  text_which(first->wrong, "element", "elements"), bench_cell_words(words, first));
-	return CLI_EXIT_TROUBLE;
+	return cli_error("wrong results in %zu of %zu cells; first: %" PRIu64 " wrong %s in %s",
+			 cells, run->cell_count, first->wrong,
+			 text_which(first->wrong, "element", "elements"),
+			 bench_cell_words(words, first));
 }
 
 static int measure(struct request *request, struct bench_team *team)
@@ -455,15 +462,14 @@ static int bench_rank_body(const struct bench_place *place, void *context)
 	int code = CLI_EXIT_UNKNOWN;
 
 	if (request->plan.root >= place->nranks)
-		return place->rank != 0
-			       ? CLI_EXIT_USAGE
-			       : cli_usage(&bench_page, "--root %d: ranks are from 0 to %d",
-					   (int)request->plan.root, place->nranks - 1);
+		return place->rank != 0 ? CLI_EXIT_USAGE
+					: cli_usage(&bench_page, "--root %d: ranks are 0 to %d",
+						    (int)request->plan.root, place->nranks - 1);
 	if (place->rank == 0 && bench_write_check(&request->write) != 0)
 		return CLI_EXIT_UNKNOWN;
 	team = malloc(sizeof(*team));
 	if (team == NULL)
-		bench_tell(place, "no memory");
+		bench_tell(place, "out of memory");
 	else if (bench_team_open(team, place, &request->how, &request->plan) == 0)
 		code = measure(request, team);
 	free(team);
@@ -492,11 +498,11 @@ static int measure_plain(int argc, char **argv)
 	int code;
 
 	if (request == NULL)
-		return cli_error("no memory");
+		return cli_error("out of memory");
 	bench_how_init(&request->how);
 	plan_init(&request->plan);
 	request->plan.patience_s = STUCK_SECONDS;
-	request->plan.calls = 0; /* not said */
+	request->plan.calls = 0; /* not set */
 	bench_outputs_command(request->command, sizeof(request->command), argc - 1, argv + 1);
 	code = cli_parse(&bench_page, request, argc, argv);
 	if (code == CLI_GO_ON)
@@ -511,7 +517,7 @@ static int measure_plain(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	/* Where it is inherited as ignored, nobody could wait for a rank. */
+	/* If SIGCHLD was inherited as ignored, waitpid() could not return a rank's status. */
 	signal(SIGCHLD, SIG_DFL);
 	if (argc > 1 && strcmp(argv[1], "health") == 0)
 		return bench_health(argc - 1, argv + 1);

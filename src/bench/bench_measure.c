@@ -1,7 +1,6 @@
 /*
- * A cell is measured in this order on every rank: warm-up, measured calls; checks come behind them
- * (bench_job.c). Rank 0 decides how many there are and tells the others between calls, never inside a
- * time that is taken.
+ * The order on every rank is warm-up, measured calls, then the checks (bench_job.c). Rank 0 decides how many calls
+ * there are and informs the others between calls, never within a measured time.
  */
 #include "bench/bench_job.h"
 #include "bench/bench_job_internal.h"
@@ -18,11 +17,11 @@
 #include "common/text.h"
 #include "recording/recording.h"
 
-/* Where this rank's data lies in this cell. */
+/* Where this rank's data is in this cell. */
 struct issue_place {
 	const char *send;
 	char *recv;
-	uint64_t part_bytes; /* from one rank's part to the next */
+	uint64_t part_bytes; /* distance between the parts of two ranks */
 	nccl_type type;
 	nccl_op op;
 };
@@ -80,7 +79,7 @@ static nccl_result recv_from(const struct job_cell *work, const struct issue_pla
 			      job->comm, job->stream);
 }
 
-/* A part to and from every rank, as far as the function has them. */
+/* Sends and receives a part to and from every rank, as the function requires. */
 static nccl_result parts_move(const struct job_cell *work, const struct issue_place *place)
 {
 	const struct bench_cell *cell = &work->cell;
@@ -171,7 +170,7 @@ static nccl_result issue_collective(const struct job_cell *work, const struct is
 	}
 }
 
-/* The call of this cell, on this rank: *what is the function that failed. */
+/* Makes this cell's call on this rank; *what is the function that failed. */
 static nccl_result issue_call(const struct job_cell *work, const char **what)
 {
 	struct issue_place place = place_of(work);
@@ -203,7 +202,7 @@ static int call_issue(struct job_cell *work)
 	return result ? job_nccl(work->job, result, what) : 0;
 }
 
-/* One call, waited for, of which nothing is kept. */
+/* One call, completed, not recorded. */
 static int measure_unmeasured(struct job_cell *work)
 {
 	return call_issue(work) < 0 ? -1 : wait_stream(work, 1);
@@ -248,7 +247,7 @@ static int measure_align(struct job_cell *work)
 	}
 }
 
-/* One call, aligned before, waited for; times into *call. */
+/* One aligned call, completed; its times in *call. */
 static int measure_one(struct job_cell *work, struct bench_call *call)
 {
 	struct bench_job *job = work->job;
@@ -320,7 +319,7 @@ static int measure_back_to_back(struct job_cell *work)
 	return 0;
 }
 
-/* As nccl-tests takes its time: one clock around all calls and the wait for them. */
+/* As nccl-tests measures: one clock around all calls and their completion. */
 static int measure_loop(struct job_cell *work)
 {
 	uint64_t begin_ns;
@@ -337,7 +336,7 @@ static int measure_loop(struct job_cell *work)
 	return 0;
 }
 
-/* The first call of a cell: NCCL refuses an algorithm that cannot do it here and not before. */
+/* The first call of a cell: NCCL refuses an unsupported algorithm here and not earlier. */
 static int first_call(struct job_cell *work)
 {
 	struct bench_job *job = work->job;
@@ -346,7 +345,7 @@ static int first_call(struct job_cell *work)
 	nccl_result result;
 	int refused;
 
-	bench_watch_begin(&watch, job, "the first call, which makes connections,");
+	bench_watch_begin(&watch, job, "the first call, which sets up connections,");
 	result = issue_call(work, &what);
 	bench_watch_end(&watch);
 	if (!job->is_forced)
@@ -357,12 +356,12 @@ static int first_call(struct job_cell *work)
 	if (refused == job->place->nranks)
 		return 1;
 	return job_fail(job,
-			"%s is refused by %d of %d ranks: they disagree about NCCL_ALGO or "
-			"NCCL_PROTO",
+			"%s was refused by %d of %d ranks: NCCL_ALGO or NCCL_PROTO differ between "
+			"ranks",
 			op_function_name(work->cell.function), refused, job->place->nranks);
 }
 
-/* So many calls in the cell's own way, without their times. */
+/* Calls in the cell's mode, without times. */
 static int warm_more(struct job_cell *work, uint32_t count)
 {
 	struct bench_call unused;
@@ -377,14 +376,14 @@ static int warm_more(struct job_cell *work, uint32_t count)
 	return wait_stream(work, count);
 }
 
-/* A call took so long. The least of all counts: a machine that hesitates once must not cut what follows. */
+/* Keeps the minimum: one slow call must not reduce the number of calls. */
 static void measure_expect(struct job_cell *work, double call_ns)
 {
 	if (work->expected_ns <= 0 || call_ns < work->expected_ns)
 		work->expected_ns = call_ns;
 }
 
-/* So many more, and what one of them took. */
+/* Warm-up calls, timed. */
 static int warm_timed(struct job_cell *work, uint32_t count)
 {
 	uint64_t begin_ns = clock_now_system();
@@ -395,7 +394,7 @@ static int warm_timed(struct job_cell *work, uint32_t count)
 	return 0;
 }
 
-/* The rest of them, as many as rank 0 says. */
+/* The remaining warm-up calls; rank 0 decides how many. */
 static int warm_rest(struct job_cell *work)
 {
 	struct bench_job *job = work->job;
@@ -407,9 +406,11 @@ static int warm_rest(struct job_cell *work)
 	return more ? warm_timed(work, more) : 0;
 }
 
-/* Connections are made by the first call, which may take a thousand times as long as the next: nothing is
- * planned from it, and it does not count against a time budget. A graph warms itself; but connections are
- * not to be made while it is captured, and how many calls fit into it must be known. */
+/*
+ * The first call sets up connections and can take a thousand times longer than the next: nothing is planned from
+ * it, and it does not count against the time budget. A graph has its own warm-up, but connections must not be set
+ * up during capture, and the number of calls per graph must be known.
+ */
 static int warm_up(struct job_cell *work)
 {
 	const struct bench_plan *plan = work->job->plan;
@@ -429,7 +430,7 @@ static int warm_up(struct job_cell *work)
 	return is_graph ? 0 : warm_rest(work);
 }
 
-/* How many calls rank 0 wants measured, when one takes so long; alike on all ranks afterwards. */
+/* Sets the number of measured calls from the time of one call; same on all ranks afterwards. */
 static int measure_plan_calls(struct job_cell *work, double call_ns)
 {
 	struct bench_job *job = work->job;
@@ -439,7 +440,7 @@ static int measure_plan_calls(struct job_cell *work, double call_ns)
 	} said = { call_ns, budget_calls(job->plan, call_ns, job->place->nranks) };
 
 	if (said.calls == budget_calls_limit(job->place->nranks) && said.calls != job->plan->calls)
-		job_note(job, "%u calls of a cell are measured at the most", said.calls);
+		job_note(job, "at most %u calls are measured per cell", said.calls);
 	if (hub_share(job->hub, &said, sizeof(said)) < 0)
 		return -1;
 	work->cell.calls = said.calls;
@@ -454,18 +455,18 @@ static int measure_calls_alloc(struct job_cell *work)
 }
 
 /*
- * Calls in a CUDA graph. Events between them are recorded inside the graph, by each launch anew, so every
- * replayed call has a time of its own:
+ * Calls in a CUDA graph. Events between the calls are recorded inside the graph by each launch, so every replayed
+ * call has its own time:
  *
  *	event 0 | call | event 1 | call | event 2 ...
  *
- * Where a driver cannot do that, the time of the launch is divided, and a note says so.
+ * If the driver does not support this, the time of the launch is divided by the calls, with a note.
  */
 
 struct graph {
 	struct CUgraph_st *graph;
 	struct CUgraphExec_st *exec;
-	uint32_t calls; /* in it */
+	uint32_t calls; /* per graph */
 };
 
 static int graph_event(struct job_cell *work, uint32_t index)
@@ -542,7 +543,7 @@ static int times_take(struct job_cell *work, struct bench_call *calls, uint32_t 
 	return 0;
 }
 
-/* Around the launch, where events inside are not to be had. */
+/* Around the launch, if events inside the graph are not supported. */
 static int outer_event(struct bench_job *job, size_t index)
 {
 	cuda_result result = 0;
@@ -577,7 +578,7 @@ static int graph_launch(struct job_cell *work, const struct graph *graph, struct
 	return times_take(work, calls, graph->calls);
 }
 
-/* So many launches, and what one call of them took. */
+/* Launches the graph repeatedly and returns the time per call. */
 static int graph_launches(struct job_cell *work, const struct graph *graph, uint32_t count)
 {
 	uint64_t begin_ns = clock_now_system();
@@ -591,8 +592,10 @@ static int graph_launches(struct job_cell *work, const struct graph *graph, uint
 	return 0;
 }
 
-/* Launches before those that are measured. The first brings the graph to the GPU, so a time budget is
- * planned from a second one; but not when one takes long. */
+/*
+ * Warm-up launches. The first one uploads the graph to the GPU, so the time budget is planned from a second one,
+ * unless launches take long.
+ */
 static int graph_warm(struct job_cell *work, const struct graph *graph)
 {
 	const struct bench_plan *plan = work->job->plan;
@@ -630,8 +633,7 @@ static int graph_run(struct job_cell *work, const struct graph *graph)
 	return 0;
 }
 
-/* As many as the plan says, but no more than are to be measured, than there are events for, and than take
- * a quarter of the time budget. */
+/* As the plan says, limited by the calls to measure, the number of events, and a quarter of the time budget. */
 static uint32_t graph_size(const struct job_cell *work)
 {
 	const struct bench_plan *plan = work->job->plan;
@@ -658,8 +660,9 @@ static int measure_graph(struct job_cell *work)
 	if (device_events(job, (size_t)graph.calls + 1) < 0)
 		return -1;
 	if (!job->is_graph_timed)
-		job_note(job, "this CUDA records no events inside graphs: the time of a graph is "
-			      "divided by its calls, single calls are not told apart");
+		job_note(job,
+			 "this CUDA does not record events inside graphs: the time of a graph "
+			 "is divided by its calls, and single calls have no times of their own");
 	status = graph_capture(work, &graph);
 	if (status == 0)
 		status = graph_run(work, &graph);
@@ -667,8 +670,10 @@ static int measure_graph(struct job_cell *work)
 	return status;
 }
 
-/* Warm up and measure as cell.mode says: sets cell.warmups, calls, aligns, captured, loop_ns (of this rank),
- * and work->calls. 1: NCCL refused the first call on all ranks, with a forced algorithm or protocol. */
+/*
+ * Warms up and measures in cell.mode: sets cell.warmups, calls, aligns, captured, loop_ns (of this rank), and
+ * work->calls. 1: NCCL refused the first call on all ranks, with a forced algorithm or protocol.
+ */
 static int measure_cell(struct job_cell *work)
 {
 	int status = warm_up(work);
@@ -688,9 +693,9 @@ static int measure_cell(struct job_cell *work)
 }
 
 /*
- * What NCCL chose, from our own recorder: where its plugin is loaded into this process, its region has
- * the last operations with their algorithm and protocol. Of each cell's function, size and type, on the
- * newest communicator, the most frequent pair is taken.
+ * NCCL's choice, from our own plugin: if it is loaded into this process, its region has the latest operations with
+ * their algorithm and protocol. Takes the most frequent pair for each cell's function, size and type on the newest
+ * communicator.
  */
 
 struct choice {
@@ -703,7 +708,7 @@ struct choice {
 struct choices {
 	struct choice *list; /* one per cell */
 	size_t count;
-	uint32_t comm; /* the newest that has operations */
+	uint32_t comm; /* the newest one with operations */
 };
 
 static bool choice_fits(const struct choice *choice, const struct op_record *op)
@@ -787,7 +792,7 @@ void bench_job_choices(struct bench_job *job)
 	free(choices.list);
 }
 
-/* One cell after the other: which can be measured here, in which order, and what rank 0 keeps of them. */
+/* Runs the cells in order: which can be measured, and what rank 0 keeps. */
 
 enum { FLOAT8_MAJOR = 9 };
 
@@ -796,7 +801,7 @@ static bool is_float8(uint8_t datatype)
 	return datatype == OP_FLOAT8_E4M3 || datatype == OP_FLOAT8_E5M2;
 }
 
-/* Can it be measured? Alike on all ranks; a note says why not. */
+/* Whether the cell can be measured; same on all ranks. A note has the reason if not. */
 static bool is_possible(struct bench_job *job, const struct bench_cell *cell,
 			const struct bench_layout *layout, bool has_layout)
 {
@@ -805,26 +810,26 @@ static bool is_possible(struct bench_job *job, const struct bench_cell *cell,
 	char size[UNITS_TEXT];
 
 	if (nccl_type_of(&job->nccl, cell->datatype) < 0) {
-		job_note(job, "left out: this NCCL has no %s", datatype);
+		job_note(job, "skipped: this NCCL does not support %s", datatype);
 		return false;
 	}
 	if (is_float8(cell->datatype) && layout_is_reduction(cell->function) &&
 	    job->least_major < FLOAT8_MAJOR) {
-		job_note(job, "left out: NCCL reduces %s on GPUs since Hopper only", datatype);
+		job_note(job, "skipped: NCCL reduces %s only on Hopper and newer GPUs", datatype);
 		return false;
 	}
 	if (cell->is_in_place && !layout_has_in_place(cell->function)) {
-		job_note(job, "left out: %s in place; its buffers must be two", function);
+		job_note(job, "skipped: %s has no in-place form", function);
 		return false;
 	}
 	if (!has_layout) {
-		job_note(job, "left out: %s of %s; that is no element for each rank", function,
+		job_note(job, "skipped: %s of %s is less than one element per rank", function,
 			 units_bytes(size, cell->bytes));
 		return false;
 	}
 	if (layout->whole_count * op_datatype_bytes(cell->datatype) <= job->room_bytes)
 		return true;
-	job_note(job, "left out: sizes above %s, for which there are no buffers",
+	job_note(job, "skipped: sizes above %s, which do not fit into the buffers",
 		 units_bytes(size, job->room_bytes));
 	return false;
 }
@@ -847,7 +852,7 @@ static int work_init(struct job_cell *work, struct bench_job *job, const struct 
 	if (!layout_is_rooted(cell->function))
 		cell->root = -1;
 	else if (cell->root < 0 || cell->root >= cell->nranks)
-		return job_fail(job, "root %d is no rank of %d", cell->root, cell->nranks);
+		return job_fail(job, "root %d is not one of %d ranks", cell->root, cell->nranks);
 	has_layout = layout_of(&work->layout, cell, rank);
 	if (!is_possible(job, cell, &work->layout, has_layout))
 		return 1;
@@ -857,12 +862,12 @@ static int work_init(struct job_cell *work, struct bench_job *job, const struct 
 	cell->bytes = work->layout.bytes;
 	cell->is_grouped_sends = issue_is_grouped(job, cell->function);
 	if (cell->is_grouped_sends)
-		job_note(job, "this NCCL has no %s: it is made of Sends and Recvs in a group",
+		job_note(job, "this NCCL has no %s: using grouped Sends and Recvs",
 			 op_function_name(cell->function));
 	return 0;
 }
 
-/* What the measured calls left, where that can still be told; then one call for it. */
+/* Checks the results of the measured calls if they are still intact; otherwise makes one more call. */
 static int work_check(struct job_cell *work)
 {
 	uint64_t wrong = 0, more = 0;
@@ -880,7 +885,7 @@ static int work_check(struct job_cell *work)
 	return 0;
 }
 
-/* What one rank says of its cell, beside its calls. */
+/* What each rank reports about its cell besides its calls. */
 struct cell_share {
 	uint64_t wrong;
 	uint64_t loop_ns;
@@ -900,7 +905,7 @@ static void shares_add(struct bench_cell *cell, const struct cell_share *shares,
 	cell->loop_ns = loop_ns / (uint64_t)nranks;
 }
 
-/* Whose results are wrong helps more than how many are. */
+/* The rank with wrong results is more useful than the count. */
 static void wrong_note(struct bench_job *job, const struct bench_cell *cell,
 		       const struct cell_share *shares)
 {
@@ -952,7 +957,7 @@ static int gather_all(struct job_cell *work)
 	if (job->run) {
 		kept = bench_run_add_cell(job->run, &work->cell);
 		if (kept == NULL)
-			return job_fail(job, "no memory for %u calls of %d ranks", calls,
+			return job_fail(job, "out of memory for %u calls of %d ranks", calls,
 					job->place->nranks);
 	}
 	if (calls == 0)
@@ -969,7 +974,7 @@ int bench_job_measure(struct bench_job *job, const struct bench_cell *cell)
 	if (status != 0)
 		return status < 0 ? -1 : 0;
 	if (job->comm == NULL)
-		return job_fail(job, "there is no communicator to measure with");
+		return job_fail(job, "no communicator to measure with");
 	status = fill_buffers(&work) < 0 || hub_meet(job->hub) < 0 ? -1 : measure_cell(&work);
 	if (status == 0 && (work_check(&work) < 0 || gather_all(&work) < 0))
 		status = -1;
@@ -979,7 +984,7 @@ int bench_job_measure(struct bench_job *job, const struct bench_cell *cell)
 
 struct walk {
 	struct bench_job *job;
-	bench_told_fn told;
+	bench_progress_fn progress;
 	void *context;
 };
 
@@ -992,10 +997,10 @@ static int walk_measure(const struct walk *walk, const struct bench_cell *cell)
 	if (status < 0)
 		return -1;
 	if (status > 0)
-		job_note(job, "left out: %s, which NCCL refuses with this algorithm or protocol",
+		job_note(job, "skipped: %s, which NCCL refuses with this algorithm or protocol",
 			 op_function_name(cell->function));
-	if (walk->told && job->run && job->run->cell_count > before)
-		walk->told(walk->context, job->run);
+	if (walk->progress && job->run && job->run->cell_count > before)
+		walk->progress(walk->context, job->run);
 	return 0;
 }
 
@@ -1015,7 +1020,7 @@ static int walk_sizes(const struct walk *walk, struct bench_cell *cell)
 	return 0;
 }
 
-/* A function that does not reduce is measured once, whatever operations there are. */
+/* A function without a reduction is measured once, whatever the list of reductions. */
 static int walk_function(const struct walk *walk, struct bench_cell *cell)
 {
 	const struct bench_plan *plan = walk->job->plan;
@@ -1033,9 +1038,9 @@ static int walk_function(const struct walk *walk, struct bench_cell *cell)
 	return 0;
 }
 
-int bench_job_measure_all(struct bench_job *job, bench_told_fn told, void *context)
+int bench_job_measure_all(struct bench_job *job, bench_progress_fn progress, void *context)
 {
-	struct walk walk = { job, told, context };
+	struct walk walk = { job, progress, context };
 	struct bench_cell cell = { 0 };
 
 	for (size_t i = 0; i < job->plan->function_count; i++) {

@@ -14,47 +14,47 @@
 #include "common/text.h"
 #include "output/table.h"
 
-/* How long operations should take: answers of the cost model, with what they rest on. */
+/* `ringside model`: predicts how long operations should take, and shows what the prediction is based on. */
 
-/* One size: all algorithms, the fastest that NCCL has first. */
+/* One size: all algorithms, the fastest one that NCCL has first. */
 struct model_line {
 	uint64_t bytes;
 	struct cost_answer answers[COST_ALGORITHMS];
 	size_t count;
-	const char *why; /* count 0: why there is none */
+	const char *why; /* count 0: the reason */
 };
 
 /* All borrowed. */
 struct model_view {
 	uint8_t function;
 	struct cost_shape shape;
-	const char *nodes_from; /* how the number of nodes was come by; NULL: it was given */
+	const char *nodes_from; /* how the number of nodes was determined; NULL: given */
 	const struct cost_model *model;
 	const struct cost_fit *fit; /* NULL: nothing was fitted */
-	const char *const *files;   /* that it was fitted to */
+	const char *const *files;   /* that the model was fitted to */
 	size_t file_count;
 	const struct model_line *lines;
 	size_t line_count;
 };
 
-/* What `ringside model` is asked: words and numbers of its command line, understood. */
+/* The parsed command line of `ringside model`. */
 
 enum { MODEL_FILES_MAX = 64 };
 
 struct model_options {
-	uint8_t function;	/* 0: not said yet */
-	struct bench_plan plan; /* its sizes alone */
+	uint8_t function;	/* 0: not set */
+	struct bench_plan plan; /* only its sizes are used */
 	bool has_sizes;
-	int32_t ranks; /* 0: not said */
+	int32_t ranks; /* 0: not set */
 	int32_t nodes;
 	int32_t nics;
-	uint8_t mode; /* enum bench_mode; 0: not said */
+	uint8_t mode; /* enum bench_mode; 0: not set */
 	enum cost_algorithm algorithm;
 	uint8_t protocol;
 	const char *hardware; /* NULL: none */
 	const char *files[MODEL_FILES_MAX];
 	size_t file_count;
-	double value[COST_PARAMETERS]; /* as the model has them */
+	double value[COST_PARAMETERS]; /* in the model's units */
 	bool has_value[COST_PARAMETERS];
 	bool is_json;
 };
@@ -82,7 +82,7 @@ static const char *model_source_name(uint8_t source)
 	}
 }
 
-/* Groups that answers rest on, each once, in the order of the model; how many. */
+/* The groups that the answers use, each once, in the model's order; returns how many. */
 static size_t model_groups(const struct model_view *view, const struct cost_group **groups,
 			   size_t room)
 {
@@ -110,15 +110,15 @@ static const char *time_text(char to[static UNITS_TEXT], double ns)
 
 enum { FAR_TEXT = 160 };
 
-/* "256 times the ranks": how far it is from what was measured. Nothing where that is inside. */
+/* "256x the ranks": distance from the measured range. Adds nothing if inside. */
 static void add_factor(char to[static FAR_TEXT], double factor, bool is_more, const char *what)
 {
 	size_t used = strlen(to);
 
 	if (factor > 1)
 		text_format(to + used, FAR_TEXT - used,
-			    is_more ? "%s%.3g times the %s" : "%s1/%.3g of the %s",
-			    used > 0 ? ", " : "", factor, what);
+			    is_more ? "%s%.3gx the %s" : "%s1/%.3g of the %s", used > 0 ? ", " : "",
+			    factor, what);
 }
 
 static void far_text(char to[static FAR_TEXT], const struct model_view *view,
@@ -131,7 +131,7 @@ static void far_text(char to[static FAR_TEXT], const struct model_view *view,
 	add_factor(to, answer->bytes_factor, line->bytes > range->bytes_most, "bytes");
 }
 
-/* What the answer rests on: the end of its sentence. */
+/* What the answer is based on: the end of its sentence. */
 static void basis_text(char *to, size_t size, const struct model_view *view,
 		       const struct model_line *line)
 {
@@ -141,14 +141,16 @@ static void basis_text(char *to, size_t size, const struct model_view *view,
 	to[0] = '\0';
 	if (best->group->cells == 0) {
 		if (view->model->hardware[0])
-			text_format(to, size, ", by textbook values of %s and not by measurements",
+			text_format(to, size,
+				    ", based on textbook values of %s, not on "
+				    "measurements",
 				    view->model->hardware);
 		return;
 	}
 	far_text(far, view, line, best);
-	text_format(to, size, ", by a fit that is off by %.1f %% in the median%s%s%s",
+	text_format(to, size, ", based on a fit with a median error of %.1f%%%s%s%s",
 		    best->group->median_error * 100, far[0] ? ", extrapolated to " : "", far,
-		    far[0] ? " that were measured" : "");
+		    far[0] ? " of the measured range" : "");
 }
 
 static void write_sentence(struct sink *sink, const struct model_view *view, unsigned int width)
@@ -163,7 +165,7 @@ static void write_sentence(struct sink *sink, const struct model_view *view, uns
 		 view->shape.ranks == 1 ? "rank" : "ranks", (int)view->shape.nodes,
 		 view->shape.nodes == 1 ? "node" : "nodes");
 	if (line->count == 0) {
-		snprintf(text, sizeof(text), "%s of %s over %s cannot be told: %s.",
+		snprintf(text, sizeof(text), "no prediction for %s of %s over %s: %s.",
 			 op_function_name(view->function), bytes, where, line->why);
 		table_wrap(sink, text, "", 0, width);
 		return;
@@ -242,7 +244,7 @@ static void parameter_text(char *to, size_t size, const struct cost_group *group
 	else if (group->source[p] == 0 && is_time && group->faster & 1u << (p - COST_TIME_INSIDE))
 		snprintf(to, size, "fast enough");
 	else if (group->source[p] == 0)
-		snprintf(to, size, p == COST_CALL ? "0 (not told)" : "unknown");
+		snprintf(to, size, p == COST_CALL ? "0 (unknown)" : "unknown");
 	else if (!is_time)
 		snprintf(to, size, "%s %s", time_text(time, group->value[p]),
 			 model_source_name(group->source[p]));
@@ -281,8 +283,8 @@ static void add_group(struct table *table, const struct cost_group *group)
 	}
 	if (group->cells > 0) {
 		table_cellf(table, "%zu", group->cells);
-		table_cellf(table, "%.1f %%", group->median_error * 100);
-		table_cellf(table, "%.1f %%", group->worst_error * 100);
+		table_cellf(table, "%.1f%%", group->median_error * 100);
+		table_cellf(table, "%.1f%%", group->worst_error * 100);
 		return;
 	}
 	for (int i = 0; i < 3; i++)
@@ -315,17 +317,17 @@ static void model_remark(struct sink *sink, unsigned int width, const char *text
 	table_wrap(sink, text, "- ", 2, width);
 }
 
-/* "2 to 4 ranks" */
+/* "2-4 ranks" */
 static const char *range_text(char to[static 48], int32_t least, int32_t most, const char *what)
 {
 	if (least == most)
 		snprintf(to, 48, "%d %s%s", (int)most, what, most == 1 ? "" : "s");
 	else
-		snprintf(to, 48, "%d to %d %ss", (int)least, (int)most, what);
+		snprintf(to, 48, "%d-%d %ss", (int)least, (int)most, what);
 	return to;
 }
 
-/* The answer that is farthest from what was measured, in words. */
+/* The answer farthest from the measured range, in words. */
 static void write_far(struct sink *sink, const struct model_view *view, unsigned int width,
 		      const struct model_line *line, const struct cost_answer *answer)
 {
@@ -335,8 +337,8 @@ static void write_far(struct sink *sink, const struct model_view *view, unsigned
 
 	far_text(far, view, line, answer);
 	snprintf(text, sizeof(text),
-		 "%s of what was measured (%s on %s, %s to %s): up to %s. LOW and HIGH widen with "
-		 "every doubling of that distance; they hold as long as the formula does",
+		 "%s the measured range (%s on %s, %s to %s): up to %s. LOW and HIGH widen with "
+		 "every doubling of that distance and assume that the formula holds",
 		 answer->doublings <= 1	  ? "just outside"
 		 : answer->doublings <= 4 ? "outside"
 					  : "far outside",
@@ -367,19 +369,19 @@ static void write_beyond(struct sink *sink, const struct model_view *view, unsig
 	if (flags & COST_UNSEPARATED)
 		model_remark(
 			sink, width,
-			"the interval goes from \"all of the fixed time is the call\" to \"all of "
-			"it is hops\": measure with another number of ranks to narrow it");
+			"the interval ranges from \"all fixed time is in the call\" to \"all of it "
+			"is in the hops\": measure with another number of ranks to narrow it");
 	if (flags & COST_OTHER_FUNCTION)
 		model_remark(
 			sink, width,
-			"this function was not measured in enough sizes or ranks: others stand for "
-			"it; LOW and HIGH only where several of them tell how functions differ");
+			"this function was not measured in enough sizes or ranks: parameters of "
+			"other functions are used; LOW and HIGH only if several of them show how "
+			"functions differ");
 	if (flags & COST_OTHER_ALGORITHM)
 		model_remark(
 			sink, width,
-			"an algorithm that was not measured has the parameters of another one, and "
-			"no "
-			"interval");
+			"an algorithm that was not measured uses the parameters of another one and "
+			"has no interval");
 }
 
 static void write_fit(struct sink *sink, const struct model_view *view, unsigned int width)
@@ -390,8 +392,7 @@ static void write_fit(struct sink *sink, const struct model_view *view, unsigned
 		return;
 	snprintf(text, sizeof(text),
 		 "fitted to %zu of %zu cells of %zu %s (%s): with the parameters of its own "
-		 "function half of them "
-		 "are within %.1f %%, the worst %.1f %% off",
+		 "function, half of them are within %.1f%%, the worst is off by %.1f%%",
 		 view->fit->used, view->fit->cell_count, view->file_count,
 		 view->file_count == 1 ? "file" : "files", bench_mode_name(view->fit->mode),
 		 view->fit->median_error * 100, view->fit->worst_error * 100);
@@ -407,8 +408,8 @@ static void write_remarks(struct sink *sink, const struct model_view *view, unsi
 	write_fit(sink, view, width);
 	if (model->hardware[0]) {
 		snprintf(text, sizeof(text),
-			 "textbook values of %s where nothing was measured or given: a machine of "
-			 "yours may differ",
+			 "textbook values of %s for everything not measured or given; your "
+			 "hardware may differ",
 			 model->hardware);
 		model_remark(sink, width, text);
 	}
@@ -418,16 +419,16 @@ static void write_remarks(struct sink *sink, const struct model_view *view, unsi
 	for (size_t i = 0; i < model->note_count; i++)
 		model_remark(sink, width, model->notes[i]);
 	if (model->notes_lost > 0 || model->groups_lost > 0) {
-		snprintf(text, sizeof(text), "%zu notes and %zu kinds of cells did not fit here",
+		snprintf(text, sizeof(text), "%zu notes and %zu kinds of cells are not shown",
 			 model->notes_lost, model->groups_lost);
 		model_remark(sink, width, text);
 	}
 	model_remark(sink, width,
-		     "bandwidth in GB/s of 10^9; NVLS, CollNet and PAT are not modelled and may be "
-		     "faster");
+		     "bandwidth in GB/s (10^9 bytes); NVLS, CollNet and PAT are not modeled and "
+		     "may be faster");
 }
 
-/* A sentence, tables, and what to keep in mind. `width` as for tables. ERR_NO_SPACE. */
+/* A sentence, tables and notes. `width` as for tables. ERR_NO_SPACE. */
 static enum status model_text(struct sink *sink, const struct model_view *view, unsigned int width)
 {
 	enum status status = OK;
@@ -616,7 +617,7 @@ static void put_fit(struct json *json, const struct model_view *view)
 	json_end(json);
 }
 
-/* One object: docs/JSON.md has its keys. */
+/* One object: docs/BENCH.md documents its keys. */
 static void model_json(struct json *json, const struct model_view *view)
 {
 	const struct cost_group *groups[COST_GROUPS_MAX];
@@ -654,7 +655,7 @@ struct unit {
 	double factor;
 };
 
-/* A number and a unit of the table; a unit of "" is the one without. False: it is none. */
+/* A number with a unit from the table; "" is the default unit. False: not a valid number. */
 static bool number_of(const char *text, const struct unit *units, size_t count, double *value)
 {
 	char *end;
@@ -681,7 +682,7 @@ static bool duration_of(const char *text, double *ns)
 	return number_of(text, units, sizeof(units) / sizeof(units[0]), ns);
 }
 
-/* Bits have a small b: "Gb/s" and "GB/s" differ, so case counts here. */
+/* "Gb/s" is bits and "GB/s" bytes, so case matters. */
 static bool bandwidth_of(const char *text, double *gbs)
 {
 	static const struct unit units[] = {
@@ -740,7 +741,7 @@ static int take_links(const struct cli_said *said)
 
 		snprintf(item, sizeof(item), "%.*s", (int)(length < 63 ? length : 63), at);
 		if (!take_link(said->target, item, is_latency))
-			return cli_usage(said->page, "'%s' is no %s: say %s", item,
+			return cli_usage(said->page, "'%s' is not a %s: use %s", item,
 					 is_latency ? "latency" : "bandwidth",
 					 is_latency ? "inside=3us or between=15us"
 						    : "inside=370GB/s or between=400Gb/s");
@@ -757,7 +758,7 @@ static int take_count(const struct cli_said *said)
 	int64_t number;
 
 	if (text_number(said->value, 1, BENCH_RANKS_MAX, &number) != OK)
-		return cli_usage(said->page, "--%s: '%s' is no number from 1 to %d",
+		return cli_usage(said->page, "--%s '%s': expected a number from 1 to %d",
 				 said->option->name, said->value, BENCH_RANKS_MAX);
 	*(int32_t *)said->target = (int32_t)number;
 	return 0;
@@ -775,7 +776,7 @@ static int take_protocol(const struct cli_said *said)
 			options->protocol = protocol;
 			return 0;
 		}
-	return cli_usage(said->page, "--protocols: '%s' is none of LL, LL128, Simple", said->value);
+	return cli_usage(said->page, "--protocols '%s': expected LL, LL128 or Simple", said->value);
 }
 
 static int take_algorithm(const struct cli_said *said)
@@ -788,7 +789,7 @@ static int take_algorithm(const struct cli_said *said)
 	if (options->algorithm != COST_ANY)
 		return 0;
 	return cli_usage(said->page,
-			 "--algorithms: '%s' is none of ring, tree, double-tree, direct",
+			 "--algorithms '%s': expected ring, tree, double-tree or direct",
 			 said->value);
 }
 
@@ -812,7 +813,7 @@ static int take_operand(const struct cli_said *said)
 
 		plan_init(&plan);
 		if (plan_functions(&plan, said->value, problem, sizeof(problem)) != 0) {
-			/* "all" is for those who measure. */
+			/* "all" is only for measuring. */
 			char *all = strstr(problem, " and all");
 
 			if (all != NULL)
@@ -820,12 +821,12 @@ static int take_operand(const struct cli_said *said)
 			return cli_usage(said->page, "%s", problem);
 		}
 		if (plan.function_count != 1)
-			return cli_usage(said->page, "'%s' is more than one function", said->value);
+			return cli_usage(said->page, "'%s': name only one function", said->value);
 		options->function = plan.functions[0];
 		return 0;
 	}
 	if (options->has_sizes)
-		return cli_usage(said->page, "'%s' is one operand too many", said->value);
+		return cli_usage(said->page, "unexpected operand '%s'", said->value);
 	if (plan_sizes(&options->plan, said->value, problem, sizeof(problem)) != 0)
 		return cli_usage(said->page, "%s", problem);
 	options->has_sizes = true;
@@ -841,7 +842,7 @@ static int take_mode(const struct cli_said *said)
 	options->mode = (uint8_t)bench_mode_find(said->value);
 	if (options->mode != 0)
 		return 0;
-	return cli_usage(said->page, "--modes: '%s' is none of blocking, back-to-back, graph, loop",
+	return cli_usage(said->page, "--modes '%s': expected blocking, back-to-back, graph or loop",
 			 said->value);
 }
 
@@ -851,66 +852,65 @@ static int take_call(const struct cli_said *said)
 	double value;
 
 	if (!duration_of(said->value, &value))
-		return cli_usage(said->page, "--call: '%s' is no time: say 8us", said->value);
+		return cli_usage(said->page, "--call '%s': expected a time, e.g. 8us", said->value);
 	model_put_value(options, COST_CALL, value);
 	return 0;
 }
 
 static const struct cli_option page_options[] = {
-	{ 'R', "ranks", "N", "how many ranks take part",
-	  CLI_CALL(struct model_options, ranks, take_count) },
+	{ 'R', "ranks", "N", "number of ranks", CLI_CALL(struct model_options, ranks, take_count) },
 	{ 0, "nodes", "N",
-	  "on how many nodes; else as many ranks a node as were measured, or as the hardware has",
+	  "number of nodes (default: as many ranks per node as measured, or as the hardware has)",
 	  CLI_CALL(struct model_options, nodes, take_count) },
-	{ 0, "nics", "N", "NICs of a node; else one for each rank",
+	{ 0, "nics", "N", "NICs per node (default: one per rank)",
 	  CLI_CALL(struct model_options, nics, take_count) },
 	{ 0, "from", "FILE",
-	  "fit the parameters to what 'ringside bench --json' measured; may be said several "
-	  "times",
+	  "fit the parameters to a JSON result of 'ringside bench'; can be repeated",
 	  CLI_CALL_ALL(take_file) },
 	{ 0, "modes", "MODE",
-	  "which of the measurements, one of blocking, back-to-back, graph and loop; else blocking "
-	  "if there",
+	  "which measurements to use: blocking, back-to-back, graph or loop (default: blocking if "
+	  "present)",
 	  CLI_CALL_ALL(take_mode) },
-	{ 0, "latency", "LIST", "of a hop: inside=3us,between=15us", CLI_CALL_ALL(take_links) },
+	{ 0, "latency", "LIST", "latency of a hop: inside=3us,between=15us",
+	  CLI_CALL_ALL(take_links) },
 	{ 0, "bandwidth", "LIST",
-	  "of a GPU's links inside a node and of a NIC, one direction: "
+	  "bandwidth per direction of a GPU's links inside a node and of a NIC: "
 	  "inside=370GB/s,between=48GB/s",
 	  CLI_CALL_ALL(take_links) },
-	{ 0, "call", "TIME", "what every call takes beside its hops: 8us",
+	{ 0, "call", "TIME", "fixed time per call in addition to its hops: 8us",
 	  CLI_CALL_ALL(take_call) },
-	{ 0, "hardware", "NAME", "a textbook's values: a100-ib, h100-ib, b200-ib or pcie4-eth",
+	{ 0, "hardware", "NAME", "textbook values: a100-ib, h100-ib, b200-ib or pcie4-eth",
 	  CLI_TEXT(struct model_options, hardware) },
-	{ 0, "algorithms", "NAME", "only one of ring, tree, double-tree, direct",
+	{ 0, "algorithms", "NAME", "only this one: ring, tree, double-tree or direct",
 	  CLI_CALL_ALL(take_algorithm) },
-	{ 0, "protocols", "NAME", "only one of LL, LL128, Simple", CLI_CALL_ALL(take_protocol) },
+	{ 0, "protocols", "NAME", "only this one: LL, LL128 or Simple",
+	  CLI_CALL_ALL(take_protocol) },
 	CLI_OPTION_JSON(struct model_options),
 	CLI_OPTION_END,
 };
 
 static const struct cli_example page_examples[] = {
 	{ "ringside model allreduce 8G --ranks 512 --hardware h100-ib",
-	  "what a textbook says of 64 nodes with 8 GPUs each" },
+	  "textbook prediction for 64 nodes with 8 GPUs each" },
 	{ "ringside model allreduce 8G --ranks 512 --from 2nodes.json --from 4nodes.json",
-	  "what your measurements say of it" },
+	  "prediction from your own measurements" },
 	{ "ringside model allgather 1K..1G*4 --ranks 16 --nodes 2 --latency "
 	  "inside=3us,between=15us "
 	  "--bandwidth inside=370,between=48",
-	  "a table over sizes, with numbers of your own" },
+	  "a table over sizes, with your own parameters" },
 	{ NULL, NULL },
 };
 
 static const struct cli_page model_page = {
 	.name = "model",
 	.operands = "FUNCTION SIZE",
-	.about =
-		"Says how long an operation of NCCL should take: by a model of ring, tree, double "
-		"tree and direct transfers with latency and bandwidth for each hop inside a node "
-		"and between nodes. The parameters are fitted to measurements, given by hand, or a "
-		"textbook's by its name; where they come from, and the error of the fit, is said "
-		"with the answer. What nobody measured or gave is not made up.\n"
-		"SIZE is bytes of the message as nccl-tests counts them: one, a list or a range, "
-		"like 8G, 1K,1M,1G or 1K..1G*4. docs/BENCH.md has the formulas.\n",
+	.about = "Predicts how long an NCCL operation should take, with a model of ring, tree, "
+		 "double tree and direct transfers that has latency and bandwidth per hop inside a "
+		 "node and between nodes. Parameters are fitted to measurements, given by hand, or "
+		 "textbook values; the answer shows where they come from and the error of the fit. "
+		 "Parameters that were neither measured nor given are never guessed.\n"
+		 "SIZE is the message size in bytes as nccl-tests counts it: one, a list or a "
+		 "range, e.g. 8G, 1K,1M,1G or 1K..1G*4. docs/BENCH.md derives the formulas.\n",
 	.options = page_options,
 	.operand = take_operand,
 	.examples = page_examples,
@@ -923,20 +923,20 @@ static int model_check_options(const struct model_options *options)
 	for (int p = COST_LATENCY_INSIDE; p < COST_PARAMETERS; p++)
 		has_value = has_value || options->has_value[p];
 	if (options->function == 0 || !options->has_sizes)
-		return cli_usage(&model_page, "say a function and a size, like: allreduce 8G");
+		return cli_usage(&model_page, "expected a function and a size, e.g. allreduce 8G");
 	if (options->ranks == 0)
-		return cli_usage(&model_page, "over how many ranks? Say --ranks N");
+		return cli_usage(&model_page, "number of ranks missing: use --ranks N");
 	if (options->nodes > options->ranks)
-		return cli_usage(&model_page, "%d nodes are more than %d ranks",
-				 (int)options->nodes, (int)options->ranks);
+		return cli_usage(&model_page, "%d nodes for only %d ranks", (int)options->nodes,
+				 (int)options->ranks);
 	if (options->file_count == 0 && options->hardware == NULL && !has_value)
 		return cli_usage(&model_page,
-				 "on which machine? Say --from FILE (measured by 'ringside bench "
+				 "no parameters: use --from FILE (written by 'ringside bench "
 				 "--json'), --latency and --bandwidth, or --hardware NAME");
 	return 0;
 }
 
-/* 0, or the exit code after help was shown or an error was told. */
+/* 0, or the exit code after help or an error message. */
 static int model_options_read(struct model_options *options, int argc, char **argv, bool *is_over)
 {
 	int exit_code;
@@ -1024,11 +1024,11 @@ static int find_hardware(struct request *request)
 	for (size_t i = 0; cost_hardware(i) != NULL && used < sizeof(names); i++)
 		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
 					 i > 0 ? ", " : "", cost_hardware(i)->name);
-	return cli_usage(&model_page, "--hardware: '%s' is none of %s", request->options.hardware,
-			 names);
+	return cli_usage(&model_page, "--hardware '%s': expected one of %s",
+			 request->options.hardware, names);
 }
 
-/* Measured first, then a textbook for what is missing, then what was said by hand over both. */
+/* Measured values first, then textbook values for what is missing; values given by hand override both. */
 static int find_parameters(struct request *request)
 {
 	int exit_code;
@@ -1043,7 +1043,7 @@ static int find_parameters(struct request *request)
 		if (request->options.has_value[p] &&
 		    cost_model_set(&request->model, (enum cost_parameter)p,
 				   request->options.value[p]) != OK)
-			exit_code = cli_usage(&model_page, "the %s is out of range",
+			exit_code = cli_usage(&model_page, "%s is out of range",
 					      cost_parameter_name((enum cost_parameter)p));
 	return exit_code;
 }
@@ -1055,7 +1055,7 @@ static int32_t nodes_for(int32_t ranks, int32_t local)
 	return (ranks + local - 1) / local;
 }
 
-/* As many ranks a node as the largest measurement had. */
+/* As many ranks per node as in the largest measurement. */
 static int32_t measured_local(const struct request *request)
 {
 	int32_t local = 0, most = 0;
@@ -1095,11 +1095,11 @@ static int find_shape(struct request *request)
 			: options->hardware ? hardware_local(options->hardware)
 					    : 0;
 		if (local == 0)
-			return cli_usage(&model_page, "on how many nodes? Say --nodes N");
+			return cli_usage(&model_page, "number of nodes unknown: use --nodes N");
 		shape->nodes = nodes_for(shape->ranks, local);
 		snprintf(request->nodes_from, sizeof(request->nodes_from),
-			 "%d %s: %d %s a node, as %s; say --nodes for others", (int)shape->nodes,
-			 shape->nodes == 1 ? "node" : "nodes", (int)local,
+			 "%d %s: %d %s per node, as %s; use --nodes for other numbers",
+			 (int)shape->nodes, shape->nodes == 1 ? "node" : "nodes", (int)local,
 			 local == 1 ? "rank" : "ranks",
 			 is_measured ? "measured" : "this hardware has");
 	}
@@ -1135,7 +1135,7 @@ static void find_line(const struct request *request, struct model_line *line)
 	}
 }
 
-/* CLI_EXIT_UNKNOWN when no size has an answer. */
+/* 1 if no size has an answer. */
 static int find_answers(struct request *request)
 {
 	const struct bench_plan *plan = &request->options.plan;

@@ -1,4 +1,4 @@
-/* Charts as SVG, and the page that holds them. */
+/* SVG charts and the HTML page around them. */
 #include "bench/bench_plot.h"
 #include "bench/bench_plot_internal.h"
 
@@ -24,7 +24,7 @@ struct svg_area {
 
 enum svg_sample { SVG_SAMPLE_LINE = 0, SVG_SAMPLE_COMPUTED = 1, SVG_SAMPLE_BAR = 2 };
 
-/* What is told beside the chart: series, and groups along x (NULL: there is a scale). */
+/* What the legend lists: series, and groups along x (NULL: x is a scale). */
 struct svg_legend {
 	const char *names[SVG_SERIES_MAX];
 	enum svg_sample samples[SVG_SERIES_MAX];
@@ -34,7 +34,7 @@ struct svg_legend {
 	size_t group_count;
 };
 
-/* Where everything is: pixels from the upper left corner. */
+/* Layout in pixels from the upper left corner. */
 struct svg_frame {
 	struct sink *sink;
 	const struct svg_options *options;
@@ -44,12 +44,12 @@ struct svg_frame {
 	double right;
 	double top;
 	double bottom;
-	bool is_steep;	     /* names of groups are written aslant */
+	bool is_steep;	     /* group names are slanted */
 	struct plot_range x; /* lines only */
 	struct plot_range y;
 };
 
-/* The place of a series in its group: from the left edge, `width` wide. */
+/* Position of a series in its group: distance from the left edge, and width. */
 struct svg_slot {
 	double x;
 	double width;
@@ -57,7 +57,7 @@ struct svg_slot {
 
 /* ---- letters and numbers --------------------------------------------------------------------- */
 
-/* A number as SVG has it, with one decimal, whatever the locale. */
+/* A number for SVG with one decimal, independent of the locale. */
 static void svg_number(struct sink *sink, double value)
 {
 	long tenths = isfinite(value) && fabs(value) < 1e6 ? lround(value * 10) : 0;
@@ -93,7 +93,7 @@ static void put_ascii(struct sink *sink, char byte)
 		sink_byte(sink, byte);
 }
 
-/* Escaped; bytes that are no UTF-8, and what XML does not allow, become U+FFFD. */
+/* Escaped; invalid UTF-8 and characters not allowed in XML become U+FFFD. */
 static void svg_text(struct sink *sink, const char *text)
 {
 	size_t length = strlen(text), bytes;
@@ -102,7 +102,7 @@ static void svg_text(struct sink *sink, const char *text)
 		const unsigned char *here = (const unsigned char *)text + at;
 
 		bytes = *here < 0x80 ? 1 : utf8_bytes(here, length - at);
-		/* U+FFFE and U+FFFF are no characters in XML. */
+		/* U+FFFE and U+FFFF are not allowed in XML. */
 		if (bytes == 0 ||
 		    (bytes == 3 && here[0] == 0xef && here[1] == 0xbf && here[2] > 0xbd)) {
 			sink_text(sink, "\357\277\275");
@@ -117,7 +117,7 @@ static void svg_text(struct sink *sink, const char *text)
 
 /* ---- colours --------------------------------------------------------------------------------- */
 
-/* Contrast of at least 3 to the page; lightness differs, for those who see no hue. */
+/* Contrast of at least 3 against the page; lightness differs, for colour-blind readers. */
 static const char *const light_colours[SVG_COLOURS] = {
 	"#0a5cab", "#b85c00", "#1b7f5c", "#8a4fae", "#b3231b", "#0b7c8a", "#6b6f00", "#566070",
 };
@@ -137,7 +137,7 @@ static void put_colours(struct sink *sink, const char *selector, const char *con
 		sink_text(sink, "--ink:#1a1f26;--dim:#566070;--grid:#dde1e6;--paper:#fff}\n");
 }
 
-/* What all charts of a page need. */
+/* The style shared by all charts of a page. */
 static void bench_svg_style(struct sink *sink)
 {
 	put_colours(sink, ".ringside-chart", light_colours, false);
@@ -148,7 +148,7 @@ static void bench_svg_style(struct sink *sink)
 		    dark_colours, true);
 	sink_text(sink, "}\n");
 	put_colours(sink, ":root[data-theme=\"dark\"] .ringside-chart", dark_colours, true);
-	/* What a part of a chart has of its own comes behind, and wins. */
+	/* Specific rules come last and win. */
 	for (size_t i = 0; i < SVG_COLOURS; i++)
 		sink_format(sink,
 			    ".ringside-chart .s%zu{fill:var(--s%zu);stroke:var(--s%zu)}"
@@ -172,7 +172,7 @@ static void bench_svg_style(struct sink *sink)
 
 /* ---- marks ------------------------------------------------------------------------------------- */
 
-/* The mark of a series, a shape of its own, around a point. Its <path> is left open for a <title>. */
+/* The mark of a series, with its own shape, around a point. Leaves its <path> open for a <title>. */
 static void svg_mark(struct sink *sink, size_t series, double x, double y)
 {
 	static const char *const shapes[] = {
@@ -189,7 +189,7 @@ static void svg_mark(struct sink *sink, size_t series, double x, double y)
 	sink_format(sink, "%s\">", shapes[series % (sizeof(shapes) / sizeof(shapes[0]))]);
 }
 
-/* What of it may stand in an id; NULL: "chart". */
+/* Keeps the characters that are valid in an id; NULL: "chart". */
 static void svg_id(struct sink *sink, const char *id)
 {
 	for (id = id != NULL ? id : "chart"; *id != '\0'; id++)
@@ -220,7 +220,7 @@ static void svg_bar(struct sink *sink, const char *id, size_t series, const stru
 }
 
 /*
- * What all charts have: the element, the legend, axes.
+ * Common to all charts: the element, the legend, axes.
  *
  *	+-------------------------------------------+
  *	| title                                     |
@@ -242,8 +242,8 @@ enum {
 	PLOT_HEIGHT_LEAST = 80,
 	EDGE = 12,
 	LINE = 18,	 /* of text */
-	CHARACTER = 7,	 /* its width, near enough */
-	STEEP_MOST = 90, /* height of names that are aslant */
+	CHARACTER = 7,	 /* approximate width */
+	STEEP_MOST = 90, /* height of slanted names */
 };
 
 static double text_width(const char *text)
@@ -285,7 +285,7 @@ static double size_of(unsigned int value, unsigned int usual, unsigned int least
 	return size < least ? least : size > SIZE_MOST ? SIZE_MOST : size;
 }
 
-/* Where the next name of the legend goes: on this line, or the next. */
+/* Position of the next legend entry: on this line or the next. */
 static void place_name(const struct svg_frame *frame, const char *name, double *x, double *y)
 {
 	if (*x > EDGE && *x + 36 + text_width(name) > frame->width - EDGE) {
@@ -294,7 +294,7 @@ static void place_name(const struct svg_frame *frame, const char *name, double *
 	}
 }
 
-/* The name of the dashed line; NULL: there is none. Inside the plot it would cover what is drawn there. */
+/* The name of the dashed line; NULL: none. In the legend, because inside the plot it would cover the data. */
 static const char *mark_name(const struct svg_frame *frame)
 {
 	return frame->options->has_mark && frame->y.has_values &&
@@ -355,7 +355,7 @@ static void frame_lay_out(struct svg_frame *frame, const struct svg_legend *lege
 		group > 0 && group + 8 > (frame->width - 100) / (double)legend->group_count;
 	if (frame->is_steep)
 		below += fmin(group * 0.6, STEEP_MOST);
-	/* A long legend makes the chart higher than asked for, not empty. */
+	/* A long legend makes the chart taller instead of shrinking the plot. */
 	frame->height = fmax(frame->height, frame->top + PLOT_HEIGHT_LEAST + below);
 	frame->bottom = frame->height - below;
 	frame->left = EDGE + 8 + widest_tick(&frame->y, y_ticks(frame));
@@ -386,7 +386,7 @@ static struct svg_slot svg_slot(const struct svg_frame *frame, size_t group, siz
 
 /* ---- the element ------------------------------------------------------------------------------- */
 
-/* Lines over a bar, so that series differ without colour, too. */
+/* Hatching over bars, so that series differ without colour, too. */
 static void put_patterns(const struct svg_frame *frame)
 {
 	static const char *const paths[SVG_PATTERNS - 1] = { "M0 8L8 0", "M0 4H8", "M4 0V8" };
@@ -436,7 +436,7 @@ static void put_element(const struct svg_frame *frame)
 	put_label(sink, EDGE, 22, " class=\"title\"", title);
 }
 
-/* A line or a bar beside the name of the series. */
+/* A line or bar next to the name of the series. */
 static void put_sample(const struct svg_frame *frame, enum svg_sample sample, size_t series,
 		       double x, double y)
 {
@@ -535,8 +535,10 @@ static void put_groups(const struct svg_frame *frame, const struct svg_legend *l
 	}
 }
 
-/* The element's begin, style, title, legend and axes. sink, options and the finished ranges are there.
- * False: there is nothing to show, and the chart says so. */
+/*
+ * Writes the start of the element, style, title, legend and axes; needs sink, options and the finished ranges.
+ * False: there is nothing to show, and the chart says so.
+ */
 static bool svg_begin(struct svg_frame *frame, const struct svg_legend *legend)
 {
 	frame_lay_out(frame, legend);
@@ -559,7 +561,7 @@ static bool svg_begin(struct svg_frame *frame, const struct svg_legend *legend)
 	return true;
 }
 
-/* The dashed mark (its name is in the legend), and the end of the element. Gives back the sink's status. */
+/* Draws the dashed mark and ends the element. Returns the sink's status. */
 static enum status svg_end(const struct svg_frame *frame)
 {
 	const struct svg_options *options = frame->options;
@@ -701,7 +703,7 @@ static void chart_put_line(struct sink *sink, const char *class, double x1, doub
 	sink_text(sink, "\"/>\n");
 }
 
-/* A line from low to high, with a short one across at both ends. */
+/* A line from low to high with a short bar at both ends. */
 static void put_whisker(const struct svg_frame *frame, const char *class, double x, double low,
 			double high, double half)
 {
@@ -833,7 +835,7 @@ enum status bench_svg_boxes(struct sink *sink, const struct svg_boxes *boxes,
 		plot_range_add(&frame.y, options->mark);
 	plot_range_finish(&frame.y, frame.y.axis.scale == PLOT_LINEAR);
 	if (frame.y.axis.scale == PLOT_LINEAR) {
-		/* Not from 0: it is the spread that is to be seen. */
+		/* Does not start at 0, to show the spread. */
 		double room = (frame.y.high - frame.y.low) * 0.05;
 
 		frame.y.low -= room;
@@ -857,9 +859,9 @@ enum status bench_svg_boxes(struct sink *sink, const struct svg_boxes *boxes,
 }
 
 /*
- * .incbin looks from the root of the tree, where make runs; scripts/build.mk says that this object depends on
- * the two style sheets. The policy lets nothing through but this one style, by its hash: nothing that a name holds
- * can run, or be fetched, even if it got onto the page as more than text.
+ * .incbin paths are relative to the root of the tree, where make runs; scripts/build.mk makes this object depend on
+ * the two style sheets. The policy allows only this style, by its hash: even if a name were written to the page
+ * unescaped, it could not run or fetch anything.
  */
 
 enum { PAGE_SENTENCE = 1024 };
@@ -893,7 +895,7 @@ void bench_page_text(struct sink *sink, const char *text)
 	}
 }
 
-/* Texts of any length: those that do not fit are made in memory of their own, or cut when there is none. */
+/* Texts that do not fit into the buffer are formatted in allocated memory, or cut if there is none. */
 static void write_formatted(struct sink *sink, const char *format, va_list list)
 {
 	char small[PAGE_SENTENCE], *text = small;
@@ -956,7 +958,7 @@ void bench_page_list_end(struct sink *sink)
 
 /* ---- the page -------------------------------------------------------------------------------- */
 
-/* Ours, and that of the charts: one element, named in the policy by its hash. */
+/* Our style and the charts': one element, allowed in the policy by its hash. */
 static void write_style(struct sink *sink, const char *style)
 {
 	char digest[SHA256_TEXT];
@@ -976,7 +978,7 @@ void bench_page_begin(struct sink *sink, const char *title, const char *made_by)
 	sink_init_memory(&style);
 	sink_text(&style, bench_page_style);
 	bench_svg_style(&style);
-	/* Without its style a page is still one; the sink knows that it is not whole. */
+	/* A page without its style is still readable; the sink's status says that it is incomplete. */
 	if (style.status != OK && sink->status == OK)
 		sink->status = style.status;
 	sink_text(sink, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
@@ -996,8 +998,11 @@ void bench_page_begin(struct sink *sink, const char *title, const char *made_by)
 
 void bench_page_end(struct sink *sink)
 {
-	sink_text(sink, "</main>\n<footer>Ringside. This page is one file: it fetches nothing and "
-			"runs nothing.</footer>\n</body>\n</html>\n");
+	sink_text(sink, "</main>\n"
+			"<footer>Ringside. This page is a single file: no scripts, no external "
+			"resources.</footer>\n"
+			"</body>\n"
+			"</html>\n");
 }
 
 void bench_page_section(struct sink *sink, const char *id, const char *title)
@@ -1014,7 +1019,7 @@ void bench_page_section_end(struct sink *sink)
 
 /* ---- charts and tables ---------------------------------------------------------------------------------- */
 
-/* A part that scrolls must be reached by keyboard, too, and has a name then. */
+/* A scrollable part must be reachable by keyboard and then needs a name. */
 static void scroll_begin(struct sink *sink, const char *name)
 {
 	sink_text(sink, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"");

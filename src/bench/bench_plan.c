@@ -1,4 +1,4 @@
-/* What is to be measured, from words; what buffers hold and what must come out. Knows neither CUDA nor NCCL. */
+/* Parses what to measure; defines what buffers contain and which results are correct. Does not use CUDA or NCCL. */
 #include "bench/bench_plan.h"
 
 #include <ctype.h>
@@ -29,13 +29,15 @@ static int size_of(struct sizes *sizes, const char *word, uint64_t *bytes)
 {
 	if (text_size(word, bytes) != OK) {
 		snprintf(sizes->problem, sizes->problem_size,
-			 "'%s' is no size; sizes are like 4096, 32K, 1M, 1G, in lists (1K,32K) or "
-			 "ranges (1K..1G, 1K..1G*4, 1M..8M+1M)",
+			 "'%s' is not a size; use 4096, 32K, 1M, 1G, lists (1K,32K) or ranges "
+			 "(1K..1G, 1K..1G*4, 1M..8M+1M)",
 			 word);
 		return -1;
 	}
 	if (*bytes == 0 || *bytes > SIZES_MOST) {
-		snprintf(sizes->problem, sizes->problem_size, "size '%s' is not from 1 to 4T bytes",
+		snprintf(sizes->problem, sizes->problem_size,
+			 "size '%s' is out of range: 1 to 4T "
+			 "bytes",
 			 word);
 		return -1;
 	}
@@ -49,14 +51,14 @@ static int add_size(struct sizes *sizes, uint64_t bytes)
 			return 0;
 	if (sizes->count == PLAN_SIZES) {
 		snprintf(sizes->problem, sizes->problem_size,
-			 "more than %d sizes; take a larger factor or step", PLAN_SIZES);
+			 "more than %d sizes; use a larger factor or step", PLAN_SIZES);
 		return -1;
 	}
 	sizes->of[sizes->count++] = bytes;
 	return 0;
 }
 
-/* Behind the last size of a range: "*4", "+1M" or nothing, which is "*2". */
+/* After the end of a range: "*4", "+1M" or nothing, which means "*2". */
 static int take_step(struct sizes *sizes, const char *text, int64_t *factor, uint64_t *step)
 {
 	*factor = 1;
@@ -67,7 +69,7 @@ static int take_step(struct sizes *sizes, const char *text, int64_t *factor, uin
 		return size_of(sizes, text + 1, step);
 	else if (text_number(text + 1, 2, 1 << 20, factor) != OK) {
 		snprintf(sizes->problem, sizes->problem_size,
-			 "'%s' is no factor from 2 on, as in 1K..1G*4", text + 1);
+			 "'%s': expected a factor of at least 2, as in 1K..1G*4", text + 1);
 		return -1;
 	}
 	return 0;
@@ -86,7 +88,7 @@ static int add_range(struct sizes *sizes, char *first, char *last)
 	    take_step(sizes, step_text, &factor, &step) != 0)
 		return -1;
 	if (from > to) {
-		snprintf(sizes->problem, sizes->problem_size, "range %s..%s ends before it begins",
+		snprintf(sizes->problem, sizes->problem_size, "range %s..%s ends before it starts",
 			 first, last);
 		return -1;
 	}
@@ -180,9 +182,9 @@ uint32_t budget_warmups(const struct bench_plan *plan, uint32_t made, double spe
 }
 
 struct number_form {
-	int mantissa_bits; /* 0: whole numbers */
+	int mantissa_bits; /* 0: integer type */
 	int bias;
-	uint64_t finite_most; /* bits of the greatest finite number */
+	uint64_t finite_most; /* bits of the largest finite number */
 	uint64_t top;
 };
 
@@ -260,13 +262,13 @@ uint64_t number_above(uint8_t datatype, double value)
 	return bits;
 }
 
-/* The half of the distance between 1 and the next number: what rounding may add, relatively; */
+/* Half the distance between 1 and the next number: the maximum relative rounding error; */
 static double number_rounding(uint8_t datatype)
 {
 	return ldexp(1, -form_of(datatype)->mantissa_bits - 1);
 }
 
-/* and the least number above 0. */
+/* and the smallest number above 0. */
 static double number_least(uint8_t datatype)
 {
 	return number_value(datatype, 1);
@@ -274,14 +276,14 @@ static double number_least(uint8_t datatype)
 
 enum {
 	PHASE_STEP = 5021,  /* far from any small number of elements */
-	DENSE_RANKS = 1024, /* all ranks add something up to here; some at each element beyond */
+	DENSE_RANKS = 1024, /* up to here all ranks contribute; above, some at each element */
 	PRODUCT_RANKS = 5,  /* factors above 1: 3 * 2 * 2 * 2 * 2 fits the narrowest type */
 	EXTREME_RANKS =
-		3, /* who may have the greatest or least: more would always end at the top */
-	ROUNDED_RANKS = 2, /* the fewer numbers a rounded mean has, the narrower its range */
+		3, /* ranks that can have the maximum or minimum: with more, it would almost always be the top value */
+	ROUNDED_RANKS = 2, /* the fewer summands a rounded mean has, the narrower its range */
 };
 
-/* A mixing function with all bits in all bits (Steele, Lea and Flood: SplitMix64). */
+/* Mixes all bits into all bits (Steele, Lea and Flood: SplitMix64). */
 static uint64_t mix_bits(uint64_t value)
 {
 	value += UINT64_C(0x9e3779b97f4a7c15);
@@ -302,7 +304,7 @@ static uint64_t poison_of(uint64_t low, uint64_t high, uint64_t mask)
 	return low > 0 ? low - 1 : low;
 }
 
-/* Where a rank's input begins in the table of moved data; in that of reduced data all begin at 0. */
+/* Where a rank's input starts in the table of moved data; for reduced data all start at 0. */
 static uint32_t pattern_phase(int rank)
 {
 	return (uint32_t)((uint64_t)rank * PHASE_STEP % PATTERN_PERIOD);
@@ -327,7 +329,7 @@ void pattern_move(struct bench_pattern *pattern, unsigned int element_bytes)
 	}
 }
 
-/* One reduction, understood: how many ranks have something to say at each element, and how much. */
+/* A parsed reduction: how many ranks contribute at each element, and the range of values. */
 struct reduction {
 	uint8_t datatype;
 	uint8_t redop;
@@ -341,7 +343,7 @@ static bool is_power_of_two(uint64_t number)
 	return (number & (number - 1)) == 0;
 }
 
-/* Is the mean computed without rounding? 1/n must be a number of the type, too. */
+/* Whether the mean is exact; 1/n must be representable, too. */
 static bool is_mean_exact(const struct reduction *reduction)
 {
 	if (!number_is_float(reduction->datatype))
@@ -388,13 +390,13 @@ static bool reduction_init(struct reduction *reduction, uint8_t datatype, uint8_
 	return true;
 }
 
-/* The rank that has the `place`-th word at entry k: ranks take turns. */
+/* The rank that contributes value number `place` at entry k: ranks take turns. */
 static uint64_t speaker_at(const struct reduction *reduction, uint64_t k, uint64_t place)
 {
 	return (k * reduction->speakers + place) % reduction->nranks;
 }
 
-/* What that rank says there. */
+/* The value of that rank. */
 static uint64_t word_at(const struct reduction *reduction, uint64_t k, uint64_t place,
 			uint64_t rank)
 {
@@ -411,7 +413,7 @@ static uint64_t word_at(const struct reduction *reduction, uint64_t k, uint64_t 
 	}
 }
 
-/* What changes nothing. */
+/* The identity element. */
 static uint64_t neutral_value(const struct reduction *reduction)
 {
 	switch (reduction->redop) {
@@ -438,8 +440,10 @@ static uint64_t reduce_two(uint8_t redop, uint64_t a, uint64_t b)
 	}
 }
 
-/* NCCL rounds 1/n, each product, each sum, and may go through half for 8 bits. A rounding is a relative one or,
- * near 0, half of the least number. */
+/*
+ * NCCL rounds 1/n, each product and each sum, and may convert 8-bit types through half. The error of a rounding is
+ * relative or, near 0, half of the smallest number.
+ */
 static void mean_range(const struct reduction *reduction, uint64_t sum, uint64_t *low,
 		       uint64_t *high)
 {
@@ -611,7 +615,7 @@ bool layout_input(const struct bench_layout *layout, const struct bench_cell *ce
 	return true;
 }
 
-/* All at once, from one rank or from the reduction. */
+/* Everything at once, from one rank or from the reduction. */
 static bool expected_whole(const struct bench_layout *layout, const struct bench_cell *cell,
 			   int rank, uint32_t *phase)
 {
@@ -643,7 +647,7 @@ static bool expected_whole(const struct bench_layout *layout, const struct bench
 	}
 }
 
-/* Part `from` is that rank's. */
+/* Part `from` comes from that rank. */
 static bool expected_part(const struct bench_layout *layout, const struct bench_cell *cell,
 			  int rank, int from, uint32_t *phase)
 {
@@ -669,8 +673,10 @@ bool layout_expected(const struct bench_layout *layout, const struct bench_cell 
 
 enum { PLAN_WORD_BYTES = 64 };
 
-/* The first spelling of a number is the one that errors list. Words are compared in lower case and without
- * what stands between letters: all_reduce_perf, AllReduce and all-reduce are one. */
+/*
+ * Error messages list the first spelling. Words are compared in lower case without separators: all_reduce_perf,
+ * AllReduce and all-reduce are the same.
+ */
 struct plan_word {
 	const char *name;
 	uint8_t number;
@@ -782,7 +788,7 @@ static int list_refuse(const struct plan_list *list, const char *word, size_t le
 	return -1;
 }
 
-/* Twice the same is once: "half,float16" is one type. */
+/* Ignores duplicates: "half,float16" is one type. */
 static bool list_add(struct plan_list *list, uint8_t number)
 {
 	for (size_t i = 0; i < *list->count; i++)
@@ -817,7 +823,7 @@ static bool list_add_word(struct plan_list *list, const char *word)
 	return false;
 }
 
-/* What the list had is replaced, and only by a text that is right as a whole. */
+/* Replaces the list only if the whole text is valid. */
 static int parse_words(struct plan_list *list, const char *text, char *problem, size_t size)
 {
 	uint8_t found[PLAN_TYPES];

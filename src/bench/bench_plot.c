@@ -1,6 +1,6 @@
 /*
- * A canvas of characters, each with 2 x 4 dots. Lines set dots, marks take a character for themselves and
- * go over lines; where two marks meet, the later series is seen.
+ * A canvas of characters with 2 x 4 dots each. Lines set dots; marks take a whole character and cover lines; if two
+ * marks collide, the later series wins.
  *
  *	y label
  *	100 us ┤        ⢀⠤⠒x
@@ -58,7 +58,7 @@ const char *bench_plot_value(char to[static PLOT_VALUE_TEXT], double value, enum
 
 	switch (unit) {
 	case PLOT_BYTES:
-		/* Three digits are not enough for 1023 of something. */
+		/* 1023 needs four digits. */
 		put_scaled(to, value, 4, bytes, ARRAY_LENGTH(bytes));
 		break;
 	case PLOT_NS:
@@ -68,8 +68,8 @@ const char *bench_plot_value(char to[static PLOT_VALUE_TEXT], double value, enum
 		text_format(to, PLOT_VALUE_TEXT, "%.3g GB/s", value);
 		break;
 	case PLOT_PERCENT:
-		/* Nothing is rounded up to the whole. */
-		text_format(to, PLOT_VALUE_TEXT, "%.4g %%",
+		/* Never rounds up to 100%. */
+		text_format(to, PLOT_VALUE_TEXT, "%.4g%%",
 			    value < 100 ? floor(value * 100) / 100 : value);
 		break;
 	default:
@@ -113,7 +113,7 @@ static void finish_log(struct plot_range *range, bool is_tight)
 		range->low = 1;
 		range->high = 10;
 	}
-	/* The very small and the very large have no room around them. */
+	/* Very small and very large values get no margin. */
 	range->low = fmin(fmax(range->low, 1e-150), 1e150);
 	range->high = fmin(fmax(range->high, range->low), 1e150);
 	room = is_tight && range->high > range->low * 1.05
@@ -175,7 +175,7 @@ static size_t linear_ticks(const struct plot_range *range, size_t most, double *
 			step = steps[i] * ten;
 			break;
 		}
-	/* Counted, not added up: a step may be too small to change a large number. */
+	/* Multiplied instead of accumulated: a step may be too small to change a large number. */
 	for (double n = ceil(range->low / step - 1e-9);
 	     count < most && n * step <= range->high + span * 1e-9; n++)
 		ticks[count++] = n == 0 ? 0 : n * step; /* no "-0" */
@@ -197,7 +197,7 @@ static size_t power_ticks(const struct plot_range *range, double base, size_t mo
 }
 
 /* 1, 2 and 5 times powers of ten. */
-/* At these parts of each power of ten; 0: there is no room for them. */
+/* At these multiples of each power of ten; 0: no room for them. */
 static size_t ticks_at(const struct plot_range *range, const double *parts, size_t part_count,
 		       size_t most, double *ticks)
 {
@@ -262,7 +262,7 @@ struct canvas {
 	struct plot_range y;
 };
 
-/* Marks of what was measured; a line that was computed has a letter at its end. */
+/* Marks of measured series; a computed line has a letter at its end. */
 static char mark_of(size_t series, bool is_line_only)
 {
 	static const char marks[PLOT_SERIES_MAX + 1] = "ox+*#@%&=$~^";
@@ -346,7 +346,7 @@ static void draw_marks(struct canvas *canvas, const struct plot_series *series, 
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* Columns that a text takes: its characters. */
+/* Writes the text and counts its columns. */
 void bench_line_text(struct sink *sink, const char *text)
 {
 	for (; *text != '\0'; text++)
@@ -582,7 +582,7 @@ enum {
 	VALUE_WIDTH = 9
 };
 
-/* What a column of a line shows; later ones cover earlier ones. */
+/* What a column of a row shows; later values cover earlier ones. */
 enum mark { EMPTY, ACROSS, LINE, LEFT_END, RIGHT_END, BAND, MEDIAN, MARKS };
 
 static const char *const glyphs[MARKS] = {
@@ -599,9 +599,9 @@ struct layout {
 	struct sink *sink;
 	const struct svg_options *options;
 	struct plot_range range;
-	size_t group; /* columns of the names */
+	size_t group; /* columns for the names */
 	size_t series;
-	size_t plot; /* and of what is drawn */
+	size_t plot; /* columns for the plot */
 };
 
 static size_t widest_name(const char *const *names, size_t count)
@@ -645,7 +645,7 @@ static void put_title(const struct layout *layout)
 		sink_format(layout->sink, "%s\n", layout->options->title);
 }
 
-/* The names before a line: that of the group once. */
+/* The names before a row; the group's name only once. */
 static void put_names(const struct layout *layout, const char *group, const char *series,
 		      bool is_first)
 {
@@ -697,7 +697,7 @@ enum status plot_rows_bars(struct sink *sink, const struct svg_bars *bars,
 
 /* ---- boxes ------------------------------------------------------------------------------------- */
 
-/* Columns from one value to another; none where one of them cannot be shown. */
+/* Columns from one value to another; none if one of them cannot be shown. */
 static void put_between(const struct layout *layout, unsigned char *line, double from, double to,
 			unsigned char glyph)
 {
@@ -728,7 +728,7 @@ static void put_box(const struct layout *layout, const struct svg_box *box)
 	sink_format(layout->sink, " %s\n", text);
 }
 
-/* Values above their columns, as many as have room; the mark's name behind them. */
+/* Values above their columns, as many as fit, followed by the name of the mark. */
 static void put_scale(const struct layout *layout)
 {
 	double ticks[PLOT_TICKS_MAX];

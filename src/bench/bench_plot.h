@@ -1,6 +1,6 @@
 /*
- * Line charts as text, on logarithmic axes unless told otherwise. Braille dots where the terminal has
- * them: eight points in each character. Several series are told apart by their marks, not by colour.
+ * Line charts as text, with logarithmic axes by default. Uses Braille characters if the terminal supports them:
+ * eight dots per character. Series differ by their marks, not by colour.
  *
  *	time of AllReduce, 4 ranks
  *	   1 ms |                                          ..-o
@@ -28,20 +28,22 @@ enum plot_unit {
 	PLOT_BYTES = 1,	  /* 4 KiB; ticks at powers of two */
 	PLOT_NS = 2,	  /* 12.3 us */
 	PLOT_GBPS = 3,	  /* 142 GB/s */
-	PLOT_PERCENT = 4, /* 1 is "1 %" */
+	PLOT_PERCENT = 4, /* 1 is "1%" */
 };
 
 enum plot_scale { PLOT_LOG = 0, PLOT_LINEAR = 1 };
 
-/* All borrowed. Points in order of x; a line joins each with the next. Those that no axis can show (not
- * finite; on a logarithmic axis 0 or less) are left out and interrupt the line. */
+/*
+ * All borrowed. Points sorted by x; lines connect neighbours. Points that an axis cannot show (not finite; on a
+ * logarithmic axis 0 or less) are skipped and interrupt the line.
+ */
 struct plot_series {
 	const char *name;
 	const double *xs;
 	const double *ys;
 	size_t count;
-	bool is_line_only; /* no marks at the points: what was computed, beside what was measured */
-	size_t like; /* SVG: in the colour of series like - 1, which it belongs to; 0: its own */
+	bool is_line_only; /* no marks: computed, as opposed to measured */
+	size_t like; /* SVG: uses the colour of series like - 1, to which it belongs; 0: its own */
 };
 
 struct plot_axis {
@@ -54,21 +56,23 @@ struct plot_options {
 	const char *title; /* NULL: none */
 	struct plot_axis x;
 	struct plot_axis y;
-	unsigned int width;  /* columns of everything; 0: 80, at least 40 */
-	unsigned int height; /* rows of the plot itself; 0: 16, 4 to 100 */
-	bool is_ascii;	     /* no Braille: marks and dots of ASCII */
+	unsigned int width;  /* total columns; 0: 80, at least 40 */
+	unsigned int height; /* rows of the plot; 0: 16, 4 to 100 */
+	bool is_ascii;	     /* ASCII instead of Braille */
 };
 
-/* Nothing that can be shown: one line that says so. ERR_RANGE for more than PLOT_SERIES_MAX series or
- * PLOT_POINTS_MAX points in one, ERR_NO_SPACE, or the sink's status. */
+/*
+ * If nothing can be shown, writes one line that says so. ERR_RANGE for more than PLOT_SERIES_MAX series or
+ * PLOT_POINTS_MAX points in one, ERR_NO_SPACE, or the sink's status.
+ */
 enum status bench_plot_text(struct sink *sink, const struct plot_series *series, size_t count,
 			    const struct plot_options *options);
 
-/* What a value is called on an axis: "4 KiB", "12.3 us", "142 GB/s". */
+/* A value as shown on an axis: "4 KiB", "12.3 us", "142 GB/s". */
 enum { PLOT_VALUE_TEXT = 48 };
 const char *bench_plot_value(char to[static PLOT_VALUE_TEXT], double value, enum plot_unit unit);
 
-/* Axes of charts: from values to places between 0 and 1, and where to write which value. */
+/* Chart axes: map values to positions between 0 and 1, and choose ticks. */
 
 enum { PLOT_TICKS_MAX = 24 };
 
@@ -80,46 +84,49 @@ struct plot_range {
 };
 
 void plot_range_start(struct plot_range *range, const struct plot_axis *axis);
-/* Values that the axis cannot show do not count. */
+/* Ignores values that the axis cannot show. */
 void plot_range_add(struct plot_range *range, double value);
-/* After the last value: a little room at both ends, and never nothing between them. A linear axis begins
- * at 0 unless values are below. `is_tight`: the ends are the values themselves. */
+/*
+ * Call after the last value: adds a margin at both ends and avoids an empty range. A linear axis starts at 0 unless
+ * values are below. `is_tight`: no margin.
+ */
 void plot_range_finish(struct plot_range *range, bool is_tight);
 
 /* Round values within the range, at most `most` of them (2 to PLOT_TICKS_MAX). */
 size_t plot_range_ticks(const struct plot_range *range, size_t most, double *ticks);
 
 /*
- * Charts as SVG: lines, grouped bars, boxes with whiskers. Each is one <svg> element inside of an HTML page, whose
- * head has the style of all of them (bench_page_begin()): its own <title> and <desc>, no scripts, nothing fetched, colours that colour-blind people tell apart and
- * that follow light and dark. Whatever text it is given is escaped. Series differ in their marks and
- * patterns, too.
+ * SVG charts: lines, grouped bars, box plots. Each is one <svg> element in an HTML page whose head has the common
+ * style (bench_page_begin()), with its own <title> and <desc>; no scripts, nothing fetched, colours for
+ * colour-blind readers and for light and dark mode. All text is escaped. Series also differ in their marks and
+ * patterns.
  */
 
 enum { SVG_SERIES_MAX = 12, SVG_GROUPS_MAX = 256 };
 
 /* All borrowed; all texts UTF-8 (other bytes become U+FFFD). */
 struct svg_options {
-	const char *id; /* letters, digits, '-': of the <svg>, unique in its page; NULL: "chart" */
-	const char *title; /* above the chart, and its <title>; NULL: "chart" */
 	const char
-		*description; /* <desc>: what it shows, for those who do not see it; NULL: none */
-	struct plot_axis x;   /* of lines; bars and boxes only take its label */
+		*id; /* id of the <svg>, unique in its page: letters, digits, '-'; NULL: "chart" */
+	const char *title;	 /* above the chart, and its <title>; NULL: "chart" */
+	const char *description; /* <desc>: what it shows, for screen readers; NULL: none */
+	struct plot_axis x;	 /* for lines; bars and boxes only use its label */
 	struct plot_axis y;
 	unsigned int width;  /* in CSS pixels; 0: 760, at least 320 */
 	unsigned int height; /* 0: 380, at least 200 */
-	bool has_mark;	     /* a dashed line across at y = mark: an expectation, a ratio of 1 */
+	bool has_mark;	     /* a dashed line at y = mark: an expectation, a ratio of 1 */
 	double mark;
 	const char *mark_label;
 };
 
-/* ERR_RANGE as bench_plot_text(); else the sink's status. A chart with nothing to show says so in it. */
+/* ERR_RANGE as bench_plot_text(), otherwise the sink's status. A chart with nothing to show says so. */
 enum status bench_svg_lines(struct sink *sink, const struct plot_series *series, size_t count,
 			    const struct svg_options *options);
 
-/* Bars side by side, a group for each name along x and a bar in it for each series. Value of group g and
- * series s at [g * series_count + s]; not finite (NAN): no bar. On a logarithmic axis bars begin at its
- * lower end. */
+/*
+ * Grouped bars: one group per name along x, one bar per series in it. The value of group g and series s is at [g *
+ * series_count + s]; not finite (NAN): no bar. On a logarithmic axis bars start at its lower end.
+ */
 struct svg_bars {
 	const char *const *groups;
 	size_t group_count;
@@ -130,10 +137,13 @@ struct svg_bars {
 enum status bench_svg_bars(struct sink *sink, const struct svg_bars *bars,
 			   const struct svg_options *options);
 
-/* A box from quarter to quarter, a line at the median, whiskers, a dot at the mean. What is NAN is not drawn. */
+/*
+ * A box from the first to the third quartile, a line at the median, whiskers, a dot at the mean. NAN values are not
+ * drawn.
+ */
 struct svg_box {
 	bool is_there;
-	double low; /* ends of the whiskers, as the caller likes them: p05, least ... */
+	double low; /* ends of the whiskers, chosen by the caller: p05, minimum ... */
 	double p25;
 	double p50;
 	double p75;
@@ -152,28 +162,30 @@ enum status bench_svg_boxes(struct sink *sink, const struct svg_boxes *boxes,
 			    const struct svg_options *options);
 
 /*
- * Bars and boxes as text, a line for each: what SVG shows upright lies here. Groups and series have
- * their names at the left and the value at the right.
+ * Bars and boxes as text, one per row: horizontal instead of upright as in SVG. Names of groups and series are on
+ * the left, values on the right.
  *
- *	AllReduce  ringside   ############################  100 %
- *	           inspector  #####################         75 %
+ *	AllReduce  ringside   ############################  100%
+ *	           inspector  #####################         75%
  *
  *	                      0.5          1          2
  *	  1 KiB    ringside     |---====#=====-:-|           0.812
  */
 
-/* `width` columns for everything; 0: 100, at least 60. Of the options title, y, has_mark, mark and mark_label
- * are taken. ERR_RANGE as bench_svg_bars(); else the sink's status. */
+/*
+ * `width` is the total number of columns; 0: 100, at least 60. Uses title, y, has_mark, mark and mark_label of the
+ * options. ERR_RANGE as bench_svg_bars(), otherwise the sink's status.
+ */
 enum status plot_rows_bars(struct sink *sink, const struct svg_bars *bars,
 			   const struct svg_options *options, unsigned int width);
-/* From `low` to `high` a line, from quarter to quarter a band, the median, and the mark across all lines. */
+/* A line from `low` to `high`, a band between the quartiles, the median, and the mark across all rows. */
 enum status plot_rows_boxes(struct sink *sink, const struct svg_boxes *boxes,
 			    const struct svg_options *options, unsigned int width);
 
 /*
- * The frame of a page about a benchmark: one file that fetches nothing and runs nothing, with the colours of
- * our other pages, light and dark. What it is given as text is escaped; charts are written straight
- * into the sink; their style is in the page's head.
+ * The frame of a benchmark's page: a single file without scripts or external resources, in the colours of our other
+ * pages, light and dark. Text is escaped; charts are written directly to the sink; their style is in the page's
+ * head.
  *
  *	bench_page_begin(sink, "AllReduce on 8 ranks", "ringside bench crossover");
  *	bench_page_section(sink, "time", "Time over size");
@@ -182,7 +194,7 @@ enum status plot_rows_boxes(struct sink *sink, const struct svg_boxes *boxes,
  *	bench_page_end(sink);
  */
 
-/* Doctype to the page's heading. `made_by` is the command that wrote it. */
+/* Writes doctype to heading. `made_by` is the command that wrote the page. */
 void bench_page_begin(struct sink *sink, const char *title, const char *made_by);
 void bench_page_end(struct sink *sink);
 
@@ -190,24 +202,24 @@ void bench_page_end(struct sink *sink);
 void bench_page_section(struct sink *sink, const char *id, const char *title);
 void bench_page_section_end(struct sink *sink);
 
-/* Escaped; bytes that are no UTF-8 become U+FFFD. */
+/* Escaped; invalid UTF-8 becomes U+FFFD. */
 void bench_page_text(struct sink *sink, const char *text);
 void bench_page_paragraph(struct sink *sink, const char *format, ...) PRINTF_LIKE(2, 3);
-/* The one sentence that matters, larger. */
+/* The most important sentence, in larger type. */
 void bench_page_lead(struct sink *sink, const char *format, ...) PRINTF_LIKE(2, 3);
 /* A list of sentences: begin, items, end. */
 void bench_page_list(struct sink *sink);
 void bench_page_item(struct sink *sink, const char *format, ...) PRINTF_LIKE(2, 3);
 void bench_page_list_end(struct sink *sink);
 
-/* Around each <svg>: it scrolls sideways within itself where it would become too small to read. */
+/* Goes around each <svg>, so that it scrolls sideways instead of becoming too small to read. */
 void bench_page_chart(struct sink *sink, const char *title);
 void bench_page_chart_end(struct sink *sink);
 
 /*
- * A table that scrolls sideways within itself.
+ * A table that scrolls sideways.
  *
- *	bench_page_table(sink, "Medians");        caption, for those who do not see it
+ *	bench_page_table(sink, "Medians");        caption, for screen readers
  *	bench_page_head(sink, "Size", false);     ... each column
  *	bench_page_row(sink);
  *	bench_page_cell(sink, PAGE_NUMBER, "%s", ...);
@@ -216,7 +228,7 @@ void bench_page_chart_end(struct sink *sink);
 enum bench_page_cell_kind {
 	PAGE_WORDS = 0,
 	PAGE_NUMBER = 1,
-	PAGE_BEST = 2, /* a number that stands out, by weight and not by colour alone */
+	PAGE_BEST = 2, /* a highlighted number, by weight and not by colour alone */
 	PAGE_BAD = 3,
 };
 void bench_page_table(struct sink *sink, const char *caption);

@@ -1,8 +1,9 @@
 /*
- * `ringside bench profilers`: what is compared, the options, comparing and showing.
+ * `ringside bench profilers`: options, comparing, output.
  *
- * What each plugin has to be told so that it records all it can. Sources: Inspector's README and the defaults in
- * inspector.cc (NCCL 2.30), CoMMA's README and its src/config.rs; docs/BENCH.md explains the choices.
+ * Also has the settings with which each plugin records as much as it can. Sources: Inspector's README and the
+ * defaults in inspector.cc (NCCL 2.30), CoMMA's README and its src/config.rs; docs/BENCH.md explains the
+ * choices.
  */
 #include "bench/profilers_session_internal.h"
 
@@ -32,15 +33,15 @@ enum { PROFILERS_FILES_MAX = 8 };
 
 struct profilers_options {
 	struct profilers_request request;
-	const char *from;      /* show this comparison again; NULL: make one */
-	const char *measuring; /* an option that says what or how to run; NULL: none was said */
-	const char *files[PROFILERS_FILES_MAX]; /* to write beside standard output */
+	const char *from;      /* show this earlier comparison; NULL: make one */
+	const char *measuring; /* an option that says what or how to run; NULL: none was given */
+	const char *files[PROFILERS_FILES_MAX]; /* to write in addition to standard output */
 	size_t file_count;
 	const char *html; /* NULL: none */
 	bool is_json;	  /* standard output */
 };
 
-/* What a plugin can be told, the first is taken where nothing is said. */
+/* The settings of each plugin; the first is the default. */
 static const struct {
 	enum profilers_kind kind;
 	const char *names[4];
@@ -67,7 +68,7 @@ static bool setting_is_standard(const struct profilers_variant *variant)
 
 /* ---- which kind ------------------------------------------------------------------------------ */
 
-/* Words that only this one's library has inside. Ringside's speaks of Inspector, too: it comes first. */
+/* Strings found only in this plugin's library. Ringside's library mentions Inspector, too, so it comes first. */
 static const struct {
 	const char *word;
 	enum profilers_kind kind;
@@ -86,7 +87,7 @@ static enum profilers_kind kind_guess(const void *bytes, size_t length)
 	return PROFILERS_UNKNOWN;
 }
 
-/* Is it a plugin at all, and whose? */
+/* Checks that it is a plugin and identifies it. */
 static int look_into(struct profilers_variant *variant, char *problem, size_t size)
 {
 	int fd = file_open(AT_FDCWD, variant->path, true);
@@ -112,14 +113,15 @@ static int look_into(struct profilers_variant *variant, char *problem, size_t si
 	if (is_plugin)
 		return 0;
 	text_format(problem, size,
-		    "'%s' is no profiler plugin: it has none of ncclProfiler_v1 to ncclProfiler_v7",
+		    "'%s' is not a profiler plugin: it exports none of ncclProfiler_v1 to "
+		    "ncclProfiler_v7",
 		    variant->path);
 	return -1;
 }
 
 /* ---- the word on the command line ------------------------------------------------------------ */
 
-/* Behind the last '=', when that is a kind: file names may have one, too. */
+/* The part after the last '=' if that is a kind: file names can contain '=', too. */
 static int split_kind(struct profilers_variant *variant, char *text, char **setting, char *problem,
 		      size_t size)
 {
@@ -139,9 +141,10 @@ static int split_kind(struct profilers_variant *variant, char *text, char **sett
 		strcmp(equals, "other") == 0 ? PROFILERS_UNKNOWN : profilers_kind_find(equals);
 	if (variant->kind != PROFILERS_KINDS && variant->kind != PROFILERS_NONE)
 		return 0;
-	text_format(problem, size,
-		    "'%s' is no kind of plugin: ringside, inspector, comma, ncclsee or other",
-		    equals);
+	text_format(
+		problem, size,
+		"'%s': unknown kind of plugin; use ringside, inspector, comma, ncclsee or other",
+		equals);
 	return -1;
 }
 
@@ -152,7 +155,7 @@ static int find_own(struct profilers_variant *variant, char *problem, size_t siz
 	variant->kind = PROFILERS_RINGSIDE;
 	if (cli_plugin_find(variant->path, sizeof(variant->path), looked, sizeof(looked)))
 		return 0;
-	text_format(problem, size, "%s is in none of: %s", CLI_PLUGIN_FILE, looked);
+	text_format(problem, size, "%s not found in: %s", CLI_PLUGIN_FILE, looked);
 	return -1;
 }
 
@@ -170,7 +173,7 @@ static int find_file(struct profilers_variant *variant, const char *file, char *
 	return look_into(variant, problem, size);
 }
 
-/* "inspector", "inspector:readme"; what follows the colon only where it is not the standard. */
+/* "inspector", "inspector:readme"; the setting only if it is not the default. */
 static void label_set(struct profilers_variant *variant, const char *name, size_t length)
 {
 	bool is_standard = setting_is_standard(variant);
@@ -179,7 +182,7 @@ static void label_set(struct profilers_variant *variant, const char *name, size_
 		    is_standard ? "" : ":", is_standard ? "" : variant->setting);
 }
 
-/* Its label becomes the file's name: where there are several of a kind. */
+/* Uses the file name as label, if there are several plugins of a kind. */
 static void profilers_variant_name_by_file(struct profilers_variant *variant)
 {
 	static const char *const beginnings[] = { "lib", "nccl-profiler-" };
@@ -208,8 +211,10 @@ static void label_make(struct profilers_variant *variant)
 		label_set(variant, kind, strlen(kind));
 }
 
-/* "FILE", "FILE=KIND", "FILE=KIND:SETTING", "ringside", "ringside:SETTING". The kind is guessed from the file's
- * content where it is not given. 0, or -1 and *problem. */
+/*
+ * "FILE", "FILE=KIND", "FILE=KIND:SETTING", "ringside", "ringside:SETTING". The kind is guessed from the file's
+ * content if not given. 0, or -1 and *problem.
+ */
 static int profilers_variant_take(struct profilers_variant *variant, const char *text,
 				  char *problem, size_t problem_size)
 {
@@ -240,7 +245,7 @@ static int profilers_variant_take(struct profilers_variant *variant, const char 
 	return 0;
 }
 
-/* The one without a plugin. */
+/* The variant without a plugin. */
 static void profilers_variant_none(struct profilers_variant *variant)
 {
 	memset(variant, 0, sizeof(*variant));
@@ -249,43 +254,44 @@ static void profilers_variant_none(struct profilers_variant *variant)
 	text_copy(variant->label, sizeof(variant->label), "none");
 }
 
-/* %o the job's directory, %r that for regions, %s the setting's own name. */
+/* %o the job's directory, %r the directory for regions, %s the name of the setting. */
 static const struct {
 	enum profilers_kind kind;
 	const char *setting; /* NULL: all */
 	const char *name;
 	const char *value;
-} told[] = {
+} plugin_variables[] = {
 	{ PROFILERS_RINGSIDE, NULL, "RINGSIDE_MODE", "%s" },
 	{ PROFILERS_RINGSIDE, NULL, "RINGSIDE_DIR", "%o" },
 	{ PROFILERS_RINGSIDE, NULL, "RINGSIDE_SHM", "%r" },
-	/* As the others do by default: otherwise there are no GPU times to compare. */
+	/* As the other plugins do by default: otherwise there are no GPU times to compare. */
 	{ PROFILERS_RINGSIDE, NULL, "RINGSIDE_EVENTS", "kernel" },
 	{ PROFILERS_INSPECTOR, NULL, "NCCL_INSPECTOR_ENABLE", "1" },
 	{ PROFILERS_INSPECTOR, NULL, "NCCL_INSPECTOR_DUMP_DIR", "%o" },
-	/* Its default writes nothing. */
+	/* By default it writes nothing. */
 	{ PROFILERS_INSPECTOR, "readme", "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS",
 	  "500" },
 	{ PROFILERS_INSPECTOR, "best", "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", "500" },
-	/* By default it leaves out what is below 8 KiB, and what has no time of the GPU's clock. */
+	/* By default it skips operations below 8 KiB and those without GPU timestamps. */
 	{ PROFILERS_INSPECTOR, "best", "NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES", "0" },
 	{ PROFILERS_INSPECTOR, "best", "NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", "0" },
-	/* A longer ring is overwritten later. */
+	/* A larger ring is overwritten later. */
 	{ PROFILERS_INSPECTOR, "best", "NCCL_INSPECTOR_DUMP_COLL_RING_SIZE", "65536" },
 	{ PROFILERS_INSPECTOR, "best", "NCCL_INSPECTOR_DUMP_P2P_RING_SIZE", "65536" },
 	{ PROFILERS_COMMA, NULL, "NCCL_PROFILER_LATENCY_FILE", "%o/latency-%%p.txt" },
-	/* Google's own service, which is not here. */
+	/* Google's own service, which is not available. */
 	{ PROFILERS_COMMA, NULL, "NCCL_PROFILER_USE_GPUVIZ", "false" },
-	/* By default it leaves out small collectives, those of NVLS, and nine of ten receives. */
+	/* By default it skips small collectives, those of NVLS, and nine of ten receives. */
 	{ PROFILERS_COMMA, "best", "NCCL_PROFILER_SKIP_SMALL_COLLECTIVE", "false" },
 	{ PROFILERS_COMMA, "best", "NCCL_PROFILER_SKIP_NVLS", "false" },
 	{ PROFILERS_COMMA, "best", "NCCL_PROFILER_P2P_RECV_SAMPLE_RATE", "1.0" },
 };
 
-static bool is_told(const struct profilers_variant *variant, size_t i)
+static bool is_set_for(const struct profilers_variant *variant, size_t i)
 {
-	return told[i].kind == variant->kind &&
-	       (told[i].setting == NULL || strcmp(told[i].setting, variant->setting) == 0);
+	return plugin_variables[i].kind == variant->kind &&
+	       (plugin_variables[i].setting == NULL ||
+		strcmp(plugin_variables[i].setting, variant->setting) == 0);
 }
 
 static void variable_expand(char *to, size_t size, const char *value,
@@ -309,7 +315,7 @@ static void variable_expand(char *to, size_t size, const char *value,
 	}
 }
 
-/* "NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=DIR ...": for readers; "" for none. */
+/* "NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=DIR ...", for display; "" for none. */
 static void profilers_variant_words(const struct profilers_variant *variant, char *words,
 				    size_t size)
 {
@@ -318,12 +324,13 @@ static void profilers_variant_words(const struct profilers_variant *variant, cha
 	size_t used = 0;
 
 	words[0] = '\0';
-	for (size_t i = 0; i < ARRAY_LENGTH(told); i++) {
-		if (!is_told(variant, i))
+	for (size_t i = 0; i < ARRAY_LENGTH(plugin_variables); i++) {
+		if (!is_set_for(variant, i))
 			continue;
-		variable_expand(value, sizeof(value), told[i].value, &place, variant->setting);
-		text_format(words + used, size - used, "%s%s=%s", used ? " " : "", told[i].name,
-			    value);
+		variable_expand(value, sizeof(value), plugin_variables[i].value, &place,
+				variant->setting);
+		text_format(words + used, size - used, "%s%s=%s", used ? " " : "",
+			    plugin_variables[i].name, value);
 		used += strlen(words + used);
 	}
 }
@@ -358,7 +365,7 @@ void profilers_variables_add(struct profilers_variables *variables, const char *
 	variables->list[variables->count] = (struct bench_variable){ NULL, NULL };
 }
 
-/* Variables of profilers; those of the benchmark itself stay. */
+/* The profilers' variables; the benchmark's own are kept. */
 static bool is_profilers(const char *name)
 {
 	static const char *const prefixes[] = { "RINGSIDE_", "NCCL_INSPECTOR_", "NCCL_PROFILER_",
@@ -390,11 +397,12 @@ void profilers_variant_variables(const struct profilers_variant *variant,
 	}
 	profilers_variables_add(variables, "NCCL_PROFILER_PLUGIN",
 				variant->path[0] ? variant->path : "none");
-	for (size_t i = 0; i < ARRAY_LENGTH(told); i++) {
-		if (!is_told(variant, i))
+	for (size_t i = 0; i < ARRAY_LENGTH(plugin_variables); i++) {
+		if (!is_set_for(variant, i))
 			continue;
-		variable_expand(value, sizeof(value), told[i].value, place, variant->setting);
-		profilers_variables_add(variables, told[i].name, value);
+		variable_expand(value, sizeof(value), plugin_variables[i].value, place,
+				variant->setting);
+		profilers_variables_add(variables, plugin_variables[i].name, value);
 	}
 }
 
@@ -405,7 +413,7 @@ static int take_number(const struct cli_said *said)
 	int64_t value;
 
 	if (text_number(said->value, said->option->least, said->option->most, &value) != OK)
-		return cli_usage(said->page, "--%s: '%s' is no number from %lld to %lld",
+		return cli_usage(said->page, "--%s '%s': expected a number from %lld to %lld",
 				 said->option->name, said->value, (long long)said->option->least,
 				 (long long)said->option->most);
 	*(uint32_t *)said->target = (uint32_t)value;
@@ -418,7 +426,7 @@ static int take_seconds(const struct cli_said *said)
 	double value = strtod(said->value, &end);
 
 	if (end == said->value || *end != '\0' || !isfinite(value) || value <= 0 || value > 1e6)
-		return cli_usage(said->page, "--%s: '%s' is no number of seconds",
+		return cli_usage(said->page, "--%s '%s': expected a number of seconds",
 				 said->option->name, said->value);
 	*(double *)said->target = value;
 	return 0;
@@ -432,7 +440,7 @@ static struct profilers_variant *find_label(struct profilers_request *request, c
 	return NULL;
 }
 
-/* Two of a kind are called by their files; one file twice has a number. */
+/* Two plugins of a kind are labelled by their files; the same file twice gets a number. */
 static void make_label_unique(struct profilers_request *request, struct profilers_variant *variant)
 {
 	struct profilers_variant *same = find_label(request, variant->label);
@@ -454,7 +462,7 @@ static int take_plugin(const struct cli_said *said)
 	char problem[VARIANT_PATH_BYTES + 200];
 
 	if (request->variant_count == PROFILERS_PLUGINS_MAX)
-		return cli_usage(said->page, "--plugin: %d of them at the most",
+		return cli_usage(said->page, "--plugin: at most %d plugins",
 				 PROFILERS_PLUGINS_MAX - 1);
 	if (profilers_variant_take(variant, said->value, problem, sizeof(problem)) != 0)
 		return cli_usage(said->page, "--plugin: %s", problem);
@@ -477,7 +485,7 @@ static int take_list(const struct cli_said *said)
 		take = plan_sizes;
 	else if (said->option->letter == 't')
 		take = plan_datatypes;
-	/* Tables have no column for it. */
+	/* Tables have no column for the type. */
 	if (take == plan_datatypes && cli_one_value(said->page, "types", said->value) != 0)
 		return CLI_EXIT_USAGE;
 	if (take(&request->plan, said->value, problem, sizeof(problem)) != 0)
@@ -511,14 +519,14 @@ static int take_output(const struct cli_said *said)
 	struct profilers_options *options = said->target;
 
 	if (options->file_count == PROFILERS_FILES_MAX)
-		return cli_usage(said->page, "--output: %d files at the most", PROFILERS_FILES_MAX);
+		return cli_usage(said->page, "--output: at most %d files", PROFILERS_FILES_MAX);
 	options->files[options->file_count++] = said->value;
 	return 0;
 }
 
 static int take_operand(const struct cli_said *said)
 {
-	return cli_usage(said->page, "'%s': plugins are named with --plugin", said->value);
+	return cli_usage(said->page, "'%s': use --plugin to name plugins", said->value);
 }
 
 #define PROFILERS_NUMBER(field, from, to)                                                     \
@@ -528,104 +536,100 @@ static int take_operand(const struct cli_said *said)
 
 static const struct cli_option options_table[] = {
 	{ 'p', "plugin", "FILE",
-	  "compare this plugin, again for each: a file, 'ringside' for the one that belongs here, "
-	  "or "
-	  "ringside:flight, ringside:full; FILE=KIND says whose it is where its content does not: "
-	  "inspector, comma, ncclsee, ringside, other; inspector:readme and inspector:default "
-	  "instead of its best settings, comma:default likewise",
+	  "compare this plugin; can be repeated. A file, 'ringside' for the one installed with "
+	  "this program, or ringside:flight, ringside:full; FILE=KIND if the kind is not "
+	  "recognized: inspector, comma, ncclsee, ringside, other; inspector:readme, "
+	  "inspector:default or comma:default instead of the best settings",
 	  CLI_CALL(struct profilers_options, request, take_plugin) },
 	{ 'f', "functions", "LIST",
-	  "what to call (default allreduce,allgather,reducescatter,broadcast,reduce)",
+	  "operations to run (default allreduce,allgather,reducescatter,broadcast,reduce)",
 	  CLI_CALL(struct profilers_options, request, take_list) },
-	{ 's', "sizes", "LIST", "sizes of messages (default 1K,32K,1M,32M,1G)",
+	{ 's', "sizes", "LIST", "message sizes (default 1K,32K,1M,32M,1G)",
 	  CLI_CALL(struct profilers_options, request, take_list) },
-	{ 't', "types", "TYPE", "datatype of the elements, one of them (default int32)",
+	{ 't', "types", "TYPE", "datatype of the elements (default int32)",
 	  CLI_CALL(struct profilers_options, request, take_list) },
-	{ 0, "modes", "LIST", "how calls follow each other (default blocking,back-to-back,graph)",
+	{ 0, "modes", "LIST", "call modes (default blocking,back-to-back,graph)",
 	  CLI_CALL(struct profilers_options, request, take_list) },
-	{ 'n', "calls", "N", "measured calls of each function and size (default 200)",
+	{ 'n', "calls", "N", "measured calls per operation and size (default 200)",
 	  PROFILERS_NUMBER(plan.calls, 1, 1000000) },
-	{ 0, "runs", "N", "jobs of each plugin and mode (default 5)",
+	{ 0, "runs", "N", "jobs per plugin and mode (default 5)",
 	  PROFILERS_NUMBER(runs, 1, PROFILERS_RUNS_MAX) },
-	{ 0, "warmup", "N", "calls before those that are measured (default 5)",
+	{ 0, "warmup", "N", "warm-up calls before the measured ones (default 5)",
 	  PROFILERS_NUMBER(plan.warmups, 0, 1000000) },
 	{ 0, "seconds-per-cell", "S",
-	  "make fewer calls where they take longer than this; what was cut is told",
+	  "make fewer calls if they take longer than this; reductions are reported",
 	  CLI_CALL(struct profilers_options, request.plan.seconds, take_seconds) },
-	{ 0, "least-calls", "N", "never fewer than these because of --seconds-per-cell (default 5)",
+	{ 0, "least-calls", "N", "minimum number of calls with --seconds-per-cell (default 5)",
 	  PROFILERS_NUMBER(plan.least_calls, 1, 1000000) },
-	{ 0, "seconds", "S", "time for everything: runs that no longer fit are left out and named",
+	{ 0, "seconds", "S", "total time; runs that do not fit are skipped and listed",
 	  CLI_CALL(struct profilers_options, request.seconds, take_seconds) },
 	{ 0, "job-seconds", "S",
-	  "a job that takes longer is ended, and told as one that hangs (default: ten times the "
-	  "job "
-	  "without a plugin, at least 60)",
+	  "kill a job that takes longer and report it as hung (default: 10x the job without a "
+	  "plugin, at least 60)",
 	  CLI_CALL(struct profilers_options, request.job_seconds, take_job_seconds) },
 	{ 0, "train", NULL, "also train DenseNet-121 on random images; needs python3 with torch",
 	  CLI_FLAG(struct profilers_options, request.is_trained) },
-	{ 0, "train-only", NULL, "nothing but the training",
+	{ 0, "train-only", NULL, "only run the training",
 	  CLI_CALL(struct profilers_options, request, take_train_only) },
 	{ 0, "train-runs", "N",
-	  "trainings of each plugin (default 3; most of their time is loading torch)",
+	  "training runs per plugin (default 3; most of their time is loading torch)",
 	  PROFILERS_NUMBER(train_runs, 1, PROFILERS_RUNS_MAX) },
-	{ 0, "train-epochs", "N", "epochs of a training (default 5)",
+	{ 0, "train-epochs", "N", "epochs per training (default 5)",
 	  PROFILERS_NUMBER(train_epochs, 1, TRAIN_EPOCHS_MAX) },
-	{ 0, "train-steps", "N", "steps of an epoch (default 20)",
+	{ 0, "train-steps", "N", "steps per epoch (default 20)",
 	  PROFILERS_NUMBER(train_steps, 1, 1000000) },
-	{ 0, "train-batch", "N", "images of a rank and step (default 16)",
+	{ 0, "train-batch", "N", "images per rank and step (default 16)",
 	  PROFILERS_NUMBER(train_batch, 2, 65536) },
 	{ 0, "train-image", "N", "height and width of an image, 32 to 512 (default 64)",
 	  PROFILERS_NUMBER(train_image, 32, 512) },
 	{ 'R', "ranks", "N",
-	  "start N ranks on this machine, sharing GPUs where there are fewer (default: one for "
-	  "each "
-	  "GPU, at least 2)",
+	  "start N ranks on this host, sharing GPUs if there are fewer (default: one per GPU, at "
+	  "least 2)",
 	  CLI_INT(struct profilers_options, request.how.ranks, 1, BENCH_HOW_RANKS_MAX) },
 	{ 0, "nccl", "FILE",
-	  "this libnccl.so.2 instead of the one that the loader finds; not for --train",
+	  "load this libnccl.so.2 instead of the default one; not used for --train",
 	  CLI_TEXT(struct profilers_options, request.how.nccl) },
-	{ 0, "no-mps", NULL, "ranks that share a GPU: do not start MPS; they take turns",
+	{ 0, "no-mps", NULL, "do not start MPS for ranks that share a GPU",
 	  CLI_CLEAR(struct profilers_options, request.how.is_mps_wanted) },
-	{ 0, "keep", "DIR", "keep recordings, results and logs of all jobs here: a new directory",
+	{ 0, "keep", "DIR", "keep recordings, results and logs of all jobs in this new directory",
 	  CLI_TEXT(struct profilers_options, request.keep), .is_view = true },
-	{ 0, "html", "FILE", "write a page with tables and figures, too",
+	{ 0, "html", "FILE", "also write a page with tables and charts",
 	  CLI_TEXT(struct profilers_options, html), .is_view = true },
 	{ 'o', "output", "FILE",
-	  "write this file, too: .json is for --from and for programs, .html the page, others are "
-	  "text; may be given several times",
+	  "also write this file: .json (for --from), .html (a page), other names get text; can be "
+	  "repeated",
 	  CLI_CALL_ALL(take_output), .is_view = true },
-	{ 'j', "json", NULL, "write JSON, for programs",
-	  CLI_FLAG(struct profilers_options, is_json), .is_view = true },
-	{ 0, "from", "FILE", "show a comparison from its JSON once more; nothing is run",
+	{ 'j', "json", NULL, "write JSON", CLI_FLAG(struct profilers_options, is_json),
+	  .is_view = true },
+	{ 0, "from", "FILE", "show an earlier comparison from its JSON; nothing is run",
 	  CLI_TEXT(struct profilers_options, from), .is_view = true },
 	CLI_OPTION_END,
 };
 
 static const struct cli_example examples[] = {
 	{ "ringside bench profilers --plugin ringside --ranks 4",
-	  "what the recorder sees and what it costs" },
+	  "completeness and overhead of the Ringside plugin" },
 	{ "ringside bench profilers --plugin ringside --plugin libnccl-profiler-inspector.so "
 	  "--html profilers.html",
-	  "against another plugin, with figures" },
+	  "compared with another plugin, with charts" },
 	{ "ringside bench profilers --plugin ringside --seconds 300 --seconds-per-cell 1",
-	  "in five minutes" },
+	  "limited to five minutes" },
 	{ "ringside bench profilers --from profilers.json --html profilers.html",
-	  "look again at what --output wrote" },
+	  "show an earlier comparison" },
 	{ NULL, NULL },
 };
 
 static const struct cli_page page = {
 	.name = "bench profilers",
 	.operands = "",
-	.about = "Compares profiler plugins of NCCL, each with its best settings, and with none: "
-		 "how "
-		 "many of the calls that were made each one recorded, how true the times are that "
-		 "it reports, what it costs. Jobs with and without plugins take turns, in another "
-		 "order in each run. A plugin that crashes or hangs its job is a result, not an "
-		 "error.\n"
-		 "The Ringside plugin's files, NCCL Inspector's and CoMMA's logs and ncclsee's "
-		 "tables can be read; of other plugins the cost alone is known. docs/BENCH.md "
-		 "explains every figure.\n",
+	.about = "Compares NCCL profiler plugins, each with its best settings, with each other and "
+		 "with no plugin: the share of calls that each one recorded, the accuracy of the "
+		 "times it reports, and its overhead. Jobs with and without plugins alternate, in "
+		 "a different order in each run. A plugin that crashes or hangs its job is a "
+		 "result, not an error.\n"
+		 "Reads recordings of the Ringside plugin, logs of NCCL Inspector and CoMMA, and "
+		 "ncclsee's tables; of other plugins only the overhead is measured. "
+		 "docs/BENCH.md explains every figure.\n",
 	.options = options_table,
 	.operand = take_operand,
 	.work = offsetof(struct profilers_options, measuring),
@@ -638,26 +642,24 @@ static int profilers_check_options(const struct profilers_options *options)
 
 	for (size_t i = 0; i < options->file_count; i++)
 		if (options->files[i][0] == '\0' || strcmp(options->files[i], "-") == 0)
-			return cli_usage(&page, "'%s' is no name of a file", options->files[i]);
+			return cli_usage(&page, "'%s' is not a file name", options->files[i]);
 	if ((options->html && (options->html[0] == '\0' || strcmp(options->html, "-") == 0)) ||
 	    (request->keep && request->keep[0] == '\0'))
-		return cli_usage(&page, "'%s' is no name of a file",
+		return cli_usage(&page, "'%s' is not a file name",
 				 options->html ? options->html : "");
 	if (options->from && (request->variant_count > 1 || request->keep || request->is_trained))
-		return cli_usage(&page, "--from runs nothing: leave --plugin, --train and --keep "
-					"out");
+		return cli_usage(&page, "--from runs nothing: omit --plugin, --train and --keep");
 	if (bench_recall_check(&page, options->from, options->measuring) != 0)
 		return CLI_EXIT_USAGE;
 	if (options->from == NULL && request->variant_count == 1)
-		return cli_usage(&page,
-				 "which plugins shall be compared? --plugin ringside is one");
+		return cli_usage(&page, "no plugin given: use e.g. --plugin ringside");
 	for (size_t i = 0; i < request->plan.mode_count; i++)
 		if (request->plan.modes[i] == BENCH_LOOP)
-			return cli_usage(&page, "--modes: loop has no single calls to compare");
+			return cli_usage(&page, "--modes: loop does not time single calls");
 	return 0;
 }
 
-/* What the paper did, and the two modes that it left out. */
+/* As in the paper, plus the two modes it does not have. */
 static void standard(struct profilers_request *request)
 {
 	struct bench_plan *plan = &request->plan;
@@ -675,7 +677,7 @@ static void standard(struct profilers_request *request)
 	plan->least_calls = 5;
 	plan->warmups = 5;
 	plan->places = PLAN_OUT_OF_PLACE;
-	/* Nothing that a plugin would have to record beside what is compared. */
+	/* No extra operations that a plugin would record in addition to the compared ones. */
 	plan->align = PLAN_ALIGN_HUB;
 	plan->is_checked = false;
 	request->runs = 5;
@@ -689,7 +691,7 @@ static void standard(struct profilers_request *request)
 	request->variant_count = 1;
 }
 
-/* False: return *exit_code; help was shown, or an error told. */
+/* False: return *exit_code after help or an error message. */
 static bool profilers_options_take(struct profilers_options *options, int argc, char **argv,
 				   int *exit_code)
 {
@@ -716,7 +718,7 @@ static enum status profilers_write(const void *context, enum bench_output_kind k
 	return profilers_text_write(sink, context, width);
 }
 
-/* Where it is written beside standard output. Names were checked with the options. */
+/* The outputs besides standard output. Names were checked with the options. */
 static struct bench_outputs profilers_outputs(const struct profilers_options *options)
 {
 	struct bench_outputs files = { .is_json = options->is_json };
@@ -738,7 +740,7 @@ static struct bench_outputs profilers_outputs(const struct profilers_options *op
 	return files;
 }
 
-/* What was hard to get is written wherever it can be. */
+/* The results took long to get: write every output that can be written. */
 static int show_all(const struct profilers_options *options,
 		    const struct profilers_comparison *comparison)
 {
@@ -749,7 +751,7 @@ static int show_all(const struct profilers_options *options,
 
 /* ---- comparing -------------------------------------------------------------------------------- */
 
-/* A note has room for a few variables: several notes, cut between them. */
+/* A note has room for a few variables: split the list into several notes. */
 static void tell_settings(struct profilers *profilers, const struct profilers_variant *variant)
 {
 	char settings[SETTINGS_BYTES], *at = settings;
@@ -761,7 +763,7 @@ static void tell_settings(struct profilers *profilers, const struct profilers_va
 
 		while (length > NOTE_WORDS_BYTES && (space = memrchr(at, ' ', length)) != NULL)
 			length = (size_t)(space - at);
-		profilers_note(profilers, "%s was told %s%.*s", variant->label,
+		profilers_note(profilers, "settings of %s: %s%.*s", variant->label,
 			       at == settings ? "" : "also ", (int)length, at);
 		at += length + (at[length] == ' ');
 	}
@@ -786,7 +788,7 @@ static int profilers_compare(struct profilers_options *options, struct profilers
 {
 	struct profilers_request *request = &options->request;
 	struct bench_outputs files = profilers_outputs(options);
-	/* Minutes of measuring are not to end at a file that cannot be written. */
+	/* Do not measure for minutes and then fail to write a file. */
 	int failed = bench_outputs_check(&files);
 
 	if (!failed)
@@ -846,7 +848,7 @@ static int recall_and_show(const struct profilers_options *options)
 	status = profilers_read(&comparison, text, length, &problem);
 	free(text);
 	if (status == ERR_FORMAT || status == ERR_UNKNOWN)
-		failed = cli_error("'%s' is no comparison of profilers: line %llu: %s",
+		failed = cli_error("'%s' is not a comparison of profilers: line %llu: %s",
 				   options->from, (unsigned long long)problem.line, problem.text);
 	else if (status != OK)
 		failed = cli_error("cannot read '%s': %s", options->from, status_text(status));

@@ -1,17 +1,16 @@
 /*
- * A run and its figures.
+ * A run and its statistics.
  *
- * The interval of a ratio of medians, by resampling. Calls of one run are alike (same clocks, same
- * neighbours on the machine), so runs are drawn first and then calls within them; run i of both
- * variants goes together, because they ran one after the other.
+ * Confidence interval of a ratio of medians, by bootstrap. Calls of one run are correlated (same clocks, same
+ * neighbours on the host), so runs are drawn first and then calls within them; run i of both variants is drawn
+ * together, because they ran one after the other.
  *
- * A resampled median needs no sorting: values are sorted once, a drawn call adds one to the count
- * at its place, and the median is where the counts reach half.
+ * A resampled median needs no sorting: values are sorted once, a drawn call increments the count at its position,
+ * and the median is where the counts reach half.
  *
- * Few runs hide how much runs differ: resampling them is then too sure by sqrt((n - 1) / n) and by
- * the difference between Student's distribution and the normal one. The share of the spread that is
- * from runs, and not from calls, says how much of that correction there has to be (Satterthwaite's
- * degrees of freedom).
+ * With few runs the bootstrap underestimates the variation between runs, by sqrt((n - 1) / n) and by the difference
+ * between Student's distribution and the normal one. How much of that correction is applied depends on the share of
+ * the variance between runs (Satterthwaite's degrees of freedom).
  */
 #include "bench/bench_result.h"
 
@@ -176,7 +175,7 @@ static double call_time(const struct bench_call *call, enum bench_clock clock)
 	}
 }
 
-/* Over the ranks that took part; 0: none has such a time. */
+/* Combines the ranks that took part; 0: none has this time. */
 static double over_ranks(const struct bench_cell *cell, uint32_t call, enum bench_clock clock,
 			 enum bench_over over)
 {
@@ -228,8 +227,10 @@ void bench_sort(double *values, size_t count)
 	qsort(values, count, sizeof(*values), by_value);
 }
 
-/* Of sorted values; between two neighbours the share of the way is taken. Where not one value can lie beyond it, it would
- * be the least or the most of them by another name. */
+/*
+ * Of sorted values, interpolated between neighbours. NAN if there are too few values to have one beyond it: it
+ * would only repeat the minimum or maximum.
+ */
 static double percentile(const double *sorted, size_t count, unsigned int percent)
 {
 	double place = percent / 100.0 * (double)(count - 1);
@@ -296,7 +297,7 @@ enum status bench_cell_figures(const struct bench_cell *cell, enum bench_over ov
 	return OK;
 }
 
-/* Bytes a nanosecond are GB/s of 10^9. */
+/* Bytes per nanosecond are GB/s (10^9). */
 double bench_algbw(const struct bench_cell *cell, double time_ns)
 {
 	return time_ns > 0 ? (double)cell->bytes / time_ns : 0;
@@ -314,7 +315,7 @@ const char *bench_duration(char to[static UNITS_TEXT], double ns)
 
 /* ---- histogram ------------------------------------------------------------------------------- */
 
-/* Rounding may put a value beside its class: the edges decide. */
+/* Rounding may select the neighbouring bin: the edges decide. */
 static size_t bin_of(const struct bench_bins *bins, double value, double least, double step)
 {
 	double place = value > least && step > 0 ? log(value / least) / step : 0;
@@ -336,7 +337,7 @@ void bench_bins_of(const double *sorted, size_t count, size_t bins, struct bench
 	if (count == 0 || bins == 0)
 		return;
 	while (first < count && !(sorted[first] > 0))
-		first++; /* no logarithm: in the first class, with the smallest that has one */
+		first++; /* no logarithm: put into the first bin, with the smallest positive values */
 	least = first < count ? sorted[first] : 1;
 	most = first < count ? sorted[count - 1] : 1;
 	out->bins = most > least ? (bins < BENCH_BINS_MAX ? bins : BENCH_BINS_MAX) : 1;
@@ -350,12 +351,12 @@ void bench_bins_of(const double *sorted, size_t count, size_t bins, struct bench
 
 enum { DRAWS = 1000, DRAWS_LEAST = 200, WORK_MOST = 40 * 1000 * 1000 };
 
-/* All values of a variant: sorted, and where each call of each run went. */
+/* All values of a variant: sorted, and the position of each call of each run. */
 struct pool {
 	double *sorted;
-	uint32_t *place;  /* [first[run] + call] -> in sorted */
-	uint32_t *counts; /* of a draw */
-	size_t *first;	  /* of each run */
+	uint32_t *place;  /* [first[run] + call] -> index in sorted */
+	uint32_t *counts; /* of the current draw */
+	size_t *first;	  /* index of each run's first call */
 	size_t total;
 };
 
@@ -364,7 +365,7 @@ struct placed {
 	uint32_t index;
 };
 
-/* splitmix64: small, and the same everywhere. */
+/* splitmix64: small, and identical on all platforms. */
 static uint64_t random_draw(uint64_t *state)
 {
 	uint64_t bits = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -405,7 +406,7 @@ static void pool_sort(struct pool *pool, struct placed *all)
 	}
 }
 
-/* The pool is zero; on failure, too, it is the caller's to release. */
+/* The pool must be zeroed; the caller releases it, even on failure. */
 static enum status pool_fill(struct pool *pool, const struct bench_sample *samples, size_t runs)
 {
 	struct placed *all;
@@ -440,7 +441,7 @@ static void pool_draw(struct pool *pool, const struct bench_sample *sample, size
 		pool->counts[pool->place[pool->first[run] + draw_below(state, sample->count)]]++;
 }
 
-/* Of what was drawn; clears it. 0: nothing was. */
+/* Median of the current draw; clears it. 0: empty. */
 static double pool_median(struct pool *pool)
 {
 	size_t drawn = 0, passed = 0;
@@ -476,7 +477,7 @@ struct resampling {
 	uint64_t state;
 };
 
-/* ln of the ratio of one draw; calls only, or runs and calls within them. NAN: a median of 0. */
+/* ln of the ratio in one draw: only calls, or runs and calls within them. NAN: a median is 0. */
 static double draw_ratio(struct resampling *all, bool has_runs)
 {
 	double with, without;
@@ -505,7 +506,7 @@ static size_t draw_ratios(struct resampling *all, bool has_runs, double *values,
 	return count;
 }
 
-/* How much wider than the resampled one: for few runs, as far as runs differ at all. */
+/* Factor that widens the bootstrap interval for few runs, as far as runs differ at all. */
 static double few_runs(double both, double calls, size_t runs)
 {
 	double share = (double)(runs - 1) / (double)runs;

@@ -1,4 +1,4 @@
-/* What the files share that read and write results of the benchmark. */
+/* Shared by the files that read and write benchmark results. */
 #ifndef BENCH_RESULT_INTERNAL_H
 #define BENCH_RESULT_INTERNAL_H
 
@@ -14,9 +14,10 @@
 #include "import/json_scan.h"
 #include "output/json.h"
 
-/* Texts that come from elsewhere (names of machines, commands): formats that must be UTF-8 get them so.
- * Copy of a field of `size` bytes; a '?' for each byte that is no UTF-8, so that it never gets longer. `to` has
- * room for as much. */
+/*
+ * Cleans text from elsewhere (host names, commands) for formats that require UTF-8. Copies a field of `size` bytes
+ * with '?' for each invalid byte, so that it never gets longer. `to` has the same size.
+ */
 static inline char *bench_text_clean(char *to, const char *field, size_t size)
 {
 	size_t length = strnlen(field, size - 1), bytes;
@@ -35,14 +36,14 @@ static inline char *bench_text_clean(char *to, const char *field, size_t size)
 	return to;
 }
 
-/* Reading JSON of the benchmark. The first failure sticks. */
+/* Reads the benchmark's JSON. The first failure is kept. */
 
 struct bench_reader {
 	struct json_scan scan;
 	struct bench_run *run;
-	int32_t *peers; /* room for as many as the run has ranks */
-	bool is_ours;	/* its format is ours */
-	size_t result;	/* which one is being read, from 1; 0 none */
+	int32_t *peers; /* room for one per rank of the run */
+	bool is_ours;	/* the format has been recognized */
+	size_t result;	/* number of the result being read, from 1; 0: none */
 	enum json_scan_token token;
 	enum status status;
 	struct bench_read_problem problem;
@@ -52,30 +53,30 @@ void bench_reader_start(struct bench_reader *reader, struct bench_run *run, cons
 			size_t length);
 void bench_reader_end(struct bench_reader *reader);
 
-/* Here, and why; ERR_FORMAT. */
+/* Records a failure at the current position; ERR_FORMAT. */
 void bench_reader_fail(struct bench_reader *reader, const char *format, ...) PRINTF_LIKE(2, 3);
 void bench_reader_no_memory(struct bench_reader *reader);
 
-/* After a key: its value is an array. False: it is not. */
+/* After a key: expects an array. False: it is not one. */
 bool bench_reader_array(struct bench_reader *reader, const char *name);
-/* The next item, or the value at the top, is in reader->token; false at the end of the array. */
+/* Puts the next element, or the value at the top, into reader->token; false at the end of the array. */
 bool bench_reader_item(struct bench_reader *reader);
-/* The last string. */
+/* Copies the last string. */
 void bench_reader_text(struct bench_reader *reader, const char *name, char *to, size_t size);
 
 /* ---- objects of plain values: one table to read and to write them ----------------------------- */
 
 enum bench_field_kind {
-	FIELD_OWN, /* read by a function of its own */
+	FIELD_OWN, /* read by its own function */
 	FIELD_BOOL,
 	FIELD_INT32, /* within [least, most] */
 	FIELD_UINT32,
 	FIELD_UINT64,
 	FIELD_SIZE,
 	FIELD_WRONG, /* null: BENCH_UNCHECKED */
-	FIELD_TEXT,  /* written with a '?' for each byte that is no UTF-8, so that it is as long */
+	FIELD_TEXT,  /* written with '?' for each invalid UTF-8 byte, so that the length stays */
 	FIELD_PLAIN_TEXT, /* as json_string() writes it */
-	FIELD_FUNCTION,	  /* names; null is 0 but for a function, a mode */
+	FIELD_FUNCTION,	  /* names; null is 0, except for a function or mode */
 	FIELD_DATATYPE,
 	FIELD_ALGORITHM,
 	FIELD_PROTOCOL,
@@ -86,7 +87,7 @@ enum bench_field_kind {
 struct bench_field {
 	struct json_scan_key key;
 	enum bench_field_kind kind;
-	size_t offset; /* in the struct that it is a field of */
+	size_t offset; /* in its struct */
 	size_t size;
 	int64_t least;
 	int64_t most;
@@ -94,27 +95,27 @@ struct bench_field {
 
 #define FIELD_KEY(name) JSON_SCAN_KEY_OF(name)
 
-/* Called behind the key of a field of FIELD_OWN; `seen` has a bit for each key that was read before. */
+/* Called after the key of a FIELD_OWN field; `seen` has a bit for each key read before. */
 typedef void (*bench_own_fn)(struct bench_reader *reader, const struct bench_field *field,
 			     uint64_t seen, void *object);
 
-/* reader->token is the begin of an object with all these keys, each once. */
+/* reader->token is the start of an object that must have each of these keys once. */
 void bench_reader_object(struct bench_reader *reader, const char *what,
 			 const struct bench_field *fields, size_t count, void *object,
 			 bench_own_fn own);
 
-/* The same fields into an object that is open, in their order; `own` writes key and value of those of FIELD_OWN. */
+/* Writes the same fields in order into an open object; `own` writes key and value of FIELD_OWN fields. */
 typedef void (*bench_put_own_fn)(struct json *json, const struct bench_field *field,
 				 const void *object);
 void bench_fields_put(struct json *json, const struct bench_field *fields, size_t count,
 		      const void *object, bench_put_own_fn own);
 
-/* The name that a number has in a field of a kind of names; NULL: none was told. */
+/* The name of a number in a field of a name kind; NULL: unknown. */
 const char *bench_field_name(enum bench_field_kind kind, uint8_t number);
 
-/* The arguments of a field that say where it is. */
+/* Location of a field: offset and size. */
 #define FIELD_AT(type, member) offsetof(struct type, member), sizeof(((struct type *)NULL)->member)
-/* One that only a function of its own can read. */
+/* A field that needs its own function. */
 #define FIELD_OF_OWN(name)                             \
 	{                                              \
 		FIELD_KEY(name), FIELD_OWN, 0, 0, 0, 0 \

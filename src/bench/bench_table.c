@@ -1,4 +1,4 @@
-/* A run as tables: nccl-tests' text, the histogram, Parquet. */
+/* A run as tables: text like nccl-tests, histogram, Parquet. */
 #include "bench/bench_result.h"
 #include "bench/bench_result_internal.h"
 
@@ -15,7 +15,7 @@
 #include "common/text.h"
 #include "output/parquet.h"
 
-/* A line of the table; one of both may be NULL. */
+/* A row of the table; one of both can be NULL. */
 struct bench_row {
 	const struct bench_cell *out;
 	const struct bench_cell *in;
@@ -27,14 +27,14 @@ struct bench_block {
 	const struct bench_table_options *options;
 	const struct bench_row *rows;
 	size_t count;
-	bool is_first; /* of the run: names the GPUs */
-	/* Summed up as rows are written. */
+	bool is_first; /* first block of the run: lists the GPUs */
+	/* Accumulated while rows are written. */
 	double busbw_sum;
 	uint64_t measures;
 	uint64_t wrong; /* measurements with wrong results */
 	uint64_t unchecked;
 	uint64_t untimed;
-	uint64_t unsupported; /* percentiles of too few calls */
+	uint64_t unsupported; /* percentiles with too few calls */
 };
 
 static inline const struct bench_cell *bench_row_cell(const struct bench_row *row)
@@ -99,7 +99,7 @@ static void put_comment(struct sink *sink, const char *key, const char *text)
 
 /* ---- of the run ------------------------------------------------------------------------------ */
 
-/* Before everything: versions, the command, what must be known. */
+/* At the top: versions, the command, notes. */
 static void bench_table_start(struct sink *sink, const struct bench_run *run)
 {
 	sink_format(sink, "# ringside bench nccl-library=%" PRId32 " cuda-driver=%" PRId32 "\n",
@@ -166,7 +166,7 @@ static void add_settings(struct settings *settings, const struct bench_cell *cel
 	settings->is_checked |= cell->wrong != BENCH_UNCHECKED;
 }
 
-/* "nThread" tells readers that ranks follow: it stands only where they do. */
+/* Parsers take "nThread" as a sign that the list of ranks follows, so it is only printed with one. */
 static void put_settings(const struct bench_block *block)
 {
 	struct settings settings = { .least_bytes = UINT64_MAX, .least_calls = UINT32_MAX };
@@ -196,7 +196,7 @@ static void put_mode(const struct bench_block *block)
 
 	sink_format(sink, "# Mode: %s; time: ", bench_mode_name(cell->mode));
 	if (cell->mode == BENCH_LOOP)
-		sink_text(sink, "one time around all calls, divided by their number\n");
+		sink_text(sink, "one time for all calls, divided by their number\n");
 	else
 		sink_format(sink, "%s of the calls, each the %s ranks, by CUDA events\n",
 			    options->is_median ? "median" : "mean",
@@ -206,8 +206,7 @@ static void put_mode(const struct bench_block *block)
 			    cell->algorithm ? op_algorithm_name(cell->algorithm) : "any",
 			    cell->protocol ? op_protocol_name(cell->protocol) : "any");
 	if (cell->is_grouped_sends)
-		sink_text(sink,
-			  "# Made of Sends and Recvs in a group: this NCCL has no such call\n");
+		sink_text(sink, "# Grouped Sends and Recvs: this NCCL has no such call\n");
 }
 
 static void put_pairs(const struct bench_block *block)
@@ -222,7 +221,7 @@ static void put_pairs(const struct bench_block *block)
 	for (int32_t rank = 0; rank < cell->nranks; rank++) {
 		int32_t peer = cell->peers[rank];
 
-		/* Both of a pair name each other: the lower one tells. */
+		/* Printed by the lower rank of a pair that names each other. */
 		if (peer < 0 || (peer < rank && peer < cell->nranks && cell->peers[peer] == rank))
 			continue;
 		if (pairs++ < PAIRS_SHOWN)
@@ -252,7 +251,7 @@ static void put_measure_titles(const struct bench_block *block, bool is_units)
 	sink_byte(sink, '\n');
 }
 
-/* In the middle of `width`, which begins after `blanks`. Gives back the blanks up to its end. */
+/* Centred in `width`, which starts after `blanks`. Returns the number of blanks up to its end. */
 static size_t put_place_title(struct sink *sink, size_t blanks, const char *title, size_t width)
 {
 	size_t before = (width - strlen(title)) / 2;
@@ -277,7 +276,7 @@ static void put_titles(const struct bench_block *block)
 	put_measure_titles(block, true);
 }
 
-/* Before and behind the rows of a block. */
+/* Before and after the rows of a block. */
 static void bench_table_head(const struct bench_block *block)
 {
 	const struct bench_cell *cell = bench_row_cell(&block->rows[0]);
@@ -307,7 +306,7 @@ static void bench_table_foot(const struct bench_block *block)
 			    block->untimed);
 	if (block->unsupported > 0)
 		sink_format(sink,
-			    "# %-20s : %" PRIu64 " percentiles; p90 takes 10 calls, p99 100\n",
+			    "# %-20s : %" PRIu64 " percentiles; p90 needs 10 calls, p99 100\n",
 			    "Too few calls", block->unsupported);
 	sink_format(sink, "# %-20s : %g\n", "Avg bus bandwidth",
 		    block->measures > 0 ? block->busbw_sum / (double)block->measures : 0);
@@ -315,8 +314,8 @@ static void bench_table_foot(const struct bench_block *block)
 }
 
 /*
- * nccl-tests prints one test: comments, a head, rows, a foot. Here a run has many, so cells are sorted into
- * blocks, and those that differ in nothing but "in place" share a row:
+ * nccl-tests prints one test: comments, a head, rows, a foot. A run here has many, so cells are sorted into blocks,
+ * and cells that only differ in "in place" share a row:
  *
  *	# Collective test starting: all_reduce_perf
  *	# ...
@@ -325,14 +324,14 @@ static void bench_table_foot(const struct bench_block *block)
  *	# Out of bounds values : 0 OK
  *	# Avg bus bandwidth    : 22.1311
  *
- * What was not measured is "N/A": every row has all its columns.
+ * Values that were not measured are "N/A": every row has all its columns.
  */
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
 struct sorted_cell {
 	const struct bench_cell *cell;
-	uint32_t turn; /* of its function: as the run had them */
+	uint32_t turn; /* within its function: the order of the run */
 	uint32_t index;
 };
 
@@ -402,7 +401,7 @@ static void sort_cells(const struct bench_run *run, struct sorted_cell *sorted)
 	qsort(sorted, run->cell_count, sizeof(*sorted), compare_cells);
 }
 
-/* The next row from here on: the first cell of its kind of either place that is still to come. */
+/* The next row: the first remaining cell of its kind, out of place and in place. */
 static size_t pair_cells(const struct sorted_cell *sorted, size_t count, struct bench_row *rows)
 {
 	size_t row_count = 0, end;
@@ -432,7 +431,7 @@ static bool is_same_block(const struct bench_row *a, const struct bench_row *b)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* As many digits as fit, as nccl-tests does. */
+/* As many digits as fit, like nccl-tests. */
 static void put_number(struct sink *sink, double value, int width)
 {
 	char text[32];
@@ -452,7 +451,7 @@ static void put_percentiles(struct bench_block *block, const struct bench_cell *
 				  figures->most };
 
 	for (size_t i = 0; i < ARRAY_LENGTH(values); i++) {
-		/* One time around all calls has no percentiles. */
+		/* A loop has no percentiles. */
 		bool has_calls = cell != NULL && cell->mode != BENCH_LOOP && figures->count > 0;
 
 		if (has_calls && !isnan(values[i]))
@@ -593,7 +592,7 @@ const char *bench_cell_words(char to[static BENCH_CELL_TEXT], const struct bench
 	return to;
 }
 
-/* A bar of eighths of a character, padded to `width`. What is not nothing is seen. */
+/* A bar in eighths of a character, padded to `width`. A value above 0 is always visible. */
 static void put_bar(struct sink *sink, double part, size_t width, bool is_ascii)
 {
 	/* U+258F to U+2589: one to seven eighths, from the left. */
@@ -691,11 +690,11 @@ enum status bench_histogram_write(struct sink *sink, const struct bench_run *run
 }
 
 /*
- * Rows come rank by rank within a cell, so all but a call's own times repeats for many rows: those columns
- * are put as one run of a code, the times as values.
+ * Rows come rank by rank within a cell, so everything except a call's times repeats over many rows: those columns
+ * are written as one run of a dictionary code, the times as values.
  */
 
-/* Columns of a cell, then of a rank, then of a call; those of the latter are values of each row. */
+/* Columns of a cell, then of a rank, then of a call; only the last kind has a value per row. */
 enum column {
 	COLUMN_RESULT = 0,
 	COLUMN_RANK = 16,
@@ -711,7 +710,7 @@ enum column {
 
 static const struct {
 	struct parquet_column column;
-	enum bench_field_kind kind; /* where it comes from; FIELD_OWN: a number that is no field */
+	enum bench_field_kind kind; /* type of the source field; FIELD_OWN: not a field */
 	size_t offset;
 	size_t size;
 } columns[COLUMNS] = {
@@ -751,14 +750,14 @@ static const struct {
 struct writer {
 	struct parquet *parquet;
 	const struct bench_run *run;
-	uint32_t coded; /* pieces of this row group: no column has more codes */
+	uint32_t coded; /* pieces in this row group: no column has more codes */
 	struct parquet_column columns[COLUMNS];
 	uint64_t values[PARQUET_ROWS_AT_ONCE];
 };
 
 /* ---- what repeats ------------------------------------------------------------------------------ */
 
-/* Nobody is -1, which only a column that may be null can have. */
+/* -1 means none and is only possible in nullable columns. */
 static uint16_t code_signed(struct parquet *parquet, enum column column, int32_t number)
 {
 	return number < 0 && columns[column].column.is_nullable
@@ -768,7 +767,7 @@ static uint16_t code_signed(struct parquet *parquet, enum column column, int32_t
 
 static uint16_t code_name(struct parquet *parquet, enum column column, uint8_t number)
 {
-	/* No reduction has a name, too. */
+	/* "No reduction" has a name, too. */
 	const char *name = number != 0 ? bench_field_name(columns[column].kind, number) : NULL;
 
 	return name != NULL ? parquet_code_text(parquet, column, name)
@@ -844,7 +843,7 @@ static void put_piece(struct writer *writer, const struct bench_cell *cell, int3
 		parquet_put_values(writer->parquet, column, writer->values, rows);
 	}
 	parquet_end_rows(writer->parquet, rows);
-	/* Codes end with the row group; so none runs out of them. */
+	/* Dictionaries end with the row group, so none overflows. */
 	if (++writer->coded == PARQUET_DICTIONARY_MAX - 1 ||
 	    parquet_is_group_full(writer->parquet)) {
 		parquet_end_group(writer->parquet);

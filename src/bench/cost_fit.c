@@ -1,11 +1,10 @@
 /*
- * Times are sums of row[p] * value[p]; their logarithms are to fit. Gauss-Newton: around a guess f
- * of the time, ln(t) is ln(f) + (row x value - f) / f, so each round is a weighted linear problem.
- * Wild values weigh less (Huber). Parameters are not negative: with five of them the best set of
- * those that are 0 is found by trying all 32.
+ * Times are sums of row[p] * value[p]; the fit is to their logarithms. Gauss-Newton: near a guess f of the time,
+ * ln(t) is ln(f) + (row x value - f) / f, so each round is a weighted linear problem. Outliers weigh less (Huber).
+ * Parameters are not negative: with five of them, all 32 sets of zero parameters are tried.
  *
- * Which kind of link decides a transfer depends on the parameters themselves: each round takes it
- * from the round before; the first one supposes links between nodes wherever there are such.
+ * The bottleneck link kind of a transfer depends on the parameters: each round takes it from the previous one; the
+ * first one assumes links between nodes wherever they are used.
  */
 #include "bench/cost_model.h"
 #include "bench/cost_model_internal.h"
@@ -18,7 +17,7 @@
 #include "analysis/stats.h"
 #include "common/op_layout.h"
 
-/* Least squares on the logarithm of times that are linear in a few parameters, within bounds. */
+/* Bounded least squares on the logarithm of times that are linear in a few parameters. */
 
 struct cost_observation {
 	struct cost_work work;
@@ -27,17 +26,17 @@ struct cost_observation {
 
 struct cost_solution {
 	double value[COST_PARAMETERS];
-	/* Bit p: a column that says something, and nothing that others do not say already.
-	 * Parameters without it have the value 0. */
+	/* Bit p: the column has information that no other column has. Other parameters are 0. */
 	unsigned int free;
-	unsigned int inseparable; /* bit p: its column is made of those of free ones */
-	double scatter;		  /* robust standard deviation of ln(measured / expected) */
+	unsigned int
+		inseparable; /* bit p: its column is a combination of those of free parameters */
+	double scatter;	     /* robust standard deviation of ln(measured / expected) */
 	double covariance[COST_PARAMETERS][COST_PARAMETERS];
 };
 
-enum { COST_SIZES_LEAST = 3 }; /* fewer sizes than this tell nothing apart */
+enum { COST_SIZES_LEAST = 3 }; /* needed to separate latency from bandwidth */
 
-/* Cells of a run as the model sees them: which algorithm, how much work, how long it took. */
+/* Cells of a run as the model sees them: algorithm, amount of work, time. */
 
 struct cost_observed {
 	struct cost_cell cell;
@@ -45,13 +44,13 @@ struct cost_observed {
 	struct cost_shape shape;
 	uint64_t bytes;
 	struct cost_work work;
-	bool is_guessed; /* nobody said which algorithm it was: the function's usual one */
-	size_t group;	 /* of the model that it was fitted in; SIZE_MAX none */
+	bool is_guessed; /* algorithm unknown: the usual one of the function is assumed */
+	size_t group;	 /* index of the model's group it was used for; SIZE_MAX none */
 };
 
-/* What the parts of the fit share. */
+/* Shared by the parts of the fit. */
 
-/* Sizes that differ by less than this do not tell latency from bandwidth. */
+/* Smaller size ratios cannot separate latency from bandwidth. */
 #define COST_SIZES_APART 4.0
 
 struct cost_fitting {
@@ -67,9 +66,9 @@ struct cost_fitting {
 enum { ROUNDS = 60 };
 
 #define HUBER 1.345
-#define DEVIATION 1.4826 /* of a normal distribution, in median absolute deviations */
+#define DEVIATION 1.4826 /* converts the median absolute deviation to a standard deviation */
 #define SCATTER_LEAST 1e-4
-#define DEPENDENT 1e-8 /* what is left of a column, squared, without those before it */
+#define DEPENDENT 1e-8 /* squared remainder of a column after removing the previous ones */
 
 struct system {
 	double matrix[COST_PARAMETERS][COST_PARAMETERS];
@@ -77,9 +76,9 @@ struct system {
 	double constant;
 };
 
-/* ---- what can be told ------------------------------------------------------------------------ */
+/* ---- which parameters can be determined ------------------------------------------------------ */
 
-/* Parameters in the order in which they get what several of them could explain. */
+/* If several parameters could explain the data, the first in this order gets it. */
 static const int by_weight[COST_PARAMETERS] = { COST_TIME_BETWEEN, COST_TIME_INSIDE,
 						COST_LATENCY_BETWEEN, COST_LATENCY_INSIDE,
 						COST_CALL };
@@ -89,7 +88,7 @@ static enum cost_link first_slow(const struct cost_work *work)
 	return work->bytes[COST_BETWEEN] > 0 ? COST_BETWEEN : COST_INSIDE;
 }
 
-/* Columns as vectors, made orthogonal one after the other: products of columns suffice for that. */
+/* Gram-Schmidt on the columns; needs only their products. */
 static void tell_apart(const double products[COST_PARAMETERS][COST_PARAMETERS],
 		       struct cost_solution *solution)
 {
@@ -134,7 +133,7 @@ static void find_free(const struct cost_observation *observations, size_t count,
 
 /* ---- small linear systems -------------------------------------------------------------------- */
 
-/* Gauss-Jordan on rows and columns of `set`, scaled to ones on the diagonal. False: singular. */
+/* Gauss-Jordan on rows and columns of `set`, scaled to a unit diagonal. False: singular. */
 static bool system_invert(const struct system *system, unsigned int set,
 			  double inverse[COST_PARAMETERS][COST_PARAMETERS])
 {
@@ -174,7 +173,7 @@ static bool system_invert(const struct system *system, unsigned int set,
 	return true;
 }
 
-/* The least squares solution with `set` free and all others 0; its objective, or INFINITY. */
+/* Least squares solution with `set` free and all others 0; returns its objective, or INFINITY. */
 static double solve_set(const struct system *system, unsigned int set, double *value)
 {
 	double inverse[COST_PARAMETERS][COST_PARAMETERS];
@@ -193,7 +192,7 @@ static double solve_set(const struct system *system, unsigned int set, double *v
 	return objective;
 }
 
-/* The best of all sets; false when there is none. */
+/* The best of all sets; false if there is none. */
 static bool solve_bounded(const struct system *system, unsigned int free, double *value,
 			  unsigned int *best_set)
 {
@@ -216,7 +215,7 @@ static bool solve_bounded(const struct system *system, unsigned int free, double
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
-/* One observation into the system: row / f against 1 + ln(t / f). */
+/* Adds one observation: row / f against 1 + ln(t / f). */
 static void system_add(struct system *system, const double *row, double guess, double time,
 		       double weight)
 {
@@ -237,7 +236,7 @@ static double scatter_of(const double *residuals, size_t count, double *room)
 	return fmax(DEVIATION * stats_median(room, count), SCATTER_LEAST);
 }
 
-/* Huber's objective: squares near 0, straight beyond. */
+/* Huber's objective: quadratic near 0, linear beyond. */
 static double huber_sum(const double *residuals, size_t count, double scale)
 {
 	double sum = 0;
@@ -250,7 +249,7 @@ static double huber_sum(const double *residuals, size_t count, double scale)
 	return sum;
 }
 
-/* What the solution says for an observation. */
+/* The solution's time for an observation. */
 static double cost_solution_time(const struct cost_solution *solution, const struct cost_work *work)
 {
 	double row[COST_PARAMETERS];
@@ -289,8 +288,10 @@ static void system_build(struct system *system, const struct cost_observation *o
 	}
 }
 
-/* A parameter that came out as 0 is as uncertain as the others: it is in the covariance, too, where
- * the measurements tell it at all. */
+/*
+ * A parameter that came out as 0 is as uncertain as the others: it is included in the covariance if the data
+ * determines it at all.
+ */
 static void solution_covariance(const struct system *system, unsigned int set, size_t count,
 				struct cost_solution *solution)
 {
@@ -307,7 +308,7 @@ static void solution_covariance(const struct system *system, unsigned int set, s
 				inverse[p][q] * solution->scatter * solution->scatter;
 }
 
-/* Rounds until nothing gets better; the best one stays. */
+/* Iterates until there is no improvement; keeps the best round. */
 static void solution_iterate(const struct cost_observation *observations, size_t count,
 			     struct cost_solution *solution, double *residuals, double *room)
 {
@@ -362,7 +363,7 @@ static enum status cost_solve(const struct cost_observation *observations, size_
 static int32_t node_of(const struct bench_run *run, int32_t rank)
 {
 	if (run->is_gpu_shared)
-		return rank; /* a node each, as NCCL sees it */
+		return rank; /* NCCL sees one node per rank */
 	return run->ranks && rank < run->nranks ? run->ranks[rank].node : 0;
 }
 
@@ -372,7 +373,7 @@ struct cost_shape cost_shape_of(const struct bench_run *run, const struct bench_
 	struct cost_shape shape = { .ranks = cell->nranks, .nodes = 1, .rails = rails };
 	int32_t highest = 0;
 
-	/* Nodes are numbered in the order of their first rank. */
+	/* Nodes are numbered in order of their first rank. */
 	for (int32_t rank = 0; rank < cell->nranks; rank++)
 		if (node_of(run, rank) > highest)
 			highest = node_of(run, rank);
@@ -380,8 +381,7 @@ struct cost_shape cost_shape_of(const struct bench_run *run, const struct bench_
 	return shape;
 }
 
-/* Ranks of the busiest node whose peer is on another one. -1: pairs are of both kinds; -2: no
- * memory. */
+/* Ranks of the busiest node whose peer is on another node. -1: both kinds of pairs; -2: out of memory. */
 static int32_t ranks_leaving(const struct bench_run *run, const struct bench_cell *cell)
 {
 	int32_t *leaving = calloc((size_t)cell->nranks, sizeof(*leaving));
@@ -411,7 +411,7 @@ static bool is_direct(uint8_t function)
 	return cost_is_in_nccl(function, COST_DIRECT);
 }
 
-/* The algorithm that the cell ran with: forced, or as the recorder saw it, or the usual one. */
+/* The cell's algorithm: forced, as recorded by the plugin, or the usual one. */
 static void find_algorithm(struct cost_observed *observed, const struct bench_cell *cell)
 {
 	uint8_t algorithm = cell->chosen_algorithm ? cell->chosen_algorithm : cell->algorithm;
@@ -435,11 +435,11 @@ static const char *why_not(const struct bench_cell *cell, const struct cost_obse
 	if (cell->wrong != BENCH_UNCHECKED && cell->wrong != 0)
 		return "wrong results";
 	if (cell->nranks < 2)
-		return "one rank alone";
+		return "a single rank";
 	if (observed->cell.algorithm == COST_ANY)
-		return "an algorithm that is not modelled";
+		return "an algorithm that is not modeled";
 	if (observed->cell.measured_ns <= 0)
-		return "no time was taken";
+		return "not timed";
 	return NULL;
 }
 
@@ -452,17 +452,17 @@ static const char *find_work(struct cost_observed *observed, const struct bench_
 		return cost_work_of(cell->function, observed->cell.algorithm, &observed->shape,
 				    cell->bytes, &observed->work)
 			       ? NULL
-			       : "a function that is not modelled";
+			       : "a function that is not modeled";
 	leaving = ranks_leaving(run, cell);
 	*is_out_of_memory = leaving == -2;
 	if (leaving < 0)
 		return "pairs over different kinds of links";
 	return cost_work_of_pairs(&observed->shape, leaving, cell->bytes, &observed->work)
 		       ? NULL
-		       : "pairs that do not fit their nodes";
+		       : "pairs inconsistent with their nodes";
 }
 
-/* Whether or not it can be used: cell.is_used, cell.why. ERR_NO_SPACE. */
+/* Decides whether a cell can be used: cell.is_used, cell.why. ERR_NO_SPACE. */
 static enum status cost_observe(struct cost_observed *observed, const struct bench_run *run,
 				const struct bench_cell *cell,
 				const struct cost_fit_options *options)
@@ -487,9 +487,9 @@ static enum status cost_observe(struct cost_observed *observed, const struct ben
 	return is_out_of_memory ? ERR_NO_SPACE : OK;
 }
 
-/* One set of parameters: which cells it is fitted to, what they tell and what they do not. */
+/* One set of parameters: the cells it is fitted to, what they determine and what not. */
 
-/* Does the cell belong to the group? */
+/* Whether the cell belongs to the group. */
 static bool cost_group_has(const struct cost_group *group, const struct cost_observed *one)
 {
 	return one->cell.is_used && one->cell.algorithm == group->algorithm &&
@@ -531,7 +531,7 @@ static int by_work(const void *left, const void *right)
 	return memcmp(&a->work, &b->work, sizeof(a->work));
 }
 
-/* Those that ask different things of the formula. */
+/* Number of distinct rows. */
 static size_t count_points(struct cost_observation *rows, size_t count)
 {
 	size_t points = 0;
@@ -542,7 +542,7 @@ static size_t count_points(struct cost_observation *rows, size_t count)
 	return points;
 }
 
-/* The group's cells into rows[], their sizes, sorted, into errors[]; its range, sizes and points. */
+/* Collects the group's cells in rows[] and their sorted sizes in errors[]; sets its range, sizes and points. */
 static void cost_group_gather(struct cost_fitting *fitting, struct cost_group *group)
 {
 	for (size_t i = 0; i < fitting->count; i++) {
@@ -581,8 +581,10 @@ static void errors_of(struct cost_fitting *fitting, struct cost_group *group,
 	group->median_error = stats_median(fitting->errors, group->cells);
 }
 
-/* Cells that ask the same of the formula repeat its misfit, too: parameters are as sure as there are
- * different ones, however often these were measured. */
+/*
+ * Cells with equal rows repeat the misfit of the formula as well: the uncertainty depends on the number of distinct
+ * rows, not on how often they were measured.
+ */
 static void spread_over_points(struct cost_group *group)
 {
 	double repeats = (double)group->cells / (double)group->points;
@@ -592,7 +594,7 @@ static void spread_over_points(struct cost_group *group)
 			group->covariance[p][q] *= repeats;
 }
 
-/* What calls and hops take together, as measured. */
+/* Measured total of call and hops. */
 static double fixed_of(struct cost_fitting *fitting, const struct cost_group *group)
 {
 	for (size_t i = 0; i < group->cells; i++) {
@@ -605,7 +607,7 @@ static double fixed_of(struct cost_fitting *fitting, const struct cost_group *gr
 	return stats_median(fitting->errors, group->cells);
 }
 
-/* Were links of this kind in use, always beside slower ones of the other kind? */
+/* Whether links of this kind were used, but only together with slower ones of the other kind. */
 static bool never_decides(const struct cost_fitting *fitting, const struct cost_group *group,
 			  int link)
 {
@@ -655,16 +657,15 @@ static void take_solution(struct cost_fitting *fitting, struct cost_group *group
 static void group_tell(struct cost_model *model, const struct cost_group *group)
 {
 	if (group->inseparable & 1u << COST_CALL)
-		cost_model_note(model,
-				"one number of ranks does not tell the call overhead from "
-				"the latency of hops: there all of it is counted as latency");
+		cost_model_note(model, "one number of ranks cannot separate call overhead from hop "
+				       "latency: all of it is counted as latency");
 	else if (group->inseparable)
 		cost_model_note(model,
-				"latency inside and between nodes cannot be told apart where "
-				"one shape was measured: there it is all counted as between");
+				"one shape cannot separate latency inside nodes from latency "
+				"between nodes: all of it is counted as between");
 }
 
-/* Fit a group like this and add it to the model. ERR_NO_SPACE. */
+/* Fits a group like this and adds it to the model. ERR_NO_SPACE. */
 static enum status cost_group_add(struct cost_fitting *fitting, const struct cost_group *like)
 {
 	struct cost_group group = *like;
@@ -685,7 +686,7 @@ static enum status cost_group_add(struct cost_fitting *fitting, const struct cos
 		if (cost_group_has(&group, &fitting->observed[i]) &&
 		    fitting->observed[i].group == SIZE_MAX)
 			fitting->observed[i].group = fitting->model->group_count;
-	/* Stretches meet: what lies between two of them was not left out. */
+	/* Adjacent ranges touch, so that no size is left uncovered. */
 	if (group.bytes_to > 0) {
 		group.range.bytes_least = group.bytes_from;
 		group.range.bytes_most = group.bytes_to;
@@ -696,21 +697,21 @@ static enum status cost_group_add(struct cost_fitting *fitting, const struct cos
 }
 
 /*
- * Times over sizes have bends and steps: NCCL goes over to another protocol that nobody told, takes
- * more channels, larger chunks. A stretch of sizes is cut in two where two sets of parameters
- * describe it better than one, and pay for themselves.
+ * Times over sizes have bends and steps: NCCL switches to another (unreported) protocol, more channels, larger
+ * chunks. A range of sizes is split where two sets of parameters describe it better than one by enough to justify
+ * the extra parameters.
  */
 
-/* Cuts of cuts: four stretches at most. More sizes than this are not cut: it takes too long. */
+/* Splits of splits: at most four ranges. More sizes than this are not split: it takes too long. */
 enum { STRETCH_CUTS = 2, STRETCH_SIZES_MOST = 64 };
-#define WILD 0.5   /* ln: an error beyond this is no worse than this */
-#define EXACT 0.01 /* ln: better than this is as good as exact */
+#define WILD 0.5   /* ln: larger errors are capped */
+#define EXACT 0.01 /* ln: smaller errors count as exact */
 
-/* How well a stretch is described; a trial that does not count: cells 0. */
+/* How well a range is described; cells 0: not a valid trial. */
 struct trial {
 	double squares; /* of ln(measured / expected) */
 	size_t cells;
-	size_t points; /* different ones */
+	size_t points; /* distinct ones */
 	size_t parameters;
 };
 
@@ -737,14 +738,16 @@ static enum status try_stretch(struct cost_fitting *fitting, const struct cost_g
 		double time = cost_solution_time(&solution, &fitting->rows[i].work);
 		double off = time > 0 ? log(fitting->rows[i].time_ns / time) : 1;
 
-		/* A wild cell is no reason to cut. */
+		/* An outlier is no reason to split. */
 		trial->squares += fmin(off * off, WILD * WILD);
 	}
 	return OK;
 }
 
-/* Bayes' information criterion: what is gained has to pay for the parameters. A cell that repeats another
- * one is no new evidence of a bend. */
+/*
+ * Bayesian information criterion: the gain must justify the extra parameters. A repeated cell is no new evidence
+ * for a bend.
+ */
 static double bayes_criterion(const struct trial *one, const struct trial *other)
 {
 	double points = (double)(one->points + other->points);
@@ -754,7 +757,7 @@ static double bayes_criterion(const struct trial *one, const struct trial *other
 	return points * log(fmax(mean, EXACT * EXACT)) + parameters * log(points);
 }
 
-/* Where to cut sizes[0 .. count - 1] in two; 0: nowhere is better. */
+/* Where to split sizes[0 .. count - 1]; 0: no split is better. */
 static enum status best_cut(struct cost_fitting *fitting, const struct cost_group *like,
 			    const double *sizes, size_t count, uint64_t *cut)
 {
@@ -771,7 +774,7 @@ static enum status best_cut(struct cost_fitting *fitting, const struct cost_grou
 	for (size_t i = 1; i < count && status == OK; i++) {
 		double middle = floor(sqrt(sizes[i - 1] * sizes[i]));
 
-		/* Both stretches end there, and no cell lies there. */
+		/* Both ranges end there, and no cell has that size. */
 		if (middle <= sizes[i - 1] || middle >= sizes[i])
 			continue;
 		status = try_stretch(fitting, like, from, (uint64_t)middle, &low);
@@ -786,7 +789,7 @@ static enum status best_cut(struct cost_fitting *fitting, const struct cost_grou
 	return status;
 }
 
-/* The different sizes of a stretch, into sizes[]. */
+/* The distinct sizes of a range. */
 static size_t sizes_of(struct cost_fitting *fitting, const struct cost_group *like, uint64_t from,
 		       uint64_t to)
 {
@@ -802,7 +805,7 @@ static size_t sizes_of(struct cost_fitting *fitting, const struct cost_group *li
 	return count;
 }
 
-/* Cut in two, and the halves again, as long as that pays: protocols are three. */
+/* Splits in two, and the halves again while that improves the fit: there are three protocols. */
 static enum status cut_stretches(struct cost_fitting *fitting, const struct cost_group *like,
 				 uint64_t from, uint64_t to, int cuts)
 {
@@ -824,7 +827,7 @@ static enum status cut_stretches(struct cost_fitting *fitting, const struct cost
 	return status == OK ? cut_stretches(fitting, like, cut, to, cuts - 1) : status;
 }
 
-/* The same, in as many stretches of sizes as the times have bends and steps. */
+/* The same with as many ranges of sizes as the times have bends and steps. */
 static enum status cost_group_add_stretches(struct cost_fitting *fitting,
 					    const struct cost_group *like, uint64_t from,
 					    uint64_t to)
@@ -834,7 +837,7 @@ static enum status cost_group_add_stretches(struct cost_fitting *fitting,
 
 /* ---- all groups ------------------------------------------------------------------------------ */
 
-/* Fits a group and adds it to the model; quietly nothing where there is too little. */
+/* Fits a group and adds it to the model; does nothing if there is too little data. */
 static enum status fit_group(struct cost_fitting *fitting, uint8_t function,
 			     enum cost_algorithm algorithm, uint8_t protocol)
 {
@@ -866,7 +869,7 @@ static bool has_other_function(const struct cost_fitting *fitting, enum cost_alg
 	return false;
 }
 
-/* Functions one by one first, so that each cell belongs to its own; then all together. */
+/* Single functions first, so that each cell belongs to its own; then all together. */
 static enum status fit_all(struct cost_fitting *fitting)
 {
 	enum status status = OK;
@@ -885,7 +888,7 @@ static enum status fit_all(struct cost_fitting *fitting)
 	return status;
 }
 
-/* No set of the same kind is for larger sizes. */
+/* No group of the same kind covers larger sizes. */
 static bool is_last_stretch(const struct cost_model *model, const struct cost_group *group)
 {
 	for (size_t i = 0; i < model->group_count; i++) {
@@ -902,8 +905,8 @@ static void tell_flat(struct cost_model *model)
 {
 	for (size_t i = 0; i < model->group_count; i++)
 		if (model->groups[i].is_flat && is_last_stretch(model, &model->groups[i]))
-			cost_model_note(model, "the sizes measured are too small to tell a "
-					       "bandwidth: nothing is said of larger ones");
+			cost_model_note(model, "the measured sizes are too small to determine a "
+					       "bandwidth: no prediction for larger ones");
 }
 
 static void tell_limits(struct cost_fitting *fitting)
@@ -921,19 +924,19 @@ static void tell_limits(struct cost_fitting *fitting)
 		has_guess = has_guess || (one->is_guessed && one->function == OP_ALL_REDUCE);
 	}
 	if (has_inside && !has_between)
-		cost_model_note(model, "measured on one node: nothing is known of links between "
-				       "nodes");
+		cost_model_note(model, "measured on one node: links between nodes are unknown");
 	if (has_between && !has_inside)
-		cost_model_note(model, "measured with one rank a node: nothing is known of links "
-				       "inside a node");
+		cost_model_note(model, "measured with one rank per node: links inside a node are "
+				       "unknown");
 	for (size_t i = 0; i < model->group_count; i++)
 		if (model->groups[i].faster & 1u << COST_BETWEEN)
 			cost_model_note(model,
-					"links inside nodes decided everywhere: those between "
-					"nodes are at least as fast, how fast is not known");
+					"links inside nodes were always the bottleneck: those "
+					"between nodes are at least as fast, but their speed is "
+					"unknown");
 	if (has_guess)
 		cost_model_note(model, "the measurement does not say which algorithm AllReduce "
-				       "took: a ring is supposed");
+				       "used: assuming ring");
 }
 
 /* ---- cells ----------------------------------------------------------------------------------- */
@@ -966,9 +969,9 @@ static enum status observe_all(struct cost_fitting *fitting, const struct bench_
 			fitting->count += status == OK;
 		}
 		if (runs[r]->is_gpu_shared)
-			cost_model_note(fitting->model, "ranks shared a GPU and talked through "
-							"sockets: \"between\" is this "
-							"machine's loopback and no network");
+			cost_model_note(fitting->model, "ranks shared a GPU and used sockets: "
+							"\"between\" is this host's loopback, not "
+							"a network");
 	}
 	return status;
 }
@@ -1016,8 +1019,8 @@ static enum status run_fit(struct cost_fitting *fitting, struct cost_fit *fit,
 		return OK;
 	}
 	cost_model_note(fitting->model,
-			"nothing to fit: it takes %d sizes of one function, the largest %g times "
-			"the smallest, in one mode, with right results",
+			"nothing to fit: need %d sizes of one function, the largest %gx the "
+			"smallest, in one mode, with correct results",
 			COST_SIZES_LEAST, COST_SIZES_APART);
 	return ERR_UNKNOWN;
 }

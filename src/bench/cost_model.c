@@ -1,4 +1,4 @@
-/* The formulas of cost_model.h; docs/BENCH.md has them in a table. */
+/* The formulas of cost_model.h; docs/BENCH.md derives them. */
 #include "bench/cost_model.h"
 #include "bench/cost_model_internal.h"
 
@@ -69,12 +69,12 @@ bool cost_is_in_nccl(uint8_t function, enum cost_algorithm algorithm)
 	}
 }
 
-/* The shape in numbers that the formulas are written in. */
+/* The shape, in the variables of the formulas. */
 struct scene {
 	double ranks;
 	double nodes;
-	double local; /* ranks of a node */
-	double nics;  /* that its ranks use together */
+	double local; /* ranks per node */
+	double nics;  /* shared by its ranks */
 	double bytes;
 	double levels; /* of a tree over the nodes */
 };
@@ -94,7 +94,7 @@ static bool scene_init(struct scene *scene, const struct cost_shape *shape, uint
 
 /* ---- pipelines ------------------------------------------------------------------------------- */
 
-/* As many chunks as keep all hops busy, within what buffers hold. */
+/* As many chunks as keep all hops busy, within the buffer size. */
 static double chunk_bytes(double bytes, double hops)
 {
 	double chunk = bytes / (COST_CHUNKS_PER_HOP * hops);
@@ -103,8 +103,10 @@ static double chunk_bytes(double bytes, double hops)
 	return fmin(chunk, bytes);
 }
 
-/* Every hop but one passes a chunk before the last hop has its first; that one is of the slower
- * kind of link, whose transfer is counted already. */
+/*
+ * Every hop but one passes a chunk before the last hop has its first; that one is of the slower kind of link, whose
+ * transfer is already counted.
+ */
 static void fill_pipeline(struct cost_work *work, const struct scene *scene)
 {
 	double hops = work->hops[COST_INSIDE] + work->hops[COST_BETWEEN];
@@ -125,8 +127,10 @@ static void fill_pipeline(struct cost_work *work, const struct scene *scene)
 
 /* ---- ring ------------------------------------------------------------------------------------ */
 
-/* How many of `hops` hops in a row leave a node, at worst, in a ring that passes every node once.
- * Laps of the ring are whole but for a hop each: a hop between nodes, where there are no others. */
+/*
+ * How many of `hops` consecutive hops leave a node, at worst, in a ring that visits every node once. Each lap lacks
+ * one hop: one between nodes, if there are no others.
+ */
 static double ring_between(const struct scene *scene, double laps)
 {
 	if (scene->nodes < 2)
@@ -152,7 +156,7 @@ static void ring_laps(struct cost_work *work, const struct scene *scene, double 
 		work->bytes[COST_BETWEEN] = steps * work->step_bytes / scene->nics;
 }
 
-/* From the root along the ring, or towards it; the root is the first of its node. */
+/* From the root along the ring, or towards it; the root is the first rank of its node. */
 static void ring_chain(struct cost_work *work, const struct scene *scene)
 {
 	work->hops[COST_INSIDE] = scene->ranks - scene->nodes;
@@ -185,7 +189,7 @@ static bool work_ring(uint8_t function, struct cost_work *work, const struct sce
 
 /* ---- trees ----------------------------------------------------------------------------------- */
 
-/* Messages that pass the busiest node in one direction. */
+/* Messages through the busiest node in one direction. */
 static double tree_load(const struct scene *scene, bool is_double, bool is_all_reduce)
 {
 	if (scene->nodes < 2)
@@ -347,8 +351,7 @@ static void group_put(struct cost_group *group, enum cost_parameter parameter, d
 		group->covariance[parameter][p] = group->covariance[p][parameter] = 0;
 }
 
-/* Protocols of a textbook keep their proportion: what is said by hand is the last one's,
- * Simple's. */
+/* Protocols of textbook values keep their ratios: a value given by hand is that of the last one, Simple. */
 static double in_proportion(const struct cost_model *model, const struct cost_group *group, int p)
 {
 	const struct cost_group *simple = &model->groups[model->group_count - 1];
@@ -381,16 +384,19 @@ enum status cost_model_set(struct cost_model *model, enum cost_parameter paramet
 
 /* ---- textbooks ------------------------------------------------------------------------------- */
 
-/* Line rates times what NCCL usually gets of them. */
+/* Line rates times the share that NCCL usually achieves. */
 static const struct cost_hardware machines[] = {
-	{ "a100-ib", "8 A100 SXM with NVLink 3 a node, 8 NICs of 200 Gb/s", 8, 8, 230, 24 },
-	{ "h100-ib", "8 H100 or H200 SXM with NVLink 4 a node, 8 NICs of 400 Gb/s", 8, 8, 370, 48 },
-	{ "b200-ib", "8 B200 with NVLink 5 a node, 8 NICs of 400 Gb/s", 8, 8, 700, 48 },
-	{ "pcie4-eth", "4 GPUs on PCIe 4 a node, 1 NIC of 100 Gb/s", 4, 1, 20, 11 },
+	{ "a100-ib", "8 A100 SXM with NVLink 3 per node, 8 NICs of 200 Gb/s", 8, 8, 230, 24 },
+	{ "h100-ib", "8 H100 or H200 SXM with NVLink 4 per node, 8 NICs of 400 Gb/s", 8, 8, 370,
+	  48 },
+	{ "b200-ib", "8 B200 with NVLink 5 per node, 8 NICs of 400 Gb/s", 8, 8, 700, 48 },
+	{ "pcie4-eth", "4 GPUs on PCIe 4 per node, 1 NIC of 100 Gb/s", 4, 1, 20, 11 },
 };
 
-/* What a protocol costs, whatever the machine: round numbers. LL sends a flag with every four
- * bytes, LL128 one with every 120; Simple waits for whole chunks. */
+/*
+ * Cost of a protocol on any hardware, in round numbers. LL sends a flag with every four bytes, LL128 one with every
+ * 120; Simple waits for whole chunks.
+ */
 static const struct {
 	uint8_t protocol;
 	double call_ns;
@@ -424,11 +430,11 @@ static void group_from_textbook(struct cost_group *group, const struct cost_hard
 	for (int p = 0; p < COST_PARAMETERS; p++)
 		if (group->source[p] == 0)
 			group_put(group, (enum cost_parameter)p, values[p], COST_FROM_HARDWARE);
-	/* They are known now, so they count. */
+	/* Their speed is known now, so it is used. */
 	group->faster = 0;
 }
 
-/* Of a protocol that nobody told: the one of large messages. */
+/* If the protocol is unknown: the one for large messages. */
 static size_t row_of(uint8_t protocol)
 {
 	for (size_t row = 0; row < PROTOCOLS; row++)
@@ -461,7 +467,7 @@ bool cost_model_hardware(struct cost_model *model, const char *name)
 
 /* ---- the formula ----------------------------------------------------------------------------- */
 
-/* Links that are known to be the faster ones need no speed where the others decide. */
+/* Links known to be faster need no speed if the others are the bottleneck. */
 static bool is_needed(const struct cost_group *group, const struct cost_work *work, int parameter)
 {
 	int link = (parameter - COST_LATENCY_INSIDE) % COST_LINKS;
@@ -493,22 +499,22 @@ bool cost_time(const struct cost_group *group, const struct cost_work *work, dou
 }
 
 /*
- * How sure an answer is. Three things that do not know of each other, so their squares add up:
+ * Confidence interval of an answer. Three independent sources, so their squares add up:
  *
- *	scatter		of single measurements around the fit, a share of the time
- *	parameters	row x covariance x row: what the fit knows of each parameter, times the hops and
- *			bytes that need it here
- *	distance	every doubling beyond what was measured adds the scatter once more: nobody saw
- *			whether the formula still holds there, and that is how well it held where it was seen
+ *	scatter		of single measurements around the fit, relative to the time
+ *	parameters	row x covariance x row: the uncertainty of each parameter, times the hops and bytes
+ *			that need it here
+ *	distance	every doubling beyond the measured range adds the scatter once more: it is unknown
+ *			whether the formula still holds there, and the scatter is how well it held so far
  *
- * Parameters are told on the scale of times (a latency of 0 may be one of 20 us, and then 1000 hops take
- * 20 ms), scatter and distance on that of logarithms.
+ * Parameters are on the scale of times (a latency of 0 may be one of 20 us, and then 1000 hops take 20 ms), scatter
+ * and distance on that of logarithms.
  */
 
 #define MEDIAN_WORTH 0.37
 #define FREEDOM_OF_NOISE 3.0
 
-/* A share of the time: one standard deviation. */
+/* One standard deviation, relative to the time. */
 static double share_of_parameters(const struct cost_answer *answer, const double *row)
 {
 	double variance = 0;
@@ -519,8 +525,10 @@ static double share_of_parameters(const struct cost_answer *answer, const double
 	return variance > 0 ? sqrt(variance) / answer->time_ns : 0;
 }
 
-/* Were these very parameters measured? Those of another algorithm or function may be far off, and a
- * textbook's are nobody's measurements: how far off is not known. */
+/*
+ * Whether these very parameters were measured. Those of another algorithm or function may be far off, and textbook
+ * values are not measurements: their error is unknown.
+ */
 static bool is_measured(const struct cost_answer *answer, const double *row)
 {
 	const struct cost_group *group = answer->group;
@@ -535,9 +543,8 @@ static bool is_measured(const struct cost_answer *answer, const double *row)
 }
 
 /*
- * Degrees of freedom that the scatter has. It comes from a median, which tells as much as MEDIAN_WORTH of as
- * many values do on the average; and cells that repeat others tell little of the misfit, but where there
- * are few different ones they tell of the noise.
+ * Degrees of freedom of the scatter. It comes from a median, which on average is worth MEDIAN_WORTH of as many
+ * values; repeated cells say little about the misfit, but if there are few distinct ones they show the noise.
  */
 static double freedom_of(const struct cost_group *group)
 {
@@ -550,7 +557,7 @@ static double freedom_of(const struct cost_group *group)
 	return fmax(fmin(by_cells, by_points), 1);
 }
 
-/* The answer's interval; its group, time, flags and factors are there already. */
+/* Sets the answer's interval; needs its group, time, flags and factors. */
 static void cost_interval(struct cost_answer *answer, const double *row)
 {
 	const struct cost_group *group = answer->group;
@@ -573,13 +580,13 @@ static void cost_interval(struct cost_answer *answer, const double *row)
 	answer->has_interval = true;
 }
 
-/* Answers of the model: which of its groups to ask, the time, and how sure that is. */
+/* Answers of the model: which of its groups to use, the time, and its uncertainty. */
 
-/* Sizes within this factor of what was measured count as measured where protocols are chosen. */
+/* Sizes within this factor of measured ones count as measured when a protocol is chosen. */
 #define COVERS 2.0
 
 static const char *const missing_words[COST_PARAMETERS] = {
-	[COST_CALL] = "the call overhead is not known",
+	[COST_CALL] = "the call overhead is unknown",
 	[COST_LATENCY_INSIDE] = "the latency inside a node was neither measured nor given",
 	[COST_LATENCY_BETWEEN] = "the latency between nodes was neither measured nor given",
 	[COST_TIME_INSIDE] = "the bandwidth inside a node was neither measured nor given",
@@ -595,7 +602,7 @@ struct question {
 	struct cost_work work;
 };
 
-/* How far a value is outside of [least, most]: 1 inside. */
+/* How far a value is outside of [least, most] as a factor: 1 inside. */
 static double share_beyond(double value, double least, double most)
 {
 	if (most <= 0 || value <= 0)
@@ -611,7 +618,7 @@ static double beyond_bytes(const struct cost_group *group, uint64_t bytes)
 			    (double)group->range.bytes_most);
 }
 
-/* Ranks or nodes other than all that were measured. */
+/* Whether ranks or nodes differ from all that were measured. */
 static bool is_other_shape(const struct cost_group *group, const struct cost_shape *shape)
 {
 	return group->cells > 0 &&
@@ -619,7 +626,7 @@ static bool is_other_shape(const struct cost_group *group, const struct cost_sha
 		shape->nodes < group->range.nodes_least || shape->nodes > group->range.nodes_most);
 }
 
-/* Nothing that was measured got slower with its size: that says nothing of larger ones. */
+/* No measured time grew with the size, which says nothing about larger sizes. */
 static bool is_flat(const struct cost_group *group, const struct question *question)
 {
 	const struct cost_work *work = &question->work;
@@ -638,7 +645,7 @@ static bool is_tree(enum cost_algorithm algorithm)
 	return algorithm == COST_TREE || algorithm == COST_DOUBLE_TREE;
 }
 
-/* How well a group suits the question: less is better; -1 not at all. */
+/* How well a group fits the question: less is better; -1: not at all. */
 static int group_distance(const struct cost_group *group, const struct question *question)
 {
 	int far = 0;
@@ -648,19 +655,21 @@ static int group_distance(const struct cost_group *group, const struct question 
 		return -1;
 	if (is_flat(group, question))
 		return -1;
-	/* Of other algorithms, trees are nearest to each other. */
+	/* Of other algorithms, trees are closest to each other. */
 	if (group->algorithm != question->algorithm && group->algorithm != COST_ANY)
 		far += is_tree(group->algorithm) && is_tree(question->algorithm) ? 8 : 16;
 	if (group->function != question->function)
 		far += group->function == 0 ? 2 : 4;
-	/* Its own measurements do not tell calls from hops: others', if they do, are better. */
+	/* Its measurements cannot separate calls from hops: prefer others that can. */
 	if (group->inseparable && is_other_shape(group, question->shape))
 		far += 3;
 	return far;
 }
 
-/* Of the stretches of one kind, the nearest to this size alone has a say: another one may seem to be
- * faster, where it was never measured. */
+/*
+ * Of the ranges of one kind, only the one nearest to this size is used: another one may seem faster where it was
+ * never measured.
+ */
 static bool is_nearest_stretch(const struct cost_model *model, const struct cost_group *group,
 			       uint64_t bytes)
 {
@@ -675,8 +684,10 @@ static bool is_nearest_stretch(const struct cost_model *model, const struct cost
 	return true;
 }
 
-/* Is `group`, as near as `best`, the one to take? Of protocols, those that were measured at this size,
- * or about as near to it as any, and of these the fastest. */
+/*
+ * Whether `group`, as close as `best`, is preferred. Of the protocols measured at this size, or about as close to
+ * it as any, the fastest.
+ */
 static bool is_better(const struct cost_group *group, double time, const struct cost_answer *best,
 		      uint64_t bytes)
 {
@@ -774,7 +785,7 @@ static bool answer_question(const struct cost_model *model, const struct questio
 	}
 	if (nearest < 0) {
 		*why = has_missing ? missing_words[missing]
-				   : "there are no parameters for this size and protocol";
+				   : "no parameters for this size and protocol";
 		return false;
 	}
 	answer_finish(&best, question);
@@ -798,8 +809,8 @@ bool cost_predict(const struct cost_model *model, uint8_t function, enum cost_al
 	why = why ? why : &unused;
 	if (!cost_work_of(function, algorithm, &here, bytes, &question.work)) {
 		*why = shape->ranks < 1 || shape->nodes < 1 || shape->nodes > shape->ranks
-			       ? "these ranks and nodes do not go together"
-			       : "this function cannot be done so";
+			       ? "ranks and nodes are inconsistent"
+			       : "this function has no such algorithm";
 		return false;
 	}
 	return answer_question(model, &question, answer, why);
@@ -821,7 +832,7 @@ size_t cost_predict_all(const struct cost_model *model, uint8_t function,
 			const struct cost_shape *shape, uint64_t bytes,
 			struct cost_answer answers[COST_ALGORITHMS], const char **why)
 {
-	const char *reason = "no model knows this function", *here;
+	const char *reason = "this function is not modeled", *here;
 	struct cost_work work;
 	size_t count = 0;
 

@@ -1,11 +1,10 @@
-/* What the parts of the cost model share: the formula as a row of factors, one for each
- * parameter. */
+/* Shared by the parts of the cost model: the formula as a row of factors, one per parameter. */
 #ifndef COST_MODEL_INTERNAL_H
 #define COST_MODEL_INTERNAL_H
 
 #include "bench/cost_model.h"
 
-/* time = sum of row[p] * value[p], where the transfers over links of kind `slow` decide. */
+/* time = sum of row[p] * value[p], if links of kind `slow` are the bottleneck. */
 static inline void cost_row(const struct cost_work *work, enum cost_link slow,
 			    double row[COST_PARAMETERS])
 {
@@ -20,7 +19,7 @@ static inline void cost_row(const struct cost_work *work, enum cost_link slow,
 		row[COST_TIME_BETWEEN] += work->bytes[COST_BETWEEN];
 }
 
-/* Which kind of link decides. */
+/* The kind of link that is the bottleneck. */
 static inline enum cost_link cost_slow(const struct cost_work *work, const double *value)
 {
 	return work->bytes[COST_INSIDE] * value[COST_TIME_INSIDE] >

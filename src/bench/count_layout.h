@@ -1,6 +1,6 @@
 /*
- * The file in which libringside-count.so counts NCCL's calls while the process runs: mapped, so that it is whole
- * after any end of the process. Host byte order; it is read on the same machine.
+ * The file in which libringside-count.so counts NCCL calls while the process runs: memory-mapped, so that it is
+ * complete however the process ends. Host byte order; it is read on the same host.
  */
 #ifndef COUNT_LAYOUT_H
 #define COUNT_LAYOUT_H
@@ -13,7 +13,7 @@ enum count_function {
 	COUNT_ALL_REDUCE = 0,
 	COUNT_ALL_GATHER = 1,
 	COUNT_REDUCE_SCATTER = 2,
-	COUNT_BROADCAST = 3, /* ncclBcast too: it is one */
+	COUNT_BROADCAST = 3, /* includes ncclBcast */
 	COUNT_REDUCE = 4,
 	COUNT_SEND = 5,
 	COUNT_RECV = 6,
@@ -25,7 +25,7 @@ enum count_function {
 	COUNT_FUNCTIONS = 12,
 };
 
-/* As NCCL calls them, without "nccl". */
+/* NCCL's names without "nccl". */
 #define COUNT_NAMES                                                                               \
 	{                                                                                         \
 		"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "Send", "Recv", \
@@ -33,10 +33,10 @@ enum count_function {
 	}
 
 struct count_entry {
-	uint64_t calls;	 /* made by the program, not those that NCCL makes of itself */
-	uint64_t failed; /* of these: NCCL gave back an error */
+	uint64_t calls;	 /* made by the program, without NCCL's internal ones */
+	uint64_t failed; /* of these: NCCL returned an error */
 	uint64_t ns;	 /* inside the calls, on the calling threads */
-	uint64_t bytes;	 /* count times the size of the type, as the call names them */
+	uint64_t bytes;	 /* count times the size of the type, from the arguments */
 };
 
 struct count_file {

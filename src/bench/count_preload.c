@@ -1,7 +1,7 @@
 /*
- * The first call of NCCL makes the file: processes that call none (shells, launchers, helpers of a
- * framework) leave none behind. A forked child begins a file of its own. At the end of the process the same figures
- * are written as JSON beside it; a process that is killed has the mapped file alone.
+ * The first NCCL call creates the file, so processes without any (shells, launchers, helpers of a framework) leave
+ * none. A forked child starts its own file. At process exit the counts are also written as JSON beside it; a killed
+ * process only leaves the mapped file.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,14 +24,14 @@
 #include "common/text.h"
 
 /*
- * The account of one process: calls of NCCL by function, in a mapped file. Inside somebody's program:
- * allocates nothing, keeps errno, prints one line when the file cannot be made, and lets every call
- * through whatever happens.
+ * Counts the NCCL calls of one process by function, in a mapped file. Runs inside the user's program: allocates
+ * nothing, keeps errno, prints one line if the file cannot be created, and always passes calls on.
  */
 
-/* One call that is under way. */
+/* One call in progress. */
 struct count_call {
-	struct count_entry *entry; /* NULL: not counted, NCCL itself calls or nobody asked */
+	struct count_entry
+		*entry; /* NULL: not counted, because NCCL itself calls or counting is off */
 	uint64_t began_ns;
 };
 
@@ -39,12 +39,12 @@ enum { COUNT_PATH_BYTES = 4096, COUNT_JSON_BYTES = 8192 };
 
 static struct {
 	pthread_mutex_t lock;
-	struct count_file *file; /* NULL: not yet, or it could not be made */
+	struct count_file *file; /* NULL: not created yet, or it failed */
 	bool is_tried;
 	char path[COUNT_PATH_BYTES]; /* without ".count" and ".json" */
 } book = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* Calls within calls: ncclBcast is made of ncclBroadcast. */
+/* Nested calls: ncclBcast calls ncclBroadcast. */
 static __thread unsigned int depth __attribute__((tls_model("initial-exec")));
 
 static void after_fork_in_child(void)
@@ -91,14 +91,14 @@ static struct count_file *map_file(int fd)
 	struct rlimit most;
 	void *base;
 
-	/* Whoever writes past the limit of `ulimit -f` is killed by a signal. */
+	/* Writing past the limit of `ulimit -f` would kill the program with a signal. */
 	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < COUNT_JSON_BYTES) {
 		errno = EFBIG;
 		return NULL;
 	}
 	if (ftruncate(fd, sizeof(struct count_file)) == -1)
 		return NULL;
-	/* Room is taken now: a full disk must not end the program later. */
+	/* Allocate now: a full disk must not kill the program later. */
 	errno = posix_fallocate(fd, 0, sizeof(struct count_file));
 	if (errno != 0)
 		return NULL;
@@ -146,7 +146,7 @@ static struct count_file *file_get(void)
 {
 	const char *directory;
 
-	/* Pairs with the release below: the file is there, with its header, or there is none. */
+	/* Pairs with the release below: either the file exists with its header, or there is none. */
 	if (LIKELY(load_acquire(&book.is_tried)))
 		return load_relaxed(&book.file);
 	pthread_mutex_lock(&book.lock);
@@ -167,11 +167,11 @@ static void *find_in(const char *library, const char *name)
 {
 	void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
 
-	/* The handle is kept: what is found in it must stay. */
+	/* The handle stays open, because the function is used. */
 	return handle ? dlsym(handle, name) : NULL;
 }
 
-/* In a library that was opened for itself (a module of Python), NCCL is not next in line. */
+/* In a separately opened library (a Python module), NCCL is not next in the search order. */
 static void *find_from(const void *caller, const char *name)
 {
 	Dl_info info;
@@ -182,8 +182,10 @@ static void *find_from(const void *caller, const char *name)
 	return found;
 }
 
-/* The real function of this name: the next library's, that of the NCCL that is loaded, or that of the
- * caller's own libraries. NULL: there is none. Kept in *kept. */
+/*
+ * The real function: of the next library, of the loaded NCCL, or of the caller's own libraries. NULL: not found.
+ * Cached in *kept.
+ */
 static void *count_next(void **kept, const char *name, const void *caller)
 {
 	void *next = load_relaxed(kept);
@@ -209,14 +211,14 @@ static void count_begin(struct count_call *call, enum count_function function, b
 	call->entry = file && is_known ? &file->entries[function] : NULL;
 	if (file && !is_known)
 		add_relaxed(&file->unknown, 1);
-	/* Counted when it begins: a call that hangs was made. */
+	/* Counted at the start: a call that hangs was made. */
 	if (call->entry)
 		add_relaxed(&call->entry->calls, 1);
 	errno = before;
 	call->began_ns = call->entry ? clock_system_ns(CLOCK_MONOTONIC) : 0;
 }
 
-/* NCCL's numbers of types, which never change. */
+/* NCCL's type numbers, which never change. */
 static size_t type_bytes(int type)
 {
 	static const unsigned char sizes[] = { 1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1 };
@@ -226,7 +228,7 @@ static size_t type_bytes(int type)
 
 static void count_end(struct count_call *call, size_t elements, int type, int result)
 {
-	/* ncclInProgress: of a communicator that does not block. */
+	/* ncclInProgress: from a nonblocking communicator. */
 	enum { IN_PROGRESS = 7 };
 
 	depth--;
@@ -282,20 +284,19 @@ __attribute__((destructor)) static void end_process(void)
 	if (fd == -1)
 		return;
 	if (write(fd, text, length) != (ssize_t)length)
-		(void)unlink(path); /* half a document is worse than the mapped file alone */
+		(void)unlink(path); /* a truncated document is worse than the mapped file alone */
 	close(fd);
 }
 
 /*
- * What stands in front of NCCL: each function counts itself and calls the real one. Own declarations; all
- * parameters are passed on as they are. A program that looks NCCL's functions up by dlsym() in a handle of its own
- * goes past these.
+ * Wrappers around NCCL: each counts the call and calls the real function. Own declarations; all parameters are
+ * passed unchanged. Programs that look up NCCL's functions with dlsym() on their own handle bypass these.
  */
 
 struct ncclComm;
 struct CUstream_st;
 
-/* ncclSystemError: there is no NCCL behind us. */
+/* ncclSystemError: no NCCL found. */
 enum { COUNT_NO_NCCL = 2, COUNT_NO_TYPE = -1 };
 
 #define COUNTED(function, name, parameters, arguments, elements, type)                            \

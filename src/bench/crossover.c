@@ -1,10 +1,10 @@
 /*
- * Curves by algorithm and protocol, where they cross, what NCCL chose, what to do about it.
+ * Curves by algorithm and protocol, where they cross, what NCCL chose, and advice.
  *
- * Where two curves cross. At each size that both have, one is clearly faster or neither is; a
- * crossing lies between the last size where the one and the first where the other is. Between sizes
- * ln(time) is a straight line over ln(bytes): the point is where the medians meet, the interval
- * where the best case of one meets the worst case of the other, both ways.
+ * Where two curves cross: at each size that both have, one is clearly faster or neither is; a crossing is between
+ * the last size where the one is faster and the first where the other is. Between sizes, ln(time) is linear in
+ * ln(bytes): the point is where the medians intersect, the interval where the best case of one intersects the worst
+ * case of the other, both ways.
  */
 #include "bench/crossover.h"
 
@@ -19,11 +19,11 @@
 #include "common/op_layout.h"
 #include "common/text.h"
 
-#define CROSSOVER_LEAST 0.03 /* differences below this are never reported */
+#define CROSSOVER_LEAST 0.03 /* smaller differences are never reported */
 
-/* What the parts of crossover share. */
+/* Shared by the parts of crossover. */
 
-/* Is `fast` faster beyond noise? */
+/* Whether `fast` is faster beyond noise. */
 static inline bool crossover_is_clear(const struct crossover_point *fast,
 				      const struct crossover_point *slow)
 {
@@ -34,7 +34,7 @@ static inline bool crossover_is_clear(const struct crossover_point *fast,
 /* ---- one size -------------------------------------------------------------------------------- */
 
 /* Both curves at one size: differences of ln(time), first minus second. */
-struct meeting {
+struct difference {
 	double where; /* ln(bytes) */
 	double middle;
 	double low;
@@ -61,18 +61,18 @@ static const struct crossover_point *crossover_point_at(const struct crossover_c
 	return &curve->points[low];
 }
 
-static bool curves_meet(const struct crossover_point *a, const struct crossover_curve *second,
-			struct meeting *meeting)
+static bool curves_compare(const struct crossover_point *a, const struct crossover_curve *second,
+			   struct difference *difference)
 {
 	const struct crossover_point *b = crossover_point_at(second, a->bytes);
 
 	if (a->wrong || b == NULL)
 		return false;
-	meeting->where = log((double)a->bytes);
-	meeting->middle = log(a->median_ns / b->median_ns);
-	meeting->low = log(a->low_ns / b->high_ns);
-	meeting->high = log(a->high_ns / b->low_ns);
-	meeting->clear = crossover_is_clear(a, b) ? -1 : crossover_is_clear(b, a) ? 1 : 0;
+	difference->where = log((double)a->bytes);
+	difference->middle = log(a->median_ns / b->median_ns);
+	difference->low = log(a->low_ns / b->high_ns);
+	difference->high = log(a->high_ns / b->low_ns);
+	difference->clear = crossover_is_clear(a, b) ? -1 : crossover_is_clear(b, a) ? 1 : 0;
 	return true;
 }
 
@@ -80,47 +80,51 @@ static bool curves_meet(const struct crossover_point *a, const struct crossover_
 
 enum line { LINE_MIDDLE = 0, LINE_LOW = 1, LINE_HIGH = 2 };
 
-static double meeting_value(const struct meeting *meeting, enum line line)
+static double difference_value(const struct difference *difference, enum line line)
 {
-	return line == LINE_MIDDLE ? meeting->middle
-	       : line == LINE_LOW  ? meeting->low
-				   : meeting->high;
+	return line == LINE_MIDDLE ? difference->middle
+	       : line == LINE_LOW  ? difference->low
+				   : difference->high;
 }
 
-/* Where a line changes from the sign `before` to the other, from meetings[0] to meetings[count -
- * 1]: in the middle between the first and the last time that it does. */
-static double zero_of(const struct meeting *meetings, size_t count, enum line line, int before)
+/*
+ * Where a line changes sign, between differences[0] and differences[count - 1]: halfway between the first and the last
+ * time it does.
+ */
+static double zero_of(const struct difference *differences, size_t count, enum line line,
+		      int before)
 {
 	double first = 0, last = 0;
 	bool is_found = false;
 
 	for (size_t i = 0; i + 1 < count; i++) {
-		double from = meeting_value(&meetings[i], line) * before;
-		double to = meeting_value(&meetings[i + 1], line) * before, here;
+		double from = difference_value(&differences[i], line) * before;
+		double to = difference_value(&differences[i + 1], line) * before, here;
 
 		if ((from > 0) == (to > 0) || from == to)
 			continue;
-		here = meetings[i].where +
-		       (meetings[i + 1].where - meetings[i].where) * from / (from - to);
+		here = differences[i].where +
+		       (differences[i + 1].where - differences[i].where) * from / (from - to);
 		first = is_found ? first : here;
 		last = here;
 		is_found = true;
 	}
-	return is_found ? (first + last) / 2 : (meetings[0].where + meetings[count - 1].where) / 2;
+	return is_found ? (first + last) / 2
+			: (differences[0].where + differences[count - 1].where) / 2;
 }
 
-static void curves_cross(struct crossover_crossing *crossing, const struct meeting *meetings,
+static void curves_cross(struct crossover_crossing *crossing, const struct difference *differences,
 			 size_t count)
 {
-	int before = meetings[0].clear;
-	/* Rising from below 0, the upper line is there first; falling, the lower one. */
-	double one = zero_of(meetings, count, before < 0 ? LINE_HIGH : LINE_LOW, before);
-	double other = zero_of(meetings, count, before < 0 ? LINE_LOW : LINE_HIGH, before);
+	int before = differences[0].clear;
+	/* If the difference rises, the upper line crosses 0 first; if it falls, the lower one. */
+	double one = zero_of(differences, count, before < 0 ? LINE_HIGH : LINE_LOW, before);
+	double other = zero_of(differences, count, before < 0 ? LINE_LOW : LINE_HIGH, before);
 
 	crossing->answer = CROSSOVER_CROSSES;
 	crossing->first = before < 0 ? 0 : 1;
 	crossing->second = before < 0 ? 1 : 0;
-	crossing->bytes = exp(zero_of(meetings, count, LINE_MIDDLE, before));
+	crossing->bytes = exp(zero_of(differences, count, LINE_MIDDLE, before));
 	crossing->low_bytes = exp(fmin(one, other));
 	crossing->high_bytes = exp(fmax(one, other));
 	crossing->low_bytes = fmin(crossing->low_bytes, crossing->bytes);
@@ -129,18 +133,18 @@ static void curves_cross(struct crossover_crossing *crossing, const struct meeti
 
 /* ---- two curves ------------------------------------------------------------------------------ */
 
-/* Every change of who is clearly faster. */
-static size_t find_changes(const struct meeting *meetings, size_t count,
+/* Every change of the clearly faster curve. */
+static size_t find_changes(const struct difference *differences, size_t count,
 			   struct crossover_crossing *found, size_t room)
 {
 	size_t changes = 0, last = SIZE_MAX;
 
 	for (size_t i = 0; i < count; i++) {
-		if (meetings[i].clear == 0)
+		if (differences[i].clear == 0)
 			continue;
-		if (last != SIZE_MAX && meetings[i].clear != meetings[last].clear) {
+		if (last != SIZE_MAX && differences[i].clear != differences[last].clear) {
 			if (changes < room)
-				curves_cross(&found[changes], meetings + last, i - last + 1);
+				curves_cross(&found[changes], differences + last, i - last + 1);
 			changes++;
 		}
 		last = i;
@@ -148,60 +152,61 @@ static size_t find_changes(const struct meeting *meetings, size_t count,
 	return changes;
 }
 
-static enum crossover_answer no_crossing(const struct meeting *meetings, size_t count)
+static enum crossover_answer no_crossing(const struct difference *differences, size_t count)
 {
 	if (count < 2)
 		return CROSSOVER_NO_DATA;
 	for (size_t i = 0; i < count; i++)
-		if (meetings[i].clear != 0)
-			return meetings[i].clear < 0 ? CROSSOVER_FIRST_WINS : CROSSOVER_SECOND_WINS;
+		if (differences[i].clear != 0)
+			return differences[i].clear < 0 ? CROSSOVER_FIRST_WINS
+							: CROSSOVER_SECOND_WINS;
 	return CROSSOVER_ALIKE;
 }
 
-static void find_most(const struct meeting *meetings, size_t count,
+static void find_most(const struct difference *differences, size_t count,
 		      struct crossover_crossing *crossing)
 {
 	crossing->most_ratio = 1;
 	for (size_t i = 0; i < count; i++)
-		if (meetings[i].clear != 0 &&
-		    exp(fabs(meetings[i].middle)) > crossing->most_ratio) {
-			crossing->most_ratio = exp(fabs(meetings[i].middle));
-			crossing->most_bytes = (uint64_t)llround(exp(meetings[i].where));
+		if (differences[i].clear != 0 &&
+		    exp(fabs(differences[i].middle)) > crossing->most_ratio) {
+			crossing->most_ratio = exp(fabs(differences[i].middle));
+			crossing->most_bytes = (uint64_t)llround(exp(differences[i].where));
 		}
 }
 
 size_t crossover_cross(const struct crossover_curve *first, const struct crossover_curve *second,
 		       struct crossover_crossing *found, size_t room)
 {
-	struct meeting *meetings = calloc(first->count + 1, sizeof(*meetings));
+	struct difference *differences = calloc(first->count + 1, sizeof(*differences));
 	size_t count = 0, changes = 0;
 
-	if (meetings == NULL || room == 0) {
-		free(meetings);
+	if (differences == NULL || room == 0) {
+		free(differences);
 		return 0;
 	}
 	memset(found, 0, room * sizeof(*found));
 	found[0].second = 1;
 	for (size_t i = 0; i < first->count; i++)
-		count += curves_meet(&first->points[i], second, &meetings[count]);
-	changes = find_changes(meetings, count, found, room);
+		count += curves_compare(&first->points[i], second, &differences[count]);
+	changes = find_changes(differences, count, found, room);
 	if (changes == 0)
-		found[0].answer = no_crossing(meetings, count);
+		found[0].answer = no_crossing(differences, count);
 	for (size_t i = 0; i < room && i < (changes ? changes : 1); i++) {
-		find_most(meetings, count, &found[i]);
+		find_most(differences, count, &found[i]);
 		found[i].is_repeated = changes > 1;
 	}
-	free(meetings);
+	free(differences);
 	return changes ? changes : 1;
 }
 
-/* Who is best at each size, how good NCCL's own choice was there, and which curves cross. */
+/* The best curve at each size, how good NCCL's choice was there, and which curves cross. */
 
 /* ---- all pairs ------------------------------------------------------------------------------- */
 
 enum { CROSSINGS_A_PAIR = 4 };
 
-/* Curves that stand for a whole algorithm: its envelope, or its only curve. */
+/* Curves that represent a whole algorithm: its envelope, or its only curve. */
 static bool stands_for_algorithm(const struct crossover *crossover, size_t at)
 {
 	const struct crossover_curve *curve = &crossover->curves[at];
@@ -310,7 +315,7 @@ static void find_best(const struct crossover *crossover, struct crossover_size *
 	}
 }
 
-/* NCCL's own choice against the best one. */
+/* NCCL's choice compared with the best. */
 static void find_regret(const struct crossover *crossover, struct crossover_size *size)
 {
 	const struct crossover_point *own = NULL, *best = NULL;
@@ -330,7 +335,7 @@ static void find_regret(const struct crossover *crossover, struct crossover_size
 	size->regret = own->median_ns / best->median_ns;
 	size->regret_low = own->low_ns / best->high_ns;
 	size->regret_high = own->high_ns / best->low_ns;
-	/* What NCCL took itself cannot be a better choice, whatever else forcing it changed. */
+	/* If NCCL chose the same, it is not a worse choice, whatever else forcing changed. */
 	is_same = own->chosen_algorithm != 0 &&
 		  own->chosen_algorithm == crossover->curves[size->best].algorithm &&
 		  own->chosen_protocol == crossover->curves[size->best].protocol;
@@ -362,13 +367,12 @@ static enum status crossover_judge(struct crossover *crossover)
 }
 
 /*
- * From who is clearly faster where to what to do about it. A change is advised for a range of sizes
- * where one forced curve is clearly faster than NCCL's own choice at every size; a single size only
- * when the difference is large. What it would cost at other sizes is said with it, because
- * NCCL_ALGO and NCCL_PROTO know no sizes.
+ * Advice. A change is advised for a range of sizes if one forced curve is clearly faster than NCCL's choice at
+ * every size; for a single size only if the difference is large. The cost at other sizes is reported, too, because
+ * NCCL_ALGO and NCCL_PROTO apply to all sizes.
  */
 
-/* One size alone has to differ by this much, beyond doubt. */
+/* Minimum clear difference at a single size. */
 #define ALONE_LEAST 1.05
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -385,7 +389,7 @@ static const char *range_text(char *to, size_t size, uint64_t from, uint64_t unt
 	return to;
 }
 
-/* NULL: enough was said. */
+/* NULL: no room for more advice. */
 static struct crossover_advice *PRINTF_LIKE(3, 4)
 	advice_say(struct crossover *crossover, enum crossover_advice_kind kind, const char *format,
 		   ...)
@@ -411,7 +415,7 @@ struct range {
 	size_t last;
 	size_t curve;
 	double ratio;	  /* geometric mean over the range */
-	double ratio_low; /* least that is beyond doubt */
+	double ratio_low; /* smallest lower bound */
 };
 
 static const struct crossover_point *own_at(const struct crossover *crossover, size_t size)
@@ -425,7 +429,7 @@ static const struct crossover_point *curve_at(const struct crossover *crossover,
 	return crossover_point_at(&crossover->curves[curve], crossover->sizes[size].bytes);
 }
 
-/* Is this curve clearly better than what NCCL took at this size? */
+/* Whether this curve is clearly better than NCCL's choice at this size. */
 static bool is_better(const struct crossover *crossover, size_t curve, size_t size)
 {
 	const struct crossover_point *own = own_at(crossover, size);
@@ -435,7 +439,7 @@ static bool is_better(const struct crossover *crossover, size_t curve, size_t si
 	       crossover_is_clear(other, own);
 }
 
-/* How far to the right of `first` a curve stays better. */
+/* The last size up to which a curve stays better. */
 static size_t curve_reach(const struct crossover *crossover, size_t curve, size_t first)
 {
 	size_t last = first;
@@ -445,7 +449,7 @@ static size_t curve_reach(const struct crossover *crossover, size_t curve, size_
 	return last;
 }
 
-/* Figures of a range; what it saves, as a sum of logarithms. */
+/* Ratios of a range; returns its total gain as a sum of logarithms. */
 static double range_weigh(const struct crossover *crossover, struct range *range)
 {
 	double sum = 0;
@@ -462,7 +466,7 @@ static double range_weigh(const struct crossover *crossover, struct range *range
 	return sum;
 }
 
-/* The curve that does most from `first` on. */
+/* The curve with the largest gain starting at `first`. */
 static struct range best_range(const struct crossover *crossover, size_t first)
 {
 	struct range best = { first, first, crossover->sizes[first].best, 1, 1 };
@@ -487,7 +491,7 @@ static struct range best_range(const struct crossover *crossover, size_t first)
 
 /* ---- advice ---------------------------------------------------------------------------------- */
 
-/* "(Ring+LL)": what NCCL took there, where it is known and the same all over. */
+/* "(Ring+LL)": what NCCL chose there, if known and the same at all sizes. */
 static void took_text(char *to, size_t size, const struct crossover *crossover,
 		      const struct range *range)
 {
@@ -515,13 +519,13 @@ static void advise_change(struct crossover *crossover, const struct range *range
 
 	range_text(where, sizeof(where), from, until);
 	took_text(took, sizeof(took), crossover, range);
-	advice = advice_say(
-		crossover, CROSSOVER_CHANGE,
-		"%s, %s: %s is %.2f times as fast as what NCCL took%s; at least %.2f times "
-		"beyond doubt.",
-		op_function_name(crossover->function), where,
-		crossover_curve_name(name, &crossover->curves[range->curve]), range->ratio, took,
-		range->ratio_low);
+	advice =
+		advice_say(crossover, CROSSOVER_CHANGE,
+			   "%s, %s: %s is %.2fx faster than NCCL's choice%s; at least %.2fx beyond "
+			   "noise.",
+			   op_function_name(crossover->function), where,
+			   crossover_curve_name(name, &crossover->curves[range->curve]),
+			   range->ratio, took, range->ratio_low);
 	if (advice == NULL)
 		return;
 	advice->from_bytes = from;
@@ -531,7 +535,7 @@ static void advise_change(struct crossover *crossover, const struct range *range
 	advice->ratio_low = range->ratio_low;
 }
 
-/* Where the same curve is clearly slower than NCCL's choice, and by how much at the worst. */
+/* Where the same curve is clearly slower than NCCL's choice, and the worst ratio. */
 static void warn_of_others(struct crossover *crossover, const struct range *range)
 {
 	char name[CROSSOVER_NAME], where[UNITS_TEXT];
@@ -551,9 +555,8 @@ static void warn_of_others(struct crossover *crossover, const struct range *rang
 	if (at == SIZE_MAX)
 		return;
 	advice_say(crossover, CROSSOVER_CAUTION,
-		   "Forcing %s for all sizes costs elsewhere: at %s it takes %.2f times as long as "
-		   "NCCL's "
-		   "choice.",
+		   "Forcing %s for all sizes slows others down: at %s it takes %.2fx as long as "
+		   "NCCL's choice.",
 		   crossover_curve_name(name, &crossover->curves[range->curve]),
 		   units_bytes(where, crossover->sizes[at].bytes), worst);
 }
@@ -582,17 +585,16 @@ static void say_dangers(struct crossover *crossover)
 {
 	advice_say(
 		crossover, CROSSOVER_CAUTION,
-		"NCCL_ALGO and NCCL_PROTO hold for every size and communicator of the process, and "
-		"NCCL fails where what is forced cannot be done. A tuner plugin "
-		"(NCCL_TUNER_PLUGIN) "
-		"can change these sizes alone.");
+		"NCCL_ALGO and NCCL_PROTO apply to every size and communicator of the process, and "
+		"NCCL fails if the forced combination is not supported. A tuner plugin "
+		"(NCCL_TUNER_PLUGIN) can change only these sizes.");
 	advice_say(crossover, CROSSOVER_CAUTION,
 		   "Measured with %d ranks: with other numbers of ranks and nodes the curves cross "
-		   "elsewhere; measure there before anything is set.",
+		   "elsewhere; measure there before setting anything.",
 		   (int)crossover->nranks);
 }
 
-/* The largest ratio at all, clear or not: what "as good as" means here. */
+/* The largest ratio, clear or not: what "within" means here. */
 static void say_leave(struct crossover *crossover)
 {
 	const char *function = op_function_name(crossover->function);
@@ -606,16 +608,15 @@ static void say_leave(struct crossover *crossover)
 		}
 	if (compared == 0)
 		advice_say(crossover, CROSSOVER_UNSURE,
-			   "There is no size at which NCCL's own choice can be compared with "
-			   "another.");
+			   "No size has both NCCL's choice and another one to compare with.");
 	else if (crossover->worst_regret > 1)
 		advice_say(crossover, CROSSOVER_LEAVE,
-			   "%s: NCCL's choice is slower than the best at single sizes only and by "
+			   "%s: NCCL's choice is slower than the best only at single sizes and by "
 			   "little: leave NCCL_ALGO and NCCL_PROTO alone.",
 			   function);
 	else
 		advice_say(crossover, CROSSOVER_LEAVE,
-			   "%s: NCCL's choice is within %.0f %% of the best everywhere, and no "
+			   "%s: NCCL's choice is within %.0f%% of the best at all sizes, and no "
 			   "difference is beyond noise: leave NCCL_ALGO and NCCL_PROTO alone.",
 			   function, fmax(1, ceil((most - 1) * 100)));
 }
@@ -632,11 +633,9 @@ static void say_same(struct crossover *crossover)
 		}
 	if (sizes > 0)
 		advice_say(crossover, CROSSOVER_CAUTION,
-			   "At %zu of %zu sizes NCCL took by itself what was fastest when forced, "
-			   "and was "
-			   "up to %.2f times slower: forcing changed more than the choice "
-			   "(channels, for "
-			   "one), or the machine was not quiet.",
+			   "At %zu of %zu sizes NCCL chose what was fastest when forced, but was "
+			   "up to %.2fx slower: forcing changes more than the choice (e.g. the "
+			   "number of channels), or the host was busy.",
 			   sizes, crossover->size_count, most);
 }
 
@@ -658,35 +657,32 @@ static void crossover_advise(struct crossover *crossover, const struct bench_run
 		forced += !crossover->curves[c].is_own && !crossover->curves[c].is_envelope;
 	if (has_wrong(crossover))
 		advice_say(crossover, CROSSOVER_CAUTION,
-			   "There were wrong results: points with such are left out, and the "
-			   "machine is "
-			   "to be looked at before anything else.");
+			   "Some results were wrong: their points are excluded. Investigate the "
+			   "hardware first.");
 	if (crossover->own == SIZE_MAX)
 		advice_say(crossover, CROSSOVER_UNSURE,
-			   "NCCL's own choice was not measured: there is nothing to compare with.");
+			   "NCCL's choice was not measured: nothing to compare with.");
 	else if (forced == 0)
-		advice_say(
-			crossover, CROSSOVER_UNSURE,
-			"No algorithm or protocol was forced: there is nothing to compare with.");
+		advice_say(crossover, CROSSOVER_UNSURE,
+			   "No algorithm or protocol was forced: nothing to compare with.");
 	else if (advise_changes(crossover) > 0)
 		say_dangers(crossover);
 	else
 		say_leave(crossover);
 	say_same(crossover);
 	if (run->is_gpu_shared)
-		advice_say(
-			crossover, CROSSOVER_CAUTION,
-			"Ranks shared a GPU and talked through sockets: this says nothing about a "
-			"machine with links.");
+		advice_say(crossover, CROSSOVER_CAUTION,
+			   "Ranks shared a GPU and used sockets: this does not apply to hosts with "
+			   "NVLink or a network.");
 }
 
 /* Cells become points, points become curves, curves of the same function and mode one crossover. */
 
-enum { CALLS_FOR_INTERVAL = 8 }; /* with fewer, no order statistics hold 99 % */
+enum { CALLS_FOR_INTERVAL = 8 }; /* with fewer, order statistics cannot reach 99% */
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* NCCL's variables spell them so. */
+/* The spelling of NCCL's variables. */
 static const char *algorithm_word(uint8_t algorithm)
 {
 	static const char *const words[OP_ALGORITHMS] = {
@@ -725,7 +721,7 @@ const char *crossover_curve_name(char to[static CROSSOVER_NAME],
 
 /* ---- sorting cells --------------------------------------------------------------------------- */
 
-/* What has to be alike for cells to be compared at all. */
+/* What must be equal for cells to be comparable. */
 static int compare_family(const struct bench_cell *a, const struct bench_cell *b)
 {
 	const int64_t keys[][2] = {
@@ -741,7 +737,7 @@ static int compare_family(const struct bench_cell *a, const struct bench_cell *b
 	return 0;
 }
 
-/* Forced ones first, NCCL's own choice last. */
+/* Forced ones first, NCCL's choice last. */
 static int compare_curve(const struct bench_cell *a, const struct bench_cell *b)
 {
 	bool is_a_own = a->algorithm == 0 && a->protocol == 0;
@@ -773,7 +769,7 @@ static bool is_usable(const struct bench_cell *cell)
 
 /* ---- points ---------------------------------------------------------------------------------- */
 
-/* Sorted times: the median and what holds it in 99 of 100 cases. */
+/* The median of sorted times and its 99% interval. */
 static void point_interval(struct crossover_point *point, double *times, size_t count)
 {
 	struct bench_figures figures = bench_figures_of(times, count);
@@ -792,18 +788,17 @@ static void merge_choice(uint8_t *known, uint8_t chosen, bool is_first)
 	if (is_first)
 		*known = chosen;
 	else if (*known != chosen)
-		*known = 0; /* not the same in all cells */
+		*known = 0; /* differs between cells */
 }
 
-/* Calls of one round are more alike than rounds are: however many there were, the interval holds what each
- * round by itself would have said. */
+/* Calls within a round are more alike than rounds are: the interval must contain the median of every round. */
 static void widen_to_rounds(struct crossover_point *point, double least_ns, double most_ns)
 {
 	point->low_ns = fmin(point->low_ns, least_ns);
 	point->high_ns = fmax(point->high_ns, most_ns);
 }
 
-/* `count` cells of the same size, one for each round. False: nobody took a time. */
+/* `count` cells of the same size, one per round. False: no times. */
 static bool fill_point(struct crossover_point *point, const struct bench_cell *const *cells,
 		       size_t count, enum bench_over over, double *times)
 {
@@ -868,7 +863,7 @@ static enum status fill_curve(struct crossover_curve *curve, const struct bench_
 
 /* ---- envelopes ------------------------------------------------------------------------------- */
 
-/* At each size of any of these curves the fastest one. */
+/* The fastest of these curves at each size. */
 static enum status fill_envelope(struct crossover_curve *envelope,
 				 const struct crossover_curve *curves, size_t count)
 {
@@ -904,7 +899,7 @@ static enum status fill_envelope(struct crossover_curve *envelope,
 	}
 }
 
-/* Behind the forced curves, one for every algorithm that was forced with several protocols. */
+/* After the forced curves: one for every algorithm forced with several protocols. */
 static enum status add_envelopes(struct crossover *crossover, size_t forced)
 {
 	enum status status = OK;
@@ -968,7 +963,7 @@ static enum status crossover_fill(struct crossover *crossover, const struct benc
 	crossover->nranks = cells[0]->nranks;
 	crossover->own = SIZE_MAX;
 	crossover->worst_regret = 1;
-	/* At most a curve a cell, and an envelope for two curves. */
+	/* At most one curve per cell, and one envelope per two curves. */
 	crossover->curves = calloc(count + count / 2 + 1, sizeof(*crossover->curves));
 	if (crossover->curves == NULL)
 		return ERR_NO_SPACE;

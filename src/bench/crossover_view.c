@@ -1,4 +1,4 @@
-/* A crossover as text, as JSON and as a page. */
+/* A crossover as text, JSON and an HTML page. */
 #include "bench/crossover.h"
 
 #include <math.h>
@@ -14,13 +14,13 @@
 #include "output/json.h"
 #include "output/table.h"
 
-/* "AllReduce, float32, sum, blocking, 8 ranks"; gives back `to`. */
+/* "AllReduce, float32, sum, blocking, 8 ranks"; returns `to`. */
 enum { CROSSOVER_TITLE = 128 };
 
-/* "Tree below 24 KiB, Ring above (they meet between 16 KiB and 64 KiB); ..."; gives back `to`. */
+/* "Tree below 24 KiB, Ring above (crossing between 16 KiB and 64 KiB); ..."; returns `to`. */
 enum { CROSSOVER_SENTENCE = 320 };
 
-/* Of a curve beside the model: the median and the largest of |expected / measured - 1|. False: no model. */
+/* Error of the model on a curve: median and maximum of |expected / measured - 1|. False: no model. */
 struct crossover_error {
 	double median;
 	double worst;
@@ -28,21 +28,22 @@ struct crossover_error {
 	size_t points;
 };
 
-/* Curves of a crossover as series of a chart, for the terminal and for the page. */
+/* Curves of a crossover as chart series, for the terminal and the page. */
 
 enum crossover_lines_kind {
 	CROSSOVER_LINES_TIME =
-		0, /* every forced curve and NCCL's own; too many: the best protocol of each */
-	CROSSOVER_LINES_BUSBW = 1,  /* the same, in GB/s */
-	CROSSOVER_LINES_MODEL = 2,  /* forced curves, and what the model says of each as a line */
-	CROSSOVER_LINES_REGRET = 3, /* NCCL's time over the best one's */
+		0, /* every forced curve and NCCL's choice; if too many: the best protocol of each */
+	CROSSOVER_LINES_BUSBW = 1, /* the same, in GB/s */
+	CROSSOVER_LINES_MODEL =
+		2, /* forced curves, with the model's prediction of each as a line */
+	CROSSOVER_LINES_REGRET = 3, /* NCCL's time divided by the best time */
 };
 
 struct crossover_lines {
 	struct plot_series series[PLOT_SERIES_MAX];
 	char names[PLOT_SERIES_MAX][CROSSOVER_NAME + 16];
 	size_t count;
-	size_t left_out; /* curves that there was no room for */
+	size_t left_out; /* curves that did not fit */
 	double *values;	 /* of all series */
 	size_t used;
 };
@@ -62,18 +63,18 @@ static const char *crossover_title(char to[static CROSSOVER_TITLE], const struct
 	return to;
 }
 
-/* "; the largest difference is 1.80 times, at 64 MiB"; "" where no difference is clear. */
+/* "; the largest difference is 1.80x, at 64 MiB"; "" if no difference is clear. */
 static void say_most(char *to, size_t size, const struct crossover_crossing *crossing)
 {
 	char at[UNITS_TEXT];
 
 	to[0] = '\0';
 	if (crossing->most_bytes > 0 && crossing->most_ratio > 1)
-		text_format(to, size, "; the largest difference is %.2f times, at %s",
+		text_format(to, size, "; the largest difference is %.2fx, at %s",
 			    crossing->most_ratio, units_bytes(at, crossing->most_bytes));
 }
 
-/* " (they meet between 16 KiB and 64 KiB)"; "" where it is known as well as it is told. */
+/* " (crossing between 16 KiB and 64 KiB)"; "" if the interval is not wider than the precision shown. */
 static void say_between(char *to, size_t size, const struct crossover_crossing *crossing)
 {
 	char low[UNITS_TEXT], high[UNITS_TEXT];
@@ -82,7 +83,7 @@ static void say_between(char *to, size_t size, const struct crossover_crossing *
 	units_bytes(high, (uint64_t)llround(crossing->high_bytes));
 	to[0] = '\0';
 	if (crossing->answer == CROSSOVER_CROSSES && strcmp(low, high) != 0)
-		text_format(to, size, " (they meet between %s and %s)", low, high);
+		text_format(to, size, " (crossing between %s and %s)", low, high);
 }
 
 static const char *crossover_sentence(char to[static CROSSOVER_SENTENCE],
@@ -111,8 +112,8 @@ static const char *crossover_sentence(char to[static CROSSOVER_SENTENCE],
 			    most);
 		break;
 	case CROSSOVER_ALIKE:
-		text_format(to, CROSSOVER_SENTENCE, "%s and %s are alike at all sizes", first,
-			    second);
+		text_format(to, CROSSOVER_SENTENCE, "%s and %s are equally fast at all sizes",
+			    first, second);
 		break;
 	default:
 		text_format(to, CROSSOVER_SENTENCE, "%s and %s have fewer than two sizes in common",
@@ -122,7 +123,7 @@ static const char *crossover_sentence(char to[static CROSSOVER_SENTENCE],
 	return to;
 }
 
-/* Is it between algorithms, each with its best protocol? Those are told first. */
+/* Whether it compares algorithms, each with its best protocol. Those come first. */
 static bool crossover_is_main(const struct crossover *one,
 			      const struct crossover_crossing *crossing)
 {
@@ -142,19 +143,19 @@ static bool is_of(const struct bench_cell *cell, const struct crossover *one,
 	       cell->protocol == curve->protocol;
 }
 
-/* Which cell of the run a point of a curve stands for; NULL: none. */
+/* The cell of the run for a point of a curve; NULL: none. */
 static const struct bench_cell *crossover_cell(const struct bench_run *run,
 					       const struct crossover *one,
 					       const struct crossover_curve *curve, uint64_t bytes)
 {
-	/* An envelope is made of several curves, and has no cells of its own. */
+	/* An envelope combines several curves and has no cells of its own. */
 	for (size_t i = 0; i < run->cell_count && !curve->is_envelope; i++)
 		if (is_of(&run->cells[i], one, curve, bytes))
 			return &run->cells[i];
 	return NULL;
 }
 
-/* What the model says of a point; 0: nothing. */
+/* The model's prediction for a point; 0: none. */
 static double crossover_expected_ns(const struct crossover_view *view, const struct crossover *one,
 				    const struct crossover_curve *curve, uint64_t bytes)
 {
@@ -202,7 +203,7 @@ static size_t forced_curves(const struct crossover *one)
 	return count;
 }
 
-/* All where they can be told apart, else the best of each algorithm. */
+/* All if they can be distinguished, otherwise the best of each algorithm. */
 static bool is_shown(const struct crossover *one, const struct crossover_curve *curve)
 {
 	if (curve->is_own)
@@ -211,7 +212,7 @@ static bool is_shown(const struct crossover *one, const struct crossover_curve *
 						    : curve->is_envelope;
 }
 
-/* The next series with room for every size; NULL: there are too many. */
+/* The next series with room for every size; NULL: too many. */
 static struct plot_series *lines_add_series(struct crossover_lines *lines,
 					    const struct crossover *one)
 {
@@ -233,7 +234,7 @@ static struct plot_series *lines_add_series(struct crossover_lines *lines,
 
 static void add_point(struct crossover_lines *lines, struct plot_series *series, double x, double y)
 {
-	/* The series is const for those who draw it. */
+	/* The series is const for its readers. */
 	lines->values[(size_t)(series->xs - lines->values) + series->count] = x;
 	lines->values[(size_t)(series->ys - lines->values) + series->count] = y;
 	series->count++;
@@ -263,7 +264,7 @@ static void add_curve(struct crossover_lines *lines, const struct crossover *one
 			  line_value(one, &curve->points[i], kind));
 }
 
-/* In the colour of the measured curve, which is the series `like`. */
+/* In the colour of the measured curve, series `like`. */
 static void add_model(struct crossover_lines *lines, const struct crossover_view *view,
 		      const struct crossover *one, const struct crossover_curve *curve, size_t like)
 {
@@ -297,7 +298,7 @@ static void add_regret(struct crossover_lines *lines, const struct crossover *on
 			add_point(lines, series, (double)one->sizes[i].bytes, one->sizes[i].regret);
 }
 
-/* Measured curves first, then their models in the same order: a curve has its model, or neither is there. */
+/* Measured curves first, then their models in the same order: a curve has its model, or both are omitted. */
 static void add_models(struct crossover_lines *lines, const struct crossover_view *view,
 		       const struct crossover *one)
 {
@@ -345,7 +346,7 @@ static void crossover_lines_release(struct crossover_lines *lines)
 	*lines = (struct crossover_lines){ .count = 0 };
 }
 
-/* What a table and a plot have room for; JSON has all. */
+/* Limits of the table and the plot; JSON has everything. */
 enum { COLUMNS_MOST = 16, PLOT_WIDTH = 100, PLOT_HEIGHT = 14 };
 
 /* Curves of forced algorithms, as columns. */
@@ -388,7 +389,7 @@ static const struct crossover_point *curve_point_at(const struct crossover_curve
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* What NCCL took is known only where the recorder was beside it. */
+/* NCCL's choice is only known if the plugin was loaded. */
 static void own_cell(struct report_grid *grid, const struct crossover_size *size)
 {
 	const struct crossover_curve chosen = { .algorithm = size->own_algorithm,
@@ -455,19 +456,20 @@ static enum status text_write_table(struct sink *sink, const struct crossover *o
 	report_grid_column(&grid, "FASTEST", TABLE_LEFT, 0, 0);
 	for (size_t i = 0; i < columns->count; i++)
 		report_grid_column(&grid, columns->names[i], TABLE_RIGHT, 0, 1);
-	report_grid_column(&grid, "NCCL TOOK", TABLE_LEFT, 0, 0);
-	report_grid_column(&grid, "ITS TIME", TABLE_RIGHT, 0, 0);
+	report_grid_column(&grid, "NCCL CHOSE", TABLE_LEFT, 0, 0);
+	report_grid_column(&grid, "NCCL TIME", TABLE_RIGHT, 0, 0);
 	report_grid_column(&grid, "OF BEST", TABLE_LEFT, 0, 0);
 	for (size_t i = 0; i < one->size_count; i++)
 		add_size(&grid, one, columns, &one->sizes[i]);
 	status = report_grid_write(&grid, sink, width, NULL);
 	report_grid_release(&grid);
 	table_wrap(sink,
-		   "* fastest, ~ fastest as measured but not beyond doubt, ! wrong results; "
-		   "OF BEST: NCCL's time divided by that of the fastest, * clearly slower",
+		   "* fastest, ~ fastest but not beyond noise, ! wrong results; OF BEST: NCCL's "
+		   "time divided by that of the fastest, * clearly slower",
 		   "", 0, width);
 	if (columns->left_out > 0)
-		sink_format(sink, "(%zu more are not shown: --json has all)\n", columns->left_out);
+		sink_format(sink, "(%zu more are not shown: use --json to get all)\n",
+			    columns->left_out);
 	return status;
 }
 
@@ -511,7 +513,7 @@ static void model_row(struct report_grid *grid, const struct crossover_view *vie
 		if (ns <= 0 || point == NULL || point->median_ns <= 0)
 			report_grid_cell(grid, "-");
 		else
-			report_grid_cellf(grid, "%s %+.0f %%", bench_duration(text, ns),
+			report_grid_cellf(grid, "%s %+.0f%%", bench_duration(text, ns),
 					  (ns / point->median_ns - 1) * 100);
 	}
 }
@@ -526,8 +528,7 @@ static void text_write_errors(struct sink *sink, const struct crossover_view *vi
 
 		if (!crossover_error_of(view, one, columns->curves[i], &error))
 			continue;
-		text_format(text, sizeof(text),
-			    "%s: off by %.0f %% in the median, %.0f %% at worst (%s)",
+		text_format(text, sizeof(text), "%s: median error %.0f%%, worst %.0f%% (%s)",
 			    columns->names[i], error.median * 100, error.worst * 100,
 			    units_bytes(at, error.worst_bytes));
 		table_wrap(sink, text, "- ", 2, width);
@@ -541,10 +542,12 @@ static enum status text_write_model(struct sink *sink, const struct crossover_vi
 	struct report_grid grid;
 	enum status status;
 
-	sink_text(sink, "\nTHE MODEL BESIDE IT\n");
+	sink_text(sink, "\nMODEL\n");
 	if (view->model == NULL) {
 		table_wrap(sink,
-			   view->why_no_model != NULL ? view->why_no_model : "nothing was fitted",
+			   view->why_no_model != NULL ? view->why_no_model
+						      : "no model could be "
+							"fitted",
 			   "- ", 2, width);
 		return OK;
 	}
@@ -562,14 +565,14 @@ static enum status text_write_model(struct sink *sink, const struct crossover_vi
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-/* Algorithms against each other first, then their protocols. */
+/* Algorithms first, then their protocols. */
 static void text_write_crossings(struct sink *sink, const struct crossover *one, unsigned int width)
 {
 	char text[CROSSOVER_SENTENCE];
 
 	if (one->crossing_count == 0)
 		return;
-	sink_text(sink, "\nWHERE THEY CROSS\n");
+	sink_text(sink, "\nCROSSINGS\n");
 	for (int pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < one->crossing_count; i++)
 			if (crossover_is_main(one, &one->crossings[i]) == (pass == 0) &&
@@ -867,31 +870,30 @@ struct chart {
 static const struct chart charts[] = {
 	{ CROSSOVER_LINES_TIME,
 	  "time",
-	  "Time of a call over its size",
-	  "Median time of a call for each algorithm and protocol, and for NCCL's own choice, over "
-	  "the size of the message; both axes are logarithmic. Where two lines cross, the other "
-	  "algorithm becomes faster.",
+	  "Time per call by message size",
+	  "Median time per call for each algorithm and protocol, and for NCCL's choice, by message "
+	  "size; both axes are logarithmic. Where two lines cross, another algorithm becomes "
+	  "faster.",
 	  { "median time", PLOT_NS, PLOT_LOG },
 	  false },
 	{ CROSSOVER_LINES_BUSBW,
 	  "busbw",
-	  "Bus bandwidth over size",
+	  "Bus bandwidth by message size",
 	  "The same medians as bus bandwidth.",
 	  { "bus bandwidth", PLOT_GBPS, PLOT_LOG },
 	  false },
 	{ CROSSOVER_LINES_REGRET,
 	  "regret",
-	  "What NCCL's own choice costs",
-	  "NCCL's own time divided by the time of the fastest algorithm and protocol at each size; "
-	  "1 "
-	  "is as good as it gets.",
-	  { "times the fastest", PLOT_PLAIN, PLOT_LINEAR },
+	  "Cost of NCCL's choice",
+	  "NCCL's time divided by the time of the fastest algorithm and protocol at each size; 1 "
+	  "is optimal.",
+	  { "relative to the fastest", PLOT_PLAIN, PLOT_LINEAR },
 	  true },
 	{ CROSSOVER_LINES_MODEL,
 	  "model",
-	  "Measured, and what the model says",
-	  "Marks and solid lines are measured medians, dotted lines of the same colour what "
-	  "the fitted model says.",
+	  "Measured and modeled",
+	  "Marks and solid lines are measured medians; dotted lines of the same colour are "
+	  "predictions of the fitted model.",
 	  { "median time", PLOT_NS, PLOT_LOG },
 	  false },
 };
@@ -912,7 +914,7 @@ static enum status write_chart(struct sink *sink, const struct crossover_view *v
 		.height = chart->has_mark ? 260 : 420,
 		.has_mark = chart->has_mark,
 		.mark = 1,
-		.mark_label = chart->has_mark ? "as fast as the fastest" : NULL,
+		.mark_label = chart->has_mark ? "equal to the fastest" : NULL,
 	};
 	enum status status = crossover_lines_make(&lines, view, one, chart->kind);
 
@@ -986,10 +988,10 @@ static void html_write_table(struct sink *sink, const struct crossover *one)
 	char text[UNITS_TEXT];
 
 	begin_table(sink, one,
-		    "Median times; * fastest, ~ fastest as measured but not beyond doubt; of best: "
-		    "NCCL's time divided by that of the fastest");
-	bench_page_head(sink, "NCCL took", false);
-	bench_page_head(sink, "Its time", true);
+		    "Median times; * fastest, ~ fastest but not beyond noise; of best: NCCL's time "
+		    "divided by that of the fastest");
+	bench_page_head(sink, "NCCL chose", false);
+	bench_page_head(sink, "NCCL time", true);
 	bench_page_head(sink, "Of best", true);
 	for (size_t s = 0; s < one->size_count; s++) {
 		bench_page_row(sink);
@@ -1015,7 +1017,7 @@ static void write_expected(struct sink *sink, const struct crossover_view *view,
 	else if (point->median_ns <= 0)
 		bench_page_cell(sink, PAGE_NUMBER, "%s", bench_duration(text, model));
 	else
-		bench_page_cell(sink, PAGE_NUMBER, "%s %+.0f %%", bench_duration(text, model),
+		bench_page_cell(sink, PAGE_NUMBER, "%s %+.0f%%", bench_duration(text, model),
 				(model / point->median_ns - 1) * 100);
 }
 
@@ -1025,8 +1027,7 @@ static void html_write_model(struct sink *sink, const struct crossover_view *vie
 	char text[UNITS_TEXT];
 
 	begin_table(sink, one,
-		    "What the fitted model says, and by how much that is more or less than was "
-		    "measured");
+		    "Predictions of the fitted model and their deviation from the measured times");
 	for (size_t s = 0; s < one->size_count; s++) {
 		bench_page_row(sink);
 		bench_page_cell(sink, PAGE_NUMBER, "%s", units_bytes(text, one->sizes[s].bytes));
@@ -1075,12 +1076,10 @@ static void html_write_errors(struct sink *sink, const struct crossover_view *vi
 		char name[CROSSOVER_NAME], at[UNITS_TEXT];
 
 		if (crossover_error_of(view, one, &one->curves[i], &error))
-			bench_page_item(sink,
-					"%s: the model is off by %.0f %% in the median, %.0f %% at "
-					"worst (%s)",
-					crossover_curve_name(name, &one->curves[i]),
-					error.median * 100, error.worst * 100,
-					units_bytes(at, error.worst_bytes));
+			bench_page_item(
+				sink, "%s: median error of the model %.0f%%, worst %.0f%% (%s)",
+				crossover_curve_name(name, &one->curves[i]), error.median * 100,
+				error.worst * 100, units_bytes(at, error.worst_bytes));
 	}
 	bench_page_list_end(sink);
 }
@@ -1113,9 +1112,9 @@ static enum status html_write_crossover(struct sink *sink, const struct crossove
 			html_write_errors(sink, view, one);
 	}
 	if (view->model == NULL)
-		bench_page_paragraph(sink, "No model beside it: %s",
+		bench_page_paragraph(sink, "No model: %s",
 				     view->why_no_model != NULL ? view->why_no_model
-								: "nothing was fitted");
+								: "no model could be fitted");
 	html_write_table(sink, one);
 	if (view->model != NULL)
 		html_write_model(sink, view, one);
@@ -1127,7 +1126,7 @@ static void write_run(struct sink *sink, const struct crossover_view *view)
 {
 	const struct bench_run *run = view->run;
 
-	bench_page_section(sink, "run", "What was measured");
+	bench_page_section(sink, "run", "Measurement");
 	bench_page_paragraph(
 		sink, "%d %s on %d %s, %s, NCCL %d.%d.%d", (int)run->nranks,
 		text_which((uint64_t)run->nranks, "rank", "ranks"), (int)run->nodes,

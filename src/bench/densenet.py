@@ -2,12 +2,12 @@
 
 The network of Huang, Liu, van der Maaten and Weinberger (2017): a stem, four blocks of 6, 12, 24 and 16 dense layers with
 a growth of 32, three transitions that halve channels and resolution, a classifier of 1000 classes. Plain PyTorch: nothing
-else has to be installed. Ranks may share one GPU: whoever starts them gives each an NCCL_HOSTID.
+else has to be installed. Ranks can share one GPU: the launcher then gives each its own NCCL_HOSTID.
 
-The environment says who we are: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT. Every rank writes OUT/train-RANK.json:
+Rank and address come from the environment: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT. Every rank writes OUT/train-RANK.json:
 {"rank": 0, "ranks": 2, "pid": 1, "host": "node01", "gpu": "NVIDIA H200", "parameters": 7978856, "steps": 20,
  "torch": "2.9.0", "nccl": "2.28.9", "epochs": [{"begin_ns": 1700000000000000000, "ns": 1234567890}, ...]}
-Wall times begin and end with the GPU idle and the ranks together. With --cpu it runs over gloo: for trying the script.
+Wall times start and end with the GPU idle and the ranks synchronized. With --cpu it runs over gloo, to test the script.
 """
 
 import argparse
@@ -25,12 +25,12 @@ GROWTH = 32
 BLOCKS = (6, 12, 24, 16)
 STEM = 64
 CLASSES = 1000
-# Within a dense layer the 1x1 convolution has so many times GROWTH channels.
+# In a dense layer, the 1x1 convolution has this many times GROWTH channels.
 WIDTH = 4
 
 
 class DenseLayer(nn.Module):
-    """Adds GROWTH channels to those it is given."""
+    """Adds GROWTH channels to its input."""
 
     def __init__(self, channels):
         super().__init__()
@@ -69,8 +69,8 @@ def options():
     parser = argparse.ArgumentParser(description="DenseNet-121 on random images")
     parser.add_argument("--out", required=True, help="directory for train-RANK.json")
     parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=20, help="steps of an epoch")
-    parser.add_argument("--batch", type=int, default=16, help="images of a rank and step")
+    parser.add_argument("--steps", type=int, default=20, help="steps per epoch")
+    parser.add_argument("--batch", type=int, default=16, help="images per rank and step")
     parser.add_argument("--size", type=int, default=64, help="height and width of an image")
     parser.add_argument("--cpu", action="store_true", help="gloo, without a GPU")
     return parser.parse_args()
@@ -104,7 +104,7 @@ class Trainer:
         self.labels = torch.randint(0, CLASSES, (wanted.batch,), device=self.device)
 
     def together(self):
-        """The GPU has nothing to do, and all ranks are here."""
+        """Waits until the GPU is idle and all ranks have arrived."""
         if not self.wanted.cpu:
             torch.cuda.synchronize()
         dist.barrier(**({} if self.wanted.cpu else {"device_ids": [self.local]}))

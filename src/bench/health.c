@@ -1,10 +1,10 @@
 /*
- * From pairs and collectives to a verdict, and its words.
+ * Judges pairs and collectives, and formats the verdict.
  *
- * Pairs are measured by the circle method. The last rank (or, with an odd number, nobody) stays where it is; all others
- * stand on a circle that turns by one from round to round, and whoever stands opposite each other
- * meets. In round r those meet whose numbers add up to r, modulo n - 1; who would meet itself meets
- * the one that stays.
+ * Pairs are scheduled by the circle method. The last rank (or, with an odd number, nobody) stays in place; all
+ * others form a circle that turns by one position per round, and ranks opposite each other are paired. In round r,
+ * ranks whose numbers add up to r modulo n - 1 are paired; the one that would be paired with itself gets the rank
+ * that stays in place.
  */
 #include "bench/health.h"
 
@@ -25,15 +25,15 @@
 #include "output/json.h"
 #include "output/table.h"
 
-#define HEALTH_SLOW 0.8	      /* of the median of its kind, or of what was expected: bandwidth */
-#define HEALTH_LATE 1.5	      /* times the median of its kind: latency */
+#define HEALTH_SLOW 0.8	      /* share of the median of its kind, or of the expected bandwidth */
+#define HEALTH_LATE 1.5	      /* factor over the median latency of its kind */
 #define HEALTH_DEVIATIONS 4.0 /* robust standard deviations */
 
 struct health_scene {
 	struct health *health;
 	const struct bench_run *run;
 	const struct health_options *options;
-	double slow; /* share that is still fine */
+	double slow; /* share that is still healthy */
 };
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -64,7 +64,7 @@ void pair_schedule_init(struct pair_schedule *schedule, int32_t ranks, int32_t m
 
 void pair_schedule_round(const struct pair_schedule *schedule, int32_t round, int32_t *peers)
 {
-	int64_t circle = schedule->rounds_all; /* who turns: always an odd number */
+	int64_t circle = schedule->rounds_all; /* ranks on the circle: always an odd number */
 	int64_t turn = (int64_t)round * schedule->stride;
 
 	for (int64_t rank = 0; rank < schedule->ranks; rank++) {
@@ -85,12 +85,12 @@ void pair_schedule_round(const struct pair_schedule *schedule, int32_t round, in
 			peers[circle] = (int32_t)rank;
 }
 
-/* Transfers between pairs: how fast each was, and how fast its kind of link is. */
+/* Transfers between pairs: the speed of each, and of its kind of link. */
 
-#define DEVIATION 1.4826  /* of a normal distribution, in median absolute deviations */
-#define SPREAD_LEAST 0.01 /* of the median: nothing is measured better than that */
+#define DEVIATION 1.4826  /* converts the median absolute deviation to a standard deviation */
+#define SPREAD_LEAST 0.01 /* of the median: measurements are not more accurate than that */
 
-/* Of two ranks. */
+/* Link between two ranks. */
 static enum health_link health_link_of(const struct bench_run *run, int32_t first, int32_t second)
 {
 	const struct bench_rank *a = &run->ranks[first], *b = &run->ranks[second];
@@ -139,7 +139,7 @@ static double pair_slower_ns(const struct bench_cell *cell, int32_t a, int32_t b
 		    (double)bench_cell_call(cell, b, call)->gpu_ns);
 }
 
-/* The median over calls of the slower of the two. False: not timed. */
+/* The median over calls of the slower of the two ranks. False: not timed. */
 static bool take_shot(const struct bench_cell *cell, int32_t rank, double *times, struct shot *shot)
 {
 	int32_t peer = cell->peers[rank];
@@ -147,7 +147,7 @@ static bool take_shot(const struct bench_cell *cell, int32_t rank, double *times
 	if (peer < 0 || peer >= cell->nranks || peer == rank)
 		return false;
 	if (cell->peers[peer] == rank && peer < rank)
-		return false; /* it was taken from the other end */
+		return false; /* already taken from the other end */
 	shot->first = rank < peer ? rank : peer;
 	shot->second = rank < peer ? peer : rank;
 	shot->bytes = cell->bytes;
@@ -173,8 +173,7 @@ static size_t shots_of(const struct bench_run *run, struct shot *shots, double *
 	return count;
 }
 
-/* Shots of one pair, smallest first, of equal sizes the fastest first: it is what the link can
- * do. */
+/* Shots of one pair: smallest size first, the fastest first within a size, because that is what the link can do. */
 static void fill_pair(const struct bench_run *run, struct health_pair *pair,
 		      const struct shot *shots, size_t count)
 {
@@ -216,8 +215,8 @@ static enum status fill_pairs(struct health *health, const struct bench_run *run
 /* ---- kinds of links -------------------------------------------------------------------------- */
 
 /*
- * Middle and spread of the better half (`sign` 1: more is better, -1: less is). Bad values lie on
- * one side only, so that up to half of them do not hide each other.
+ * Median and spread of the better half (`sign` 1: more is better, -1: less is). Bad values are on one side only, so
+ * up to half of them cannot hide each other.
  */
 static double middle_of(double *values, size_t count, int sign, double *spread)
 {
@@ -309,8 +308,9 @@ static enum status health_measure(struct health_scene *scene)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* For people: "on one GPU", "inside a node", "between nodes"; for options and JSON: "shared",
- * "inside", "between". */
+/*
+ * For display: "on one GPU", "inside a node", "between nodes"; for options and JSON: "shared", "inside", "between".
+ */
 static const char *health_link_name(enum health_link link)
 {
 	static const char *const names[HEALTH_LINKS] = { "on one GPU", "inside a node",
@@ -375,7 +375,7 @@ static const char *health_rank_text(char to[static HEALTH_RANK_TEXT], const stru
 
 /* ---- findings -------------------------------------------------------------------------------- */
 
-/* One more finding; NULL: there are too many, it is counted. Its text is yet to be written. */
+/* Adds a finding without its text; NULL: too many, only counted. */
 static struct health_finding *health_find_add(struct health *health, enum health_finding_kind kind,
 					      enum health_confidence confidence)
 {
@@ -419,7 +419,7 @@ static void PRINTF_LIKE(2, 3) health_reason(struct health *health, const char *f
 	va_end(arguments);
 }
 
-/* Worst kind first; of a kind what is farthest from usual. */
+/* Most serious kind first; within a kind, the farthest from normal. */
 static int compare_findings(const void *left, const void *right)
 {
 	const struct health_finding *a = left, *b = right;
@@ -453,7 +453,7 @@ static bool is_anything_judged(const struct health *health)
 	return false;
 }
 
-/* "28 pairs inside a node carry 41.20 GB/s, the slowest 39.80 GB/s; ..." */
+/* "28 pairs inside a node: median 41.20 GB/s, slowest 39.80 GB/s; ..." */
 static void say_healthy(struct health *health)
 {
 	size_t size = sizeof(health->sentence), at;
@@ -463,22 +463,21 @@ static void say_healthy(struct health *health)
 		const struct health_kind *kind = &health->kinds[link];
 
 		if (is_kind_judged(kind))
-			at += (size_t)snprintf(
-				health->sentence + at, size - at,
-				" %zu %s %s %s %.2f GB/s in the median, the slowest %.2f;",
-				kind->pairs, kind->pairs == 1 ? "pair" : "pairs",
-				health_link_name((enum health_link)link),
-				kind->pairs == 1 ? "carries" : "carry", kind->median, kind->least);
+			at += (size_t)snprintf(health->sentence + at, size - at,
+					       " %zu %s %s: median %.2f GB/s, slowest %.2f GB/s;",
+					       kind->pairs, kind->pairs == 1 ? "pair" : "pairs",
+					       health_link_name((enum health_link)link),
+					       kind->median, kind->least);
 	}
 	for (size_t i = 0; i < health->collective_count && at < size; i++)
 		if (health->collectives[i].expected > 0) {
 			at += (size_t)snprintf(health->sentence + at, size - at,
-					       " the whole job is as fast as expected;");
+					       " collectives reach the expected bandwidth;");
 			break;
 		}
 	if (at < size)
 		snprintf(health->sentence + at, size - at, "%s",
-			 health->is_checked ? " results are right" : " results were not checked");
+			 health->is_checked ? " results are correct" : " results were not checked");
 }
 
 static void say_findings(struct health *health)
@@ -492,7 +491,7 @@ static void say_findings(struct health *health)
 			 "; and %zu more", more);
 }
 
-/* Verdict, exit code and sentence from all that was found. */
+/* Derives verdict, exit code and summary from the findings. */
 static void health_conclude(struct health_scene *scene)
 {
 	struct health *health = scene->health;
@@ -520,8 +519,10 @@ static void health_conclude(struct health_scene *scene)
 
 /* ---- expectations ---------------------------------------------------------------------------- */
 
-/* A table of measured transfers does not say over which link they went: it is taken where there
- * is but one kind here. */
+/*
+ * A table of measured transfers does not say which link they used: it is only applied if there is just one kind
+ * here.
+ */
 static void scene_expect(struct health_scene *scene)
 {
 	struct health *health = scene->health;
@@ -543,9 +544,8 @@ static void scene_expect(struct health_scene *scene)
 	if (kinds == 1)
 		only->expected = value.busbw;
 	else
-		health_reason(health,
-			      "the expectations do not say over which kind of link SendRecv "
-			      "was measured");
+		health_reason(health, "the expectations do not say which kind of link SendRecv was "
+				      "measured on");
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -557,32 +557,32 @@ void health_release(struct health *health)
 }
 
 /*
- * From slow pairs to what they have in common. A pair that is slow by itself is a link; when all
- * pairs of a rank are slow it is the rank, its GPU or its NIC; when all pairs of all ranks of a
- * node are, it is the node. What is explained by the larger is not told again.
+ * Finds what slow pairs have in common. A single slow pair is a link; if all pairs of a rank are slow, it is the
+ * rank, its GPU or its NIC; if all pairs of all ranks of a node are slow, it is the node. What the larger one
+ * explains is not reported again.
  */
 
-enum { RANK_PAIRS_LEAST = 2 }; /* one pair alone does not tell which end it is */
+enum { RANK_PAIRS_LEAST = 2 }; /* a single pair does not show which end it is */
 
-/* Below this share of the usual, and so far outside, nothing is left to doubt. */
+/* Below this share of normal, and this far outside the spread, the finding is certain. */
 #define CERTAIN_SHARE 0.6
 #define CERTAIN_DEVIATIONS 8.0
 #define LATE_LEAST_NS 1000.0
 
-/* One look: bandwidth or latency of one kind of link. */
+/* One pass: bandwidth or latency of one kind of link. */
 struct look {
 	struct health_scene *scene;
 	enum health_link link;
 	bool is_latency;
-	/* Of each rank and node: pairs, and bad ones. */
+	/* For each rank and node: pairs, and bad ones. */
 	uint32_t *rank_pairs;
 	uint32_t *rank_bad;
 	uint32_t *node_pairs;
 	uint32_t *node_bad;
-	uint32_t *node_ranks; /* that have pairs of this kind */
+	uint32_t *node_ranks; /* with pairs of this kind */
 	bool *is_rank_told;
 	bool *is_node_told;
-	double *room; /* for medians: as many as there are pairs */
+	double *room; /* for medians: one per pair */
 };
 
 static bool look_has_pair(const struct look *look, const struct health_pair *pair)
@@ -591,7 +591,7 @@ static bool look_has_pair(const struct look *look, const struct health_pair *pai
 	       (look->is_latency ? pair->latency_ns > 0 : pair->bandwidth > 0);
 }
 
-/* A slow link is late, too: once is enough. */
+/* A slow link has a high latency, too; report it once. */
 static bool is_bad(const struct look *look, const struct health_pair *pair)
 {
 	return look->is_latency ? pair->is_late && !pair->is_slow : pair->is_slow;
@@ -617,7 +617,7 @@ static bool is_slow(const struct health_scene *scene, const struct health_kind *
 	bool is_outlier = kind->pairs >= HEALTH_PAIRS_LEAST &&
 			  bandwidth < scene->slow * kind->median &&
 			  kind->median - bandwidth > HEALTH_DEVIATIONS * kind->spread;
-	/* Where the whole kind is below, that is told and not every pair. */
+	/* If the whole kind is below the expectation, that is reported instead of every pair. */
 	bool is_below = kind->expected > 0 && kind->median >= scene->slow * kind->expected &&
 			bandwidth < scene->slow * kind->expected;
 
@@ -694,7 +694,7 @@ static double median_over(const struct look *look, int32_t rank, int32_t node)
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-/* Too few to compare with each other: what was expected stands for the usual. */
+/* Too few to compare with each other: compared with the expected value. */
 static bool is_among_few(const struct look *look)
 {
 	const struct health_kind *kind = &look->scene->health->kinds[look->link];
@@ -745,8 +745,7 @@ static void say_values(struct health_finding *finding, const struct look *look, 
 	char usual[80];
 
 	if (look->is_latency) {
-		health_say(finding,
-			   "%s: a small transfer takes %.1f us, others %s %.1f us (%.1f times)",
+		health_say(finding, "%s: a small transfer takes %.1f us, others %s %.1f us (%.1fx)",
 			   who, finding->value / 1000, link, finding->usual / 1000, finding->ratio);
 		return;
 	}
@@ -754,30 +753,28 @@ static void say_values(struct health_finding *finding, const struct look *look, 
 		snprintf(usual, sizeof(usual), "%.2f GB/s expected", finding->usual);
 	else
 		snprintf(usual, sizeof(usual), "others %s %.2f GB/s", link, finding->usual);
-	health_say(finding, "%s: %.2f GB/s, %s (%.0f %%)", who, finding->value, usual,
+	health_say(finding, "%s: %.2f GB/s, %s (%.0f%%)", who, finding->value, usual,
 		   finding->ratio * 100);
 }
 
 static const char *advice_of(enum health_finding_kind kind, enum health_link link)
 {
 	if (link == HEALTH_SHARED_GPU)
-		return "look at what else runs on this machine; ranks on one GPU talk through "
+		return "check what else runs on this host; ranks on one GPU communicate over "
 		       "sockets";
 	if (kind == HEALTH_SLOW_NODE)
-		return link == HEALTH_BETWEEN ? "look at the node's network: switch ports, link "
+		return link == HEALTH_BETWEEN ? "check the node's network: switch ports, link "
 						"speed, error counters"
-					      : "look at the node's links between GPUs: nvidia-smi "
-						"nvlink -s, topo -m";
+					      : "check the node's GPU links: nvidia-smi nvlink -s, "
+						"nvidia-smi topo -m";
 	if (kind == HEALTH_SLOW_RANK || kind == HEALTH_LATE_RANK)
-		return link == HEALTH_BETWEEN ? "look at this rank's NIC (speed, error counters, "
-						"GPUDirect) and GPU "
-						"(clocks, other work)"
-					      : "look at this GPU: clocks, PCIe width, NVLink "
-						"errors (nvidia-smi -q), "
-						"other work";
+		return link == HEALTH_BETWEEN ? "check this rank's NIC (speed, error counters, "
+						"GPUDirect) and GPU (clocks, other work)"
+					      : "check this GPU: clocks, PCIe width, NVLink errors "
+						"(nvidia-smi -q), other work";
 	return link == HEALTH_BETWEEN
-		       ? "look at cables and switch ports on the way between the two"
-		       : "look at the link between the two: nvidia-smi topo -m, nvlink -s";
+		       ? "check cables and switch ports between the two"
+		       : "check the link between the two: nvidia-smi topo -m, nvidia-smi nvlink -s";
 }
 
 static void tell_nodes(struct look *look)
@@ -913,8 +910,8 @@ static void judge_kind(struct health_scene *scene, enum health_link link)
 		return;
 	if (kind->pairs < HEALTH_PAIRS_LEAST && kind->expected <= 0)
 		health_reason(scene->health,
-			      "%zu %s %s: too few to compare with each other, and no bandwidth was "
-			      "given to compare with",
+			      "%zu %s %s: too few to compare with each other, and no expected "
+			      "bandwidth was given",
 			      kind->pairs, kind->pairs == 1 ? "pair" : "pairs",
 			      health_link_name(link));
 	if (kind->expected <= 0 || kind->median >= scene->slow * kind->expected)
@@ -926,19 +923,18 @@ static void judge_kind(struct health_scene *scene, enum health_link link)
 	finding->value = kind->median;
 	finding->usual = kind->expected;
 	finding->ratio = kind->median / kind->expected;
-	health_say(finding,
-		   "links %s: %.2f GB/s in the median of %zu %s, %.2f GB/s expected (%.0f %%)",
+	health_say(finding, "links %s: median %.2f GB/s of %zu %s, %.2f GB/s expected (%.0f%%)",
 		   health_link_name(link), kind->median, kind->pairs,
 		   kind->pairs == 1 ? "pair" : "pairs", kind->expected, finding->ratio * 100);
 	health_advise(finding,
 		      link == HEALTH_BETWEEN
-			      ? "all of them: look at what they share: NIC driver, GPUDirect, "
-				"NCCL's choice of network (NCCL_DEBUG=INFO)"
-			      : "all of them: look at what they share: topology, NVLink state, "
-				"NCCL's transport (NCCL_DEBUG=INFO)");
+			      ? "all of them are slow: check what they share: NIC driver, "
+				"GPUDirect, NCCL's choice of network (NCCL_DEBUG=INFO)"
+			      : "all of them are slow: check what they share: topology, NVLink "
+				"state, NCCL's transport (NCCL_DEBUG=INFO)");
 }
 
-/* Which pairs are slow or late, which ranks and nodes are behind it. ERR_NO_SPACE. */
+/* Which pairs are slow or have a high latency, and which ranks and nodes cause it. ERR_NO_SPACE. */
 static enum status health_judge_pairs(struct health_scene *scene)
 {
 	enum status status = OK;
@@ -953,7 +949,7 @@ static enum status health_judge_pairs(struct health_scene *scene)
 	return status;
 }
 
-/* Operations of the whole job: right results, and as fast as somebody expects. */
+/* Collectives of the whole job: correct results and expected bandwidth. */
 
 enum { CALLS_FOR_COURSE = 3 };
 
@@ -984,8 +980,8 @@ static void judge_results(struct health_scene *scene, uint8_t function)
 		   (unsigned long long)wrong, wrong == 1 ? "element" : "elements", cells,
 		   cells == 1 ? "measurement" : "measurements");
 	health_advise(finding,
-		      "take these GPUs out of use; look at their memory errors (nvidia-smi "
-		      "-q -d ECC) and at the kernel's log (Xid)");
+		      "take these GPUs out of service; check their memory errors (nvidia-smi -q -d "
+		      "ECC) and the kernel log (Xid)");
 }
 
 /* ---- speed ----------------------------------------------------------------------------------- */
@@ -1042,11 +1038,13 @@ static void judge_collective(struct health_scene *scene, struct health_collectiv
 	finding->value = one->busbw;
 	finding->usual = one->expected;
 	finding->ratio = one->busbw / one->expected;
-	health_say(finding, "%s of %s: %.2f GB/s (busbw), %.2f GB/s expected (%.0f %%)%s",
+	health_say(finding, "%s of %s: busbw %.2f GB/s, %.2f GB/s expected (%.0f%%)%s",
 		   op_function_name(one->function), units_bytes(size, one->bytes), one->busbw,
 		   one->expected, finding->ratio * 100,
-		   value.how & EXPECTED_OTHER_RANKS ? ", which was measured with other ranks" : "");
-	health_advise(finding, "compare with pairs: one slow link holds up the whole ring");
+		   value.how & EXPECTED_OTHER_RANKS ? ", which was measured with a different "
+						      "number of ranks"
+						    : "");
+	health_advise(finding, "compare with the pairs: one slow link slows down the whole ring");
 }
 
 static void tell_slower(struct health_scene *scene, const struct health_collective *one,
@@ -1063,16 +1061,18 @@ static void tell_slower(struct health_scene *scene, const struct health_collecti
 	finding->usual = first_gbs;
 	finding->ratio = last_gbs / first_gbs;
 	health_say(finding,
-		   "%s of %s got slower: %.2f GB/s (busbw) at the beginning, %.2f GB/s at "
-		   "the end (%.0f %%)",
+		   "%s of %s slowed down: busbw %.2f GB/s at the start, %.2f GB/s at the end "
+		   "(%.0f%%)",
 		   op_function_name(one->function), units_bytes(size, one->bytes), first_gbs,
 		   last_gbs, finding->ratio * 100);
-	health_advise(finding, "look at clocks and temperatures (nvidia-smi -q -d "
-			       "PERFORMANCE,TEMPERATURE), and at what else began meanwhile");
+	health_advise(finding, "check clocks and temperatures (nvidia-smi -q -d "
+			       "PERFORMANCE,TEMPERATURE) and jobs started meanwhile");
 }
 
-/* The same was measured at the beginning and at the end: did the machine get slower? Beyond what calls scatter,
- * and by more than is tolerated of links. Getting faster is warming up. */
+/*
+ * The same collective was measured at the start and at the end: reports a slowdown beyond the scatter of the calls
+ * and beyond the tolerance for links. A speedup is only warming up.
+ */
 static enum status judge_course(struct health_scene *scene, const struct health_collective *one)
 {
 	const struct bench_run *run = scene->run;
@@ -1101,7 +1101,7 @@ static enum status judge_course(struct health_scene *scene, const struct health_
 	return status;
 }
 
-/* The functions of the whole job. ERR_NO_SPACE. */
+/* The collectives of the whole job. ERR_NO_SPACE. */
 static enum status health_judge_collectives(struct health_scene *scene)
 {
 	struct health *health = scene->health;
@@ -1124,8 +1124,8 @@ static enum status health_judge_collectives(struct health_scene *scene)
 	if (status == OK && health->collective_count > 0 && judged == 0)
 		health_reason(health,
 			      scene->options->expected
-				      ? "the expectations have none of the functions measured"
-				      : "nobody said which bandwidth to expect of the whole job");
+				      ? "the expectations include none of the measured functions"
+				      : "no expected bandwidth of collectives was given");
 	return status;
 }
 
@@ -1152,7 +1152,7 @@ enum status health_find(struct health *health, const struct bench_run *run,
 		return status;
 	}
 	if (health->pair_count == 0)
-		health_reason(health, run->nranks < 2 ? "one rank alone has no links"
+		health_reason(health, run->nranks < 2 ? "a single rank has no links"
 						      : "no pairs were measured");
 	health_conclude(&scene);
 	return OK;
@@ -1160,7 +1160,7 @@ enum status health_find(struct health *health, const struct bench_run *run,
 
 enum { NUMBER_TEXT = 32 };
 
-/* Three digits, as many as such measurements are good for; "-" unknown. */
+/* Three digits, the accuracy of such measurements; "-": unknown. */
 static const char *health_number(char to[static NUMBER_TEXT], double value)
 {
 	int digits = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
@@ -1175,7 +1175,7 @@ static const char *health_number(char to[static NUMBER_TEXT], double value)
 static const char *percent_text(char to[static NUMBER_TEXT], double part, double of)
 {
 	if (part > 0 && of > 0)
-		text_format(to, NUMBER_TEXT, "%.0f %%", part / of * 100);
+		text_format(to, NUMBER_TEXT, "%.0f%%", part / of * 100);
 	else
 		text_copy(to, NUMBER_TEXT, "-");
 	return to;
@@ -1192,7 +1192,7 @@ const char *health_rank_words(char to[static HEALTH_RANK_WORDS], const struct be
 	}
 	who = &run->ranks[rank];
 	text_format(to, HEALTH_RANK_WORDS, "rank %d (%s, GPU %d)", (int)rank,
-		    who->host[0] != '\0' ? who->host : "host unknown", (int)who->device);
+		    who->host[0] != '\0' ? who->host : "unknown host", (int)who->device);
 	return to;
 }
 
@@ -1213,7 +1213,7 @@ static void write_who(struct sink *sink, const struct bench_run *run, unsigned i
 		sink_format(&line, ", NCCL %d.%d.%d", run->nccl_version / 10000,
 			    run->nccl_version / 100 % 100, run->nccl_version % 100);
 	if (run->is_gpu_shared)
-		sink_text(&line, "; ranks share GPUs: their links are sockets of this machine");
+		sink_text(&line, "; ranks share GPUs: their links are sockets of this host");
 	table_wrap(sink, sink_string(&line), "", 0, width);
 	sink_release(&line);
 }
@@ -1277,7 +1277,7 @@ static enum status write_kinds(struct sink *sink, const struct health *health, u
 	report_grid_column(&grid, "LINKS", TABLE_LEFT, 0, 0);
 	report_grid_column(&grid, "PAIRS", TABLE_RIGHT, 0, 5);
 	report_grid_column(&grid, "MEDIAN GB/s", TABLE_RIGHT, 0, 0);
-	report_grid_column(&grid, "LEAST GB/s", TABLE_RIGHT, 0, 2);
+	report_grid_column(&grid, "MIN GB/s", TABLE_RIGHT, 0, 2);
 	report_grid_column(&grid, "SLOWEST", TABLE_LEFT, 0, 3);
 	report_grid_column(&grid, "EXPECTED GB/s", TABLE_RIGHT, 0, 1);
 	report_grid_column(&grid, "OF THAT", TABLE_RIGHT, 0, 1);
@@ -1326,7 +1326,7 @@ static enum status write_collectives(struct sink *sink, const struct health *hea
 	return status;
 }
 
-/* The largest AllReduce was measured before the pairs and behind them: did the machine get slower? */
+/* The largest AllReduce was measured before and after the pairs: shows a slowdown. */
 static enum status write_before_and_after(struct sink *sink, const struct bench_run *run)
 {
 	const struct bench_cell *first = NULL, *last = NULL;
@@ -1351,7 +1351,7 @@ static enum status write_before_and_after(struct sink *sink, const struct bench_
 		status = bench_cell_figures(last, BENCH_OVER_MEAN, &after);
 	if (status == OK && bench_busbw(first, before.p50) > 0 && bench_busbw(last, after.p50) > 0)
 		sink_format(sink,
-			    "\nAllReduce of %s: %s GB/s at the beginning, %s GB/s at the end\n",
+			    "\nAllReduce of %s: busbw %s GB/s at the start, %s GB/s at the end\n",
 			    units_bytes(size, first->bytes),
 			    health_number(a, bench_busbw(first, before.p50)),
 			    health_number(b, bench_busbw(last, after.p50)));
@@ -1360,7 +1360,7 @@ static enum status write_before_and_after(struct sink *sink, const struct bench_
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
-/* Against the median of their kind: a link between nodes is no slow link inside one. */
+/* Relative to the median of their kind: a link between nodes is not a slow link inside one. */
 static double pair_share(const struct health *health, const struct health_pair *pair)
 {
 	double median = health->kinds[pair->link].median;
@@ -1384,7 +1384,7 @@ static void add_pair(struct report_grid *grid, const struct health *health,
 			  pair->is_late ? "*" : "");
 }
 
-/* A few of thousands: the slowest that has not been shown, again and again. */
+/* A few of thousands: repeatedly selects the slowest not yet shown. */
 static enum status write_slowest(struct sink *sink, const struct health *health,
 				 const struct bench_run *run, unsigned int width)
 {
@@ -1464,7 +1464,9 @@ static enum status write_matrix(struct sink *sink, const struct health *health, 
 		return OK;
 	if (nranks > HEALTH_MATRIX_RANKS) {
 		sink_format(sink,
-			    "\n(all %zu pairs are in the JSON: a matrix is shown up to %d ranks)\n",
+			    "\n"
+			    "(all %zu pairs are in the JSON; the matrix is only shown for up to %d "
+			    "ranks)\n",
 			    health->pair_count, HEALTH_MATRIX_RANKS);
 		return OK;
 	}
@@ -1475,7 +1477,8 @@ static enum status write_matrix(struct sink *sink, const struct health *health, 
 		report_grid_column(&grid, titles[i], TABLE_RIGHT, 0, (unsigned int)i);
 	}
 	fill_matrix(&grid, health, nranks);
-	sink_text(sink, "\nGB/s of each pair, each way, both ways at once (* slow, ? not "
+	sink_text(sink, "\n"
+			"GB/s of each pair per direction, both directions at once (* slow, ? not "
 			"measured)\n");
 	status = report_grid_write(&grid, sink, width, NULL);
 	report_grid_release(&grid);

@@ -1,7 +1,7 @@
 /*
- * Who measures with whom, so that every pair of ranks has its turn: a round-robin tournament. In
- * every round each rank has one partner (or, with an odd number of ranks, one has none), and after
- * all rounds each pair has met exactly once.
+ * Schedules pairs so that every pair of ranks is measured: a round-robin tournament. In every round each rank has
+ * one partner (with an odd number of ranks, one has none), and after all rounds each pair has been measured exactly
+ * once.
  */
 #ifndef HEALTH_H
 #define HEALTH_H
@@ -17,41 +17,42 @@
 
 struct pair_schedule {
 	int32_t ranks;
-	int32_t rounds_all; /* that cover all pairs: n - 1, or n for an odd n; 0 below 2 ranks */
-	int32_t rounds;	    /* that are played */
+	int32_t rounds_all; /* to cover all pairs: n - 1, or n for an odd n; 0 below 2 ranks */
+	int32_t rounds;	    /* to run */
 	int32_t stride;	    /* which of all: spread evenly */
 	uint64_t pairs_all;
-	uint64_t pairs;	 /* that are met */
-	bool is_sampled; /* not all pairs: the caller says so */
+	uint64_t pairs;	 /* measured in these rounds */
+	bool is_sampled; /* not all pairs; the caller reports it */
 };
 
-/* At most `most_rounds` rounds (0: no limit). With fewer than all, rounds are spread over all so
- * that near and far partners both come. */
+/*
+ * At most `most_rounds` rounds (0: no limit). If not all fit, the selected rounds are spread evenly, to include
+ * near and far partners.
+ */
 void pair_schedule_init(struct pair_schedule *schedule, int32_t ranks, int32_t most_rounds);
 
-/* peers[r] = r's partner in this round (0 .. rounds - 1), -1 none. Room for `ranks`. */
+/* Sets peers[r] to r's partner in this round (0 .. rounds - 1), -1: none. Room for `ranks`. */
 void pair_schedule_round(const struct pair_schedule *schedule, int32_t round, int32_t *peers);
 
 /*
- * Is this job's communication healthy? From transfers between pairs (cells OP_SEND_RECV with peers)
+ * Judges whether the job's communication is healthy, from transfers between pairs (cells OP_SEND_RECV with peers)
  * and collectives of the whole job.
  *
- * Pairs are judged among those of their own kind of link: a pair is slow when it is both below
- * HEALTH_SLOW of the median of its kind and far outside of its kind's spread (of the better half,
- * so that half of the pairs may be slow). When all pairs of a rank are slow the rank is named and
- * not the pairs, when all ranks of a node are, the node. Against numbers from outside: kinds of
- * links and collectives, where there are such. Nothing is judged from fewer than HEALTH_PAIRS_LEAST
- * pairs of a kind; then the verdict says that it could not.
+ * Pairs are compared with those of the same kind of link: a pair is slow if it is below HEALTH_SLOW of the median
+ * of its kind and also far outside of the spread (of the better half, so that up to half of the pairs can be slow).
+ * If all pairs of a rank are slow, the rank is reported instead of the pairs; if all ranks of a node are, the node.
+ * Kinds of links and collectives are compared with given expectations, if any. Fewer than HEALTH_PAIRS_LEAST pairs
+ * of a kind are not judged, and the verdict says so.
  */
 
 enum {
 	HEALTH_PAIRS_LEAST = 4,
-	HEALTH_SMALL_BYTES = 64 << 10, /* up to here a transfer tells latency */
-	HEALTH_LARGE_BYTES = 1 << 20,  /* from here on bandwidth */
+	HEALTH_SMALL_BYTES = 64 << 10, /* transfers up to this size show latency */
+	HEALTH_LARGE_BYTES = 1 << 20,  /* from this size on, bandwidth */
 };
 
 enum health_link {
-	HEALTH_SHARED_GPU = 0, /* two ranks on one GPU: they talk through sockets */
+	HEALTH_SHARED_GPU = 0, /* two ranks on one GPU: they use sockets */
 	HEALTH_INSIDE = 1,     /* one node, two GPUs */
 	HEALTH_BETWEEN = 2,    /* two nodes */
 	HEALTH_LINKS = 3,
@@ -63,9 +64,9 @@ struct health_pair {
 	int32_t first; /* < second */
 	int32_t second;
 	enum health_link link;
-	double bandwidth;  /* GB/s in each direction, both at once; 0 not measured */
-	uint64_t bytes;	   /* of the transfers that it is from */
-	double latency_ns; /* of the smallest transfers, up to HEALTH_SMALL_BYTES; 0 not measured */
+	double bandwidth;  /* GB/s per direction, both directions at once; 0: not measured */
+	uint64_t bytes;	   /* size of these transfers */
+	double latency_ns; /* of the smallest transfers, up to HEALTH_SMALL_BYTES; 0: not measured */
 	uint64_t latency_bytes;
 	size_t calls;
 	bool is_slow; /* bandwidth: an outlier of its kind */
@@ -80,7 +81,7 @@ struct health_kind {
 	double most;
 	size_t slowest; /* of pairs[]; SIZE_MAX none */
 	size_t slow_pairs;
-	double expected;   /* GB/s; 0: nobody told */
+	double expected;   /* GB/s; 0: not given */
 	size_t late_count; /* pairs with a latency outlier */
 	size_t latency_pairs;
 	double latency_median_ns;
@@ -94,7 +95,7 @@ struct health_collective {
 	uint64_t bytes;
 	double time_ns; /* median */
 	double busbw;
-	double expected;  /* GB/s busbw; 0: nobody told */
+	double expected;  /* busbw in GB/s; 0: not given */
 	unsigned int how; /* enum expected_how */
 	bool is_slow;
 };
@@ -102,13 +103,13 @@ struct health_collective {
 enum health_finding_kind {
 	HEALTH_WRONG_RESULTS = 1,
 	HEALTH_SLOW_NODE = 2, /* all links of all its ranks */
-	HEALTH_SLOW_RANK = 3, /* all its links of a kind */
+	HEALTH_SLOW_RANK = 3, /* all its links of one kind */
 	HEALTH_SLOW_PAIR = 4,
 	HEALTH_LATE_RANK = 5,
 	HEALTH_LATE_PAIR = 6,
-	HEALTH_BELOW_EXPECTED = 7,  /* a kind of link as a whole */
-	HEALTH_SLOW_COLLECTIVE = 8, /* below what was expected */
-	HEALTH_GOT_SLOWER = 9,	    /* a collective, from the beginning to the end */
+	HEALTH_BELOW_EXPECTED = 7,  /* a whole kind of link */
+	HEALTH_SLOW_COLLECTIVE = 8, /* below the expected bandwidth */
+	HEALTH_GOT_SLOWER = 9,	    /* a collective, between the start and the end */
 };
 
 enum health_confidence { HEALTH_LIKELY = 1, HEALTH_CERTAIN = 2 };
@@ -117,15 +118,15 @@ struct health_finding {
 	enum health_finding_kind kind;
 	enum health_confidence confidence;
 	enum health_link link;
-	uint8_t function; /* collectives, wrong results */
+	uint8_t function; /* for collectives and wrong results */
 	int32_t rank;	  /* -1 none */
 	int32_t peer;	  /* -1 none */
 	int32_t node;	  /* -1 none */
 	double value;	  /* GB/s, or ns for latency, or elements */
-	double usual;	  /* what it should be: the median of its kind, or the expectation */
+	double usual;	  /* the normal value: the median of its kind, or the expectation */
 	double ratio;	  /* value / usual */
 	char text[384];	  /* a sentence: what, where, by how much */
-	char advice[256]; /* what to look at; "" none */
+	char advice[256]; /* what to check; "" none */
 };
 
 enum { HEALTH_FINDINGS_MAX = 64, HEALTH_REASONS_MAX = 8 };
@@ -134,31 +135,32 @@ enum health_verdict {
 	HEALTH_OK = 0,
 	HEALTH_IS_SLOW = 1,
 	HEALTH_IS_WRONG = 2, /* wrong results: nothing else matters */
-	HEALTH_UNJUDGED = 3, /* too little to go by: `reasons` */
+	HEALTH_UNJUDGED = 3, /* too little data: `reasons` */
 };
 
 struct health {
 	struct health_pair *pairs;
 	size_t pair_count;
-	uint64_t pairs_all; /* that there are: n (n - 1) / 2 */
+	uint64_t pairs_all; /* number of possible pairs: n (n - 1) / 2 */
 	struct health_kind kinds[HEALTH_LINKS];
 	struct health_collective collectives[16];
 	size_t collective_count;
-	struct health_finding findings[HEALTH_FINDINGS_MAX]; /* the worst kind first */
+	struct health_finding findings[HEALTH_FINDINGS_MAX]; /* most serious kind first */
 	size_t finding_count;
 	size_t findings_lost;
 	enum health_verdict verdict;
 	int exit_code;			       /* enum cli_exit */
-	char sentence[512];		       /* begins with the verdict's name and a colon */
-	char reasons[HEALTH_REASONS_MAX][192]; /* what could not be judged, and why */
+	char sentence[512];		       /* starts with the verdict's name and a colon */
+	char reasons[HEALTH_REASONS_MAX][192]; /* what was not judged, and why */
 	size_t reason_count;
-	bool is_checked; /* results were compared with what they must be */
+	bool is_checked; /* results were checked */
 };
 
 struct health_options {
-	double expected_gbs[HEALTH_LINKS]; /* bandwidth of a pair per kind of link; 0: not told */
-	const struct expected *expected;   /* for collectives; NULL: none */
-	double slow; /* share of the usual or expected that is still fine; 0: HEALTH_SLOW */
+	double expected_gbs
+		[HEALTH_LINKS]; /* expected bandwidth of a pair by kind of link; 0: not given */
+	const struct expected *expected; /* for collectives; NULL: none */
+	double slow; /* share of the normal or expected value that is still healthy; 0: HEALTH_SLOW */
 	bool is_unjudged_fine; /* exit code 0 for HEALTH_UNJUDGED */
 };
 
@@ -168,28 +170,28 @@ enum status health_find(struct health *health, const struct bench_run *run,
 void health_release(struct health *health);
 
 /*
- * Is this job's communication healthy, for people: the verdict in one line, then what was found, bandwidth by
- * kind of link against what was expected, collectives, the slowest pairs, a matrix of all pairs, what
- * was not judged and why. docs/BENCH.md shows one.
+ * The health check as text: the verdict in one line, then findings, bandwidth by kind of link compared with the
+ * expected one, collectives, the slowest pairs, a matrix of all pairs, what was not judged and why.
+ * docs/BENCH.md has an example.
  */
 
 struct health_text_options {
-	unsigned int width; /* 0: as wide as it takes */
-	bool is_quiet;	    /* the verdict's line alone */
+	unsigned int width; /* 0: unlimited */
+	bool is_quiet;	    /* only the verdict line */
 };
 
 /* ERR_NO_SPACE, or the sink's status. */
 enum status health_text(struct sink *sink, const struct health *health, const struct bench_run *run,
 			const struct health_text_options *options);
 
-/* "rank 2 (node01, GPU 1)"; gives back `to`. */
+/* "rank 2 (node01, GPU 1)"; returns `to`. */
 enum { HEALTH_RANK_WORDS = 128 };
 const char *health_rank_words(char to[static HEALTH_RANK_WORDS], const struct bench_run *run,
 			      int32_t rank);
 
 /*
- * The same as health_text(), for programs: {"format":"ringside-health","version":1,...} with the whole
- * measurement inside. docs/JSON.md has the keys.
+ * The same as JSON: {"format":"ringside-health","version":1,...} with the whole measurement. docs/BENCH.md
+ * documents the keys.
  */
 
 /* The document and a newline. ERR_NO_SPACE, or the sink's status. */

@@ -1,6 +1,6 @@
 /*
- * How ranks speak to each other beside NCCL: frames between rank 0 and each other rank, and before that how they find
- * each other: rank 0 listens and lets ranks in, the others look for it.
+ * Communication between ranks besides NCCL: frames between rank 0 and each other rank. Also the rendezvous: rank 0
+ * listens and admits ranks, the others connect to it.
  */
 #include "bench/hub.h"
 
@@ -31,10 +31,10 @@
 #include "common/hash.h"
 #include "common/text.h"
 
-/* How long a waiting rank keeps its processor before it lets the system wake it. */
+/* How long a waiting rank spins before it sleeps in the kernel. */
 enum { SPIN_NS = 1000000, LAST_WORDS_NS = 1000000000 };
 
-/* For poll(): -1 for ever; rounded up, so that a wait does not end just before its deadline. */
+/* For poll(): -1 for no deadline; rounded up, so that a wait does not end just before it. */
 static int milliseconds_until(uint64_t deadline_ns)
 {
 	uint64_t now = clock_now_system();
@@ -109,7 +109,7 @@ static int hub_write_whole(int fd, const void *bytes, size_t length, uint64_t de
 
 /* ---- failing ----------------------------------------------------------------------------------- */
 
-/* Best effort: who does not take it within a second finds out by the closed connection. */
+/* Best effort: a rank that does not receive it within a second notices the closed connection. */
 static void peer_tell_why(struct bench_hub *hub, struct hub_peer *peer)
 {
 	struct hub_header header = { .magic = HUB_MAGIC,
@@ -127,7 +127,7 @@ static void peer_tell_why(struct bench_hub *hub, struct hub_peer *peer)
 		shutdown(peer->fd, SHUT_RDWR);
 }
 
-/* The hub is broken from now on: for the first time the reason is kept and, on rank 0, told to the others. */
+/* Breaks the hub. The first reason is kept and, on rank 0, sent to the others. */
 static int PRINTF_LIKE(3, 4)
 	hub_break(struct bench_hub *hub, const struct hub_peer *except, const char *format, ...)
 {
@@ -149,7 +149,7 @@ static int PRINTF_LIKE(3, 4)
 	return -1;
 }
 
-/* The header of a HUB_FAIL was read. */
+/* The header of a HUB_FAIL has been read. */
 static int take_reason(struct bench_hub *hub, struct hub_peer *peer)
 {
 	char reason[HUB_PROBLEM_BYTES] = "";
@@ -160,10 +160,10 @@ static int take_reason(struct bench_hub *hub, struct hub_peer *peer)
 	hub_read_whole(peer->fd, reason, length, clock_now_system() + LAST_WORDS_NS);
 	text_from_field(clean, sizeof(clean), reason, length);
 	return hub_break(hub, peer, "%s",
-			 clean[0] != '\0' ? clean : "another rank failed and did not say why");
+			 clean[0] != '\0' ? clean : "another rank failed without giving a reason");
 }
 
-/* Its connection ended: was there a reason behind what is still to be read? */
+/* The connection ended: is there a reason in the data still to be read? */
 static int take_last_words(struct bench_hub *hub, struct hub_peer *peer)
 {
 	char waste[4096];
@@ -186,16 +186,16 @@ static int take_last_words(struct bench_hub *hub, struct hub_peer *peer)
 			left == 0 && hub_read_whole(peer->fd, &peer->header, sizeof(peer->header),
 						    clock_now_system()) == 0;
 	}
-	/* Of what another thread said here rank 0 knows, and tells it: that is why it ends. */
+	/* Rank 0 knows the reason that another thread gave here, and reports it: that is why it closed. */
 	if (peer->rank == 0 && !hub->is_broken)
 		hub->is_rank_0_lost = true;
-	return hub_break(hub, peer, "rank %d on %s ended without a word: killed, or crashed",
+	return hub_break(hub, peer, "rank %d on %s ended unexpectedly: killed, or crashed",
 			 peer->rank, peer->host);
 }
 
 /* ---- receiving --------------------------------------------------------------------------------- */
 
-/* 1: all `length` bytes are there; 0: not yet; -1: the connection ended. */
+/* 1: all `length` bytes received; 0: not yet; -1: the connection ended. */
 static int read_some(int fd, void *bytes, size_t *got, size_t length)
 {
 	while (*got < length) {
@@ -210,7 +210,7 @@ static int read_some(int fd, void *bytes, size_t *got, size_t length)
 	return 1;
 }
 
-/* 1: a header is there; 0: not yet; -1 broken. */
+/* 1: a header has been received; 0: not yet; -1: broken. */
 static int read_header(struct bench_hub *hub, struct hub_peer *peer)
 {
 	int done;
@@ -224,8 +224,8 @@ static int read_header(struct bench_hub *hub, struct hub_peer *peer)
 		return 0;
 	peer->payload_got = 0;
 	if (peer->header.magic != HUB_MAGIC || peer->header.length > HUB_MESSAGE_MAX)
-		return hub_break(hub, peer, "rank %d on %s sent something that is no message",
-				 peer->rank, peer->host);
+		return hub_break(hub, peer, "rank %d on %s sent an invalid message", peer->rank,
+				 peer->host);
 	if (peer->header.kind == HUB_FAIL)
 		return take_reason(hub, peer);
 	return 1;
@@ -239,17 +239,17 @@ static int check_step(struct bench_hub *hub, const struct hub_peer *peer, enum h
 	if (header->kind == kind && header->length == length && header->step == hub->step)
 		return 0;
 	if (header->kind == HUB_BYE)
-		return hub_break(hub, NULL, "rank %d on %s left before the others", peer->rank,
-				 peer->host);
+		return hub_break(hub, NULL, "rank %d on %s disconnected before the others",
+				 peer->rank, peer->host);
 	return hub_break(hub, NULL,
 			 "rank %d on %s is at another step than rank %d (%u of %llu bytes at %llu, "
-			 "not %u of %zu at %llu): not the same command on all ranks?",
+			 "not %u of %zu at %llu): do all ranks run the same command?",
 			 peer->rank, peer->host, hub->rank, header->kind,
 			 (unsigned long long)header->length, (unsigned long long)header->step,
 			 (unsigned int)kind, length, (unsigned long long)hub->step);
 }
 
-/* 1: its frame of this step is complete now; 0: not yet, or was before; -1 broken. */
+/* 1: its frame of this step is complete now; 0: not yet, or was before; -1: broken. */
 static int peer_advance(struct bench_hub *hub, struct hub_peer *peer, enum hub_kind kind,
 			void *into, size_t length)
 {
@@ -297,7 +297,7 @@ static int name_missing(struct bench_hub *hub)
 			 first->rank, first->host, hub->rank);
 }
 
-/* revents say where something happened. One that is a step ahead is only watched for its end. */
+/* Sets revents. A peer that is a step ahead is only watched for its end. */
 static int poll_peers(struct bench_hub *hub, int timeout_ms, bool *is_quiet)
 {
 	for (size_t i = 0; i < hub->peer_count; i++) {
@@ -313,7 +313,7 @@ static int poll_peers(struct bench_hub *hub, int timeout_ms, bool *is_quiet)
 	return 0;
 }
 
-/* Until something happens. Whoever had no processor when the time was over hears first what came meanwhile. */
+/* Waits for an event. A rank that had no CPU until the deadline first handles what arrived meanwhile. */
 static int wait_for_peers(struct bench_hub *hub, uint64_t spin_until_ns, uint64_t deadline_ns)
 {
 	bool is_spinning = hub->may_spin && clock_now_system() < spin_until_ns, is_quiet;
@@ -373,7 +373,7 @@ int hub_peek(struct bench_hub *hub)
 
 /* ---- sending ----------------------------------------------------------------------------------- */
 
-/* It does not take more: wait, and meanwhile hear what others have to say. */
+/* The socket is full: wait, and meanwhile handle messages of others. */
 static int wait_to_send(struct bench_hub *hub, struct hub_peer *peer, uint64_t deadline_ns)
 {
 	struct pollfd poll_fd = { .fd = peer->fd, .events = POLLOUT };
@@ -381,7 +381,7 @@ static int wait_to_send(struct bench_hub *hub, struct hub_peer *peer, uint64_t d
 
 	if (is_past(deadline_ns)) {
 		peer->is_mid_send = true;
-		return hub_break(hub, NULL, "rank %d on %s did not take a message in time",
+		return hub_break(hub, NULL, "rank %d on %s did not accept a message in time",
 				 peer->rank, peer->host);
 	}
 	if (deadline_ns != 0 && deadline_ns < second_ns)
@@ -391,7 +391,7 @@ static int wait_to_send(struct bench_hub *hub, struct hub_peer *peer, uint64_t d
 	return 0;
 }
 
-/* Send one frame. 0, -1 broken. The deadline is a time of clock_now_system(), 0 none. */
+/* Sends one frame. 0, -1: broken. The deadline is a time of clock_now_system(); 0: none. */
 static int hub_send(struct bench_hub *hub, struct hub_peer *peer, enum hub_kind kind,
 		    uint64_t value, const void *payload, size_t length, uint64_t deadline_ns)
 {
@@ -565,8 +565,10 @@ enum status hub_card_write(const struct hub_card *card, const char *path)
 	return ERR_SYSTEM;
 }
 
-/* ERR_SYSTEM: errno (ENOENT: not there yet). ERR_RANGE: it is another user's, no plain file, or too long.
- * ERR_FORMAT. */
+/*
+ * ERR_SYSTEM: errno (ENOENT: does not exist yet). ERR_RANGE: owned by another user, not a regular file, or too
+ * long. ERR_FORMAT.
+ */
 static enum status hub_card_read(struct hub_card *card, const char *path)
 {
 	char text[HUB_CARD_BYTES];
@@ -593,7 +595,7 @@ static enum status hub_card_read(struct hub_card *card, const char *path)
 
 enum { READ_MS = 50 };
 
-/* Whatever it still sent is read and forgotten; true once it has ended its side. */
+/* Discards remaining data; true once the peer has closed its side. */
 static bool has_ended(int fd)
 {
 	char waste[4096];
@@ -632,8 +634,10 @@ size_t hub_silent(struct bench_hub *hub, int wait_ms, int *ranks, size_t most)
 	return silent;
 }
 
-/* Ranks of one machine leave hub_meet() together: so long after the last one came. Sending to one takes
- * about this. */
+/*
+ * Ranks of one host leave hub_meet() together, this long after the last one arrived. Sending to one takes about
+ * that.
+ */
 #define LONGER_NS UINT64_C(5000000000)
 enum { GO_NS_FIRST = 10000, GO_NS_EACH = 6000 };
 enum { ANSWER_SECONDS = 5, CLOSE_SECONDS = 30, DRAIN_SECONDS = 2 };
@@ -658,7 +662,7 @@ static int processor_count(void)
 	return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-/* What this rank says of itself. */
+/* This rank's hello. */
 static struct hub_hello hub_hello_of(const struct bench_hub *hub, uint64_t token)
 {
 	struct hub_hello hello = { .version = HUB_VERSION,
@@ -695,7 +699,7 @@ static bool is_loopback(const char *address)
 	return strcmp(address, "localhost") == 0;
 }
 
-/* Do all ranks live on this machine, so that its loopback is enough? */
+/* Whether all ranks are on this host, so that the loopback is enough. */
 static bool hub_is_local(const struct bench_place *place)
 {
 	return place->local_ranks == place->nranks || is_loopback(place->address);
@@ -751,7 +755,7 @@ static void say_goodbye(struct bench_hub *hub)
 		hub_collect(hub, HUB_BYE, NULL, 0, &value, deadline_ns);
 }
 
-/* What was sent last must arrive: a connection that is closed while bytes wait to be read is reset. */
+/* The last frames must arrive: closing a connection with unread data resets it. */
 static void hub_drain(struct bench_hub *hub)
 {
 	uint64_t deadline_ns = clock_now_system() + (uint64_t)DRAIN_SECONDS * 1000000000;
@@ -787,7 +791,7 @@ void hub_close(struct bench_hub *hub)
 
 static uint64_t begin_step(struct bench_hub *hub)
 {
-	/* Rank 0 knows who is missing: it must be the first to lose its patience. */
+	/* Rank 0 knows which ranks are missing, so its limit must expire first. */
 	uint64_t longer_ns = hub->rank == 0 ? 0 : LONGER_NS;
 
 	hub->step++;
@@ -830,7 +834,7 @@ int hub_meet(struct bench_hub *hub)
 		   hub_collect(hub, HUB_GO, NULL, 0, &go_ns, deadline_ns) != 0) {
 		return -1;
 	}
-	/* Rank 0 would not say more than a moment; one that does is not believed. */
+	/* Rank 0 would only announce a time in the near future; later ones are ignored. */
 	if (go_ns != 0 && go_ns < clock_now_system() + 100000000)
 		while (clock_now_system() < go_ns)
 			;
@@ -888,7 +892,7 @@ void hub_fail(struct bench_hub *hub, const char *reason)
 
 const char *hub_problem(const struct bench_hub *hub)
 {
-	return hub == NULL ? "no memory to meet the other ranks" : hub->problem;
+	return hub == NULL ? "out of memory for joining the other ranks" : hub->problem;
 }
 
 bool hub_is_teller(const struct bench_hub *hub)
@@ -898,11 +902,11 @@ bool hub_is_teller(const struct bench_hub *hub)
 }
 
 /*
- * Rank 0 waits for the others. Whoever connects is a guest until it has said who it is; one that says
- * something else, or nothing for a while, is turned away, and the job goes on waiting for its ranks.
+ * Rank 0 waits for the others. A new connection is a guest until it has identified itself; one that sends something
+ * else, or nothing for a while, is rejected, and waiting continues.
  */
 
-/* Files beside connections: libraries, GPUs, results. */
+/* Files besides connections: libraries, GPUs, results. */
 enum { GUESTS_MAX = 64, BACKLOG = 1024, FILES_ELSE = 128, LOOK_NS = 200000000 };
 #define GUEST_PATIENCE_NS UINT64_C(10000000000)
 
@@ -927,7 +931,7 @@ struct door {
 	struct guest guests[GUESTS_MAX];
 	struct pollfd polls[GUESTS_MAX + 1];
 	size_t turned_away;
-	char why[128]; /* the last one was */
+	char why[128]; /* reason for the last rejection */
 };
 
 /* ---- listening --------------------------------------------------------------------------------- */
@@ -1009,8 +1013,8 @@ static int open_door(struct door *door, const struct bench_place *place)
 	}
 	if (door->listen_fd == -1)
 		return hub_break(door->hub, NULL,
-				 "rank 0 cannot listen on port %d: %s; --meet HOST:PORT names "
-				 "another",
+				 "rank 0 cannot listen on port %d: %s; use --meet HOST:PORT with "
+				 "another port",
 				 port, strerror(errno));
 	door->port = port_of(door->listen_fd);
 	return 0;
@@ -1027,7 +1031,7 @@ static void add_host(struct hub_card *card, const char *host)
 		text_copy(card->hosts[card->count++], HUB_CARD_HOST, host);
 }
 
-/* Names may not resolve on the others, so numbers are there too. */
+/* Names may not resolve on other hosts, so include numeric addresses. */
 static void add_interfaces(struct hub_card *card)
 {
 	struct ifaddrs *all = NULL;
@@ -1043,7 +1047,7 @@ static void add_interfaces(struct hub_card *card)
 		if ((family != AF_INET && family != AF_INET6) || (at->ifa_flags & IFF_LOOPBACK) ||
 		    !(at->ifa_flags & IFF_UP))
 			continue;
-		/* A link-local address means something on one machine only. */
+		/* A link-local address is only valid on one host. */
 		if (family == AF_INET6 &&
 		    IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)at->ifa_addr)->sin6_addr))
 			continue;
@@ -1054,14 +1058,14 @@ static void add_interfaces(struct hub_card *card)
 	freeifaddrs(all);
 }
 
-/* A card that a job left may go, and the empty file of mktemp. Nothing else is ours to remove. */
+/* A card left by an earlier job and an empty file from mktemp can be replaced. Nothing else is ours to remove. */
 static bool is_replaceable(const char *path)
 {
 	struct hub_card card;
 	struct stat st;
 
 	if (lstat(path, &st) == -1)
-		return true; /* where it cannot be written, that is told */
+		return true; /* if it cannot be written, that is reported */
 	if (S_ISREG(st.st_mode) && st.st_size == 0 && st.st_uid == geteuid())
 		return true;
 	return hub_card_read(&card, path) == OK;
@@ -1073,11 +1077,11 @@ static int write_card(struct door *door, const struct bench_place *place)
 
 	if (!is_replaceable(place->file))
 		return hub_break(door->hub, NULL,
-				 "%s is there and was not written for ranks to meet: --meet names "
-				 "a new file",
+				 "%s exists and is not a rendezvous file: use --meet with a new "
+				 "file",
 				 place->file);
 	if (getrandom(&card.token, sizeof(card.token), 0) != (ssize_t)sizeof(card.token))
-		return hub_break(door->hub, NULL, "no random numbers: %s", strerror(errno));
+		return hub_break(door->hub, NULL, "cannot get random numbers: %s", strerror(errno));
 	if (hub_is_local(place)) {
 		add_host(&card, "127.0.0.1");
 	} else {
@@ -1086,7 +1090,7 @@ static int write_card(struct door *door, const struct bench_place *place)
 	}
 	unlink(place->file);
 	if (hub_card_write(&card, place->file) != OK)
-		return hub_break(door->hub, NULL, "rank 0 cannot write %s for ranks to meet: %s",
+		return hub_break(door->hub, NULL, "rank 0 cannot write the rendezvous file %s: %s",
 				 place->file, strerror(errno));
 	door->has_card = true;
 	door->token = card.token;
@@ -1118,7 +1122,7 @@ static void take_guest(struct door *door)
 		for (size_t i = 1; i < GUESTS_MAX; i++)
 			if (door->guests[i].deadline_ns < place->deadline_ns)
 				place = &door->guests[i];
-		turn_away(door, place, "too many strangers at once");
+		turn_away(door, place, "too many unknown connections");
 	}
 	hub_set_options(fd);
 	place->fd = fd;
@@ -1126,7 +1130,7 @@ static void take_guest(struct door *door)
 	place->deadline_ns = clock_now_system() + GUEST_PATIENCE_NS;
 }
 
-/* A rank of this job that cannot be let in hears why: it would try again otherwise. */
+/* Sends the reason to a rank of this job that cannot be admitted: otherwise it would try again. */
 static void guest_refuse(struct door *door, struct guest *guest, const char *why)
 {
 	struct hub_header header = { .magic = HUB_MAGIC, .kind = HUB_FAIL, .length = strlen(why) };
@@ -1144,7 +1148,7 @@ static bool is_stranger(const struct door *door, const struct guest *guest)
 	       header->length != sizeof(struct hub_hello) || guest->said.hello.token != door->token;
 }
 
-/* It waited too long for an answer and comes again: what it said lies here still. */
+/* It gave up waiting for an answer and reconnects: its hello is still queued here. */
 static bool has_left(const struct guest *guest)
 {
 	char byte;
@@ -1166,7 +1170,7 @@ static void guest_welcome(struct door *door, struct guest *guest)
 
 	if (has_left(guest) ||
 	    hub_write_whole(guest->fd, &answer, sizeof(answer), clock_now_system()) != 0) {
-		turn_away(door, guest, "it hung up");
+		turn_away(door, guest, "it disconnected");
 		return;
 	}
 	text_from_field(peer->host, sizeof(peer->host), hello->host, sizeof(hello->host));
@@ -1183,18 +1187,18 @@ static void guest_judge(struct door *door, struct guest *guest)
 	char why[128];
 
 	if (is_stranger(door, guest)) {
-		turn_away(door, guest, "not of this job");
+		turn_away(door, guest, "not part of this job");
 	} else if (hello->version != HUB_VERSION) {
-		guest_refuse(door, guest, "another release of ringside is on rank 0's machine");
+		guest_refuse(door, guest, "rank 0's host has a different version of ringside");
 	} else if (hello->nranks != door->hub->nranks) {
-		text_format(why, sizeof(why), "a rank says there are %d ranks, rank 0 says %d",
+		text_format(why, sizeof(why), "a rank expects %d ranks, rank 0 expects %d",
 			    (int)hello->nranks, door->hub->nranks);
 		guest_refuse(door, guest, why);
 	} else if (hello->rank < 1 || hello->rank >= door->hub->nranks) {
 		guest_refuse(door, guest, "no such rank in this job");
 	} else if (door->hub->peers[hello->rank - 1].fd != -1) {
-		text_format(why, sizeof(why), "rank %d is here already, from %s", (int)hello->rank,
-			    door->hub->peers[hello->rank - 1].host);
+		text_format(why, sizeof(why), "rank %d has already joined from %s",
+			    (int)hello->rank, door->hub->peers[hello->rank - 1].host);
 		guest_refuse(door, guest, why);
 	} else {
 		guest_welcome(door, guest);
@@ -1209,13 +1213,13 @@ static void listen_to_guest(struct door *door, struct guest *guest)
 	if (now < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (now <= 0) {
-		turn_away(door, guest, "it hung up");
+		turn_away(door, guest, "it disconnected");
 		return;
 	}
 	guest->got += (size_t)now;
-	/* Garbage is told from its first bytes: nobody waits for the rest. */
+	/* Invalid data is recognized by its first bytes: do not wait for the rest. */
 	if (guest->got >= sizeof(uint32_t) && guest->said.header.magic != HUB_MAGIC)
-		turn_away(door, guest, "not of this job");
+		turn_away(door, guest, "not part of this job");
 	else if (guest->got == sizeof(guest->said))
 		guest_judge(door, guest);
 }
@@ -1237,9 +1241,9 @@ static int tell_missing(struct door *door, int patience_s)
 	if (named < door->missing)
 		snprintf(list + at, sizeof(list) - at, " and %zu more", door->missing - named);
 	if (door->turned_away > 0)
-		snprintf(strangers, sizeof(strangers), "; turned away: %zu, the last: %s",
+		snprintf(strangers, sizeof(strangers), "; rejected %zu, the last one: %s",
 			 door->turned_away, door->why);
-	return hub_break(door->hub, NULL, "%s %s did not come within %d s%s",
+	return hub_break(door->hub, NULL, "%s %s did not join within %d s%s",
 			 text_which(door->missing, "rank", "ranks"), list, patience_s, strangers);
 }
 
@@ -1254,7 +1258,7 @@ static int wait_at_door(struct door *door, uint64_t deadline_ns)
 		struct guest *guest = &door->guests[i];
 
 		if (guest->fd != -1 && guest->deadline_ns <= now)
-			turn_away(door, guest, "it said nothing");
+			turn_away(door, guest, "it sent nothing");
 		if (guest->fd != -1 && guest->deadline_ns < until)
 			until = guest->deadline_ns;
 		door->polls[i] = (struct pollfd){ .fd = guest->fd, .events = POLLIN };
@@ -1263,7 +1267,7 @@ static int wait_at_door(struct door *door, uint64_t deadline_ns)
 	return poll(door->polls, GUESTS_MAX + 1, left > 200 ? 200 : (int)left);
 }
 
-/* Whether one of those who are here already failed is looked at now and then: there may be thousands. */
+/* Checks now and then whether a rank that has joined failed: there may be thousands. */
 static int look_inside(struct door *door)
 {
 	uint64_t now = clock_now_system();
@@ -1274,8 +1278,10 @@ static int look_inside(struct door *door)
 	return hub_peek(door->hub);
 }
 
-/* A rank 0 that had no processor for all that time finds ranks at the door that came early enough: they are let
- * in before anybody is said to be missing. */
+/*
+ * If rank 0 had no CPU until the deadline, ranks that connected in time are admitted before any is reported
+ * missing.
+ */
 static int wait_for_ranks(struct door *door, int patience_s)
 {
 	uint64_t deadline_ns = clock_now_system() + (uint64_t)patience_s * 1000000000;
@@ -1298,7 +1304,7 @@ static int wait_for_ranks(struct door *door, int patience_s)
 	return 0;
 }
 
-/* A connection for each rank. */
+/* One connection per rank. */
 static int allow_files(struct bench_hub *hub)
 {
 	rlim_t wanted = hub->peer_count + GUESTS_MAX + FILES_ELSE;
@@ -1308,7 +1314,7 @@ static int allow_files(struct bench_hub *hub)
 		return 0;
 	if (limit.rlim_max < wanted)
 		return hub_break(hub, NULL,
-				 "rank 0 may open %llu files and needs %llu for %d ranks: raise "
+				 "rank 0 can open %llu files but needs %llu for %d ranks: raise "
 				 "ulimit -n",
 				 (unsigned long long)limit.rlim_max, (unsigned long long)wanted,
 				 hub->nranks);
@@ -1317,8 +1323,8 @@ static int allow_files(struct bench_hub *hub)
 	return 0;
 }
 
-/* Rank 0: hub->peers are all there afterwards. 0 or -1. */
-static int hub_let_in(struct bench_hub *hub, const struct bench_place *place, int patience_s)
+/* Rank 0: fills hub->peers. 0 or -1. */
+static int hub_accept_ranks(struct bench_hub *hub, const struct bench_place *place, int patience_s)
 {
 	struct door door = {
 		.hub = hub, .token = place->token, .listen_fd = -1, .missing = hub->peer_count
@@ -1340,19 +1346,19 @@ static int hub_let_in(struct bench_hub *hub, const struct bench_place *place, in
 			close(door.guests[i].fd);
 	if (door.listen_fd != -1)
 		close(door.listen_fd);
-	/* All are here, or nobody comes any more: whatever ends this job later leaves no file. */
+	/* All have joined, or nobody will: remove the file now, so that no later failure leaves it behind. */
 	if (door.has_card)
 		unlink(place->file);
 	return result;
 }
 
 /*
- * A rank looks for rank 0: by its address, or by the file that rank 0 writes. What is found there may
- * be somebody else (the port of a job that is gone, taken by another), so it is asked, and looked for
- * again until it answers as rank 0 of this job does.
+ * A rank connects to rank 0 by its address or by the file that rank 0 writes. The other side may not be rank 0 (the
+ * port of a job that has ended, taken by another), so it must identify itself, and the search continues until rank
+ * 0 of this job answers.
  */
 
-/* One connection, and one answer. */
+/* One connection and one answer. */
 enum { TRY_SECONDS = 2, PAUSE_MS = 20 };
 
 enum found { FOUND = 1, NOT_YET = 0, REFUSED = -1 };
@@ -1362,16 +1368,16 @@ struct search {
 	const struct bench_place *place;
 	uint64_t deadline_ns;
 	bool is_connection_refused;
-	char last[256]; /* why it did not work */
+	char last[256]; /* why it failed */
 };
 
-/* Our own launcher listens before it starts ranks, on a port that is nobody else's. */
+/* Our own launcher listens before it starts ranks, on a port that no other process has. */
 static bool is_certain(const struct bench_place *place)
 {
 	return strcmp(place->launcher, "self") == 0;
 }
 
-/* Where nobody else can be, rank 0 has all the time there is: it may have no processor yet. */
+/* If nobody else can be there, rank 0 gets all the time: it may have had no CPU yet. */
 static uint64_t search_until_ns(const struct search *search)
 {
 	uint64_t try_ns = clock_now_system() + (uint64_t)TRY_SECONDS * 1000000000;
@@ -1409,7 +1415,7 @@ static int connect_to(const struct addrinfo *address, uint64_t deadline_ns)
 	return -1;
 }
 
-/* Say who we are, hear who that is. */
+/* Exchanges hellos. */
 static enum found search_greet(struct search *search, int fd, uint64_t token)
 {
 	struct {
@@ -1444,8 +1450,7 @@ static enum found search_greet(struct search *search, int fd, uint64_t token)
 	peer->fd = fd;
 	return FOUND;
 not_ours:
-	text_copy(search->last, sizeof(search->last),
-		  "who answers there is not rank 0 of this job");
+	text_copy(search->last, sizeof(search->last), "it is not rank 0 of this job");
 	return NOT_YET;
 }
 
@@ -1490,8 +1495,8 @@ static enum found try_card(struct search *search)
 	if (status != OK) {
 		text_format(search->last, sizeof(search->last), "%s",
 			    status == ERR_SYSTEM  ? strerror(errno)
-			    : status == ERR_RANGE ? "it is not this user's file"
-						  : "it does not say where");
+			    : status == ERR_RANGE ? "the file belongs to another user"
+						  : "the file contains no address");
 		return NOT_YET;
 	}
 	for (size_t i = 0; i < card.count && found == NOT_YET; i++)
@@ -1506,7 +1511,7 @@ static enum found try_ports(struct search *search)
 	enum found found = NOT_YET;
 	int ports = place->ports > 0 ? place->ports : 1;
 
-	/* Rank 0 listens on the loopback alone then. */
+	/* Rank 0 only listens on the loopback then. */
 	if (hub_is_local(place) && strcmp(host, "::1") != 0)
 		host = "127.0.0.1";
 	for (int i = 0; i < ports && found == NOT_YET; i++)
@@ -1514,13 +1519,13 @@ static enum found try_ports(struct search *search)
 	return found;
 }
 
-/* When nobody listens any more, rank 0 is gone, and it or the launcher tells why. */
+/* If nobody listens anymore, rank 0 is gone, and it or the launcher reports why. */
 static bool is_hopeless(const struct search *search, const struct bench_place *place)
 {
 	return is_certain(place) && search->is_connection_refused;
 }
 
-/* Another rank: hub->peers[0] is. 0 or -1. */
+/* Other ranks: connects hub->peers[0]. 0 or -1. */
 static int hub_look_for(struct bench_hub *hub, const struct bench_place *place, int patience_s)
 {
 	struct search search = { .hub = hub,
@@ -1546,14 +1551,14 @@ static int hub_look_for(struct bench_hub *hub, const struct bench_place *place, 
 	hub->is_rank_0_lost = !is_certain(place);
 	if (is_by_file)
 		return hub_break(hub, NULL,
-				 "rank %d did not find rank 0 by %s within %d s: %s; is it on a "
-				 "file system that all machines have?",
+				 "rank %d did not find rank 0 by %s within %d s: %s; is the file "
+				 "on a shared file system?",
 				 hub->rank, place->file, patience_s, search.last);
 	return hub_break(hub, NULL, "rank %d did not find rank 0 at %s port %d within %d s: %s",
 			 hub->rank, place->address, place->port, patience_s, search.last);
 }
 
-/* Rank 0 has just let in the last one; the first ones have to wait for that. */
+/* Rank 0 has just admitted the last rank; the first ones have to wait for that. */
 static int meet_first(struct bench_hub *hub, int patience_s, int waited_s)
 {
 	int left_s = hub->rank == 0 ? patience_s - waited_s : patience_s + ANSWER_SECONDS;
@@ -1573,7 +1578,7 @@ static int hub_connect(struct bench_hub *hub, const struct bench_place *place, i
 	if (hub->nranks == 1)
 		return 0;
 	if (hub->rank == 0)
-		result = hub_let_in(hub, place, patience_s);
+		result = hub_accept_ranks(hub, place, patience_s);
 	else
 		result = hub_look_for(hub, place, patience_s);
 	if (result != 0)

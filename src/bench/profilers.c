@@ -1,4 +1,4 @@
-/* Profilers compared: what jobs issued, what was recorded, and records joined to calls. */
+/* Comparing profilers: what jobs issued, what was recorded, and matching records to calls. */
 #include "bench/profilers.h"
 #include "bench/profilers_internal.h"
 
@@ -15,15 +15,15 @@
 
 /* ---- what was issued ---------------------------------------------------------------------- */
 
-/* What a record can be told by. */
+/* What identifies the operation of a record. */
 struct profilers_key {
 	uint8_t function;
 	bool is_align;
 	uint64_t bytes;	     /* 0 for alignment */
-	uint64_t part_bytes; /* of one rank: what NCCL shows; 0 where nothing was issued */
+	uint64_t part_bytes; /* of one rank: what NCCL reports; 0 if nothing was issued */
 };
 
-/* NCCL operations of one function and size that a step of a cell is on one rank. */
+/* The NCCL operations of one function and size that one call of a cell makes on one rank. */
 struct profilers_part {
 	struct profilers_key key;
 	uint64_t per_step;
@@ -38,11 +38,11 @@ struct profilers_tally {
 	uint64_t untimed;
 };
 
-/* All keys of a job, and what was issued and recorded of each. */
+/* All keys of a job, and how much was issued and recorded of each. */
 struct profilers_ledger {
 	const struct bench_run *bench;
 	struct profilers_list
-		keys; /* struct profilers_key: issued first, then what else was recorded */
+		keys; /* struct profilers_key: issued ones first, then others that were recorded */
 	size_t issued_keys;
 	struct profilers_tally
 		*tallies; /* [(rank + 1) * PROFILERS_KEYS_MAX + key]: see ledger_tally() */
@@ -59,12 +59,12 @@ static inline const struct profilers_key *profilers_ledger_key(
 
 struct profilers_record {
 	uint32_t key; /* in the ledger */
-	int32_t rank; /* -1 unknown */
+	int32_t rank; /* -1: unknown */
 	uint32_t comm;
 	uint8_t source;
-	uint64_t number; /* order of issue in its communicator */
+	uint64_t number; /* order of calls in its communicator */
 	uint64_t duration_ns;
-	uint64_t wall_ns; /* when it was issued; 0 unknown */
+	uint64_t wall_ns; /* when it was called; 0: unknown */
 };
 
 static const char *const kind_names[PROFILERS_KINDS] = {
@@ -169,7 +169,7 @@ void profilers_command(struct profilers *work, const char *command)
 	text_copy(work->out.command, sizeof(work->out.command), command);
 }
 
-/* One that is there already is not added again. */
+/* Ignores duplicates. */
 
 static void PRINTF_LIKE(4, 0) add_line(struct profilers *work, char lines[][PROFILERS_TEXT_BYTES],
 				       size_t *count, const char *format, va_list arguments)
@@ -261,12 +261,12 @@ bool profilers_is_judged(const struct profilers_comparison *comparison, unsigned
 }
 
 /*
- * What a job issued, as a profiler should see it: per rank, function and size. Warm-ups and checks are calls
- * like any other; captured calls do not run. AlltoAll, Gather and Scatter are the Sends and Recvs that NCCL
- * shows them as (docs/BLIND-SPOTS.md).
+ * What a job issued, as a profiler should see it: per rank, function and size. Warm-ups and checks count like any
+ * other call; captured calls do not run. AlltoAll, Gather and Scatter count as the Sends and Recvs that NCCL
+ * reports (docs/BLIND-SPOTS.md).
  *
- *	keys:     what was issued | what else was recorded | the rest
- *	tallies:  one row of keys for each rank, the first for records of nobody knows whom
+ *	keys:     issued | recorded but not issued | the rest
+ *	tallies:  one row of keys per rank, the first for records of unknown ranks
  */
 
 enum { ALIGN_BYTES_MAX = 8, STRAY_KEYS = 64 };
@@ -286,7 +286,7 @@ static struct profilers_key key_of(bool is_aligned, uint8_t function, uint64_t b
 				     .bytes = bytes,
 				     .part_bytes = part_bytes };
 
-	/* One element more or less cannot be told from an alignment. */
+	/* An AllReduce of one element cannot be distinguished from an alignment. */
 	if (is_aligned && function == OP_ALL_REDUCE && bytes <= ALIGN_BYTES_MAX) {
 		key.is_align = true;
 		key.bytes = 0;
@@ -405,7 +405,7 @@ static enum status add_keys(struct profilers_ledger *ledger)
 	return OK;
 }
 
-/* `rank` -1: nobody knows whose it is. */
+/* `rank` -1: unknown. */
 static struct profilers_tally *profilers_ledger_tally(struct profilers_ledger *ledger, int32_t rank,
 						      size_t key)
 {
@@ -458,7 +458,7 @@ static void profilers_ledger_release(struct profilers_ledger *ledger)
 	ledger->tallies = NULL;
 }
 
-/* The place of a recorded operation's key, a new one where nothing like it was issued; -1: no room. */
+/* Index of a recorded operation's key, a new one if nothing like it was issued; -1: no room. */
 static long profilers_ledger_find(struct profilers_ledger *ledger, uint8_t function, uint64_t bytes)
 {
 	bool is_aligned = ledger->issued_keys > 0 && profilers_ledger_key(ledger, 0)->is_align;
@@ -472,7 +472,7 @@ static long profilers_ledger_find(struct profilers_ledger *ledger, uint8_t funct
 	return add_key(ledger, ledger->keys.count + 1 < ledger->key_room ? &key : &rest);
 }
 
-/* The records of a profiler, brought to the ranks, functions and sizes of the job that they are about. */
+/* Assigns the records of a profiler to ranks, functions and sizes of the job. */
 
 enum { RECORDS_MAX = 1 << 26 };
 
@@ -484,7 +484,7 @@ struct taking {
 	enum status status;
 };
 
-/* The rank whose process this is; -1: none, or several. */
+/* The rank of this process; -1: none, or several. */
 static int32_t profilers_rank_of_pid(const struct bench_run *bench, const char *host, int64_t pid)
 {
 	int32_t found = -1, count = 0;
@@ -546,7 +546,7 @@ static bool take_op(const struct op_record *op, enum recording_place place, void
 	record->number = op->number;
 	record->duration_ns = op_duration_ns(op);
 	record->source = record->duration_ns ? op->time_source : OP_TIME_NONE;
-	issue_ns = op->issue_ns ? op->issue_ns : op->task_ns; /* both come from within the call */
+	issue_ns = op->issue_ns ? op->issue_ns : op->task_ns; /* both are taken within the call */
 	if (issue_ns == 0 || !recording_wall_ns(taking->process, issue_ns, &record->wall_ns))
 		record->wall_ns = 0;
 	tally = profilers_ledger_tally(taking->ledger, record->rank, record->key);
@@ -570,7 +570,7 @@ static int by_place(const void *left, const void *right)
 	return sign ? sign : order_numbers(a->number, b->number);
 }
 
-/* All records of a recording into the ledger's counts and a list, sorted by rank, key, order. */
+/* Adds all records of a recording to the ledger's counts and to a list, sorted by rank, key, order. */
 static enum status profilers_take_records(struct profilers_ledger *ledger,
 					  const struct recording *recording,
 					  struct profilers_list *records)
@@ -592,7 +592,7 @@ static enum status profilers_take_records(struct profilers_ledger *ledger,
 	return OK;
 }
 
-/* What the plugin itself says it lost. False: it does not say. */
+/* What the plugin itself reports as lost. False: it does not report it. */
 static bool profilers_take_lost(const struct recording *recording, enum profilers_kind kind,
 				uint64_t *lost)
 {
@@ -602,7 +602,7 @@ static bool profilers_take_lost(const struct recording *recording, enum profiler
 	for (size_t i = 0; i < recording->count; i++) {
 		const struct recording_process *process = recording->processes[i];
 
-		/* Gaps in NCCL's numbering are the reader's finding, not the plugin's account. */
+		/* Gaps in NCCL's numbering were found by the reader, not reported by the plugin. */
 		if (kind == PROFILERS_INSPECTOR && process->foreign) {
 			*lost += process->lost[LOST_RING_OVERRUN];
 			tells = tells || process->lost[LOST_RING_OVERRUN] > 0;
@@ -615,12 +615,12 @@ static bool profilers_take_lost(const struct recording *recording, enum profiler
 }
 
 /*
- * Records against calls. Where a rank has exactly as many records of a function and size as it made such calls,
- * the n-th record is the n-th call: warm-ups, measured calls, checks, cell after cell. Where not, a record is
- * that of the call within whose time it was issued, if its profiler tells when that was.
+ * Matches records to calls. If a rank has exactly as many records of a function and size as it made such calls, the
+ * n-th record is the n-th call: warm-ups, measured calls, checks, cell after cell. Otherwise a record belongs to
+ * the call during which it was issued, if the profiler recorded that time.
  */
 
-/* How far the clocks of a profiler and of the benchmark may be apart. */
+/* Maximum difference between the clocks of a profiler and the benchmark. */
 enum { CLOCKS_APART_NS = 10000 };
 
 static bool is_function_sizeless(struct profilers_ledger *ledger, int32_t rank, uint8_t function)
@@ -635,7 +635,7 @@ static bool is_function_sizeless(struct profilers_ledger *ledger, int32_t rank, 
 	return false;
 }
 
-/* Sizes that are not told cannot be held against sizes: all of the function together, at its first key. */
+/* Without sizes, records can only be compared per function: all counts go to its first key. */
 static bool sum_function(struct profilers_ledger *ledger, int32_t rank, size_t at,
 			 struct profilers_tally *sum)
 {
@@ -685,7 +685,7 @@ static enum status add_row(struct profilers *work, const struct profilers_comple
 	return OK;
 }
 
-/* Counts of the ledger become rows. */
+/* Converts the ledger's counts to rows. */
 static enum status profilers_add_complete(struct profilers *work,
 					  const struct profilers_trial *trial, uint8_t mode,
 					  struct profilers_ledger *ledger)
@@ -742,7 +742,7 @@ bool profilers_ratios_add(struct profilers_ratios *ratios, double value)
 	return true;
 }
 
-/* The calls of one rank, function and size, and the records that are about them. */
+/* The calls of one rank, function and size, and their records. */
 struct joining {
 	struct profilers *work;
 	struct profilers_ratios like;
@@ -751,8 +751,8 @@ struct joining {
 	int32_t rank;
 	const struct profilers_record *records;
 	size_t count;
-	size_t at;	 /* in order: the next call's record; by time: the next one not taken */
-	uint64_t before; /* when the call before was made */
+	size_t at;	 /* in order: the next call's record; by time: the next unmatched one */
+	uint64_t before; /* when the previous call was made */
 	bool is_in_order;
 };
 
@@ -778,7 +778,7 @@ static const struct profilers_record *find_by_time(struct joining *joining,
 	uint64_t slack = CLOCKS_APART_NS;
 	const struct profilers_record *record;
 
-	/* Not so far that the call before could be meant. */
+	/* Not so early that the previous call could be meant. */
 	if (joining->before && call->begin_ns > joining->before &&
 	    (call->begin_ns - joining->before) / 2 < slack)
 		slack = (call->begin_ns - joining->before) / 2;
@@ -881,18 +881,18 @@ static enum status profilers_join(struct profilers *work, const struct profilers
 }
 
 /*
- * ncclsee has sums by size class: a class of calls is complete or not, and its mean time can be held against the
- * mean of what was measured.
+ * ncclsee has totals by size class: a class of calls is complete or not, and its mean time can be compared with the
+ * mean of the measured ones.
  */
 
 struct class_tally {
 	struct profilers_tally tally;
-	uint64_t steps;	    /* issued, but for alignment */
-	uint64_t calls;	    /* measured */
-	double measured_ns; /* what all steps took, by the mean of the measured calls of their cell */
+	uint64_t steps; /* issued, without alignment */
+	uint64_t calls; /* measured */
+	double measured_ns; /* total time of all steps, from the mean of the measured calls of their cell */
 	uint64_t timed_steps;
 	double reported_ns;
-	uint64_t first_bytes; /* of the cells in it, and whether others have another size */
+	uint64_t first_bytes; /* size of the cells in it, and whether they differ */
 	bool is_mixed;
 };
 
@@ -960,7 +960,7 @@ static uint64_t bytes_apart(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
-/* Do the names fit what was issued better when Reduce and ReduceScatter change places? */
+/* Whether the names fit the issued calls better with Reduce and ReduceScatter swapped. */
 static bool is_swapped(const struct classes *classes, const struct profilers_trial *trial)
 {
 	uint64_t as_written = 0, swapped = 0;
@@ -997,7 +997,7 @@ static enum status add_mean(struct profilers *work, const struct profilers_ratio
 	if (ratios == NULL)
 		return ERR_NO_SPACE;
 	ratios->calls += at->calls;
-	/* Alignment, several sizes and loss: then the means are not of the same calls. */
+	/* With alignment, several sizes or losses, the means are not of the same calls. */
 	if (at->tally.issued != at->steps || at->timed_steps != at->steps ||
 	    (at->is_mixed && !is_whole) || at->tally.recorded == 0 || at->tally.untimed > 0)
 		return OK;
@@ -1061,8 +1061,8 @@ static enum status profilers_take_ncclsee(struct profilers *work,
 		take_profile(&classes, bench, &trial->profiles[i], is_other);
 	if (is_other)
 		profilers_note(work,
-			       "%s writes Reduce under the name ReduceScatter and the other way "
-			       "round: read so, because the calls then fit",
+			       "%s swaps the names Reduce and ReduceScatter: read accordingly, "
+			       "because the calls match then",
 			       work->out.plugins[trial->plugin].label);
 	for (int32_t rank = -1; rank < bench->nranks; rank++)
 		for (uint8_t function = 0; function < OP_FUNCTIONS; function++)
@@ -1078,7 +1078,7 @@ static enum status profilers_take_ncclsee(struct profilers *work,
 	return status;
 }
 
-/* One job at a time: what it measured, what its plugin left, and what became of both. */
+/* Takes one job at a time: its measurements, its plugin's output, and its outcome. */
 
 static struct profilers_jobs *jobs_of(struct profilers *work, size_t plugin, uint8_t mode)
 {
@@ -1109,7 +1109,7 @@ static void count_job(struct profilers_jobs *jobs, const struct profilers_trial 
 		text_copy(jobs->problem, sizeof(jobs->problem), trial->problem);
 }
 
-/* All cells have it; 0: they do not agree, or there are none. */
+/* The mode of all cells; 0: they differ, or there are none. */
 static uint8_t mode_of(const struct bench_run *bench)
 {
 	uint8_t mode = bench->cell_count ? bench->cells[0].mode : 0;
@@ -1149,7 +1149,7 @@ static void tell_place(struct profilers *work, const struct bench_run *bench)
 		   out->is_mps != bench->is_mps || out->is_gpu_shared != bench->is_gpu_shared ||
 		   strcmp(out->host, bench->ranks[0].host) != 0 ||
 		   strcmp(out->gpu, bench->ranks[0].gpu_name) != 0) {
-		profilers_note(work, "not all jobs ran on the same machine in the same way: their "
+		profilers_note(work, "the jobs ran on different hosts or in different ways: their "
 				     "times are not comparable");
 	}
 	if (bench->started_ns && bench->started_ns < out->started_ns)
@@ -1167,7 +1167,7 @@ static void tell_wrong(struct profilers *work, const struct profilers_trial *tri
 
 	for (size_t i = 0; i < bench->cell_count; i++)
 		if (bench->cells[i].wrong > 0 && bench->cells[i].wrong != BENCH_UNCHECKED) {
-			profilers_note(work, "%s: results of %s, %s, were wrong",
+			profilers_note(work, "%s: wrong results of %s, %s",
 				       work->out.plugins[trial->plugin].label,
 				       op_function_name(bench->cells[i].function),
 				       bench_mode_name(bench->cells[i].mode));

@@ -1,6 +1,6 @@
 /*
- * Profilers compared, as the paper "Where Did My NCCL Calls Go?" did: how many of the calls that were
- * made each one recorded, how true its times are, what it costs. docs/BENCH.md explains the figures.
+ * Compares profilers like the paper "Where Did My NCCL Calls Go?": the share of calls that each one recorded, the
+ * accuracy of its times, its overhead. docs/BENCH.md explains the figures.
  *
  *	profilers_new()                                  plugin 0 is "no plugin"
  *	profilers_plugin(work, label, path, kind)        1, 2, ...
@@ -11,7 +11,7 @@
  *	... views take the comparison ...
  *	profilers_comparison_release(&comparison)
  *
- * Nothing that is handed in is kept: release runs and recordings after each call.
+ * Arguments are not kept: release runs and recordings after each call.
  */
 #ifndef PROFILERS_H
 #define PROFILERS_H
@@ -30,26 +30,26 @@ struct recording;
 struct ncclsee_profile;
 struct profilers; /* work in progress */
 
-/* Whose output it is. */
+/* Which profiler wrote the output. */
 enum profilers_kind {
-	PROFILERS_NONE = 0,	/* no plugin: what the others are held against */
+	PROFILERS_NONE = 0,	/* no plugin: the reference */
 	PROFILERS_RINGSIDE = 1, /* trace files, mode trace */
 	PROFILERS_INSPECTOR = 2,
 	PROFILERS_COMMA = 3,
-	PROFILERS_NCCLSEE = 4, /* sums per function and size class: no single calls */
-	PROFILERS_UNKNOWN = 5, /* output in a format that nobody here reads: its cost alone */
+	PROFILERS_NCCLSEE = 4, /* totals per function and size class, no single calls */
+	PROFILERS_UNKNOWN = 5, /* output cannot be read: only its overhead is measured */
 	PROFILERS_KINDS = 6,
 };
 
 const char *profilers_kind_name(unsigned int kind); /* "none", "ringside", ...; "?" */
-unsigned int profilers_kind_find(const char *name); /* PROFILERS_KINDS: no such */
+unsigned int profilers_kind_find(const char *name); /* PROFILERS_KINDS: unknown */
 
-/* What became of a job and of what its plugin left behind. */
+/* Outcome of a job and of its plugin's output. */
 enum profilers_output {
-	PROFILERS_READ = 1,	  /* recording or ncclsee is there */
-	PROFILERS_SILENT = 2,	  /* the plugin left no file: 0 % */
-	PROFILERS_UNREADABLE = 3, /* it left files that cannot be read: not judged, never 0 % */
-	PROFILERS_FAILED = 4,	  /* the job did not come to its end: nothing of it is counted */
+	PROFILERS_READ = 1,	  /* recording or ncclsee is set */
+	PROFILERS_SILENT = 2,	  /* the plugin left no file: 0% */
+	PROFILERS_UNREADABLE = 3, /* its files cannot be read: not judged, never 0% */
+	PROFILERS_FAILED = 4,	  /* the job did not finish: nothing of it is counted */
 	PROFILERS_OUTPUTS = 5,
 };
 
@@ -70,60 +70,65 @@ struct profilers_plugin {
 };
 
 /*
- * One job. All its cells are of one mode: what a profiler wrote does not tell modes apart, so each mode is a
- * job of its own. Calls that were captured into a graph do not run and are not counted; replays are.
+ * One job. All its cells have one mode: a profiler's output does not distinguish modes, so each mode is a separate
+ * job. Calls captured into a graph do not run and are not counted; replays are.
  */
 struct profilers_trial {
-	size_t plugin;	/* 0: without */
-	uint32_t run;	/* from 0; run i of a plugin and run i without are neighbours in time */
-	uint8_t mode;	/* enum bench_mode; where the job failed and there is no bench_run */
-	uint8_t output; /* enum profilers_output; ignored for plugin 0 but for FAILED */
+	size_t plugin;	/* 0: none */
+	uint32_t run;	/* from 0; run i of a plugin and run i without are adjacent in time */
+	uint8_t mode;	/* enum bench_mode; used if the job failed and there is no bench_run */
+	uint8_t output; /* enum profilers_output; only FAILED matters for plugin 0 */
 	const struct bench_run *bench;		/* NULL: the job failed */
 	const struct recording *recording;	/* finished; NULL: none */
 	const struct ncclsee_profile *profiles; /* of kind ncclsee, one per file */
 	size_t profile_count;
-	const char *problem; /* one line, where something went wrong; NULL none */
+	const char *problem; /* one line, if something went wrong; can be NULL */
 };
 
-/* One training job: DenseNet-121 in PyTorch. The caller fills all but what profilers_training_take() does. */
+/*
+ * One training job: DenseNet-121 in PyTorch. The caller fills everything except what profilers_training_take()
+ * does.
+ */
 struct profilers_training {
 	size_t plugin;
 	uint32_t run;
 	uint8_t output; /* as above */
 	int32_t ranks;
-	uint32_t epochs;			       /* the first is not compared: it warms up */
-	uint64_t epoch_ns[PROFILERS_EPOCHS_MAX];       /* of the slowest rank, or the mean */
+	uint32_t epochs;			 /* the first one is not compared: it warms up */
+	uint64_t epoch_ns[PROFILERS_EPOCHS_MAX]; /* of the slowest rank, or the mean */
 	uint64_t epoch_begin_ns[PROFILERS_EPOCHS_MAX]; /* wall time; 0 unknown */
-	uint64_t issued[OP_FUNCTIONS]; /* counted by the preload counter, all ranks */
-	bool is_counted;	       /* ... which was there */
+	uint64_t issued[OP_FUNCTIONS]; /* counted by the preloaded counter, all ranks */
+	bool is_counted;	       /* ... which was loaded */
 	const char *problem;
-	/* What the plugin recorded: profilers_training_take(), or the caller. */
+	/* What the plugin recorded: from profilers_training_take(), or the caller. */
 	uint64_t recorded[OP_FUNCTIONS];
-	uint64_t untimed;  /* of recorded */
-	uint64_t comm_ns;  /* sum of durations over all ranks, estimated where not all are timed */
-	uint64_t comm_ops; /* with a duration */
-	bool is_comm_by_time; /* comm_ns is of the epochs that are compared; else of all there is */
+	uint64_t untimed;     /* of recorded */
+	uint64_t comm_ns;     /* total duration over all ranks, estimated if not all are timed */
+	uint64_t comm_ops;    /* with a duration */
+	bool is_comm_by_time; /* comm_ns covers the compared epochs; otherwise everything */
 	bool has_comm;
 };
 
-struct profilers *profilers_new(void); /* NULL: no memory */
+struct profilers *profilers_new(void); /* NULL: out of memory */
 void profilers_free(struct profilers *work);
 
-/* The plugin's number, or 0: too many. `label` is cut to its room. */
+/* The plugin's number, or 0: too many. `label` is truncated to its size. */
 size_t profilers_plugin(struct profilers *work, const char *label, const char *path,
 			enum profilers_kind kind);
-/* What stands on the page: the command line; what was left out and why; what a reader must know. */
+/* Shown on the page: the command line; what was skipped and why; what readers must know. */
 void profilers_command(struct profilers *work, const char *command);
 void profilers_not_run(struct profilers *work, const char *format, ...) PRINTF_LIKE(2, 3);
 void profilers_note(struct profilers *work, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Where it runs, from a run with at least one rank: for trainings, when there are no trials before them. */
+/* Where the jobs run, from a run with at least one rank: for trainings without trials before them. */
 void profilers_place(struct profilers *work, const struct bench_run *bench);
 
-/* ERR_RANGE: no such plugin or run, no output, or cells of several modes. What walking the recording said: then
- * nothing of this trial is counted, hand it in again as unreadable. ERR_NO_SPACE: give up. */
+/*
+ * ERR_RANGE: no such plugin or run, no output, or cells of several modes. An error while reading the recording:
+ * nothing of this trial is counted, pass it again as unreadable. ERR_NO_SPACE: give up.
+ */
 enum status profilers_trial(struct profilers *work, const struct profilers_trial *trial);
-/* The second fills recorded, untimed, comm_* from a recording, the third from ncclsee's files. */
+/* The second one fills recorded, untimed, comm_* from a recording, the third from ncclsee's files. */
 enum status profilers_training(struct profilers *work, const struct profilers_training *training);
 enum status profilers_training_take(struct profilers_training *training,
 				    const struct recording *recording);
@@ -132,32 +137,32 @@ void profilers_training_take_ncclsee(struct profilers_training *training,
 
 /* ---- what comes out: the views know only this ------------------------------------------------- */
 
-/* Bytes in rows: one size, or a class of sizes (ncclsee) from bytes_from to below bytes_to. */
-#define PROFILERS_BYTES_UNKNOWN UINT64_MAX /* the plugin did not tell the size */
+/* Bytes in rows: one size, or a size class (ncclsee) from bytes_from to below bytes_to. */
+#define PROFILERS_BYTES_UNKNOWN UINT64_MAX /* the plugin did not record the size */
 enum { PROFILERS_ALL = -1 };
 
 struct profilers_counts {
 	uint64_t issued;
 	uint64_t recorded;
-	uint64_t untimed; /* of recorded: no time */
+	uint64_t untimed; /* of recorded: without a time */
 	uint64_t
-		missing; /* sum of what lacks, rank by rank, function by function, size by size, run by run */
-	uint64_t excess; /* sum of what is too many, likewise: one does not make up for the other */
+		missing; /* total deficit, summed separately for each rank, function, size and run */
+	uint64_t excess; /* total surplus, likewise: one does not compensate for the other */
 };
 
-/* The finest grain; profilers_counts() sums. Sums are over all runs whose output could be read. */
+/* The finest level; profilers_counts() adds them up. Totals over all runs whose output could be read. */
 struct profilers_complete {
 	uint8_t plugin;
 	uint8_t mode;	  /* enum bench_mode */
 	uint8_t function; /* enum op_function: Send and Recv apart */
-	bool is_align;	  /* AllReduces of one element that kept the ranks together */
+	bool is_align;	  /* AllReduces of one element that aligned the ranks */
 	int32_t rank;
 	uint64_t bytes;	   /* or the lower end of a class; PROFILERS_BYTES_UNKNOWN */
-	uint64_t bytes_to; /* 0: one size; else the class ends below this, UINT64_MAX: open */
+	uint64_t bytes_to; /* 0: one size; otherwise the class ends below this, UINT64_MAX: open */
 	struct profilers_counts counts;
 };
 
-/* What became of the jobs of a plugin in a mode. */
+/* Outcome of a plugin's jobs in a mode. */
 struct profilers_jobs {
 	uint8_t plugin;
 	uint8_t mode;
@@ -165,12 +170,12 @@ struct profilers_jobs {
 	uint32_t silent;
 	uint32_t unreadable;
 	uint32_t failed;
-	bool tells_lost;		    /* the plugin itself counts what it lost ... */
-	uint64_t lost;			    /* ... and this is what it says */
-	char problem[PROFILERS_TEXT_BYTES]; /* of the last that went wrong */
+	bool tells_lost;		    /* the plugin counts its losses ... */
+	uint64_t lost;			    /* ... and this is the number */
+	char problem[PROFILERS_TEXT_BYTES]; /* of the last failure */
 };
 
-/* NAN: too few values for it, see bench_result.h. */
+/* NAN: too few values, see bench_result.h. */
 struct profilers_quantiles {
 	double p05;
 	double p25;
@@ -179,22 +184,22 @@ struct profilers_quantiles {
 	double p95;
 };
 
-/* Reported time over measured time. Rows for each function, and with function 0 for all of them. */
+/* Reported time divided by measured time. Rows for each function, and with function 0 for all of them. */
 struct profilers_accuracy {
 	uint8_t plugin;
 	uint8_t mode;
 	uint8_t function;
-	uint8_t source; /* enum op_time_source: where the plugin's time comes from */
-	bool is_mean_only; /* ncclsee: one value per run and rank: sum of reported over sum of measured */
+	uint8_t source; /* enum op_time_source of the plugin's time */
+	bool is_mean_only; /* ncclsee: one value per run and rank: total reported over total measured */
 	uint64_t bytes;
 	uint64_t bytes_to; /* as above */
-	uint64_t calls;	   /* measured calls of such size, all ranks and runs */
-	uint64_t in_order; /* joined one by one: as many records as calls */
-	uint64_t by_time;  /* joined by their time: some are missing */
+	uint64_t calls;	   /* measured calls of this size, all ranks and runs */
+	uint64_t in_order; /* matched in order: as many records as calls */
+	uint64_t by_time;  /* matched by time: some are missing */
 	struct profilers_quantiles ratio;
 };
 
-/* 1: the interval includes 1, no difference is shown. */
+/* 1: the interval includes 1, no significant difference. */
 enum profilers_verdict {
 	PROFILERS_NO_DIFFERENCE = 0,
 	PROFILERS_SLOWER = 1,
@@ -202,7 +207,9 @@ enum profilers_verdict {
 	PROFILERS_NOT_KNOWN = 3, /* too few runs for an interval */
 };
 
-/* Time per call with the plugin over time without. Function 0, bytes 0: all of them, the geometric mean. */
+/*
+ * Time per call with the plugin divided by the time without. Function 0, bytes 0: all of them, the geometric mean.
+ */
 struct profilers_overhead {
 	uint8_t plugin;
 	uint8_t mode; /* 0: all modes */
@@ -210,11 +217,11 @@ struct profilers_overhead {
 	uint8_t clock; /* enum bench_clock: BENCH_GPU, or BENCH_ISSUE: in the call, on the host */
 	uint64_t bytes;
 	uint32_t runs;	   /* pairs of runs */
-	uint32_t cells;	   /* summed up in this row */
+	uint32_t cells;	   /* combined in this row */
 	uint64_t calls;	   /* with the plugin */
-	bool has_interval; /* else low and high are 0 */
+	bool has_interval; /* otherwise low and high are 0 */
 	struct bench_ratio ratio;
-	struct profilers_quantiles with_ns; /* of single calls; all 0 in sums */
+	struct profilers_quantiles with_ns; /* of single calls; all 0 in combined rows */
 	struct profilers_quantiles without_ns;
 };
 
@@ -222,24 +229,24 @@ enum profilers_verdict profilers_verdict(const struct profilers_overhead *row);
 
 struct profilers_train {
 	uint8_t plugin;
-	uint32_t runs; /* that ended */
+	uint32_t runs; /* that finished */
 	uint32_t silent;
 	uint32_t unreadable;
 	uint32_t failed;
-	uint32_t epochs; /* of each run */
+	uint32_t epochs; /* per run */
 	int32_t ranks;
 	bool is_counted; /* issued is known */
 	bool is_read;	 /* recorded is known */
 	bool has_comm;
 	bool is_comm_by_time;
 	bool has_interval;
-	uint64_t issued[OP_FUNCTIONS]; /* of all runs, all ranks */
+	uint64_t issued[OP_FUNCTIONS]; /* of all runs and ranks */
 	uint64_t recorded[OP_FUNCTIONS];
 	uint64_t untimed;
-	double epoch_ns;   /* median over runs and epochs, the first of each run left out */
-	double comm_ns;	   /* of one rank in one epoch, as the plugin reports it */
-	double comm_share; /* of the epochs' time; may pass 1 where communicators overlap */
-	struct bench_ratio slowdown; /* of the epoch, with over without */
+	double epoch_ns;   /* median over runs and epochs, without the first of each run */
+	double comm_ns;	   /* per rank and epoch, as reported by the plugin */
+	double comm_share; /* share of the epochs' time; can exceed 1 if communicators overlap */
+	struct bench_ratio slowdown; /* of the epoch: with divided by without */
 	char problem[PROFILERS_TEXT_BYTES];
 };
 
@@ -247,7 +254,7 @@ struct profilers_comparison {
 	struct profilers_plugin plugins[PROFILERS_PLUGINS_MAX]; /* the first: no plugin */
 	size_t plugin_count;
 	char command[PROFILERS_COMMAND_BYTES];
-	/* From the jobs; all the same in all of them, or a note says so. */
+	/* From the jobs; identical in all of them, otherwise there is a note. */
 	char host[64];
 	char gpu[64];
 	int32_t nccl_version;
@@ -257,8 +264,8 @@ struct profilers_comparison {
 	bool is_gpu_shared;
 	bool is_mps;
 	uint64_t started_ns; /* wall time of the first job */
-	uint32_t runs;	     /* the most of any plugin and mode */
-	uint64_t calls;	     /* measured calls in all jobs, of one rank each */
+	uint32_t runs;	     /* the maximum over plugins and modes */
+	uint64_t calls;	     /* measured calls in all jobs, per rank */
 	char notes[PROFILERS_NOTES_MAX][PROFILERS_TEXT_BYTES];
 	size_t note_count;
 	char not_run[PROFILERS_NOTES_MAX][PROFILERS_TEXT_BYTES];
@@ -272,7 +279,7 @@ struct profilers_comparison {
 	size_t accuracy_count;
 	struct profilers_overhead *overhead; /* by clock, plugin, mode, function, bytes */
 	size_t overhead_count;
-	struct profilers_train *training; /* by plugin; none: it was not run */
+	struct profilers_train *training; /* by plugin; empty: not run */
 	size_t training_count;
 };
 
@@ -281,7 +288,7 @@ enum status profilers_finish(struct profilers *work, struct profilers_comparison
 void profilers_comparison_init(struct profilers_comparison *comparison);
 void profilers_comparison_release(struct profilers_comparison *comparison);
 
-/* Rows to sum up; PROFILERS_ALL takes any. */
+/* Selects rows to add up; PROFILERS_ALL matches any. */
 struct profilers_which {
 	int plugin;
 	int mode;
@@ -300,45 +307,46 @@ struct profilers_which {
 
 struct profilers_counts profilers_counts(const struct profilers_comparison *comparison,
 					 const struct profilers_which *which);
-/* Recorded of issued, 0 to 1: what is missing counts, what is too many does not. 0 issued: 1. */
+/* Share of issued calls that were recorded, 0 to 1: missing records count, surplus ones do not. 0 issued: 1. */
 double profilers_share(const struct profilers_counts *counts);
 /* NULL: none. */
 const struct profilers_jobs *profilers_jobs_of(const struct profilers_comparison *comparison,
 					       unsigned int plugin, unsigned int mode);
-/* Can it be said how complete this plugin was in this mode: did it leave something readable, or nothing? */
+/*
+ * Whether the completeness of this plugin in this mode can be judged: its output was readable, or there was none.
+ */
 bool profilers_is_judged(const struct profilers_comparison *comparison, unsigned int plugin,
 			 unsigned int mode);
 
 /*
- * A comparison, made again from the JSON document that profilers_json_write() wrote: pages and tables can be
- * made again without a GPU. Every byte is distrusted.
+ * Reads a comparison from the JSON document of profilers_json_write(), to make pages and tables without a GPU. The
+ * input is untrusted.
  */
 
 /*
- * On success the caller owns *comparison; see profilers_comparison_release(). Else it is empty and *problem (may be
- * NULL) says where and why. ERR_UNKNOWN: no document of this format; ERR_VERSION: of a newer version;
- * ERR_FORMAT: damaged; ERR_NO_SPACE.
+ * On success the caller owns *comparison; see profilers_comparison_release(). Otherwise it is empty and *problem
+ * (can be NULL) says where and why. ERR_UNKNOWN: another format; ERR_VERSION: a newer version; ERR_FORMAT: damaged;
+ * ERR_NO_SPACE.
  */
 enum status profilers_read(struct profilers_comparison *comparison, const char *text, size_t length,
 			   struct bench_read_problem *problem);
 
 /*
- * Profilers compared, as one page: its tables and four figures (completeness, accuracy,
- * overhead, training) as SVG. It stands alone: no scripts, nothing fetched, light and dark, and the command,
- * machine and versions on it.
+ * A comparison as a page: tables and four figures (completeness, accuracy, overhead, training) as SVG.
+ * Self-contained: no scripts or external resources, light and dark, with command, host and versions.
  */
 
-/* The same bytes for the same comparison. Names stay text. ERR_NO_SPACE, or the sink's status. */
+/* Deterministic. Names are escaped. ERR_NO_SPACE, or the sink's status. */
 enum status profilers_html_write(struct sink *sink, const struct profilers_comparison *comparison);
 
-/* Profilers compared, as JSON: all that the other views show. profilers_read() reads it back. */
+/* A comparison as JSON: everything the other outputs show. profilers_read() reads it back. */
 
 /* One object and a newline. The sink's status. */
 enum status profilers_json_write(struct sink *sink, const struct profilers_comparison *comparison);
 
-/* Profilers compared, as tables for people: completeness, accuracy, overhead, training. */
+/* A comparison as text tables: completeness, accuracy, overhead, training. */
 
-/* `width` 0: as wide as it takes. ERR_NO_SPACE, or the sink's status. */
+/* `width` 0: unlimited. ERR_NO_SPACE, or the sink's status. */
 enum status profilers_text_write(struct sink *sink, const struct profilers_comparison *comparison,
 				 unsigned int width);
 

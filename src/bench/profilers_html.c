@@ -1,4 +1,4 @@
-/* Each figure is a table of groups along x and series beside one another, filled from the rows of the comparison. */
+/* Each figure is a table of groups along x and series, filled from the rows of the comparison. */
 #include "bench/profilers.h"
 #include "bench/profilers_internal.h"
 
@@ -11,7 +11,7 @@
 #include "common/op.h"
 #include "common/text.h"
 
-/* Charts of a comparison of profilers: filled by name, then drawn as SVG or as text. */
+/* Charts of a comparison: filled by name, then drawn as SVG or text. */
 
 enum { CHART_GROUPS_MAX = 48, CHART_SERIES_MAX = SVG_SERIES_MAX, CHART_NAME_BYTES = 128 };
 
@@ -22,10 +22,10 @@ struct paper {
 	unsigned int width; /* of text */
 };
 
-/* What a chart is made of. Names are found or added; what does not fit any more is counted. */
+/* A chart's data. Names are found or added; what does not fit is counted. */
 struct chart {
 	char groups[CHART_GROUPS_MAX][CHART_NAME_BYTES];
-	uint64_t keys[CHART_GROUPS_MAX][2]; /* by which groups are sorted and found */
+	uint64_t keys[CHART_GROUPS_MAX][2]; /* groups are sorted and found by these */
 	size_t group_count;
 	char series[CHART_SERIES_MAX][CHART_NAME_BYTES];
 	size_t series_count;
@@ -34,7 +34,7 @@ struct chart {
 	size_t left_out;
 };
 
-/* Empty; NULL: no memory. free() ends it. */
+/* Empty; NULL: out of memory. Release with free(). */
 static struct chart *chart_new(void)
 {
 	struct chart *chart = calloc(1, sizeof(*chart));
@@ -46,7 +46,10 @@ static struct chart *chart_new(void)
 	return chart;
 }
 
-/* All groups are added before the first value: they are sorted. SIZE_MAX: no room, or (without a name) no such. */
+/*
+ * All groups must be added before the first value, because they are sorted. SIZE_MAX: no room, or (without a name)
+ * not found.
+ */
 static size_t chart_group(struct chart *chart, uint64_t first, uint64_t second, const char *name)
 {
 	size_t at = 0;
@@ -72,7 +75,7 @@ static size_t chart_group(struct chart *chart, uint64_t first, uint64_t second, 
 	return at;
 }
 
-/* Found, or added; SIZE_MAX: no room. Values of both are at [group * CHART_SERIES_MAX + series]. */
+/* Found or added; SIZE_MAX: no room. Values are at [group * CHART_SERIES_MAX + series]. */
 static size_t chart_series(struct chart *chart, const char *name)
 {
 	for (size_t i = 0; i < chart->series_count; i++)
@@ -86,7 +89,7 @@ static size_t chart_series(struct chart *chart, const char *name)
 	return chart->series_count++;
 }
 
-/* Places are kept with room for all series; charts take them side by side. */
+/* Values are stored with room for all series; charts need them packed. */
 static void chart_pack(struct chart *chart)
 {
 	for (size_t group = 0; group < chart->group_count; group++)
@@ -111,7 +114,7 @@ static void chart_point_names(const char *const **groups, const char *const **se
 	*series = names + CHART_GROUPS_MAX;
 }
 
-/* Ratios that lie far apart: on a linear axis one of them would hide the others. */
+/* Whether ratios are far apart: on a linear axis one of them would hide the others. */
 static bool is_wide(const struct chart *chart)
 {
 	double least = INFINITY, most = 0;
@@ -139,7 +142,7 @@ static enum status draw_bars(const struct paper *paper, const struct svg_bars *b
 			      : bench_svg_bars(paper->sink, bars, options);
 }
 
-/* Once: places are moved. A chart without groups or series draws nothing. */
+/* Call only once: it moves the values. A chart without groups or series draws nothing. */
 static enum status chart_draw(const struct paper *paper, struct chart *chart, bool is_boxes,
 			      struct svg_options *options)
 {
@@ -177,29 +180,24 @@ static const struct {
 	const char *words;
 } figures[PROFILERS_FIGURES] = {
 	[PROFILERS_FIGURE_COMPLETE] = { "Figure 1: completeness",
-					"Calls recorded of calls issued, by operation, over all "
-					"ranks, sizes and "
-					"runs. No bar: the output could not be read, or the "
-					"operation was not "
-					"run." },
+					"Share of issued calls that were recorded, by operation, "
+					"over all ranks, sizes and runs. No bar: the output could "
+					"not be read, or the operation was not run." },
 	[PROFILERS_FIGURE_ACCURACY] = { "Figure 2: accuracy",
-					"Reported time over measured time of "
-					"the same call, by size. Box: middle "
-					"half; whiskers: 5 % to 95 %, none of fewer "
-					"than 20 values." },
+					"Reported time divided by measured time of the same call, "
+					"by size. Box: middle half; whiskers: 5% to 95%, none with "
+					"fewer than 20 values." },
 	[PROFILERS_FIGURE_OVERHEAD] = { "Figure 3: overhead",
-					"Time per call with the plugin over time without, by size: "
-					"ratio of "
-					"medians, geometric mean over operations. Whiskers: 95 % "
-					"interval; no "
-					"whiskers: too few runs. An interval that includes 1 shows "
-					"no "
+					"Time per call with the plugin divided by time without, by "
+					"size: ratio of medians, geometric mean over operations. "
+					"Whiskers: 95% interval; no whiskers: too few runs. An "
+					"interval that includes 1 shows no significant "
 					"difference." },
-	[PROFILERS_FIGURE_TRAINING] = { "Figure 4: training", "DenseNet-121: time of an epoch and "
-							      "the communication time that the "
-							      "plugin reports for it, of one rank; "
-							      "and calls recorded of calls "
-							      "issued." },
+	[PROFILERS_FIGURE_TRAINING] = { "Figure 4: training", "DenseNet-121: time per epoch, "
+							      "communication time per rank as "
+							      "reported by the plugin, and the "
+							      "share of issued calls that were "
+							      "recorded." },
 };
 
 const char *profilers_figure_title(enum profilers_figure which)
@@ -212,7 +210,7 @@ const char *profilers_figure_words(enum profilers_figure which)
 	return figures[which].words;
 }
 
-/* A plugin looks the same in all charts, also where it has nothing to show. */
+/* A plugin looks the same in all charts, even if it has no data in some. */
 static void all_plugins(struct chart *chart, const struct profilers_comparison *comparison)
 {
 	for (size_t i = 1; i < comparison->plugin_count; i++)
@@ -254,7 +252,7 @@ static enum status draw_complete(const struct paper *paper,
 		}
 	}
 	text_format(id, sizeof(id), "figure-1-%s", bench_mode_name(mode));
-	text_format(title, sizeof(title), "Calls recorded of calls issued, %s",
+	text_format(title, sizeof(title), "Share of issued calls that were recorded, %s",
 		    bench_mode_name(mode));
 	options.id = id;
 	options.title = title;
@@ -269,7 +267,7 @@ static bool is_drawn(const struct profilers_accuracy *row)
 	return row->function == 0 && row->ratio.p50 > 0;
 }
 
-/* The plugin and where its times come from: in all modes, so that each looks the same in all of them. */
+/* The plugin and the source of its times: over all modes, so that each looks the same in all of them. */
 static size_t source_at(struct chart *chart, const struct profilers_comparison *comparison,
 			const struct profilers_accuracy *row)
 {
@@ -321,7 +319,7 @@ static enum status draw_accuracy(const struct paper *paper,
 					  .mean = NAN };
 	}
 	text_format(id, sizeof(id), "figure-2-%s", bench_mode_name(mode));
-	text_format(title, sizeof(title), "Reported over measured time, %s", bench_mode_name(mode));
+	text_format(title, sizeof(title), "Reported / measured time, %s", bench_mode_name(mode));
 	options.id = id;
 	options.title = title;
 	options.description = profilers_figure_words(PROFILERS_FIGURE_ACCURACY);
@@ -374,7 +372,7 @@ static enum status draw_overhead(const struct paper *paper,
 	}
 	text_format(id, sizeof(id), "figure-3-%s-%s", bench_mode_name(mode),
 		    clock == BENCH_GPU ? "gpu" : "host");
-	text_format(title, sizeof(title), "Time with the plugin over time without, %s, %s",
+	text_format(title, sizeof(title), "Time with the plugin / time without, %s, %s",
 		    bench_mode_name(mode), what);
 	options.id = id;
 	options.title = title;
@@ -387,12 +385,10 @@ static enum status draw_overhead(const struct paper *paper,
 static enum status draw_epochs(const struct paper *paper,
 			       const struct profilers_comparison *comparison, struct chart *chart)
 {
-	struct svg_options options = {
-		.id = "figure-4-time",
-		.title = "Training: time of an epoch, and communication in it",
-		.y = { "time", PLOT_NS, PLOT_LINEAR },
-		.x.label = "plugin"
-	};
+	struct svg_options options = { .id = "figure-4-time",
+				       .title = "Training: time per epoch, and communication time",
+				       .y = { "time", PLOT_NS, PLOT_LINEAR },
+				       .x.label = "plugin" };
 
 	options.description = profilers_figure_words(PROFILERS_FIGURE_TRAINING);
 	chart_series(chart, "epoch");
@@ -416,7 +412,8 @@ static enum status draw_training(const struct paper *paper,
 				 const struct profilers_comparison *comparison, struct chart *chart)
 {
 	struct svg_options options = { .id = "figure-4-calls",
-				       .title = "Training: calls recorded of calls issued",
+				       .title =
+					       "Training: share of issued calls that were recorded",
 				       .y = { "recorded of issued", PLOT_PERCENT, PLOT_LINEAR },
 				       .x.label = "plugin" };
 
@@ -464,7 +461,7 @@ bool profilers_figure_is_there(const struct profilers_comparison *comparison,
 	}
 }
 
-/* Charts of a figure are numbered: by mode, and by clock or by what of the training. */
+/* Charts of a figure are numbered: by mode, and by clock or part of the training. */
 static enum status draw_one(const struct paper *paper,
 			    const struct profilers_comparison *comparison,
 			    enum profilers_figure which, unsigned int mode, unsigned int part)
@@ -491,10 +488,9 @@ static enum status draw_one(const struct paper *paper,
 	}
 	if (chart->left_out > 0)
 		sink_format(paper->sink,
-			    paper->is_text ? "%zu values more, for which there was no room: --json "
-					     "has them\n"
-					   : "<p>%zu values more, for which there was no room: "
-					     "--json has them.</p>\n",
+			    paper->is_text ? "%zu more values did not fit: use --json to get them\n"
+					   : "<p>%zu more values did not fit: use --json to get "
+					     "them.</p>\n",
 			    chart->left_out);
 	free(chart);
 	return status;
@@ -529,7 +525,7 @@ enum status profilers_figure_text(struct sink *sink, const struct profilers_comp
 	return draw_all(&(struct paper){ sink, true, width }, comparison, which);
 }
 
-/* "-" in every row says nothing, as in the text. */
+/* Columns with "-" in every row are dropped, as in the text. */
 static void write_rows(struct sink *sink, const struct report_grid *grid)
 {
 	uint32_t shown = report_grid_filled(grid);
@@ -555,7 +551,7 @@ static void write_rows(struct sink *sink, const struct report_grid *grid)
 	}
 }
 
-/* Below the table, with the first two words of the row that each is about. */
+/* Below the table, with the first two cells of the row that each one is about. */
 static void write_notes(struct sink *sink, const struct report_grid *grid)
 {
 	const char *words[2] = { "", "" };
@@ -580,7 +576,7 @@ static void write_notes(struct sink *sink, const struct report_grid *grid)
 		bench_page_list_end(sink);
 }
 
-/* `is_folded`: for those who want it all. */
+/* `is_folded`: collapsed details. */
 static enum status write_table(struct sink *sink, const struct profilers_comparison *comparison,
 			       enum profilers_table which, bool is_folded)
 {
@@ -614,7 +610,7 @@ static void write_head(struct sink *sink, const struct profilers_comparison *com
 {
 	char text[PROFILERS_PLACE_TEXT];
 
-	bench_page_section(sink, "what", "What was run");
+	bench_page_section(sink, "what", "Setup");
 	bench_page_paragraph(sink, "%s.", profilers_place_text(text, comparison));
 	bench_page_paragraph(sink, "%s.", profilers_amount_text(text, comparison));
 	if (comparison->command[0] != '\0') {
@@ -635,11 +631,11 @@ static void write_short(struct sink *sink, const struct profilers_comparison *co
 {
 	char text[PROFILERS_SHORT_SENTENCE];
 
-	bench_page_section(sink, "short", "In short");
+	bench_page_section(sink, "short", "Summary");
 	for (size_t i = 1; i < comparison->plugin_count; i++) {
 		profilers_short(text, comparison, i);
 		bench_page_lead(sink, "%s: %s.", comparison->plugins[i].label,
-				text[0] != '\0' ? text : "nothing is known");
+				text[0] != '\0' ? text : "no results");
 	}
 	bench_page_section_end(sink);
 }
@@ -654,18 +650,18 @@ static void write_lines(struct sink *sink, const char *id, const char *title,
 	for (size_t i = 0; i < count; i++)
 		bench_page_item(sink, "%s", lines[i]);
 	if (lost > 0)
-		bench_page_item(sink, "and %zu more, for which there was no room", lost);
+		bench_page_item(sink, "and %zu more that did not fit", lost);
 	bench_page_list_end(sink);
 	bench_page_section_end(sink);
 }
 
-/* A figure, and the tables that have its numbers. */
+/* A figure, and the tables with its numbers. */
 static const struct {
 	const char *id;
 	enum profilers_figure figure;
 	enum profilers_table tables[4];
 	size_t table_count;
-	size_t folded; /* of these, from here on */
+	size_t folded; /* tables from this one on are collapsed */
 } parts[] = {
 	{ "completeness",
 	  PROFILERS_FIGURE_COMPLETE,
@@ -717,13 +713,13 @@ enum status profilers_html_write(struct sink *sink, const struct profilers_compa
 {
 	enum status status = OK;
 
-	bench_page_begin(sink, "NCCL profilers compared", "ringside bench profilers");
+	bench_page_begin(sink, "Comparison of NCCL profilers", "ringside bench profilers");
 	write_short(sink, comparison);
 	write_head(sink, comparison);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && status == OK; i++)
 		status = write_part(sink, comparison, i);
 	write_lines(sink, "not-run", "Not run", comparison->not_run, comparison->not_run_count, 0);
-	write_lines(sink, "to-know", "To know", comparison->notes, comparison->note_count,
+	write_lines(sink, "to-know", "Notes", comparison->notes, comparison->note_count,
 		    comparison->notes_lost);
 	bench_page_end(sink);
 	return status != OK ? status : sink->status;

@@ -1,6 +1,6 @@
 /*
- * A comparison as JSON: a head of plain values and five lists of rows. Tables say which key goes where, for reading and
- * for writing. Every byte that is read is distrusted; at the end all numbers that are places in a table are checked.
+ * A comparison as JSON: a head of plain values and five lists of rows. Tables map keys to fields, for reading and
+ * writing. The input is untrusted; indexes into tables are checked at the end.
  */
 #include "bench/profilers.h"
 #include "bench/profilers_internal.h"
@@ -20,7 +20,7 @@ enum { PROFILERS_FORMAT_VERSION = 1 };
 
 /* ---- values of their own kind ----------------------------------------------------------------- */
 
-/* What a field of FIELD_OWN is: its `least`. Names first. */
+/* The type of a FIELD_OWN field, in its `least`. Names first. */
 enum value_kind {
 	VALUE_FUNCTION = 0, /* uint8_t; null: 0 */
 	VALUE_MODE = 1,	    /* the same */
@@ -33,22 +33,22 @@ enum value_kind {
 	VALUE_DOUBLE = 7,
 	VALUE_QUANTILES = 8,
 	VALUE_RATIO =
-		9, /* one number, or three with its interval: `most` is where has_interval is */
-	VALUE_CALLS = 10, /* an object for each function that was called */
+		9, /* one number, or three with its interval: `most` is the offset of has_interval */
+	VALUE_CALLS = 10, /* one object per function that was called */
 };
 
 static const struct {
 	const char *what;
 	const char *problem;
-	int null; /* what null stands for; NOT_KNOWN: it is wrong, NOT_NULL: a text has to be there */
+	int null; /* what null means; NOT_KNOWN: not allowed, NOT_NULL: a string is required */
 } value_names[VALUE_NAMES] = {
 #define NOT_KNOWN (-1)
 #define NOT_NULL (-2)
-	[VALUE_FUNCTION] = { "a function", "no function of NCCL", 0 },
-	[VALUE_MODE] = { "a mode", "no mode of the benchmark", 0 },
-	[VALUE_SOURCE] = { "a source of times", "no source of times", NOT_KNOWN },
-	[VALUE_CLOCK] = { "a clock", "neither the clock gpu nor host", NOT_KNOWN },
-	[VALUE_KIND] = { "kind", "no kind of profiler that is known here", NOT_NULL },
+	[VALUE_FUNCTION] = { "a function", "not an NCCL function", 0 },
+	[VALUE_MODE] = { "a mode", "not a mode of the benchmark", 0 },
+	[VALUE_SOURCE] = { "a source of times", "not a source of times", NOT_KNOWN },
+	[VALUE_CLOCK] = { "a clock", "clock is not gpu or host", NOT_KNOWN },
+	[VALUE_KIND] = { "kind", "unknown kind of profiler", NOT_NULL },
 };
 
 static const char *value_name(enum value_kind kind, uint8_t number)
@@ -116,8 +116,7 @@ static void read_plugin(struct bench_reader *reader, uint8_t *plugin)
 
 	json_scan_next(&reader->scan);
 	if (!json_scan_unsigned(&reader->scan, &number) || number >= PROFILERS_PLUGINS_MAX)
-		bench_reader_fail(reader, "a plugin that is no number below %d",
-				  PROFILERS_PLUGINS_MAX);
+		bench_reader_fail(reader, "plugin is not a number below %d", PROFILERS_PLUGINS_MAX);
 	*plugin = (uint8_t)number;
 }
 
@@ -126,16 +125,16 @@ static void read_bytes(struct bench_reader *reader, uint64_t *bytes)
 	if (json_scan_next(&reader->scan) == JSON_SCAN_NULL)
 		*bytes = UINT64_MAX;
 	else if (!json_scan_unsigned(&reader->scan, bytes))
-		bench_reader_fail(reader, "bytes are no whole number and not null");
+		bench_reader_fail(reader, "bytes is neither a whole number nor null");
 }
 
 static void read_double(struct bench_reader *reader, const char *name, double *value)
 {
 	if (!json_scan_double(&reader->scan, value) || !isfinite(*value) || *value < 0)
-		bench_reader_fail(reader, "%s is no number from 0 on", name);
+		bench_reader_fail(reader, "%s is not a non-negative number", name);
 }
 
-/* An array of numbers; how many there were. Null is NAN. */
+/* An array of numbers; returns how many. Null is NAN. */
 static size_t read_doubles(struct bench_reader *reader, const char *name, double *values,
 			   size_t most)
 {
@@ -163,7 +162,7 @@ static void read_quantiles(struct bench_reader *reader, const char *name,
 		*quantiles = (struct profilers_quantiles){ values[0], values[1], values[2],
 							   values[3], values[4] };
 	else
-		bench_reader_fail(reader, "%s has not five numbers, or no median", name);
+		bench_reader_fail(reader, "%s does not have five numbers, or no median", name);
 }
 
 /* One number, or three with its interval. */
@@ -174,7 +173,7 @@ static void read_ratio(struct bench_reader *reader, const char *name, struct ben
 	size_t count = read_doubles(reader, name, values, 3);
 
 	if ((count != 1 && count != 3) || isnan(values[0] + values[1] + values[2]))
-		bench_reader_fail(reader, "%s has neither one number nor three", name);
+		bench_reader_fail(reader, "%s does not have one or three numbers", name);
 	*has_interval = count == 3;
 	*ratio = (struct bench_ratio){ values[0], values[1], values[2] };
 }
@@ -298,7 +297,7 @@ static void put_value(struct json *json, const struct bench_field *field, const 
 		json_unsigned(json, *(const uint8_t *)from);
 		break;
 	case VALUE_BYTES:
-		/* Sizes that are not known, and classes without an end. */
+		/* Unknown sizes, and classes without an upper end. */
 		if (*(const uint64_t *)from == UINT64_MAX)
 			json_null(json);
 		else
@@ -408,7 +407,7 @@ static const struct bench_field train_fields[] = {
 	WHOLE("problem", FIELD_PLAIN_TEXT, profilers_train, problem),
 };
 
-/* The lists of rows: where a comparison has the rows, and their number. */
+/* The lists of rows: where they are in a comparison, and their number. */
 enum { ROW_KINDS = 5 };
 
 static const struct row_kind {
@@ -516,7 +515,7 @@ enum top_key {
 	TOP_NOTES = 14,
 	TOP_NOT_RUN = 15,
 	TOP_PLUGINS = 17,
-	TOP_JOBS = 18, /* and the other rows, in their order */
+	TOP_JOBS = 18, /* followed by the other rows, in their order */
 	TOP_KEYS = TOP_JOBS + ROW_KINDS,
 };
 
@@ -551,7 +550,7 @@ static void read_format(struct bench_reader *reader)
 	json_scan_next(&reader->scan);
 	if (reader->scan.token == JSON_SCAN_STRING && json_scan_is(&reader->scan, PROFILERS_FORMAT))
 		return;
-	bench_reader_fail(reader, "not the JSON of a comparison of profilers");
+	bench_reader_fail(reader, "not a JSON comparison of profilers");
 	reader->status = ERR_UNKNOWN;
 }
 
@@ -561,9 +560,11 @@ static void read_version(struct bench_reader *reader)
 
 	json_scan_next(&reader->scan);
 	if (!json_scan_unsigned(&reader->scan, &version) || version == 0) {
-		bench_reader_fail(reader, "no version");
+		bench_reader_fail(reader, "version is missing");
 	} else if (version > PROFILERS_FORMAT_VERSION) {
-		bench_reader_fail(reader, "version %llu, and this program knows those up to %d",
+		bench_reader_fail(reader,
+				  "version %llu is newer than this program, which supports "
+				  "up to %d",
 				  (unsigned long long)version, PROFILERS_FORMAT_VERSION);
 		reader->status = ERR_VERSION;
 	}
@@ -576,7 +577,7 @@ static void own_top(struct bench_reader *reader, const struct bench_field *field
 	struct profilers_comparison *to = object;
 
 	if (key > TOP_FORMAT && !(seen & UINT64_C(1) << TOP_FORMAT)) {
-		bench_reader_fail(reader, "not the JSON of a comparison of profilers");
+		bench_reader_fail(reader, "not a JSON comparison of profilers");
 		reader->status = ERR_UNKNOWN;
 		return;
 	}
@@ -601,16 +602,16 @@ static void own_top(struct bench_reader *reader, const struct bench_field *field
 	}
 }
 
-/* Numbers that others will count with. */
+/* Values that are later used as indexes or counts. */
 static const char *comparison_check(const struct profilers_comparison *comparison)
 {
 	size_t plugins = comparison->plugin_count;
 
 	if (plugins == 0 || comparison->plugins[0].kind != PROFILERS_NONE)
-		return "the first plugin is not the one that is none";
+		return "the first plugin is not \"none\"";
 	for (size_t i = 0; i < comparison->job_count; i++)
 		if (comparison->jobs[i].plugin >= plugins)
-			return "a row of jobs of a plugin that is not there";
+			return "a row of jobs has an unknown plugin";
 	for (size_t i = 0; i < comparison->complete_count; i++) {
 		const struct profilers_complete *row = &comparison->complete[i];
 
@@ -619,19 +620,19 @@ static const char *comparison_check(const struct profilers_comparison *compariso
 		    row->counts.issued > UINT64_C(1) << 40 ||
 		    row->counts.recorded > UINT64_C(1) << 40 ||
 		    row->counts.excess > row->counts.recorded)
-			return "a row of completeness whose numbers do not fit";
+			return "a row of completeness has inconsistent numbers";
 	}
 	for (size_t i = 0; i < comparison->accuracy_count; i++)
 		if (comparison->accuracy[i].plugin >= plugins ||
 		    comparison->accuracy[i].in_order > comparison->accuracy[i].calls ||
 		    comparison->accuracy[i].by_time > comparison->accuracy[i].calls)
-			return "a row of accuracy whose numbers do not fit";
+			return "a row of accuracy has inconsistent numbers";
 	for (size_t i = 0; i < comparison->overhead_count; i++)
 		if (comparison->overhead[i].plugin >= plugins)
-			return "a row of overhead of a plugin that is not there";
+			return "a row of overhead has an unknown plugin";
 	for (size_t i = 0; i < comparison->training_count; i++)
 		if (comparison->training[i].plugin >= plugins)
-			return "a row of training of a plugin that is not there";
+			return "a row of training has an unknown plugin";
 	return NULL;
 }
 
@@ -646,7 +647,7 @@ enum status profilers_read(struct profilers_comparison *comparison, const char *
 	reader.token = json_scan_next(&reader.scan);
 	bench_reader_object(&reader, "the comparison", top_fields, TOP_KEYS, comparison, own_top);
 	if (reader.status == OK && json_scan_next(&reader.scan) != JSON_SCAN_END)
-		bench_reader_fail(&reader, "something behind its end");
+		bench_reader_fail(&reader, "unexpected text after the end");
 	if (reader.status == OK && comparison_check(comparison))
 		bench_reader_fail(&reader, "%s", comparison_check(comparison));
 	if (reader.status != OK) {

@@ -1,4 +1,4 @@
-/* `bench profilers` at work: jobs in turns, what they leave behind, the training. */
+/* Runs the jobs of `bench profilers`: alternating jobs, their output, the training. */
 #include "bench/profilers_session_internal.h"
 
 #include <dirent.h>
@@ -33,16 +33,16 @@ struct session_job {
 	const struct profilers_variant *variant;
 	uint32_t run;
 	unsigned int kind; /* enum bench_mode, or SESSION_TRAINING */
-	char name[128];	   /* "run 2, graph, inspector": for people */
+	char name[128];	   /* "run 2, graph, inspector", for display */
 	char directory[WORK_PATH_BYTES + 200];
 	struct profilers_place place;
 	struct profilers_variables variables;
 	int limit_s;
 	char problem
-		[PROFILERS_TEXT_BYTES]; /* why it failed, or what is wrong with its output; "" */
+		[PROFILERS_TEXT_BYTES]; /* why it failed, or what is wrong with its output; "": nothing */
 };
 
-/* What the plugin left behind: for a trial or a training. */
+/* The plugin's output, of a trial or a training. */
 struct session_output {
 	uint8_t output; /* enum profilers_output */
 	struct recording *recording;
@@ -59,7 +59,7 @@ static FTS *walk_open(const char *path)
 	return path[0] == '\0' ? NULL : fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
 }
 
-/* How many regular files there are below, and their bytes. */
+/* Number of regular files in the tree, and their bytes. */
 static void profilers_count_files(const char *path, size_t *files, uint64_t *bytes)
 {
 	FTS *walk = walk_open(path);
@@ -101,7 +101,7 @@ static bool copy_file(const char *path, const char *target)
 	return is_whole;
 }
 
-/* Regular files below `from`, by their names, into `to`. False: not all. */
+/* Copies regular files below `from` by name into `to`. False: not all. */
 static bool profilers_copy_files(const char *from, const char *to)
 {
 	FTS *walk = walk_open(from);
@@ -143,7 +143,7 @@ char *profilers_read_file(const char *path, size_t most, size_t *length)
 	return text;
 }
 
-/* Where the last lines begin. */
+/* Start of the last lines. */
 static char *last_lines(char *text, size_t length, unsigned int wanted)
 {
 	unsigned int lines = 0;
@@ -156,7 +156,7 @@ static char *last_lines(char *text, size_t length, unsigned int wanted)
 	return *at == '\n' ? at + 1 : at;
 }
 
-/* The end of a file, fit for a terminal; its length. */
+/* Reads the end of a file, made safe for a terminal; returns its length. */
 static size_t read_tail(const char *path, char *text, size_t size)
 {
 	int fd = file_open(AT_FDCWD, path, false);
@@ -180,7 +180,7 @@ static size_t read_tail(const char *path, char *text, size_t size)
 	return length;
 }
 
-/* The last line that is not empty, without control bytes; false: there is none. */
+/* The last nonempty line without control bytes; false: none. */
 static bool profilers_last_line(const char *path, char *line, size_t size)
 {
 	char text[TAIL_BYTES];
@@ -191,7 +191,7 @@ static bool profilers_last_line(const char *path, char *line, size_t size)
 	return length > 0;
 }
 
-/* Tell the last lines of a log on stderr, each behind `indent`. */
+/* Prints the last lines of a log on stderr, indented by `indent`. */
 static void profilers_tell_tail(const char *path, const char *indent)
 {
 	char text[TAIL_BYTES], *line;
@@ -223,10 +223,10 @@ static int keep_open(struct profilers_work *work, const char *keep)
 	char whole[4096];
 
 	if (mkdir(keep, 0777) == -1 && errno != EEXIST)
-		return cli_error("cannot make '%s': %s", keep, strerror(errno));
+		return cli_error("cannot create '%s': %s", keep, strerror(errno));
 	if (!is_empty(keep))
-		return cli_error("'%s' is no empty directory; --keep wants a new one", keep);
-	/* Jobs have working directories of their own. */
+		return cli_error("'%s' is not empty; --keep needs a new directory", keep);
+	/* Jobs have their own working directories. */
 	if (realpath(keep, whole) == NULL || !text_copy(work->disk, sizeof(work->disk), whole))
 		return cli_error("cannot use '%s': %s", keep, strerror(errno));
 	return 0;
@@ -236,7 +236,7 @@ static int make_temporary(char *path, size_t size, const char *parent)
 {
 	if (!text_format(path, size, "%s/ringside-profilers-XXXXXX", parent) ||
 	    mkdtemp(path) == NULL)
-		return cli_error("cannot make a directory in '%s': %s", parent, strerror(errno));
+		return cli_error("cannot create a directory in '%s': %s", parent, strerror(errno));
 	return 0;
 }
 
@@ -265,7 +265,7 @@ int profilers_work_open(struct profilers_work *work, const char *keep)
 				access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : parent);
 	if (failed && !keep)
 		bench_remove_tree(work->disk);
-	/* Without a keeper it is cleaned at an end of the usual kind. */
+	/* Without a keeper it is only removed at a normal exit. */
 	if (!failed)
 		(void)bench_keeper_start(&work->keeper, work_sweep, work);
 	return failed;
@@ -277,19 +277,22 @@ void profilers_work_close(struct profilers_work *work)
 		work_sweep(work);
 }
 
-/* Make a directory below the one on disk or in memory: its path. 0, or CLI_EXIT_UNKNOWN after it was told. */
+/*
+ * Creates a directory below the one on disk or in memory and returns its path. 0, or CLI_EXIT_UNKNOWN after a
+ * message.
+ */
 static int profilers_work_make(const char *parent, const char *name, char *path, size_t size)
 {
 	if (!text_format(path, size, "%s/%s", parent, name))
 		return cli_error("the path '%s/%s' is too long", parent, name);
 	if (mkdir(path, 0755) == -1 && errno != EEXIST)
-		return cli_error("cannot make '%s': %s", path, strerror(errno));
+		return cli_error("cannot create '%s': %s", path, strerror(errno));
 	return 0;
 }
 
-/* What a plugin left behind in its job's directories: read as what its kind writes. */
+/* Reads a plugin's output from its job's directories, in the format of its kind. */
 
-/* Files of ours are read where the mode leaves them: the ring of a region, or the trace. */
+/* Our own files are where the mode leaves them: the ring of a region, or the trace. */
 static const char *output_where(const struct session_job *job)
 {
 	bool is_region = job->variant->kind == PROFILERS_RINGSIDE &&
@@ -305,7 +308,7 @@ static void output_unreadable(struct session_output *output, struct session_job 
 	text_format(job->problem, sizeof(job->problem), "%s: %s", path, why);
 }
 
-/* A path below the job's directory, which is gone when somebody reads it. */
+/* A path relative to the job's directory, which is removed before anybody reads the message. */
 static const char *short_path(const struct session_job *job, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -329,7 +332,7 @@ static int read_recording(struct session_output *output, struct session_job *job
 	if (status == OK)
 		status = recording_finish(recording);
 	if (status != OK)
-		return cli_error("%s: cannot read what was recorded: %s", job->name,
+		return cli_error("%s: cannot read the recording: %s", job->name,
 				 status_text(status));
 	output->output = PROFILERS_READ;
 	trouble = recording->trouble_count ? &recording->troubles[0] : NULL;
@@ -376,7 +379,7 @@ static void read_profiles(struct session_output *output, struct session_job *job
 		fts_close(walk);
 }
 
-/* 0, or CLI_EXIT_UNKNOWN (no memory). Release in every case. */
+/* 0, or CLI_EXIT_UNKNOWN (out of memory). Release in every case. */
 static int session_output_read(struct session_output *output, struct session_job *job)
 {
 	uint64_t bytes;
@@ -388,14 +391,14 @@ static int session_output_read(struct session_output *output, struct session_job
 	case PROFILERS_RINGSIDE:
 	case PROFILERS_INSPECTOR:
 	case PROFILERS_COMMA:
-		/* Files that were opened and never written are no output. */
+		/* Files that were created but never written are not output. */
 		return bytes > 0 ? read_recording(output, job) : 0;
 	case PROFILERS_NCCLSEE:
 		read_profiles(output, job);
 		return 0;
 	case PROFILERS_UNKNOWN:
 		output_unreadable(output, job, job->variant->label,
-				  "what it writes cannot be read here: its cost alone is compared");
+				  "unknown output format: only its overhead is compared");
 		return 0;
 	default: /* without a plugin */
 		output->output = PROFILERS_READ;
@@ -412,11 +415,11 @@ static void session_output_release(struct session_output *output)
 	*output = (struct session_output){ .output = PROFILERS_FAILED };
 }
 
-/* One job of a comparison: a directory of its own, a plugin's variables, ranks that are started and waited for. */
+/* One job of a comparison: its own directory, the plugin's variables, starting the ranks and waiting for them. */
 
 enum { RESULTS_BYTES_MAX = 1 << 30, LOGS_TOLD = 2, SIGNAL_CODE = 128 };
 
-/* File names are for people, too; a plugin's label may have anything in it. */
+/* Readable file names; a plugin's label can contain any character. */
 static void directory_name(const struct session_job *job, char *name, size_t size)
 {
 	text_format(name, size, "run%u-%s-%s", job->run + 1,
@@ -427,7 +430,7 @@ static void directory_name(const struct session_job *job, char *name, size_t siz
 			*at = '-';
 }
 
-/* Directories and variables. 0, or CLI_EXIT_UNKNOWN. */
+/* Sets up directories and variables. 0, or CLI_EXIT_UNKNOWN. */
 static int session_job_open(struct profilers_session *session, struct session_job *job)
 {
 	char name[200];
@@ -447,13 +450,13 @@ static int session_job_open(struct profilers_session *session, struct session_jo
 	return 0;
 }
 
-/* Take its files away, but for those that are kept. */
+/* Removes its files, unless they are kept. */
 static void session_job_close(struct profilers_session *session, struct session_job *job)
 {
 	if (!session->work.is_kept)
 		bench_remove_tree(job->directory);
 	else if (!profilers_copy_files(job->place.regions, job->place.output))
-		cli_error("%s: not all regions could be kept in '%s'", job->name,
+		cli_error("%s: not all regions could be copied to '%s'", job->name,
 			  job->place.output);
 	bench_remove_tree(job->place.regions);
 }
@@ -478,7 +481,7 @@ static void tell_logs(const struct profilers_session *session, const struct sess
 	}
 }
 
-/* A rank that ended with an error of its own said why in its log, if anywhere. */
+/* A rank that failed with its own error has the reason in its log, if anywhere. */
 static void problem_from_logs(const struct profilers_session *session, struct session_job *job)
 {
 	char path[WORK_PATH_BYTES + 300], line[160];
@@ -490,7 +493,7 @@ static void problem_from_logs(const struct profilers_session *session, struct se
 		text_format(job->problem, sizeof(job->problem), "rank %d failed: %s", rank, line);
 		return;
 	}
-	text_format(job->problem, sizeof(job->problem), "the job failed and did not say why");
+	text_format(job->problem, sizeof(job->problem), "the job failed without giving a reason");
 }
 
 static int launch_once(struct profilers_session *session, struct session_job *job,
@@ -521,7 +524,7 @@ static int launch_once(struct profilers_session *session, struct session_job *jo
 	return 1;
 }
 
-/* A client that died may leave MPS broken for all that come after it. */
+/* A client that died can leave MPS broken for all later ones. */
 static void renew_mps(struct profilers_session *session)
 {
 	if (!session->mps.is_ours)
@@ -534,21 +537,20 @@ static void renew_mps(struct profilers_session *session)
 static void empty_directory(const char *directory)
 {
 	bench_remove_tree(directory);
-	/* Whoever needs it finds that it is not there. */
+	/* Users of it will notice if it does not exist. */
 	(void)mkdir(directory, 0755);
 }
 
-/* It failed right after a job of another plugin did: that may be the other's fault. */
+/* It failed right after a job of another plugin: that may be the other plugin's fault. */
 static int launch_again(struct profilers_session *session, struct session_job *job,
 			bench_rank_fn body, void *context)
 {
 	char counts[WORK_PATH_BYTES + 300];
 
 	profilers_note(session->profilers,
-		       "%s failed right after a job with %s did, and was run "
-		       "once more: %s",
+		       "%s failed right after a job with %s failed, and was repeated: %s",
 		       job->name, session->failed->label, job->problem);
-	cli_error("%s: once more, because the job before failed, too", job->name);
+	cli_error("repeating %s because the previous job failed, too", job->name);
 	renew_mps(session);
 	empty_directory(job->place.output);
 	empty_directory(job->place.regions);
@@ -558,8 +560,10 @@ static int launch_again(struct profilers_session *session, struct session_job *j
 	return launch_once(session, job, body, context);
 }
 
-/* Run `body` on all ranks. 0: it ended well; 1: it failed, and why is in job->problem; else 128 + n: signal n ended
- * the command. */
+/*
+ * Runs `body` on all ranks. 0: success; 1: failure, with the reason in job->problem; otherwise 128 + n: signal n
+ * ended the command.
+ */
 static int session_job_launch(struct profilers_session *session, struct session_job *job,
 			      bench_rank_fn body, void *context)
 {
@@ -576,7 +580,7 @@ static int session_job_launch(struct profilers_session *session, struct session_
 	return code;
 }
 
-/* The first thing a rank does: the command itself holds signals back between jobs. */
+/* Called first in every rank: the command blocks signals between jobs. */
 static void session_unblock_signals(void)
 {
 	sigset_t none;
@@ -607,7 +611,7 @@ static int results_write(const char *path, const struct bench_run *run)
 	return cli_output_commit(&output, CLI_EXIT_DONE);
 }
 
-/* On every rank, in a process of its own. */
+/* On every rank, in its own process. */
 static int body(const struct bench_place *place, void *context)
 {
 	struct measure *measure = context;
@@ -616,7 +620,7 @@ static int body(const struct bench_place *place, void *context)
 
 	session_unblock_signals();
 	if (chdir(measure->job->place.output) == -1) {
-		bench_tell(place, "cannot go to the job's directory");
+		bench_tell(place, "cannot change to the job's directory");
 		return CLI_EXIT_UNKNOWN;
 	}
 	if (bench_team_open(&team, place, &measure->request->how, &measure->plan) != 0)
@@ -647,12 +651,12 @@ static int results_read(struct session_job *job, const char *path, struct bench_
 	free(text);
 	if (status == OK)
 		return 0;
-	text_format(job->problem, sizeof(job->problem), "results are damaged in line %llu: %s",
+	text_format(job->problem, sizeof(job->problem), "results are damaged at line %llu: %s",
 		    (unsigned long long)problem.line, problem.text);
 	return -1;
 }
 
-/* Sizes are rounded down to whole elements of all ranks: the one that was meant. */
+/* Sizes are rounded down to whole elements of all ranks: finds the requested one. */
 static size_t size_meant(const struct bench_plan *plan, uint64_t bytes)
 {
 	size_t meant = 0;
@@ -707,7 +711,7 @@ static int hand_over(struct profilers_session *session, struct session_job *job,
 	return status == OK ? 0 : cli_error("%s: %s", job->name, status_text(status));
 }
 
-/* Measure, read, hand over. 0, or the exit code. */
+/* Measures, reads and adds the results. 0, or the exit code. */
 static int session_measure(struct profilers_session *session, struct session_job *job)
 {
 	struct session_output output = { .output = PROFILERS_FAILED };
@@ -730,8 +734,7 @@ static int session_measure(struct profilers_session *session, struct session_job
 		cli_error("%s: %s", job->name, job->problem);
 	}
 	if (failed && job->variant->kind == PROFILERS_NONE && session->done == 0)
-		return cli_error(
-			"without a plugin the job fails, too: there is nothing to compare");
+		return cli_error("the job fails without a plugin, too: nothing to compare with");
 	if (failed) {
 		failed = hand_over(session, job, NULL, &output);
 	} else {
@@ -746,8 +749,8 @@ static int session_measure(struct profilers_session *session, struct session_job
 }
 
 /*
- * A training job: src/bench/densenet.py, one python3 for each rank, started as every other job is. What it
- * issued is counted in front of NCCL by libringside-count.so; what the plugin saw of it is in its output.
+ * A training job: src/bench/densenet.py, one python3 per rank, started like every other job. libringside-count.so
+ * counts its NCCL calls; what the plugin recorded is in its output.
  */
 
 #define COUNT_LIBRARY "libringside-count.so"
@@ -758,11 +761,11 @@ enum { TORCH_SECONDS = 180, TORCH_BYTES = 4096, RESULT_BYTES = 1 << 20 };
 static bool train_left_out(struct profilers_session *session, const char *why)
 {
 	profilers_not_run(session->profilers, "training: %s", why);
-	cli_error("training is left out: %s", why);
+	cli_error("training skipped: %s", why);
 	return false;
 }
 
-/* Can training run here? False: told, once. */
+/* Whether training can run here. False: reported once. */
 static bool session_train_is_possible(struct profilers_session *session)
 {
 	static const char *const words[] = {
@@ -777,7 +780,7 @@ static bool session_train_is_possible(struct profilers_session *session)
 	char why[PROFILERS_TEXT_BYTES] = "";
 
 	if (status != OK)
-		text_format(why, sizeof(why), "python3 cannot be run: %s", capture.why);
+		text_format(why, sizeof(why), "cannot run python3: %s", capture.why);
 	else if (capture.exit_code != 0)
 		text_format(why, sizeof(why), "python3 cannot load torch");
 	else if (strncmp(capture.bytes, "fine", 4) != 0)
@@ -827,7 +830,7 @@ static int script_write(const char *path)
 	return cli_output_commit(&output, CLI_EXIT_DONE);
 }
 
-/* On every rank, in a process of its own: becomes python3. RANK and the like are set as torchrun does. */
+/* On every rank, in its own process: becomes python3. RANK etc. are set as torchrun does. */
 static int train_rank(const struct bench_place *place, void *context)
 {
 	const struct training *training = context;
@@ -851,7 +854,7 @@ static int train_rank(const struct bench_place *place, void *context)
 	return CLI_EXIT_UNKNOWN;
 }
 
-/* Counted where our library is; a job without it is a job all the same. */
+/* Counts calls if our library is found; the job runs without it, too. */
 static void add_counter(struct profilers_session *session, struct session_job *job, char *counts,
 			size_t size)
 {
@@ -866,8 +869,8 @@ static void add_counter(struct profilers_session *session, struct session_job *j
 	text_format(slash + 1, sizeof(plugin) - (size_t)(slash + 1 - plugin), "%s", COUNT_LIBRARY);
 	if (access(plugin, R_OK) == -1) {
 		profilers_note(session->profilers,
-			       "%s is not beside the plugin: calls of the "
-			       "training were not counted",
+			       "%s is not in the plugin's directory: calls of the training were "
+			       "not counted",
 			       COUNT_LIBRARY);
 		return;
 	}
@@ -881,7 +884,7 @@ static void add_counter(struct profilers_session *session, struct session_job *j
 
 /* ---- what came of it --------------------------------------------------------------------------- */
 
-/* "2.28.9" as 22809; 0: it is none. */
+/* "2.28.9" as 22809; 0: not a version. */
 static int32_t version_number(const char *text)
 {
 	unsigned int major, minor, patch;
@@ -891,7 +894,7 @@ static int32_t version_number(const char *text)
 	return (int32_t)(major * 10000 + minor * 100 + patch);
 }
 
-/* For a comparison of trainings alone: where they ran. */
+/* For a comparison of trainings only: where they ran. */
 static void tell_place(struct profilers_session *session, const struct train_result *result)
 {
 	struct bench_run run;
@@ -910,8 +913,10 @@ static void tell_place(struct profilers_session *session, const struct train_res
 	bench_run_release(&run);
 }
 
-/* Ends are synchronised, so ranks agree but for a moment: an epoch begins with the first and takes what
- * the slowest took. */
+/*
+ * Ends of epochs are synchronized, so ranks nearly agree: an epoch starts with the first rank and takes as long as
+ * the slowest.
+ */
 static int read_results(struct profilers_session *session, struct session_job *job,
 			struct profilers_training *training)
 {
@@ -926,8 +931,8 @@ static int read_results(struct profilers_session *session, struct session_job *j
 		status = text ? train_read(&result, text, length) : ERR_SYSTEM;
 		free(text);
 		if (status != OK || (rank > 0 && result.epoch_count != training->epochs)) {
-			text_format(job->problem, sizeof(job->problem),
-				    "train-%d.json cannot be read", rank);
+			text_format(job->problem, sizeof(job->problem), "cannot read train-%d.json",
+				    rank);
 			return -1;
 		}
 		training->epochs = result.epoch_count;
@@ -964,7 +969,7 @@ static void read_counts(struct profilers_session *session, const char *directory
 	training->is_counted = calls > 0;
 	if (calls == 0)
 		profilers_note(session->profilers, "%s",
-			       COUNT_LIBRARY " counted no call of the training: this torch does "
+			       COUNT_LIBRARY " counted no calls of the training: this torch does "
 					     "not call NCCL through the dynamic linker");
 }
 
@@ -1019,11 +1024,11 @@ static int session_train(struct profilers_session *session, struct session_job *
 	return status == OK ? 0 : cli_error("%s: %s", job->name, status_text(status));
 }
 
-/* Which job comes next, and whether there is still time for it. */
+/* Chooses the next job, if there is time for it. */
 
-/* A job without a plugin may take its time; others hang when they take ten times as long. */
+/* A job without a plugin has a long limit; others count as hung after ten times as long. */
 enum { LIMIT_FIRST_S = 3600, LIMIT_LEAST_S = 60, LIMIT_TIMES = 10 };
-/* Crashes are quick and are counted in all runs; whoever waits for a third hang learns nothing. */
+/* Crashes are quick and counted in all runs; waiting for a third hang shows nothing new. */
 enum { HANGS_MAX = 2 };
 
 static uint64_t passed_ns(const struct profilers_session *session)
@@ -1052,7 +1057,7 @@ static int limit_of(const struct profilers_session *session, unsigned int kind)
 	return usual_s * LIMIT_TIMES < LIMIT_LEAST_S ? LIMIT_LEAST_S : (int)usual_s * LIMIT_TIMES;
 }
 
-/* A line for each job: who runs this in a batch wants to see it, too. */
+/* One line per job, useful in batch logs, too. */
 static void tell_progress(const struct profilers_session *session, const struct session_job *job)
 {
 	uint64_t passed = passed_ns(session);
@@ -1064,8 +1069,8 @@ static void tell_progress(const struct profilers_session *session, const struct 
 		return;
 	}
 	units_duration(left, passed / session->done * (session->jobs - session->done));
-	cli_note("job %u of %u: %s (%s passed, about %s left)", session->done + 1, session->jobs,
-		 job->name, elapsed, left);
+	fprintf(stderr, "ringside: job %u of %u: %s (%s elapsed, about %s left)\n",
+		session->done + 1, session->jobs, job->name, elapsed, left);
 }
 
 static int run_job(struct profilers_session *session, uint32_t run, unsigned int kind,
@@ -1093,7 +1098,7 @@ static int run_job(struct profilers_session *session, uint32_t run, unsigned int
 	return failed;
 }
 
-/* Told once, when the first one is left out. */
+/* Reported once, when the first one is skipped. */
 static bool is_hanging(struct profilers_session *session, uint32_t run, unsigned int kind,
 		       size_t variant)
 {
@@ -1105,7 +1110,7 @@ static bool is_hanging(struct profilers_session *session, uint32_t run, unsigned
 		profilers_not_run(session->profilers,
 				  "%s with %s from run %u on: the job hung in %d runs",
 				  kind_name(kind), label, run + 1, HANGS_MAX);
-		cli_error("%s with %s is left out from run %u on: the job hung in %d runs",
+		cli_error("skipping %s with %s from run %u on: the job hung in %d runs",
 			  kind_name(kind), label, run + 1, HANGS_MAX);
 	}
 	session->last_ns[kind][variant] = 0;
@@ -1113,7 +1118,10 @@ static bool is_hanging(struct profilers_session *session, uint32_t run, unsigned
 	return true;
 }
 
-/* Will the jobs of all variants fit? Half a round is of no use: they are held against each other. */
+/*
+ * Whether the jobs of all variants fit. An incomplete round is of no use, because they are compared with each
+ * other.
+ */
 static bool is_time_left(const struct profilers_session *session, unsigned int kind)
 {
 	const struct profilers_request *request = session->request;
@@ -1126,7 +1134,7 @@ static bool is_time_left(const struct profilers_session *session, unsigned int k
 	return (double)(passed_ns(session) + needed) < request->seconds * SECOND_NS;
 }
 
-/* Runs that were left out, for the reader. */
+/* Reports the runs that were skipped. */
 static void tell_left_out(struct profilers_session *session, unsigned int kind, uint32_t first)
 {
 	const struct profilers_request *request = session->request;
@@ -1137,13 +1145,13 @@ static void tell_left_out(struct profilers_session *session, unsigned int kind, 
 		text_format(runs, sizeof(runs), "run %u", first + 1);
 	else
 		text_format(runs, sizeof(runs), "runs %u to %u", first + 1, runs_of(session, kind));
-	profilers_not_run(session->profilers, "%s of %s: no time was left of --seconds %g", runs,
+	profilers_not_run(session->profilers, "%s of %s: no time left (--seconds %g)", runs,
 			  kind_name(kind), request->seconds);
-	cli_error("%s of %s %s left out: no time was left of --seconds %g", runs, kind_name(kind),
+	cli_error("%s of %s %s skipped: no time left (--seconds %g)", runs, kind_name(kind),
 		  text_which(count, "is", "are"), request->seconds);
 }
 
-/* ^C between two jobs waits: what was started has to be ended. */
+/* Ctrl-C between two jobs waits, so that what was started is ended properly. */
 static void hold_signals(sigset_t *before)
 {
 	sigset_t held;
@@ -1214,16 +1222,16 @@ static void session_note_cuts(struct profilers_session *session)
 	}
 }
 
-/* Ranks of all jobs, and whether there are GPUs for them. */
+/* Number of ranks of all jobs, and whether there are GPUs for them. */
 static int find_ranks(struct profilers_session *session)
 {
 	char problem[512] = "";
 
 	session->gpus = bench_launch_gpus(problem, sizeof(problem));
 	if (session->gpus < 1)
-		return cli_error("%s", problem[0] ? problem : "there is no GPU");
+		return cli_error("%s", problem[0] ? problem : "no GPU found");
 	session->ranks = session->request->how.ranks;
-	/* One rank alone has nobody to talk to. */
+	/* A single rank does not communicate. */
 	if (session->ranks == 0)
 		session->ranks = session->gpus > 1 ? session->gpus : 2;
 	return 0;
@@ -1271,7 +1279,7 @@ int profilers_session_run(struct profilers_session *session)
 	hold_signals(&before);
 	if (session->ranks > session->gpus && request->how.is_mps_wanted) {
 		bench_mps_start(&session->mps);
-		/* Whoever starts ranks finds it there. */
+		/* Inherited by the ranks. */
 		bench_mps_environment(&session->mps);
 	}
 	failed = run_all(session, kinds, count);

@@ -1,7 +1,8 @@
 /*
- * Time per call with a plugin over time without. For one function, size and mode bench_ratio_of() says it, with
- * its interval. Over several of them it is the geometric mean: for each pair of runs the mean of the logarithms
- * of the ratios of medians, and over the pairs Student's interval, because runs differ more than calls do.
+ * Time per call with a plugin divided by the time without. For one function, size and mode it comes from
+ * bench_ratio_of(), with its interval. Over several of them it is the geometric mean: for each pair of runs the
+ * mean of the logarithms of the ratios of medians, and over the pairs Student's interval, because runs differ more
+ * than calls.
  */
 #include "bench/profilers.h"
 #include "bench/profilers_internal.h"
@@ -18,7 +19,7 @@
 
 enum { RUNS_FOR_INTERVAL = 3, SUMS_MAX = 1 << 14, SUM_KINDS = 4 };
 
-/* One cell's or several cells' ratios, run by run. */
+/* Ratios of one or several cells, run by run. */
 struct sum {
 	struct profilers_overhead row;
 	double logs[PROFILERS_RUNS_MAX];
@@ -85,7 +86,7 @@ static struct profilers_quantiles profilers_quantiles_of(double *values, size_t 
 					     figures.p95 };
 }
 
-/* The samples of a plugin for what `like` is about, by run; how many there are. */
+/* A plugin's samples with the same key as `like`, by run; returns how many. */
 static size_t find_runs(const struct profilers *work, const struct profilers_sample *like,
 			uint8_t plugin, const struct profilers_sample *runs[PROFILERS_RUNS_MAX])
 {
@@ -105,7 +106,7 @@ static size_t find_runs(const struct profilers *work, const struct profilers_sam
 	return count;
 }
 
-/* All values of the runs in one; NULL: no memory. */
+/* All values of the runs; NULL: out of memory. */
 static double *pool_samples(const struct bench_sample *samples, size_t runs, size_t *count)
 {
 	double *values;
@@ -152,7 +153,7 @@ static struct sum *sum_of(struct profilers_list *sums, const struct profilers_ov
 	return added;
 }
 
-/* Into the sums over functions, over sizes, over both, and over modes, too. */
+/* Adds to the totals over functions, over sizes, over both, and also over modes. */
 static enum status add_log(struct profilers_list *sums, const struct profilers_overhead *cell,
 			   size_t run, double log_ratio, uint64_t calls)
 {
@@ -252,7 +253,7 @@ static void finish_sum(struct sum *sum)
 
 	for (size_t i = 0; i < PROFILERS_RUNS_MAX; i++)
 		most = sum->cells[i] > most ? sum->cells[i] : most;
-	/* A run that lacks some cells would be compared with others that have them. */
+	/* Skips runs that lack some cells: they would be compared with complete ones. */
 	for (size_t i = 0; i < PROFILERS_RUNS_MAX; i++)
 		if (sum->cells[i] == most)
 			values[runs++] = sum->logs[i] / most;
@@ -286,7 +287,7 @@ static int by_clock(const void *left, const void *right)
 	return a->bytes < b->bytes ? -1 : a->bytes > b->bytes;
 }
 
-/* Is this the first sample of its plugin, mode, function, size and clock? Others are other runs. */
+/* Whether this is the first sample of its plugin, mode, function, size and clock. The others are other runs. */
 static bool is_first(const struct profilers *work, size_t at)
 {
 	const struct profilers_sample *list = work->samples.items;
@@ -338,8 +339,8 @@ enum profilers_verdict profilers_verdict(const struct profilers_overhead *row)
 }
 
 /*
- * Training: calls as the preload counter saw them against those recorded, communication time as the plugin
- * reports it against the epochs' time, and how much slower epochs are.
+ * Training: calls counted by the preloaded counter and calls recorded, communication time as reported by the plugin
+ * relative to the epochs' time, and the slowdown of epochs.
  */
 
 static bool is_allowed(const struct profilers *work, const struct profilers_training *training)
@@ -371,13 +372,13 @@ enum status profilers_training(struct profilers *work, const struct profilers_tr
 	return OK;
 }
 
-/* The first warms up, where there are others. */
+/* The first one warms up, if there are others. */
 static uint32_t first_compared(const struct profilers_training *training)
 {
 	return training->epochs > 1;
 }
 
-/* The epochs that are compared; false: when they were is not known. */
+/* Time span of the compared epochs; false: unknown. */
 static bool epochs_span(const struct profilers_training *training, uint64_t *from, uint64_t *to)
 {
 	uint32_t first = first_compared(training), last = training->epochs - 1;
@@ -390,7 +391,7 @@ static bool epochs_span(const struct profilers_training *training, uint64_t *fro
 	return true;
 }
 
-/* Operations of one rank, function and size class, all of them or those within the epochs. */
+/* Operations of one rank, function and size class: all, or those within the epochs. */
 struct kind {
 	uint64_t calls;
 	uint64_t timed;
@@ -402,9 +403,9 @@ struct taking {
 	const struct recording_process *process;
 	uint64_t from;
 	uint64_t to;
-	struct kind (*kinds)[2];  /* of the process, by kind_of(): all, within the epochs */
-	double all_ns, inside_ns; /* of operations: all, within the epochs */
-	bool is_by_time;	  /* of all of them it is known when they were */
+	struct kind (*kinds)[2];  /* of the process, by kind_of(): all, and within the epochs */
+	double all_ns, inside_ns; /* of operations: all, and within the epochs */
+	bool is_by_time;	  /* the time of all of them is known */
 };
 
 enum { SIZE_CLASSES = 1 << 7, KINDS = OP_FUNCTIONS * SIZE_CLASSES };
@@ -416,7 +417,7 @@ static size_t kind_of(const struct op_record *op)
 	return function * SIZE_CLASSES + op_size_class(op->bytes) % SIZE_CLASSES;
 }
 
-/* Not all may be timed: the mean of those that are, for all of the kind. */
+/* If not all are timed, the mean of the timed ones is used for all of the kind. */
 static double time_of(const struct kind *kind, const struct kind *like)
 {
 	return like->timed ? (double)like->sum_ns / (double)like->timed * (double)kind->calls : 0;
@@ -459,7 +460,7 @@ static bool take_op(const struct op_record *op, enum recording_place place, void
 	training->recorded[op->function < OP_FUNCTIONS ? op->function : 0]++;
 	training->untimed += !is_timed;
 	training->comm_ops += is_timed;
-	/* When one was that has no time at all is not known, and changes nothing for the others. */
+	/* Operations without any timestamp are ignored here. */
 	if (!is_timed && op->issue_ns == 0 && op->done_ns == 0)
 		sets = 1;
 	else
@@ -511,7 +512,7 @@ void profilers_training_take_ncclsee(struct profilers_training *training,
 	training->is_comm_by_time = false;
 }
 
-/* Epochs of the runs of a plugin, the first of each left out; `values` has room for all. */
+/* Epochs of a plugin's runs, without the first of each; `values` has room for all. */
 static size_t take_epochs(const struct profilers *work, size_t plugin,
 			  struct bench_sample samples[PROFILERS_RUNS_MAX], double *values)
 {
@@ -641,7 +642,7 @@ static enum status profilers_make_training(struct profilers *work)
 		struct profilers_train *row = &work->out.training[work->out.training_count];
 
 		status = make_row(work, plugin, values, without, row);
-		/* Plugins that were not trained with have no row. */
+		/* Plugins without a training have no row. */
 		if (row->runs + row->failed > 0)
 			work->out.training_count++;
 		else
@@ -651,7 +652,7 @@ static enum status profilers_make_training(struct profilers *work)
 	return status;
 }
 
-/* From what was collected job by job to the rows that are shown. */
+/* Combines what was collected job by job into rows. */
 
 static int order_rows(uint64_t a, uint64_t b)
 {
@@ -680,7 +681,7 @@ static void add_counts(struct profilers_counts *to, const struct profilers_count
 	to->excess += counts->excess;
 }
 
-/* Rows of several runs become one. */
+/* Merges rows of several runs. */
 static void make_complete(struct profilers *work)
 {
 	struct profilers_complete *list = work->complete.items;
@@ -746,7 +747,7 @@ static bool is_same_calls(const struct profilers_ratios *a, const struct profile
 	       a->bytes == b->bytes && a->bytes_to == b->bytes_to;
 }
 
-/* A row for each source; for calls that have none at all, a row that says so. */
+/* One row per source; calls without any source get their own row. */
 static enum status add_accuracy(struct profilers *work, const struct profilers_ratios *calls,
 				struct profilers_list *rows)
 {

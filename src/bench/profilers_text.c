@@ -40,11 +40,11 @@ static void joined_cell(struct report_grid *grid, const struct profilers_accurac
 	if (row->is_mean_only)
 		report_grid_cell(grid, row->ratio.p50 > 0 ? "means" : "none");
 	else if (joined == row->calls)
-		report_grid_cell(grid, "100 %");
+		report_grid_cell(grid, "100%");
 	else if (joined == 0)
 		report_grid_cell(grid, "none");
 	else
-		report_grid_cellf(grid, "%.2f %%",
+		report_grid_cellf(grid, "%.2f%%",
 				  floor((double)joined / (double)row->calls * 10000) / 100);
 }
 
@@ -90,7 +90,7 @@ static void profilers_tables_accuracy(struct report_grid *grid,
 	report_grid_column(grid, "SIZE", TABLE_RIGHT, 0, 0);
 	report_grid_column(grid, "TIMES FROM", TABLE_LEFT, 0, 2);
 	report_grid_column(grid, "CALLS", TABLE_RIGHT, 0, 4);
-	report_grid_column(grid, "JOINED", TABLE_RIGHT, 0, 3);
+	report_grid_column(grid, "MATCHED", TABLE_RIGHT, 0, 3);
 	report_grid_column(grid, "BY TIME", TABLE_RIGHT, 0, 6);
 	report_grid_column(grid, "P5", TABLE_RIGHT, 0, 1);
 	report_grid_column(grid, "P25", TABLE_RIGHT, 0, 5);
@@ -104,13 +104,14 @@ static void profilers_tables_accuracy(struct report_grid *grid,
 
 /* ---- overhead --------------------------------------------------------------------------------- */
 
-/* "slower", "faster", "no difference shown", "too few runs to say". */
+/* "slower", "faster", "no significant difference", "too few runs". */
 static const char *profilers_verdict_text(const struct profilers_overhead *row)
 {
-	static const char *const texts[] = { [PROFILERS_NO_DIFFERENCE] = "no difference shown",
+	static const char *const texts[] = { [PROFILERS_NO_DIFFERENCE] =
+						     "no significant difference",
 					     [PROFILERS_SLOWER] = "slower",
 					     [PROFILERS_FASTER] = "faster",
-					     [PROFILERS_NOT_KNOWN] = "too few runs to say" };
+					     [PROFILERS_NOT_KNOWN] = "too few runs" };
 
 	return texts[profilers_verdict(row)];
 }
@@ -119,12 +120,12 @@ static void interval_cell(struct report_grid *grid, const struct bench_ratio *ra
 			  bool has_interval)
 {
 	if (has_interval)
-		report_grid_cellf(grid, "%.3f to %.3f", ratio->low, ratio->high);
+		report_grid_cellf(grid, "%.3f-%.3f", ratio->low, ratio->high);
 	else
 		report_grid_cell(grid, "-");
 }
 
-/* "41.2 us (38.0 us to 60.1 us)": the median, and what nine of ten calls lie between, if there are so many. */
+/* "41.2 us (38.0 us to 60.1 us)": the median, and the range of nine of ten calls if there are enough. */
 static void spread_cell(struct report_grid *grid, const struct profilers_quantiles *times)
 {
 	char p05[UNITS_TEXT], p50[UNITS_TEXT], p95[UNITS_TEXT];
@@ -157,7 +158,7 @@ static void ratio_cells(struct report_grid *grid, const struct profilers_overhea
 	report_grid_cell(grid, profilers_verdict_text(row));
 }
 
-/* The same on the other clock; NULL: it was not taken. */
+/* The same row for the other clock; NULL: not measured. */
 static const struct profilers_overhead *on_host(const struct profilers_comparison *comparison,
 						const struct profilers_overhead *row)
 {
@@ -212,7 +213,7 @@ static void ratio_columns(struct report_grid *grid, bool is_host, bool has_times
 				   rank + 2);
 	}
 	report_grid_column(grid, is_host ? "HOST" : "GPU", TABLE_RIGHT, 0, rank);
-	report_grid_column(grid, "95 % INTERVAL", TABLE_RIGHT, 0, rank);
+	report_grid_column(grid, "95% INTERVAL", TABLE_RIGHT, 0, rank);
 	report_grid_column(grid, "VERDICT", TABLE_LEFT, 0, rank + 1);
 }
 
@@ -267,9 +268,7 @@ static void note_functions(struct report_grid *grid, const struct profilers_trai
 					 units_count(b, row->issued[function]));
 	}
 	if (row->has_comm && !row->is_comm_by_time)
-		report_grid_note(
-			grid,
-			"communication of all epochs, and before and behind them, is included");
+		report_grid_note(grid, "includes communication outside the compared epochs");
 	if (row->problem[0] != '\0')
 		report_grid_note(grid, "%s", row->problem);
 }
@@ -287,7 +286,7 @@ static void training_row(struct report_grid *grid, const struct profilers_compar
 	time_cell(grid, row->epoch_ns);
 	time_cell(grid, row->has_comm ? row->comm_ns : 0);
 	if (row->has_comm)
-		report_grid_cellf(grid, "%.1f %%", row->comm_share * 100);
+		report_grid_cellf(grid, "%.1f%%", row->comm_share * 100);
 	else
 		report_grid_cell(grid, "-");
 	recorded_cell(grid, row, issued, recorded);
@@ -317,13 +316,13 @@ static void profilers_tables_training(struct report_grid *grid,
 	report_grid_column(grid, "RECORDED", TABLE_RIGHT, 0, 0);
 	report_grid_column(grid, "NO TIME", TABLE_RIGHT, 0, 5);
 	report_grid_column(grid, "SLOW-DOWN", TABLE_RIGHT, 0, 2);
-	report_grid_column(grid, "95 % INTERVAL", TABLE_RIGHT, 0, 2);
+	report_grid_column(grid, "95% INTERVAL", TABLE_RIGHT, 0, 2);
 	report_grid_column(grid, "RUNS X EPOCHS", TABLE_RIGHT, 0, 4);
 	for (size_t i = 0; i < comparison->training_count; i++)
 		training_row(grid, comparison, &comparison->training[i]);
 }
 
-/* Completeness, and words that all tables share. */
+/* Completeness, and texts shared by all tables. */
 
 enum { SIZES_MAX = 256, RANKS_SHOWN = 64 };
 
@@ -331,49 +330,42 @@ static const struct {
 	const char *title;
 	const char *words;
 } tables[PROFILERS_TABLES] = {
-	[PROFILERS_TABLE_COMPLETE] = { "Completeness: calls recorded of calls issued",
-				       "Over all runs whose output could be read; warm-up, checks "
-				       "and the "
-				       "AllReduces that keep ranks together are calls, too. NO "
-				       "TIME: recorded "
-				       "without a duration. TELLS LOST: what the plugin itself "
-				       "says it lost." },
+	[PROFILERS_TABLE_COMPLETE] = { "Completeness: share of issued calls that were recorded",
+				       "Over all runs whose output could be read; includes "
+				       "warm-up, checks and the AllReduces that align ranks. NO "
+				       "TIME: recorded without a duration. REPORTED LOST: losses "
+				       "reported by the plugin itself." },
 	[PROFILERS_TABLE_BY_FUNCTION] = { "Completeness by operation", "" },
-	[PROFILERS_TABLE_BY_SIZE] = { "Completeness by size", "Measured sizes; +N: so many more "
-							      "were recorded than issued." },
+	[PROFILERS_TABLE_BY_SIZE] = { "Completeness by size", "Measured sizes; +N: N more were "
+							      "recorded than issued." },
 	[PROFILERS_TABLE_BY_RANK] = { "Completeness by rank", "" },
-	[PROFILERS_TABLE_ACCURACY] = { "Accuracy: reported time over measured time of the same "
-				       "call",
+	[PROFILERS_TABLE_ACCURACY] = { "Accuracy: reported time / measured time of the same call",
 				       "Measured between CUDA events around the call on the same "
-				       "rank. Below 1 for small messages: a kernel's time has no "
-				       "launch in it. TIMES FROM: kernel_gpu is the kernel by the "
-				       "GPU's clock, proxy what the thread that feeds the network "
-				       "saw, host the host's clock. "
-				       "JOINED: calls that were found among the records and have "
-				       "a time there; BY TIME: of these, found by when they were "
-				       "issued, because not all are there." },
-	[PROFILERS_TABLE_OVERHEAD] = { "Overhead: time per call with the plugin over time without",
+				       "rank. Below 1 for small messages: a kernel's time does not "
+				       "include its launch. TIMES FROM: kernel_gpu is the kernel "
+				       "on the GPU's clock, proxy the network proxy thread, host "
+				       "the host's clock. MATCHED: calls that have a record with a "
+				       "time; BY TIME: of these, matched by the time of the call, "
+				       "because some records are missing." },
+	[PROFILERS_TABLE_OVERHEAD] = { "Overhead: time per call with the plugin / time without",
 				       "Ratio of medians, geometric mean over operations and "
-				       "sizes, with the 95 "
-				       "% interval over pairs of runs. GPU: between CUDA events; "
-				       "HOST: inside the "
-				       "call, on the calling thread." },
+				       "sizes, with the 95% interval over pairs of runs. GPU: "
+				       "between CUDA events; HOST: inside the call, on the calling "
+				       "thread." },
 	[PROFILERS_TABLE_OVERHEAD_BY_SIZE] = { "Overhead by size",
-					       "Each operation and size by itself, with the spread "
-					       "of its calls with and without the plugin, is on "
-					       "the page (--html) and in the JSON." },
+					       "The page (--html) and the JSON have each operation "
+					       "and size separately, with the spread of its calls "
+					       "with and without the plugin." },
 	[PROFILERS_TABLE_TRAINING] = { "Training: DenseNet-121",
-				       "Calls as a counter between program and NCCL saw them; "
-				       "communication "
-				       "time as the plugin reports it; the first epoch of each run "
-				       "is not "
-				       "compared." },
+				       "Calls as counted between program and NCCL; communication "
+				       "time as reported by the plugin; the first epoch of each "
+				       "run is not compared." },
 	[PROFILERS_TABLE_ACCURACY_CELLS] = { "Accuracy by operation and size", "" },
 	[PROFILERS_TABLE_OVERHEAD_CELLS] = { "Overhead by operation and size",
-					     "Times are medians of single calls, in brackets 5 % "
-					     "and 95 % of them. 95 % interval: runs resampled, and "
-					     "calls within them; of a hundred such intervals five "
-					     "miss by chance." },
+					     "Times are medians of single calls, with their 5% and "
+					     "95% percentiles in parentheses. 95% interval: runs "
+					     "are resampled, and calls within them; 5 of 100 such "
+					     "intervals miss by chance." },
 };
 
 const char *profilers_table_title(enum profilers_table which)
@@ -392,7 +384,7 @@ const char *profilers_size_text(char to[static PROFILERS_SHORT_TEXT], uint64_t b
 	char from_text[UNITS_TEXT], to_text[UNITS_TEXT];
 
 	if (bytes == PROFILERS_BYTES_UNKNOWN)
-		text_copy(to, PROFILERS_SHORT_TEXT, "size not told");
+		text_copy(to, PROFILERS_SHORT_TEXT, "unknown size");
 	else if (bytes_to == 0)
 		text_copy(to, PROFILERS_SHORT_TEXT, units_bytes(from_text, bytes));
 	else if (bytes_to == UINT64_MAX)
@@ -414,7 +406,7 @@ static const char *no_share_text(const struct profilers_comparison *comparison,
 	return jobs->read + jobs->unreadable > 0 ? "not readable" : "failed";
 }
 
-/* "100 %" is whole, nothing is rounded up to it; "not readable", "failed", "not run". */
+/* "100%" means all, nothing is rounded up to it; "not readable", "failed", "not run". */
 static const char *profilers_share_text(char to[static PROFILERS_SHORT_TEXT],
 					const struct profilers_comparison *comparison,
 					const struct profilers_which *which)
@@ -432,14 +424,14 @@ static const char *profilers_share_text(char to[static PROFILERS_SHORT_TEXT],
 	if (counts.issued == 0)
 		text_copy(to, PROFILERS_SHORT_TEXT, excess + 1);
 	else if (counts.missing == 0)
-		text_format(to, PROFILERS_SHORT_TEXT, "100 %%%s", excess);
+		text_format(to, PROFILERS_SHORT_TEXT, "100%%%s", excess);
 	else
-		text_format(to, PROFILERS_SHORT_TEXT, "%.2f %%%s",
+		text_format(to, PROFILERS_SHORT_TEXT, "%.2f%%%s",
 			    floor(profilers_share(&counts) * 10000) / 100, excess);
 	return to;
 }
 
-/* What is known, with commas between. */
+/* Appends known parts, separated by commas. */
 static void add_words(char *to, size_t size, const char *words)
 {
 	size_t used = strlen(to);
@@ -471,7 +463,7 @@ const char *profilers_place_text(char to[static PROFILERS_PLACE_TEXT],
 	text_format(words, sizeof(words), "CUDA %d.%d", cuda / 1000, cuda % 1000 / 10);
 	if (cuda > 0)
 		add_words(to, PROFILERS_PLACE_TEXT, words);
-	return to[0] ? to : "nothing is known about the machine";
+	return to[0] ? to : "unknown host";
 }
 
 const char *profilers_amount_text(char to[static PROFILERS_PLACE_TEXT],
@@ -479,14 +471,14 @@ const char *profilers_amount_text(char to[static PROFILERS_PLACE_TEXT],
 {
 	char calls[UNITS_TEXT], when[UNITS_TEXT];
 
-	/* Seconds are fine enough. */
+	/* Seconds are precise enough. */
 	units_wall_time(when, comparison->started_ns);
 	text_copy(when + strcspn(when, "."), 2, "Z");
 	if (comparison->calls == 0)
-		return comparison->training_count ? "training alone" : "no job was run";
+		return comparison->training_count ? "training only" : "no job was run";
 	text_format(to, PROFILERS_PLACE_TEXT,
-		    "%" PRIu32 " %s of each, alternating; %s measured calls of each rank in all; "
-		    "begun %s",
+		    "%" PRIu32 " %s each, alternating; %s measured calls per rank in total; "
+		    "started %s",
 		    comparison->runs, text_which(comparison->runs, "run", "runs"),
 		    units_count(calls, comparison->calls),
 		    comparison->started_ns ? when : "at an unknown time");
@@ -565,9 +557,9 @@ static void fill_complete(struct report_grid *grid, const struct profilers_compa
 	report_grid_column(grid, "ISSUED", TABLE_RIGHT, 0, 2);
 	report_grid_column(grid, "RECORDED", TABLE_RIGHT, 0, 1);
 	report_grid_column(grid, "MISSING", TABLE_RIGHT, 0, 3);
-	report_grid_column(grid, "TOO MANY", TABLE_RIGHT, 0, 4);
+	report_grid_column(grid, "SURPLUS", TABLE_RIGHT, 0, 4);
 	report_grid_column(grid, "NO TIME", TABLE_RIGHT, 0, 5);
-	report_grid_column(grid, "TELLS LOST", TABLE_RIGHT, 0, 6);
+	report_grid_column(grid, "REPORTED LOST", TABLE_RIGHT, 0, 6);
 	report_grid_column(grid, "JOBS", TABLE_LEFT, 0, 7);
 	for (size_t i = 0; i < comparison->job_count; i++)
 		if (comparison->jobs[i].plugin > 0)
@@ -599,7 +591,7 @@ static void mode_columns(struct report_grid *grid, const struct profilers_compar
 			report_grid_column(grid, titles[mode], TABLE_RIGHT, 0, 0);
 }
 
-/* Nothing of this plugin in any mode: no row. */
+/* No row if this plugin has nothing in any mode. */
 static void mode_cells(struct report_grid *grid, const struct profilers_comparison *comparison,
 		       const struct profilers_which *row, const char *name)
 {
@@ -638,7 +630,7 @@ struct sizes {
 	size_t count;
 };
 
-/* In the order of rows: ascending within a function, so they are inserted at their place. */
+/* Sizes are ascending within a function only, so each is inserted at its position. */
 static void add_size(struct sizes *sizes, uint64_t from, uint64_t to)
 {
 	size_t at = 0;
@@ -697,7 +689,7 @@ static void fill_by_rank(struct report_grid *grid, const struct profilers_compar
 			mode_cells(grid, comparison, &which, name);
 		}
 		if (shown < comparison->nranks && grid->table.used > 0)
-			report_grid_note(grid, "and %" PRId32 " more ranks: --json has them",
+			report_grid_note(grid, "and %" PRId32 " more ranks: use --json to get them",
 					 comparison->nranks - shown);
 	}
 }
@@ -732,7 +724,7 @@ void profilers_table_fill(struct report_grid *grid, const struct profilers_compa
 
 enum { INTERVAL_TEXT = 96 };
 
-/* Behind what is there, after `glue` where there is something. */
+/* Appends a part, after `glue` if it is not the first. */
 static void sentence_add(char to[static PROFILERS_SHORT_SENTENCE], const char *glue,
 			 const char *text)
 {
@@ -781,7 +773,7 @@ static void add_ratio(char to[static PROFILERS_SHORT_SENTENCE], const char *what
 {
 	char text[160];
 
-	text_format(text, sizeof(text), "%s %.3f times that without (%s)", what, ratio, interval);
+	text_format(text, sizeof(text), "%s %.3fx (%s)", what, ratio, interval);
 	sentence_add(to, to[0] == '\0' ? "" : "; ", text);
 }
 
@@ -789,14 +781,14 @@ static const char *interval_text(char to[static INTERVAL_TEXT],
 				 const struct profilers_overhead *row)
 {
 	if (row->has_interval)
-		text_format(to, INTERVAL_TEXT, "%.3f to %.3f: %s", row->ratio.low, row->ratio.high,
+		text_format(to, INTERVAL_TEXT, "%.3f-%.3f: %s", row->ratio.low, row->ratio.high,
 			    profilers_verdict_text(row));
 	else
 		text_copy(to, INTERVAL_TEXT, profilers_verdict_text(row));
 	return to;
 }
 
-/* All modes together may hide what one of them shows. */
+/* A single mode may show what the combination of all modes hides. */
 static void add_overhead(char to[static PROFILERS_SHORT_SENTENCE],
 			 const struct profilers_comparison *comparison, size_t plugin,
 			 uint8_t clock)
@@ -806,7 +798,7 @@ static void add_overhead(char to[static PROFILERS_SHORT_SENTENCE],
 
 	if (row == NULL)
 		return;
-	add_ratio(to, clock == BENCH_GPU ? "GPU time of a call" : "host time in the call",
+	add_ratio(to, clock == BENCH_GPU ? "GPU time per call" : "host time in the call",
 		  row->ratio.ratio, interval_text(interval, row));
 	for (unsigned int mode = 1; mode < BENCH_MODES; mode++) {
 		const struct profilers_overhead *one =
@@ -816,7 +808,7 @@ static void add_overhead(char to[static PROFILERS_SHORT_SENTENCE],
 		if ((verdict != PROFILERS_SLOWER && verdict != PROFILERS_FASTER) ||
 		    verdict == profilers_verdict(row))
 			continue;
-		text_format(text, sizeof(text), "%s alone %.3f (%s)", bench_mode_name(mode),
+		text_format(text, sizeof(text), "%s %.3fx (%s)", bench_mode_name(mode),
 			    one->ratio.ratio, interval_text(interval, one));
 		sentence_add(to, ", ", text);
 	}
@@ -844,19 +836,19 @@ static void add_training(char to[static PROFILERS_SHORT_SENTENCE],
 {
 	for (size_t i = 0; i < comparison->training_count; i++) {
 		const struct profilers_train *row = &comparison->training[i];
-		char interval[INTERVAL_TEXT] = "too few runs to say";
+		char interval[INTERVAL_TEXT] = "too few runs";
 
 		if (row->plugin != plugin)
 			continue;
 		add_training_calls(to, row);
 		if (row->has_interval)
-			text_format(interval, sizeof(interval), "%.3f to %.3f: %s",
-				    row->slowdown.low, row->slowdown.high,
+			text_format(interval, sizeof(interval), "%.3f-%.3f: %s", row->slowdown.low,
+				    row->slowdown.high,
 				    row->slowdown.low > 1    ? "slower"
 				    : row->slowdown.high < 1 ? "faster"
-							     : "no difference shown");
+							     : "no significant difference");
 		if (row->slowdown.ratio > 0)
-			add_ratio(to, "time of an epoch", row->slowdown.ratio, interval);
+			add_ratio(to, "time per epoch", row->slowdown.ratio, interval);
 	}
 }
 
@@ -876,7 +868,7 @@ static void write_head(struct sink *sink, const struct profilers_comparison *com
 {
 	char text[PROFILERS_PLACE_TEXT];
 
-	table_wrap(sink, "Profilers compared", "", 0, width);
+	table_wrap(sink, "Comparison of NCCL profilers", "", 0, width);
 	if (comparison->command[0] != '\0')
 		table_wrap(sink, comparison->command, "  $ ", 4, width);
 	table_wrap(sink, profilers_place_text(text, comparison), "  ", 2, width);
@@ -894,11 +886,11 @@ static void write_short(struct sink *sink, const struct profilers_comparison *co
 {
 	char text[PROFILERS_SHORT_SENTENCE], first[PROFILERS_SHORT_TEXT + 8];
 
-	sink_text(sink, "\nIn short\n\n");
+	sink_text(sink, "\nSummary\n\n");
 	for (size_t i = 1; i < comparison->plugin_count; i++) {
 		text_format(first, sizeof(first), "- %s: ", comparison->plugins[i].label);
 		profilers_short(text, comparison, i);
-		table_wrap(sink, text[0] != '\0' ? text : "nothing is known", first, 2, width);
+		table_wrap(sink, text[0] != '\0' ? text : "no results", first, 2, width);
 	}
 }
 
@@ -922,7 +914,7 @@ static enum status write_table(struct sink *sink, const struct profilers_compari
 	return status;
 }
 
-/* A figure, and the tables that have its numbers, up to and without `end`. */
+/* A figure, and the tables with its numbers, up to but excluding `end`. */
 static const struct {
 	enum profilers_figure figure;
 	enum profilers_table first;
@@ -970,9 +962,9 @@ enum status profilers_text_write(struct sink *sink, const struct profilers_compa
 	for (size_t i = 0; i < ARRAY_LENGTH(text_parts) && status == OK; i++)
 		status = write_part(sink, comparison, i, width);
 	write_lines(sink, "Not run", comparison->not_run, comparison->not_run_count, width);
-	write_lines(sink, "To know", comparison->notes, comparison->note_count, width);
+	write_lines(sink, "Notes", comparison->notes, comparison->note_count, width);
 	if (comparison->notes_lost > 0)
-		sink_format(sink, "- and %zu notes more, for which there was no room\n",
+		sink_format(sink, "- and %zu more notes that did not fit\n",
 			    comparison->notes_lost);
 	return status != OK ? status : sink->status;
 }

@@ -1,8 +1,8 @@
 /*
- * What training jobs leave behind, and the script that they run.
+ * Reads the output of training jobs; contains the script they run.
  *
- * .incbin looks from the root of the tree, where make runs. The compiler does not see that file, so
- * scripts/build.mk says that this object depends on it.
+ * .incbin paths are relative to the root of the tree, where make runs. The compiler does not see that file, so
+ * scripts/build.mk makes this object depend on it.
  */
 #include "bench/training_files.h"
 
@@ -148,7 +148,7 @@ static enum status read_text(struct json_scan *scan, char *to, size_t size)
 {
 	if (json_scan_next(scan) != JSON_SCAN_STRING)
 		return ERR_FORMAT;
-	(void)json_scan_text(scan, to, size); /* cut is fine: it is for people */
+	(void)json_scan_text(scan, to, size); /* truncation is fine: only for display */
 	return OK;
 }
 

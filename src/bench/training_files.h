@@ -1,4 +1,4 @@
-/* Reading what libringside-count.so counted in one process. */
+/* Reads the counts that libringside-count.so wrote for one process. */
 #ifndef TRAINING_FILES_H
 #define TRAINING_FILES_H
 
@@ -8,8 +8,10 @@
 #include "bench/count_layout.h"
 #include "common/status.h"
 
-/* Checks the bytes of a .count file and copies it; texts are terminated. ERR_FORMAT: it is none, or of another
- * version; ERR_TRUNCATED: it is too short. */
+/*
+ * Checks the bytes of a .count file and copies it; strings are terminated. ERR_FORMAT: not such a file, or another
+ * version; ERR_TRUNCATED: too short.
+ */
 enum status count_read(struct count_file *file, const void *bytes, size_t length);
 
 /* enum op_function of an enum count_function; OP_FUNCTION_UNKNOWN for groups. */
@@ -18,13 +20,13 @@ unsigned int count_op_function(unsigned int function);
 struct count_sum {
 	struct count_entry entries[COUNT_FUNCTIONS];
 	size_t processes;
-	size_t unreadable; /* files that are none */
+	size_t unreadable; /* files in another format */
 };
 
-/* Adds up all .count files of a directory. ERR_SYSTEM: it cannot be listed. */
+/* Adds up all .count files of a directory. ERR_SYSTEM: cannot list it. */
 enum status count_sum_directory(struct count_sum *sum, const char *directory);
 
-/* Reading what src/bench/densenet.py wrote about one rank's training. */
+/* Reads what src/bench/densenet.py wrote about one rank's training. */
 
 enum { TRAIN_EPOCHS_MAX = 32 };
 
@@ -37,7 +39,7 @@ struct train_result {
 	int32_t rank;
 	int32_t ranks;
 	uint64_t parameters;
-	uint64_t steps; /* of one epoch */
+	uint64_t steps; /* per epoch */
 	char torch[32];
 	char nccl[32]; /* "2.28.9" */
 	char host[64];
@@ -46,10 +48,10 @@ struct train_result {
 	uint32_t epoch_count;
 };
 
-/* ERR_FORMAT: no JSON, a key that is missing or wrong, no epoch; ERR_RANGE: more epochs than there is room for. */
+/* ERR_FORMAT: not JSON, a missing or wrong key, no epoch; ERR_RANGE: too many epochs. */
 enum status train_read(struct train_result *result, const char *text, size_t length);
 
-/* src/bench/densenet.py, inside the tool: it is written where a training job is to run. */
+/* src/bench/densenet.py, embedded in the tool; written where a training job runs. */
 
 /* Its bytes, static. */
 const char *densenet_script(size_t *length);

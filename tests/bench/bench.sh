@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# For tests of `ringside bench` on a machine without a GPU: source this instead of tap.sh. CUDA and NCCL are
-# the ones of tests/fake_gpu; docs/HACKING.md lists what they can be told.
+# For tests of `ringside bench` on a host without a GPU: source this instead of tap.sh. CUDA and NCCL are
+# those of tests/fake_gpu; docs/HACKING.md lists their settings.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 # shellcheck disable=SC2034
@@ -17,20 +17,20 @@ export RINGSIDE_SHM=$tap_scratch/shm TMPDIR=$tap_scratch/tmp BENCH_TEST_MARK=$ta
 mkdir "$RINGSIDE_SHM" "$TMPDIR"
 command -v python3 >/dev/null || tap_skip_all "no python3"
 
-# Run it; what it said lies in out and err, its exit code in $code.
+# Runs it; its output is in out and err, its exit code in $code.
 bench() { # argument...
 	timeout 300 "$ringside" bench "$@" >"$tap_scratch/out" 2>"$tap_scratch/err"
 	code=$?
 }
-# The same with --json: value looks at it.
+# The same with --json, for value.
 bench_json() { # argument...
 	bench --json "$@"
 	mv "$tap_scratch/out" "$tap_scratch/run.json"
 }
 
-# A command that has little time for something, so that what hangs is told soon: it gets more until this is what it says. On a
-# machine that stands still for a moment other things take too long as well, and are told.
-until_told() { # pattern option-with-seconds command...
+# Runs a command with a short time limit, so that a hang is reported soon, and increases it until the expected message appears:
+# on a busy host other steps can exceed the limit as well, and are reported instead.
+until_reported() { # pattern option-with-seconds command...
 	local pattern=$1 option=$2 seconds
 	shift 2
 	for seconds in 1 5 25; do
@@ -39,7 +39,7 @@ until_told() { # pattern option-with-seconds command...
 	done
 }
 
-# A Python expression over what bench_json wrote: run, cells (its results), members.
+# Evaluates a Python expression over the output of bench_json: run, cells (its results), members.
 value() { # expression [file]
 	python3 tests/bench/value.py "$1" "${2:-$tap_scratch/run.json}" 2>&1
 }
@@ -48,7 +48,7 @@ said() {
 	cat "$tap_scratch/out" "$tap_scratch/err"
 }
 
-# It failed with this code, said one line that matches, and left nothing behind.
+# Expects this exit code, one matching line on stderr, and nothing left behind.
 expect_trouble() { # sentence code pattern
 	local lines
 	lines=$(wc -l <"$tap_scratch/err")
@@ -60,11 +60,11 @@ expect_trouble() { # sentence code pattern
 	expect_nothing_left "$1: nothing is left behind"
 }
 
-# Neither processes nor files. What a rank leaves is gone with a moment's delay.
+# Checks for processes and files. What a rank leaves is removed after a short delay.
 left_running() {
 	env -u BENCH_TEST_MARK grep -lsz "^BENCH_TEST_MARK=$tap_scratch\$" /proc/[0-9]*/environ
 }
-# As many ranks have opened NCCL.
+# Whether this many ranks have opened NCCL.
 are_inside() { # ranks
 	local maps
 	mapfile -t maps < <(left_running | sed 's/environ$/maps/')

@@ -1,9 +1,9 @@
 /*
- * Writes what `ringside bench` would have written, in each of its formats, and the rows of the Parquet file as
- * JSON lines, on another way: for readers that others wrote.
+ * Writes what `ringside bench` would have written, in each of its formats, and independently the rows of the
+ * Parquet file as JSON lines, for other readers.
  *
  *	bench_files plain|everything|empty|many PREFIX
- *	bench_files like:NCCL-TESTS.txt PREFIX	the times of that file, as if we had measured them
+ *	bench_files like:NCCL-TESTS.txt PREFIX	the times of that file, as if measured by us
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -89,7 +89,7 @@ static void put_row(struct json *json, const struct bench_run *run, const struct
 	json_put_string(json, "gpu_uuid", where->gpu_uuid);
 	json_put_unsigned(json, "call", number);
 	units_wall_time(time, call->begin_ns);
-	time[strlen(time) - 1] = '\0'; /* of no time zone */
+	time[strlen(time) - 1] = '\0'; /* without a time zone */
 	json_put_string(json, "begin_time", time);
 	put_time(json, "gpu_ns", call->gpu_ns);
 	json_put_unsigned(json, "issue_ns", call->issue_ns);
@@ -124,14 +124,14 @@ static void write_file(const char *prefix, const char *suffix, const struct benc
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	sink_init_fd(&sink, fd);
 	if (fd == -1 || write(&sink, run) != OK || sink_flush(&sink) != OK) {
-		fprintf(stderr, "%s: not written\n", path);
+		fprintf(stderr, "%s: cannot write\n", path);
 		exit(1);
 	}
 	sink_release(&sink);
 	close(fd);
 }
 
-/* Every row of nccl-tests' output as a result of one time around all calls. */
+/* Every row of an nccl-tests output as a loop result. */
 static void make_like(struct bench_run *run, const char *path)
 {
 	struct expected expected;
@@ -145,7 +145,7 @@ static void make_like(struct bench_run *run, const char *path)
 	for (size_t i = 0; i < expected.count; i++)
 		sample_add(run, expected.rows[i].function, BENCH_LOOP, expected.rows[i].bytes,
 			   expected.rows[i].is_in_place, expected.rows[i].time_ns);
-	/* No measure for a job: each much faster than the rest. */
+	/* Not applicable to a job: each is much faster than the rest. */
 	sample_add(run, OP_ALL_REDUCE, BENCH_LOOP, 4096, false, 10)->wrong = 1;
 	sample_add(run, OP_ALL_REDUCE, BENCH_LOOP, 4096, false, 10)->algorithm = OP_TREE;
 	expected_release(&expected);
@@ -172,7 +172,7 @@ static void add_many(struct bench_run *run, int32_t ranks, uint64_t bytes, uint3
 	sample_calls(cell, 20000 + 7919 * bytes);
 }
 
-/* More codes than a dictionary has, which makes two row groups; and more calls than are put at once. */
+/* More codes than a dictionary can have, which makes two row groups; and more calls than fit into one batch. */
 static void make_many(struct bench_run *run)
 {
 	sample_start(run, 1024);

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# For tests of what `ringside bench` writes: source this. Files come from bench_files.c, not from a GPU.
+# For tests of the files of `ringside bench`: source this. Files come from bench_files.c, not from a GPU.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../export/export.sh"
 

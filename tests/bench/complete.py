@@ -1,4 +1,4 @@
-"""Are as many operations recorded as the benchmark made? complete.py RUN.json DUMP.jsonl: a line per difference."""
+"""Checks that every operation of the benchmark was recorded: complete.py RUN.json DUMP.jsonl prints a line per difference."""
 import collections
 import json
 import sys
@@ -7,7 +7,7 @@ PAIRS = ("AlltoAll", "SendRecv", "Gather", "Scatter")
 
 
 def operations(cell, rank, ranks):
-    """What one step of this cell is on this rank, by NCCL's names."""
+    """The operations of one step of this cell on this rank, by NCCL's names."""
     function, is_root = cell["function"], rank == cell["root"]
     if function not in PAIRS:
         return {function: 1}
@@ -38,7 +38,7 @@ def main():
         (captured if record["state"] == "captured" else found)[key] += 1
     for key in sorted(wanted.keys() | found.keys()):
         if wanted[key] != found[key]:
-            print("rank %d: %s" % key, "made", wanted[key], "recorded", found[key], "and captured", captured[key])
+            print("rank %d: %s" % key, "called", wanted[key], "recorded", found[key], "and captured", captured[key])
     if any(cell["mode"] == "graph" for cell in run["results"]) and not captured:
         print("nothing was captured")
 

@@ -1,4 +1,4 @@
-/* A library that has NCCL's names and does nothing: what libringside-count.so stands in front of. */
+/* A library with NCCL's names that does nothing: libringside-count.so wraps it. */
 #include <stddef.h>
 
 int ncclAllReduce(const void *from, void *to, size_t count, int type, int op, void *comm,
@@ -10,7 +10,7 @@ int ncclSend(const void *from, size_t count, int type, int peer, void *comm, voi
 int ncclGroupStart(void);
 int ncclGroupEnd(void);
 
-/* An error for whoever asks for nothing. */
+/* Returns an error for a count of 0. */
 int ncclAllReduce(const void *from, void *to, size_t count, int type, int op, void *comm,
 		  void *stream)
 {

@@ -1,6 +1,6 @@
 /*
- * A program that calls NCCL: calls, calls from threads, calls and a bad end, calls in a child. Built a second
- * time as a library (-DMODULE), which `module` opens as Python opens its modules.
+ * A program that calls NCCL: calls, calls from threads, calls before being killed, calls in a child. Also built as
+ * a library (-DMODULE), which `module` opens like Python opens its modules.
  */
 #include <dlfcn.h>
 #include <errno.h>

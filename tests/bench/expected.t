@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a benchmark wrote, JSON or table, is taken as expected bandwidth: with the times of nccl-tests' file it says the same.
+# A benchmark's JSON or table can be used as expected bandwidth: equal times give the same results as an nccl-tests file.
 . "$(dirname "$0")/bench_files.sh"
 
 measured=tests/foreign/data/nccl-tests-all-reduce.txt
@@ -13,8 +13,8 @@ diff_against() { # file
 				$row->{a}{mean_ns}, $row->{a}{busbw_bytes_per_second}, $row->{ratio} // 0 }'
 }
 wanted=$(diff_against "$measured")
-expect_same "nccl-tests' file is an expectation of several sizes" "$([ "$(wc -l <<<"$wanted")" -gt 3 ] && echo yes)" yes
-expect_same "a benchmark's JSON says the same; what was wrong or forced is not in it" "$(diff_against "$tap_scratch/bench.json")" "$wanted"
+expect_same "an nccl-tests file has expectations for several sizes" "$([ "$(wc -l <<<"$wanted")" -gt 3 ] && echo yes)" yes
+expect_same "a benchmark's JSON gives the same, without wrong or forced results" "$(diff_against "$tap_scratch/bench.json")" "$wanted"
 
 # The table rounds its times as nccl-tests does; the ratio to the run is compared to three digits.
 rounded() { # file
@@ -28,10 +28,10 @@ found() { # file
 			print join "\n", map { "$_->{class}: $_->{title}" } grep { $_->{class} ne "setup" } @{$case->{verdicts}}'
 }
 by_tests=$(found "$measured")
-expect_same "the doctor finds a slow size by nccl-tests' file" "${by_tests%%:*}" slow_size
-expect_same "and the same by the benchmark's JSON" "$(found "$tap_scratch/bench.json")" "$by_tests"
+expect_same "doctor finds a slow size with the nccl-tests file" "${by_tests%%:*}" slow_size
+expect_same "and the same with the benchmark's JSON" "$(found "$tap_scratch/bench.json")" "$by_tests"
 
-# Files that cannot be used are refused, with the reason.
+# Unusable files are rejected with a reason.
 perl -pe 's/"wrong":(0|null|\d+)/"wrong":3/g' "$tap_scratch/bench.json" >"$tap_scratch/wrong.json"
 expect_complaint "nothing but wrong results" "no expected bandwidth that can be used: a test with wrong results" \
 	"$ringside" diff "$tap_scratch/wrong.json" "$tap_scratch/loop"
@@ -41,15 +41,15 @@ expect_complaint "nothing but forced algorithms" "an algorithm or protocol that 
 perl -pe 's/"version":1,/"version":2,/' "$tap_scratch/bench.json" >"$tap_scratch/newer.json"
 expect_complaint "a newer version" "newer" "$ringside" diff "$tap_scratch/newer.json" "$tap_scratch/loop"
 head -c 300 "$tap_scratch/bench.json" >"$tap_scratch/cut.json"
-expect_complaint "a file that was cut before its results" "no expected bandwidth that can be used" \
+expect_complaint "a file truncated before its results" "no expected bandwidth that can be used" \
 	"$ringside" diff "$tap_scratch/cut.json" "$tap_scratch/loop"
 
-# What judges a measurement has it in its own file. Ranks on one GPU are no measure for links: that is said.
+# A health check's JSON contains its measurement. A note says that ranks on one GPU do not measure links.
 { printf '{"format":"ringside-health","version":1,"verdict":"healthy","run":' && tr -d '\n' <"$tap_scratch/bench.json" && echo '}'; } \
 	>"$tap_scratch/health.json"
-expect_same "the file of bench health is taken, too" "$(diff_against "$tap_scratch/health.json")" "$wanted"
+expect_same "the JSON of bench health can be used, too" "$(diff_against "$tap_scratch/health.json")" "$wanted"
 perl -pe 's/"gpu_shared":false/"gpu_shared":true/' "$tap_scratch/bench.json" >"$tap_scratch/shared.json"
-expect_same "ranks that shared a GPU are told" \
+expect_same "ranks that shared a GPU are reported" \
 	"$("$ringside" diff "$tap_scratch/shared.json" "$tap_scratch/loop" 2>&1 >/dev/null | grep -c 'its ranks shared a GPU')" 1
 expect_same "others are not" \
 	"$("$ringside" diff "$tap_scratch/bench.json" "$tap_scratch/loop" 2>&1 >/dev/null | grep -c 'shared a GPU')" 0

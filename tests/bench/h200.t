@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What a real GPU showed is kept as JSON; the text and the pages beside it are what the tool makes of it.
-# REWRITE=1 makes them anew.
+# Results of a real GPU are kept as JSON; the text and pages beside it are generated from it.
+# REWRITE=1 updates them.
 . "$(dirname "$0")/../tap.sh"
 
-# What made it, its name, endings that are kept.
+# The command, the name, the extensions that are kept.
 check() {
 	local command=$1 name=$2 ending made
 	shift 2
@@ -11,7 +11,7 @@ check() {
 		made=$tap_scratch/$name.$ending
 		"$BUILD/ringside" bench "$command" --from "docs/results/$name.json" -o "$made" >"$tap_scratch/output"
 		[ -z "${REWRITE:-}" ] || cp "$made" "docs/results/$name.$ending"
-		expect_ok "$name.$ending is what the tool makes of its JSON" cmp "$made" "docs/results/$name.$ending"
+		expect_ok "$name.$ending matches its JSON" cmp "$made" "docs/results/$name.$ending"
 	done
 }
 

@@ -1,35 +1,35 @@
 #!/usr/bin/env bash
-# What the bench must never do to a machine or a user: hang on odd descriptors and signals, leave MPS behind, remove
-# files that are not its own.
+# What the benchmark must never do to a host or user: hang on unusual descriptors and signals, leave MPS behind, remove
+# other files.
 . "$(dirname "$0")/bench.sh"
 
 few=(--ranks 2 -s 1K -n 2)
 
-# ---- descriptors that are closed -----------------------------------------------------------------
+# ---- closed descriptors --------------------------------------------------------------------------
 
 timeout 300 "$ringside" bench "${few[@]}" <&- >"$tap_scratch/out" 2>"$tap_scratch/err"
 expect_same "without stdin" "$? $(grep -c all_reduce_perf "$tap_scratch/out")" "0 2"
 timeout 300 "$ringside" bench "${few[@]}" >&- 2>"$tap_scratch/err"
-expect_same "without stdout it fails and says so" "$? $(cat "$tap_scratch/err")" \
+expect_same "without stdout it fails with a message" "$? $(cat "$tap_scratch/err")" \
 	"3 ringside bench: cannot write the output: Bad file descriptor"
 timeout 300 "$ringside" bench "${few[@]}" >"$tap_scratch/out" 2>&-
 expect_same "without stderr" "$? $(grep -c all_reduce_perf "$tap_scratch/out")" "0 2"
 timeout 300 "$ringside" bench "${few[@]}" -o "$tap_scratch/f.json" <&- >&- 2>&-
-expect_same "without any, files are written" "$? $(value 'len(cells)' "$tap_scratch/f.json")" "3 2"
+expect_same "without any of them, files are written" "$? $(value 'len(cells)' "$tap_scratch/f.json")" "3 2"
 expect_nothing_left "nothing is left behind"
 
-# ---- what is not said is not done in silence ------------------------------------------------------
+# ---- nothing fails silently -----------------------------------------------------------------------
 
 bench --ranks 2 -s 1
-expect_same "nothing measured is a failure" "$code $(cat "$tap_scratch/err")" \
-	"3 ringside bench: nothing was measured: the notes of the results say why"
+expect_same "measuring nothing is a failure" "$code $(cat "$tap_scratch/err")" \
+	"3 ringside bench: nothing was measured; see the notes in the results"
 rings=$(printf 'Ring,%.0s' {1..60})Ring
 NCCL_ALGO=$rings bench_json "${few[@]}"
-expect_same "a long NCCL_ALGO reaches NCCL whole" "$code $(cat "$tap_scratch/err")" "0 "
+expect_same "a long NCCL_ALGO reaches NCCL unchanged" "$code $(cat "$tap_scratch/err")" "0 "
 
-# ---- signals that are ignored --------------------------------------------------------------------
+# ---- ignored signals -----------------------------------------------------------------------------
 
-# Started when all ranks run: sends the signal and sees whether it goes on.
+# Starts a job that hangs and waits until all ranks are inside.
 hanging() { # command...
 	FAKE_NCCL_HANG=1:4 "$@" "$ringside" bench "${few[@]}" --stuck 2 >"$tap_scratch/out" 2>"$tap_scratch/err" &
 	started=$!
@@ -39,43 +39,43 @@ hanging nohup
 kill -HUP $started
 wait $started
 expect_same "under nohup SIGHUP does not end it" "$?" 3
-expect_ok "its end is its own" grep -qE 'did not (come back within|answer in time)' "$tap_scratch/err"
+expect_ok "it ends with its own message" grep -qE 'did not (return within|answer in time)' "$tap_scratch/err"
 expect_nothing_left "nothing is left behind under nohup"
 
 timeout 300 python3 -c 'import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 os.execv(sys.argv[1], sys.argv[1:])' "$ringside" bench "${few[@]}" >"$tap_scratch/out" 2>"$tap_scratch/err"
-expect_same "who ignores SIGCHLD can start ranks" "$? $(cat "$tap_scratch/err")" "0 "
+expect_same "ranks can be started with SIGCHLD ignored" "$? $(cat "$tap_scratch/err")" "0 "
 
-# ---- files that are never written -----------------------------------------------------------------
+# ---- incomplete files -----------------------------------------------------------------------------
 
 mkdir "$tap_scratch/kept"
-unfinished() { # who gets the signal: the one that was started, its first rank, all; the signal
-	local whom
+unfinished() { # target of the signal (started process, its first rank, all), signal
+	local targets
 	FAKE_NCCL_HANG=1:4 env --default-signal=INT "$ringside" bench "${few[@]}" -o "$tap_scratch/kept/f.json" \
 		>"$tap_scratch/out" 2>"$tap_scratch/err" &
 	started=$!
 	until [ "$(pgrep -c -P $started)" -ge 2 ] || ! kill -0 $started 2>/dev/null; do :; done
-	mapfile -t whom < <(pgrep -P $started)
+	mapfile -t targets < <(pgrep -P $started)
 	case $1 in
-	started) whom=("$started") ;;
-	rank) whom=("${whom[0]}") ;;
-	*) whom+=("$started") ;;
+	started) targets=("$started") ;;
+	rank) targets=("${targets[0]}") ;;
+	*) targets+=("$started") ;;
 	esac
-	kill -"$2" "${whom[@]}" 2>/dev/null
+	kill -"$2" "${targets[@]}" 2>/dev/null
 	wait $started 2>/dev/null
-	expect_nothing_left "SIG$2 to $1: nothing runs"
-	expect_same "SIG$2 to $1: no part of a file is left" "$(ls -A "$tap_scratch/kept")" ""
+	expect_nothing_left "SIG$2 to $1: no process is left"
+	expect_same "SIG$2 to $1: no partial file is left" "$(ls -A "$tap_scratch/kept")" ""
 }
 for signal in INT TERM KILL; do
-	for whom in started rank all; do
-		unfinished $whom $signal
+	for target in started rank all; do
+		unfinished $target $signal
 	done
 done
 
 # ---- MPS -----------------------------------------------------------------------------------------
 
-# One that does what NVIDIA's does, as far as it is seen from outside.
+# Behaves like NVIDIA's, as far as visible from outside.
 mkdir "$tap_scratch/bin"
 cat >"$tap_scratch/bin/nvidia-cuda-mps-control" <<'END'
 #!/bin/bash
@@ -112,10 +112,10 @@ expect_nothing_left "MPS: nothing is left behind"
 hanging env
 kill -KILL $started
 wait $started 2>/dev/null
-expect_same "whoever is killed leaves no MPS behind" "$(directories_left)" "2 started, left: "
-expect_nothing_left "a killed one: nothing is left behind"
+expect_same "a killed benchmark leaves no MPS behind" "$(directories_left)" "2 started, left: "
+expect_nothing_left "killed: nothing is left behind"
 
-# ---- what takes memory ---------------------------------------------------------------------------
+# ---- memory --------------------------------------------------------------------------------------
 
 regions_left() {
 	until_ok eval '[ -z "$(ls "$RINGSIDE_SHM")" ]'
@@ -127,6 +127,6 @@ until [ -n "$(find "$RINGSIDE_SHM" -type f)" ] || ! kill -0 $started 2>/dev/null
 expect_same "crossover records into memory" "$(find "$RINGSIDE_SHM" -mindepth 1 -maxdepth 1 | wc -l)" 1
 kill -KILL $started
 wait $started 2>/dev/null
-expect_same "which is free again when it is killed" "$(regions_left)" ""
+expect_same "which is freed when it is killed" "$(regions_left)" ""
 expect_nothing_left "a killed crossover: nothing is left behind"
 tap_done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A rank that is stopped answers nobody: it is named and all end, wherever it was. Its parent kills it then.
+# A stopped rank does not answer: it is named and all ranks end, wherever it was. Its parent kills it.
 . "$(dirname "$0")/bench.sh"
 export FAKE_GPU_CLOCK=model FAKE_GPUS=4
 
@@ -14,7 +14,7 @@ expect_named() { # case sentence
 	expect_trouble "$2" 3 "rank 2( on [^ ]+)? (gave no sign of life|did not answer)"
 }
 
-# All at once: they only wait.
+# In parallel: they only wait.
 for case in cuInit ncclCommInitRank ncclAllReduce; do
 	stopped_in "$case" health --sizes 16M --seconds 4 &
 done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# How long should it take? From numbers, from a textbook, from measurements whose model is known.
+# ringside model: predictions from given numbers, textbook values, and measurements with a known model.
 . "$(dirname "$0")/bench.sh"
 
 model() { # argument...
@@ -25,25 +25,25 @@ model allreduce 4000000 --ranks 4 --nodes 4 --latency between=10us --bandwidth b
 expect_same "a ring by hand" "$code $(first_line)" \
 	"0 AllReduce of 3.8 MiB over 4 ranks on 4 nodes should take 660 us: ring, algbw 6.06 GB/s, busbw 9.09 GB/s."
 model allreduce 4000000 --ranks 4 --nodes 4 --latency between=10us --bandwidth between=80Gb/s --call 40us --algorithms ring --json
-expect_same "bits a second, and what a call costs" "$code $(answer 'answer["time_ns"], answer["call_ns"], answer["low_ns"]')" \
+expect_same "bits per second, and the cost of a call" "$code $(answer 'answer["time_ns"], answer["call_ns"], answer["low_ns"]')" \
 	"0 (700000, 40000, None)"
 model alltoall 16000000 --ranks 16 --nodes 2 --nics 2 --latency inside=1us,between=10us --bandwidth inside=100GB/s,between=10GB/s --json
 expect_same "AlltoAll: 8 ranks send half of theirs through 2 NICs" "$(answer 'answer["algorithm"], round(answer["time_ns"])')" \
 	"('direct', 3211000)"
 model allreduce 1K,64G --ranks 512 --nodes 64 --latency inside=2us,between=9us --bandwidth inside=300,between=20 --json
-expect_same "small ones by trees, large ones by rings" \
+expect_same "trees for small sizes, rings for large ones" \
 	"$(answer '[size["answers"][0]["algorithm"] for size in document["sizes"]], [a["is_in_nccl"] for a in answers]')" \
 	"(['double-tree', 'ring'], [True, True, False])"
 model allreduce 1K..1M*4 --ranks 8 --hardware h100-ib
 expect_same "a list of sizes is a table" "$code $(grep -cE '^ *[0-9.]+ [KM]iB ' "$tap_scratch/out")" "0 6"
 
-# ---- a textbook's ------------------------------------------------------------------------------------
+# ---- textbook values ---------------------------------------------------------------------------------
 
 model allreduce 8G --ranks 512 --hardware h100-ib
 expect_same "the textbook is named" \
-	"$code $(grep -c 'textbook values of h100-ib where' "$tap_scratch/out") $(grep -c '64 nodes: 8 ranks a node, as this hardware has' "$tap_scratch/out")" "0 1 1"
+	"$code $(grep -c 'textbook values of h100-ib for everything not measured' "$tap_scratch/out") $(grep -c '64 nodes: 8 ranks per node, as this hardware has' "$tap_scratch/out")" "0 1 1"
 expect_same "in one sentence" "$(first_line | sed 's/take .*:/take/')" \
-	"AllReduce of 8 GiB over 512 ranks on 64 nodes should take double-tree with Simple, algbw 168.51 GB/s, busbw 336.37 GB/s, by textbook values of h100-ib and not by measurements."
+	"AllReduce of 8 GiB over 512 ranks on 64 nodes should take double-tree with Simple, algbw 168.51 GB/s, busbw 336.37 GB/s, based on textbook values of h100-ib, not on measurements."
 
 # ---- measured ----------------------------------------------------------------------------------------
 
@@ -54,26 +54,26 @@ for ranks in 2 4; do
 done
 unset NCCL_ALGO NCCL_PROTO
 model allreduce 3M --ranks 8 --from "$tap_scratch/2.json" --from "$tap_scratch/4.json" --json
-expect_same "two numbers of ranks tell everything" \
+expect_same "two numbers of ranks determine everything" \
 	"$code $(answer 'round(answer["time_ns"] / 1000), document["nodes"], answer["beyond"]')" \
 	"0 (1905, 8, {'ranks': 2, 'nodes': 2, 'bytes': 1, 'doublings': 1})"
-expect_same "the parameters are what they were made with" \
+expect_same "the parameters are the fake's" \
 	"$(answer '[(round(p["latency_between_ns"]["value"] / 1000, 2), round(p["bandwidth_between_gbs"]["value"], 2), p["latency_inside_ns"]["source"]) for p in document["parameters"]]')" \
 	"[(5.0, 3.0, 'unknown')]"
 expect_same "and so is the error" \
 	"$(answer 'document["fit"]["cells_used"], document["fit"]["worst_error"] < 0.001, {c["why_not"] for c in document["fit"]["cells"]}')" \
 	"(14, True, {None})"
 model allreduce 3M --ranks 8 --from "$tap_scratch/4.json"
-expect_same "one number of ranks does not, and it is said" \
-	"$code $(grep -c 'does not tell the call overhead' "$tap_scratch/out") $(grep -c 'from "all of the fixed time is the call"' "$tap_scratch/out")" "0 1 1"
-expect_same "the sentence has the fit's error, and how far it is from what was measured" \
-	"$(first_line | grep -cE 'by a fit that is off by [0-9.]+ % in the median, extrapolated to 2 times the ranks, 2 times the nodes that were measured')" 1
-expect_same "nor what ranks on one GPU say about a network" "$(grep -c 'loopback and no network' "$tap_scratch/out")" 1
+expect_same "one number of ranks does not, and a note says so" \
+	"$code $(grep -c 'cannot separate call overhead' "$tap_scratch/out") $(grep -c 'from "all fixed time is in the call"' "$tap_scratch/out")" "0 1 1"
+expect_same "the sentence has the error of the fit and the distance from the measured range" \
+	"$(first_line | grep -cE 'based on a fit with a median error of [0-9.]+%, extrapolated to 2x the ranks, 2x the nodes of the measured range')" 1
+expect_same "a note says that ranks on one GPU do not measure a network" "$(grep -c 'loopback, not a network' "$tap_scratch/out")" 1
 model allreduce 3M --ranks 8 --nodes 2 --from "$tap_scratch/4.json"
-expect_same "what was not measured is not made up" "$code $(first_line)" \
-	"3 AllReduce of 3 MiB over 8 ranks on 2 nodes cannot be told: the latency inside a node was neither measured nor given."
+expect_same "what was not measured is not guessed" "$code $(first_line)" \
+	"3 no prediction for AllReduce of 3 MiB over 8 ranks on 2 nodes: the latency inside a node was neither measured nor given."
 model allreduce 3M --ranks 8 --nodes 2 --from "$tap_scratch/4.json" --latency inside=1us --bandwidth inside=100 --json
-expect_same "but may be given" "$code $(answer '[p["latency_inside_ns"]["source"] for p in document["parameters"]]')" "0 ['hand']"
+expect_same "but can be given" "$code $(answer '[p["latency_inside_ns"]["source"] for p in document["parameters"]]')" "0 ['hand']"
 model allreduce 3M --ranks 8 --from - --json <"$tap_scratch/4.json"
 expect_same "a file from standard input" "$code $(answer 'document["fit"]["files"]')" "0 ['-']"
 
@@ -85,29 +85,29 @@ refused() { # sentence code pattern argument...
 	model "$@"
 	expect_trouble "$sentence" "$wanted" "$pattern"
 }
-refused "nothing to go by" 2 "on which machine\? Say --from FILE .*--latency and --bandwidth, or --hardware NAME" allreduce 8G --ranks 8
-refused "no ranks" 2 "over how many ranks" allreduce 8G --hardware h100-ib
-refused "no nodes" 2 "on how many nodes" allreduce 8G --ranks 8 --latency inside=1us --bandwidth inside=1
-refused "more nodes than ranks" 2 "9 nodes are more than 8 ranks" allreduce 8G --ranks 8 --nodes 9 --hardware h100-ib
-refused "no such hardware" 2 "'h100ib' is none of a100-ib, h100-ib, b200-ib, pcie4-eth" allreduce 8G --ranks 8 --hardware h100ib
-refused "no function" 2 "say a function and a size" --ranks 8 --hardware h100-ib
+refused "no parameters" 2 "no parameters: use --from FILE .*--latency and --bandwidth, or --hardware NAME" allreduce 8G --ranks 8
+refused "no ranks" 2 "use --ranks N" allreduce 8G --hardware h100-ib
+refused "no nodes" 2 "use --nodes N" allreduce 8G --ranks 8 --latency inside=1us --bandwidth inside=1
+refused "more nodes than ranks" 2 "9 nodes for only 8 ranks" allreduce 8G --ranks 8 --nodes 9 --hardware h100-ib
+refused "no such hardware" 2 "'h100ib': expected one of a100-ib, h100-ib, b200-ib, pcie4-eth" allreduce 8G --ranks 8 --hardware h100ib
+refused "no function" 2 "expected a function and a size" --ranks 8 --hardware h100-ib
 refused "no such function" 2 "allreduec" allreduec 8G --ranks 8 --hardware h100-ib
-refused "two functions" 2 "more than one function" allreduce,reduce 8G --ranks 8 --hardware h100-ib
+refused "two functions" 2 "name only one function" allreduce,reduce 8G --ranks 8 --hardware h100-ib
 refused "no such size" 2 "8Q" allreduce 8Q --ranks 8 --hardware h100-ib
-refused "one operand too many" 2 "too many" allreduce 8G 9G --ranks 8 --hardware h100-ib
-refused "a latency without unit" 2 "'inside=3' is no latency" allreduce 8G --ranks 8 --latency inside=3
-refused "a link that there is not" 2 "'beside=3us' is no latency" allreduce 8G --ranks 8 --latency beside=3us
-refused "a bandwidth of nothing" 2 "'inside=0' is no bandwidth" allreduce 8G --ranks 8 --bandwidth inside=0
-refused "no such algorithm" 2 "none of ring, tree" allreduce 8G --ranks 8 --hardware h100-ib --algorithms star
-refused "no such protocol" 2 "none of LL, LL128" allreduce 8G --ranks 8 --hardware h100-ib --protocols LL64
+refused "one operand too many" 2 "unexpected operand '9G'" allreduce 8G 9G --ranks 8 --hardware h100-ib
+refused "a latency without unit" 2 "'inside=3' is not a latency" allreduce 8G --ranks 8 --latency inside=3
+refused "an unknown link" 2 "'beside=3us' is not a latency" allreduce 8G --ranks 8 --latency beside=3us
+refused "a bandwidth of nothing" 2 "'inside=0' is not a bandwidth" allreduce 8G --ranks 8 --bandwidth inside=0
+refused "no such algorithm" 2 "expected ring, tree" allreduce 8G --ranks 8 --hardware h100-ib --algorithms star
+refused "no such protocol" 2 "expected LL, LL128" allreduce 8G --ranks 8 --hardware h100-ib --protocols LL64
 refused "several algorithms" 2 "--algorithms 'ring,tree': one at a time here" allreduce 8G --ranks 8 --hardware h100-ib --algorithms ring,tree
 refused "several protocols" 2 "--protocols 'LL,LL128': one at a time here" allreduce 8G --ranks 8 --hardware h100-ib --protocols LL,LL128
 refused "several modes" 2 "--modes 'all': one at a time here" allreduce 8G --ranks 8 --hardware h100-ib --modes all
 refused "no such file" 3 "nowhere.json: No such file" allreduce 8G --ranks 8 --from nowhere.json
 echo '{"format":"other"}' >"$tap_scratch/other.json"
-refused "a file of something else" 3 "other.json.*not a result" allreduce 8G --ranks 8 --from "$tap_scratch/other.json"
+refused "a file of something else" 3 "other.json.*not a JSON result" allreduce 8G --ranks 8 --from "$tap_scratch/other.json"
 bench --ranks 2 allreduce -s 1K,2K -n 3 -o "$tap_scratch/few.json"
-refused "too few sizes" 3 "few.json: nothing to fit: it takes 3 sizes" allreduce 8G --ranks 8 --from "$tap_scratch/few.json"
+refused "too few sizes" 3 "few.json: nothing to fit: need 3 sizes" allreduce 8G --ranks 8 --from "$tap_scratch/few.json"
 model allgather 8G --ranks 8 --hardware h100-ib --algorithms tree
-expect_same "a function that cannot be done so" "$code $(first_line | sed 's/.*: //')" "3 this function cannot be done so."
+expect_same "a function without this algorithm" "$code $(first_line | sed 's/.*: //')" "3 this function has no such algorithm."
 tap_done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A benchmark's Parquet file is read by three readers that others wrote: every call of every rank, to the last digit.
+# Three independent readers read a benchmark's Parquet file: every call of every rank, exactly.
 . "$(dirname "$0")/bench_files.sh"
 need_readers
 
@@ -13,11 +13,11 @@ while IFS= read -r line; do
 	*) tap_line "not ok" "${line#not ok }" "" ;;
 	esac
 done <<<"$readers"
-expect_same "all were looked at" "$(wc -l <<<"$readers")" 16
+expect_same "all were checked" "$(wc -l <<<"$readers")" 16
 
-expect_same "more codes than a dictionary has are another row group" \
+expect_same "a full dictionary starts another row group" \
 	"$(query "SELECT count(DISTINCT row_group_id), max(row_group_num_rows) < 262144 FROM parquet_metadata('$tap_scratch/many.parquet')")" "2|true"
-expect_same "a question is answered: the median over ranks and calls" \
+expect_same "a query: the median over ranks and calls" \
 	"$(query "SELECT function, bytes, in_place, count(*), median(gpu_ns) FROM '$tap_scratch/plain.parquet'
 		GROUP BY ALL ORDER BY bytes, in_place LIMIT 2")" \
 	"AllReduce|1024|false|8|20365
@@ -26,7 +26,7 @@ AllReduce|1024|true|8|19350"
 facts() { # file
 	query "SELECT decode(key), decode(value) FROM parquet_kv_metadata('$1') WHERE decode(key) <> 'ringside.version' ORDER BY 1"
 }
-expect_same "the footer says what was run and what is not in the rows" "$(facts "$tap_scratch/everything.parquet")" \
+expect_same "the footer has the setup and what is not in the rows" "$(facts "$tap_scratch/everything.parquet")" \
 	"ringside.bench_format|1
 ringside.command|ringside bench --ranks 2
 ringside.cuda_version|13000

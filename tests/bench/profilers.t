@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Profilers compared, on a GPU and an NCCL that play on the CPU: a good one, and one that is not.
+# Comparing profilers with a fake GPU and NCCL on the CPU: a good one, and one with faults.
 . "$(dirname "$0")/../tap.sh"
 
 ringside=$BUILD/ringside
@@ -11,14 +11,14 @@ export TMPDIR=$tap_scratch/tmp
 mkdir "$TMPDIR"
 unset CUDA_VISIBLE_DEVICES NCCL_PROFILER_PLUGIN RINGSIDE_MODE RINGSIDE_DIR RINGSIDE_SHM LD_PRELOAD
 
-# One comparison; its JSON lies in $tap_scratch/NAME.json, what it said in NAME.err.
+# One comparison; its JSON is in $tap_scratch/NAME.json, its messages in NAME.err.
 compare() { # name options...
 	local name=$1
 	shift
 	"$ringside" bench profilers --ranks 2 --sizes 1K,64K --calls 12 --warmup 2 -o "$tap_scratch/$name.json" "$@" \
 		>"$tap_scratch/$name.txt" 2>"$tap_scratch/$name.err"
 }
-# "ringside blocking 100.0 %" for each plugin and mode, from the JSON.
+# "ringside blocking 100.0%" for each plugin and mode, from the JSON.
 completeness() { # name
 	python3 - "$tap_scratch/$1.json" <<-'PYTHON'
 		import json, sys
@@ -31,7 +31,7 @@ completeness() { # name
 		    lacks[key] += row["missing"]
 		    more[key] += row["excess"]
 		for key in issued:
-		    print("%s %s %.1f %%%s" % (*key, 100 * (1 - lacks[key] / issued[key]), " and more" if more[key] else ""))
+		    print("%s %s %.1f%%%s" % (*key, 100 * (1 - lacks[key] / issued[key]), " and more" if more[key] else ""))
 	PYTHON
 }
 # "lossy blocking: 0 read, 0 silent, 2 failed: problem"
@@ -47,50 +47,50 @@ jobs() { # name label
 }
 
 # ---- a good one ---------------------------------------------------------------------------------
-expect_ok "our plugin is compared in all modes, with all its settings" \
+expect_ok "the Ringside plugin is compared in all modes with all its settings" \
 	compare good --plugin ringside --plugin ringside:flight --plugin ringside:full --runs 1 --keep "$tap_scratch/kept"
-expect_same "it records everything, whatever the mode" "$(completeness good)" "$(
+expect_same "it records everything in every mode" "$(completeness good)" "$(
 	for label in ringside ringside:flight ringside:full; do
-		for mode in blocking back-to-back graph; do echo "$label $mode 100.0 %"; done
+		for mode in blocking back-to-back graph; do echo "$label $mode 100.0%"; done
 	done
 )"
 expect_same "times are those of the GPU" \
 	"$(python3 -c 'import json, sys; print({tuple(r["ratio"]) for r in json.load(open(sys.argv[1]))["accuracy"] if r["source"] == "kernel_gpu"})' "$tap_scratch/good.json")" \
 	"{(1, 1, 1, 1, 1)}"
-expect_same "what is kept: results and logs of every job" \
+expect_same "--keep keeps results and logs of every job" \
 	"$(find "$tap_scratch/kept" -name results.json | wc -l) $(find "$tap_scratch/kept" -name 'rank-*.log' | wc -l)" "12 24"
-expect_ok "kept recordings are recordings" "$ringside" verify "$tap_scratch/kept/run1-blocking-ringside/output"
-expect_ok "regions too" "$ringside" verify "$tap_scratch/kept/run1-graph-ringside-flight/output"
+expect_ok "kept recordings can be read" "$ringside" verify "$tap_scratch/kept/run1-blocking-ringside/output"
+expect_ok "so can kept regions" "$ringside" verify "$tap_scratch/kept/run1-graph-ringside-flight/output"
 
-# ---- one that loses -----------------------------------------------------------------------------
-expect_ok "a plugin that loses is compared" compare lossy --plugin "$lossy" --plugin ringside --runs 1
-expect_same "and its losses are found" "$(completeness lossy | grep -c '^inspector .* 7[45]\.[0-9] %$')" 3
-expect_same "beside one that does not lose" "$(completeness lossy | grep -c '^ringside .* 100.0 %$')" 3
-expect_same "whose it is shows in the file" \
+# ---- a lossy one --------------------------------------------------------------------------------
+expect_ok "a lossy plugin is compared" compare lossy --plugin "$lossy" --plugin ringside --runs 1
+expect_same "and its losses are found" "$(completeness lossy | grep -c '^inspector .* 7[45]\.[0-9]%$')" 3
+expect_same "besides one without losses" "$(completeness lossy | grep -c '^ringside .* 100.0%$')" 3
+expect_same "the kind is recognized from the file" \
 	"$(python3 -c 'import json, sys; print([p["kind"] for p in json.load(open(sys.argv[1]))["plugins"]])' "$tap_scratch/lossy.json")" \
 	"['none', 'inspector', 'ringside']"
-expect_same "what it was told is told" \
+expect_same "its settings are reported" \
 	"$(grep -c 'NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500' "$tap_scratch/lossy.json")" 1
 
-# ---- bad ends -----------------------------------------------------------------------------------
+# ---- failures -----------------------------------------------------------------------------------
 few=(--runs 2 --modes blocking --functions allreduce)
 LOSSY_CRASH=20 expect_ok "a plugin that crashes is a result" compare crash --plugin "$lossy" --plugin ringside "${few[@]}"
-expect_same "which says how" "$(jobs crash inspector | grep -c 'blocking: 0 read, 0 silent, 0 unreadable, 2 failed: .*signal 11')" 1
-expect_same "and the others go on" "$(jobs crash ringside)" "blocking: 2 read, 0 silent, 0 unreadable, 0 failed: "
-expect_same "jobs take turns, another one begins in each run" \
+expect_same "with the reason" "$(jobs crash inspector | grep -c 'blocking: 0 read, 0 silent, 0 unreadable, 2 failed: .*signal 11')" 1
+expect_same "and the others continue" "$(jobs crash ringside)" "blocking: 2 read, 0 silent, 0 unreadable, 0 failed: "
+expect_same "jobs alternate, a different one starts each run" \
 	"$(sed -n 's/.*job [0-9]* of 6: run \([0-9]\), blocking, \([a-z:]*\).*/\1 \2/p' "$tap_scratch/crash.err" | tr '\n' ',')" \
 	"1 none,1 inspector,1 ringside,2 inspector,2 ringside,2 none,"
 cp "$lossy" "$tap_scratch/libother-1.2.so"
-LOSSY_CRASH=20 expect_ok "two of them are, too" compare crashes --plugin "$lossy" --plugin "$tap_scratch/libother-1.2.so" \
+LOSSY_CRASH=20 expect_ok "so are two of them" compare crashes --plugin "$lossy" --plugin "$tap_scratch/libother-1.2.so" \
 	--runs 1 --modes blocking --functions allreduce
-expect_same "called by their files" "$(jobs crashes lossy_plugin | cut -c 1-51) $(jobs crashes other-1.2 | cut -c 1-51)" \
+expect_same "labelled by their files" "$(jobs crashes lossy_plugin | cut -c 1-51) $(jobs crashes other-1.2 | cut -c 1-51)" \
 	"blocking: 0 read, 0 silent, 0 unreadable, 1 failed: blocking: 0 read, 0 silent, 0 unreadable, 1 failed:"
-expect_same "the second was run once more: it may have been the first one's fault" \
-	"$(grep -c '"run 1, blocking, other-1.2 failed right after a job with lossy_plugin did, and was run once more' "$tap_scratch/crashes.json")" 1
+expect_same "the second was repeated: it may have been the first one's fault" \
+	"$(grep -c '"run 1, blocking, other-1.2 failed right after a job with lossy_plugin failed, and was repeated' "$tap_scratch/crashes.json")" 1
 LOSSY_SILENT=1 expect_ok "a plugin that writes nothing is a result" compare silent --plugin "$lossy" "${few[@]}"
-expect_same "which is 0 %" "$(jobs silent inspector) $(completeness silent)" \
-	"blocking: 0 read, 2 silent, 0 unreadable, 0 failed:  inspector blocking 0.0 %"
-# The others have no more time than it has: enough is what they need on this machine.
+expect_same "which is 0%" "$(jobs silent inspector) $(completeness silent)" \
+	"blocking: 0 read, 2 silent, 0 unreadable, 0 failed:  inspector blocking 0.0%"
+# All jobs have the same limit: find one that suffices for the others on this host.
 compare_hang() {
 	local seconds
 	for seconds in 1 5 25; do
@@ -101,23 +101,23 @@ compare_hang() {
 	return 1
 }
 expect_ok "a plugin that hangs is a result" compare_hang
-expect_same "which is ended, and not tried for ever" \
-	"$(jobs hang inspector | grep -cE ' 2 failed: not over after [0-9]+ s') $(grep -c 'inspector is left out from run 3 on: the job hung' "$tap_scratch/hang.err")" "1 1"
-expect_ok "a plugin whose files nobody reads is compared" compare other --plugin "$lossy=other" "${few[@]}"
-expect_same "by its cost alone" "$(jobs other lossy_plugin | cut -d: -f2) $(completeness other)" \
+expect_same "which is ended, and not repeated forever" \
+	"$(jobs hang inspector | grep -cE ' 2 failed: not finished after [0-9]+ s') $(grep -c 'with inspector from run 3 on: the job hung' "$tap_scratch/hang.err")" "1 1"
+expect_ok "a plugin with an unknown format is compared" compare other --plugin "$lossy=other" "${few[@]}"
+expect_same "by its overhead only" "$(jobs other lossy_plugin | cut -d: -f2) $(completeness other)" \
 	" 0 read, 0 silent, 2 unreadable, 0 failed "
 FAKE_CUDA_FAIL=cuMemAlloc_v2:1 expect_complaint "a job that fails without a plugin ends the comparison" \
 	"nothing to compare" "$ringside" bench profilers --plugin ringside --ranks 2 --runs 1
 
 # ---- limits -------------------------------------------------------------------------------------
-expect_ok "a budget for everything" compare budget --plugin ringside --runs 50 --seconds 1 --modes blocking,graph --functions allreduce
-expect_same "says what it left out" \
+expect_ok "a total time limit" compare budget --plugin ringside --runs 50 --seconds 1 --modes blocking,graph --functions allreduce
+expect_same "reports what it skipped" \
 	"$(python3 -c 'import json, sys; print(*json.load(open(sys.argv[1]))["not_run"], sep="\n")' "$tap_scratch/budget.json" | sed 's/runs* [0-9]*\( to 50\)*/runs/' | sort)" \
-	"runs of blocking: no time was left of --seconds 1
-runs of graph: no time was left of --seconds 1"
-FAKE_GPU_CLOCK='' FAKE_NCCL_LATENCY_US=20000 expect_ok "a budget for a cell" \
+	"runs of blocking: no time left (--seconds 1)
+runs of graph: no time left (--seconds 1)"
+FAKE_GPU_CLOCK='' FAKE_NCCL_LATENCY_US=20000 expect_ok "a time limit per cell" \
 	compare cell --plugin ringside --runs 1 --modes blocking --functions allreduce --seconds-per-cell 0.1 --least-calls 2
-expect_same "says what it cut" \
+expect_same "reports what it reduced" \
 	"$(grep -c 'calls instead of 12 (--seconds-per-cell 0.1)' "$tap_scratch/cell.json")" 1
 
 # ---- training -----------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ SCRIPT
 chmod +x "$tap_scratch/bin/python3"
 PATH=$tap_scratch/bin:$PATH expect_ok "a training is compared" \
 	compare train --plugin ringside --plugin "$lossy" --train-only --train-epochs 3 --train-steps 4 --train-runs 2
-expect_same "what it issued is counted, and what of it was recorded" \
+expect_same "issued and recorded calls are counted" \
 	"$(python3 - "$tap_scratch/train.json" <<-'PYTHON'
 		import json, sys
 		of = json.load(open(sys.argv[1]))
@@ -145,11 +145,11 @@ expect_same "what it issued is counted, and what of it was recorded" \
 ringside 3 ('AllReduce', 48) ('Broadcast', 12) ('AllReduce', 48) ('Broadcast', 12)
 inspector 3 ('AllReduce', 48) ('Broadcast', 12) ('AllReduce', 36) ('Broadcast', 12)"
 printf '#!/bin/sh\nexit 1\n' >"$tap_scratch/bin/python3"
-PATH=$tap_scratch/bin:$PATH expect_ok "without torch the rest goes on" compare untrained --plugin ringside --train --train-runs 1 "${few[@]}"
-expect_same "with a line" "$(grep -c 'training is left out: python3 cannot load torch' "$tap_scratch/untrained.err")" 1
-expect_same "which the comparison has, too" "$(grep -c '"training: python3 cannot load torch"' "$tap_scratch/untrained.json")" 1
+PATH=$tap_scratch/bin:$PATH expect_ok "without torch the rest continues" compare untrained --plugin ringside --train --train-runs 1 "${few[@]}"
+expect_same "with a message" "$(grep -c 'training skipped: python3 cannot load torch' "$tap_scratch/untrained.err")" 1
+expect_same "which is in the comparison, too" "$(grep -c '"training: python3 cannot load torch"' "$tap_scratch/untrained.json")" 1
 
-# ---- once more, and what is wrong ---------------------------------------------------------------
+# ---- shown again, and errors --------------------------------------------------------------------
 expect_ok "a comparison is shown again" "$ringside" bench profilers --from "$tap_scratch/lossy.json" \
 	-o "$tap_scratch/again.json" -o "$tap_scratch/again.txt" --html "$tap_scratch/again.html"
 expect_ok "and is the same" cmp "$tap_scratch/lossy.json" "$tap_scratch/again.json"
@@ -163,26 +163,26 @@ usage() { # sentence pattern options...
 	shift 2
 	expect_complaint "$sentence" "$pattern.*\(see 'ringside bench profilers --help'\)" "$ringside" bench profilers "$@"
 }
-usage "no plugin" "which plugins shall be compared"
-usage "a plugin that is not there" "cannot read the plugin 'nothing.so': No such file" --plugin nothing.so
-usage "a file that is no plugin" "is no profiler plugin" --plugin "$fake/libcuda.so.1"
-usage "an unknown kind" "'else' is no kind of plugin" --plugin "$lossy=else"
+usage "no plugin" "no plugin given"
+usage "a missing plugin" "cannot read the plugin 'nothing.so': No such file" --plugin nothing.so
+usage "a file that is not a plugin" "is not a profiler plugin" --plugin "$fake/libcuda.so.1"
+usage "an unknown kind" "'else': unknown kind of plugin" --plugin "$lossy=else"
 usage "an unknown setting" "ringside has no setting 'best'" --plugin ringside:best
-usage "a number that is none" "'x' is no number from 1" --plugin ringside --calls x
-usage "a file without a name" "'-' is no name of a file" --plugin ringside -o -
-usage "a mode without calls" "loop has no single calls" --plugin ringside --modes loop
+usage "an invalid number" "'x': expected a number from 1" --plugin ringside --calls x
+usage "a file without a name" "'-' is not a file name" --plugin ringside -o -
+usage "a mode without calls" "loop does not time single calls" --plugin ringside --modes loop
 usage "several types, for which tables have no room" "--types 'int32,float32': one at a time here" --plugin ringside --types int32,float32
-usage "plugins and a former comparison" "--from runs nothing" --plugin ringside --from x.json
-expect_complaint "a former comparison that is none" "is no comparison of profilers" \
+usage "plugins together with --from" "--from runs nothing" --plugin ringside --from x.json
+expect_complaint "--from with another file" "is not a comparison of profilers" \
 	"$ringside" bench profilers --from "$(sample wrong.json <<<'{}')"
-expect_complaint "a directory to keep that has files" "is no empty directory" \
+expect_complaint "--keep with a nonempty directory" "is not empty" \
 	"$ringside" bench profilers --plugin ringside --ranks 2 --keep "$tap_scratch"
-expect_same "a file that cannot be written is told before anything runs" \
+expect_same "a file that cannot be written is reported before anything runs" \
 	"$("$ringside" bench profilers --plugin ringside --ranks 2 -s 1K -n 2 --runs 1 --html "$tap_scratch/nowhere/x.html" 2>&1)" \
 	"ringside bench profilers: cannot write $tap_scratch/nowhere/x.html: No such file or directory"
 RINGSIDE_CUDA=/nonexistent.so expect_complaint "no CUDA: one line" "nonexistent.so" "$ringside" bench profilers --plugin ringside --ranks 2
 
-# ^C while a job hangs: ranks and directories go.
+# SIGTERM while a job hangs: ranks and directories are removed.
 LOSSY_HANG=1 "$ringside" bench profilers --plugin "$lossy" --ranks 2 --sizes 1K --calls 2 --modes blocking -f allreduce \
 	>/dev/null 2>"$tap_scratch/interrupted.err" &
 interrupted=$!
@@ -190,5 +190,5 @@ until grep -q 'inspector' "$tap_scratch/interrupted.err" || ! kill -0 "$interrup
 kill -TERM "$interrupted"
 wait "$interrupted"
 expect_same "a signal ends it" "$?" 143
-expect_same "nothing stays behind" "$(find "$TMPDIR" -mindepth 1 | wc -l)" 0
+expect_same "nothing is left behind" "$(find "$TMPDIR" -mindepth 1 | wc -l)" 0
 tap_done

@@ -1,7 +1,7 @@
 /*
- * What a training in PyTorch is to NCCL, without PyTorch: linked with NCCL, started by a python3 that is none. Takes the
- * same arguments as src/bench/densenet.py and writes the same file. Each step is one AllReduce; each epoch begins with
- * a Broadcast.
+ * Looks like a PyTorch training to NCCL, without PyTorch: linked with NCCL, started through a fake python3. Takes
+ * the same arguments as src/bench/densenet.py and writes the same file. Each step is one AllReduce; each epoch
+ * starts with a Broadcast.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static uint64_t now_ns(clockid_t id)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Rank 0 puts it into a file, whole, and the others look for it. */
+/* Rank 0 writes it to a file atomically, and the others wait for the file. */
 static void share_id(struct nccl_unique_id *id)
 {
 	char path[4096], part[4200];

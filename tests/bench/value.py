@@ -1,4 +1,4 @@
-"""What an expression over a benchmark's JSON gives: value.py EXPRESSION FILE"""
+"""Evaluates an expression over a benchmark's JSON: value.py EXPRESSION FILE"""
 import json
 import sys
 
@@ -12,7 +12,7 @@ members = run["members"]
 
 
 def different(name):
-    """The values that cells have there, in order."""
+    """The distinct values of this key in the cells, in order."""
     return sorted({cell[name] for cell in cells}, key=str)
 
 

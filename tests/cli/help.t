@@ -25,7 +25,7 @@ expect_refusal "an unknown option" 2 "unknown option '--frobnicate'" "$ringside"
 expect_refusal "an unknown letter" 2 "unknown option '-x'" "$ringside" dump -x
 expect_refusal "a letter in a bundle" 2 "unknown option '-x'" "$ringside" ls -qx
 expect_refusal "a letter of nccl-tests" 2 "unknown option '-b': .* -s 1K..1G" "$ringside" bench -b 8 -e 128M
-expect_refusal "an option of nccl-tests" 2 "unknown option '--iters': calls are -n" "$ringside" bench --iters=20
+expect_refusal "an option of nccl-tests" 2 "unknown option '--iters': use -n, --calls" "$ringside" bench --iters=20
 expect_refusal "an argument too many" 2 "'--json' takes no argument" "$ringside" ls --json=yes
 expect_refusal "an argument too few" 2 "'--mode' needs MODE" "$ringside" run --mode
 expect_refusal "control bytes do not reach the terminal" 2 "unknown command '\?\[31m'" \

@@ -1,4 +1,4 @@
-/* Runs of synthetic machines, whose times are made by the formulas of the cost model, with noise. */
+/* Runs of synthetic machines whose times come from the formulas of the cost model, with noise. */
 #ifndef COST_PLAY_H
 #define COST_PLAY_H
 
@@ -11,7 +11,7 @@
 #include "bench/cost_model.h"
 #include "common/op_layout.h"
 
-/* What synthetic machines are made of: call, latency inside and between, ns a byte inside, between. */
+/* Parameters of the synthetic machines: call, latency inside and between, ns per byte inside, between. */
 static const double truth[COST_PARAMETERS] = { 8000, 2000, 9000, 1 / 300.0, 1 / 20.0 };
 
 static uint64_t noise_state = 42;
@@ -50,7 +50,7 @@ static inline void run_of(struct bench_run *run, int32_t ranks, int32_t nodes)
 		run->ranks[rank].node = rank / ((ranks + nodes - 1) / nodes);
 }
 
-/* A cell of five calls, each off by about `noise`, made by the formula with these parameters. */
+/* A cell of five calls made by the formula with these parameters, each off by about `noise`. */
 static inline struct bench_cell *add_cell(struct bench_run *run, uint8_t function,
 					  uint8_t algorithm, uint8_t protocol, uint64_t bytes,
 					  const double *value, double noise)

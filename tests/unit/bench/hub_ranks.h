@@ -1,6 +1,4 @@
-/*
- * For tests of the hub: ranks as processes of their own, on the loopback. hub_ranks_begin() first.
- */
+/* For tests of the hub: ranks as separate processes on the loopback. Call hub_ranks_begin() first. */
 #ifndef HUB_RANKS_H
 #define HUB_RANKS_H
 
@@ -18,7 +16,7 @@
 
 enum { RANKS_MAX = 64, PATIENCE_S = 20 };
 
-/* What a rank tells the test: seen by all. */
+/* What a rank reports to the test, in shared memory. */
 struct told {
 	int code;
 	char problem[HUB_PROBLEM_BYTES];
@@ -38,7 +36,7 @@ static inline struct bench_place self(int rank, int nranks)
 	return place;
 }
 
-/* A port that nobody has. */
+/* A free port. */
 static inline int free_port(void)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,
@@ -136,7 +134,7 @@ static inline int is_told(int rank, const char *part)
 	return 0;
 }
 
-/* A test that hangs is killed, and fails. */
+/* A test that hangs is killed and fails. */
 static inline bool hub_ranks_begin(void)
 {
 	told = mmap(NULL, RANKS_MAX * sizeof(*told), PROT_READ | PROT_WRITE,

@@ -1,4 +1,4 @@
-/* Made-up jobs and what made-up profilers recorded of them, for tests of the comparison and of its views. */
+/* Synthetic jobs and what synthetic profilers recorded of them, for tests of the comparison and its output. */
 #ifndef PROFILERS_STAGE_H
 #define PROFILERS_STAGE_H
 
@@ -13,16 +13,16 @@
 
 enum { STAGE_RANKS = 2, STAGE_PID = 5000, STAGE_ALIGN_BYTES = 4 };
 
-/* What a made-up profiler does wrong. */
+/* Faults of a synthetic profiler. */
 struct stage_faults {
 	bool is_rank_missing;	/* rank 1 has no file */
 	uint32_t lose_every;	/* of the calls that it sees; 0: none */
 	uint32_t untimed_every; /* likewise */
 	uint32_t double_every;	/* recorded twice */
 	bool is_size_unknown;
-	bool is_without_pid; /* the rank alone tells whose it is */
-	double factor;	     /* reported over measured */
-	uint64_t lost;	     /* what it says it lost */
+	bool is_without_pid; /* only the rank identifies the process */
+	double factor;	     /* reported / measured */
+	uint64_t lost;	     /* the losses it reports */
 };
 
 struct stage_job {
@@ -31,7 +31,7 @@ struct stage_job {
 	uint64_t now_ns;
 };
 
-/* Two ranks, wall time from SAMPLE_CREATED_NS on. */
+/* Two ranks, wall time starting at SAMPLE_CREATED_NS. */
 static inline void stage_init(struct stage_job *job)
 {
 	bench_run_init(&job->bench);
@@ -60,7 +60,7 @@ static inline void stage_release(struct stage_job *job)
 	recording_release(&job->recording);
 }
 
-/* Calls of 20 us and a little more each, `factor` as long. */
+/* Calls of slightly more than 20 us each, times `factor`. */
 static inline struct bench_cell *stage_cell(struct stage_job *job, uint8_t mode, uint8_t function,
 					    uint64_t bytes, uint32_t calls, double factor)
 {
@@ -130,7 +130,7 @@ static inline void stage_put(struct stage_writer *writer, const struct op_record
 		stage_flush(writer);
 }
 
-/* A call as the profiler sees it; the recorder's clock is wall time less SAMPLE_CREATED_NS. */
+/* A call as the profiler sees it; the recorder's clock is wall time minus SAMPLE_CREATED_NS. */
 static inline void stage_call(struct stage_writer *writer, uint8_t function, uint64_t bytes,
 			      uint64_t wall_ns, uint64_t time_ns, uint8_t state)
 {
@@ -207,7 +207,7 @@ static inline void stage_close(struct stage_writer *writer)
 	sample_block(&writer->sample, TRACE_CLOSE, &payload, sizeof(payload), 1);
 }
 
-/* Another file of the job's recording: one rank's. */
+/* Another file of the job's recording: that of one rank. */
 static inline void stage_record_rank(struct stage_job *job, int32_t rank,
 				     const struct stage_faults *faults)
 {

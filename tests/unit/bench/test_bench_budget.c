@@ -11,10 +11,10 @@ static void test_calls(void)
 	EXPECT_EQUAL(budget_calls(&plan, 0, 2), 20);
 	plan.seconds = 1;
 	EXPECT_EQUAL(budget_calls(&plan, 1e6, 2), 20);	 /* a thousand would fit */
-	EXPECT_EQUAL(budget_calls(&plan, 100e6, 2), 10); /* the time ends first */
-	EXPECT_EQUAL(budget_calls(&plan, 2e9, 2), 5);	 /* never fewer */
+	EXPECT_EQUAL(budget_calls(&plan, 100e6, 2), 10); /* the time limit comes first */
+	EXPECT_EQUAL(budget_calls(&plan, 2e9, 2), 5);	 /* the minimum */
 	plan.calls = 3;
-	EXPECT_EQUAL(budget_calls(&plan, 2e9, 2), 3); /* but for those asked for */
+	EXPECT_EQUAL(budget_calls(&plan, 2e9, 2), 3); /* except if fewer were requested */
 	plan.calls = 0;
 	EXPECT_EQUAL(budget_calls(&plan, 1e6, 2), 1000);
 	EXPECT_EQUAL(budget_calls(&plan, 1, 2), BUDGET_CALLS_MAX);

@@ -38,14 +38,14 @@ enum { CALLS = 7, LARGE = 32 << 20, SMALL = 8 };
 
 struct machine {
 	int32_t ranks;
-	int32_t local; /* ranks of a node */
+	int32_t local; /* ranks per node */
 	double noise;
-	/* What is wrong; -1 nothing. */
+	/* The fault; -1: none. */
 	int32_t slow_rank;
 	int32_t slow_node;
 	int32_t slow_pair[2];
 	int32_t late_rank;
-	double share; /* of the speed that is left there */
+	double share; /* share of the speed that is left */
 };
 
 static const struct machine well = { 8, 8, 0.02, -1, -1, { -1, -1 }, -1, 0.5 };
@@ -128,7 +128,7 @@ static void make_run(struct bench_run *run, const struct machine *machine, int32
 
 static const struct health_options plain = { .slow = 0 };
 
-/* Make a run of the machine and judge it; the caller releases. */
+/* Makes a run of the machine and judges it; the caller releases. */
 static struct health judge(const struct machine *machine, const struct health_options *options,
 			   int32_t most_rounds)
 {
@@ -204,7 +204,7 @@ static void a_slow_rank(int32_t ranks)
 	machine.ranks = machine.local = ranks;
 	machine.slow_rank = 1;
 	health = judge(&machine, &plain, 0);
-	EXPECT_THAT("the rank is named and not its pairs",
+	EXPECT_THAT("the rank is reported, not its pairs",
 		    health.finding_count == 1 && health.findings[0].kind == HEALTH_SLOW_RANK &&
 			    health.findings[0].rank == 1);
 	EXPECT_EQUAL(health.kinds[HEALTH_INSIDE].slow_pairs, ranks - 1);
@@ -220,7 +220,7 @@ static void a_slow_node(void)
 	machine.local = 4;
 	machine.slow_node = 2;
 	health = judge(&machine, &plain, 0);
-	EXPECT_THAT("the node is named and not its ranks",
+	EXPECT_THAT("the node is reported, not its ranks",
 		    health.finding_count == 1 && health.findings[0].kind == HEALTH_SLOW_NODE &&
 			    health.findings[0].node == 2);
 	EXPECT_EQUAL(health.findings[0].link, HEALTH_BETWEEN);
@@ -229,7 +229,7 @@ static void a_slow_node(void)
 	machine.slow_node = -1;
 	machine.slow_rank = 9;
 	health = judge(&machine, &plain, 0);
-	EXPECT_THAT("one rank of it is told for both kinds of its links",
+	EXPECT_THAT("one of its ranks is reported for both kinds of links",
 		    health.finding_count == 2 && count_of(&health, HEALTH_SLOW_RANK) == 2);
 	health_release(&health);
 }
@@ -247,7 +247,7 @@ static void a_late_rank(void)
 	health_release(&health);
 }
 
-/* Machines without a fault: hardly any is called slow, whatever the noise. */
+/* Machines without a fault: hardly any is reported as slow, whatever the noise. */
 static void noise_is_no_finding(void)
 {
 	const int repeats = TAP_IS_SLOW ? 20 : 300;
@@ -268,7 +268,7 @@ static void noise_is_no_finding(void)
 		health_release(&health);
 		bench_run_release(&run);
 	}
-	printf("# %d of %d healthy machines were called slow\n", wrong, repeats);
+	printf("# %d of %d healthy machines were reported as slow\n", wrong, repeats);
 	EXPECT_THAT("noise is hardly ever a finding", wrong <= repeats / 50);
 }
 
@@ -296,7 +296,7 @@ static void numbers_to_expect(void)
 	machine.slow_pair[0] = 0;
 	machine.slow_pair[1] = 1;
 	health = judge(&machine, &options, 0);
-	EXPECT_THAT("a pair below what is expected is told where there are few",
+	EXPECT_THAT("with few pairs, one below the expectation is reported",
 		    health.finding_count == 1 && health.findings[0].kind == HEALTH_SLOW_PAIR);
 	health_release(&health);
 }
@@ -342,7 +342,7 @@ static void tables_to_expect(void)
 	EXPECT_EQUAL(count_of(&health, HEALTH_SLOW_COLLECTIVE), 1);
 	EXPECT_THAT("the faster of two measurements counts",
 		    is_near(health.collectives[0].time_ns, 1.9e6, 1e-6));
-	EXPECT_THAT("transfers of the table stand for the only kind of link there is",
+	EXPECT_THAT("transfers of the table are used if there is only one kind of link",
 		    count_of(&health, HEALTH_BELOW_EXPECTED) == 1 &&
 			    is_near(health.kinds[HEALTH_INSIDE].expected, 335.5, 0.01));
 	health_release(&health);
@@ -396,13 +396,12 @@ static size_t slower_findings(double first_ns, double last_ns, uint32_t late, do
 
 static void a_machine_that_gets_slower(void)
 {
-	EXPECT_THAT("slower at the end than at the beginning",
-		    slower_findings(1e6, 1.5e6, 0, 0) == 1);
-	EXPECT_THAT("a little is no finding", slower_findings(1e6, 1.2e6, 0, 0) == 0);
-	EXPECT_THAT("nor are single calls", slower_findings(1e6, 1e6, 2, 9e6) == 0);
-	EXPECT_THAT("nor a median among calls that are as fast",
+	EXPECT_THAT("slower at the end than at the start", slower_findings(1e6, 1.5e6, 0, 0) == 1);
+	EXPECT_THAT("a small slowdown is no finding", slower_findings(1e6, 1.2e6, 0, 0) == 0);
+	EXPECT_THAT("nor are single slow calls", slower_findings(1e6, 1e6, 2, 9e6) == 0);
+	EXPECT_THAT("nor is a slower median within the scatter",
 		    slower_findings(1e6, 1e6, 3, 9e6) == 0);
-	EXPECT_THAT("faster is warming up", slower_findings(1.5e6, 1e6, 0, 0) == 0);
+	EXPECT_THAT("getting faster is only warming up", slower_findings(1.5e6, 1e6, 0, 0) == 0);
 }
 
 /* ---- too little ------------------------------------------------------------------------------ */
@@ -426,12 +425,12 @@ static void too_little_to_judge(void)
 	EXPECT(health_find(&health, &run, &plain) == ERR_RANGE);
 	bench_run_set_ranks(&run, 1);
 	EXPECT(health_find(&health, &run, &plain) == OK && health.verdict == HEALTH_UNJUDGED);
-	EXPECT(strstr(health.sentence, "one rank alone") != NULL);
+	EXPECT(strstr(health.sentence, "a single rank") != NULL);
 	health_release(&health);
 	bench_run_release(&run);
 	machine.ranks = 64;
 	health = judge(&machine, &plain, 5);
-	EXPECT_THAT("a sample of rounds says how much it saw",
+	EXPECT_THAT("a sample of rounds reports how many pairs it measured",
 		    health.pair_count == 5 * 32 && health.pairs_all == 64 * 63 / 2);
 	health_release(&health);
 }

@@ -1,4 +1,4 @@
-/* What ranks tell each other, and how they learn that one of them is gone. */
+/* What ranks send to each other, and how they learn that one of them is gone. */
 #include "bench/hub.h"
 
 #include <poll.h>
@@ -48,7 +48,7 @@ static int fail_after_sending(struct bench_hub *hub, int rank, int nranks)
 
 	(void)nranks;
 	if (rank == 1) {
-		/* Rank 0 is far behind: the reason lies behind a message that it has not asked for. */
+		/* Rank 0 is far behind: the reason comes after a message that it has not read yet. */
 		hub_gather(hub, &mine, 1, NULL);
 		hub_fail(hub, "too far ahead");
 		return 3;
@@ -89,7 +89,7 @@ static int see_it_die(struct bench_hub *hub, int rank, int nranks)
 		return 1;
 	if (rank == 1)
 		kill(getpid(), SIGKILL);
-	/* As somebody does who waits for a GPU. */
+	/* Like a rank that waits for a GPU. */
 	while (hub_look(hub) == 0)
 		poll(NULL, 0, 1);
 	return 3;
@@ -123,7 +123,7 @@ static int wait_in_vain(struct bench_hub *hub, int rank, int nranks)
 	return hub_meet(hub) == -1 ? 3 : 1;
 }
 
-/* What the ranks below and the test tell each other; no rank has this number. */
+/* Messages between the ranks below and the test; no rank has this number. */
 enum { STAGE = RANKS_MAX - 1, GO = 1, SENT };
 
 static void stop_here(int number)
@@ -155,7 +155,7 @@ static int answer_late(struct bench_hub *hub, int rank, int nranks)
 	return 3;
 }
 
-/* Rank 0 hears why, and ends its side; a thread of rank 1 that still waits there sees that. */
+/* Rank 0 gets the reason and closes its side; a thread of rank 1 that still waits there notices that. */
 static int fail_and_look(struct bench_hub *hub, int rank, int nranks)
 {
 	int silent;
@@ -185,12 +185,12 @@ static int leave_early(struct bench_hub *hub, int rank, int nranks)
 static void test_talk(void)
 {
 	EXPECT_THAT("one rank needs no network", run_ranks(1, talk, 0) == 1);
-	EXPECT_THAT("two ranks talk", run_ranks(2, talk, 0) == 2);
-	EXPECT_THAT("64 ranks talk", run_ranks(64, talk, 0) == 64);
-	EXPECT_THAT("messages longer than a socket's room", run_ranks(3, talk_much, 0) == 3);
+	EXPECT_THAT("two ranks communicate", run_ranks(2, talk, 0) == 2);
+	EXPECT_THAT("64 ranks communicate", run_ranks(64, talk, 0) == 64);
+	EXPECT_THAT("messages larger than a socket's buffer", run_ranks(3, talk_much, 0) == 3);
 }
 
-/* Rank 1 answers; on a busy machine it may take longer. */
+/* Rank 1 answers; on a busy host it may take longer. */
 static void test_in_vain(void)
 {
 	int ended = 0;
@@ -200,11 +200,11 @@ static void test_in_vain(void)
 		if (strstr(told[0].problem, " more did not answer") == NULL)
 			break;
 	}
-	EXPECT_THAT("patience ends, and names who is missing", ended == 3);
+	EXPECT_THAT("after the limit, ranks that did not answer are named", ended == 3);
 	EXPECT(is_told(0, "rank 2 on ") && is_told(0, "did not answer"));
 }
 
-/* Rank 0 has no processor while the one answer comes that will, and until its patience is over. */
+/* Rank 0 has no CPU while the only answer arrives, until its limit is over. */
 static void test_late_answer(void)
 {
 	struct bench_place place = self(0, 3);
@@ -222,33 +222,33 @@ static void test_late_answer(void)
 	while (told[STAGE].code != SENT || clock_now_system() < over_ns)
 		poll(NULL, 0, 1);
 	kill(pids[0], SIGCONT);
-	EXPECT_THAT("an answer that lies there counts, however late it is read",
+	EXPECT_THAT("an answer in the socket counts, however late it is read",
 		    count_ended(pids, 3, 3) == 3 && is_told(0, "rank 2 on ") &&
 			    is_told(0, " did not answer in time (rank 0 waited)"));
 }
 
 static void test_failures(void)
 {
-	EXPECT_THAT("a rank that fails ends all", run_ranks(4, fail_on_two, 3) == 4);
+	EXPECT_THAT("a rank that fails ends all ranks", run_ranks(4, fail_on_two, 3) == 4);
 	EXPECT(is_told(0, "rank 2 on ") && is_told(0, "the GPU is?on fire"));
 	EXPECT(is_told(3, "rank 2 on ") && is_told(2, "rank 2 on "));
-	EXPECT_THAT("a reason behind a message is found", run_ranks(2, fail_after_sending, 3) == 2);
+	EXPECT_THAT("a reason after a message is found", run_ranks(2, fail_after_sending, 3) == 2);
 	EXPECT(is_told(0, "too far ahead"));
 	EXPECT_THAT("a killed rank ends the others", run_ranks(4, die_on_one, 3) == 3);
-	EXPECT(is_told(0, "rank 1 on ") && is_told(0, "without a word") &&
+	EXPECT(is_told(0, "rank 1 on ") && is_told(0, "ended unexpectedly") &&
 	       is_told(3, "rank 1 on "));
-	EXPECT_THAT("rank 0 killed: rank 1 tells it", run_ranks(4, die_on_zero, 3) == 3);
+	EXPECT_THAT("rank 0 killed: rank 1 reports it", run_ranks(4, die_on_zero, 3) == 3);
 	EXPECT(is_told(3, "rank 0 on "));
 	EXPECT_THAT("hub_look sees a death", run_ranks(4, see_it_die, 3) == 3);
 	EXPECT(is_told(2, "rank 1 on "));
-	EXPECT_THAT("other messages than expected", run_ranks(3, differ, 3) == 3);
+	EXPECT_THAT("unexpected messages", run_ranks(3, differ, 3) == 3);
 	EXPECT(is_told(0, "another step"));
 	test_in_vain();
 	test_late_answer();
-	EXPECT_THAT("rank 0 tells what rank 1 said, and rank 1 does not",
+	EXPECT_THAT("rank 0 reports the reason of rank 1, and rank 1 does not",
 		    run_ranks(3, fail_and_look, 3) == 3 && is_told(0, "stuck inside"));
-	EXPECT_THAT("one leaves before the others", run_ranks(2, leave_early, 3) == 2);
-	EXPECT(is_told(0, "left before"));
+	EXPECT_THAT("one rank disconnects before the others", run_ranks(2, leave_early, 3) == 2);
+	EXPECT(is_told(0, "disconnected before"));
 }
 
 int main(void)

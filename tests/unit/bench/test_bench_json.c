@@ -1,4 +1,4 @@
-/* A run is written and read again: the same. Whatever is changed in between is refused, with its place. */
+/* A run is written and read back unchanged. Every modified document is rejected, with the position of the error. */
 #include "bench/bench_result.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ static int is_cell_same(const struct bench_cell *a, const struct bench_cell *b)
 		return 0;
 	one.calls_of = two.calls_of = NULL;
 	one.peers = two.peers = NULL;
-	/* Field by field would forget the next one. */
+	/* Comparing field by field would miss new fields. */
 	__builtin_clear_padding(&one);
 	__builtin_clear_padding(&two);
 	return memcmp(&one, &two, sizeof(one)) == 0 && a->calls == b->calls &&
@@ -28,7 +28,7 @@ static int is_cell_same(const struct bench_cell *a, const struct bench_cell *b)
 		memcmp(a->peers, b->peers, (size_t)a->nranks * sizeof(*a->peers)) == 0);
 }
 
-/* What stands behind a text's end is of no interest. */
+/* Bytes after the end of a string do not matter. */
 static void clear_behind(char *text, size_t size)
 {
 	size_t length = strnlen(text, size);
@@ -75,7 +75,7 @@ static void test_again(const char *sentence, const struct bench_run *run)
 	sink_release(&sink);
 }
 
-/* The text with `from` (its first place behind `behind`) made `to`. */
+/* The text with the first `from` after `behind` replaced by `to`. */
 static char *changed(const char *text, const char *behind, const char *from, const char *to)
 {
 	const char *at = strstr(text, behind);
@@ -99,57 +99,59 @@ struct change {
 };
 
 static const struct change changes[] = {
-	{ "another format is not ours", "", "ringside-bench", "ringside-expected", ERR_UNKNOWN,
+	{ "another format is rejected", "", "ringside-bench", "ringside-expected", ERR_UNKNOWN,
 	  "format" },
-	{ "a newer version is refused", "", "\"version\":1", "\"version\":2", ERR_VERSION,
+	{ "a newer version is rejected", "", "\"version\":1", "\"version\":2", ERR_VERSION,
 	  "newer" },
-	{ "a version that is no number", "", "\"version\":1", "\"version\":\"1\"", ERR_FORMAT,
+	{ "a version that is not a number", "", "\"version\":1", "\"version\":\"1\"", ERR_FORMAT,
 	  "version" },
 	{ "no ranks", "", "\"ranks\":2", "\"ranks\":0", ERR_FORMAT, "ranks" },
 	{ "more ranks than members", "", "\"ranks\":2", "\"ranks\":3", ERR_FORMAT,
-	  "2 members of 3 ranks" },
+	  "2 entries in members, but 3 ranks" },
 	{ "fewer ranks than members", "", "\"ranks\":2", "\"ranks\":1", ERR_FORMAT,
-	  "more members than 1 ranks" },
-	{ "a lie about ranks", "", "\"ranks\":2", "\"ranks\":65536", ERR_FORMAT,
-	  "it ends before its 65536 ranks" },
-	{ "a fraction of a rank", "", "\"ranks\":2", "\"ranks\":2.5", ERR_FORMAT, "ranks is no" },
-	{ "a host that is too long", "", "node01",
+	  "more than 1 ranks in members" },
+	{ "a false number of ranks", "", "\"ranks\":2", "\"ranks\":65536", ERR_FORMAT,
+	  "truncated: fewer than 65536 ranks" },
+	{ "a fractional number of ranks", "", "\"ranks\":2", "\"ranks\":2.5", ERR_FORMAT,
+	  "ranks is not" },
+	{ "a host name that is too long", "", "node01",
 	  "0123456789012345678901234567890123456789012345678901234567890123", ERR_FORMAT,
 	  "host is longer than 63 bytes" },
-	{ "a text that is none", "", "\"self\"", "7", ERR_FORMAT, "launcher is no text" },
-	{ "a flag that is none", "", "\"mps\":true", "\"mps\":1", ERR_FORMAT,
-	  "mps is neither true nor false" },
+	{ "a number instead of a string", "", "\"self\"", "7", ERR_FORMAT,
+	  "launcher is not a string" },
+	{ "a number instead of a boolean", "", "\"mps\":true", "\"mps\":1", ERR_FORMAT,
+	  "mps is not true or false" },
 	{ "an unknown function", "results", "AllReduce", "AllRedoce", ERR_FORMAT,
-	  "result 1: function is no name" },
+	  "result 1: function is not a known name" },
 	{ "an unknown mode", "results", "blocking", "blockin", ERR_FORMAT, "mode" },
 	{ "an unknown operation", "results", "\"sum\"", "\"some\"", ERR_FORMAT, "redop" },
-	{ "a root that is no rank", "results", "\"root\":-1", "\"root\":2", ERR_FORMAT,
-	  "its root is rank 2 of 2" },
+	{ "a root that is not a rank", "results", "\"root\":-1", "\"root\":2", ERR_FORMAT,
+	  "root is rank 2 of 2" },
 	{ "more ranks in a result than in the run", "results", "\"ranks\":2", "\"ranks\":3",
-	  ERR_FORMAT, "3 ranks of a run of 2" },
-	{ "a lie about calls", "results", "\"calls\":4,", "\"calls\":4000000000,", ERR_FORMAT,
-	  "it ends before its 4000000000 calls of 2 ranks" },
-	{ "a call too many", "results", "\"calls\":4,", "\"calls\":3,", ERR_FORMAT,
+	  ERR_FORMAT, "3 ranks in a run of 2" },
+	{ "a false number of calls", "results", "\"calls\":4,", "\"calls\":4000000000,", ERR_FORMAT,
+	  "truncated: fewer than 4000000000 calls of 2 ranks" },
+	{ "one call too many", "results", "\"calls\":4,", "\"calls\":3,", ERR_FORMAT,
 	  "begin_ns: more than 3 calls" },
-	{ "a call too few", "results", "\"calls\":4,", "\"calls\":5,", ERR_FORMAT,
+	{ "one call too few", "results", "\"calls\":4,", "\"calls\":5,", ERR_FORMAT,
 	  "begin_ns: 4 of 5 calls" },
-	{ "a time that is no whole number", "gpu_ns", "[", "[1.5,", ERR_FORMAT,
-	  "gpu_ns: no whole number" },
+	{ "a fractional time", "gpu_ns", "[", "[1.5,", ERR_FORMAT, "gpu_ns: not a whole number" },
 	{ "a time past 64 bits", "gpu_ns", "[", "[18446744073709551616,", ERR_FORMAT,
-	  "gpu_ns: no whole number" },
-	{ "a negative time", "gpu_ns", "[", "[-1,", ERR_FORMAT, "gpu_ns: no whole number" },
-	{ "a key twice", "results", "\"bytes\":", "\"bytes\":1,\"bytes\":", ERR_FORMAT,
-	  "result 1: bytes is there twice" },
-	{ "a key that is missing", "results", "\"bytes\":", "\"bites\":", ERR_FORMAT, "missing" },
-	{ "an array that is missing", "results", "\"done_ns\":", "\"won_ns\":", ERR_FORMAT,
-	  "done_ns" },
-	{ "a peer that is no rank", "SendRecv", "\"peers\":[1,", "\"peers\":[2,", ERR_FORMAT,
+	  "gpu_ns: not a whole number" },
+	{ "a negative time", "gpu_ns", "[", "[-1,", ERR_FORMAT, "gpu_ns: not a whole number" },
+	{ "a duplicate key", "results", "\"bytes\":", "\"bytes\":1,\"bytes\":", ERR_FORMAT,
+	  "result 1: bytes is given twice" },
+	{ "a missing key", "results", "\"bytes\":", "\"bites\":", ERR_FORMAT, "missing" },
+	{ "a missing array", "results", "\"done_ns\":", "\"won_ns\":", ERR_FORMAT, "done_ns" },
+	{ "a peer that is not a rank", "SendRecv", "\"peers\":[1,", "\"peers\":[2,", ERR_FORMAT,
 	  "a peer" },
-	{ "a peer too few", "\"peers\":[1,0]", "[1,0]", "[1]", ERR_FORMAT, "1 peers for 2 ranks" },
-	{ "results that are none", "results", "[", "{", ERR_FORMAT, "results is no array" },
-	{ "no JSON at all", "", "{", "x", ERR_UNKNOWN, "" },
-	{ "something behind it", "", "[]}]}\n", "[]}]} []\n", ERR_FORMAT, "" },
-	{ "an unknown key is passed over", "results",
+	{ "one peer too few", "\"peers\":[1,0]", "[1,0]", "[1]", ERR_FORMAT,
+	  "1 peers for 2 ranks" },
+	{ "results that are not an array", "results", "[", "{", ERR_FORMAT,
+	  "results is not an array" },
+	{ "not JSON", "", "{", "x", ERR_UNKNOWN, "" },
+	{ "text after the end", "", "[]}]}\n", "[]}]} []\n", ERR_FORMAT, "" },
+	{ "an unknown key is skipped", "results",
 	  "\"bytes\":", "\"news\":[{\"a\":1}],\"bytes\":", OK, "" },
 };
 
@@ -173,7 +175,7 @@ static void test_changes(const char *text)
 	}
 }
 
-/* Whatever was cut off: never a run, never silence. */
+/* A truncated document is never a run, and always has a reason. */
 static void test_cuts(const char *text)
 {
 	size_t length = strlen(text) - 1, silent = 0, taken = 0;
@@ -199,7 +201,7 @@ static void test_places(const char *text)
 	struct bench_run run;
 
 	EXPECT_EQUAL(bench_read(&run, other, strlen(other), &problem), ERR_FORMAT);
-	EXPECT_THAT("the byte is that of the name",
+	EXPECT_THAT("the position is that of the name",
 		    strncmp(other + problem.offset - 7, "\"grape\"", 7) == 0);
 	EXPECT_EQUAL(problem.line, 1 + 8);
 	EXPECT_THAT("and the run is empty", run.cells == NULL && run.cell_count == 0);
@@ -214,13 +216,13 @@ static void test_texts(void)
 
 	sample_plain(&run);
 	memset(run.plugin, 'x', sizeof(run.plugin) - 1);
-	memcpy(run.plugin + sizeof(run.plugin) - 3, "\342\202", 2); /* cut within a character */
+	memcpy(run.plugin + sizeof(run.plugin) - 3, "\342\202", 2); /* cut inside a character */
 	memset(run.command, 0xff, sizeof(run.command) - 1);
 	sink_init_memory(&sink);
 	EXPECT_EQUAL(bench_json_write(&sink, &run), OK);
-	if (EXPECT_THAT("a text that is no UTF-8 still fits its field",
+	if (EXPECT_THAT("invalid UTF-8 still fits its field",
 			bench_read(&again, sink.bytes, sink.used, NULL) == OK)) {
-		EXPECT_THAT("its bad bytes are question marks",
+		EXPECT_THAT("invalid bytes become question marks",
 			    strcmp(again.plugin + sizeof(run.plugin) - 5, "xx??") == 0);
 		bench_run_release(&again);
 	}
@@ -277,13 +279,12 @@ static void test_recorded(void)
 	}
 	EXPECT_EQUAL(wrong, 0);
 	EXPECT_EQUAL(calls, 27 * 10);
-	EXPECT_THAT("that the GPU was shared is in its notes",
-		    strstr(run.notes[0], "share one GPU"));
+	EXPECT_THAT("a note says that the GPU was shared", strstr(run.notes[0], "share one GPU"));
 	expected_init(&expected);
 	EXPECT_EQUAL(expected_add_memory(&expected, text, length, 0), OK);
 	EXPECT_EQUAL(expected.damaged, 0);
 	expected_finish(&expected);
-	EXPECT_THAT("the fastest of its modes and places is what to expect",
+	EXPECT_THAT("the fastest of its modes and places is the expectation",
 		    expected_find(&expected, OP_ALL_REDUCE, 32 << 20, 2, &value) &&
 			    value.how == 0 && value.time_ns == 10218816);
 	expected_release(&expected);
@@ -291,7 +292,7 @@ static void test_recorded(void)
 	free(text);
 }
 
-/* What is no measure for a job is not taken for one. */
+/* Results that do not apply to a job are not used. */
 static void test_expected(void)
 {
 	struct expected_value value = { 0 };
@@ -308,11 +309,11 @@ static void test_expected(void)
 	EXPECT_THAT("the median of the faster place",
 		    expected_find(&expected, OP_ALL_REDUCE, 1 << 20, 2, &value) && value.how == 0 &&
 			    value.time_ns == 85805);
-	EXPECT_THAT("wrong results are none",
+	EXPECT_THAT("wrong results are not used",
 		    !expected_find(&expected, OP_BROADCAST, 4096, 2, &value));
-	EXPECT_THAT("nor is what was forced",
+	EXPECT_THAT("nor are forced algorithms",
 		    !expected_find(&expected, OP_ALL_GATHER, 1 << 20, 2, &value));
-	EXPECT_THAT("grouped Sends are",
+	EXPECT_THAT("grouped Sends are used",
 		    expected_find(&expected, OP_ALL_TO_ALL, 1 << 20, 2, &value));
 	EXPECT_EQUAL(expected.damaged, 4);
 	expected_release(&expected);
@@ -326,13 +327,13 @@ int main(void)
 	struct sink sink;
 
 	sample_start(&run, 1);
-	test_again("a run without results comes back", &run);
+	test_again("a run without results is read back", &run);
 	bench_run_release(&run);
 	sample_plain(&run);
-	test_again("a plain run comes back", &run);
+	test_again("a plain run is read back", &run);
 	bench_run_release(&run);
 	sample_everything(&run);
-	test_again("everything comes back", &run);
+	test_again("every field is read back", &run);
 	sink_init_memory(&sink);
 	EXPECT_EQUAL(bench_json_write(&sink, &run), OK);
 	test_changes(sink_string(&sink));

@@ -1,5 +1,7 @@
-/* Kernels are handed to a CUDA of our own: what is launched with what, and, where the toolkit's assembler is
- * here, that it takes the text. That they compute the right thing is checked on a GPU (make check-gpu). */
+/*
+ * Passes kernels to a fake CUDA: checks what is launched with which arguments and, if the toolkit's assembler is
+ * installed, that it accepts the text. Their results are checked on a GPU (make check-gpu).
+ */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,7 @@
 
 static char texts[2][16384];
 static int loads;
-static int refuse; /* so many loads fail */
+static int refuse; /* number of loads that fail */
 static int unloads;
 static struct {
 	uint64_t buffer, count, first, second, counter;
@@ -129,7 +131,7 @@ int main(void)
 	test_launches(&kernels, &cuda);
 	kernels_unload(&kernels, &cuda);
 	EXPECT(unloads == 1 && kernels.module == NULL);
-	/* A driver that does not know so old a GPU any more gets another header. */
+	/* A driver that no longer supports such an old GPU gets another header. */
 	loads = 0;
 	refuse = 1;
 	EXPECT(kernels_load(&kernels, &cuda, &what) == 0 && loads == 2);
@@ -138,12 +140,12 @@ int main(void)
 	EXPECT(kernels_load(&kernels, &cuda, &what) == 218);
 	EXPECT(strcmp(what, "cuModuleLoadData") == 0);
 	if (assembler() == NULL) {
-		printf("# no ptxas here: the kernels' text is not tried\n");
+		printf("# no ptxas found: the kernels' text is not assembled\n");
 		return tap_done();
 	}
 	EXPECT(assemble(texts[0], "sm_90") == 0);
 	EXPECT(assemble(texts[1], "sm_90") == 0);
-	EXPECT_THAT("a broken text is refused",
+	EXPECT_THAT("a broken text is rejected",
 		    assemble(".version 6.0\n.target sm_50\nnonsense", "sm_90") != 0);
 	return tap_done();
 }

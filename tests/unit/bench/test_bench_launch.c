@@ -1,4 +1,4 @@
-/* Ranks that are started here, without a GPU: what the launcher promises to whoever started it. */
+/* Ranks started by the launcher, without a GPU. */
 #include "bench/bench_launch.h"
 
 #include <dirent.h>
@@ -19,7 +19,7 @@
 
 enum { RANKS = 4 };
 
-/* Seen by all processes. */
+/* Shared by all processes. */
 struct seen {
 	int ranks;
 	int fds;
@@ -31,7 +31,7 @@ static char problem[512];
 
 static bench_rank_fn rank_body;
 
-/* Leaks are looked for at exit(), which takes longer than a rank has here. */
+/* The leak check at exit() takes longer than a rank has here. */
 static int quickly(const struct bench_place *place, void *context)
 {
 	int code = rank_body(place, context);
@@ -145,7 +145,7 @@ static int die_two(const struct bench_place *place, void *context)
 	return 1;
 }
 
-/* Deaf to everything that can be ignored. */
+/* Ignores every signal that can be ignored. */
 static int stay(const struct bench_place *place, void *context)
 {
 	struct seen *here = context;
@@ -176,7 +176,7 @@ static int zero_leaves(const struct bench_place *place, void *context)
 	(void)context;
 	if (place->rank == 0)
 		return 2;
-	if (place->rank == 3) /* takes so long that it is ended */
+	if (place->rank == 3) /* so slow that it is killed */
 		pause();
 	if (meet(place, &hub) == 0)
 		return 0;
@@ -223,7 +223,7 @@ static void test_good(void)
 {
 	EXPECT_EQUAL(launch_with((struct bench_launch){ 0 }, good), 0);
 	EXPECT(seen->ranks == RANKS && problem[0] == '\0');
-	EXPECT_THAT("nothing is left", is_gone());
+	EXPECT_THAT("nothing is left behind", is_gone());
 }
 
 static void test_failures(void)
@@ -231,13 +231,13 @@ static void test_failures(void)
 	EXPECT_EQUAL(launch_with((struct bench_launch){ 0 }, fail_two), 1);
 	EXPECT(is_problem("rank 2 on ") && is_problem("no GPU of mine") && is_gone());
 	EXPECT_EQUAL(launch_with((struct bench_launch){ 0 }, die_two), 3);
-	EXPECT_THAT("a death explains more than its echo",
-		    is_problem("rank 2 was ended by signal 10") && is_gone());
+	EXPECT_THAT("a death explains more than its consequences",
+		    is_problem("rank 2 was killed by signal 10") && is_gone());
 	EXPECT_EQUAL(launch_with((struct bench_launch){ 0 }, stay), 3);
-	EXPECT_THAT("who does not end is ended",
-		    is_problem("rank 1 ended with exit code 7") && is_gone());
+	EXPECT_THAT("ranks that do not exit are killed",
+		    is_problem("rank 1 exited with code 7") && is_gone());
 	EXPECT_EQUAL(launch_with((struct bench_launch){ .limit_s = 1 }, hang), 3);
-	EXPECT(is_problem("not over after ") && is_problem("the first is rank 0") && is_gone());
+	EXPECT(is_problem("not finished after ") && is_problem("the first is rank 0") && is_gone());
 	EXPECT_THAT("wrong usage stays wrong usage",
 		    launch_with((struct bench_launch){ 0 }, zero_leaves) == 2 &&
 			    problem[0] == '\0');
@@ -265,10 +265,10 @@ static void test_output(const char *directory)
 		     0);
 	close(fd);
 	read_file(path, text, sizeof(text));
-	EXPECT_THAT("results and nothing else", strcmp(text, "results\n") == 0);
+	EXPECT_THAT("standard output has only the results", strcmp(text, "results\n") == 0);
 	text_format(path, sizeof(path), "%s/log-2", directory);
 	read_file(path, text, sizeof(text));
-	EXPECT_THAT("a log for each rank", strcmp(text, "rank 2 chatters\nrank 2 grumbles\n") == 0);
+	EXPECT_THAT("one log per rank", strcmp(text, "rank 2 chatters\nrank 2 grumbles\n") == 0);
 	text_format(log, sizeof(log), "%s/nowhere/log-%%r", directory);
 	EXPECT_EQUAL(launch_with((struct bench_launch){ .log = log }, talk_much), 3);
 	EXPECT(is_problem("cannot write") && is_gone());
@@ -293,7 +293,7 @@ static void test_environment(void)
 		printf("#   got %s\n", seen->text);
 }
 
-/* In a process of its own: it is the one that gets the signal. */
+/* In a separate process, which gets the signal. */
 static int status_after(int number)
 {
 	pid_t pid;
@@ -302,7 +302,7 @@ static int status_after(int number)
 	memset(seen, 0, sizeof(*seen));
 	pid = fork();
 	if (pid == 0) {
-		/* A script's background processes ignore SIGINT. */
+		/* Background processes of a script ignore SIGINT. */
 		signal(number, SIG_DFL);
 		_exit(launch_with((struct bench_launch){ 0 }, hang));
 	}
@@ -320,7 +320,7 @@ static void test_signals(void)
 	EXPECT_THAT("SIGTERM ends all", WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGTERM);
 	EXPECT(is_gone());
 	status = status_after(SIGINT);
-	EXPECT_THAT("^C ends all", WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGINT);
+	EXPECT_THAT("Ctrl-C ends all", WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGINT);
 	EXPECT(is_gone());
 	status = status_after(SIGKILL);
 	for (int i = 0; i < 60000 && !is_gone(); i++)
@@ -328,7 +328,7 @@ static void test_signals(void)
 	EXPECT_THAT("ranks die with their launcher", WIFSIGNALED(status) && is_gone());
 }
 
-/* A daemon that behaves as MPS does: leaves a process behind, ends it when told to quit. */
+/* A daemon like MPS: leaves a process behind and ends it when asked to quit. */
 static const char control[] =
 	"#!/bin/sh\n"
 	"if [ \"$1\" = -d ]; then\n"
@@ -398,16 +398,16 @@ static void test_mps(const char *directory)
 	EXPECT(kill(daemon_pid(directory), 0) == 0);
 	text_copy(wanted, sizeof(wanted), mps.directory);
 	bench_mps_stop(&mps);
-	EXPECT_THAT("told to quit, and gone", is_dead(daemon_pid(directory)));
-	EXPECT_THAT("with its directory", access(wanted, F_OK) == -1);
+	EXPECT_THAT("it quits when asked to", is_dead(daemon_pid(directory)));
+	EXPECT_THAT("its directory is removed", access(wanted, F_OK) == -1);
 	touch(directory, "deaf");
 	EXPECT(launch_with((struct bench_launch){ .gpus = 1, .is_mps_wanted = true },
 			   look_around) == 0);
-	EXPECT_THAT("ranks know of it", strncmp(seen->text, "11 ", 3) == 0);
-	EXPECT_THAT("one that does not quit is ended", is_dead(daemon_pid(directory)));
+	EXPECT_THAT("ranks get its directory", strncmp(seen->text, "11 ", 3) == 0);
+	EXPECT_THAT("one that does not quit is killed", is_dead(daemon_pid(directory)));
 	touch(directory, "broken");
 	bench_mps_start(&mps);
-	EXPECT_THAT("one that does not start is none", !mps.is_on && mps.directory[0] == '\0');
+	EXPECT_THAT("one that does not start is not used", !mps.is_on && mps.directory[0] == '\0');
 	setenv("PATH", path, 1);
 	free(around);
 	free(path);

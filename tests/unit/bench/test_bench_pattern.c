@@ -1,5 +1,7 @@
-/* Plays every function on small buffers in memory, in every type, operation and order, and checks with the
- * tables what the GPU would check: nothing right is told to be wrong, and nothing wrong right. */
+/*
+ * Executes every function on small buffers in memory, with every type, operation and order, and checks with the
+ * tables what the GPU would check: nothing correct is reported as wrong, and nothing wrong as correct.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +60,7 @@ static uint64_t float_reduce(uint8_t datatype, uint8_t redop, uint64_t a, uint64
 	}
 }
 
-/* As NCCL does it: means of floating point numbers are multiplied first, of whole ones divided last. */
+/* As NCCL does: floating-point means are multiplied first, integer means divided last. */
 static uint64_t reduce(uint8_t datatype, uint8_t redop, const uint64_t *inputs, int nranks,
 		       int start, int step)
 {
@@ -89,11 +91,11 @@ static bool is_right(const struct bench_pattern *pattern, size_t k, uint64_t bit
 }
 
 struct tally {
-	int wrong;     /* right results told to be wrong */
-	int loose;     /* entries whose range is more than one value */
-	int missed;    /* one rank's part left out, and still right */
-	int changes;   /* ... of so many where it made a difference */
-	int poisoned;  /* poison told to be right */
+	int wrong;     /* correct results reported as wrong */
+	int loose;     /* entries that accept more than one value */
+	int missed;    /* one rank's part missing, but accepted */
+	int changes;   /* ... of these, where it made a difference */
+	int poisoned;  /* poison accepted */
 	int different; /* neighbouring entries that differ */
 };
 
@@ -116,7 +118,7 @@ static void reduce_entry(struct tally *tally, uint8_t datatype, uint8_t redop, i
 	tally->different += k > 0 && pattern->low[k] != pattern->low[k - 1];
 	if (nranks < 2)
 		return;
-	/* The last rank's part is lost; another's is taken twice instead. */
+	/* The last rank's part is lost; another's is used twice instead. */
 	inputs[nranks - 1] = inputs[0];
 	if (reduce(datatype, redop, inputs, nranks, 0, 1) == result)
 		return;
@@ -155,12 +157,12 @@ static void test_reductions(uint8_t datatype, uint8_t redop)
 		sum.changes += tally.changes;
 		sum.different += tally.different;
 	}
-	snprintf(what, sizeof(what), "%s %s: right in every order", op_datatype_name(datatype),
+	snprintf(what, sizeof(what), "%s %s: correct in every order", op_datatype_name(datatype),
 		 bench_redop_name(redop));
 	if (!EXPECT_THAT(what, sum.wrong == 0 && sum.poisoned == 0 && loose_exact == 0))
 		printf("#   wrong %d, poisoned %d, loose %d\n", sum.wrong, sum.poisoned,
 		       loose_exact);
-	snprintf(what, sizeof(what), "%s %s: a lost part shows", op_datatype_name(datatype),
+	snprintf(what, sizeof(what), "%s %s: a lost part is detected", op_datatype_name(datatype),
 		 bench_redop_name(redop));
 	if (!EXPECT_THAT(what,
 			 sum.changes > 50 && sum.missed * 2 < sum.changes && sum.different > 50))
@@ -168,7 +170,7 @@ static void test_reductions(uint8_t datatype, uint8_t redop)
 		       sum.different);
 }
 
-/* Thousands of ranks: what each table promises fits all the others; sums need not be simulated in all orders. */
+/* Thousands of ranks: checks that the tables are consistent, without simulating sums in all orders. */
 static void test_many_ranks(uint8_t datatype)
 {
 	enum { MANY = TAP_IS_SLOW ? 200 : 1200, LOOK = 64 };
@@ -193,7 +195,7 @@ static void test_many_ranks(uint8_t datatype)
 	for (size_t k = 0; k < LOOK; k++)
 		wrong += !is_right(&pattern, k, sums[k]);
 	EXPECT_EQUAL(wrong, 0);
-	EXPECT_THAT("every one of many ranks adds something somewhere", has_spoken);
+	EXPECT_THAT("every one of many ranks contributes somewhere", has_spoken);
 }
 
 static void test_numbers(void)
@@ -230,7 +232,7 @@ static void test_numbers(void)
 	EXPECT(!pattern_reduce(&patterns[0], OP_INT8, BENCH_NO_REDOP, 0, 2));
 }
 
-/* What one call of a function does, played. Buffers in place are one: recv. */
+/* Executes one call of a function. In place there is one buffer: recv. */
 static void play(const struct bench_cell *cell, const struct bench_layout *layouts)
 {
 	static uint64_t before[RANKS_MAX][ELEMENTS_MAX];
@@ -355,19 +357,19 @@ static void test_function(uint8_t function, bool is_in_place, int32_t *peers)
 	prepare(&cell, layouts);
 	before = wrong_of(&cell, layouts);
 	play(&cell, layouts);
-	snprintf(what, sizeof(what), "%s %s: all there after the call, not before",
+	snprintf(what, sizeof(what), "%s %s: correct after the call, not before",
 		 op_function_name(function), is_in_place ? "in place" : "out of place");
 	if (!EXPECT_THAT(what, wrong_of(&cell, layouts) == 0 && before > 0))
 		printf("#   wrong %llu, before %llu\n",
 		       (unsigned long long)wrong_of(&cell, layouts), (unsigned long long)before);
 	play(&cell, layouts);
 	again = wrong_of(&cell, layouts);
-	snprintf(what, sizeof(what), "%s: made again it is %s", op_function_name(function),
-		 layout_is_repeatable(&cell) ? "right" : "wrong, as told");
+	snprintf(what, sizeof(what), "%s: repeated, it is %s", op_function_name(function),
+		 layout_is_repeatable(&cell) ? "right" : "wrong, as declared");
 	EXPECT_THAT(what, (again == 0) == layout_is_repeatable(&cell));
 	for (int r = 0; r < cell.nranks; r++)
 		memmove(recv[r] + 1, recv[r], (ELEMENTS_MAX - 1) * sizeof(recv[r][0]));
-	EXPECT_THAT("... and one element further on it is wrong almost everywhere",
+	EXPECT_THAT("... and shifted by one element it is wrong almost everywhere",
 		    wrong_of(&cell, layouts) * 10 > expected_elements(&cell, layouts) * 9);
 	EXPECT(layouts[1].bytes <= cell.bytes && layouts[1].bytes + 64 > cell.bytes);
 }
@@ -379,14 +381,14 @@ static void test_layouts(void)
 
 	cell.bytes = 100;
 	EXPECT(layout_of(&layout, &cell, 2));
-	EXPECT_EQUAL(layout.count, 4); /* 25 bytes a rank: 16 of them */
+	EXPECT_EQUAL(layout.count, 4); /* 25 bytes per rank: 16 of them */
 	EXPECT_EQUAL(layout.bytes, 64);
 	EXPECT_EQUAL(layout.recv_count, 16);
 	EXPECT_EQUAL(layout.send_at, 0);
 	cell.is_in_place = true;
 	EXPECT(layout_of(&layout, &cell, 2));
 	EXPECT_EQUAL(layout.send_at, 8);
-	cell.bytes = 40; /* less than 16 bytes a rank: whole elements */
+	cell.bytes = 40; /* less than 16 bytes per rank: whole elements */
 	EXPECT(layout_of(&layout, &cell, 2));
 	EXPECT_EQUAL(layout.count, 2);
 	cell.bytes = 15;

@@ -1,4 +1,4 @@
-/* Launchers, by the variables that they set. */
+/* Recognizing launchers by their variables. */
 #include "bench/bench_launch.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 static struct bench_place place;
 static char problem[512];
 
-/* "NAME=VALUE" words, ended by NULL. */
+/* "NAME=VALUE" strings, terminated by NULL. */
 static const char *made_up(void *context, const char *name)
 {
 	const char *const *words = context;
@@ -88,8 +88,8 @@ static void test_mpirun(void)
 	EXPECT(FIND(NULL, "OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=4",
 		    "OMPI_COMM_WORLD_LOCAL_SIZE=4", "PMIX_NAMESPACE=prterun-a-78@1",
 		    "TMPDIR=/scratch") == 1);
-	EXPECT_THAT("another job meets elsewhere", strcmp(first, place.file) != 0);
-	EXPECT_THAT("several machines need a word",
+	EXPECT_THAT("another job uses another file", strcmp(first, place.file) != 0);
+	EXPECT_THAT("several hosts need --meet",
 		    FIND(NULL, "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4",
 			 "OMPI_COMM_WORLD_LOCAL_SIZE=2") == -1 &&
 			    is_problem("mpirun", "--meet"));
@@ -106,7 +106,8 @@ static void test_mpirun(void)
 	EXPECT(FIND(NULL, "PMI_RANK=2", "PMI_SIZE=3", "MPI_LOCALRANKID=2", "MPI_LOCALNRANKS=3") ==
 	       1);
 	EXPECT(is_place("mpirun", 2, 3, 2, 3) && strncmp(place.file, "/tmp/", 5) == 0);
-	EXPECT(FIND(NULL, "PMIX_RANK=0") == -1 && is_problem("PMIX_RANK", "how many ranks"));
+	EXPECT(FIND(NULL, "PMIX_RANK=0") == -1 && is_problem("PMIX_RANK", "number of ranks is "
+									  "unknown"));
 }
 
 #define SLURM                                                                        \
@@ -123,14 +124,15 @@ static void test_srun(void)
 	port = place.port;
 	EXPECT(FIND(NULL, SLURM, "PMI_RANK=9", "PMI_SIZE=12", "PMIX_RANK=9") == 1);
 	EXPECT(is_place("srun", 9, 12, 1, -1) && place.port == port);
-	EXPECT_THAT("mpirun inside of a step is mpirun",
+	EXPECT_THAT("mpirun inside a step is mpirun",
 		    FIND("a:1", SLURM, "PMI_RANK=3", "PMI_SIZE=12") == 1 &&
 			    is_place("mpirun", 3, 12, -1, -1));
-	EXPECT_THAT("a batch script is no rank", FIND(NULL, "SLURM_JOB_ID=4711", "SLURM_PROCID=0",
-						      "SLURM_NTASKS=8", "SLURM_NODELIST=a") == 0);
-	EXPECT_THAT("a shell of srun --pty is none",
+	EXPECT_THAT("a batch script is not a rank",
+		    FIND(NULL, "SLURM_JOB_ID=4711", "SLURM_PROCID=0", "SLURM_NTASKS=8",
+			 "SLURM_NODELIST=a") == 0);
+	EXPECT_THAT("a shell of srun --pty is not a rank",
 		    FIND(NULL, SLURM, "SLURM_PTY_PORT=12345") == 0);
-	EXPECT_THAT("a node list that is none does not name a machine",
+	EXPECT_THAT("an invalid node list names no host",
 		    FIND(NULL, "SLURM_STEP_ID=2", "SLURM_PROCID=1", "SLURM_NTASKS=2",
 			 "SLURM_STEP_NODELIST=gpu[007-") == -1 &&
 			    is_problem("srun", "--meet"));
@@ -188,15 +190,17 @@ static void test_directory(void)
 	text_copy(directory, sizeof(directory), place.file);
 	*strrchr(directory, '/') = '\0';
 	EXPECT(bench_place_prepare(&place, problem, sizeof(problem)) == 0);
-	EXPECT_THAT("it may be there", bench_place_prepare(&place, problem, sizeof(problem)) == 0);
+	EXPECT_THAT("it can exist already",
+		    bench_place_prepare(&place, problem, sizeof(problem)) == 0);
 	EXPECT(chmod(directory, 0777) == 0);
-	EXPECT_THAT("a directory for all is refused",
+	EXPECT_THAT("a directory open to all is rejected",
 		    bench_place_prepare(&place, problem, sizeof(problem)) == -1 &&
 			    is_problem(directory, "--meet"));
 	EXPECT(rmdir(directory) == 0 && symlink("/tmp", directory) == 0);
-	EXPECT_THAT("so is a link", bench_place_prepare(&place, problem, sizeof(problem)) == -1);
+	EXPECT_THAT("so is a symbolic link",
+		    bench_place_prepare(&place, problem, sizeof(problem)) == -1);
 	place.rank = 1;
-	EXPECT_THAT("rank 0 alone makes it",
+	EXPECT_THAT("only rank 0 creates it",
 		    bench_place_prepare(&place, problem, sizeof(problem)) == 0);
 	EXPECT(unlink(directory) == 0 && rmdir(base) == 0);
 }

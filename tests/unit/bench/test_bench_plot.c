@@ -1,4 +1,4 @@
-/* Charts as text: what they look like, to the character, and what they do with what cannot be drawn. */
+/* Text charts, compared to the character, and data that cannot be drawn. */
 #include "bench/bench_plot.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ static void test_ascii(void)
 
 	sink_init_memory(&sink);
 	EXPECT_EQUAL(bench_plot_text(&sink, curves, 2, &options), OK);
-	EXPECT_THAT("two curves that cross", is_same(&sink, wanted));
+	EXPECT_THAT("two crossing curves", is_same(&sink, wanted));
 	sink_release(&sink);
 }
 
@@ -65,7 +65,7 @@ static void test_braille(void)
 		widest = wide > widest ? wide : widest;
 	}
 	EXPECT_EQUAL(widest, 80);
-	EXPECT_THAT("dots of Braille", strstr(sink_string(&sink), "\342\240") != NULL);
+	EXPECT_THAT("Braille dots", strstr(sink_string(&sink), "\342\240") != NULL);
 	EXPECT_THAT("from 0 on a linear axis", strstr(sink_string(&sink), " 0 GB/s ") != NULL);
 	sink_release(&sink);
 }
@@ -79,7 +79,7 @@ static void test_refused(void)
 
 	sink_init_memory(&sink);
 	EXPECT_EQUAL(bench_plot_text(&sink, series, 1, &options), OK);
-	EXPECT_THAT("nothing to draw is said",
+	EXPECT_THAT("a chart without data says so",
 		    strstr(sink_string(&sink), "nothing to draw") != NULL);
 	EXPECT_EQUAL(bench_plot_text(&sink, NULL, 0, &options), OK);
 	for (size_t i = 0; i <= PLOT_SERIES_MAX; i++)
@@ -91,7 +91,7 @@ static void test_refused(void)
 	sink_release(&sink);
 }
 
-/* Every kind of range has ticks, all within it, and no more than asked for. */
+/* Every kind of range has ticks, all inside it, and no more than requested. */
 static void test_ticks(void)
 {
 	static const double ends[][2] = { { 1, 1 },	    { 1e-320, 1e308 }, { 3, 4 },
@@ -136,7 +136,7 @@ static void test_values(void)
 	} values[] = { { 1536, PLOT_BYTES, "1.5 KiB" },	 { 1023, PLOT_BYTES, "1023 B" },
 		       { 1 << 20, PLOT_BYTES, "1 MiB" }, { 999.9, PLOT_NS, "1 us" },
 		       { 12345, PLOT_NS, "12.3 us" },	 { 0.5, PLOT_NS, "0.5 ns" },
-		       { 142.2, PLOT_GBPS, "142 GB/s" }, { 5, PLOT_PERCENT, "5 %" },
+		       { 142.2, PLOT_GBPS, "142 GB/s" }, { 5, PLOT_PERCENT, "5%" },
 		       { 2e9, PLOT_NS, "2 s" },		 { 0, PLOT_PLAIN, "0" } };
 	char text[PLOT_VALUE_TEXT];
 

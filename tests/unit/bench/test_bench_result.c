@@ -23,7 +23,7 @@ static void names_are_found_again(void)
 		EXPECT_EQUAL(bench_redop_find(bench_redop_name(redop)), redop);
 	EXPECT_EQUAL(bench_mode_find("?"), 0);
 	EXPECT_EQUAL(bench_redop_find("none"), BENCH_NO_REDOP);
-	EXPECT_THAT("numbers past the tables have a name, too",
+	EXPECT_THAT("numbers outside the tables have a name, too",
 		    strcmp(bench_mode_name(99), "?") == 0 && strcmp(bench_mode_name(0), "?") == 0 &&
 			    strcmp(bench_redop_name(99), "?") == 0);
 }

@@ -36,13 +36,13 @@ static double normal(void)
 
 /* ---- percentiles ----------------------------------------------------------------------------- */
 
-/* One value at least may lie beyond it, on its side. */
+/* At least one value must be able to lie beyond the percentile. */
 static void percentiles_take_enough_values(void)
 {
 	static const struct {
-		size_t least;  /* values */
-		size_t at;     /* in the figures */
-		double wanted; /* of 0, 1, 2 and so on, with the least of them */
+		size_t least;  /* number of values */
+		size_t at;     /* offset in the figures */
+		double wanted; /* of the minimum number of values 0, 1, 2 ... */
 	} list[] = {
 		{ 20, offsetof(struct bench_figures, p05), 0.95 },
 		{ 4, offsetof(struct bench_figures, p25), 0.75 },
@@ -62,7 +62,7 @@ static void percentiles_take_enough_values(void)
 		double value = *(const double *)((const char *)&enough + list[i].at);
 		double none = *(const double *)((const char *)&few + list[i].at);
 
-		EXPECT_THAT("it is there with so many values",
+		EXPECT_THAT("it is known with this many values",
 			    is_near(value + 1, list[i].wanted + 1, 1e-12));
 		EXPECT_THAT("and not with one less", few.count == 0 ? none == 0 : isnan(none));
 	}
@@ -83,7 +83,7 @@ static void figures_have_known_answers(void)
 	EXPECT(is_near(figures.p90, 9.1, 1e-12));
 	EXPECT_THAT("values are sorted in place", ten[0] == 1 && ten[9] == 10);
 	figures = bench_figures_of(one, 1);
-	EXPECT_THAT("one value is its own median, and no other percentile",
+	EXPECT_THAT("one value is its own median and no other percentile",
 		    figures.p50 == 7 && isnan(figures.p25) && isnan(figures.p99) &&
 			    figures.deviation == 0);
 	figures = bench_figures_of(NULL, 0);
@@ -108,15 +108,15 @@ static void cells_count_who_took_part(void)
 	double times[2];
 
 	EXPECT_EQUAL(bench_call_times(&cell, BENCH_GPU, BENCH_OVER_MEAN, times), 2);
-	EXPECT_THAT("a rank without peer does not count", times[0] == 20 && times[1] == 30);
+	EXPECT_THAT("a rank without a peer does not count", times[0] == 20 && times[1] == 30);
 	bench_call_times(&cell, BENCH_GPU, BENCH_OVER_MIN, times);
 	EXPECT(times[0] == 10 && times[1] == 20);
 	bench_call_times(&cell, BENCH_GPU, BENCH_OVER_MAX, times);
 	EXPECT(times[0] == 30 && times[1] == 40);
-	EXPECT_THAT("a time that was not taken is none",
+	EXPECT_THAT("a time that was not measured is missing",
 		    bench_call_times(&cell, BENCH_DONE, BENCH_OVER_MEAN, times) == 0);
 	calls[0].gpu_ns = calls[2].gpu_ns = 0;
-	EXPECT_THAT("a call that nobody timed is left out",
+	EXPECT_THAT("a call without times is skipped",
 		    bench_call_times(&cell, BENCH_GPU, BENCH_OVER_MEAN, times) == 1 &&
 			    times[0] == 30);
 	EXPECT(bench_cell_figures(&cell, BENCH_OVER_MEAN, &figures) == OK && figures.p50 == 30);
@@ -170,8 +170,8 @@ static void bins_hold_every_value_once(void)
 		sum += bins.counts[i];
 	}
 	EXPECT_EQUAL(sum, 200);
-	EXPECT_THAT("each value lies between its edges", is_inside);
-	EXPECT_THAT("classes are equally wide in the logarithm",
+	EXPECT_THAT("each value is between its edges", is_inside);
+	EXPECT_THAT("bins are equally wide in the logarithm",
 		    is_near(bins.edges[1] / bins.edges[0], bins.edges[20] / bins.edges[19], 1e-9));
 	EXPECT(bins.edges[0] == values[0] && bins.edges[20] == values[199]);
 }
@@ -184,7 +184,7 @@ static void bins_of_odd_values(void)
 	bench_bins_of(same, 3, 10, &bins);
 	EXPECT(bins.bins == 1 && bins.counts[0] == 3 && bins.edges[0] == 5 && bins.edges[1] == 5);
 	bench_bins_of(zeros, 5, 2, &bins);
-	EXPECT_THAT("values of 0 are in the first class",
+	EXPECT_THAT("values of 0 are in the first bin",
 		    bins.bins == 2 && bins.counts[0] == 3 && bins.counts[1] == 2);
 	bench_bins_of(zeros, 2, 4, &bins);
 	EXPECT(bins.bins == 1 && bins.counts[0] == 2);
@@ -205,7 +205,7 @@ struct experiment {
 	struct bench_sample without_of[RUNS];
 };
 
-/* Calls differ by `calls`, runs by `runs` (each variant its own), pairs of runs by `pairs`. */
+/* Calls vary by `calls`, runs by `runs` (independently per variant), pairs of runs by `pairs`. */
 static void play(struct experiment *out, double ratio, double calls, double runs, double pairs)
 {
 	for (int run = 0; run < RUNS; run++) {
@@ -221,7 +221,7 @@ static void play(struct experiment *out, double ratio, double calls, double runs
 	}
 }
 
-/* How often the interval holds the true ratio; *width is its mean width. */
+/* How often the interval contains the true ratio; *width is its mean width. */
 static double coverage(int repeats, double calls, double runs, double pairs, double *width)
 {
 	static struct experiment experiment;
@@ -243,23 +243,23 @@ static double coverage(int repeats, double calls, double runs, double pairs, dou
 static void intervals_hold_what_they_say(void)
 {
 	const int repeats = TAP_IS_SLOW ? 40 : 200;
-	const double few = TAP_IS_SLOW ? 0.08 : 0; /* fewer repeats tell less */
+	const double few = TAP_IS_SLOW ? 0.08 : 0; /* fewer repeats are less precise */
 	double width, held;
 
 	held = coverage(repeats, 0.05, 0, 0, &width);
 	printf("# calls differ: holds %.3f, width %.4f\n", held, width);
-	EXPECT_THAT("calls differ, runs do not: about 95 %", held >= 0.92 - few);
-	EXPECT_THAT("... and the interval is not idle", width < 0.05);
+	EXPECT_THAT("calls differ, runs do not: about 95%", held >= 0.92 - few);
+	EXPECT_THAT("... and the interval is not too wide", width < 0.05);
 	held = coverage(repeats, 0.05, 0.02, 0, &width);
 	printf("# runs differ: holds %.3f, width %.4f\n", held, width);
-	EXPECT_THAT("runs differ as well: about 95 %", held >= 0.90 - few);
+	EXPECT_THAT("runs differ as well: about 95%", held >= 0.90 - few);
 	EXPECT(width < 0.12);
 	held = coverage(repeats, 0.02, 0.03, 0, &width);
 	printf("# runs differ more than calls: holds %.3f, width %.4f\n", held, width);
-	EXPECT_THAT("runs differ more than calls: about 95 %", held >= 0.90 - few);
+	EXPECT_THAT("runs differ more than calls: about 95%", held >= 0.90 - few);
 	held = coverage(repeats, 0.05, 0, 0.05, &width);
 	printf("# pairs of runs differ: holds %.3f, width %.4f\n", held, width);
-	EXPECT_THAT("pairs of runs differ: about 95 %", held >= 0.92 - few);
+	EXPECT_THAT("pairs of runs differ: about 95%", held >= 0.92 - few);
 	EXPECT(width < 0.12);
 }
 
@@ -273,7 +273,8 @@ static void ratios_are_repeatable(void)
 	EXPECT(bench_ratio_of(experiment.with_of, experiment.without_of, RUNS, 7, &two) == OK);
 	EXPECT(bench_ratio_of(experiment.with_of, experiment.without_of, RUNS, 8, &other) == OK);
 	EXPECT_THAT("the same seed gives the same interval", memcmp(&one, &two, sizeof(one)) == 0);
-	EXPECT_THAT("another one another", one.low != other.low || one.high != other.high);
+	EXPECT_THAT("another seed gives another one",
+		    one.low != other.low || one.high != other.high);
 	EXPECT(one.ratio == other.ratio && one.low < one.ratio && one.ratio < one.high);
 	EXPECT(is_near(one.ratio, 1.5, 0.05));
 }
@@ -292,7 +293,7 @@ static void ratios_of_odd_samples(void)
 	EXPECT_THAT("nothing is written on failure", ratio.ratio == 1 && ratio.high == 3);
 	EXPECT(bench_ratio_of(&single, &fives, 1, 1, &ratio) == OK);
 	EXPECT(ratio.ratio == 2 && ratio.low == 2 && ratio.high == 2);
-	EXPECT_THAT("a run of which one variant is empty is no failure",
+	EXPECT_THAT("a run with one empty variant is no failure",
 		    bench_ratio_of(with, without, 2, 1, &ratio) == OK && ratio.ratio == 0.5);
 }
 

@@ -1,4 +1,4 @@
-/* Charts are well-formed XML, whatever they are given: checked here with a small parser of our own, element by element. */
+/* Charts are well-formed XML for any input: checked with a small parser. */
 #include "bench/bench_plot.h"
 
 #include <ctype.h>
@@ -30,7 +30,7 @@ static size_t name_length(const char *at)
 	return length;
 }
 
-/* &amp; and its like; no other '&' may stand anywhere. */
+/* &amp; etc.; no other '&' is allowed. */
 static void check_entity(struct xml *xml)
 {
 	static const char *const known[] = { "&amp;", "&lt;", "&gt;", "&quot;" };
@@ -54,7 +54,7 @@ static void check_character(struct xml *xml)
 	}
 	bytes = byte < 0x80 ? 1 : utf8_bytes((const unsigned char *)xml->at, strlen(xml->at));
 	if (bytes == 0 || (byte < ' ' && byte != '\n'))
-		xml->problem = "no character";
+		xml->problem = "not a character";
 	xml->at += bytes;
 }
 
@@ -64,7 +64,7 @@ static void check_attributes(struct xml *xml)
 		size_t length = name_length(++xml->at);
 
 		if (length == 0 || xml->at[length] != '=' || xml->at[length + 1] != '"') {
-			xml->problem = "an attribute that is none";
+			xml->problem = "invalid attribute";
 			return;
 		}
 		xml->at += length + 2;
@@ -75,7 +75,7 @@ static void check_attributes(struct xml *xml)
 				check_character(xml);
 		}
 		if (*xml->at == '\0')
-			xml->problem = "an attribute without end";
+			xml->problem = "unterminated attribute";
 		else
 			xml->at++;
 	}
@@ -86,7 +86,7 @@ static void check_begin(struct xml *xml)
 	size_t length = name_length(++xml->at);
 
 	if (length == 0 || length >= sizeof(xml->open[0]) || xml->depth == DEPTH_MAX) {
-		xml->problem = "an element without name, or too deep";
+		xml->problem = "an element without a name, or too deep";
 		return;
 	}
 	memcpy(xml->open[xml->depth], xml->at, length);
@@ -100,7 +100,7 @@ static void check_begin(struct xml *xml)
 	} else if (*xml->at == '>') {
 		xml->at++;
 	} else if (xml->problem == NULL) {
-		xml->problem = "an element that does not end";
+		xml->problem = "unterminated element";
 	}
 }
 
@@ -111,14 +111,14 @@ static void check_end(struct xml *xml)
 	if (xml->depth == 0 || strlen(xml->open[xml->depth - 1]) != length ||
 	    strncmp(xml->open[xml->depth - 1], xml->at + 2, length) != 0 ||
 	    xml->at[2 + length] != '>') {
-		xml->problem = "an end of another element";
+		xml->problem = "end tag of another element";
 		return;
 	}
 	xml->depth--;
 	xml->at += length + 3;
 }
 
-/* How many elements; 0: it is not well-formed. */
+/* Number of elements; 0: not well-formed. */
 static size_t elements_of(const char *text)
 {
 	struct xml xml = { .at = text };
@@ -132,7 +132,7 @@ static size_t elements_of(const char *text)
 			check_character(&xml);
 	}
 	if (xml.problem == NULL && xml.depth > 0)
-		xml.problem = "an element is left open";
+		xml.problem = "an element is not closed";
 	if (xml.problem != NULL)
 		printf("#   %s at byte %td: %.60s\n", xml.problem, xml.at - text, xml.at);
 	return xml.problem == NULL ? xml.elements : 0;
@@ -159,7 +159,7 @@ static void test_parser(void)
 
 /* ---- charts ------------------------------------------------------------------------------------ */
 
-/* Names that want to be more than names. */
+/* Names that try to inject markup. */
 static const char nasty[] = "</text><script>alert(\"1\")</script> & \xff\x01 \xef\xbf\xbf \xc3\xbc";
 
 enum { POINTS = 9 };
@@ -191,15 +191,15 @@ static void test_lines(void)
 	sink_init_memory(&sink);
 	EXPECT_EQUAL(bench_svg_lines(&sink, series, 3, &options), OK);
 	text = sink_string(&sink);
-	EXPECT_THAT("a chart of lines is well-formed", elements_of(text) > 40);
-	EXPECT_THAT("nothing of a name becomes an element", strstr(text, "<script") == NULL);
+	EXPECT_THAT("a line chart is well-formed", elements_of(text) > 40);
+	EXPECT_THAT("no part of a name becomes an element", strstr(text, "<script") == NULL);
 	EXPECT_THAT("nor of an id", strstr(text, "id=\"abc-1\"") != NULL);
 	EXPECT_THAT("no number is missing",
 		    strstr(text, "nan") == NULL && strstr(text, "inf") == NULL);
 	EXPECT_EQUAL(occurrences(text, "<title>"), 1 + POINTS + POINTS / 3);
-	EXPECT_THAT("holes interrupt their line: three points alone",
+	EXPECT_THAT("missing points interrupt their line: three single points",
 		    occurrences(strstr(text, "class=\"line s1\" d=\"M"), "h18") >= 1);
-	EXPECT_THAT("what belongs to a series has its colour",
+	EXPECT_THAT("a derived series has the colour of its original",
 		    strstr(text, "class=\"line s0 computed\"") != NULL);
 	EXPECT_THAT("nothing is fetched", strstr(text, "http://www.w3.org/2000/svg") != NULL &&
 						  occurrences(text, "http") == 1);
@@ -225,7 +225,7 @@ static void test_extremes(void)
 			if (bench_svg_lines(&sink, &series, 1, &options) != OK ||
 			    elements_of(sink_string(&sink)) == 0 ||
 			    strstr(sink_string(&sink), "nan") != NULL)
-				EXPECT_THAT("extremes are drawn", 0);
+				EXPECT_THAT("extreme values are drawn", 0);
 			sink_release(&sink);
 		}
 	EXPECT_THAT("any number, on any axis", 1);
@@ -246,7 +246,7 @@ static void test_bars(void)
 		options.y.scale = is_log ? PLOT_LOG : PLOT_LINEAR;
 		sink_init_memory(&sink);
 		EXPECT_EQUAL(bench_svg_bars(&sink, &bars, &options), OK);
-		EXPECT_THAT("a chart of bars is well-formed", elements_of(sink_string(&sink)) > 20);
+		EXPECT_THAT("a bar chart is well-formed", elements_of(sink_string(&sink)) > 20);
 		EXPECT_EQUAL(occurrences(sink_string(&sink), "<g>"), is_log ? 4 : 5);
 		sink_release(&sink);
 	}
@@ -255,7 +255,7 @@ static void test_bars(void)
 	EXPECT_EQUAL(bench_svg_bars(&sink, &bars, &options), ERR_RANGE);
 	bars.group_count = 0;
 	EXPECT_EQUAL(bench_svg_bars(&sink, &bars, &options), OK);
-	EXPECT_THAT("nothing to show is said",
+	EXPECT_THAT("a chart without data says so",
 		    elements_of(sink_string(&sink)) > 0 &&
 			    strstr(sink_string(&sink), "nothing was measured"));
 	sink_release(&sink);
@@ -289,14 +289,14 @@ static void test_boxes(void)
 	boxes[3].mean = NAN;
 	sink_init_memory(&sink);
 	EXPECT_EQUAL(bench_svg_boxes(&sink, &chart, &options), OK);
-	EXPECT_THAT("a chart of boxes is well-formed", elements_of(sink_string(&sink)) > 40);
+	EXPECT_THAT("a box plot is well-formed", elements_of(sink_string(&sink)) > 40);
 	EXPECT_EQUAL(occurrences(sink_string(&sink), "<g>"), 2);
 	EXPECT_EQUAL(occurrences(sink_string(&sink), "box\""), 2);
 	EXPECT_EQUAL(occurrences(sink_string(&sink), "<circle"), 1);
 	sink_release(&sink);
 }
 
-/* What few values do not say is left out; the rest is drawn. */
+/* Unknown percentiles are omitted; the rest is drawn. */
 static void test_few(void)
 {
 	static const size_t counts[] = { 40, 19, 3 }, lines[] = { 6, 0, 0 },
@@ -317,7 +317,7 @@ static void test_few(void)
 		box = box_of(&figures);
 		sink_init_memory(&sink);
 		EXPECT_EQUAL(bench_svg_boxes(&sink, &chart, &options), OK);
-		EXPECT_THAT("no value that is none", strstr(sink_string(&sink), "nan") == NULL);
+		EXPECT_THAT("no invalid value", strstr(sink_string(&sink), "nan") == NULL);
 		EXPECT_EQUAL(occurrences(sink_string(&sink), "class=\"line s0\""), lines[i]);
 		EXPECT_EQUAL(occurrences(sink_string(&sink), "box\""), boxes_of[i]);
 		median_lines += occurrences(sink_string(&sink), "<g>");

@@ -1,4 +1,4 @@
-/* The table, to the last blank; and our reader of nccl-tests' output finds in it what was measured. */
+/* The table, byte by byte; and our reader of nccl-tests output finds the measurements in it. */
 #include "bench/bench_result.h"
 
 #include <math.h>
@@ -49,7 +49,7 @@ static char *table_of(const struct bench_run *run, const struct bench_table_opti
 	return text;
 }
 
-/* Where they differ, for whoever has to look. */
+/* Prints where they differ. */
 static int is_same(const char *got, const char *wanted)
 {
 	size_t at = 0;
@@ -96,23 +96,24 @@ static void test_blocks(void)
 	EXPECT_THAT("each block has its function and the ranks of the run",
 		    expected_find(&expected, OP_ALL_TO_ALL, 1 << 20, 2, &value) && value.how == 0 &&
 			    fabs(value.time_ns - 50750) < 100);
-	EXPECT_THAT("a place that was not measured is no time",
+	EXPECT_THAT("a place that was not measured has no time",
 		    expected_find(&expected, OP_ALL_REDUCE, 4096, 2, &value) && value.how == 0 &&
 			    fabs(value.time_ns - 7110) < 20);
-	EXPECT_THAT("an algorithm that was forced is no measure",
+	EXPECT_THAT("a forced algorithm is not used",
 		    !expected_find(&expected, OP_ALL_GATHER, 1 << 20, 2, &value));
-	EXPECT_THAT("wrong results are passed over",
+	EXPECT_THAT("wrong results are skipped",
 		    !expected_find(&expected, OP_BROADCAST, 4096, 2, &value));
-	EXPECT_THAT("and said", strstr(text, "# Out of bounds values : 1 FAILED\n") != NULL);
-	EXPECT_THAT("so is what was not checked",
+	EXPECT_THAT("and reported", strstr(text, "# Out of bounds values : 1 FAILED\n") != NULL);
+	EXPECT_THAT("unchecked results are reported",
 		    strstr(text, "# Not checked          : 1 measurements\n") != NULL);
-	EXPECT_THAT("what was forced is said",
+	EXPECT_THAT("a forced algorithm is reported",
 		    strstr(text, "algorithm RING, protocol LL128") != NULL);
-	EXPECT_THAT("pairs are said", strstr(text, "# Pairs: 0-1\n") != NULL);
+	EXPECT_THAT("pairs are listed", strstr(text, "# Pairs: 0-1\n") != NULL);
 	EXPECT_THAT("a cell without calls has no time",
 		    strstr(text, "# Without a time       : 1 measurements\n") != NULL);
-	EXPECT_THAT("notes are said", strstr(text, "# Note: another note: ") != NULL &&
-					      strstr(text, "# Note: 3 more did not fit\n") != NULL);
+	EXPECT_THAT("notes are printed",
+		    strstr(text, "# Note: another note: ") != NULL &&
+			    strstr(text, "# Note: 3 more did not fit\n") != NULL);
 	EXPECT_THAT("a loop has no percentiles",
 		    strstr(text, "100.00   10.49    5.24     N/A      N/A      N/A      N/A") !=
 			    NULL);
@@ -121,7 +122,7 @@ static void test_blocks(void)
 	free(text);
 }
 
-/* A text from outside must not make a line of its own. */
+/* Text from outside must not start a line of its own. */
 static void test_control(void)
 {
 	static const struct bench_table_options options = { .is_median = true };
@@ -132,7 +133,7 @@ static void test_control(void)
 	text_copy(run.command, sizeof(run.command), "a\n 1024 256 float");
 	text_copy(run.ranks[1].host, sizeof(run.ranks[1].host), "b\nc");
 	text = table_of(&run, &options);
-	EXPECT_THAT("ends of lines in texts are not",
+	EXPECT_THAT("line breaks in texts are replaced",
 		    strstr(text, "# Command: a? 1024 256 float\n") &&
 			    strstr(text, " b?c device") != NULL);
 	EXPECT_THAT("the head says median", strstr(text, "; time: median of the calls") != NULL);
@@ -167,7 +168,7 @@ static void test_repeats(void)
 	text = table_of(&run, &options);
 	for (const char *at = text; (at = strstr(at, "\n        4096")) != NULL; at++)
 		rows++;
-	EXPECT_THAT("what was measured three times has three rows", rows == 3);
+	EXPECT_THAT("three measurements have three rows", rows == 3);
 	bench_run_release(&run);
 	free(text);
 }
@@ -182,19 +183,19 @@ int main(void)
 
 	sample_plain(&run);
 	text = table_of(&run, &mean);
-	EXPECT_THAT("the table is as it always was", is_same(text, plain));
+	EXPECT_THAT("the table is unchanged", is_same(text, plain));
 	test_read("nccl-tests' reader reads it", text, &time_ns);
 	EXPECT_EQUAL(time_ns, 85800);
 	free(text);
 	wide.model_ns = model_ns;
 	text = table_of(&run, &wide);
-	test_read("with percentiles and a model, too", text, &wide_ns);
+	test_read("also with percentiles and a model", text, &wide_ns);
 	EXPECT_THAT("the same", time_ns == wide_ns);
-	EXPECT_THAT("percentiles of too few calls are not made up, and told once",
+	EXPECT_THAT("missing percentiles are reported once",
 		    strstr(text, "     N/A") != NULL &&
 			    strstr(text, "# Too few calls        : ") != NULL &&
-			    strstr(text, "percentiles; p90 takes 10 calls, p99 100\n") != NULL);
-	EXPECT_THAT("the model and how far off it is", strstr(text, "   80.00   -6.76\n") != NULL);
+			    strstr(text, "percentiles; p90 needs 10 calls, p99 100\n") != NULL);
+	EXPECT_THAT("the model and its error", strstr(text, "   80.00   -6.76\n") != NULL);
 	free(text);
 	bench_run_release(&run);
 	test_blocks();
@@ -203,7 +204,8 @@ int main(void)
 	test_repeats();
 	sample_start(&run, 1);
 	text = table_of(&run, &mean);
-	EXPECT_THAT("nothing measured is said", strstr(text, "# Nothing was measured\n") != NULL);
+	EXPECT_THAT("a run without measurements says so",
+		    strstr(text, "# Nothing was measured\n") != NULL);
 	free(text);
 	bench_run_release(&run);
 	return tap_done();

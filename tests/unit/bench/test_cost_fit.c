@@ -24,7 +24,7 @@ static void all_parameters(uint8_t algorithm, enum cost_algorithm way, double no
 					    is_within(group->value[p], truth[p], within));
 	EXPECT(group && group->inseparable == 0 && group->faster == 0);
 	EXPECT_EQUAL(fit.used, fit.cell_count);
-	EXPECT_THAT("the error is what the noise is",
+	EXPECT_THAT("the error is that of the noise",
 		    fit.median_error <= noise + 1e-3 && fit.worst_error <= 4 * noise + 1e-3);
 	EXPECT_EQUAL(model.note_count, 0);
 	cost_fit_release(&fit);
@@ -58,12 +58,12 @@ static void wild_cells_count_little(void)
 	group = group_of(&model, OP_ALL_REDUCE, COST_RING, OP_SIMPLE);
 	EXPECT(group && is_within(group->value[COST_LATENCY_BETWEEN], 9000, 0.1));
 	EXPECT(group && is_within(group->value[COST_TIME_BETWEEN], 1 / 20.0, 0.05));
-	EXPECT_THAT("... but they are told", fit.worst_error > 0.9 && fit.median_error < 0.03);
+	EXPECT_THAT("... and they are found", fit.worst_error > 0.9 && fit.median_error < 0.03);
 	cost_fit_release(&fit);
 	shapes_release(runs);
 }
 
-/* ---- what cannot be told --------------------------------------------------------------------- */
+/* ---- what cannot be determined --------------------------------------------------------------- */
 
 static void one_shape_does_not_tell_calls_from_hops(void)
 {
@@ -84,22 +84,22 @@ static void one_shape_does_not_tell_calls_from_hops(void)
 	group = group_of(&model, OP_ALL_REDUCE, COST_RING, OP_SIMPLE);
 	EXPECT(group && group->inseparable == 1u << COST_CALL);
 	EXPECT(group && is_within(group->fixed_ns, fixed, 0.02));
-	EXPECT(has_note(&model, "does not tell the call overhead"));
-	EXPECT(has_note(&model, "nothing is known of links between nodes"));
+	EXPECT(has_note(&model, "cannot separate call overhead"));
+	EXPECT(has_note(&model, "links between nodes are unknown"));
 	EXPECT(cost_predict(&model, OP_ALL_REDUCE, COST_RING, 0, &same, 4096, &answer, NULL));
 	EXPECT(is_within(answer.time_ns, fixed + 2 * 7 / 8.0 * 4096 / 300, 0.03));
 	EXPECT(answer.flags == 0 && answer.has_interval && answer.high_ns < 1.2 * answer.low_ns);
 	EXPECT(cost_predict(&model, OP_ALL_REDUCE, COST_RING, 0, &larger, 4096, &answer, NULL));
 	EXPECT(answer.flags == (COST_BEYOND_RANKS | COST_UNSEPARATED) && answer.ranks_factor == 8);
-	EXPECT_THAT("the interval holds the truth, wide as it is",
+	EXPECT_THAT("the interval contains the truth, wide as it is",
 		    answer.low_ns < 8000 + 126 * 2000 && answer.high_ns > 8000 + 126 * 2000);
 	EXPECT_THAT(
-		"links between nodes are not made up",
+		"links between nodes are not guessed",
 		!cost_predict(&model, OP_ALL_REDUCE, COST_RING, 0, &nodes, 4096, &answer, &why));
 	EXPECT(strstr(why, "between nodes") != NULL);
 	EXPECT(cost_model_set(&model, COST_LATENCY_BETWEEN, 9000) == OK);
 	EXPECT(cost_model_set(&model, COST_TIME_BETWEEN, 1 / 20.0) == OK);
-	EXPECT_THAT("... but may be given",
+	EXPECT_THAT("... but can be given",
 		    cost_predict(&model, OP_ALL_REDUCE, COST_RING, 0, &nodes, 4096, &answer, NULL));
 	bench_run_release(&run);
 }
@@ -123,7 +123,8 @@ static void functions_together_tell_more(void)
 	EXPECT(group && group->inseparable == 0);
 	EXPECT(group && is_within(group->value[COST_CALL], 8000, 0.15));
 	EXPECT(cost_predict(&model, OP_ALL_REDUCE, COST_RING, 0, &larger, 1024, &answer, NULL));
-	EXPECT_THAT("they are asked where the function's own measurements cannot tell",
+	EXPECT_THAT("parameters of other functions are used if the function's own cannot separate "
+		    "them",
 		    answer.group == group && is_within(answer.time_ns, 8000 + 126 * 2000, 0.05));
 	EXPECT(cost_predict(&model, OP_REDUCE_SCATTER, COST_RING, 0, &larger, 1024, &answer, NULL));
 	EXPECT(answer.flags & COST_OTHER_FUNCTION);
@@ -133,7 +134,7 @@ static void functions_together_tell_more(void)
 	bench_run_release(&run);
 }
 
-/* NICs that are faster, taken together, than the links inside a node. */
+/* NICs that in total are faster than the links inside a node. */
 static void links_that_never_decide(void)
 {
 	static const double nics[COST_PARAMETERS] = { 8000, 2000, 9000, 1 / 300.0, 1 / 80.0 };
@@ -149,18 +150,18 @@ static void links_that_never_decide(void)
 	pointer = &run;
 	cost_model_init(&model);
 	EXPECT(cost_fit(&model, NULL, &pointer, 1, &plain) == OK);
-	EXPECT_THAT("on one shape one kind of link is told and the other is not needed",
+	EXPECT_THAT("with one shape, one kind of link is determined and the other is not needed",
 		    model.groups[0].faster != 0);
 	EXPECT(cost_predict(&model, OP_ALL_REDUCE, COST_RING, 0, &same, 1 << 30, &answer, NULL) &&
 	       is_within(answer.busbw, 300, 0.03));
-	EXPECT_THAT("... but where it decides it is not made up",
+	EXPECT_THAT("... but if it is the bottleneck, it is not guessed",
 		    cost_predict(&model, OP_ALL_REDUCE, COST_RING, 0, &single, 1 << 30, &answer,
 				 NULL) == (model.groups[0].source[COST_TIME_BETWEEN] != 0));
 	bench_run_release(&run);
 }
 
-/* NCCL goes over from LL to Simple, and nobody tells: times bend. */
-static void protocols_that_nobody_told(void)
+/* NCCL silently switches from LL to Simple: times bend. */
+static void protocols_that_are_unknown(void)
 {
 	static const double fast[COST_PARAMETERS] = { 4000, 500, 2000, 1 / 20.0, 1 / 5.0 };
 	const struct cost_shape shape = { 8, 1, 0 };
@@ -176,10 +177,10 @@ static void protocols_that_nobody_told(void)
 	pointer = &run;
 	cost_model_init(&model);
 	EXPECT(cost_fit(&model, &fit, &pointer, 1, &plain) == OK);
-	printf("# %zu stretches, median error %.4f, worst %.4f\n", model.group_count,
-	       fit.median_error, fit.worst_error);
-	EXPECT_THAT("a bend makes two stretches", model.group_count == 2);
-	EXPECT_THAT("... that describe it", fit.median_error < 0.02 && fit.worst_error < 0.06);
+	printf("# %zu ranges, median error %.4f, worst %.4f\n", model.group_count, fit.median_error,
+	       fit.worst_error);
+	EXPECT_THAT("a bend makes two ranges", model.group_count == 2);
+	EXPECT_THAT("... that fit the times", fit.median_error < 0.02 && fit.worst_error < 0.06);
 	EXPECT(cost_predict(&model, OP_ALL_REDUCE, COST_RING, 0, &shape, 1 << 28, &answer, NULL) &&
 	       is_within(answer.busbw, 300, 0.03) && answer.flags == 0);
 	EXPECT(cost_predict(&model, OP_ALL_REDUCE, COST_RING, 0, &shape, 3 << 17, &answer, NULL) &&
@@ -192,7 +193,7 @@ static void protocols_that_nobody_told(void)
 	add_sizes(&run, OP_ALL_REDUCE, 0, 0, 1024, 1 << 28, 0.03);
 	cost_model_init(&model);
 	EXPECT(cost_fit(&model, NULL, &pointer, 1, &plain) == OK);
-	EXPECT_THAT("no bend, no cut", model.group_count == 1);
+	EXPECT_THAT("no bend, no split", model.group_count == 1);
 	bench_run_release(&run);
 }
 
@@ -215,10 +216,10 @@ static void cells_that_are_no_good(void)
 	EXPECT(cost_fit(&model, &fit, &pointer, 1, &plain) == ERR_UNKNOWN);
 	EXPECT(has_note(&model, "nothing to fit"));
 	EXPECT(fit.used == 0 && fit.cell_count == run.cell_count);
-	EXPECT(strcmp(fit.cells[0].why, "an algorithm that is not modelled") == 0);
+	EXPECT(strcmp(fit.cells[0].why, "an algorithm that is not modeled") == 0);
 	EXPECT(strcmp(fit.cells[run.cell_count - 5].why, "wrong results") == 0);
 	EXPECT(strcmp(fit.cells[run.cell_count - 4].why, "another mode") == 0);
-	EXPECT(strcmp(fit.cells[run.cell_count - 3].why, "one rank alone") == 0);
+	EXPECT(strcmp(fit.cells[run.cell_count - 3].why, "a single rank") == 0);
 	EXPECT(strcmp(fit.cells[run.cell_count - 1].why, "too few sizes") == 0);
 	cost_fit_release(&fit);
 	bench_run_release(&run);
@@ -239,14 +240,14 @@ static void small_sizes_say_nothing_of_large_ones(void)
 	run_of(&run, 8, 1);
 	for (uint64_t bytes = 8; bytes <= 2048; bytes *= 4)
 		add_cell(&run, OP_ALL_REDUCE, OP_RING, OP_LL, bytes, flat, 0);
-	/* Larger ones a little faster, as noise has it: a bandwidth would be negative. */
+	/* Larger sizes are slightly faster due to noise: the bandwidth would be negative. */
 	run.cells[4].calls_of[0].gpu_ns -= 100;
 	for (size_t i = 0; i < 40; i++)
 		run.cells[4].calls_of[i].gpu_ns = 35000;
 	pointer = &run;
 	cost_model_init(&model);
 	EXPECT(cost_fit(&model, NULL, &pointer, 1, &plain) == OK);
-	EXPECT(has_note(&model, "too small to tell a bandwidth"));
+	EXPECT(has_note(&model, "too small to determine a bandwidth"));
 	EXPECT(cost_predict(&model, OP_ALL_REDUCE, COST_RING, 0, &shape, 512, &answer, NULL));
 	EXPECT(!cost_predict(&model, OP_ALL_REDUCE, COST_RING, 0, &shape, 1 << 30, &answer, &why));
 	bench_run_release(&run);
@@ -268,7 +269,7 @@ static void ranks_on_one_gpu_are_nodes(void)
 	cost_model_init(&model);
 	EXPECT(cost_fit(&model, NULL, &pointer, 1, &plain) == OK);
 	EXPECT(has_note(&model, "loopback"));
-	EXPECT(has_note(&model, "a ring is supposed"));
+	EXPECT(has_note(&model, "assuming ring"));
 	EXPECT(has_note(&model, "inside a node"));
 	bench_run_release(&run);
 }
@@ -309,7 +310,7 @@ int main(void)
 	one_shape_does_not_tell_calls_from_hops();
 	functions_together_tell_more();
 	links_that_never_decide();
-	protocols_that_nobody_told();
+	protocols_that_are_unknown();
 	cells_that_are_no_good();
 	small_sizes_say_nothing_of_large_ones();
 	ranks_on_one_gpu_are_nodes();

@@ -1,4 +1,4 @@
-/* Made-up machines whose parameters are known: how often does an interval hold what is measured next? */
+/* Synthetic machines with known parameters: how often does an interval contain the next measurement? */
 #include "bench/cost_model.h"
 
 #include "tests/unit/bench/cost_play.h"
@@ -12,7 +12,7 @@ struct question {
 	uint64_t bytes;
 };
 
-/* What was measured in one repeat: freed by the caller. */
+/* The measurements of one repeat: freed by the caller. */
 typedef size_t (*measure_fn)(struct bench_run *runs);
 
 static double true_time(const struct question *question)
@@ -47,8 +47,10 @@ static bool predict(measure_fn measure, const struct question *question, struct 
 	return is_told;
 }
 
-/* Per cent of intervals that hold the next measurement, which is off by `drift` more: a standard deviation
- * of its logarithm. The mean width (high / low) goes to *width. */
+/*
+ * Percentage of intervals that contain the next measurement, which is off by `drift` more: a standard deviation of
+ * its logarithm. The mean width (high / low) goes to *width.
+ */
 static int coverage(measure_fn measure, const struct question *question, double drift,
 		    double *width)
 {
@@ -85,7 +87,7 @@ static size_t measure_shapes(struct bench_run *runs)
 	return SHAPES;
 }
 
-/* Two small machines of one rank a node. */
+/* Two small machines with one rank per node. */
 static size_t measure_two(struct bench_run *runs)
 {
 	for (int i = 0; i < 2; i++) {
@@ -95,7 +97,7 @@ static size_t measure_two(struct bench_run *runs)
 	return 2;
 }
 
-/* Large messages alone: hops take less of them than they scatter. */
+/* Only large messages: their scatter is larger than the time of the hops. */
 static size_t measure_large(struct bench_run *runs)
 {
 	for (int i = 0; i < 2; i++) {
@@ -105,8 +107,10 @@ static size_t measure_large(struct bench_run *runs)
 	return 2;
 }
 
-/* A machine that has its own opinion of each size (steps of channels, chunks); measured nine times each, which
- * does not make it any truer. */
+/*
+ * A machine with its own deviation at each size (steps of channels, chunks); measuring each nine times does not
+ * make it more accurate.
+ */
 static size_t measure_again_and_again(struct bench_run *runs)
 {
 	for (int i = 0; i < 2; i++) {
@@ -140,9 +144,10 @@ static void inside_of_what_was_measured(void)
 	const struct question middle = { { 16, 2, 0 }, 1 << 20 }, large = { { 32, 4, 0 }, 1 << 28 };
 	double width;
 
-	EXPECT_THAT("inside: about 95 %", coverage(measure_shapes, &middle, 0, &width) >= AT_LEAST);
+	EXPECT_THAT("inside the measured range: about 95%",
+		    coverage(measure_shapes, &middle, 0, &width) >= AT_LEAST);
 	EXPECT_THAT("and not because it is wide", width < 1.35);
-	EXPECT_THAT("large ones, too", coverage(measure_shapes, &large, 0, &width) >= AT_LEAST);
+	EXPECT_THAT("large messages, too", coverage(measure_shapes, &large, 0, &width) >= AT_LEAST);
 	EXPECT(width < 1.35);
 }
 
@@ -154,7 +159,7 @@ static void far_away(void)
 
 	EXPECT_THAT("many more ranks", coverage(measure_two, &ranks, 0, &width) >= AT_LEAST);
 	EXPECT_THAT("many more bytes", coverage(measure_two, &bytes, 0, &width) >= AT_LEAST);
-	EXPECT_THAT("where the machine changes with each doubling, too",
+	EXPECT_THAT("also if the machine changes with each doubling",
 		    coverage(measure_two, &ranks, drift * sqrt(6), &width) >= AT_LEAST);
 	EXPECT(coverage(measure_two, &bytes, drift * sqrt(10), &width) >= AT_LEAST);
 }
@@ -164,9 +169,9 @@ static void what_could_not_be_seen(void)
 	const struct question question = { { 1024, 1024, 0 }, 1 << 22 };
 	double width;
 
-	EXPECT_THAT("latencies that large messages hide",
+	EXPECT_THAT("latencies hidden by large messages",
 		    coverage(measure_large, &question, 0, &width) >= AT_LEAST);
-	EXPECT_THAT("are known to be unknown", width > 2);
+	EXPECT_THAT("are treated as unknown", width > 2);
 }
 
 static void repeating_is_not_knowing(void)
@@ -174,7 +179,7 @@ static void repeating_is_not_knowing(void)
 	const struct question question = { { 64, 64, 0 }, 1024 };
 	double width;
 
-	EXPECT_THAT("cells of the same size tell the same misfit",
+	EXPECT_THAT("repeated cells have the same misfit",
 		    coverage(measure_again_and_again, &question, NOISE, &width) >= AT_LEAST);
 }
 
@@ -219,22 +224,21 @@ static void none_where_nothing_was_measured(void)
 	EXPECT(cost_fit(&model, NULL, &pointer, 1, &plain) == OK);
 	EXPECT(cost_predict(&model, OP_ALL_REDUCE, COST_DOUBLE_TREE, 0, &question.shape, 1 << 20,
 			    &answer, NULL));
-	EXPECT_THAT("another algorithm's parameters have no interval here",
+	EXPECT_THAT("parameters of another algorithm have no interval here",
 		    !answer.has_interval && answer.low_ns == answer.time_ns);
 	EXPECT(cost_predict(&model, OP_ALL_GATHER, COST_RING, 0, &question.shape, 1 << 20, &answer,
 			    NULL));
-	EXPECT_THAT("nor have another function's", !answer.has_interval);
+	EXPECT_THAT("nor have those of another function", !answer.has_interval);
 	EXPECT(cost_model_hardware(&model, "h100-ib"));
 	EXPECT(cost_predict(&model, OP_ALL_REDUCE, COST_RING, 0, &(struct cost_shape){ 8, 4, 0 },
 			    1 << 20, &answer, NULL));
-	EXPECT_THAT("nor has what a textbook fills in", !answer.has_interval);
+	EXPECT_THAT("nor have textbook values", !answer.has_interval);
 	bench_run_release(&run);
 }
 
 /* ---- what the fit knows ---------------------------------------------------------------------- */
 
-/* What is fitted to rings of 4 ranks, `again` times the same cells of each size: one group, as noise is no
- * bend, however often it is repeated. */
+/* A fit to rings of 4 ranks with `again` equal cells of each size: one group, because repeated noise is no bend. */
 static struct cost_group fitted(const double *value, uint64_t least, uint64_t step, int sizes,
 				int again)
 {
@@ -273,7 +277,7 @@ static void nothing_is_known_to_be_nothing(void)
 		sure += group.covariance[COST_LATENCY_BETWEEN][COST_LATENCY_BETWEEN] <= 0;
 	}
 	EXPECT(zeros > 0);
-	EXPECT_THAT("a latency that comes out as 0 is not known to be 0", sure == 0);
+	EXPECT_THAT("a fitted latency of 0 is uncertain", sure == 0);
 }
 
 static void again_is_not_more(void)
@@ -285,12 +289,12 @@ static void again_is_not_more(void)
 	noise_state = 11;
 	nine = fitted(truth, 1024, 4, 8, 9);
 	EXPECT(once.points == 8 && nine.points == 8 && nine.cells == 72);
-	EXPECT_THAT("the same again does not make parameters surer",
+	EXPECT_THAT("repetition does not make parameters more certain",
 		    is_within(sqrt(nine.covariance[COST_TIME_BETWEEN][COST_TIME_BETWEEN]),
 			      sqrt(once.covariance[COST_TIME_BETWEEN][COST_TIME_BETWEEN]), 0.3));
 }
 
-/* Half of an interval that rests on the scatter alone, in standard deviations. */
+/* Half of an interval that only depends on the scatter, in standard deviations. */
 static double deviations(const struct cost_group *like)
 {
 	const struct cost_shape shape = { 4, 4, 0 };
@@ -310,13 +314,14 @@ static void few_cells_say_little(void)
 {
 	struct cost_group group = fitted(truth, 1024, 4, 4, 1);
 
-	/* Student's 2.5 %: 12.7 with one degree of freedom, 3.18 with three, 2.03 with 36. */
+	/* Student's 2.5%: 12.7 with one degree of freedom, 3.18 with three, 2.03 with 36. */
 	EXPECT(is_within(deviations(&group), 12.71, 0.01));
 	group.cells = 100;
-	EXPECT_THAT("many cells of few sizes tell the noise",
+	EXPECT_THAT("many cells of few sizes show the noise",
 		    is_within(deviations(&group), 3.18, 0.01));
 	group.points = 50;
-	EXPECT_THAT("many different ones the scatter", is_within(deviations(&group), 2.03, 0.01));
+	EXPECT_THAT("many different ones show the scatter",
+		    is_within(deviations(&group), 2.03, 0.01));
 }
 
 int main(void)

@@ -51,19 +51,19 @@ static void trees_for_small_rings_for_large(void)
 	EXPECT_EQUAL(cost_predict_all(&model, OP_ALL_REDUCE, &many, 1024, answers, NULL), 3);
 	EXPECT_EQUAL(answers[0].algorithm, COST_DOUBLE_TREE);
 	EXPECT_EQUAL(answers[1].algorithm, COST_RING);
-	EXPECT_THAT("what NCCL does not have comes last",
+	EXPECT_THAT("algorithms that NCCL does not have come last",
 		    answers[2].algorithm == COST_TREE && answers[2].flags & COST_NOT_IN_NCCL);
 	EXPECT(cost_predict_all(&model, OP_ALL_REDUCE, &many, UINT64_C(1) << 36, answers, NULL) ==
 	       3);
 	EXPECT_EQUAL(answers[0].algorithm, COST_RING);
-	EXPECT_THAT("large messages use what the NICs of a node have",
+	EXPECT_THAT("large messages use all NICs of a node",
 		    is_within(answers[0].busbw, 8 * 20, 0.05));
 	EXPECT(is_within(answers[0].call_ns + answers[0].latency_ns + answers[0].transfer_ns,
 			 answers[0].time_ns, 1e-9));
 	EXPECT(answers[0].low_ns == answers[0].time_ns && !answers[0].has_interval);
 	EXPECT_EQUAL(cost_predict_all(&model, OP_ALL_TO_ALL, &many, 1 << 20, answers, NULL), 1);
 	EXPECT_EQUAL(cost_predict_all(&model, OP_PUT_SIGNAL, &many, 1 << 20, answers, &why), 0);
-	EXPECT(strcmp(why, "no model knows this function") == 0);
+	EXPECT(strcmp(why, "this function is not modeled") == 0);
 }
 
 static void measured_protocols_are_preferred(void)
@@ -138,7 +138,7 @@ static struct cost_group stretch_of(uint8_t protocol, uint64_t from, uint64_t to
 	return group;
 }
 
-/* A stretch that was fitted to larger messages has no latency, and so seems to win just below them. */
+/* A range fitted to larger messages has no latency and would seem to win just below them. */
 static void a_stretch_is_for_its_own_sizes(void)
 {
 	const struct cost_shape shape = { 4, 4, 0 };
@@ -151,13 +151,13 @@ static void a_stretch_is_for_its_own_sizes(void)
 	model.groups[2] = stretch_of(OP_LL128, 2 << 20, 64 << 20, 0);
 	model.group_count = 3;
 	EXPECT(cost_predict(&model, OP_ALL_REDUCE, COST_RING, 0, &shape, 1 << 20, &answer, NULL));
-	EXPECT_THAT("what was measured at this size is asked, not what seems faster there",
+	EXPECT_THAT("parameters measured at this size are used, even if others seem faster",
 		    answer.group == &model.groups[0]);
 	EXPECT(cost_predict(&model, OP_ALL_REDUCE, COST_RING, 0, &shape, 4 << 20, &answer, NULL));
 	EXPECT(answer.group == &model.groups[2]);
 }
 
-/* The median of five, as cells have it. */
+/* The median of five, as in cells. */
 static double median_noise(double noise)
 {
 	double five[5];
@@ -174,7 +174,7 @@ static double median_noise(double noise)
 	return five[2];
 }
 
-/* How often a prediction's interval holds a new measurement: 95 % is meant. */
+/* How often a prediction's interval contains a new measurement: should be 95%. */
 static void intervals_hold_what_they_say(void)
 {
 	const int repeats = TAP_IS_SLOW ? 30 : 300;
@@ -204,8 +204,8 @@ static void intervals_hold_what_they_say(void)
 		}
 		shapes_release(runs);
 	}
-	printf("# %d of %d intervals hold what is measured next\n", held, repeats);
-	EXPECT_THAT("the interval of a prediction holds what is measured next: about 95 %",
+	printf("# %d of %d intervals contain the next measurement\n", held, repeats);
+	EXPECT_THAT("the interval of a prediction contains the next measurement: about 95%",
 		    held >= repeats * (TAP_IS_SLOW ? 80 : 90) / 100);
 }
 
@@ -230,7 +230,7 @@ static void textbooks_only_by_name(void)
 	EXPECT_EQUAL(answer.protocol, OP_SIMPLE);
 	EXPECT(is_within(answer.busbw, 8 * 48, 0.2));
 	EXPECT(cost_model_set(&model, COST_LATENCY_BETWEEN, 28000) == OK);
-	EXPECT_THAT("what is said by hand keeps protocols in proportion",
+	EXPECT_THAT("a value given by hand keeps the ratios of protocols",
 		    cost_predict(&model, OP_ALL_REDUCE, COST_DOUBLE_TREE, 0, &shape, 1024, &answer,
 				 NULL) &&
 			    answer.protocol == OP_LL &&
@@ -239,7 +239,7 @@ static void textbooks_only_by_name(void)
 		EXPECT(cost_hardware(i)->inside > cost_hardware(i)->between);
 }
 
-/* A tree that NCCL does not have is judged by the one that it has, not by the ring. */
+/* A tree that NCCL does not have uses the parameters of the one it has, not of the ring. */
 static void trees_stand_for_each_other(void)
 {
 	const struct cost_shape shape = { 16, 2, 0 };

@@ -33,7 +33,7 @@ static struct cost_work work_of(uint8_t function, enum cost_algorithm algorithm,
 
 /* ---- rings ----------------------------------------------------------------------------------- */
 
-/* Worst number of hops that leave a node, of `hops` hops in a row, tried from every rank. */
+/* Maximum number of hops that leave a node, of `hops` consecutive hops, tried from every rank. */
 static int leaving_at_worst(int ranks, int nodes, int hops)
 {
 	int local = ranks / nodes, worst = 0;
@@ -82,20 +82,21 @@ static void rings_carry_what_bus_bandwidth_says(void)
 
 	EXPECT(is_near(work.step_bytes, 100));
 	EXPECT(is_near(work.bytes[COST_INSIDE], 3000));
-	EXPECT_THAT("four NICs share what leaves a node", is_near(work.bytes[COST_BETWEEN], 750));
+	EXPECT_THAT("four NICs share the data that leaves a node",
+		    is_near(work.bytes[COST_BETWEEN], 750));
 	EXPECT(work.fill[COST_INSIDE] == 0 && work.fill[COST_BETWEEN] == 0);
 	work = work_of(OP_REDUCE_SCATTER, COST_RING, 16, 2, 100, 1600);
-	EXPECT_THAT("ranks use no more NICs than there are ranks",
+	EXPECT_THAT("ranks use at most as many NICs as there are ranks",
 		    is_near(work.bytes[COST_BETWEEN], 1500.0 / 8));
 	work = work_of(OP_ALL_REDUCE, COST_RING, 4, 4, 0, 400);
-	EXPECT_THAT("one rank a node has nothing inside", work.bytes[COST_INSIDE] == 0 &&
-								  work.hops[COST_INSIDE] == 0 &&
-								  work.hops[COST_BETWEEN] == 6);
+	EXPECT_THAT("one rank per node has nothing inside", work.bytes[COST_INSIDE] == 0 &&
+								    work.hops[COST_INSIDE] == 0 &&
+								    work.hops[COST_BETWEEN] == 6);
 	work = work_of(OP_BROADCAST, COST_RING, 16, 4, 0, 1 << 30);
 	EXPECT(work.hops[COST_INSIDE] == 12 && work.hops[COST_BETWEEN] == 3);
 	EXPECT(work.step_bytes == COST_CHUNK_MOST);
 	EXPECT(work.fill[COST_INSIDE] == 12.0 * COST_CHUNK_MOST);
-	EXPECT_THAT("one chunk is in the transfer already",
+	EXPECT_THAT("one chunk is already in the transfer",
 		    work.fill[COST_BETWEEN] == 2.0 * COST_CHUNK_MOST / 4);
 }
 
@@ -114,7 +115,7 @@ static int parent_of(int node, int nodes)
 	return parent < nodes ? parent : node ^ bit;
 }
 
-/* Links of each node in this tree and in its mirror or shifted copy; height of the first. */
+/* Links of each node in this tree and in its mirrored or shifted copy; returns the height of the first. */
 static int build(int nodes, int links[NODES_MAX], int both[NODES_MAX])
 {
 	int height = 0;
@@ -158,8 +159,8 @@ static void trees_are_counted_link_by_link(void)
 		is_double = is_double &&
 			    is_near(two.bytes[COST_BETWEEN] * COST_TREE_SHARE, 500.0 * most_both);
 	}
-	EXPECT_THAT("a tree is as high as it is when built", is_height);
-	EXPECT_THAT("the busiest node of one tree has so many links", is_single);
+	EXPECT_THAT("the height of a tree is that of a constructed one", is_height);
+	EXPECT_THAT("the busiest node of one tree has this many links", is_single);
 	EXPECT_THAT("two trees share the load", is_double);
 }
 
@@ -171,7 +172,7 @@ static void trees_have_chains_inside(void)
 	EXPECT(is_near(work.bytes[COST_INSIDE], 2.0 * (1 << 20) / COST_TREE_SHARE));
 	EXPECT(is_near(work.bytes[COST_BETWEEN], 2.0 * (1 << 20) / 8 / COST_TREE_SHARE));
 	work = work_of(OP_ALL_REDUCE, COST_DOUBLE_TREE, 2, 1, 0, 1 << 20);
-	EXPECT_THAT("two ranks exchange the message once each way",
+	EXPECT_THAT("two ranks exchange the message once in each direction",
 		    is_near(work.bytes[COST_INSIDE], (1 << 20) / COST_TREE_SHARE) &&
 			    work.bytes[COST_BETWEEN] == 0);
 	work = work_of(OP_BROADCAST, COST_TREE, 8, 8, 0, 1 << 20);
@@ -231,7 +232,7 @@ static void odd_shapes(void)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		is_refused =
 			is_refused && !cost_work_of(OP_ALL_REDUCE, COST_RING, &bad[i], 100, &work);
-	EXPECT_THAT("shapes that make no sense are refused", is_refused);
+	EXPECT_THAT("invalid shapes are rejected", is_refused);
 	for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
 		for (int f = 0; f < FUNCTIONS; f++)
 			for (int a = COST_RING; a < COST_ALGORITHMS; a++)
@@ -244,8 +245,8 @@ static void odd_shapes(void)
 						has_nothing &&
 						(i > 0 || (work.steps == 0 && work.bytes[0] == 0));
 				}
-	EXPECT_THAT("nothing is negative or endless", is_fine);
-	EXPECT_THAT("one rank has nothing to do", has_nothing);
+	EXPECT_THAT("nothing is negative or infinite", is_fine);
+	EXPECT_THAT("one rank has no work", has_nothing);
 	EXPECT(!cost_work_of(OP_ALL_GATHER, COST_TREE, &fine[3], 100, &work));
 	EXPECT(!cost_work_of(OP_ALL_TO_ALL, COST_RING, &fine[3], 100, &work));
 	EXPECT(!cost_work_of(OP_PUT_SIGNAL, COST_DIRECT, &fine[3], 100, &work));

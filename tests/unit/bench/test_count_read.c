@@ -31,10 +31,11 @@ static void test_read(void)
 	EXPECT_THAT("a file is read", count_read(&got, &file, sizeof(file)) == OK);
 	EXPECT(got.pid == 17 && got.rank == 3 && strcmp(got.host, "node01") == 0);
 	EXPECT(got.entries[COUNT_ALL_REDUCE].calls == 11);
-	EXPECT_THAT("one that is cut is not",
+	EXPECT_THAT("a truncated one is not",
 		    count_read(&got, &file, sizeof(file) - 1) == ERR_TRUNCATED);
 	memset(file.host, 'x', sizeof(file.host));
-	EXPECT_THAT("a host without an end gets one", count_read(&got, &file, sizeof(file)) == OK);
+	EXPECT_THAT("an unterminated host name is terminated",
+		    count_read(&got, &file, sizeof(file)) == OK);
 	EXPECT(strlen(got.host) == sizeof(got.host) - 1);
 }
 
@@ -44,18 +45,20 @@ static void test_refuse(void)
 
 	file = good;
 	file.magic++;
-	EXPECT_THAT("another magic is refused",
+	EXPECT_THAT("another magic is rejected",
 		    count_read(&got, &file, sizeof(file)) == ERR_FORMAT);
 	file = good;
 	file.size--;
-	EXPECT_THAT("another size is refused", count_read(&got, &file, sizeof(file)) == ERR_FORMAT);
+	EXPECT_THAT("another size is rejected",
+		    count_read(&got, &file, sizeof(file)) == ERR_FORMAT);
 	file = good;
 	file.functions++;
-	EXPECT_THAT("more functions are refused",
+	EXPECT_THAT("more functions are rejected",
 		    count_read(&got, &file, sizeof(file)) == ERR_FORMAT);
 	file = good;
 	file.pid = 0;
-	EXPECT_THAT("no process is refused", count_read(&got, &file, sizeof(file)) == ERR_FORMAT);
+	EXPECT_THAT("a missing pid is rejected",
+		    count_read(&got, &file, sizeof(file)) == ERR_FORMAT);
 	EXPECT_THAT("and nothing is written", got.pid == 1);
 }
 
@@ -64,7 +67,7 @@ static void test_functions(void)
 	EXPECT(count_op_function(COUNT_ALL_REDUCE) == OP_ALL_REDUCE);
 	EXPECT(count_op_function(COUNT_BROADCAST) == OP_BROADCAST);
 	EXPECT(count_op_function(COUNT_SCATTER) == OP_SCATTER);
-	EXPECT_THAT("a group is no operation",
+	EXPECT_THAT("a group is not an operation",
 		    count_op_function(COUNT_GROUP_START) == OP_FUNCTION_UNKNOWN);
 	EXPECT(count_op_function(COUNT_FUNCTIONS) == OP_FUNCTION_UNKNOWN);
 }
@@ -90,13 +93,14 @@ static void test_directory(void)
 	put_file(directory, "b.count", &file, sizeof(file));
 	put_file(directory, "b.json", "{}", 2);
 	put_file(directory, "c.count", &file, 100);
-	EXPECT_THAT("a directory is added up", count_sum_directory(&sum, directory) == OK);
+	EXPECT_THAT("the files of a directory are added up",
+		    count_sum_directory(&sum, directory) == OK);
 	EXPECT(sum.processes == 2 && sum.unreadable == 1);
 	EXPECT(sum.entries[COUNT_ALL_REDUCE].calls == 22);
 	EXPECT(sum.entries[COUNT_ALL_REDUCE].failed == 2);
 	EXPECT(sum.entries[COUNT_ALL_REDUCE].bytes == 80000);
 	EXPECT(sum.entries[COUNT_GROUP_END].ns == 20);
-	EXPECT_THAT("one that is not there is said",
+	EXPECT_THAT("a missing directory is reported",
 		    count_sum_directory(&sum, "/nonexistent") == ERR_SYSTEM);
 }
 

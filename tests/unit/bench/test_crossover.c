@@ -61,7 +61,7 @@ static struct bench_cell *add(struct bench_run *run, uint8_t algorithm, uint8_t 
 	return cell;
 }
 
-/* Latency and bandwidth of a synthetic way: they meet where both times are equal. */
+/* Latency and bandwidth of synthetic curves: they cross where both times are equal. */
 static double ring(uint64_t bytes)
 {
 	return 50000 + (double)bytes / 10;
@@ -74,7 +74,7 @@ static double tree(uint64_t bytes)
 
 #define MEET 300000.0 /* bytes: 50000 + x/10 = 20000 + x/5 */
 
-/* NCCL changes from tree to ring at `changes_at`. */
+/* NCCL switches from tree to ring at `changes_at`. */
 static void make_run(struct bench_run *run, double noise, uint64_t changes_at)
 {
 	bench_run_init(run);
@@ -128,7 +128,7 @@ static void curves_cross_where_they_meet(double noise)
 		EXPECT(strcmp(crossover_curve_name(name, &all->curves[crossing->second]),
 			      "Ring+Simple") == 0);
 		EXPECT(is_near(crossing->bytes, MEET, 0.15));
-		EXPECT_THAT("the interval holds where they meet",
+		EXPECT_THAT("the interval contains the crossing",
 			    crossing->low_bytes <= MEET * 1.05 &&
 				    crossing->high_bytes >= MEET * 0.95);
 		EXPECT(crossing->low_bytes <= crossing->bytes &&
@@ -136,11 +136,11 @@ static void curves_cross_where_they_meet(double noise)
 		EXPECT(!crossing->is_repeated);
 		EXPECT(is_near(crossing->most_ratio, 2.45, 0.06));
 	}
-	EXPECT_THAT("the best is told at both ends",
+	EXPECT_THAT("the best is found at both ends",
 		    all->curves[all->sizes[0].best].algorithm == OP_TREE &&
 			    all->sizes[0].is_best_clear &&
 			    all->curves[all->sizes[16].best].algorithm == OP_RING);
-	EXPECT_THAT("NCCL took the best one: nothing to change",
+	EXPECT_THAT("NCCL chose the best: nothing to change",
 		    all->worst_regret == 1 && advice_of(all, CROSSOVER_LEAVE) &&
 			    advice_of(all, CROSSOVER_CHANGE) == NULL);
 	crossover_set_release(&set);
@@ -165,7 +165,7 @@ static void intervals_grow_with_noise(void)
 	EXPECT(width[1] > 1.5 * width[0] && width[0] > 1);
 }
 
-/* Ring 4 % slower than tree in one round and 4 % faster in the next: many calls do not settle that. */
+/* Ring is 4% slower than tree in one round and 4% faster in the next: many calls do not settle that. */
 static void rounds_that_disagree(void)
 {
 	struct crossover_set set;
@@ -179,7 +179,7 @@ static void rounds_that_disagree(void)
 		}
 	EXPECT(crossover_find(&set, &run, BENCH_OVER_MEAN) == OK);
 	EXPECT_EQUAL(set.all[0].curves[0].points[0].calls, 3 * CALLS);
-	EXPECT_THAT("what a round says by itself is in the interval",
+	EXPECT_THAT("the interval contains the median of every round",
 		    !set.all[0].sizes[0].is_best_clear &&
 			    set.all[0].crossings[0].answer == CROSSOVER_ALIKE);
 	crossover_set_release(&set);
@@ -209,7 +209,7 @@ static void curves_that_never_cross(void)
 	EXPECT_EQUAL(found[0].answer, CROSSOVER_SECOND_WINS);
 	b[1].low_ns = 201;
 	crossover_cross(&first, &second, found, 2);
-	EXPECT_THAT("intervals that overlap are no difference", found[0].answer == CROSSOVER_ALIKE);
+	EXPECT_THAT("overlapping intervals are no difference", found[0].answer == CROSSOVER_ALIKE);
 	second.count = 1;
 	crossover_cross(&first, &second, found, 2);
 	EXPECT_EQUAL(found[0].answer, CROSSOVER_NO_DATA);
@@ -236,7 +236,7 @@ static void curves_that_cross_twice(void)
 	EXPECT(found[0].is_repeated && found[0].first == 0 && found[0].second == 1);
 	EXPECT(found[0].low_bytes >= 1024 && found[0].high_bytes <= 4096 &&
 	       is_near(found[0].bytes, 2062, 0.02));
-	EXPECT_THAT("the way back is told the other way round",
+	EXPECT_THAT("the opposite crossing is reported",
 		    found[1].first == 1 && found[1].second == 0 &&
 			    is_near(found[1].bytes, 4096 * sqrt(2), 0.01));
 }
@@ -249,7 +249,7 @@ static void bad_choices_are_told(void)
 	struct bench_run run;
 	const struct crossover_advice *advice;
 
-	/* NCCL goes over to the ring much too early. */
+	/* NCCL switches to the ring much too early. */
 	make_run(&run, 0.02, 8192);
 	EXPECT(crossover_find(&set, &run, BENCH_OVER_MEAN) == OK);
 	advice = advice_of(&set.all[0], CROSSOVER_CHANGE);
@@ -260,18 +260,18 @@ static void bad_choices_are_told(void)
 		EXPECT_EQUAL(set.all[0].curves[advice->curve].algorithm, OP_TREE);
 		EXPECT(advice->ratio > 1.5 && advice->ratio < 2.5);
 		EXPECT(strstr(advice->text, "Tree+Simple") && strstr(advice->text, "8 KiB"));
-		EXPECT_THAT("what NCCL took is named", strstr(advice->text, "(Ring+Simple)"));
+		EXPECT_THAT("NCCL's choice is named", strstr(advice->text, "(Ring+Simple)"));
 	}
 	EXPECT(is_near(set.all[0].worst_regret, ring(8192) / tree(8192), 0.05));
 	advice = advice_of(&set.all[0], CROSSOVER_CAUTION);
-	EXPECT_THAT("what forcing costs elsewhere is said",
+	EXPECT_THAT("the cost of forcing at other sizes is reported",
 		    advice && strstr(advice->text, "at 64 MiB it takes"));
 	EXPECT(advice_of(&set.all[0], CROSSOVER_LEAVE) == NULL);
 	crossover_set_release(&set);
 	bench_run_release(&run);
 }
 
-/* Ways that are all the same but for noise: whatever the seed, no advice to change anything. */
+/* Curves that only differ by noise: no advice to change anything, whatever the seed. */
 static void noise_is_no_advice(void)
 {
 	const int repeats = TAP_IS_SLOW ? 20 : 200;
@@ -309,10 +309,11 @@ static void own_choice_is_no_better_choice(void)
 			run.cells[i].chosen_algorithm =
 				run.cells[i].bytes < MEET ? OP_TREE : OP_RING;
 	crossover_find(&set, &run, BENCH_OVER_MEAN);
-	EXPECT_THAT("what NCCL took itself is not advised",
+	EXPECT_THAT("NCCL's own choice is not advised",
 		    advice_of(&set.all[0], CROSSOVER_CHANGE) == NULL);
 	EXPECT(advice_of(&set.all[0], CROSSOVER_CAUTION) &&
-	       strstr(advice_of(&set.all[0], CROSSOVER_CAUTION)->text, "took by itself"));
+	       strstr(advice_of(&set.all[0], CROSSOVER_CAUTION)->text,
+		      "NCCL chose what was fastest"));
 	crossover_set_release(&set);
 	bench_run_release(&run);
 }
@@ -368,7 +369,7 @@ static void cells_are_kept_apart(void)
 	EXPECT_EQUAL(set.unusable, 1);
 	EXPECT_THAT("wrong results are never the best",
 		    set.all[0].curves[set.all[0].sizes[2].best].algorithm == OP_TREE);
-	EXPECT(strstr(set.all[0].advice[0].text, "wrong results") != NULL);
+	EXPECT(strstr(set.all[0].advice[0].text, "results were wrong") != NULL);
 	crossover_set_release(&set);
 	bench_run_release(&run);
 	bench_run_init(&run);

@@ -10,8 +10,10 @@
 
 enum { RANKS = 4, CALLS = 8, SIZES = 7 };
 
-/* A ring has more hops and less to carry: it is slow for small messages and fast for large ones. They meet at
- * 125 KiB; between sizes that were measured it is interpolated. */
+/*
+ * A ring has more hops and less data per link: it is slow for small messages and fast for large ones. They cross at
+ * 125 KiB; between measured sizes it is interpolated.
+ */
 static double ring_ns(double bytes)
 {
 	return 40000 + bytes / 4;
@@ -49,7 +51,7 @@ static void add_cell(struct bench_run *run, uint8_t algorithm, uint64_t bytes, d
 		};
 }
 
-/* NCCL stays with the tree, which is wrong for large messages. */
+/* NCCL keeps using the tree, which is wrong for large messages. */
 static void make_run(struct bench_run *run)
 {
 	bench_run_init(run);
@@ -103,22 +105,23 @@ static void check_text(const struct crossover_view *view)
 
 	sink_init_memory(&sink);
 	EXPECT_EQUAL(crossover_text(&sink, view, &wide), OK);
-	EXPECT_THAT("what was measured is said first",
+	EXPECT_THAT("what was measured comes first",
 		    strncmp(sink_string(&sink), "AllReduce, float32, sum, blocking, 4 ranks\n",
 			    43) == 0);
 	EXPECT_THAT("the fastest is marked", has(&sink, "Tree+Simple *"));
 	EXPECT_THAT("so is its time", has(&sink, "8.54 us *"));
-	EXPECT_THAT("where they cross is said",
+	EXPECT_THAT("the crossing is reported",
 		    has(&sink, "Tree+Simple below 13") && has(&sink, "KiB, Ring+Simple above"));
 	EXPECT_THAT("advice is given", has(&sink, "\nADVICE\n"));
-	EXPECT_THAT("NCCL's choice is told", has(&sink, "NCCL TOOK"));
-	EXPECT_THAT("the model is beside it", has(&sink, "off by"));
-	EXPECT_THAT("notes come along", has(&sink, "<script>alert(1)</script>"));
+	EXPECT_THAT("NCCL's choice is shown", has(&sink, "NCCL CHOSE"));
+	EXPECT_THAT("the model is shown", has(&sink, "median error"));
+	EXPECT_THAT("notes are shown", has(&sink, "<script>alert(1)</script>"));
 	sink_release(&sink);
 
 	sink_init_memory(&sink);
 	EXPECT_EQUAL(crossover_text(&sink, view, &narrow), OK);
-	EXPECT_THAT("a narrow table says what is missing", has(&sink, "(too narrow for "));
+	EXPECT_THAT("a narrow table says how many columns are missing",
+		    has(&sink, "(too narrow for "));
 	EXPECT_THAT("and keeps the answer", has(&sink, "FASTEST") && has(&sink, "OF BEST"));
 	sink_release(&sink);
 }
@@ -132,7 +135,7 @@ static void check_json(const struct crossover_view *view)
 
 	sink_init_memory(&sink);
 	EXPECT_EQUAL(crossover_json(&sink, view), OK);
-	EXPECT_THAT("it says what it is",
+	EXPECT_THAT("it names its format",
 		    has(&sink, "{\"format\":\"ringside-crossover\",\"version\":1,"));
 	EXPECT_THAT("crossings are in it", has(&sink, "\"answer\":\"crosses\""));
 	EXPECT_THAT("regret is in it", has(&sink, "\"is_regret_clear\":true"));
@@ -143,7 +146,7 @@ static void check_json(const struct crossover_view *view)
 	bench_run_release(&again);
 	sink_init_memory(&twice);
 	crossover_json(&twice, view);
-	EXPECT_THAT("the same is written the same",
+	EXPECT_THAT("the output is deterministic",
 		    strcmp(sink_string(&sink), sink_string(&twice)) == 0);
 	sink_release(&twice);
 	sink_release(&sink);
@@ -156,23 +159,23 @@ static void check_html(const struct crossover_view *view)
 	sink_init_memory(&sink);
 	EXPECT_EQUAL(crossover_html(&sink, view), OK);
 	EXPECT_THAT("it is a page", strncmp(sink_string(&sink), "<!doctype html>\n", 16) == 0);
-	EXPECT_THAT("nothing runs on it", strstr(sink_string(&sink), "<script") == NULL);
-	EXPECT_THAT("a note is text", has(&sink, "&lt;script&gt;alert(1)&lt;/script&gt;"));
+	EXPECT_THAT("it has no scripts", strstr(sink_string(&sink), "<script") == NULL);
+	EXPECT_THAT("a note is escaped", has(&sink, "&lt;script&gt;alert(1)&lt;/script&gt;"));
 	EXPECT_THAT("so is a GPU's name", has(&sink, "A &amp; B &lt;GPU&gt;"));
-	EXPECT_THAT("only its own style is let in", has(&sink, "style-src 'sha256-"));
+	EXPECT_THAT("the policy only allows its own style", has(&sink, "style-src 'sha256-"));
 	EXPECT_THAT("it has one style",
 		    strstr(strstr(sink_string(&sink), "<style") + 1, "<style") == NULL);
 	EXPECT_THAT("it fetches nothing", strstr(sink_string(&sink), "src=") == NULL &&
 						  strstr(sink_string(&sink), "@import") == NULL &&
 						  strstr(sink_string(&sink), "url(") == NULL);
-	EXPECT_THAT("charts have names of their own",
+	EXPECT_THAT("charts have unique ids",
 		    has(&sink, "id=\"time-0\"") && has(&sink, "id=\"busbw-0\"") &&
 			    has(&sink, "id=\"regret-0\"") && has(&sink, "id=\"model-0\""));
-	EXPECT_THAT("it ends", has(&sink, "</html>\n"));
+	EXPECT_THAT("it is complete", has(&sink, "</html>\n"));
 	sink_release(&sink);
 }
 
-/* Wrong results never win, and are shown as what they are. */
+/* Wrong results never win, and are marked. */
 static void check_wrong(struct bench_run *run)
 {
 	const struct crossover_text_options wide = { .width = 0 };
@@ -203,11 +206,12 @@ static void check_without_model(struct crossover_view view)
 	view.why_no_model = "fewer than 3 sizes";
 	sink_init_memory(&sink);
 	EXPECT_EQUAL(crossover_text(&sink, &view, &wide), OK);
-	EXPECT_THAT("without a model it says why", has(&sink, "- fewer than 3 sizes\n"));
+	EXPECT_THAT("the reason for a missing model is shown",
+		    has(&sink, "- fewer than 3 sizes\n"));
 	sink_release(&sink);
 	sink_init_memory(&sink);
 	EXPECT_EQUAL(crossover_html(&sink, &view), OK);
-	EXPECT_THAT("the page, too", has(&sink, "No model beside it: fewer than 3 sizes"));
+	EXPECT_THAT("the page, too", has(&sink, "No model: fewer than 3 sizes"));
 	sink_release(&sink);
 }
 
@@ -231,7 +235,7 @@ static void check_inside(void)
 	for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++)
 		EXPECT_EQUAL(run_inside(damaged[i], strlen(damaged[i]), &at, &size), ERR_FORMAT);
 	EXPECT_EQUAL(run_inside(text, strlen(text), &at, &size), OK);
-	EXPECT_THAT("the value of its own key is taken, whole",
+	EXPECT_THAT("the value of its own key is taken",
 		    size == 7 && strncmp(at, "{\"a\":1}", 7) == 0);
 }
 

@@ -32,7 +32,7 @@ int main(void)
 	EXPECT(is_one_line(problem) && strstr(problem, "/nowhere/libcuda.so.1") != NULL);
 	EXPECT(strstr(problem, "NVIDIA driver") != NULL);
 
-	/* A library that is another one: told by its first function. */
+	/* Another library: recognized by its missing first function. */
 	setenv("RINGSIDE_CUDA", "libm.so.6", 1);
 	EXPECT(cuda_open(&cuda, problem, sizeof(problem)) == -1);
 	EXPECT(is_one_line(problem) && strstr(problem, "has no cuInit") != NULL);

@@ -1,6 +1,6 @@
 /*
- * The fake libcuda and libnccl that the benchmark is tested with: they must be right before anything that was
- * measured with them can be. Ranks are forked processes, as in the benchmark.
+ * The fake libcuda and libnccl that the benchmark is tested with: they must be correct before they can be used to
+ * test anything. Ranks are forked processes, as in the benchmark.
  */
 #include <math.h>
 #include <sched.h>
@@ -46,7 +46,7 @@ static void libraries_name(const char *nccl)
 	setenv("RINGSIDE_CUDA", path, 1);
 	text_format(path, sizeof(path), "%s/fake_gpu/%s", folder, nccl);
 	setenv("RINGSIDE_NCCL", path, 1);
-	setenv("NCCL_PROFILER_PLUGIN", "none", 0); /* one that is named is looked at */
+	setenv("NCCL_PROFILER_PLUGIN", "none", 0); /* a plugin that is named is loaded */
 }
 
 /* ---- CUDA ------------------------------------------------------------------------------------ */
@@ -98,7 +98,7 @@ static void test_memory(struct rank *self)
 	EXPECT_EQUAL(self->cuda.memory_alloc(&address, free_bytes + 1), 2);
 	EXPECT_EQUAL(self->cuda.memory_alloc(&address, 10), 0);
 	EXPECT_EQUAL(self->cuda.copy_to_host(&byte, address, 1), 0);
-	EXPECT_THAT("new memory is rubbish", byte != 0);
+	EXPECT_THAT("new memory is filled with garbage", byte != 0);
 	EXPECT_EQUAL(self->cuda.copy_to_host(&byte, address + 10, 1), 1);
 	if (fork() == 0) {
 		(void)!freopen("/dev/null", "w", stderr);
@@ -106,7 +106,7 @@ static void test_memory(struct rank *self)
 		self->cuda.memory_free(address);
 		_exit(0);
 	}
-	EXPECT_THAT("writing past the end is found",
+	EXPECT_THAT("writing past the end is detected",
 		    wait(&status) > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 	EXPECT_EQUAL(self->cuda.memory_free(address), 0);
 	EXPECT_EQUAL(self->cuda.memory_free(address), 1);
@@ -169,13 +169,13 @@ static void test_graph(struct rank *self)
 	cuda->memory_set(self->send, 2, 8, self->stream);
 	cuda->event_record_flags(end, self->stream, CUDA_EVENT_RECORD_EXTERNAL);
 	cuda->event_record(plain, self->stream);
-	EXPECT_THAT("a captured stream cannot be waited for",
+	EXPECT_THAT("a stream that is being captured cannot be synchronized",
 		    cuda->stream_wait(self->stream) == 900 &&
 			    cuda->memory_alloc(&(cuda_address){ 0 }, 8) == 900);
 	EXPECT_EQUAL(cuda->capture_end(self->stream, &graph), 0);
 	EXPECT_EQUAL(cuda->stream_wait(self->stream), 0);
 	cuda->copy_to_host(&byte, self->send, 1);
-	EXPECT_THAT("what is captured does not run", byte == 1);
+	EXPECT_THAT("captured calls do not run", byte == 1);
 	EXPECT_EQUAL(cuda->graph_instantiate(&exec, graph, 0), 0);
 	EXPECT_EQUAL(cuda->graph_destroy(graph), 0);
 	EXPECT_THAT("a captured event has no time yet",
@@ -188,7 +188,7 @@ static void test_graph(struct rank *self)
 	cuda->copy_to_host(&byte, self->send, 1);
 	EXPECT_THAT("a launched graph runs", byte == 2);
 	EXPECT_EQUAL(cuda->event_elapsed(&ms, begin, end), 0);
-	EXPECT_THAT("time passed", ms > 0);
+	EXPECT_THAT("time has passed", ms > 0);
 	EXPECT_EQUAL(cuda->event_destroy(begin) | cuda->event_destroy(end) |
 			     cuda->event_destroy(plain),
 		     0);
@@ -220,7 +220,7 @@ static int rank_main(int rank, int nranks, struct nccl_unique_id *id, int ids[2]
 	return self.comm != NULL && self.nccl.comm_destroy(self.comm) != 0 ? 4 : 0;
 }
 
-/* Ranks 0 to nranks - 1, each a process of its own; gives back their exit codes' sum. */
+/* Ranks 0 to nranks - 1, each in its own process; returns the sum of their exit codes. */
 static int ranks_run(int nranks, rank_fn body)
 {
 	struct nccl_unique_id id;
@@ -243,7 +243,7 @@ static int ranks_run(int nranks, rank_fn body)
 	return sum;
 }
 
-/* Rank r has r + 1 everywhere; element i of part p also has p. All are whole and small: exact in any type. */
+/* Rank r has r + 1 everywhere; element i of part p also has p. All are small whole numbers: exact in any type. */
 static void value_write(uint8_t type, cuda_address to, size_t i, int value)
 {
 	void *at = (void *)(uintptr_t)(to + i * op_datatype_bytes(type));
@@ -309,7 +309,7 @@ static int reduced_check(struct rank *self, uint8_t type, unsigned int redop)
 	for (size_t i = 0; i < COUNT && is_exact; i++)
 		wrong += memcmp((void *)(uintptr_t)self->send,
 				(char *)(uintptr_t)self->recv + i * width, width) != 0;
-	/* 1/3 is rounded: near is enough here. */
+	/* 1/3 is rounded: close is enough. */
 	if (!is_exact && type == OP_FLOAT32)
 		wrong += fabsf(*(float *)(uintptr_t)self->recv - 2) > 1e-6F;
 	return wrong;
@@ -432,7 +432,7 @@ static int ten_in_a_graph(struct rank *self)
 	return wrong + (*(int32_t *)both != expected);
 }
 
-/* One rank's kernel hangs: nobody's is over, until the communicator is aborted. */
+/* One rank's kernel hangs: no rank's kernel ends until the communicator is aborted. */
 static int abort_ends_it(struct rank *self)
 {
 	void *both = (void *)(uintptr_t)self->send;
@@ -507,16 +507,16 @@ int main(void)
 	struct rank self = { .rank = 0 };
 
 	libraries_name("libnccl.so.2");
-	EXPECT_THAT("every rank gets every type and operation right",
+	EXPECT_THAT("every type and operation is correct on every rank",
 		    ranks_run(RANKS, all_types) == 0);
-	EXPECT_THAT("data goes where it belongs", ranks_run(RANKS, all_moves) == 0);
-	EXPECT_THAT("on two ranks, too", ranks_run(2, all_moves) == 0);
-	EXPECT_THAT("pairs and parts are right", ranks_run(RANKS, all_pairs) == 0);
+	EXPECT_THAT("data is moved to the right place", ranks_run(RANKS, all_moves) == 0);
+	EXPECT_THAT("also on two ranks", ranks_run(2, all_moves) == 0);
+	EXPECT_THAT("pairs and parts are correct", ranks_run(RANKS, all_pairs) == 0);
 	EXPECT_THAT("calls in a graph run when it is launched",
 		    ranks_run(RANKS, ten_in_a_graph) == 0);
 	test_trouble();
 	libraries_name("libnccl-old.so.2");
-	EXPECT_THAT("an older NCCL works without its newer functions",
+	EXPECT_THAT("an older NCCL works without the newer functions",
 		    ranks_run(2, all_moves) == 0);
 	libraries_name("libnccl.so.2");
 	test_missing();

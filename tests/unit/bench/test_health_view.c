@@ -29,7 +29,7 @@ static void add_cell(struct bench_run *run, uint8_t function, uint64_t bytes, co
 		cell->calls_of[i].gpu_ns = (uint64_t)(ns[i / CALLS] * (1 + 0.002 * (i % CALLS)));
 }
 
-/* All pairs at 40 GB/s and 10 us, but that between ranks 2 and 3. */
+/* All pairs at 40 GB/s and 10 us, except the one between ranks 2 and 3. */
 static void make_run(struct bench_run *run, double slow)
 {
 	const double all_reduce[RANKS] = { 2.9e6, 2.9e6, 2.9e6, 2.9e6, 2.9e6, 2.9e6, 2.9e6, 2.9e6 };
@@ -96,14 +96,14 @@ static void check_slow(void)
 	EXPECT_EQUAL(health.exit_code, 1);
 	sink_init_memory(&sink);
 	EXPECT_EQUAL(health_text(&sink, &health, &run, &full), OK);
-	EXPECT_THAT("the verdict is the first word", strncmp(sink_string(&sink), "slow: ", 6) == 0);
-	EXPECT_THAT("both ranks are named with their place",
+	EXPECT_THAT("the verdict comes first", strncmp(sink_string(&sink), "slow: ", 6) == 0);
+	EXPECT_THAT("both ranks are named with host and GPU",
 		    has(&sink, "rank 2 (node01, GPU 2)") && has(&sink, "rank 3 (node01, GPU 3)"));
-	EXPECT_THAT("links stand against what was expected", has(&sink, "inside a node") &&
-								     has(&sink, "EXPECTED GB/s") &&
-								     has(&sink, "45.0"));
-	EXPECT_THAT("the matrix marks the slow one", has(&sink, "3.96*"));
-	EXPECT_THAT("AllReduce at the end is there", has(&sink, "GB/s at the end"));
+	EXPECT_THAT("links are compared with the expectation",
+		    has(&sink, "inside a node") && has(&sink, "EXPECTED GB/s") &&
+			    has(&sink, "45.0"));
+	EXPECT_THAT("the matrix marks the slow pair", has(&sink, "3.96*"));
+	EXPECT_THAT("AllReduce at the end is shown", has(&sink, "GB/s at the end"));
 	EXPECT_THAT("so are notes", has(&sink, "- made by hand\n"));
 	sink_release(&sink);
 
@@ -141,9 +141,9 @@ static void check_healthy(void)
 	EXPECT_EQUAL(health.exit_code, 0);
 	sink_init_memory(&sink);
 	EXPECT_EQUAL(health_text(&sink, &health, &run, &full), OK);
-	EXPECT_THAT("healthy is said", strncmp(sink_string(&sink), "healthy: ", 9) == 0);
-	EXPECT_THAT("nothing was found", strstr(sink_string(&sink), "\nFOUND\n") == NULL);
-	EXPECT_THAT("nothing expected, no column for it",
+	EXPECT_THAT("a healthy job is reported", strncmp(sink_string(&sink), "healthy: ", 9) == 0);
+	EXPECT_THAT("there are no findings", strstr(sink_string(&sink), "\nFOUND\n") == NULL);
+	EXPECT_THAT("no column without expectations",
 		    strstr(sink_string(&sink), "EXPECTED") == NULL);
 	EXPECT_THAT("no pair is marked", strstr(sink_string(&sink), "0*") == NULL);
 	sink_release(&sink);
@@ -159,7 +159,7 @@ int main(void)
 	check_slow();
 	check_healthy();
 	make_run(&run, 1);
-	EXPECT_THAT("a rank that is not there has no place",
+	EXPECT_THAT("an unknown rank has no host",
 		    strcmp(health_rank_words(text, &run, RANKS), "rank 8") == 0);
 	bench_run_release(&run);
 	return tap_done();

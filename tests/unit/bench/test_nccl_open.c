@@ -28,7 +28,7 @@ static void test_types(void)
 {
 	struct nccl nccl = { .version = 22809 };
 
-	/* The recorder reads the same numbers in the other direction. */
+	/* The recorder converts the same numbers in the other direction. */
 	for (uint8_t datatype = OP_INT8; datatype < OP_DATATYPES; datatype++)
 		EXPECT_EQUAL(op_datatype_from_nccl((uint8_t)nccl_type_of(&nccl, datatype)),
 			     datatype);
@@ -37,7 +37,7 @@ static void test_types(void)
 	nccl.version = 22304;
 	EXPECT_EQUAL(nccl_type_of(&nccl, OP_FLOAT8_E4M3), -1);
 	EXPECT_EQUAL(nccl_type_of(&nccl, OP_BFLOAT16), 9);
-	nccl.version = 2804; /* 2.8.4: two digits for the minor number came with 2.9 */
+	nccl.version = 2804; /* 2.8.4: the encoding changed with 2.9 */
 	EXPECT_EQUAL(nccl_type_of(&nccl, OP_BFLOAT16), -1);
 	EXPECT_EQUAL(nccl_op_of(BENCH_SUM), 0);
 	EXPECT_EQUAL(nccl_op_of(BENCH_PROD), 1);

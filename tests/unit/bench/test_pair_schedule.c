@@ -5,7 +5,7 @@
 
 #include "tests/tap.h"
 
-/* Every pair exactly once, partners agree, nobody meets itself. */
+/* Every pair exactly once, partners agree, no rank is paired with itself. */
 static bool is_tournament(int32_t ranks)
 {
 	struct pair_schedule schedule;
@@ -45,7 +45,7 @@ static void everybody_meets_everybody(void)
 
 	for (int32_t ranks = 2; ranks <= 65; ranks++)
 		is_right = is_right && is_tournament(ranks);
-	EXPECT_THAT("from 2 to 65 ranks every pair meets exactly once", is_right);
+	EXPECT_THAT("from 2 to 65 ranks every pair is scheduled exactly once", is_right);
 }
 
 static void rounds_may_be_fewer(void)
@@ -69,7 +69,7 @@ static void rounds_may_be_fewer(void)
 		}
 	}
 	EXPECT_THAT("no pair comes twice", twice == 0);
-	EXPECT_THAT("near and far partners both come", near > 0 && far > 0);
+	EXPECT_THAT("near and far partners are both included", near > 0 && far > 0);
 }
 
 static void odd_schedules(void)
@@ -85,7 +85,7 @@ static void odd_schedules(void)
 	EXPECT(schedule.rounds == 0 && schedule.ranks == 0);
 	pair_schedule_init(&schedule, 3, 0);
 	pair_schedule_round(&schedule, 99, peers);
-	EXPECT_THAT("a round that there is not has no pairs",
+	EXPECT_THAT("a nonexistent round has no pairs",
 		    peers[0] == -1 && peers[1] == -1 && peers[2] == -1);
 	pair_schedule_init(&schedule, 2, 5);
 	EXPECT(schedule.rounds == 1 && !schedule.is_sampled);

@@ -1,4 +1,4 @@
-/* Bars and boxes as lines of text. */
+/* Bars and boxes as rows of text. */
 #include <math.h>
 #include <string.h>
 
@@ -32,18 +32,18 @@ static void test_bars(void)
 
 	sink_init_memory(&sink);
 	EXPECT_EQUAL(plot_rows_bars(&sink, &bars, &options, 64), OK);
-	/* 64 columns less 5 + 2, 8 + 2 and 9: 38. */
-	EXPECT_THAT("as long as their values; nothing is rounded up to the whole; what is not "
-		    "there has none",
+	/* 64 columns minus 5 + 2, 8 + 2 and 9: 38. */
+	EXPECT_THAT("bars have the length of their values; nothing is rounded up to 100%; missing "
+		    "values have no bar",
 		    is_same(&sink,
 			    "recorded\n"
 			    "1 KiB  ours      " TEN TEN TEN "███"
-			    "\342\226\210\342\226\210\342\226\210\342\226\210\342\226\210 100 %\n"
+			    "\342\226\210\342\226\210\342\226\210\342\226\210\342\226\210 100%\n"
 			    "       an?other  " TEN
 			    "\342\226\210\342\226\210\342\226\210\342\226\210"
-			    "\342\226\210\342\226\210\342\226\210\342\226\210\342\226\210 50 %\n"
+			    "\342\226\210\342\226\210\342\226\210\342\226\210\342\226\210 50%\n"
 			    "1 MiB  ours      " TEN TEN TEN "███"
-			    "\342\226\210\342\226\210\342\226\210\342\226\210\342\226\210 99.99 %\n"
+			    "\342\226\210\342\226\210\342\226\210\342\226\210\342\226\210 99.99%\n"
 			    "       an?other  -\n"));
 }
 
@@ -63,7 +63,7 @@ static void test_boxes(void)
 
 	sink_init_memory(&sink);
 	EXPECT_EQUAL(plot_rows_boxes(&sink, &all, &options, 60), OK);
-	EXPECT_THAT("whiskers, band, median and the mark are where their values are",
+	EXPECT_THAT("whiskers, band, median and mark are at their values",
 		    is_same(&sink, "                 0.5              1               1.5\n"
 				   "1 KiB  ours      ├──▒▒▒▒█▒▒▒──────┤     ┊           0.700\n"
 				   "1 MiB  ours                             ┊         █ 1.500\n"
@@ -79,7 +79,7 @@ static void test_nothing(void)
 
 	sink_init_memory(&sink);
 	EXPECT_EQUAL(plot_rows_boxes(&sink, &all, &options, 0), OK);
-	EXPECT_THAT("and say so", is_same(&sink, "empty\nnothing was measured\n"));
+	EXPECT_THAT("and says so", is_same(&sink, "empty\nnothing was measured\n"));
 	all.series_count = SVG_SERIES_MAX + 1;
 	EXPECT_EQUAL(plot_rows_boxes(&sink, &all, &options, 0), ERR_RANGE);
 }

@@ -1,4 +1,7 @@
-/* Profilers compared: complete ones, ones that lose, double, forget a rank, a size or a time; their cost. */
+/*
+ * Comparing profilers: complete ones, and ones that lose, duplicate, or lack a rank, a size or a time; their
+ * overhead.
+ */
 #include "bench/profilers.h"
 
 #include <math.h>
@@ -80,7 +83,7 @@ static void test_complete(void)
 		sum = counts(&comparison, modes[i], OP_ALL_GATHER, 1);
 		EXPECT_EQUAL(sum.issued, STEPS);
 		EXPECT(profilers_is_judged(&comparison, 1, modes[i]));
-		EXPECT_THAT("its own account of loss is told",
+		EXPECT_THAT("its own report of losses is shown",
 			    profilers_jobs_of(&comparison, 1, modes[i])->tells_lost &&
 				    profilers_jobs_of(&comparison, 1, modes[i])->lost == 0);
 		profilers_comparison_release(&comparison);
@@ -95,7 +98,7 @@ static void test_missing_rank(void)
 
 	compare(&comparison, PROFILERS_RINGSIDE, BENCH_BACK_TO_BACK, &faults);
 	sum = counts(&comparison, PROFILERS_ALL, PROFILERS_ALL, 1);
-	EXPECT_THAT("nothing is there of the rank without file",
+	EXPECT_THAT("the rank without a file has no records",
 		    sum.recorded == 0 && sum.missing == 3 * STEPS);
 	sum = counts(&comparison, PROFILERS_ALL, PROFILERS_ALL, PROFILERS_ALL);
 	EXPECT(profilers_share(&sum) == 0.5);
@@ -112,9 +115,9 @@ static void test_loss_and_doubles(void)
 
 	compare(&comparison, PROFILERS_RINGSIDE, BENCH_BACK_TO_BACK, &faults);
 	sum = counts(&comparison, PROFILERS_ALL, PROFILERS_ALL, PROFILERS_ALL);
-	/* 69 calls a rank: 6 lost, of which none is doubled; 3 doubled, one in each cell. */
+	/* 69 calls per rank: 6 lost, none of them duplicated; 3 duplicated, one in each cell. */
 	EXPECT_EQUAL(sum.recorded, STAGE_RANKS * (3 * STEPS - 6 + 3));
-	EXPECT_THAT("within a cell doubles hide loss, between cells they do not",
+	EXPECT_THAT("duplicates hide losses within a cell, but not between cells",
 		    sum.missing == STAGE_RANKS * 3 && sum.excess == 0);
 	EXPECT_EQUAL(profilers_jobs_of(&comparison, 1, BENCH_BACK_TO_BACK)->lost, 14);
 	profilers_comparison_release(&comparison);
@@ -124,7 +127,7 @@ static void test_loss_and_doubles(void)
 	sum = counts(&comparison, PROFILERS_ALL, OP_ALL_GATHER, PROFILERS_ALL);
 	EXPECT_THAT("more recorded than issued is a problem, too",
 		    sum.excess == STAGE_RANKS * STEPS && sum.missing == 0);
-	EXPECT_THAT("and never more than 100 %", profilers_share(&sum) == 1);
+	EXPECT_THAT("and never more than 100%", profilers_share(&sum) == 1);
 	profilers_comparison_release(&comparison);
 }
 
@@ -149,11 +152,11 @@ static void test_accuracy(void)
 		row = accuracy_of(&comparison, OP_ALL_REDUCE, 1024);
 		EXPECT(row && row->calls == STAGE_RANKS * CALLS && row->in_order == row->calls &&
 		       row->by_time == 0);
-		EXPECT_THAT("warm-ups and checks are not taken for measured calls",
+		EXPECT_THAT("warm-ups and checks are not matched to measured calls",
 			    row && is_near(row->ratio.p05, 0.9) && is_near(row->ratio.p95, 0.9));
 		EXPECT(row && row->source == OP_TIME_KERNEL_GPU);
 		row = accuracy_of(&comparison, 0, 1 << 20);
-		EXPECT_THAT("functions together, too",
+		EXPECT_THAT("also over all functions",
 			    row && row->calls == 2 * STAGE_RANKS * CALLS &&
 				    row->in_order == row->calls);
 		EXPECT(accuracy_of(&comparison, OP_ALL_REDUCE, STAGE_ALIGN_BYTES) == NULL);
@@ -172,15 +175,15 @@ static void test_accuracy_with_loss(void)
 	row = accuracy_of(&comparison, OP_ALL_GATHER, 1 << 20);
 	sum = counts(&comparison, BENCH_BACK_TO_BACK, OP_ALL_GATHER, PROFILERS_ALL);
 	EXPECT(row && row->in_order == 0 && row->by_time > 20 && row->by_time < row->calls);
-	EXPECT_THAT("joined by time, each record is that of its call",
+	EXPECT_THAT("matched by time, each record belongs to its call",
 		    row && is_near(row->ratio.p05, 1.25) && is_near(row->ratio.p95, 1.25));
-	EXPECT_THAT("the rank tells whose they are where the pid does not",
+	EXPECT_THAT("the rank identifies them if the pid does not",
 		    sum.recorded == 2 * 17 || sum.recorded == 2 * 18);
 	profilers_comparison_release(&comparison);
 
 	compare(&comparison, PROFILERS_RINGSIDE, BENCH_GRAPH, &faults);
 	row = accuracy_of(&comparison, OP_ALL_GATHER, 1 << 20);
-	EXPECT_THAT("in a graph time does not tell one from the other: nothing is joined",
+	EXPECT_THAT("in a graph, times are ambiguous: nothing is matched",
 		    row && row->in_order + row->by_time == 0 && row->source == OP_TIME_NONE &&
 			    row->calls == STAGE_RANKS * CALLS);
 	profilers_comparison_release(&comparison);
@@ -196,7 +199,7 @@ static void test_untimed_and_sizeless(void)
 
 	compare(&comparison, PROFILERS_RINGSIDE, BENCH_BACK_TO_BACK, &faults);
 	sum = counts(&comparison, PROFILERS_ALL, PROFILERS_ALL, 0);
-	EXPECT_THAT("records without a time are counted apart",
+	EXPECT_THAT("records without a time are counted separately",
 		    sum.recorded == 3 * STEPS && sum.untimed == 34 && sum.missing == 0);
 	row = accuracy_of(&comparison, 0, 1024);
 	EXPECT(row && row->in_order > 0 && row->in_order < row->calls);
@@ -228,9 +231,9 @@ static void test_wrong_results(void)
 	EXPECT_EQUAL(profilers_finish(work, &comparison), OK);
 	profilers_free(work);
 	stage_release(&job);
-	EXPECT_THAT("wrong results are told", comparison.note_count == 1 &&
-						      strstr(comparison.notes[0], "breaker") &&
-						      strstr(comparison.notes[0], "Reduce"));
+	EXPECT_THAT("wrong results are reported", comparison.note_count == 1 &&
+							  strstr(comparison.notes[0], "breaker") &&
+							  strstr(comparison.notes[0], "Reduce"));
 	EXPECT(!profilers_is_judged(&comparison, 1, BENCH_BLOCKING));
 	profilers_comparison_release(&comparison);
 }
@@ -266,7 +269,7 @@ static void test_outputs(void)
 	profilers_free(work);
 	stage_release(&job);
 	sum = counts(&comparison, PROFILERS_ALL, OP_REDUCE, PROFILERS_ALL);
-	EXPECT_THAT("no output is nothing recorded, and unreadable output is not counted",
+	EXPECT_THAT("no output counts as nothing recorded; unreadable output is not counted",
 		    sum.issued == STAGE_RANKS * STEPS && sum.recorded == 0);
 	EXPECT(!profilers_is_judged(&comparison, 1, BENCH_GRAPH));
 	EXPECT(profilers_is_judged(&comparison, 1, BENCH_BLOCKING));
@@ -292,7 +295,7 @@ static const struct profilers_overhead *overhead_of(const struct profilers_compa
 
 static void test_overhead(void)
 {
-	/* The machine itself is faster and slower; the plugin costs 10 %. */
+	/* The machine's speed varies; the plugin costs 10%. */
 	static const double machine[] = { 1, 1.02, 0.98, 1.01, 0.99 };
 	struct profilers_comparison comparison;
 	struct profilers *work = profilers_new();
@@ -312,12 +315,12 @@ static void test_overhead(void)
 	EXPECT(row && profilers_verdict(row) == PROFILERS_SLOWER);
 	EXPECT(row && is_near(row->with_ns.p50 / row->without_ns.p50, 1.1));
 	row = overhead_of(&comparison, BENCH_ISSUE, 0, 0, 0);
-	EXPECT_THAT("all together, pairs of runs cancel what the machine does",
+	EXPECT_THAT("combined, pairs of runs cancel the machine's variation",
 		    row && row->cells == 3 && row->runs == 5 && is_near(row->ratio.ratio, 1.1) &&
 			    row->ratio.high - row->ratio.low < 0.01);
 	EXPECT(overhead_of(&comparison, BENCH_GPU, BENCH_BLOCKING, 0, 1 << 20)->cells == 2);
 	EXPECT(overhead_of(&comparison, BENCH_GPU, BENCH_BLOCKING, OP_ALL_REDUCE, 0)->cells == 2);
-	EXPECT_THAT("a format that nobody reads is judged by its cost alone",
+	EXPECT_THAT("of an unknown format only the overhead is compared",
 		    comparison.complete_count == 0);
 	profilers_comparison_release(&comparison);
 }
@@ -343,14 +346,14 @@ static void test_no_difference(void)
 
 	compare(&comparison, PROFILERS_UNKNOWN, BENCH_BLOCKING, NULL);
 	row = overhead_of(&comparison, BENCH_GPU, BENCH_BLOCKING, OP_ALL_REDUCE, 1024);
-	EXPECT_THAT("one run has no interval, and no verdict",
+	EXPECT_THAT("one run has no interval and no verdict",
 		    row && !row->has_interval && profilers_verdict(row) == PROFILERS_NOT_KNOWN);
 	profilers_comparison_release(&comparison);
 }
 
 static void fill_profile(struct ncclsee_profile *profile, int32_t rank)
 {
-	/* Reduce of 4 KiB and ReduceScatter of 1 MiB (512 KiB a rank), each under the other's name. */
+	/* Reduce of 4 KiB and ReduceScatter of 1 MiB (512 KiB per rank), with swapped names. */
 	struct ncclsee_row rows[] = {
 		{ .function = OP_REDUCE_SCATTER,
 		  .size_class = 2,
@@ -395,19 +398,18 @@ static void test_ncclsee(void)
 	profilers_free(work);
 	stage_release(&job);
 	sum = counts(&comparison, BENCH_BLOCKING, OP_REDUCE, PROFILERS_ALL);
-	EXPECT_THAT("names that changed places are put right",
-		    sum.recorded == 2 * STEPS && sum.missing == 0);
+	EXPECT_THAT("swapped names are corrected", sum.recorded == 2 * STEPS && sum.missing == 0);
 	EXPECT(comparison.note_count == 1 && strstr(comparison.notes[0], "ReduceScatter"));
 	sum = counts(&comparison, BENCH_BLOCKING, OP_REDUCE_SCATTER, 1);
 	EXPECT(sum.issued == STEPS && sum.missing == 5);
 	sum = counts(&comparison, BENCH_BLOCKING, OP_ALL_REDUCE, PROFILERS_ALL);
 	EXPECT(sum.issued == sum.recorded && sum.untimed == sum.recorded);
 	row = accuracy_of(&comparison, OP_REDUCE, 1024);
-	EXPECT_THAT("a class's mean is held against what its calls took",
+	EXPECT_THAT("a class's mean is compared with that of its calls",
 		    row && row->is_mean_only && row->bytes_to == 8192 && row->ratio.p50 > 1.9 &&
 			    row->ratio.p50 < 2.1);
 	row = accuracy_of(&comparison, OP_REDUCE_SCATTER, 262144);
-	EXPECT_THAT("one size alone can be compared in spite of loss",
+	EXPECT_THAT("a single size can be compared in spite of losses",
 		    row && row->ratio.p50 > 0.95 && row->ratio.p50 < 1.05);
 	profilers_comparison_release(&comparison);
 }
@@ -429,7 +431,7 @@ static void fill_training(struct profilers_training *training, size_t plugin, ui
 	training->issued[OP_ALL_GATHER] = STAGE_RANKS * STEPS;
 }
 
-/* Of every second call no time is known: the others tell how long all of them took. */
+/* Every second call has no time: the others determine the total. */
 static void test_training_sampled(void)
 {
 	struct stage_faults half = { .factor = 1, .untimed_every = 2 };
@@ -450,7 +452,7 @@ static void test_training_sampled(void)
 	}
 	EXPECT_THAT("half of them are not timed",
 		    all.untimed == 0 && some.untimed > 0 && some.comm_ops < all.comm_ops);
-	EXPECT_THAT("communication time is that of all",
+	EXPECT_THAT("communication time includes all of them",
 		    (double)some.comm_ns > 0.9 * (double)all.comm_ns &&
 			    (double)some.comm_ns < 1.1 * (double)all.comm_ns);
 }
@@ -480,7 +482,7 @@ static void test_training(void)
 		memset(timeless.epoch_begin_ns, 0, sizeof(timeless.epoch_begin_ns));
 		EXPECT_EQUAL(profilers_training_take(&timeless, &job.recording), OK);
 		EXPECT(timeless.has_comm && !timeless.is_comm_by_time);
-		EXPECT_THAT("what was not in the epochs that are compared is not in their time",
+		EXPECT_THAT("only operations within the compared epochs count",
 			    training.comm_ns < timeless.comm_ns && training.comm_ns > 0);
 		EXPECT_EQUAL(profilers_training(work, &training), OK);
 		stage_release(&job);

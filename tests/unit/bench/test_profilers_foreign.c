@@ -1,4 +1,4 @@
-/* The comparison on what others write: NCCL Inspector's lines and CoMMA's, made up here for a made-up job. */
+/* The comparison on synthetic logs of NCCL Inspector and CoMMA. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void add_log(struct stage_job *job, const char *name, int32_t rank)
 		abort();
 }
 
-/* Inspector counts a rank's part for AllGather; its times are whole microseconds. */
+/* Inspector counts a rank's part for AllGather; its times are in whole microseconds. */
 static void write_inspector(int32_t rank, uint64_t *sequence, FILE *file, const char *function,
 			    uint64_t bytes, uint64_t time_us)
 {
@@ -57,7 +57,7 @@ static void record_inspector(struct stage_job *job, int32_t rank)
 	FILE *file = open_log("inspector", rank);
 
 	for (uint32_t step = 0; step < STEPS; step++) {
-		/* Warm-up and check take longer: they must not be taken for measured calls. */
+		/* Warm-up and check take longer: they must not be matched to measured calls. */
 		bool is_measured = step >= 2 && step < 2 + CALLS;
 
 		write_inspector(rank, &reduce, file, "AllReduce", SIZE, is_measured ? 10 : 500);
@@ -124,10 +124,11 @@ static void test_inspector(void)
 		record_inspector(&job, rank);
 	compare(&job, PROFILERS_INSPECTOR, &comparison);
 	sum = counts_of(&comparison, OP_ALL_REDUCE, 1);
-	EXPECT_THAT("its lines are brought to their rank",
+	EXPECT_THAT("its lines are assigned to their rank",
 		    sum.issued == STEPS && sum.recorded == STEPS && sum.missing == 0);
 	sum = counts_of(&comparison, OP_ALL_GATHER, PROFILERS_ALL);
-	EXPECT_THAT("a rank's part is the message of all of them, and what lacks is missing",
+	EXPECT_THAT("a rank's part is converted to the message size, and missing records are "
+		    "counted",
 		    sum.recorded == 2 * (STEPS - 4) && sum.missing == 8 && sum.excess == 0);
 	EXPECT_THAT("less than a microsecond is no time", sum.untimed == 2 * 5);
 	row = accuracy_of(&comparison, OP_ALL_REDUCE);
@@ -135,9 +136,9 @@ static void test_inspector(void)
 	EXPECT_THAT("10 us reported of 20 us measured",
 		    row && row->ratio.p05 > 0.48 && row->ratio.p95 < 0.51);
 	row = accuracy_of(&comparison, OP_ALL_GATHER);
-	EXPECT_THAT("without times of issue the rest cannot be joined",
+	EXPECT_THAT("without call times the rest cannot be matched",
 		    row && row->in_order + row->by_time == 0 && row->calls == 2 * CALLS);
-	EXPECT_THAT("what the reader found missing is not the plugin's own account",
+	EXPECT_THAT("gaps found by the reader are not losses reported by the plugin",
 		    !profilers_jobs_of(&comparison, 1, BENCH_BACK_TO_BACK)->tells_lost);
 	profilers_comparison_release(&comparison);
 }
@@ -150,7 +151,7 @@ static void record_comma(struct stage_job *job, int32_t rank)
 		const struct bench_cell *cell = &job->bench.cells[i];
 		const char *name = i == 0 ? "all_reduce" : "all_gather";
 
-		/* The measured calls alone. */
+		/* Only the measured calls. */
 		for (uint32_t call = 0; call < CALLS; call++) {
 			uint64_t at = bench_cell_call(cell, rank, call)->begin_ns / 1000 + 1;
 
@@ -179,14 +180,14 @@ static void test_comma(void)
 		record_comma(&job, rank);
 	compare(&job, PROFILERS_COMMA, &comparison);
 	sum = counts_of(&comparison, OP_ALL_REDUCE, 0);
-	EXPECT_THAT("the communicator's rank tells whose they are where nothing else does",
+	EXPECT_THAT("the communicator's rank identifies them if nothing else does",
 		    sum.recorded == CALLS && sum.missing == 3);
 	row = accuracy_of(&comparison, OP_ALL_REDUCE);
-	EXPECT_THAT("what is there is joined by its time",
+	EXPECT_THAT("existing records are matched by time",
 		    row && row->by_time == row->calls && row->source == OP_TIME_PROXY);
 	EXPECT(row && row->ratio.p05 > 1.4 && row->ratio.p95 < 1.51);
 	sum = counts_of(&comparison, OP_ALL_GATHER, PROFILERS_ALL);
-	EXPECT_THAT("AllGather has no size there, and counts all the same",
+	EXPECT_THAT("AllGather has no size there, but is counted",
 		    sum.recorded == 2 * CALLS && sum.missing == 6 && sum.excess == 0);
 	profilers_comparison_release(&comparison);
 }

@@ -1,6 +1,6 @@
 /*
- * A comparison as text (tests/golden/profilers.txt; REWRITE=1 writes it anew, to be reviewed), as a page and as JSON,
- * which is read back. With an argument: write the page there, for a browser to open.
+ * A comparison as text (tests/golden/profilers.txt; REWRITE=1 updates it, to be reviewed), as a page and as JSON,
+ * which is read back. With an argument: writes the page there, to be opened in a browser.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ static void fill_profiles(struct ncclsee_profile profiles[STAGE_RANKS])
 static void add_job(struct profilers *work, size_t plugin, uint32_t run, uint8_t mode,
 		    const struct stage_faults *faults)
 {
-	/* Runs differ by more than the good plugin costs. */
+	/* Runs differ by more than the overhead of the good plugin. */
 	static const double machine[RUNS] = { 1, 1.04, 0.97, 1.02, 0.99 };
 	static const double cost[] = { 1, 1, 1.15, 1.3, 1 };
 	struct profilers_trial trial = { .plugin = plugin, .run = run, .output = PROFILERS_READ };
@@ -73,7 +73,7 @@ static void add_job(struct profilers *work, size_t plugin, uint32_t run, uint8_t
 		trial.profile_count = STAGE_RANKS;
 	} else if (plugin == OTHER) {
 		trial.output = PROFILERS_UNREADABLE;
-		trial.problem = "out.bin: in a format that nobody here reads";
+		trial.problem = "out.bin: unknown format";
 	}
 	if (profilers_trial(work, &trial) != OK)
 		abort();
@@ -127,8 +127,8 @@ static void make(struct profilers_comparison *comparison, const char *label)
 	profilers_plugin(work, "sums", "./libsums.so", PROFILERS_NCCLSEE);
 	profilers_plugin(work, "other", "./libother.so", PROFILERS_UNKNOWN);
 	profilers_command(work, "ringside bench profilers --plugin a.so --plugin b.so");
-	profilers_not_run(work, "1 GiB: 2 ranks on one GPU do not have the memory");
-	profilers_note(work, "several ranks share one GPU: they talk through sockets");
+	profilers_not_run(work, "1 GiB: not enough memory for 2 ranks on one GPU");
+	profilers_note(work, "several ranks share one GPU: they use sockets");
 	for (uint32_t run = 0; run < RUNS; run++)
 		for (size_t i = 0; i < 3; i++) {
 			add_job(work, 0, run, modes[i], NULL);
@@ -184,13 +184,13 @@ static void test_text(const struct profilers_comparison *comparison)
 		write_file(GOLDEN, sink_string(&sink));
 	golden = read_file(GOLDEN);
 	if (!EXPECT_THAT("the text is that of " GOLDEN, strcmp(golden, sink_string(&sink)) == 0))
-		printf("# REWRITE=1 writes it anew, to be reviewed\n");
+		printf("# REWRITE=1 updates it, to be reviewed\n");
 	free(golden);
 	sink_release(&sink);
 
 	sink_init_memory(&sink);
 	EXPECT_EQUAL(profilers_text_write(&sink, comparison, 80), OK);
-	EXPECT_THAT("columns go where the terminal is narrow",
+	EXPECT_THAT("columns are dropped on a narrow terminal",
 		    strstr(sink_string(&sink), "too narrow for") != NULL);
 	sink_release(&sink);
 }
@@ -217,7 +217,7 @@ static bool is_void(const char *name)
 	return strcmp(name, "meta") == 0 || strcmp(name, "br") == 0 || strcmp(name, "link") == 0;
 }
 
-/* Do begin and end tags nest? NULL: yes, else where not. */
+/* Whether start and end tags nest. NULL: yes, otherwise the position. */
 static const char *find_wrong_tag(const char *page)
 {
 	static char open[64][24];
@@ -270,13 +270,13 @@ static void test_page(const struct profilers_comparison *comparison, const char 
 	wrong = find_wrong_tag(page);
 	if (!EXPECT_THAT("tags nest", wrong == NULL))
 		printf("# %.60s\n", wrong);
-	EXPECT_THAT("names stay text", strstr(page, "<img") == NULL);
+	EXPECT_THAT("names are escaped", strstr(page, "<img") == NULL);
 	EXPECT_THAT("no scripts", strstr(page, "<script") == NULL && !strstr(page, "javascript:"));
-	EXPECT_THAT("nothing is fetched: no address but the name of SVG",
+	EXPECT_THAT("nothing is fetched: the only address is SVG's namespace",
 		    count_of(page, "://") == count_of(page, "http://www.w3.org/2000/svg"));
 	EXPECT(strstr(page, "@import") == NULL && strstr(page, " src=\"") == NULL &&
 	       strstr(page, "<link") == NULL);
-	EXPECT_THAT("a chart for each mode and more: 3, 3, 6 and 2", count_of(page, "<svg") == 14);
+	EXPECT_THAT("one chart per mode etc.: 3, 3, 6 and 2", count_of(page, "<svg") == 14);
 	for (int figure = 1; figure <= 4; figure++) {
 		char title[24];
 
@@ -285,7 +285,7 @@ static void test_page(const struct profilers_comparison *comparison, const char 
 	}
 	EXPECT(strstr(page, "ringside bench profilers --plugin a.so") && strstr(page, "2.28.9") &&
 	       strstr(page, "NVIDIA H200") && strstr(page, "5 runs"));
-	EXPECT_THAT("what was not run is on it", strstr(page, "do not have the memory") != NULL);
+	EXPECT_THAT("skipped runs are listed", strstr(page, "not enough memory") != NULL);
 	EXPECT(strstr(page, "prefers-color-scheme: dark") != NULL);
 	sink_release(&sink);
 }
@@ -308,11 +308,11 @@ static void test_json(const struct profilers_comparison *comparison)
 	if (problem.text[0])
 		printf("# line %d: %s\n", (int)problem.line, problem.text);
 	EXPECT_EQUAL(profilers_json_write(&second, &again), OK);
-	EXPECT_THAT("what is read back is the same",
+	EXPECT_THAT("the document is read back unchanged",
 		    strcmp(sink_string(&first), sink_string(&second)) == 0);
 	profilers_text_write(&text, comparison, 0);
 	profilers_text_write(&other, &again, 0);
-	EXPECT_THAT("and makes the same text",
+	EXPECT_THAT("and gives the same text",
 		    strcmp(sink_string(&text), sink_string(&other)) == 0);
 	profilers_comparison_release(&again);
 
@@ -327,14 +327,14 @@ static void test_json(const struct profilers_comparison *comparison)
 	cut[10] = '1';
 	cut = strstr(second.bytes, "\"completeness\":[{\"plugin\":1");
 	cut[26] = '9';
-	EXPECT_THAT("a plugin that is not there is refused",
+	EXPECT_THAT("an unknown plugin is rejected",
 		    profilers_read(&again, second.bytes, second.used, &problem) == ERR_FORMAT);
 	cut[26] = '1';
 	cut = strstr(second.bytes, "\"ratio\":[null,");
-	if (EXPECT_THAT("percentiles of too few values are null", cut != NULL)) {
+	if (EXPECT_THAT("percentiles with too few values are null", cut != NULL)) {
 		cut = strchr(strchr(cut, ',') + 1, ',') + 1;
 		memcpy(cut, "null                    ", strcspn(cut, ","));
-		EXPECT_THAT("a median is always there",
+		EXPECT_THAT("a median is required",
 			    profilers_read(&again, second.bytes, second.used, &problem) ==
 					    ERR_FORMAT &&
 				    strstr(problem.text, "no median"));

@@ -19,7 +19,7 @@ static void test_read(void)
 {
 	struct train_result result;
 
-	EXPECT_THAT("what a rank wrote is read",
+	EXPECT_THAT("the result of a rank is read",
 		    read_text(&result, HEAD NAMES "\"more\":[1,{}],\"epochs\":["
 						  "{\"begin_ns\":5,\"ns\":6,\"more\":null},"
 						  "{\"begin_ns\":15,\"ns\":7}]}") == OK);
@@ -64,8 +64,7 @@ static void test_many(void)
 		used += (size_t)snprintf(text + used, sizeof(text) - used,
 					 "%s{\"begin_ns\":5,\"ns\":6}", i ? "," : "");
 	snprintf(text + used, sizeof(text) - used, "]}");
-	EXPECT_THAT("more epochs than there is room for are refused",
-		    read_text(&result, text) == ERR_RANGE);
+	EXPECT_THAT("too many epochs are rejected", read_text(&result, text) == ERR_RANGE);
 }
 
 int main(void)

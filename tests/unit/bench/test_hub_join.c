@@ -1,4 +1,4 @@
-/* How ranks find each other: by a port, by a file, among strangers, and when one of them is late. */
+/* How ranks find each other: by a port, by a file, with unknown connections, and if one of them is late. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -42,7 +42,7 @@ static struct greeting greeting(int rank, int nranks, uint64_t token)
 	};
 }
 
-/* What rank 0 answers to these bytes: the kind of frame, 0 nothing. */
+/* Rank 0's answer to these bytes: the kind of frame, 0: none. */
 static unsigned int answer_to(int port, const void *bytes, size_t length)
 {
 	struct hub_header header = { 0 };
@@ -68,24 +68,24 @@ static void test_strangers(void)
 	memset(told, 0, RANKS_MAX * sizeof(*told));
 	place.port = free_port();
 	pids[0] = start_rank(place, talk, PATIENCE_S);
-	/* More than are let in at once, and they say nothing, or half of something. */
+	/* More than are accepted at once, sending nothing or an incomplete hello. */
 	for (int i = 0; i < 80; i++) {
 		silent[i] = stranger(place.port);
 		if (i % 2 && send(silent[i], &half, sizeof(half) / 2, MSG_NOSIGNAL) == -1)
-			printf("# turned away before it spoke\n");
+			printf("# rejected before it sent anything\n");
 	}
-	EXPECT_THAT("garbage is turned away", answer_to(place.port, garbage, sizeof(garbage)) == 0);
-	EXPECT_THAT("a wrong token is turned away",
+	EXPECT_THAT("garbage is rejected", answer_to(place.port, garbage, sizeof(garbage)) == 0);
+	EXPECT_THAT("a wrong token is rejected",
 		    answer_to(place.port, &wrong_token, sizeof(wrong_token)) == 0);
-	EXPECT_THAT("a rank that cannot be hears why",
+	EXPECT_THAT("an invalid rank gets the reason",
 		    answer_to(place.port, &no_rank, sizeof(no_rank)) == HUB_FAIL);
-	EXPECT_THAT("another number of ranks hears why",
+	EXPECT_THAT("a different number of ranks gets the reason",
 		    answer_to(place.port, &other_size, sizeof(other_size)) == HUB_FAIL);
 	for (int rank = 1; rank < 3; rank++) {
 		place.rank = rank;
 		pids[rank] = start_rank(place, talk, PATIENCE_S);
 	}
-	EXPECT_THAT("and the job goes on", count_ended(pids, 3, 0) == 3);
+	EXPECT_THAT("and the job continues", count_ended(pids, 3, 0) == 3);
 	for (int i = 0; i < 80; i++)
 		close(silent[i]);
 }
@@ -104,13 +104,13 @@ static void test_twins(void)
 	fd = stranger(place.port);
 	EXPECT(send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) == (ssize_t)sizeof(hello) &&
 	       hub_read_whole(fd, &header, sizeof(header), 0) == 0 && header.kind == HUB_WELCOME);
-	EXPECT_THAT("the same rank twice hears why",
+	EXPECT_THAT("a duplicate rank gets the reason",
 		    answer_to(place.port, &hello, sizeof(hello)) == HUB_FAIL);
 	close(fd);
 	EXPECT(count_ended(&pid, 1, 2) == 1 && is_told(0, "rank 1 on "));
 }
 
-/* A socket that rank 0 gets, as from the launcher, and does not look at yet. */
+/* A listening socket for rank 0, as from the launcher, not accepted yet. */
 static int open_door(struct bench_place *place)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,
@@ -124,7 +124,7 @@ static int open_door(struct bench_place *place)
 	return fd;
 }
 
-/* Rank 0 has no processor: one gave up waiting for its answer, and comes again. */
+/* Rank 0 has no CPU: one rank gives up waiting for the answer and reconnects. */
 static void test_late_zero(void)
 {
 	struct greeting hello = greeting(1, 3, 4711);
@@ -141,7 +141,7 @@ static void test_late_zero(void)
 		pids[rank] = start_rank(place, talk, PATIENCE_S);
 	}
 	close(door);
-	EXPECT_THAT("a rank that comes again is let in", count_ended(pids, 3, 0) == 3);
+	EXPECT_THAT("a rank that reconnects is admitted", count_ended(pids, 3, 0) == 3);
 }
 
 static void test_missing(void)
@@ -152,7 +152,7 @@ static void test_missing(void)
 	pid_t pids[2];
 
 	memset(told, 0, RANKS_MAX * sizeof(*told));
-	/* Rank 2 stands at the door, and has said who it is, when rank 0 has no time left for anybody. */
+	/* Rank 2 has connected and sent its hello when rank 0's time is over. */
 	setsockopt(door, IPPROTO_TCP, TCP_DEFER_ACCEPT, &on, sizeof(on));
 	place.rank = 2;
 	text_copy(place.launcher, sizeof(place.launcher), "self");
@@ -162,9 +162,9 @@ static void test_missing(void)
 	place.listen_fd = door;
 	pids[0] = start_rank(place, talk, 0);
 	close(door);
-	EXPECT_THAT("who does not come ends the job", count_ended(pids, 2, 2) == 2);
-	EXPECT(is_told(0, "ranks 1, 3 did not come within 0 s"));
-	EXPECT_THAT("the one that came leaves the telling to rank 0", told[2].problem[0] == '\0');
+	EXPECT_THAT("missing ranks end the job", count_ended(pids, 2, 2) == 2);
+	EXPECT(is_told(0, "ranks 1, 3 did not join within 0 s"));
+	EXPECT_THAT("the rank that joined leaves the report to rank 0", told[2].problem[0] == '\0');
 	place = self(0, 4);
 	place.port = free_port();
 	place.rank = 1;
@@ -197,10 +197,10 @@ static void test_ports(void)
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	pid_t pids[2];
 
-	/* Somebody has the port, and even answers there. */
+	/* The port is in use, by a program that even answers. */
 	if (bind(fd, (struct sockaddr *)&address, length) == -1 || listen(fd, 10) == -1 ||
 	    getsockname(fd, (struct sockaddr *)&address, &length) == -1)
-		printf("# no port to take\n");
+		printf("# cannot take a port\n");
 	place.port = ntohs(address.sin_port);
 	pids[0] = start_rank(place, talk, PATIENCE_S);
 	EXPECT(count_ended(pids, 1, 2) == 1);
@@ -209,7 +209,7 @@ static void test_ports(void)
 	pids[0] = start_rank(place, talk, PATIENCE_S);
 	place.rank = 1;
 	pids[1] = start_rank(place, talk, PATIENCE_S);
-	EXPECT_THAT("a taken port is passed over by both sides", count_ended(pids, 2, 0) == 2);
+	EXPECT_THAT("both sides skip a port that is in use", count_ended(pids, 2, 0) == 2);
 	close(fd);
 	place = self(0, 2);
 	text_copy(place.address, sizeof(place.address), "::1");
@@ -228,7 +228,7 @@ static void test_ports(void)
 
 static char meeting_file[64];
 
-/* When all are here it is gone: no end of the job can leave it behind. */
+/* It is removed once all have joined: no later failure can leave it behind. */
 static int look_at_file(struct bench_hub *hub, int rank, int nranks)
 {
 	if (access(meeting_file, F_OK) == 0)
@@ -257,20 +257,21 @@ static void test_precious_file(void)
 	write_text(path, "precious\n");
 	pid = start_rank(place, talk, 1);
 	EXPECT(count_ended(&pid, 1, 2) == 1);
-	EXPECT(is_told(0, "is there and was not written for ranks to meet"));
-	EXPECT_THAT("a file of the user's stays", stat(path, &st) == 0 && st.st_size == 9);
+	EXPECT(is_told(0, "exists and is not a rendezvous file"));
+	EXPECT_THAT("a file of the user is kept", stat(path, &st) == 0 && st.st_size == 9);
 	text_format(other, sizeof(other), "%s.link", path);
 	EXPECT(symlink(path, other) == 0);
 	text_format(place.file, sizeof(place.file), "%s", other);
 	pid = start_rank(place, talk, 1);
-	EXPECT(count_ended(&pid, 1, 2) == 1 && is_told(0, "is there and was not written"));
-	EXPECT_THAT("a link, too", unlink(other) == 0 && stat(path, &st) == 0 && st.st_size == 9);
+	EXPECT(count_ended(&pid, 1, 2) == 1 && is_told(0, "exists and is not a rendezvous file"));
+	EXPECT_THAT("so is a symbolic link",
+		    unlink(other) == 0 && stat(path, &st) == 0 && st.st_size == 9);
 	write_text(path, "");
 	text_format(place.file, sizeof(place.file), "%s", path);
 	pid = start_rank(place, talk, 1);
 	EXPECT(count_ended(&pid, 1, 2) == 1);
-	EXPECT_THAT("the empty file of mktemp is taken",
-		    is_told(0, "rank 1 did not come") && unlink(path) == -1);
+	EXPECT_THAT("an empty file from mktemp is replaced",
+		    is_told(0, "rank 1 did not join") && unlink(path) == -1);
 }
 
 static void test_file(void)
@@ -287,7 +288,7 @@ static void test_file(void)
 	text_format(place.file, sizeof(place.file), "%s/meet", directory);
 	text_copy(meeting_file, sizeof(meeting_file), place.file);
 	place.address[0] = '\0';
-	/* Of a job that is gone; a rank sees it before rank 0 is there. */
+	/* From an earlier job; a rank reads it before rank 0 starts. */
 	EXPECT(hub_card_write(&stale, place.file) == OK);
 	EXPECT(stat(place.file, &st) == 0 && (st.st_mode & 0777) == 0600);
 	for (int rank = 1; rank < 3; rank++) {
@@ -298,7 +299,7 @@ static void test_file(void)
 		poll(NULL, 0, 2);
 	place.rank = 0;
 	pids[0] = start_rank(place, look_at_file, PATIENCE_S);
-	EXPECT_THAT("ranks meet by a file, whatever an older one says",
+	EXPECT_THAT("ranks find each other by a file, despite an old one",
 		    count_ended(pids, 3, 0) == 3);
 	EXPECT_THAT("which is removed", access(place.file, F_OK) == -1 && errno == ENOENT);
 	place.local_ranks = -1;
@@ -306,12 +307,12 @@ static void test_file(void)
 		place.rank = rank;
 		pids[rank] = start_rank(place, look_at_file, PATIENCE_S);
 	}
-	EXPECT_THAT("on all interfaces, too", count_ended(pids, 3, 0) == 3);
+	EXPECT_THAT("also on all interfaces", count_ended(pids, 3, 0) == 3);
 	place.rank = 1;
 	pids[0] = start_rank(place, talk, 1);
 	EXPECT(count_ended(pids, 1, 2) == 1);
 	EXPECT(is_told(1, "did not find rank 0 by") && is_told(1, "No such file"));
-	EXPECT_THAT("nothing is left", rmdir(directory) == 0);
+	EXPECT_THAT("nothing is left behind", rmdir(directory) == 0);
 }
 
 static int is_card(const char *text)
@@ -335,7 +336,7 @@ static void test_card(void)
 	EXPECT(!is_card("a:1 00000000deadbee\n") && !is_card("a:1 00000000deadbeeg\n"));
 	EXPECT(!is_card(":1 00000000deadbeef\n") && !is_card("a:b:1 00000000deadbeef\n"));
 	EXPECT(!is_card("[]:1 00000000deadbeef\n") && !is_card("a\tb:1 00000000deadbeef\n"));
-	EXPECT_THAT("one job's lines only",
+	EXPECT_THAT("lines of only one job",
 		    !is_card("a:1 00000000deadbeef\nb:1 00000000deadbeee\n"));
 }
 
