@@ -181,10 +181,9 @@ nccl_type nccl_type_of(const struct nccl *nccl, unsigned int datatype);
 nccl_op nccl_op_of(unsigned int redop);
 
 /*
- * Two kernels that fill and check buffers on the GPU, in hand-written PTX that the driver compiles: every
- * GPU since 2014 takes them. They know bits, not types: what is right stands in tables that the host made
- * (bench_plan.h), of one 64-bit entry per element whatever its size. Element i belongs to entry
- * (i + phase) mod period.
+ * Two kernels that fill and check buffers on the GPU, in hand-written PTX that the driver compiles for any GPU since
+ * 2014. They compare bits and know no types: the expected values are in tables made by the host (bench_plan.h), with
+ * one 64-bit entry per element of any size. Element i belongs to entry (i + phase) mod period.
  *
  *	ringside_fill	uint64_t buffer		address, aligned to element_bytes
  *			uint64_t count		elements
@@ -200,8 +199,9 @@ nccl_op nccl_op_of(unsigned int redop);
  *			uint64_t high		likewise
  *			uint32_t period
  *			uint32_t phase
- *			uint64_t counter	address of one uint64_t: grows by the number of elements
- *						whose bits, as an unsigned number, are not in [low, high]
+ *			uint64_t counter	address of one uint64_t: incremented by the number of
+ *						elements whose bits, as an unsigned number, are not in
+ *						[low, high]
  *
  * kernelParams has pointers to these, in this order. One-dimensional grid and blocks, no shared memory.
  */

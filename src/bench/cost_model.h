@@ -19,12 +19,12 @@
 #include "common/status.h"
 
 /*
- * How much an operation has to carry and how far: hops and bytes of ring, tree, double tree and
- * direct transfers, without any speed. docs/BENCH.md has the table.
+ * The work of an operation: hops and bytes of ring, tree, double tree and direct transfers, without any speeds.
+ * docs/BENCH.md derives every line.
  *
- * n ranks on N nodes, g = n / N of them (rounded up) on one, S bytes of the message as nccl-tests
- * counts them, k = min(g, NICs of a node), c bytes of a chunk. Hops are those of the critical path.
- * "Inside" bytes pass the busiest GPU in one direction, "between" bytes the busiest NIC.
+ * n ranks on N nodes, g = n / N of them (rounded up) per node, S bytes of the message as nccl-tests counts them,
+ * k = min(g, NICs per node), c bytes of a chunk. Hops are those of the critical path. "Inside" bytes go through the
+ * busiest GPU in one direction, "between" bytes through the busiest NIC.
  *
  *			hops inside / between		bytes inside / between
  *	ring
@@ -47,9 +47,9 @@
  *	 Gather		as AlltoAll			(g-1)/n S / (n-g)/n S of one NIC
  *	 Scatter	as Gather
  *
- * Bytes of trees count 1 / COST_TREE_SHARE: ranks that take from two and give to two do not keep
- * their links as busy. Filling a pipeline takes c for every hop but one. On one node trees are
- * chains; a chain of two carries S and not 2S.
+ * Bytes of trees are divided by COST_TREE_SHARE: ranks that receive from two and send to two do not keep their links
+ * as busy. Filling a pipeline takes c for every hop but one. On one node trees are chains; a chain of two transfers S
+ * and not 2S.
  */
 
 enum cost_link { COST_INSIDE = 0, COST_BETWEEN = 1, COST_LINKS = 2 };

@@ -131,7 +131,7 @@ static bool crossover_is_main(const struct crossover *one,
 	       one->curves[crossing->second].is_envelope;
 }
 
-/* ---- the model beside it --------------------------------------------------------------------- */
+/* ---- the model ------------------------------------------------------------------------------- */
 
 static bool is_of(const struct bench_cell *cell, const struct crossover *one,
 		  const struct crossover_curve *curve, uint64_t bytes)

@@ -1222,7 +1222,7 @@ static void write_findings(struct sink *sink, const struct health *health, unsig
 {
 	if (health->finding_count == 0)
 		return;
-	sink_text(sink, "\nFOUND\n");
+	sink_text(sink, "\nFINDINGS\n");
 	for (size_t i = 0; i < health->finding_count; i++) {
 		const struct health_finding *one = &health->findings[i];
 		struct sink text;
@@ -1280,10 +1280,10 @@ static enum status write_kinds(struct sink *sink, const struct health *health, u
 	report_grid_column(&grid, "MIN GB/s", TABLE_RIGHT, 0, 2);
 	report_grid_column(&grid, "SLOWEST", TABLE_LEFT, 0, 3);
 	report_grid_column(&grid, "EXPECTED GB/s", TABLE_RIGHT, 0, 1);
-	report_grid_column(&grid, "OF THAT", TABLE_RIGHT, 0, 1);
+	report_grid_column(&grid, "OF EXPECTED", TABLE_RIGHT, 0, 1);
 	report_grid_column(&grid, "LATENCY", TABLE_RIGHT, 0, 4);
-	report_grid_column(&grid, "WORST", TABLE_RIGHT, 0, 6);
-	report_grid_column(&grid, "LATEST", TABLE_LEFT, 0, 7);
+	report_grid_column(&grid, "MAX LATENCY", TABLE_RIGHT, 0, 6);
+	report_grid_column(&grid, "MAX AT", TABLE_LEFT, 0, 7);
 	for (unsigned int link = 0; link < HEALTH_LINKS; link++)
 		if (health->kinds[link].pairs > 0 || health->kinds[link].latency_pairs > 0)
 			add_kind(&grid, health, (enum health_link)link);
@@ -1308,7 +1308,7 @@ static enum status write_collectives(struct sink *sink, const struct health *hea
 	report_grid_column(&grid, "TIME", TABLE_RIGHT, 0, 3);
 	report_grid_column(&grid, "BUSBW GB/s", TABLE_RIGHT, 0, 0);
 	report_grid_column(&grid, "EXPECTED GB/s", TABLE_RIGHT, 0, 1);
-	report_grid_column(&grid, "OF THAT", TABLE_RIGHT, 0, 1);
+	report_grid_column(&grid, "OF EXPECTED", TABLE_RIGHT, 0, 1);
 	for (size_t i = 0; i < health->collective_count; i++) {
 		const struct health_collective *one = &health->collectives[i];
 		char text[NUMBER_TEXT], units[UNITS_TEXT];

@@ -18,7 +18,7 @@
 enum { PROFILERS_FORMAT_VERSION = 1 };
 #define PROFILERS_FORMAT "ringside-profilers"
 
-/* ---- values of their own kind ----------------------------------------------------------------- */
+/* ---- special values -------------------------------------------------------------------------- */
 
 /* The type of a FIELD_OWN field, in its `least`. Names first. */
 enum value_kind {

@@ -32,7 +32,7 @@ expect_verdict() { # sentence code pattern
 
 health --ranks 4 -o "$tap_scratch/good-day.json"
 expect_verdict "healthy links are healthy" 0 "^healthy: 6 pairs inside a node: median .* results are correct$"
-expect_same "there are no findings" "$(grep -c FOUND "$tap_scratch/out")" 0
+expect_same "there are no findings" "$(grep -c FINDINGS "$tap_scratch/out")" 0
 bench health --from "$tap_scratch/good-day.json" --quiet
 expect_same "--quiet prints one line" "$(wc -l <"$tap_scratch/out") $code" "1 0"
 

@@ -142,7 +142,7 @@ static void check_healthy(void)
 	sink_init_memory(&sink);
 	EXPECT_EQUAL(health_text(&sink, &health, &run, &full), OK);
 	EXPECT_THAT("a healthy job is reported", strncmp(sink_string(&sink), "healthy: ", 9) == 0);
-	EXPECT_THAT("there are no findings", strstr(sink_string(&sink), "\nFOUND\n") == NULL);
+	EXPECT_THAT("there are no findings", strstr(sink_string(&sink), "\nFINDINGS\n") == NULL);
 	EXPECT_THAT("no column without expectations",
 		    strstr(sink_string(&sink), "EXPECTED") == NULL);
 	EXPECT_THAT("no pair is marked", strstr(sink_string(&sink), "0*") == NULL);
