@@ -280,6 +280,12 @@ int bench_outputs_take(const struct cli_said *said)
 								      : BENCH_OUTPUT_TEXT);
 }
 
+int bench_outputs_take_table(const struct cli_said *said)
+{
+	return text_ends_with(said->value, ".parquet") ? outputs_add(said, BENCH_OUTPUT_PARQUET)
+						       : bench_outputs_take(said);
+}
+
 int bench_outputs_take_html(const struct cli_said *said)
 {
 	return outputs_add(said, BENCH_OUTPUT_HTML);

@@ -137,7 +137,12 @@ void bench_team_release(struct bench_team *team);
 
 enum { BENCH_OUTPUTS_MOST = 16 };
 
-enum bench_output_kind { BENCH_OUTPUT_TEXT = 0, BENCH_OUTPUT_JSON = 1, BENCH_OUTPUT_HTML = 2 };
+enum bench_output_kind {
+	BENCH_OUTPUT_TEXT = 0,
+	BENCH_OUTPUT_JSON = 1,
+	BENCH_OUTPUT_HTML = 2,
+	BENCH_OUTPUT_PARQUET = 3,
+};
 
 struct bench_outputs {
 	const char *paths[BENCH_OUTPUTS_MOST];
@@ -168,6 +173,8 @@ void bench_outputs_command(char *to, size_t size, int argc, char **argv);
 /* For a struct bench_outputs. */
 int bench_outputs_take(const struct cli_said *said);
 int bench_outputs_take_page(const struct cli_said *said);
+/* Also accepts .parquet. */
+int bench_outputs_take_table(const struct cli_said *said);
 /* A page, whatever the extension. */
 int bench_outputs_take_html(const struct cli_said *said);
 

@@ -16,15 +16,8 @@
 #include "common/attributes.h"
 #include "common/text.h"
 
-/* Where `ringside bench` writes its results: standard output and files. Rank 0 only. */
-
-enum { BENCH_FILES_MAX = 16 };
-
-struct bench_write {
-	const char
-		*paths[BENCH_FILES_MAX]; /* by extension: .json, .parquet, anything else is text */
-	size_t count;
-	bool is_json; /* JSON instead of text on standard output */
+/* What the text of `ringside bench` shows. */
+struct bench_view {
 	bool has_percentiles;
 	bool has_histogram;
 	bool is_median;
@@ -73,81 +66,48 @@ static double *model_times(const struct bench_run *run, enum bench_over over, co
 	return times;
 }
 
-static enum status write_text(struct sink *sink, const struct bench_write *write,
+struct shown {
+	const struct bench_view *view;
+	const struct bench_run *run;
+};
+
+static enum status write_text(struct sink *sink, const struct bench_view *view,
 			      const struct bench_run *run)
 {
-	struct bench_table_options table = { .is_median = write->is_median,
-					     .has_percentiles = write->has_percentiles,
-					     .over = write->over };
-	struct bench_histogram_options histogram = { .width = cli_width(), .over = write->over };
+	struct bench_table_options table = { .is_median = view->is_median,
+					     .has_percentiles = view->has_percentiles,
+					     .over = view->over };
+	struct bench_histogram_options histogram = { .width = cli_width(), .over = view->over };
 	double *times = NULL;
 	const char *why;
 	enum status status;
 
-	if (write->has_model) {
-		times = model_times(run, write->over, &why);
+	if (view->has_model) {
+		times = model_times(run, view->over, &why);
 		if (times == NULL)
 			cli_error("--model: %s", why);
 	}
 	table.model_ns = times;
 	status = bench_table_write(sink, run, &table);
 	free(times);
-	if (status == OK && write->has_histogram) {
+	if (status == OK && view->has_histogram) {
 		sink_text(sink, "\n");
 		status = bench_histogram_write(sink, run, &histogram);
 	}
 	return status;
 }
 
-static enum status write_kind(struct sink *sink, const struct bench_write *write,
-			      const struct bench_run *run, const char *path)
+static enum status write_shown(const void *context, enum bench_output_kind kind, unsigned int width,
+			       struct sink *sink)
 {
-	if (path != NULL ? text_ends_with(path, ".json") : write->is_json)
-		return bench_json_write(sink, run);
-	if (path != NULL && text_ends_with(path, ".parquet"))
-		return bench_parquet_write(sink, run);
-	return write_text(sink, write, run);
-}
+	const struct shown *shown = context;
 
-/* Checks before measuring that every output can be written. 0, or CLI_EXIT_UNKNOWN after a message. */
-static int bench_write_check(const struct bench_write *write)
-{
-	for (size_t i = 0; i < write->count; i++)
-		if (cli_output_check(write->paths[i]) != 0)
-			return CLI_EXIT_UNKNOWN;
-	return 0;
-}
-
-static int write_file(const struct bench_write *write, const struct bench_run *run,
-		      const char *path, int exit_code)
-{
-	struct cli_output output;
-	enum status status;
-
-	if (cli_output_open(&output, path) != 0)
-		return CLI_EXIT_UNKNOWN;
-	status = write_kind(&output.sink, write, run, path);
-	/* Errors of the file system are reported by the commit. */
-	if (status == OK || status == ERR_SYSTEM)
-		return cli_output_commit(&output, exit_code);
-	cli_output_discard(&output);
-	return cli_error("cannot write %s: %s", path, status_text(status));
-}
-
-/* Writes the files, then standard output. Returns exit_code, or CLI_EXIT_UNKNOWN after a message. */
-static int bench_write_all(const struct bench_write *write, const struct bench_run *run,
-			   int exit_code)
-{
-	enum status status;
-	struct sink sink;
-
-	for (size_t i = 0; i < write->count; i++)
-		exit_code = write_file(write, run, write->paths[i], exit_code);
-	sink_init_fd(&sink, STDOUT_FILENO);
-	status = write_kind(&sink, write, run, NULL);
-	if (status != OK && status != ERR_SYSTEM)
-		exit_code = cli_error("results are truncated: %s", status_text(status));
-	return cli_finish(&sink, exit_code);
+	(void)width;
+	if (kind == BENCH_OUTPUT_JSON)
+		return bench_json_write(sink, shown->run);
+	if (kind == BENCH_OUTPUT_PARQUET)
+		return bench_parquet_write(sink, shown->run);
+	return write_text(sink, shown->view, shown->run);
 }
 
 enum { STUCK_SECONDS = 300, USUAL_CALLS = 20 };
@@ -155,7 +115,8 @@ enum { STUCK_SECONDS = 300, USUAL_CALLS = 20 };
 struct request {
 	struct bench_how how;
 	struct bench_plan plan;
-	struct bench_write write;
+	struct bench_outputs files;
+	struct bench_view view;
 	const char *from;      /* an earlier measurement; NULL: measure now */
 	const char *measuring; /* a measuring option that was given; NULL: none */
 	char functions[1024];
@@ -221,19 +182,6 @@ static int take_function(const struct cli_said *said)
 	if (!text_format(request->functions + length, sizeof(request->functions) - length, "%s%s",
 			 length ? "," : "", said->value))
 		return cli_usage(said->page, "too many functions");
-	return 0;
-}
-
-static int take_file(const struct cli_said *said)
-{
-	struct bench_write *write = said->target;
-
-	if (strcmp(said->value, "-") == 0)
-		return cli_usage(said->page,
-				 "results go to standard output anyway; use --json for JSON");
-	if (write->count == BENCH_FILES_MAX)
-		return cli_usage(said->page, "more than %d files", BENCH_FILES_MAX);
-	write->paths[write->count++] = said->value;
 	return 0;
 }
 
@@ -316,23 +264,22 @@ static const struct cli_option bench_option_rows[] = {
 	  CLI_INT(struct request, plan.patience_s, 0, 86400) },
 	BENCH_HOW_OPTIONS(struct request),
 	{ 0, "percentiles", NULL, "add columns p50, p90, p99, min and max",
-	  CLI_FLAG(struct request, write.has_percentiles), .is_view = true },
+	  CLI_FLAG(struct request, view.has_percentiles), .is_view = true },
 	{ 0, "median", NULL, "report the median call instead of the mean",
-	  CLI_FLAG(struct request, write.is_median), .is_view = true },
+	  CLI_FLAG(struct request, view.is_median), .is_view = true },
 	{ 0, "histogram", NULL, "print a histogram of the calls of each cell",
-	  CLI_FLAG(struct request, write.has_histogram), .is_view = true },
+	  CLI_FLAG(struct request, view.has_histogram), .is_view = true },
 	{ 0, "model", NULL,
 	  "add columns with the times predicted by a model fitted to these "
 	  "results",
-	  CLI_FLAG(struct request, write.has_model), .is_view = true },
+	  CLI_FLAG(struct request, view.has_model), .is_view = true },
 	{ 0, "from", "FILE", "show an earlier measurement (a .json file) instead of measuring",
 	  CLI_TEXT(struct request, from), .is_view = true },
 	{ 'o', "output", "FILE",
 	  "also write this file: .json and .parquet contain every call, other names get text; can "
 	  "be repeated",
-	  CLI_CALL(struct request, write, take_file), .is_view = true },
-	{ 'j', "json", NULL, "write JSON", CLI_FLAG(struct request, write.is_json),
-	  .is_view = true },
+	  CLI_CALL(struct request, files, bench_outputs_take_table), .is_view = true },
+	BENCH_OPTION_JSON(struct request),
 	CLI_OPTION_END,
 };
 
@@ -394,7 +341,7 @@ static int bench_complete_request(struct request *request)
 		request->plan.seconds = request->seconds / (double)plan_cells(&request->plan);
 	if (request->plan.calls == 0 && request->plan.seconds <= 0)
 		request->plan.calls = USUAL_CALLS;
-	request->write.over = request->plan.over;
+	request->view.over = request->plan.over;
 	return CLI_GO_ON;
 }
 
@@ -430,6 +377,13 @@ static int bench_judge(const struct bench_run *run)
 			 bench_cell_words(words, first));
 }
 
+static int write_results(const struct request *request, const struct bench_run *run)
+{
+	struct shown shown = { &request->view, run };
+
+	return bench_outputs_write(&request->files, write_shown, &shown, bench_judge(run));
+}
+
 static int measure(struct request *request, struct bench_team *team)
 {
 	struct cli_progress progress;
@@ -448,8 +402,7 @@ static int measure(struct request *request, struct bench_team *team)
 	code = CLI_EXIT_DONE;
 	if (team->place->rank == 0) {
 		text_copy(team->run.command, sizeof(team->run.command), request->command);
-		code = bench_judge(&team->run);
-		code = bench_write_all(&request->write, &team->run, code);
+		code = write_results(request, &team->run);
 	}
 	bench_team_release(team);
 	return code;
@@ -465,7 +418,7 @@ static int bench_rank_body(const struct bench_place *place, void *context)
 		return place->rank != 0 ? CLI_EXIT_USAGE
 					: cli_usage(&bench_page, "--root %d: ranks are 0 to %d",
 						    (int)request->plan.root, place->nranks - 1);
-	if (place->rank == 0 && bench_write_check(&request->write) != 0)
+	if (place->rank == 0 && bench_outputs_check(&request->files) != 0)
 		return CLI_EXIT_UNKNOWN;
 	team = malloc(sizeof(*team));
 	if (team == NULL)
@@ -485,9 +438,9 @@ static int show_former(struct request *request)
 
 	if (code != 0)
 		return code;
-	code = bench_write_check(&request->write);
+	code = bench_outputs_check(&request->files);
 	if (code == 0)
-		code = bench_write_all(&request->write, &run, bench_judge(&run));
+		code = write_results(request, &run);
 	bench_run_release(&run);
 	return code;
 }

@@ -29,16 +29,11 @@
 
 /* The command line of `ringside bench profilers`. */
 
-enum { PROFILERS_FILES_MAX = 8 };
-
 struct profilers_options {
 	struct profilers_request request;
 	const char *from;      /* show this earlier comparison; NULL: make one */
 	const char *measuring; /* an option that says what or how to run; NULL: none was given */
-	const char *files[PROFILERS_FILES_MAX]; /* to write in addition to standard output */
-	size_t file_count;
-	const char *html; /* NULL: none */
-	bool is_json;	  /* standard output */
+	struct bench_outputs files;
 };
 
 /* The settings of each plugin; the first is the default. */
@@ -514,16 +509,6 @@ static int take_train_only(const struct cli_said *said)
 	return 0;
 }
 
-static int take_output(const struct cli_said *said)
-{
-	struct profilers_options *options = said->target;
-
-	if (options->file_count == PROFILERS_FILES_MAX)
-		return cli_usage(said->page, "--output: at most %d files", PROFILERS_FILES_MAX);
-	options->files[options->file_count++] = said->value;
-	return 0;
-}
-
 static int take_operand(const struct cli_said *said)
 {
 	return cli_usage(said->page, "'%s': use --plugin to name plugins", said->value);
@@ -594,13 +579,10 @@ static const struct cli_option options_table[] = {
 	{ 0, "keep", "DIR", "keep recordings, results and logs of all jobs in this new directory",
 	  CLI_TEXT(struct profilers_options, request.keep), .is_view = true },
 	{ 0, "html", "FILE", "also write a page with tables and charts",
-	  CLI_TEXT(struct profilers_options, html), .is_view = true },
-	{ 'o', "output", "FILE",
-	  "also write this file: .json (for --from), .html (a page), other names get text; can be "
-	  "repeated",
-	  CLI_CALL_ALL(take_output), .is_view = true },
-	{ 'j', "json", NULL, "write JSON", CLI_FLAG(struct profilers_options, is_json),
-	  .is_view = true },
+	  CLI_CALL(struct profilers_options, files, bench_outputs_take_html), .is_view = true },
+	BENCH_OUTPUTS_OPTION(struct profilers_options, ".json (for --from), .html (a page)",
+			     bench_outputs_take_page),
+	BENCH_OPTION_JSON(struct profilers_options),
 	{ 0, "from", "FILE", "show an earlier comparison from its JSON; nothing is run",
 	  CLI_TEXT(struct profilers_options, from), .is_view = true },
 	CLI_OPTION_END,
@@ -640,13 +622,8 @@ static int profilers_check_options(const struct profilers_options *options)
 {
 	const struct profilers_request *request = &options->request;
 
-	for (size_t i = 0; i < options->file_count; i++)
-		if (options->files[i][0] == '\0' || strcmp(options->files[i], "-") == 0)
-			return cli_usage(&page, "'%s' is not a file name", options->files[i]);
-	if ((options->html && (options->html[0] == '\0' || strcmp(options->html, "-") == 0)) ||
-	    (request->keep && request->keep[0] == '\0'))
-		return cli_usage(&page, "'%s' is not a file name",
-				 options->html ? options->html : "");
+	if (request->keep && request->keep[0] == '\0')
+		return cli_usage(&page, "--keep '': empty directory name");
 	if (options->from && (request->variant_count > 1 || request->keep || request->is_trained))
 		return cli_usage(&page, "--from runs nothing: omit --plugin, --train and --keep");
 	if (bench_recall_check(&page, options->from, options->measuring) != 0)
@@ -718,35 +695,11 @@ static enum status profilers_write(const void *context, enum bench_output_kind k
 	return profilers_text_write(sink, context, width);
 }
 
-/* The outputs besides standard output. Names were checked with the options. */
-static struct bench_outputs profilers_outputs(const struct profilers_options *options)
-{
-	struct bench_outputs files = { .is_json = options->is_json };
-
-	_Static_assert((int)PROFILERS_FILES_MAX < (int)BENCH_OUTPUTS_MOST,
-		       "all files and a page fit");
-	for (size_t i = 0; i < options->file_count; i++) {
-		const char *path = options->files[i];
-
-		files.kinds[files.count] = text_ends_with(path, ".json")   ? BENCH_OUTPUT_JSON
-					   : text_ends_with(path, ".html") ? BENCH_OUTPUT_HTML
-									   : BENCH_OUTPUT_TEXT;
-		files.paths[files.count++] = path;
-	}
-	if (options->html) {
-		files.kinds[files.count] = BENCH_OUTPUT_HTML;
-		files.paths[files.count++] = options->html;
-	}
-	return files;
-}
-
 /* The results took long to get: write every output that can be written. */
 static int show_all(const struct profilers_options *options,
 		    const struct profilers_comparison *comparison)
 {
-	struct bench_outputs files = profilers_outputs(options);
-
-	return bench_outputs_write(&files, profilers_write, comparison, CLI_EXIT_DONE);
+	return bench_outputs_write(&options->files, profilers_write, comparison, CLI_EXIT_DONE);
 }
 
 /* ---- comparing -------------------------------------------------------------------------------- */
@@ -787,9 +740,8 @@ static int profilers_compare(struct profilers_options *options, struct profilers
 			     struct profilers_comparison *comparison)
 {
 	struct profilers_request *request = &options->request;
-	struct bench_outputs files = profilers_outputs(options);
 	/* Do not measure for minutes and then fail to write a file. */
-	int failed = bench_outputs_check(&files);
+	int failed = bench_outputs_check(&options->files);
 
 	if (!failed)
 		failed = tell_plugins(session->profilers, request);

@@ -169,7 +169,7 @@ usage "a file that is not a plugin" "is not a profiler plugin" --plugin "$fake/l
 usage "an unknown kind" "'else': unknown kind of plugin" --plugin "$lossy=else"
 usage "an unknown setting" "ringside has no setting 'best'" --plugin ringside:best
 usage "an invalid number" "'x': expected a number from 1" --plugin ringside --calls x
-usage "a file without a name" "'-' is not a file name" --plugin ringside -o -
+usage "standard output as a file" "results go to standard output anyway" --plugin ringside -o -
 usage "a mode without calls" "loop does not time single calls" --plugin ringside --modes loop
 usage "several types, for which tables have no room" "--types 'int32,float32': one at a time here" --plugin ringside --types int32,float32
 usage "plugins together with --from" "--from runs nothing" --plugin ringside --from x.json
