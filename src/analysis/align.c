@@ -1,9 +1,9 @@
 /*
- * Processes are the nodes of a graph, pairs that met its edges, the spread of their differences an edge's
- * length. From the process that met most others, shortest ways to all it can reach (Dijkstra): that is
- * an island. What is left makes further islands, each placed by the wall clock of its own first
- * process; one that met nobody is an island of its own, unless it shares the machine, and so the
- * clock, with somebody.
+ * Processes are the nodes of a graph, pairs with shared collectives its edges, the spread of their
+ * differences an edge's length. Starting at the process with the most neighbours, shortest paths to all
+ * reachable ones (Dijkstra) make an island. The rest makes further islands, each placed by the wall clock
+ * of its first process; a process without shared collectives is an island of its own, unless it shares the
+ * host, and so the clock, with an aligned one.
  */
 #include "analysis/align.h"
 
@@ -32,7 +32,7 @@ struct graph {
 	const struct meet_edge *edges;
 	struct align *align;
 	struct way *ways;
-	uint32_t *first; /* per process, and one more */
+	uint32_t *first; /* per process, plus one */
 	double *length;	 /* from the island's first process; INFINITY: not reached */
 	bool *is_done;
 	uint32_t *heap;
@@ -92,9 +92,9 @@ static void heap_offer(struct graph *graph, uint32_t process)
 	heap_up(graph, graph->heap_place[process] - 1);
 }
 
-/* ---- one process after the other -------------------------------------------------------------- */
+/* ---- one process after the other ------------------------------------------------------------- */
 
-/* Put `to` in common time, through `from` which is there already. */
+/* Puts `to` into common time, through `from`, which already is. */
 static void chain(struct align *align, uint32_t from, uint32_t to, const struct meet_edge *edge,
 		  bool is_back)
 {
@@ -118,14 +118,14 @@ static void chain(struct align *align, uint32_t from, uint32_t to, const struct 
 	own->is_uncertain = known->is_uncertain;
 }
 
-/* Through the first anchor and the fresh one of who reads. Where the wall clock was set between them, the one
- * counts that is nearer to the last the process did. */
+/* Through the first anchor and the reader's fresh one. If the wall clock was set between them, the one
+ * closer to the process's last activity counts. */
 static bool is_freshly_placed(const struct recording_process *process, struct align_process *own)
 {
 	const struct clock_anchor *fresh = &process->fresh_anchor, *first = process->anchors;
 	bool is_steady;
 
-	/* A recorder with a thread takes them all the time. */
+	/* A recorder with a thread takes them continuously. */
 	if (fresh->wall_ns == 0 || process->anchor_count == 0 || process->anchor_count > 2)
 		return false;
 	is_steady = clock_anchors_are_steady(first, fresh);
@@ -215,7 +215,7 @@ static bool is_same_clock(const struct recording_process *a, const struct record
 	       strcmp(a->host, b->host) == 0;
 }
 
-/* One that met nobody, on a machine of which another one is aligned. */
+/* A process without shared collectives, on a host with an aligned one. */
 static bool share_clock(struct graph *graph, uint32_t p)
 {
 	struct recording_process **processes = graph->job->recording->processes;
@@ -353,11 +353,11 @@ uint64_t align_uncertainty_ns(const struct align *align, size_t process)
 	return align->processes[process].uncertainty_ns;
 }
 
-/* ---- a walk of its own, for who needs nothing else ------------------------------------------- */
+/* ---- a separate pass, for callers that need nothing else ------------------------------------- */
 
 enum {
-	/* Ends of the first so many collectives of each communicator say enough, with those
-	 * spread over the rest that the limit of meet.h leaves. */
+	/* Ends of the first collectives of each communicator are enough, with those spread over the rest
+	 * that the limit of meet.h leaves. */
 	CLOCK_LIMIT = 1 << 20,
 	CURSORS = 4,
 };

@@ -11,7 +11,7 @@ enum { LINKS_MAX = 1 << 19 };
 
 enum { CLOSED_AT_ONCE = BUSY_PIECES / 2 };
 
-/* The oldest pieces leave the list: nothing that reaches so far back is expected any more. */
+/* The oldest pieces leave the list: nothing that reaches back that far is expected any more. */
 static void close_oldest(struct busy *busy)
 {
 	for (uint32_t i = 0; i < CLOSED_AT_ONCE; i++)
@@ -31,7 +31,7 @@ static void busy_insert(struct busy *busy, uint32_t at, uint64_t start_ns, uint6
 		close_oldest(busy);
 }
 
-/* From the newest piece back: take in all that touch. */
+/* From the newest piece backwards: absorb all that touch. */
 static void busy_merge(struct busy *busy, uint64_t start_ns, uint64_t end_ns)
 {
 	uint32_t to = busy->count, from;
@@ -238,9 +238,9 @@ void windows_local_finish(struct windows_local *local)
 }
 
 /*
- * Parts are appended while a process is walked, several times for one key when cells were flushed early, and
- * sorted and put together when it is done (before, when there are many). Seats rise from process to process,
- * so the whole array is sorted then, and a kind is found by bisection.
+ * Parts are appended while a process is read, several times for one key if cells were flushed early, and
+ * sorted and merged when it is done (earlier, if there are many). Seats ascend from process to process, so
+ * the whole array is sorted then, and a kind is found by bisection.
  */
 
 enum { SORT_LEAST = 4096 };
@@ -265,7 +265,7 @@ static int by_kind_and_tag(const void *left, const void *right)
 	return by_kind(a, b) ?: ORDER(a->tag, b->tag);
 }
 
-/* Sort the current process's parts and put equal ones together. */
+/* Sorts the current process's parts and merges equal ones. */
 static void estimate_settle(struct estimate *estimate)
 {
 	struct estimate_part *parts = estimate->parts + estimate->first;

@@ -1,7 +1,7 @@
 /*
- * How much of a time span is covered by intervals that overlap: for the share of time in communication.
- * Fed roughly in the order of ends; exact as long as an interval reaches back over fewer than
- * BUSY_PIECES / 2 separate ones (beyond that the older part is taken as covered: `cut` counts it).
+ * How much of a time span is covered by overlapping intervals: for the share of time in communication.
+ * Added roughly in the order of ends; exact if an interval reaches back over fewer than BUSY_PIECES / 2
+ * separate ones (beyond that the older part counts as covered: `cut` counts it).
  */
 #ifndef COLLECT_H
 #define COLLECT_H
@@ -18,7 +18,7 @@ struct busy {
 	struct busy_piece {
 		uint64_t start_ns;
 		uint64_t end_ns;
-	} pieces[BUSY_PIECES]; /* disjoint, rising */
+	} pieces[BUSY_PIECES]; /* disjoint, ascending */
 	uint32_t count;
 	uint64_t closed_ns; /* of pieces that left the list */
 	uint64_t floor_ns;  /* end of the last of these */
@@ -31,7 +31,7 @@ struct busy {
 void busy_add_slowly(struct busy *busy, uint64_t start_ns, uint64_t end_ns);
 
 /*
- * Many, one after the other: the newest piece stays in registers. Nothing else may be added between start and
+ * Adds many in sequence: the newest piece stays in registers. Nothing else may be added between start and
  * end.
  */
 struct busy_run {
@@ -55,13 +55,13 @@ static inline void busy_run_end(struct busy_run *run)
 	run->busy->pieces[run->count - 1] = run->last;
 }
 
-/* Most begin after all others ended, or while the last one ran. Which of the two is a toss-up where calls
- * follow each other closely, so it is not branched on: the newest piece is written each time. */
+/* Most begin after all others ended, or while the last one ran. Which of the two is unpredictable if calls
+ * follow each other closely, so there is no branch: the newest piece is written each time. */
 static inline void busy_run_add(struct busy_run *run, uint64_t start_ns, uint64_t end_ns)
 {
 	bool is_apart = start_ns > run->last.end_ns;
 
-	/* None yet, or as many as there is room for; or it begins before the last one. */
+	/* None yet, or no more room; or it begins before the last one. */
 	if (__builtin_expect(run->count - 1 >= BUSY_PIECES - 1 || start_ns < run->last.start_ns,
 			     0)) {
 		struct busy *busy = run->busy;
@@ -111,13 +111,13 @@ struct links {
 	enum status status;
 };
 
-/* The link's entry; NULL when there are too many or no memory. Valid until the next call. */
+/* The link's entry; NULL if there are too many or out of memory. Valid until the next call. */
 struct link *links_get(struct links *links, uint32_t comm, uint32_t from, int32_t to);
 void links_release(struct links *links);
 
 /*
- * One process's operations over its own time, in a bounded number of stretches: when they run out,
- * stretches become twice as long. Laid over the common windows when clocks are aligned.
+ * One process's operations over its own time, in a bounded number of time slots: when they run out, slots
+ * become twice as long. Mapped to the common windows when clocks are aligned.
  */
 
 enum { WINDOWS_LOCAL_SERIES = 24, WINDOWS_LOCAL_FIRST_NS = 1 << 17 };
@@ -130,47 +130,47 @@ struct windows_stretch {
 };
 
 struct windows_local {
-	uint64_t origin_ns; /* recorder's clock where stretch 0 begins; 0: nothing yet */
+	uint64_t origin_ns; /* recorder's clock at the start of slot 0; 0: nothing yet */
 	uint64_t width_ns;
-	uint32_t room; /* stretches at most */
-	uint32_t used; /* the last one with something in it, + 1 */
+	uint32_t room; /* maximum number of slots */
+	uint32_t used; /* the last one with data, + 1 */
 	uint32_t series_count;
-	uint16_t series_id[WINDOWS_LOCAL_SERIES]; /* the caller's */
+	uint16_t series_id[WINDOWS_LOCAL_SERIES]; /* private to the caller */
 	struct windows_stretch *stretches[WINDOWS_LOCAL_SERIES];
 	uint32_t current;
 	uint64_t current_end_ns; /* 0: nothing yet */
-	uint64_t left_out;	 /* series that found no room */
+	uint64_t left_out;	 /* series that did not fit */
 	enum status status;
 };
 
 void windows_local_init(struct windows_local *local, uint32_t room);
 void windows_local_release(struct windows_local *local);
 
-/* The index of a series; UINT32_MAX: too many, or no memory. */
+/* The index of a series; UINT32_MAX: too many, or out of memory. */
 uint32_t windows_local_series(struct windows_local *local, uint16_t id);
 
 /*
- * The stretch in which end_ns lies becomes the current one. Only forward: records come in the order in which
- * they were finished, and what is a little late counts for the current stretch.
+ * The slot that contains end_ns becomes the current one. Only forward: records come in the order in which
+ * they were finished, and slightly late ones count for the current slot.
  */
 void windows_local_move(struct windows_local *local, uint64_t end_ns);
 
-/* To the current stretch of a series. */
+/* Adds to the current slot of a series. */
 void windows_local_add(struct windows_local *local, uint32_t series,
 		       const struct windows_stretch *what);
 
-/* Give back what is not needed. */
+/* Frees what is not needed. */
 void windows_local_finish(struct windows_local *local);
 
 /*
- * Totals of calls of which only some were timed. Kernel events may be off or sampled, so of m recorded calls
- * only n have a duration. Which ones is decided by the collective's number, not by what it is: within a kind
- * (rank and communicator, function, datatype, algorithm, protocol, size class) the timed calls are a fair
- * sample. A total is then the sum over kinds of (mean of the timed calls x calls); kinds of which nothing was
- * timed have no estimate and are listed.
+ * Totals of calls of which only some were timed. Kernel events may be off or sampled, so of m recorded
+ * calls only n have a duration. Which ones depends on the collective's number, not on its kind: within a
+ * kind (rank and communicator, function, datatype, algorithm, protocol, size class) the timed calls are a
+ * fair sample. A total is the sum over kinds of (mean of the timed calls x calls); kinds without any timed
+ * call have no estimate and are listed.
  */
 
-/* One kind of one seat, and one tag where tags are part of a table's key. */
+/* One kind of one seat, and one tag if tags are part of a table's key. */
 struct estimate_part {
 	uint32_t seat;
 	uint32_t names;
@@ -187,16 +187,16 @@ struct estimate {
 	struct estimate_part *parts; /* of finished processes: sorted by seat, names, size, tag */
 	size_t count;
 	size_t room;
-	size_t first; /* of the process that is being walked: parts from here on are not sorted */
+	size_t first; /* of the current process: parts from here on are not sorted */
 	size_t next_sort;
 };
 
 void estimate_release(struct estimate *estimate);
-/* A part of the process that is being walked; parts with equal keys are put together. ERR_NO_SPACE. */
+/* Adds a part of the current process; parts with equal keys are merged. ERR_NO_SPACE. */
 enum status estimate_add(struct estimate *estimate, const struct estimate_part *part);
-/* The process was walked. Where all its calls have a duration there is nothing to estimate: forgotten. */
+/* The process was read. If all its calls have a duration there is nothing to estimate: dropped. */
 void estimate_end_process(struct estimate *estimate);
-/* The first part of a kind; NULL: its process needs no estimate. Tags are not looked at. */
+/* The first part of a kind; NULL: its process needs no estimate. Tags are ignored. */
 struct estimate_part *estimate_find(struct estimate *estimate, const struct estimate_part *like);
 
 /* A kind with all its tags: parts [first, next). */

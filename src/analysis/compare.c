@@ -1,11 +1,11 @@
 /*
- * Rows are found again by their texts: both tables are sorted by them and walked together.
+ * Rows are matched by their strings: both tables are sorted by them and walked together.
  *
- * The interval. Durations spread over orders of magnitude, so logarithms are compared: their mean and
- * variance come from the histograms (a duration is taken as the middle of its bucket; the bucket's own
- * width is added to the variance). How many samples there are is the question: all ranks of one
- * collective are one sample, and calls of one iteration are alike, so at most one per iteration counts;
- * where no iterations were found, every fourth call.
+ * The interval: durations spread over orders of magnitude, so logarithms are compared. Their mean and
+ * variance come from the histograms (a duration counts as the midpoint of its bucket; the bucket's width is
+ * added to the variance). The number of samples matters: all ranks of one collective are one sample, and
+ * calls of one iteration are similar, so at most one per iteration counts; without known iterations, every
+ * fourth call.
  */
 #include "analysis/compare.h"
 
@@ -22,7 +22,7 @@
 enum { PARTS_MAX = 9, CALLS_ALIKE = 4 };
 static const double level = 0.05;
 
-/* ---- keys as texts --------------------------------------------------------------------------- */
+/* ---- keys as strings ------------------------------------------------------------------------- */
 
 static void comm_text(char *to, size_t size, const struct job_comm *comm)
 {
@@ -78,10 +78,10 @@ static void part_text(char *to, size_t size, const struct timeline_report *repor
 	}
 }
 
-/* One side's rows, those with equal texts put together. */
+/* One side's rows, those with equal strings merged. */
 struct texts {
 	char key[PARTS_MAX][96];
-	struct tally_row row; /* its histogram is ours */
+	struct tally_row row; /* its histogram is owned by us */
 };
 
 static int by_text(const void *left, const void *right)
@@ -143,7 +143,7 @@ static enum status make_texts(const struct timeline_report *report, const struct
 	return status;
 }
 
-/* ---- figures --------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static double ratio_of(double b, double a)
 {
@@ -314,7 +314,7 @@ static void walk_together(struct compare *compare, const struct timeline_report 
 	qsort(compare->rows, compare->count, sizeof(*compare->rows), most_important_first);
 }
 
-/* The sides have other kinds of calls timed: all together cannot be compared. */
+/* The sides have different kinds of calls timed: totals cannot be compared. */
 static void drop_ratios(struct compare_row *row)
 {
 	row->median_ratio = row->mean_ratio = row->busbw_ratio = 0;

@@ -48,7 +48,7 @@ enum status filter_add_ranks(struct filter *filter, const char *text)
 	}
 }
 
-/* "12.5" in units of unit_ns; *end is behind it. */
+/* "12.5" in units of unit_ns; *end is after it. */
 static bool parse_decimal(const char *text, uint64_t unit_ns, uint64_t *ns, const char **end)
 {
 	uint64_t whole = 0, part = 0, scale = unit_ns;
@@ -97,7 +97,7 @@ static bool parse_duration(const char *text, uint64_t *ns)
 	return false;
 }
 
-/* "14:03:10.5" or "14:03"; *end is behind it. */
+/* "14:03:10.5" or "14:03"; *end is after it. */
 static bool parse_clock(const char *text, uint64_t *ns, const char **end)
 {
 	unsigned int hours, minutes;
@@ -220,11 +220,11 @@ bool filter_has_function(const struct filter *filter, const struct job *job, uin
 	return false;
 }
 
-/* When an operation was, against a filter's limits; and which rows of a process pass it. */
+/* The time of an operation compared with a filter's limits; and which rows of a process pass it. */
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* Wall time of the job's first and last sign of life, by the hosts' own clocks. */
+/* Wall time of the job's first and last activity, by the hosts' own clocks. */
 static void wall_span(const struct recording *recording, uint64_t *first_ns, uint64_t *last_ns)
 {
 	*first_ns = UINT64_MAX;

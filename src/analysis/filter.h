@@ -1,4 +1,4 @@
-/* Which operations are looked at. All conditions must hold; an empty filter lets everything pass. */
+/* Selects operations. All conditions must hold; an empty filter passes everything. */
 #ifndef FILTER_H
 #define FILTER_H
 
@@ -34,7 +34,7 @@ struct filter {
 	/* Name (exact) or prefix of the hash in hexadecimal, with or without 0x. Borrowed. */
 	const char *comms[FILTER_COMMS_MAX];
 	size_t comm_count;
-	/* Names of functions as NCCL spells them, upper and lower case alike. Borrowed. */
+	/* Names of functions as NCCL spells them, case-insensitive. Borrowed. */
 	const char *functions[FILTER_FUNCTIONS_MAX];
 	size_t function_count;
 	struct filter_range {
@@ -52,13 +52,13 @@ struct filter {
 enum status filter_add_ranks(struct filter *filter, const char *text);
 
 /*
- * "30s", "5m", "1.5h", "250ms": from the start. "-30s": before the end. "14:03:10[.5]": that time of
- * the first day, UTC. "2026-01-31T14:03:10[.5][Z]": UTC. "@1700000000[.5]": seconds since 1970.
- * ERR_FORMAT when it is none of these.
+ * "30s", "5m", "1.5h", "250ms": from the start. "-30s": before the end. "14:03:10[.5]": that time of the
+ * first day, UTC. "2026-01-31T14:03:10[.5][Z]": UTC. "@1700000000[.5]": seconds since 1970. ERR_FORMAT if
+ * it is none of these.
  */
 enum status filter_parse_time(struct filter_time *time, const char *text);
 
-/* ERR_FORMAT unless some function, known or interned in this job, has this name. */
+/* ERR_FORMAT unless a function with this name is known or interned in this job. */
 enum status filter_check_function(const struct job *job, const char *name);
 
 bool filter_has_rank(const struct filter *filter, int64_t rank);
@@ -66,18 +66,18 @@ bool filter_has_comm(const struct filter *filter, const struct job_comm *comm);
 bool filter_has_function(const struct filter *filter, const struct job *job, uint8_t function);
 
 /*
- * A filter against rows as recording_each_batch() gives them: for who writes rows. Reports look at kinds of
- * operations instead (scan.h), by the same conditions.
+ * A filter for rows of recording_each_batch(), for callers that write rows. Reports use kinds of operations
+ * instead (scan.h), with the same conditions.
  */
 
-/* The filter's limits as wall time; 0: none, or it cannot be told because no process has an anchor. */
+/* The filter's limits as wall time; 0: none, or unknown because no process has an anchor. */
 void filter_wall_limits(const struct filter *filter, const struct recording *recording,
 			uint64_t *since_ns, uint64_t *until_ns);
 /* The same on a process's recorder's clock; 0 and UINT64_MAX: none. */
 void filter_clock_limits(const struct recording_process *process, uint64_t since_wall_ns,
 			 uint64_t until_wall_ns, uint64_t *since_ns, uint64_t *until_ns);
 
-/* By its end; by its issue where that is not known; with neither it passes. */
+/* By its end; by its call if that is unknown; without either it passes. */
 static inline bool filter_is_within(uint64_t since_ns, uint64_t until_ns, uint64_t done_ns,
 				    uint64_t issue_ns)
 {
@@ -103,8 +103,8 @@ struct filter_rows {
 bool filter_rows_start(struct filter_rows *rows, const struct filter *filter, const struct job *job,
 		       uint32_t process);
 
-/* Which rows pass: their places, as many as come back. Needs the words KIND, DONE, ISSUE, and USER_TAG
- * where the filter has a tag. */
+/* Which rows pass: their indices; returns how many. Needs the words KIND, DONE, ISSUE, and USER_TAG if the
+ * filter has a tag. */
 uint32_t filter_rows_choose(struct filter_rows *rows, const struct op_batch *batch,
 			    uint32_t *places);
 

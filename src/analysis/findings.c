@@ -61,12 +61,12 @@ void findings_release(struct findings *findings)
 	*findings = (struct findings){ .list = NULL };
 }
 
-/* A new finding with its title, to be filled further; a place to be forgotten when there are too many. */
+/* A new finding with its title, to be filled in; a dummy if there are too many. */
 PRINTF_LIKE(4, 5)
 static struct finding *findings_add(struct findings *findings, enum findings_kind kind,
 				    enum findings_severity severity, const char *title, ...)
 {
-	/* The last place is for those that are one too many. */
+	/* The last entry takes those beyond the limit. */
 	struct finding *finding = &findings->list[findings->count];
 	va_list list;
 
@@ -86,7 +86,7 @@ static struct finding *findings_add(struct findings *findings, enum findings_kin
 	return finding;
 }
 
-/* Findings about the recording itself: what it lacks, and what cannot be concluded because of that. */
+/* Findings about the recording itself: what is missing, and what cannot be concluded because of that. */
 
 static const double untrusted_share = 0.01, untimed_share = 0.05, mixed_share = 0.01;
 
@@ -152,7 +152,7 @@ static void find_lost(struct findings *findings, const struct timeline_report *r
 		    "`ringside verify` shows the counts per process and reason.");
 }
 
-/* A file without its end is said by the process that did not end. */
+/* A truncated file is reported with its process. */
 static size_t troubles_but_cuts(const struct recording *recording)
 {
 	size_t count = recording->troubles_left_out;
@@ -339,7 +339,7 @@ static void findings_record(struct findings *findings, const struct timeline_rep
 	find_unjoined(findings, report);
 }
 
-/* Findings about what costs time. */
+/* Findings about lost time. */
 
 enum { CHANGES_SHOWN = 5, SMALL_CLASS = 17 }; /* below 64 KiB */
 static const double wait_share = 0.3, small_share = 0.2;
@@ -381,7 +381,7 @@ static void take_straggler(struct finding *finding, const struct straggler *stra
 	finding->at_ns = straggler->has_times ? straggler->first_ns : 0;
 }
 
-/* Several hosts that come late to the same collectives may be held up by one rank, in a group of their own. */
+/* Several hosts that are late for the same collectives may be held up by one rank, in a group of their own. */
 static bool is_one_of_several(const struct timeline_report *report, const struct straggler *late)
 {
 	size_t count = 0;
@@ -501,7 +501,7 @@ static void tell_network(struct findings *findings, const struct timeline_report
 		    "arrives later than before. Total cost: %s.",
 		    straggler->slowdown, when_slow(report, straggler, times, sizeof(times)),
 		    units_of_ns((double)straggler->caused_ns).text);
-	/* Trees within nodes and over them are one: what is slow in them only the doctor looks for. */
+	/* Trees span links within and between nodes: which of them is slow only the doctor examines. */
 	text_format(finding->hint, sizeof(finding->hint),
 		    "Check the fabric: congestion from other jobs, a failed switch or uplink, "
 		    "adaptive routing.%s",
@@ -511,7 +511,7 @@ static void tell_network(struct findings *findings, const struct timeline_report
 			      "distinguishes them.");
 }
 
-/* Said already, in other words? */
+/* Is it reported already, in another form? */
 static bool is_covered(const struct timeline_report *report, const struct windows_change *change)
 {
 	for (size_t i = 0; i < report->stragglers.count; i++) {
@@ -597,7 +597,7 @@ static void find_small_messages(struct findings *findings, const struct timeline
 
 		if (row->key.size_class == 0 || row->key.size_class > SMALL_CLASS)
 			continue;
-		/* Those of kinds with nothing timed take a time that is not known. */
+		/* The time of kinds without any timed call is unknown. */
 		calls += row->timed + row->covered;
 		ns += tally_total_ns(row) - tally_total_wait_ns(row);
 	}
@@ -620,7 +620,7 @@ static void find_small_messages(struct findings *findings, const struct timeline
 		    "Combine messages (larger buckets, grouped calls) if the framework can.");
 }
 
-/* Each part adds what it has. */
+/* Each part adds its findings. */
 static void findings_slow(struct findings *findings, const struct timeline_report *report)
 {
 	size_t shown = 0;
@@ -646,10 +646,10 @@ static void findings_slow(struct findings *findings, const struct timeline_repor
 	find_small_messages(findings, report);
 }
 
-/* Findings about ranks that are stuck or disagree: that it is so. Why is the doctor's to say
- * (doctor/hang.h), which knows what each of them waits for. */
+/* Findings about ranks that are stuck or disagree. The cause is left to the doctor (doctor/hang.h), which
+ * knows what each of them waits for. */
 
-enum { NAMED = 8 }; /* ranks that a sentence names */
+enum { NAMED = 8 }; /* ranks that a sentence lists */
 
 static void name_rank(char *to, size_t size, size_t nth, const char *label)
 {
@@ -667,14 +667,14 @@ static const struct scan_open *open_of(const struct scan *scan, uint32_t seat)
 	const struct recording_process *process =
 		job->recording->processes[job->seats[seat].process];
 
-	/* What runs now may well be in flight now. */
+	/* A running process may well have operations in flight. */
 	if (process->life == RECORDING_ALIVE || process->life == RECORDING_ENDED ||
 	    scan->opens[seat].count == 0)
 		return NULL;
 	return &scan->opens[seat];
 }
 
-/* The earliest collective of a communicator that was not over at the end; NULL none. */
+/* The earliest collective of a communicator that was unfinished at the end; NULL none. */
 static const struct scan_open *first_open(const struct scan *scan, const struct job_comm *comm)
 {
 	const struct scan_open *first = NULL;
@@ -744,7 +744,7 @@ static void find_stuck(struct findings *findings, const struct scan *scan, uint3
 		    "`ringside doctor` on the same files shows the rank they wait for.");
 }
 
-/* Two ranks made the same number of collective calls and do not agree on what they were. */
+/* Two ranks made the same number of collective calls but disagree on what they were. */
 static uint64_t differ_in_counts(const struct job *job, const struct job_comm *comm,
 				 uint64_t *number)
 {
@@ -784,7 +784,7 @@ static uint64_t differ_in_flight(const struct scan *scan, uint32_t c, uint64_t *
 		differing += open != NULL && open->match == first->match &&
 			     open->signature != first->signature;
 	}
-	/* Some may be through with it already: with half the count, say. */
+	/* Some may have finished it already: for example with half the count. */
 	others = first != NULL ? meet_signature(&scan->meet, c, first->match) : 0;
 	if (others != 0 && first->signature != 0 && others != (uint32_t)first->signature)
 		differing++;

@@ -1,4 +1,4 @@
-/* What looks wrong, most serious first: numbers for programs, a sentence for people. */
+/* Findings, most serious first: numbers and a sentence. */
 #ifndef FINDINGS_H
 #define FINDINGS_H
 
@@ -20,27 +20,28 @@ const char *findings_severity_name(enum findings_severity severity);
 
 enum findings_kind {
 	FINDINGS_NOTHING_RECORDED = 0,
-	FINDINGS_HUNG = 1,     /* operations in flight at the end of a recording that did not end */
+	FINDINGS_HUNG = 1,     /* operations in flight at the end of a truncated recording */
 	FINDINGS_MISMATCH = 2, /* ranks disagree on what was called */
 	FINDINGS_SLOW_RANK = 3,
 	FINDINGS_SLOW_HOST = 4,
 	FINDINGS_SLOW_LINK = 5,
-	FINDINGS_NETWORK = 6, /* slower for everybody */
+	FINDINGS_NETWORK = 6, /* slower everywhere */
 	FINDINGS_CHANGE = 7,  /* a transfer's speed changed */
-	FINDINGS_KILLED = 8,  /* processes that never ended their recording */
+	FINDINGS_KILLED = 8,  /* truncated recordings */
 	FINDINGS_LOST = 9,    /* operations that were counted as lost */
 	FINDINGS_INCOMPLETE =
-		10, /* files damaged, cut or not readable; counts that do not add up */
-	FINDINGS_RANKS_MISSING = 11,  /* communicators with members of which nothing was recorded */
-	FINDINGS_UNTRUSTED = 12,      /* GPU stamps that were not believed */
+		10, /* damaged, truncated or unreadable files; counts that do not add up */
+	FINDINGS_RANKS_MISSING = 11,  /* communicators with unrecorded ranks */
+	FINDINGS_UNTRUSTED = 12,      /* GPU timestamps that were rejected */
 	FINDINGS_UNTIMED = 13,	      /* many calls without a duration */
-	FINDINGS_MIXED_SOURCES = 14,  /* durations from several sources in one sum */
-	FINDINGS_SMALL_MESSAGES = 15, /* floods of small messages */
-	FINDINGS_WAITING = 16, /* a large share of communication is waiting, nobody in particular */
-	FINDINGS_UNALIGNED = 17, /* processes without common time */
+	FINDINGS_MIXED_SOURCES = 14,  /* durations from several sources in one total */
+	FINDINGS_SMALL_MESSAGES = 15, /* many small messages */
+	FINDINGS_WAITING = 16,	      /* a large share of communication is waiting, without a
+					 single straggler */
+	FINDINGS_UNALIGNED = 17,      /* processes without common time */
 	FINDINGS_SEVERAL_JOBS = 18,
-	FINDINGS_SAMPLED = 19,	/* waiting from a part of the collectives only */
-	FINDINGS_CONFLICT = 20, /* two processes say they are the same rank of one communicator */
+	FINDINGS_SAMPLED = 19,	/* waiting from a sample of the collectives */
+	FINDINGS_CONFLICT = 20, /* two processes claim the same rank of one communicator */
 	FINDINGS_KINDS = 21,
 };
 
@@ -54,13 +55,13 @@ struct finding {
 	uint32_t comm;
 	uint32_t peer;
 	uint64_t count;	  /* operations, ranks, files: what the sentence counts */
-	uint64_t of;	  /* of so many; 0: not a share */
+	uint64_t of;	  /* out of this many; 0: not a share */
 	uint64_t cost_ns; /* waiting or time lost, over all ranks; 0 unknown */
 	double percent;
 	uint64_t at_ns; /* common time; 0 none */
-	char title[96]; /* "rank 5 on node-3 arrives late" */
+	char title[96]; /* "straggler: rank 5 on node-3" */
 	char text[400]; /* one or two sentences with the numbers */
-	char hint[240]; /* what to do next; "" none */
+	char hint[240]; /* next step; "" none */
 };
 
 struct findings {

@@ -5,7 +5,7 @@
 #include "common/attributes.h"
 #include "common/op.h"
 
-/* NCCL's numbers, as region_step.state and comm_info.mask hold them. */
+/* NCCL's numbers, as in region_step.state and comm_info.mask. */
 enum step_state {
 	STEP_SEND_GPU_WAIT = 8,
 	STEP_SEND_WAIT = 9,
@@ -15,11 +15,11 @@ enum step_state {
 	STEP_SEND_PEER_WAIT = 20,
 };
 
-/* Broadcast shows no execution from NCCL 2.29 on; see nccl_interface.c. */
+/* Broadcast reports no execution from NCCL 2.29 on; see nccl_interface.c. */
 enum { INTERFACE_WITHOUT_BROADCAST = 6 };
 
-/* What became of later operations of the same communicator: calls are launched in their order and run in
- * it, so one that was passed by is over, or shows nothing of its execution. */
+/* The state of later operations of the same communicator: calls are launched and run in order, so one that
+ * was overtaken is over, or reports nothing of its execution. */
 struct later {
 	bool is_any_done;
 	bool is_any_launched; /* or running */
@@ -31,7 +31,7 @@ static void note_later(struct later *later, const struct op_record *op)
 	later->is_any_launched |= op->state == OP_LAUNCHED || op->state == OP_RUNNING;
 }
 
-/* Does NCCL show more of such an operation than the call? */
+/* Does NCCL report more of such an operation than the call? */
 static bool is_execution_shown(const struct recording_comm *comm, const struct op_record *op)
 {
 	if (op->flags & (OP_FLAG_API_ONLY | OP_FLAG_COPY_ENGINE))
@@ -128,7 +128,7 @@ const char *flight_reason_text(enum flight_reason reason)
 	return (unsigned int)reason < FLIGHT_REASONS ? reasons[reason].text : "waits for rank %d";
 }
 
-/* Which of the three waits of its direction a transfer is in; -1 when it has just started. */
+/* Which of the three waits of its direction a transfer is in; -1 if it has just started. */
 static int step_stage(const struct region_step *step)
 {
 	switch (step->state) {
@@ -252,7 +252,7 @@ static void keep_later(uint64_t *latest, uint64_t ns)
 
 uint64_t flight_last_ns(const struct recording_process *process)
 {
-	/* A region's counts are taken when it is read: that says nothing of the process. */
+	/* A region's counts are taken when it is read: that says nothing about the process. */
 	uint64_t latest = process->region ? 0 : process->counts_ns;
 
 	for (size_t i = 0; i < process->anchor_count; i++)

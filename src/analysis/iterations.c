@@ -1,12 +1,12 @@
 /*
- * How the period is found. A symbol that comes once per iteration (the loss, the norm of the gradients) has
- * gaps of one period between its occurrences; one that comes k times has k gaps that add up to it. So the
- * commonest sums of up to eight gaps of the rarest symbols are candidates. The smallest one for which
- * nearly all of the sequence equals itself one period later is taken.
+ * How the period is found. A symbol that comes once per iteration (the loss, the gradient norm) has gaps of
+ * one period between its occurrences; one that comes k times has k gaps that add up to it. So the most
+ * common sums of up to eight gaps of the rarest symbols are candidates. The smallest one for which nearly
+ * all of the sequence equals itself one period later is used.
  *
- * Then the pattern is the first stretch of a period that repeats. From there the sequence is cut, one period
- * after the other, as long as at most a tenth of the symbols differ; where that fails the next place that
- * fits is looked for, and what was skipped is one odd iteration.
+ * The pattern is then the first period that repeats. From there the sequence is cut, one period after the
+ * other, while at most a tenth of the symbols differ; where that fails the next matching place is searched,
+ * and what was skipped is one irregular iteration.
  */
 #include "analysis/iterations.h"
 
@@ -18,13 +18,12 @@
 #include "common/attributes.h"
 
 enum {
-	RARE_SYMBOLS = 12,     /* looked at for candidates */
+	RARE_SYMBOLS = 12,     /* examined for candidates */
 	OCCURRENCES_MAX = 512, /* of each */
 	GAPS_SUMMED = 8,
 	CANDIDATES_MAX = 256,
 	LEAST_REPEATS = 3,
-	SAMPLE =
-		1 << 15, /* operations, from the first on, that the period is looked for in first */
+	SAMPLE = 1 << 15, /* operations, from the first on, that the period is searched in first */
 };
 static const double repeat_share = 0.85, same_share = 0.9, as_good = 0.002;
 
@@ -147,8 +146,8 @@ static bool is_uniform(const struct iterations_op *ops, size_t from, uint32_t pe
 }
 
 /*
- * A multiple of the period repeats as well as the period itself, or worse: the shortest of the best is taken.
- * A pattern within the iteration (a layer, again and again) repeats a little worse than all of it.
+ * A multiple of the period repeats as well as the period itself, or worse: the shortest of the best is
+ * used. A pattern within the iteration (a repeated layer) repeats slightly worse than the whole.
  */
 static uint32_t find_period(const struct iterations_op *ops, size_t count,
 			    struct candidates *candidates)
@@ -267,7 +266,7 @@ static enum status cut_iterations(struct iterations *iterations, const struct it
 	return status;
 }
 
-/* A tag that counts up, each for several operations, is the user's own word for it. */
+/* A tag that counts up, each for several operations, marks the user's own iterations. */
 static bool is_tagged(const struct iterations_op *ops, size_t count)
 {
 	size_t changes = 0;
@@ -296,9 +295,9 @@ static enum status cut_by_tag(struct iterations *iterations, const struct iterat
 	return status;
 }
 
-/* ---- figures --------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
-/* The nth smallest; 0 when there is none. */
+/* The nth smallest; 0 if there is none. */
 static uint64_t nth_ns(double *values, size_t count, size_t nth)
 {
 	return count > 0 ? (uint64_t)stats_select(values, count, nth) : 0;
@@ -341,7 +340,7 @@ static enum status summarise_iterations(struct iterations *iterations)
 	return OK;
 }
 
-/* From the first `sample` operations; *pattern is SIZE_MAX when they do not repeat. */
+/* From the first `sample` operations; *pattern is SIZE_MAX if they do not repeat. */
 static enum status find_in(struct iterations *iterations, const struct iterations_op *ops,
 			   size_t sample, size_t *pattern)
 {

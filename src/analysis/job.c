@@ -1,12 +1,12 @@
 /*
- * How it is put together:
+ * How it is built:
  *
  *	seats      one per (process, communicator of the process), in the order of the recording
- *	ranks      the seats of a process belong to one rank, unless it is seen to be several (threads):
+ *	ranks      the seats of a process belong to one rank, unless it is several (threads):
  *	           then to one rank per GPU, or per place in a communicator that it is in several times
  *	comms      seats sorted by (group, hash, ranks, generation): a run of equal ones is a communicator
  *
- * Everything is sorted arrays: no order depends on addresses or hash values' chance.
+ * Everything is sorted arrays: no order depends on addresses or hash values.
  */
 #include "analysis/job.h"
 
@@ -97,7 +97,7 @@ static enum status place_seats(struct job *job, size_t p)
 	return OK;
 }
 
-/* The rank in a communicator of everybody, where the launcher said nothing. */
+/* The rank in the communicator of all ranks, if the launcher gave none. */
 static void derive_rank(const struct job *job, struct job_rank *rank, uint32_t place,
 			bool is_several, int32_t world)
 {
@@ -269,7 +269,7 @@ static enum status make_hosts(struct job *job)
 	return OK;
 }
 
-/* group_of: per process. Seats and groups are there for both, ranks for the second. */
+/* group_of: per process. Seats and groups exist for both, ranks for the second. */
 static enum status job_make_ranks(struct job *job, const uint32_t *group_of)
 {
 	uint32_t group = UINT32_MAX;
@@ -307,7 +307,7 @@ enum job_comm_kind job_comm_kind_of(int32_t nranks, int32_t nnodes)
 	return nnodes >= nranks ? JOB_COMM_NET : JOB_COMM_MIXED;
 }
 
-/* A seat with all that decides which communicator it belongs to. */
+/* A seat with everything that decides which communicator it belongs to. */
 struct claim {
 	uint32_t seat;
 	uint32_t group;
@@ -356,7 +356,7 @@ static int by_comm(const void *left, const void *right)
 	       ORDER(a->comm_rank, b->comm_rank);
 }
 
-/* A communicator without hash is its process's own: the seat makes it unlike any other. */
+/* A communicator without a hash belongs to its process: the seat makes it unique. */
 static bool is_same_comm(const struct claim *a, const struct claim *b)
 {
 	if (a->hash == 0)
@@ -549,11 +549,11 @@ enum {
 	INTERFACE_WITHOUT_BROADCAST = 6, /* see hot_call.c */
 	FLIGHTS_TRIED = 256,
 	ENTRIES_MAX = 1 << 22,
-	/* Others may be read a moment later, and GPU stamps err now and then. */
+	/* Others may be read a moment later, and GPU timestamps are wrong occasionally. */
 	UNSEEN_LEAST = 2,
 };
 
-/* Function and NCCL's number in one; 0: it has none that could be compared. */
+/* Function and NCCL's number combined; 0: none that could be compared. */
 static uint64_t gap_key(uint8_t function, uint32_t flags, uint64_t sequence, bool is_launched,
 			uint32_t interface)
 {
@@ -597,7 +597,7 @@ static uint32_t choose_reference(const struct job *job, const struct job_comm *c
 	return best;
 }
 
-/* ---- what is in flight ------------------------------------------------------------------------ */
+/* ---- operations in flight -------------------------------------------------------------------- */
 
 /* The flights of a seat: sorted by communicator and number. */
 static struct recording_flight *flights_of(const struct job *job, uint32_t seat, size_t *count)
@@ -649,7 +649,7 @@ static bool is_call(const struct op_record *op)
 	return op_is_collective(op->function) && !(op->flags & OP_FLAG_REPLAY) && op->match != 0;
 }
 
-/* By so much a seat's numbers are behind those of the reference. False: they have nothing in common. */
+/* How far a seat's numbers are behind those of the reference. False: they have nothing in common. */
 static bool find_shift(const struct job *job, uint32_t seat, const struct job_gap_entry *list,
 		       size_t used, uint64_t *shift)
 {
@@ -742,7 +742,7 @@ static uint64_t last_called(const struct job *job, uint32_t seat)
 	return last;
 }
 
-/* Who has not recorded what ended elsewhere has made these calls all the same. */
+/* A seat that has not recorded what ended elsewhere has made these calls nevertheless. */
 static void mark_unseen(const struct job *job, const struct job_comm *comm)
 {
 	uint64_t last = last_done(job, comm);
@@ -750,7 +750,7 @@ static void mark_unseen(const struct job *job, const struct job_comm *comm)
 	for (uint32_t i = 0; i < comm->seat_count; i++) {
 		struct recording_comm *of = seat_comm(job, comm->seats[i]);
 
-		/* Its first call after a gap has the numbers from before, until NCCL tells its own. */
+		/* Its first call after a gap has the numbers from before, until NCCL reports its own. */
 		if (of->has_counts && last >= UNSEEN_LEAST &&
 		    last_called(job, comm->seats[i]) <= last - UNSEEN_LEAST)
 			shift_seat(job, comm->seats[i], 0, false);
@@ -775,7 +775,7 @@ static void job_align_flights(struct job *job)
 	}
 }
 
-/* ---- what is recorded --------------------------------------------------------------------------- */
+/* ---- recorded operations --------------------------------------------------------------------- */
 
 struct listing {
 	struct job_gaps *gaps;
@@ -969,7 +969,7 @@ static enum status make_seats(struct job *job)
 	return OK;
 }
 
-/* Processes come sorted by job, so a group is a run of them. */
+/* Processes are sorted by job, so a group is a run of them. */
 static enum status make_groups(struct job *job, uint32_t *group_of)
 {
 	const struct recording *recording = job->recording;

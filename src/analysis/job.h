@@ -1,5 +1,5 @@
 /*
- * Who took part: jobs, ranks and communicators over all processes of a recording.
+ * Jobs, ranks and communicators over all processes of a recording.
  *
  *	recording.processes[i]     one process; nearly always one rank
  *	      |  comms[]           the communicators as that process numbers them
@@ -9,12 +9,12 @@
  *	      v             v
  *	job.ranks[]        job.comms[]
  *
- * A communicator is joined across processes by its hash. A hash that a process uses again (the
- * communicator was made anew) counts up `generation`, in the order of the process's own numbers; a
- * seat that is taken already, or another number of ranks, makes a communicator of its own. A hash of
- * 0 (NCCL before 2.27 does not tell it) is never joined.
+ * A communicator is matched across processes by its hash. If a process uses a hash again (the communicator
+ * was recreated), `generation` counts up, in the order of the process's own numbers; a seat that is taken
+ * already, or a different number of ranks, makes a separate communicator. A hash of 0 (NCCL before 2.27
+ * does not report it) is never matched.
  *
- * Several jobs in one recording are kept apart: communicators join only within a group.
+ * Several jobs in one recording are kept separate: communicators match only within a group.
  */
 #ifndef JOB_H
 #define JOB_H
@@ -29,18 +29,18 @@
 #include "recording/recording.h"
 
 enum job_comm_kind {
-	JOB_COMM_UNKNOWN = 0, /* NCCL did not tell how many ranks or nodes */
+	JOB_COMM_UNKNOWN = 0, /* NCCL did not report the number of ranks or nodes */
 	JOB_COMM_SINGLE = 1,  /* one rank */
 	JOB_COMM_NVLINK = 2,  /* one node */
-	JOB_COMM_NET = 3,     /* one rank a node */
+	JOB_COMM_NET = 3,     /* one rank per node */
 	JOB_COMM_MIXED = 4,
 	JOB_COMM_KINDS = 5,
 };
 
 const char *job_comm_kind_name(enum job_comm_kind kind); /* "nvlink-only", "net-only", ... */
-/* 0 or less: NCCL did not tell. */
+/* 0 or less: not reported by NCCL. */
 enum job_comm_kind job_comm_kind_of(int32_t nranks, int32_t nnodes);
-/* Between nodes, at least in part. */
+/* Between nodes, at least partly. */
 bool job_comm_is_over_network(enum job_comm_kind kind);
 
 /* Processes with the same job name. */
@@ -50,14 +50,14 @@ struct job_group {
 	uint32_t rank_count;
 	uint32_t process_count;
 	uint32_t host_count;
-	int64_t world_size; /* as the launcher said, else the largest communicator; 0 unknown */
+	int64_t world_size; /* from the launcher, else the largest communicator; 0 unknown */
 };
 
 struct job_rank {
 	uint32_t process; /* index into recording.processes */
 	uint32_t group;
 	uint32_t host;	  /* index into job.hosts */
-	int64_t rank;	  /* global; -1 when nobody says */
+	int64_t rank;	  /* global; -1 unknown */
 	bool is_derived;  /* rank is that of the largest communicator, not the launcher's */
 	uint32_t attempt; /* from 0: earlier processes of the same group with this rank */
 	int32_t gpu;	  /* CUDA device number in its process, -1 unknown */
@@ -80,14 +80,15 @@ struct job_comm {
 	uint32_t group;
 	uint32_t generation; /* from 0: the same hash was used before */
 	char name[96];	     /* "" none */
-	char label[128];     /* for people: the name, else the hash; unique within the recording */
+	char label[128];     /* for display: the name, else the hash; unique within the recording */
 	int32_t nranks;	     /* 0 unknown */
 	int32_t nnodes;	     /* 0 unknown */
 	enum job_comm_kind kind;
 	uint32_t *seats;     /* indices into job.seats, by comm_rank */
-	uint32_t seat_count; /* members of which there is a recording */
-	uint32_t missing;    /* nranks - seat_count; 0 when nranks is unknown */
-	uint64_t missed; /* collectives that NCCL did not show, over all seats: see "Gaps" below */
+	uint32_t seat_count; /* recorded ranks */
+	uint32_t missing;    /* nranks - seat_count; 0 if nranks is unknown */
+	uint64_t missed;     /* collectives that NCCL did not report, over all seats: see "Gaps"
+				below */
 };
 
 struct job_host {
@@ -95,7 +96,7 @@ struct job_host {
 	uint32_t rank_count;
 };
 
-/* Names that NCCL used and our tables lack, joined over all processes. */
+/* Names that NCCL used and our tables lack, merged over all processes. */
 enum { JOB_NAMES_MAX = 127, JOB_NAME_OTHER = 255 };
 
 struct job {
@@ -110,55 +111,55 @@ struct job {
 	size_t comm_count;
 	struct job_seat *seats; /* by process, then as in process->comms */
 	size_t seat_count;
-	uint32_t *first_seat;	/* per process, and one more: seats[first_seat[p] + i] is
+	uint32_t *first_seat;	/* per process, plus one: seats[first_seat[p] + i] is
 				   process->comms[i] */
 	uint32_t *process_rank; /* per process: its first rank */
 	char (*names)[32];	/* [n - OP_NAME_INTERNED]: those of all tables */
 	uint32_t name_count;
 	uint8_t (*name_map)[OP_NAMES_INTERNED_MAX]; /* per process */
-	uint32_t conflicts; /* seats that were taken already: two processes said to be the same rank
-			       of the same communicator */
+	uint32_t conflicts; /* conflicts: two processes claimed to be the same rank of the same
+			       communicator */
 };
 
-/* ERR_NO_SPACE (memory); then there is nothing to release. Where NCCL did not show every call, the numbers of
- * what is in flight are aligned in the recording itself: see "Gaps" below. */
+/* On ERR_NO_SPACE (out of memory) there is nothing to release. If NCCL did not report every call, the
+ * numbers of operations in flight are aligned in the recording itself: see "Gaps" below. */
 enum status job_make(struct job *job, const struct recording *recording);
 void job_release(struct job *job);
 
-/* The seat of a process's communicator; NULL when the process does not list it. */
+/* The seat of a process's communicator; NULL if the process does not list it. */
 const struct job_seat *job_seat(const struct job *job, size_t process, uint32_t comm_id);
-/* Index into job.seats of a communicator's rank; UINT32_MAX: there is no recording of it. */
+/* Index into job.seats of a communicator's rank; UINT32_MAX: not recorded. */
 uint32_t job_member(const struct job *job, const struct job_comm *comm, int32_t comm_rank);
-/* Index into job_comm.seats of a rank (index into job.ranks); UINT32_MAX: it is no member. */
+/* Index into job_comm.seats of a rank (index into job.ranks); UINT32_MAX: it is not in the communicator. */
 uint32_t job_place_in(const struct job *job, uint32_t comm, uint32_t rank);
 bool job_is_member(const struct job *job, uint32_t comm, uint32_t rank);
-/* How many members are on a host (index into job.hosts). */
+/* How many of its ranks are on a host (index into job.hosts). */
 uint32_t job_members_on(const struct job *job, uint32_t comm, uint32_t host);
 
-/* A process's number for a name as the whole job numbers it; JOB_NAME_OTHER when there are too many. */
+/* A process's number for a name as the whole job numbers it; JOB_NAME_OTHER if there are too many. */
 uint8_t job_name_number(const struct job *job, size_t process, uint8_t number);
-/* The name behind such a number, "?" when nobody knows. */
+/* The name of such a number, "?" if unknown. */
 const char *job_name(const struct job *job, enum op_name_table table, uint8_t number);
 
-/* Words, appended. "rank 5", "process node0:4711": of a seat (index into job.seats). */
+/* These append. "rank 5", "process node0:4711": of a seat (index into job.seats). */
 void job_say_rank(char *text, size_t size, const struct job *job, uint32_t seat);
-/* "AllReduce 812", "AllReduce 812 (a graph's replay)": of this seat. */
+/* "AllReduce #812", "AllReduce #812 (graph replay)": of this seat. */
 void job_say_operation(char *text, size_t size, const struct job *job, uint32_t seat,
 		       const struct op_record *op);
 
 /*
- * Communicators on which NCCL did not show every collective of every rank: docs/ARCHITECTURE.md, "Gaps". There
- * "the n-th collective" is not the same one on all ranks. NCCL's own numbers are, per function. One rank is the
- * reference: collectives of the others get the match number that the same collective has there, and 0,
- * unknown, where it was not recorded there.
+ * Communicators for which NCCL did not report every collective of every rank: docs/ARCHITECTURE.md, "Gaps".
+ * There "the n-th collective" is not the same one on all ranks. NCCL's own numbers are, per function. One
+ * rank is the reference: collectives of the others get the match number of the same collective there, and 0
+ * (unknown) if it was not recorded there.
  */
 
-/* ---- what is in flight ------------------------------------------------------------------------ */
+/* ---- operations in flight -------------------------------------------------------------------- */
 
-/* Function and NCCL's number in one, the same for all ranks of a collective; 0: it has none. */
+/* Function and NCCL's number combined, the same for all ranks of a collective; 0: it has none. */
 uint64_t job_gap_key(const struct job *job, uint32_t seat, const struct op_record *op);
 
-/* ---- what is recorded --------------------------------------------------------------------------- */
+/* ---- recorded operations --------------------------------------------------------------------- */
 
 struct job_gap_entry {
 	uint64_t key; /* function and NCCL's number */
@@ -179,15 +180,15 @@ struct job_gaps {
 	enum status status;
 };
 
-/* Walks the references' operations, if there are gaps. ERR_NO_SPACE (memory); release in every case. */
+/* Reads the references' operations, if there are gaps. ERR_NO_SPACE (out of memory); release in every case. */
 enum status job_gaps_init(struct job_gaps *gaps, const struct job *job);
 void job_gaps_release(struct job_gaps *gaps);
 
-/* What a batch needs besides KIND, STATE, MATCH and SIGNATURE. */
+/* Words needed in a batch besides KIND, STATE, MATCH and SIGNATURE. */
 uint32_t job_gaps_words(const struct job_gaps *gaps);
 
-/* The same rows with aligned numbers, and without signatures where these say nothing: `batch` itself, or `copy`,
- * which is good until the next call. Sets status. */
+/* The same rows with aligned numbers, and without signatures where these are meaningless: `batch` itself,
+ * or `copy`, which is valid until the next call. Sets status. */
 const struct op_batch *job_gaps_batch(struct job_gaps *gaps, size_t process,
 				      const struct op_batch *batch, struct op_batch *copy);
 

@@ -1,11 +1,11 @@
 /*
- * A lane is a sparse array of slots by match number. A cursor walks one seat's operations along it:
+ * A lane is a sparse array of slots by match number. A cursor moves one seat's operations along it:
  *
  *	cursor -> lane -> chunk (32 slots)     shared by all seats: the shortest durations
  *	               -> seat -> part         this seat's: which slots, sums of its own durations
  *
- * Chunks are found by a hash table once per 32 operations. Nothing is ever moved or removed while
- * operations are added, so what earlier processes joined stays valid.
+ * Chunks are found by a hash table once per 32 operations. Nothing is moved or removed while operations are
+ * added, so what earlier processes matched stays valid.
  */
 #include "analysis/meet.h"
 
@@ -23,7 +23,7 @@ static inline unsigned int meet_lane_index(uint8_t source, bool is_replay, unsig
 	return (source == OP_TIME_PROXY ? 1u : 0u) | (is_replay ? 2u : 0u) | variant << 2;
 }
 
-/* Where in lane->table this chunk is, or would be; the table is not empty. */
+/* The index of this chunk in lane->table, or its free place; the table is not empty. */
 static inline uint32_t meet_lane_place(const struct meet_lane *lane, uint64_t number)
 {
 	uint32_t place = (uint32_t)hash_word(7, number) & (lane->table_size - 1);
@@ -47,7 +47,7 @@ bool meet_is_synchronising(uint8_t function)
 	       function == OP_REDUCE_SCATTER || function == OP_ALL_TO_ALL;
 }
 
-/* How many collectives the recorders counted, over all communicators. */
+/* The number of collectives the recorders counted, over all communicators. */
 static uint64_t collectives_announced(const struct job *job)
 {
 	uint64_t total = 0;
@@ -106,7 +106,7 @@ static void lane_free(struct meet_lane *lane, uint32_t seat_count)
 	free(lane);
 }
 
-/* Frees what was joined, keeps the counts. */
+/* Frees the matches, keeps the counts. */
 static void meet_forget(struct meet *meet)
 {
 	for (size_t c = 0; meet->comms != NULL && c < meet->job->comm_count; c++) {
@@ -137,7 +137,7 @@ uint32_t meet_kind(struct meet *meet, uint32_t comm_index, const struct meet_kin
 {
 	struct meet_comm *comm = &meet->comms[comm_index];
 
-	/* Each process goes through them in about the same order. */
+	/* Each process reaches them in about the same order. */
 	for (uint32_t n = 0, i = comm->kind_hint; n < comm->kind_count; n++, i++) {
 		i = i < comm->kind_count ? i : 0;
 		if (i > 0 && comm->kinds[i].names == kind->names &&
@@ -147,7 +147,7 @@ uint32_t meet_kind(struct meet *meet, uint32_t comm_index, const struct meet_kin
 	}
 	if (comm->kind_count == MEET_KINDS_MAX)
 		return MEET_KINDS_MAX;
-	/* The first brings along the one that stands for none. */
+	/* The first one also adds the entry that means none. */
 	if (!list_grow(&comm->kinds, comm->kind_count ? comm->kind_count : 1,
 		       sizeof(*comm->kinds))) {
 		meet_fail(meet);
@@ -207,7 +207,7 @@ static bool lane_grow(struct meet_lane *lane)
 	return true;
 }
 
-/* All zero. Jobs that need more than one get large pages: they are walked once per rank. */
+/* All zero. Jobs that need more than one get large pages: they are read once per rank. */
 static struct meet_chunk *store_new(bool is_large)
 {
 	void *store =
@@ -220,7 +220,7 @@ static struct meet_chunk *store_new(bool is_large)
 	return store;
 }
 
-/* One after the other, so that what is walked together lies together. */
+/* Consecutive, so that what is used together is close together. */
 static struct meet_chunk *chunk_new(struct meet *meet)
 {
 	struct meet_chunk *store;
@@ -237,14 +237,14 @@ static struct meet_chunk *chunk_new(struct meet *meet)
 	return store;
 }
 
-/* UINT32_MAX: it is not there, and could not be made. */
+/* UINT32_MAX: it does not exist, and could not be created. */
 static uint32_t chunk_get(struct meet *meet, struct meet_lane *lane, uint64_t number,
 			  uint32_t *hint)
 {
 	struct meet_chunk *chunk;
 	uint32_t place;
 
-	/* Chunks were made in this order by the first process, so the next one follows. */
+	/* The first process created chunks in this order, so the next one follows. */
 	if (*hint + 1 < lane->chunk_count && lane->briefs[*hint + 1].number == number)
 		return ++*hint;
 	if (lane->table_size > 0) {
@@ -272,7 +272,7 @@ static uint32_t chunk_get(struct meet *meet, struct meet_lane *lane, uint64_t nu
 
 static struct meet_part *part_get(struct meet *meet, struct meet_seat *seat, uint32_t chunk)
 {
-	/* Numbers rise: if it is there at all, it is one of the last. */
+	/* Numbers ascend: if it exists, it is one of the last. */
 	for (uint32_t i = seat->count; chunk < seat->next_chunk && i-- > 0 && seat->count - i <= 8;)
 		if (seat->parts[i].chunk == chunk)
 			return &seat->parts[i];
@@ -331,7 +331,7 @@ struct meet_cursor *meet_cursor_new(struct meet *meet, const struct job_seat *se
 	return cursor;
 }
 
-/* Every second sample goes, and from now on every second moment. */
+/* Drops every second sample, and from now on takes every second one. */
 static void thin_samples(struct meet_cursor *cursor)
 {
 	for (uint32_t i = 0; i < MEET_SAMPLES / 2; i++)
@@ -384,7 +384,7 @@ void meet_cursor_free(struct meet_cursor *cursor)
 	free(cursor);
 }
 
-/* To the chunk of a number, in the cursor's lane. */
+/* Moves to the chunk of a number, in the cursor's lane. */
 void meet_cursor_move(struct meet_cursor *cursor, uint64_t number)
 {
 	struct meet *meet = cursor->meet;
@@ -403,7 +403,7 @@ void meet_cursor_move(struct meet_cursor *cursor, uint64_t number)
 		cursor->chunk = NULL;
 }
 
-/* The slot has another signature or kind: to the variant where it has ours, or is free. */
+/* The slot has another signature or kind: go to the variant that has ours, or is free. */
 COLD bool meet_cursor_turn(struct meet_cursor *cursor, const struct meet_op *op)
 {
 	unsigned int place = op->match % MEET_CHUNK;
@@ -456,7 +456,7 @@ void meet_slot_start(struct meet_cursor *cursor, struct meet_slot *slot, const s
 				    .bytes = op->bytes };
 }
 
-/* What all meetings come to, once everything is added. */
+/* The results of all matches, once everything is added. */
 
 struct meet_slice meet_slice(const struct meet_lane *lane, uint32_t chunk, uint32_t bits)
 {
@@ -479,7 +479,7 @@ struct meet_slice meet_slice(const struct meet_lane *lane, uint32_t chunk, uint3
 	return slice;
 }
 
-/* times: 1 adds, -1 takes away. */
+/* times: 1 adds, -1 subtracts. */
 static void sum_slots(const struct meet_chunk *chunk, uint32_t bits, uint64_t times,
 		      struct meet_sum *sums)
 {
@@ -496,7 +496,7 @@ static void sum_slots(const struct meet_chunk *chunk, uint32_t bits, uint64_t ti
 	}
 }
 
-/* Its parts are of most chunks, one after the other. */
+/* Its parts are of most chunks, in sequence. */
 static bool is_in_most(const struct meet_lane *lane, const struct meet_seat *seat)
 {
 	if (seat->count < lane->chunk_count / 2)
@@ -507,7 +507,7 @@ static bool is_in_most(const struct meet_lane *lane, const struct meet_seat *sea
 	return true;
 }
 
-/* All meetings of the lane, less those without it: few, as a rule. */
+/* All matches of the lane, minus those without it: usually few. */
 static void sum_others(const struct meet_lane *lane, const struct meet_seat *seat,
 		       struct meet_sum *sums)
 {
@@ -627,7 +627,7 @@ static uint32_t ranks_at(const struct meet_lane *lane, uint64_t number, unsigned
 	return at ? lane->chunks[at - 1]->slots[place].count : 0;
 }
 
-/* All variants but the largest differ from it. Each collective is looked at from its last variant. */
+/* All variants but the largest differ from it. Each collective is examined from its last variant. */
 static void count_difference(struct meet *meet, const struct meet_lane *lane, uint64_t number,
 			     unsigned int place)
 {
@@ -689,7 +689,7 @@ static int by_number(const void *left, const void *right)
 
 void meet_order_sort(struct meet_order *order, uint32_t count)
 {
-	/* They were made in the order of the first process: sorted already, as a rule. */
+	/* They were created in the order of the first process: usually sorted already. */
 	for (uint32_t i = 1; i < count; i++)
 		if (order[i].number < order[i - 1].number) {
 			qsort(order, count, sizeof(*order), by_number);

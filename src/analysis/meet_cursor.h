@@ -1,6 +1,6 @@
 /*
- * Where a seat's operations of one source go, while its process is walked. The way of nearly all operations
- * is in this header, because it is taken for each of millions.
+ * Where a seat's operations of one source go, while its process is read. The path of nearly all operations
+ * is in this header, because it is taken millions of times.
  */
 #ifndef MEET_CURSOR_H
 #define MEET_CURSOR_H
@@ -21,14 +21,14 @@ struct meet_cursor {
 	struct meet_chunk *chunk;
 	struct meet_part *part;
 	uint64_t number; /* of chunk */
-	uint32_t hint;	 /* index of the chunk before */
+	uint32_t hint;	 /* index of the previous chunk */
 	uint32_t seat;	 /* index in job_comm.seats */
 	uint32_t comm_index;
 	uint32_t process;
 	uint8_t source;
 	bool is_replay;
 	bool is_left_out; /* chunk is NULL because it is not kept */
-	/* Moments that the lane's owner saw, too: every `step`-th, thinned out when full. */
+	/* Moments that the lane's owner also has: every `step`-th, thinned out when full. */
 	uint32_t sample_count;
 	uint32_t sample_step;
 	uint32_t sample_skip;
@@ -78,7 +78,7 @@ static inline void meet_add_wire(struct meet_part *part, uint32_t wire_class, ui
 	part->send_steps += send_steps;
 }
 
-/* Rising match numbers are fast. True when it was joined. */
+/* Fast for ascending match numbers. True if it was matched. */
 static inline bool meet_add(struct meet_cursor *cursor, const struct meet_op *op)
 {
 	uint64_t number = op->match / MEET_CHUNK;
@@ -92,9 +92,9 @@ static inline bool meet_add(struct meet_cursor *cursor, const struct meet_op *op
 		return false;
 	}
 	slot = &cursor->chunk->slots[place];
-	/* Some collectives further on; across the end of the chunk it does no harm. */
+	/* Prefetches some collectives ahead; beyond the end of the chunk it is harmless. */
 	__builtin_prefetch(slot + 12, 1);
-	/* In a variant that only this rank is in, it may have come back to the others. */
+	/* In a variant with only this rank, it may have returned to the others. */
 	if (UNLIKELY((slot->count > 0 && !meet_is_agreed(slot, op)) ||
 		     (slot->count == 0 && cursor->lane->variant > 0))) {
 		if (!meet_cursor_turn(cursor, op)) {
@@ -119,7 +119,7 @@ static inline bool meet_add(struct meet_cursor *cursor, const struct meet_op *op
 }
 
 /*
- * Many of one cursor, one after the other: what does not change from one to the next, and the sums, stay in
+ * Many of one cursor, in sequence: what does not change from one to the next, and the sums, stay in
  * registers. Nothing else may be added to this cursor between start and end.
  *
  *	meet_run_start(&run, cursor);
@@ -133,7 +133,7 @@ struct meet_run {
 	uint64_t number; /* of the chunk; UINT64_MAX: there is none */
 	struct meet_part part;
 	uint32_t joined;
-	uint32_t samples_left; /* to pass over before the next is taken */
+	uint32_t samples_left; /* to skip before the next is taken */
 	uint16_t owner;
 	uint16_t seat;
 };
@@ -165,7 +165,7 @@ static inline void meet_run_end(struct meet_run *run)
 		*cursor->part = run->part;
 }
 
-/* The first of its meeting, another chunk, or something that does not fit. */
+/* The first of its match, another chunk, or something that does not fit. */
 static inline bool meet_run_add_alone(struct meet_run *run, const struct meet_columns *columns,
 				      uint32_t row, const struct meet_what *what)
 {
@@ -208,9 +208,9 @@ static inline bool meet_run_add(struct meet_run *run, const struct meet_columns 
 	if (UNLIKELY(match / MEET_CHUNK != run->number))
 		return meet_run_add_alone(run, columns, row, what);
 	slot = &run->slots[place];
-	/* Some collectives further on, in the next chunk as well: they lie one behind the other. */
+	/* Prefetches some collectives ahead, also in the next chunk: they are contiguous. */
 	__builtin_prefetch(slot + 32, 1);
-	/* All that must agree, at once. Nobody's slot has kind 0. */
+	/* All that must agree, at once. Free slots have kind 0. */
 	if (UNLIKELY((slot->signature ^ (uint32_t)columns->signature[row]) |
 		     (slot->kind ^ what->kind) | (uint32_t)(slot->owner ^ run->owner) |
 		     (run->part.bits >> place & 1)))

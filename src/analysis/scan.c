@@ -1,4 +1,4 @@
-/* What the walk needs before it starts, and what becomes of its sums. */
+/* What the pass needs before it starts, and what happens with its sums. */
 #include "analysis/scan.h"
 
 #include <stdlib.h>
@@ -15,26 +15,26 @@ static inline uint64_t scan_cell_bytes(const struct scan_cell *cell)
 	return cell->size_class == 0 ? 0 : cell->bytes;
 }
 
-/* What is to be done with such an operation. */
+/* What to do with such an operation. */
 enum scan_mark {
-	SCAN_TIMED = 1u << 0, /* << source: whence its duration is */
+	SCAN_TIMED = 1u << 0, /* << source: of its duration */
 	SCAN_ANY_SOURCE = SCAN_TIMED << 1 | SCAN_TIMED << 2 | SCAN_TIMED << 3,
 	SCAN_IGNORED = 1u << 4,	  /* does not pass the filter: cell is NULL */
-	SCAN_HIDDEN = 1u << 5,	  /* of a rank that is not shown: joined, and in no table */
-	SCAN_CAPTURED = 1u << 6,  /* put into a graph: counted, no more */
+	SCAN_HIDDEN = 1u << 5,	  /* of a rank that is not shown: matched, but in no table */
+	SCAN_CAPTURED = 1u << 6,  /* captured in a graph: only counted */
 	SCAN_UNTIMED = 1u << 7,	  /* without a duration */
 	SCAN_UNTRUSTED = 1u << 8, /* OP_STAMPS_UNTRUSTED */
 	SCAN_JOINED = 1u << 9,	  /* with other ranks' */
-	SCAN_APART = 1u << 10,	  /* could be joined, but for its source or its communicator */
+	SCAN_APART = 1u << 10,	  /* could be matched, except for its source or its communicator */
 	SCAN_SEND = 1u << 11,
 };
 
-/* What tells entries apart. */
+/* The key of an entry. */
 struct scan_key {
 	uint64_t kind;
 	uint64_t what;
 	uint64_t tag;
-	uint64_t bytes; /* of one of them: says the size class */
+	uint64_t bytes; /* of one of them: gives the size class */
 };
 
 /* A series over time: kind of communicator and function. */
@@ -62,7 +62,7 @@ static void scan_limits(struct scan *scan, uint32_t p)
 
 /* ---- set up ---------------------------------------------------------------------------------- */
 
-/* For sorting: communicators of one group and name; those without a name by their shape. */
+/* For sorting: communicators of one group and name; unnamed ones by their shape. */
 struct named {
 	const struct job_comm *comm;
 	uint32_t index;
@@ -347,7 +347,7 @@ static enum status flush_cell(struct scan *scan, const struct scan_cell *cell)
 	return status;
 }
 
-/* What cells have had since the last time, into the current stretch of time. */
+/* Moves what cells have added since the last time to the current time slot. */
 static void scan_tell_series(struct scan *scan)
 {
 	if (scan->local == NULL || scan->local->current_end_ns == 0)
@@ -371,7 +371,7 @@ static void scan_tell_series(struct scan *scan)
 	}
 }
 
-/* One process's cells into the tables. */
+/* Moves one process's cells to the tables. */
 static enum status scan_flush(struct scan *scan)
 {
 	enum status status = OK;
@@ -387,7 +387,7 @@ static enum status scan_flush(struct scan *scan)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* Who met nobody was not joined: whether it waited is not known. */
+/* Without another rank it was not matched: its waiting is unknown. */
 static void add_sum(struct tally_row *row, const struct meet_sum *sum)
 {
 	row->joined -= sum->alone;
@@ -430,7 +430,7 @@ static enum status add_kind(struct scan *scan, uint32_t seat_index, const struct
 	return OK;
 }
 
-/* The first rank shown says for all what took place: its own collectives are nearly all of them. */
+/* The first rank shown stands for all: its own collectives are nearly all of them. */
 static void add_moves(const struct meet_lane *lane, uint32_t kind_count, struct meet_sum *sums)
 {
 	for (uint32_t kind = 0; kind < kind_count; kind++) {
@@ -530,7 +530,7 @@ static enum status cover_part(struct scan *scan, const struct estimate_part *par
 	for (size_t i = 0; i < scan->view_count; i++) {
 		struct tally_row *row;
 
-		/* A row of one source says what that source measured. */
+		/* A row of one source has what that source measured. */
 		if (scan->views[i]->by & TALLY_BY_SOURCE)
 			continue;
 		row = view_row(scan, scan->views[i], key);
@@ -575,7 +575,7 @@ static int by_calls(const void *left, const void *right)
 	return ORDER(b->calls, a->calls) ?: by_comm_and_names(left, right);
 }
 
-/* What all ranks have in common is one kind. */
+/* The same on all ranks is one kind. */
 static void sort_untimed(struct timeline_report *report)
 {
 	struct timeline_untimed *list = report->untimed;
@@ -594,7 +594,7 @@ static void sort_untimed(struct timeline_report *report)
 	qsort(list, report->untimed_count, sizeof(*list), by_calls);
 }
 
-/* Time of all calls and of the timed ones, by communicator: only collectives that can be joined. */
+/* Time of all calls and of the timed ones, by communicator: only collectives that can be matched. */
 struct comm_time {
 	double all_ns;
 	double timed_ns;
@@ -638,7 +638,7 @@ enum status scan_add_estimates(struct scan *scan)
 	return status;
 }
 
-/* What is known of operations that are alike: found once, and again by a few words of their records. */
+/* What is known of similar operations: computed once, and found again by a few words of their records. */
 
 static uint32_t map_names(const struct scan *scan, uint32_t names)
 {
@@ -651,7 +651,7 @@ static uint32_t map_names(const struct scan *scan, uint32_t names)
 	return mapped;
 }
 
-/* Empty the cache: what entries point to is no longer there. */
+/* Clears the cache: what entries point to no longer exists. */
 static void scan_entry_forget(struct scan *scan)
 {
 	for (size_t i = 0; i < SCAN_CACHE; i++) {
@@ -676,7 +676,7 @@ static struct scan_cell *find_cell(struct scan *scan, const struct scan_cell *li
 			return cell;
 	}
 	if (scan->cell_count == SCAN_CELLS) {
-		/* All to the tables, and begin anew: keys may come without end. */
+		/* Flushes everything to the tables and starts over: the number of keys is unlimited. */
 		scan->status = scan_flush(scan);
 		scan_entry_forget(scan);
 		return scan->status == OK ? find_cell(scan, like) : NULL;
@@ -763,7 +763,7 @@ static uint32_t marks_of(uint64_t what, uint32_t names)
 	return marks;
 }
 
-/* What becomes of operations like this one; *entry may be in use for others, and another entry may be after
+/* What to do with operations like this one; *entry may be in use for others, and another entry may be after
  * it. Failures are in scan->status. */
 static COLD void scan_entry_fill(struct scan *scan, const struct scan_key *key,
 				 struct scan_entry *entry)
@@ -791,7 +791,7 @@ static COLD void scan_entry_fill(struct scan *scan, const struct scan_key *key,
 	entry->symbol = symbol_of(&like);
 	entry->marks = marks_of(key->what, like.names) | (entry->rank->is_shown ? 0 : SCAN_HIDDEN);
 	join_entry(scan, seat, entry, &like, op_state_flags(key->what) & OP_FLAG_REPLAY);
-	/* Last: it may empty the cache. */
+	/* Last: it may clear the cache. */
 	entry->cell = find_cell(scan, &like);
 	if (entry->cell == NULL)
 		entry->marks = SCAN_IGNORED;
@@ -801,14 +801,14 @@ static COLD void scan_entry_fill(struct scan *scan, const struct scan_key *key,
 }
 
 /*
- * What is done with each operation: the loops that a report's time is spent in.
+ * What is done with each operation: the loops in which a report spends its time.
  *
- * Rows are gone through some dozens at a time. First what each of them is (gather): that waits for memory and
- * depends on nothing, so the processor does many rows of it at once. Then each kind of sum in a loop of
- * its own, over the rows that have a duration (nearly all); the others are taken one by one (sift).
+ * Rows are processed in groups of some dozens. First each row is classified (gather): that waits for memory
+ * and has no dependencies, so the CPU does many rows at once. Then each kind of sum has its own loop, over
+ * the rows that have a duration (nearly all); the others are handled one by one (sift).
  *
- * Whatever the loops, each sum gets its operations in the order of the records: figures that round are the
- * same however many are taken at once.
+ * Each sum gets its operations in the order of the records: rounded values are the same however many are
+ * taken at once.
  */
 
 enum { ROWS_AT_ONCE = 64 };
@@ -832,13 +832,13 @@ struct step {
 	uint32_t first; /* row of the batch */
 	uint32_t rows;
 	uint32_t marks; /* of any of them */
-	/* Those that have a duration and pass the filter, one behind the other: */
+	/* Those that have a duration and pass the filter, contiguous: */
 	uint32_t count;
-	bool is_sifted; /* not just all rows */
+	bool is_sifted; /* not simply all rows */
 	const struct scan_entry *entries[ROWS_AT_ONCE];
 	const uint64_t *words[WORDS]; /* of the batch, or copies; no FROM: their sources differ */
 	uint64_t durations_ns[ROWS_AT_ONCE];
-	uint8_t places[ROWS_AT_ONCE]; /* when sifted: which rows they are */
+	uint8_t places[ROWS_AT_ONCE]; /* if sifted: which rows they are */
 	uint64_t copies[WORDS][ROWS_AT_ONCE];
 };
 
@@ -848,10 +848,10 @@ static const uint64_t *column(const struct step *step, unsigned int word)
 	return step->batch->column[word] + step->first;
 }
 
-/* ---- what each row is ------------------------------------------------------------------------ */
+/* ---- classifying rows ------------------------------------------------------------------------ */
 
-/* All of a state that makes a difference here, and above it what tells size classes apart (op_size_class() is a
- * call, and numbers them otherwise). */
+/* All relevant bits of a state, and above them what separates size classes (op_size_class() is a call, and
+ * numbers them differently). */
 static inline uint64_t what_of(uint64_t state, uint64_t bytes)
 {
 	const uint64_t mask =
@@ -896,7 +896,7 @@ static APART struct scan_entry *look_up(struct scan *scan, const struct step *st
 	return is_like(entry, &key) ? entry : NULL;
 }
 
-/* As many as there are entries for, and in the current stretch of time. */
+/* As many as there are entries for, and in the current time slot. */
 static void gather(struct scan *scan, struct step *step)
 {
 	const uint64_t *kinds = column(step, OP_WORD_KIND), *states = column(step, OP_WORD_STATE);
@@ -971,7 +971,7 @@ static void widen_span(struct scan_rank *rank, uint64_t issue_ns, uint64_t done_
 		rank->untimed_last_ns = last_ns;
 }
 
-/* No duration. Neither done nor captured: in flight, or never seen to end. */
+/* No duration. Neither done nor captured: in flight, or its end was not recorded. */
 static COLD void take_untimed(struct scan *scan, const struct scan_entry *entry,
 			      const struct step *step, uint32_t place)
 {
@@ -994,7 +994,7 @@ static COLD void take_untimed(struct scan *scan, const struct scan_entry *entry,
 	if (state >= OP_DONE || column(step, OP_WORD_DONE)[place] != 0 ||
 	    op_state_flags(state_word) & blind || process->life == RECORDING_ENDED)
 		return;
-	/* They run in order: what is before one that is done is over. */
+	/* They run in order: what is before a finished one is over. */
 	if (state != OP_RUNNING && comm->has_counts &&
 	    column(step, OP_WORD_NUMBER)[place] <= comm->counts.last_done_number)
 		return;
@@ -1065,7 +1065,7 @@ static void take_odd(struct scan *scan, const struct scan_entry *entry, const st
 		add_link(scan, entry, step, place);
 }
 
-/* What is not plain is done now; the others close ranks. Gives back how many rows are looked at. */
+/* Special rows are handled now; the others are compacted. Returns how many rows are examined. */
 static uint32_t sift(struct scan *scan, struct step *step)
 {
 	bool is_iterated = scan->process == scan->iteration_process;
@@ -1116,7 +1116,7 @@ static void set_words(struct step *step)
 	}
 }
 
-/* Rows are missing: what is left of each word goes where it is without gaps. */
+/* Rows are missing: the rest of each word is copied without gaps. */
 static void close_gaps(struct step *step)
 {
 	for (unsigned int word = 0; word < WORDS; word++) {
@@ -1257,7 +1257,7 @@ static void add_rows(struct scan *scan, struct step *step)
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
-/* The next stretch of time begins with this row, unless it is not looked at: then it is taken alone. */
+/* The next time slot begins with this row, unless it is not examined: then it is handled alone. */
 static void take_over(struct scan *scan, struct step *step, const struct scan_entry *entry)
 {
 	uint64_t done_ns = column(step, OP_WORD_DONE)[0];
@@ -1267,7 +1267,7 @@ static void take_over(struct scan *scan, struct step *step, const struct scan_en
 		scan_tell_series(scan);
 		windows_local_move(scan->local, done_ns);
 		scan->stretch_end_ns = scan->local->current_end_ns;
-		/* With those that follow it; but for a time past the end of all times. */
+		/* With those that follow it; except for a time past the end of all times. */
 		if (done_ns < scan->stretch_end_ns)
 			return;
 	}
@@ -1277,7 +1277,7 @@ static void take_over(struct scan *scan, struct step *step, const struct scan_en
 	add_rows(scan, step);
 }
 
-/* Some rows from `first` on; gives back how many. 0: something was found out about the first one. */
+/* Some rows from `first` on; returns how many. 0: something was found out about the first one. */
 static uint32_t take_some(struct scan *scan, const struct op_batch *batch, uint32_t first)
 {
 	uint32_t left = batch->rows - first;
@@ -1302,7 +1302,7 @@ static uint32_t take_some(struct scan *scan, const struct op_batch *batch, uint3
 	return step.rows;
 }
 
-/* Cells count in 32 bits: to the tables long before they are full. */
+/* Cells count in 32 bits: flushed long before they are full. */
 static void flush_in_time(struct scan *scan, uint32_t rows)
 {
 	scan->unflushed += rows;

@@ -1,14 +1,14 @@
 /*
- * The one walk over all operations that a report is made of. Process by process, batch by batch; what is
- * summed up while a process is walked goes to the report's tables when it is done.
+ * The single pass over all operations that a report is made from. Process by process, batch by batch; what
+ * is summed up while a process is read goes to the report's tables when it is done.
  *
  *	batch of columns --> entry (what is known of such an operation: cell, cursor, series)
  *	                       |--> cell      counts, sums, histogram     -> tallies
- *	                       |--> cursor    meeting with other ranks    -> meet
+ *	                       |--> cursor    match with other ranks      -> meet
  *	                       |--> busy      union of times              -> ranks
  *	                       |--> series    over time                   -> windows
  *
- * For the room's own use: everybody else takes timeline_report.h.
+ * Internal to src/analysis: all others use timeline_report.h.
  */
 #ifndef SCAN_H
 #define SCAN_H
@@ -29,16 +29,16 @@
 
 enum { SCAN_VIEWS = 8 + TIMELINE_CUSTOM_MAX, SCAN_CACHE = 256, SCAN_CELLS = 512, SCAN_CURSORS = 4 };
 
-/* All operations of one process that are alike. */
+/* All similar operations of one process. */
 struct scan_cell {
 	/* First what each operation changes. */
 	uint64_t calls;
-	uint64_t bytes; /* nonsense when they are unknown: scan_cell_bytes() */
+	uint64_t bytes; /* meaningless if they are unknown: scan_cell_bytes() */
 	uint64_t sum_ns;
 	double square_sum;
 	uint64_t min_ns;
 	uint64_t max_ns;
-	uint64_t apart; /* with a duration, and not joined with other ranks' */
+	uint64_t apart; /* with a duration, but not matched with other ranks */
 	uint64_t apart_ns;
 	uint64_t untrusted;
 	uint64_t open;
@@ -50,29 +50,29 @@ struct scan_cell {
 	uint8_t source;
 	uint32_t series; /* over time; UINT32_MAX none */
 	double bus_factor;
-	uint64_t told_calls; /* that the series has already */
+	uint64_t told_calls; /* already in the series */
 	uint64_t told_bytes;
 	uint64_t told_ns;
 	uint32_t buckets[HISTOGRAM_BUCKETS];
 };
 
 /*
- * Found by an operation's words: what to do with the next one like it. Calls come in much the same order again
- * and again, so the one that came after it last time is tried first.
+ * Found by an operation's words: what to do with the next one like it. Calls come in much the same order
+ * repeatedly, so the one that came after it last time is tried first.
  */
 struct scan_entry {
 	uint64_t kind; /* OP_WORD_KIND; 0: not in use */
-	uint64_t what; /* of OP_WORD_STATE, and the size class: all that makes a difference */
+	uint64_t what; /* of OP_WORD_STATE, and the size class: everything relevant */
 	uint64_t tag;  /* 0 unless wanted */
 	struct scan_entry *next;
-	struct scan_cell *cell; /* NULL: not looked at */
+	struct scan_cell *cell; /* NULL: not examined */
 	struct meet_what meet;
 	uint32_t marks;
 	uint32_t symbol; /* for iterations */
 	struct scan_rank *rank;
 };
 
-/* One rank of the process that is being walked. */
+/* One rank of the current process. */
 struct scan_rank {
 	uint32_t rank; /* index into job.ranks */
 	bool is_shown;
@@ -82,7 +82,7 @@ struct scan_rank {
 	uint64_t untimed_last_ns;
 };
 
-/* The first operation of a seat that was not over at the end. */
+/* The first operation of a seat that was unfinished at the end. */
 struct scan_open {
 	uint64_t count;
 	uint64_t match;
@@ -103,7 +103,7 @@ struct scan {
 	struct estimate estimate;
 	struct tally *views[SCAN_VIEWS];
 	size_t view_count;
-	uint32_t *name_first; /* per communicator: the first one that is named and shaped alike */
+	uint32_t *name_first; /* per communicator: the first one with the same name and shape */
 	struct windows_local *locals; /* per process */
 	uint32_t local_room;
 	struct scan_open *opens; /* per seat */
@@ -115,10 +115,10 @@ struct scan {
 	struct tally_scale scale;
 	uint64_t ops_expected;
 	uint64_t ops_done;
-	uint64_t unflushed; /* operations since cells went to the tables */
+	uint64_t unflushed; /* operations since cells were flushed to the tables */
 	enum status status;
 
-	/* The process that is being walked. */
+	/* The current process. */
 	uint32_t process;
 	uint64_t since_ns; /* recorder's clock */
 	uint64_t until_ns;
@@ -140,10 +140,10 @@ enum status scan_init(struct scan *scan, struct timeline_report *report,
 enum status scan_run(struct scan *scan);
 void scan_release(struct scan *scan);
 
-/* Waiting, once everything is joined, into the tables and ranks. */
+/* Adds waiting, once everything is matched, to the tables and ranks. */
 enum status scan_add_waiting(struct scan *scan);
 
-/* Estimates for calls that were not timed, once waiting is known, into the tables, ranks and communicators. */
+/* Adds estimates for untimed calls, once waiting is known, to the tables, ranks and communicators. */
 enum status scan_add_estimates(struct scan *scan);
 
 #endif

@@ -73,8 +73,8 @@ static int by_own(const void *left, const void *right)
 }
 
 /*
- * Differences are small against the clocks' absolute values, but offsets between hosts may be years: the
- * first difference is taken out before doubles round it.
+ * Differences are small compared with the clocks' absolute values, but offsets between hosts may be years:
+ * the first difference is subtracted before doubles round it.
  */
 static double median_difference(const struct align_sample *samples, size_t count, int64_t base,
 				double *scratch)
@@ -151,7 +151,7 @@ bool align_fit(struct align_sample *samples, size_t count, struct align_line *li
 	return true;
 }
 
-/* ---- chance ----------------------------------------------------------------------------------- */
+/* ---- probabilities --------------------------------------------------------------------------- */
 
 enum { FRACTION_TERMS = 300 };
 
@@ -183,7 +183,7 @@ static double beta_fraction(double x, double a, double b)
 	return value;
 }
 
-/* The regularised incomplete beta function I_x(a, b). */
+/* The regularized incomplete beta function I_x(a, b). */
 static double beta_share(double x, double a, double b)
 {
 	double front;

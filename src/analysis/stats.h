@@ -1,4 +1,4 @@
-/* How likely is it by chance? Tails of distributions, and figures of samples that resist outliers. */
+/* Probabilities: tails of distributions, and robust statistics of samples. */
 #ifndef STATS_H
 #define STATS_H
 
@@ -11,11 +11,11 @@ double stats_student(double t, double freedom);
 /* The t that is exceeded with probability p (0 < p < 0.5). */
 double stats_student_quantile(double p, double freedom);
 
-/* The k-th smallest; values are moved around, as by the next three. */
+/* The k-th smallest; values are reordered, as by the next three. */
 double stats_select(double *values, size_t count, size_t k);
-/* Middle value; 0 when there are none. */
+/* Median; 0 if there are none. */
 double stats_median(double *values, size_t count);
-/* Of an even number the smaller of the two in the middle. There must be one. */
+/* Of an even number the smaller of the two in the middle. There must be at least one. */
 double stats_lower_middle(double *values, size_t count);
 void stats_sort(double *values, size_t count);
 
@@ -23,13 +23,13 @@ struct stats_sample {
 	size_t count;
 	double mean;
 	double deviation; /* of single values, n - 1 */
-	double error;	  /* of the mean: deviation / sqrt(n), wider where neighbours are alike */
+	double error;	  /* of the mean: deviation / sqrt(n), larger if neighbours are similar */
 };
 
-/* Values in the order of time: what follows each other may be alike (first order autocorrelation). */
+/* Values in the order of time: consecutive ones may be similar (first-order autocorrelation). */
 struct stats_sample stats_series(const double *values, size_t count);
 
-/* Offset and drift between two clocks from moments that both saw. */
+/* Offset and drift between two clocks from moments that both observed. */
 
 struct align_sample {
 	uint64_t own_ns;
@@ -38,15 +38,15 @@ struct align_sample {
 
 struct align_line {
 	int64_t offset_ns; /* other - own, at middle_ns of own */
-	double drift;	   /* further ns per ns of own */
-	double spread_ns;  /* nine of ten samples lie within it of the line */
+	double drift;	   /* additional ns per ns of own */
+	double spread_ns;  /* 90% of samples are within it of the line */
 	uint64_t middle_ns;
 	size_t samples;
 };
 
 /*
  * Samples in any order; they are sorted in place. The offset is a median, the drift the median slope
- * between medians of eight blocks, taken only where it is larger than what the spread makes by chance.
+ * between medians of eight blocks, used only if it is larger than what the spread explains by chance.
  */
 bool align_fit(struct align_sample *samples, size_t count, struct align_line *line);
 

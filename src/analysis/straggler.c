@@ -1,10 +1,10 @@
 /*
- * From all that stands out to who is to blame.
+ * From everything that stands out to the stragglers.
  *
- * A rank that waits for a slow one in one communicator comes late to the next: it is explained by that one
- * and not named. Ranks of one host that are late alike are the host. Where Sends and Recvs make a chain
- * of ranks (a pipeline), those come to a common collective one after the other even when all is well:
- * such collectives name nobody.
+ * A rank that waits for a slow one in one communicator is late for the next: it is explained by that one
+ * and not named. Ranks of one host that are equally late are the host. If Sends and Recvs make a chain of
+ * ranks (a pipeline), those arrive at a common collective one after the other even without a problem: such
+ * collectives name no straggler.
  */
 #include "analysis/straggler.h"
 #include "analysis/straggler_internal.h"
@@ -58,13 +58,13 @@ static bool table_allocate(struct straggler_table *table)
 	       table->first_number && table->last_in && table->caused_ns && table->took_part;
 }
 
-/* All its meetings have (nearly) all ranks, so that nobody unseen came last. */
+/* All its matches have (nearly) all ranks, so that no invisible rank was last. */
 static bool chunk_is_usable(const struct meet_brief *brief, uint32_t nranks)
 {
 	return brief->occupied != 0 && brief->fewest * 4 >= nranks * 3;
 }
 
-/* block_of[chunk]: UINT32_MAX when it is not used. */
+/* block_of[chunk]: UINT32_MAX if it is not used. */
 static enum status order_chunks(struct straggler_table *table, const struct meet_lane *lane,
 				uint32_t nranks, uint32_t *block_of)
 {
@@ -81,7 +81,7 @@ static enum status order_chunks(struct straggler_table *table, const struct meet
 		table->meetings += (uint32_t)__builtin_popcount(lane->briefs[i].occupied);
 	}
 	meet_order_sort(order, used);
-	/* A chunk with few meetings, at the ends, counts with its neighbours. */
+	/* A chunk with few matches, at the ends, is merged with its neighbours. */
 	table->blocks = used < STRAGGLER_BLOCKS ? used : STRAGGLER_BLOCKS;
 	if (table->blocks < STRAGGLER_BLOCKS_LEAST)
 		table->blocks = 0;
@@ -163,7 +163,7 @@ static void add_parts(struct straggler_table *table, const uint32_t *block_of, u
 	}
 }
 
-/* A block with few meetings, where a lane begins or ends, says less than the others: left out. */
+/* A block with few matches, where a lane begins or ends, is less reliable: left out. */
 static void drop_thin_blocks(struct straggler_table *table)
 {
 	uint32_t good = 0;
@@ -217,12 +217,12 @@ static enum status straggler_table_make(struct straggler_table *table, const str
 	return status;
 }
 
-/* ---- a stretch that stands out --------------------------------------------------------------- */
+/* ---- a section that stands out --------------------------------------------------------------- */
 
 /*
- * Two ways to tell chance. By the stretch's own spread from block to block; or, where the spread of all ranks
- * is known (noise > 0), by that: a few blocks suffice then. Tails are taken as heavy, with few degrees of
- * freedom, because lateness has them.
+ * Two ways to rule out chance. By the section's own spread from block to block; or, if the spread of all
+ * ranks is known (noise > 0), by that: then a few blocks suffice. Tails are assumed heavy, with few degrees
+ * of freedom, because lateness has them.
  */
 static double chance_of(const double *values, uint32_t from, uint32_t to, double noise,
 			double *middle)
@@ -240,11 +240,11 @@ static double chance_of(const double *values, uint32_t from, uint32_t to, double
 		return 1;
 	}
 	sample = stats_series(there, count);
-	/* Lower middle: most blocks are like that, or worse. */
+	/* Lower median: most blocks are like that, or worse. */
 	*middle = stats_lower_middle(there, count);
 	if (count < NOISE_BLOCKS_LEAST || *middle <= 0)
 		return 1;
-	/* Even what never varies was measured so often only. */
+	/* Even what never varies was measured only this often. */
 	if (sample.error < sample.mean * 0.02)
 		sample.error = sample.mean * 0.02;
 	if (count >= STRAGGLER_BLOCKS_LEAST)
@@ -337,19 +337,19 @@ double straggler_cost_share(const struct straggler_table *table, double caused_n
 }
 
 /*
- * Ranks that come late.
+ * Late ranks.
  *
- * Per block of meetings, how much later than the middle rank a rank arrived, on average. By chance that is
- * 0 with some spread from block to block; a rank stands out when its mean over a stretch of blocks is
- * too far above 0 for that spread (Student's t, corrected for all ranks and stretches looked at), and
- * large enough to matter.
+ * Per block of matches, how much later than the median rank a rank arrived, on average. By chance that is 0
+ * with some spread from block to block; a rank stands out if its mean over a section of blocks is too far
+ * above 0 for that spread (Student's t, corrected for all ranks and sections examined), and large enough to
+ * matter.
  */
 
-/* What matters: a tenth of the mean duration, and more than calls differ by anyway. */
+/* What matters: a tenth of the mean duration, and more than calls differ anyway. */
 static const double share_that_matters = 0.1, ns_that_matter = 10000;
 static const double chance_accepted = 1e-4;
 
-/* The lower middle: of two halves that differ the later one is late. */
+/* The lower median: of two halves that differ the later one is late. */
 static double late_middle(const struct straggler_table *table, uint32_t block, double *scratch)
 {
 	uint32_t count = 0;
@@ -374,7 +374,7 @@ static double mean_of(const double *values, uint32_t count)
 	return sum;
 }
 
-/* How much ranks are off by from block to block: the median, which a few late ones do not move. */
+/* How much ranks vary from block to block: the median, which a few late ones do not move. */
 static double noise_of(const struct straggler_table *table, const double *middle)
 {
 	enum { SEATS_LEAST = 3 };
@@ -389,7 +389,7 @@ static double noise_of(const struct straggler_table *table, const double *middle
 	for (size_t i = 0; i < cells; i++)
 		if (!isnan(table->late_ns[i]))
 			sizes[count++] = fabs(table->late_ns[i] - middle[i % table->blocks]);
-	/* Of a normal distribution, the median size is 0.6745 standard deviations. */
+	/* For a normal distribution, the median absolute value is 0.6745 standard deviations. */
 	noise = stats_median(sizes, count) / 0.6745;
 	free(sizes);
 	return noise;
@@ -444,8 +444,9 @@ static void straggler_late(struct straggler_search *search, const struct straggl
 }
 
 /*
- * Transfers between nodes became slower for everybody: is it the network? Not when transfers within nodes did so at the
- * same time, and not when the network had what was sent no longer than before: then it was held up within nodes.
+ * Transfers between nodes became slower everywhere: is it the network? Not if transfers within nodes did so
+ * at the same time, and not if sends were not on the network longer than before: then they were held up
+ * within nodes.
  */
 
 static const double slowdown_that_tells = 1.25;
@@ -484,8 +485,8 @@ static double mean_wire(const struct straggler_table *table, uint64_t from_ns, u
 	return count > 0 ? sum / count : 0;
 }
 
-/* Keeps from a lane how time on the wire changed when transfers between nodes did. Times of blocks are those of its
- * meetings, and a change lies between two of them. */
+/* Stores how time on the wire changed in a lane when transfers between nodes did. Times of blocks are those
+ * of its matches, and a change is between two of them. */
 static void straggler_network_wire(struct straggler_search *search,
 				   const struct straggler_table *table)
 {
@@ -507,13 +508,13 @@ static void straggler_network_wire(struct straggler_search *search,
 	}
 }
 
-/* Of what transfers take longer, less than a quarter is the network's. */
+/* The network accounts for less than a quarter of the additional time of transfers. */
 static bool is_wire_fine(const struct windows_change *change, double rise)
 {
 	return rise > 0 && change->after > 0 && rise < 1 + (change->before / change->after - 1) / 4;
 }
 
-/* Did transfers within nodes fall at the same time? Then it is not the network. */
+/* Did transfers within nodes slow down at the same time? Then it is not the network. */
 static bool is_nvlink_too(const struct windows *windows, const struct windows_change *change)
 {
 	for (size_t i = 0; i < windows->change_count; i++) {
@@ -527,7 +528,7 @@ static bool is_nvlink_too(const struct windows *windows, const struct windows_ch
 	return false;
 }
 
-/* From the changes: the network, when it is slower for all. */
+/* From the changes: the network, if it is slower everywhere. */
 static void straggler_network(struct straggler_search *search)
 {
 	const struct windows *windows = search->windows;
@@ -560,10 +561,11 @@ static void straggler_network(struct straggler_search *search)
 	straggler.first_ns = worst->at_ns;
 	straggler.last_ns = windows->end_ns;
 	straggler.caused_ns = worst->lost_ns;
-	/* By so little, links within nodes that became about as slow as the network would do it, too. */
+	/* With such a small change, links within nodes that became about as slow as the network would have
+	 * the same effect. */
 	straggler.has_wire = search->wire_rise[worst - windows->changes] > 0 &&
 			     straggler.slowdown >= slowdown_that_tells;
-	/* Did it come back? */
+	/* Did it recover? */
 	for (size_t i = 0; i < windows->change_count; i++) {
 		const struct windows_change *change = &windows->changes[i];
 
@@ -579,7 +581,7 @@ static void straggler_network(struct straggler_search *search)
 	straggler_add(search, &straggler);
 }
 
-/* A slow rank or host costs the others at least this share of their time. */
+/* A straggler or slow host costs the others at least this share of their time. */
 static const double cost_that_matters = 0.005;
 
 const char *straggler_class_name(enum straggler_class class)
@@ -628,7 +630,7 @@ double straggler_scale(const struct straggler_search *search, uint32_t comm)
 
 /* ---- pipelines ------------------------------------------------------------------------------- */
 
-/* Each rank sends to a few of the others only, or there are but two. */
+/* Each rank sends only to a few of the others, or there are only two. */
 static void find_chains(struct straggler_search *search)
 {
 	const struct job *job = search->job;
@@ -659,7 +661,7 @@ static void find_chains(struct straggler_search *search)
 	free(has_sent);
 }
 
-/* Two members of it are in one chain. marks: per rank, the chain it was last seen in, + 1. */
+/* Two of its ranks are in one chain. marks: per rank, the chain it was last found in, + 1. */
 static bool is_staggered(const struct straggler_search *search, uint32_t comm, uint32_t *marks)
 {
 	const struct job *job = search->job;
@@ -740,9 +742,9 @@ static void look_at_lanes(struct straggler_search *search, struct stragglers *st
 	free(marks);
 }
 
-/* ---- who explains whom ----------------------------------------------------------------------- */
+/* ---- explanations ---------------------------------------------------------------------------- */
 
-/* It is late here because it waits for somebody else elsewhere. */
+/* It is late here because it waits for another rank elsewhere. */
 static bool is_explained(const struct straggler_search *search, const struct straggler *here)
 {
 	for (size_t i = 0; i < search->count; i++) {
@@ -779,7 +781,7 @@ static size_t drop_explained(struct straggler_search *search)
 	return dropped;
 }
 
-/* ---- one line per rank, host or link --------------------------------------------------------- */
+/* ---- one entry per rank, host or link -------------------------------------------------------- */
 
 static bool straggler_is_same(const struct straggler *a, const struct straggler *b)
 {
@@ -799,7 +801,7 @@ static void merge_into(struct straggler *to, const struct straggler *from)
 	bool is_starved = to->is_starved || from->is_starved;
 	bool is_late = to->late_ns > 0, is_from_late = from->late_ns > 0;
 
-	/* The communicator where it costs most speaks for it; and one to which it comes late, before others. */
+	/* The communicator with the highest cost represents it; and one where it is late before others. */
 	if (is_late != is_from_late ? is_from_late : from->caused_ns > to->caused_ns)
 		*to = *from;
 	to->is_starved = is_starved;
@@ -829,7 +831,7 @@ static void merge_same(struct straggler_search *search)
 	search->count = kept;
 }
 
-/* All ranks that a host has in a communicator are late: it is the host. */
+/* All ranks of a host in a communicator are late: it is the host. */
 static void merge_hosts(struct straggler_search *search)
 {
 	for (size_t i = 0; i < search->count; i++) {
@@ -857,7 +859,7 @@ static void merge_hosts(struct straggler_search *search)
 			first->last_in += search->found[j].last_in;
 			search->found[j] = search->found[--search->count];
 		}
-		/* Together they keep all others waiting; one by one, they hide each other. */
+		/* Together they keep all others waiting; individually, they hide each other. */
 		first->caused_ns =
 			units_whole((double)first->late_ns * (double)first->meetings *
 				    (search->job->comms[first->comm].seat_count - members) *
@@ -867,7 +869,7 @@ static void merge_hosts(struct straggler_search *search)
 	}
 }
 
-/* Hosts that are late to the same collectives are late for one reason, and are judged together. */
+/* Hosts that are late for the same collectives are late for one reason, and are judged together. */
 static double cost_of(const struct straggler_search *search, const struct straggler *late)
 {
 	double share = 0;
@@ -880,7 +882,7 @@ static double cost_of(const struct straggler_search *search, const struct stragg
 	return share;
 }
 
-/* Late beyond chance, and yet nobody would notice. */
+/* Late beyond chance, but negligible. */
 static void drop_minor(struct straggler_search *search)
 {
 	size_t kept = 0;

@@ -1,10 +1,10 @@
 /*
- * A second look at a link that stands out: is it the link, or one of the two processes at its ends?
+ * A closer examination of a link that stands out: is it the link, or one of the two processes at its ends?
  *
- * How long a send is "on the wire" is measured by the sender's proxy thread, from handing it to the network to the poll
- * that finds it completed. Three things besides a slow link make that long: the thread gets no processor and polls
- * late; the receiver's thread does not, and reads late; or the receiver has not come yet and what was sent
- * early waits for it.
+ * The sender's proxy thread measures how long a send is "on the wire", from posting it to the network to
+ * the poll that finds it completed. Three things besides a slow link make that long: the thread is short of
+ * CPU and polls late; the receiver's thread is, and reads late; or the receiver has not arrived yet and
+ * what was sent early waits for it.
  */
 #ifndef STRAGGLER_INTERNAL_H
 #define STRAGGLER_INTERNAL_H
@@ -21,7 +21,7 @@
 #include "analysis/windows.h"
 #include "common/status.h"
 
-/* What one rank's operations add up to. */
+/* Totals of one rank's operations. */
 struct link_sums {
 	uint32_t seat; /* index into job_comm.seats */
 	double flush_ns;
@@ -29,15 +29,15 @@ struct link_sums {
 	double receives;
 	uint64_t operations; /* those that send */
 	uint64_t slow;
-	uint64_t slow_again; /* of slow: the one before was, too */
+	uint64_t slow_again; /* of slow: the previous one was, too */
 	uint64_t waiting;
 	bool is_last_slow;
 };
 
 enum { LINK_SEATS_MAX = 64 };
 
-/* Ranks that the two are compared with. Kept from one question to the next: several about Sends need the same. All 0
- * at first. */
+/* Ranks that the two are compared with. Kept from one query to the next: several about Sends need the same.
+ * All 0 at first. */
 struct link_sample {
 	bool is_of_sends;
 	uint32_t comm;
@@ -48,43 +48,43 @@ struct link_sample {
 };
 
 enum {
-	STRAGGLER_BLOCKS = 32,	    /* stretches of time at most */
+	STRAGGLER_BLOCKS = 32,	    /* maximum number of blocks */
 	STRAGGLER_BLOCKS_LEAST = 4, /* for a conclusion */
 	STRAGGLER_MEETINGS_LEAST = STRAGGLER_BLOCKS_LEAST * MEET_CHUNK,
 };
 
-/* One lane, cut into blocks of consecutive meetings. [seat * blocks + block]. */
+/* One lane, cut into blocks of consecutive matches. [seat * blocks + block]. */
 struct straggler_table {
 	const struct meet_lane *lane;
 	uint32_t seats;
 	uint32_t blocks;
-	uint64_t meetings;   /* also when they are too few for blocks */
+	uint64_t meetings;   /* also if they are too few for blocks */
 	uint32_t wire_class; /* size class that wire_ns is about */
-	double *late_ns;    /* mean duration of all minus the seat's, per meeting; NAN: not there */
-	double *wire_ns;    /* time on the wire per transfer; NAN: no transfers */
-	double *wire_sum;   /* time on the wire, summed */
-	double *mean_ns;    /* [block]: mean duration */
-	double *least_ns;   /* [block]: mean shortest duration */
-	double *count;	    /* [block]: meetings */
-	uint64_t *start_ns; /* [block], common time; 0 unknown */
+	double *late_ns;     /* mean duration of all minus the seat's, per match; NAN: none */
+	double *wire_ns;     /* time on the wire per transfer; NAN: no transfers */
+	double *wire_sum;    /* total time on the wire */
+	double *mean_ns;     /* [block]: mean duration */
+	double *least_ns;    /* [block]: mean shortest duration */
+	double *count;	     /* [block]: matches */
+	uint64_t *start_ns;  /* [block], common time; 0 unknown */
 	uint64_t *end_ns;
 	uint64_t *first_number; /* [block]: meet_brief.number with which it begins */
-	uint64_t *last_in;	/* [seat]: meetings in which it came last */
+	uint64_t *last_in;	/* [seat]: matches in which it was last */
 	uint64_t *caused_ns;	/* [seat]: see struct straggler */
 	uint64_t *took_part;	/* [seat] */
 };
 
-/* A stretch of blocks in which a seat stands out. */
+/* A section of blocks in which a seat stands out. */
 struct straggler_stretch {
 	bool is_found;
 	uint32_t from; /* blocks from .. to - 1 */
 	uint32_t to;
-	double typical; /* half of its blocks are at least so much above */
-	double chance;	/* corrected for the stretches looked at */
+	double typical; /* half of its blocks are at least this much above */
+	double chance;	/* corrected for the number of sections examined */
 };
 
-/* The stretch of values (NAN: none) that lies above `least` and is above 0 least by chance: the whole, halves,
- * ... eighths. noise: what values spread by from block to block where nothing is wrong; 0 unknown. */
+/* The section of values (NAN: none) above `least` that is least likely above 0 by chance: the whole,
+ * halves, ... eighths. noise: the spread of values from block to block without a problem; 0 unknown. */
 struct straggler_stretch straggler_stretch(const double *values, uint32_t blocks, double least,
 					   double noise);
 
@@ -98,36 +98,37 @@ struct straggler_search {
 	struct straggler *found;
 	size_t count;
 	bool *is_chain; /* per communicator: its Sends and Recvs make a chain (a pipeline) */
-	uint32_t looks; /* second looks at links, which are bounded */
+	uint32_t looks; /* closer examinations of links, which are limited */
 	struct link_sample sample;
-	uint64_t
-		since_ns; /* only what ended then is looked at, wall time; 0, like the next: no limit */
+	uint64_t since_ns; /* only what ended then is examined, wall time; 0, like the next: no
+			      limit */
 	uint64_t until_ns;
-	double *wire_rise; /* per change of windows: time on the wire after over before; 0 unknown */
+	double *wire_rise; /* per change of windows: time on the wire after relative to before; 0
+			      unknown */
 	enum status status;
 };
 
 void straggler_add(struct straggler_search *search, const struct straggler *straggler);
-/* It was found to come late to this communicator. */
+/* It was found to be late on this communicator. */
 bool straggler_is_late(const struct straggler_search *search, uint32_t rank, uint32_t comm);
 
 void straggler_wire(struct straggler_search *search, const struct straggler_table *table);
 /* From Sends by receiver. */
 void straggler_links(struct straggler_search *search);
 
-/* Nothing but who: a seat of the table's communicator, and in how much it took part. */
+/* Only the identity: a seat of the table's communicator, and how much it took part. */
 struct straggler straggler_begin(const struct straggler_search *search,
 				 const struct straggler_table *table, uint32_t seat,
 				 enum straggler_class class);
 
-/* When it was: pattern, first_ns, last_ns, share_of_time from the blocks where is_on. */
+/* The time: pattern, first_ns, last_ns, share_of_time from the blocks where is_on. */
 void straggler_times(struct straggler *straggler, const struct straggler_table *table,
 		     const bool *is_on);
 
-/* What is summed over a communicator's timed collectives is multiplied by this for all of them. */
+/* Totals of a communicator's timed collectives are multiplied by this for all of them. */
 double straggler_scale(const struct straggler_search *search, uint32_t comm);
 
-/* What caused_ns is against the time of all seats, from the lane's first to its last block. */
+/* caused_ns relative to the time of all seats, from the lane's first to its last block. */
 double straggler_cost_share(const struct straggler_table *table, double caused_ns);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * A link's time on the wire is held against what it would be at the pace of the middle link of the communicator,
- * per byte or per transfer, whichever lets it take longer: small messages have few bytes, and a slow start
- * each. What is above that is too much; the peer with most of it is named. All is weighed by bytes, so that
- * many tiny transfers (trees, barriers) decide nothing.
+ * A link's time on the wire is compared with what it would be at the pace of the median link of the
+ * communicator, per byte or per transfer, whichever allows more time: small messages have few bytes, and a
+ * start-up cost each. The rest is excess; the peer with most of it is named. Everything is weighted by
+ * bytes, so that many tiny transfers (trees, barriers) decide nothing.
  */
 #include "analysis/straggler.h"
 #include "analysis/straggler_internal.h"
@@ -18,34 +18,34 @@
 #include "common/op.h"
 #include "common/text.h"
 
-/* What is asked. Times are per block of the stretch of meetings in which it stands out. */
+/* The query. Times are per block of the section of matches in which it stands out. */
 struct link_question {
 	const struct job *job;
 	uint32_t comm;	    /* index into job.comms */
 	uint32_t sender;    /* index into job_comm.seats, like the next */
 	uint32_t receiver;  /* UINT32_MAX: unknown */
 	bool is_send;	    /* Sends to the receiver; else the rings of collectives */
-	bool is_replay;	    /* of collectives: replays, which count apart; else calls */
+	bool is_replay;	    /* of collectives: replays, which count separately; else calls */
 	uint8_t size_class; /* of their messages */
-	double slowdown;    /* time on the wire against the others */
+	double slowdown;    /* time on the wire relative to the others */
 	uint64_t since_ns;  /* only what ended then, wall time; 0, like the next: no limit */
 	uint64_t until_ns;
 	const bool *is_on; /* [block]; NULL, like the next three: one block, all of it */
 	uint32_t blocks;
 	const uint64_t *first_number; /* [block]: match / MEET_CHUNK with which it begins */
-	const double *
-		behind_ns; /* [block]: so much later than the sender the receiver came, on average */
-	const double *limit_ns; /* [block]: a transfer that is longer on the wire stands out */
+	const double *behind_ns; /* [block]: how much later than the sender the receiver arrived,
+				    on average */
+	const double *limit_ns;	 /* [block]: a transfer that is longer on the wire stands out */
 };
 
 struct link_witness {
 	uint64_t operations; /* of the sender */
 	uint64_t slow;	     /* of these: their transfers stand out */
-	uint64_t waiting; /* of slow: not without what may be waiting for a receiver that is late */
-	bool is_bursty;	  /* few operations stand out: something that comes and goes */
-	double others_share; /* of what the others send: as slow, 0..1 */
-	/* What a process takes for transfers that are not on the wire, against the slowest of nine in ten others;
-	 * 0 unknown. */
+	uint64_t waiting;    /* of slow: not counting what may be waiting for a late receiver */
+	bool is_bursty;	     /* few operations stand out: intermittent */
+	double others_share; /* share of the others' sends that are as slow, 0..1 */
+	/* The time a process takes for transfers that are not on the wire, relative to the 90th percentile
+	 * of the others; 0 unknown. */
 	double sender_own;
 	double receiver_own;
 	bool is_sender_starved;
@@ -53,13 +53,13 @@ struct link_witness {
 };
 
 enum { SEND_NET = 2 };
-static const double peer_part_that_matters = 0.05; /* of the bytes to the peer with most */
-static const double slowdown_that_matters = 1.1;   /* below, nobody stands out */
+static const double peer_part_that_matters = 0.05; /* of the bytes to the peer with the most */
+static const double slowdown_that_matters = 1.1;   /* below, none stands out */
 static const double peer_share_that_matters = 0.6;
 static const double slowdown_certain = 1.5, share_certain = 0.8;
 
 struct pace {
-	double ns; /* of a byte, or of a transfer */
+	double ns; /* per byte, or per transfer */
 	double bytes;
 };
 
@@ -115,7 +115,7 @@ static bool gather_links(struct gather *gather, const struct recording_process *
 	return true;
 }
 
-/* What the middle link takes: half of all bytes went over links that are not slower. */
+/* The median link: half of all bytes went over links that are not slower. */
 struct middle {
 	double per_byte;
 	double per_step;
@@ -184,7 +184,7 @@ static void peer_take(struct link_peer *found, const struct region_link *link,
 	found->middle_ns_per_mib = middle->per_byte * mib;
 }
 
-/* Of several: how sure it is that it is this one. */
+/* Of several: the confidence in this one. */
 static double confidence_of(const struct link_peer *found)
 {
 	if (found->slowdown < slowdown_that_matters || found->share < peer_share_that_matters)
@@ -251,19 +251,20 @@ uint32_t link_peer_rank(const struct job *job, uint32_t comm, int32_t comm_rank)
 }
 
 /*
- * The witness against a slow link is what the same proxy thread does without the network. When data has arrived it
- * waits for the flush to the GPU's memory, and notices that by the same polls: where the thread gets no
- * processor, flushes become longer with the sends, and on a link that is slow they do not. (In the recording of a
- * healthy real job both rise and fall together from operation to operation, with a correlation of 0.92 and more; in
- * that of a link 47 times as slow the sender's flushes are like the others': tests/gpu/recorded, calm and link.)
+ * The evidence against a slow link is what the same proxy thread does without the network. When data has
+ * arrived it waits for the flush to the GPU's memory, and notices that by the same polls: if the thread is
+ * short of CPU, flushes become longer along with the sends; on a slow link they do not. (In the recording
+ * of a healthy real job both rise and fall together from operation to operation, with a correlation of 0.92
+ * and more; in that of a link 47 times slower the sender's flushes are like the others':
+ * tests/gpu/recorded, calm and link.)
  *
- * How long the GPU takes to consume says less: a GPU that cannot send on over a slow link does not consume
- * either. It counts only where most operations are as fast as the others': a thread that is stopped now and then is
- * stopped in any state, also in the longest ones.
+ * How long the GPU takes to consume is weaker evidence: a GPU that cannot send over a slow link does not
+ * consume either. It counts only if most operations are as fast as the others': a thread that is stopped
+ * occasionally is stopped in any state, also in the longest ones.
  */
 
-enum { RECEIVES_LEAST = 64, WINDOW = 8 /* transfers of a connection under way */ };
-static const double burst_share_that_matters = 4; /* times that of the others, of bursts */
+enum { RECEIVES_LEAST = 64, WINDOW = 8 /* transfers of a connection in progress */ };
+static const double burst_share_that_matters = 4; /* relative to the others, of bursts */
 static const double own_that_matters = 2, own_ns_that_matter = 5000, own_least_ns = 1000;
 
 struct look {
@@ -275,7 +276,7 @@ struct look {
 	struct link_sums sums;
 };
 
-/* UINT32_MAX: before the first one. Matches between blocks count with the block before. */
+/* UINT32_MAX: before the first one. Matches between blocks count with the previous block. */
 static uint32_t block_of(const struct link_question *question, uint64_t match)
 {
 	uint32_t block = question->blocks;
@@ -312,7 +313,7 @@ static void add_sends(struct look *look, const struct op_record *op, uint32_t bl
 	if (!is_slow)
 		return;
 	sums->slow++;
-	/* Before it comes, the receiver's buffers take a window of each connection. */
+	/* Before it arrives, the receiver's buffers take a window of each connection. */
 	if (question->behind_ns != NULL && question->behind_ns[block] > 0)
 		waiting_ns = question->behind_ns[block] * WINDOW * connections;
 	sums->waiting += wire_ns - waiting_ns <= question->limit_ns[block] * steps;
@@ -335,7 +336,7 @@ static void witness_add(struct look *look, const struct op_record *op)
 		add_sends(look, op, block);
 }
 
-/* What is asked of an operation; all else stays 0. */
+/* What is needed of an operation; everything else stays 0. */
 static const uint8_t words_asked[] = {
 	OP_WORD_KIND,
 	OP_WORD_MATCH,
@@ -370,7 +371,7 @@ static bool add_batch(const struct op_batch *batch, enum recording_place place, 
 	return true;
 }
 
-/* peer: index into job_comm.seats to which it sends; UINT32_MAX: to anybody. */
+/* peer: index into job_comm.seats to which it sends; UINT32_MAX: any. */
 static struct link_sums seat_sums(const struct link_question *question, uint32_t seat,
 				  uint32_t peer)
 {
@@ -388,7 +389,7 @@ static struct link_sums seat_sums(const struct link_question *question, uint32_t
 			    question->until_ns, &look.since_ns, &look.until_ns);
 	for (size_t w = 0; w < ARRAY_LENGTH(words_asked); w++)
 		words |= OP_WORD_BIT(words_asked[w]);
-	/* What cannot be read was told when the report was made. */
+	/* What cannot be read was reported when the report was made. */
 	recording_each_batch(job->recording->processes[of->process], words, add_batch, &look, NULL);
 	return look.sums;
 }
@@ -400,7 +401,7 @@ static double own_ns(const struct link_sums *sums, bool is_bursty)
 	return sums->receives >= RECEIVES_LEAST ? ns / sums->receives : NAN;
 }
 
-/* Of the others, the slowest of nine in ten; NAN: there are none. */
+/* The 90th percentile of the others; NAN: there are none. */
 static double others_ns(const struct link_sums *list, uint32_t count, uint32_t but, uint32_t nor,
 			bool is_bursty)
 {
@@ -419,7 +420,7 @@ static double others_ns(const struct link_sums *list, uint32_t count, uint32_t b
 	return values[(found * 9 + 9) / 10 - 1];
 }
 
-/* Is a process late in all that it does, and does that say why its link stands out? */
+/* Is a process late in everything it does, and does that explain why its link stands out? */
 static bool is_starved(const struct link_sums *list, uint32_t count, uint32_t seat, uint32_t other,
 		       bool is_bursty, double slowdown, double *ratio)
 {
@@ -433,7 +434,7 @@ static bool is_starved(const struct link_sums *list, uint32_t count, uint32_t se
 	others = others > own_least_ns ? others : own_least_ns;
 	*ratio = own / others;
 	return *ratio >= own_that_matters && own - others >= own_ns_that_matter &&
-	       /* Stops fall into the short states of receiving more rarely than into sends. */
+	       /* Stops hit the short states of receiving more rarely than sends. */
 	       log(*ratio) >= log(slowdown) / (is_bursty ? 4 : 2);
 }
 
@@ -444,8 +445,9 @@ static bool link_witness_is_waiting(const struct link_witness *witness)
 }
 
 /*
- * Collectives of several kinds are compared together, and some have less on the wire by nature; when they stand out is
- * known. Of Sends it is not: where most that stand out follow one that does, it is a stretch of time, not bursts.
+ * Collectives of several kinds are compared together, and some have less on the wire by nature; the times
+ * at which they stand out are known. For Sends they are not: if most that stand out follow one that does,
+ * it is a section of time, not bursts.
  */
 static bool is_bursty_of(const struct link_sums *sums, bool is_send)
 {
@@ -468,7 +470,7 @@ static void take_sends(struct link_witness *witness, const struct link_sums *lis
 	witness->others_share = operations > 0 ? (double)slow / (double)operations : 0;
 }
 
-/* It comes and goes, and what the others send stands out not much less often. */
+/* It is intermittent, and the others' sends stand out nearly as often. */
 static bool link_witness_is_noise(const struct link_witness *witness)
 {
 	return witness->is_bursty && (double)witness->slow < burst_share_that_matters *
@@ -476,7 +478,7 @@ static bool link_witness_is_noise(const struct link_witness *witness)
 								     (double)witness->operations;
 }
 
-/* Sends of one size are all asked about with the same limit: on one communicator the sample is the same. */
+/* Queries about Sends of one size all have the same limit: on one communicator the sample is the same. */
 static void take_sample(struct link_sample *sample, const struct link_question *question)
 {
 	uint32_t seats = question->job->comms[question->comm].seat_count;
@@ -504,7 +506,7 @@ static struct link_sums sums_of(const struct link_sample *sample,
 	return seat_sums(question, seat, UINT32_MAX);
 }
 
-/* Walks the operations of the two, and of some of the others. */
+/* Reads the operations of the two, and of some of the others. */
 static void link_witness_find(struct link_witness *witness, const struct link_question *question,
 			      struct link_sample *sample)
 {
@@ -531,12 +533,12 @@ static void link_witness_find(struct link_witness *witness, const struct link_qu
 }
 
 /*
- * What a second look makes of a link that stands out (straggler_internal.h):
+ * The result of the closer examination of a link that stands out (straggler_internal.h):
  *
- *	a process at one of its ends is late in what needs no network, too      a slow rank, short of processor
- *	the receiver comes late, and what was sent waits for it                 nothing: that rank is named already
- *	few operations stand out, and not a few of the others', too             nothing
- *	few operations stand out, and both processes are fine                   a slow link, and less sure
+ *	a process at one of its ends is also late in what needs no network       a straggler, short of CPU
+ *	the receiver arrives late, and what was sent waits for it               nothing: that rank is named already
+ *	few operations stand out, and also quite a few of the others'           nothing
+ *	few operations stand out, and both processes are fine                   a slow link, with less confidence
  *	anything else                                                           a slow link
  */
 
@@ -561,7 +563,7 @@ static void add_starved(struct straggler_search *search, const struct straggler 
 	straggler_add(search, &starved);
 }
 
-/* A link that stands out, or what a second look at it makes of it. */
+/* A link that stands out, or the result of its closer examination. */
 static void straggler_add_link(struct straggler_search *search, struct straggler *link,
 			       const struct link_question *question)
 {
@@ -598,7 +600,7 @@ static void straggler_add_link(struct straggler_search *search, struct straggler
 }
 
 /*
- * Sends that hold up. They are known by sender and receiver, so links are compared with each other: those with
+ * Slow Sends. They are known by sender and receiver, so links are compared with each other: those with
  * messages of one size, by the time on the wire per transfer.
  */
 
@@ -634,7 +636,7 @@ static void name_link(struct straggler_search *search, const struct link *link,
 				       .share_of_time = 1,
 				       .is_of_sends = true,
 				       .slowdown = wire_ns / (middle_ns > 1 ? middle_ns : 1),
-				       /* By how many there are: no distribution is assumed. */
+				       /* By the number of links: no distribution is assumed. */
 				       .confidence = 1 - 1 / (double)(link->sends + 1) };
 
 	double limit_ns = limit_of(middle_ns);
@@ -686,21 +688,22 @@ void straggler_links(struct straggler_search *search)
 }
 
 /*
- * Links that hold up.
+ * Slow links.
  *
- * A transfer over a slow link stays on the wire longer than those of the other senders do. Collectives say
- * so per sender (their records sum over all peers); Sends, per sender and receiver, are above.
- * Who stands out: a sender whose time on the wire per transfer is well above the middle of all senders of
- * the same collectives, for a stretch of time, and long enough to matter for the collectives' duration. Then a
- * second look decides whether it is the link, or a process at one of its ends (straggler_internal.h).
+ * A transfer over a slow link stays on the wire longer than those of the other senders. For collectives
+ * this is known per sender (their records are sums over all peers); Sends, per sender and receiver, are
+ * above. A sender stands out if its time on the wire per transfer is well above the median of all senders
+ * of the same collectives, for a section of time, and long enough to matter for the collectives' duration.
+ * Then a closer examination decides whether it is the link, or a process at one of its ends
+ * (straggler_internal.h).
  */
 
-static const double ratio_that_matters = 1.5;	   /* against the middle sender */
-static const double ratio_of_two = 2;		   /* with one other sender only */
-static const double wire_share_that_matters = 0.2; /* time on the wire too much, of the duration */
+static const double ratio_that_matters = 1.5;	   /* relative to the median sender */
+static const double ratio_of_two = 2;		   /* with only one other sender */
+static const double wire_share_that_matters = 0.2; /* excess time on the wire, of the duration */
 static const double chance_accepted = 1e-4;
 
-/* The middle sender's time per transfer; of two the faster one's. */
+/* The median sender's time per transfer; of two the faster one's. */
 static double wire_middle(const struct straggler_table *table, uint32_t block, double *scratch,
 			  uint32_t *senders)
 {
@@ -715,12 +718,12 @@ static double wire_middle(const struct straggler_table *table, uint32_t block, d
 }
 
 /*
- * In mode full the recording says to whom, and on which channel, each proxy operation sent. The slowest of them, by
- * time per byte; those with few bytes (trees of tiny messages) are slow by nature. What the sums by peer say
- * goes before.
+ * In mode full the recording has the peer and the channel of each proxy operation. The slowest of them, by
+ * time per byte; those with few bytes (trees of tiny messages) are slow by nature. The totals by peer take
+ * precedence.
  */
 enum { PEERS_MAX = 256 };
-static const double wire_part_that_matters = 0.05; /* of the bytes of the one with most */
+static const double wire_part_that_matters = 0.05; /* of the bytes of the one with the most */
 static const double sure_by_details = 0.95;
 
 struct peer_times {
@@ -760,7 +763,7 @@ static bool add_detail(const struct op_detail *detail, enum recording_place plac
 	return true;
 }
 
-/* The slowest of those to this peer (-1: to anybody); *is_one: all are to one. */
+/* The slowest of those to this peer (-1: to any); *is_one: all are to one. */
 static uint32_t slowest(const struct peer_times *times, int32_t peer, bool *is_one)
 {
 	uint32_t found = times->count, first = times->count;
@@ -829,20 +832,20 @@ static void find_peer(struct straggler_search *search, uint32_t seat, struct str
 	find_channel(search, of, known.peer, straggler);
 }
 
-/* What the second look needs to know of each block. */
+/* What the closer examination needs to know of each block. */
 struct blocks {
 	double behind_ns[STRAGGLER_BLOCKS];
 	double limit_ns[STRAGGLER_BLOCKS];
 };
 
-/* ratio: what stands out against the middle sender. */
+/* ratio: what stands out relative to the median sender. */
 static void fill_blocks(struct blocks *blocks, const struct straggler_table *table, uint32_t seat,
 			uint32_t receiver, const double *middle, double ratio)
 {
 	for (uint32_t b = 0; b < table->blocks; b++) {
 		double behind = 0;
 
-		/* Both are against the mean of all; NAN compares as false. */
+		/* Both are relative to the mean of all; NAN compares as false. */
 		if (receiver != UINT32_MAX)
 			behind = table->late_ns[(size_t)receiver * table->blocks + b] -
 				 table->late_ns[(size_t)seat * table->blocks + b];
@@ -851,7 +854,7 @@ static void fill_blocks(struct blocks *blocks, const struct straggler_table *tab
 	}
 }
 
-/* A link that stands out, after a second look. */
+/* A link that stands out, after a closer examination. */
 static void wire_judge(struct straggler_search *search, const struct straggler_table *table,
 		       uint32_t seat, const bool *is_on, const double *middle, double ratio,
 		       struct straggler *straggler)
@@ -903,7 +906,7 @@ static void name_slow_sender(struct straggler_search *search, const struct strag
 	wire_judge(search, table, seat, is_on, middle, ratio, &straggler);
 }
 
-/* How much of the collectives' time the time on the wire too much is. */
+/* The excess time on the wire as a share of the collectives' time. */
 static double wire_share(const struct straggler_table *table, uint32_t seat, const double *excess)
 {
 	double too_much_ns = 0, duration_ns = 0;
@@ -917,7 +920,7 @@ static double wire_share(const struct straggler_table *table, uint32_t seat, con
 	return duration_ns > 0 ? too_much_ns / duration_ns : 0;
 }
 
-/* Per block, how much above the middle sender; NAN where it sends nothing. */
+/* Per block, how much above the median sender; NAN if it sends nothing. */
 static void excess_of(const struct straggler_table *table, uint32_t seat, const double *middle,
 		      double *excess)
 {
@@ -928,14 +931,14 @@ static void excess_of(const struct straggler_table *table, uint32_t seat, const 
 	}
 }
 
-/* Ratios are compared by their logarithm: one that goes from 44 to 52 is no less certain than one that
+/* Ratios are compared by their logarithm: one that varies from 44 to 52 is no less certain than one that
  * stays at 2. */
 static bool stands_out(const struct straggler_table *table, uint32_t seat, const double *excess,
 		       double ratio, struct straggler_stretch *stretch)
 {
 	double logarithms[STRAGGLER_BLOCKS];
 
-	/* Nothing on the wire at all has no logarithm: a hundredth of the others' will do. */
+	/* Nothing on the wire at all has no logarithm: a hundredth of the others' is used. */
 	for (uint32_t b = 0; b < table->blocks; b++)
 		logarithms[b] = log1p(excess[b] < -0.99 ? -0.99 : excess[b]);
 	*stretch = straggler_stretch(logarithms, table->blocks, log(ratio), 0);
@@ -966,7 +969,7 @@ void straggler_wire(struct straggler_search *search, const struct straggler_tabl
 		excess_of(table, seat, middle, excess);
 		standing_out += stands_out(table, seat, excess, ratio, &stretch);
 	}
-	/* Many that stand out are a structure that we do not know, no slow link. */
+	/* If many stand out, it is an unknown structure and not a slow link. */
 	if (standing_out > 1 + most / 16)
 		return;
 	for (uint32_t seat = 0; seat < table->seats && standing_out > 0; seat++) {

@@ -42,7 +42,7 @@ enum status tally_by_parse(const char *text, uint32_t *by, const char **bad)
 	return OK;
 }
 
-/* ---- figures --------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 double tally_total_ns(const struct tally_row *row)
 {
@@ -91,7 +91,7 @@ double tally_busbw(const struct tally_row *row)
 	return row->bus_ns ? row->bus_bytes * 1e9 / (double)row->bus_ns : 0;
 }
 
-/* Within its bucket a duration is anywhere: by its rank there, in equal ratios. */
+/* A duration is anywhere within its bucket: interpolated geometrically by its rank there. */
 static double within_bucket(unsigned int bucket, double share)
 {
 	double upper = (double)histogram_upper_ns(bucket);
@@ -107,7 +107,7 @@ uint64_t tally_quantile_ns(const struct tally_row *row, double q)
 
 	if (row->timed == 0)
 		return 0;
-	/* The ends are known exactly. */
+	/* The minimum and maximum are known exactly. */
 	if (wanted <= 1)
 		return row->min_ns;
 	if (wanted >= row->timed)
@@ -136,7 +136,7 @@ void tally_scale_init(struct tally_scale *scale)
 	scale->upper_ns[HISTOGRAM_BUCKETS - 1] = UINT64_MAX;
 	for (unsigned int i = 0; i < 64 * 16; i++) {
 		unsigned int log2 = i >> 4;
-		/* Below 16 ns not all of these bits are there: all in bucket 0. */
+		/* Below 16 ns not all of these bits exist: all in bucket 0. */
 		uint64_t least = log2 < 4 ? 0 : (UINT64_C(16) | (i & 15)) << (log2 - 4);
 
 		scale->start[i] = (uint8_t)histogram_bucket(least);
@@ -274,7 +274,7 @@ static struct tally_key key_only(uint32_t by, const struct tally_key *key)
 	return only;
 }
 
-/* All bytes of a key are set, padding there is none. */
+/* All bytes of a key are set; there is no padding. */
 _Static_assert(sizeof(struct tally_key) == 32, "tally_key has padding");
 
 static size_t key_slot(const struct tally *tally, const struct tally_key *key)

@@ -109,7 +109,7 @@ static void choose_ranks(struct timeline_report *report, const struct filter *fi
 		report->comms[c].is_shown = filter_has_comm(filter, &report->job.comms[c]);
 }
 
-/* The union of the timed calls, and as much more for the others as their durations would add up to. */
+/* The union of the timed calls, extrapolated to the others in proportion to their estimated durations. */
 static double busy_share_of(const struct timeline_rank *rank)
 {
 	double scale = rank->sum_ns ? 1 + rank->covered_ns / (double)rank->sum_ns : 1;
@@ -214,8 +214,8 @@ static int by_call(const void *left, const void *right)
 }
 
 /*
- * Records come in the order in which they were finished, calls were made in that of their issue: nearly the
- * same. Each is put in its place a little further on; where that is far, all are sorted.
+ * Records come in the order in which they were finished, calls were made in the order of their issue:
+ * nearly the same. Each is inserted close to its place; if that is far away, all are sorted.
  */
 static void sort_by_call(struct iterations_op *ops, size_t count)
 {

@@ -1,5 +1,5 @@
 /*
- * Everything about a recording in one struct, made in one walk over its operations.
+ * Everything about a recording in one struct, made in one pass over its operations.
  *
  *	struct timeline_options options = TIMELINE_OPTIONS_INIT;
  *	struct timeline_report report;
@@ -48,21 +48,23 @@ struct timeline_options {
 };
 #define TIMELINE_OPTIONS_INIT ((struct timeline_options){ .custom_count = 0 })
 
-/* How complete what was read is. */
+/* Completeness of the data. */
 struct timeline_completeness {
-	uint64_t issued;	  /* by the recorders' counters, all processes; what NCCL showed */
-	uint64_t read;		  /* operations walked, before any filter */
+	uint64_t issued;	  /* from the recorders' counters, all processes; what NCCL
+				     reported */
+	uint64_t read;		  /* operations read, before any filter */
 	uint64_t looked_at;	  /* of these: passed the filter */
 	uint64_t in_flight;	  /* of read: not finished */
 	uint64_t lost_operations; /* counted as lost by the recorders */
 	uint64_t lost[LOST_REASONS];
 	uint64_t
-		overwritten; /* flight mode: recorded, no longer in the ring; or not part of a snapshot */
-	uint64_t refused; /* records that are not acceptable */
-	uint64_t damages; /* damaged blocks of files */
-	uint64_t untimed; /* times that do not fit their source */
+		overwritten; /* flight mode: recorded, but overwritten; or not part of a snapshot */
+	uint64_t refused;    /* invalid records */
+	uint64_t damages;    /* damaged blocks of files */
+	uint64_t untimed;    /* times that do not match their source */
 	size_t processes;
-	size_t snapshots; /* of these, known from snapshots alone: the last operations, by choice */
+	size_t snapshots;   /* of these, known from snapshots only: the most recent operations,
+			       by choice */
 	size_t with_counts; /* processes whose counters are known and final */
 	size_t ended;	    /* processes by life */
 	size_t alive;
@@ -83,28 +85,30 @@ struct timeline_rank {
 	uint64_t open;
 	uint64_t timed;
 	uint64_t sum_ns;   /* of durations; overlapping ones count twice */
-	double covered_ns; /* estimated for calls that were not timed, like the next; see tally.h */
+	double covered_ns; /* estimated for untimed calls, like the next; see tally.h */
 	double covered_wait_ns;
 	uint64_t bytes;
 	uint64_t wait_ns;
 	uint64_t joined_ns;
 	uint64_t least_ns; /* see tally.h */
 	uint64_t joined;
-	/* Share of time in communication: union of the operations' times over the span from the first to
-	 * the last operation of the rank. Without CUPTI nobody sees what is computed meanwhile, so it is
-	 * an upper bound of the communication that computing waits for. Where not all calls were timed the
-	 * union has the timed ones only, and the share is scaled as the sum of durations is. */
+	/*
+	 * Share of time in communication: union of the operations' times over the span from the first to
+	 * the last operation of the rank. Without CUPTI the computation meanwhile is unknown, so it is an
+	 * upper bound of the communication that compute waits for. If not all calls were timed the union
+	 * has only the timed ones, and the share is scaled like the sum of durations.
+	 */
 	uint64_t busy_ns;
 	uint64_t span_ns;
 	bool is_busy_known; /* a call was timed, and the span is not 0 */
-	double busy_share;  /* 0 when not known */
-	uint64_t first_ns;  /* common time of the first and last sign of it; 0 unknown */
+	double busy_share;  /* 0 if unknown */
+	uint64_t first_ns;  /* common time of its first and last activity; 0 unknown */
 	uint64_t last_ns;
 };
 
 struct timeline_host {
 	uint32_t ranks;
-	uint32_t busy_ranks; /* of which busy_share is known */
+	uint32_t busy_ranks; /* for which busy_share is known */
 	uint64_t timed;
 	uint64_t wait_ns;
 	uint64_t joined_ns;
@@ -114,7 +118,7 @@ struct timeline_host {
 	double busy_share; /* mean over busy_ranks */
 };
 
-/* A kind of calls of which not one was timed. */
+/* A kind of calls without any timed one. */
 struct timeline_untimed {
 	uint32_t comm; /* index into job.comms */
 	uint32_t
@@ -126,11 +130,11 @@ struct timeline_untimed {
 /* Per communicator, beside its tally row. */
 struct timeline_comm {
 	bool is_shown;
-	uint64_t complete; /* meetings with all ranks */
+	uint64_t complete; /* matches with all ranks */
 	uint64_t partial;
 	uint64_t wait_ns;
-	/* All its synchronising collectives against the timed ones, by their estimated time; 1: all were timed.
-	 * What is summed over the timed ones is multiplied by it for a total. */
+	/* All its synchronizing collectives relative to the timed ones, by their estimated time; 1: all
+	 * were timed. Totals of timed ones are multiplied by it. */
 	double scale;
 	uint64_t mismatches;	 /* operations that disagree with other ranks */
 	uint64_t first_mismatch; /* match number of the first, 0 none */
@@ -140,16 +144,17 @@ struct timeline_report {
 	const struct recording *recording;
 	struct job job;
 	struct timeline_completeness completeness;
-	uint64_t start_ns; /* common time: first issue (or end) and last end looked at; 0 nothing */
+	uint64_t start_ns; /* common time: first call (or end) and last end examined; 0 nothing */
 	uint64_t end_ns;
 	bool has_wall;	   /* common time is wall time; false: no process had an anchor */
 	uint64_t since_ns; /* the filter's limits as wall time, 0 none */
 	uint64_t until_ns;
 
 	/* Rows are sorted by time spent, those with size classes by function and size. */
-	struct tally_row total;	   /* everything looked at, in one row */
+	struct tally_row total;	   /* everything examined, in one row */
 	struct tally by_comm;	   /* comm */
-	struct tally by_comm_name; /* group, comm name, kind: thousands of alike ones in one row */
+	struct tally by_comm_name; /* group, comm name, kind: thousands of similar ones in one
+				      row */
 	struct tally by_function;  /* function */
 	struct tally by_size;	   /* function, size */
 	struct tally by_algorithm; /* function, algorithm, protocol */
@@ -163,12 +168,12 @@ struct timeline_report {
 	struct timeline_host *hosts; /* as job.hosts */
 	struct timeline_comm *comms; /* as job.comms */
 	struct timeline_untimed
-		*untimed; /* kinds with nothing timed, of the ranks shown; most calls first */
+		*untimed; /* kinds without any timed call, of the ranks shown; most calls first */
 	size_t untimed_count;
-	double busy_share;	 /* mean over the ranks shown of which it is known */
-	size_t busy_ranks;	 /* so many */
+	double busy_share;	 /* mean over the ranks shown for which it is known */
+	size_t busy_ranks;	 /* number of these */
 	double gpu_hours;	 /* spans of the ranks shown, summed */
-	double gpu_hours_waited; /* waiting of the ranks shown, summed, estimated: GPU-hours lost */
+	double gpu_hours_waited; /* total waiting of the ranks shown, estimated: GPU-hours lost */
 	struct meet meet;	 /* counts only: its lanes are freed */
 
 	struct align align;
@@ -176,19 +181,19 @@ struct timeline_report {
 	struct windows windows;
 	struct iterations iterations;
 	struct findings findings;
-	uint64_t memory_bytes; /* most that the joins and tables held at a time, estimated */
+	uint64_t memory_bytes; /* peak memory of the matches and tables, estimated */
 };
 
 /*
- * filter and options may be NULL. ERR_NO_SPACE (memory), ERR_GONE (progress said false: cancelled), or
- * what recording_each_batch() said; nothing to release then.
+ * filter and options may be NULL. ERR_NO_SPACE (out of memory), ERR_GONE (progress returned false:
+ * cancelled), or the status of recording_each_batch(); nothing to release then.
  */
 enum status timeline_report_make(struct timeline_report *report, const struct recording *recording,
 				 const struct filter *filter,
 				 const struct timeline_options *options);
 void timeline_report_release(struct timeline_report *report);
 
-/* A moment for people: "14:03:10", with `zone` behind it, or "12.3 s after the start" where there is no wall time. */
+/* A time for display: "14:03:10", followed by `zone`, or "12.3 s after the start" without wall time. */
 struct units_text timeline_time(const struct timeline_report *report, uint64_t ns,
 				const char *zone);
 

@@ -1,9 +1,9 @@
 /*
  * Changes of one series.
  *
- * Where the means before and after differ most against their spread (Welch's t) the series is cut, if that is
- * not by chance; then both halves are looked at in the same way. What changes for a while and comes back hides
- * in both halves: where no cut is found, the stretch that differs most from all around it is tested.
+ * The series is cut where the means before and after differ most relative to their spread (Welch's t), if
+ * that is not by chance; then both halves are examined in the same way. A temporary change hides in both
+ * halves: where no cut is found, the section that differs most from its surroundings is tested.
  */
 #include "analysis/windows.h"
 
@@ -18,7 +18,7 @@
 #include "common/status.h"
 #include "common/text.h"
 
-/* Common time of a meeting's end. */
+/* Common time of a match's end. */
 static inline uint64_t windows_slot_ns(const struct timeline_report *report,
 				       const struct meet_lane *lane, const struct meet_slot *slot)
 {
@@ -30,10 +30,10 @@ static inline uint64_t windows_slot_ns(const struct timeline_report *report,
 
 enum { CHANGE_POINTS_MAX = 128 };
 
-/* What comes about by chance more often is no change. */
+/* What happens by chance more often is no change. */
 #define CHANGE_CHANCE 1e-3
 
-/* A meeting, and later several together. */
+/* A match, and later several combined. */
 struct change_point {
 	uint64_t ns;
 	double value;	/* log of busbw */
@@ -55,13 +55,14 @@ struct change_raw {
 	uint64_t meetings_after;
 };
 
-/* What changes are counted against: communicators that were looked at. */
+/* What changes are counted against: the communicators examined. */
 struct change_tested {
 	uint8_t kind, function, size_class;
 	uint32_t comms;
 };
 
-/* Both lists are bounded by the meetings that are kept: a series has sixteen at least, a change five on each side. */
+/* Both lists are bounded by the number of matches kept: a series has at least sixteen, a change five on
+ * each side. */
 struct change_search {
 	const struct timeline_report *report;
 	const struct meet *meet;
@@ -96,7 +97,7 @@ static struct stats_sample sample_of(const struct change_point *points, size_t f
 
 static double chance_of_two(const struct stats_sample *a, const struct stats_sample *b)
 {
-	/* Clocks and durations are whole numbers: even equal ones are not known better. */
+	/* Clocks and durations are integers: even equal ones are not known more precisely. */
 	double error_a = fmax(a->error, 1e-3), error_b = fmax(b->error, 1e-3);
 	double square_a = error_a * error_a, square_b = error_b * error_b;
 	double freedom = (square_a + square_b) * (square_a + square_b) /
@@ -113,7 +114,7 @@ static double chance_of_cut(const struct change_point *points, size_t from, size
 	return chance_of_two(&a, &b);
 }
 
-/* Where the two sides differ most, by sums alone. */
+/* Where the two sides differ most, from sums alone. */
 static size_t best_cut(const struct change_point *points, size_t from, size_t to)
 {
 	double total = 0, left = 0, most = -1;
@@ -221,7 +222,7 @@ static void cut_stretch(struct change_search *search, struct change_raw *like,
 	add_raw(search, like, points, in.from, in.to, to);
 }
 
-/* Changes of one series, points [from, to), are added to search->raws, filled as `like` is. */
+/* Changes of one series, points [from, to), are added to search->raws, with the fields of `like`. */
 static void windows_cut_series(struct change_search *search, struct change_raw *like,
 			       const struct change_point *points, size_t from, size_t to,
 			       unsigned int depth)
@@ -254,7 +255,7 @@ static int by_key_and_time(const void *left, const void *right)
 	       ORDER(a->at_ns, b->at_ns);
 }
 
-/* The median over the changes put together, of before or after. */
+/* The median over the combined changes, of before or after. */
 static double median_side(const struct change_raw *const *list, size_t count, bool is_after)
 {
 	double values[64];
@@ -277,11 +278,11 @@ static uint32_t comms_tested(const struct change_search *search,
 	return 0;
 }
 
-/* What is put together, while that is done. */
+/* State while combining changes. */
 struct grouping {
 	struct windows *windows;
 	struct change_search *search;
-	const struct change_raw **list; /* of the group at hand */
+	const struct change_raw **list; /* of the current group */
 	bool *is_taken;			/* per raw */
 	size_t *group_of;		/* per communicator: the last group that has it, from 1 */
 	size_t groups;
@@ -414,10 +415,10 @@ static enum status windows_group_changes(struct windows *windows, struct change_
 /*
  * Lasting changes of a transfer's speed.
  *
- * A meeting's shortest duration is the transfer without waiting. Per communicator and kind of call (function,
- * size class), the logarithms of busbw in the order of the meetings are a series; many are put together by
- * medians, so that single slow ones do not count. Each series is cut where it changes, and
- * what belongs together is put together.
+ * A match's shortest duration is the transfer without waiting. Per communicator and kind of call (function,
+ * size class), the logarithms of busbw in the order of the matches are a series; several are combined by
+ * medians, so that single slow ones do not count. Each series is cut where it changes, and related changes
+ * are combined.
  */
 
 enum { MEETINGS_LEAST = 16 };
@@ -448,17 +449,17 @@ static bool is_counted(const struct meet_slot *slot, int32_t nranks)
 	       slot->least_ns > 0;
 }
 
-/* The meetings of one kind, while they are walked: at most CHANGE_POINTS_MAX points, each the median of its
+/* The matches of one kind, while they are read: at most CHANGE_POINTS_MAX points, each the median of its
  * neighbours. */
 struct series {
 	double factor;	/* of busbw */
-	uint64_t count; /* meetings in all */
+	uint64_t count; /* total number of matches */
 	uint64_t taken;
-	uint64_t next;		     /* taken when the point at hand is complete */
-	struct change_point *points; /* NULL: too few meetings */
+	uint64_t next;		     /* added when the current point is complete */
+	struct change_point *points; /* NULL: too few matches */
 	size_t point_count;
 	size_t points_wanted;
-	double *rates; /* of the point at hand: busbw */
+	double *rates; /* of the current point: busbw */
 	struct change_point all;
 };
 
@@ -482,7 +483,7 @@ static inline void take_meeting(const struct change_search *search, const struct
 		end_point(series);
 }
 
-/* One walk over the lane, in the order of its meetings. */
+/* One pass over the lane, in the order of its matches. */
 static void take_meetings(const struct change_search *search, const struct meet_lane *lane,
 			  const struct meet_order *order, struct series *list)
 {
@@ -534,7 +535,7 @@ static void count_meetings(const struct change_search *search, const struct meet
 	meet_order_sort(order, lane->chunk_count);
 }
 
-/* Memory for those that have enough meetings; false: there is none. */
+/* Memory for those with enough matches; false: none left. */
 static bool start_series(struct change_search *search, const struct meet_lane *lane,
 			 struct series *list)
 {
@@ -618,7 +619,7 @@ void windows_release(struct windows *windows)
 	*windows = (struct windows){ .count = 0 };
 }
 
-/* Enough operations in each window to be worth one. */
+/* Enough operations in each window to be meaningful. */
 static void choose_width(struct windows *windows, const struct timeline_report *report,
 			 uint32_t most)
 {
@@ -753,7 +754,7 @@ static enum status add_local(struct windows *windows, const struct timeline_repo
 	return status;
 }
 
-/* The window of moments that come in order, nearly: a division is the exception. */
+/* The window of times that are nearly in order: a division is the exception. */
 struct place {
 	uint64_t start_ns;
 	uint32_t window;
@@ -764,15 +765,14 @@ static inline uint32_t window_place(const struct windows *windows, struct place 
 	if (ns - place->start_ns >= windows->width_ns) {
 		place->window = window_of(windows, ns);
 		place->start_ns = windows->start_ns + place->window * windows->width_ns;
-		/* Before the first or behind the last window: not to be taken for it. */
+		/* Before the first or after the last window: not to be mistaken for it. */
 		if (ns - place->start_ns >= windows->width_ns)
 			place->start_ns = UINT64_MAX;
 	}
 	return place->window;
 }
 
-/* What its meetings moved goes to the series of their kinds; gives back when they ended, as a stretch of
- * windows. */
+/* The bytes of its matches go to the series of their kinds; returns when they ended, as a range of windows. */
 static struct lay add_chunk(const struct windows *windows, const struct timeline_report *report,
 			    const struct meet_lane *lane, uint32_t chunk,
 			    struct windows_series *const *series, const double *factors)
@@ -797,7 +797,7 @@ static struct lay add_chunk(const struct windows *windows, const struct timeline
 				   : (struct lay){ .first = 0 };
 }
 
-/* lays: of each chunk, when its meetings ended. */
+/* lays: of each chunk, when its matches ended. */
 static enum status add_lane(struct windows *windows, const struct timeline_report *report,
 			    const struct meet *meet, const struct meet_lane *lane, struct lay *lays)
 {

@@ -1,10 +1,10 @@
 /*
- * Over time: what was moved, how fast, who waited; and where something changed.
+ * Over time: bytes, bandwidth, waiting; and where something changed.
  *
  * Windows have equal width in common time (align.h). Operations are collected per process in up to
- * WINDOWS_LOCAL stretches of its own clock and laid over the windows afterwards; a stretch that crosses a
- * border is divided in proportion. So the sums over all windows equal those of the tally but for
- * rounding, and single windows are exact to the width of a stretch.
+ * WINDOWS_LOCAL time slots of its own clock and mapped to the windows afterwards; a slot that crosses a
+ * border is divided in proportion. So the totals over all windows equal those of the tally except for
+ * rounding, and single windows are accurate to the width of a slot.
  */
 #ifndef WINDOWS_H
 #define WINDOWS_H
@@ -21,15 +21,15 @@
 struct timeline_report;
 
 enum {
-	WINDOWS_LOCAL = 256,   /* stretches per process */
-	WINDOWS_DEFAULT = 120, /* windows; fewer when there are few operations */
+	WINDOWS_LOCAL = 256,   /* time slots per process */
+	WINDOWS_DEFAULT = 120, /* windows; fewer with few operations */
 	WINDOWS_MOST = 240,
 	WINDOWS_ROWS = 512, /* rows of the matrix of waiting */
 	WINDOWS_SERIES_MAX = 64,
 	WINDOWS_CHANGES_MAX = 64,
 };
 
-/* One line of a chart: a kind of communicator and a function, over all ranks looked at. */
+/* One line of a chart: a kind of communicator and a function, over all ranks examined. */
 struct windows_series {
 	enum job_comm_kind kind;
 	uint8_t function;  /* job_name() */
@@ -37,8 +37,8 @@ struct windows_series {
 	double *bytes;	   /* of the timed calls of known size */
 	double *time_ns;   /* durations of those calls */
 	double *bus_bytes; /* bytes x factor */
-	/* From the meetings: the same without waiting. Bytes (x factor) of one rank over the shortest
-	 * duration; 0 in both: no meeting ended here. */
+	/* From the matches: the same without waiting. Bytes (x factor) of one rank over the shortest
+	 * duration; 0 in both: no match ended here. */
 	double *move_bus_bytes;
 	double *move_ns;
 };
@@ -48,31 +48,31 @@ struct windows_series {
 /* Waiting of rank (or group of ranks) r in window w: wait_ns[r * count + w]. */
 struct windows_matrix {
 	uint32_t rows;
-	uint32_t ranks_per_row; /* 1 up to WINDOWS_ROWS ranks; rows are then sums over neighbours */
+	uint32_t ranks_per_row; /* 1 up to WINDOWS_ROWS ranks; then rows are sums over neighbours */
 	uint32_t *first_rank;	/* per row: index into job.ranks */
 	uint32_t *last_rank;
 	double *wait_ns;
 	double *joined_ns; /* durations that the waiting is part of */
 };
 
-/* A lasting change of a transfer's speed, waiting left out. */
+/* A lasting change of a transfer's speed, waiting excluded. */
 struct windows_change {
 	enum job_comm_kind kind;
 	uint8_t function;
 	uint8_t size_class;
-	uint64_t at_ns;	 /* common time of the first meeting after the change */
+	uint64_t at_ns;	 /* common time of the first match after the change */
 	uint32_t window; /* in which it lies */
 	double before;	 /* median busbw of the transfer, bytes per second */
 	double after;
 	double percent; /* (after - before) / before x 100 */
 	uint64_t meetings_before;
 	uint64_t meetings_after;
-	uint64_t lost_ns;  /* time lost by it afterwards, over all ranks; 0 when it became faster */
+	uint64_t lost_ns;  /* time lost by it afterwards, over all ranks; 0 if it became faster */
 	double confidence; /* as in straggler.h */
 	uint32_t comms;	   /* communicators of this kind with this function and size */
-	uint32_t comms_changed; /* of these: changed alike at about that time */
+	uint32_t comms_changed; /* of these: similar change at about that time */
 	bool is_everywhere;	/* on (nearly) all of them: "on all ranks" */
-	uint32_t ranks_changed; /* members of the changed communicators */
+	uint32_t ranks_changed; /* ranks of the changed communicators */
 	uint32_t example_comm;	/* one of them: index into job.comms */
 };
 
@@ -92,14 +92,14 @@ struct windows {
 	size_t series_count;
 	size_t series_left_out;
 	struct windows_matrix waiting;
-	struct windows_change *changes; /* by what they cost, the most important first */
+	struct windows_change *changes; /* by cost, the most important first */
 	size_t change_count;
 	size_t changes_left_out; /* beyond WINDOWS_CHANGES_MAX */
 };
 
 void windows_release(struct windows *windows);
 
-/* report: job, ranks (common times), align, start_ns and end_ns are there. most: windows at most. */
+/* report: job, ranks (common times), align, start_ns and end_ns are set. most: maximum number of windows. */
 enum status windows_make(struct windows *windows, const struct timeline_report *report,
 			 const struct meet *meet, const struct windows_local *locals,
 			 uint32_t most);

@@ -25,7 +25,7 @@ void fetch_frames_release(struct fetch_frames *frames)
 	*frames = (struct fetch_frames){ .is_broken = true };
 }
 
-/* Frames that were taken make room for those that come. */
+/* Frames that were taken make room for new ones. */
 static void move_down(struct fetch_frames *frames)
 {
 	if (frames->at == 0)
@@ -58,7 +58,7 @@ enum status fetch_frames_add(struct fetch_frames *frames, const void *bytes, siz
 	return OK;
 }
 
-/* Digits and what must follow them; NULL: that is not what is there. */
+/* Digits and the expected character after them; NULL: no match. */
 static const char *frame_take_number(const char *at, const char *end, char after, uint64_t most,
 				     uint64_t *number)
 {
@@ -123,7 +123,7 @@ bool fetch_url_is_good(const char *url)
 		host = url + 8;
 	else
 		return false;
-	/* What stands before an '@' is a password that everybody sees in the list of processes. */
+	/* A password before an '@' would be visible to all users in the process list. */
 	if (strcspn(host, "/?#") == 0 || memchr(host, '@', strcspn(host, "/?#")))
 		return false;
 	for (; *url != '\0'; url++)
@@ -156,7 +156,7 @@ struct fetch_out_part {
 	char *bytes;
 	size_t header_length;
 	size_t length;
-	size_t at; /* of header and bytes together: what is written */
+	size_t at; /* of header and bytes together: what was written */
 };
 
 void fetch_out_init(struct fetch_out *out, int fd)
@@ -227,7 +227,7 @@ enum status fetch_out_write(struct fetch_out *out)
 
 enum { INDEX_SLOTS = 2 * FETCH_TARGETS_MAX };
 
-/* What one list is added with. */
+/* State while a list is added. */
 struct adding {
 	struct fetch_targets *targets;
 	unsigned int port;
@@ -260,7 +260,7 @@ static enum status target_refuse(const struct adding *adding, const char *word, 
 
 /* ---- one target ------------------------------------------------------------------------------ */
 
-/* Where a name is in the index, or where it would be; the index is never more than half full. */
+/* The place of a name in the index, or its free place; the index is never more than half full. */
 static uint32_t *place_of(const struct fetch_targets *targets, const char *name)
 {
 	size_t at = hash_bytes(name, strlen(name)) % INDEX_SLOTS;
@@ -286,7 +286,7 @@ static enum status target_append(const struct adding *adding, const char *name, 
 	if (*place != 0)
 		return OK;
 	if (targets->count == FETCH_TARGETS_MAX) {
-		text_format(adding->why, adding->why_size, "these are more than %d agents",
+		text_format(adding->why, adding->why_size, "more than %d agents",
 			    FETCH_TARGETS_MAX);
 		return ERR_NO_SPACE;
 	}
@@ -312,7 +312,7 @@ static bool is_host(const char *word, size_t length)
 	return length > 0;
 }
 
-/* "[::1]" and its like: the bytes only, the system knows the rest. 0: it is none. */
+/* "[::1]" and similar: only the characters are checked, the system does the rest. 0: it is none. */
 static size_t address_length(const char *word)
 {
 	size_t length = word[0] == '[' ? strspn(word + 1, "0123456789abcdefABCDEF:.") : 0;
@@ -329,12 +329,12 @@ static enum status add_url(const struct adding *adding, const char *word)
 
 	if (!fetch_url_is_good(word))
 		return target_refuse(adding, word,
-				     "is no address (a password goes into a file: --auth)");
+				     "is not an address (put a password into a file: --auth)");
 	while (length > 0 && word[length - 1] == '/')
 		length--;
 	if (strpbrk(word, "?#"))
 		return target_refuse(adding, word,
-				     "has a '?' or '#': give the agent's address alone");
+				     "contains '?' or '#': give the agent's address only");
 	text_format(url, sizeof(url), "%.*s", (int)length, word);
 	return target_append(adding, url, url, NULL);
 }
@@ -350,11 +350,10 @@ static enum status add_one(const struct adding *adding, const char *word)
 	if (strstr(word, "://"))
 		return add_url(adding, word);
 	if (length == 0 || (word[0] != '[' && !is_host(word, length)))
-		return target_refuse(adding, word, "is no host, host:port or URL");
+		return target_refuse(adding, word, "is not a host, host:port or URL");
 	if (word[length] != '\0' &&
 	    (word[length] != ':' || text_number(word + length + 1, 1, 65535, &port) != OK))
-		return target_refuse(adding, word,
-				     "has no port between 1 and 65535 behind its ':'");
+		return target_refuse(adding, word, "has no port between 1 and 65535 after its ':'");
 	text_format(name, sizeof(name), "%.*s:%d", (int)length, word, (int)port);
 	text_format(url, sizeof(url), "http://%s", name);
 	return target_append(adding, name, url, NULL);
@@ -362,7 +361,7 @@ static enum status add_one(const struct adding *adding, const char *word)
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
-/* "001-064" or "7": its ends, and how many digits each number has at least. */
+/* "001-064" or "7": its ends, and the minimum number of digits. */
 static bool parse_range(const char *text, int64_t *first, int64_t *last, int *digits)
 {
 	char low[16], high[16];
@@ -401,10 +400,10 @@ static enum status expand_range(const struct adding *adding, const char *word, c
 	return status;
 }
 
-/* The first brackets, and with each of their numbers the next ones. */
+/* The first brackets, and for each of their numbers the next ones. */
 static enum status target_expand(const struct adding *adding, const char *word)
 {
-	/* An address of IP version 6 has brackets of its own, in a URL as well. */
+	/* An IPv6 address has brackets of its own, in a URL as well. */
 	const char *slashes = strstr(word, "://");
 	const char *from = slashes ? slashes + 3 : word;
 	const char *open = strchr(from + address_length(from), '[');
@@ -481,17 +480,17 @@ enum { EXIT_USAGE = 2 };
 
 static const char help[] =
 	"usage: ringside-fetch [OPTION...] <REQUESTS >FRAMES\n\n"
-	"Fetches what the lines of its standard input ask for, many at a time, and writes the\n"
-	"answers as they come. 'ringside doctor' runs it; docs/ARCHITECTURE.md has the format.\n\n"
+	"Fetches the URLs listed on standard input, many at a time, and writes the\n"
+	"answers as they arrive. Run by 'ringside doctor'; docs/ARCHITECTURE.md has the format.\n\n"
 	"options:\n"
-	"  --parallel N         requests at a time (default 32)\n"
-	"  --timeout MS         for one request (default 5000)\n"
-	"  --connect MS         of that, until it is connected (default: the same)\n"
-	"  --limit BYTES        the most that one answer may have (default 64MiB)\n"
-	"  --total BYTES        the most that all answers may have (default 4GiB)\n"
+	"  --parallel N         concurrent requests (default 32)\n"
+	"  --timeout MS         time limit of one request (default 5000)\n"
+	"  --connect MS         time limit for connecting (default: the same)\n"
+	"  --limit BYTES        maximum size of one answer (default 64MiB)\n"
+	"  --total BYTES        maximum size of all answers (default 4GiB)\n"
 	"  --auth FILE          a line \"basic NAME:PASSWORD\" or \"bearer TOKEN\"\n"
-	"  --cacert FILE        certificates of those who may sign, instead of the system's\n"
-	"  --insecure           take any certificate\n"
+	"  --cacert FILE        trusted CA certificates, instead of the system's\n"
+	"  --insecure           accept any certificate\n"
 	"  --help               show this help\n";
 
 static int usage(const char *what, const char *word)
@@ -505,7 +504,7 @@ static int option_take_number(uint64_t *to, const char *text, int64_t least, int
 	int64_t number;
 
 	if (text_number(text, least, most, &number) != OK)
-		return usage("no number that can be used:", text);
+		return usage("invalid number:", text);
 	*to = (uint64_t)number;
 	return -1;
 }
@@ -513,11 +512,11 @@ static int option_take_number(uint64_t *to, const char *text, int64_t least, int
 static int take_size(uint64_t *to, const char *text)
 {
 	if (text_size(text, to) != OK || *to == 0 || *to > (uint64_t)1 << 40)
-		return usage("no size that can be used:", text);
+		return usage("invalid size:", text);
 	return -1;
 }
 
-/* Blanks at the end of a line were not meant. */
+/* Blanks at the end of a line are ignored. */
 static size_t line_length(const char *text)
 {
 	size_t length = strcspn(text, "\r\n");
@@ -543,7 +542,7 @@ bool fetch_options_secret(struct fetch_options *options, const char *text)
 	return false;
 }
 
-/* A pipe has nobody's rights; a file that all may read keeps no secret. */
+/* A pipe has no permissions; a file that everybody can read is not secret. */
 static bool is_open_to_all(int fd)
 {
 	struct stat st;
@@ -561,7 +560,7 @@ static int take_auth(struct fetch_options *options, const char *path)
 		fprintf(stderr, "ringside-fetch: %s: %s\n", path, strerror(errno));
 	} else if (is_open_to_all(fd)) {
 		fprintf(stderr,
-			"ringside-fetch: %s: everybody can read it, so it is no secret: chmod 600 "
+			"ringside-fetch: %s: readable by everybody, so it is not secret: chmod 600 "
 			"it\n",
 			path);
 		length = -1;
@@ -638,7 +637,7 @@ int fetch_options_parse(struct fetch_options *options, int argc, char **argv)
 			return code;
 	}
 	if (optind < argc)
-		return usage("not expected:", argv[optind]);
+		return usage("unexpected argument:", argv[optind]);
 	if (options->connect_ms == 0)
 		options->connect_ms = options->timeout_ms;
 	return -1;

@@ -1,11 +1,11 @@
 /*
- * What ringside-fetch and its caller say to each other. The caller writes one line per request and closes;
+ * The protocol between ringside-fetch and its caller. The caller writes one line per request and closes;
  * the program writes one frame per request, in the order of completion.
  *
- *	request   ID URL[ SOCKET]\n          SOCKET: the path of a Unix socket to go through
+ *	request   ID URL[ SOCKET]\n          SOCKET: the path of a Unix socket to connect through
  *	frame     ID STATUS LENGTH\n         and LENGTH bytes
  *
- * STATUS is HTTP's, the bytes are the answer's body; or 0, and they are one line that says what went wrong.
+ * STATUS is the HTTP status and the bytes are the body; or 0, and they are one line with the error.
  */
 #ifndef FETCH_H
 #define FETCH_H
@@ -20,7 +20,7 @@ enum {
 	FETCH_HEADER_MAX = 48,
 	FETCH_REQUESTS_MAX = 65536, /* ids are 0 .. one less */
 	FETCH_LINE_MAX = 16384,	    /* of a request */
-	FETCH_WHY_MAX = 300,	    /* of an error's text */
+	FETCH_WHY_MAX = 300,	    /* of an error message */
 };
 
 struct fetch_frame {
@@ -44,17 +44,17 @@ struct fetch_frames {
 void fetch_frames_init(struct fetch_frames *frames, size_t limit);
 void fetch_frames_release(struct fetch_frames *frames);
 
-/* Take more bytes. ERR_NO_SPACE (memory); ERR_FORMAT: what came before was no frame. */
+/* Adds bytes. ERR_NO_SPACE (out of memory); ERR_FORMAT: what came before was not a frame. */
 enum status fetch_frames_add(struct fetch_frames *frames, const void *bytes, size_t length);
-/* OK; ERR_GONE: not yet whole, add more; ERR_FORMAT: no frame, or too long: nothing more will come. */
+/* OK; ERR_GONE: incomplete, add more; ERR_FORMAT: not a frame, or too long: nothing more will come. */
 enum status fetch_frames_next(struct fetch_frames *frames, struct fetch_frame *frame);
 
-/* The line before a frame's bytes; its length. */
+/* The line before a frame's bytes; returns its length. */
 size_t fetch_frame_header(char header[static FETCH_HEADER_MAX], uint32_t id, int status,
 			  size_t length);
 
-/* One request out of a line without its end. The line is changed: url and socket point into it; socket is NULL
- * for none. ERR_FORMAT. */
+/* Parses one request line without its end. The line is modified: url and socket point into it; socket is
+ * NULL for none. ERR_FORMAT. */
 struct fetch_request {
 	uint32_t id;
 	char *url;
@@ -62,10 +62,10 @@ struct fetch_request {
 };
 enum status fetch_request_parse(struct fetch_request *request, char *line);
 
-/* May this be asked for? http and https alone, no user or password in it, no blanks, no control bytes. */
+/* Is this URL allowed? Only http and https, no user or password in it, no blanks, no control bytes. */
 bool fetch_url_is_good(const char *url);
 
-/* Frames on their way out: kept until the reader takes them, so that slow readers hold up no transfer. */
+/* Outgoing frames: kept until the reader takes them, so that slow readers do not hold up transfers. */
 
 struct fetch_out {
 	int fd;
@@ -76,15 +76,15 @@ struct fetch_out {
 
 void fetch_out_init(struct fetch_out *out, int fd);
 
-/* One frame. `bytes` (malloc'd, may be NULL) is freed when it was written. ERR_NO_SPACE: freed at once. */
+/* One frame. `bytes` (malloc'd, may be NULL) is freed once written. On ERR_NO_SPACE it is freed at once. */
 enum status fetch_out_add(struct fetch_out *out, uint32_t id, int status, char *bytes,
 			  size_t length);
 
-/* As much as the reader takes now. ERR_SYSTEM: nobody reads. */
+/* Writes as much as the reader takes now. ERR_SYSTEM: there is no reader. */
 enum status fetch_out_write(struct fetch_out *out);
 
 /*
- * A list of agents as people write it: hosts, ranges of hosts, URLs, sockets.
+ * A list of agents as users write it: hosts, ranges of hosts, URLs, sockets.
  *
  *	node12  node12:9750  node[001-064,070]  rack[1-4]-gpu[0-7]:9749  [::1]:9749
  *	http://node12:9749  https://node12/ringside  unix:/run/ringside.sock
@@ -93,44 +93,44 @@ enum status fetch_out_write(struct fetch_out *out);
 enum { FETCH_TARGETS_MAX = 16384, FETCH_TARGET_TEXT = 1024 };
 
 struct fetch_target {
-	char *name;   /* for people: "node12:9749" */
-	char *url;    /* without a '/' at its end: "http://node12:9749" */
+	char *name;   /* for display: "node12:9749" */
+	char *url;    /* without a trailing '/': "http://node12:9749" */
 	char *socket; /* NULL, or the path of a Unix socket */
 };
 
 struct fetch_targets {
 	struct fetch_target *list;
 	size_t count;
-	uint32_t *index; /* by the hash of names: place in the list, from 1; 0 free */
+	uint32_t *index; /* by the hash of names: index in the list, from 1; 0 free */
 };
 
 void fetch_targets_init(struct fetch_targets *targets);
 void fetch_targets_release(struct fetch_targets *targets);
 
 /*
- * Words between commas, blanks and ends of lines; what follows a '#' up to the end of its line is a remark. Names
- * without a scheme get http and, without one, the port. Each target once. ERR_FORMAT: `why` says which
- * word and what about it. ERR_NO_SPACE: too many (why says so) or no memory (why is ""). What was added before
- * stays.
+ * Words between commas, blanks and line ends; a '#' starts a comment up to the end of its line. Names
+ * without a scheme get http and, without one, the port. Each target once. ERR_FORMAT: `why` says which word
+ * and what is wrong. ERR_NO_SPACE: too many (why says so) or out of memory (why is ""). What was added
+ * before stays.
  */
 enum status fetch_targets_add(struct fetch_targets *targets, const char *text, unsigned int port,
 			      char *why, size_t why_size);
 
-/* The command line of ringside-fetch, and the file with what it shows to servers. */
+/* The command line of ringside-fetch, and its credentials file. */
 
 struct fetch_options {
-	unsigned int parallel; /* requests under way at a time */
+	unsigned int parallel; /* concurrent requests */
 	uint64_t timeout_ms;   /* for one request, from its start to its last byte */
 	uint64_t connect_ms;   /* of that, until it is connected */
 	uint64_t limit_bytes;  /* of one answer, unpacked */
 	uint64_t total_bytes;  /* of all answers */
 	const char *ca_file;   /* NULL: the system's */
-	bool is_insecure;      /* any certificate will do */
+	bool is_insecure;      /* accept any certificate */
 	char user[512];	       /* "name:password"; "" none */
 	char bearer[4096];     /* "" none */
 };
 
-/* -1: go on; else the exit code, after help or an error was told. */
+/* -1: continue; else the exit code, after help or an error was printed. */
 int fetch_options_parse(struct fetch_options *options, int argc, char **argv);
 
 /* The first line of such a file: "basic NAME:PASSWORD" or "bearer TOKEN". False: it is neither. */

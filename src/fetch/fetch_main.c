@@ -1,10 +1,12 @@
 /*
  * One thread, one curl_multi. A transfer's bytes are kept until it is over, bounded by the limit of one
- * answer and of all; then they are a frame (fetch.h). While much waits to be read, nothing new begins.
+ * answer and of all; then they become a frame (fetch.h). While much waits to be read, no new request
+ * starts.
  *
- * A server is believed nothing: redirects are not followed (they would lead anywhere), other schemes than
- * http and https are refused by libcurl itself, packed answers are counted as they are unpacked. One that says when
- * to come again (503 with Retry-After) is asked again, as long as that is within the time of its request.
+ * Servers are not trusted: redirects are not followed (they could lead anywhere), schemes other than http
+ * and https are rejected by libcurl itself, and compressed answers are counted while they are decompressed.
+ * A server that says when to retry (503 with Retry-After) is asked again, if that is within the time limit
+ * of its request.
  */
 #include <curl/curl.h>
 #include <fcntl.h>
@@ -24,7 +26,7 @@
 
 /* The transfers, by libcurl. */
 
-/* Frames that wait to be read: beyond this no request begins. */
+/* Unread frames: beyond this no request starts. */
 enum { WAITING_MOST = 64 << 20, POLL_MS = 1000, TRIES_MOST = 8 };
 
 struct transfer {
@@ -34,10 +36,10 @@ struct transfer {
 	char *bytes;
 	size_t length;
 	size_t room;
-	uint64_t until_ms; /* monotonic: then its time is over */
-	uint64_t again_ms; /* monotonic: to be asked again then; 0: it is under way */
+	uint64_t until_ms; /* monotonic: its time limit */
+	uint64_t again_ms; /* monotonic: time of the retry; 0: it is in progress */
 	unsigned int tries;
-	struct transfer *next; /* of those to be asked again */
+	struct transfer *next; /* of those to be retried */
 	const char *refused;   /* why we ended it; static; NULL: we did not */
 	char why[CURL_ERROR_SIZE];
 };
@@ -75,7 +77,7 @@ static bool make_room(struct transfer *transfer, size_t more)
 	return true;
 }
 
-/* Fewer bytes than were given end the transfer. */
+/* Returning fewer bytes than given ends the transfer. */
 static size_t take_bytes(char *bytes, size_t size, size_t count, void *context)
 {
 	struct transfer *transfer = context;
@@ -83,11 +85,11 @@ static size_t take_bytes(char *bytes, size_t size, size_t count, void *context)
 	size_t length = size * count;
 
 	if (transfer->length + length > options->limit_bytes)
-		transfer->refused = "the answer is larger than it may be";
+		transfer->refused = "the answer exceeds the size limit";
 	else if (transfer->fetching->total + length > options->total_bytes)
-		transfer->refused = "all answers together are larger than they may be";
+		transfer->refused = "all answers together exceed the size limit";
 	else if (!make_room(transfer, length))
-		transfer->refused = "no memory for the answer";
+		transfer->refused = "not enough memory for the answer";
 	if (transfer->refused)
 		return 0;
 	memcpy(transfer->bytes + transfer->length, bytes, length);
@@ -121,7 +123,7 @@ static void set_protocols(CURL *easy)
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
 #if LIBCURL_VERSION_NUM >= 0x075700
-	/* Who looks up a name that does not come back is left behind, not waited for. */
+	/* Name lookups that do not return are abandoned. */
 	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
 }
@@ -139,7 +141,7 @@ static void set_up(struct transfer *transfer)
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 1L);
 	curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-	/* None, whatever the environment says: a proxy would read secrets and answer for nodes. */
+	/* No proxy, whatever the environment says: it could read secrets and answer for nodes. */
 	curl_easy_setopt(easy, CURLOPT_PROXY, "");
 	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip");
@@ -165,7 +167,7 @@ static enum status fetch_begin(struct fetching *fetching, const struct fetch_req
 	struct transfer *transfer = calloc(1, sizeof(*transfer));
 
 	if (transfer == NULL)
-		return fetch_say_why(fetching, request->id, "no memory to ask");
+		return fetch_say_why(fetching, request->id, "not enough memory for the request");
 	transfer->fetching = fetching;
 	transfer->request = request;
 	transfer->until_ms = now_ms() + fetching->options->timeout_ms;
@@ -176,13 +178,13 @@ static enum status fetch_begin(struct fetching *fetching, const struct fetch_req
 	    curl_multi_add_handle(fetching->multi, transfer->easy) != CURLM_OK) {
 		curl_easy_cleanup(transfer->easy);
 		free(transfer);
-		return fetch_say_why(fetching, request->id, "no memory to ask");
+		return fetch_say_why(fetching, request->id, "not enough memory for the request");
 	}
 	fetching->running++;
 	return OK;
 }
 
-/* One line, without control bytes, that a person understands without knowing libcurl. */
+/* One line, without control bytes, that is clear without knowing libcurl. */
 static const char *why_failed(const struct transfer *transfer, CURLcode code,
 			      char text[static FETCH_WHY_MAX])
 {
@@ -193,7 +195,7 @@ static const char *why_failed(const struct transfer *transfer, CURLcode code,
 		return transfer->refused;
 	switch (code) {
 	case CURLE_OPERATION_TIMEDOUT:
-		text_format(text, FETCH_WHY_MAX, "no whole answer within %g s", seconds);
+		text_format(text, FETCH_WHY_MAX, "no complete answer within %g s", seconds);
 		return text;
 	case CURLE_COULDNT_CONNECT:
 		curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &number);
@@ -205,10 +207,10 @@ static const char *why_failed(const struct transfer *transfer, CURLcode code,
 	case CURLE_GOT_NOTHING:
 		return "it closed the connection without an answer";
 	case CURLE_PARTIAL_FILE:
-		return "it closed the connection in the middle of its answer";
+		return "it closed the connection in the middle of the answer";
 	case CURLE_UNSUPPORTED_PROTOCOL:
 	case CURLE_WEIRD_SERVER_REPLY:
-		return "what it answers is no HTTP";
+		return "its answer is not HTTP";
 	default:
 		text_from_field(text, FETCH_WHY_MAX,
 				transfer->why[0] ? transfer->why : curl_easy_strerror(code),
@@ -217,9 +219,9 @@ static const char *why_failed(const struct transfer *transfer, CURLcode code,
 	}
 }
 
-/* ---- once more ------------------------------------------------------------------------------- */
+/* ---- retries --------------------------------------------------------------------------------- */
 
-/* Does it say when to come again, and is that in time? Then it stays where it is, and what it answered is dropped. */
+/* Does it say when to retry, and is that in time? Then it stays, and its answer is dropped. */
 static bool put_off(struct fetching *fetching, struct transfer *transfer, long answer)
 {
 	curl_off_t seconds = 0;
@@ -352,7 +354,7 @@ static enum status go_through(struct fetching *fetching, const struct fetch_requ
 			status = finish_done(fetching);
 		if (status == OK)
 			status = fetch_out_write(&fetching->out);
-		/* What just ended has made place for the next. */
+		/* What just ended makes room for the next. */
 		if (status == OK && !can_begin(fetching, count - begun) && is_busy(fetching))
 			status = wait_for_news(fetching);
 		if (status != OK)
@@ -361,7 +363,7 @@ static enum status go_through(struct fetching *fetching, const struct fetch_requ
 	return OK;
 }
 
-/* Every request gets its frame on `fd`. Gives back the exit code, after an error was told. */
+/* Every request gets its frame on `fd`. Returns the exit code, after printing an error. */
 static int fetch_loop(const struct fetch_options *options, const struct fetch_request *requests,
 		      size_t count, int fd)
 {
@@ -371,23 +373,23 @@ static int fetch_loop(const struct fetch_options *options, const struct fetch_re
 	fetch_out_init(&fetching.out, fd);
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0 ||
 	    (fetching.multi = curl_multi_init()) == NULL) {
-		fprintf(stderr, "ringside-fetch: libcurl does not start\n");
+		fprintf(stderr, "ringside-fetch: libcurl failed to start\n");
 		return 1;
 	}
 	curl_multi_setopt(fetching.multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)options->parallel);
-	/* Not before it is told to: a body is never sent. */
+	/* No "Expect: 100-continue": a body is never sent. */
 	fetching.headers = curl_slist_append(NULL, "Expect:");
 	status = go_through(&fetching, requests, count);
 	if (status == ERR_SYSTEM)
 		return 1;
 	if (status != OK)
-		fprintf(stderr, "ringside-fetch: no memory\n");
+		fprintf(stderr, "ringside-fetch: out of memory\n");
 	return status == OK ? 0 : 1;
 }
 
-/* ringside-fetch: see docs/ARCHITECTURE.md. The tool's `ringside doctor` runs it. */
+/* ringside-fetch: see docs/ARCHITECTURE.md. `ringside doctor` runs it. */
 
-/* Whatever a server makes of us: no core with a password in it, no rights by a set-user-id program. */
+/* Whatever a server does to us: no core file with a password, no privileges through a set-user-id program. */
 static void give_up_rights(void)
 {
 	const struct rlimit none = { 0, 0 };
@@ -398,7 +400,8 @@ static void give_up_rights(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* A pipe's other end may be slow. Others, a terminal too, would stay so for those who come after us. */
+/* The other end of a pipe may be slow. Other files, also a terminal, would stay non-blocking for later
+ * users. */
 static void stop_waiting(int fd)
 {
 	struct stat st;
@@ -414,7 +417,7 @@ static int request_refuse(size_t line, const char *what)
 	return 2;
 }
 
-/* All requests before the first is sent: who writes them need not read meanwhile. */
+/* Reads all requests before the first is sent, so that the writer need not read meanwhile. */
 static int read_requests(struct fetch_request **list, size_t *count)
 {
 	struct fetch_request *requests = calloc(FETCH_REQUESTS_MAX, sizeof(*requests));
@@ -430,15 +433,15 @@ static int read_requests(struct fetch_request **list, size_t *count)
 			return request_refuse(*count + 1, "too long");
 		line[length] = '\0';
 		if (*count == FETCH_REQUESTS_MAX)
-			return request_refuse(*count + 1, "one too many");
+			return request_refuse(*count + 1, "too many");
 		kept = strdup(line);
 		if (kept == NULL)
-			return request_refuse(*count + 1, "no memory");
+			return request_refuse(*count + 1, "out of memory");
 		if (fetch_request_parse(&requests[*count], kept) != OK)
 			return request_refuse(*count + 1, "not \"ID http://...\"");
 		++*count;
 	}
-	return requests ? -1 : request_refuse(1, "no memory");
+	return requests ? -1 : request_refuse(1, "out of memory");
 }
 
 int main(int argc, char **argv)
@@ -456,6 +459,6 @@ int main(int argc, char **argv)
 		return code;
 	stop_waiting(STDOUT_FILENO);
 	code = fetch_loop(&options, requests, count, STDOUT_FILENO);
-	/* Names that are still being looked up are nobody's business any more. */
+	/* Name lookups still in progress no longer matter. */
 	_exit(code);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What NCCL's RAS says goes into a bundle, as long as it is NCCL's RAS that says it.
+# The answer of NCCL's RAS goes into a bundle, if it really is NCCL's RAS that answers.
 . "$(dirname "$0")/doctor.sh"
 export LC_ALL=C
 unset NCCL_RAS_ADDR
@@ -26,33 +26,33 @@ ras() { # kind: sets port
 	port=$(cat "$tap_scratch/port.$1")
 }
 ras good
-expect_ok "where NCCL's RAS answers" bundle --ras "127.0.0.1:$port" -o "$work/ras.tar"
-expect_same "its words are in the bundle, without control bytes" "$(file_of "$work/ras.tar" ras/status.txt | tail -n 1)" "  1 process MISSING?[31m"
+expect_ok "NCCL's RAS answers" bundle --ras "127.0.0.1:$port" -o "$work/ras.tar"
+expect_same "its text is in the bundle, without control bytes" "$(file_of "$work/ras.tar" ras/status.txt | tail -n 1)" "  1 process MISSING?[31m"
 expect_ok "and its JSON" has "$work/ras.tar" ras/status.json '"nccl_version": "2.28.9"'
 export NCCL_RAS_ADDR=127.0.0.1:$port
 bundle -o "$work/named.tar" >/dev/null
 unset NCCL_RAS_ADDR
-expect_ok "NCCL_RAS_ADDR says where" has "$work/named.tar" ras/status.txt '^NCCL version 2.28.9'
+expect_ok "NCCL_RAS_ADDR has its address" has "$work/named.tar" ras/status.txt '^NCCL version 2.28.9'
 ras old
 bundle --ras "127.0.0.1:$port" -o "$work/old.tar" >/dev/null
-expect_ok "an older release gives text" has "$work/old.tar" ras/status.txt '^Job summary'
-expect_ok "and README says that it has no JSON" has "$work/old.tar" README.txt 'this release of NCCL has it as text alone'
+expect_ok "an older release returns text" has "$work/old.tar" ras/status.txt '^Job summary'
+expect_ok "and README says that there is no JSON" has "$work/old.tar" README.txt 'this release of NCCL has it as text alone'
 ras http
 bundle --ras "127.0.0.1:$port" -o "$work/http.tar" >/dev/null
-expect_ok "what is no RAS is told as such" has "$work/http.tar" README.txt 'not NCCL.s RAS; the peer says: HTTP/1.1 400'
+expect_ok "another service is reported as such" has "$work/http.tar" README.txt 'not NCCL.s RAS; the peer says: HTTP/1.1 400'
 ras closes
 bundle --ras "127.0.0.1:$port" -o "$work/closes.tar" >/dev/null
-expect_ok "who closes at once, too" has "$work/closes.tar" README.txt 'closed the connection without an answer|reset by peer|Broken pipe'
+expect_ok "a server that closes at once" has "$work/closes.tar" README.txt 'closed the connection without an answer|reset by peer|Broken pipe'
 ras flood
 bundle --ras "127.0.0.1:$port" -o "$work/flood.tar" >/dev/null
-expect_same "of an answer without end 8 MiB are kept" "$(file_of "$work/flood.tar" ras/status.txt | wc -c)" 8388608
-expect_ok "and it is told" has "$work/flood.tar" README.txt 'the end of it: it was too long'
+expect_same "8 MiB of an endless answer are kept" "$(file_of "$work/flood.tar" ras/status.txt | wc -c)" 8388608
+expect_ok "which is reported" has "$work/flood.tar" README.txt 'the end of it: it was too long'
 bundle --ras 127.0.0.1:1 -o "$work/nobody.tar" >/dev/null
-expect_ok "nobody there is no failure" has "$work/nobody.tar" README.txt 'nobody answers on 127.0.0.1:1: Connection refused'
+expect_ok "no server is not a failure" has "$work/nobody.tar" README.txt 'nobody answers on 127.0.0.1:1: Connection refused'
 
 bundle --ras nowhere -o "$work/wrong.tar" >/dev/null
-expect_ok "an address that is none is told" has "$work/wrong.tar" README.txt "'nowhere' is not HOST:PORT"
+expect_ok "an invalid address is reported" has "$work/wrong.tar" README.txt "'nowhere' is not HOST:PORT"
 ras slow
 bundle --ras "127.0.0.1:$port" -o "$work/slow.tar" >/dev/null
-expect_ok "who takes for ever is left after some seconds" has "$work/slow.tar" README.txt 'timed out|did not end its answer'
+expect_ok "a server that never finishes is abandoned after some seconds" has "$work/slow.tar" README.txt 'timed out|did not end its answer'
 tap_done

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# For tests of the doctor: source this instead of tap.sh. Servers are started by start_servers; ends all of them.
+# For tests of the doctor: source this instead of tap.sh. start_servers starts servers, which are ended at exit.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../cli/cli.sh"
 # shellcheck disable=SC2034
@@ -18,7 +18,7 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# See hostile_servers.py; PATH=FILE is what the good one answers there.
+# See hostile_servers.py; PATH=FILE is what the good server answers for PATH.
 start_servers() { # [PATH=FILE...]
 	mkfifo "$tap_scratch/servers.in"
 	python3 tests/doctor/hostile_servers.py "$tap_scratch/asked" "$@" \
@@ -34,7 +34,7 @@ address_of() { # server
 	echo "127.0.0.1:$(port_of "$1")"
 }
 
-# A job that left traces behind.
+# A finished job with traces.
 simulate() { # name option...
 	local name=$1
 	shift
@@ -42,7 +42,7 @@ simulate() { # name option...
 		{ cat "$tap_scratch/sim.err"; exit 1; }
 }
 
-# What the doctor says as JSON, and one value out of it.
-diagnose() { # option... ; into $tap_scratch/doctor.json; gives back the exit code
+# The doctor's JSON, and one value from it.
+diagnose() { # option... ; into $tap_scratch/doctor.json; returns the exit code
 	"$ringside" doctor --json "$@" >"$tap_scratch/doctor.json" 2>"$tap_scratch/doctor.err"
 }

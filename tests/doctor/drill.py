@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The drill: jobs with a known fault are played, and what the doctor tells of them is compared with it.
+"""The drill: jobs with a known fault are simulated, and the doctor's verdicts are compared with it.
 
     drill.py [--seeds N] [--long] [--only WORD] [--table FILE] [--compare FILE]
 
-Prints TAP: a test per fault, with what was wrong in any of its jobs. --table writes the confusion
-matrix, --compare tests that it is this file. BUILD names what was built.
+Prints TAP: a test per fault, with what was wrong for any of its jobs. --table writes the confusion
+matrix, --compare tests that it equals this file. BUILD is the build directory.
 """
 
 import argparse
@@ -36,12 +36,12 @@ CLASSES = ("never_issued", "mismatch", "not_launched", "gpu_not_reached", "gpu_s
 
 
 class Outcome:
-    """What was told of one case."""
+    """The verdict on one case."""
 
     def __init__(self, case):
         self.case = case
-        self.told = "none"      # class of the first verdict that accuses somebody
-        self.wrong = []         # what is not as it was played; empty: right
+        self.told = "none"      # class of the first verdict that names a cause
+        self.wrong = []         # differences to the simulated fault; empty: right
         self.verdicts = []
 
     def is_right(self):
@@ -71,7 +71,7 @@ class Drill:
                 os.unlink(os.path.join(directory, name))
 
     def save_baseline(self, case, directory):
-        """Of the same job without its fault."""
+        """The same job without its fault."""
         calm = drill_cases.Case(case.fault, "none", case.size, case.seed + 1000, list(case.options))
         at = calm.options.index("-f")
         del calm.options[at:at + 2]
@@ -92,7 +92,7 @@ class Drill:
         return json.loads(result.stdout)
 
     def ask_live(self, case, number):
-        """A job that runs, and the doctor beside it."""
+        """A running job, diagnosed while it runs."""
         job = live_job.LiveJob(self.build, os.path.join(self.memory, "live-%d" % number), case.nodes,
                                case.gpus, LIVE_HANG_S)
         try:
@@ -130,7 +130,7 @@ class Drill:
 
 
 def play_all(drill, cases, workers):
-    """In the order of the cases. Those that run mostly wait: they begin at once, beside the others."""
+    """In the order of the cases. Running jobs mostly wait: they start at once, in parallel to the others."""
     numbered = list(enumerate(cases))
     running = [pair for pair in numbered if isinstance(pair[1], drill_cases.LiveCase)]
     files = [pair for pair in numbered if pair not in running]
@@ -149,7 +149,7 @@ def faults_of(outcomes):
 
 
 def table(outcomes, arguments):
-    """The confusion matrix: a row per fault, a column per class that was told."""
+    """The confusion matrix: a row per fault, a column per reported class."""
     told = collections.Counter((o.case.fault, o.told) for o in outcomes)
     classes = [name for name in CLASSES if any(count and key[1] == name
                                                for key, count in told.items())]
@@ -190,27 +190,27 @@ def tell(outcomes):
     for number, name in enumerate(faults_of(outcomes)):
         mine = [o for o in outcomes if o.case.fault == name]
         wrong = [o for o in mine if not o.is_right()]
-        print("%s %d - %s: %d of %d jobs are told right" % (
+        print("%s %d - %s: %d of %d jobs are diagnosed correctly" % (
             "not ok" if wrong else "ok", number + 1, name, len(mine) - len(wrong), len(mine)))
         for outcome in wrong:
             print("# ringside sim %s" % " ".join(outcome.case.command()))
             for line in outcome.wrong:
                 print("#     %s" % line)
             for verdict in outcome.verdicts[:3]:
-                print("#     said: %s" % verdict["title"])
+                print("#     verdict: %s" % verdict["title"])
         failed += len(wrong)
     return failed
 
 
 def compare_table(measured, path, number):
-    """Is what was committed what was measured?"""
+    """Does the committed file match what was measured?"""
     try:
         with open(path, encoding="utf-8") as file:
             committed = file.read()
     except OSError as error:
         committed = str(error)
     is_same = committed == measured
-    print("%s %d - %s is what was measured" % ("ok" if is_same else "not ok", number, path))
+    print("%s %d - %s matches what was measured" % ("ok" if is_same else "not ok", number, path))
     if not is_same:
         for line in difflib.unified_diff(committed.splitlines(), measured.splitlines(),
                                          "committed", "measured", lineterm="", n=0):

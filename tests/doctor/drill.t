@@ -1,5 +1,5 @@
 #!/bin/sh
-# The drill: class and culprit right in all jobs with a fault, nobody accused in healthy ones; and the confusion
+# The drill: the right class and culprit for all jobs with a fault, none for healthy ones; and the confusion
 # matrix in docs/results is what was measured. Rewrite it with: make drill
 cd "$(dirname "$0")/../.." || exit 1
 command -v python3 >/dev/null || {

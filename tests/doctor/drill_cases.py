@@ -1,7 +1,7 @@
-"""What is played in the drill, and what the doctor has to tell of it: docs/DOCTOR.md, "Drill".
+"""The cases of the drill, and the verdict expected for each: docs/DOCTOR.md, "Drill".
 
-A case is a job for `ringside sim` and what is true of it. Ranks and seeds are worked out from the case's
-number, so that the same drill is played everywhere.
+A case is a job for `ringside sim` and its true cause. Ranks and seeds are derived from the case's
+number, so that the drill is the same everywhere.
 """
 
 NODES = {"8": (1, 8), "8n": (2, 4), "64": (8, 8), "512": (64, 8)}
@@ -9,7 +9,7 @@ HANG = ["--at", "2s", "--seconds", "32s"]  # hung for 30 s: more than the doctor
 
 
 class Case:
-    """One job, and the verdict that is right."""
+    """One job, and the right verdict."""
 
     def __init__(self, fault, told, size, seed, options, **culprit):
         self.fault = fault          # row of the matrix
@@ -19,14 +19,14 @@ class Case:
         self.seed = seed
         self.options = options
         self.culprit = culprit      # key of the verdict: value, or a set of values
-        self.without = ()           # nodes whose files are taken away
+        self.without = ()           # nodes whose files are removed
         self.baseline = False       # compare with a healthy job of the same options
 
     def world(self):
         return self.nodes * self.gpus
 
     def command(self):
-        # A release that is named has its own default, which is no kernel events.
+        # A named release has its own default, which is no kernel events.
         kernel = [] if "--release" in self.options else ["--kernel"]
         return ["--offline"] + kernel + ["--nodes", str(self.nodes), "--gpus", str(self.gpus),
                                          "--seed", str(self.seed)] + self.options
@@ -77,7 +77,7 @@ def hangs(size, seed, workload):
     yield one("killed process", "process_dead", "kill:rank=%d", rank[6])
     yield one("stopped process", "process_stopped", "stop:rank=%d", rank[7])
     if nodes > 1 and workload == "fsdp":
-        # Of transfers within a node nothing is shown, and in a tree most ranks have no others: rings.
+        # Transfers within a node are not reported, and in a tree most ranks have no others: rings.
         yield one("GPU does nothing", "gpu_stuck", "gpu-stuck:rank=%d,what=not-producing,comm=world",
                   rank[8])
     if nodes > 1 and workload != "tp-pp":
@@ -88,8 +88,8 @@ RELEASES_WITHOUT_KERNELS = ("2.24", "2.26", "2.27", "2.31")
 
 
 def blind_hangs(size, seed, release, workload):
-    """As NCCL is by default before 2.28 and from 2.31 on: no kernel events. Inside a node only calls are shown, and a
-    GPU that does nothing is not."""
+    """NCCL's default before 2.28 and from 2.31 on: no kernel events. Inside a node only calls are reported, and a
+    GPU that does nothing is not visible."""
     nodes, gpus = NODES[size]
     rank = [pick(seed, salt, nodes * gpus) for salt in range(70, 80)]
     where = "one node" if nodes == 1 else "two nodes"
@@ -169,7 +169,7 @@ def slows(size, seed, workload):
     # Where rings leave the node: the last GPU of channel c's ring is c - 1.
     channel = (who % gpus + 1) % gpus
     peer = ((who // gpus + 1) % nodes) * gpus + channel
-    # AllGather and ReduceScatter take the ring; of AllReduce it depends on the size. Peers are known from
+    # AllGather and ReduceScatter use the ring; for AllReduce it depends on the size. Peers are known from
     # regions, and from files of mode full.
     for mode in ("trace", "full"):
         case = Case("slow link", "slow_link", size, seed,
@@ -185,7 +185,7 @@ def slows(size, seed, workload):
                 ["-w", workload, "-f", "degraded-network:factor=3", "--seconds", "20s"], rank=None)
     case.baseline = True
     yield case
-    # Where some communicators are within nodes, and where none is.
+    # With and without communicators within nodes.
     for other in ("tp-pp", "ddp"):
         yield Case("slow NVLink", "slow_nvlink", size, seed,
                    ["-w", other, "-f", "slow-nvlink:factor=4,at=20s", "--seconds", "40s"], rank=None)
@@ -216,7 +216,7 @@ def healthy(size, seed, workload, jitter):
 
 
 class LiveCase(Case):
-    """A job that runs: what files cannot show. Four nodes of two ranks; `agents`: through one per node,
+    """A running job: what files cannot show. Four nodes of two ranks; `agents`: through one per node,
     and these of them are dead."""
 
     def __init__(self, fault, told, options, agents=None, **culprit):

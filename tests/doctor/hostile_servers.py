@@ -1,7 +1,7 @@
-"""Servers that mean no good, and a good one: each on a port of its own on 127.0.0.1.
+"""Malicious servers, and a good one: each on its own port on 127.0.0.1.
 
-Prints a line "NAME PORT" for each, then "ready", and serves until its standard input ends. What a server has
-been asked is written to the directory given, a file per server: one line per request."""
+Prints a line "NAME PORT" for each, then "ready", and serves until its standard input ends. The requests of a
+server are written to the given directory, a file per server: one line per request."""
 
 import gzip
 import os
@@ -30,7 +30,7 @@ def answer(client, body, status="200 OK", headers=""):
 
 
 def good(client, request):
-    """Says what it was asked for and by whom, or what one of the files given holds now."""
+    """Answers with the request and its credentials, or with the current content of one of the given files."""
     path = request.split(" ")[1] if " " in request else ""
     if path.partition("?")[0] in file_of:
         with open(file_of[path.partition("?")[0]], "rb") as source:
@@ -71,14 +71,14 @@ def garbage(client, request):
 
 
 def huge(client, request):
-    """A gigabyte that is announced."""
+    """A gigabyte with a Content-Length."""
     client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n")
     for _ in range(1024):
         client.sendall(bytes(1 << 20))
 
 
 def endless(client, request):
-    """A gigabyte that is not."""
+    """A gigabyte without one."""
     client.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
     for _ in range(1024):
         client.sendall(b"100000\r\n" + bytes(1 << 20) + b"\r\n")
@@ -122,7 +122,7 @@ refusals = 0
 
 
 def soon(client, request):
-    """Twice it has no time and says when to come again."""
+    """Busy twice, and says when to retry."""
     global refusals
     refusals += 1
     if refusals <= 2:
@@ -132,7 +132,7 @@ def soon(client, request):
 
 
 def later(client, request):
-    """It never has time."""
+    """Always busy."""
     answer(client, b"busy", "503 Service Unavailable", "Retry-After: %s\r\n" % request.split("=")[1].split(" ")[0])
 
 
@@ -161,7 +161,7 @@ for handler in (good, packed, silent, drip, drip_head, garbage, huge, endless, b
     listener.listen(256)
     print(handler.__name__, listener.getsockname()[1], flush=True)
     threading.Thread(target=serve, args=(handler.__name__, handler, listener), daemon=True).start()
-# Nobody listens there: the port stays taken, so that nobody else gets it.
+# Nothing listens there: the port stays reserved, so that no other process gets it.
 refused = socket.socket()
 refused.bind(("127.0.0.1", 0))
 print("refused", refused.getsockname()[1], flush=True)

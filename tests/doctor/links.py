@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Are the links of trace files the sums of what their operations moved and waited? Reads the files byte by byte, as
-docs/FORMATS.md has them; the operations come from `ringside export`.
+"""Are the link totals of trace files the sums over their operations? Reads the files byte by byte, as
+described in docs/FORMATS.md; the operations come from `ringside export`.
 
 usage: links.py DIRECTORY TABLE.csv
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Both ends of a slow link are told in every mode: from files, from regions of a job that runs, through agents (snapshots).
+# Both ends of a slow link are reported in every mode: from files, from regions of a running job, through agents (snapshots).
 . "$(dirname "$0")/slowness.sh"
 
 background=()
@@ -13,12 +13,12 @@ clean_up() {
 trap clean_up EXIT
 
 # ---- files ----------------------------------------------------------------------------------------
-# One that is slow from the beginning; the second sends tiny messages to others, too, the last two large ones to several.
+# Links that are slow from the beginning; the second sender also sends tiny messages to others, the last two send large ones to several ranks.
 while read -r from to options; do
 	for mode in trace full; do
 		# shellcheck disable=SC2086 # options are several
 		simulate link $options -m "$mode" -f "slow-link:from=$from,to=$to,factor=4"
-		expect_same "$options, mode $mode: $from to $to" "$(told link)" "slow_link $from>$to"
+		expect_same "$options, mode $mode: $from to $to" "$(named link)" "slow_link $from>$to"
 	done
 done <<'JOBS'
 3 4 --nodes 4 --gpus 4 --seconds 8s -w fsdp --seed 3
@@ -33,29 +33,29 @@ done <<'JOBS'
 JOBS
 
 simulate link --nodes 4 --gpus 4 --seconds 8s -w fsdp --seed 3 -f slow-link:from=3,to=4
-told link >/dev/null
+named link >/dev/null
 expect_ok "the only peer is certain" python3 -c "exit(not $(value confidence) > 0.99)"
 expect_ok "and its transfers are counted" grep -q "sends only to rank 4 of world: .* transfers since the process started" \
 	<(value evidence)
-expect_same "its host is told" "$(value peer_host)" node0001
-expect_ok "the channel is not" grep -q "The channel is unknown" <(value missing)
+expect_same "with its host" "$(value peer_host)" node0001
+expect_ok "without its channel" grep -q "The channel is unknown" <(value missing)
 
 simulate late --nodes 8 --gpus 4 --channels 16 --seconds 12s -w ddp --seed 2 -f slow-link:from=2,to=6,factor=4,at=9s
-expect_same "one of several peers, lately" "$(told late)" "slow_link 2>6"
+expect_same "one of several peers, slow since recently" "$(named late)" "slow_link 2>6"
 expect_ok "is less certain" python3 -c "exit(not 0.5 < $(value confidence) < 0.9)"
-expect_ok "and it is said why" grep -q "Totals per peer count from the process start" <(value missing)
+expect_ok "with the reason" grep -q "Totals per peer count from the process start" <(value missing)
 
-# ---- a job that runs ------------------------------------------------------------------------------
-# The ends of slow links that the doctor tells, once they are these: some hundred collectives are needed, and on a busy machine
-# others may be slow as well, for a while. It is no dead agent, either.
+# ---- a running job --------------------------------------------------------------------------------
+# The ends of slow links that the doctor reports, once they are these: some hundred collectives are needed, and on a busy machine
+# other links may be slow as well, for a while. A slow agent is not a dead one, either.
 are_ends() { # wanted option...
 	local wanted=$1
 	shift
-	"$ringside" doctor --json "$@" >"$tap_scratch/told.json" 2>"$tap_scratch/doctor.err"
+	"$ringside" doctor --json "$@" >"$tap_scratch/named.json" 2>"$tap_scratch/doctor.err"
 	python3 -c 'import json, sys
 for v in json.load(open(sys.argv[1]))["verdicts"]:
     if v["class"] == "slow_link":
-        print("%s>%s" % (v["rank"], v["peer"]))' "$tap_scratch/told.json" >"$tap_scratch/ends" 2>/dev/null
+        print("%s>%s" % (v["rank"], v["peer"]))' "$tap_scratch/named.json" >"$tap_scratch/ends" 2>/dev/null
 	[ "$(cat "$tap_scratch/ends")" = "$wanted" ]
 }
 ends() { # wanted option...
@@ -79,19 +79,19 @@ if [ -x "$BUILD/ringside-fetch" ]; then
 		addresses+=("$(sed -n 's|.*listening on http://||p' "$tap_scratch/agent$node")")
 	done
 	unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY
-	expect_same "the same through agents, which hand on snapshots" "$(ends "3>4" --timeout 30s --agents "${addresses[0]},${addresses[1]}")" "3>4"
+	expect_same "the same through agents, which return snapshots" "$(ends "3>4" --timeout 30s --agents "${addresses[0]},${addresses[1]}")" "3>4"
 else
 	echo "# no agents: ringside-fetch was not built"
 fi
 
-# ---- what is written ------------------------------------------------------------------------------
+# ---- recorded links -------------------------------------------------------------------------------
 sums() { # name
 	"$ringside" export -f csv -o "$tap_scratch/$1.csv" "$tap_scratch/$1" >/dev/null
 	python3 tests/doctor/links.py "$tap_scratch/$1" "$tap_scratch/$1.csv"
 }
 "$ringside" sim --kernel --plugin "$BUILD/libnccl-profiler-ringside.so" -m trace -o "$tap_scratch/traces" --iterations 5 --nodes 2 --gpus 2 \
 	-w fsdp --sizes 16MiB >"$tap_scratch/sim.out" 2>&1
-expect_same "the recorder's links sum up what its operations moved" "$(sums traces)" "4 files, all the same"
-expect_same "a simulation's links do" "$(sums late)" "32 files, all the same"
+expect_same "the recorder's link totals match what its operations moved" "$(sums traces)" "4 files, all the same"
+expect_same "and so do those of a simulation" "$(sums late)" "32 files, all the same"
 
 tap_done

@@ -1,4 +1,4 @@
-"""A simulated job that runs, with an agent for each of its nodes if wanted, and the doctor asked about it."""
+"""A running simulated job, with an agent for each of its nodes if wanted, and the doctor's answer."""
 
 import glob
 import json
@@ -11,7 +11,7 @@ PATIENCE_S = 120
 
 
 def clean_environment():
-    """Ours, without what would change a job or the way to its agents."""
+    """Our environment, without variables that would affect a job or the access to its agents."""
     return {key: value for key, value in os.environ.items()
             if not key.startswith(("RINGSIDE_", "NCCL_")) and
             key.lower() not in ("http_proxy", "all_proxy")}
@@ -41,7 +41,7 @@ class Agent:
 
 
 class LiveJob:
-    """Below `scratch`, which should be memory: regions/nodeNNNN, and a file with the agents' addresses."""
+    """In `scratch`, which should be in memory: regions/nodeNNNN, and a file with the agents' addresses."""
 
     def __init__(self, build, scratch, nodes, per_node, hang_s):
         self.build, self.scratch, self.hang_s = build, scratch, hang_s
@@ -59,7 +59,7 @@ class LiveJob:
             env=clean_environment(), stdout=subprocess.DEVNULL)
 
     def start(self, *options):
-        """One that goes on for longer than it takes to see it."""
+        """A job that runs for longer than it takes to see it."""
         self.launch(*options)
         self.wait(lambda: all(len(glob.glob(node + "/*/*.region")) == self.per_node
                               for node in self.nodes), "every node has its regions")
@@ -70,7 +70,7 @@ class LiveJob:
             agent.wait_address()
         with open(os.path.join(self.scratch, "agents"), "w", encoding="ascii") as file:
             file.write("".join(agent.address + "\n" for agent in self.agents))
-        # They look for new processes now and then.
+        # They search for new processes periodically.
         self.wait(lambda: self.ask(True)[0]["looked_at"].get("processes") ==
                   len(self.nodes) * self.per_node, "agents see all processes")
 
@@ -84,10 +84,10 @@ class LiveJob:
             time.sleep(0.2)
 
     def wait_still(self, node=0):
-        self.wait(lambda: self.age(self.nodes[node]) > self.hang_s + 2, "the job stands still")
+        self.wait(lambda: self.age(self.nodes[node]) > self.hang_s + 2, "the job hangs")
 
     def age(self, regions):
-        """Of the oldest operation in flight on a node, in seconds."""
+        """Age of the oldest operation in flight on a node, in seconds."""
         done = subprocess.run([self.ringside, "ps", "--json"], text=True, stdout=subprocess.PIPE,
                               env=dict(clean_environment(), RINGSIDE_SHM=regions), check=False)
         issued = [op["issue_wall_ns"] for op in json.loads(done.stdout)["operations"]
@@ -97,7 +97,7 @@ class LiveJob:
     def ask(self, is_through_agents):
         """The doctor's document, and how long it took."""
         started = time.monotonic()
-        # A busy machine is no dead agent; those that are dead refuse at once.
+        # A busy machine is not a dead agent; dead ones refuse at once.
         sources = ["--timeout", "30s", "--agents", "@" + os.path.join(self.scratch, "agents")] \
             if is_through_agents else self.nodes
         done = subprocess.run([self.ringside, "doctor", "--json", "--hang", "%ds" % self.hang_s]
@@ -116,7 +116,7 @@ class LiveJob:
 
 
 def memory(wanted_bytes):
-    """Where regions are memory, and enough of it; None: nowhere."""
+    """A directory in memory with enough space; None: there is none."""
     if not os.access("/dev/shm", os.W_OK):
         return None
     space = os.statvfs("/dev/shm")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The doctor through a real Prometheus: two agents, each with the regions of its own node, and a job under the real plugin for each
-# thing that can go wrong, all at once. What is told must be what is so, and what the doctor says who reads the regions themselves. At
-# the end one of the agents is killed.
+# fault, all at once. The verdicts must be right, and the same as those from the regions themselves. At
+# the end, one of the agents is killed.
 . "$(dirname "$0")/../tap.sh"
 . tests/deploy/story.sh
 
@@ -55,7 +55,7 @@ play launching -f gpu-stuck:rank=1,what=not-launched,at=4s
 play unseen -f never-arrives:rank=3,at=4s
 play late --nvlink 4 --network 2 -f slow-rank:rank=2,factor=2
 play link --gpus 4 --rate 1 -w fsdp --sizes 16MiB -f slow-link:from=3,to=4,factor=32
-# Again and again: on a busy machine the first time may be over before anybody looks.
+# Repeatedly: on a busy machine the first attempt may be over before it is scraped.
 network=()
 for at in 25 105 185 265 345; do
 	network+=(-f "degraded-network:factor=2,at=${at}s,until=$((at + 40))s")

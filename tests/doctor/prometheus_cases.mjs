@@ -1,6 +1,6 @@
-// What the doctor says through Prometheus of the jobs of prometheus.t: node prometheus_cases.mjs URL RINGSIDE REGIONS PID INSTANCE, the
-// last two of the agent that is killed at the end. Prints TAP. Jobs play in real time on a machine that may be busy, so each answer is
-// waited for; what must never be said is looked for in all of them.
+// The doctor's verdicts through Prometheus on the jobs of prometheus.t: node prometheus_cases.mjs URL RINGSIDE REGIONS PID INSTANCE, the
+// last two of the agent that is killed at the end. Prints TAP. Jobs run in real time on a machine that may be busy, so each answer is
+// waited for; wrong verdicts are checked for in all of them.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
@@ -20,14 +20,14 @@ function expect(sentence, isTrue, ...said) {
 }
 const sleep = (seconds) => new Promise((done) => setTimeout(done, seconds * 1000));
 
-// What is wrong with a job; null when nobody can say yet.
+// The verdicts on a job; null if there is no answer yet.
 async function look(job, ...source) {
-	const told = (error) => {
+{ => 	const accept = (error) => { => {
 		if (error.code !== 1 || !error.stdout)
 			return null;
 		return error;
 	};
-	const answer = await run(ringside, ['doctor', '--json', '--hang', '5s', '--job', job, ...source]).catch(told);
+	const answer = await run(ringside, ['doctor', '--json', '--hang', '5s', '--job', job, ...source]).catch(accept);
 	if (!answer)
 		return null;
 	return JSON.parse(answer.stdout).verdicts.filter(({ severity }) => severity !== 'note');
@@ -35,7 +35,7 @@ async function look(job, ...source) {
 const through = (job, window = 20, past = 20) => look(job, '--prometheus', url, '--window', `${window}s`, '--past', `${past}s`);
 const direct = (job) => look(job, regions);
 
-// Class, and who is meant: a circle has nobody who began it.
+// Class and culprit: a deadlock has no rank that started it.
 function named(verdict) {
 	if (!verdict)
 		return 'nothing';
@@ -80,7 +80,7 @@ async function expectVerdict(job, wanted, { rule = null, live = wanted, window, 
 
 async function tellStanding() {
 	const missing = await expectVerdict('missing', 'never_issued rank 1');
-	expect('who is meant, where it is, and who waits', missing?.host === 'node0' && missing?.pid > 0 && missing?.victims === 3
+	expect('the culprit, its host, and the number of waiting ranks', missing?.host === 'node0' && missing?.pid > 0 && missing?.victims === 3
 		&& missing?.communicator === 'world' && missing?.operation?.function === 'AllReduce', missing ?? 'nothing');
 	const sending = await expectVerdict('sending', 'network_stuck rank 1 to 2');
 	expect('both ends of the link, and its channels', sending?.host === 'node0' && sending?.peer_host === 'node1' && sending?.channels,
@@ -94,16 +94,16 @@ async function tellStanding() {
 	await expectVerdict('killed', 'process_dead rank 3');
 	await expectVerdict('stopped', 'process_stopped rank 2');
 	await expectVerdict('circle', 'deadlock');
-	// Of calls that came before there is one alone: that they came in another order cannot be seen.
+	// Only one earlier call is known: a different order is not visible.
 	await expectVerdict('order', 'mismatch rank 1', { rule: 'function' });
 	await expectVerdict('starting', 'gpu_not_reached rank 2');
 	await expectVerdict('launching', 'not_launched rank 1');
 	await expectVerdict('unseen', 'never_issued rank 3');
 }
 
-// A region has no past: what the network was is told through Prometheus alone. It becomes slow after 25 s, so that half a minute before
-// is another figure from then on, for as long; and so again every 80 s.
-// Seventeen jobs share this machine: single operations of a second or two say now and then that something else is slow, too.
+// A region has no past: only Prometheus knows the earlier network speed. It becomes slow after 25 s, so that half a minute before
+// differs from then on, for as long; and again every 80 s.
+// Seventeen jobs share this machine: occasional operations of a second or two make other things look slow, too.
 async function tellSlow() {
 	await expectVerdict('late', 'slow_rank rank 2', { live: null });
 	await expectVerdict('link', 'slow_link rank 3 to 4', { live: null });
@@ -114,15 +114,15 @@ await Promise.all([
 	expectVerdict('network', 'slow_network', { live: null, window: 10, past: 30 }),
 ]);
 
-// --- What is well: on a machine that has no time for them, ranks are late now and then.
+// --- Healthy jobs: on a busy machine, ranks are late occasionally.
 let hangs = 0;
 const isWell = await until(async () => {
 	const verdicts = await through('healthy');
 	hangs += (verdicts ?? []).filter(({ class: is }) => !is.startsWith('slow_')).length;
 	return verdicts?.length === 0;
 });
-expect('healthy: nobody is accused', isWell);
-expect('healthy: and nothing ever stood', hangs === 0);
+expect('healthy: no verdict', isWell);
+expect('healthy: and no hang at any time', hangs === 0);
 
 // --- All jobs at once name each cause once.
 const ALL = 'circle count datatype function killed launching missing order root sending starting stopped unseen';
@@ -132,17 +132,17 @@ const areAllTold = await until(async () => {
 	standing = JSON.parse(stdout).verdicts.filter(({ severity }) => severity === 'error');
 	return standing.map(({ job }) => job).sort().join(' ') === ALL;
 });
-expect('all jobs in one look', areAllTold, standing.map(({ job, title }) => `${job}: ${title}`));
+expect('all jobs in one query', areAllTold, standing.map(({ job, title }) => `${job}: ${title}`));
 
-// --- An agent dies: its ranks cannot be seen any more.
+// --- An agent dies: its ranks are no longer visible.
 process.kill(Number(agentPid), 'SIGKILL');
 let last = null;
 const isTold = await until(async () => {
 	last = await through('unseen');
 	return last?.[0]?.class === 'agent_dead';
 });
-expect('unseen: once its agent is dead, that is said', isTold, last ?? 'no answer');
-expect('and which agent, and whose it was', last?.[0]?.evidence.some((line) => line.includes(agentName) && line.includes('2-3')),
+expect('unseen: a dead agent is reported', isTold, last ?? 'no answer');
+expect('with its name and ranks', last?.[0]?.evidence.some((line) => line.includes(agentName) && line.includes('2-3')),
 	last?.[0]?.evidence ?? 'nothing');
 
 console.log(`# ${((Date.now() - began) / 1000).toFixed(0)} s`);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""NCCL's RAS, played: one that behaves, one of an older release, and some that do not. Prints its port, then
+"""Simulated NCCL RAS servers: a good one, one of an older release, and some broken ones. Prints its port, then
 answers for ever.
 
 	ras_servers.py good|old|http|flood|silent|slow|closes

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What real NCCL jobs looked like while they hung (tests/gpu/recorded, made by tests/gpu/run): the doctor still says
-what is true of them. And NCCL's own logs of these jobs are read whole."""
+"""Recordings of real NCCL jobs while they hung (tests/gpu/recorded, made by tests/gpu/run): the doctor finds
+their true causes. And NCCL's own logs of these jobs are read completely."""
 
 import glob
 import json
@@ -44,8 +44,8 @@ def check_scene(recorded, name, truth):
     if document is None:
         ok(False, "%s: the doctor reads it" % name, [said])
         return
-    told, wrong = verdicts.judge(truth["told"], truth["culprit"], document, truth["is_timed"])
-    ok(not wrong, "%s: %s" % (name, told), wrong + [v["title"] for v in document["verdicts"]])
+    first, wrong = verdicts.judge(truth["told"], truth["culprit"], document, truth["is_timed"])
+    ok(not wrong, "%s: %s" % (name, first), wrong + [v["title"] for v in document["verdicts"]])
 
 
 def check_logs(recorded, name):

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Recordings of real NCCL jobs that hang: the doctor says of them what is true.
+# Recordings of real hung NCCL jobs: the doctor finds the true cause.
 command -v python3 >/dev/null || {
 	echo "1..0 # SKIP no python3"
 	exit 0

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `ringside doctor --log`: real logs, clean ones and broken ones, as text and as JSON; exit codes.
+# `ringside doctor --log`: real logs, clean and broken ones, as text and as JSON; exit codes.
 . "$(dirname "$0")/../tap.sh"
 doctor() { "$BUILD/ringside" doctor "$@"; }
 rules() { # the rules of findings, in order
@@ -23,29 +23,29 @@ for rank in {0..15}; do
 done >"$clean"
 
 expect_ok "a clean log is fine" doctor --log "$clean"
-expect_same "and has no finding" "$(rules --log "$clean")" ""
-expect_ok "a real one has notes alone" doctor --log "${real[@]}"
-expect_same "these" "$(rules --log "${real[@]}")" "ib-disabled profiler-plugin"
-expect_same "a directory is all files in it" "$(rules --log tests/nccllog)" "$(rules --log tests/nccllog/*.dbg)"
+expect_same "without findings" "$(rules --log "$clean")" ""
+expect_ok "a real log has only notes" doctor --log "${real[@]}"
+expect_same "these notes" "$(rules --log "${real[@]}")" "ib-disabled profiler-plugin"
+expect_same "a directory means all files in it" "$(rules --log tests/nccllog)" "$(rules --log tests/nccllog/*.dbg)"
 
 doctor --all --log tests/nccllog/trace-2ranks-*.dbg >"$tap_scratch/all"
-expect_same "with --all it says what NCCL found" "$(grep -c -e 'NCCL 2.28.9, built for CUDA 13.0, driver 13000 (2 processes)' \
+expect_same "--all shows what NCCL detected" "$(grep -c -e 'NCCL 2.28.9, built for CUDA 13.0, driver 13000 (2 processes)' \
 	-e 'NET/Socket (16 channels of ranks)' -e 'AllReduce 1048576 bytes: RING SIMPLE (3 calls)' "$tap_scratch/all")" 3
-expect_same "the same for programs" "$(doctor --all --json --log tests/nccllog/trace-2ranks-*.dbg |
+expect_same "the same as JSON" "$(doctor --all --json --log tests/nccllog/trace-2ranks-*.dbg |
 	python3 -c 'import json, sys; n = json.load(sys.stdin)["nccl"]; print(len(n["links"]), n["links"][0]["transport"], n["links"][0]["channels"], n["choices"][1]["algorithm"], n["unknown"])')" \
 	"8 NET [0, 1] RING []"
 
-# Rank 11 hangs before it comes, all others wait.
+# Rank 11 hangs before the init, all others wait.
 grep -v -e 'Init COMPLETE' -e ':1011:' "$clean" >"$tap_scratch/hang.log"
-expect_same "a missing rank is trouble" "$(doctor --log "$tap_scratch/hang.log" >"$tap_scratch/said" 2>&1; echo $?)" 1
+expect_same "a missing rank is a problem" "$(doctor --log "$tap_scratch/hang.log" >"$tap_scratch/said" 2>&1; echo $?)" 1
 expect_same "and named" "$(grep -c 'rank 11 never reached the init of a communicator of 16 ranks' "$tap_scratch/said")" 1
 expect_same "with the line" "$(grep -c "$tap_scratch/hang.log:[0-9]*:" "$tap_scratch/said")" 1
-expect_same "and its page" "$(grep -c 'setup/init-incomplete.md' "$tap_scratch/said")" 1
+expect_same "and its runbook" "$(grep -c 'setup/init-incomplete.md' "$tap_scratch/said")" 1
 
-# One node without its cards.
+# One node without its network cards.
 sed -e '/^node1/s/via NET\/IB\/[0-9]*\/GDRDMA/via NET\/Socket\/0/' -e '/^node1.*NET\/IB : Using/s/NET.*/NET\/IB : No device found./' \
 	"$clean" >"$tap_scratch/socket.log"
-expect_same "a node that fell back" "$(rules --log "$tap_scratch/socket.log")" "net-socket-fallback"
+expect_same "a node that fell back to sockets" "$(rules --log "$tap_scratch/socket.log")" "net-socket-fallback"
 sed 's/NET\/IB\/[0-9]/NET\/IB\/0/' "$clean" >"$tap_scratch/one.log"
 expect_same "one of eight cards" "$(rules --log "$tap_scratch/one.log")" "hcas-unused"
 sed 's/\/GDRDMA//' "$clean" >"$tap_scratch/gdr.log"
@@ -57,20 +57,20 @@ expect_same "another release on one rank" "$(rules --log "$tap_scratch/version.l
 	echo "node0:1003:1003 [3] NCCL INFO NCCL_ALGO set by environment to Ring"
 } >"$tap_scratch/algo.log"
 expect_same "one rank with another setting" "$(rules --log "$tap_scratch/algo.log" | tr ' ' '\n' | sort | paste -sd ' ')" "algorithm-forced environment-differs"
-expect_same "without a recording nobody is counted" "$(doctor --json --log "$tap_scratch/algo.log" |
+expect_same "without a recording ranks are not counted" "$(doctor --json --log "$tap_scratch/algo.log" |
 	python3 -c 'import json, sys; a = json.load(sys.stdin)["looked_at"]; print(a["job"], a["ranks"], a["operations"], a["last_operation_seconds"])')" \
 	"None None None None"
 expect_same "that rank is named" "$(doctor --json --log "$tap_scratch/algo.log" | grep -o '"rank":3[,}]' | sort -u | wc -l)" 1
 
-# What is in a recording, without any log.
+# Only a recording, without a log.
 mkdir "$tap_scratch/shm"
 NCCL_P2P_DISABLE=1 RINGSIDE_SHM=$tap_scratch/shm RINGSIDE_MODE=trace RINGSIDE_DIR=$tap_scratch/traces \
 	PLUGIN=$BUILD/libnccl-profiler-ringside.so "$BUILD/tests/process/process_job" ops=10 >"$tap_scratch/job" 2>&1
-expect_same "a recorded variable speaks" "$(rules "$tap_scratch/traces" | grep -o p2p-disabled)" p2p-disabled
+expect_same "a recorded variable is checked" "$(rules "$tap_scratch/traces" | grep -o p2p-disabled)" p2p-disabled
 echo hello >"$tap_scratch/hello.log"
 expect_complaint "a log of something else is not healthy" "hello.log: not one line is NCCL's; .*NCCL_DEBUG=INFO" \
 	doctor --log "$tap_scratch/hello.log"
-expect_complaint "nor are two" "hello.log and the other logs: not one" doctor --log "$tap_scratch/hello.log" "$tap_scratch/hello.log"
-expect_ok "beside one of NCCL's it is left alone" doctor --log "$clean" "$tap_scratch/hello.log"
-expect_complaint "a file that is not there" "No such file" doctor --log "$tap_scratch/nothing.log"
+expect_complaint "nor are two such logs" "hello.log and the other logs: not one" doctor --log "$tap_scratch/hello.log" "$tap_scratch/hello.log"
+expect_ok "next to an NCCL log it is ignored" doctor --log "$clean" "$tap_scratch/hello.log"
+expect_complaint "a file that does not exist" "No such file" doctor --log "$tap_scratch/nothing.log"
 tap_done

@@ -1,141 +1,141 @@
 #!/usr/bin/env bash
-# Who or what makes a job slow is told rightly, against the other ranks, the job's own past, a baseline, a peak.
+# The cause of slowness is found: compared with the other ranks, the job's own past, a baseline, a peak.
 . "$(dirname "$0")/slowness.sh"
 
-# ---- baselines of good days ----------------------------------------------------------------------
+# ---- baselines of good runs ----------------------------------------------------------------------
 size=(--nodes 4 --gpus 4 --seconds 15s)
 for workload in ddp fsdp tp-pp moe; do
 	simulate "good-$workload" "${size[@]}" -w "$workload" --seed 11
 	expect_ok "a baseline of $workload is saved" save "good-$workload"
 	simulate same "${size[@]}" -w "$workload" --seed 12 --jitter 5
-	expect_same "$workload like on the good day: nobody" \
-		"$(told same --baseline "$tap_scratch/good-$workload.json")" ""
+	expect_same "$workload like the good run: no verdict" \
+		"$(named same --baseline "$tap_scratch/good-$workload.json")" ""
 done
 
 # ---- ranks ----------------------------------------------------------------------------------------
 for workload in ddp fsdp tp-pp; do
 	simulate rank "${size[@]}" -w "$workload" --seed 3 -f slow-rank:rank=5,factor=1.3
-	expect_same "$workload: a slow rank" "$(told rank --gpu-hour-price 2)" "slow_rank 5"
+	expect_same "$workload: a slow rank" "$(named rank --gpu-hour-price 2)" "slow_rank 5"
 	expect_same "$workload: compared with a baseline it is the same" \
-		"$(told rank --baseline "$tap_scratch/good-$workload.json")" "slow_rank 5"
+		"$(named rank --baseline "$tap_scratch/good-$workload.json")" "slow_rank 5"
 done
 simulate rank "${size[@]}" -w fsdp --seed 3 -f slow-rank:rank=5,factor=1.3
-told rank --gpu-hour-price 2 --baseline "$tap_scratch/good-fsdp.json" >/dev/null
-expect_ok "all the time" grep -q always <(value evidence)
-expect_ok "with the length of an iteration, then and now" grep -q "An iteration takes" <(value evidence)
-expect_ok "and what it cost" python3 -c "exit(not (0 < $(value gpu_hours) * 1.99 < $(value money)))"
+named rank --gpu-hour-price 2 --baseline "$tap_scratch/good-fsdp.json" >/dev/null
+expect_ok "always" grep -q always <(value evidence)
+expect_ok "with the iteration time, then and now" grep -q "An iteration takes" <(value evidence)
+expect_ok "and the cost" python3 -c "exit(not (0 < $(value gpu_hours) * 1.99 < $(value money)))"
 simulate burst "${size[@]}" -w fsdp --seed 3 -f slow-rank:rank=5,factor=1.3,at=4s,until=9s
-expect_same "for a while only" "$(told burst)" "slow_rank 5"
-expect_ok "and from when to when is said" grep -q "between 00:00:0. and 00:00:0" <(value evidence)
+expect_same "slow for a while" "$(named burst)" "slow_rank 5"
+expect_ok "with start and end" grep -q "between 00:00:0. and 00:00:0" <(value evidence)
 simulate since "${size[@]}" -w fsdp --seed 3 -f slow-rank:rank=5,factor=1.3,at=8s
-expect_same "from some time on" "$(told since)" "slow_rank 5"
-expect_ok "and since when is said" grep -q "since 00:00:0" <(value evidence)
+expect_same "slow from some time on" "$(named since)" "slow_rank 5"
+expect_ok "with the start" grep -q "since 00:00:0" <(value evidence)
 simulate experts --nodes 4 --gpus 4 --seconds 60s -w moe --seed 3 -f slow-rank:rank=5,factor=1.3
-expect_same "a rank that holds up its group of experts, which is late as a whole" "$(told experts)" "slow_rank 5"
+expect_same "a straggler in a group of experts, which is late as a whole" "$(named experts)" "slow_rank 5"
 host=()
 for rank in 4 5 6 7; do host+=(-f "slow-rank:rank=$rank,factor=1.3"); done
 simulate host "${size[@]}" -w fsdp --seed 3 "${host[@]}"
-expect_same "all ranks of a host" "$(told host)" "slow_host @node0001"
+expect_same "all ranks of a host" "$(named host)" "slow_host @node0001"
 
 # ---- links ----------------------------------------------------------------------------------------
 simulate link "${size[@]}" -w fsdp --seed 3 -f slow-link:from=3,to=4
-expect_same "a slow link: both its ends" "$(told link)" "slow_link 3>4"
-expect_ok "what cannot be seen is said" grep -q "RINGSIDE_MODE=full" <(value missing)
-expect_same "the slower transfers are explained by it" \
-	"$(told link --baseline "$tap_scratch/good-fsdp.json")" "slow_link 3>4"
-expect_ok "and told there" grep -q "This explains AllGather" <(value evidence)
+expect_same "a slow link: both its ends" "$(named link)" "slow_link 3>4"
+expect_ok "with a caveat about channels" grep -q "RINGSIDE_MODE=full" <(value missing)
+expect_same "slower transfers are explained by it" \
+	"$(named link --baseline "$tap_scratch/good-fsdp.json")" "slow_link 3>4"
+expect_ok "and part of its evidence" grep -q "This explains AllGather" <(value evidence)
 simulate link "${size[@]}" -w fsdp --seed 3 -m full --seconds 5s -f slow-link:from=3,to=4
-expect_same "mode full tells its receiver" "$(told link)" "slow_link 3>4"
+expect_same "full mode shows its receiver" "$(named link)" "slow_link 3>4"
 expect_same "and its channels" "$(value channels)" "0,4"
 simulate link "${size[@]}" -w moe --seed 3 -f slow-link:from=3,to=4
-expect_same "a link of Sends" "$(told link)" "slow_link 3>4"
+expect_same "a link of Sends" "$(named link)" "slow_link 3>4"
 simulate link --nodes 4 --gpus 4 --seconds 60s -w moe --seed 31 -f slow-link:from=3,to=4
-expect_same "its whole group comes late elsewhere and is not accused" "$(told link)" "slow_link 3>4"
+expect_same "its whole group is late elsewhere and is not blamed" "$(named link)" "slow_link 3>4"
 simulate link "${size[@]}" -w tp-pp --seed 3 -f slow-link:from=3,to=7
-expect_same "a link of a pipeline; who gets its data late is not accused" "$(told link)" "slow_link 3>7"
+expect_same "a link of a pipeline; the receiver is not blamed" "$(named link)" "slow_link 3>7"
 
 # ---- networks -------------------------------------------------------------------------------------
 for workload in ddp fsdp moe; do
 	simulate network "${size[@]}" -w "$workload" --seed 3 -f degraded-network:factor=2,at=7s
-	expect_same "$workload: the network became slow" "$(told network)" "slow_network"
-	expect_ok "$workload: since when" grep -q "since 00:00:0" <(value evidence)
+	expect_same "$workload: the network became slow" "$(named network)" "slow_network"
+	expect_ok "$workload: with the start" grep -q "since 00:00:0" <(value evidence)
 	simulate network "${size[@]}" -w "$workload" --seed 3 -f degraded-network:factor=2,at=3s,until=11s
-	expect_same "$workload: the network was slow for a while, which wakes nobody up" "$(told network)" ""
-	expect_same "$workload: but is told" "$(value class) $(value severity)" "slow_network note"
-	expect_ok "$workload: from when to when" grep -q "between 00:00:0. and 00:00:1" <(value evidence)
+	expect_same "$workload: the network was slow for a while: no warning" "$(named network)" ""
+	expect_same "$workload: but a note" "$(value class) $(value severity)" "slow_network note"
+	expect_ok "$workload: with start and end" grep -q "between 00:00:0. and 00:00:1" <(value evidence)
 done
 for workload in ddp fsdp tp-pp moe; do
 	simulate network "${size[@]}" -w "$workload" --seed 3 -f degraded-network:factor=1.6
-	expect_same "$workload: slow from the beginning shows in nothing of its own" "$(told network)" ""
-	expect_same "$workload: but against a baseline" \
-		"$(told network --baseline "$tap_scratch/good-$workload.json")" "slow_network"
+	expect_same "$workload: slow from the beginning is not visible in its own past" "$(named network)" ""
+	expect_same "$workload: but compared with a baseline" \
+		"$(named network --baseline "$tap_scratch/good-$workload.json")" "slow_network"
 done
 
 # ---- within nodes ---------------------------------------------------------------------------------
 for workload in fsdp tp-pp; do
 	simulate nvlink "${size[@]}" -w "$workload" --seed 3 -f slow-nvlink:factor=4
 	expect_same "$workload: NVLink is slow, in all nodes" \
-		"$(told nvlink --baseline "$tap_scratch/good-$workload.json")" "slow_nvlink"
+		"$(named nvlink --baseline "$tap_scratch/good-$workload.json")" "slow_nvlink"
 	simulate nvlink "${size[@]}" -w "$workload" --seed 3 -f slow-nvlink:node=2,factor=4,at=7s
-	expect_same "$workload: NVLink became slow in one node" "$(told nvlink)" "slow_nvlink @node0002"
+	expect_same "$workload: NVLink became slow in one node" "$(named nvlink)" "slow_nvlink @node0002"
 done
 
 for workload in ddp moe; do
 	simulate nvlink "${size[@]}" -w "$workload" --seed 3 -f slow-nvlink:factor=4,at=7s
-	expect_same "$workload: NVLink became slow, and no communicator stays within nodes" "$(told nvlink)" "slow_nvlink"
+	expect_same "$workload: NVLink became slow, without a communicator within nodes" "$(named nvlink)" "slow_nvlink"
 done
-expect_ok "the network had transfers no longer than before" grep -q "so the network is not the cause" <(value evidence)
+expect_ok "transfers are not on the network longer than before" grep -q "so the network is not the cause" <(value evidence)
 simulate nvlink "${size[@]}" -w ddp --seed 3 -f slow-nvlink:node=3,factor=4,at=7s
-expect_same "ddp: NVLink became slow in one node" "$(told nvlink)" "slow_nvlink @node0003"
+expect_same "ddp: NVLink became slow in one node" "$(named nvlink)" "slow_nvlink @node0003"
 simulate nvlink --nodes 8 --gpus 8 --seconds 40s -w ddp --seed 1 -f slow-nvlink:factor=4,at=20s
-expect_same "ddp by a tree: NVLink became slow" "$(told nvlink)" "slow_nvlink"
-# Half of NVLink's bandwidth is about the network's, of four GPUs: both hold up alike.
+expect_same "ddp by a tree: NVLink became slow" "$(named nvlink)" "slow_nvlink"
+# Half of NVLink's bandwidth is about that of the network, with four GPUs: both limit equally.
 simulate nvlink "${size[@]}" -w fsdp --seed 3 -f slow-nvlink:factor=2,at=7s
-expect_same "fsdp: NVLink became about as slow as the network" "$(told nvlink)" "slow_network"
-expect_ok "which looks like a slower network: it is not certain" python3 -c "exit(not $(value confidence) < 0.8)"
+expect_same "fsdp: NVLink became about as slow as the network" "$(named nvlink)" "slow_network"
+expect_ok "which looks like a slower network: low confidence" python3 -c "exit(not $(value confidence) < 0.8)"
 expect_ok "and the title says so" grep -q "or NVLink" <(value title)
-expect_ok "and what cannot be seen" grep -q "NVLink slowed to about" <(value missing)
+expect_ok "with a caveat" grep -q "NVLink slowed to about" <(value missing)
 expect_ok "and NVLink is not ruled out" test -z "$(value evidence | grep "NVLink is not the cause")"
 simulate network "${size[@]}" -w fsdp --seed 3 -f degraded-network:factor=1.5,at=7s
-expect_same "fsdp: the network became clearly slower" "$(told network)" "slow_network"
+expect_same "fsdp: the network became clearly slower" "$(named network)" "slow_network"
 expect_ok "and NVLink is ruled out" grep -q "NVLink is not the cause" <(value evidence)
 simulate nvlink "${size[@]}" -w fsdp --seed 3 -f slow-link:from=1,to=2,factor=2,at=7s
-expect_same "fsdp: one link within a node, which some rings use: not the network" "$(told nvlink)" "below_expected"
-expect_ok "and how many ranks' sends are slower is said" grep -q "sends of 12 of 16 ranks" <(value evidence)
+expect_same "fsdp: one link within a node, which some rings use: not the network" "$(named nvlink)" "below_expected"
+expect_ok "with the number of ranks whose sends are slower" grep -q "sends of 12 of 16 ranks" <(value evidence)
 for factor in 1.2 8; do
 	simulate network --nodes 8 --gpus 8 --seconds 40s -w ddp --seed 1 -f "degraded-network:factor=$factor,at=20s"
-	expect_same "ddp by a tree: the network became $factor times slower" "$(told network)" "slow_network"
+	expect_same "ddp by a tree: the network became $factor times slower" "$(named network)" "slow_network"
 done
 
-# ---- too little to tell ---------------------------------------------------------------------------
+# ---- too little data ------------------------------------------------------------------------------
 simulate short "${size[@]}" -w fsdp --seed 3 -f slow-rank:rank=5,factor=1.3 --seconds 1s
-expect_same "after a second nobody is named" "$(told short)" ""
-expect_same "and that speed was not judged is said" "$(value rule)" speed
+expect_same "after one second no rank is named" "$(named short)" ""
+expect_same "and a note says that speed was not judged" "$(value rule)" speed
 expect_ok "with the number of collectives, and how many are needed" \
 	grep -Eq "^not judged: speed \([0-9]+ collectives of world could be compared, 128 needed\)$" <(value title)
 
-# ---- the quieter question: 13 % slower than yesterday, whose fault is it? -------------------------
+# ---- 13% slower than yesterday: why? --------------------------------------------------------------
 simulate today "${size[@]}" -w fsdp --seed 4 -f degraded-network:factor=1.15
-expect_same "13 % less network" "$(told today --baseline "$tap_scratch/good-fsdp.json")" "slow_network"
+expect_same "13% less network bandwidth" "$(named today --baseline "$tap_scratch/good-fsdp.json")" "slow_network"
 simulate today "${size[@]}" -w fsdp --seed 4 -f slow-rank:rank=9,factor=1.13
-expect_same "a rank that computes 13 % slower" \
-	"$(told today --baseline "$tap_scratch/good-fsdp.json")" "slow_rank 9"
+expect_same "a rank that computes 13% slower" \
+	"$(named today --baseline "$tap_scratch/good-fsdp.json")" "slow_rank 9"
 
 # ---- two jobs in one recording --------------------------------------------------------------------
 mkdir "$tap_scratch/both"
 simulate both/ill "${size[@]}" -w fsdp --seed 3 -f degraded-network:factor=1.6
 simulate both/well "${size[@]}" -w fsdp --seed 5
-expect_same "of two jobs one is slow" "$(told both --baseline "$tap_scratch/good-fsdp.json")" "slow_network"
-expect_same "and it is told which" "$(value job)" "sim-3"
+expect_same "one of two jobs is slow" "$(named both --baseline "$tap_scratch/good-fsdp.json")" "slow_network"
+expect_same "the right one" "$(value job)" "sim-3"
 
-# ---- by the data sheet ----------------------------------------------------------------------------
+# ---- compared with data sheets --------------------------------------------------------------------
 simulate peak "${size[@]}" -w fsdp --seed 3
-expect_same "as fast as its links: nobody" "$(told peak --peak nvlink=360,net=48)" ""
-expect_same "links that could do twice as much" "$(told peak --peak net=100)" "below_expected"
+expect_same "as fast as its links: no verdict" "$(named peak --peak nvlink=360,net=48)" ""
+expect_same "links with twice the bandwidth" "$(named peak --peak net=100)" "below_expected"
 simulate loop --nodes 1 --gpus 8 -w loop --seconds 3s
-expect_same "what nccl-tests measured: small messages are slower than that, large ones are not" \
-	"$(told loop --expected tests/foreign/data/nccl-tests-all-reduce.txt)" "slow_size"
-expect_ok "and that is said" grep -q "larger ones are not" <(value title)
-told peak --peak net=100 >/dev/null
-expect_same "how much is missing is said against the peak" "$(value rule)" peak
+expect_same "compared with nccl-tests: small messages are slower, large ones are not" \
+	"$(named loop --expected tests/foreign/data/nccl-tests-all-reduce.txt)" "slow_size"
+expect_ok "as the title says" grep -q "larger ones are not" <(value title)
+named peak --peak net=100 >/dev/null
+expect_same "the reference is the peak" "$(value rule)" peak
 tap_done

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A job runs, in mode flight, and one of its ranks computes twice as long as the others: is it named? Where there are
-too few collectives to tell, that is said. Prints TAP. On a busy machine others may be slow as well, now and then: what
-is tested is that in the end this rank is named, and no other."""
+"""A job runs, in flight mode, and one of its ranks computes twice as long as the others: is it named? If there are
+too few collectives, a note says so. Prints TAP. On a busy machine others may be slow as well occasionally: the
+test is that in the end this rank is named, and no other."""
 
 import os
 import shutil
@@ -28,7 +28,7 @@ def is_unjudged(document):
 
 
 def sees_all(job):
-    """Regions are there before what is in them."""
+    """Regions exist before their contents."""
     try:
         return job.ask(False)[0]["looked_at"]["processes"] == NODES * GPUS
     except ValueError:
@@ -36,7 +36,7 @@ def sees_all(job):
 
 
 def play(job, is_through_agents):
-    """Ranks that were named in the end."""
+    """The ranks named in the end."""
     told = []
 
     def is_named():
@@ -48,7 +48,7 @@ def play(job, is_through_agents):
 
 
 def play_shortly(job):
-    """Of a job that is soon over: was it said that nobody's speed was judged?"""
+    """A short job: is there a note that speed was not judged?"""
     job.launch(*OPTIONS, "--iterations", "1")
     job.process.wait()
     return is_unjudged(job.ask(False)[0])
@@ -67,7 +67,7 @@ def main():
         count += 1
         is_ok = play_shortly(short)
         failed += not is_ok
-        print("%s %d - too few collectives: that is said" % ("ok" if is_ok else "not ok", count))
+        print("%s %d - too few collectives: a note says so" % ("ok" if is_ok else "not ok", count))
         job.start(*OPTIONS, "--seconds", "600s")
         job.wait(lambda: sees_all(job), "all processes are seen")
         for way, is_through_agents in ways:
@@ -76,12 +76,12 @@ def main():
             named = play(job, is_through_agents)
             count += 1
             failed += named != [SLOW]
-            print("%s %d - %s: rank %d is named, %s told" % (
+            print("%s %d - %s: rank %d is named (named: %s)" % (
                 "ok" if named == [SLOW] else "not ok", count, way, SLOW, named))
     except (RuntimeError, OSError, ValueError, subprocess.SubprocessError) as error:
         count += 1
         failed += 1
-        print("not ok %d - the job can be played\n# %s" % (count, error))
+        print("not ok %d - the job can be simulated\n# %s" % (count, error))
     finally:
         short.end()
         job.end()

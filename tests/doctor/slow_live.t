@@ -1,5 +1,5 @@
 #!/bin/sh
-# A slow rank of a job that runs, in mode flight: told from the regions of its nodes, and through their agents.
+# A straggler in a running job, in flight mode: found in the regions of its nodes, and through their agents.
 command -v python3 >/dev/null || {
 	echo "1..0 # SKIP no python3"
 	exit 0

@@ -4,7 +4,7 @@
 command -v python3 >/dev/null || tap_skip_all "there is no python3"
 ringside=$BUILD/ringside
 
-# A simulated job below the scratch directory; nobody runs, files are worked out.
+# A simulated job in the scratch directory; offline: only files are written.
 simulate() { # name option...
 	local name=$1
 	shift
@@ -16,13 +16,13 @@ save() { # name: a baseline of that job
 	"$ringside" baseline save "$tap_scratch/$1" -o "$tap_scratch/$1.json"
 }
 
-# What the doctor says, a line per verdict that is more than a note: "slow_rank 5", "slow_link 3>4",
-# "slow_nvlink @node0001", "slow_communicator =dp-1"; nothing when nobody is accused.
-told() { # name option...
+# The doctor's verdicts, one line each, without notes: "slow_rank 5", "slow_link 3>4",
+# "slow_nvlink @node0001", "slow_communicator =dp-1"; nothing if there are none.
+named() { # name option...
 	local name=$1
 	shift
-	"$ringside" doctor --json "$tap_scratch/$name" "$@" >"$tap_scratch/told.json"
-	python3 - "$tap_scratch/told.json" <<'PYTHON'
+	"$ringside" doctor --json "$tap_scratch/$name" "$@" >"$tap_scratch/named.json"
+	python3 - "$tap_scratch/named.json" <<'PYTHON'
 import json
 import sys
 
@@ -41,10 +41,10 @@ for verdict in json.load(open(sys.argv[1]))["verdicts"]:
 PYTHON
 }
 
-# One value of the first verdict told last.
+# One value of the first verdict of the last call.
 value() { # key
 	python3 -c 'import json, sys
 v = json.load(open(sys.argv[1]))["verdicts"][0]
 print(" ".join(v[sys.argv[2]]) if isinstance(v[sys.argv[2]], list) else v[sys.argv[2]])' \
-		"$tap_scratch/told.json" "$1"
+		"$tap_scratch/named.json" "$1"
 }

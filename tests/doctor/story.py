@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""At 3:17 512 GPUs stand still; 511 ranks wait, one is still sending. Which one, on which link?
+"""512 GPUs hang; 511 ranks wait, one is still sending. Which one, on which link?
 
-The story of rank 247's second link, told from files and through agents: one agent per node, one of them dead, then the
-agent of rank 247's own node dead. Prints TAP; how long the doctor took is said, not tested.
+Rank 247's second link is diagnosed from files and through agents: one agent per node, one of them dead, then the
+agent of rank 247's own node dead. Prints TAP; the doctor's time is printed, not tested.
 """
 
 import json
@@ -74,16 +74,16 @@ def through_agents(tap, job):
     job.wait_still(NODE)
     whole, seconds = job.ask(True)
     judge(tap, "through 64 agents: the same", "network_stuck", CULPRIT, whole, seconds)
-    tap.ok(whole["looked_at"]["ranks"] == 512, "all 512 ranks are seen")
+    tap.ok(whole["looked_at"]["ranks"] == 512, "all 512 ranks are visible")
     job.agents[5].end()
     less, seconds = job.ask(True)
     judge(tap, "with another node's agent dead: the same", "network_stuck", CULPRIT, less, seconds)
     tap.ok(less["looked_at"]["sources_silent"] == 1 and
            less["verdicts"][0]["confidence"] <= whole["verdicts"][0]["confidence"],
-           "and no surer than before, with the dead agent told")
+           "with no higher confidence, and the dead agent is reported")
     job.agents[NODE].end()
     blind, seconds = job.ask(True)
-    judge(tap, "with the agent of its own node dead: that agent, and nobody's rank", "agent_dead", {},
+    judge(tap, "with the agent of its own node dead: that agent, and no rank", "agent_dead", {},
           blind, seconds)
 
 
@@ -102,7 +102,7 @@ def main():
         else:
             through_agents(tap, job)
     except (RuntimeError, OSError, ValueError, subprocess.SubprocessError) as error:
-        tap.ok(False, "the story can be played", [str(error)])
+        tap.ok(False, "the job can be simulated", [str(error)])
     finally:
         job.end()
         shutil.rmtree(scratch, ignore_errors=True)

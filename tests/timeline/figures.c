@@ -1,4 +1,4 @@
-/* Prints what src/analysis makes of a recording, one JSON object per line, for the tests beside it. */
+/* Prints the analysis of a recording, one JSON object per line, for the tests in this directory. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

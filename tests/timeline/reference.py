@@ -1,4 +1,4 @@
-"""The same figures once more, slowly: from `ringside dump` to sums, and compared with what src/analysis says.
+"""A slow reference implementation: totals from `ringside dump`, compared with those of src/analysis.
 
     reference.py DUMP FIGURES    files of JSON lines; says what differs and exits 1
 """
@@ -143,7 +143,7 @@ def main():
         if op["time_source"] != "none" and op["done_ns"]:
             intervals[str(op["rank"])].append((op["done_ns"] - op["duration_ns"], op["done_ns"]))
         elif op["issue_ns"] or op["done_ns"]:
-            # Calls without a time are part of a rank's span, from their issue on.
+            # Untimed calls are part of a rank's span, from their issue on.
             untimed[str(op["rank"])].append((op["issue_ns"] or op["done_ns"],
                                              max(op["issue_ns"] or 0, op["done_ns"] or 0)))
 

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/timeline.sh"
 
 agrees() { # name
-	# It ends with 1 when a recording has no end, as that of a job that hangs.
+	# It exits with 1 if a recording is truncated, as that of a hung job.
 	"$ringside" dump "$tap_scratch/$1" >"$tap_scratch/$1.dump" 2>/dev/null
 	"$figures" "$tap_scratch/$1" >"$tap_scratch/$1.figures" &&
 		python3 tests/timeline/reference.py "$tap_scratch/$1.dump" "$tap_scratch/$1.figures"
@@ -30,6 +30,6 @@ job "many small messages" --nodes 1 --gpus 4 -w loop --seconds 2s --sizes 1KiB,3
 simulate job --nodes 2 --gpus 4 -w ddp --seconds 3s
 "$ringside" dump "$tap_scratch/job" >"$tap_scratch/job.dump"
 "$figures" "$tap_scratch/job" | sed 's/"wait_ns":\([0-9]*\)/"wait_ns":1\1/' >"$tap_scratch/wrong"
-expect_complaint "the reference finds a wrong figure" "figures differ" \
+expect_complaint "the reference detects a wrong value" "figures differ" \
 	python3 tests/timeline/reference.py "$tap_scratch/job.dump" "$tap_scratch/wrong"
 tap_done

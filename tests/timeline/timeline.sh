@@ -6,7 +6,7 @@ figures=$tap_scratch/figures
 "${CC:-cc}" -std=gnu11 -D_GNU_SOURCE -Isrc -I. -O2 -o "$figures" tests/timeline/figures.c \
 	"$BUILD/libringside.a" -lzstd -lz -lpthread -ldl -lm || exit 1
 
-# A simulated job below the scratch directory; nobody runs, files are worked out.
+# A simulated job in the scratch directory; offline: only files are written.
 simulate() { # name option...
 	local name=$1
 	shift
@@ -14,7 +14,7 @@ simulate() { # name option...
 	"$ringside" sim --offline --kernel -o "$tap_scratch/$name" "$@" >/dev/null
 }
 
-# Who is named in a job: "slow_rank 5", "slow_link 7", "network -"; nothing when nobody is.
+# The stragglers of a job: "slow_rank 5", "slow_link 7", "network -"; nothing if there are none.
 named() { # name
 	"$figures" "$tap_scratch/$1" brief |
 		sed -n 's/^{"straggler":"\([a-z_]*\)".*"rank":"\([^"]*\)".*/\1 \2/p'

@@ -49,15 +49,15 @@ static void test_order_tells(void)
 	add(2, OP_LAUNCHED);
 	add(3, OP_ISSUED);
 	EXPECT_THAT("running is in flight", kind_of(0) == FLIGHT_OPEN);
-	EXPECT_THAT("launched is, where its kernel would show", kind_of(1) == FLIGHT_OPEN);
-	EXPECT_THAT("issued is", kind_of(2) == FLIGHT_OPEN);
+	EXPECT_THAT("launched is, if its kernel would be reported", kind_of(1) == FLIGHT_OPEN);
+	EXPECT_THAT("called is", kind_of(2) == FLIGHT_OPEN);
 
 	start(MASK_KERNELS, COMM_FLAG_SEES_KERNELS);
 	add(1, OP_LAUNCHED);
 	add(2, OP_ISSUED);
 	add(3, OP_DONE);
-	EXPECT_THAT("launched is over when a later one is done", kind_of(0) == FLIGHT_OVER);
-	EXPECT_THAT("so is issued", kind_of(1) == FLIGHT_OVER);
+	EXPECT_THAT("launched is over if a later one is done", kind_of(0) == FLIGHT_OVER);
+	EXPECT_THAT("so is called", kind_of(1) == FLIGHT_OVER);
 	EXPECT_THAT("done is over", kind_of(2) == FLIGHT_OVER);
 	flights[0].open_children = 1;
 	EXPECT_THAT("but not while a part of it is open", kind_of(0) == FLIGHT_OPEN);
@@ -68,7 +68,7 @@ static void test_order_tells(void)
 	comm.counts.last_done_number = 2;
 	EXPECT_THAT("the later one may have left its slot", kind_of(0) == FLIGHT_OVER);
 	comm.counts.last_done_number = 1;
-	EXPECT_THAT("an earlier one says nothing", kind_of(0) == FLIGHT_OPEN);
+	EXPECT_THAT("an earlier one proves nothing", kind_of(0) == FLIGHT_OPEN);
 
 	start(MASK_KERNELS, COMM_FLAG_SEES_KERNELS);
 	add(1, OP_LAUNCHED);
@@ -81,20 +81,19 @@ static void test_unseen(void)
 	start(0, 0);
 	add(1, OP_LAUNCHED);
 	add(2, OP_ISSUED);
-	EXPECT_THAT("no kernels, no network: nobody can tell", kind_of(0) == FLIGHT_UNSEEN);
-	EXPECT_THAT("a call that was not launched is stuck all the same",
-		    kind_of(1) == FLIGHT_OPEN);
+	EXPECT_THAT("no kernels, no network: unknown", kind_of(0) == FLIGHT_UNSEEN);
+	EXPECT_THAT("a call that was not launched is stuck anyway", kind_of(1) == FLIGHT_OPEN);
 	comm.info.flags = COMM_FLAG_SEES_PROXIES;
-	EXPECT_THAT("with a network its end would show", kind_of(0) == FLIGHT_OPEN);
+	EXPECT_THAT("with a network its end would be reported", kind_of(0) == FLIGHT_OPEN);
 
 	start(MASK_KERNELS, COMM_FLAG_SEES_KERNELS);
 	add(1, OP_ISSUED);
 	add(2, OP_LAUNCHED);
-	EXPECT_THAT("a call that was passed by shows no execution", kind_of(0) == FLIGHT_UNSEEN);
+	EXPECT_THAT("an overtaken call has no reported execution", kind_of(0) == FLIGHT_UNSEEN);
 
 	start(MASK_KERNELS, COMM_FLAG_SEES_KERNELS);
 	add(1, OP_ISSUED)->op.function = OP_BROADCAST;
-	EXPECT_THAT("Broadcast of NCCL 2.28 shows its execution", kind_of(0) == FLIGHT_OPEN);
+	EXPECT_THAT("Broadcast of NCCL 2.28 reports its execution", kind_of(0) == FLIGHT_OPEN);
 	comm.info.interface = 6;
 	EXPECT_THAT("Broadcast of NCCL 2.29 does not", kind_of(0) == FLIGHT_UNSEEN);
 
@@ -102,7 +101,7 @@ static void test_unseen(void)
 	add(1, OP_LAUNCHED)->op.flags = OP_FLAG_COPY_ENGINE;
 	add(2, OP_LAUNCHED)->op.flags = OP_FLAG_SELF;
 	EXPECT_THAT("copy engines do not", kind_of(0) == FLIGHT_UNSEEN);
-	EXPECT_THAT("nor do sends to oneself", kind_of(1) == FLIGHT_UNSEEN);
+	EXPECT_THAT("nor do sends to the rank itself", kind_of(1) == FLIGHT_UNSEEN);
 	add(3, OP_CAPTURED);
 	add(4, OP_ABANDONED);
 	EXPECT_THAT("captured is not in flight", kind_of(2) == FLIGHT_OVER);
@@ -179,12 +178,13 @@ static void test_no_open_transfer(void)
 		    only_wait(1).reason == FLIGHT_RECV_STARTING && only_wait(1).since_ns == 500);
 	proxy(0, 0, 1, false)->proxy.flags = 0;
 	proxies[0].proxy.posted = 1;
-	EXPECT_THAT("old releases do not say that it left the queue; a transfer does",
+	EXPECT_THAT("old releases do not report when it left the queue; a transfer does",
 		    only_wait(1).reason == FLIGHT_RECV_STARTING);
 	proxy(0, 0, 1, true)->proxy.done = 8;
-	EXPECT_THAT("all transfers done: waits for nothing", only_wait(1).peer == -2);
+	EXPECT_THAT("all transfers done: it waits for nothing", only_wait(1).peer == -2);
 	step(proxy(0, 0, 1, true), 0xff, 3, 0);
-	EXPECT_THAT("a transfer that has just begun", only_wait(1).reason == FLIGHT_SEND_STARTING);
+	EXPECT_THAT("a transfer that has just started",
+		    only_wait(1).reason == FLIGHT_SEND_STARTING);
 }
 
 static void test_waits_are_put_together(void)

@@ -7,7 +7,7 @@
 #include "tests/tap.h"
 #include "tests/support/hand_made.h"
 
-/* Four ranks on nodes of their own. Communicator 1 of each is the one that is looked at. */
+/* Four ranks, each on its own node. Communicator 1 of each is examined. */
 enum { RANKS = 4, MIB = 1 << 20, US = 1000 };
 
 static struct hand_made hand;
@@ -49,7 +49,7 @@ static void add(int rank, uint64_t key, uint64_t steps, uint64_t bytes, uint64_t
 							    .wait_ns = { 1, 2, wire_ns } };
 }
 
-/* So many transfers of a MiB, each so long on the wire. */
+/* `count` transfers of a MiB, each `ns` on the wire. */
 static void sends(int from, int to, uint64_t steps, uint64_t us)
 {
 	add(from, REGION_LINK_KEY(1, false, to), steps, steps * MIB, steps * us * US);
@@ -74,11 +74,11 @@ static void test_one_peer(void)
 	sends(1, 2, 100, 100);
 	sends(2, 3, 100, 110);
 	sends(3, 0, 100, 90);
-	/* Another communicator's, and what it gets. */
+	/* Another communicator's, and what it receives. */
 	add(0, REGION_LINK_KEY(2, false, 3), 100, 100 * MIB, 900 * US);
 	add(0, REGION_LINK_KEY(1, true, 2), 100, 100 * MIB, 900 * US);
 	found = found_for(0);
-	EXPECT_THAT("the only peer is the one, for certain",
+	EXPECT_THAT("the only peer is named with certainty",
 		    found.peer == 1 && found.peers == 1 && found.confidence == 1);
 	EXPECT(found.transfers == 100 && found.bytes == 100 * MIB && found.ns_per_mib == 400 * US);
 	EXPECT(found.slowdown == 4 && found.middle_ns_per_mib == 100 * US);
@@ -103,18 +103,18 @@ static void test_several(void)
 
 	all_to_all(400);
 	found = found_for(1);
-	EXPECT_THAT("of several the one that is slow",
+	EXPECT_THAT("of several the slow one",
 		    found.peer == 3 && found.peers == 3 && found.peers_weighed == 3);
 	EXPECT(found.confidence >= 0.9 && found.confidence < 1 && found.slowdown > 3.5);
 	over();
 	all_to_all(125);
 	found = found_for(1);
-	EXPECT_THAT("a little slower is named, less surely",
+	EXPECT_THAT("a slightly slower one is named with less confidence",
 		    found.peer == 3 && found.confidence > 0.5 && found.confidence < 0.9);
 	over();
 	all_to_all(104);
 	found = found_for(1);
-	EXPECT_THAT("where none stands out none is named",
+	EXPECT_THAT("if none stands out none is named",
 		    found.peer == -1 && found.confidence == 0 && found.peers == 3);
 	over();
 	begin();
@@ -124,11 +124,11 @@ static void test_several(void)
 		if (rank != 1)
 			sends(rank, 1, 100, 100);
 	found = found_for(1);
-	EXPECT_THAT("where all are slow alike none is named", found.peer == -1 && found.peers == 2);
+	EXPECT_THAT("if all are equally slow none is named", found.peer == -1 && found.peers == 2);
 	over();
 }
 
-/* A barrier's tree: four bytes each, and as long on the wire as that takes. */
+/* A barrier's tree: four bytes each, and correspondingly short on the wire. */
 static void test_tiny(void)
 {
 	struct link_peer found;
@@ -151,7 +151,7 @@ static void test_tiny(void)
 		    128 * 25 * US);
 	}
 	found = found_for(2);
-	EXPECT_THAT("small ones are slow by nature, at every rank",
+	EXPECT_THAT("small ones are slow by nature, on every rank",
 		    found.peer == 3 && found.peers_weighed == 2);
 	over();
 }
@@ -162,19 +162,19 @@ static void test_nothing(void)
 
 	begin();
 	found = found_for(0);
-	EXPECT_THAT("without links nobody is named",
+	EXPECT_THAT("without links none is named",
 		    found.peer == -1 && found.peers == 0 && found.confidence == 0);
 	over();
 	begin();
 	add(0, REGION_LINK_KEY(1, false, 1), 0, 0, 0);
 	found = found_for(0);
-	EXPECT_THAT("one that moved nothing is none", found.peer == -1 && found.peers == 0);
+	EXPECT_THAT("a link that moved nothing is ignored", found.peer == -1 && found.peers == 0);
 	over();
 	begin();
 	add(0, REGION_LINK_KEY(1, false, 1), UINT64_MAX, UINT64_MAX, UINT64_MAX);
 	add(0, REGION_LINK_KEY(1, false, -1), 1, 1, UINT64_MAX);
 	found = found_for(0);
-	EXPECT_THAT("the numbers of a damaged file do no harm", found.peers == 2);
+	EXPECT_THAT("values of a damaged file are harmless", found.peers == 2);
 	over();
 }
 

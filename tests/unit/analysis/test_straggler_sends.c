@@ -1,4 +1,4 @@
-/* Sends that hold up, and what looks like it: four ranks on four hosts, each sends to each, made up. */
+/* Slow Sends, and what looks like them: four ranks on four hosts, each sends to each, synthetic. */
 #include "analysis/straggler.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static struct hand_made hand;
 static struct timeline_report report;
 static struct clock_anchor anchors[] = { { .clock_ns = 1, .wall_ns = WALL + 1 } };
 
-/* Per transfer, of one round: on the wire, and at the receiver until its GPU has it. */
+/* Per transfer of one round: on the wire, and at the receiver until its GPU has it. */
 typedef uint64_t (*time_of)(int from, int to, int round);
 
 static uint64_t usual_wire(int from, int to, int round)
@@ -101,7 +101,7 @@ static uint64_t slow_wire(int from, int to, int round)
 	return usual_wire(from, to, round) * (from == SENDER && to == RECEIVER ? 8 : 1);
 }
 
-/* What it gets waits for its GPU, which sends. */
+/* What it receives waits for its GPU, which sends. */
 static uint64_t slow_consume(int from, int to, int round)
 {
 	return usual_consume(from, to, round) * (to == SENDER ? 8 : 1);
@@ -110,16 +110,17 @@ static uint64_t slow_consume(int from, int to, int round)
 static void test_slow_link(void)
 {
 	play(slow_wire, slow_consume);
-	EXPECT_THAT("a link over which all Sends are slow is one, whatever the sender's GPU does",
-		    report.stragglers.count == 1 &&
-			    report.stragglers.list[0].class == STRAGGLER_SLOW_LINK &&
-			    report.stragglers.list[0].rank == SENDER &&
-			    report.stragglers.list[0].peer == RECEIVER &&
-			    report.stragglers.list[0].slow_share == 1);
+	EXPECT_THAT(
+		"a link on which all Sends are slow is reported, whatever the sender's GPU does",
+		report.stragglers.count == 1 &&
+			report.stragglers.list[0].class == STRAGGLER_SLOW_LINK &&
+			report.stragglers.list[0].rank == SENDER &&
+			report.stragglers.list[0].peer == RECEIVER &&
+			report.stragglers.list[0].slow_share == 1);
 	over();
 }
 
-/* Every fifth round a process gets no processor for a while. */
+/* Every fifth round a process gets no CPU for a while. */
 static uint64_t stopped_wire(int from, int to, int round)
 {
 	return usual_wire(from, to, round) * (from == SENDER && round % 5 == 0 ? 1000 : 1);
@@ -133,7 +134,7 @@ static uint64_t stopped_consume(int from, int to, int round)
 static void test_stopped_now_and_then(void)
 {
 	play(stopped_wire, stopped_consume);
-	EXPECT_THAT("a process that stops now and then, sending and receiving, is no slow link",
+	EXPECT_THAT("a process that stops occasionally, sending and receiving, is not a slow link",
 		    report.stragglers.count == 1 &&
 			    report.stragglers.list[0].class == STRAGGLER_SLOW_RANK &&
 			    report.stragglers.list[0].rank == SENDER &&
@@ -149,7 +150,7 @@ static uint64_t stalled_wire(int from, int to, int round)
 static void test_stalls(void)
 {
 	play(stalled_wire, usual_consume);
-	EXPECT_THAT("a link over which some Sends stall is one, and less certain",
+	EXPECT_THAT("a link on which some Sends stall is reported, with less confidence",
 		    report.stragglers.count == 1 &&
 			    report.stragglers.list[0].class == STRAGGLER_SLOW_LINK &&
 			    report.stragglers.list[0].slow_share < 0.25 &&
@@ -171,7 +172,7 @@ static uint64_t since_consume(int from, int to, int round)
 static void test_slow_since(void)
 {
 	play(since_wire, since_consume);
-	EXPECT_THAT("a link that is slow since a while, and then always, does not come and go",
+	EXPECT_THAT("a link that has been slow since some time is not intermittent",
 		    report.stragglers.count == 1 &&
 			    report.stragglers.list[0].class == STRAGGLER_SLOW_LINK &&
 			    report.stragglers.list[0].peer == RECEIVER &&
@@ -188,7 +189,7 @@ static uint64_t often_since_wire(int from, int to, int round)
 static void test_part_of_the_time(void)
 {
 	play_since(often_since_wire, usual_consume, ROUNDS * 3 / 4);
-	EXPECT_THAT("what is not asked for does not count: half of the Sends, not an eighth",
+	EXPECT_THAT("only the selected time counts: half of the Sends, not an eighth",
 		    report.stragglers.count == 1 &&
 			    report.stragglers.list[0].class == STRAGGLER_SLOW_LINK &&
 			    report.stragglers.list[0].slow_share == 0.5 &&
@@ -196,7 +197,7 @@ static void test_part_of_the_time(void)
 	over();
 }
 
-/* Some Sends of everybody stall, and those of one link a little more. */
+/* Some Sends of all ranks stall, and those of one link slightly more. */
 static uint64_t noisy_wire(int from, int to, int round)
 {
 	bool is_more = from == SENDER && to == RECEIVER && round % 8 == 0;
@@ -209,7 +210,7 @@ static uint64_t noisy_wire(int from, int to, int round)
 static void test_noise(void)
 {
 	play(noisy_wire, usual_consume);
-	EXPECT_THAT("where everything stalls now and then, no link is named",
+	EXPECT_THAT("if everything stalls occasionally, no link is named",
 		    report.stragglers.count == 0);
 	over();
 }
@@ -226,7 +227,7 @@ static void test_slow_port(void)
 
 	play(slow_port_wire, usual_consume);
 	verdicts_init(&verdicts);
-	EXPECT_THAT("two links of one sender are one verdict, and nobody waits for it twice",
+	EXPECT_THAT("two links of one sender are one verdict, and waiting is not counted twice",
 		    slow_find(&verdicts, &report, &options) == OK && verdicts.count == 1 &&
 			    verdicts.list[0].class == VERDICT_SLOW_LINK &&
 			    verdicts.list[0].peer == -1 && verdicts.list[0].victims == RANKS - 1);

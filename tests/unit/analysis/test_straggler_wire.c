@@ -1,4 +1,4 @@
-/* Links that hold up, and what looks like one. */
+/* Slow links, and what looks like one. */
 #include "analysis/straggler.h"
 
 #include "tests/tap.h"
@@ -24,7 +24,7 @@ static struct part slow_link(int rank, int meeting)
 	(void)meeting;
 	part.duration_ns = 80 * MS;
 	part.wire_ns *= rank == SENDER ? 47 : 1;
-	/* The sender's GPU cannot pass on what it gets. */
+	/* The sender's GPU cannot forward what it receives. */
 	part.consume_ns *= rank == SENDER ? 30 : 1;
 	return part;
 }
@@ -35,14 +35,14 @@ static void test_slow_link(void)
 
 	hand_ring_play(&ring, slow_link);
 	link = found(STRAGGLER_SLOW_LINK, SENDER);
-	EXPECT_THAT("a slow link is one", ring.report.stragglers.count == 1 && link != NULL);
+	EXPECT_THAT("a slow link is reported", ring.report.stragglers.count == 1 && link != NULL);
 	EXPECT_THAT("with both ends", link != NULL && link->peer == RECEIVER);
-	EXPECT_THAT("in all that is sent over it, which is certain",
+	EXPECT_THAT("in everything sent over it, which is certain",
 		    link != NULL && link->slow_share == 1 && link->confidence > 0.99);
 	hand_ring_over(&ring);
 }
 
-/* One block of eight without any time on the wire: no stretch of eight is without one. */
+/* One block of eight without any time on the wire: no section of eight is without one. */
 static struct part with_pauses(int rank, int meeting)
 {
 	struct part part = slow_link(rank, meeting);
@@ -55,13 +55,13 @@ static struct part with_pauses(int rank, int meeting)
 static void test_nothing_on_the_wire(void)
 {
 	hand_ring_play(&ring, with_pauses);
-	EXPECT_THAT("a slow link is told although it has nothing on the wire now and then",
+	EXPECT_THAT("a slow link is reported even if it has nothing on the wire occasionally",
 		    found(STRAGGLER_SLOW_LINK, SENDER) != NULL &&
 			    ring.report.stragglers.count == 1);
 	hand_ring_over(&ring);
 }
 
-/* Every third collective has little on the wire by nature, and what the others have there varies. */
+/* Every third collective has little on the wire by nature, and the others vary. */
 static struct part two_kinds(int rank, int meeting)
 {
 	struct part part = slow_link(rank, meeting);
@@ -79,7 +79,7 @@ static void test_two_kinds(void)
 
 	hand_ring_play(&ring, two_kinds);
 	link = found(STRAGGLER_SLOW_LINK, SENDER);
-	EXPECT_THAT("a slow link is certain although collectives of one kind hardly show it",
+	EXPECT_THAT("a slow link is certain even if collectives of one kind hardly show it",
 		    link != NULL && link->confidence > 0.95);
 	hand_ring_over(&ring);
 }
@@ -98,13 +98,13 @@ static void test_bursts(void)
 
 	hand_ring_play(&ring, bursts);
 	link = found(STRAGGLER_SLOW_LINK, SENDER);
-	EXPECT_THAT("a link over which some sends stall is one, and less certain",
+	EXPECT_THAT("a link on which some sends stall is reported, with less confidence",
 		    link != NULL && link->slow_share > 0.2 && link->slow_share < 0.3 &&
 			    link->confidence < 0.8);
 	hand_ring_over(&ring);
 }
 
-/* Replays count apart from calls, with the same numbers. */
+/* Replays count separately from calls, with the same numbers. */
 static struct part slow_replays(int rank, int meeting)
 {
 	struct part part = meeting % 4 ? calm() : slow_link(rank, meeting);
@@ -142,9 +142,9 @@ static void test_starved_sender(void)
 
 	hand_ring_play(&ring, starved_sender);
 	rank = found(STRAGGLER_SLOW_RANK, SENDER);
-	EXPECT_THAT("a sender whose flushes are late as well is short of processor: no link",
+	EXPECT_THAT("a sender whose flushes are also late is short of CPU: no slow link",
 		    ring.report.stragglers.count == 1 && rank != NULL && rank->is_starved);
-	EXPECT_THAT("how much longer is said of both",
+	EXPECT_THAT("both slowdowns are given",
 		    rank != NULL && rank->slowdown > 3.9 && rank->own_slowdown > 7.9);
 	EXPECT_THAT("it does not arrive late", rank != NULL && rank->late_ns == 0);
 	hand_ring_over(&ring);
@@ -166,7 +166,7 @@ static void test_starved_receiver(void)
 
 	hand_ring_play(&ring, starved_receiver);
 	rank = found(STRAGGLER_SLOW_RANK, RECEIVER);
-	EXPECT_THAT("a receiver that is short of processor reads late: it is named, not the link",
+	EXPECT_THAT("a receiver that is short of CPU reads late: it is named, not the link",
 		    ring.report.stragglers.count == 1 && rank != NULL && rank->is_starved);
 	hand_ring_over(&ring);
 }
@@ -182,7 +182,7 @@ static struct part stopped_now_and_then(int rank, int meeting)
 static void test_stopped_now_and_then(void)
 {
 	hand_ring_play(&ring, stopped_now_and_then);
-	EXPECT_THAT("a process that stops now and then, in all that it does: no link",
+	EXPECT_THAT("a process that stops occasionally, in everything it does: no slow link",
 		    ring.report.stragglers.count == 1 &&
 			    found(STRAGGLER_SLOW_RANK, SENDER) != NULL);
 	hand_ring_over(&ring);
@@ -192,7 +192,7 @@ static void test_stopped_now_and_then(void)
 
 enum { LATE_MS = 20 };
 
-/* What was sent to who is not there fills a window of each connection, and waits. */
+/* What was sent to a missing rank fills a window of each connection, and waits. */
 static struct part late_receiver(int rank, int meeting)
 {
 	struct part part = calm();
@@ -211,7 +211,7 @@ static void test_late_receiver(void)
 
 	hand_ring_play(&ring, late_receiver);
 	rank = found(STRAGGLER_SLOW_RANK, RECEIVER);
-	EXPECT_THAT("what waits for a rank that comes late is no slow link",
+	EXPECT_THAT("what waits for a straggler is not a slow link",
 		    ring.report.stragglers.count == 1 && rank != NULL &&
 			    rank->late_ns >= LATE_MS * MS);
 	hand_ring_over(&ring);
@@ -228,7 +228,7 @@ static struct part late_and_slow(int rank, int meeting)
 static void test_late_and_slow(void)
 {
 	hand_ring_play(&ring, late_and_slow);
-	EXPECT_THAT("more than can wait for it: both are told",
+	EXPECT_THAT("more than can wait for it: both are reported",
 		    ring.report.stragglers.count == 2 &&
 			    found(STRAGGLER_SLOW_RANK, RECEIVER) != NULL &&
 			    found(STRAGGLER_SLOW_LINK, SENDER) != NULL);

@@ -50,7 +50,7 @@ static void over(void)
 	hand_release(&hand);
 }
 
-/* How far apart the same moment of two processes is put. */
+/* The distance between the same moment of two processes. */
 static int64_t apart(int a, int b)
 {
 	return (int64_t)(align_ns(&align, (size_t)a, base_of(a) + 50000000) -
@@ -59,7 +59,8 @@ static int64_t apart(int a, int b)
 
 static void test_chain(void)
 {
-	/* 0 - 1 - 2 - 3 in pairs: 0 never meets 3. 4 meets nobody, 5 neither but shares 0's clock. */
+	/* 0 - 1 - 2 - 3 in pairs: 0 shares nothing with 3. 4 shares nothing with any, nor does 5, but 5 has
+	 * 0's clock. */
 	for (int rank = 0; rank < 6; rank++) {
 		char host[16];
 		struct recording_process *process;
@@ -73,16 +74,16 @@ static void test_chain(void)
 		snprintf(process->boot_id, sizeof(process->boot_id), "boot-%s", host);
 	}
 	made();
-	EXPECT_THAT("through chains to all that meet somebody", llabs(apart(0, 1)) < 300 &&
-									llabs(apart(0, 2)) < 300 &&
-									llabs(apart(0, 3)) < 300);
-	EXPECT_THAT("the uncertainty says so",
+	EXPECT_THAT("through chains to all with shared collectives",
+		    llabs(apart(0, 1)) < 300 && llabs(apart(0, 2)) < 300 &&
+			    llabs(apart(0, 3)) < 300);
+	EXPECT_THAT("the uncertainty grows",
 		    align_uncertainty_ns(&align, 3) > 0 && align_uncertainty_ns(&align, 3) < 1000);
-	EXPECT_THAT("who meets nobody is placed by the wall clock, and it is said",
+	EXPECT_THAT("a process without shared collectives is placed by its wall clock, and marked",
 		    align.processes[4].source == ALIGN_ANCHOR && align.processes[4].is_uncertain &&
 			    align.unaligned == 1);
 	EXPECT_EQUAL(align_ns(&align, 4, base_of(4)), 1700000000000000000 + 4000000000);
-	EXPECT_THAT("who shares a machine shares its clock",
+	EXPECT_THAT("processes on one host share its clock",
 		    align.processes[5].source == ALIGN_SAME_CLOCK &&
 			    align_ns(&align, 5, 5000) == align_ns(&align, 0, 5000));
 	EXPECT_THAT("common time is the reference's wall time",
@@ -92,7 +93,7 @@ static void test_chain(void)
 	EXPECT_EQUAL(align_ns(&align, 2, 0), 0);
 	for (size_t p = 0; p < 6; p++)
 		if (align_clock_ns(&align, p, align_ns(&align, p, 123456789)) != 123456789)
-			EXPECT_THAT("there and back", 0);
+			EXPECT_THAT("round trip", 0);
 	over();
 }
 
@@ -100,7 +101,7 @@ static void test_nothing(void)
 {
 	hand_process(&hand, "j", 0, "a");
 	made();
-	EXPECT_THAT("without an anchor the clock is taken as it is",
+	EXPECT_THAT("without an anchor the clock is used as it is",
 		    align.processes[0].source == ALIGN_NOTHING &&
 			    align_ns(&align, 0, 4711) == 4711);
 	over();
@@ -121,11 +122,11 @@ static void test_cancel(void)
 	if (job_make(&job, &hand.recording) != OK)
 		abort();
 	EXPECT(align_make(&align, &job, stop, NULL) == ERR_GONE);
-	EXPECT_THAT("nothing is left", align.processes == NULL);
+	EXPECT_THAT("nothing remains", align.processes == NULL);
 	over();
 }
 
-/* Read a day after its start, by which the wall clock had gone 20 s less than the recorder's. */
+/* Read a day after its start, when the wall clock had advanced 20 s less than the recorder's. */
 static void test_fresh_anchor(void)
 {
 	const uint64_t day = UINT64_C(86400) * 1000000000, start = 1700000000000000000;
@@ -145,7 +146,7 @@ static void test_fresh_anchor(void)
 	process->fresh_anchor.wall_ns = start + day;
 	process->comms[0].counts.last_issue_ns = base_of(0) + 900000000;
 	made();
-	EXPECT_THAT("the wall clock was set: what it says now counts",
+	EXPECT_THAT("the wall clock was set: its current value counts",
 		    align_ns(&align, 0, base_of(0) + 1000000000) == start + day);
 	over();
 }

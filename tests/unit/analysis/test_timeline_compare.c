@@ -9,7 +9,7 @@
 
 static const uint32_t by = TALLY_BY_FUNCTION | TALLY_BY_SIZE;
 
-/* So many calls of two ranks, with durations around `typical_ns`. */
+/* `count` calls of two ranks, with durations around `typical_ns`. */
 static void make(struct timeline_report *report, struct hand_made *hand, unsigned int calls,
 		 uint64_t typical_ns, uint64_t seed, bool with_gather)
 {
@@ -65,11 +65,11 @@ static void look_equal(const struct compare *compare)
 	const struct compare_row *row = row_of(compare, "AllReduce");
 
 	EXPECT_EQUAL(compare->count, 2);
-	EXPECT_THAT("keys are what people see", strcmp(row->key[1], "1 MiB") == 0);
+	EXPECT_THAT("keys are what is displayed", strcmp(row->key[1], "1 MiB") == 0);
 	EXPECT_THAT("equal runs are equal",
 		    row->has_interval && !row->is_significant && !row->is_slower);
-	EXPECT_THAT("the interval holds 1", row->ratio_low < 1 && row->ratio_high > 1);
-	EXPECT_THAT("both sides are there", row->a.calls == 400 && row->b.calls == 400);
+	EXPECT_THAT("the interval contains 1", row->ratio_low < 1 && row->ratio_high > 1);
+	EXPECT_THAT("both sides are present", row->a.calls == 400 && row->b.calls == 400);
 	EXPECT_EQUAL(compare->slower + compare->faster, 0);
 }
 
@@ -77,11 +77,11 @@ static void look_slower(const struct compare *compare)
 {
 	const struct compare_row *row = row_of(compare, "AllReduce");
 
-	EXPECT_THAT("30 % longer is slower", row->is_slower && row->is_significant);
-	EXPECT_THAT("the truth lies in the interval",
+	EXPECT_THAT("30% longer is slower", row->is_slower && row->is_significant);
+	EXPECT_THAT("the true value is in the interval",
 		    row->ratio_low < 1.3 && row->ratio_high > 1.3 &&
 			    row->ratio_high - row->ratio_low < 0.2);
-	EXPECT_THAT("what changed comes first", row == &compare->rows[0]);
+	EXPECT_THAT("changed rows come first", row == &compare->rows[0]);
 	EXPECT_THAT("the other row did not change", !row_of(compare, "AllGather")->is_slower);
 	EXPECT_EQUAL(compare->slower, 1);
 }
@@ -90,8 +90,8 @@ static void look_few(const struct compare *compare)
 {
 	const struct compare_row *row = row_of(compare, "AllReduce");
 
-	EXPECT_THAT("three calls say nothing", !row->has_interval && !row->is_slower);
-	EXPECT_THAT("their ratio is there", row->mean_ratio > 1.1);
+	EXPECT_THAT("three calls prove nothing", !row->has_interval && !row->is_slower);
+	EXPECT_THAT("but have a ratio", row->mean_ratio > 1.1);
 }
 
 static void look_one_sided(const struct compare *compare)
@@ -105,7 +105,7 @@ static void look_one_sided(const struct compare *compare)
 
 static void look_tolerant(const struct compare *compare)
 {
-	EXPECT_THAT("what is within the threshold is significant, not slower",
+	EXPECT_THAT("below the threshold it is significant, but not slower",
 		    row_of(compare, "AllReduce")->is_significant && compare->slower == 0);
 }
 

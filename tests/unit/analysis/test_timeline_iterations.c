@@ -73,12 +73,12 @@ static void test_interrupted(void)
 			now_ns += 1000000;
 	}
 	find();
-	EXPECT_THAT("a checkpoint now and then does not hide them",
+	EXPECT_THAT("an occasional checkpoint does not hide them",
 		    iterations.is_found && iterations.period_ops == 17);
 	EXPECT_EQUAL(iterations.regular, 40);
-	EXPECT_THAT("it is one of its own, and odd", iterations.count == 42 &&
-							     iterations.list[15].is_odd &&
-							     iterations.list[15].ops == 23);
+	EXPECT_THAT("it is separate and irregular", iterations.count == 42 &&
+							    iterations.list[15].is_odd &&
+							    iterations.list[15].ops == 23);
 	EXPECT_THAT("a slow one is found",
 		    iterations.slowest_ns == 1017000 && iterations.median_ns == 17000);
 	over();
@@ -86,7 +86,7 @@ static void test_interrupted(void)
 
 static void test_many_times_the_same(void)
 {
-	/* No symbol comes once: two layers alike, three times each. */
+	/* No symbol comes once: two similar layers, three times each. */
 	for (int i = 0; i < 50; i++)
 		for (int j = 0; j < 3; j++) {
 			op(1);
@@ -95,27 +95,28 @@ static void test_many_times_the_same(void)
 			op(3);
 		}
 	find();
-	EXPECT_THAT("the shortest period is taken",
+	EXPECT_THAT("the shortest period is used",
 		    iterations.is_found && iterations.period_ops == 4);
 	over();
 	for (int i = 0; i < 500; i++)
 		op(1);
 	find();
-	EXPECT_THAT("one call again and again has no iterations", !iterations.is_found);
+	EXPECT_THAT("one repeated call has no iterations", !iterations.is_found);
 	over();
 	for (uint32_t i = 0, seed = 1; i < 500; i++) {
 		seed = seed * 1664525 + 1013904223;
 		op(seed >> 29);
 	}
 	find();
-	EXPECT_THAT("nor has what never repeats", !iterations.is_found && iterations.list == NULL);
+	EXPECT_THAT("nor has a sequence that never repeats",
+		    !iterations.is_found && iterations.list == NULL);
 	over();
 	training_step();
 	find();
-	EXPECT_THAT("nor has one step alone", !iterations.is_found);
+	EXPECT_THAT("nor has a single step", !iterations.is_found);
 	over();
 	find();
-	EXPECT_THAT("nor has nothing", !iterations.is_found);
+	EXPECT_THAT("nor has an empty one", !iterations.is_found);
 }
 
 static void test_long_period(void)
@@ -138,7 +139,7 @@ static void test_tags(void)
 			ops[j].tag = 100 + i;
 	}
 	find();
-	EXPECT_THAT("a tag that counts up is believed",
+	EXPECT_THAT("a tag that counts up is used",
 		    iterations.is_found && iterations.is_by_tag && iterations.count == 10);
 	over();
 }

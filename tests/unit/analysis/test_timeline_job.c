@@ -53,14 +53,14 @@ static void test_join(void)
 	EXPECT_EQUAL(job.comm_count, 4);
 	EXPECT_EQUAL(job.host_count, 2);
 	EXPECT_THAT("the largest communicator comes first", world == &job.comms[0]);
-	EXPECT_THAT("all ranks of it are there", world->seat_count == 4 && world->missing == 0);
+	EXPECT_THAT("with all its ranks", world->seat_count == 4 && world->missing == 0);
 	EXPECT_THAT("several nodes, several ranks each: mixed", world->kind == JOB_COMM_MIXED);
-	EXPECT_THAT("one rank a node: net-only",
+	EXPECT_THAT("one rank per node: net-only",
 		    pair->kind == JOB_COMM_NET && pair->seat_count == 2);
 	EXPECT_THAT("one node: nvlink-only", comm_named("node")->kind == JOB_COMM_NVLINK);
-	EXPECT_THAT("a shared name gets the hash behind it",
+	EXPECT_THAT("a shared name is followed by the hash",
 		    strcmp(pair->label, "pair 0x0000000000000080") == 0);
-	EXPECT_THAT("a name of its own is the label", strcmp(world->label, "world") == 0);
+	EXPECT_THAT("a unique name is the label", strcmp(world->label, "world") == 0);
 	EXPECT_THAT("a seat leads to rank and communicator",
 		    job_seat(&job, 3, 2)->rank == 3 && job_seat(&job, 3, 2)->comm_rank == 1);
 	EXPECT_THAT("a number that the process does not list leads nowhere",
@@ -102,9 +102,9 @@ static void test_conflict(void)
 	hand_comm(hand_process(&hand, "a", 2, "h"), 0x77, "c", 1, 2, 1);
 	hand_comm(hand_process(&hand, "a", 3, "h"), 0x77, "c", 1, 4, 1);
 	made();
-	EXPECT_THAT("a seat that is taken makes a communicator of its own",
+	EXPECT_THAT("a seat that is taken makes a separate communicator",
 		    job.conflicts == 1 && job.comm_count == 3);
-	EXPECT_THAT("so does another size (shrunk, same hash)",
+	EXPECT_THAT("so does a different size (shrunk, same hash)",
 		    job.comms[job.seats[3].comm].nranks == 4 &&
 			    job.comms[job.seats[3].comm].seat_count == 1);
 	over();
@@ -115,19 +115,19 @@ static void test_unknown(void)
 	hand_comm(hand_process(&hand, "", -1, "h"), 0, "", -1, 0, 0);
 	hand_comm(hand_process(&hand, "", -1, "h"), 0, "", -1, 0, 0);
 	made();
-	EXPECT_THAT("without a hash nothing is joined", job.comm_count == 2);
-	EXPECT_THAT("nor is a kind known", job.comms[0].kind == JOB_COMM_UNKNOWN);
-	EXPECT_THAT("a rank that nobody tells is named by host and pid",
+	EXPECT_THAT("without a hash nothing is matched", job.comm_count == 2);
+	EXPECT_THAT("and the kind is unknown", job.comms[0].kind == JOB_COMM_UNKNOWN);
+	EXPECT_THAT("a rank of unknown number is named by host and pid",
 		    job.ranks[0].rank == -1 && strcmp(job.ranks[0].label, "h:1000") == 0);
 	over();
 
-	/* The launcher said nothing, the communicator of all does. */
+	/* The launcher gave no rank, the communicator of all ranks does. */
 	for (int rank = 0; rank < 3; rank++)
 		hand_comm(hand_process(&hand, "", -1, "h"), 0x77, "", 2 - rank, 3, 1);
 	made();
 	EXPECT_THAT("ranks come from the largest communicator",
 		    job.ranks[0].rank == 0 && job.ranks[0].process == 2 && job.ranks[0].is_derived);
-	EXPECT_THAT("a communicator without a name has its hash",
+	EXPECT_THAT("a communicator without a name is labelled by its hash",
 		    strcmp(job.comms[0].label, "0x0000000000000077") == 0);
 	over();
 }
@@ -148,7 +148,7 @@ static void test_threads(void)
 		    job.ranks[0].rank == 0 && job.ranks[1].rank == 1);
 	EXPECT_THAT("other communicators go with the GPU",
 		    job.seats[3].rank == job.seats[2].rank && job.seats[1].rank == 0);
-	EXPECT_THAT("one rank alone", job.comms[job.seats[1].comm].kind == JOB_COMM_SINGLE);
+	EXPECT_THAT("a single rank", job.comms[job.seats[1].comm].kind == JOB_COMM_SINGLE);
 	over();
 }
 
@@ -163,7 +163,7 @@ static void test_groups(void)
 	EXPECT_THAT("the same hash in another job is another communicator",
 		    job.seats[0].comm == job.seats[1].comm &&
 			    job.seats[2].comm != job.seats[0].comm);
-	EXPECT_THAT("a rank that started again is told apart",
+	EXPECT_THAT("a restarted rank is distinguished",
 		    job.ranks[3].attempt == 1 && strcmp(job.ranks[3].label, "0 (start 2)") == 0);
 	EXPECT_EQUAL(job.groups[1].rank_count, 2);
 	over();
@@ -178,7 +178,7 @@ static void test_names(void)
 	text_copy(first->names[1], sizeof(first->names[1]), "ncclOther");
 	text_copy(second->names[0], sizeof(second->names[0]), "ncclOther");
 	made();
-	EXPECT_THAT("names that NCCL made up are joined by their text",
+	EXPECT_THAT("names unknown to us are matched by their text",
 		    job_name_number(&job, 1, OP_NAME_INTERNED) ==
 			    job_name_number(&job, 0, OP_NAME_INTERNED + 1));
 	EXPECT(strcmp(job_name(&job, OP_NAMES_FUNCTION, job_name_number(&job, 1, OP_NAME_INTERNED)),
@@ -200,7 +200,7 @@ int main(void)
 	test_groups();
 	test_names();
 	made();
-	EXPECT_THAT("nothing at all is a job, too", job.rank_count == 0 && job.comm_count == 0);
+	EXPECT_THAT("an empty recording is a job, too", job.rank_count == 0 && job.comm_count == 0);
 	over();
 	return tap_done();
 }

@@ -64,7 +64,7 @@ static void test_waiting(void)
 	for (int i = 0; i < 3; i++) {
 		hand_op(ranks[i], 1, OP_ALL_REDUCE, 1, 3000, durations[i][0], 100000);
 		hand_op(ranks[i], 1, OP_ALL_GATHER, 2, 600, durations[i][1], 200000);
-		/* Rooted: nobody waits in it that we could tell. */
+		/* Rooted: waiting is unknown. */
 		hand_op(ranks[i], 1, OP_BROADCAST, 3, 600, 1000 + (uint64_t)i, 300000);
 	}
 	made();
@@ -88,7 +88,7 @@ static void test_waiting(void)
 	EXPECT_THAT("both collectives are complete", report.meet.complete == 2 &&
 							     report.meet.partial == 0 &&
 							     report.meet.joined == 6);
-	EXPECT_THAT("a rank has part in it", report.by_comm.rows[0].ranks == 3);
+	EXPECT_THAT("a rank takes part in it", report.by_comm.rows[0].ranks == 3);
 	EXPECT_EQUAL(report.gpu_hours_waited * 3.6e12 + 0.5, 3500);
 	over();
 }
@@ -105,15 +105,14 @@ static void test_partial(void)
 	hand_op(ranks[1], 1, OP_ALL_REDUCE, 40, 8, 600, 300000)->time_source = OP_TIME_NONE;
 	hand_op(ranks[2], 1, OP_ALL_REDUCE, 40, 8, 800, 300000);
 	made();
-	EXPECT_THAT("two of three: a lower bound, and said", report.meet.partial == 2 &&
-								     report.meet.alone == 1 &&
-								     report.meet.complete == 0);
+	EXPECT_THAT("two of three: a lower bound, and marked", report.meet.partial == 2 &&
+								       report.meet.alone == 1 &&
+								       report.meet.complete == 0);
 	EXPECT_EQUAL(report.total.wait_ns, 2000 + 100);
-	EXPECT_THAT("without a duration one is not joined",
+	EXPECT_THAT("without a duration it is not matched",
 		    report.meet.untimed == 1 && report.meet.joined == 5);
-	EXPECT_THAT("it counts as a call all the same",
-		    report.total.calls == 6 && report.total.timed == 5 &&
-			    report.total.by_source[OP_TIME_NONE] == 1);
+	EXPECT_THAT("but counts as a call", report.total.calls == 6 && report.total.timed == 5 &&
+						    report.total.by_source[OP_TIME_NONE] == 1);
 	over();
 }
 
@@ -132,10 +131,9 @@ static void test_sources(void)
 	made();
 	EXPECT_THAT("ranks are compared within one source of time",
 		    report.total.wait_ns == 1000 && report.ranks[0].wait_ns == 0);
-	EXPECT_THAT("rows say which sources they have",
-		    report.total.by_source[OP_TIME_KERNEL_GPU] == 1 &&
-			    report.total.by_source[OP_TIME_PROXY] == 2 &&
-			    report.by_source.count == 2);
+	EXPECT_THAT("rows have their sources", report.total.by_source[OP_TIME_KERNEL_GPU] == 1 &&
+						       report.total.by_source[OP_TIME_PROXY] == 2 &&
+						       report.by_source.count == 2);
 	EXPECT(has_finding(FINDINGS_MIXED_SOURCES));
 	over();
 }
@@ -150,12 +148,12 @@ static void test_mismatch(void)
 			struct op_record *op = hand_op(ranks[i], 1, OP_ALL_REDUCE, match, 8,
 						       1000 + 100 * (uint64_t)i, match * 100000);
 
-			/* The first rank walked is the odd one, from the third call on. */
+			/* The first rank read differs, from the third call on. */
 			if (i == 0 && match >= 3)
 				op->signature += 999;
 		}
 	made();
-	EXPECT_THAT("those that disagree are not joined with the others",
+	EXPECT_THAT("ranks that disagree are not matched with the others",
 		    report.ranks[0].wait_ns == 0 && report.ranks[1].wait_ns == 2 * 100 &&
 			    report.ranks[2].wait_ns == 2 * 200 + 2 * 100);
 	EXPECT_THAT("the smaller group is the one that differs",
@@ -174,9 +172,9 @@ static void test_repeated(void)
 	hand_op(ranks[1], 1, OP_ALL_REDUCE, 0, 8, 400, 200000);
 	hand_op(ranks[2], 1, OP_ALL_REDUCE, 1, 8, 300, 200000)->flags = OP_FLAG_REPLAY;
 	made();
-	EXPECT_THAT("the same number again is not joined", report.meet.repeated == 1);
+	EXPECT_THAT("a duplicate number is not matched", report.meet.repeated == 1);
 	EXPECT_THAT("nor is one without a number", report.meet.unmatched == 1);
-	EXPECT_THAT("replays have numbers of their own", report.total.wait_ns == 0);
+	EXPECT_THAT("replays have their own numbers", report.total.wait_ns == 0);
 	over();
 }
 
@@ -193,10 +191,10 @@ static void test_limit(void)
 	options.meet_limit = 320;
 	made();
 	expected = report.meet.joined / 3 * 300;
-	EXPECT_THAT("beyond the limit calls are left out, and counted",
+	EXPECT_THAT("calls beyond the limit are left out and counted",
 		    report.meet.left_out > 0 &&
 			    report.meet.joined + report.meet.left_out == 3 * 640);
-	EXPECT_THAT("what is joined is joined for all ranks", report.meet.partial == 0);
+	EXPECT_THAT("matched collectives have all ranks", report.meet.partial == 0);
 	EXPECT_EQUAL(report.total.wait_ns, expected);
 	EXPECT(has_finding(FINDINGS_SAMPLED));
 	over();
@@ -210,7 +208,7 @@ static void test_limit(void)
 	}
 	options.meet_limit = 320;
 	made();
-	EXPECT_THAT("counters known beforehand: a sample over all of the time",
+	EXPECT_THAT("counters known beforehand: a sample over the whole time",
 		    report.meet.stride > 1 && report.meet.joined > 3 * 100 &&
 			    report.meet.partial == 0);
 	EXPECT_EQUAL(report.total.wait_ns, report.meet.joined / 3 * 300);
@@ -231,7 +229,7 @@ static void test_filters(void)
 	filter.function_count = 1;
 	made();
 	EXPECT_THAT("one rank, one function", report.total.calls == 1 && report.by_rank.count == 1);
-	EXPECT_THAT("it is joined with ranks that are not shown", report.total.wait_ns == 2000);
+	EXPECT_THAT("it is matched with ranks that are not shown", report.total.wait_ns == 2000);
 	over();
 
 	three(ranks);
@@ -294,7 +292,7 @@ static void test_unfinished(void)
 	EXPECT_THAT("two are in flight",
 		    report.total.open == 2 && report.completeness.in_flight == 2);
 	EXPECT(has_finding(FINDINGS_HUNG) && has_finding(FINDINGS_KILLED));
-	EXPECT_THAT("who is not there is named",
+	EXPECT_THAT("the missing rank is named",
 		    strstr(report.findings.list[0].text, "Not in it: 1.") != NULL);
 	EXPECT_THAT("the most serious comes first",
 		    report.findings.list[0].severity == FINDINGS_ERROR);
@@ -304,11 +302,11 @@ static void test_unfinished(void)
 	hand_op(ranks[0], 1, OP_ALL_REDUCE, 1, OP_BYTES_UNKNOWN, 1000, 100000)->state = OP_CAPTURED;
 	hand_op(ranks[1], 1, OP_ALL_REDUCE, 1, OP_BYTES_UNKNOWN, 1000, 100000);
 	made();
-	EXPECT_THAT("what was captured is no call",
+	EXPECT_THAT("a captured operation is not a call",
 		    report.total.calls == 1 && report.total.captured == 1);
-	EXPECT_THAT("an unknown size is no number", report.total.unknown_size == 1 &&
-							    report.total.bytes == 0 &&
-							    tally_algbw(&report.total) == 0);
+	EXPECT_THAT("an unknown size is not a number", report.total.unknown_size == 1 &&
+							       report.total.bytes == 0 &&
+							       tally_algbw(&report.total) == 0);
 	over();
 }
 
@@ -330,7 +328,7 @@ static void test_time_and_share(void)
 		    report.ranks[0].busy_ns == 200 * 20000 &&
 			    report.ranks[0].span_ns == 199 * 100000 + 20000 &&
 			    report.busy_share > 0.19 && report.busy_share < 0.21);
-	EXPECT_THAT("all are aligned, whatever their clocks say",
+	EXPECT_THAT("all are aligned, whatever their clocks",
 		    report.align.island_count == 1 && report.align.unaligned == 0 &&
 			    report.ranks[0].last_ns == report.ranks[2].last_ns);
 	EXPECT_THAT("the recording spans its operations, not the clocks",
@@ -347,7 +345,7 @@ static void test_time_and_share(void)
 		EXPECT_THAT("and all waiting",
 			    waiting > 599.9 && waiting < 600.1 && report.total.wait_ns == 600);
 	}
-	EXPECT_THAT("nobody is slow by two nanoseconds", report.stragglers.count == 0);
+	EXPECT_THAT("no straggler by two nanoseconds", report.stragglers.count == 0);
 	over();
 }
 
@@ -370,12 +368,12 @@ static void test_cancel(void)
 	EXPECT(fraction >= 0);
 	over();
 	made();
-	EXPECT_THAT("nothing at all is a report, too",
+	EXPECT_THAT("an empty recording has a report, too",
 		    report.total.calls == 0 && has_finding(FINDINGS_NOTHING_RECORDED));
 	over();
 }
 
-/* NCCL showed the call and nothing of its end. */
+/* NCCL reported the call and nothing of its end. */
 static void untimed_op(struct recording_process *rank, uint8_t function, uint64_t match,
 		       uint64_t bytes, uint64_t issue_ns)
 {
@@ -416,7 +414,7 @@ static void test_sampled(void)
 	EXPECT_EQUAL(report.total.timed, 3 * 3);
 	EXPECT_EQUAL(report.total.covered, 3 * 11);
 	EXPECT_EQUAL(tally_not_timed(&report.total), 3);
-	EXPECT_THAT("the sum has the timed calls alone", report.total.sum_ns == 2400 + 21000);
+	EXPECT_THAT("the sum has only the timed calls", report.total.sum_ns == 2400 + 21000);
 	EXPECT_THAT("a total is scaled kind by kind",
 		    tally_total_ns(&report.total) == 2 * 2400 + 10 * 21000);
 	EXPECT_THAT("and so is waiting",
@@ -428,10 +426,10 @@ static void test_sampled(void)
 				       report.ranks[1].covered_wait_ns == 9 * 4000.0 &&
 				       report.ranks[1].covered_ns == 600 + 9 * 9000.0);
 	row = row_of(&report.by_function, OP_ALL_REDUCE);
-	EXPECT_THAT("bandwidth is of the timed calls alone",
+	EXPECT_THAT("bandwidth is that of the timed calls",
 		    tally_algbw(row) == (6 * 8 + 3 * 4096) * 1e9 / 23400);
 	row = row_of(&report.by_function, OP_BROADCAST);
-	EXPECT_THAT("a kind with nothing timed has no estimate",
+	EXPECT_THAT("a kind without timed calls has no estimate",
 		    row->timed == 0 && row->covered == 0 && tally_total_ns(row) == 0 &&
 			    tally_not_timed(row) == 3);
 	EXPECT_THAT("and is listed once for all ranks",
@@ -441,18 +439,18 @@ static void test_sampled(void)
 	EXPECT_THAT("tables by source have no estimates",
 		    report.by_source.count == 2 && report.by_source.rows[0].covered == 0 &&
 			    report.by_source.rows[1].covered == 0);
-	EXPECT_THAT("a rank's span has calls that were not timed in it",
+	EXPECT_THAT("a rank's span includes untimed calls",
 		    report.ranks[0].span_ns == 308000 - 50000);
-	EXPECT_THAT("its share of time is scaled as its durations are",
+	EXPECT_THAT("its share of time is scaled like its durations",
 		    report.ranks[0].is_busy_known &&
 			    (uint64_t)(report.ranks[0].busy_share * 258000 + 0.5) ==
 				    2 * 1000 + 10 * 7000);
-	EXPECT_THAT("a communicator's scale is of its collectives' time",
+	EXPECT_THAT("a communicator's scale is that of its collectives' time",
 		    report.comms[0].scale == 214800.0 / 23400.0);
 	over();
 }
 
-/* Rank 1 comes 80 us late; of each 128 collectives 32 are timed. What that costs is of all of them. */
+/* Rank 1 arrives 80 us late; of each 128 collectives 32 are timed. The cost is that of all of them. */
 static void test_straggler_sampled(void)
 {
 	enum { CALLS = 2048 };
@@ -481,8 +479,8 @@ static void test_straggler_sampled(void)
 			caused_ns[sampled] = report.stragglers.list[0].caused_ns;
 		over();
 	}
-	EXPECT_THAT("the same rank is named when a quarter is timed", named == 2);
-	EXPECT_THAT("what it costs is that of all collectives",
+	EXPECT_THAT("the same rank is named if a quarter is timed", named == 2);
+	EXPECT_THAT("its cost is that of all collectives",
 		    caused_ns[0] > 0 && caused_ns[1] > caused_ns[0] / 100 * 97 &&
 			    caused_ns[1] < caused_ns[0] / 100 * 103);
 }
@@ -496,11 +494,11 @@ static void test_not_timed(void)
 		for (uint64_t n = 1; n <= 4; n++)
 			untimed_op(ranks[i], OP_ALL_REDUCE, n, 8, 1000 * n);
 	made();
-	EXPECT_THAT("where nothing is timed nothing is estimated",
+	EXPECT_THAT("if nothing is timed nothing is estimated",
 		    report.total.calls == 12 && report.total.timed == 0 &&
 			    report.total.covered == 0 && tally_total_ns(&report.total) == 0 &&
 			    tally_not_timed(&report.total) == 12);
-	EXPECT_THAT("the share of time is not known, the span is",
+	EXPECT_THAT("the share of time is unknown, the span is not",
 		    report.busy_ranks == 0 && !report.ranks[0].is_busy_known &&
 			    report.ranks[0].span_ns == 3000 && report.gpu_hours > 0);
 	over();
@@ -523,7 +521,7 @@ static void test_in_flight_is_not_untimed(void)
 	over();
 }
 
-/* Tags split rows, not kinds: a tag's calls take as long as the kind's. */
+/* Tags split rows, not kinds: a tag's calls take as long as those of its kind. */
 static void test_sampled_by_tag(void)
 {
 	struct recording_process *ranks[3];

@@ -1,4 +1,4 @@
-/* The small bricks of src/analysis: busy, filter, chance, align_fit, windows_local, links. */
+/* The small parts of src/analysis: busy, filter, statistics, align_fit, windows_local, links. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +21,12 @@ static void test_busy(void)
 	busy_add(&busy, 40, 50);
 	EXPECT_EQUAL(busy_total_ns(&busy), 25);
 	busy_add(&busy, 5, 12);
-	EXPECT_THAT("one that comes late and reaches back", busy_total_ns(&busy) == 30);
+	EXPECT_THAT("an interval that is late and reaches back", busy_total_ns(&busy) == 30);
 	busy_add(&busy, 24, 42);
-	EXPECT_THAT("one that closes a gap", busy_total_ns(&busy) == 45 && busy.count == 1);
+	EXPECT_THAT("an interval that closes a gap", busy_total_ns(&busy) == 45 && busy.count == 1);
 	busy_add(&busy, 60, 61);
 	busy_add(&busy, 55, 56);
-	EXPECT_THAT("one that lies between", busy_total_ns(&busy) == 47 && busy.count == 3);
+	EXPECT_THAT("an interval in between", busy_total_ns(&busy) == 47 && busy.count == 3);
 	EXPECT_THAT("span", busy.first_ns == 5 && busy_last_ns(&busy) == 61 && busy.cut == 0);
 
 	busy = BUSY_INIT;
@@ -34,12 +34,12 @@ static void test_busy(void)
 		busy_add(&busy, 100 * i, 100 * i + 30);
 		wanted += 30;
 	}
-	EXPECT_THAT("thousands of pieces in bounded room", busy_total_ns(&busy) == wanted);
+	EXPECT_THAT("thousands of pieces in bounded memory", busy_total_ns(&busy) == wanted);
 	busy_add(&busy, 99900 - 1000, 99930);
-	EXPECT_THAT("one that reaches back over ten of them",
+	EXPECT_THAT("an interval that reaches back over ten of them",
 		    busy_total_ns(&busy) == wanted + 10 * 70 && busy.cut == 0);
 	busy_add(&busy, 0, 99930);
-	EXPECT_THAT("too far back is cut, and counted", busy.cut == 1);
+	EXPECT_THAT("too far back is cut and counted", busy.cut == 1);
 }
 
 static void test_busy_at_random(void)
@@ -87,7 +87,7 @@ static void test_filter_comms(void)
 	text_copy(comm.label, sizeof(comm.label), "world 0x0123456789abcdef");
 	EXPECT(filter_has_comm(&filter, &comm));
 	filter.comms[0] = "wor";
-	EXPECT_THAT("a name is whole", !filter_has_comm(&filter, &comm));
+	EXPECT_THAT("a name must match completely", !filter_has_comm(&filter, &comm));
 	filter.comms[0] = "0x0123";
 	EXPECT_THAT("a hash may be a prefix", filter_has_comm(&filter, &comm));
 	filter.comms[0] = "0123456789ABCDEF";
@@ -129,7 +129,7 @@ static void test_filter_times(void)
 	EXPECT_EQUAL(parsed("2023-11-14 22:13:20", FILTER_WALL), 1700000000000000000);
 	EXPECT_EQUAL(parsed("2023-11-14", FILTER_WALL), 1699920000000000000);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-		if (!EXPECT_THAT("no time", filter_parse_time(&time, wrong[i]) == ERR_FORMAT))
+		if (!EXPECT_THAT("not a time", filter_parse_time(&time, wrong[i]) == ERR_FORMAT))
 			printf("# %s\n", wrong[i]);
 }
 
@@ -145,12 +145,13 @@ static void test_chance(void)
 	EXPECT_THAT("30 degrees: 0.001 beyond 3.385",
 		    fabs(stats_student(3.3851848668, 30) - 0.001) < 1e-8);
 	EXPECT_THAT("the other side", fabs(stats_student(-1, 1) - 0.75) < 1e-9);
-	EXPECT_THAT("far out it is small, not 0",
+	EXPECT_THAT("far out it is small, but not 0",
 		    stats_student(50, 8) > 0 && stats_student(50, 8) < 1e-9);
-	EXPECT_THAT("and back", fabs(stats_student_quantile(0.025, 10) - 2.2281388520) < 1e-6);
+	EXPECT_THAT("and the inverse",
+		    fabs(stats_student_quantile(0.025, 10) - 2.2281388520) < 1e-6);
 	EXPECT_THAT("mean and deviation",
 		    sample.mean == 3 && fabs(sample.deviation - sqrt(2.5)) < 1e-12);
-	EXPECT_THAT("neighbours that are alike make the mean less certain",
+	EXPECT_THAT("similar neighbours make the mean less certain",
 		    flat.error > flat.deviation / sqrt(6) * 1.2);
 	EXPECT(stats_median(values, 5) == 3 && stats_median(values, 0) == 0);
 }
@@ -173,13 +174,13 @@ static void test_fit(void)
 	EXPECT(align_fit(samples, 512, &line));
 	EXPECT_THAT("the median of the differences, to a microsecond",
 		    llabs(line.offset_ns - 1700000000000005000) < 1500);
-	EXPECT_THAT("no drift where there is none", line.drift == 0);
+	EXPECT_THAT("no drift if there is none", line.drift == 0);
 	for (size_t i = 0; i < 512; i++)
 		samples[i].other_ns += i * 100000000 / 50000; /* 20 ppm */
 	EXPECT(align_fit(samples, 512, &line));
 	if (!EXPECT_THAT("20 ppm of drift", fabs(line.drift - 2e-5) < 1e-6))
 		printf("# %g, spread %g\n", line.drift, line.spread_ns);
-	EXPECT_THAT("nine of ten lie close", line.spread_ns < 1100000);
+	EXPECT_THAT("90% are close", line.spread_ns < 1100000);
 	EXPECT(!align_fit(samples, 0, &line));
 	EXPECT_THAT("one sample is an offset",
 		    align_fit(samples, 1, &line) &&
@@ -207,9 +208,9 @@ static void test_stretches(void)
 	windows_local_finish(&local);
 	for (uint32_t i = 0; i < local.used; i++)
 		calls += local.stretches[series][i].calls;
-	EXPECT_THAT("nothing is lost when stretches double", calls == 10000);
-	EXPECT_THAT("and they stay bounded", local.used <= 64 && local.used > 32);
-	EXPECT_THAT("the last one is where it should be",
+	EXPECT_THAT("nothing is lost when slots double", calls == 10000);
+	EXPECT_THAT("and their number stays bounded", local.used <= 64 && local.used > 32);
+	EXPECT_THAT("the last one is in its place",
 		    local.origin_ns + local.used * local.width_ns >
 				    5000000000 + 9999 * 1000000ull &&
 			    local.origin_ns + (local.used - 1) * local.width_ns <=

@@ -82,13 +82,13 @@ static void test_quantiles(void)
 	tally_row_release(&row);
 
 	row = row_of((const uint64_t[]){ 5000 }, 1);
-	EXPECT_THAT("of one value all quantiles are that value",
+	EXPECT_THAT("with one value all quantiles are that value",
 		    tally_quantile_ns(&row, 0.5) == 5000 && tally_quantile_ns(&row, 0.99) == 5000);
 	EXPECT_THAT("and there is no deviation", tally_deviation_ns(&row) == 0);
 	tally_row_release(&row);
 	row = row_of((const uint64_t[]){ 10, 20, 30 }, 3);
 	EXPECT_THAT("deviation", fabs(tally_deviation_ns(&row) - 10) < 1e-9);
-	EXPECT_THAT("below the first bucket the smallest and largest bound it",
+	EXPECT_THAT("below the first bucket the minimum and maximum limit it",
 		    tally_quantile_ns(&row, 0.5) >= 10 && tally_quantile_ns(&row, 0.5) <= 30);
 	tally_row_release(&row);
 	row = (struct tally_row){ .calls = 3 };
@@ -120,24 +120,24 @@ static void test_rows(void)
 	row = tally_row(&tally, &key);
 	tally_merge(row, &one);
 	key.rank = 10;
-	EXPECT_THAT("what is not in the key does not tell rows apart",
+	EXPECT_THAT("parts outside the key do not separate rows",
 		    tally_row(&tally, &key) == row && row->key.rank == 0 && row->key.comm == 3);
 	two.last_rank = 1;
 	tally_merge(row, &two);
-	EXPECT_THAT("sums, extremes and ranks are joined",
+	EXPECT_THAT("sums, extremes and ranks are merged",
 		    row->sum_ns == 9003500 && row->min_ns == 500 && row->max_ns == 9000000 &&
 			    row->timed == 4 && row->ranks == 2);
-	EXPECT_THAT("histograms of different ranges are joined",
+	EXPECT_THAT("histograms of different ranges are merged",
 		    row->histogram.counts[0] == 1 &&
 			    row->histogram.counts[row->histogram.used - 1] == 1 &&
 			    tally_quantile_ns(row, 1) == 9000000);
 	key.comm = 4;
 	tally_row(&tally, &key)->sum_ns = 10000000;
 	key.comm = 5;
-	EXPECT_THAT("beyond the limit all is one",
+	EXPECT_THAT("beyond the limit all go into one row",
 		    tally_row(&tally, &key) == &tally.other && tally.has_other && tally.count == 2);
 	key.comm = 3;
-	EXPECT_THAT("what has a row keeps it", tally_row(&tally, &key)->timed == 4);
+	EXPECT_THAT("existing rows are kept", tally_row(&tally, &key)->timed == 4);
 	tally_sort(&tally, TALLY_BY_TIME_SPENT);
 	EXPECT_EQUAL(tally.rows[0].key.comm, 4);
 	tally_sort(&tally, TALLY_BY_KEY);
@@ -175,7 +175,7 @@ static void test_by(void)
 	EXPECT(tally_by_parse("size,", &by, &bad) == ERR_UNKNOWN);
 	for (unsigned int i = 0; i < TALLY_BYS; i++)
 		if (tally_by_parse(tally_by_name(i), &by, &bad) != OK || by != 1u << i)
-			EXPECT_THAT("every part has a name that is understood", 0);
+			EXPECT_THAT("every part has a name that is parsed", 0);
 	EXPECT(tally_by_name(TALLY_BYS) == NULL);
 }
 

@@ -1,4 +1,5 @@
-/* More changes than are kept: the most important ones are, and everybody is told how many are not. */
+/* More changes than are kept: the most important ones are, and the number of the others is reported
+ * everywhere. */
 #include "analysis/windows.h"
 
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "tests/tap.h"
 #include "tests/support/hand_made.h"
 
-/* Each size of each function on each kind of communicator is a series of its own. */
+/* Each size of each function on each kind of communicator is a separate series. */
 enum { KINDS = 3, FUNCTIONS = 3, SIZES = 30, SERIES = KINDS * FUNCTIONS * SIZES };
 static const uint8_t functions[FUNCTIONS] = { OP_ALL_REDUCE, OP_ALL_GATHER, OP_REDUCE_SCATTER };
 static const int32_t ranks_of[KINDS] = { 2, 2, 3 }, nodes_of[KINDS] = { 1, 2, 2 };
@@ -41,7 +42,7 @@ static void play(struct made *made, int32_t kind, int32_t rank, uint8_t algorith
 		}
 }
 
-/* With several algorithms, each on communicators of its own. */
+/* With several algorithms, each on its own communicators. */
 static void make(struct made *made, int calls, uint8_t algorithms, duration_of *of)
 {
 	struct timeline_options options = { .custom_by = { BASELINE_BY }, .custom_count = 1 };
@@ -61,8 +62,8 @@ static void release(struct made *made)
 	hand_release(&made->hand);
 }
 
-/* All take twice as long from the middle on; some of each kind are longer than the others, and the last one is the
- * longest of all. */
+/* All take twice as long from the middle on; some of each kind are longer than the others, and the last one
+ * is the longest of all. */
 static uint64_t halved(int series, int call)
 {
 	uint64_t longer = series == SERIES - 1 ? 100 : series % 6 == 0 ? 10 : 1;
@@ -82,14 +83,14 @@ static void test_kept(const struct windows *windows)
 
 	EXPECT_EQUAL(windows->change_count, WINDOWS_CHANGES_MAX);
 	EXPECT_EQUAL(windows->changes_left_out, SERIES - WINDOWS_CHANGES_MAX);
-	EXPECT_THAT("the one that costs most is first, wherever it was found",
+	EXPECT_THAT("the most costly one is first, wherever it was found",
 		    windows->changes[0].function == functions[FUNCTIONS - 1] &&
 			    windows->changes[0].kind == JOB_COMM_MIXED &&
 			    windows->changes[0].lost_ns > 5 * windows->changes[1].lost_ns);
 	for (size_t i = 0; i < windows->change_count; i++)
 		is_counted = is_counted && windows->changes[i].comms == 1 &&
 			     windows->changes[i].comms_changed == 1;
-	EXPECT_THAT("however many kinds there are, each knows its communicators", is_counted);
+	EXPECT_THAT("however many kinds there are, each has its communicators", is_counted);
 }
 
 static void test_told(const struct timeline_report *report)
@@ -100,8 +101,8 @@ static void test_told(const struct timeline_report *report)
 
 	sink_init_memory(&sink);
 	report_text_windows(&sink, report, &options);
-	EXPECT_THAT("the text says how many are left out",
-		    strstr(sink_string(&sink), "\n(206 smaller changes omitted)\n"));
+	EXPECT_THAT("the text shows how many were left out",
+		    strstr(sink_string(&sink), "\n(206 more that cost less are left out)\n"));
 	sink_release(&sink);
 
 	sink_init_memory(&sink);

@@ -181,7 +181,7 @@ static void test_watched(void)
 	EXPECT_THAT("nor for a rank whose call is no longer recorded", is_rule(1, "count"));
 	stage_rank(&stage, 2)->comms[0].counts.collectives = 2;
 	still_ns[2] = SECOND / 20;
-	EXPECT_THAT("counters that differ before the call is visible are waited for",
+	EXPECT_THAT("counters that differ before the call is visible delay the report",
 		    stage_nobody(&stage));
 	stage_rank(&stage, 2)->comms[0].counts.collectives = 1;
 	stage_rank(&stage, 2)->life = RECORDING_KILLED;

@@ -77,7 +77,7 @@ static void test_gpu(void)
 		front(i)->op.kernels_started = 0;
 	}
 	stage_find(&stage);
-	EXPECT_THAT("without kernel events it cannot be told",
+	EXPECT_THAT("without kernel events the cause is unknown",
 		    stage.verdicts.count == 1 && first()->class == VERDICT_STUCK);
 	stage_end(&stage);
 }
@@ -321,7 +321,7 @@ static bool is_silent(const char *sentence)
 	return EXPECT_THAT(sentence, is_so);
 }
 
-/* If anything differs from that, no rank is said not to have started. */
+/* If anything differs from that, no rank is reported as not started. */
 static void test_started(void)
 {
 	unstarted_ring(4);

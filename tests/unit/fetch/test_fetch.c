@@ -31,7 +31,7 @@ static void test_frames_bytewise(void)
 			found++;
 		}
 	}
-	EXPECT_THAT("frames come whole, however the pipe cuts them", is_good && found == 3);
+	EXPECT_THAT("frames are complete, however the pipe splits them", is_good && found == 3);
 	EXPECT(fetch_frames_next(&frames, &frame) == ERR_GONE);
 	fetch_frames_release(&frames);
 }
@@ -136,7 +136,7 @@ static enum status list(const char *text)
 	return fetch_targets_add(&targets, text, 9749, why, sizeof(why));
 }
 
-/* All names, with blanks between. */
+/* All names, separated by blanks. */
 static const char *names(void)
 {
 	static char text[4000];
