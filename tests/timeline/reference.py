@@ -26,7 +26,7 @@ def bus_factor(function, ranks):
     return (ranks - 1) / ranks if function in SHARED else 1
 
 
-def meeting_of(op):
+def match_of(op):
     return (op["comm_hash"], op["match"], "replay" in op["flags"], op["time_source"],
             op["signature"])
 
@@ -123,11 +123,11 @@ def main():
         elif "rank" in item and "busy_ns" in item:
             got_ranks[item["rank"]] = item
 
-    meetings = collections.defaultdict(list)
+    matches = collections.defaultdict(list)
     for op in ops:
         if is_joined(op):
-            meetings[meeting_of(op)].append(op)
-    least = {key: min(op["duration_ns"] for op in group) for key, group in meetings.items()}
+            matches[match_of(op)].append(op)
+    least = {key: min(op["duration_ns"] for op in group) for key, group in matches.items()}
 
     rows = collections.defaultdict(Row)
     intervals, waits = collections.defaultdict(list), collections.Counter()
@@ -135,8 +135,8 @@ def main():
     for op in ops:
         if op["state"] == "captured":
             continue
-        has_met = is_joined(op) and len(meetings[meeting_of(op)]) > 1
-        shortest = least[meeting_of(op)] if has_met else None
+        is_matched = is_joined(op) and len(matches[match_of(op)]) > 1
+        shortest = least[match_of(op)] if is_matched else None
         rows[row_key(op)].add(op, shortest)
         if shortest is not None:
             waits[str(op["rank"])] += op["duration_ns"] - shortest
@@ -152,9 +152,9 @@ def main():
         if key in got_rows:
             check_row(check, key, rows[key], got_rows[key])
     check.same("operations", got_meet["read"], len(ops))
-    check.same("joined", got_meet["joined"], sum(map(len, meetings.values())))
+    check.same("joined", got_meet["joined"], sum(map(len, matches.values())))
     check.same("complete", got_meet["complete"],
-               sum(len(group) == group[0]["comm_ranks"] for group in meetings.values()))
+               sum(len(group) == group[0]["comm_ranks"] for group in matches.values()))
     check.same("waiting", got_meet["wait_ns"], sum(waits.values()))
     for rank, parts in intervals.items():
         check.same(f"rank {rank} wait", got_ranks[rank]["wait_ns"], waits[rank])
@@ -162,7 +162,7 @@ def main():
         parts = parts + untimed[rank]
         span = max(last for _, last in parts) - min(first for first, _ in parts)
         check.same(f"rank {rank} span", got_ranks[rank]["span_ns"], span)
-    print(f"{len(ops)} operations, {len(rows)} keys, {len(meetings)} meetings: "
+    print(f"{len(ops)} operations, {len(rows)} keys, {len(matches)} matches: "
           f"{check.wrong} figures differ")
     return 1 if check.wrong or not rows else 0
 
