@@ -1,9 +1,7 @@
 /*
- * What an exported operation consists of: one table for all formats. docs/EXPORT.md explains every
- * column, and a test compares it with this table.
- *
- * Columns whose values go together are filled together, once for each value of the word of the record
- * that they come from (a "group"); the others have a number of their own in every row.
+ * The columns of an exported operation, for all formats. docs/EXPORT.md documents each column; a test compares it
+ * with this table. Columns that come from the same word of a record form a group: their values are computed once
+ * for each distinct value of the word. Columns without a group have a number in every row.
  */
 #ifndef EXPORT_H
 #define EXPORT_H
@@ -35,14 +33,14 @@ enum export_group {
 	EXPORT_ENDS = 2,     /* OP_WORD_ENDS */
 	EXPORT_CHILDREN = 3, /* OP_WORD_CHILDREN */
 	EXPORT_GROUPS = 4,
-	EXPORT_EACH = 4, /* no group: a number in every row */
+	EXPORT_EACH = 4, /* no group */
 };
 
-/* How the numbers of a column follow each other. */
+/* How consecutive numbers of a column relate. */
 enum export_habit {
-	EXPORT_CLIMBS,	/* near to the one before */
-	EXPORT_REPEATS, /* few that come again and again */
-	EXPORT_JUMPS,	/* any number at all */
+	EXPORT_CLIMBS,	/* close to the previous one */
+	EXPORT_REPEATS, /* few distinct values */
+	EXPORT_JUMPS,	/* arbitrary */
 };
 
 enum export_column_id {
@@ -118,19 +116,18 @@ struct export_column {
 	enum export_group group;
 	enum export_habit habit; /* without a group */
 	bool is_nullable;
-	uint64_t null; /* without a group: what stands for "not known" */
-	uint8_t word;  /* without a group: the word that is the number as it stands, or
-			  EXPORT_NO_WORD */
+	uint64_t null; /* without a group: the number that means unknown */
+	uint8_t word;  /* without a group: the word that holds the number, or EXPORT_NO_WORD */
 };
 
 extern const struct export_column export_columns[EXPORT_COLUMNS];
 
-/* Stands for "not known" where no word of the record does. */
+/* Means unknown in columns that are not a word of the record. */
 #define EXPORT_NULL_SIGNED ((uint64_t)INT64_MIN)
 
 #define EXPORT_ALL_COLUMNS (UINT64_MAX >> (64 - EXPORT_COLUMNS))
 #define EXPORT_COLUMN_BIT(id) (UINT64_C(1) << (id))
-/* What a directory's names say, its files need not. */
+/* Columns in the names of directories, which files below need not repeat. */
 #define EXPORT_PARTITION_COLUMNS                                          \
 	(EXPORT_COLUMN_BIT(EXPORT_JOB) | EXPORT_COLUMN_BIT(EXPORT_HOST) | \
 	 EXPORT_COLUMN_BIT(EXPORT_RANK))
@@ -139,10 +136,10 @@ extern const struct export_column export_columns[EXPORT_COLUMNS];
 uint32_t export_words(void);
 
 /*
- * Operations as rows of columns: what all formats of `ringside export` are written from.
+ * Operations as rows of columns, from which all table formats are written.
  *
  *	export_rows_new()
- *	export_rows_process()          the batches that follow are this process's
+ *	export_rows_process()          the following batches are of this process
  *	while (at < batch->rows) {
  *		at += export_rows_take(rows, batch, at, &frame);
  *		... write frame.rows rows ...
@@ -150,62 +147,63 @@ uint32_t export_words(void);
  *			export_rows_forget(rows);
  *	}
  *
- * Memory is bounded: groups have at most EXPORT_ENTRIES_MAX entries, then they must be forgotten.
+ * Memory is bounded: after EXPORT_ENTRIES_MAX entries, a group has to be forgotten.
  */
 
 enum { EXPORT_FRAME_ROWS = 4096, EXPORT_ENTRIES_MAX = 1 << 14 };
 
-/* A value of a column of a group. */
+/* A value in a column of a group. */
 struct export_cell {
 	const char *text; /* strings: valid UTF-8, NULL is null */
 	uint64_t number;  /* others; signed ones sign-extended */
 	bool is_null;
 };
 
-/* All values of a group that occurred, each once: `cells` has a row of `width` cells for each. */
+/* The distinct values of a group: `cells` has a row of `width` cells for each. */
 struct export_entries {
 	uint32_t count;
 	uint32_t width;
 	struct export_cell *cells;
-	/* For finding them again. */
+	/* For lookup. */
 	uint64_t *keys;
 	uint16_t *slots; /* entry + 1, 0 empty */
 };
 
 struct export_rows {
 	struct export_entries entries[EXPORT_GROUPS];
-	uint8_t place[EXPORT_COLUMNS]; /* of a group's column: which of its cells */
-	bool is_full;		       /* some group has no room for the next row: forget */
-	enum status status;	       /* ERR_NO_SPACE: no memory; nothing is taken any more */
+	uint8_t place[EXPORT_COLUMNS]; /* for columns of a group: the index of the cell */
+	bool is_full;	    /* a group has no room for the next row: call export_rows_forget() */
+	enum status status; /* ERR_NO_SPACE: out of memory; no more rows are taken */
 	const struct recording_process *process;
-	uint64_t anchor_from; /* recorder's clock within [from, from + span] has this offset */
+	uint64_t anchor_from; /* the offset applies to recorder's clock in [from, from + span] */
 	uint64_t anchor_span;
 	uint64_t anchor_offset;
-	struct export_string *strings; /* what cells point to */
+	struct export_string *strings; /* storage of cells */
 	struct export_scratch *scratch;
 };
 
 struct export_frame {
 	uint32_t rows;
-	const uint64_t
-		*values[EXPORT_COLUMNS];      /* columns without a group; null as the table says */
-	const uint16_t *entry[EXPORT_GROUPS]; /* per row: which entry of the group */
+	const uint64_t *values[EXPORT_COLUMNS]; /* columns without a group */
+	const uint16_t *entry[EXPORT_GROUPS];	/* per row: entry of the group */
 };
 
-/* NULL when there is no memory. */
+/* NULL without memory. */
 struct export_rows *export_rows_new(void);
 void export_rows_free(struct export_rows *rows);
 
-/* Borrowed until the next one. */
+/* `process` is borrowed until the next call. */
 void export_rows_process(struct export_rows *rows, const struct recording_process *process);
 
-/* The next rows of the batch, from `at` on, at most EXPORT_FRAME_ROWS: how many. All words of
- * export_words() must be there. The frame is valid until the next call, and until the batch goes. 0
- * only when is_full, or without memory (status). */
+/*
+ * Takes the next rows of the batch, from `at` on, at most EXPORT_FRAME_ROWS, and returns how many. The batch must
+ * have all words of export_words(). The frame is valid until the next call or the end of the batch. Returns 0 only
+ * if is_full, or without memory (status).
+ */
 uint32_t export_rows_take(struct export_rows *rows, const struct op_batch *batch, uint32_t at,
 			  struct export_frame *frame);
 
-/* Forget all entries: numbers of entries count from 0 again. */
+/* Forgets all entries; their numbers start from 0 again. */
 void export_rows_forget(struct export_rows *rows);
 
 static inline const struct export_cell *export_cell(const struct export_rows *rows,
@@ -216,9 +214,9 @@ static inline const struct export_cell *export_cell(const struct export_rows *ro
 	return &entries->cells[(size_t)entry * entries->width + rows->place[column]];
 }
 
-/* The values of a group's columns, from the word they come from. */
+/* ---- text of cells --------------------------------------------------------------------------- */
 
-/* Text that cells point to, kept until it is freed as a whole. */
+/* Text of cells, freed as a whole. */
 struct export_string {
 	struct export_string *next;
 	char bytes[];
@@ -226,17 +224,16 @@ struct export_string {
 
 void export_string_free(struct export_string **strings);
 
-/* `text` as UTF-8: itself where it is that already, else a copy with U+FFFD for each byte that is
- * none. NULL when there is no memory. */
+/* `text` as UTF-8: itself if valid, else a copy with U+FFFD for each invalid byte. NULL without memory. */
 const char *export_string_clean(struct export_string **strings, const char *text);
 
-/* Numbers and times of exported rows as text. Each gives back the length; no terminator. */
+/* Numbers and times as text. Return the length; the text is not terminated. */
 
 enum { EXPORT_NUMBER_TEXT = 20, EXPORT_TIME_TEXT = 29 };
 
 size_t export_text_signed(char to[static EXPORT_NUMBER_TEXT], int64_t number);
 
-/* The day that was written last: most times are of the same one. */
+/* The last day written, because most times are of the same day. */
 struct export_day {
 	int64_t day; /* since 1970 */
 	char text[12];
@@ -250,8 +247,7 @@ struct export_day {
 size_t export_text_time(char to[static EXPORT_TIME_TEXT], int64_t ns, struct export_day *day);
 
 /*
- * Formats of `ringside export`. The caller gives process after process and batch after batch; each
- * writes into a sink. Those of this room are tables: rows of the columns above.
+ * Formats of `ringside export`. Each writes into a sink; the ones declared below are tables of the columns above.
  *
  *	writer = format->begin(&sink, columns);
  *	for each process {
@@ -265,20 +261,22 @@ size_t export_text_time(char to[static EXPORT_TIME_TEXT], int64_t ns, struct exp
 
 struct export_format {
 	const char *name;
-	const char *suffix; /* of its files, with the dot */
+	const char *suffix; /* of files, with the dot */
 	bool is_binary;	    /* not for a terminal */
-	/* NULL: rows of columns; directories are partitioned by job, host and rank. Else directories
-	 * have a file per process of this name. */
+	/*
+	 * NULL: a table, of which directories are partitioned by job, host and rank. Otherwise directories have one
+	 * file per process, with this name.
+	 */
 	void (*file_name)(char *name, size_t size, const struct recording_process *process);
-	/* Bit c: with column c. NULL when there is no memory. */
+	/* Bit c of `columns`: column c. NULL without memory. */
 	void *(*begin)(struct sink *sink, uint64_t columns);
-	/* Borrowed until the end. */
+	/* `process` is borrowed until the end. */
 	void (*process)(void *writer, const struct recording_process *process);
-	/* All words of export_words() must be there. Anything but OK: no more is wanted. */
+	/* The batch must have all words of export_words(). Stop unless it returns OK. */
 	enum status (*batch)(void *writer, const struct op_batch *batch);
-	/* About the whole file; lost where the format has no place for it. */
+	/* Metadata of the file; ignored by formats without metadata. */
 	void (*fact)(void *writer, const char *key, const char *value);
-	/* Writes what is left and frees the writer. The sink is not flushed. */
+	/* Writes the rest and frees the writer. Does not flush the sink. */
 	enum status (*end)(void *writer);
 };
 

@@ -17,7 +17,7 @@ size_t export_text_signed(char to[static EXPORT_NUMBER_TEXT], int64_t number)
 
 	if (number >= 0)
 		return sink_digits(to, (uint64_t)number);
-	/* Negated as unsigned: the least number has no positive partner. It has 19 digits. */
+	/* Negated as unsigned: the smallest number has no positive counterpart. It has 19 digits. */
 	length = sink_digits(digits, 0 - (uint64_t)number);
 	to[0] = '-';
 	memcpy(to + 1, digits, length);
@@ -65,11 +65,11 @@ size_t export_text_time(char to[static EXPORT_TIME_TEXT], int64_t ns, struct exp
 	return EXPORT_TIME_TEXT;
 }
 
-/* One operation a line: CSV, and JSON objects. The two differ in what stands around the values. */
+/* One operation per line: CSV and JSON. */
 
 struct line_export {
 	struct sink *sink;
-	struct json json; /* for the quoting of strings */
+	struct json json; /* for quoting strings */
 	struct export_rows *rows;
 	bool is_json;
 	uint64_t columns;
@@ -228,7 +228,7 @@ static enum status lines_batch(void *writer, const struct op_batch *from)
 	return export->rows->status != OK ? export->rows->status : export->sink->status;
 }
 
-/* There is no place for it in a table of text. */
+/* Text tables have no metadata. */
 static void lines_fact(void *writer, const char *key, const char *value)
 {
 	(void)writer, (void)key, (void)value;
@@ -266,8 +266,8 @@ const struct export_format export_jsonl = {
 };
 
 /*
- * Columns of a group go to Parquet as codes: each entry of the group is looked up once per row group
- * and column, and rows are copied by the entry's number.
+ * Columns of a group are written to Parquet as codes: each entry of the group is looked up once per row group and
+ * column; rows use the number of the entry.
  */
 
 _Static_assert((int)EXPORT_FRAME_ROWS <= (int)PARQUET_ROWS_AT_ONCE, "a frame is put at once");
@@ -277,11 +277,11 @@ struct parquet_export {
 	struct export_rows *rows;
 	struct parquet *parquet;
 	size_t column_count;
-	uint8_t ids[EXPORT_COLUMNS]; /* what the file's columns are */
+	uint8_t ids[EXPORT_COLUMNS]; /* the columns of the file */
 	struct parquet_column columns[EXPORT_COLUMNS];
-	uint32_t coded[EXPORT_GROUPS];	 /* entries that have codes */
+	uint32_t coded[EXPORT_GROUPS];	 /* entries with codes */
 	uint16_t *codes[EXPORT_COLUMNS]; /* by entry; columns of groups */
-	/* A frame in the order in which it is put. */
+	/* The current frame, in output order. */
 	uint32_t counts[EXPORT_ENTRIES_MAX];
 	uint16_t order[EXPORT_FRAME_ROWS];
 	struct parquet_run runs[EXPORT_FRAME_ROWS]; /* of EXPORT_WHO */
@@ -378,8 +378,10 @@ static uint16_t code_of(struct parquet_export *export, size_t column, uint32_t e
 	return parquet_code_number(export->parquet, column, cell->number);
 }
 
-/* Entries count up as rows first need them. When a frame was cut short because a group was full, the
- * last ones belong to rows that come later: those up to the highest of the frame occur. */
+/*
+ * Entries are numbered in order of first use. If a frame ended early because a group was full, the last entries
+ * belong to later rows, so only those up to the highest one of the frame occur.
+ */
 static uint32_t entries_used(const struct parquet_export *export, const struct export_frame *frame,
 			     enum export_group group)
 {
@@ -412,7 +414,7 @@ static uint32_t code_entries(struct parquet_export *export, const struct export_
 	return used[EXPORT_WHO];
 }
 
-/* Which kinds of operations a frame has, and how many of each: export->runs. */
+/* The kinds of operations in a frame and their counts, into export->runs. */
 static void find_runs(struct parquet_export *export, const struct export_frame *frame,
 		      uint32_t entries)
 {
@@ -440,9 +442,9 @@ static bool has_several_comms(const struct parquet_export *export)
 }
 
 /*
- * Where communicators alternate, rows of the same one and of the same kind come together, in the
- * order they had: numbers that climb one by one and sizes, waits and names that repeat. Interleaved
- * they take a third more time and a tenth more room. The rows' order: export->order.
+ * If communicators alternate, rows of the same communicator and kind are put together in their original order:
+ * sequence numbers then increase by one, and sizes and names repeat. Without that, files take a third more time and
+ * a tenth more space. Writes export->order.
  */
 static void sort_rows(struct parquet_export *export, const struct export_frame *frame)
 {
@@ -465,13 +467,13 @@ static const uint16_t *sorted_entries(struct parquet_export *export,
 	return export->entry[group];
 }
 
-/* One value only has no order. Most columns show in the first few rows that they have several. */
+/* A single value needs no reordering. Most columns show several values in the first few rows. */
 static bool is_constant(const uint64_t *values, uint32_t rows)
 {
 	return memcmp(values, values + 1, (rows - 1) * sizeof(*values)) == 0;
 }
 
-/* Four at a time: there are thirty such columns. */
+/* Unrolled: there are thirty such columns. */
 static const uint64_t *sorted_values(struct parquet_export *export, const uint64_t *from,
 				     uint32_t rows)
 {

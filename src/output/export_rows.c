@@ -11,12 +11,12 @@
 
 enum { EXPORT_NO_WORD = 255 };
 
-/* Numbers of the group's word. */
+/* Columns of a group. */
 #define GROUP(label, kind, its_group, nullable)                                                  \
 	{                                                                                        \
 		.name = (label), .type = (kind), .group = (its_group), .is_nullable = (nullable) \
 	}
-/* A word of the record as it stands. */
+/* A word of the record. */
 #define WORD(label, kind, from, its_habit)                                                   \
 	{                                                                                    \
 		.name = (label), .type = (kind), .group = EXPORT_EACH, .habit = (its_habit), \
@@ -27,7 +27,7 @@ enum { EXPORT_NO_WORD = 255 };
 		.name = (label), .type = (kind), .group = EXPORT_EACH, .habit = (its_habit), \
 		.is_nullable = true, .null = (none), .word = (from)                          \
 	}
-/* Worked out from several. */
+/* Computed from several words. */
 #define MADE(label, kind, its_habit)                                                         \
 	{                                                                                    \
 		.name = (label), .type = (kind), .group = EXPORT_EACH, .habit = (its_habit), \
@@ -143,7 +143,7 @@ static char *text_room(struct export_string **strings, size_t bytes)
 	return text->bytes;
 }
 
-/* Bytes of the character at `at`; 0 when it is not UTF-8. */
+/* Length of the character at `at`; 0 if it is not UTF-8. */
 static size_t character_bytes(const char *at)
 {
 	return (unsigned char)*at < 0x80 ? 1 : json_utf8_length((const unsigned char *)at);
@@ -197,7 +197,7 @@ static void put_number_unless(struct filling *filling, int64_t number, bool is_n
 						.is_null = is_null });
 }
 
-/* NULL: not known. Valid for as long as the process's recording is. */
+/* NULL: unknown. Valid as long as the recording. */
 static void put_text(struct filling *filling, const char *text)
 {
 	const char *clean = text ? export_string_clean(filling->strings, text) : NULL;
@@ -221,7 +221,7 @@ static void put_name(struct filling *filling, enum op_name_table table, uint64_t
 	put_text(filling, number ? recording_name(filling->process, table, number) : NULL);
 }
 
-/* "0x" and 16 digits, as in `ringside dump`: no reader rounds it. */
+/* "0x" and 16 digits, as in `ringside dump`, so that no reader rounds it. */
 static void put_hash(struct filling *filling, uint64_t hash)
 {
 	char *text = hash ? text_room(filling->strings, 20) : NULL;
@@ -233,8 +233,8 @@ static void put_hash(struct filling *filling, uint64_t hash)
 	put_text(filling, text);
 }
 
-/* As src/analysis/job.c tells them apart. */
-/* NULL: not known. */
+/* As in src/analysis/job.c. */
+/* NULL: unknown. */
 static const char *comm_kind(const struct comm_info *info)
 {
 	enum job_comm_kind kind = job_comm_kind_of(info->nranks, info->nnodes);
@@ -275,7 +275,7 @@ static void put_who(struct filling *filling, uint64_t word)
 	put_name(filling, OP_NAMES_PROTOCOL, word, 56);
 }
 
-/* "replay,stamp_zero"; a bit that only a newer version knows is "bit20". */
+/* "replay,stamp_zero"; unknown bits of newer versions are "bit20". */
 static void put_flags(struct filling *filling, uint32_t flags)
 {
 	char text[32 * 20] = "", number[16];
@@ -310,7 +310,7 @@ static void put_state(struct filling *filling, uint64_t word)
 	put_number(filling, (uint8_t)(word >> 56));
 }
 
-/* One cell for each column of the group, in the table's order. ERR_NO_SPACE (memory). */
+/* One cell for each column of the group, in order. Returns OK or ERR_NO_SPACE. */
 static enum status export_cells_fill(struct export_cell *cells, enum export_group group,
 				     uint64_t word, const struct recording_process *process,
 				     struct export_string **strings)
@@ -340,16 +340,15 @@ static enum status export_cells_fill(struct export_cell *cells, enum export_grou
 }
 
 /*
- * A word that several columns come from is looked up, not taken apart: most rows have a word that was
- * there before, often the one just before. A new process gets new entries for who it is, because the
- * same number of a communicator is another one there.
+ * Words of groups are looked up instead of decoded: most rows repeat an earlier word, often the previous one. A new
+ * process gets new entries, because its communicator numbers have other meanings.
  */
 
 enum { SLOT_BITS = 15, SLOTS = 1 << SLOT_BITS };
 enum { OFFSET_SPAN_NS = 100 * 1000 * 1000 };
 _Static_assert(SLOTS == 2 * EXPORT_ENTRIES_MAX, "a search ends at an empty slot");
 
-/* Columns that no word of the record is, and the entries of a frame's rows. */
+/* Buffers for computed columns and for the entries of a frame. */
 enum {
 	MADE_DURATION,
 	MADE_ISSUE,
@@ -367,7 +366,7 @@ enum {
 
 struct export_scratch {
 	uint64_t made[MADE_COLUMNS][EXPORT_FRAME_ROWS];
-	uint64_t offset[EXPORT_FRAME_ROWS]; /* wall minus recorder's clock, 0 unknown */
+	uint64_t offset[EXPORT_FRAME_ROWS]; /* wall clock - recorder's clock, 0 unknown */
 	uint16_t entry[EXPORT_GROUPS][EXPORT_FRAME_ROWS];
 };
 
@@ -396,7 +395,7 @@ struct export_rows *export_rows_new(void)
 		struct export_entries *entries = &rows->entries[i];
 		size_t cells = (size_t)EXPORT_ENTRIES_MAX * entries->width;
 
-		/* Pages of it that are never used are never there. */
+		/* Unused pages take no memory. */
 		entries->cells = malloc(cells * sizeof(*entries->cells));
 		entries->keys = malloc(EXPORT_ENTRIES_MAX * sizeof(*entries->keys));
 		entries->slots = calloc(SLOTS, sizeof(*entries->slots));
@@ -448,7 +447,7 @@ void export_rows_forget(struct export_rows *rows)
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-/* The entry of a word that is not there yet; -1 when there is no room. */
+/* Adds an entry for a word; -1 if there is no room. */
 static int add_entry(struct export_rows *rows, enum export_group group, uint64_t word,
 		     uint32_t slot)
 {
@@ -485,7 +484,7 @@ static int find_entry(struct export_rows *rows, enum export_group group, uint64_
 	return add_entry(rows, group, word, slot);
 }
 
-/* How many rows have an entry now: less than asked for when there is no room. */
+/* Returns how many rows have an entry; fewer than requested if there is no room. */
 static uint32_t find_entries(struct export_rows *rows, enum export_group group,
 			     const uint64_t *words, uint32_t count)
 {
@@ -507,7 +506,7 @@ static uint32_t find_entries(struct export_rows *rows, enum export_group group,
 
 /* ---- times ----------------------------------------------------------------------------------- */
 
-/* The stretch of the recorder's clock around `clock_ns` within which one anchor holds. */
+/* The span of the recorder's clock around `clock_ns` for which one anchor applies. */
 static void find_anchor(struct export_rows *rows, uint64_t clock_ns)
 {
 	const struct recording_process *process = rows->process;
@@ -522,19 +521,19 @@ static void find_anchor(struct export_rows *rows, uint64_t clock_ns)
 		else
 			from = middle + 1;
 	}
-	/* `to` is the first anchor after it; what lies before all anchors goes by the first one. */
+	/* `to` is the first anchor after it; times before all anchors use the first one. */
 	rows->anchor_from = to > 0 ? clock_ns : 0;
 	rows->anchor_span =
 		(to < process->anchor_count ? process->anchors[to].clock_ns - 1 : UINT64_MAX) -
 		rows->anchor_from;
-	/* Between anchors the offset changes as far as the clocks differ: 5 us in this time at 50 ppm. */
+	/* Within this time the offset changes by 5 us if clocks differ by 50 ppm. */
 	if (to > 0 && rows->anchor_span > OFFSET_SPAN_NS)
 		rows->anchor_span = OFFSET_SPAN_NS;
 	rows->anchor_offset =
 		recording_wall_ns(process, clock_ns, &wall_ns) ? wall_ns - clock_ns : 0;
 }
 
-/* Of each row, by the earliest of its times that is known: all its times move by the same. */
+/* Per row, by its earliest known time: all times of a row use the same offset. */
 static void find_offsets(struct export_rows *rows, const struct op_batch *batch, uint32_t at,
 			 uint32_t count)
 {
@@ -552,7 +551,7 @@ static void find_offsets(struct export_rows *rows, const struct op_batch *batch,
 	}
 }
 
-/* Two at a time, without a branch: most of the work on times. */
+/* Vectorized and branch-free: this dominates the conversion of times. */
 static void move_times(uint64_t *to, const uint64_t *from, const uint64_t *offset, uint32_t count)
 {
 	typedef uint64_t lanes __attribute__((vector_size(16), aligned(8), may_alias));
@@ -590,14 +589,14 @@ static void make_times(struct export_rows *rows, const struct op_batch *batch, u
 			scratch->made[MADE_OFFSET][i] = EXPORT_NULL_SIGNED;
 }
 
-/* No stamp of the GPU: how far the channels were apart is not known, which is not 0. */
+/* Without a GPU timestamp the spread of channels is unknown, not 0. */
 static void null_unless(uint64_t *to, const uint64_t *stamps, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
 		to[i] = stamps[i] ? to[i] : EXPORT_NULL_SIGNED;
 }
 
-/* As recorded_op_duration(): null where there is none, or where the times contradict each other. */
+/* As recorded_op_duration(): null if unknown or if times contradict each other. */
 static void make_durations(struct export_rows *rows, const struct op_batch *batch, uint32_t at,
 			   uint32_t count)
 {

@@ -21,13 +21,13 @@ static bool is_in_row(const struct json *json)
 	return json->row_depth > 0 && json->depth == json->row_depth;
 }
 
-/* Is what comes next the value of a key in a row of names? */
+/* Is the next value one in a row of names, which has keys only? */
 static bool is_skipped(const struct json *json)
 {
 	return json->skipped_depth > 0 || (json->is_names && is_in_row(json));
 }
 
-/* Comma if something came before. */
+/* A comma unless it is the first item. */
 static void json_separate(struct json *json)
 {
 	uint32_t bit;
@@ -210,7 +210,7 @@ void json_signed(struct json *json, int64_t number)
 		return;
 	if (number < 0)
 		sink_byte(json->sink, '-');
-	/* Negated as unsigned: the least number has no positive partner. */
+	/* Negated as unsigned: the smallest number has no positive counterpart. */
 	sink_unsigned(json->sink, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
@@ -223,7 +223,7 @@ void json_double(struct json *json, double number)
 		json_null(json);
 		return;
 	}
-	/* The shortest of these that reads back as the same number. */
+	/* The shortest one that reads back as the same number. */
 	for (int digits = 6; digits <= 17; digits++) {
 		double back = 0;
 
@@ -278,7 +278,7 @@ enum status json_status(const struct json *json)
 	return json->sink->status;
 }
 
-/* A key and its value in one call: no more than that. */
+/* ---- a key and its value --------------------------------------------------------------------- */
 
 void json_put_string(struct json *json, const char *key, const char *text)
 {

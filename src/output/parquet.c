@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a Parquet file says about itself in its footer: schema, row groups, key-value metadata. */
+/* The footer of a Parquet file: schema, row groups, key-value metadata. */
 
 struct parquet_meta {
 	const struct parquet_column *columns; /* borrowed */
 	size_t column_count;
-	struct sink groups; /* as the footer will have them */
+	struct sink groups; /* in the format of the footer */
 	size_t group_count;
 	struct sink pairs; /* the same */
 	size_t pair_count;
@@ -38,7 +38,7 @@ static void put_varint(struct thrift *thrift, uint64_t number)
 	sink_write(thrift->sink, bytes, parquet_pack_varint(bytes, number));
 }
 
-/* A field that was written before by other means follows: its header alone. */
+/* The header of a field whose content was already encoded. */
 static void thrift_head(struct thrift *thrift, int id, enum thrift_type type)
 {
 	int *last = &thrift->last[thrift->depth];
@@ -127,18 +127,18 @@ static void thrift_element_text(struct thrift *thrift, const char *text)
 }
 
 /*
- * The footer is Thrift: the ids of fields and the numbers of enums are those of parquet.thrift in the
- * specification of the format.
+ * The footer is Thrift; ids of fields and values of enums are those of parquet.thrift in the format's
+ * specification.
  */
 
 enum { FORMAT_VERSION = 2 };
 enum physical { PHYSICAL_BOOLEAN = 0, PHYSICAL_INT32 = 1, PHYSICAL_INT64 = 2, PHYSICAL_BYTES = 6 };
 enum { REQUIRED = 0, OPTIONAL = 1 };
 enum { PAGE_DATA = 0, PAGE_DICTIONARY = 2 };
-/* Fields of the union LogicalType. */
+/* Fields of the union LogicalType */
 enum logical { LOGICAL_NONE = 0, LOGICAL_STRING = 1, LOGICAL_TIMESTAMP = 8, LOGICAL_INTEGER = 10 };
 
-/* `converted` is what readers before 2018 understand; -1: nothing. */
+/* `converted` is for readers older than 2018; -1: none. */
 static const struct type {
 	enum physical physical;
 	enum logical logical;
@@ -216,7 +216,7 @@ static uint64_t meta_order_key(const struct parquet_chunk *chunk, uint64_t numbe
 	return chunk->is_unsigned ? number : number ^ UINT64_C(1) << 63;
 }
 
-/* Numbers given by code: every word of the dictionary occurs. */
+/* For numbers put as codes, every value of the dictionary occurs. */
 static void code_range(const struct parquet_chunk *chunk, uint64_t *least, uint64_t *most)
 {
 	const uint64_t *keys = chunk->dictionary.keys;
@@ -269,7 +269,7 @@ static void put_encodings(struct thrift *thrift, const struct parquet_chunk *chu
 
 	for (unsigned int i = 0; i < PARQUET_ENCODINGS; i++) {
 		is_used[i] |= chunk->pages[i] > 0;
-		/* The dictionary itself. */
+		/* The dictionary. */
 		is_used[i] |= has_dictionary && i == PARQUET_ENCODING_PLAIN;
 		count += is_used[i];
 	}
@@ -324,7 +324,7 @@ static void put_chunk(struct thrift *thrift, const struct parquet_chunk *chunk, 
 	thrift_end(thrift);
 }
 
-/* A row group whose chunks are complete and will lie one after the other, from `offset` on. */
+/* A row group whose chunks are complete and written one after another from `offset` on. */
 static void parquet_meta_group(struct parquet_meta *meta, const struct parquet_chunk *chunks,
 			       size_t count, uint64_t rows, uint64_t offset)
 {
@@ -393,7 +393,7 @@ static void put_schema(struct thrift *thrift, const struct parquet_meta *meta)
 	}
 }
 
-/* Without these a reader must not trust the statistics of texts and unsigned numbers. */
+/* Without these, readers must ignore statistics of texts and unsigned numbers. */
 static void put_orders(struct thrift *thrift, const struct parquet_meta *meta)
 {
 	thrift_list(thrift, 7, THRIFT_STRUCT, meta->column_count);
@@ -405,7 +405,7 @@ static void put_orders(struct thrift *thrift, const struct parquet_meta *meta)
 	}
 }
 
-/* ERR_NO_SPACE (memory). */
+/* Returns OK or ERR_NO_SPACE. */
 static enum status parquet_meta_footer(struct parquet_meta *meta, struct sink *footer,
 				       uint64_t rows)
 {

@@ -1,10 +1,10 @@
 /*
- * From bytes to a page. A page of data is
+ * Pages and chunks of columns. A page of data is
  *
  *	header | [bytes of levels (4) | levels: which rows are not null] | values that are not null
  *
- * of which all but the header is packed by zstd, or not: some columns are noise that no packer makes
- * much smaller, and the first page of a chunk shows it.
+ * of which all but the header is compressed by zstd, unless the first page of the chunk shows that the column does not
+ * compress.
  */
 #include "output/parquet.h"
 #include "output/parquet_internal.h"
@@ -68,7 +68,7 @@ static struct parquet_block *add_block(struct parquet_scratch *scratch, size_t b
 	return *at = block;
 }
 
-/* Memory for a page; NULL when there is none. Pages begin where any struct may begin. */
+/* Memory for a page; NULL without memory. Aligned for any struct. */
 static void *page_room(struct parquet_scratch *scratch, size_t bytes)
 {
 	struct parquet_block *block = scratch->block;
@@ -109,7 +109,7 @@ static void write_header(struct parquet_scratch *scratch, enum page_type type, s
 	thrift_end(&thrift);
 }
 
-/* A large dictionary can be more than a page. */
+/* A dictionary may be larger than a page. */
 static bool reserve_packed(struct parquet_scratch *scratch, size_t length)
 {
 	size_t needed = ZSTD_compressBound(length);
@@ -131,7 +131,7 @@ static size_t page_compress(struct parquet_scratch *scratch, const uint8_t *raw,
 				 ZSTD_LEVEL);
 }
 
-/* Noise is not worth the time: its beginning shows it. */
+/* Skip incompressible data, judged by its beginning. */
 static enum parquet_codec choose_codec(struct parquet_scratch *scratch, const uint8_t *raw,
 				       size_t length)
 {
@@ -142,7 +142,7 @@ static enum parquet_codec choose_codec(struct parquet_scratch *scratch, const ui
 	return page_compress(scratch, raw, some) > some - some / 4 ? PARQUET_RAW : PARQUET_ZSTD;
 }
 
-/* What goes into the file for these bytes; *length is changed to its length. */
+/* The bytes to write to the file; *length is set to their length. */
 static const uint8_t *page_pack(struct parquet_chunk *chunk, struct parquet_scratch *scratch,
 				const uint8_t *raw, size_t *length)
 {
@@ -184,7 +184,7 @@ static struct parquet_page *make_page(struct parquet_chunk *chunk, struct parque
 	return page;
 }
 
-/* Levels and the bytes of values end at `body`, which has PARQUET_HEAD_BYTES before it: add a page. */
+/* Adds a page whose levels and values end at `body`, which has PARQUET_HEAD_BYTES before it. */
 static enum status parquet_page_add(struct parquet_chunk *chunk, struct parquet_scratch *scratch,
 				    const uint8_t *raw, size_t length, size_t rows,
 				    enum parquet_encoding encoding)
@@ -216,7 +216,7 @@ enum status parquet_chunk_dictionary(struct parquet_chunk *chunk, struct parquet
 	if (chunk->column->type != PARQUET_STRING)
 		length = parquet_pack_plain(scratch->raw, dictionary->keys, dictionary->count,
 					    chunk->is_narrow);
-	/* All null: there must be a dictionary, and nothing is in it. */
+	/* All null: an empty dictionary is required. */
 	if (chunk->column->type != PARQUET_STRING || length == 0)
 		bytes = scratch->raw;
 	page = make_page(chunk, scratch, PAGE_DICTIONARY, bytes, length, dictionary->count,
@@ -229,8 +229,10 @@ enum status parquet_chunk_dictionary(struct parquet_chunk *chunk, struct parquet
 	return OK;
 }
 
-/* Which rows are not null: `kept` of them; the bits tell which where it is neither all nor none.
- * Written so that they end at `end`; the length. 0 where the column cannot be null. */
+/*
+ * Levels: which rows are not null. `kept` rows are; bits are needed only if that is neither all nor none. Written
+ * so that they end at `end`; returns the length, 0 if the column is not nullable.
+ */
 static size_t parquet_page_levels(uint8_t *end, const struct parquet_chunk *chunk,
 				  const uint64_t *bits, size_t rows, size_t kept)
 {
@@ -259,7 +261,7 @@ static unsigned int code_width(const struct parquet_chunk *chunk)
 	return chunk->dictionary.count > 1 ? parquet_bit_width(chunk->dictionary.count - 1) : 0;
 }
 
-/* Codes of the dictionary: width, and either codes or `count` times one. The length. */
+/* Dictionary codes: width, then the codes, or `count` times one code. Returns the length. */
 static size_t parquet_page_codes(uint8_t *to, const struct parquet_chunk *chunk,
 				 const uint16_t *codes, size_t count)
 {
@@ -275,12 +277,10 @@ static size_t parquet_page_one_code(uint8_t *to, const struct parquet_chunk *chu
 }
 
 /*
- * A page of values. They are packed as they come: a page of rows is more than the processor's cache
- * holds, a few thousand values of one column are not.
- *
- * As long as all values of the page are the same nothing is packed at all. A page of one value is a
- * word of the dictionary; so are the pages of a column of few distinct values, until there are too
- * many. The first page that is not, and all after it, are packed as differences or as they are.
+ * A page of values. Values are packed as they come, because a page does not fit the CPU cache but a few thousand
+ * values of a column do. While all values of a page are equal, nothing is packed: such a page uses the dictionary,
+ * like the pages of a column with few distinct values. Once there are too many, this page and all later ones are
+ * packed as differences or plain.
  */
 
 static void parquet_values_release(struct parquet_values *values)
@@ -293,7 +293,7 @@ static void parquet_values_release(struct parquet_values *values)
 	values->codes = NULL;
 }
 
-/* Columns that are all the same from end to end never need it. */
+/* Allocated late: columns with a single value never need it. */
 static enum status values_reserve(struct parquet_values *page)
 {
 	if (page->raw == NULL)
@@ -318,7 +318,7 @@ static bool is_dictionary(const struct parquet_chunk *chunk)
 	       chunk->column->style == PARQUET_DICTIONARY_PLAIN;
 }
 
-/* As they are, and not by their differences. */
+/* Plain, not as differences. */
 static bool is_plain(const struct parquet_chunk *chunk)
 {
 	return chunk->column->style == PARQUET_PLAIN ||
@@ -333,7 +333,7 @@ static void put_block(struct parquet_chunk *chunk, const uint64_t *values, size_
 						 chunk->is_narrow);
 }
 
-/* What was left of the values before is made a block; then whole blocks; the rest is left. */
+/* Completes the pending block, then packs whole blocks and keeps the rest. */
 static void put_deltas(struct parquet_chunk *chunk, const uint64_t *values, size_t count)
 {
 	struct parquet_values *page = &chunk->values;
@@ -358,7 +358,7 @@ static void put_packed(struct parquet_chunk *chunk, const uint64_t *values, size
 {
 	struct parquet_values *page = &chunk->values;
 
-	/* The first difference is to the first value, which stands in the head. */
+	/* The first difference is relative to the first value, which is in the header. */
 	if (!is_plain(chunk))
 		put_deltas(chunk, values + is_first, count - is_first);
 	else
@@ -366,7 +366,7 @@ static void put_packed(struct parquet_chunk *chunk, const uint64_t *values, size
 						   chunk->is_narrow);
 }
 
-/* Too many distinct ones: back from codes to values, and on without a dictionary. */
+/* Too many distinct values: converts codes back to values and stops using the dictionary. */
 static void values_fall_back(struct parquet_chunk *chunk)
 {
 	struct parquet_values *page = &chunk->values;
@@ -384,7 +384,7 @@ static void values_fall_back(struct parquet_chunk *chunk)
 	}
 }
 
-/* `count` more values after page->kept of them. */
+/* Appends `count` values after page->kept. */
 static enum status put_kept(struct parquet_chunk *chunk, const uint64_t *values, size_t count)
 {
 	struct parquet_values *page = &chunk->values;
@@ -401,7 +401,7 @@ static enum status put_kept(struct parquet_chunk *chunk, const uint64_t *values,
 	return OK;
 }
 
-/* Not all values are the same any more, or no dictionary can have this one: pack those before. */
+/* Values now differ, or the dictionary cannot hold this one: pack the previous ones. */
 static enum status leave_constant(struct parquet_chunk *chunk)
 {
 	struct parquet_values *page = &chunk->values;
@@ -428,7 +428,7 @@ static enum status leave_constant(struct parquet_chunk *chunk)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Bits are kept only in pages that have a null. The values that are none: where, and how many. */
+/* Bits are kept only in pages with nulls. Finds the non-null values and their number. */
 static enum status drop_nulls(struct parquet_chunk *chunk, struct parquet_scratch *scratch,
 			      const uint64_t **values, size_t *count)
 {
@@ -458,13 +458,13 @@ static enum status drop_nulls(struct parquet_chunk *chunk, struct parquet_scratc
 	return OK;
 }
 
-/* Signed numbers are in the order of unsigned ones once their first bit is turned. */
+/* With the sign bit flipped, signed numbers sort like unsigned ones. */
 static uint64_t values_order_key(const struct parquet_chunk *chunk, uint64_t value)
 {
 	return chunk->is_unsigned ? value : value ^ UINT64_C(1) << 63;
 }
 
-/* Is it one value only? The chunk's least and most are found on the way. */
+/* Are all values equal? Also updates the minimum and maximum of the chunk. */
 static bool find_range(struct parquet_chunk *chunk, const uint64_t *values, size_t count)
 {
 	uint64_t least, most;
@@ -511,7 +511,7 @@ enum status parquet_chunk_put_values(struct parquet_chunk *chunk, struct parquet
 
 /* ---- the page's end -------------------------------------------------------------------------- */
 
-/* Levels go before what lies at `body`, with `head` bytes of its own before it. */
+/* Writes levels before `body`, which has `head` bytes of its own before it. */
 static enum status add_value_page(struct parquet_chunk *chunk, struct parquet_scratch *scratch,
 				  uint8_t *body, size_t head, size_t length,
 				  enum parquet_encoding encoding)
@@ -619,7 +619,7 @@ void parquet_chunk_empty(struct parquet_chunk *chunk)
 
 /* ---- codes ----------------------------------------------------------------------------------- */
 
-/* Only one code can occur, as far as is known: then rows need not be looked at. */
+/* If only one code is in use, rows need not be read. */
 static bool is_uniform(const struct parquet_chunk *chunk)
 {
 	return chunk->dictionary.count + chunk->has_null == 1;
@@ -637,7 +637,7 @@ static enum status write_lazy_rows(struct parquet_codes *page)
 	return OK;
 }
 
-/* True: these rows need not be looked at. Else there is room for them at page->codes + page->rows. */
+/* True: the rows need not be read. Otherwise there is room for them at page->codes + page->rows. */
 static bool take_lazily(struct parquet_chunk *chunk, size_t rows, enum status *status)
 {
 	struct parquet_codes *page = &chunk->codes;
@@ -662,7 +662,7 @@ enum status parquet_chunk_put_codes(struct parquet_chunk *chunk, const uint16_t 
 	if (take_lazily(chunk, rows, &status))
 		return status;
 	to = chunk->codes.codes + chunk->codes.rows;
-	/* Four at a time: this is most of what such a column costs. */
+	/* Unrolled: this dominates the cost of such a column. */
 	for (; i + 4 <= rows; i += 4) {
 		uint16_t a = codes[entries[i]], b = codes[entries[i + 1]];
 		uint16_t c = codes[entries[i + 2]], d = codes[entries[i + 3]];
@@ -704,7 +704,7 @@ enum status parquet_chunk_put_runs(struct parquet_chunk *chunk, const struct par
 	return OK;
 }
 
-/* They have no dictionary in this format. */
+/* Booleans have no dictionary in this format. */
 static size_t put_booleans(uint8_t *to, const struct parquet_chunk *chunk, const uint16_t *codes,
 			   size_t count)
 {
@@ -714,7 +714,7 @@ static size_t put_booleans(uint8_t *to, const struct parquet_chunk *chunk, const
 	return (count + 7) / 8;
 }
 
-/* Levels before, and the values as codes; or the booleans they stand for. */
+/* Levels, then codes, or booleans. */
 static enum status add_code_page(struct parquet_chunk *chunk, struct parquet_scratch *scratch,
 				 const uint16_t *codes, size_t kept, size_t rows)
 {
@@ -743,7 +743,7 @@ enum status parquet_chunk_end_page(struct parquet_chunk *chunk, struct parquet_s
 		return parquet_values_end_page(chunk, scratch);
 	if (page->lazy_rows > 0) {
 		kept = page->lazy_code == PARQUET_NULL_CODE ? 0 : page->lazy_rows;
-		/* Only booleans look at them. */
+		/* Used by booleans only. */
 		memset(scratch->codes, 0, sizeof(scratch->codes));
 		return add_code_page(chunk, scratch, scratch->codes, kept, page->lazy_rows);
 	}

@@ -1,6 +1,6 @@
 /*
- * Numbers are packed 32 at a time by code that is made for each width, so that all shifts are known
- * when it is compiled: a loop over the bits took four times as long.
+ * Numbers are packed 32 at a time by code generated for each width, so that all shifts are constants: 4x faster
+ * than a loop over bits.
  */
 #include "output/parquet.h"
 #include "output/parquet_internal.h"
@@ -11,15 +11,15 @@
 #include "common/hash.h"
 
 enum { MINIBLOCKS = 4, MINIBLOCK = PARQUET_DELTA_BLOCK / MINIBLOCKS };
-/* A run of less than this is cheaper packed than counted. */
+/* Shorter runs are smaller packed than as RLE. */
 enum { RUN_LEAST = 64 };
 
-/* Two numbers at a time, on any machine. */
+/* Portable vectors of two numbers. */
 typedef uint64_t lanes __attribute__((vector_size(16)));
 typedef int64_t signed_lanes __attribute__((vector_size(16)));
 typedef uint64_t loose_lanes __attribute__((vector_size(16), aligned(8), may_alias));
 
-/* Of each lane, the lesser one. A comparison gives a lane of ones or of zeros. */
+/* Minimum per lane. A comparison gives a lane of all ones or zeros. */
 #define PICK(mask, a, b) (((a) & (mask)) | ((b) & ~(mask)))
 #define LEAST(a, b) PICK((b) < (a), b, a)
 #define MOST(a, b) PICK((b) > (a), b, a)
@@ -57,7 +57,7 @@ size_t parquet_pack_run(uint8_t *to, uint64_t count, uint16_t code, unsigned int
 	return length;
 }
 
-/* Eight codes make `width` bytes; more than that is written, and overwritten by the next ones. */
+/* Eight codes take `width` bytes; bytes beyond are written too, and overwritten by the next ones. */
 static void pack_eight(uint8_t *to, const uint16_t *codes, unsigned int width)
 {
 	uint64_t low = 0, high = 0;
@@ -71,7 +71,7 @@ static void pack_eight(uint8_t *to, const uint16_t *codes, unsigned int width)
 		memcpy(to, &low, 8);
 		return;
 	}
-	/* Four codes of an odd width end within a byte. */
+	/* Four codes of an odd width end inside a byte. */
 	memcpy(to, &low, 8);
 	if (4 * width < 64)
 		low |= high << (4 * width);
@@ -80,7 +80,7 @@ static void pack_eight(uint8_t *to, const uint16_t *codes, unsigned int width)
 	memcpy(to + 8, &high, 8);
 }
 
-/* What lies between two runs: whole groups of eight, the last one filled up with 0. */
+/* The codes between two runs: whole groups of eight, the last one padded with 0. */
 static size_t pack_literals(uint8_t *to, const uint16_t *codes, size_t count, unsigned int width)
 {
 	uint16_t last[8] = { 0 };
@@ -129,7 +129,7 @@ size_t parquet_pack_codes(uint8_t *to, const uint16_t *codes, size_t count, unsi
 
 /* ---- deltas ---------------------------------------------------------------------------------- */
 
-/* The i-th number; with a known width all but a shift or two goes when this is compiled. */
+/* Adds the i-th number; with a constant width most of this is folded at compile time. */
 #define PUT(i)                                                                  \
 	do {                                                                    \
 		const unsigned int bit = (i)*width % 64;                        \
@@ -153,7 +153,7 @@ size_t parquet_pack_codes(uint8_t *to, const uint16_t *codes, size_t count, unsi
 	PUT_4(i + 8); \
 	PUT_4(i + 12)
 
-/* 32 numbers make a multiple of 4 bytes, so half a word can remain. */
+/* 32 numbers take a multiple of 4 bytes, so half a word can remain. */
 static inline __attribute__((always_inline)) void pack_32(uint8_t *to, const uint64_t *deltas,
 							  uint64_t least, const unsigned int width)
 {
@@ -180,7 +180,7 @@ static inline __attribute__((always_inline)) void pack_32(uint8_t *to, const uin
 	WIDTHS_4(n + 8); \
 	WIDTHS_4(n + 12)
 
-/* What 32 differences are more than the least one. */
+/* Subtracts the minimum from 32 differences. */
 static void pack_miniblock(uint8_t *to, const uint64_t *deltas, uint64_t least, unsigned int width)
 {
 	switch (width) {
@@ -193,10 +193,7 @@ static void pack_miniblock(uint8_t *to, const uint64_t *deltas, uint64_t least, 
 	}
 }
 
-/*
- * 32 differences to the number before, their least and their most. Differences of 32 bits wrap at 32
- * bits.
- */
+/* 32 differences to the previous number, with minimum and maximum. 32-bit differences wrap around. */
 static inline __attribute__((always_inline)) void make_deltas(uint64_t *deltas,
 							      const uint64_t *values,
 							      const bool is_narrow, int64_t *least,
@@ -259,7 +256,7 @@ size_t parquet_pack_delta_block(uint8_t *to, const uint64_t *values, size_t coun
 
 	if (count == PARQUET_DELTA_BLOCK)
 		return pack_block(to, values, MINIBLOCKS, is_narrow);
-	/* What readers skip: as if the last value came again. */
+	/* Padding that readers skip: repeats the last value. */
 	memcpy(filled, values - 1, (1 + count) * sizeof(*filled));
 	for (size_t i = count; i < (size_t)miniblocks * MINIBLOCK; i++)
 		filled[1 + i] = filled[count];
@@ -298,7 +295,7 @@ size_t parquet_pack_plain(uint8_t *to, const uint64_t *values, size_t count, boo
 void parquet_find_range(const uint64_t *values, size_t count, bool is_unsigned, uint64_t *least,
 			uint64_t *most)
 {
-	/* Unsigned numbers are in the order of signed ones once their first bit is turned. */
+	/* With the sign bit flipped, unsigned numbers sort like signed ones. */
 	const uint64_t turn = is_unsigned ? UINT64_C(1) << 63 : 0;
 	const lanes turns = { turn, turn };
 	int64_t low = (int64_t)(values[0] ^ turn), high = low;
@@ -361,7 +358,7 @@ size_t parquet_drop_null_values(uint64_t *to, uint64_t *bits, size_t bit, const 
 	return kept;
 }
 
-/* 64 codes; the bits of those that are not null. */
+/* The bits of the non-null ones of 64 codes. */
 static uint64_t find_codes(const uint16_t *codes)
 {
 	uint64_t bits = 0;
@@ -370,7 +367,7 @@ static uint64_t find_codes(const uint16_t *codes)
 		uint64_t four, found;
 
 		memcpy(&four, codes + i, sizeof(four));
-		/* The first bit of each code that is not all ones, moved to the end. */
+		/* The first bit of each code that is not all ones, shifted to the end. */
 		found = ~four;
 		found = (((found & UINT64_C(0x7fff7fff7fff7fff)) + UINT64_C(0x7fff7fff7fff7fff)) |
 			 found) &

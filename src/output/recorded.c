@@ -47,7 +47,7 @@ const char *flight_words_kernel(const struct recording_process *process,
 				char words[static FLIGHT_WORDS])
 {
 	const struct recording_comm *comm = recording_comm(process, flight->op.comm);
-	/* A trace has the numbers and not which channels. */
+	/* Traces have counts, but not which channels. */
 	unsigned int started = larger_of(bits_set(flight->started), flight->op.kernels_started);
 	unsigned int stopped = larger_of(bits_set(flight->stopped), flight->op.kernels_stopped);
 
@@ -90,7 +90,7 @@ const char *flight_words_wait(const struct flight_wait *wait, char words[static 
 	char channels[FLIGHT_CHANNELS_TEXT], what[FLIGHT_WORDS - FLIGHT_CHANNELS_TEXT];
 	unsigned int count = bits_set(wait->channels);
 
-	/* The sentences are our own, see flight_reason_text(); each has one %d. */
+	/* The formats come from flight_reason_text(); each has one %d. */
 	text_format(what, sizeof(what), flight_reason_text(wait->reason), wait->peer);
 	flight_words_channels(wait->channels, channels);
 	text_format(words, FLIGHT_WORDS, "%s%s%s", what,
@@ -167,7 +167,7 @@ uint64_t recorded_all_comms(const struct recording_process *process)
 
 	if (process->region)
 		return process->region->header.comms_made;
-	/* Numbers are never given again: the highest one says how many there were. */
+	/* Numbers are never reused, so the highest one is the count. */
 	for (size_t i = 0; i < process->comm_count; i++)
 		if (process->comms[i].info.id > most)
 			most = process->comms[i].info.id;
@@ -229,7 +229,7 @@ void recorded_comm_json(struct json *json, uint32_t id, const struct recording_c
 	json_put_time_or_null(json, "comm_nodes", (uint64_t)(info->nnodes > 0 ? info->nnodes : 0));
 }
 
-/* False when the record has no duration, or times that contradict each other. */
+/* False without a duration, or if times contradict each other. */
 static bool recorded_op_duration(const struct op_record *op, uint64_t *ns)
 {
 	uint64_t from, to;
@@ -293,7 +293,7 @@ static void put_flags(struct json *json, uint32_t flags)
 	json_end(json);
 }
 
-/* Without a stamp of the GPU it is not known how far the channels were apart. */
+/* Without a GPU timestamp the spread of channels is unknown. */
 static void put_spread(struct json *json, const char *key, uint64_t stamp_ns, uint32_t spread_ns)
 {
 	if (stamp_ns != 0)
@@ -374,7 +374,7 @@ static const char *detail_name(uint8_t kind)
 	}
 }
 
-/* What the four times of a detail mean, by its kind; NULL: nothing. */
+/* Keys of the four times of a detail, by kind; NULL: none. */
 static void put_detail_times(struct json *json, const struct op_detail *detail)
 {
 	static const char *const names[][4] = {

@@ -1,4 +1,4 @@
-/* What was recorded, in words and as JSON: process, communicator, operation, operation in flight. */
+/* Recorded data as text and JSON: process, communicator, operation, operation in flight. */
 #ifndef RECORDED_H
 #define RECORDED_H
 
@@ -18,47 +18,43 @@ const char *flight_words_operation(const struct recording_process *process,
 				   const struct recording_flight *flight,
 				   char words[static FLIGHT_WORDS]);
 
-/* "NCCL has not launched it", "kernel: 3 of 8 channels started, 0 stopped"; "" nothing to say. */
+/* "NCCL has not launched it", "kernel: 3 of 8 channels started, 0 stopped"; "" if unknown. */
 const char *flight_words_kernel(const struct recording_process *process,
 				const struct recording_flight *flight,
 				char words[static FLIGHT_WORDS]);
 
-/* Bits as ranges: "0-3,7". Cut where there are too many. */
+/* Bits as ranges: "0-3,7". Cut if too long. */
 const char *flight_words_channels(const uint64_t bits[static 4],
 				  char words[static FLIGHT_CHANNELS_TEXT]);
 
-/* "waits for data from rank 5 on channels 0-3": without times, which change. */
+/* "waits for data from rank 5 on channels 0-3", without times. */
 const char *flight_words_wait(const struct flight_wait *wait, char words[static FLIGHT_WORDS]);
 
-/* Communicators in JSON: the same words wherever one stands. */
-
-/* "kind": null when it is not known. */
+/* "kind"; null if unknown. */
 void comm_json_put_kind(struct json *json, enum job_comm_kind kind);
 
-/* Which it is: "label", "name", "hash", "generation", "job_index", "kind", "ranks", "nodes", "recorded_ranks". */
+/* Keys "label", "name", "hash", "generation", "job_index", "kind", "ranks", "nodes", "recorded_ranks". */
 void comm_json_put_identity(struct json *json, const struct job_comm *comm);
 
-/* A recorded process in words and in JSON: what several commands say about it. */
-
-/* "rank 3 (pid 4711 on node01, job 77)": for sentences. */
+/* "rank 3 (pid 4711 on node01, job 77)" */
 enum { RECORDED_PROCESS_TEXT = 512 };
 const char *recorded_process_text(const struct recording_process *process,
 				  char text[static RECORDED_PROCESS_TEXT]);
 
-/* Keys job, rank, host, pid into the object that is open. */
+/* Keys job, rank, host, pid of the open object. */
 void recorded_process_json(struct json *json, const struct recording_process *process);
 
-/* Communicators that were not finalized, and all that ever were. */
+/* Communicators that are not finalized, and all. */
 size_t recorded_live_comms(const struct recording_process *process);
 uint64_t recorded_all_comms(const struct recording_process *process);
 
-/* Whole operations that were lost, for whatever reason. */
+/* Operations that were lost completely, for any reason. */
 uint64_t recorded_lost(const struct recording_process *process);
 
 /* "0,1,4": CUDA device numbers of its communicators; "" unknown. */
 void recorded_gpus(const struct recording_process *process, char *text, size_t size);
 
-/* "tp" or "0x1f2e..." where it has no name. */
+/* "tp", or "0x1f2e..." without a name. */
 enum { RECORDED_COMM_TEXT = 120 };
 const char *recorded_comm_text(const struct recording_comm *comm,
 			       char text[static RECORDED_COMM_TEXT]);
@@ -66,9 +62,9 @@ const char *recorded_comm_text(const struct recording_comm *comm,
 /* Keys comm_id, comm_hash, comm_name, comm_rank, comm_ranks, comm_nodes; `comm` may be NULL. */
 void recorded_comm_json(struct json *json, uint32_t id, const struct recording_comm *comm);
 
-/* One operation as JSON: the fields of docs/JSON.md, which a test compares with these. */
+/* An operation as JSON, see docs/JSON.md; a test compares the keys. */
 
-/* Into the object that is open: who, where, what, when. */
+/* Keys of the open object. */
 void recorded_op_json(struct json *json, const struct recording_process *process,
 		      const struct op_record *op);
 void recorded_detail_json(struct json *json, const struct recording_process *process,

@@ -199,10 +199,10 @@ void sink_release(struct sink *sink)
 }
 
 enum {
-	PASS_BYTES = 256 * 1024, /* gathered before compressing: zlib works on more at once */
+	PASS_BYTES = 256 * 1024, /* collected before compressing: zlib is faster on larger input */
 	OUT_BYTES = 64 * 1024,
 	GZIP_WINDOW = 15 + 16, /* the largest window, with gzip's header */
-	LEVEL = 3,	       /* traces repeat themselves: more takes long and gains little */
+	LEVEL = 3,	       /* higher levels take long and gain little for traces */
 	MEMORY_LEVEL = 8,
 };
 
@@ -231,7 +231,7 @@ static void gzip_fail(struct gzip_sink *gzip, enum status status, int error)
 	gzip->plain.error = error;
 }
 
-/* Until all input is taken; with Z_FINISH also until all output is out. */
+/* Until all input is consumed; with Z_FINISH also until all output is written. */
 static void deflate_all(struct gzip_sink *gzip, int flush)
 {
 	z_stream *stream = gzip->stream;
@@ -262,7 +262,7 @@ void gzip_sink_pass(struct gzip_sink *gzip, bool is_last)
 	while (at < plain->used && plain->status == OK) {
 		size_t part = plain->used - at;
 
-		/* zlib counts in 32 bits. */
+		/* zlib has 32-bit lengths. */
 		if (part > UINT32_MAX / 2)
 			part = UINT32_MAX / 2;
 		stream->next_in = (unsigned char *)plain->bytes + at;

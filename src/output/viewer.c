@@ -7,8 +7,8 @@
  *	...
  *	]}
  *
- * ts and dur are microseconds. They are printed from whole nanoseconds, so that all three decimals
- * are exact. Each event has ph and ts: speedscope refuses a file with one that has not.
+ * ts and dur are microseconds, printed from whole nanoseconds, so all three decimals are exact. Every event has ph and
+ * ts, because speedscope rejects files otherwise.
  */
 #include "output/viewer.h"
 
@@ -21,8 +21,6 @@
 #include "common/text.h"
 #include "output/json.h"
 #include "output/sink.h"
-
-/* The viewer's stream as Chrome's Trace Event Format: JSON, an event a line. */
 
 static void chrome_put(struct viewer *viewer, const char *text)
 {
@@ -43,7 +41,7 @@ static void put_microseconds(struct viewer *viewer, uint64_t ns)
 	sink_write(viewer->sink, rest, sizeof(rest));
 }
 
-/* A value by the writer that knows how to escape. */
+/* Use the JSON writer for escaping. */
 static void put_string(struct viewer *viewer, const char *text)
 {
 	struct json json;
@@ -76,7 +74,7 @@ static void put_value(struct viewer *viewer, const struct viewer_arg *arg)
 	}
 }
 
-/* An object. */
+/* As an object. */
 static void chrome_put_args(struct viewer *viewer, const struct viewer_args *args)
 {
 	sink_byte(viewer->sink, '{');
@@ -113,7 +111,7 @@ static void chrome_put_name(struct viewer *viewer, const char *name, const char 
 	}
 }
 
-/* Something that is said of a process or a track. */
+/* Metadata of a process or a track. */
 static void put_fact(struct viewer *viewer, uint32_t process, uint32_t track, const char *fact,
 		     const char *key, const char *text, int32_t number)
 {
@@ -151,7 +149,7 @@ static void chrome_track(struct viewer *viewer, const struct viewer_track *track
 	char name[256];
 
 	if (track->unit)
-		return; /* counters are known by the name that each value carries */
+		return; /* counters are identified by the name of each value */
 	if (track->lane > 1)
 		text_format(name, sizeof(name), "%s (%u)", track->name, (unsigned int)track->lane);
 	put_fact(viewer, track->process, track->track, "thread_name", "name",
@@ -175,7 +173,7 @@ static const char *colour_name(enum viewer_colour colour)
 	return NULL;
 }
 
-/* Behind their slice, so that a viewer that sorts by time alone finds it open. */
+/* After their slice, because some viewers sort only by time. */
 static void put_arrow(struct viewer *viewer, const struct viewer_slice *slice,
 		      const struct viewer_arrow *arrow)
 {
@@ -241,7 +239,7 @@ static void chrome_end(struct viewer *viewer)
 
 struct perfetto_name {
 	char *text;
-	uint64_t number; /* all kinds share the numbers, which need not be without gaps */
+	uint64_t number; /* all kinds share the numbers; gaps are allowed */
 	uint32_t kind;
 };
 
@@ -260,7 +258,7 @@ void perfetto_names_release(struct perfetto_names *names)
 	perfetto_names_init(names);
 }
 
-/* The slot which has it, or the free one where it would be. The table is never full. */
+/* The slot of the name, or the free one for it. The table is never full. */
 static struct perfetto_name *slot_of(const struct perfetto_names *names, uint32_t kind,
 				     const char *text)
 {
@@ -322,19 +320,17 @@ uint64_t perfetto_names_find(struct perfetto_names *names, enum perfetto_name_ki
 /*
  * Perfetto's native format: a stream of TracePacket messages, each a field 1 of the file.
  *
- *	packet { clock_snapshot }                        what time it was when the trace began
+ *	packet { clock_snapshot }                        wall time of the start
  *	packet { track_descriptor { uuid, process } }    a rank
  *	packet { track_descriptor { uuid, parent } }     a track below it
  *	packet { timestamp, track_event { BEGIN, name } }
  *	packet { timestamp, track_event { END } }
  *
- * All packets belong to one sequence. Names and repeated texts are interned: a packet brings the
- * names which no packet before it used. A packet is put together from the inside out in memory.
+ * All packets belong to one sequence. Names and repeated texts are interned: a packet includes the names that are new in
+ * it. Packets are assembled in memory from the inside out.
  */
 
-/* The viewer's stream as Perfetto's trace packets. */
-
-/* Field numbers and values of Perfetto's public schema: tests/viewer/perfetto.proto has them all. */
+/* Field numbers and values of Perfetto's schema; see tests/viewer/perfetto.proto. */
 enum {
 	TRACE_PACKET = 1,
 
@@ -400,7 +396,7 @@ enum {
 	SEQUENCE = 1,
 };
 
-/* The track of what concerns everybody; those of processes begin at 2^32. */
+/* The global track; tracks of processes start at 2^32. */
 enum { TRACK_OF_ALL = 1 };
 
 struct perfetto {
@@ -409,7 +405,7 @@ struct perfetto {
 	struct sink event; /* or descriptor */
 	struct sink interned;
 	struct sink part; /* an annotation, a name, a clock */
-	bool has_begun;	  /* the state has been declared to be cleared */
+	bool has_begun;	  /* the reset of the sequence state was written */
 };
 
 /* NULL when there is no memory. */
@@ -444,7 +440,7 @@ static uint64_t track_uuid(uint32_t process, uint32_t track)
 	return process == 0 ? TRACK_OF_ALL : (uint64_t)process << 32 | track;
 }
 
-/* What perfetto->event holds becomes field `field` of a packet, which is written. */
+/* Writes perfetto->event as field `field` of a packet. */
 static void write_packet(struct viewer *viewer, uint32_t field, bool has_time, uint64_t at_ns)
 {
 	struct perfetto *perfetto = viewer->perfetto;
@@ -464,7 +460,7 @@ static void write_packet(struct viewer *viewer, uint32_t field, bool has_time, u
 		viewer->status = perfetto->names.status;
 }
 
-/* The number of a name, which this packet brings if none did before; 0: say it in full. */
+/* Number of a name, added to this packet if new; 0: write it in full. */
 static uint64_t name_number(struct perfetto *perfetto, enum perfetto_name_kind kind,
 			    const char *text)
 {
@@ -479,7 +475,7 @@ static uint64_t name_number(struct perfetto *perfetto, enum perfetto_name_kind k
 	return number;
 }
 
-/* Into perfetto->event: a name by its number or in full. */
+/* Appends a name to perfetto->event, by number or in full. */
 static void perfetto_put_name(struct perfetto *perfetto, enum perfetto_name_kind kind,
 			      const char *text, uint32_t number_field, uint32_t text_field)
 {
@@ -505,7 +501,7 @@ static void put_annotation(struct perfetto *perfetto, const struct viewer_arg *a
 	uint64_t name, text = 0;
 	char hex[24];
 
-	/* Numbers first: finding one may need `part` for itself. */
+	/* Numbers first, because looking one up may use `part`. */
 	name = name_number(perfetto, PERFETTO_ARG_NAME, arg->name);
 	if (arg->kind == VIEWER_TEXT)
 		text = name_number(perfetto, PERFETTO_ARG_TEXT, arg->text);
@@ -564,7 +560,7 @@ static void perfetto_about(struct viewer *viewer, const struct viewer_args *args
 	struct perfetto *perfetto = viewer->perfetto;
 
 	if (viewer->start_wall_ns != 0) {
-		/* Timestamps count on BOOTTIME unless told otherwise: let it be wall time. */
+		/* The default clock of timestamps is BOOTTIME: map it to wall time. */
 		put_clock(perfetto, CLOCK_IS_BOOTTIME, viewer->start_wall_ns);
 		put_clock(perfetto, CLOCK_IS_REALTIME, viewer->start_wall_ns);
 		write_packet(viewer, PACKET_CLOCK_SNAPSHOT, true, 0);
@@ -603,7 +599,7 @@ static void perfetto_track(struct viewer *viewer, const struct viewer_track *tra
 	wire_unsigned(&perfetto->event, DESCRIPTOR_UUID, track_uuid(track->process, track->track));
 	wire_unsigned(&perfetto->event, DESCRIPTOR_PARENT,
 		      track_uuid(track->process, track->above));
-	/* Lanes keep one name: Perfetto draws neighbours of the same name as one track. */
+	/* Lanes have the same name: Perfetto merges neighboring tracks of the same name. */
 	wire_text(&perfetto->event, DESCRIPTOR_NAME, track->name);
 	if (track->unit) {
 		wire_text(&perfetto->part, COUNTER_UNIT_NAME, track->unit);
@@ -621,7 +617,7 @@ static void perfetto_slice(struct viewer *viewer, const struct viewer_slice *sli
 
 	put_event(perfetto, TYPE_BEGIN, uuid, slice->name, slice->category);
 	perfetto_put_args(perfetto, slice->args);
-	/* Which end is the head follows from the slices' begins: Perfetto leads arrows forward. */
+	/* Perfetto derives the direction from the starts of the slices. */
 	for (size_t i = 0; i < slice->arrow_count; i++)
 		wire_fixed64(&perfetto->event, EVENT_FLOW_IDS, slice->arrows[i].number);
 	write_packet(viewer, PACKET_TRACK_EVENT, true, slice->start_ns);
@@ -654,7 +650,7 @@ static void perfetto_value(struct viewer *viewer, const struct viewer_track *tra
 static struct viewer_arg *add_arg(struct viewer_args *args, const char *name,
 				  enum viewer_arg_kind kind)
 {
-	/* One past the end to write to, so that nobody has to look. */
+	/* A spare element, so that writers need not check. */
 	struct viewer_arg *arg =
 		&args->list[args->count < VIEWER_ARGS_MAX ? args->count : VIEWER_ARGS_MAX - 1];
 
@@ -714,7 +710,7 @@ enum status viewer_init(struct viewer *viewer, enum viewer_format format, struct
 	return OK;
 }
 
-/* After every event: let what has gathered be compressed. */
+/* After every event: compress what has accumulated. */
 static void pass_on(struct viewer *viewer, bool is_last)
 {
 	if (viewer->gzip)

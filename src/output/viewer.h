@@ -1,6 +1,6 @@
 /*
- * A timeline as trace viewers take it: processes with tracks, slices on them, arrows between
- * slices, counters. One stream of calls, written as Chrome's JSON or as Perfetto's protobuf.
+ * A timeline for trace viewers: processes with tracks, slices on them, arrows between slices, counters. The same calls
+ * write Chrome's JSON or Perfetto's protobuf.
  *
  *	viewer_init(&viewer, VIEWER_JSON, &sink, NULL, start_wall_ns);
  *	viewer_about(&viewer, &args);
@@ -9,17 +9,14 @@
  *	viewer_slice(&viewer, &slice);
  *	status = viewer_end(&viewer);
  *
- * Times are nanoseconds from the timeline's begin: a viewer keeps them as double microseconds, in
- * which nanoseconds since 1970 would be rounded. What the caller has to see to, because viewers
- * drop or move what breaks it:
+ * Times are nanoseconds after the start of the timeline: viewers keep them as double microseconds, which would round
+ * nanoseconds since 1970. Rules for the caller, because viewers drop or move events that break them:
  *
- * V1 Slices of one track are apart or inside each other. The outer one is written first, and those
- *    that are apart in the order of time.
- * V2 Tracks and processes count from 1. A track is made known before it is used.
- * V3 An arrow has one tail and one head, with the same number, at two moments inside their slices
- *    of which the head's is not the earlier.
+ * V1 Slices of one track are disjoint or nested. An outer slice is written first, disjoint ones in order of time.
+ * V2 Tracks and processes are numbered from 1. A track is declared before it is used.
+ * V3 An arrow has one tail and one head with the same number, at times inside their slices; the head is not earlier.
  *
- * The first failure sticks; viewer_end() tells it.
+ * viewer_end() returns the first failure.
  */
 #ifndef VIEWER_H
 #define VIEWER_H
@@ -50,7 +47,7 @@ enum viewer_arg_kind {
 	VIEWER_UNSIGNED = 2,
 	VIEWER_SIGNED = 3,
 	VIEWER_DOUBLE = 4,
-	VIEWER_HEX = 5, /* "0x" and 16 digits, as a text: no viewer rounds it */
+	VIEWER_HEX = 5, /* "0x" and 16 digits, as text, so that no viewer rounds it */
 };
 
 struct viewer_arg {
@@ -64,7 +61,7 @@ struct viewer_arg {
 	};
 };
 
-/* A few arguments in the making. What does not fit is left out, and is a bug: see test_viewer.c. */
+/* The arguments of one event. More than fit are dropped, which is a bug (test_viewer.c). */
 enum { VIEWER_ARGS_MAX = 56 };
 
 struct viewer_args {
@@ -80,24 +77,24 @@ void viewer_arg_signed(struct viewer_args *args, const char *name, int64_t numbe
 void viewer_arg_double(struct viewer_args *args, const char *name, double real);
 void viewer_arg_hex(struct viewer_args *args, const char *name, uint64_t whole);
 
-/* Three decimals are enough for a bandwidth, and read better than seventeen. */
+/* Written with three decimals. */
 double viewer_round(double value);
 
 struct viewer_process {
 	uint32_t process; /* from 1 */
-	int32_t order;	  /* lower ones stand above */
+	int32_t order;	  /* lower ones are shown first */
 	const char *name;
-	const char *label; /* stands behind the name in some viewers; NULL none */
+	const char *label; /* shown after the name by some viewers; NULL none */
 };
 
 struct viewer_track {
 	uint32_t process;
 	uint32_t track; /* from 1, within the process */
-	uint32_t above; /* the track it belongs to, 0: the process itself */
+	uint32_t above; /* parent track, 0: the process itself */
 	int32_t order;
 	const char *name;
-	uint32_t lane; /* from 1: several tracks that belong together have one name */
-	/* A counter's unit; NULL for a track of slices. */
+	uint32_t lane; /* from 1: the lanes of a group have the same name */
+	/* Unit of a counter; NULL for a track of slices. */
 	const char *unit;
 };
 
@@ -107,7 +104,7 @@ struct viewer_arrow {
 	bool is_head;
 };
 
-/* Viewers choose colours by name; these are hints for the one that can be told. */
+/* A hint for viewers that do not choose colors by name. */
 enum viewer_colour {
 	VIEWER_PLAIN = 0,
 	VIEWER_WAITING = 1,
@@ -115,7 +112,7 @@ enum viewer_colour {
 	VIEWER_DOUBTFUL = 3,
 };
 
-#define VIEWER_OPEN UINT64_MAX /* end_ns of a slice that did not end */
+#define VIEWER_OPEN UINT64_MAX /* end_ns of a slice without end */
 
 struct viewer_slice {
 	uint32_t process;
@@ -126,11 +123,11 @@ struct viewer_slice {
 	const char *category;
 	enum viewer_colour colour;
 	const struct viewer_args *args;	   /* NULL none */
-	const struct viewer_arrow *arrows; /* that begin or end in it */
+	const struct viewer_arrow *arrows; /* arrows that start or end in it */
 	size_t arrow_count;
 };
 
-/* A moment. Track 0: of the whole process; process 0: of the whole timeline. */
+/* An instant. Track 0: of the whole process; process 0: of the whole timeline. */
 struct viewer_instant {
 	uint32_t process;
 	uint32_t track;
@@ -140,7 +137,7 @@ struct viewer_instant {
 	const struct viewer_args *args;
 };
 
-/* What was written, for who wants to compare it with what should have been. */
+/* Counts of written events, for tests. */
 struct viewer_counts {
 	uint64_t processes;
 	uint64_t tracks;
@@ -155,42 +152,44 @@ struct viewer_counts {
 struct viewer {
 	enum viewer_format format;
 	struct sink *sink;	   /* borrowed */
-	struct gzip_sink *gzip;	   /* borrowed, NULL: not compressed; sink is its front then */
-	struct perfetto *perfetto; /* its encoder's state */
-	uint64_t start_wall_ns;	   /* when time 0 was, ns since 1970; 0 unknown */
+	struct gzip_sink *gzip;	   /* borrowed; NULL: not compressed, else `sink` is its input */
+	struct perfetto *perfetto; /* state of the encoder */
+	uint64_t start_wall_ns;	   /* wall time of time 0, ns since 1970; 0 unknown */
 	bool has_events;	   /* JSON: a comma is due */
-	enum status status;	   /* of the first failure beside the sink's */
+	enum status status;	   /* first failure other than the sink's */
 	struct viewer_counts counts;
 };
 
-/* Compressed: `gzip` is one that was opened, `sink` is &gzip->plain; otherwise NULL. ERR_NO_SPACE
- * (memory): *viewer needs no end then. */
+/*
+ * To compress, pass an initialized `gzip` and &gzip->plain as `sink`; otherwise NULL. On ERR_NO_SPACE, viewer_end()
+ * must not be called.
+ */
 enum status viewer_init(struct viewer *viewer, enum viewer_format format, struct sink *sink,
 			struct gzip_sink *gzip, uint64_t start_wall_ns);
 
-/* First of all: what this is, where it comes from, how far its times can be trusted. */
+/* To be called first: metadata of the timeline, such as its origin and time uncertainty. */
 void viewer_about(struct viewer *viewer, const struct viewer_args *args);
 
 void viewer_process(struct viewer *viewer, const struct viewer_process *process);
 void viewer_track(struct viewer *viewer, const struct viewer_track *track);
 void viewer_slice(struct viewer *viewer, const struct viewer_slice *slice);
 void viewer_instant(struct viewer *viewer, const struct viewer_instant *instant);
-/* `track` is a counter of that process; its name and unit once more, because JSON repeats them. */
+/* `track` is a counter of that process. Name and unit are needed again because JSON repeats them. */
 void viewer_value(struct viewer *viewer, const struct viewer_track *track, uint64_t at_ns,
 		  double value);
 
-/* Whether going on is pointless. Cheap. */
+/* Has writing failed? */
 bool viewer_has_failed(const struct viewer *viewer);
 
-/* Write the end and release what viewer_init() took. The sinks stay the caller's: not flushed. */
+/* Writes the end and releases the memory of viewer_init(). Does not flush the sinks. */
 enum status viewer_end(struct viewer *viewer);
 
 /*
- * Names that a Perfetto trace says once and then by number. Bounded: names that find no room are
- * said in full each time.
+ * Interned names of a Perfetto trace: written once, then referenced by number. The table is bounded; further names
+ * are written in full.
  */
 
-/* Each kind of name is numbered on its own; the values are InternedData's fields. */
+/* Kinds of names; the values are field numbers of InternedData. */
 enum perfetto_name_kind {
 	PERFETTO_CATEGORY = 1,
 	PERFETTO_EVENT_NAME = 2,
@@ -210,15 +209,17 @@ struct perfetto_names {
 void perfetto_names_init(struct perfetto_names *names);
 void perfetto_names_release(struct perfetto_names *names);
 
-/* The number of a name, from 1, 0 when it found no room (or memory: names->status). *is_new: it was
- * not known before. */
+/*
+ * Returns the number of a name, from 1, or 0 if there is no room (or no memory: names->status). *is_new: it was
+ * added.
+ */
 uint64_t perfetto_names_find(struct perfetto_names *names, enum perfetto_name_kind kind,
 			     const char *text, bool *is_new);
 
 /*
- * Bandwidth of a rank over time: each operation's bytes spread evenly over its duration, in bins. A bin's value is
- * its bytes over its width. Where one operation in ten of the rank or more was not timed, that would leave their bytes out;
- * the value is then bytes over time of the timed ones, and bins without any have none.
+ * Bandwidth of a rank over time: the bytes of each operation are spread evenly over its duration, in bins of equal
+ * width. If at least 10% of the operations were not timed, the value of a bin is bytes over time of the timed ones
+ * only, and bins without timed operations have none.
  */
 
 enum { VIEWER_BINS_MAX = 1024 };
@@ -229,38 +230,36 @@ struct viewer_bins {
 	uint32_t count;
 	bool is_used;
 	uint64_t timed;
-	uint64_t missed; /* not timed */
+	uint64_t missed; /* operations that were not timed */
 	double busy_ns[VIEWER_BINS_MAX];
 	double bytes[VIEWER_BINS_MAX];
 };
 
-/* Bins of a round width (1, 2 or 5 times a power of ten) from start to end. */
+/* Bins from start to end; the width is 1, 2 or 5 times a power of ten. */
 void viewer_bins_init(struct viewer_bins *bins, uint64_t start_ns, uint64_t end_ns);
 
-/* Parts outside of the bins are left out. */
+/* Parts outside the bins are ignored. */
 void viewer_bins_add(struct viewer_bins *bins, uint64_t start_ns, uint64_t end_ns, double bytes);
 
-/* An operation was not timed. */
+/* Counts an operation that was not timed. */
 void viewer_bins_miss(struct viewer_bins *bins);
-/* Values are of the timed operations alone. */
+/* Do the values cover timed operations only? */
 bool viewer_bins_is_sampled(const struct viewer_bins *bins);
 
 /*
- * Where a GPU's clock stands against the recorder's.
- *
- * A callback comes after the moment it tells of, so (GPU's stop - when it was seen) is never more than
- * the offset between the clocks. Per stretch of time the greatest difference is kept; a line through
- * these is the offset, late by what the quickest callbacks take. Stretches get longer as time goes
- * on, so memory is fixed.
+ * Offset of a GPU clock from the recorder's clock. A callback comes after the event it reports, so (GPU stop time -
+ * time of the callback) is never more than the offset. For each interval the largest difference is kept; a line
+ * through these is the offset, minus the delay of the fastest callbacks. Intervals double in length when needed, so
+ * memory is fixed.
  */
 
 enum { VIEWER_CLOCK_STRETCHES = 128 };
 
 struct viewer_clock {
-	uint64_t origin_ns; /* recorder's clock; 0: nothing was added */
+	uint64_t origin_ns; /* recorder's clock; 0: no samples */
 	uint64_t width_ns;
 	struct viewer_clock_best {
-		uint64_t seen_ns; /* 0: nothing in this stretch */
+		uint64_t seen_ns; /* 0: no sample in this interval */
 		int64_t offset_ns;
 	} best[VIEWER_CLOCK_STRETCHES];
 };
@@ -268,7 +267,7 @@ struct viewer_clock {
 void viewer_clock_init(struct viewer_clock *clock);
 void viewer_clock_add(struct viewer_clock *clock, uint64_t gpu_ns, uint64_t seen_ns);
 
-/* GPU's clock minus recorder's = offset_ns + drift x (recorder's - middle_ns). */
+/* GPU clock - recorder's clock = offset_ns + drift x (recorder's clock - middle_ns) */
 struct viewer_clock_fit {
 	bool is_known;
 	int64_t offset_ns;
@@ -278,16 +277,16 @@ struct viewer_clock_fit {
 
 struct viewer_clock_fit viewer_clock_fit(const struct viewer_clock *clock);
 
-/* GPU's clock to the recorder's; `near_ns` is the recorder's clock about then. */
+/* Converts GPU time to the recorder's clock; `near_ns` is the approximate result. */
 uint64_t viewer_clock_ns(const struct viewer_clock_fit *fit, uint64_t gpu_ns, uint64_t near_ns);
 
-/* Where an operation stands on the common time of all ranks. */
+/* Time span of an operation on the common time of all ranks. */
 
 enum viewer_place_kind {
-	VIEWER_NOWHERE = 0, /* its record has no time at all */
-	VIEWER_TIMED = 1,   /* by its duration */
-	VIEWER_SEEN = 2,    /* from the first to the last sign of it: no duration is known */
-	VIEWER_CALLED = 3,  /* of the call alone: NCCL shows nothing of its execution */
+	VIEWER_NOWHERE = 0, /* no time recorded */
+	VIEWER_TIMED = 1,   /* from its duration */
+	VIEWER_SEEN = 2,    /* from the first to the last event seen; its duration is unknown */
+	VIEWER_CALLED = 3,  /* of the call only: NCCL does not report its execution */
 	VIEWER_IN_FLIGHT = 4,
 };
 
@@ -299,36 +298,35 @@ struct viewer_place {
 	uint64_t end_ns;   /* VIEWER_OPEN while in flight */
 };
 
-/* How times of one process are read. */
+/* Converts the times of one process. */
 struct viewer_times {
 	const struct recording_process *process;
 	const struct align *align;
 	size_t index; /* of the process */
-	/* By the device number of communicators, which the last one is for when there are more. */
+	/* By device number of communicators; the last one is for all larger numbers. */
 	struct viewer_clock_fit *gpus;
 	const int32_t *gpu_numbers;
 	size_t gpu_count;
-	const uint64_t *last_done_ns; /* per communicator, as process->comms: when one ended last */
+	const uint64_t
+		*last_done_ns; /* per communicator, as process->comms: latest end of an operation */
 };
 
-/* is_open: it had not ended when the recording did. */
+/* is_open: it was in flight when the recording ended. */
 struct viewer_place viewer_place(const struct viewer_times *times, const struct op_record *op,
 				 bool is_open);
 
-/* The first time its record has, on the recorder's clock; 0 none. */
+/* The first time in its record, on the recorder's clock; 0 none. */
 uint64_t viewer_first_sign_ns(const struct op_record *op);
 
 /*
- * Who met whom in the stretch of time that is shown: the ranks of each collective, and each Send with
- * its Recv. Waiting is worked out as in analysis/meet.h (duration minus the shortest one), of the
- * collectives that synchronise their ranks; beyond that, here it is known for each operation which
- * rank came last, and between which slices arrows lead.
- *
- * Two steps: viewer_meet_add() for every operation, then viewer_meet_find() for any of them. Memory is
- * bounded; operations that found no room are counted and stand without waiting and arrows.
+ * Matches operations within the shown time span: the ranks of each collective, and each Send with its Recv. Waiting
+ * is computed as in analysis/meet.h (duration minus the shortest one) for synchronizing collectives; in addition,
+ * this keeps for each operation which rank arrived last, and between which slices arrows are drawn. First call
+ * viewer_meet_add() for every operation, then viewer_meet_find(). Memory is bounded; operations that do not fit are
+ * counted and get no waiting and no arrows.
  */
 
-/* A collective has at most so many arrows: from the ranks that waited longest. */
+/* Most arrows per collective: from the ranks that waited longest. */
 enum { VIEWER_ARROWS_MAX = 32 };
 
 struct viewer_meet {
@@ -338,7 +336,7 @@ struct viewer_meet {
 	size_t room;
 	uint32_t *slots; /* hash table of indices + 1 */
 	size_t slot_count;
-	struct viewer_waiter *waiters; /* of all meetings, a stretch each */
+	struct viewer_waiter *waiters; /* of all matched operations, a range each */
 	size_t waiter_count;
 	size_t waiter_room;
 	uint64_t limit_bytes;
@@ -354,21 +352,23 @@ struct viewer_meet_op {
 	const struct op_record *op;
 	const struct job_seat *seat;
 	const struct viewer_place *place;
-	bool is_shown; /* it will have a slice: arrows can lead there */
+	bool is_shown; /* it will have a slice, so arrows can point to it */
 };
 
 void viewer_meet_add(struct viewer_meet *meet, const struct viewer_meet_op *op);
 
-/* What is known of an operation after all were added. */
+/* Result for one operation, after all were added. */
 struct viewer_met {
-	bool is_met;	   /* at least one other rank was there */
-	bool is_partial;   /* ranks are missing: somebody else may have come last */
-	bool has_wait;	   /* wait_ns and last are meant */
-	bool is_differing; /* other ranks called something else here */
+	bool is_met;	   /* matched with at least one other rank */
+	bool is_partial;   /* ranks are missing, so another one may have arrived last */
+	bool has_wait;	   /* wait_ns and last are valid */
+	bool is_differing; /* other ranks called a different operation */
 	uint64_t wait_ns;
-	const struct job_seat *last; /* the seat that came last */
-	/* Arrows that lead from or to it. Their moments: a tail's is the begin of its slice; a head's is
-	 * the begin of its slice, but not before not_before_ns (common time). */
+	const struct job_seat *last; /* the seat that arrived last */
+	/*
+	 * Arrows from or to it. A tail is at the start of its slice; a head is at the start of its slice, but not
+	 * before not_before_ns (common time).
+	 */
 	size_t arrow_count;
 	struct viewer_met_arrow {
 		uint64_t number;
@@ -381,13 +381,12 @@ void viewer_meet_find(const struct viewer_meet *meet, const struct viewer_meet_o
 		      struct viewer_met *met);
 
 /*
- * A recording laid out for a trace viewer: what is shown, when it was, who met whom. Operations are
- * walked three times, none is kept:
+ * Writes a recording as a timeline. Operations are walked three times and never kept in memory:
  *
- *	viewer_plan_survey()   from when to when, where the GPUs' clocks stand
+ *	viewer_plan_survey()   finds the time span and the offsets of the GPU clocks
  *	                       (then the caller sets from_ns, to_ns)
- *	viewer_plan_join()     what is inside, who waited for whom
- *	viewer_plan_write()    the timeline, a process at a time
+ *	viewer_plan_join()     matches operations across ranks, to find who waited for whom
+ *	viewer_plan_write()    writes the timeline, one process at a time
  *
  *	viewer_plan_init(&plan, &job, &align, &filter);
  *	viewer_plan_survey(&plan);
@@ -396,34 +395,34 @@ void viewer_meet_find(const struct viewer_meet *meet, const struct viewer_meet_o
  *	viewer_plan_release(&plan);
  */
 
-/* What is known of one process. */
+/* One process. */
 struct viewer_source {
 	struct viewer_times times;
 	struct viewer_clock_fit *gpus;
 	int32_t *gpu_numbers;
-	uint64_t *last_done; /* per communicator, as process->comms: highest number that is done */
-	uint64_t *last_done_ns; /* and when one ended last, recorder's clock */
-	uint64_t first_ns;	/* common time of the first and the last sign of it; 0 unknown */
+	uint64_t *last_done;	/* per communicator, as process->comms: highest finished number */
+	uint64_t *last_done_ns; /* latest end, recorder's clock */
+	uint64_t first_ns;	/* common time of its first and last event; 0 unknown */
 	uint64_t last_ns;
-	uint32_t number; /* the viewer's */
-	bool is_shown;	 /* some of its ranks and communicators pass the filter */
+	uint32_t number; /* number in the viewer */
+	bool is_shown;	 /* some of its ranks and communicators match the filter */
 };
 
-/* What became of the operations, in the end. */
+/* Counts of the result. */
 struct viewer_tally {
 	uint64_t read;	/* operations walked */
-	uint64_t shown; /* each is one slice (or moment) of category "operation" */
+	uint64_t shown; /* each is one slice or instant of category "operation" */
 	uint64_t timed; /* of shown, by how they were placed */
 	uint64_t seen;
 	uint64_t called;
 	uint64_t in_flight;
-	uint64_t nowhere;     /* no time is recorded: a moment at the begin */
-	uint64_t crowded;     /* found no track: a moment instead of a slice */
+	uint64_t nowhere;     /* no time recorded: an instant at the start */
+	uint64_t crowded;     /* no free track: an instant instead of a slice */
 	uint64_t waiting;     /* slices of waiting */
 	uint64_t details;     /* slices of channels and transfers */
-	uint64_t details_out; /* details that found no track, or have no time */
-	uint64_t missing;     /* sequences that nobody has any more */
-	uint64_t refused;     /* records and blocks that cannot be read */
+	uint64_t details_out; /* details without a free track or a time */
+	uint64_t missing;     /* sequence numbers without a record */
+	uint64_t refused;     /* unreadable records and blocks */
 };
 
 struct viewer_plan {
@@ -431,88 +430,89 @@ struct viewer_plan {
 	const struct job *job;
 	const struct align *align;
 	const struct filter *filter; /* ranks and communicators of it */
-	bool has_details;	     /* show channels and transfers, too */
-	bool has_calls;		     /* show calls on the host, too */
+	bool has_details;	     /* also show channels and transfers */
+	bool has_calls;		     /* also show calls on the host */
 	timeline_progress *progress; /* NULL none */
 	void *progress_context;
 
 	struct viewer_source *sources; /* as recording->processes */
-	uint64_t first_ns;	       /* common time: of everything that passes the filter */
+	uint64_t first_ns;	       /* common time span of everything that matches the filter */
 	uint64_t last_ns;
-	uint64_t from_ns; /* what is shown: operations that were under way in [from, to) */
+	uint64_t from_ns; /* shown: operations running in [from, to) */
 	uint64_t to_ns;
-	uint64_t origin_ns;	   /* time 0 of the timeline: nothing that is shown began before */
-	uint64_t end_ns;	   /* the last end that is shown */
-	uint64_t expected;	   /* operations that will be shown */
-	uint64_t expected_details; /* details there are, shown or not */
+	uint64_t origin_ns; /* time 0 of the timeline: the start of the first shown operation */
+	uint64_t end_ns;    /* the last shown end */
+	uint64_t expected;  /* shown operations */
+	uint64_t expected_details; /* details, shown or not */
 	struct viewer_meet meet;
 	struct viewer_tally tally;
-	enum status status; /* of the first failure within a walk */
+	enum status status; /* first failure within a walk */
 	uint64_t walked;
 	uint64_t to_walk;
 };
 
-/* ERR_NO_SPACE (memory); nothing to release then. */
+/* On ERR_NO_SPACE there is nothing to release. */
 enum status viewer_plan_init(struct viewer_plan *plan, const struct job *job,
 			     const struct align *align, const struct filter *filter);
 void viewer_plan_release(struct viewer_plan *plan);
 
-/* ERR_NO_SPACE, ERR_GONE when progress said false, or what a walk of the recording said. */
+/* Return ERR_NO_SPACE, ERR_GONE if progress() returned false, or the status of a walk. */
 enum status viewer_plan_survey(struct viewer_plan *plan);
 enum status viewer_plan_join(struct viewer_plan *plan);
-/* Processes, tracks, slices, counters; not viewer_about(), not viewer_end(). */
+/* Writes processes, tracks, slices and counters; viewer_about() and viewer_end() are the caller's. */
 enum status viewer_plan_write(struct viewer_plan *plan, struct viewer *viewer);
 
-/* Looking an operation up by its number, to show what was around it. */
+/* Finds operations by number, to show what happened around them. */
 
 enum { VIEWER_FIND_COMMS = 4 };
 
 struct viewer_find {
-	const char *comm; /* its name, or its hash; NULL: any */
+	const char *comm; /* name or hash; NULL: any */
 	int64_t rank;	  /* -1: any */
 	uint64_t number;
-	/* Found: */
-	uint64_t count;	   /* operations: the same on several ranks count each */
-	uint64_t start_ns; /* common time: the first begin and the last end of them */
+	/* Result: */
+	uint64_t count;	   /* operations; each rank counts */
+	uint64_t start_ns; /* common time: first start and last end */
 	uint64_t end_ns;
-	uint32_t comms[VIEWER_FIND_COMMS]; /* indices into job.comms: the first few they are on */
-	size_t comm_count;		   /* all of them */
+	uint32_t comms
+		[VIEWER_FIND_COMMS]; /* indices into job.comms of the first few communicators */
+	size_t comm_count;	     /* number of all these communicators */
 };
 
-/* After viewer_plan_survey(). What a walk of the recording said. */
+/* Call after viewer_plan_survey(). Returns the status of a walk. */
 enum status viewer_find(struct viewer_plan *plan, struct viewer_find *find);
 
 /*
- * Tracks of a process whose slices do not overlap.
+ * Distributes the slices of a process over tracks so that they do not overlap.
  *
- * What belongs together (the operations of a communicator, the transfers of a channel) is a group. A
- * group has one lane, and gets another one whenever a slice finds all of its lanes taken:
+ * Related slices (operations of a communicator, transfers of a channel) are a group. A group starts with one lane and
+ * gets another whenever all of its lanes are occupied:
  *
  *	group  world   lane 1   [AllGather][AllGather]   [ReduceScatter]
  *	               lane 2        [Send]                   [Send]
  *
- * Given in the order of their begins, slices take as few lanes as there can be. In any other order
- * they still never overlap.
+ * If slices are added in order of their start, the number of lanes is minimal. In any other order they still never
+ * overlap.
  */
 
 enum {
-	VIEWER_LANES_MAX = 4096, /* of a group: no recorder follows more at a time */
+	VIEWER_LANES_MAX = 4096, /* per group: recorders do not follow more */
 	VIEWER_GROUPS_MAX = 65536,
-	VIEWER_LANE_STACK = 32, /* slices without end inside each other */
-	/* A slice may move by so much to stand behind its forerunner: clocks are not better. */
+	VIEWER_LANE_STACK = 32, /* nested slices without end */
+	/* A slice may be moved this much to follow its predecessor: clocks are not more exact. */
 	VIEWER_SLIDE_NS = 1000,
 };
 
 struct viewer_lane {
-	uint64_t end_ns;  /* UINT64_MAX: has slices without end */
-	uint64_t open_ns; /* begin of the last one of these */
+	uint64_t end_ns;  /* UINT64_MAX: it has slices without end */
+	uint64_t open_ns; /* start of the last of these */
 	uint32_t track;
 	uint32_t open;
 };
 
 struct viewer_group {
 	uint64_t key;
-	uint32_t above; /* track of the group it belongs to, 0 none */
+	uint32_t above; /* parent track, 0 none */
 	int32_t order;
 	char name[160];
 	struct viewer_lane *lanes;
@@ -525,28 +525,28 @@ struct viewer_lanes {
 	size_t room;
 	uint32_t *slots; /* hash table of indices + 1 */
 	size_t slot_count;
-	uint32_t tracks; /* given so far */
+	uint32_t tracks; /* number of tracks so far */
 	enum status status;
 };
 
 void viewer_lanes_init(struct viewer_lanes *lanes);
 void viewer_lanes_release(struct viewer_lanes *lanes);
 
-/* The group of that key; made, and *is_new, when there is none. NULL: no memory, or too many. */
+/* Finds or makes (*is_new) the group of that key. NULL: no memory, or too many groups. */
 struct viewer_group *viewer_lanes_group(struct viewer_lanes *lanes, uint64_t key, bool *is_new);
 
 /*
- * A lane for a slice; end_ns UINT64_MAX: without end. *start_ns and *end_ns may be moved by up to
- * VIEWER_SLIDE_NS. *is_new: its track has to be made known. NULL: no memory, or too many.
+ * Finds a lane for a slice; end_ns UINT64_MAX: without end. *start_ns and *end_ns may be moved by up to
+ * VIEWER_SLIDE_NS. *is_new: its track has to be declared. NULL: no memory, or too many lanes.
  */
 const struct viewer_lane *viewer_lanes_take(struct viewer_lanes *lanes, struct viewer_group *group,
 					    uint64_t *start_ns, uint64_t *end_ns, bool *is_new);
 
-/* One operation in a viewer's words: what its slice is called, and what is said when it is clicked. */
+/* Name and arguments of an operation's slice. */
 
 enum { VIEWER_NAME_TEXT = 128, VIEWER_FLAGS_TEXT = 320 };
 
-/* Texts which the arguments point to. */
+/* Storage for arguments. */
 struct viewer_op_texts {
 	char flags[VIEWER_FLAGS_TEXT];
 	char waits_for[96];
@@ -555,26 +555,26 @@ struct viewer_op_texts {
 struct viewer_op {
 	const struct job *job;
 	const struct recording_process *process;
-	const struct job_seat *seat; /* NULL: the process does not list its communicator */
+	const struct job_seat *seat; /* NULL: unknown */
 	const struct op_record *op;
 	const struct viewer_place *place;
 	const struct viewer_met *met;
-	uint64_t in_flight_ns; /* in flight: for how long when the recording ended */
+	uint64_t
+		in_flight_ns; /* for operations in flight: time since the call when the recording ended */
 };
 
 /* "AllReduce 64 MiB", "Send 4 MiB to 5", "AllReduce 64 MiB (in flight)". */
 void viewer_op_name(const struct viewer_op *of, char name[static VIEWER_NAME_TEXT]);
 
-/* All that is known of it and not nothing. Texts stay the caller's, as long as the arguments are
- * used. */
+/* All known fields. Texts must outlive the arguments. */
 void viewer_op_args(const struct viewer_op *of, struct viewer_op_texts *texts,
 		    struct viewer_args *args);
 
 enum viewer_colour viewer_op_colour(const struct viewer_op *of);
 
 /*
- * Puts what comes roughly in the order of ends into the order of begins, through a heap of fixed
- * size: what comes out is in order as long as nothing came more than VIEWER_ORDER_MAX places late.
+ * Reorders operations from order of end to order of start, with a heap of fixed size: the output is sorted if
+ * nothing is more than VIEWER_ORDER_MAX places late.
  */
 
 enum { VIEWER_ORDER_MAX = 1024 };
@@ -603,7 +603,7 @@ static inline bool viewer_order_is_full(const struct viewer_order *order)
 
 /* There must be room. */
 void viewer_order_put(struct viewer_order *order, const struct viewer_item *item);
-/* The one that begins first; there must be one. */
+/* The one that starts first; there must be one. */
 void viewer_order_take(struct viewer_order *order, struct viewer_item *item);
 
 #endif

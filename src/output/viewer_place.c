@@ -14,10 +14,10 @@
 
 enum {
 	FIRST_WIDTH_NS = 10 * 1000 * 1000,
-	LEAST_FOR_DRIFT = 8, /* stretches */
+	LEAST_FOR_DRIFT = 8, /* intervals */
 };
 
-/* Clocks that drift apart faster than this do not exist: what looks so is noise. */
+/* No clock drifts faster: larger values are noise. */
 #define MOST_DRIFT 2e-4
 
 void viewer_clock_init(struct viewer_clock *clock)
@@ -31,7 +31,7 @@ static void keep_better(struct viewer_clock_best *best, const struct viewer_cloc
 		*best = *other;
 }
 
-/* Twice as long stretches: two become one, and the upper half is free. */
+/* Doubles the length of intervals: merges pairs and frees the upper half. */
 static void clock_widen(struct viewer_clock *clock)
 {
 	for (unsigned int i = 0; i < VIEWER_CLOCK_STRETCHES; i++) {
@@ -63,7 +63,7 @@ void viewer_clock_add(struct viewer_clock *clock, uint64_t gpu_ns, uint64_t seen
 	keep_better(&clock->best[stretch], &one);
 }
 
-/* To a whole number, also where there is none for it. */
+/* Rounds, saturating out-of-range values. */
 static int64_t clock_whole_ns(double value)
 {
 	return value > -9e18 && value < 9e18 ? (int64_t)value : 0;
@@ -81,13 +81,13 @@ static double difference_ns(uint64_t later, uint64_t earlier)
 	return (double)(int64_t)(later - earlier);
 }
 
-/* How much the offsets of two stretches differ. Damaged stamps may be anything. */
+/* Difference of the offsets of two intervals. Damaged timestamps may be anything. */
 static double clock_apart(const struct viewer_clock_best *a, const struct viewer_clock_best *b)
 {
 	return difference_ns((uint64_t)a->offset_ns, (uint64_t)b->offset_ns);
 }
 
-/* The median slope between stretches half the time apart. */
+/* Median slope between intervals half the time span apart. */
 static double drift_of(const struct viewer_clock_best *points, unsigned int count)
 {
 	unsigned int half = count / 2, used = 0;
@@ -125,12 +125,12 @@ struct viewer_clock_fit viewer_clock_fit(const struct viewer_clock *clock)
 	fit.is_known = true;
 	fit.middle_ns = points[count / 2].seen_ns;
 	fit.drift = drift_of(points, count);
-	/* From one of the points, so that the doubles stay small: offsets may be as large as 1970. */
+	/* Relative to one of the points, so that doubles stay small. */
 	for (unsigned int i = 0; i < count; i++)
 		rest[i] = clock_apart(&points[i], &points[0]) -
 			  fit.drift * difference_ns(points[i].seen_ns, fit.middle_ns);
 	qsort(rest, count, sizeof(rest[0]), by_value);
-	/* Callbacks may be late, never early: the truth is near the greatest. */
+	/* Callbacks can be late, never early, so the offset is near the maximum. */
 	fit.offset_ns = (int64_t)((uint64_t)points[0].offset_ns +
 				  (uint64_t)clock_whole_ns(rest[count - 1 - count / 10]));
 	return fit;
@@ -143,7 +143,7 @@ uint64_t viewer_clock_ns(const struct viewer_clock_fit *fit, uint64_t gpu_ns, ui
 	return gpu_ns - ((uint64_t)fit->offset_ns + (uint64_t)clock_whole_ns(drifted));
 }
 
-/* Later is no time of a recording but damage: the year 2116. */
+/* The year 2116: later times are damage. */
 #define LAST_NS (UINT64_C(1) << 62)
 
 const char *viewer_place_name(enum viewer_place_kind kind)
@@ -203,7 +203,7 @@ uint64_t viewer_first_sign_ns(const struct op_record *op)
 	return first_of(times, ARRAY_LENGTH(times));
 }
 
-/* When something of its execution was first seen, or else the call. */
+/* First sign of execution, or else the call. */
 static uint64_t first_activity_ns(const struct op_record *op)
 {
 	const uint64_t times[] = { op->active_ns, op->task_ns, op->launch_ns, op->issue_ns };
@@ -211,7 +211,7 @@ static uint64_t first_activity_ns(const struct op_record *op)
 	return first_of(times, ARRAY_LENGTH(times));
 }
 
-/* From and to on the recorder's clock. */
+/* Span on the recorder's clock. */
 static struct viewer_place place_between(const struct viewer_times *times,
 					 enum viewer_place_kind kind, uint64_t from_ns,
 					 uint64_t to_ns)
@@ -223,7 +223,7 @@ static struct viewer_place place_between(const struct viewer_times *times,
 	return place;
 }
 
-/* The end decides: it is what ranks are aligned by, and the GPU's own duration leads back. */
+/* Ranks are aligned by the end; the start follows from the GPU's own duration. */
 static struct viewer_place by_duration(const struct viewer_times *times, const struct op_record *op)
 {
 	struct viewer_place place = { .kind = VIEWER_TIMED };
@@ -244,7 +244,7 @@ static struct viewer_place by_duration(const struct viewer_times *times, const s
 	return place;
 }
 
-/* When an operation that nobody saw ending must have been over. */
+/* Latest possible end of an operation whose end was not seen. */
 static uint64_t abandoned_ns(const struct viewer_times *times, const struct op_record *op)
 {
 	const struct recording_comm *comm = recording_comm(times->process, op->comm);
@@ -256,7 +256,7 @@ static uint64_t abandoned_ns(const struct viewer_times *times, const struct op_r
 	return times->process->ended_ns;
 }
 
-/* Operations of a communicator run one after the other: before the last one ended it was queued. */
+/* Operations of a communicator run one after another: until the previous one ended, it was queued. */
 static struct viewer_place in_flight(const struct viewer_times *times, const struct op_record *op,
 				     uint64_t from_ns)
 {
@@ -356,7 +356,7 @@ struct viewer_meeting {
 	};
 };
 
-/* One of those who waited longest. */
+/* One of the ranks that waited longest. */
 struct viewer_waiter {
 	uint64_t duration_ns;
 	uint64_t start_ns; /* common time */
@@ -387,7 +387,7 @@ static bool is_transfer(const struct op_record *op)
 	return op->function == OP_SEND || op->function == OP_RECV;
 }
 
-/* False when nobody can be met: in flight, not to be joined, or without duration. */
+/* False if it cannot be matched: in flight, of an unmatched kind, or without duration. */
 static bool key_of(const struct viewer_meet *meet, const struct viewer_meet_op *of,
 		   struct meeting_key *key)
 {
@@ -398,7 +398,7 @@ static bool key_of(const struct viewer_meet *meet, const struct viewer_meet_op *
 
 	uint64_t match = op->match;
 
-	/* Where calls were not shown, the n-th is not the same on all ranks. */
+	/* If NCCL did not report some calls, the n-th one differs between ranks. */
 	if (meet->job->comms[of->seat->comm].missed > 0 && !is_transfer(op))
 		match = job_gap_key(meet->job, (uint32_t)(of->seat - meet->job->seats), op);
 	if (match == 0 || own < 0 || meet->job->comms[of->seat->comm].hash == 0 ||
@@ -516,7 +516,7 @@ static struct viewer_meeting *add_meeting(struct viewer_meet *meet, const struct
 	return meeting;
 }
 
-/* Among the longest? The shortest of these makes room. */
+/* Keep it if it is among the longest; replaces the shortest of these. */
 static void add_waiter(struct viewer_meet *meet, struct viewer_meeting *meeting,
 		       const struct viewer_waiter *one)
 {
@@ -603,7 +603,7 @@ static void add_arrow(struct viewer_met *met, uint64_t meeting, unsigned int ind
 	};
 }
 
-/* From those who waited to the one they waited for: it began last, by more than slices move. */
+/* From the ranks that waited to the one that arrived last, by more than slices may be moved. */
 static bool has_arrow(const struct viewer_meeting *meeting, const struct viewer_waiter *waiter)
 {
 	return meeting->is_last_shown && waiter->seat != meeting->last &&
@@ -622,7 +622,7 @@ static void find_rank(const struct viewer_meet *meet, const struct viewer_meetin
 		return;
 	met->is_met = true;
 	met->is_partial = nranks > 0 && meeting->count < (uint32_t)nranks;
-	/* Of a live process, more may be there than a walk ago. */
+	/* A live process may have recorded more since the last walk. */
 	if (op_duration_ns(of->op) < meeting->least_ns)
 		return;
 	met->has_wait = true;
@@ -634,7 +634,7 @@ static void find_rank(const struct viewer_meet *meet, const struct viewer_meetin
 				  own == meeting->last, 0);
 }
 
-/* An arrow needs a moment in the Recv that is not before the Send's begin. */
+/* The head must lie in the Recv and not before the start of the Send. */
 static void find_end(const struct viewer_meet *meet, const struct viewer_meeting *meeting,
 		     const struct viewer_meet_op *of, struct viewer_met *met)
 {

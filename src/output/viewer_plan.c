@@ -1,4 +1,4 @@
-/* The first walk: from when to when each process has something, and where its GPUs' clocks stand. */
+/* The first two walks: time span of each process, offsets of GPU clocks, matching. */
 #include "output/viewer.h"
 #include "output/viewer_internal.h"
 
@@ -80,7 +80,7 @@ static bool survey_visit(const struct op_batch *batch, enum recording_place plac
 	return viewer_plan_walked(survey->plan, batch->rows);
 }
 
-/* Before and after all operations there may be other signs of it. */
+/* There may be other events before and after all operations. */
 static void widen_by_process(struct survey *survey, const struct recording_process *process)
 {
 	uint64_t now_ns;
@@ -211,7 +211,7 @@ enum status viewer_find(struct viewer_plan *plan, struct viewer_find *find)
 
 enum { PROGRESS_STEP = 4096 };
 
-/* The GPUs that a process's communicators are on, each once. */
+/* The GPUs of the communicators of a process, each once. */
 static size_t list_gpus(const struct recording_process *process, int32_t *numbers)
 {
 	size_t count = 0;
@@ -231,7 +231,7 @@ static enum status init_source(struct viewer_plan *plan, size_t index)
 {
 	const struct recording_process *process = plan->recording->processes[index];
 	struct viewer_source *source = &plan->sources[index];
-	/* One more: some libraries give back NULL for nothing. */
+	/* One more, because calloc() may return NULL for 0. */
 	size_t room = process->comm_count + 1;
 
 	source->gpu_numbers = calloc(room, sizeof(*source->gpu_numbers));
@@ -257,7 +257,7 @@ static enum status init_source(struct viewer_plan *plan, size_t index)
 	return OK;
 }
 
-/* Ranks as people number them where each is there once, else processes as they come. */
+/* Rank numbers if unique, else the order of processes. */
 static void number_sources(struct viewer_plan *plan)
 {
 	size_t count = plan->recording->count;
@@ -332,8 +332,10 @@ bool viewer_plan_is_open(const struct viewer_source *source, const struct op_rec
 
 	if (op->state != OP_ISSUED && op->state != OP_LAUNCHED && op->state != OP_RUNNING)
 		return false;
-	/* A recorder writes what is finished; who writes the trace of a job that hangs (a simulation)
-	 * puts what was in flight at its end. */
+	/*
+	 * Recorders write finished operations only; simulated traces of a hung job also contain operations in
+	 * flight.
+	 */
 	if (found != RECORDING_IN_LIVE && (process->region || process->life == RECORDING_ENDED))
 		return false;
 	if (op->state != OP_RUNNING && comm &&
@@ -358,7 +360,7 @@ bool viewer_plan_walked(struct viewer_plan *plan, uint64_t more)
 	double fraction;
 
 	plan->walked += more;
-	/* Not for each one. */
+	/* Only now and then. */
 	if (plan->progress == NULL ||
 	    plan->walked / PROGRESS_STEP == (plan->walked - more) / PROGRESS_STEP)
 		return true;
@@ -374,7 +376,7 @@ struct join {
 	struct viewer_source *source;
 };
 
-/* The timeline begins with the first thing that is shown. */
+/* The timeline starts with the first shown operation. */
 static void begin_at(struct viewer_plan *plan, uint64_t ns)
 {
 	if (ns != 0 && (plan->origin_ns == 0 || ns < plan->origin_ns))

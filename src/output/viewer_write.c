@@ -10,7 +10,7 @@
 #include "common/op.h"
 #include "common/text.h"
 
-/* The third walk's state: one process being written. */
+/* State of the third walk: the process being written. */
 
 struct viewer_rank {
 	struct viewer_plan *plan;
@@ -19,27 +19,27 @@ struct viewer_rank {
 	struct viewer_lanes lanes;
 	struct viewer_order order;
 	struct viewer_bins bins;
-	struct viewer_item *open; /* operations in flight: written last */
+	struct viewer_item *open; /* operations in flight, written last */
 	size_t open_count;
 	size_t open_room;
 	uint64_t last_sequence;
 	enum status status;
 };
 
-/* Tracks of a process stand in this order; each group of lanes has so many places. */
+/* Order of the tracks of a process; each group of lanes has this many positions. */
 enum {
 	VIEWER_ORDER_COUNTER = -2,
 	VIEWER_ORDER_CALLS = -1,
 	VIEWER_ORDER_COMM = 4096,
 };
 
-/* Common time to the timeline's; what was before its begin is at its begin. */
+/* Common time to time of the timeline; earlier times are clamped to its start. */
 static uint64_t viewer_rank_ns(const struct viewer_rank *rank, uint64_t common_ns)
 {
 	return common_ns > rank->plan->origin_ns ? common_ns - rank->plan->origin_ns : 0;
 }
 
-/* How long an operation had been in flight when the recording ended: since its call. */
+/* Time from the call to the end of the recording, for operations in flight. */
 static uint64_t viewer_rank_age_ns(const struct viewer_rank *rank, const struct op_record *op)
 {
 	const struct viewer_source *source = rank->source;
@@ -99,7 +99,7 @@ void viewer_order_release(struct viewer_order *order)
 	order->count = 0;
 }
 
-/* Of two that begin together, the longer one first: it could hold the other. */
+/* If two start together, the longer one first: it may contain the other. */
 static bool is_before(const struct viewer_item *a, const struct viewer_item *b)
 {
 	if (a->place.start_ns != b->place.start_ns)
@@ -154,13 +154,13 @@ void viewer_lanes_release(struct viewer_lanes *lanes)
 	viewer_lanes_init(lanes);
 }
 
-/* A number for a track that has no lanes. */
+/* Number of a track without lanes. */
 static uint32_t viewer_lanes_track(struct viewer_lanes *lanes)
 {
 	return ++lanes->tracks;
 }
 
-/* The slot that has the key, or the free one where it would be. */
+/* The slot of the key, or the free one for it. */
 static uint32_t *slot_of(const struct viewer_lanes *lanes, uint64_t key)
 {
 	size_t mask = lanes->slot_count - 1;
@@ -237,7 +237,7 @@ static struct viewer_lane *add_lane(struct viewer_lanes *lanes, struct viewer_gr
 
 	if (group->count == VIEWER_LANES_MAX)
 		return NULL;
-	/* One more each time: few groups ever need more than two. */
+	/* Grows by one: few groups need more than two. */
 	list = realloc(group->lanes, (group->count + 1) * sizeof(*list));
 	if (list == NULL) {
 		lanes->status = ERR_NO_SPACE;
@@ -248,7 +248,7 @@ static struct viewer_lane *add_lane(struct viewer_lanes *lanes, struct viewer_gr
 	return &list[group->count++];
 }
 
-/* What has no end may stand inside another one without end that began before it. */
+/* A slice without end may be nested in another one that started before it. */
 static bool has_room(const struct viewer_lane *lane, uint64_t start_ns, bool is_open)
 {
 	if (lane->end_ns != UINT64_MAX)
@@ -272,7 +272,7 @@ const struct viewer_lane *viewer_lanes_take(struct viewer_lanes *lanes, struct v
 			return NULL;
 		*is_new = true;
 	}
-	/* Not even touching: readers add begin and duration as doubles, and get a little more. */
+	/* With a gap: readers add start and duration as doubles, which may round up. */
 	if (!*is_new && lane->end_ns != UINT64_MAX && lane->end_ns >= *start_ns) {
 		if (!is_open)
 			*end_ns += lane->end_ns + 1 - *start_ns;
@@ -286,7 +286,7 @@ const struct viewer_lane *viewer_lanes_take(struct viewer_lanes *lanes, struct v
 	return lane;
 }
 
-/* Below this a bin would show single operations, of which the slices tell more. */
+/* Narrower bins would show single operations, which the slices do better. */
 enum { LEAST_WIDTH_NS = 10000 };
 
 static uint64_t round_width(uint64_t least_ns)
@@ -355,8 +355,7 @@ bool viewer_bins_is_sampled(const struct viewer_bins *bins)
 	return bins->missed * 10 > bins->timed;
 }
 
-/* Values of a counter in GB/s, one where it changes, with a 0 behind the last bin; no 0 where some
- * were not timed. */
+/* Counter values in GB/s, one per change, and a final 0; no 0 if some operations were not timed. */
 static void viewer_bins_write(const struct viewer_bins *bins, struct viewer *viewer,
 			      const struct viewer_track *track, uint64_t origin_ns)
 {
@@ -385,7 +384,7 @@ static const char *name_of(const struct viewer_op *of, enum op_name_table table,
 	return recording_name(of->process, table, number);
 }
 
-/* What a reader should know before it clicks. */
+/* The part of the name that says what is special about the operation. */
 static const char *op_remark(const struct viewer_op *of)
 {
 	if (of->place->kind == VIEWER_IN_FLIGHT)
@@ -483,7 +482,7 @@ static void put_what(const struct viewer_op *of, struct viewer_args *args)
 	put_known(args, "captured_number", op->captured_number);
 }
 
-/* Bytes x factor of its function, as nccl-tests counts busbw; 0 unknown. */
+/* Bytes x factor of the function, as in nccl-tests; 0 unknown. */
 static double viewer_op_bus_bytes(const struct viewer_op *of)
 {
 	int32_t nranks = of->seat ? of->job->comms[of->seat->comm].nranks : 0;
@@ -523,18 +522,18 @@ static void put_meeting(const struct viewer_op *of, struct viewer_op_texts *text
 	const struct job_rank *last;
 
 	if (met->is_differing)
-		viewer_arg_text(args, "mismatch", "other ranks called something else here");
+		viewer_arg_text(args, "mismatch", "other ranks called a different operation");
 	if (!met->has_wait)
 		return;
 	viewer_arg_unsigned(args, "wait_ns", met->wait_ns);
 	last = &of->job->ranks[met->last->rank];
 	if (met->last == of->seat)
-		text_copy(texts->waits_for, sizeof(texts->waits_for), "nobody: came last");
+		text_copy(texts->waits_for, sizeof(texts->waits_for), "none: arrived last");
 	else
 		text_format(texts->waits_for, sizeof(texts->waits_for), "rank %s", last->label);
 	viewer_arg_text(args, "waits_for", texts->waits_for);
 	if (met->is_partial)
-		viewer_arg_text(args, "wait_is", "at least: not all ranks are recorded");
+		viewer_arg_text(args, "wait_is", "lower bound: not all ranks are recorded");
 }
 
 static void put_network(const struct viewer_op *of, struct viewer_args *args)
@@ -586,7 +585,7 @@ enum viewer_colour viewer_op_colour(const struct viewer_op *of)
 	return VIEWER_PLAIN;
 }
 
-/* What channels, proxy operations and transfers did: tracks below those of their communicators. */
+/* Channels, proxy operations and transfers: tracks below those of their communicators. */
 
 /* Key of a group: kind, direction, channel, peer, communicator. */
 static uint64_t key_of(const struct op_detail *detail)
@@ -640,7 +639,7 @@ static uint64_t last_of(const uint64_t *times, size_t count)
 	return last;
 }
 
-/* A kernel channel: by the GPU's stamps, from its stop back. */
+/* A kernel channel, from GPU timestamps, relative to its stop. */
 static struct viewer_place place_kernel(const struct viewer_times *times,
 					const struct op_detail *detail)
 {
@@ -673,7 +672,7 @@ static struct viewer_place place_detail(const struct viewer_source *source,
 	if (detail->kind == OP_DETAIL_KERNEL) {
 		place = place_kernel(times, detail);
 	} else {
-		/* Without a first time, what is known of it is a moment. */
+		/* Without a start time it is an instant. */
 		uint64_t first_ns = detail->time_ns[0] ? detail->time_ns[0] : detail->time_ns[1];
 
 		place.start_ns = viewer_common_ns(times, first_ns ? first_ns : last_ns);
@@ -708,7 +707,7 @@ static const char *slice_name(const struct op_detail *detail, bool is_open)
 	}
 }
 
-/* How long it was in each of its stages; 0 where a stamp is missing. */
+/* Time in each stage; 0 if a timestamp is missing. */
 static void put_stages(struct viewer_args *args, const struct op_detail *detail)
 {
 	static const char *const names[2][3] = {
@@ -802,7 +801,6 @@ static bool rank_visit_detail(const struct op_detail *detail, enum recording_pla
 	return rank->status == OK && !viewer_has_failed(rank->viewer) && plan->status == OK;
 }
 
-/* Channels and transfers (mode full), in tracks below their communicators. */
 static enum status viewer_rank_details(struct viewer_rank *rank)
 {
 	enum status status;
@@ -813,7 +811,7 @@ static enum status viewer_rank_details(struct viewer_rank *rank)
 	return status != OK ? status : rank->status;
 }
 
-/* Moments of a process: what is missing, what was lost, what hangs, how it ended. */
+/* Instants of a process: missing and lost operations, hangs, its end. */
 
 static void write_note(struct viewer_rank *rank, uint64_t common_ns, const char *name,
 		       const struct viewer_args *args)
@@ -826,15 +824,14 @@ static void write_note(struct viewer_rank *rank, uint64_t common_ns, const char 
 		.args = args,
 	};
 
-	/* What is said of the whole recording stands inside of what is shown of it. */
+	/* Instants about the whole recording are placed inside the shown span. */
 	if (common_ns > plan->end_ns)
 		common_ns = plan->end_ns;
 	instant.at_ns = viewer_rank_ns(rank, common_ns);
 	viewer_instant(rank->viewer, &instant);
 }
 
-/* Moments: what was lost, what is missing, what hangs, how it ended. */
-/* Records are given in the order of their sequence: one that is missing leaves a gap. */
+/* Records come in order of sequence number, so a missing one leaves a gap. */
 static void viewer_rank_gap(struct viewer_rank *rank, const struct op_record *op,
 			    const struct viewer_place *place)
 {
@@ -850,7 +847,8 @@ static void viewer_rank_gap(struct viewer_rank *rank, const struct op_record *op
 	rank->plan->tally.missing += missing;
 	if (!viewer_plan_is_inside(rank->plan, place) || place->kind == VIEWER_NOWHERE)
 		return;
-	text_format(name, sizeof(name), "%s operations missing%s", units_count(count, missing),
+	text_format(name, sizeof(name), "%s %s missing%s", units_count(count, missing),
+		    text_which(missing, "operation", "operations"),
 		    last == 0 ? " before this" : "");
 	viewer_arg_unsigned(&args, "missing", missing);
 	viewer_arg_unsigned(&args, "first_sequence", last + 1);
@@ -878,7 +876,7 @@ static void note_losses(struct viewer_rank *rank, uint64_t at_ns)
 	}
 }
 
-/* What it waits for, in words, where the network's side of it is known. */
+/* What it waits for, if its network side is known. */
 static void put_wait(struct viewer_args *args, const struct recording_process *process,
 		     const struct op_record *op, char text[static 128])
 {
@@ -900,7 +898,7 @@ static void put_wait(struct viewer_args *args, const struct recording_process *p
 	}
 }
 
-/* The oldest of a communicator's operations in flight is the one that holds up the others. */
+/* The oldest operation in flight of a communicator blocks the others. */
 static void note_hang(struct viewer_rank *rank, size_t index, uint64_t at_ns)
 {
 	const struct op_record *op = &rank->open[index].op;
@@ -915,7 +913,7 @@ static void note_hang(struct viewer_rank *rank, size_t index, uint64_t at_ns)
 			return;
 		behind += i > index;
 	}
-	text_format(name, sizeof(name), "%s %llu in flight for %s",
+	text_format(name, sizeof(name), "%s #%llu in flight for %s",
 		    recording_name(rank->source->times.process, OP_NAMES_FUNCTION, op->function),
 		    (unsigned long long)op->number,
 		    units_duration(age, viewer_rank_age_ns(rank, op)));
@@ -938,23 +936,22 @@ static void viewer_rank_notes(struct viewer_rank *rank)
 	if (process->life == RECORDING_KILLED)
 		write_note(rank, source->last_ns, "process was killed", NULL);
 	else if (process->life == RECORDING_UNKNOWN)
-		write_note(rank, source->last_ns, "recording ends here, without its closing record",
-			   NULL);
+		write_note(rank, source->last_ns, "recording is truncated here", NULL);
 }
 
 /*
- * The third walk: a process at a time. Operations come in the order in which they ended; a heap puts
- * them into the order in which they began, and each takes a lane of its communicator. Those in
- * flight are written last, because nothing may follow a slice without end.
+ * The third walk, one process at a time. Operations come in order of their end; a heap sorts them by start, and
+ * each gets a lane of its communicator. Operations in flight are written last, because nothing may follow a slice
+ * without end.
  */
 
 enum {
-	/* Waiting that is shorter is said in an argument, and has no slice of its own. */
+	/* Shorter waiting has no slice of its own, only an argument. */
 	LEAST_WAIT_NS = 1000,
 	OPEN_MAX = 8192,
 };
 
-/* A track for a slice, made known when it is new; 0: no room. */
+/* A track for a slice, declared if new; 0: no room. */
 static uint32_t viewer_rank_track(struct viewer_rank *rank, struct viewer_group *group,
 				  uint64_t *start_ns, uint64_t *end_ns)
 {
@@ -979,7 +976,7 @@ static uint32_t viewer_rank_track(struct viewer_rank *rank, struct viewer_group 
 	return lane->track;
 }
 
-/* The part before the last rank came, inside its operation. Arrows begin there. */
+/* The time before the last rank arrived, nested in its operation. Arrows start there. */
 static void write_waiting(struct viewer_rank *rank, const struct viewer_slice *outer,
 			  const struct viewer_op *of, const struct viewer_arrow *tails,
 			  size_t tail_count)
@@ -991,7 +988,7 @@ static void write_waiting(struct viewer_rank *rank, const struct viewer_slice *o
 	slice.name = "waiting";
 	slice.category = "waiting";
 	slice.colour = VIEWER_WAITING;
-	/* Inside, also for readers that round: it ends before its operation does. */
+	/* Ends before its operation, so that it stays nested after rounding. */
 	if (slice.end_ns > slice.start_ns + of->met->wait_ns)
 		slice.end_ns = slice.start_ns + of->met->wait_ns;
 	else if (slice.end_ns > slice.start_ns)
@@ -1006,7 +1003,7 @@ static void write_waiting(struct viewer_rank *rank, const struct viewer_slice *o
 	rank->plan->tally.waiting++;
 }
 
-/* Arrows of the slice itself into `own`, those that begin in its waiting into `tails`. */
+/* Arrows of the slice go into `own`, those that start in its waiting into `tails`. */
 static void sort_arrows(const struct viewer_rank *rank, const struct viewer_met *met,
 			uint64_t start_ns, bool has_waiting, struct viewer_arrow *own,
 			size_t *own_count, struct viewer_arrow *tails, size_t *tail_count)
@@ -1046,7 +1043,7 @@ static void write_slice(struct viewer_rank *rank, const struct viewer_op *of,
 		write_waiting(rank, slice, of, tails, tail_count);
 }
 
-/* A slice on a lane of its communicator, or, where there is no place for it, a moment. */
+/* A slice on a lane of its communicator, or an instant if there is no room. */
 static void write_placed(struct viewer_rank *rank, const struct viewer_op *of, const char *name,
 			 const struct viewer_args *args)
 {
@@ -1081,7 +1078,7 @@ static void write_placed(struct viewer_rank *rank, const struct viewer_op *of, c
 	}
 }
 
-/* What the host did: from the call until its kernel was launched. */
+/* The call on the host, until the kernel was launched. */
 static void write_call(struct viewer_rank *rank, const struct viewer_op *of, const char *name)
 {
 	const struct op_record *op = of->op;
@@ -1257,7 +1254,7 @@ static void write_counter(struct viewer_rank *rank)
 	viewer_bins_write(&rank->bins, rank->viewer, &track, rank->plan->origin_ns);
 }
 
-/* "rank 3 node01"; "ranks 0-7 node01" where threads are ranks. */
+/* "rank 3 node01"; "ranks 0-7 node01" if threads are ranks. */
 static void name_process(const struct viewer_rank *rank, char *name, size_t size)
 {
 	const struct job *job = rank->plan->job;
@@ -1281,7 +1278,7 @@ static void name_process(const struct viewer_rank *rank, char *name, size_t size
 		text_format(name + at, size - at, ", job %s", group->name);
 }
 
-/* Its name, and how well its clock is known. */
+/* Its name, and the accuracy of its clock. */
 static void write_process(struct viewer_rank *rank)
 {
 	const struct align *align = rank->plan->align;
@@ -1297,11 +1294,11 @@ static void write_process(struct viewer_rank *rank)
 
 	name_process(rank, name, sizeof(name));
 	if (align->processes[index].is_uncertain)
-		text_format(label, sizeof(label), "placed by its wall clock: not aligned");
+		text_format(label, sizeof(label), "not aligned: placed by its wall clock");
 	else if (source == ALIGN_REFERENCE)
-		text_format(label, sizeof(label), "the reference for time");
+		text_format(label, sizeof(label), "reference clock");
 	else if (source == ALIGN_SAME_CLOCK && align_uncertainty_ns(align, index) == 0)
-		text_format(label, sizeof(label), "the same clock as the reference");
+		text_format(label, sizeof(label), "same clock as the reference");
 	else
 		text_format(label, sizeof(label), "time within %s",
 			    units_duration(within, align_uncertainty_ns(align, index)));

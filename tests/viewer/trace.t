@@ -38,7 +38,7 @@ events() { # file pattern: how many events
 	grep -cE -- "$2" "$tap_scratch/$1.json"
 }
 expect_same "what hangs is open" "$(events hang '"ph":"B".*\(in flight\).*"cat":"operation"' | sed 's/^[1-9][0-9]*/some/')" some
-expect_same "a moment says since when, on each rank" "$(events hang '"name":"[A-Za-z]+ [0-9]+ in flight for')" 4
+expect_same "a moment says since when, on each rank" "$(events hang '"name":"[A-Za-z]+ #[0-9]+ in flight for')" 4
 expect_same "nothing is open in a job that ended" "$(events clean '"ph":"B"')" 0
 expect_same "arrows lead from Send to Recv" "$(events transfers '"ph":"s"' | sed 's/^[1-9][0-9]*/some/')" some
 expect_same "there is a bandwidth" "$(events clean '"ph":"C".*"busbw"' | sed 's/^[1-9][0-9]*/some/')" some
