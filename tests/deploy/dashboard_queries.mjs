@@ -1,6 +1,6 @@
-// Every query of dashboards and rules is PromQL, and names series and labels that exist: node dashboard_queries.mjs [METRICS.md]
+// Checks that every query of dashboards and rules is PromQL over existing series and labels: node dashboard_queries.mjs [METRICS.md]
 //
-// Prints TAP. What exists: the table of docs/METRICS.md, what the rules record, NCCL Inspector's four metrics, and a few of Prometheus itself.
+// Prints TAP. Known series: the table of docs/METRICS.md, recorded series, the four metrics of NCCL Inspector, and a few of Prometheus.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
@@ -56,12 +56,12 @@ function complaints(expr) {
 			} else if (node.name === 'VectorSelector') {
 				metric = node.node.getChild('Identifier') && text(node.node.getChild('Identifier'));
 				if (!known.has(metric) && !recorded.has(metric))
-					found.push(`there is no series ${metric}`);
+					found.push(`unknown series ${metric}`);
 			} else if (node.name === 'LabelName') {
 				const label = text(node);
 				const isMatcher = node.matchContext(['UnquotedLabelMatcher']);
 				if (!everyLabel.has(label) && !made.includes(label))
-					found.push(`there is no label ${label}`);
+					found.push(`unknown label ${label}`);
 				else if (isMatcher && known.has(metric) && ![...known.get(metric), ...TARGET].includes(label))
 					found.push(`${metric} has no label ${label}`);
 			}
@@ -81,16 +81,16 @@ function expectNone(sentence, wrong) {
 for (const dashboard of dashboards()) {
 	const wrong = queriesOf(dashboard).flatMap(({ where, expr }) =>
 		complaints(withoutVariables(expr)).map((line) => `${where}: ${line}`));
-	expectNone(`${dashboard.name} asks for what exists`, wrong);
+	expectNone(`${dashboard.name} uses existing series`, wrong);
 }
-expectNone('the rules ask for what exists', rules().flatMap(({ where, expr }) => complaints(expr).map((line) => `${where}: ${line}`)));
+expectNone('the rules use existing series', rules().flatMap(({ where, expr }) => complaints(expr).map((line) => `${where}: ${line}`)));
 expectNone('every recorded series is used by a rule or a dashboard', [...recorded].filter((name) =>
 	![...rules(), ...dashboards().flatMap(queriesOf)].some(({ expr }) => new RegExp(`(^|[^\\w:])${name}($|[^\\w:])`).test(expr))));
 const page = readFileSync('docs/PROMETHEUS.md', 'utf8');
-expectNone('docs/PROMETHEUS.md describes each of them', [...recorded].filter((name) => !page.includes(`\`${name}\``)));
+expectNone('docs/PROMETHEUS.md describes every recorded series', [...recorded].filter((name) => !page.includes(`\`${name}\``)));
 
 // The check can fail.
 const mistakes = ['sum(nccl_operations_totals)', 'nccl_operations_total{comm_name="x"}', 'sum by (rang) (nccl_operations_total)', 'sum(('];
-mistakes.forEach((expr) => expectNone(`a mistake is found in ${expr}`, complaints(expr).length ? [] : ['none was']));
+mistakes.forEach((expr) => expectNone(`a mistake is detected in ${expr}`, complaints(expr).length ? [] : ['not detected']));
 console.log(`1..${count}`);
 process.exit(failed ? 1 : 0);

@@ -1,7 +1,7 @@
-// Does Grafana's own schema accept the dashboards? node dashboard_types.mjs DIRECTORY DASHBOARD.json...
+// Checks the dashboards against Grafana's schema: node dashboard_types.mjs DIRECTORY DASHBOARD.json...
 //
-// Writes each as a TypeScript literal with its type, so that a field that is missing, misspelt or of another type is an error, and lets
-// TypeScript check that. Options and field settings of a panel are checked against the panel's own types. Prints what is wrong.
+// Writes each as a typed TypeScript literal, so that a missing, misspelled or wrongly typed field is a compiler error. Options and field
+// settings of a panel are checked against the types of that panel. Prints the errors.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -13,7 +13,7 @@ const schema = '@grafana/schema/dist/esm/raw/composable';
 const kinds = { timeseries: 'TimeSeries', stat: 'Stat', bargauge: 'BarGauge', table: 'Table' };
 const withFields = ['timeseries', 'table'];
 
-// JSON has no enums: their values as text are what is meant.
+// JSON has no enums: their values are strings.
 let source = `
 import type { DataSourceRef } from '@grafana/schema';
 import type { Dashboard, Panel, RowPanel, VariableModel, AnnotationQuery } from '@grafana/schema/dist/types/veneer/dashboard.types';
@@ -71,4 +71,4 @@ try {
 	}
 	process.exit(1);
 }
-console.log(`${count} parts of ${files.length} dashboards are as Grafana wants them`);
+console.log(`${count} parts of ${files.length} dashboards match Grafana's types`);

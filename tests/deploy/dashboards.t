@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# The dashboards are up to date, Grafana's own types accept them, and their queries ask for what exists.
+# The dashboards are up to date and match Grafana's types, and their queries use existing series.
 . "$(dirname "$0")/../tap.sh"
 
-command -v node >/dev/null || tap_skip_all "node is not here"
+command -v node >/dev/null || tap_skip_all "node is not installed"
 for package in @grafana/schema @prometheus-io/lezer-promql typescript; do
-	[ -d "npm/node_modules/$package" ] || tap_skip_all "npm/node_modules/$package is not here: run scripts/install-npm check"
+	[ -d "npm/node_modules/$package" ] || tap_skip_all "npm/node_modules/$package is not installed: run scripts/install-npm check"
 done
 dashboards=deploy/grafana/dashboards
 
-expect_ok "dashboards can be made" node deploy/grafana/make-dashboards.mjs "$tap_scratch/made"
-expect_ok "what lies in $dashboards is what is made: node deploy/grafana/make-dashboards.mjs" diff -r "$tap_scratch/made" "$dashboards"
+expect_ok "dashboards can be generated" node deploy/grafana/make-dashboards.mjs "$tap_scratch/made"
+expect_ok "$dashboards is up to date (else run node deploy/grafana/make-dashboards.mjs)" diff -r "$tap_scratch/made" "$dashboards"
 
 types() { # dashboard...
 	rm -rf "$tap_scratch/types"
@@ -18,15 +18,15 @@ types() { # dashboard...
 }
 expect_ok "Grafana's types accept them" types "$dashboards"/*.json
 sed 's/"drawStyle": "line"/"drawStyle": "lines"/' "$dashboards/ringside-job.json" >"$tap_scratch/wrong.json"
-expect_complaint "a setting that no panel has is found" 'drawStyle|"lines"' types "$tap_scratch/wrong.json"
+expect_complaint "an unknown setting is detected" 'drawStyle|"lines"' types "$tap_scratch/wrong.json"
 sed 's/"gridPos"/"gridPlace"/' "$dashboards/ringside-job.json" >"$tap_scratch/wrong.json"
-expect_complaint "a misspelt field is found" 'gridPlace' types "$tap_scratch/wrong.json"
+expect_complaint "a misspelled field is detected" 'gridPlace' types "$tap_scratch/wrong.json"
 
-expect_same "uids are the files' names: they stay when a title changes" \
+expect_same "uids equal the file names and do not depend on titles" \
 	"$(for file in "$dashboards"/*.json; do sed -n '2s/.*"uid": "\(.*\)".*/\1.json/p' "$file"; done)" "$(cd "$dashboards" && ls -- *.json)"
-expect_same "nothing has to be filled in" "$(grep -nE '__inputs|DS_|your_|example\.com' "$dashboards"/*.json)" ""
-expect_same "every data source is the one that is chosen" \
+expect_same "no placeholders" "$(grep -nE '__inputs|DS_|your_|example\.com' "$dashboards"/*.json)" ""
+expect_same "every panel uses the selected data source" \
 	"$(grep -h -A2 '"datasource": {' "$dashboards"/*.json | sed -n 's/.*"uid": //p' | sort -u)" '"${datasource}"'
-expect_same "selections allow several and all" "$(grep -nE '\{[^}]*[a-z]=\\"\$' "$dashboards"/*.json)" ""
-expect_ok "the queries are PromQL over series that exist" node tests/deploy/dashboard_queries.mjs
+expect_same "selectors allow multiple values and All" "$(grep -nE '\{[^}]*[a-z]=\\"\$' "$dashboards"/*.json)" ""
+expect_ok "the queries are valid PromQL over existing series" node tests/deploy/dashboard_queries.mjs
 tap_done

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# One job that hangs is one page: a real Alertmanager with our configuration is told the alerts of two jobs.
+# One hanging job is one page: a real Alertmanager with our configuration gets the alerts of several jobs.
 . "$(dirname "$0")/../tap.sh"
 . tests/deploy/story.sh
 
 for tool in amtool prometheus-alertmanager node curl; do
-	command -v "$tool" >/dev/null || tap_skip_all "$tool is not here: run scripts/install-deps check"
+	command -v "$tool" >/dev/null || tap_skip_all "$tool is not installed: run scripts/install-deps check"
 done
 trap story_end EXIT
 config=$tap_scratch/alertmanager.yml
 read -r manager receiver <<<"$(story_ports 2)"
 sed "s/127.0.0.1:9095/127.0.0.1:$receiver/; s/group_wait: .*/group_wait: 1s/" deploy/prometheus/alertmanager.yml >"$config"
-expect_ok "the configuration is one" amtool check-config deploy/prometheus/alertmanager.yml
+expect_ok "the configuration is valid" amtool check-config deploy/prometheus/alertmanager.yml
 
-# Each message is a line: to whom, of which job, which alerts.
+# One line per message: receiver, job, alerts.
 pages=$tap_scratch/pages
 cat >"$tap_scratch/receiver.mjs" <<'END'
 import { createServer } from 'node:http';
@@ -43,7 +43,7 @@ alerts() { # "name severity job rank" lines
 	done
 	printf ']'
 }
-# A hang of five minutes: two agents name two ranks, the rules name one, and all warnings stand still. Another hangs for less long.
+# A hang of five minutes: agents name two ranks, the rules name one, and all warnings are still active. Another job has hung for less time.
 body=$(alerts <<'END'
 NcclHangRankMissing critical train 5
 NcclHangCulprit critical train 5
@@ -66,15 +66,15 @@ tell_manager() {
 }
 is_up() { curl -sf "http://127.0.0.1:$manager/-/ready" || ! kill -0 "${story_pids[1]}" 2>/dev/null; }
 until_ok is_up
-# Once: what is told a second time may be another page.
-expect_ok "it took the alerts" tell_manager
-expect_same "without a complaint" "$(cat "$tap_scratch/answer" "$tap_scratch/manager.log" | grep -E 'error|err=')" ""
-# Groups are told one after the other: the last is there when all four are.
+# Send them once: a second time could cause another page.
+expect_ok "it accepts the alerts" tell_manager
+expect_same "without errors" "$(cat "$tap_scratch/answer" "$tap_scratch/manager.log" | grep -E 'error|err=')" ""
+# Groups are sent one after the other: wait for all four.
 are_told() { [ "$(cut -d ' ' -f 2 "$pages" | sort -u | wc -l)" -ge 4 ]; }
 until_ok are_told
-expect_same "a hang is one page that names the ranks; what stands besides is silent" "$(grep ' train ' "$pages")" \
+expect_same "a hang is one page that names the ranks; related alerts are suppressed" "$(grep ' train ' "$pages")" \
 	"/pager train NcclHangCulprit NcclHangRankMissing"
-expect_same "before that it is one message" "$(grep ' young ' "$pages")" "/chat young NcclHangCulprit"
-expect_same "a page is never silenced by a warning" "$(grep ' old ' "$pages")" "/pager old NcclHangUnexplained"
-expect_same "a slow job that runs is told" "$(grep ' slow ' "$pages")" "/chat slow NcclStraggler"
+expect_same "before it is critical it is one message" "$(grep ' young ' "$pages")" "/chat young NcclHangCulprit"
+expect_same "a warning never suppresses a page" "$(grep ' old ' "$pages")" "/pager old NcclHangUnexplained"
+expect_same "a slow job is reported" "$(grep ' slow ' "$pages")" "/chat slow NcclStraggler"
 tap_done

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Real Prometheus and node-exporter, two agents, a job of sixteen ranks on two nodes under the real plugin, and four small jobs with faults
-# of their own. The rules tell what happened, and every panel shows something.
+# Real Prometheus and node-exporter, two agents, a job of sixteen ranks on two nodes with the real plugin, and four small jobs with
+# other faults. The rules detect the faults, and every panel has data.
 #
 #	seconds   the job "train": tensor groups on NVLink, data groups over the network
-#	 0 -  8   is well
+#	 0 -  8   is healthy
 #	 8 - 18   rank 5 computes more slowly
-#	18 - 26   is well
-#	26 - 38   the network has 13 % less bandwidth
-#	38 - 42   is well
+#	18 - 26   is healthy
+#	26 - 38   the network has 13% less bandwidth
+#	38 - 42   is healthy
 #	42 -      rank 11 does not arrive
 . "$(dirname "$0")/../tap.sh"
 . tests/deploy/story.sh
@@ -31,11 +31,11 @@ scrape_configs:
         labels: {node: node0}
       - targets: [127.0.0.1:$agent1]
         labels: {node: node1}
-    metric_relabel_configs: # one machine plays both
+    metric_relabel_configs: # one host simulates both
       - source_labels: [host, node]
         regex: .+;(.+)
         target_label: host
-  # The same by way of textfiles, as jobs of another name.
+  # The same through textfiles, as jobs with other names.
   - job_name: node
     static_configs:
       - targets: [127.0.0.1:$exporter0]
@@ -62,7 +62,7 @@ for node in 0 1; do
 done
 story_start prometheus prometheus --config.file="$tap_scratch/prometheus.yml" --storage.tsdb.path="$tap_scratch/data" \
 	--web.listen-address="127.0.0.1:$prometheus" --enable-feature=native-histograms --log.level=warn
-# The jobs begin when all of these have begun, however long that takes: what they do in their first seconds is looked at, too.
+# Start the jobs after all of these are up: their first seconds are checked, too.
 are_up() {
 	curl -sf "http://127.0.0.1:$prometheus/api/v1/query?query=up==1" | grep -o '"__name__":"up"' | grep -c . | grep -qx 4
 }
@@ -76,7 +76,7 @@ play() { # job option...
 	story_start "$job" env RINGSIDE_JOB="$job" "$BUILD/ringside" sim --kernel --plugin "$BUILD/libnccl-profiler-ringside.so" --seconds 900s \
 		-m trace -o "$tap_scratch/traces/$job" "$@"
 }
-# The first job and the pipelines write NCCL Inspector's metrics, too.
+# The first job and the pipelines also write the metrics of NCCL Inspector.
 inspect() { # job option...
 	NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_PROM_DUMP=1 NCCL_INSPECTOR_DUMP_DIR=$tap_scratch/text0 \
 		NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=1000000 play "$@"

@@ -1,16 +1,16 @@
-// What Prometheus knows of the jobs of prometheus.t: node prometheus_story.mjs URL SCRATCH RINGSIDE. Prints TAP.
+// Checks what Prometheus knows about the jobs of prometheus.t: node prometheus_story.mjs URL SCRATCH RINGSIDE. Prints TAP.
 import { execFileSync } from 'node:child_process';
 import { dashboards, queriesOf, rules, withoutVariables } from './promql.mjs';
 
 const [url, scratch, ringside] = process.argv.slice(2);
-const DEADLINE_S = 600; // what has not been told by then never is
+const DEADLINE_S = 600; // give up after this time
 const began = Date.now() / 1000;
 
 let count = 0;
 let failed = 0;
-// The jobs play in real time. Where an agent cannot answer within a second, or this program does not run for half a second, the
-// machine has no time for them, and how long their operations take says nothing: what rests on that is left out. What is named
-// in a hang does not rest on it, but on figures that are not older than a hang: see lateness().
+// The jobs run in real time. If an agent does not answer within a second, or this program does not run for half a second, the
+// machine is too busy and durations mean nothing: checks that depend on them are skipped. Hang checks only depend on recent
+// samples: see lateness().
 const TURN_S = 0.5;
 const OLD_S = 8;
 let busy = '';
@@ -44,7 +44,7 @@ function expect(sentence, isTrue, ...said) {
 const expectSame = (sentence, got, wanted, judge = expect) =>
 	judge(sentence, JSON.stringify(got) === JSON.stringify(wanted), `wanted: ${JSON.stringify(wanted)}`, `got:    ${JSON.stringify(got)}`);
 
-// --- Asking.
+// --- Queries.
 
 async function api(path, parameters) {
 	const response = await fetch(`${url}/api/v1/${path}?${new URLSearchParams(parameters)}`);
@@ -78,7 +78,7 @@ async function until(isSo) {
 	}
 }
 
-// --- The stories. The job's own times are read from its series: a busy machine delays it.
+// --- The faults. Times are read from the series of the job: a busy machine delays it.
 
 const firing = (job, more = '') => `ALERTS{alertstate="firing", nccl_job="${job}"${more}}`;
 const values = (series, label) => [...new Set(series.map(({ metric }) => metric[label]))].sort();
@@ -88,35 +88,35 @@ async function named(job, alert, label) {
 }
 
 async function tellTrain() {
-	expectSame('a slow rank: the straggler is named, and nobody else', await named('train', 'NcclStraggler', 'global_rank'), ['5'], expectInTime);
-	expectSame('a network with 13 % less bandwidth is told', await named('train', 'NcclNetworkDegraded', 'nccl_job'), ['train'], expectInTime);
-	expectSame('and not put on NVLink', await named('train', 'NcclNvlinkDegraded', 'host'), [], expectInTime);
+	expectSame('a slow rank: only the straggler is named', await named('train', 'NcclStraggler', 'global_rank'), ['5'], expectInTime);
+	expectSame('a network with 13% less bandwidth is reported', await named('train', 'NcclNetworkDegraded', 'nccl_job'), ['train'], expectInTime);
+	expectSame('and not attributed to NVLink', await named('train', 'NcclNvlinkDegraded', 'host'), [], expectInTime);
 
 	const slow = await history('quantile by (kind) (0.2, comm:nccl_slowdown:ratio{nccl_job="train"})');
 	const most = (kind) => Math.max(...slow.filter(({ metric }) => metric.kind === kind).flatMap(({ values: all }) => all.map(([, n]) => n)));
 	console.log(`# slowdown at most: net-only ${most('net-only').toFixed(3)}, nvlink-only ${most('nvlink-only').toFixed(3)}`);
 
-	expectSame('a hang: the rank that did not arrive is named, and nobody else', await named('train', 'NcclHangRankMissing', 'global_rank'), ['11'],
+	expectSame('a hang: only the missing rank is named', await named('train', 'NcclHangRankMissing', 'global_rank'), ['11'],
 		expectFresh);
 	expectSame('its agent names it, too', await named('train', 'NcclHangCulprit', 'global_rank'), ['11'], expectFresh);
-	expectSame('on its host', await named('train', 'NcclHangRankMissing', 'host'), ['node1'], expectFresh);
+	expectSame('with its host', await named('train', 'NcclHangRankMissing', 'host'), ['node1'], expectFresh);
 	const [finished] = await history('sum(nccl_operations_finished_total{nccl_job="train", job="ringside"})');
 	const still = finished.values.find(([, number]) => number === finished.values.at(-1)[1])[0];
 	const [alert] = await history(firing('train', ', alertname="NcclHangRankMissing"'));
 	const after = alert ? alert.values[0][0] - still : Infinity;
 	expectInTime('within 30 s of the last operation that finished', after <= 30, `it took ${after} s`);
-	console.log(`# the hang was told ${after.toFixed(0)} s after the last operation finished`);
-	expectSame('nothing else was said of the job', values(await history(firing('train')), 'alertname'),
+	console.log(`# the hang was reported ${after.toFixed(0)} s after the last operation finished`);
+	expectSame('no other alerts for the job', values(await history(firing('train')), 'alertname'),
 		['NcclHangCulprit', 'NcclHangRankMissing', 'NcclNetworkDegraded', 'NcclStraggler'], expectInTime);
 }
 
 async function tellOthers() {
-	expectSame('sends that are stuck: all arrived', await named('stuck', 'NcclHangAllArrived', 'comm_name'), ['world']);
-	expectSame('calls that differ: a mismatch', await named('mismatch', 'NcclMismatch', 'nccl_job'), ['mismatch']);
+	expectSame('stuck sends: all ranks have arrived', await named('stuck', 'NcclHangAllArrived', 'comm_name'), ['world']);
+	expectSame('different calls: a mismatch', await named('mismatch', 'NcclMismatch', 'nccl_job'), ['mismatch']);
 	expectSame('a Recv without its Send: the peer is named', await named('pipeline', 'NcclHangRankMissing', 'global_rank'), ['0']);
-	expectSame('a killed process: it is gone, and which', await named('killed', 'NcclHangProcessGone', 'global_rank'), ['1']);
-	expectSame('by way of textfiles the same rank is named', await named('train-by-file', 'NcclHangRankMissing', 'global_rank'), ['11'], expectFresh);
-	expectSame('no textfile was refused', values(await history('node_textfile_scrape_error > 0'), 'instance'), []);
+	expectSame('a killed process is named', await named('killed', 'NcclHangProcessGone', 'global_rank'), ['1']);
+	expectSame('through textfiles the same rank is named', await named('train-by-file', 'NcclHangRankMissing', 'global_rank'), ['11'], expectFresh);
+	expectSame('no textfile was rejected', values(await history('node_textfile_scrape_error > 0'), 'instance'), []);
 }
 
 // --- Every panel and every rule.
@@ -129,11 +129,11 @@ async function showPanels() {
 			if (!hasData(await history(withoutVariables(expr, { window: '5s', range }), 2)))
 				empty.push(where);
 		}
-		expect(`${dashboard.name}: every panel and variable shows something`, empty.length === 0, empty);
+		expect(`${dashboard.name}: every panel and variable has data`, empty.length === 0, empty);
 	}
 }
 
-// What did not happen in these jobs, or only where a machine is slow; rules.t tells those stories.
+// Rules for faults that do not occur in these jobs, or only on a slow machine; rules.t covers them.
 const NOT_HERE = ['NcclNvlinkDegraded', 'NcclRecordingLosses', 'RingsideAgentDown', 'RingsideFilesRefused', 'member:nccl_missing:replays',
 	'member:nccl_old:replays'];
 const PERHAPS = ['NcclHangUnexplained', 'NcclRanksUnseen'];
@@ -144,7 +144,7 @@ async function showRules() {
 		if (!hasData(await history(isAlert ? expr : name)))
 			empty.add(name);
 	}
-	expectSame('every rule had something to say, but those about what did not happen',
+	expectSame('every rule had results, except those for faults that did not occur',
 		[...empty].filter((name) => !PERHAPS.includes(name)).sort(), NOT_HERE.sort(), expectInTime);
 	const { groups } = await api('rules', {});
 	const broken = groups.flatMap((group) => group.rules).filter(({ health }) => health !== 'ok');
@@ -180,31 +180,31 @@ async function compareWithReport() {
 		}
 	}
 	const sorted = (object) => Object.keys(object).sort();
-	expectSame('samples and report know the same communicators, functions and sizes', sorted(got), sorted(wanted));
+	expectSame('samples and report have the same communicators, functions and sizes', sorted(got), sorted(wanted));
 	for (const [index, what] of ['operations', 'bytes'].entries())
 		expectSame(`the same ${what}`, sorted(got).map((key) => got[key][index]), sorted(got).map((key) => wanted[key]?.[index]));
 	const off = sorted(got).filter((key) => Math.abs(got[key][2] - wanted[key]?.[2]) > 1000);
 	expect('the same time, to the microsecond', off.length === 0, off.map((key) => `${key}: ${got[key][2]} ns, report ${wanted[key]?.[2]} ns`));
 	const operations = Object.values(got).reduce((sum, [n]) => sum + n, 0);
-	expect('and not nothing', operations > 10000, `${operations} operations`);
+	expect('and there is enough data', operations > 10000, `${operations} operations`);
 }
 
-// --- What was to be told, and whether the machine had the time for it.
+// --- The expected alerts, and whether the machine was fast enough.
 
 const TOLD = [['train', 'NcclHangRankMissing'], ['train', 'NcclHangCulprit'], ['train-by-file', 'NcclHangRankMissing'], ['stuck', 'NcclHangAllArrived'],
 	['mismatch', 'NcclMismatch'], ['pipeline', 'NcclHangRankMissing'], ['killed', 'NcclHangProcessGone']];
 
-// At some time: an agent forgets the dead after five minutes.
+// At any time: an agent forgets ended processes after five minutes.
 async function isAllTold() {
 	const told = (await now('count_over_time(ALERTS{alertstate="firing"}[1h])')).map(({ metric }) => `${metric.nccl_job} ${metric.alertname}`);
 	return TOLD.every((pair) => told.includes(pair.join(' ')));
 }
 
-// Whoever is seen as he was before the hang seems not to have arrived.
+// A rank with outdated samples looks as if it had not arrived.
 async function lateness() {
 	const times = ['timestamp(up)', 'node_textfile_mtime_seconds{file=~".*/ringside-[^/]*"}'];
 	const old = await Promise.all(times.map((time) => history(`time() - ${time} > ${OLD_S}`)));
-	return old.some(hasData) ? `figures were older than ${OLD_S} s` : '';
+	return old.some(hasData) ? `samples were older than ${OLD_S} s` : '';
 }
 
 async function business() {
@@ -216,9 +216,9 @@ async function business() {
 const isTold = await until(isAllTold);
 late = await lateness();
 busy = await business();
-console.log(`# the machine: ${busy || 'has time'}; the longest pause was ${longest.toFixed(2)} s`);
-expect('the hang of the job was told', isTold, await now('ALERTS'));
-await sleep(6); // one more evaluation: what was said stays said, and nothing is added
+console.log(`# the machine: ${busy || 'is fast enough'}; the longest pause was ${longest.toFixed(2)} s`);
+expect('the hang of the job was reported', isTold, await now('ALERTS'));
+await sleep(6); // one more evaluation: nothing changes
 if (isTold)
 	await tellTrain();
 await tellOthers();

@@ -1,8 +1,8 @@
-// Queries of dashboards and rules: where they stand, what they name. Used by dashboard_queries.mjs and prometheus_ask.mjs.
+// Reads the queries of dashboards and rules. Used by dashboard_queries.mjs and prometheus_story.mjs.
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 
-// What Grafana puts in for its variables. Selections become "everything".
+// Substitutes Grafana's variables. Selections become "everything".
 export function withoutVariables(expr, { window = '1m', range = '1h' } = {}) {
 	return expr.replace(/\$__rate_interval|\$__interval/g, window).replace(/\$__range/g, range)
 		.replace(/"\$\w+"/g, '".*"');
@@ -13,7 +13,7 @@ export function dashboards(directory = 'deploy/grafana/dashboards') {
 		.map((name) => ({ name, ...JSON.parse(readFileSync(join(directory, name), 'utf8')) }));
 }
 
-// [{ where, expr, isVariable }] of one dashboard. label_values(metric, label) asks for metric.
+// [{ where, expr, isVariable }] of one dashboard. label_values(metric, label) queries metric.
 export function queriesOf(dashboard) {
 	const found = [];
 	for (const panel of dashboard.panels)
@@ -32,7 +32,7 @@ export function queriesOf(dashboard) {
 	return found;
 }
 
-// [{ where, name, expr, isAlert }] of the rule files: `expr:` with its text behind it or, after "|", below it.
+// [{ where, name, expr, isAlert }] of the rule files: the text of `expr:` on the same line or, after "|", below it.
 export function rules(directory = 'deploy/prometheus/rules') {
 	const found = [];
 	for (const file of readdirSync(directory).sort()) {

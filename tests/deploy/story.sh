@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# For tests with a real Prometheus: source this after tests/tap.sh. Everything lives below $tap_scratch and is ended by story_end.
+# For tests with a real Prometheus: source this after tests/tap.sh. Everything is below $tap_scratch, and story_end ends all processes.
 # shellcheck disable=SC2154
 
 story_pids=()
@@ -7,7 +7,7 @@ story_pids=()
 story_needs() {
 	local tool
 	for tool in prometheus promtool prometheus-node-exporter node curl; do
-		command -v "$tool" >/dev/null || tap_skip_all "$tool is not here: run scripts/install-deps check"
+		command -v "$tool" >/dev/null || tap_skip_all "$tool is not installed: run scripts/install-deps check"
 	done
 	[ -x "$BUILD/ringside-agent" ] || tap_skip_all "the agent was not built: run scripts/install-deps build"
 }
@@ -23,7 +23,7 @@ story_end() {
 	rm -rf "$tap_scratch"
 }
 
-# A program in the background, its words in a file.
+# Runs a program in the background with its output in a file.
 story_start() { # name command...
 	local name=$1
 	shift
@@ -31,7 +31,7 @@ story_start() { # name command...
 	story_pids+=($!)
 }
 
-# Ports that are free now, and none of those which the system gives to whoever asks for any: until ours are taken, others ask.
+# Free ports outside the ephemeral range, so that the system does not assign them to others before they are used.
 story_ports() { # how many
 	node -e '
 const net = require("net");
@@ -49,8 +49,8 @@ servers.forEach((server) => {
 });' "$1"
 }
 
-# The rules with hours and minutes as seconds, so that a minute tells what takes half a day. Rules about hangs keep their times. Which
-# numbers become which stands here and nowhere else; promtool tests the rules as they are (rules.t).
+# The rules with hours and minutes scaled to seconds, so that a minute covers half a day. Rules about hangs are not changed. promtool tests
+# the unmodified rules (rules.t).
 story_rules() { # directory
 	mkdir -p "$1"
 	cp deploy/prometheus/rules/ringside-{culprit,hang}.rules.yml "$1"
@@ -63,7 +63,7 @@ story_rules() { # directory
 		deploy/prometheus/rules/ringside-recorder.rules.yml >"$1/ringside-recorder.rules.yml"
 }
 
-# Two nodes on one machine: each agent gets a directory with links to the regions of its own ranks.
+# Two nodes on one host: each agent gets a directory with links to the regions of its own ranks.
 story_link_regions() { # regions-directory node-directory-prefix
 	"$BUILD/ringside" ls --json "$1" 2>/dev/null | node -e '
 const { linkSync, mkdirSync } = require("fs");
