@@ -373,7 +373,7 @@ static void read_output(struct agent_hook *hook)
 
 static void tell_end(const struct agent_hook *hook, int how, uint64_t now_ns)
 {
-	const char *after = hook->is_told_to_end ? ": timed out and was terminated" : "";
+	const char *after = hook->is_terminated ? ": timed out and was terminated" : "";
 	double seconds = (double)(now_ns - hook->begun_ns) / 1e9;
 
 	if (WIFEXITED(how) && WEXITSTATUS(how) == 0)
@@ -418,7 +418,7 @@ static void hook_finish(struct agent_hook *hook, uint64_t now_ns)
 	hook->pid = 0;
 }
 
-void agent_hook_heed(struct agent_hook *hook, uint64_t now_ns)
+void agent_hook_handle(struct agent_hook *hook, uint64_t now_ns)
 {
 	if (hook->pid == 0)
 		return;
@@ -438,7 +438,7 @@ static void start_next(struct agent_hook *hook, uint64_t now_ns)
 	hook->count--;
 	hook->begun_ns = now_ns;
 	hook->end_by_ns = now_ns + hook->timeout_ns;
-	hook->is_told_to_end = hook->is_killed = false;
+	hook->is_terminated = hook->is_killed = false;
 	hook->line_used = hook->lines = 0;
 	hook->lines_left_out = hook->output_bytes = 0;
 	memcpy(hook->about, event->about, sizeof(hook->about));
@@ -460,24 +460,24 @@ static void end_late_one(struct agent_hook *hook, uint64_t now_ns)
 {
 	if (hook->pid == 0 || now_ns < hook->end_by_ns)
 		return;
-	kill(-hook->pid, hook->is_told_to_end ? SIGKILL : SIGTERM);
-	hook->is_killed = hook->is_told_to_end;
-	hook->is_told_to_end = true;
+	kill(-hook->pid, hook->is_terminated ? SIGKILL : SIGTERM);
+	hook->is_killed = hook->is_terminated;
+	hook->is_terminated = true;
 	hook->end_by_ns = now_ns + hook->grace_ns;
 }
 
 /* At most one line per minute. */
-static void tell_left_out(struct agent_hook *hook, uint64_t now_ns)
+static void log_left_out(struct agent_hook *hook, uint64_t now_ns)
 {
-	if (hook->left_out == hook->told_left_out || now_ns < hook->tell_left_out_ns)
+	if (hook->left_out == hook->logged_left_out || now_ns < hook->log_left_out_ns)
 		return;
 	agent_log(AGENT_WARNING,
 		  "hook %s: %" PRIu64
 		  " calls delayed: more than %d per minute for one user, or the "
 		  "hook is too slow; lasting verdicts are passed on later",
-		  hook->words[0], hook->left_out - hook->told_left_out, AGENT_HOOK_A_MINUTE);
-	hook->told_left_out = hook->left_out;
-	hook->tell_left_out_ns = now_ns + AGENT_HOOK_MINUTE_NS;
+		  hook->words[0], hook->left_out - hook->logged_left_out, AGENT_HOOK_A_MINUTE);
+	hook->logged_left_out = hook->left_out;
+	hook->log_left_out_ns = now_ns + AGENT_HOOK_MINUTE_NS;
 }
 
 uint64_t agent_hook_run(struct agent_hook *hook, uint64_t now_ns)
@@ -489,8 +489,8 @@ uint64_t agent_hook_run(struct agent_hook *hook, uint64_t now_ns)
 	end_late_one(hook, now_ns);
 	while (hook->pid == 0 && hook->count > 0)
 		start_next(hook, now_ns);
-	tell_left_out(hook, now_ns);
+	log_left_out(hook, now_ns);
 	if (hook->pid > 0)
 		return hook->end_by_ns;
-	return hook->left_out > hook->told_left_out ? hook->tell_left_out_ns : UINT64_MAX;
+	return hook->left_out > hook->logged_left_out ? hook->log_left_out_ns : UINT64_MAX;
 }

@@ -74,7 +74,7 @@ struct agent_hook {
 	int output; /* -1 none */
 	uint64_t begun_ns;
 	uint64_t end_by_ns; /* time of the next signal */
-	bool is_told_to_end;
+	bool is_terminated;
 	bool is_killed;
 	char about[160];
 	char line[AGENT_HOOK_LINE + 1];
@@ -86,8 +86,8 @@ struct agent_hook {
 	uint64_t runs;	   /* started processes */
 	uint64_t failures; /* could not be started, or did not exit with 0 */
 	uint64_t left_out; /* delayed or dropped events */
-	uint64_t told_left_out;
-	uint64_t tell_left_out_ns; /* next log line not before */
+	uint64_t logged_left_out;
+	uint64_t log_left_out_ns; /* next log line not before */
 };
 
 /*
@@ -107,7 +107,7 @@ bool agent_hook_give(struct agent_hook *hook, struct agent_hook_event *event, bo
 		     uint64_t now_ns);
 
 /* Handles a child's exit and output. */
-void agent_hook_heed(struct agent_hook *hook, uint64_t now_ns);
+void agent_hook_handle(struct agent_hook *hook, uint64_t now_ns);
 
 /* Runs what is due; returns when the next thing is due, UINT64_MAX if nothing is. */
 uint64_t agent_hook_run(struct agent_hook *hook, uint64_t now_ns);

@@ -47,13 +47,13 @@ struct agent {
 	struct agent_textfile textfile;
 	int epoll;
 	int signals;
-	bool is_heeding; /* inotify is in the epoll set */
+	bool is_watching; /* inotify is in the epoll set */
 	bool must_end;
 	uint64_t watchdog_ns;
 	uint64_t next_watchdog_ns;
-	uint64_t noted_look;   /* number of the last processed scan */
-	size_t told_processes; /* as in STATUS */
-	size_t told_notices;
+	uint64_t noted_look;	 /* number of the last processed scan */
+	size_t status_processes; /* as in STATUS */
+	size_t status_notices;
 };
 
 /* ---- setup ---------------------------------------------------------------------------------- */
@@ -139,7 +139,7 @@ static int open_look(struct agent *agent)
 	if (status != OK)
 		return agent_log(AGENT_ERROR, "cannot watch processes: %s",
 				 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
-	agent->is_heeding = fd != -1 && listen_to(agent, fd);
+	agent->is_watching = fd != -1 && listen_to(agent, fd);
 	return 0;
 }
 
@@ -247,8 +247,8 @@ static void take_event(struct agent *agent, int fd, uint64_t now_ns)
 	if (fd == agent->signals)
 		take_signals(agent);
 	else if (fd == agent->hook.output)
-		agent_hook_heed(&agent->hook, now_ns);
-	else if (agent->is_heeding && fd == watch_fd(&agent->look.watch))
+		agent_hook_handle(&agent->hook, now_ns);
+	else if (agent->is_watching && fd == watch_fd(&agent->look.watch))
 		agent_look_heed(&agent->look, now_ns);
 	else
 		for (size_t i = 0; i < agent->listeners.count; i++)
@@ -261,10 +261,10 @@ static void tell_status(struct agent *agent)
 	size_t processes = agent->look.watch.recording.count;
 	size_t notices = agent->look.live.notice_count;
 
-	if (processes == agent->told_processes && notices == agent->told_notices)
+	if (processes == agent->status_processes && notices == agent->status_notices)
 		return;
-	agent->told_processes = processes;
-	agent->told_notices = notices;
+	agent->status_processes = processes;
+	agent->status_notices = notices;
 	agent_systemd_notify("STATUS=%zu processes, %zu notices", processes, notices);
 }
 
@@ -282,8 +282,8 @@ static uint64_t do_due(struct agent *agent, uint64_t now_ns)
 	if (agent->look.number != agent->noted_look) {
 		agent->noted_look = agent->look.number;
 		agent_bodies_age(&agent->route.bodies);
-		agent_notices_tell(&agent->notices, &agent->look.live, now_ns);
-		agent_verdicts_tell(&agent->verdicts, &agent->look.live, &to, now_ns);
+		agent_notices_report(&agent->notices, &agent->look.live, now_ns);
+		agent_verdicts_report(&agent->verdicts, &agent->look.live, &to, now_ns);
 		agent_kernel_look(&agent->kernel, &agent->look.live, &agent->look.watch, now_ns);
 		tell_status(agent);
 	}

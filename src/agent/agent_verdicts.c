@@ -20,7 +20,7 @@ enum { LINE = 300 }; /* maximum length of each part of a log line */
 void agent_verdicts_release(struct agent_verdicts *verdicts)
 {
 	for (size_t i = 0; i < verdicts->count; i++)
-		verdicts_release(&verdicts->told[i].as_told);
+		verdicts_release(&verdicts->reported[i].as_reported);
 	verdicts->count = 0;
 }
 
@@ -83,7 +83,7 @@ static void add_variables(struct agent_hook_event *event, const struct verdict *
 }
 
 static void add_input(struct agent_hook_event *event, const char *what,
-		      const struct agent_verdict *told, const char *host, uint64_t wall_ns)
+		      const struct agent_verdict *at, const char *host, uint64_t wall_ns)
 {
 	struct sink sink;
 	struct json json;
@@ -96,10 +96,10 @@ static void add_input(struct agent_hook_event *event, const char *what,
 	json_put_string(&json, "event", what);
 	json_put_string(&json, "agent_host", host);
 	json_put_unsigned(&json, "time_ms", wall_ns / 1000000);
-	json_put_unsigned(&json, "first_ms", told->first_wall_ns / 1000000);
-	json_put_unsigned(&json, "told_ns", told->last_ns - told->first_ns);
+	json_put_unsigned(&json, "first_ms", at->first_wall_ns / 1000000);
+	json_put_unsigned(&json, "told_ns", at->last_ns - at->first_ns);
 	json_key(&json, "verdict");
-	verdict_json_one(&json, &told->as_told.list[0]);
+	verdict_json_one(&json, &at->as_reported.list[0]);
 	json_end(&json);
 	json_line(&json);
 	if (json_status(&json) == OK) {
@@ -114,33 +114,33 @@ static void add_input(struct agent_hook_event *event, const char *what,
 }
 
 /* A verdict that the hook was called for is also passed on when it clears, or an alert would stay open for ever. */
-static bool verdict_hand_on(struct agent_hook *hook, const struct agent_verdict *told, bool is_new,
-			    const char *host, uint64_t wall_ns, uint64_t now_ns)
+static bool verdict_call_hook(struct agent_hook *hook, const struct agent_verdict *at, bool is_new,
+			      const char *host, uint64_t wall_ns, uint64_t now_ns)
 {
 	const char *what = is_new ? "appeared" : "cleared";
-	struct agent_hook_event event = { .user = told->user };
-	const struct verdict *verdict = &told->as_told.list[0];
+	struct agent_hook_event event = { .user = at->user };
+	const struct verdict *verdict = &at->as_reported.list[0];
 
 	text_format(event.about, sizeof(event.about), "%s: %s", what,
 		    verdict_class_name(verdict->class));
 	agent_hook_variable(&event, "EVENT", "%s", what);
 	add_variables(&event, verdict);
-	add_input(&event, what, told, host, wall_ns);
+	add_input(&event, what, at, host, wall_ns);
 	return agent_hook_give(hook, &event, is_new, now_ns);
 }
 
 /* Over the rate limit: a later scan tries again. */
-static void hand_on_when_due(struct agent_verdict *told, const struct agent_verdicts_to *to,
-			     uint64_t wall_ns, uint64_t now_ns)
+static void call_hook_when_due(struct agent_verdict *at, const struct agent_verdicts_to *to,
+			       uint64_t wall_ns, uint64_t now_ns)
 {
-	if (!told->is_due || to->hook == NULL || to->hook->command == NULL ||
-	    told->as_told.count == 0)
+	if (!at->is_due || to->hook == NULL || to->hook->command == NULL ||
+	    at->as_reported.count == 0)
 		return;
-	if (agent_hook_has_turn(to->hook, told->user, now_ns)) {
-		told->is_due = !verdict_hand_on(to->hook, told, true, to->host, wall_ns, now_ns);
-		told->is_handed_on |= !told->is_due;
-	} else if (!told->is_late) {
-		told->is_late = true;
+	if (agent_hook_has_turn(to->hook, at->user, now_ns)) {
+		at->is_due = !verdict_call_hook(to->hook, at, true, to->host, wall_ns, now_ns);
+		at->is_hook_called |= !at->is_due;
+	} else if (!at->is_late) {
+		at->is_late = true;
 		to->hook->left_out++;
 	}
 }
@@ -200,7 +200,7 @@ static const char *next_step(const struct verdict *verdict, char text[static LIN
 }
 
 /* Title, start, confidence, first line of evidence, caveat and next step in one line. */
-static void tell_new(const struct verdict *verdict)
+static void log_new(const struct verdict *verdict)
 {
 	char seen[LINE], missing[LINE], next[LINE], since[40], job[160] = "";
 
@@ -216,13 +216,13 @@ static void tell_new(const struct verdict *verdict)
 		  missing[0] ? "; caveat: " : "", missing, next[0] ? "; next step: " : "", next);
 }
 
-static void tell_over(const struct agent_verdict *told)
+static void log_cleared(const struct agent_verdict *at)
 {
-	const struct verdict *verdict = &told->as_told.list[0];
+	const struct verdict *verdict = &at->as_reported.list[0];
 
-	if (told->as_told.count > 0)
+	if (at->as_reported.count > 0)
 		agent_log(AGENT_NOTICE, "cleared after %" PRIu64 " s: %s: %s",
-			  (told->last_ns - told->first_ns) / SECOND_NS,
+			  (at->last_ns - at->first_ns) / SECOND_NS,
 			  verdict_class_name(verdict->class), verdict->title);
 }
 
@@ -231,8 +231,8 @@ static void tell_over(const struct agent_verdict *told)
 static struct agent_verdict *verdict_find(struct agent_verdicts *verdicts, uint64_t key)
 {
 	for (size_t i = 0; i < verdicts->count; i++)
-		if (verdicts->told[i].key == key)
-			return &verdicts->told[i];
+		if (verdicts->reported[i].key == key)
+			return &verdicts->reported[i];
 	return NULL;
 }
 
@@ -241,7 +241,7 @@ static bool is_room(struct agent_verdicts *verdicts, uint64_t user)
 	size_t of_user = 0;
 
 	for (size_t i = 0; i < verdicts->count; i++)
-		of_user += verdicts->told[i].user == user;
+		of_user += verdicts->reported[i].user == user;
 	if (verdicts->count < AGENT_VERDICTS_MAX && of_user < AGENT_VERDICTS_OF_USER)
 		return true;
 	if (!verdicts->is_full)
@@ -264,7 +264,7 @@ static void verdict_seen(struct agent_verdicts *verdicts, const struct verdict *
 
 		if (!is_room(verdicts, user))
 			return;
-		at = &verdicts->told[verdicts->count++];
+		at = &verdicts->reported[verdicts->count++];
 		*at = (struct agent_verdict){
 			.key = key, .first_ns = now_ns, .first_wall_ns = wall_ns, .user = user
 		};
@@ -272,35 +272,35 @@ static void verdict_seen(struct agent_verdicts *verdicts, const struct verdict *
 	}
 	at->last_ns = now_ns;
 	/* Also when a warning has become an error. */
-	if (verdict->severity >= at->tell_from) {
-		at->tell_from = verdict->severity + 1u;
-		verdicts_release(&at->as_told);
-		verdict_keep(&at->as_told, verdict);
-		tell_new(verdict);
+	if (verdict->severity >= at->report_from) {
+		at->report_from = verdict->severity + 1u;
+		verdicts_release(&at->as_reported);
+		verdict_keep(&at->as_reported, verdict);
+		log_new(verdict);
 		at->is_due = true;
 		at->is_late = false;
 	}
-	hand_on_when_due(at, to, wall_ns, now_ns);
+	call_hook_when_due(at, to, wall_ns, now_ns);
 }
 
-void agent_verdicts_tell(struct agent_verdicts *verdicts, const struct live *live,
-			 const struct agent_verdicts_to *to, uint64_t now_ns)
+void agent_verdicts_report(struct agent_verdicts *verdicts, const struct live *live,
+			   const struct agent_verdicts_to *to, uint64_t now_ns)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < live->verdicts.count; i++)
 		verdict_seen(verdicts, &live->verdicts.list[i], to, live->wall_ns, now_ns);
 	for (size_t i = 0; i < verdicts->count; i++) {
-		struct agent_verdict *at = &verdicts->told[i];
+		struct agent_verdict *at = &verdicts->reported[i];
 
 		if (now_ns - at->last_ns < AGENT_VERDICT_QUIET_NS) {
-			verdicts->told[kept++] = *at;
+			verdicts->reported[kept++] = *at;
 			continue;
 		}
-		tell_over(at);
-		if (at->is_handed_on)
-			verdict_hand_on(to->hook, at, false, to->host, live->wall_ns, now_ns);
-		verdicts_release(&at->as_told);
+		log_cleared(at);
+		if (at->is_hook_called)
+			verdict_call_hook(to->hook, at, false, to->host, live->wall_ns, now_ns);
+		verdicts_release(&at->as_reported);
 	}
 	verdicts->is_full = verdicts->is_full && kept >= AGENT_VERDICTS_OF_USER;
 	verdicts->count = kept;
@@ -377,12 +377,12 @@ static void notice_seen(struct agent_notices *notices, const struct live *live,
 	char key[sizeof(at->key)];
 
 	notice_key(live, notice, key, sizeof(key));
-	for (at = notices->told; at < notices->told + notices->count; at++)
+	for (at = notices->reported; at < notices->reported + notices->count; at++)
 		if (strcmp(at->key, key) == 0)
 			break;
-	if (at == notices->told + LIVE_NOTICES_MAX)
+	if (at == notices->reported + LIVE_NOTICES_MAX)
 		return;
-	if (at == notices->told + notices->count) {
+	if (at == notices->reported + notices->count) {
 		notices->count++;
 		*at = (struct agent_notice){ .kind = notice->kind, .first_ns = now_ns };
 		text_copy(at->key, sizeof(at->key), key);
@@ -405,7 +405,7 @@ static void notice_clear(const struct agent_notice *at)
 			  (at->last_ns - at->first_ns) / SECOND_NS, at->title);
 }
 
-void agent_notices_tell(struct agent_notices *notices, const struct live *live, uint64_t now_ns)
+void agent_notices_report(struct agent_notices *notices, const struct live *live, uint64_t now_ns)
 {
 	size_t kept = 0;
 
@@ -413,11 +413,11 @@ void agent_notices_tell(struct agent_notices *notices, const struct live *live, 
 		if (!agent_verdicts_covers(live, &live->notices[i]))
 			notice_seen(notices, live, &live->notices[i], now_ns);
 	for (size_t i = 0; i < notices->count; i++) {
-		struct agent_notice *at = &notices->told[i];
+		struct agent_notice *at = &notices->reported[i];
 
 		at->is_replaced |= is_reported(live, at->kind, at->comm, at->rank);
 		if (now_ns - at->last_ns < AGENT_NOTICE_QUIET_NS)
-			notices->told[kept++] = *at;
+			notices->reported[kept++] = *at;
 		else
 			notice_clear(at);
 	}

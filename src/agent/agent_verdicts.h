@@ -32,12 +32,12 @@ struct agent_notice {
 };
 
 struct agent_notices {
-	struct agent_notice told[LIVE_NOTICES_MAX];
+	struct agent_notice reported[LIVE_NOTICES_MAX];
 	size_t count;
 };
 
 /* Call after each scan. */
-void agent_notices_tell(struct agent_notices *notices, const struct live *live, uint64_t now_ns);
+void agent_notices_report(struct agent_notices *notices, const struct live *live, uint64_t now_ns);
 
 enum {
 	AGENT_VERDICTS_MAX = 128,    /* reported at a time; more are only counted */
@@ -49,16 +49,16 @@ struct agent_verdict {
 	uint64_t first_ns; /* monotonic */
 	uint64_t last_ns;  /* when it was last active */
 	uint64_t first_wall_ns;
-	unsigned int tell_from;	 /* reported again from this severity on */
-	uint64_t user;		 /* user ID of the job plus one; 0 unknown */
-	bool is_handed_on;	 /* the hook was called for it */
-	bool is_due;		 /* the hook is to be called when the rate limit allows */
-	bool is_late;		 /* delayed by the rate limit, and counted */
-	struct verdicts as_told; /* one: as last reported */
+	unsigned int report_from;    /* reported again from this severity on */
+	uint64_t user;		     /* user ID of the job plus one; 0 unknown */
+	bool is_hook_called;	     /* the hook was called for it */
+	bool is_due;		     /* the hook is to be called when the rate limit allows */
+	bool is_late;		     /* delayed by the rate limit, and counted */
+	struct verdicts as_reported; /* one: as last reported */
 };
 
 struct agent_verdicts {
-	struct agent_verdict told[AGENT_VERDICTS_MAX];
+	struct agent_verdict reported[AGENT_VERDICTS_MAX];
 	size_t count;
 	bool is_full;			  /* already logged */
 	uint64_t totals[VERDICT_CLASSES]; /* since the agent started */
@@ -74,7 +74,7 @@ struct agent_verdicts_to {
 };
 
 /* Call after each scan. Hook calls over the rate limit are retried at each scan while the verdict lasts. */
-void agent_verdicts_tell(struct agent_verdicts *verdicts, const struct live *live,
-			 const struct agent_verdicts_to *to, uint64_t now_ns);
+void agent_verdicts_report(struct agent_verdicts *verdicts, const struct live *live,
+			   const struct agent_verdicts_to *to, uint64_t now_ns);
 
 #endif

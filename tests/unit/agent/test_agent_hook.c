@@ -79,7 +79,7 @@ static void settle(struct agent_hook *hook, uint64_t now_ns)
 {
 	for (int i = 0; i < PATIENCE && (hook->pid != 0 || hook->count > 0); i++) {
 		agent_hook_run(hook, now_ns);
-		agent_hook_heed(hook, now_ns);
+		agent_hook_handle(hook, now_ns);
 		poll(NULL, 0, 5);
 	}
 	agent_hook_run(hook, now_ns);
@@ -192,16 +192,16 @@ static void test_hangs(void)
 	grandchild = (pid_t)atoi(content(out_path));
 	agent_hook_run(&hook, now_ns + AGENT_HOOK_TIMEOUT_NS - 1);
 	EXPECT_THAT("until then it runs and the next one waits",
-		    hook.pid > 0 && !hook.is_told_to_end && hook.count == 1);
+		    hook.pid > 0 && !hook.is_terminated && hook.count == 1);
 	now_ns += AGENT_HOOK_TIMEOUT_NS;
 	EXPECT_THAT("then it gets SIGTERM and a grace period",
 		    agent_hook_run(&hook, now_ns) == now_ns + AGENT_HOOK_GRACE_NS);
-	EXPECT(hook.is_told_to_end && !hook.is_killed);
+	EXPECT(hook.is_terminated && !hook.is_killed);
 	now_ns += AGENT_HOOK_GRACE_NS;
 	agent_hook_run(&hook, now_ns);
 	EXPECT_THAT("then SIGKILL", hook.is_killed);
 	for (int i = 0; i < PATIENCE && hook.count == 1; i++) {
-		agent_hook_heed(&hook, now_ns);
+		agent_hook_handle(&hook, now_ns);
 		agent_hook_run(&hook, now_ns);
 		poll(NULL, 0, 5);
 	}
@@ -280,7 +280,7 @@ static void test_cannot_be_ended(void)
 	give(&hook, "appeared", true, SECOND_NS);
 	for (int i = 0; i < PATIENCE && strstr(content(log_path), "moved") == NULL; i++) {
 		agent_hook_run(&hook, SECOND_NS);
-		agent_hook_heed(&hook, SECOND_NS);
+		agent_hook_handle(&hook, SECOND_NS);
 		poll(NULL, 0, 5);
 	}
 	EXPECT(hook.pid > 0 && strstr(said(), "moved") != NULL);

@@ -74,7 +74,7 @@ static void scan(uint64_t second, const int *ranks, size_t count)
 	for (size_t i = 0; i < count; i++)
 		add(ranks[i]);
 	live.wall_ns = (UINT64_C(1700000100) + second) * SECOND;
-	agent_verdicts_tell(&verdicts, &live, &to, (1000 + second) * SECOND);
+	agent_verdicts_report(&verdicts, &live, &to, (1000 + second) * SECOND);
 }
 
 static void settle(void)
@@ -82,7 +82,7 @@ static void settle(void)
 	/* 5 ms each: give up after two minutes. */
 	for (int i = 0; i < 24000 && (hook.pid != 0 || hook.count > 0); i++) {
 		agent_hook_run(&hook, 1000 * SECOND);
-		agent_hook_heed(&hook, 1000 * SECOND);
+		agent_hook_handle(&hook, 1000 * SECOND);
 		poll(NULL, 0, 5);
 	}
 }
@@ -193,7 +193,7 @@ static void test_users(void)
 	for (int i = 0; i < 100; i++)
 		text_copy(add(i)->job, sizeof(mine.job), "bogus");
 	add(777);
-	agent_verdicts_tell(&verdicts, &live, &all, 1000 * SECOND);
+	agent_verdicts_report(&verdicts, &live, &all, 1000 * SECOND);
 	EXPECT_EQUAL(hook.count, AGENT_HOOK_A_MINUTE + 1);
 	EXPECT_EQUAL(lines_with(log_path, "job bogus"), AGENT_VERDICTS_OF_USER);
 	EXPECT_EQUAL(lines_with(log_path, "rank 777 has not come; job train"), 1);
@@ -208,7 +208,7 @@ static void test_doubt(void)
 	for (uint64_t second = 0; second < 8; second++) {
 		verdicts_release(&live.verdicts);
 		add(5)->severity = second < 2 || second == 4 ? VERDICT_WARNING : VERDICT_ERROR;
-		agent_verdicts_tell(&verdicts, &live, &to, (1000 + second) * SECOND);
+		agent_verdicts_report(&verdicts, &live, &to, (1000 + second) * SECOND);
 	}
 	EXPECT_THAT("a warning that becomes an error is reported again",
 		    lines_with(log_path, "rank 5 has not come; job") == 2);
@@ -234,7 +234,7 @@ static void test_lines(void)
 	verdict_missing(verdict, "That was not.");
 	verdict_advice(verdict, "Look at it:");
 	verdict_advice(verdict, "$ ringside ps @1\n\033[31m");
-	agent_verdicts_tell(&verdicts, &live, &log_alone, SECOND);
+	agent_verdicts_report(&verdicts, &live, &log_alone, SECOND);
 	EXPECT_THAT("one line has confidence, evidence, caveat and next step",
 		    lines_with(log_path,
 			       "confidence 60%; evidence: This was seen; caveat: That was not; "
@@ -266,7 +266,7 @@ static void notice_at(uint64_t second, enum live_notice_kind kind, size_t notice
 		text_copy(verdict->comm, sizeof(verdict->comm), "world");
 		text_copy(verdict->rank_label, sizeof(verdict->rank_label), "5");
 	}
-	agent_notices_tell(&notices, &one, (1000 + second) * SECOND);
+	agent_notices_report(&notices, &one, (1000 + second) * SECOND);
 	verdicts_release(&one.verdicts);
 }
 
