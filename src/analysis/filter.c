@@ -323,6 +323,60 @@ static bool is_kind_passing(const struct filter_rows *rows, uint64_t kind)
 	       filter_has_function(rows->filter, job, function);
 }
 
+bool filter_rows_has_comm(const struct filter_rows *rows, uint32_t comm)
+{
+	const struct job *job = rows->job;
+	const struct job_seat *seat = comm != 0 ? job_seat(job, rows->process, comm) : NULL;
+
+	if (seat == NULL)
+		return rows->filter->comm_count == 0;
+	return filter_has_rank(rows->filter, job->ranks[seat->rank].rank) &&
+	       filter_has_comm(rows->filter, &job->comms[seat->comm]);
+}
+
+bool filter_rows_has_op(const struct filter_rows *rows, const struct op_record *op)
+{
+	uint8_t function = job_name_number(rows->job, rows->process, op->function);
+
+	return filter_rows_has_comm(rows, op->comm) &&
+	       filter_has_function(rows->filter, rows->job, function) &&
+	       (!rows->filter->has_tag || op->user_tag == rows->filter->tag) &&
+	       filter_is_within(rows->since_ns, rows->until_ns, op->done_ns, op->issue_ns);
+}
+
+/* Recorder's clock: from its start to the last thing that it recorded. */
+static void process_span(const struct recording_process *process, uint64_t *first_ns,
+			 uint64_t *last_ns)
+{
+	*first_ns = process->anchor_count > 0 ? process->anchors[0].clock_ns : 0;
+	*last_ns = *first_ns;
+	if (process->anchor_count > 0)
+		*last_ns = process->anchors[process->anchor_count - 1].clock_ns;
+	for (size_t i = 0; i < process->comm_count; i++) {
+		const struct recording_comm *comm = &process->comms[i];
+
+		if (comm->counts.last_done_ns > *last_ns)
+			*last_ns = comm->counts.last_done_ns;
+		if (comm->counts.last_issue_ns > *last_ns)
+			*last_ns = comm->counts.last_issue_ns;
+	}
+}
+
+bool filter_has_process(const struct filter *filter, const struct job *job, uint32_t process)
+{
+	bool has_comm = filter->comm_count == 0;
+	uint64_t first_ns, last_ns;
+	struct filter_rows rows;
+
+	if (!filter_rows_start(&rows, filter, job, process))
+		return false;
+	for (uint32_t i = job->first_seat[process]; i < job->first_seat[process + 1]; i++)
+		has_comm |= filter_has_comm(filter, &job->comms[job->seats[i].comm]);
+	process_span(job->recording->processes[process], &first_ns, &last_ns);
+	/* Where nobody knows the time it passes, as an operation does. */
+	return has_comm && (last_ns == 0 || (last_ns >= rows.since_ns && first_ns < rows.until_ns));
+}
+
 uint32_t filter_rows_choose(struct filter_rows *rows, const struct op_batch *batch,
 			    uint32_t *places)
 {

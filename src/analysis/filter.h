@@ -103,6 +103,14 @@ struct filter_rows {
 bool filter_rows_start(struct filter_rows *rows, const struct filter *filter, const struct job *job,
 		       uint32_t process);
 
+/* Does an operation pass, by the number of its communicator, its function, tag and times? */
+bool filter_rows_has_op(const struct filter_rows *rows, const struct op_record *op);
+/* The same by communicator and rank only. 0 is an unknown communicator: it passes only without a filter on communicators. */
+bool filter_rows_has_comm(const struct filter_rows *rows, uint32_t comm);
+
+/* Does a whole process pass: it has one of the ranks, is in one of the communicators and was recorded at that time? */
+bool filter_has_process(const struct filter *filter, const struct job *job, uint32_t process);
+
 /* Which rows pass: their indices; returns how many. Needs the words KIND, DONE, ISSUE, and USER_TAG if the
  * filter has a tag. */
 uint32_t filter_rows_choose(struct filter_rows *rows, const struct op_batch *batch,

@@ -1,12 +1,15 @@
 #include "cmds/cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -19,6 +22,9 @@ enum { CLI_LINE_BYTES = 2048, CLI_WORD_MAX = 40 };
 
 /* The command that runs: cli_parse() sets it. NULL before. */
 static const struct cli_page *running;
+
+static bool is_quiet, has_no_pager;
+static enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } color_when;
 
 /* Paths and names of users end up in these lines; they must not control the terminal. */
 static void print_line(const struct cli_page *page, const char *format, va_list values,
@@ -48,6 +54,8 @@ void cli_note(const char *format, ...)
 {
 	va_list values;
 
+	if (is_quiet)
+		return;
 	va_start(values, format);
 	print_line(running, format, values, "");
 	va_end(values);
@@ -146,8 +154,211 @@ unsigned int cli_width(void)
 	return 0;
 }
 
+/* ---- text for people -------------------------------------------------------------------------- */
+
+int cli_take_quiet(const struct cli_said *said)
+{
+	(void)said;
+	is_quiet = true;
+	return 0;
+}
+
+int cli_take_no_pager(const struct cli_said *said)
+{
+	(void)said;
+	has_no_pager = true;
+	return 0;
+}
+
+int cli_take_color(const struct cli_said *said)
+{
+	if (strcmp(said->value, "auto") == 0)
+		color_when = COLOR_AUTO;
+	else if (strcmp(said->value, "always") == 0)
+		color_when = COLOR_ALWAYS;
+	else if (strcmp(said->value, "never") == 0)
+		color_when = COLOR_NEVER;
+	else
+		return cli_usage(said->page, "--color '%s' is not auto, always or never",
+				 said->value);
+	return 0;
+}
+
+bool cli_is_quiet(void)
+{
+	return is_quiet;
+}
+
+bool cli_has_color(void)
+{
+	const char *no_color = getenv("NO_COLOR"), *terminal = getenv("TERM");
+
+	if (color_when != COLOR_AUTO)
+		return color_when == COLOR_ALWAYS;
+	return isatty(STDOUT_FILENO) && (no_color == NULL || no_color[0] == '\0') &&
+	       (terminal == NULL || strcmp(terminal, "dumb") != 0);
+}
+
+/* Whether a sink holds text for cli_finish() to show. */
+static const struct sink *held;
+
+void cli_text(struct sink *sink)
+{
+	if (!cli_has_color() && !isatty(STDOUT_FILENO)) {
+		sink_init_fd(sink, STDOUT_FILENO);
+		return;
+	}
+	sink_init_memory(sink);
+	held = sink;
+}
+
+/* "AGE  OPERATION  BUSBW GB/s": two words at least, and capitals. */
+static bool is_heading(const char *line, size_t length)
+{
+	size_t capitals = 0, gaps = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		capitals += line[i] >= 'A' && line[i] <= 'Z';
+		gaps += i > 0 && line[i] == ' ' && line[i - 1] == ' ';
+		if (line[i] >= 'a' && line[i] <= 'z' && (i == 0 || line[i - 1] != '/'))
+			return false;
+	}
+	return capitals > 3 && gaps > 0;
+}
+
+/* The word that a line begins with, behind "- ": how serious it is. */
+static const char *color_of(const char *line, size_t length, size_t *from, size_t *to)
+{
+	static const struct {
+		const char *word;
+		const char *color;
+	} words[] = {
+		{ "error", "\033[1;31m" },   { "trouble", "\033[1;31m" },
+		{ "warning", "\033[1;33m" }, { "slower", "\033[1;33m" },
+		{ "healthy", "\033[1;32m" }, { "complete", "\033[1;32m" },
+	};
+
+	*from = strspn(line, " -");
+	for (size_t i = 0; i < ARRAY_LENGTH(words) && *from < length; i++) {
+		size_t word = strlen(words[i].word);
+
+		*to = *from + word;
+		if (*to <= length && strncmp(line + *from, words[i].word, word) == 0 &&
+		    (*to == length || line[*to] == ':' || line[*to] == ' '))
+			return words[i].color;
+	}
+	return NULL;
+}
+
+static void color_lines(struct sink *to, const char *text)
+{
+	while (*text != '\0') {
+		size_t length = strcspn(text, "\n"), from, end;
+		const char *color = color_of(text, length, &from, &end);
+
+		if (is_heading(text, length)) {
+			sink_format(to, "\033[1m%.*s\033[0m", (int)length, text);
+		} else if (color != NULL) {
+			sink_format(to, "%.*s%s%.*s\033[0m", (int)from, text, color,
+				    (int)(end - from), text + from);
+			sink_write(to, text + end, length - end);
+		} else {
+			sink_write(to, text, length);
+		}
+		text += length;
+		if (*text == '\n') {
+			sink_byte(to, '\n');
+			text++;
+		}
+	}
+}
+
+/* NULL: none is wanted. */
+static const char *find_pager(void)
+{
+	const char *pager = getenv("RINGSIDE_PAGER");
+
+	if (pager == NULL)
+		pager = getenv("PAGER");
+	if (pager == NULL)
+		pager = "less -FRX";
+	return pager[0] == '\0' || strcmp(pager, "cat") == 0 ? NULL : pager;
+}
+
+static bool is_longer_than_screen(const char *text)
+{
+	struct winsize size;
+	unsigned int lines = 0;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0)
+		return false;
+	for (; *text != '\0' && lines < size.ws_row; text++)
+		lines += *text == '\n';
+	return lines >= size.ws_row;
+}
+
+/* False: it could not be run, and nothing was shown. */
+static bool show_in_pager(const char *pager, const char *text, size_t length)
+{
+	void (*before)(int), (*child_before)(int);
+	int ends[2], how = 0;
+	pid_t child;
+
+	if (pipe2(ends, O_CLOEXEC) == -1)
+		return false;
+	child_before = signal(SIGCHLD, SIG_DFL);
+	child = fork();
+	if (child == 0) {
+		dup2(ends[0], STDIN_FILENO);
+		execl("/bin/sh", "sh", "-c", pager, (char *)NULL);
+		_exit(127);
+	}
+	close(ends[0]);
+	/* Whoever leaves the pager early has read enough. */
+	before = signal(SIGPIPE, SIG_IGN);
+	while (child != -1 && length > 0) {
+		ssize_t wrote = write(ends[1], text, length);
+
+		if (wrote <= 0)
+			break;
+		text += wrote;
+		length -= (size_t)wrote;
+	}
+	close(ends[1]);
+	while (child != -1 && waitpid(child, &how, 0) == -1 && errno == EINTR)
+		;
+	signal(SIGPIPE, before);
+	signal(SIGCHLD, child_before);
+	return child != -1 && !(WIFEXITED(how) && WEXITSTATUS(how) >= 126);
+}
+
+/* What a memory sink holds goes to stdout; then the sink is one on stdout. */
+static void show_text(struct sink *sink)
+{
+	const char *pager = has_no_pager || !isatty(STDOUT_FILENO) ? NULL : find_pager();
+	struct sink text, *shown = sink, out;
+
+	held = NULL;
+	sink_init_memory(&text);
+	if (cli_has_color() && strchr(sink_string(sink), '\033') == NULL) {
+		color_lines(&text, sink_string(sink));
+		shown = &text;
+	}
+	sink_init_fd(&out, STDOUT_FILENO);
+	if (pager == NULL || !is_longer_than_screen(sink_string(shown)) ||
+	    !show_in_pager(pager, sink_string(shown), strlen(sink_string(shown))))
+		sink_text(&out, sink_string(shown));
+	if (sink->status != OK || text.status != OK)
+		cli_no_memory();
+	sink_release(&text);
+	sink_release(sink);
+	*sink = out;
+}
+
 int cli_finish(struct sink *sink, int exit_code)
 {
+	if (sink == held)
+		show_text(sink);
 	if (sink_flush(sink) != OK) {
 		exit_code = CLI_EXIT_UNKNOWN;
 		if (sink->error != EPIPE)
@@ -218,7 +429,7 @@ int cli_page_help(const struct cli_page *page)
 	/* The same into a pipe as on a plain terminal: tests and manuals compare it. */
 	if (width == 0 || width > HELP_WIDTH)
 		width = HELP_WIDTH;
-	sink_init_fd(&sink, STDOUT_FILENO);
+	cli_text(&sink);
 	sink_format(&sink, "usage: ringside %s [OPTION...]%s%s\n\n", page->name,
 		    page->operands[0] ? " " : "", page->operands);
 	write_about(&sink, page->about, width);
@@ -517,7 +728,8 @@ void cli_progress_start(struct cli_progress *progress, const char *what, const c
 	};
 	progress->began_ns = clock_system_ns(CLOCK_MONOTONIC);
 	progress->next_ns = progress->began_ns + PROGRESS_FIRST_NS;
-	progress->is_on = isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb") != 0;
+	progress->is_on =
+		!is_quiet && isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb") != 0;
 }
 
 /* "  export  43 %  12 of 28 operations, 7 s left" */

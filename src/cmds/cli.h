@@ -121,11 +121,52 @@ struct cli_page {
 	{                    \
 		.name = NULL \
 	}
-/* Of a request with the field is_json. */
-#define CLI_OPTION_JSON(request)                                                          \
-	{                                                                                 \
-		'j', "json", NULL, "write JSON, for programs", CLI_FLAG(request, is_json) \
+/*
+ * How output is shown. Every command that prints for people has CLI_OPTIONS_SHOWING, every one that shows progress or
+ * remarks at least CLI_OPTION_QUIET. They have no field in the request: see cli_text(), cli_has_color(), cli_is_quiet().
+ */
+#define CLI_OPTION_QUIET                                                \
+	{                                                               \
+		'q', "quiet", NULL, "print no progress and no remarks", \
+			CLI_CALL_ALL(cli_take_quiet), .is_view = true   \
 	}
+#define CLI_OPTIONS_SHOWING                                    \
+	{ 0,                                                   \
+	  "color",                                             \
+	  "WHEN",                                              \
+	  "color the output: auto (default), always or never", \
+	  CLI_CALL_ALL(cli_take_color),                        \
+	  .is_view = true },                                   \
+		{ 0,                                           \
+		  "no-pager",                                  \
+		  NULL,                                        \
+		  "print long output without a pager",         \
+		  CLI_CALL_ALL(cli_take_no_pager),             \
+		  .is_view = true },                           \
+		CLI_OPTION_QUIET
+
+/* Of a request with the field is_json. */
+#define CLI_OPTION_JSON(request)                                            \
+	{                                                                   \
+		'j', "json", NULL, "write JSON", CLI_FLAG(request, is_json) \
+	}
+
+/* What the rows above call. */
+int cli_take_quiet(const struct cli_said *said);
+int cli_take_color(const struct cli_said *said);
+int cli_take_no_pager(const struct cli_said *said);
+
+bool cli_is_quiet(void);
+
+/* On stdout: --color decides, else a terminal without NO_COLOR. */
+bool cli_has_color(void);
+
+/*
+ * Text for people on stdout; cli_finish() ends it. On a terminal it is held back until then, to be colored (headings,
+ * and words like error and warning; not where the text has colors already) and, when it is longer than the screen, to
+ * go through a pager: RINGSIDE_PAGER, PAGER or `less -FRX`. An empty one or `cat`, or one that cannot be run, is none.
+ */
+void cli_text(struct sink *sink);
 
 /* Print the help on stdout. Returns an exit code. */
 int cli_page_help(const struct cli_page *page);

@@ -1,5 +1,6 @@
 #include "cmds/cli_input.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -189,6 +190,8 @@ void cli_input_init(struct cli_input *input)
 {
 	input->paths = NULL;
 	input->path_count = 0;
+	input->hidden = 0;
+	input->has_logs = false;
 	recording_init(&input->recording);
 }
 
@@ -196,6 +199,8 @@ void cli_input_release(struct cli_input *input)
 {
 	free(input->paths);
 	input->paths = NULL;
+	input->recording.count += input->hidden;
+	input->hidden = 0;
 	recording_release(&input->recording);
 }
 
@@ -281,6 +286,54 @@ bool cli_input_is_trouble(const struct cli_input *input, const struct recording_
 	return false;
 }
 
+enum { LOG_BYTES = 64 * 1024, LOG_FILES = 64 };
+
+/* Does NCCL_DEBUG write such lines? Everybody who has none of our recordings has these. */
+static bool is_nccl_log_file(const char *path)
+{
+	char *bytes = cli_realloc(NULL, LOG_BYTES);
+	int fd = file_open(AT_FDCWD, path, true);
+	bool is_log = false;
+	size_t got = 0;
+
+	if (fd != -1 && file_pread_some(fd, (unsigned char *)bytes, LOG_BYTES, 0, &got) == OK)
+		is_log = memmem(bytes, got, " NCCL INFO ", 11) != NULL ||
+			 memmem(bytes, got, " NCCL WARN ", 11) != NULL;
+	if (fd != -1)
+		close(fd);
+	free(bytes);
+	return is_log;
+}
+
+static bool is_nccl_log(const char *path)
+{
+	DIR *directory = opendir(path);
+	struct dirent *entry;
+	bool is_log = false;
+	char below[4096];
+
+	if (directory == NULL)
+		return is_nccl_log_file(path);
+	for (int i = 0; i < LOG_FILES && !is_log && (entry = readdir(directory)) != NULL; i++)
+		is_log = entry->d_name[0] != '.' &&
+			 text_format(below, sizeof(below), "%s/%s", path, entry->d_name) &&
+			 is_nccl_log_file(below);
+	closedir(directory);
+	return is_log;
+}
+
+/* Said of a path in which nothing was found, instead of what else is wrong with it. */
+static bool complain_log(const struct cli_input *input, const char *path)
+{
+	const bool is_doctor = input->has_logs;
+
+	if (!is_nccl_log(path))
+		return false;
+	cli_error("%s: this is NCCL_DEBUG output: use %s", path,
+		  is_doctor ? "--log" : "'ringside doctor --log'");
+	return true;
+}
+
 int cli_input_complain(const struct cli_input *input, bool has_cuts)
 {
 	const struct recording *recording = &input->recording;
@@ -295,17 +348,18 @@ int cli_input_complain(const struct cli_input *input, bool has_cuts)
 		    (trouble->kind == RECORDING_CUT && !has_cuts))
 			continue;
 		is_any = true;
-		if (told[trouble->kind]++ < TOLD_OF_A_KIND)
-			cli_error("%s: %s", trouble->path, trouble->what);
-		else
+		if (told[trouble->kind]++ >= TOLD_OF_A_KIND)
 			left_out++;
+		else if (trouble->kind != RECORDING_FOREIGN || !complain_log(input, trouble->path))
+			cli_error("%s: %s", trouble->path, trouble->what);
 	}
 	if (left_out > 0 && is_any)
-		cli_error("%zu more of such troubles; 'ringside verify' has all", left_out);
+		cli_error("%zu more such problems; 'ringside verify' lists all", left_out);
 	if (recording->count > 0 || is_any)
 		return is_any ? CLI_EXIT_UNKNOWN : CLI_EXIT_DONE;
 	for (size_t i = 0; i < input->path_count; i++)
-		cli_error("%s: no recordings found", input->paths[i]);
+		if (!complain_log(input, input->paths[i]))
+			cli_error("%s: no recordings found", input->paths[i]);
 	if (input->path_count == 0)
 		cli_error(CLI_INPUT_NOTHING);
 	return CLI_EXIT_UNKNOWN;
@@ -320,7 +374,7 @@ uint64_t cli_input_operations(const struct recording *recording)
 	return count;
 }
 
-enum { COMMS_LISTED = 5 };
+enum { NAMES_LISTED = 5 };
 
 void report_filter_release(struct report_filter *chosen)
 {
@@ -402,7 +456,7 @@ int report_take_ranks(const struct cli_said *said)
 		return 0;
 	if (status == ERR_NO_SPACE)
 		return cli_usage(said->page, "--rank: more than %d ranges", FILTER_RANGES_MAX);
-	return cli_usage(said->page, "--rank '%s' is no list of ranks like 0-7,12", said->value);
+	return cli_usage(said->page, "--rank '%s' is not a list of ranks like 0-7,12", said->value);
 }
 
 int report_take_time(const struct cli_said *said)
@@ -410,7 +464,7 @@ int report_take_time(const struct cli_said *said)
 	if (filter_parse_time(said->target, said->value) == OK)
 		return 0;
 	return cli_usage(said->page,
-			 "--%s '%s' is no time like 30s, -30s, 14:03:10 or 2026-01-31T14:03:10Z",
+			 "--%s '%s' is not a time like 30s, -30s, 14:03:10 or 2026-01-31T14:03:10Z",
 			 said->option->name, said->value);
 }
 
@@ -424,7 +478,7 @@ int report_take_tag(const struct cli_said *said)
 	filter->has_tag = true;
 	if (said->value[0] >= '0' && said->value[0] <= '9' && *end == '\0' && errno == 0)
 		return 0;
-	return cli_usage(said->page, "--tag '%s' is no whole number", said->value);
+	return cli_usage(said->page, "--tag '%s' is not a whole number", said->value);
 }
 
 /* ---- is it there? ---------------------------------------------------------------------------- */
@@ -448,20 +502,26 @@ static int check_functions(const struct filter *filter, const struct cli_page *p
 	return 0;
 }
 
+/* "--comm: there is no communicator 'nope' here; there is world, tp0, ..." */
+static int no_such(const char *option, const char *what, const char *name, struct sink *names,
+		   size_t count)
+{
+	int exit_code = cli_error("--%s: there is no %s '%s' here; there is %s%s", option, what,
+				  name, count > 0 ? sink_string(names) : "none at all",
+				  count > NAMES_LISTED ? ", ..." : "");
+
+	sink_release(names);
+	return exit_code;
+}
+
 static int no_such_comm(const struct job *job, const char *name)
 {
-	struct sink text;
-	int exit_code;
+	struct sink names;
 
-	sink_init_memory(&text);
-	for (size_t i = 0; i < job->comm_count && i < COMMS_LISTED; i++)
-		sink_format(&text, "%s%s", i > 0 ? ", " : "", job->comms[i].label);
-	if (job->comm_count > COMMS_LISTED)
-		sink_text(&text, ", ...");
-	exit_code = cli_error("--comm: there is no communicator '%s' here; there is %s", name,
-			      job->comm_count > 0 ? sink_string(&text) : "none at all");
-	sink_release(&text);
-	return exit_code;
+	sink_init_memory(&names);
+	for (size_t i = 0; i < job->comm_count && i < NAMES_LISTED; i++)
+		sink_format(&names, "%s%s", i > 0 ? ", " : "", job->comms[i].label);
+	return no_such("comm", "communicator", name, &names, job->comm_count);
 }
 
 static int check_comms(const struct filter *filter, const struct job *job)
@@ -478,34 +538,158 @@ static int check_comms(const struct filter *filter, const struct job *job)
 	return 0;
 }
 
-static int check_ranks(const struct filter *filter, const struct job *job)
+/* "0-7,12", in ascending order: ranks are sorted within a job. */
+static size_t list_ranks(struct sink *names, const struct job *job)
 {
-	if (filter->range_count == 0)
-		return 0;
-	for (size_t r = 0; r < job->rank_count; r++)
-		if (filter_has_rank(filter, job->ranks[r].rank))
-			return 0;
-	return cli_error("--rank: none of these ranks is recorded here (%zu are)", job->rank_count);
+	size_t count = 0;
+
+	for (size_t r = 0; r < job->rank_count; count++) {
+		int64_t first = job->ranks[r].rank, last = first;
+
+		for (r++; r < job->rank_count &&
+			  (job->ranks[r].rank == last || job->ranks[r].rank == last + 1);
+		     r++)
+			last = job->ranks[r].rank;
+		if (count >= NAMES_LISTED || first < 0)
+			continue;
+		sink_format(names, "%s%" PRId64, names->used > 0 ? "," : "", first);
+		if (last > first)
+			sink_format(names, "-%" PRId64, last);
+	}
+	return count;
 }
 
-int report_filter_check(const struct report_filter *chosen, const struct cli_page *page,
-			const struct recording *recording)
+/* Each range must have one at least. */
+static int check_ranks(const struct filter *filter, const struct job *job)
+{
+	for (size_t i = 0; i < filter->range_count; i++) {
+		const struct filter one = { .ranks = { filter->ranks[i] }, .range_count = 1 };
+		struct sink names;
+		char text[48];
+		size_t r = 0;
+
+		while (r < job->rank_count && !filter_has_rank(&one, job->ranks[r].rank))
+			r++;
+		if (r < job->rank_count)
+			continue;
+		text_format(text, sizeof(text), "%" PRId64, one.ranks[0].first);
+		if (one.ranks[0].last > one.ranks[0].first)
+			text_format(text + strlen(text), sizeof(text) - strlen(text), "-%" PRId64,
+				    one.ranks[0].last);
+		sink_init_memory(&names);
+		r = list_ranks(&names, job);
+		return no_such("rank", "rank", text, &names, r);
+	}
+	return 0;
+}
+
+int cli_job_check(const struct recording *recording, const char *name)
+{
+	const char *last = NULL;
+	struct sink names;
+	size_t count = 0;
+
+	for (size_t i = 0; i < recording->count; i++)
+		if (strcmp(recording->processes[i]->job, name) == 0)
+			return 0;
+	sink_init_memory(&names);
+	/* Processes are sorted by job. */
+	for (size_t i = 0; i < recording->count; i++) {
+		const char *job = recording->processes[i]->job;
+
+		if (last != NULL && strcmp(last, job) == 0)
+			continue;
+		last = job;
+		if (count++ < NAMES_LISTED)
+			sink_format(&names, "%s%s", count > 1 ? ", " : "",
+				    job[0] ? job : "a job without a name");
+	}
+	return no_such("job", "job", name, &names, count);
+}
+
+/* Processes that do not pass go to the end, behind recording.count. */
+static void hide_processes(struct cli_input *input, const bool *is_kept)
+{
+	struct recording *recording = &input->recording;
+	struct recording_process **sorted =
+		cli_realloc(NULL, (recording->count + 1) * sizeof(struct recording_process *));
+	size_t kept = 0, at;
+
+	for (size_t i = 0; i < recording->count; i++)
+		if (is_kept[i])
+			sorted[kept++] = recording->processes[i];
+	at = kept;
+	for (size_t i = 0; i < recording->count; i++)
+		if (!is_kept[i])
+			sorted[at++] = recording->processes[i];
+	memcpy(recording->processes, sorted, recording->count * sizeof(struct recording_process *));
+	input->hidden += recording->count - kept;
+	recording->count = kept;
+	free(sorted);
+}
+
+static int choose_job(struct cli_input *input, const char *name)
+{
+	struct recording *recording = &input->recording;
+	int exit_code = cli_job_check(recording, name);
+	bool *is_kept;
+
+	if (exit_code != 0)
+		return exit_code;
+	is_kept = cli_realloc(NULL, recording->count + 1);
+	for (size_t i = 0; i < recording->count; i++)
+		is_kept[i] = strcmp(recording->processes[i]->job, name) == 0;
+	hide_processes(input, is_kept);
+	free(is_kept);
+	return 0;
+}
+
+static int choose(struct cli_input *input, const struct report_filter *chosen,
+		  const struct cli_page *page, bool has_processes)
 {
 	const struct filter *filter = &chosen->filter;
+	bool *is_kept = NULL;
 	struct job job;
 	int exit_code;
 
-	if (filter->function_count + filter->comm_count + filter->range_count == 0)
+	if (input->recording.count == 0)
 		return 0;
-	if (job_make(&job, recording) != OK)
+	if (chosen->job != NULL && (exit_code = choose_job(input, chosen->job)) != 0)
+		return exit_code;
+	if (filter_is_empty(filter))
+		return 0;
+	if (job_make(&job, &input->recording) != OK)
 		cli_no_memory();
 	exit_code = check_functions(filter, page, &job);
 	if (exit_code == 0)
 		exit_code = check_comms(filter, &job);
 	if (exit_code == 0)
 		exit_code = check_ranks(filter, &job);
+	if (exit_code == 0 && has_processes) {
+		is_kept = cli_realloc(NULL, input->recording.count + 1);
+		for (uint32_t i = 0; i < input->recording.count; i++)
+			is_kept[i] = filter_has_process(filter, &job, i);
+	}
 	job_release(&job);
+	if (is_kept != NULL)
+		hide_processes(input, is_kept);
+	free(is_kept);
+	if (exit_code == 0 && input->recording.count == 0)
+		exit_code = cli_error("nothing recorded matches --since, --until, --rank and "
+				      "--comm together");
 	return exit_code;
+}
+
+int cli_input_choose(struct cli_input *input, const struct report_filter *chosen,
+		     const struct cli_page *page)
+{
+	return choose(input, chosen, page, false);
+}
+
+int cli_input_choose_processes(struct cli_input *input, const struct report_filter *chosen,
+			       const struct cli_page *page)
+{
+	return choose(input, chosen, page, true);
 }
 
 enum { TROUBLES_TOLD = 20 };
@@ -518,7 +702,7 @@ static int tell_all(const struct cli_input *input)
 	for (; told < recording->trouble_count && told < TROUBLES_TOLD; told++)
 		cli_error("%s: %s", recording->troubles[told].path, recording->troubles[told].what);
 	if (recording->trouble_count + recording->troubles_left_out > told)
-		cli_error("%zu more of such troubles; 'ringside verify' has all",
+		cli_error("%zu more such problems; 'ringside verify' lists all",
 			  recording->trouble_count + recording->troubles_left_out - told);
 	return told > 0 ? CLI_EXIT_UNKNOWN : CLI_EXIT_DONE;
 }
@@ -551,7 +735,7 @@ static int told(enum status status)
 			 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
 }
 
-int report_read(struct timeline_report *report, const struct cli_input *input,
+int report_read(struct timeline_report *report, struct cli_input *input,
 		const struct report_filter *chosen, const struct timeline_options *options,
 		const struct cli_page *page)
 {
@@ -560,7 +744,7 @@ int report_read(struct timeline_report *report, const struct cli_input *input,
 	enum status status;
 	int exit_code;
 
-	exit_code = report_filter_check(chosen, page, &input->recording);
+	exit_code = cli_input_choose(input, chosen, page);
 	if (exit_code != 0)
 		return exit_code;
 	cli_progress_start(&progress, page->name, "operations",

@@ -35,6 +35,8 @@ struct cli_input {
 	struct recording recording;
 	const char **paths;
 	size_t path_count;
+	bool has_logs; /* the command reads NCCL_DEBUG output with --log */
+	size_t hidden; /* processes behind recording.count that a filter left out */
 };
 
 void cli_input_init(struct cli_input *input);
@@ -70,9 +72,15 @@ bool cli_input_is_trouble(const struct cli_input *input, const struct recording_
 /* How many operations are to be expected: for progress. */
 uint64_t cli_input_operations(const struct recording *recording);
 
-/* Options that choose operations and the parts of a key: for report, diff and export. */
-
-/* All into the field `chosen` of the request, a struct report_filter. */
+/*
+ * Filters. Every command that reads recordings has these rows, with the same words and the same errors:
+ *
+ *	CLI_OPTIONS_READING(struct request),    --job, --comm, --rank, --since, --until
+ *	CLI_OPTIONS_PROCESSES(struct request),  the same without times, for what has none
+ *
+ * They go into the field `chosen` of the request, a struct report_filter. Then cli_input_choose() or
+ * cli_input_choose_processes() applies them. docs/COMMANDS.md says what each command makes of them.
+ */
 #define REPORT_OPTION_BY(request)                                                                 \
 	{                                                                                         \
 		0, "by", "LIST",                                                                  \
@@ -81,39 +89,35 @@ uint64_t cli_input_operations(const struct recording *recording);
 			CLI_CALL(request, chosen, report_take_by)                                 \
 	}
 
-#define REPORT_OPTION_COMM(request, field)                                                        \
-	{                                                                                         \
-		0, "comm", "COMM",                                                                \
-			"only this communicator, by its name or hash; may be said several times", \
-			CLI_CALL(request, field, report_take_comm)                                \
-	}
-#define REPORT_OPTION_RANK(request, field)                           \
-	{                                                            \
-		0, "rank", "RANKS", "only these ranks, like 0-7,12", \
-			CLI_CALL(request, field, report_take_ranks)  \
-	}
-#define REPORT_OPTION_SINCE(request, field)                                                       \
-	{                                                                                         \
-		0, "since", "TIME",                                                               \
-			"from here on: 30s after the start, -30s before the end, a time of day, " \
-			"2026-01-31T14:03:10Z",                                                   \
-			CLI_CALL(request, field, report_take_time)                                \
-	}
-#define REPORT_OPTION_UNTIL(request, field)                                                  \
-	{                                                                                    \
-		0, "until", "TIME", "up to here", CLI_CALL(request, field, report_take_time) \
+#define CLI_OPTIONS_PROCESSES(request)                                                        \
+	{ 0, "job", "NAME", "only this job", CLI_TEXT(request, chosen.job) },                 \
+		{ 0, "comm", "COMM",                                                          \
+		  "only this communicator (process group), by name or hash; can be repeated", \
+		  CLI_CALL(request, chosen.filter, report_take_comm) },                       \
+	{                                                                                     \
+		0, "rank", "RANKS", "only these ranks, like 0-7,12",                          \
+			CLI_CALL(request, chosen.filter, report_take_ranks)                   \
 	}
 
-#define REPORT_FILTER_OPTIONS(request)                                                    \
-	REPORT_OPTION_COMM(request, chosen.filter),                                       \
-		{ 0, "op", "NAME", "only these operations, like AllReduce,AllGather",     \
-		  CLI_CALL(request, chosen, report_take_functions) },                     \
-		REPORT_OPTION_RANK(request, chosen.filter),                               \
-		REPORT_OPTION_SINCE(request, chosen.filter.since),                        \
-		REPORT_OPTION_UNTIL(request, chosen.filter.until),                        \
-	{                                                                                 \
-		0, "tag", "NUMBER", "only operations that the user marked with this tag", \
-			CLI_CALL(request, chosen.filter, report_take_tag)                 \
+#define CLI_OPTIONS_TIMES(request)                                                            \
+	{ 0, "since", "TIME",                                                                 \
+	  "start here: 30s after the beginning, -30s before the end, a time of day (UTC) or " \
+	  "2026-01-31T14:03:10Z",                                                             \
+	  CLI_CALL(request, chosen.filter.since, report_take_time) },                         \
+	{                                                                                     \
+		0, "until", "TIME", "end here; times as with --since",                        \
+			CLI_CALL(request, chosen.filter.until, report_take_time)              \
+	}
+
+#define CLI_OPTIONS_READING(request) CLI_OPTIONS_PROCESSES(request), CLI_OPTIONS_TIMES(request)
+
+#define REPORT_FILTER_OPTIONS(request)                                                  \
+	CLI_OPTIONS_READING(request),                                                   \
+		{ 0, "op", "NAME", "only these operations, like AllReduce,AllGather",   \
+		  CLI_CALL(request, chosen, report_take_functions) },                   \
+	{                                                                               \
+		0, "tag", "NUMBER", "only operations marked with this tag by the user", \
+			CLI_CALL(request, chosen.filter, report_take_tag)               \
 	}
 
 /* Into its fields `path` and `is_strict`. */
@@ -140,15 +144,24 @@ int report_take_time(const struct cli_said *said);
 /* All zero: everything. */
 struct report_filter {
 	struct filter filter;
+	const char *job;		       /* NULL: all */
 	uint32_t by;			       /* enum tally_by bits, 0: none was asked for */
 	char *functions[FILTER_FUNCTIONS_MAX]; /* own copies, that the filter borrows */
 };
 
 void report_filter_release(struct report_filter *chosen);
 
-/* Is there what was asked for? 0, or the exit code after an error was told. */
-int report_filter_check(const struct report_filter *chosen, const struct cli_page *page,
-			const struct recording *recording);
+/* Leave the other jobs out, and check that the communicators, ranks and operations exist. 0, or the exit code after an
+ * error was reported. */
+int cli_input_choose(struct cli_input *input, const struct report_filter *chosen,
+		     const struct cli_page *page);
+
+/* The same, and leave out whole processes: for commands that list processes. */
+int cli_input_choose_processes(struct cli_input *input, const struct report_filter *chosen,
+			       const struct cli_page *page);
+
+/* --job: 0, or the exit code after it was reported that there is no such job, and which there are. */
+int cli_job_check(const struct recording *recording, const char *name);
 
 /* From what the PATHs lead to, to a report: with progress, and with trouble told. For report and diff. */
 
@@ -161,7 +174,7 @@ int report_read_troubles(const struct cli_input *input, bool is_strict);
 
 /* Make the report, with a line of progress. 0, or the exit code after an error was told; then there is
  * nothing to release. */
-int report_read(struct timeline_report *report, const struct cli_input *input,
+int report_read(struct timeline_report *report, struct cli_input *input,
 		const struct report_filter *chosen, const struct timeline_options *options,
 		const struct cli_page *page);
 

@@ -373,6 +373,15 @@ int cli_output_open(struct cli_output *output, const char *path)
 	return output_start(output, path, false);
 }
 
+int cli_output_open_text(struct cli_output *output, const char *path)
+{
+	int exit_code = cli_output_open(output, path);
+
+	if (exit_code == 0 && strcmp(path, "-") == 0)
+		cli_text(&output->sink);
+	return exit_code;
+}
+
 int cli_output_check(const char *path)
 {
 	struct cli_output output;
@@ -434,8 +443,8 @@ static int give_name(struct cli_output *output, int why_not)
 		return 0;
 	error = cli_nameless_copy(output->fd, output->pending->path);
 	if (error == 0)
-		cli_error("note: %s is a copy, the file system gave the file itself no name: %s",
-			  output->path, strerror(why_not));
+		cli_note("%s is a copy, the file system gave the file itself no name: %s",
+			 output->path, strerror(why_not));
 	return error;
 }
 

@@ -43,6 +43,9 @@ struct cli_output {
  */
 int cli_output_open(struct cli_output *output, const char *path);
 
+/* The same for text that people read: "-" is cli_text(). */
+int cli_output_open_text(struct cli_output *output, const char *path);
+
 /* Could it be written? For those who work long before they write. Nothing is left of the trial. 0, or
  * CLI_EXIT_UNKNOWN after the reason was told. */
 int cli_output_check(const char *path);

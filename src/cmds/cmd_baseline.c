@@ -1,4 +1,5 @@
 #include <string.h>
+#include <unistd.h>
 
 #include "cmds/cli.h"
 #include "cmds/cli_expected.h"
@@ -32,6 +33,7 @@ static const struct cli_option options[] = {
 	  CLI_TEXT(struct request, output) },
 	CLI_OPTION_JSON(struct request),
 	REPORT_FILTER_OPTIONS(struct request),
+	CLI_OPTIONS_SHOWING,
 	CLI_OPTION_END,
 };
 
@@ -93,12 +95,24 @@ static int baseline_compute(struct request *request, struct baseline *baseline, 
 	if (status != OK)
 		cli_no_memory();
 	if (baseline->left_out > 0)
-		cli_error("%zu kinds of transfers are one too many for a baseline: left out",
-			  baseline->left_out);
+		cli_note("%zu kinds of transfers do not fit into a baseline: left out",
+			 baseline->left_out);
 	if (baseline->count > 0)
 		return 0;
 	baseline_release(baseline);
 	return cli_error("no operation with a duration: nothing to save");
+}
+
+static int say_saved(const struct request *request, const struct baseline *baseline, int exit_code)
+{
+	struct sink sink;
+
+	if (cli_is_quiet())
+		return exit_code;
+	sink_init_fd(&sink, STDOUT_FILENO);
+	sink_format(&sink, "%s: baseline of %zu %s\n", request->output, baseline->count,
+		    text_which(baseline->count, "kind of transfer", "kinds of transfers"));
+	return cli_finish(&sink, exit_code);
 }
 
 static int baseline_save(struct request *request)
@@ -108,9 +122,9 @@ static int baseline_save(struct request *request)
 	int trouble = 0, exit_code;
 
 	if (request->input.path_count == 0)
-		return cli_usage(&page, "save what? Say a PATH");
+		return cli_usage(&page, "nothing to save: pass a PATH");
 	if (request->output == NULL || request->output[0] == '\0')
-		return cli_usage(&page, "save where? Say -o FILE");
+		return cli_usage(&page, "no output file: use -o FILE");
 	exit_code = baseline_compute(request, &baseline, &trouble);
 	if (exit_code != 0)
 		return exit_code;
@@ -118,6 +132,8 @@ static int baseline_save(struct request *request)
 	if (exit_code == 0) {
 		write_json(&output.sink, &baseline);
 		exit_code = cli_output_commit(&output, trouble);
+		if (exit_code == trouble && strcmp(request->output, "-") != 0)
+			exit_code = say_saved(request, &baseline, exit_code);
 	}
 	baseline_release(&baseline);
 	return exit_code;
@@ -132,7 +148,7 @@ static int baseline_print(const struct request *request)
 	int exit_code;
 
 	if (request->input.path_count != 1)
-		return cli_usage(&page, "show which file? Say one");
+		return cli_usage(&page, "show needs one FILE");
 	exit_code = baseline_file_read(&baseline, request->input.paths[0]);
 	if (exit_code != 0)
 		return exit_code;
@@ -152,7 +168,7 @@ static int baseline_print(const struct request *request)
 static int baseline_run(struct request *request)
 {
 	if (request->verb == NULL)
-		return cli_usage(&page, "save or show?");
+		return cli_usage(&page, "no command: use save or show");
 	if (strcmp(request->verb, "save") == 0)
 		return baseline_save(request);
 	if (strcmp(request->verb, "show") == 0)

@@ -134,6 +134,7 @@ enum { BUNDLE_OPERATIONS = 20000 };
 
 struct command_line {
 	struct cli_input input;
+	struct report_filter chosen;
 	struct bundle_request request;
 	enum bundle_packing packing;
 	struct bundle_agents agents;
@@ -197,7 +198,9 @@ static const struct cli_option options[] = {
 	{ 0, "cacert", "FILE", "certificates of those who may sign theirs, instead of the system's",
 	  CLI_CALL_ALL(take_for_agents) },
 	{ 0, "insecure", NULL, "take any certificate", CLI_CALL_ALL(take_for_agents) },
+	CLI_OPTIONS_PROCESSES(struct command_line),
 	CLI_OPTION_JSON(struct command_line),
+	CLI_OPTION_QUIET,
 	CLI_OPTION_END,
 };
 
@@ -232,7 +235,7 @@ static int bundle_check(struct command_line *line)
 	const char *path = line->request.path;
 
 	if (path == NULL || path[0] == '\0')
-		return cli_usage(&page, "where to? Say -o FILE.tar.gz");
+		return cli_usage(&page, "no output file: use -o FILE.tar.gz");
 	if (!bundle_packing_of(path, &line->packing))
 		return cli_usage(&page, "name '%s' .tar, .tar.gz or .tar.zst", path);
 	if (line->has_agents && line->input.path_count > 0)
@@ -361,11 +364,19 @@ static int bundle_run(struct command_line *line)
 		complaint = cli_input_complain(input, false);
 	if (input->recording.count == 0 && input->path_count > 0)
 		return complaint;
+	exit_code = cli_input_choose_processes(input, &line->chosen, &page);
+	if (exit_code != 0)
+		return exit_code;
 	if (bundle_open(&archive, line->request.path, line->packing) != 0)
 		return CLI_EXIT_UNKNOWN;
 	if (line->has_agents) {
 		exit_code = bundle_read_agents(&archive, &line->agents, line->request.operations,
 					       &input->recording);
+		if (exit_code != 0) {
+			bundle_release(&archive);
+			return exit_code;
+		}
+		exit_code = cli_input_choose_processes(input, &line->chosen, &page);
 		if (exit_code != 0) {
 			bundle_release(&archive);
 			return exit_code;

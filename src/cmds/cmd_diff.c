@@ -68,6 +68,7 @@ static const struct cli_option options[] = {
 	CLI_OPTION_JSON(struct request),
 	REPORT_OPTION_OUTPUT(struct request),
 	REPORT_OPTION_STRICT(struct request),
+	CLI_OPTIONS_SHOWING,
 	CLI_OPTION_END,
 };
 
@@ -225,12 +226,13 @@ static enum status diff_make(const struct request *request, struct compare *comp
 				    a->has_expected ? &a->expected : &b->expected,
 				    request->threshold, b->has_expected, &left_out);
 	if (status == OK && left_out > 0)
-		cli_error("%zu kinds of operations were not measured: not compared", left_out);
+		cli_note("%zu kinds of operations were not measured: not compared", left_out);
 	return status;
 }
 
 static int diff_run(struct request *request)
 {
+	const char *path = request->path ? request->path : "-";
 	struct cli_output output;
 	struct compare compare;
 	enum status status;
@@ -243,9 +245,11 @@ static int diff_run(struct request *request)
 	if (status != OK)
 		cli_no_memory();
 	trouble = cli_exit_join(trouble, compare.slower > 0 ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE);
-	if (cli_output_open(&output, request->path ? request->path : "-") != 0) {
+	exit_code = request->is_json ? cli_output_open(&output, path)
+				     : cli_output_open_text(&output, path);
+	if (exit_code != 0) {
 		compare_release(&compare);
-		return CLI_EXIT_UNKNOWN;
+		return exit_code;
 	}
 	status = write_diff(request, &output.sink, &compare);
 	compare_release(&compare);

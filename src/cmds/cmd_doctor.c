@@ -30,11 +30,9 @@ enum { DOCTOR_AGENT_PORT = 9749 };
 /* How verdicts are shown in text. */
 static struct verdict_text_options doctor_text_options(const struct doctor_options *options)
 {
-	const char *no_color = getenv("NO_COLOR");
-
 	return (struct verdict_text_options){
 		.width = cli_width(),
-		.has_colour = isatty(STDOUT_FILENO) && (no_color == NULL || no_color[0] == '\0'),
+		.has_colour = cli_has_color(),
 		.has_all = options->has_all,
 		.documents = options->documents,
 	};
@@ -196,7 +194,7 @@ static const struct cli_option doctor_option_rows[] = {
 	  CLI_CALL_ALL(take_log) },
 	{ 0, "hang", "TIME", "what stands still for so long hangs (default 20s)",
 	  DOCTOR_TIME(hang_ns, CLI_SECONDS(1) / 10, CLI_SECONDS(86400)) },
-	{ 0, "job", "NAME", "look at this job alone", CLI_TEXT(struct doctor_options, job) },
+	CLI_OPTIONS_READING(struct doctor_options),
 	{ 0, "baseline", "FILE",
 	  "what 'ringside baseline save' wrote on a good day, to compare with",
 	  CLI_TEXT(struct doctor_options, baseline) },
@@ -224,6 +222,7 @@ static const struct cli_option doctor_option_rows[] = {
 	  CLI_TEXT(struct doctor_options, ca_file) },
 	{ 0, "insecure", NULL, "take any certificate",
 	  CLI_FLAG(struct doctor_options, is_insecure) },
+	CLI_OPTIONS_SHOWING,
 	CLI_OPTION_END,
 };
 
@@ -269,6 +268,10 @@ static int doctor_check_options(const struct doctor_options *options)
 		return cli_usage(&doctor_page,
 				 "--watch follows what runs: this machine, --agents or "
 				 "--prometheus, not files");
+	if (options->prometheus != NULL && (options->chosen.filter.since.base != FILTER_NO_TIME ||
+					    options->chosen.filter.until.base != FILTER_NO_TIME))
+		return cli_usage(&doctor_page, "--since and --until are for recordings: with "
+					       "--prometheus use --window");
 	return -1;
 }
 
@@ -566,7 +569,10 @@ static int doctor_show(const struct doctor_case *look)
 	struct sink sink;
 	struct json json;
 
-	sink_init_fd(&sink, STDOUT_FILENO);
+	if (look->options->is_json)
+		sink_init_fd(&sink, STDOUT_FILENO);
+	else
+		cli_text(&sink);
 	if (look->options->is_json) {
 		json_init(&json, &sink);
 		verdict_json_open(&json, &look->verdicts, &shown);

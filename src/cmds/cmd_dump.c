@@ -10,6 +10,7 @@
 
 struct request {
 	struct cli_input input;
+	struct report_filter chosen;
 	bool has_details;
 	bool is_json; /* as it is anyway */
 };
@@ -17,8 +18,10 @@ struct request {
 static const struct cli_option options[] = {
 	{ 0, "details", NULL, "also write what channels and transfers did (mode full records it)",
 	  CLI_FLAG(struct request, has_details) },
-	{ 'j', "json", NULL, "accepted for the sake of order: the output always is JSON",
+	{ 'j', "json", NULL, "accepted for consistency; output is always JSON",
 	  CLI_FLAG(struct request, is_json) },
+	REPORT_FILTER_OPTIONS(struct request),
+	CLI_OPTION_QUIET,
 	CLI_OPTION_END,
 };
 
@@ -45,6 +48,8 @@ struct dump {
 	struct json json;
 	struct sink sink;
 	const struct recording_process *process;
+	struct filter_rows rows;
+	bool has_filter;
 };
 
 static const char *place_name(enum recording_place place)
@@ -79,6 +84,8 @@ static bool dump_op(const struct op_record *op, enum recording_place place, void
 {
 	struct dump *dump = context;
 
+	if (dump->has_filter && !filter_rows_has_op(&dump->rows, op))
+		return true;
 	dump_begin(dump, "operation", place);
 	recorded_op_json(&dump->json, dump->process, op);
 	return dump_end(dump);
@@ -88,6 +95,10 @@ static bool dump_detail(const struct op_detail *detail, enum recording_place pla
 {
 	struct dump *dump = context;
 
+	if (dump->has_filter &&
+	    (!filter_rows_has_comm(&dump->rows, detail->comm) ||
+	     !filter_is_within(dump->rows.since_ns, dump->rows.until_ns, detail->time_ns[0], 0)))
+		return true;
 	dump_begin(dump, "detail", place);
 	recorded_detail_json(&dump->json, dump->process, detail);
 	return dump_end(dump);
@@ -128,18 +139,38 @@ static int dump_process(struct dump *dump, const struct recording_process *proce
 	return failed;
 }
 
+static int dump_processes(struct dump *dump, const struct request *request, const struct job *job,
+			  int exit_code)
+{
+	const struct recording *recording = &request->input.recording;
+
+	dump->has_filter = !filter_is_empty(&request->chosen.filter);
+	for (uint32_t i = 0; i < recording->count && dump->sink.status == OK; i++)
+		if (!dump->has_filter ||
+		    filter_rows_start(&dump->rows, &request->chosen.filter, job, i))
+			exit_code =
+				cli_exit_join(exit_code, dump_process(dump, recording->processes[i],
+								      request->has_details));
+	return exit_code;
+}
+
 static int dump_all(void *context)
 {
-	const struct request *request = context;
-	const struct cli_input *input = &request->input;
-	int exit_code = cli_input_complain(input, true);
-	struct dump dump;
+	struct request *request = context;
+	struct cli_input *input = &request->input;
+	int complaint = cli_input_complain(input, true), exit_code;
+	struct dump dump = { .process = NULL };
+	struct job job;
 
+	exit_code = cli_input_choose(input, &request->chosen, &page);
+	if (exit_code != 0)
+		return exit_code;
+	if (job_make(&job, &input->recording) != OK)
+		cli_no_memory();
 	sink_init_fd(&dump.sink, STDOUT_FILENO);
 	json_init(&dump.json, &dump.sink);
-	for (size_t i = 0; i < input->recording.count && dump.sink.status == OK; i++)
-		exit_code |=
-			dump_process(&dump, input->recording.processes[i], request->has_details);
+	exit_code = dump_processes(&dump, request, &job, complaint);
+	job_release(&job);
 	return cli_finish(&dump.sink, exit_code);
 }
 
@@ -147,6 +178,9 @@ int cmd_dump(int argc, char **argv)
 {
 	struct request request = { .has_details = false };
 
-	return cli_input_command(&page, &request, RECORDING_WITH_TRACES, NULL, dump_all, argc,
-				 argv);
+	int exit_code = cli_input_command(&page, &request, RECORDING_WITH_TRACES, NULL, dump_all,
+					  argc, argv);
+
+	report_filter_release(&request.chosen);
+	return exit_code;
 }

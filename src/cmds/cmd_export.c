@@ -647,6 +647,7 @@ static const struct cli_option options[] = {
 	  CLI_FLAG(struct request, job.is_forced) },
 	REPORT_FILTER_OPTIONS(struct request),
 	CLI_OPTION_JSON(struct request),
+	CLI_OPTION_QUIET,
 	CLI_OPTION_END,
 };
 
@@ -805,14 +806,14 @@ static void write_text(struct sink *sink, const struct export_job *job)
 static int export_run(void *context)
 {
 	struct request *request = context;
-	const struct cli_input *input = &request->input;
+	struct cli_input *input = &request->input;
 	int complaint = cli_input_complain(input, true);
 	struct sink sink;
 	int exit_code;
 
 	if (input->recording.count == 0)
 		return complaint;
-	exit_code = report_filter_check(&request->chosen, &page, &input->recording);
+	exit_code = cli_input_choose(input, &request->chosen, &page);
 	if (exit_code != 0)
 		return exit_code;
 	request->job.filter = &request->chosen.filter;

@@ -408,6 +408,7 @@ static const struct cli_option options[] = {
 	{ 0, "strict", NULL, "write nothing when any line or file cannot be read",
 	  CLI_FLAG(struct request, is_strict) },
 	CLI_OPTION_JSON(struct request),
+	CLI_OPTION_QUIET,
 	CLI_OPTION_END,
 };
 

@@ -18,13 +18,14 @@
 
 struct request {
 	struct cli_input input;
-	bool is_json, is_quiet;
+	struct report_filter chosen;
+	bool is_json;
 };
 
 static const struct cli_option options[] = {
 	CLI_OPTION_JSON(struct request),
-	{ 'q', "quiet", NULL, "one line per process, without the notes below it",
-	  CLI_FLAG(struct request, is_quiet) },
+	CLI_OPTIONS_READING(struct request),
+	CLI_OPTIONS_SHOWING,
 	CLI_OPTION_END,
 };
 
@@ -267,17 +268,23 @@ static void write_json(const struct cli_input *input, struct sink *sink)
 
 static int list_processes(void *context)
 {
-	const struct request *request = context;
-	const struct cli_input *input = &request->input;
-	int exit_code = cli_input_complain(input, false);
+	struct request *request = context;
+	struct cli_input *input = &request->input;
+	int complaint = cli_input_complain(input, false), exit_code;
 	struct sink sink;
 
-	sink_init_fd(&sink, STDOUT_FILENO);
-	if (request->is_json)
+	exit_code = cli_input_choose_processes(input, &request->chosen, &page);
+	if (exit_code != 0)
+		return exit_code;
+	if (request->is_json) {
+		sink_init_fd(&sink, STDOUT_FILENO);
 		write_json(input, &sink);
-	else if (input->recording.count > 0)
-		write_text(input, &sink, request->is_quiet);
-	return cli_finish(&sink, exit_code);
+	} else {
+		cli_text(&sink);
+		if (input->recording.count > 0)
+			write_text(input, &sink, cli_is_quiet());
+	}
+	return cli_finish(&sink, complaint);
 }
 
 int cmd_ls(int argc, char **argv)

@@ -1,5 +1,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cmds/cli.h"
@@ -24,6 +25,7 @@
 
 struct ps_entry {
 	const struct recording_process *process;
+	uint32_t number; /* of the process, in the recording */
 	const struct recording_flight *flight;
 	enum flight_kind kind;
 	bool is_last_call; /* unseen; the process has called nothing for PS_QUIET_NS since */
@@ -43,6 +45,8 @@ struct ps_carrier {
 };
 
 struct ps_list {
+	const struct filter *filter; /* NULL: everything */
+	const struct job *job;
 	struct ps_entry *entries;
 	size_t count;
 	struct ps_carrier *carriers;
@@ -57,8 +61,19 @@ struct ps_list {
 
 enum { PS_WORDS = 400 };
 
+static bool is_chosen(const struct ps_list *list, const struct ps_entry *entry)
+{
+	const struct filter_rows rows = { .filter = list->filter,
+					  .job = list->job,
+					  .process = entry->number };
+
+	return list->filter == NULL || filter_rows_has_comm(&rows, entry->flight->op.comm);
+}
+
 static void add_entry(struct ps_list *list, const struct ps_entry *entry)
 {
+	if (!is_chosen(list, entry))
+		return;
 	/* Doubling at each power of two. */
 	if ((list->count & (list->count - 1)) == 0)
 		list->entries = cli_realloc(list->entries, (list->count ? list->count * 2 : 1) *
@@ -151,15 +166,16 @@ static void add_flights(struct ps_list *list, const struct recording *recording,
 	free(kinds);
 }
 
-static void add_process(struct ps_list *list, const struct recording *recording,
-			const struct recording_process *process, bool has_unseen)
+static void add_process(struct ps_list *list, const struct recording *recording, uint32_t number,
+			bool has_unseen)
 {
-	struct ps_entry entry = { .process = process };
+	const struct recording_process *process = recording->processes[number];
+	struct ps_entry entry = { .process = process, .number = number };
 
 	entry.is_live = !is_dead(process) && recording_now(process, &entry.now_ns);
 	if (!entry.is_live)
 		entry.now_ns = flight_last_ns(process);
-	if (process->proxy_count > 0) {
+	if (process->proxy_count > 0 && list->filter == NULL) {
 		list->carriers = cli_realloc(list->carriers,
 					     (list->carrier_count + 1) * sizeof(*list->carriers));
 		list->carriers[list->carrier_count++] =
@@ -212,19 +228,19 @@ static void ps_list_sort(struct ps_list *list)
 	qsort(list->entries, list->count, sizeof(*list->entries), oldest_first);
 }
 
-static void ps_list_make(struct ps_list *list, const struct recording *recording, bool has_unseen,
-			 bool has_dead)
+static void ps_list_make(struct ps_list *list, const struct job *job, const struct filter *filter,
+			 bool has_unseen, bool has_dead)
 {
-	*list = (struct ps_list){ .entries = NULL };
-	for (size_t i = 0; i < recording->count; i++) {
-		const struct recording_process *process = recording->processes[i];
+	const struct recording *recording = job->recording;
 
-		if (is_dead(process) && !has_dead) {
+	*list = (struct ps_list){ .job = job, .filter = filter };
+	for (uint32_t i = 0; i < recording->count; i++) {
+		if (is_dead(recording->processes[i]) && !has_dead) {
 			list->dead++;
 			continue;
 		}
 		list->processes++;
-		add_process(list, recording, process, has_unseen);
+		add_process(list, recording, i, has_unseen);
 	}
 	ps_list_sort(list);
 }
@@ -277,18 +293,22 @@ static const char *ps_words_wait(const struct flight_wait *wait, uint64_t now_ns
 
 struct request {
 	struct cli_input input;
+	struct report_filter chosen;
 	bool is_json;
-	bool has_unseen; /* what may be over, too */
+	bool has_all; /* a row for each rank, and what may be over */
 	bool has_dead;
 };
 
 static const struct cli_option options[] = {
 	CLI_OPTION_JSON(struct request),
-	{ 'a', "all", NULL, "all operations whose end NCCL does not show, over or not",
-	  CLI_FLAG(struct request, has_unseen) },
+	{ 'a', "all", NULL,
+	  "a row for every rank, and operations whose end NCCL does not show, over or not",
+	  CLI_FLAG(struct request, has_all) },
 	{ 0, "dead", NULL,
-	  "also what dead processes of this machine had in flight (always with PATH)",
+	  "also show what dead processes of this host had in flight (always with PATH)",
 	  CLI_FLAG(struct request, has_dead) },
+	CLI_OPTIONS_PROCESSES(struct request),
+	CLI_OPTIONS_SHOWING,
 	CLI_OPTION_END,
 };
 
@@ -314,8 +334,19 @@ static const struct cli_page page = {
 	.examples = examples,
 };
 
-static void add_row(struct table *table, const struct ps_entry *entry)
+/*
+ * Ranks that are in the same operation in the same state are one row: of thousands of ranks, most wait and a few are
+ * what they wait for. `entry` is the one that has been there longest.
+ */
+struct ps_group {
+	const struct ps_entry *entry;
+	const struct ps_entry **members; /* by rank */
+	size_t count;
+};
+
+static void add_row(struct table *table, const struct ps_group *group)
 {
+	const struct ps_entry *entry = group->entry;
 	const struct op_record *op = &entry->flight->op;
 	const struct recording_comm *comm = recording_comm(entry->process, op->comm);
 	char what[PS_WORDS], name[RECORDED_COMM_TEXT], number[UNITS_TEXT];
@@ -334,7 +365,9 @@ static void add_row(struct table *table, const struct ps_entry *entry)
 			    recording_name(entry->process, OP_NAMES_ALGORITHM, op->algorithm),
 			    recording_name(entry->process, OP_NAMES_PROTOCOL, op->protocol));
 	table_cell(table, recorded_comm_text(comm, name));
-	if (comm == NULL || comm->info.rank < 0)
+	if (group->count > 1)
+		table_cellf(table, "%zu ranks", group->count);
+	else if (comm == NULL || comm->info.rank < 0)
 		table_cell(table, "?");
 	else if (comm->info.nranks > 0)
 		table_cellf(table, "%d/%d", comm->info.rank, comm->info.nranks);
@@ -342,8 +375,12 @@ static void add_row(struct table *table, const struct ps_entry *entry)
 		table_cellf(table, "%d", comm->info.rank);
 	table_cellf(table, "%" PRIu64, op->number);
 	table_cell(table, op_state_name(op->state));
-	table_cellf(table, "%" PRId64,
-		    entry->process->pid_here > 0 ? entry->process->pid_here : entry->process->pid);
+	if (group->count > 1)
+		table_cell(table, "-");
+	else
+		table_cellf(table, "%" PRId64,
+			    entry->process->pid_here > 0 ? entry->process->pid_here
+							 : entry->process->pid);
 }
 
 static void take_waits(const struct recording_proxy *proxies, size_t proxy_count,
@@ -367,6 +404,123 @@ static void add_notes(struct table *table, const struct ps_entry *entry)
 	free(waits);
 }
 
+/* "ranks 0-20,22-63 of 64" */
+static void note_ranks(struct table *table, const struct ps_group *group)
+{
+	const struct recording_comm *comm =
+		recording_comm(group->entry->process, group->entry->flight->op.comm);
+	char words[PS_WORDS], all[32] = "";
+	size_t used = 0, i = 0;
+
+	words[0] = '\0';
+	while (i < group->count && used + 32 < sizeof(words)) {
+		int32_t first = group->members[i]->rank, last = first;
+
+		for (i++; i < group->count && group->members[i]->rank <= last + 1; i++)
+			last = group->members[i]->rank;
+		text_format(words + used, sizeof(words) - used, "%s%d", used ? "," : "", first);
+		used = strlen(words);
+		if (last > first)
+			text_format(words + used, sizeof(words) - used, "-%d", last);
+		used = strlen(words);
+	}
+	if (comm != NULL && comm->info.nranks > 0)
+		text_format(all, sizeof(all), " of %d", comm->info.nranks);
+	table_note(table, "ranks %s%s%s", words, i < group->count ? ",..." : "", all);
+}
+
+/* The wait that has lasted longest in the group. */
+static const struct ps_entry *find_longest(const struct ps_group *group,
+					   struct flight_wait *longest)
+{
+	const struct ps_entry *found = NULL;
+	uint64_t longest_ns = 0;
+
+	for (size_t i = 0; i < group->count; i++) {
+		const struct ps_entry *entry = group->members[i];
+		struct flight_wait *waits;
+		size_t count;
+
+		take_waits(entry->flight->proxies, entry->flight->proxy_count, &waits, &count);
+		for (size_t j = 0; j < count; j++) {
+			uint64_t ns = ps_words_waiting_ns(&waits[j], entry->now_ns);
+
+			if (found != NULL && ns <= longest_ns)
+				continue;
+			found = entry;
+			longest_ns = ns;
+			*longest = waits[j];
+		}
+		free(waits);
+	}
+	return found;
+}
+
+static void add_group_notes(struct table *table, const struct ps_group *group)
+{
+	const struct ps_entry *waiting;
+	struct flight_wait wait;
+	char words[PS_WORDS], others[PS_WORDS];
+	bool is_same = true;
+
+	if (group->count == 1) {
+		add_notes(table, group->entry);
+		return;
+	}
+	note_ranks(table, group);
+	ps_words_kernel(group->entry, words);
+	for (size_t i = 0; i < group->count && is_same; i++)
+		is_same = strcmp(words, ps_words_kernel(group->members[i], others)) == 0;
+	if (words[0])
+		table_note(table, "%s%s", is_same ? "" : "longest: ", words);
+	waiting = find_longest(group, &wait);
+	if (waiting != NULL)
+		table_note(table, "longest wait: rank %d %s", waiting->rank,
+			   ps_words_wait(&wait, waiting->now_ns, words));
+}
+
+static bool is_same_group(const struct ps_entry *a, const struct ps_entry *b)
+{
+	return a->hash != 0 && by_operation(a, b) == 0 && a->kind == b->kind &&
+	       a->is_live == b->is_live && a->absent == b->absent &&
+	       a->is_last_call == b->is_last_call && a->flight->op.state == b->flight->op.state &&
+	       a->flight->op.function == b->flight->op.function &&
+	       a->flight->op.bytes == b->flight->op.bytes &&
+	       a->flight->op.peer == b->flight->op.peer;
+}
+
+/* Entries of one operation stand together, by rank: those of other states are between them. */
+static void add_groups(struct table *table, const struct ps_list *list, bool has_all)
+{
+	bool *is_added = cli_realloc(NULL, list->count + 1);
+	const struct ps_entry **members =
+		cli_realloc(NULL, (list->count + 1) * sizeof(struct ps_entry *));
+
+	memset(is_added, 0, list->count + 1);
+	for (size_t i = 0; i < list->count; i++) {
+		struct ps_group group = { &list->entries[i], members, 0 };
+
+		for (size_t j = i; j < list->count && !is_added[i]; j++) {
+			const struct ps_entry *entry = &list->entries[j];
+
+			if (j > i && (has_all || by_operation(&list->entries[i], entry) != 0))
+				break;
+			if (j > i && (is_added[j] || !is_same_group(&list->entries[i], entry)))
+				continue;
+			is_added[j] = j > i;
+			members[group.count++] = entry;
+			if (entry->age_ns > group.entry->age_ns)
+				group.entry = entry;
+		}
+		if (is_added[i])
+			continue;
+		add_row(table, &group);
+		add_group_notes(table, &group);
+	}
+	free(members);
+	free(is_added);
+}
+
 static void write_foreign(const struct ps_list *list, struct sink *sink, unsigned int width)
 {
 	struct flight_wait *waits;
@@ -387,26 +541,26 @@ static void write_foreign(const struct ps_list *list, struct sink *sink, unsigne
 	}
 }
 
-static void write_text(const struct ps_list *list, struct sink *sink)
+/* A terminal that is too narrow shows fewer columns: it would break the lines within words. */
+static void write_text(const struct ps_list *list, struct sink *sink, bool has_all)
 {
-	static const struct table_column columns[] = {
-		{ "AGE", TABLE_RIGHT, 0 },  { "OPERATION", TABLE_LEFT, 0 },
-		{ "SIZE", TABLE_RIGHT, 0 }, { "TYPE", TABLE_LEFT, 0 },
-		{ "ALGO", TABLE_LEFT, 4 },  { "COMM", TABLE_LEFT, 6 },
-		{ "RANK", TABLE_RIGHT, 0 }, { "NUMBER", TABLE_RIGHT, 0 },
-		{ "STATE", TABLE_LEFT, 0 }, { "PID", TABLE_RIGHT, 0 },
-	};
-	struct table *table = table_new(columns, ARRAY_LENGTH(columns));
+	struct report_grid grid;
 
-	if (table == NULL)
+	report_grid_init(&grid);
+	report_grid_column(&grid, "AGE", TABLE_RIGHT, 0, 0);
+	report_grid_column(&grid, "OPERATION", TABLE_LEFT, 0, 0);
+	report_grid_column(&grid, "SIZE", TABLE_RIGHT, 0, 1);
+	report_grid_column(&grid, "TYPE", TABLE_LEFT, 0, 3);
+	report_grid_column(&grid, "ALGO", TABLE_LEFT, 4, 4);
+	report_grid_column(&grid, "COMM", TABLE_LEFT, 6, 0);
+	report_grid_column(&grid, "RANK", TABLE_RIGHT, 0, 0);
+	report_grid_column(&grid, "NUMBER", TABLE_RIGHT, 0, 0);
+	report_grid_column(&grid, "STATE", TABLE_LEFT, 0, 0);
+	report_grid_column(&grid, "PID", TABLE_RIGHT, 0, 2);
+	add_groups(&grid.table, list, has_all);
+	if (report_grid_write(&grid, sink, cli_width(), NULL) == ERR_NO_SPACE)
 		cli_no_memory();
-	for (size_t i = 0; i < list->count; i++) {
-		add_row(table, &list->entries[i]);
-		add_notes(table, &list->entries[i]);
-	}
-	if (table_write(table, sink, cli_width()) == ERR_NO_SPACE)
-		cli_no_memory();
-	table_free(table);
+	report_grid_release(&grid);
 	write_foreign(list, sink, cli_width());
 }
 
@@ -422,24 +576,24 @@ static void write_remarks(const struct ps_list *list)
 		has_others |= !is_snapshot && !list->entries[i].is_live;
 	}
 	if (has_snapshots)
-		cli_error("ages in a snapshot count to the moment it was made");
+		cli_note("ages in a snapshot count to the moment it was made");
 	if (has_others)
-		cli_error("ages of processes that do not run here count to their last sign of "
-			  "life: it may have been longer");
+		cli_note("ages of processes that do not run here count to their last sign of "
+			 "life: it may have been longer");
 	if (list->count == 0 && list->processes > 0)
-		cli_error("nothing is in flight in %zu process%s", list->processes,
-			  list->processes == 1 ? "" : "es");
+		cli_note("nothing is in flight in %zu process%s", list->processes,
+			 list->processes == 1 ? "" : "es");
 	if (list->unlisted > 0)
-		cli_error("%zu %soperation%s not timed, and NCCL does not show whether %s over; "
-			  "--all "
-			  "lists %s",
-			  list->unlisted, list->unlisted < list->unseen ? "more " : "",
-			  list->unlisted == 1 ? " is" : "s are",
-			  list->unlisted == 1 ? "it is" : "they are",
-			  list->unlisted == 1 ? "it" : "them");
+		cli_note("%zu %soperation%s not timed, and NCCL does not show whether %s over; "
+			 "--all "
+			 "lists %s",
+			 list->unlisted, list->unlisted < list->unseen ? "more " : "",
+			 list->unlisted == 1 ? " is" : "s are",
+			 list->unlisted == 1 ? "it is" : "they are",
+			 list->unlisted == 1 ? "it" : "them");
 	if (list->dead > 0)
-		cli_error("%zu dead process%s left out; --dead shows %s", list->dead,
-			  list->dead == 1 ? " is" : "es are", list->dead == 1 ? "it" : "them");
+		cli_note("%zu dead process%s left out; --dead shows %s", list->dead,
+			 list->dead == 1 ? " is" : "es are", list->dead == 1 ? "it" : "them");
 }
 
 static void put_channels(struct json *json, const char *key, const uint64_t bits[4])
@@ -528,24 +682,35 @@ static int ps_show(void *context)
 {
 	struct request *request = context;
 	struct cli_input *input = &request->input;
+	const struct filter *filter = &request->chosen.filter;
 	struct ps_list list;
 	struct sink sink;
-	int exit_code;
+	struct job job;
+	int exit_code, complaint;
 
 	if (recording_find_flights(&input->recording) == ERR_NO_SPACE)
 		cli_no_memory();
-	exit_code = cli_input_complain(input, false);
-	ps_list_make(&list, &input->recording, request->has_unseen,
+	complaint = cli_input_complain(input, false);
+	exit_code = cli_input_choose(input, &request->chosen, &page);
+	if (exit_code != 0)
+		return exit_code;
+	if (job_make(&job, &input->recording) != OK)
+		cli_no_memory();
+	ps_list_make(&list, &job, filter_is_empty(filter) ? NULL : filter, request->has_all,
 		     request->has_dead || input->path_count > 0);
-	sink_init_fd(&sink, STDOUT_FILENO);
-	if (request->is_json)
+	if (request->is_json) {
+		sink_init_fd(&sink, STDOUT_FILENO);
 		write_json(input, &list, &sink);
-	else if (input->recording.count > 0)
-		write_text(&list, &sink);
-	exit_code = cli_finish(&sink, exit_code);
+	} else {
+		cli_text(&sink);
+		if (input->recording.count > 0)
+			write_text(&list, &sink, request->has_all);
+	}
+	exit_code = cli_finish(&sink, complaint);
 	if (!request->is_json)
 		write_remarks(&list);
 	ps_list_release(&list);
+	job_release(&job);
 	return exit_code;
 }
 

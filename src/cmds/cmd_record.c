@@ -22,7 +22,7 @@ struct asked {
 
 struct record {
 	struct cli_input input;
-	const char *job;
+	struct report_filter chosen;
 	uint64_t kernel_ns, wait_ns;
 	bool is_json;
 	struct asked *asked;
@@ -34,7 +34,7 @@ static const struct cli_option options[] = {
 	{ 0, "kernel", "TIME", "time every operation for this long (1s to 60m)",
 	  CLI_TIME(struct record, kernel_ns, CLI_SECONDS(1), CLI_SECONDS(3600)),
 	  .like = "is not a time like 30s, at most 60m" },
-	{ 0, "job", "NAME", "only processes of this job", CLI_TEXT(struct record, job) },
+	CLI_OPTIONS_PROCESSES(struct record),
 	{ 0, "wait", "TIME", "wait this long for answers (default 2s)",
 	  CLI_TIME(struct record, wait_ns, 0, CLI_SECONDS(3600)),
 	  .like = "is not a time like 30s, at most 60m" },
@@ -92,8 +92,7 @@ static void record_choose(struct record *record)
 		const struct recording_process *process = recording->processes[i];
 
 		if (process->life != RECORDING_ALIVE || process->region == NULL ||
-		    process->region_path == NULL ||
-		    (record->job != NULL && strcmp(process->job, record->job) != 0))
+		    process->region_path == NULL)
 			continue;
 		record->asked[record->count++].process = process;
 	}
@@ -169,16 +168,18 @@ static int record_check(void *context)
 static int record_ask(void *context)
 {
 	struct record *record = context;
-	int code;
+	int code = cli_input_complain(&record->input, false);
 
+	if (code == 0)
+		code = cli_input_choose_processes(&record->input, &record->chosen, &page);
+	if (code != 0)
+		return code;
 	record_choose(record);
 	for (size_t i = 0; i < record->count; i++)
 		recording_ask_kernel(&record->asked[i].ask, record->asked[i].process,
 				     (uint32_t)(record->kernel_ns / 1000000000));
 	wait_for_answers(record);
-	code = record->count == 0 ? cli_error("no running process%s%s is recorded here",
-					      record->job != NULL ? " of job " : "",
-					      record->job != NULL ? record->job : "")
+	code = record->count == 0 ? cli_error("no running process is recorded here")
 				  : record_show(record);
 	free(record->asked);
 	return code;

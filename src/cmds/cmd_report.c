@@ -63,6 +63,7 @@ static const struct cli_option options[] = {
 	  CLI_TEXT(struct request, html) },
 	REPORT_OPTION_OUTPUT(struct request),
 	REPORT_OPTION_STRICT(struct request),
+	CLI_OPTIONS_SHOWING,
 	CLI_OPTION_END,
 };
 
@@ -205,11 +206,15 @@ static enum status write_text(const struct request *request, struct sink *sink,
 static int write_report(const struct request *request, const struct timeline_report *report,
 			int exit_code)
 {
+	const char *path = request->path ? request->path : "-";
 	struct cli_output output;
 	enum status status;
+	int failed;
 
-	if (cli_output_open(&output, request->path ? request->path : "-") != 0)
-		return CLI_EXIT_UNKNOWN;
+	failed = request->is_json || request->is_csv ? cli_output_open(&output, path)
+						     : cli_output_open_text(&output, path);
+	if (failed != 0)
+		return failed;
 	if (request->is_json)
 		status = write_json(&output.sink, report);
 	else if (request->is_csv)

@@ -425,7 +425,7 @@ struct trace {
 	struct cli_input input;
 	struct trace_target target;
 	struct trace_window window;
-	struct filter filter;
+	struct report_filter chosen; /* its times are the window's */
 	struct cli_progress progress;
 	bool is_aligned; /* the first of the four walks is over */
 	bool has_calls;
@@ -462,16 +462,14 @@ static const struct cli_option options[] = {
 	  "how long a stretch: after --since, before --until, around the operation (1s), or the "
 	  "end",
 	  CLI_CALL(struct trace, window, trace_window_width) },
-	REPORT_OPTION_SINCE(struct trace, window.since),
-	REPORT_OPTION_UNTIL(struct trace, window.until),
-	REPORT_OPTION_RANK(struct trace, filter),
-	REPORT_OPTION_COMM(struct trace, filter),
+	CLI_OPTIONS_READING(struct trace),
 	{ 0, "calls", NULL, "also show calls on the host, from issue to launch",
 	  CLI_FLAG(struct trace, has_calls) },
 	{ 0, "no-details", NULL, "leave out what channels and transfers did (mode full records it)",
 	  CLI_CLEAR(struct trace, has_details) },
 	{ 'j', "json", NULL, "write what the file holds as JSON to standard output",
 	  CLI_FLAG(struct trace, target.is_json) },
+	CLI_OPTION_QUIET,
 	CLI_OPTION_END,
 };
 
@@ -504,11 +502,15 @@ static int check_options(void *context)
 {
 	struct trace *trace = context;
 	struct trace_target *target = &trace->target;
-	bool has_limits = trace->window.since.base != FILTER_NO_TIME ||
-			  trace->window.until.base != FILTER_NO_TIME;
+	bool has_limits = trace->chosen.filter.since.base != FILTER_NO_TIME ||
+			  trace->chosen.filter.until.base != FILTER_NO_TIME;
 
+	/* The viewer's plan has one window, on the clock that all ranks share. */
+	trace->window.since = trace->chosen.filter.since;
+	trace->window.until = trace->chosen.filter.until;
+	trace->chosen.filter.since.base = trace->chosen.filter.until.base = FILTER_NO_TIME;
 	if (target->path == NULL)
-		return cli_usage(&page, "where to? Say -o FILE");
+		return cli_usage(&page, "no output file: use -o FILE");
 	if (!trace_timeline_guess(target))
 		return cli_usage(&page,
 				 "'%s' does not say which format: end it in .json or .pftrace, or "
@@ -584,7 +586,7 @@ static int show_job(struct trace *trace, const struct job *job, int exit_code)
 	if (status != OK)
 		return trace_failed(status);
 	trace->is_aligned = true;
-	status = viewer_plan_init(&plan, job, &align, &trace->filter);
+	status = viewer_plan_init(&plan, job, &align, &trace->chosen.filter);
 	if (status == OK) {
 		exit_code = show_plan(trace, &plan, exit_code);
 		viewer_plan_release(&plan);
@@ -599,12 +601,15 @@ static int trace_show(void *context)
 {
 	struct trace *trace = context;
 	/* How each process's recording ends, the timeline shows. */
-	int exit_code = cli_input_complain(&trace->input, false);
+	int exit_code = cli_input_complain(&trace->input, false), failed;
 	struct job job;
 	enum status status;
 
 	if (trace->input.recording.count == 0)
 		return exit_code;
+	failed = cli_input_choose(&trace->input, &trace->chosen, &page);
+	if (failed != 0)
+		return failed;
 	status = job_make(&job, &trace->input.recording);
 	if (status != OK)
 		return trace_failed(status);

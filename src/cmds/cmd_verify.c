@@ -886,6 +886,7 @@ static void verify_show_json(const struct verify *verify, struct sink *sink)
 
 struct request {
 	struct cli_input input;
+	struct report_filter chosen;
 	bool is_json, is_strict, is_blind;
 };
 
@@ -898,6 +899,8 @@ static const struct cli_option options[] = {
 	  "only list what NCCL does not show and which kernel events are requested, release by "
 	  "release; reads nothing",
 	  CLI_FLAG(struct request, is_blind) },
+	CLI_OPTIONS_PROCESSES(struct request),
+	CLI_OPTIONS_SHOWING,
 	CLI_OPTION_END,
 };
 
@@ -923,14 +926,20 @@ static const struct cli_page page = {
 
 static int verify_check(void *context)
 {
-	const struct request *request = context;
-	const struct cli_input *input = &request->input;
+	struct request *request = context;
+	struct cli_input *input = &request->input;
 	struct verify verify;
 	struct sink sink;
 	int exit_code;
 
+	exit_code = cli_input_choose_processes(input, &request->chosen, &page);
+	if (exit_code != 0)
+		return exit_code;
 	verify_init(&verify, input, request->is_strict);
-	sink_init_fd(&sink, STDOUT_FILENO);
+	if (request->is_json)
+		sink_init_fd(&sink, STDOUT_FILENO);
+	else
+		cli_text(&sink);
 	if (request->is_json)
 		verify_show_json(&verify, &sink);
 	else if (input->recording.count > 0)

@@ -309,7 +309,7 @@ static int ask_prometheus(struct doctor_case *look, struct queries *queries)
 static int doctor_read_prometheus(struct doctor_case *look)
 {
 	const struct prom_options options = {
-		.job = look->options->job,
+		.job = look->options->chosen.job,
 		.hang_ns = look->options->hang_ns,
 		.window_s = (unsigned int)(look->options->window_ns / 1000000000),
 		.past_s = (unsigned int)(look->options->past_ns / 1000000000),
@@ -487,6 +487,7 @@ static void must_succeed(enum status status)
 static enum status make_report(struct doctor_case *look, struct timeline_report *report)
 {
 	struct timeline_options wanted = TIMELINE_OPTIONS_INIT;
+	struct filter filter = { .comm_count = 0 };
 	struct cli_progress progress;
 	enum status status;
 
@@ -495,7 +496,10 @@ static enum status make_report(struct doctor_case *look, struct timeline_report 
 	wanted.custom_by[wanted.custom_count++] = BASELINE_BY;
 	wanted.progress = cli_progress_fraction;
 	wanted.progress_context = &progress;
-	status = timeline_report_make(report, &look->asked_for, NULL, &wanted);
+	/* Ranks are compared with each other: of the filter only the time may leave something out. */
+	filter.since = look->options->chosen.filter.since;
+	filter.until = look->options->chosen.filter.until;
+	status = timeline_report_make(report, &look->asked_for, &filter, &wanted);
 	cli_progress_end(&progress);
 	return status;
 }
@@ -780,7 +784,7 @@ static void leave_out_dead_jobs(struct doctor_case *look)
 static int choose_job(struct doctor_case *look)
 {
 	const struct recording *all = &look->input.recording;
-	const char *name = look->options->job;
+	const char *name = look->options->chosen.job;
 	struct recording *chosen = &look->asked_for;
 
 	*chosen = *all;
@@ -791,7 +795,7 @@ static int choose_job(struct doctor_case *look)
 		if (name == NULL || strcmp(all->processes[i]->job, name) == 0)
 			chosen->processes[chosen->count++] = all->processes[i];
 	if (chosen->count == 0 && all->count > 0 && !look->options->is_watch)
-		return cli_error("no process of a job '%s' among %zu processes", name, all->count);
+		return cli_job_check(all, name);
 	leave_out_dead_jobs(look);
 	return 0;
 }
@@ -827,6 +831,48 @@ static uint64_t moment_of(const struct doctor_case *look)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
+/* ---- the verdicts asked for ------------------------------------------------------------------- */
+
+/* A verdict about everybody is about those who were asked for, too. */
+static bool is_asked_for(const struct doctor_case *look, const struct verdict *verdict)
+{
+	const struct filter *filter = &look->options->chosen.filter;
+	bool has_comm = filter->comm_count == 0 || verdict->comm[0] == '\0';
+
+	for (size_t c = 0; c < look->job.comm_count && !has_comm; c++)
+		has_comm = strcmp(look->job.comms[c].label, verdict->comm) == 0 &&
+			   filter_has_comm(filter, &look->job.comms[c]);
+	return has_comm && (verdict->rank < 0 || filter_has_rank(filter, verdict->rank) ||
+			    (verdict->peer >= 0 && filter_has_rank(filter, verdict->peer)));
+}
+
+/* Ranks are judged by what all of them do; --rank and --comm choose among the verdicts. */
+static int choose_verdicts(struct doctor_case *look)
+{
+	struct verdicts *verdicts = &look->verdicts;
+	struct report_filter chosen = look->options->chosen;
+	size_t kept = 0;
+	int code;
+
+	if (!look->has_job || chosen.filter.comm_count + chosen.filter.range_count == 0)
+		return 0;
+	chosen.job = NULL;
+	code = cli_input_choose(&look->input, &chosen, NULL);
+	if (code != 0)
+		return look->options->is_watch ? 0 : code;
+	for (size_t i = 0; i < verdicts->count; i++) {
+		struct verdict verdict = verdicts->list[i];
+
+		if (!is_asked_for(look, &verdict))
+			continue;
+		verdicts->list[i] = verdicts->list[kept];
+		verdicts->list[kept++] = verdict;
+	}
+	look->hidden += verdicts->count - kept;
+	verdicts->count = kept;
+	return 0;
+}
+
 int doctor_case_make(struct doctor_case *look, const struct doctor_options *options,
 		     const struct doctor_yardstick *yardstick, int stop_fd)
 {
@@ -838,6 +884,7 @@ int doctor_case_make(struct doctor_case *look, const struct doctor_options *opti
 		.stop_fd = stop_fd,
 	};
 	cli_input_init(&look->input);
+	look->input.has_logs = true;
 	verdicts_init(&look->verdicts);
 	code = read_all(look);
 	if (code == 0)
@@ -852,11 +899,12 @@ int doctor_case_make(struct doctor_case *look, const struct doctor_options *opti
 		return code;
 	look->wall_ns = moment_of(look);
 	doctor_judge(look);
-	return 0;
+	return choose_verdicts(look);
 }
 
 void doctor_case_release(struct doctor_case *look)
 {
+	look->verdicts.count += look->hidden;
 	verdicts_release(&look->verdicts);
 	if (look->has_job) {
 		scene_release(&look->scene);

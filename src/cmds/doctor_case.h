@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cmds/cli_input.h"
 #include "fetch/fetch.h"
 
 /* The command line of `ringside doctor`. */
@@ -26,7 +27,7 @@ struct doctor_options {
 	uint64_t past_ns;
 
 	uint64_t hang_ns;
-	const char *job; /* NULL: all */
+	struct report_filter chosen; /* of the job; verdicts about these; slowness in this time */
 	const char *baseline;
 	const char *expected;
 	double peak_nvlink; /* bytes a second; 0 not given */

@@ -46,6 +46,7 @@ struct doctor_case {
 	struct scene scene;
 	bool has_job;
 	struct verdicts verdicts;
+	size_t hidden;	   /* verdicts behind verdicts.count that --rank or --comm left out */
 	uint64_t wall_ns;  /* of the look; 0: only of the past is told */
 	char from[256];	   /* where it was read, in words */
 	const char *asked; /* what sources are: "agents" */

@@ -85,7 +85,7 @@ $(head -n 5 "$tap_scratch/cell.err")"
 }
 
 while read -r command arguments help option nothing missing garbage empty healthy trouble; do
-	[ -n "$command" ] && [ "$command" != command ] || continue
+	case $command in "" | command) continue ;; esac
 	cell "$command" "$arguments" help "" "$help"
 	cell "$command" "$arguments" option "" "$option"
 	cell "$command" "${arguments//PATH/}" nothing "" "$nothing"
@@ -101,7 +101,7 @@ while read -r command arguments help option nothing missing garbage empty health
 done <<<"$table"
 
 for command in $("$ringside" help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
-	expect_ok "the table has $command" grep -qE "^$command[ ,]" <<<"$table"
+	expect_ok "the table has $command" grep -qE "^${command}[ ,]" <<<"$table"
 done
 
 expect_refusal "an output that cannot be written" 3 "^ringside ls: cannot write the output: No space left" \
@@ -122,6 +122,14 @@ expect_same "trouble beats unreadable files" \
 	"$("$ringside" doctor "$tap_scratch/hung" "$tap_scratch/nowhere" >/dev/null 2>&1; echo $?)" 1
 expect_same "one unreadable file of two: could not tell" \
 	"$("$ringside" report "$tap_scratch/healthy" "$tap_scratch/nowhere" >/dev/null 2>&1; echo $?)" 3
+
+mkdir "$tap_scratch/logs"
+echo 'node1:12:34 [0] NCCL INFO NCCL version 2.28.9+cuda12.9' >"$tap_scratch/logs/nccl.log"
+for path in logs logs/nccl.log; do
+	expect_refusal "doctor: $path of NCCL_DEBUG" 3 "$path: this is NCCL_DEBUG output: use --log\$" "$ringside" doctor "$tap_scratch/$path"
+	expect_refusal "report: $path of NCCL_DEBUG" 3 "$path: this is NCCL_DEBUG output: use 'ringside doctor --log'\$" \
+		"$ringside" report "$tap_scratch/$path"
+done
 
 # The same table in the help, the manual and the documentation.
 for code in 0 1 2 3; do

@@ -56,7 +56,8 @@ play kernel -f gpu-stuck:rank=1 --at 1s
 expect_same "an untimed hang is listed without --all: the last call of each rank" \
 	"$(json_says 'my @ops = @{$_->{operations}}; join " ", scalar @ops, $ops[0]{number} == $ops[1]{number} ? "same" : "differ",
 		map { $_->{is_end_visible} ? "visible" : "unseen" } @ops' "$tap_scratch/kernel")" "2 same unseen unseen"
-expect_same "each says that it is not timed" "$(grep -c '      not timed: it hangs, or it is over' "$tap_scratch/kernel.text")" 2
+expect_same "one row for both says that they are not timed" \
+	"$(grep -c ' 2 ranks ' "$tap_scratch/kernel.text") $(grep -c '      not timed: it hangs, or it is over' "$tap_scratch/kernel.text")" "1 1"
 expect_same "the calls before are counted" \
 	"$(grep -c 'more operations are not timed, .* --all lists them' "$tap_scratch/kernel.said")" 1
 play absent -f never-arrives:rank=1 --at 1s

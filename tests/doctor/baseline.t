@@ -15,12 +15,12 @@ says() { # code pattern command...
 simulate job --nodes 2 --gpus 4 -w fsdp --seconds 6s
 file=$tap_scratch/good.json
 expect_ok "it saves" says 0 "" "$ringside" baseline save "$tap_scratch/job" -o "$file"
-expect_ok "without output" test ! -s "$tap_scratch/out"
+expect_ok "and says what it wrote" grep -qx "$file: baseline of [0-9]* kinds of transfers" "$tap_scratch/out"
 expect_ok "it shows" says 0 "world .* mixed .* 8  AllGather .* 256 MiB  RING SIMPLE" "$ringside" baseline show "$file"
 expect_ok "it shows the job" grep -q "^job sim-1: 8 ranks" "$tap_scratch/out"
 "$ringside" baseline show --json "$file" >"$tap_scratch/again.json"
 expect_ok "--json is the file itself" cmp "$file" "$tap_scratch/again.json"
-"$ringside" baseline save "$tap_scratch/job" -o "$tap_scratch/twice.json"
+"$ringside" baseline save "$tap_scratch/job" -o "$tap_scratch/twice.json" >/dev/null
 expect_ok "the same recording gives the same bytes" cmp "$file" "$tap_scratch/twice.json"
 "$ringside" baseline save "$tap_scratch/job" -o - >"$tap_scratch/out.json"
 expect_ok "- is standard output" cmp "$file" "$tap_scratch/out.json"
@@ -43,20 +43,20 @@ expect_same "with the calls of both" "$(calls "$tap_scratch/two.json")" \
 
 # ---- errors ----------------------------------------------------------------------------------------
 expect_ok "nothing to do" says 2 "save or show" "$ringside" baseline
-expect_ok "an unknown subcommand" says 2 "'keep' is neither save nor show" "$ringside" baseline keep
-expect_ok "save what?" says 2 "save what" "$ringside" baseline save -o "$file"
-expect_ok "save where?" says 2 "save where" "$ringside" baseline save "$tap_scratch/job"
-expect_ok "show what?" says 2 "show which" "$ringside" baseline show
-expect_ok "no such recording" says 1 "No such file" "$ringside" baseline save "$tap_scratch/nowhere" -o "$tap_scratch/new.json"
-expect_ok "then nothing is written" test ! -e "$tap_scratch/new.json"
-expect_ok "no such file" says 1 "No such file" "$ringside" baseline show "$tap_scratch/nowhere"
-expect_ok "a directory" says 1 "directory" "$ringside" baseline show "$tap_scratch"
+expect_ok "another word" says 2 "'keep' is neither save nor show" "$ringside" baseline keep
+expect_ok "save what?" says 2 "nothing to save: pass a PATH" "$ringside" baseline save -o "$file"
+expect_ok "save where?" says 2 "no output file: use -o FILE" "$ringside" baseline save "$tap_scratch/job"
+expect_ok "show what?" says 2 "show needs one FILE" "$ringside" baseline show
+expect_ok "no such recording" says 3 "No such file" "$ringside" baseline save "$tap_scratch/nowhere" -o "$tap_scratch/new.json"
+expect_ok "nothing is written then" test ! -e "$tap_scratch/new.json"
+expect_ok "no such file" says 3 "No such file" "$ringside" baseline show "$tap_scratch/nowhere"
+expect_ok "a directory" says 3 "directory" "$ringside" baseline show "$tap_scratch"
 sed 's/"version":1/"version":2/' "$file" >"$tap_scratch/bad.json"
-expect_ok "a newer version" says 1 "bad.json is no baseline: line 1.*version.*newer" "$ringside" baseline show "$tap_scratch/bad.json"
+expect_ok "a newer version" says 3 "bad.json is no baseline: line 1.*version.*newer" "$ringside" baseline show "$tap_scratch/bad.json"
 head -c 500 "$file" >"$tap_scratch/bad.json"
-expect_ok "a truncated file" says 1 "bad.json is no baseline: line 1, byte" "$ringside" baseline show "$tap_scratch/bad.json"
-expect_ok "a trace file" says 1 "is no baseline" "$ringside" baseline show "$tap_scratch"/job/r0-*
+expect_ok "half a file" says 3 "bad.json is no baseline: line 1, byte" "$ringside" baseline show "$tap_scratch/bad.json"
+expect_ok "a trace file" says 3 "is no baseline" "$ringside" baseline show "$tap_scratch"/job/r0-*
 sed 's/"samples":[0-9.]*/"samples":"many"/' "$file" >"$tap_scratch/bad.json"
-expect_ok "an invalid number" says 1 "samples: is not a number" "$ringside" baseline show "$tap_scratch/bad.json"
-expect_ok "the doctor rejects it, too" says 1 "bad.json.*samples" "$ringside" doctor "$tap_scratch/job" --baseline "$tap_scratch/bad.json"
+expect_ok "a figure that is none" says 3 "samples: is no number" "$ringside" baseline show "$tap_scratch/bad.json"
+expect_ok "the doctor refuses it, too" says 3 "bad.json.*samples" "$ringside" doctor "$tap_scratch/job" --baseline "$tap_scratch/bad.json"
 tap_done

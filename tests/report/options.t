@@ -16,15 +16,15 @@ expect_refusal "--table and --by" 2 "one too many" report "$job" --table rank --
 expect_refusal "--json and --csv" 2 "one too many" report "$job" --json --csv
 expect_refusal "--answer and a table" 2 "has no table" report "$job" --answer --by rank
 expect_refusal "--answer as JSON" 2 "is text" report "$job" --answer --json
-expect_refusal "--rank that is no rank" 2 "no list of ranks" report "$job" --rank 3-1-2
-expect_refusal "--since that is no time" 2 "no time like 30s" report "$job" --since yesterday
-expect_refusal "--tag that is no number" 2 "no whole number" report "$job" --tag -1
-expect_refusal "--op with a typo" 2 "unknown operation 'AlReduce', did you mean 'AllReduce'" report "$job" --op AlReduce
+expect_refusal "--rank that is none" 2 "not a list of ranks" report "$job" --rank 3-1-2
+expect_refusal "--since that is no time" 2 "not a time like 30s" report "$job" --since yesterday
+expect_refusal "--tag that is no number" 2 "not a whole number" report "$job" --tag -1
+expect_refusal "--op with a typing error" 2 "unknown operation 'AlReduce', did you mean 'AllReduce'" report "$job" --op AlReduce
 expect_refusal "--op with a name missing" 2 "a name is missing" report "$job" --op AllReduce,
-expect_refusal "an unknown communicator" 3 "no communicator 'dp'.*there is world, .*tp-0" report "$job" --comm dp
-expect_refusal "a rank that is not recorded" 3 "none of these ranks is recorded" report "$job" --rank 100-200
-expect_refusal "an empty output name" 2 "no name of a file" report "$job" -o ''
-expect_refusal "a missing directory" 3 "nowhere" report "$tap_scratch/nowhere"
+expect_refusal "a communicator that is not there" 3 "no communicator 'dp'.*there is world, .*tp-0" report "$job" --comm dp
+expect_refusal "a rank that is not there" 3 "there is no rank '100-200' here; there is 0-3" report "$job" --rank 100-200
+expect_refusal "an output without a name" 2 "no name of a file" report "$job" -o ''
+expect_refusal "a directory that is not there" 3 "nowhere" report "$tap_scratch/nowhere"
 
 # ---- filters --------------------------------------------------------------------------------------------
 calls() { # option...
