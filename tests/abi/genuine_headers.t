@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares src/plugin with NCCL's own headers, where NCCL_HOME points at a tree that has some: NCCL's
-# sources, or the nccl/ folder of one of its example plugins. Nothing of them is kept here.
+# Compares src/plugin with NCCL's own headers, if NCCL_HOME points to a tree that has them: NCCL's
+# sources, or the nccl/ folder of one of its example plugins. No copy of them is kept here.
 #
 #	NCCL_HOME=/path/to/nccl tests/abi/genuine_headers.t
 . "$(dirname "$0")/../tap.sh"
@@ -14,7 +14,7 @@ pairs() { # list
 		$CC "${flags[@]}" -E -P -x c - | grep -oE '\[[^]]*\]' | tr -d '[]'
 }
 
-# What our own headers pin by ABI_AT is what is compared: nobody can forget a field here.
+# Exactly the fields that our headers pin by ABI_AT are compared, so none can be forgotten here.
 for version in 1 2 3 4 5 6 7; do
 	pinned=$(sed -n "s/^ABI_AT(struct abi_descr_v$version, \([a-z0-9_.]*\),.*/\1/p" \
 		src/plugin/abi_v$version.h | sort)
@@ -29,7 +29,7 @@ if [ -z "${NCCL_HOME:-}" ]; then
 	tap_done
 fi
 
-# A file that includes NCCL's headers by their one entry, and stands in for what they leave to others.
+# A file that includes NCCL's headers through their entry point, and replaces what they expect from elsewhere.
 prelude() { # entry-header
 	local dir
 	dir=$(dirname "$1")
@@ -45,7 +45,7 @@ prelude() { # entry-header
 	echo "#include \"$1\""
 }
 
-# NCCL's headers ask for <cstdint> and for its own os.h: empty ones do.
+# NCCL's headers include <cstdint> and its own os.h: empty files suffice.
 mkdir -p "$tap_scratch/stand-ins"
 touch "$tap_scratch/stand-ins/cstdint" "$tap_scratch/stand-ins/os.h"
 flags+=(-idirafter "$tap_scratch/stand-ins")
@@ -83,12 +83,12 @@ for entry in "${entries[@]}"; do
 		if [ "$version" -gt 7 ]; then
 			echo "# $name has version $version, which src/plugin does not know: see docs/HACKING.md"
 		else
-			expect_ok "version $version is as $name has it" compare "$entry" "$version"
+			expect_ok "version $version matches $name" compare "$entry" "$version"
 		fi
 	done
 done
 
-# Can the comparison fail? Move one field in a copy, and see.
+# The comparison can fail: move one field in a copy.
 if [ ${#entries[@]} -gt 0 ]; then
 	cp -rL "$(dirname "${entries[0]}")" "$tap_scratch/moved"
 	chmod -R u+w "$tap_scratch/moved"

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Our records as NCCL Inspector's logs, and back: nothing that they can hold is lost.
+# Our records as NCCL Inspector's logs, and back: nothing that the format can hold is lost.
 . "$(dirname "$0")/../cli/cli.sh"
 
 "$ringside" sim --offline --kernel --nodes 2 --gpus 2 -w tp-pp -o "$tap_scratch/traces" >/dev/null 2>&1
 expect_ok "an export as Inspector's logs" "$ringside" export "$tap_scratch/traces" --format inspector -o "$tap_scratch/logs/"
-expect_same "files are called as Inspector calls them" \
+expect_same "files are named like Inspector's" \
 	"$(find "$tap_scratch/logs" -type f | grep -cvE '/[A-Za-z0-9]+-pid[0-9]+\.log$')" 0
 expect_same "one per process" "$(find "$tap_scratch/logs" -type f | wc -l)" 4
 
-# What both sides say of every operation that has a duration, and that Inspector knows.
+# What both sides have for every operation with a duration that Inspector knows.
 facts() { # PATH
 	"$ringside" dump "$1" | perl -MJSON::PP -ne '
 		my $op = decode_json($_);
@@ -24,8 +24,8 @@ facts "$tap_scratch/logs" >"$tap_scratch/after"
 expect_ok "there are some" test "$(wc -l <"$tap_scratch/before")" -gt 500
 expect_ok "the same operations, sizes, and times to the microsecond come back" cmp "$tap_scratch/before" "$tap_scratch/after"
 
-# What perf_summary_exporter.py takes from a line: every field by its name, of the right kind.
-expect_same "every line has what NVIDIA's own reader asks for" "$(cat "$tap_scratch"/logs/*.log | perl -MJSON::PP -ne '
+# What perf_summary_exporter.py reads from a line: every field by name, with the right type.
+expect_same "every line has what NVIDIA's own reader needs" "$(cat "$tap_scratch"/logs/*.log | perl -MJSON::PP -ne '
 	BEGIN {
 		%number = map { $_ => 1 } qw(rank n_ranks nnodes dump_timestamp_us pid coll_sn coll_msg_size_bytes coll_exec_time_us
 			coll_algobw_gbs coll_busbw_gbs p2p_sn p2p_peer p2p_msg_size_bytes p2p_exec_time_us p2p_algobw_gbs p2p_busbw_gbs);
@@ -47,13 +47,13 @@ expect_same "every line has what NVIDIA's own reader asks for" "$(cat "$tap_scra
 	}
 	$wrong++ unless $line->{metadata}{inspector_output_format_version} eq "v4.0";
 	END { print $wrong // 0 }')" 0
-expect_same "nothing is counted as missing that is there" \
+expect_same "nothing that is there is counted as missing" \
 	"$("$ringside" ls --json "$tap_scratch/logs" | grep -o '"lost":{[^}]*"switched_off":[1-9]' | wc -l)" 0
 
-# Two processes that say the same of themselves.
+# Two processes with the same identity.
 "$ringside" import tests/foreign/data/inspector-v4.0.log tests/foreign/data/inspector-v4.1.log -o "$tap_scratch/twins" >/dev/null
 "$ringside" export "$tap_scratch/twins" --format inspector -o "$tap_scratch/twin-logs/" >/dev/null 2>&1
-expect_same "two processes of one name have a file each, and records of unknown size no line" \
+expect_same "two processes with the same name get separate files, and records of unknown size no line" \
 	"$(cd "$tap_scratch/twin-logs" && wc -l -- *.log | awk '{ print $1, $2 }' | tr '\n' ' ')" \
 	"23 alpha-pid4100-2.log 6 alpha-pid4100.log 29 total "
 tap_done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Logs of other tools: imported, or read as they are, they say the same.
+# Logs of other tools give the same result, imported or read directly.
 . "$(dirname "$0")/../cli/cli.sh"
 
 data=$PWD/tests/foreign/data
@@ -9,7 +9,7 @@ cp "$data"/inspector-v4.[0-4].log "$data/inspector-v4.0-verbose.log" "$logs"
 gzip -n "$logs/inspector-v4.3.log"
 
 said "$ringside" import "$logs" -o "$tap_scratch/traces" >"$tap_scratch/import"
-expect_same "an import says what it did and what is missing" "$(tidy <"$tap_scratch/import")" "44 operations of 6 processes, 8 communicators, from 6 logs to TMP/traces
+expect_same "an import reports what it did and what is missing" "$(tidy <"$tap_scratch/import")" "44 operations of 6 processes, 8 communicators, from 6 logs to TMP/traces
   16 details of channels and transfers
   12 operations are missing: their recorder dropped them
   5 details are missing: their recorder dropped them
@@ -24,7 +24,7 @@ expect_same "the job's name is that of the directory" \
 said "$ringside" verify "$tap_scratch/traces" >"$tap_scratch/verify"
 expect_same "an import adds up" "$(grep -cE 'neither recorded|cannot be read|without its closing' "$tap_scratch/verify")" 0
 
-# What is damaged.
+# Damaged logs.
 expect_same "lines that cannot be read are named and skipped" \
 	"$(said "$ringside" import "$data/inspector-damaged.log" -o "$tap_scratch/damaged" | tidy | head -n 8)" \
 	"6 operations of 1 processes, 1 communicators, from 1 logs to TMP/damaged
@@ -35,7 +35,7 @@ expect_same "lines that cannot be read are named and skipped" \
 stderr: ringside import: HERE/tests/foreign/data/inspector-damaged.log:2: skipped: not a JSON value
 stderr: ringside import: HERE/tests/foreign/data/inspector-damaged.log:3: skipped: unexpected end
 stderr: ringside import: HERE/tests/foreign/data/inspector-damaged.log:4: skipped: trailing text after the value"
-expect_complaint "and the exit code says so" "8 more lines" \
+expect_complaint "and the exit code shows it" "8 more lines" \
 	"$ringside" import "$data/inspector-damaged.log" -o "$tap_scratch/damaged2"
 expect_ok "the rest is imported" test -s "$tap_scratch/damaged2/alpha-pid4100.ringside"
 expect_complaint "--strict refuses" "nothing is written: 13 lines cannot be read" \
@@ -44,21 +44,21 @@ expect_ok "and leaves nothing behind" test ! -e "$tap_scratch/strict"
 expect_same "reading commands skip and name them, too" \
 	"$(said "$ringside" dump "$data/inspector-damaged.log" | grep -c '^{')" 6
 gzip -nc "$data/inspector-v4.0.log" | head -c 800 >"$tap_scratch/cut.gz"
-expect_complaint "packed and cut: what is there is imported" "gzip data truncated" \
+expect_complaint "compressed and truncated: the available part is imported" "gzip data truncated" \
 	"$ringside" import "$tap_scratch/cut.gz" -o "$tap_scratch/cut"
 expect_ok "as a file" test -s "$tap_scratch/cut/alpha-pid4100.ringside"
 
-# What is no log.
+# Not a log.
 expect_refusal "results of nccl-tests have no operations" 3 "nccl-tests' output: contains no operations" \
 	"$ringside" import "$data/nccl-tests-all-reduce.txt" -o "$tap_scratch/none"
 expect_refusal "our own files need no import" 3 "no log of another tool" \
 	"$ringside" import "$tap_scratch/traces" -o "$tap_scratch/none"
-expect_refusal "a path that is not there" 3 "cannot be read" "$ringside" import "$tap_scratch/nowhere" -o "$tap_scratch/none"
+expect_refusal "a path that does not exist" 3 "cannot be read" "$ringside" import "$tap_scratch/nowhere" -o "$tap_scratch/none"
 expect_refusal "no directory" 2 "-o DIR" "$ringside" import "$logs"
 expect_refusal "no log" 2 "no log is given" "$ringside" import -o "$tap_scratch/none"
 expect_refusal "a directory with files is left alone" 3 "not empty" "$ringside" import "$logs" -o "$tap_scratch/traces"
-expect_ok "unless it is meant" "$ringside" import --force "$logs" -o "$tap_scratch/traces"
-expect_ok "nothing is left of what was refused" test ! -e "$tap_scratch/none"
+expect_ok "unless --force is given" "$ringside" import --force "$logs" -o "$tap_scratch/traces"
+expect_ok "nothing is left of a rejected import" test ! -e "$tap_scratch/none"
 
 # One file of several processes, and the JSON.
 cat "$data/inspector-mixed.jsonl" "$data/inspector-v4.2.log" >"$tap_scratch/all.jsonl"
@@ -66,7 +66,7 @@ cat "$data/inspector-mixed.jsonl" "$data/inspector-v4.2.log" >"$tap_scratch/all.
 # shellcheck disable=SC2016
 expect_same "a file of two processes becomes two" \
 	"$(json_says '"$_->{logs} $_->{files} $_->{operations} $_->{ignored_lines} $_->{damaged_lines}"' "$tap_scratch/all.json")" "1 2 7 1 0"
-expect_same "and reads as it does itself" "$("$ringside" dump "$tap_scratch/all" | sort)" "$("$ringside" dump "$tap_scratch/all.jsonl" | sort)"
+expect_same "and reads like the original" "$("$ringside" dump "$tap_scratch/all" | sort)" "$("$ringside" dump "$tap_scratch/all.jsonl" | sort)"
 "$ringside" import "$data/comma-latency.txt" -o "$tap_scratch/comma" >/dev/null
 expect_same "CoMMA's file, too" "$("$ringside" dump --details "$tap_scratch/comma" | sort)" \
 	"$("$ringside" dump --details "$data/comma-latency.txt" | sort)"

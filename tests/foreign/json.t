@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The scanner understands JSON as another strict reader does.
+# The scanner agrees with another strict JSON reader.
 . "$(dirname "$0")/../tap.sh"
 
 perl -MJSON::PP -e 1 2>/dev/null || tap_skip_all "perl has no JSON::PP here"
@@ -9,12 +9,12 @@ again=$tap_scratch/json_again
 for seed in 1 2 3; do
 	perl tests/foreign/json_reference.pl make $seed 2000 >"$tap_scratch/texts"
 	"$again" <"$tap_scratch/texts" >"$tap_scratch/again"
-	expect_ok "texts at random, seed $seed" perl tests/foreign/json_reference.pl compare "$tap_scratch/texts" "$tap_scratch/again"
+	expect_ok "random texts, seed $seed" perl tests/foreign/json_reference.pl compare "$tap_scratch/texts" "$tap_scratch/again"
 done
 
-# The test can fail: a reader that takes everything is found out.
+# The test can fail: a reader that accepts everything is detected.
 sed 's/^refused$/null/' "$tap_scratch/again" >"$tap_scratch/lenient"
-expect_complaint "a lenient reader is found out" "[1-9][0-9]* wrong" \
+expect_complaint "a lenient reader is detected" "[1-9][0-9]* wrong" \
 	perl tests/foreign/json_reference.pl compare "$tap_scratch/texts" "$tap_scratch/lenient"
 cat tests/foreign/data/inspector-v4.*.log tests/foreign/data/inspector-mixed.jsonl tests/foreign/data/comma-latency.txt |
 	grep . >"$tap_scratch/texts"

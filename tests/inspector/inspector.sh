@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# For tests of the plugin in NCCL Inspector's place: source this. Jobs have Inspector's variables, a GPU that
-# is none, and a directory for files.
+# For tests of the plugin as a replacement for NCCL Inspector: source this. Jobs have Inspector's variables, a fake
+# GPU, and a directory for files.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../process/process.sh"
 unset "${!NCCL_INSPECTOR_@}"
@@ -11,7 +11,7 @@ tool=$BUILD/ringside uuid=abababab-abab-abab-abab-ababababab
 mkdir -p "$tap_scratch/lib"
 cp "$BUILD/tests/fake_cuda_plugin.so" "$tap_scratch/lib/libcuda.so.1"
 
-# A place of its own for the next job's files.
+# A fresh directory for the next job's files.
 files=$tap_scratch/files
 fresh_files() {
 	fresh
@@ -20,13 +20,13 @@ fresh_files() {
 	export NCCL_INSPECTOR_DUMP_DIR=$files
 }
 
-# Run a job on a GPU with these options; $between stands between it and the system.
+# Run a job on a GPU with these options; $between is a command to run it with.
 between=
 run_on_gpu() { # option...
 	LD_LIBRARY_PATH=$tap_scratch/lib LD_PRELOAD="libcuda.so.1 $between" "$job" "$@" >"$said" 2>"$messages"
 }
 
-# The same in a fresh place, and what a reader finds.
+# The same in a fresh directory, and what a reader finds.
 inspect() { # option...
 	local code
 	fresh_files
@@ -39,22 +39,22 @@ inspect() { # option...
 log() { find "$files" -name '*.log'; }
 lines() { cat "$files"/*.log 2>/dev/null | wc -l; }
 
-# A number of the closing account on stderr: "12 lines", "3 without a time", "0 lost".
-told() { # words
+# A number from the final summary on stderr: "12 lines", "3 without a time", "0 lost".
+reported() { # words
 	grep 'operations' "$messages" | grep -oE "[0-9]+ $1" | head -n 1 | grep -oE '^[0-9]+' || echo 0
 }
 
-# Every operation that was issued is a line, or left out for a reason that is told, or counted as lost.
+# Every issued operation is a line, or omitted for a reported reason, or counted as lost.
 expect_account() { # sentence
 	local all=0 number
 	for number in $(grep 'operations,' "$messages" | sed 's/.*operations,//' | grep -oE '[0-9]+ ' || true); do
 		all=$((all + number))
 	done
-	if [ "$all" = "$(truth issued)" ] && [ "$(told operations)" = "$(truth issued)" ] &&
-		[ "$(told lines)" = "$(lines)" ] && [ "$(told lost)" = "$(fact lost_not_in_inspector_file)" ]; then
+	if [ "$all" = "$(truth issued)" ] && [ "$(reported operations)" = "$(truth issued)" ] &&
+		[ "$(reported lines)" = "$(lines)" ] && [ "$(reported lost)" = "$(fact lost_not_in_inspector_file)" ]; then
 		tap_line ok "$1" ""
 	else
-		tap_line "not ok" "$1" "issued $(truth issued), told $all, lines $(lines), counted as lost $(
+		tap_line "not ok" "$1" "issued $(truth issued), reported $all, lines $(lines), counted as lost $(
 			fact lost_not_in_inspector_file)"$'\n'"$(cat "$messages")"
 	fi
 }

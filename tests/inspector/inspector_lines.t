@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# With NCCL Inspector's variables the plugin writes Inspector's log: where, what, and every operation.
+# With NCCL Inspector's variables the plugin writes Inspector's log: its location, its contents, every operation.
 . "$(dirname "$0")/inspector.sh"
 reader=(python3 "$PWD/tests/inspector/inspector_lines.py")
 steady=(nodes=2 ahead=32)
 
-# Where.
+# Location.
 in_place() { # directory option...
 	(cd "$1" && shift && run_on_gpu "$@")
 }
@@ -15,21 +15,21 @@ for case in "unknown-jobid" "77 SLURM_JOB_ID=77 SLURM_JOBID=78" "78 SLURM_JOBID=
 	rm -rf "$tap_scratch/here" && mkdir "$tap_scratch/here"
 	# shellcheck disable=SC2086,SC2163 # none, one or two
 	(export PATH $settings && in_place "$tap_scratch/here" ops=500 "${steady[@]}")
-	expect_same "D4: with nothing but the switch (${settings:-no job}) there is a log, where Inspector has it" \
+	expect_same "D4: with only the switch (${settings:-no job}) there is a log in Inspector's place" \
 		"$(cd "$tap_scratch/here" && find . -type f)" \
 		"./nccl-inspector-$directory/$(hostname)-pid$(truth pid).log"
 	files=$tap_scratch/here/nccl-inspector-$directory
 	expect_same "and everything in it" "$(lines)" 500
-	expect_same "that everybody may read" "$(stat -c %a "$(log)")" 644
+	expect_same "world-readable" "$(stat -c %a "$(log)")" 644
 done
 files=$tap_scratch/files
 
-# What.
+# Contents.
 RINGSIDE_MODE=trace inspect ops=3000 p2p=1 "${steady[@]}"
 expect_ok "every line has every field of v4.0, in order" "${reader[@]}" shape "$(log)"
-# Lines made after Inspector's source, up to one with a function that nobody has.
+# Lines modeled on Inspector's source, except one with an unknown function.
 sed '/Teleport/,$d' tests/foreign/data/inspector-v4.0.log >"$tap_scratch/theirs.log"
-expect_ok "the same reader takes Inspector's lines" "${reader[@]}" shape "$tap_scratch/theirs.log"
+expect_ok "the same reader accepts Inspector's lines" "${reader[@]}" shape "$tap_scratch/theirs.log"
 expect_ok "and its verbose ones" "${reader[@]}" shape verbose tests/foreign/data/inspector-v4.0-verbose.log
 expect_account "every operation is in the log"
 expect_same "all of them" "$(lines)" "$(truth issued)"
@@ -40,7 +40,7 @@ if [ -x "$tool" ]; then
 		"$tool" export "$RINGSIDE_DIR" --format inspector -o "$tap_scratch/exported/"
 	expect_ok "the same lines as ringside export makes of the recording" \
 		"${reader[@]}" same "$(log)" "$(find "$tap_scratch/exported" -name '*.log')"
-	# What the reader of foreign logs makes of it; when it was written is another time.
+	# What our import finds in it; the time of writing differs.
 	read_with_tool() { # log
 		"$tool" dump "$1" | sed -E 's/"[a-z_]+_ns":[0-9]+//g; s/"(sequence|path)":[^,}]*//g' | sort
 	}
@@ -52,31 +52,31 @@ if [ -x "$tool" ]; then
 fi
 inspect ops=600 name='a "b" \ c' "${steady[@]}"
 expect_ok "a name that needs quoting does not break a line" "${reader[@]}" shape "$(log)"
-# With NCCL's Broadcast of today its counters would drift at the first one, and no GPU time be believed after it.
+# With a current Broadcast NCCL's counters would drift at the first one, and all later GPU times would be rejected.
 NCCL_ALLGATHERV_ENABLE=0 inspect ops=600 release=2.31 "${steady[@]}"
 expect_account "NCCL 2.31: all there"
-expect_same "with GPU times, for Inspector asks for them" "$(grep -c '"kernel_gpu"' "$(log)")" 600
+expect_same "with GPU times, because Inspector requests them" "$(grep -c '"kernel_gpu"' "$(log)")" 600
 
 NCCL_INSPECTOR_DUMP_VERBOSE=1 inspect ops=1500 channels=3 p2p=1 "${steady[@]}"
 expect_ok "verbose: with events of each channel" "${reader[@]}" shape verbose "$(log)"
 expect_account "verbose: all there"
 
-# What is left out.
+# What is omitted.
 NCCL_INSPECTOR_ENABLE_P2P=0 inspect ops=900 p2p=1 "${steady[@]}"
 expect_same "ENABLE_P2P=0: no Send, no Recv" "$(lines) $(grep -c p2p_perf "$(log)")" "300 0"
-expect_same "and that is told" "$(told 'Send and Recv')" 600
+expect_same "and that is reported" "$(reported 'Send and Recv')" 600
 NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=8192 inspect ops=1100 "${steady[@]}"
-expect_account "MIN_SIZE_BYTES=8192: the small ones are told of"
-expect_same "and left out" "$(told 'below the minimum size') $(grep -cE 'msg_size_bytes":[0-9]{1,3},|:4096,' "$(log)")" "100 0"
+expect_account "MIN_SIZE_BYTES=8192: the small ones are reported"
+expect_same "and omitted" "$(reported 'below the minimum size') $(grep -cE 'msg_size_bytes":[0-9]{1,3},|:4096,' "$(log)")" "100 0"
 NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=1 RINGSIDE_EVENTS=-kernel inspect ops=500 "${steady[@]}"
-expect_same "REQUIRE_KERNEL_TIMING=1: nothing that the host timed" "$(lines) $(told 'timed by the host only')" "0 500"
+expect_same "REQUIRE_KERNEL_TIMING=1: nothing timed by the host" "$(lines) $(reported 'timed by the host only')" "0 500"
 RINGSIDE_EVENTS=-kernel inspect ops=500 "${steady[@]}"
 expect_same "without it, with their source" "$(lines) $(grep -c '"kernel_cpu"' "$(log)")" "500 500"
 NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=0 inspect ops=20000
-expect_account "REQUIRE_KERNEL_TIMING=0, too many at once for NCCL's stamps: all there or told of"
+expect_account "REQUIRE_KERNEL_TIMING=0, too many at once for NCCL's stamps: all there or reported"
 echo "# $(lines) lines, $(grep -c collective_cpu "$(log)") of them bounds"
 
-# Together with the recorder's own settings.
+# Combined with the recorder's own settings.
 for mode in flight profile trace full; do
 	RINGSIDE_MODE=$mode inspect ops=1000 "${steady[@]}"
 	expect_same "mode $mode: all lines" "$(lines)" 1000
@@ -89,8 +89,8 @@ for off in NCCL_INSPECTOR_ENABLE NCCL_INSPECTOR_DUMP_THREAD_ENABLE; do
 	expect_same "$off=0: no file" "$(find "$files" -type f | wc -l)" 0
 done
 RINGSIDE_QUOTA=1MiB inspect ops=8000 "${steady[@]}"
-expect_account "RINGSIDE_QUOTA holds for the log: what is too much is counted"
-expect_same "and it is within it" "$(($(told lost) > 0 && $(stat -c %s "$(log)") <= 1048576))" 1
+expect_account "RINGSIDE_QUOTA applies to the log: the rest is counted as lost"
+expect_same "and the log is within it" "$(($(reported lost) > 0 && $(stat -c %s "$(log)") <= 1048576))" 1
 
 # Wrong values.
 for wrong in ENABLE_P2P=yes DUMP_VERBOSE=x PROM_DUMP=maybe DUMP_MIN_SIZE_BYTES=-1 DUMP_MIN_SIZE_BYTES=8k \
@@ -108,12 +108,12 @@ NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500 run_on_gpu ops=1000 "${stea
 running=$!
 exec 9>"$tap_scratch/hold"
 until_ok eval '[ "$(lines)" = 1000 ]'
-expect_same "interval 500: all there while the job lives, those of the last moment too" "$(lines)" 1000
+expect_same "interval 500: all there while the job lives, including the last ones" "$(lines)" 1000
 exec 9>&-
 wait $running
 expect_same "and not once more at the end" "$(lines)" 1000
 
-# A log that is there already: another process of this name, in a container of its own.
+# An existing log: of another process with this name, in another container.
 if [ -z "${SANITIZED:-}" ] && unshare -pf true 2>/dev/null; then
 	fresh_files
 	job_alone() {
@@ -124,10 +124,10 @@ if [ -z "${SANITIZED:-}" ] && unshare -pf true 2>/dev/null; then
 	printf torn >>"$(log)"
 	cp "$(log)" "$tap_scratch/before"
 	job_alone
-	expect_same "nothing that is there is overwritten" \
+	expect_same "existing content is not overwritten" \
 		"$(head -c "$(stat -c %s "$tap_scratch/before")" "$(log)" | cmp - "$tap_scratch/before" 2>&1)" ""
 	expect_same "a torn line ends there, and the next one is whole" "$(lines) $(grep -c '^{.*}$' "$(log)")" "201 200"
 else
-	expect_skip "nothing that is there is overwritten" "no namespaces"
+	expect_skip "existing content is not overwritten" "no namespaces"
 fi
 tap_done

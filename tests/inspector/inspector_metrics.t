@@ -3,7 +3,7 @@
 . "$(dirname "$0")/inspector.sh"
 reader=(python3 "$PWD/tests/inspector/inspector_metrics.py")
 export NCCL_INSPECTOR_PROM_DUMP=1 NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=300000
-# Slow enough to be looked at, and at work until it is told to end.
+# Slow enough to be observed, and running until it is ended.
 steady=(nodes=2 ahead=32 p2p=1 duration=20000 pace=3000 ops=1000000)
 jobs=()
 
@@ -21,7 +21,7 @@ kill_jobs() {
 }
 trap 'kill_jobs; clean_up' EXIT
 
-# Until so many files have samples of every function; a copy of each, for nobody changes that.
+# Wait until this many files have samples of every function; copy each, so that it does not change.
 copies=$tap_scratch/copies
 has_all() { # file
 	local function
@@ -50,14 +50,14 @@ umask 077
 start_job 1 0 name='DP "0" \ x'
 await_metrics 1
 expect_same "one file, named by the GPU as Inspector names it" "$(names)" "./nccl_inspector_metrics_${uuid}01.prom"
-expect_same "that everybody may read, whatever the umask" "$(stat -c %a "$files"/*.prom)" 644
+expect_same "world-readable, whatever the umask" "$(stat -c %a "$files"/*.prom)" 644
 umask 022
 expect_ok "names, labels and their order, HELP and TYPE; D23: quotes in a name" "${reader[@]}" check "$copies"/*
 expect_ok "D34: what NVIDIA's dashboard asks for, by SLURM_JOBID, too" "${reader[@]}" dashboard 4711 "$copies"/*
 expect_same "the name is whole" "$("${reader[@]}" label comm_name "$copies"/*)" 'DP \"0\" \\ x'
-expect_same "GPU, as Inspector numbers it, and whose number it is" \
+expect_same "GPU, as Inspector numbers it, and which process's number it is" \
 	"$("${reader[@]}" label gpu "$copies"/*) $("${reader[@]}" label gpu_uuid "$copies"/*)" "GPU0 GPU-${uuid}01"
-expect_same "D24: few sizes" "$(($("${reader[@]}" label message_size "$copies"/* | wc -l) <= 30))" 1
+expect_same "D24: few size classes" "$(($("${reader[@]}" label message_size "$copies"/* | wc -l) <= 30))" 1
 if type promtool >/dev/null 2>&1; then
 	expect_same "promtool finds nothing but Inspector's unit" "$(promtool check metrics <"$(echo "$copies"/*)" 2>&1 | sort)" \
 		'nccl_collective_exec_time_microseconds use base unit "seconds" instead of "microseconds"
@@ -87,13 +87,13 @@ if type prometheus-node-exporter >/dev/null 2>&1; then
 		kill -0 $exporter 2>/dev/null && break
 	done
 	expect_ok "node-exporter reads the directory without an error" "${reader[@]}" scrape "$port"
-	# A job that did not run for a while shows nothing of that while.
+	# A job that was idle for an interval shows nothing for it.
 	has_series() { [ "$("${reader[@]}" scrape "$port")" -ge $((3 * 4)) ]; }
 	expect_ok "and has their series" until_ok has_series
 	for _ in 1 2 3 4 5 6; do
 		"${reader[@]}" scrape "$port" >"$tap_scratch/scraped" || break
 	done
-	expect_same "again and again, while they are written" "$(grep -c . "$tap_scratch/scraped") $(
+	expect_same "repeatedly, while they are being written" "$(grep -c . "$tap_scratch/scraped") $(
 		grep -ciE 'level=error|collected (before|metric)' "$tap_scratch/exporter")" "1 0"
 	kill "$exporter"
 	wait "$exporter" 2>/dev/null
@@ -104,9 +104,9 @@ whole=0
 for _ in $(seq 150); do
 	tail -c 1 "$files"/*02.prom | cmp -s - <(echo) && whole=$((whole + 1))
 done
-expect_same "D21: a file is whole whenever it is looked at" "$whole" 150
+expect_same "D21: a file is complete at any moment" "$whole" 150
 
-# Killed ones leave their files; who comes next takes them away, and the number that is free.
+# Killed processes leave their files; the next process removes them and takes the free number.
 kill -9 "${jobs[0]}" "${jobs[2]}"
 wait "${jobs[0]}" "${jobs[2]}" 2>/dev/null
 jobs=("${jobs[1]}")
@@ -121,7 +121,7 @@ is_its_own() {
 }
 start_job 1 0
 until_ok is_its_own
-expect_same "D22: the next process on this machine takes them away, and not another host's" "$(names)" \
+expect_same "D22: the next process on this host removes them, but not those of another host" "$(names)" \
 	"./nccl_inspector_metrics_${uuid}01.prom
 ./nccl_inspector_metrics_${uuid}01_2.prom
 ./nccl_inspector_metrics_other.prom"
@@ -130,20 +130,20 @@ await_metrics 2
 expect_ok "and has the number that is free" "${reader[@]}" unique "$copies"/*
 kill_jobs
 
-# An end without a kill leaves nothing, at once.
+# A normal end leaves nothing behind.
 fresh_files
 : >"$messages"
 steady=(nodes=2 ahead=32 p2p=1)
 NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=600000000 \
 	timeout 120 "$job" "${steady[@]}" ops=1000 >"$said" 2>"$messages"
-expect_same "D5: an interval of ten minutes holds up nobody" $? 0
-expect_same "and the account is told" "$(told operations) $(told 'since the last metrics') $(told lost)" "1000 1000 0"
+expect_same "D5: an interval of ten minutes does not delay the end" $? 0
+expect_same "and the summary is printed" "$(reported operations) $(reported 'since the last metrics') $(reported lost)" "1000 1000 0"
 run_on_gpu "${steady[@]}" ops=3000 pace=3000
 read_facts
 expect_same "nothing is left at the end" "$(find "$files" -type f)" ""
-expect_same "all are told of" "$(($(told 'in metrics') + $(told 'since the last metrics')))" 3000
+expect_same "all are accounted for" "$(($(reported 'in metrics') + $(reported 'since the last metrics')))" 3000
 
-# Idle: the file stays young and says nothing any more.
+# Idle: the file is still updated but has no samples.
 fresh_files
 mkfifo "$tap_scratch/hold"
 run_on_gpu "${steady[@]}" ops=500 end=hold <"$tap_scratch/hold" &
@@ -153,7 +153,7 @@ until_ok eval '[ "$(grep -vc "^#" "$files/nccl_inspector_metrics_${uuid}01.prom"
 expect_same "D22: a job that does nothing shows nothing" "$(grep -vc '^#' "$files"/*.prom)" 0
 before=$(stat -c %y "$files"/*.prom)
 is_young() { [ "$(stat -c %y "$files"/*.prom)" != "$before" ]; }
-expect_ok "and its file is still looked after" until_ok is_young
+expect_ok "and its file is still updated" until_ok is_young
 exec 9>&-
 wait $running
 
@@ -161,14 +161,14 @@ wait $running
 fresh_files
 NCCL_INSPECTOR_DUMP_DIR=/dev/null/x run_on_gpu "${steady[@]}" ops=3000 pace=3000
 read_facts
-expect_same "no directory: one line, and what is lost is counted" \
-	"$(grep -c 'cannot write files' "$messages") $(($(told lost) > 0)) $(told lost)" \
+expect_same "no directory: one line, and losses are counted" \
+	"$(grep -c 'cannot write files' "$messages") $(($(reported lost) > 0)) $(reported lost)" \
 	"1 1 $(fact lost_not_in_inspector_file)"
 inspect "${steady[@]}" ops=3000 pace=3000 disk=full disk_room=300
-expect_same "a full disk: what is lost is counted, and nothing half is left" \
-	"$(($(told lost) > 0)) $(find "$files" -type f)" "1 "
+expect_same "a full disk: losses are counted, and no partial file is left" \
+	"$(($(reported lost) > 0)) $(find "$files" -type f)" "1 "
 inspect "${steady[@]}" ops=3000 pace=3000 disk=stuck end=exit
 expect_same "a disk that never answers: the job ends" $? 0
 NCCL_INSPECTOR_ENABLE_P2P=0 inspect "${steady[@]}" ops=300
-expect_same "ENABLE_P2P=0" "$(told 'Send and Recv')" 200
+expect_same "ENABLE_P2P=0" "$(reported 'Send and Recv')" 200
 tap_done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 . "$(dirname "$0")/../tap.sh"
 
-expect_ok "documents are true" scripts/check-docs
+expect_ok "documents match the code" scripts/check-docs
 
 tree=$tap_scratch/tree
 fresh() {

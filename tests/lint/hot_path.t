@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# From a callback nothing can be reached that blocks. Needs the plugin's objects.
+# Nothing that blocks is reachable from a callback. Needs the plugin's objects.
 . "$(dirname "$0")/../tap.sh"
 
 CC=${CC:-cc}
 mapfile -t objects < <(find "$BUILD/plugin/src" -name '*.o')
-expect_ok "the callbacks reach nothing that allocates, locks, waits or calls the system" \
+expect_ok "the callbacks reach nothing that allocates, locks, waits or makes a system call" \
 	scripts/check-hot-path "${objects[@]}"
 
 # Compiles what has callbacks and, if a second program is given, that as cold.o.
@@ -19,7 +19,7 @@ reaches() { # source [cold-source]
 expect_complaint "malloc is found" "callback -> malloc" reaches \
 	'#include <stdlib.h>
 	CALLBACK void *start(void) { return malloc(64); }'
-expect_complaint "a lock behind another file is found, with the way to it" \
+expect_complaint "a lock behind another file is found, with the call path" \
 	"callback -> helper -> pthread_mutex_lock" reaches \
 	'void helper(void); CALLBACK void start(void) { helper(); }' \
 	'#include <pthread.h>
@@ -41,12 +41,12 @@ expect_ok "memcpy, atomics and the clock are fine" reaches \
 	unsigned long n; struct timespec t; char to[999];
 	CALLBACK void start(const char *from) { clock_gettime(CLOCK_MONOTONIC, &t);
 		__atomic_fetch_add(&n, 1, __ATOMIC_RELAXED); memcpy(to, from, sizeof(to)); }'
-expect_ok "init and finalize may do as they like" reaches \
+expect_ok "init and finalize may do anything" reaches \
 	'#include <stdlib.h>
 	static void *init(void) { return malloc(1); } static void finalize(void *p) { free(p); }
 	static CALLBACK int start(int x) { return x; }
 	const struct { void *(*i)(void); void (*f)(void *); int (*s)(int); } plugin = { init, finalize, start };'
-expect_ok "what another function of that file does is not held against it" reaches \
+expect_ok "other functions of the same file do not matter" reaches \
 	'int helper(int); CALLBACK int start(int x) { return helper(x); }' \
 	'#include <stdlib.h>
 	int helper(int x) { return x + 1; } void *unused(void) { return malloc(1); }'

@@ -14,15 +14,15 @@ taken() { # sentence file line
 	expect_ok "$1" scripts/check-layers "$tap_scratch/tree"
 }
 
-refused "common knows nobody" "common must not include format/tar.h" \
+refused "common includes no other room" "common must not include format/tar.h" \
 	src/common/x.c '#include "format/tar.h"'
-refused "the plugin takes the writing side of the region only" "plugin must not include format/region_read.h" \
+refused "the plugin uses only the writing side of the region" "plugin must not include format/region_read.h" \
 	src/plugin/x.c '#include "format/region_read.h"'
-refused "thinking knows no encoders" "analysis must not include output/json.h" \
+refused "analysis includes no encoders" "analysis must not include output/json.h" \
 	src/analysis/x.h '#include "output/json.h"'
 refused "commands stay out of the job" "cmds must not include plugin/recorder.h" \
 	src/cmds/x.c '#include "plugin/recorder.h"'
-refused "an include names its room" 'write "common/op_layout.h"' src/common/x.c '#include "op_layout.h"'
+refused "an include must name its room" 'write "common/op_layout.h"' src/common/x.c '#include "op_layout.h"'
 refused "a new room needs a rule" "has no rule" src/cellar/x.c '#include "common/text.h"'
 taken "the plugin may create a region" src/plugin/x.c '#include "format/region_create.h"'
 taken "a room may include itself" src/output/x.c '#include "output/json.h"'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Communicators come and go for long: memory stays what it was.
+# Communicators come and go for a long time: memory does not grow.
 . "$(dirname "$0")/../process/process.sh"
 
 for mode in flight trace; do

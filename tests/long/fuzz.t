@@ -12,7 +12,7 @@ echo "# SEED=$seed"
 for source in "${sources[@]}"; do
 	name=$(basename "$source" .c)
 	corpus=fuzz/corpus/${name#fuzz_}
-	# libFuzzer writes what it finds into the first directory it is given.
+	# libFuzzer writes its findings into the first directory.
 	mkdir -p "$tap_scratch/$name"
 	[ ! -d "$corpus" ] || cp "$corpus"/* "$tap_scratch/$name/"
 	for engine in asan tsan; do

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The tests with real processes once more, job and plugin built with sanitizers.
+# The tests with real processes again, with job and plugin built with sanitizers.
 . "$(dirname "$0")/../tap.sh"
 
 # Leaks: the plugin keeps its memory until the process is gone, as it must.
 export ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1 SANITIZED=1 COMPLETENESS_OPERATIONS=60000
-# TSan cannot follow threads after a fork.
+# TSan does not support threads after a fork.
 declare -A tests=([asan]="completeness ending kill reload fork fork_trace manners settings places"
 	[tsan]="completeness ending reload manners")
 

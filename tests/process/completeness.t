@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Recorded is issued, exactly; or recorded and counted as lost is. See docs/BLIND-SPOTS.md.
+# Recorded plus counted as lost equals issued, exactly. See docs/BLIND-SPOTS.md.
 . "$(dirname "$0")/process.sh"
 # With kernel events every operation is seen to end; without, the last ones stay in flight.
 export RINGSIDE_EVENTS=kernel
@@ -38,7 +38,7 @@ for release in 2.23 2.24 2.26 2.27 2.29 2.31; do
 done
 
 RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=frozen
-expect_balance "the disk is frozen while operations are issued: nobody waits, what is lost is counted"
+expect_balance "the disk is frozen while operations are issued: nothing blocks, losses are counted"
 expect_facts "and the file is closed once it thaws" closed=1 lost_ring_overrun\>0
 
 RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=frozen disk_room=30000
@@ -46,7 +46,7 @@ expect_balance "frozen later, with records in hand"
 expect_facts "and closed" closed=1 in_trace\>0
 
 RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=stuck end=exit
-expect_balance "the disk never answers: the job ends, what is lost is counted"
+expect_balance "the disk never answers: the job ends, losses are counted"
 RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=stuck disk_room=20000 end=exit
 expect_balance "never again, with records in hand"
 expect_facts "the region has the last ones" in_ring\>0 life=ended
@@ -64,7 +64,7 @@ are_all_written() {
 until_ok are_all_written
 exec 8>&-
 wait $stuck
-expect_same "the disk gets stuck in the very last write: the job ends all the same" "$?" 0
+expect_same "the disk gets stuck in the very last write: the job still ends" "$?" 0
 read_facts
 expect_facts "and everything but the closing record is in the file" in_trace=issued lost=0 closed=0 life=ended
 
@@ -72,27 +72,27 @@ RINGSIDE_MODE=full RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=stuck disk_r
 expect_balance "the same in mode full"
 
 RINGSIDE_QUOTA=1MiB run_and_read ops=250000
-expect_balance "the quota is reached: what is lost is counted"
+expect_balance "the quota is reached: losses are counted"
 expect_facts "and the file still ends with its closing record" closed=1 lost_quota\>0 in_trace\>0
 expect_same "within the quota" \
 	"$(find "$RINGSIDE_DIR" -name '*.ringside' -size +1048576c)" ""
 
 run_and_read ops=60000 disk=full disk_room=300000
-expect_balance "the disk is full: what is lost is counted"
+expect_balance "the disk is full: losses are counted"
 expect_facts "and the file still ends with its closing record" closed=1 lost_no_space\>0 in_trace\>0
 
 run_and_read ops=60000 disk=broken disk_room=300000
-expect_balance "the disk is broken: what is lost is counted"
-expect_facts "and what came before reads well" lost_write_error\>0 in_trace\>0 troubles=0
+expect_balance "the disk is broken: losses are counted"
+expect_facts "and everything before is readable" lost_write_error\>0 in_trace\>0 troubles=0
 
 run_and_read ops=15000 disk_slices=1000
-expect_facts "writes that are cut and interrupted lose nothing" operations=issued lost=0 exact=1 closed=1
+expect_facts "short and interrupted writes lose nothing" operations=issued lost=0 exact=1 closed=1
 
 if mount_small 1m; then
 	fresh
 	RINGSIDE_DIR=$mounted run_job ops=250000
 	RINGSIDE_DIR=$mounted read_facts
-	expect_balance "a real disk is full: what is lost is counted"
+	expect_balance "a real disk is full: losses are counted"
 	expect_facts "and the file still ends with its closing record" closed=1 lost_no_space\>0 in_trace\>0
 else
 	expect_skip "a real disk is full" "needs root, to mount a small one"

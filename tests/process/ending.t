@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# However a process ends, what it finished before is read back from its trace and its region.
+# However a process ends, everything it finished before can be read from its trace and its region.
 . "$(dirname "$0")/process.sh"
 
 ulimit -c 0
@@ -15,7 +15,7 @@ for mode in trace full flight; do
 	done
 	for end in _exit abort kill; do
 		run_and_read ops=12000 nodes=2 end=$end 2>/dev/null
-		expect_facts "mode $mode, $end: everything is there all the same" \
+		expect_facts "mode $mode, $end: everything is still there" \
 			operations=issued gaps=0 twice=0 exact=1 lost=0 closed=0 life=killed done=issued
 	done
 done
@@ -26,11 +26,11 @@ for end in exit _exit; do
 	expect_facts "three threads, six communicators, $end" operations=issued gaps=0 exact=1 lost=0 comms=6
 done
 
-# The trace alone, without the region: what was drained, and no more is claimed.
+# Only the trace, without the region: what was drained, and nothing else is claimed.
 run_and_read ops=12000 end=kill 2>/dev/null
 rm -r "${RINGSIDE_SHM:?}"/*
 read_facts
-expect_facts "a killed process's trace alone reads up to its cut" processes=1 has_region=0 closed=0 twice=0
+expect_facts "the trace of a killed process is readable up to its end" processes=1 has_region=0 closed=0 twice=0
 
 if [ -x "$BUILD/ringside" ]; then
 	run_and_read ops=5000 end=kill 2>/dev/null

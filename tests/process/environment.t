@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Variables that matter are in the region and in the trace file; secrets never are; the job goes on whatever there is.
+# Relevant variables are in the region and in the trace file; secrets never are; the job continues in any case.
 . "$(dirname "$0")/process.sh"
 unset "${!NCCL_@}" "${!TORCH_NCCL_@}" MASTER_ADDR
 
-# The info text as it lies in a file: lines are found in its bytes.
+# The lines of the info text, found in the bytes of a file.
 lines_of() { # file
 	LC_ALL=C grep -a -o -E '(^|[^a-z])env[._][A-Za-z_0-9.]*=[ -~]*' "$1" | sed 's/^[^e]*//' | sort -u
 }
@@ -14,8 +14,8 @@ NCCL_ALGO=Ring NCCL_API_TOKEN=hidden1 AWS_SECRET_ACCESS_KEY=hidden2 MASTER_ADDR=
 lines=$(lines_of "$(region_file)")
 expect_same "a variable is in the region" "$(grep -c '^env.NCCL_ALGO=Ring$' <<<"$lines")" 1
 expect_same "so are the recorder's own" "$(grep -c '^env.RINGSIDE_SHM=' <<<"$lines")" 1
-expect_same "of a value with a password nothing is kept" "$(grep '^env.MASTER_ADDR' <<<"$lines")" 'env.MASTER_ADDR=***'
-expect_same "nothing secret is anywhere in it" "$(grep -a -c -E 'hidden[123]' "$(region_file)")" 0
+expect_same "a value with a password is not recorded" "$(grep '^env.MASTER_ADDR' <<<"$lines")" 'env.MASTER_ADDR=***'
+expect_same "no secret is anywhere in it" "$(grep -a -c -E 'hidden[123]' "$(region_file)")" 0
 
 fresh
 NCCL_ALGO=Ring RINGSIDE_MODE=trace run_job ops=10
@@ -23,10 +23,10 @@ expect_same "the trace file has the same" "$("$BUILD/ringside" ls --json "$RINGS
 
 fresh
 NCCL_ALGO=Ring RINGSIDE_ENVIRONMENT=off run_job ops=10
-expect_same "off leaves all out" "$(lines_of "$(region_file)")$(cat "$messages")" ""
+expect_same "off records none" "$(lines_of "$(region_file)")$(cat "$messages")" ""
 fresh
 RINGSIDE_ENVIRONMENT=never run_job ops=10
-expect_message "a wrong value is said" '^ringside: RINGSIDE_ENVIRONMENT=never is not on or off; using off$'
+expect_message "a bad value is reported" '^ringside: RINGSIDE_ENVIRONMENT=never is not on or off; using off$'
 
 # Ten thousand variables, a value of 100 kB, and names without a value.
 fresh
@@ -37,8 +37,8 @@ long=$long$long$long$long$long
 env "${many[@]}" "NCCL_LONG=$long$long$long$long$long$long$long$long$long$long" NCCL_ALGO=Tree NCCL_EMPTY= "$job" ops=10 >"$said" 2>"$messages"
 expect_same "the job runs to its end among ten thousand" "$?$(cat "$messages")" 0
 lines=$(lines_of "$(region_file)")
-expect_same "what matters most is there" "$(grep -c '^env.NCCL_ALGO=Tree$' <<<"$lines")" 1
-expect_same "what found no room is counted" "$(grep -c '^env_left_out=[0-9]*$' <<<"$lines")" 1
+expect_same "the most important ones are there" "$(grep -c '^env.NCCL_ALGO=Tree$' <<<"$lines")" 1
+expect_same "those that do not fit are counted" "$(grep -c '^env_left_out=[0-9]*$' <<<"$lines")" 1
 read_facts
 expect_balance "and all operations are recorded"
 tap_done

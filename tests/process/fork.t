@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Children of fork do not touch the parent's recording.
+# Forked children do not touch the parent's recording.
 . "$(dirname "$0")/process.sh"
 mkdir -p "$RINGSIDE_DIR"
 # Without the trace thread every byte has to stay as it was.

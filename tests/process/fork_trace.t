@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A parent that writes a trace goes on after its children.
+# A parent that writes a trace continues after its children.
 . "$(dirname "$0")/process.sh"
 
 fresh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The plugin loads into a program that has nothing but libc, and stays when it is closed.
+# The plugin loads into a program that has only libc, and stays loaded when it is closed.
 . "$(dirname "$0")/process.sh"
 
 cat >"$tap_scratch/load.c" <<'END'
@@ -43,16 +43,16 @@ int main(int argc, char **argv)
 	return 0;
 }
 END
-expect_ok "a program with nothing but libc compiles" \
+expect_ok "a program with only libc compiles" \
 	"${CC:-cc}" -o "$tap_scratch/load" "$tap_scratch/load.c" -ldl
-expect_ok "it loads the plugin, finds all seven versions, and cannot get rid of it" \
+expect_ok "it loads the plugin, finds all seven versions, and cannot unload it" \
 	"$tap_scratch/load" "$PLUGIN"
 expect_same "exactly seven symbols are exported" \
 	"$(nm -D --defined-only "$PLUGIN" | awk '{ print $3 }' | sort | tr '\n' ' ')" \
 	"$(printf 'ncclProfiler_v%d ' 1 2 3 4 5 6 7)"
 expect_same "loading alone leaves nothing behind" "$(find "$RINGSIDE_SHM" -mindepth 1)" ""
 
-# Thread-local variables of the program lie on every thread's stack, the plugin's too.
+# Thread-local variables of the program are on every thread's stack, including the plugin's threads.
 cat >"$tap_scratch/large.c" <<'END'
 #include <dlfcn.h>
 #include <stdint.h>

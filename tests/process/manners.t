@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# errno, signal masks, threads, open files, the log: how a guest behaves.
+# What the plugin must not disturb in a job: errno, signal masks, threads, open files, the log.
 . "$(dirname "$0")/process.sh"
 
-# Hand on what a program that prints TAP says.
+# Pass on the results of a program that prints TAP.
 expect_all() { # sentence program...
 	local sentence=$1 line
 	shift

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Where regions and traces go, and what happens when they cannot go there: the job always runs to its
-# end, and what was done instead can be seen.
+# Where regions and traces go, and what happens if they cannot go there: the job always runs to its
+# end, and the fallback is visible.
 . "$(dirname "$0")/process.sh"
 
 user=$(id -u)
 host=$(uname -n)
 is_root() { [ "$user" -eq 0 ]; }
 
-# Run a job and look at it through /proc while it lives: the region may be in its memory alone.
+# Run a job and inspect it through /proc while it lives: the region may be only in its memory.
 live_job() { # option...
 	local pid
 	rm -f "$tap_scratch/hold"
@@ -45,7 +45,7 @@ umask 000
 fresh
 run_job ops=10
 directory=$RINGSIDE_SHM/ringside-$user
-expect_same "a region is for its user alone" "$(stat -c %a "$directory" "$directory"/*.region | tr '\n' ' ')" "700 600 "
+expect_same "a region is private to its user" "$(stat -c %a "$directory" "$directory"/*.region | tr '\n' ' ')" "700 600 "
 chmod 755 "$directory"
 run_job ops=10
 expect_same "also in a directory that was open before" "$(stat -c %a "$directory")" 700
@@ -53,7 +53,7 @@ expect_same "also in a directory that was open before" "$(stat -c %a "$directory
 fresh
 (cd "$RINGSIDE_SHM" && mkdir here && RINGSIDE_SHM=here run_job ops=10)
 RINGSIDE_SHM=$RINGSIDE_SHM/here read_facts
-expect_same "a relative directory is named absolutely" \
+expect_same "a relative directory becomes absolute" \
 	"$(fact region)" "$(find "$RINGSIDE_SHM/here" -name '*.region')"
 
 fresh
@@ -65,23 +65,23 @@ expect_same "a long directory's name is not cut" "$(fact region)" "$(find "$long
 
 fresh
 for _ in {1..20}; do run_job ops=1; done
-expect_same "fewer than 16 of the dead are kept, and one's own" "$(find "$RINGSIDE_SHM" -name '*.region' | wc -l)" 16
+expect_same "at most 15 dead regions are kept besides the own one" "$(find "$RINGSIDE_SHM" -name '*.region' | wc -l)" 16
 truncate -s 100000 "$directory/99999999-1.region"
 run_job ops=1
-expect_ok "what is just being made is nobody's to remove" test -e "$directory/99999999-1.region"
+expect_ok "a region that is being created is not removed" test -e "$directory/99999999-1.region"
 touch -d '2 hours ago' "$directory/99999999-1.region"
 run_job ops=1
-expect_ok "what was never finished goes" test ! -e "$directory/99999999-1.region"
+expect_ok "one that was never completed is removed" test ! -e "$directory/99999999-1.region"
 
 fresh
 RINGSIDE_SHM=$tap_scratch/nowhere expect_fallback "no such directory" memfd "parent directory does not exist"
 touch "$directory"
-expect_fallback "a file in the way" memfd "link or no directory"
+expect_fallback "a file in the way" memfd "link or not a directory"
 expect_same "which stays as it was" "$(stat -c '%F %s' "$directory")" "regular empty file 0"
 rm "$directory"
 mkdir "$tap_scratch/elsewhere"
 ln -s "$tap_scratch/elsewhere" "$directory"
-expect_fallback "a link in the way" memfd "link or no directory"
+expect_fallback "a link in the way" memfd "link or not a directory"
 expect_same "which is not followed" "$(find "$tap_scratch/elsewhere" -mindepth 1)" ""
 rm "$directory"
 if is_root; then
@@ -96,9 +96,9 @@ else
 	chmod 755 "$RINGSIDE_SHM"
 fi
 
-# Nothing may be written anywhere: private memory, and no signal.
+# Nothing can be written anywhere: private memory, and no signal.
 fresh
-expect_same "no file may have any size: the job runs to its end" \
+expect_same "files may not grow: the job runs to its end" \
 	"$(ulimit -f 0; RINGSIDE_MODE=trace "$job" ops=1000 2>&1 | grep -cE '^issued=1000|without a trace file')" 2
 
 fresh
@@ -135,7 +135,7 @@ fi
 fresh
 export RINGSIDE_MODE=trace
 RINGSIDE_DIR=$tap_scratch/new/deep/traces run_job ops=10
-expect_same "missing directories are made, for the user alone" \
+expect_same "missing directories are created, private to the user" \
 	"$(stat -c %a "$tap_scratch"/new "$tap_scratch"/new/deep/traces "$tap_scratch"/new/deep/traces/* | tr '\n' ' ')" \
 	"700 700 600 "
 
@@ -158,9 +158,9 @@ expect_without_trace() { # sentence message
 for bad in '/tmp/%x' "$(printf '%%j%.0s' {1..100})$(printf 'x%.0s' {1..300})"; do
 	fresh
 	RINGSIDE_JOB=$(printf 'j%.0s' {1..100}) RINGSIDE_DIR=$bad run_job ops=1000
-	expect_same "a name that cannot be: the job runs to its end" $? 0
+	expect_same "an invalid name: the job runs to its end" $? 0
 	read_facts
-	expect_without_trace "a name that cannot be" "RINGSIDE_DIR=.* is not a usable path"
+	expect_without_trace "an invalid name" "RINGSIDE_DIR=.* is not a usable path"
 done
 fresh
 touch "$tap_scratch/file"
@@ -171,7 +171,7 @@ expect_without_trace "a file in the way" "cannot be written \(Not a directory\)"
 fresh
 RINGSIDE_DIR=/proc/no/such run_job ops=1000
 read_facts
-expect_without_trace "a place where nothing can be made" "cannot be written \(No such file or directory\)"
+expect_without_trace "a directory where nothing can be created" "cannot be written \(No such file or directory\)"
 if mount_small 16k; then
 	fresh
 	head -c 16k /dev/zero >"$mounted/full" 2>/dev/null
@@ -183,7 +183,7 @@ else
 	expect_skip "a full disk" "needs root, to mount one"
 fi
 
-# A name that is taken. The shell makes it, then becomes the job: same pid, same start.
+# A name that is taken. The shell creates it, then becomes the job: same pid, same start time.
 taken() { # command with %s for the name
 	# shellcheck disable=SC2016
 	bash -c 'start=$(cut -d " " -f 22 /proc/$$/stat)
@@ -227,7 +227,7 @@ if is_root && command -v setpriv >/dev/null; then
 	chmod 755 "$tap_scratch/process_job" "$tap_scratch/libnccl-profiler-ringside.so"
 	RINGSIDE_GROUP=12345 RINGSIDE_DIR=$tap_scratch/nobodys PLUGIN=$tap_scratch/libnccl-profiler-ringside.so \
 		setpriv --reuid=65534 --regid=65534 --clear-groups "$tap_scratch/process_job" ops=10 >"$said" 2>"$messages"
-	expect_same "a group that the user is not in gets nothing" \
+	expect_same "a group that the user is not in gets no access" \
 		"$(stat -c %a "$RINGSIDE_SHM/ringside-65534" "$RINGSIDE_SHM"/ringside-65534/* "$tap_scratch"/nobodys/* | tr '\n' ' ')" \
 		"700 600 600 "
 fi

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # For tests with real processes: source this instead of tap.sh. A job loads the plugin as NCCL does
-# and ends as it is told to; then its facts are looked at.
+# and ends as requested; then its facts are checked.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 job=$BUILD/tests/process/process_job
@@ -11,7 +11,7 @@ unset "${!RINGSIDE_@}" "${!SLURM_@}" RANK LOCAL_RANK WORLD_SIZE OMPI_COMM_WORLD_
 	TORCHELASTIC_RUN_ID PBS_JOBID LSB_JOBID JOB_ID
 [ -x "$job" ] || tap_skip_all "$job is not built: make tests"
 
-# Regions want a tmpfs with room for a buffer of 128 MiB (a sixteenth of it); a disk does, too.
+# Regions need a tmpfs with room for a buffer of 128 MiB (a sixteenth of it); a disk also works.
 room_kib() { df -kP "$1" 2>/dev/null | awk 'NR == 2 { print $4 }'; }
 process_shm=$tap_scratch
 if [ -w /dev/shm ] && [ "$(room_kib /dev/shm)" -ge $((3 * 1024 * 1024)) ]; then
@@ -27,7 +27,7 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# A place of its own for the next job.
+# Fresh directories for the next job.
 fresh() {
 	rm -rf "$process_shm/shm" "$tap_scratch/traces"
 	mkdir -p "$process_shm/shm"
@@ -35,11 +35,11 @@ fresh() {
 }
 fresh
 
-# Run a job with these options: what it says goes to $said, its messages to $messages.
+# Run a job with these options: its output goes to $said, its messages to $messages.
 said=$tap_scratch/said
 messages=$tap_scratch/messages
 : >"$messages"
-# A job that hangs is a failure, not a pause.
+# A job that hangs fails.
 run_job() { # option...
 	timeout -k 5 120 "$job" "$@" >"$said" 2>"$messages"
 }
@@ -57,11 +57,11 @@ read_facts() {
 	"$facts" "$RINGSIDE_DIR" "$RINGSIDE_SHM" >"$found" 2>&1
 }
 
-# A value of what a reader found, or of what the job said.
+# A value found by a reader, or printed by the job.
 fact() { sed -n "s/^$1=//p" "$found" | head -n 1; }
 truth() { sed -n "s/^$1=//p" "$said" | head -n 1; }
 
-# Facts are as they should be: "name=value name>value ..."; issued is the job's own count.
+# Facts are as expected: "name=value name>value ..."; issued is the job's own count.
 expect_facts() { # sentence wanted...
 	local sentence=$1 wrong="" wanted name value got
 	shift
@@ -82,7 +82,7 @@ expect_facts() { # sentence wanted...
 	fi
 }
 
-# Every operation that was issued is read back once or counted as lost, and the reader's sums agree.
+# Every issued operation is read once or counted as lost, and the reader's totals agree.
 expect_balance() { # sentence
 	local all=$(($(fact operations) - $(fact recovered) + $(fact lost)))
 	if [ "$all" = "$(truth issued)" ]; then

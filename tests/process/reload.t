@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Communicators come and go, and the plugin with them: nothing is lost, nothing grows.
+# Communicators come and go, and the plugin is loaded and unloaded with them: nothing is lost, nothing grows.
 . "$(dirname "$0")/process.sh"
 
 churn() { # mode what count [release]
@@ -25,7 +25,7 @@ expect_no_growth() { # sentence [limit]
 churn trace reload 1000
 expect_facts "1,000 loads and unloads: one process, one file, every operation" \
 	processes=1 file_count=1 comms=1000 operations=issued issued=issued lost=0 gaps=0 exact=1 closed=1
-# The table of communicators is touched slot by slot until all 512 were in use.
+# Slots of the table of communicators are first used one by one, until all 512 were in use.
 expect_no_growth "and no memory more" 800
 expect_same "the plugin stays mapped" "$(truth mapped)" 1
 

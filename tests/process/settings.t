@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Every setting, right and wrong: a wrong one costs one clear line and takes the default.
+# Every setting, valid and invalid: an invalid one costs one clear line and falls back to the default.
 . "$(dirname "$0")/process.sh"
 
-# A job with these variables ends well, says one line like the pattern, and has these facts.
+# A job with these variables ends well, prints one line that matches the pattern, and has these facts.
 expect_wrong() { # pattern variable=value fact=value...
 	local pattern=$1 setting=$2
 	shift 2
@@ -18,7 +18,7 @@ expect_right() { # variable=value fact=value...
 	shift
 	fresh
 	env "$setting" "$job" ops=100 >"$said" 2>"$messages"
-	expect_same "$setting: nothing to say" "$?$(cat "$messages")" 0
+	expect_same "$setting: no message" "$?$(cat "$messages")" 0
 	read_facts
 	expect_facts "$setting" "$@"
 }
@@ -93,9 +93,9 @@ rmdir /dev/shm/ringside-"$(id -u)" 2>/dev/null
 expect_right RINGSIDE_DISABLE=0 operations=100
 expect_right RINGSIDE_DISABLE=1 processes=0
 expect_wrong "0 or 1; using 1" RINGSIDE_DISABLE=yes processes=0
-expect_same "and NCCL is asked for nothing" "$(truth mask)" 0
+expect_same "and no events are requested from NCCL" "$(truth mask)" 0
 
-# A value cannot forge a line, and many wrong ones are each told, whole.
+# A value cannot forge a line, and many bad ones are each reported on a whole line.
 fresh
 RINGSIDE_MODE=$'a\nringside: b\e[1m' run_job ops=1
 expect_message "control characters do not get through" '^ringside: RINGSIDE_MODE=a\?ringside: b\?\[1m is not'
@@ -129,7 +129,7 @@ RINGSIDE_MODE=wrong RINGSIDE_BUFFER=wrong perl -e '
 	pipe(my $read, my $write); close $read;
 	open(STDERR, ">&", $write); close $write;
 	$SIG{PIPE} = "DEFAULT"; exec @ARGV' "$job" ops=1000 >"$said"
-expect_same "stderr a pipe that nobody reads: the job runs to its end" $? 0
+expect_same "stderr is a pipe without a reader: the job runs to its end" $? 0
 read_facts
 expect_facts "and all is recorded" operations=issued exact=1
 tap_done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Disks that do not answer, directories of groups that do not answer, and a stderr that nobody reads: init does not wait for
-# them. Whatever is dead here comes back after init, or never: a job that waited would hang, and fail.
+# Disks and group databases that do not answer, and a stderr that is not read: init does not wait for
+# them. Whatever is dead here comes back after init or never, so a job that waited would hang and fail.
 . "$(dirname "$0")/process.sh"
 
 # ---- the trace file ----------------------------------------------------------------------------
@@ -23,8 +23,8 @@ fresh
 RINGSIDE_DIR=/proc/no/such run_job ops=1000 dead=/proc/no
 expect_same "one that answers late, with an error: the job runs to its end" $? 0
 read_facts
-expect_message "it is told" "cannot be written \\(No such file or directory\\); recording without a trace file"
-expect_facts "it goes on in mode flight, and the region has it all" processes=1 region_mode=1 operations=issued lost=0 exact=1
+expect_message "it is reported" "cannot be written \\(No such file or directory\\); recording without a trace file"
+expect_facts "it continues in mode flight, and the region has everything" processes=1 region_mode=1 operations=issued lost=0 exact=1
 expect_same "which says why" "$(fact message.1)" "$(cat "$messages")"
 
 fresh
@@ -57,14 +57,14 @@ fi
 
 fresh
 RINGSIDE_GROUP=staff run_job ops=1000 dead_groups=1 until=never
-expect_same "groups that nobody names: the job runs to its end" $? 0
+expect_same "a group database that does not answer: the job runs to its end" $? 0
 read_facts
 expect_message "one line" "RINGSIDE_GROUP=staff is not a group that was found in time \\(use its number\\); using none"
 expect_facts "all is recorded" operations=issued in_trace=issued
 
 # ---- stderr ------------------------------------------------------------------------------------
 
-# A pipe without room that somebody holds open and nobody reads.
+# A full pipe that is open but not read.
 with_full_stderr() { # command...
 	perl -e '
 		use Fcntl;

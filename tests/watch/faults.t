@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Jobs with a fault, while they run: who is named, and for what.
+# Running jobs with a fault: which rank is named, and for what.
 . "$(dirname "$0")/watch.sh"
 
 has() { # sentence name wanted
@@ -34,9 +34,9 @@ wait
 has "a slow rank is named" slow "$slow"
 has "a rank that never arrives" missing "$missing"
 has "a rank that calls another function" mismatch "$mismatch"
-# Ranks of a busy machine may be late elsewhere.
+# On a busy machine ranks may be late elsewhere.
 number=$(noticed mismatch | sed -n 's/^mismatch: .* on collective #\([0-9]*\) of world: .*/\1/p' | head -n 1)
-expect_same "nobody is said to be missing there" "$(noticed mismatch | grep -c "^missing: .* #${number:-.*} of world; ")" 0
+expect_same "no rank is reported missing there" "$(noticed mismatch | grep -c "^missing: .* #${number:-.*} of world; ")" 0
 has "a rank that was killed" kill "$dead"
 has "the others hang because of it" kill "$hang"
 has "sends that are stuck make a hang" stuck "$stuck"

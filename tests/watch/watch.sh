@@ -6,8 +6,8 @@ ringside=$BUILD/ringside
 	"$BUILD/libringside.a" -lzstd -lz -lpthread -ldl -lm || exit 1
 unset RINGSIDE_DIR RINGSIDE_MODE RINGSIDE_EVENTS RINGSIDE_DISABLE RANK WORLD_SIZE LOCAL_RANK
 
-# Run a job and follow it, in the background, until all that is wanted was noticed: lines, with * for what may differ. What
-# was noticed is in NAME.out, what the job said in NAME.job.
+# Run a job and follow it, in the background, until all wanted notices came: lines, with * for what may differ. The
+# notices are in NAME.out, the output of the job in NAME.job.
 follow() { # name limit_ms [wanted...] -- option...
 	local name=$1 limit=$2 wanted=()
 	shift 2
@@ -28,7 +28,7 @@ follow() { # name limit_ms [wanted...] -- option...
 	) &
 }
 
-# What was noticed.
+# The notices.
 noticed() { # name
 	sed '/^operations/d' "$tap_scratch/$1.out"
 }
