@@ -1,4 +1,4 @@
-/* What agents say about their snapshots: both kinds of notes, of any bytes. */
+/* What agents report about their snapshots: both kinds of notes, from any bytes. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,7 @@
-/* A baseline file: any bytes are refused in one line, or read; what was read is written and read again, the same. */
+/*
+ * A baseline file: any bytes are rejected in one line or read; what was read is written and read
+ * again unchanged.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +43,7 @@ static void check_again(const struct baseline *baseline)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* A copy of its very size: what is read past the end is found. */
+	/* A copy of the exact size, so that reads past the end are caught. */
 	char *text = malloc(size == 0 ? 1 : size);
 	struct baseline baseline;
 	char why[200] = "";

@@ -1,5 +1,7 @@
-/* A benchmark's JSON: any bytes are refused with a place and a reason, or read; what was read is written and read again,
- * the same, and every view takes it. */
+/*
+ * A benchmark's JSON: any bytes are rejected with a position and a reason, or read; what was read
+ * is written and read again unchanged, and every view accepts it.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,7 +78,7 @@ static void check_views(const struct bench_run *run)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* A copy of its very size: what is read past the end is found. */
+	/* A copy of the exact size, so that reads past the end are caught. */
 	char *text = malloc(size == 0 ? 1 : size);
 	struct bench_read_problem problem = { .text = "" };
 	struct bench_run run;

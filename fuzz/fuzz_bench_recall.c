@@ -1,5 +1,7 @@
-/* A former measurement, as `bench health --from` and `bench crossover --from` take it: any bytes are refused, or
- * judged and shown by every view. */
+/*
+ * An earlier measurement, as read by `bench health --from` and `bench crossover --from`: any bytes
+ * are rejected, or judged and shown by every view.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,7 +53,7 @@ static void check_crossover(const struct bench_run *run)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* A copy of its very size: what is read past the end is found. */
+	/* A copy of the exact size, so that reads past the end are caught. */
 	char *text = malloc(size == 0 ? 1 : size);
 	struct bench_run run;
 	const char *at;

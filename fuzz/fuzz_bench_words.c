@@ -1,6 +1,6 @@
 /*
- * Words that a user or a launcher gives to the benchmark, any of them: sizes and functions, variables of
- * launchers, the file in which rank 0 says where it is. The first byte says which.
+ * Any input from a user or a launcher to the benchmark: sizes and functions, variables of
+ * launchers, the file in which rank 0 publishes its address. The first byte selects which.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static void try_plan(const char *text)
 	must(plan.mode_count >= 1 && plan.mode_count <= PLAN_MODES);
 }
 
-/* Lines NAME=VALUE, each ended by '\0'; `text` has two at its end. */
+/* Lines NAME=VALUE, each terminated by '\0'; `text` has two at its end. */
 static const char *from_text(void *context, const char *name)
 {
 	size_t length = strlen(name);

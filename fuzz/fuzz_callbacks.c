@@ -1,12 +1,12 @@
 /*
- * NCCL calls anything, in any order, with anything: the bytes of an input are a program of init, start,
- * stop, state and finalize calls over all seven versions. Handles are valid, stale, NULL, garbage, of
- * another kind or forged with the right salt; contexts too. An odd first byte plays the input with
- * four threads that share their handles.
+ * NCCL calls anything, in any order, with anything: the bytes of an input are a program of init,
+ * start, stop, state and finalize calls over all seven versions. Handles are valid, stale, NULL,
+ * garbage, of another kind or forged with the right salt; contexts too. An odd first byte runs the
+ * input in four threads that share their handles.
  *
- * The tables are made tiny, so that each input meets full ones. After it everything is finalized, and
- * the books must be right: issued == recorded + live for every communicator, no slot in use that
- * nobody can free, and bytes that a reader of the region accepts.
+ * The tables are tiny, so that each input fills them. Afterwards everything is finalized, and the
+ * counts must be right: issued == recorded + live for every communicator, no slot in use that can
+ * never be freed, and bytes that a reader of the region accepts.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -30,7 +30,7 @@
 #include "plugin/recorder.h"
 
 enum { HANDLES = 32, CONTEXTS = 10, THREADS = 4, SHARED = 64, TASK_CHILDREN = 4 };
-/* Powers of two, far below what is usual. */
+/* Powers of two, far below the usual sizes. */
 enum { FEW_COMMS = 8, FEW_LIVE = 64, FEW_PROXIES = 64, FEW_OTHERS = 16 };
 
 struct player {
@@ -45,15 +45,17 @@ struct player {
 	bool is_alone;
 };
 
-/* How far the rings were before an input. */
+/* Positions of the rings before an input. */
 struct heads {
 	uint64_t ring, details;
 };
 
 static char long_name[301];
 
-/* Instead of libc's: there is no CUDA here, and a sanitizer would look through all libraries at each
- * init to learn that. */
+/*
+ * Replaces libc's: there is no CUDA here, and a sanitizer would search all libraries at each init
+ * to find that out.
+ */
 void *dlopen(const char *path, int flags)
 {
 	(void)path;
@@ -61,7 +63,7 @@ void *dlopen(const char *path, int flags)
 	return NULL;
 }
 
-/* Handles that threads give each other. */
+/* Handles that threads pass to each other. */
 static void *shared_handles[SHARED];
 
 #define CHECK(condition)                                                                  \
@@ -83,7 +85,7 @@ static uint64_t take(struct player *player, unsigned int bytes)
 	return value;
 }
 
-/* What nobody set: zeros, ones, or anything. */
+/* Fields that are not set: zeros, ones, or anything. */
 static void take_noise(struct player *player, void *to, size_t bytes)
 {
 	uint64_t *words = to;
@@ -158,12 +160,12 @@ static unsigned int take_version(struct player *player)
 static void keep(struct player *player, void *handle)
 {
 	player->handles[player->handle_count++ % HANDLES] = handle;
-	/* Pairs with the acquire in take_handle(): NCCL hands them over with care, too. */
+	/* Pairs with the acquire in take_handle(): NCCL passes them on with ordering, too. */
 	if (!player->is_alone)
 		store_release(&shared_handles[player->handle_count % SHARED], handle);
 }
 
-/* One with our salt that we never gave out, or gave out for something else. */
+/* A handle with our salt that we never issued, or issued for something else. */
 static void *forge(struct player *player)
 {
 	uint64_t bits = take(player, 3);
@@ -254,7 +256,7 @@ static void play_finalize(struct player *player, void *context)
 		check_ended(comm);
 }
 
-/* A call of the API on a living communicator is issued, once, whatever else is wrong with it. */
+/* An API call on a living communicator is issued once, whatever else is wrong with it. */
 static void *play_api(struct player *player, unsigned int version, void *context, uint64_t type,
 		      void *parent)
 {
@@ -307,7 +309,7 @@ static void play_stop(struct player *player)
 	versions[take_version(player)].stop(take_handle(player));
 }
 
-/* The same call again and again, as NCCL does while it polls. */
+/* The same call repeatedly, as NCCL does while it polls. */
 static void play_flood(struct player *player)
 {
 	unsigned int version = take_version(player);
@@ -324,7 +326,7 @@ static void play_flood(struct player *player)
 	}
 }
 
-/* Children as they come: channels and transfers that start, move and stop. */
+/* Children: channels and transfers that start, move and stop. */
 static void play_children(struct player *player, unsigned int version, void *context, void *task)
 {
 	uint64_t what = take(player, 1);
@@ -349,7 +351,7 @@ static void play_children(struct player *player, unsigned int version, void *con
 	}
 }
 
-/* Whole operations, many: tables fill, slots go round. */
+/* Many whole operations: tables fill, slots are reused. */
 static void play_operations(struct player *player)
 {
 	unsigned int version = take_version(player);
@@ -441,9 +443,11 @@ static void check_comms(void)
 	}
 }
 
-/* What was never stopped can still be, and then its slot is free. A communicator has one proxy thread,
- * which keeps slots that it freed: several may lose one of these between them. So nobody knows it then,
- * and it is given back here. */
+/*
+ * What was never stopped can still be stopped, which frees its slot. A communicator has one proxy
+ * thread, which keeps slots that it freed; several threads may lose one of these between them. Such
+ * a slot is unknown to everyone, and is freed here.
+ */
 static void check_proxies(bool is_alone)
 {
 	for (uint32_t i = 0; i < recorder.region.proxy_count; i++) {
@@ -480,8 +484,10 @@ static void check_slots(struct region *region)
 		CHECK(region_proxy_at(region, i, &slot.proxy, &problem) || problem == NULL);
 }
 
-/* Records of this input. A writer that is overtaken by a whole lap, of 16 slots here, leaves its own
- * out; one thread alone is never overtaken. */
+/*
+ * Records of this input. A writer that is overtaken by a whole lap, 16 slots here, drops its own
+ * record; a single thread is never overtaken.
+ */
 static void check_rings(const struct region *region, const struct heads *before, bool is_alone)
 {
 	struct op_detail detail;
@@ -516,7 +522,7 @@ static void check_region(const struct heads *before, bool is_alone)
 
 /* ---- beginning ------------------------------------------------------------------------------- */
 
-/* The threads stay: sanitizers do not give back all that one costs. */
+/* The threads persist: sanitizers do not release everything that a thread costs. */
 static struct player players[THREADS];
 static pthread_barrier_t at_start, at_end;
 

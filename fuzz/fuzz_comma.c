@@ -1,4 +1,4 @@
-/* CoMMA's latency file: the input as it is, and behind a good line. */
+/* CoMMA's latency file: the input as is, and after a valid line. */
 #include "fuzz/fuzz_foreign.inc"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,4 +1,7 @@
-/* What ringside-fetch sends, what it is asked, and lists of agents: any bytes, in pieces of any size. */
+/*
+ * What ringside-fetch sends, what it is asked, and lists of agents: any bytes, in pieces of any
+ * size.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +38,7 @@ static void take_frames(const uint8_t *data, size_t size)
 				abort();
 		}
 	}
-	/* What is broken stays so. */
+	/* An error is permanent. */
 	if (status == ERR_FORMAT && fetch_frames_add(&frames, "0 200 0\n", 8) == OK)
 		abort();
 	fetch_frames_release(&frames);

@@ -1,6 +1,7 @@
 /*
- * Any job at any moment: processes, communicators, operations and transfers whose fields the input chooses,
- * within what recording.h promises of them. The doctor has an answer, and its texts end.
+ * Any job at any moment: processes, communicators, operations and transfers whose fields come from
+ * the input, within what recording.h guarantees. The doctor has an answer, and its texts are
+ * terminated.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 enum { PROCESSES = 8, COMMS = 4, FLIGHTS = 12, PROXIES = 4 };
 #define SECOND UINT64_C(1000000000)
 
-/* Mostly small and equal, so that ranks meet. */
+/* Mostly small and equal, so that ranks match. */
 static uint64_t number(struct input *input)
 {
 	uint8_t value = byte(input);

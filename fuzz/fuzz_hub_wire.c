@@ -1,4 +1,4 @@
-/* Any bytes from another rank: the hub takes the messages that it expects, or breaks with a reason. */
+/* Any bytes from another rank: the hub accepts the messages it expects, or fails with a reason. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,10 @@ static void must_be_line(const char *problem)
 		must((unsigned char)*problem >= 0x20 && *problem != 0x7f);
 }
 
-/* The first byte says what is asked for; the rest is what the other side said before it hung up. */
+/*
+ * The first byte selects the request; the rest is what the peer sent before it closed the
+ * connection.
+ */
 static void ask(struct bench_hub *hub, unsigned int what)
 {
 	unsigned char into[64];
@@ -36,7 +39,7 @@ static void ask(struct bench_hub *hub, unsigned int what)
 				&value, clock_now_system() + 1000000000) != 0)
 			break;
 	}
-	/* It hung up, so that cannot go well for ever. */
+	/* The peer closed the connection, so this must fail at some point. */
 	if (hub->is_broken)
 		must_be_line(hub->problem);
 }
@@ -60,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	size = size - 1 < sizeof(bytes) ? size - 1 : sizeof(bytes);
 	memcpy(bytes, data + 1, size);
-	/* Chance finds no magic number. */
+	/* Random bytes never contain the magic number. */
 	for (size_t at = 0; data[0] & 4 && at + sizeof(*header) <= size;
 	     at += sizeof(*header) + 16) {
 		header = (struct hub_header *)(void *)(bytes + at);

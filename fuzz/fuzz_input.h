@@ -1,4 +1,4 @@
-/* Bytes of an input, one after the other; when there are no more, zeros. */
+/* Reads an input byte by byte; zeros after its end. */
 #ifndef FUZZ_INPUT_H
 #define FUZZ_INPUT_H
 

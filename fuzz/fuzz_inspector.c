@@ -1,4 +1,4 @@
-/* NCCL Inspector's log: the input as it is, and behind a good line. */
+/* NCCL Inspector's log: the input as is, and after a valid line. */
 #include "fuzz/fuzz_foreign.inc"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

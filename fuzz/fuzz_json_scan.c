@@ -1,4 +1,4 @@
-/* The JSON scanner: any bytes as a text. The fast ways through it must find what the plain one finds. */
+/* The JSON scanner: any bytes as a text. Its fast paths must find what the plain one finds. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static void look_at(const struct json_scan *scan)
 	}
 }
 
-/* How many tokens, and whether it is JSON. */
+/* The number of tokens, and whether it is JSON. */
 static bool scan_plainly(const char *text, size_t size, size_t *count)
 {
 	struct json_scan scan;
@@ -99,7 +99,7 @@ static bool scan_skipping(const char *text, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* A copy of its very size: what is read past the end is found. */
+	/* A copy of the exact size, so that reads past the end are caught. */
 	char *text = malloc(size == 0 ? 1 : size);
 	bool is_json, is_object;
 	struct json_scan scan;

@@ -1,6 +1,6 @@
 /*
- * Following processes whose regions hold anything, and change between looks: three of them in memory that
- * looks like files, two changed by the input. Half of the looks find one of them cut.
+ * Following processes whose regions hold anything and change between scans: three of them in memory
+ * files, two changed by the input. Half of the scans find one of them truncated.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 enum { PROCESSES = 3, LOOKS = 6 };
 #define SECOND UINT64_C(1000000000)
 
-/* Each calls itself another process, or they would be taken for one. */
+/* Each claims to be a different process, otherwise they would be merged. */
 static struct sample sample_of(int process, const uint8_t *data, size_t size)
 {
 	size_t skipped = size > 10 ? (size_t)process * 10 % size : 0;

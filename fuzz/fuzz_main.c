@@ -1,12 +1,12 @@
 /*
- * A driver for fuzz targets where clang's libFuzzer is not at hand. Links with a target's
- * LLVMFuzzerTestOneInput(), first gives it every file of the corpus as it is, then inputs it makes
- * up: bytes at random, or a file of the corpus with a few bytes changed, cut or doubled.
+ * A driver for fuzz targets where clang's libFuzzer is not available. Links with a target's
+ * LLVMFuzzerTestOneInput(), first passes it every file of the corpus unchanged, then generated
+ * inputs: random bytes, or a file of the corpus with a few bytes changed, cut or duplicated.
  *
  *	fuzz_x [-seconds=N] [-runs=N] [-seed=N] [-start=N] [-max_len=N] [FILE|DIRECTORY...]
  *
- * An input depends on the corpus, the seed and its number alone: when one kills the target, the
- * driver says with which -seed and -start it comes again.
+ * An input depends only on the corpus, the seed and its number: if one kills the target, the driver
+ * prints the -seed and -start that reproduce it.
  */
 #include "fuzz/fuzz_main.h"
 
@@ -59,7 +59,7 @@ static uint64_t next_random(uint64_t *state)
 
 static void give(const unsigned char *bytes, size_t size)
 {
-	/* A block of its own, so that one byte too far is seen. */
+	/* A copy of the exact size, so that reads past the end are caught. */
 	unsigned char *copy = malloc(size ? size : 1);
 
 	if (copy == NULL) {

@@ -1,6 +1,6 @@
 /*
- * What a fuzz target gives: one function that takes any bytes and survives. The name is libFuzzer's,
- * so the same file links with libFuzzer, and with fuzz_main.c where that is not at hand.
+ * The interface of a fuzz target: one function that takes any bytes and survives. The name is
+ * libFuzzer's, so the same file links with libFuzzer, or with fuzz_main.c if that is not available.
  */
 #ifndef FUZZ_MAIN_H
 #define FUZZ_MAIN_H
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Gives back 0. Touches no file and nothing outside the process. */
+/* Returns 0. Touches no file and nothing outside the process. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #endif

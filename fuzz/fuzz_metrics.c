@@ -1,6 +1,7 @@
 /*
- * Any recording becomes metrics that a server takes: the bytes are names, keys and counts of processes. Each
- * series is there once, each line is whole and UTF-8. The bytes are an Accept header, too.
+ * Any recording becomes metrics that a server accepts: the bytes are names, keys and counts of
+ * processes. Each series occurs once, each line is complete and UTF-8. The bytes are also an Accept
+ * header.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,7 +52,7 @@ static void take_total(struct bytes *bytes, struct recording_process *process)
 {
 	struct region_total *total = &process->totals[process->total_count++];
 
-	/* Of few communicators, or nothing meets. */
+	/* Few communicators, otherwise nothing matches. */
 	total->key = (take(bytes, 1) % 8) << 40 | take(bytes, 5);
 	total->count = take(bytes, 2);
 	total->timed = take(bytes, 8);
@@ -106,7 +107,7 @@ static void check_utf8(const char *text)
 	}
 }
 
-/* A line is a comment or a series and its value; no series twice. */
+/* A line is a comment or a series and its value; no duplicate series. */
 static void check_lines(char *text)
 {
 	size_t count = 0;

@@ -1,4 +1,7 @@
-/* A log of NCCL from any bytes, and what the doctor says to it: every line is counted once, nothing leads outside. */
+/*
+ * A log of NCCL from any bytes, and the doctor's verdicts on it: every line is counted once, no
+ * index is out of range.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -70,7 +73,7 @@ static void check_verdicts(const struct nccl_log *log)
 	verdicts_release(&verdicts);
 }
 
-/* In one piece and through a descriptor it is the same. */
+/* The same result in one piece and through a descriptor. */
 static void read_both(const char *text, size_t length)
 {
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);

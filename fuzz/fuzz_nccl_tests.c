@@ -1,4 +1,4 @@
-/* Expected bandwidth in all its ways: the input as it is, and as rows of a table. */
+/* Expected bandwidth in all formats: the input as is, and as rows of a table. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* ncclsee's CSV: any bytes, and any bytes behind its header. */
+/* ncclsee's CSV: any bytes, and any bytes after its header. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,7 @@
-/* The JSON of a comparison of profilers: whatever is accepted can be shown, and written and read again. */
+/*
+ * The JSON of a comparison of profilers: whatever is accepted can be shown, and written and read
+ * again.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*
- * Prometheus' answers: any bytes, in pieces that end at a NUL. The first byte of a piece says which query it
- * answers, and whether it is an answer as it came or the samples of a good one. What is made of them must
- * hold what recording.h promises, and verdicts can be told from it.
+ * Prometheus' answers: any bytes, in pieces that end at a NUL. The first byte of a piece selects
+ * the query that it answers, and whether it is a raw answer or the samples of a valid one. The
+ * result must satisfy what recording.h guarantees, and verdicts can be derived from it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static void take(struct prom *prom, const uint8_t *piece, size_t length)
 		memcpy(text + used, BEHIND, sizeof(BEHIND) - 1);
 		used += sizeof(BEHIND) - 1;
 	}
-	/* Of its very size: what is read past the end is found. */
+	/* The exact size, so that reads past the end are caught. */
 	text = realloc(text, used == 0 ? 1 : used);
 	if (prom_take(prom, (piece[0] & 0x7f) % 23, text, used, why, sizeof(why)) != OK)
 		must(why[0] != '\0' && is_text(why, sizeof(why)));

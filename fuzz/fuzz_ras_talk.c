@@ -1,4 +1,4 @@
-/* What listens on the port of NCCL's RAS: any bytes, in any pieces. */
+/* A peer on the port of NCCL's RAS: any bytes, in any pieces. */
 #include <stdlib.h>
 #include <string.h>
 

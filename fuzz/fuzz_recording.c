@@ -1,5 +1,7 @@
-/* What all commands do with a file: load it, walk it, check its sums. Through memory that looks like a
- * file, so that the reading of files is fuzzed, too. */
+/*
+ * What all commands do with a file: load it, walk it, check its totals. Through a memory file, so
+ * that reading files is fuzzed, too.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +24,7 @@ static bool sum_op(const struct op_record *op, enum recording_place place, void 
 	return true;
 }
 
-/* The same of columns. */
+/* The same for columns. */
 static bool sum_batch(const struct op_batch *batch, enum recording_place place, void *context)
 {
 	for (uint32_t i = 0; i < batch->rows; i++)
@@ -48,7 +50,7 @@ static void compare_walks(const struct recording_process *process)
 		abort();
 }
 
-/* "Other" alone has key 0, and comes first. */
+/* Only "other" has key 0, and it comes first. */
 static void check_links(const struct recording_process *process)
 {
 	for (size_t i = 0; i < process->link_count; i++)

@@ -1,4 +1,4 @@
-/* The region's reader: the input as a region, and as changes to a good one. */
+/* The region's reader: the input as a region, and as changes to a valid one. */
 #include <stdlib.h>
 
 #include "format/region_read.h"

@@ -1,8 +1,8 @@
 /*
- * A good file, changed by the input: what a reader does with it reaches further than with bytes at
- * random. The first byte says how many changes at most (bits 2..5), so that most of the file stays
- * good, and whether a trace file gets its checksums set right again afterwards (bit 0). The rest is a
- * list of changes, ten bytes each: where (2), what (8).
+ * A valid file, changed by the input: a reader gets further with it than with random bytes. The
+ * first byte gives the maximum number of changes (bits 2..5), so that most of the file stays valid,
+ * and whether the checksums of a trace file are corrected afterwards (bit 0). The rest is a list of
+ * changes, ten bytes each: where (2), what (8).
  */
 #ifndef FUZZ_SAMPLES_H
 #define FUZZ_SAMPLES_H

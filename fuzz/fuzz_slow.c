@@ -1,6 +1,7 @@
 /*
- * Any job that is over: ranks that do the same thing again and again, in phases whose figures the input chooses for
- * each rank, absurd ones among them. There is a report, and what the doctor says of slowness can be told.
+ * Any finished job: ranks that do the same thing repeatedly, in phases whose figures the input
+ * chooses for each rank, including absurd ones. There is a report, and the doctor's verdicts on
+ * slowness can be printed.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@ enum { RANKS = 5, PHASES = 3, PHASE_MEETINGS = 160 };
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
 
-/* Mostly as usual, sometimes a few times as much, seldom anything. */
+/* Mostly the usual value, sometimes a few times as much, seldom anything. */
 static uint64_t about(struct input *input, uint64_t usual)
 {
 	uint8_t value = byte(input);
@@ -36,7 +37,7 @@ struct phase {
 	int meetings;
 };
 
-/* What one of them makes of it; `every` other meeting only. */
+/* What one of them does; only `every` other collective. */
 struct part {
 	uint64_t wire_ns, flush_ns, consume_ns, duration_ns;
 	uint32_t steps;

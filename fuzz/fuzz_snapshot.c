@@ -1,6 +1,6 @@
 /*
- * One moment as a trace file, and back. Whatever is read, a snapshot of it is written and read again: what is
- * in flight is then the same as in a snapshot of that, and nothing of it is trouble.
+ * One moment as a trace file, and back. A snapshot of whatever was read is written and read again:
+ * it has the same in flight as a snapshot of itself, and reading it causes no trouble.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static void add_waits(uint64_t *sum, const struct recording_proxy *proxies, size
 	free(waits);
 }
 
-/* What is in flight, as a number. */
+/* What is in flight, as a checksum. */
 static uint64_t sum_of(const struct recording_process *process)
 {
 	uint64_t sum = hash_word(process->flight_count, process->proxy_count);
@@ -99,7 +99,7 @@ static void read_region(const uint8_t *data, size_t size)
 	free(sample.bytes);
 }
 
-/* A snapshot of the good region, with changes. */
+/* A snapshot of the valid region, with changes. */
 static void read_changed(const uint8_t *data, size_t size)
 {
 	struct sample region = sample_region(), snapshot = { NULL, 0, 0 };

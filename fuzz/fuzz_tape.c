@@ -1,4 +1,4 @@
-/* The tape reader and player: the input as a tape, and as changes to a good one. */
+/* The tape reader and player: the input as a tape, and as changes to a valid one. */
 #include <string.h>
 
 #include "fuzz/fuzz_main.h"
@@ -73,7 +73,7 @@ static void read_and_play(const char *text, size_t size)
 	tape_release(&tape);
 }
 
-/* Pairs of bytes: how far to go, and what to put there. */
+/* Pairs of bytes: how far to skip, and what to put there. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char changed[sizeof(good)];

@@ -16,7 +16,7 @@ static void read_archive(const unsigned char *bytes, size_t length)
 	while (tar_next(&reader, &entry) == OK) {
 		size_t name = strnlen(entry.name, sizeof(entry.name));
 
-		/* Entries follow each other and lie within the archive. */
+		/* Entries follow each other and are inside the archive. */
 		if (entry.offset < end || entry.offset > length ||
 		    entry.length > length - entry.offset || entry.bytes != bytes + entry.offset)
 			abort();
@@ -27,7 +27,7 @@ static void read_archive(const unsigned char *bytes, size_t length)
 	}
 }
 
-/* A header whose sum is right, whatever the input makes of its fields. */
+/* A header with a valid checksum, whatever the input puts into its fields. */
 static void correct_sum(unsigned char block[TAR_BLOCK])
 {
 	unsigned int sum = 0;
@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	read_archive(data, size);
 	for (size_t i = 0; i < 4 && tar_header(archive + at, "a/b", 1, 1) == OK; i++) {
-		/* Pairs: where in the block, and what stands there. */
+		/* Where in the block, and what to put there. */
 		for (int n = 0; n < 24 && size >= 3; n++, data += 3, size -= 3)
 			archive[at + (data[0] | (data[1] & 1) << 8)] = data[2];
 		correct_sum(archive + at);

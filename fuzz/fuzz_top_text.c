@@ -1,5 +1,7 @@
-/* Any bytes as the name of a communicator: what is drawn keeps to its columns and drives no
- * terminal. */
+/*
+ * Any bytes as the name of a communicator: the output stays in its columns and contains no terminal
+ * control.
+ */
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +30,7 @@ static void check_row(const struct top_canvas *canvas)
 		require(cell->characters[TOP_CELL_CHARACTERS - 1] == 0);
 		require(!cell->is_second || (i > 0 && !cell[-1].is_second));
 	}
-	/* Beside the text nothing was drawn. */
+	/* Nothing was drawn outside the text. */
 	require(top_canvas_cell(canvas, 0, 0)->characters[0] == L' ');
 	require(top_canvas_cell(canvas, 0, WIDTH - 1)->characters[0] == L' ');
 }

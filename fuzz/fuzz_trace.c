@@ -1,4 +1,4 @@
-/* The trace reader: the input as a file, and as changes to a good one. */
+/* The trace reader: the input as a file, and as changes to a valid one. */
 #include <stdlib.h>
 
 #include "common/op.h"
@@ -62,7 +62,7 @@ static void read_trace(const void *bytes, size_t size)
 	if (trace_open_memory(&reader, bytes, size, NULL) != OK)
 		return;
 	while (trace_next(&reader, &item) != TRACE_END) {
-		/* Items follow each other and lie within the file. */
+		/* Items follow each other and are inside the file. */
 		if (item.offset < end || item.offset > size || item.bytes > size - item.offset)
 			abort();
 		end = item.offset + item.bytes;

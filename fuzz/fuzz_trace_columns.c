@@ -1,7 +1,7 @@
 /*
- * The columns of coded blocks. The input is taken three times: as a payload, which the decoder must
- * take or refuse as a slow one does, with the same values; as changes to a good payload; and as
- * records, which must come back from what the encoder makes of them.
+ * The columns of coded blocks. The input is used three times: as a payload, which the decoder must
+ * accept or reject like a slow one, with the same values; as changes to a valid payload; and as
+ * records, which must survive encoding and decoding.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 static uint64_t fast[TRACE_WORDS_MAX][TRACE_ROWS_MAX], slow[TRACE_WORDS_MAX][TRACE_ROWS_MAX];
 static uint64_t records[TRACE_ROWS_MAX * TRACE_WORDS_MAX];
 
-/* In pieces of `most` rows; false: refused. */
+/* In pieces of `most` rows; false: rejected. */
 static bool decode(const unsigned char *payload, size_t size, unsigned int words, uint32_t rows,
 		   uint32_t most, uint32_t wanted)
 {
@@ -40,7 +40,7 @@ static bool decode(const unsigned char *payload, size_t size, unsigned int words
 static void check(const unsigned char *bytes, size_t size, unsigned int words, uint32_t rows,
 		  uint32_t most, uint32_t wanted)
 {
-	/* A block of its own, so that a sanitizer sees one byte too far. */
+	/* The exact size, so that reads past the end are caught. */
 	unsigned char *payload = malloc(size > 0 ? size : 1);
 	bool is_good;
 
@@ -57,7 +57,7 @@ static void check(const unsigned char *bytes, size_t size, unsigned int words, u
 	free(payload);
 }
 
-/* The first byte says how alike the records are. */
+/* The first byte selects how similar the records are. */
 static void make_records(const uint8_t *data, size_t size, unsigned int words, uint32_t rows)
 {
 	unsigned int manner = size > 0 ? data[0] : 0;

@@ -1,4 +1,4 @@
-/* Any text as what a rank wrote about its training. */
+/* Any text as a rank's training log. */
 #include <stdlib.h>
 #include <string.h>
 

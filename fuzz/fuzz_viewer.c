@@ -1,5 +1,7 @@
-/* A timeline of any recording: whatever its records say, it is written in both formats, every
- * operation is in it, every arrow has both ends. */
+/*
+ * A timeline of any recording: whatever its records contain, it is written in both formats, every
+ * operation is in it, every arrow has both ends.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>

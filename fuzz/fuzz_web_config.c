@@ -1,4 +1,4 @@
-/* The agent's web configuration: the input as a file, and what a client sends beside it. */
+/* The agent's web configuration: the input as a file, and what a client sends with it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static void check(const struct web_config *config)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* A copy of its very size: what is read past the end is found. */
+	/* A copy of the exact size, so that reads past the end are caught. */
 	char *text = malloc(size + 1);
 	struct web_config config;
 	char why[200] = "";

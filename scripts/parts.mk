@@ -66,7 +66,7 @@ RUNBOOKS := $(wildcard docs/runbooks/*.md)
 SETUP_PAGES := $(wildcard docs/setup/*.md)
 EXAMPLES := $(wildcard docs/examples/*)
 
-# Objects for programs and for plugins. Plugins have their own flags, so that what is
+# Objects of programs and of plugins. Plugins have their own flags, so that what is
 # loaded into a job never shares an object with what is not.
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 plugin_objects = $(patsubst %.c,$(BUILD)/plugin/%.o,$(1))

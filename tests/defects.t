@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every row of docs/HACKING.md that the recorder answers for has a test by its name, and it passes.
+# Every defect in docs/HACKING.md that concerns the recorder has a test with its name, which passes.
 # D33 is about dashboards.
 . "$(dirname "$0")/tap.sh"
 

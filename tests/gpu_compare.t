@@ -1,5 +1,5 @@
 #!/bin/sh
-# The comparison used by the GPU check, on synthetic jobs: every kind of error must be found.
+# The comparison of the GPU check on made-up jobs: would each kind of error be found?
 command -v python3 >/dev/null || {
 	echo "1..0 # SKIP no python3"
 	exit 0

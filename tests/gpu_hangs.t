@@ -1,5 +1,5 @@
 #!/bin/sh
-# The hang scenarios of the GPU check, with a simulated job instead of the driver.
+# The GPU check's scenes of hung jobs, with a simulated job instead of a GPU.
 command -v python3 >/dev/null || {
 	echo "1..0 # SKIP no python3"
 	exit 0

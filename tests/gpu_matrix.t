@@ -1,5 +1,5 @@
 #!/bin/sh
-# The whole matrix of NCCL releases, with the fake CUDA and NCCL.
+# The matrix of NCCL releases from beginning to end, with the fake CUDA and NCCL on the CPU.
 command -v python3 >/dev/null || {
 	echo "1..0 # SKIP no python3"
 	exit 0

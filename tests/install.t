@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What `make install` puts where, and that the installed tool finds the installed plugin.
+# What `make install` installs where, and that the installed tool finds the installed plugin.
 . "$(dirname "$0")/tap.sh"
 
 root=$tap_scratch/root
-# Without building: other tests use what is built.
+# Without building: other tests use the build.
 install=(make -s BUILD="$BUILD" DESTDIR="$root" install-built)
 expect_ok "make install succeeds" "${install[@]}" prefix=/opt/ringside
 for file in bin/ringside bin/ringside-sim bin/ringside-bench lib/libnccl-profiler-ringside.so lib/libringside-count.so share/doc/ringside/LICENSE \
@@ -15,7 +15,7 @@ expect_ok "the installed tool finds the installed simulator" \
 expect_ok "and the installed benchmark" grep -q "ringside model" <("$root/opt/ringside/bin/ringside" model --help)
 mkdir "$tap_scratch/alone"
 cp "$root/opt/ringside/bin/ringside" "$tap_scratch/alone/"
-expect_complaint "a tool alone says what is missing" "no ringside-sim beside .*: it is not installed" \
+expect_complaint "a tool without its programs reports what is missing" "no ringside-sim beside .*: it is not installed" \
 	"$tap_scratch/alone/ringside" sim
 if [ -x "$BUILD/ringside-agent" ]; then
 	expect_ok "the installed tool finds the installed agent" \
@@ -26,23 +26,23 @@ if [ -x "$BUILD/ringside-agent" ]; then
 	if command -v systemd-analyze >/dev/null; then
 		sed "s|=/opt|=$root/opt|" "$root/opt/ringside/lib/systemd/system/ringside-agent.service" \
 			>"$tap_scratch/ringside-agent.service"
-		expect_same "and systemd has no complaint" \
+		expect_same "and systemd accepts it" \
 			"$(systemd-analyze verify --man=no "$tap_scratch/ringside-agent.service" 2>&1 | grep -F ringside-agent)" ""
 	fi
 fi
 if [ -x "$BUILD/ringside-top" ]; then
-	expect_ok "ringside finds the installed live screen" \
+	expect_ok "ringside finds the installed ringside-top" \
 		grep -q "'x' is not expected" <("$root/opt/ringside/bin/ringside" top x 2>&1)
 fi
 if [ -x "$BUILD/ringside-fetch" ]; then
-	# Nobody listens on port 1. A name would be asked for elsewhere, for as long as that takes.
+	# Nothing listens on port 1. Resolving a hostname could take long.
 	expect_same "the installed doctor finds the installed ringside-fetch" \
 		"$("$root/opt/ringside/bin/ringside" doctor --timeout 60s --agents 127.0.0.1:1 2>&1 | grep -c 'refused')" 1
 fi
 "$root/opt/ringside/bin/ringside" sim --offline --kernel --nodes 2 --gpus 2 --workload fsdp --fault never-arrives:rank=1 --at 1s \
 	-o "$tap_scratch/hung" >/dev/null 2>&1
-page=$("$root/opt/ringside/bin/ringside" doctor --hang 2s "$tap_scratch/hung" | sed -n 's/^runbook *//p')
-expect_ok "the installed doctor names a page that is installed" test -s "$page"
+page=$("$root/opt/ringside/bin/ringside" doctor --hang 2s "$tap_scratch/hung" | sed -n 's/^page *//p')
+expect_ok "the installed doctor names an installed runbook" test -s "$page"
 expect_ok "pages of rules are installed" test -s "$root/opt/ringside/share/doc/ringside/setup/p2p-disabled.md"
 expect_same "nothing is installed elsewhere" "$(ls "$root") $(ls "$root/opt")" "opt ringside"
 expect_ok "the installed tool runs" "$root/opt/ringside/bin/ringside" version

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Follows a recipe of docs/HACKING.md to the letter: applies its change to a copy of the tree, builds the tool there, and
-# looks for what it promises.
+# checks the result.
 . "$(dirname "$0")/tap.sh"
 
 tree=$tap_scratch/tree
@@ -8,15 +8,15 @@ mkdir -p "$tree/build"
 cp -a Makefile scripts src "$tree/"
 mkdir "$tree/npm"
 [ ! -e npm/node_modules ] || ln -s "$PWD/npm/node_modules" "$tree/npm/node_modules"
-# What is built already need not be built again. Objects know by which names they were made: BUILD is the same, relative or not.
+# Reuse existing objects. They record the paths they were built with, so BUILD must be the same, relative or not.
 cp -a "$BUILD"/src "$BUILD"/*.a "$BUILD"/flags "$BUILD"/*_parts "$tree/build/"
 find "$tree/build" -name '*.d' -exec sed -i "s|$BUILD/|build/|g" {} +
 
 sed -n '/^## A new column of export/,/^## /{/^```diff/,/^```$/{/^```/d;p}}' docs/HACKING.md >"$tap_scratch/recipe.diff"
-expect_ok "the recipe has a change" test -s "$tap_scratch/recipe.diff"
+expect_ok "the recipe contains a patch" test -s "$tap_scratch/recipe.diff"
 expect_ok "it can be applied" patch -d "$tree" -p1 -s -i "$tap_scratch/recipe.diff"
 expect_same "in two files" "$(grep -c '^+++ ' "$tap_scratch/recipe.diff")" 2
-# With the flags of what is built already, or all of it would be built again.
+# With the flags of the existing build, otherwise everything would be rebuilt.
 read -r compiler _ <"$BUILD/flags"
 grep -q -e -Werror "$BUILD/flags" && developer=1 || developer=
 expect_ok "the tool builds with it" env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -C "$tree" BUILD=build CC="$compiler" \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# scripts/run-tests: a script that plays a job may fail once on a busy machine; nothing else may.
+# scripts/run-tests: a script that simulates a job may fail once on a busy machine; nothing else may.
 . "$(dirname "$0")/tap.sh"
 run_tests=$PWD/scripts/run-tests
 cd "$tap_scratch" || exit 1
@@ -39,8 +39,8 @@ done
 make_test tests/unit "$unsteady"
 make_test tests/lint/unsteady.t "$unsteady"
 
-expect_run "all is well" 0 "Files=1," tests/good.t
-expect_run "a script that fails once is named, and counts when it runs alone" 0 "once more alone: tests/unsteady.t\$" \
+expect_run "all tests pass" 0 "Files=1," tests/good.t
+expect_run "a script that fails once is reported and runs again alone" 0 "once more alone: tests/unsteady.t\$" \
 	tests/good.t tests/unsteady.t
 expect_run "the end is prove's summary" 0 "^Result: PASS" tests/good.t tests/unsteady.t
 expect_run "one that fails twice has failed" 1 "^Result: FAIL" tests/good.t tests/bad.t

@@ -1,17 +1,17 @@
 # shellcheck shell=bash
-# For tests that are shell scripts: source this, say what should hold, end with tap_done.
-# A test runs in the root of the tree and finds what was built below $BUILD.
+# For tests that are shell scripts: source this, state expectations, end with tap_done.
+# A test runs in the root of the tree and finds the build in $BUILD.
 
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 : "${BUILD:=$PWD/build}"
 tap_count=0
 tap_failed=0
-# As long as mktemp's own in /tmp: expected output is wrapped by the length of paths.
+# The same length as mktemp's own in /tmp, because output is wrapped depending on the length of paths.
 tap_scratch=$(mktemp -d "$([ "${TMPDIR:-/tmp}" = /dev/shm ] && echo /dev/shm/r.XXXXXXXX || echo "${TMPDIR:-/tmp}/tmp.XXXXXXXXXX")")
 trap 'rm -rf "$tap_scratch"' EXIT
 
-# Print "ok" or "not ok"; what the command said goes below as a comment.
+# Print "ok" or "not ok", followed by the output of the command as a comment.
 tap_line() { # ok|"not ok" sentence output
 	tap_count=$((tap_count + 1))
 	echo "$1 $tap_count - $2"
@@ -32,7 +32,7 @@ expect_ok() { # sentence command...
 	fi
 }
 
-# The command fails and says something that matches the pattern.
+# The command fails with output that matches the pattern.
 expect_complaint() { # sentence pattern command...
 	local sentence=$1 pattern=$2 output
 	shift 2
@@ -54,7 +54,7 @@ expect_same() { # sentence got wanted
 	fi
 }
 
-# Until a command succeeds. A busy machine takes its time; what has not come after two minutes never does.
+# Wait until a command succeeds. Two minutes are generous for a busy machine.
 until_ok() { # command...
 	local end=$((SECONDS + 120))
 	until "$@" >/dev/null 2>&1; do

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# What the runner of unit tests makes of files that pass, fail, crash, skip, or end too early.
+# How the runner of unit tests handles files that pass, fail, crash, skip, or end too early.
 . "$(dirname "$0")/tap.sh"
 
 CC=${CC:-cc}
 file() { # name body
 	printf '#include <stdlib.h>\n#include "tests/tap.h"\nint main(void)\n{\n%s\n}\n' "$2" >"$tap_scratch/$1.c"
 }
-# A program of these files, made as make does.
+# A program of these files, built as make does.
 program() { # name...
 	local name objects=() sources=()
 	for name in "$@"; do
@@ -35,7 +35,7 @@ printf '#include <stdio.h>\nint main(int argc, char **argv)\n{\n\tprintf("%%d %%
 	>"$tap_scratch/test_words.c"
 
 program test_a test_b
-expect_same "lines are numbered on, with one plan at the end" "$(run)" "# test_a
+expect_same "lines are numbered consecutively, with one plan at the end" "$(run)" "# test_a
 ok 1 - one
 ok 2 - two
 # test_b
@@ -48,7 +48,7 @@ exit 0"
 expect_same "files are listed" "$(run -l)" "test_a
 test_b
 exit 0"
-expect_same "a file that is not there is wrong usage" "$(run test_c | sed 's|.*: no file|no file|')" \
+expect_same "a missing file is wrong usage" "$(run test_c | sed 's|.*: no file|no file|')" \
 	"no file test_c here: -l lists them
 exit 2"
 
@@ -63,7 +63,7 @@ ok 3 - two
 exit 1"
 
 program test_crashes test_b
-expect_same "one that crashes is named, and the others run" "$(run)" "# test_crashes
+expect_same "one that crashes is reported, and the others run" "$(run)" "# test_crashes
 ok 1 - before
 not ok 2 - test_crashes: ended without a plan, after tests: 1
 not ok 3 - test_crashes: was ended by signal 6

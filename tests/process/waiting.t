@@ -85,9 +85,9 @@ for setting in RINGSIDE_BUFFER=junk RINGSIDE_DIR=/proc/no/such; do
 	read_facts
 	expect_facts "$setting: all is recorded" operations=issued
 	if "$BUILD/ringside" verify "$RINGSIDE_SHM" 2>&1 | grep -q "message: ringside: .*\(junk\|cannot be written\)"; then
-		tap_line ok "$setting: verify tells what could not be said" ""
+		tap_line ok "$setting: verify shows what could not be printed" ""
 	else
-		tap_line "not ok" "$setting: verify tells what could not be said" "$("$BUILD/ringside" verify "$RINGSIDE_SHM" 2>&1)"
+		tap_line "not ok" "$setting: verify shows what could not be printed" "$("$BUILD/ringside" verify "$RINGSIDE_SHM" 2>&1)"
 	fi
 done
 tap_done

@@ -32,7 +32,7 @@ struct hand_ring {
 	struct region_link links[RANKS];
 };
 
-/* What a rank does in a meeting: per transfer on the wire, in the flush, until its GPU consumes; and how long it is
+/* What a rank does in a collective: per transfer on the wire, in the flush, until its GPU consumes; and how long it is
  * in the collective. */
 struct part {
 	uint64_t wire_ns;

@@ -6,11 +6,11 @@
 #include "tests/tap.h"
 
 /* A record that is valid except for one field. */
-#define EXPECT_BAD(field, value)                                                    \
-	do {                                                                        \
-		struct op_record op = sample_op(1);                                 \
-		op.field = (value);                                                 \
-		EXPECT_THAT(#field " = " #value " is said", op_check(&op) != NULL); \
+#define EXPECT_BAD(field, value)                                                        \
+	do {                                                                            \
+		struct op_record op = sample_op(1);                                     \
+		op.field = (value);                                                     \
+		EXPECT_THAT(#field " = " #value " is rejected", op_check(&op) != NULL); \
 	} while (0)
 
 #define EXPECT_GOOD(field, value)                                                   \

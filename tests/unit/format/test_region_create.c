@@ -173,12 +173,12 @@ static void what_is_in_the_way_is_not_touched(void)
 
 	expect_memory("no parent", below("no/such"), "parent directory does not exist");
 	close(open(below("file"), O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
-	expect_memory("a file", below("file"), "link or no directory");
+	expect_memory("a file", below("file"), "link or not a directory");
 	EXPECT(stat(below("file"), &st) == 0 && (st.st_mode & 07777) == 0644);
 	EXPECT(symlink(scratch, below("link")) == 0);
-	expect_memory("a link", below("link"), "link or no directory");
+	expect_memory("a link", below("link"), "link or not a directory");
 	EXPECT(symlink("nowhere", below("broken")) == 0);
-	expect_memory("a link to nowhere", below("broken"), "link or no directory");
+	expect_memory("a link to nowhere", below("broken"), "link or not a directory");
 }
 
 static void a_process_without_descriptors_says_so(void)
@@ -662,7 +662,7 @@ static void age_counts_from_death(void)
 	sweep(dir, limits_of(dir));
 	EXPECT(is_there(dir, 0));
 	sweep(dir, limits_of(dir));
-	EXPECT_THAT("nor is it new at every look", is_there(dir, 0));
+	EXPECT_THAT("its age does not restart at every sweep", is_there(dir, 0));
 	times[0].tv_sec = times[1].tv_sec += DAY;
 	EXPECT(futimens(fd, times) == 0);
 	sweep(dir, limits_of(dir));

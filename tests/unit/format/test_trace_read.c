@@ -318,7 +318,8 @@ static void test_flips(const struct sample *sample)
 				printf("# byte %zu changed by %#x\n", at, flip);
 			copy[at] ^= flip;
 		}
-	EXPECT_THAT("whatever byte is changed, its block alone is lost and it is said", wrong == 0);
+	EXPECT_THAT("whichever byte is changed, only its block is lost, and that is reported",
+		    wrong == 0);
 	free(copy);
 }
 

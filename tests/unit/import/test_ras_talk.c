@@ -15,8 +15,7 @@ static enum status say(struct ras_talk *talk, const char *text, const char *want
 
 	talk->request[0] = '\0';
 	status = ras_talk_take(talk, text, strlen(text));
-	EXPECT_THAT(wanted[0] ? wanted : "nothing is to be said",
-		    strcmp(talk->request, wanted) == 0);
+	EXPECT_THAT(wanted[0] ? wanted : "no request is sent", strcmp(talk->request, wanted) == 0);
 	return status;
 }
 

@@ -91,7 +91,7 @@ static void test_sums(const char *dir)
 						     count_of(content, "\nnccl_") == 2);
 	EXPECT_EQUAL(publish(&status), 0);
 	read_file(dir, "nccl_inspector_metrics_0.prom");
-	EXPECT_THAT("what is not new is not said again",
+	EXPECT_THAT("what is not new is not repeated",
 		    count_of(content, "\nnccl_") == 0 && count_of(content, "# TYPE") == 4);
 }
 

@@ -55,7 +55,7 @@ static void a_burst_is_seen_or_counted(void)
 	run = defect_run("trace", issue_many_into_a_small_file);
 	EXPECT_THAT("D1: past the quota: seen + counted as lost == issued",
 		    defect_adds_up(&run, DEFECT_MANY));
-	EXPECT_THAT("D1: and the reason is told",
+	EXPECT_THAT("D1: and the reason is reported",
 		    run.process != NULL && run.process->lost[LOST_QUOTA] > 0);
 	defect_release(&run);
 }

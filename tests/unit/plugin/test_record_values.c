@@ -157,7 +157,7 @@ static void an_overrun_is_no_time(void)
 	/* The first one's slot has the stamps of the 65th by now. */
 	kernel = play_kernel_start(context, works[0].op.task, 0, stamp_gpu(works[64].start_ns));
 	play_kernel_stop(kernel, stamp_gpu(works[64].stop_ns));
-	EXPECT_THAT("D15: 80 works later, a stamp out of a ring of 64 is not believed",
+	EXPECT_THAT("D15: 80 works later, a stamp from a ring of 64 is rejected",
 		    live_find(handle_decode(recorder.salt, works[0].op.task))->op.flags &
 			    OP_FLAG_STAMP_OVERRUN);
 	ncclProfiler_v5.finalize(context);

@@ -133,7 +133,7 @@ static bool nothing_is_lost(void)
 	return says(in_flight < 100, "the table stays small") &
 	       says(counts->recorded == 50000 && counts->issued == 50000, "all are recorded") &
 	       says(counts->timed == timed && counts->untracked == 0, "timed as asked") &
-	       says(counts->untrusted == 0, "stamps are believed") &
+	       says(counts->untrusted == 0, "stamps are accepted") &
 	       says(recorder.region.header->lost[LOST_LATE_CHILD] == 0, "no child came too late");
 }
 
@@ -229,7 +229,7 @@ static bool a_request_is_granted(void)
 	stamp_move(31 * STAMP_S);
 	collectives(context, 2 * SAMPLE_BLOCK, 50000);
 	after = collectives(context, 1000, 50000);
-	return says(before == 0 && during == 1000 && after == 0, "on for so long") &
+	return says(before == 0 && during == 1000 && after == 0, "on for the requested time") &
 	       says(recorder.region.header->kernel_answer == request, "and answered");
 }
 

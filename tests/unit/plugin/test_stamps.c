@@ -52,8 +52,9 @@ static void drift_after_a_self_send_is_found(void)
 	EXPECT_THAT("drift: those before are timed", is_timed(stamp_record(id, 3)));
 	EXPECT_THAT("drift: a start from before the call is marked",
 		    stamp_record(id, 4)->flags & OP_FLAG_STAMP_STALE);
-	EXPECT_THAT("drift: it is no time", stamp_record(id, 4)->time_source != OP_TIME_KERNEL_GPU);
-	EXPECT_THAT("drift: the channel is not believed again, plausible or not",
+	EXPECT_THAT("drift: it is not used as a time",
+		    stamp_record(id, 4)->time_source != OP_TIME_KERNEL_GPU);
+	EXPECT_THAT("drift: the channel stays untrusted, plausible or not",
 		    stamp_record(id, 5)->flags & OP_FLAG_STAMP_CHANNEL);
 	EXPECT_EQUAL(recorder.region.comms[id - 1].counts.untrusted, 2);
 	EXPECT_EQUAL(recorder.region.comms[id - 1].untrusted_channels[0], 1);

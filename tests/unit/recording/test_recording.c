@@ -250,7 +250,7 @@ static void test_directory(void)
 			EXPECT(recording.troubles[i].process == 1 &&
 			       recording.troubles[i].bytes > 0);
 	EXPECT_EQUAL(recording_account(&account, recording.processes[1]), OK);
-	EXPECT_THAT("a damaged block makes the sum come out wrong, and that is said",
+	EXPECT_THAT("a damaged block makes the totals differ, and that is reported",
 		    !account.is_exact && account.walk.damages == 1);
 	recording_account_release(&account);
 	recording_release(&recording);
@@ -279,7 +279,7 @@ static void test_cut(void)
 	sample.size = 20;
 	write_file("cut", &sample);
 	load(&recording, path_of("cut"), 0);
-	EXPECT_THAT("of one that ends inside its header nothing can be told with a process",
+	EXPECT_THAT("one that ends inside its header has no process",
 		    recording.count == 0 && count_kind(&recording, RECORDING_DAMAGE) == 1);
 	recording_release(&recording);
 	free(sample.bytes);

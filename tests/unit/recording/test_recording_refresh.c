@@ -107,7 +107,7 @@ static void test_follow(const char *directory)
 	/* One more: operations of fast communicators are skipped while they are fast. */
 	is_read &= recording_refresh(process, flags) == OK;
 	is_read &= recording_refresh(process, RECORDING_REFRESH_TOTALS) == OK;
-	EXPECT_THAT("it could be read at every look", is_read);
+	EXPECT_THAT("it could be read at every scan", is_read);
 	EXPECT_THAT("counts never fell", held.never_fell);
 	EXPECT_THAT("and never were more than there are", held.is_bounded);
 	EXPECT_THAT("totals and flights stand in order", held.is_sorted);
@@ -120,7 +120,7 @@ static void test_follow(const char *directory)
 		    process->flight_count > 0 && process->flight_count < 16);
 	EXPECT_THAT("what the network moved is there",
 		    process->link_count > 1 && process->links[0].key == 0);
-	EXPECT_THAT("now it stands still", recording_stands_still(process));
+	EXPECT_THAT("now it is idle", recording_stands_still(process));
 	EXPECT_THAT("it lives", process->life == RECORDING_ALIVE);
 	recording_rest(process);
 	EXPECT_THAT("a closed one cannot be read and stays as it was",

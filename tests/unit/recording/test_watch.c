@@ -255,7 +255,7 @@ static void test_stands_still(void)
 	start(&watch, NULL);
 	look(&watch, 1);
 	process = watch.recording.processes[0];
-	EXPECT_THAT("it stands still", recording_stands_still(process));
+	EXPECT_THAT("it is idle", recording_stands_still(process));
 	EXPECT_EQUAL(process->comms[0].counts.issued, 7);
 	/* Nothing shows that it moved, so this is not read. */
 	total->count = 20;
@@ -480,7 +480,7 @@ static void test_refused(void)
 	look(&watch, 1);
 	EXPECT_EQUAL(watch.refused_count, 1);
 	EXPECT_THAT("which and why", strstr(watch.refused[0].path, "/bad") != NULL &&
-					     strstr(watch.refused[0].why, "impossible") != NULL);
+					     strstr(watch.refused[0].why, "invalid") != NULL);
 	look(&watch, 10);
 	EXPECT_THAT("said once", watch.refused_count == 1 && watch.recording.count == 0);
 	sample_head(&sample)->parts[REGION_LIVE].stride = sizeof(struct region_live);
