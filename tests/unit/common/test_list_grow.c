@@ -20,8 +20,8 @@ int main(void)
 	}
 	for (uint32_t i = 0; i < MANY && has_room; i++)
 		is_whole = is_whole && list[i] == i;
-	EXPECT_THAT("a list takes one after the other", has_room);
-	EXPECT_THAT("what it had it still has", is_whole);
+	EXPECT_THAT("a list grows element by element", has_room);
+	EXPECT_THAT("earlier elements are kept", is_whole);
 	free(list);
 	return tap_done();
 }

@@ -124,8 +124,8 @@ static void lines_of_a_process(void)
 
 	EXPECT(is_line("env.NCCL_TOKEN=1") && is_line("env.NCCL_X=ghp_abc"));
 	EXPECT(!is_line("env.NCCL_ALGO=Ring") && !is_line("env.NCCL_X=***"));
-	EXPECT_THAT("others are never", !is_line("labels=token=1") && !is_line("env") &&
-						!is_line("") && !is_line("env.TOKEN"));
+	EXPECT_THAT("other lines are never secret", !is_line("labels=token=1") && !is_line("env") &&
+							    !is_line("") && !is_line("env.TOKEN"));
 	EXPECT_THAT("only up to its end", !secret_is_line("env.A=1ghp_abc,token=", 7));
 	memset(long_line, 'v', sizeof(long_line) - 1);
 	memcpy(long_line, "env.NCCL_A=", 11);

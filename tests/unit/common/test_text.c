@@ -29,7 +29,7 @@ static void formats_are_bounded(void)
 
 	EXPECT(text_format(to, sizeof(to), "%d%s", 12, "345") && is(to, "12345"));
 	EXPECT(!text_format(to, sizeof(to), "%s", "12345678") && is(to, "1234567"));
-	EXPECT_THAT("nothing fits behind what is full",
+	EXPECT_THAT("nothing can be appended to a full buffer",
 		    !text_append(to, sizeof(to), "%s", "8") && is(to, "1234567") &&
 			    text_append(to, sizeof(to), "%s", ""));
 	EXPECT(text_format(to, sizeof(to), "12") && text_append(to, sizeof(to), "%d", 34567) &&

@@ -55,10 +55,11 @@ int main(void)
 	is(units_of_ns(-1).text, "?");
 	is(units_of_ns(0.0 / 0.0).text, "?");
 	is(units_of_ns(0x1p64).text, "?");
-	EXPECT_THAT("a whole number is what it was", units_whole(1.9) == 1);
-	EXPECT_THAT("what is less than nothing, or no number, is 0",
+	EXPECT_THAT("a whole number is unchanged", units_whole(1.9) == 1);
+	EXPECT_THAT("a negative value or NaN becomes 0",
 		    units_whole(-1) == 0 && units_whole(0.0 / 0.0) == 0);
-	EXPECT_THAT("what is too large is the largest", units_whole(0x1p64) == UINT64_MAX);
+	EXPECT_THAT("a value that is too large becomes the largest",
+		    units_whole(0x1p64) == UINT64_MAX);
 	is(units_of_bytes(1536).text, "1.5 KiB");
 	return tap_done();
 }

@@ -90,7 +90,7 @@ static void test_shape(void)
 	op = made(OP_SEND, 4096, 5000);
 	op.peer = 6;
 	inspector_line(line, sizeof(line), &speaker, &world, &op, 9, NULL);
-	EXPECT_THAT("a Send has, too", has_shape(p2p_fields));
+	EXPECT_THAT("so does a Send", has_shape(p2p_fields));
 }
 
 static double number_after(const char *key)
@@ -175,7 +175,7 @@ static void test_round_trip(void)
 			play.ops[i].peer == ops[i].peer &&
 			op_duration_ns(&play.ops[i]) == op_duration_ns(&ops[i]) &&
 			play.ops[i].done_ns == NOW / 1000 * 1000;
-	EXPECT_THAT("what was written is read back as it was", same == 21);
+	EXPECT_THAT("what was written is read back unchanged", same == 21);
 	EXPECT(play.log.comms[0].info.hash == world.hash && play.log.comms[0].info.rank == 3 &&
 	       play.log.comms[0].info.nranks == 8 && play.log.comms[0].info.nnodes == 2);
 	EXPECT_THAT("so is a name that needs quoting",
@@ -218,7 +218,7 @@ static void test_fates(void)
 	struct comm_info comm = world;
 
 	EXPECT_EQUAL(inspector_fate(&op, &world, &everything), INSPECTOR_WRITTEN);
-	EXPECT_THAT("the least size is that of one rank's part",
+	EXPECT_THAT("the minimum size applies to one rank's part",
 		    inspector_fate(&op, &world, &filter) == INSPECTOR_SMALL);
 	op.bytes += 8;
 	EXPECT_EQUAL(inspector_fate(&op, &world, &filter), INSPECTOR_WRITTEN);
@@ -238,7 +238,7 @@ static void test_fates(void)
 	comm.nranks = 0;
 	EXPECT_EQUAL(inspector_fate(&op, &comm, &everything), INSPECTOR_UNKNOWN_RANKS);
 	op = made(OP_ALL_REDUCE, 1, (uint64_t)-5);
-	EXPECT_THAT("stamps the wrong way around are no time",
+	EXPECT_THAT("reversed stamps are not a time",
 		    inspector_fate(&op, &world, &everything) == INSPECTOR_NO_TIME);
 }
 
@@ -253,11 +253,11 @@ static void test_bounds(void)
 	op.done_ns = 3000000;
 	EXPECT_EQUAL(inspector_fate(&op, &world, &filter), INSPECTOR_HOST_TIME);
 	inspector_line(line, sizeof(line), &speaker, &world, &op, 0, NULL);
-	EXPECT_THAT("without a time of its own, from call to end: named as such",
+	EXPECT_THAT("without its own time: from call to end, named as such",
 		    number_after("\"coll_exec_time_us\":") == 2000 &&
 			    strstr(line, "\"collective_cpu\"") != NULL);
 	op.flags = OP_FLAG_STAMP_STALE;
-	EXPECT_THAT("but not when its end was that of another one",
+	EXPECT_THAT("but not if the end belongs to another one",
 		    inspector_line(line, sizeof(line), &speaker, &world, &op, 0, NULL) == 0);
 	op.flags = 0;
 	op.state = OP_ABANDONED;
@@ -288,10 +288,10 @@ static void test_verbose(void)
 	for (int i = 0; i < INSPECTOR_CHANNELS; i++)
 		channels[i] = (struct inspector_channel){ UINT64_MAX, UINT64_MAX, (uint8_t)i };
 	events.count = INSPECTOR_CHANNELS;
-	EXPECT_THAT("all channels there can be fit",
+	EXPECT_THAT("the maximum number of channels fits",
 		    inspector_line(verbose, sizeof(verbose), &speaker, &world, &op, 0, &events) >
 			    0);
-	EXPECT_THAT("what does not fit is no line",
+	EXPECT_THAT("if it does not fit, there is no line",
 		    inspector_line(line, sizeof(line), &speaker, &world, &op, 0, &events) == 0);
 }
 

@@ -62,7 +62,7 @@ static void test_values_that_break_out(void)
 
 	evil.comm_name = "a\"} 1\n# b\\ \xc3\xa9 \xff \x01";
 	inspector_metric_sample(text, INSPECTOR_EXEC_TIME, &evil, 1);
-	EXPECT_THAT("D23: quotes, line breaks and what is not UTF-8 in a name",
+	EXPECT_THAT("D23: quotes, line breaks and invalid UTF-8 in a name",
 		    strstr(text, "comm_name=\"a\\\"} 1\\n# b\\\\ \xc3\xa9 ? ?\",") != NULL &&
 			    strchr(text, '\n') == text + strlen(text) - 1);
 	memset(longest, '"', sizeof(longest) - 1);
@@ -115,7 +115,7 @@ static void test_sizes(void)
 		is_rising &= now >= before && now < INSPECTOR_SIZES;
 		before = now;
 	}
-	EXPECT_THAT("D24: at most 30 sizes", is_rising && INSPECTOR_SIZES <= 30);
+	EXPECT_THAT("D24: at most 30 size classes", is_rising && INSPECTOR_SIZES <= 30);
 }
 
 static void test_names(void)
@@ -131,7 +131,7 @@ static void test_names(void)
 	inspector_prom_name(name, "", 1);
 	EXPECT(strcmp(name, "nccl_inspector_metrics_unknown.prom") == 0);
 	inspector_prom_name(name, "GPU-../../etc/x", 1);
-	EXPECT_THAT("a UUID leads nowhere", strchr(name, '/') == NULL);
+	EXPECT_THAT("a UUID cannot change the directory", strchr(name, '/') == NULL);
 }
 
 /* A job may have set a locale in which numbers have commas. */

@@ -128,21 +128,20 @@ int main(void)
 	EXPECT(self.pid_namespace != 0);
 	EXPECT_EQUAL(region_alive(&self, NULL), REGION_ALIVE_YES);
 	self.start_ticks++;
-	EXPECT_THAT("the same number given again is not the same process",
+	EXPECT_THAT("a reused pid is not the same process",
 		    region_alive(&self, NULL) == REGION_ALIVE_NO);
 	self.start_ticks = 0;
 	EXPECT_EQUAL(region_alive(&self, NULL), REGION_ALIVE_UNKNOWN);
 	self.start_ticks = start_ticks(getpid());
 	self.pid_namespace++;
-	EXPECT_THAT("in another namespace nobody knows",
+	EXPECT_THAT("in another namespace it is unknown",
 		    region_alive(&self, NULL) == REGION_ALIVE_UNKNOWN);
 	self.pid_namespace--;
 	self.boot_id = "00000000-0000-0000-0000-000000000000";
-	EXPECT_THAT("on another machine nobody knows",
+	EXPECT_THAT("on another host it is unknown",
 		    region_alive(&self, NULL) == REGION_ALIVE_UNKNOWN);
 	self.host = host;
-	EXPECT_THAT("this machine was started anew: dead",
-		    region_alive(&self, NULL) == REGION_ALIVE_NO);
+	EXPECT_THAT("after a reboot it is dead", region_alive(&self, NULL) == REGION_ALIVE_NO);
 	self.boot_id = "";
 	EXPECT_EQUAL(region_alive(&self, NULL), REGION_ALIVE_UNKNOWN);
 	test_child(boot_id);

@@ -217,7 +217,8 @@ static void test_walk(void)
 		free(sample.bytes);
 	}
 	printf("# %u records given, %u wrong\n", given, wrong);
-	EXPECT_THAT("a walk beside a writer gives whole records in order", given > 0 && wrong == 0);
+	EXPECT_THAT("a walk concurrent with a writer returns whole records in order",
+		    given > 0 && wrong == 0);
 }
 
 /* Communicators are copied until nothing moves; if something always does, that is reported. */
@@ -236,11 +237,11 @@ static void test_moving(void)
 	       !region.is_moving);
 	writer.issued = &comm->counts.issued;
 	writer.issues_left = 3;
-	EXPECT_THAT("a few operations meanwhile: tried again until it holds still",
+	EXPECT_THAT("a few operations in between: retried until stable",
 		    region_copy(&region, REGION_COPY_COMMS | REGION_COPY_LIVE) == OK &&
 			    !region.is_moving && writer.issues_left == 0);
 	writer.issues_left = INT64_MAX;
-	EXPECT_THAT("operations all the time: said",
+	EXPECT_THAT("constant operations: reported",
 		    region_copy(&region, REGION_COPY_COMMS | REGION_COPY_LIVE) == OK &&
 			    region.is_moving);
 	region_close(&region);
@@ -252,14 +253,14 @@ int main(void)
 	unsigned int given, torn = run(WRITER_GOOD, &given);
 
 	printf("# %u copies given, %u torn\n", given, torn);
-	EXPECT_THAT("beside a writer that keeps R2 no torn record is given",
+	EXPECT_THAT("with a writer that follows R2 no torn record is returned",
 		    given > SEEDS / 4 && torn == 0);
 	torn = run(WRITER_NOT_BUSY, &given);
 	printf("# not busy: %u copies given, %u torn\n", given, torn);
-	EXPECT_THAT("a writer that does not say it is at it is caught", torn > 0);
+	EXPECT_THAT("a writer that does not mark the slot busy is caught", torn > 0);
 	torn = run(WRITER_EAGER, &given);
 	printf("# eager: %u copies given, %u torn\n", given, torn);
-	EXPECT_THAT("a writer that is done too early is caught", torn > 0);
+	EXPECT_THAT("a writer that publishes too early is caught", torn > 0);
 	test_walk();
 	test_moving();
 	return tap_done();

@@ -107,7 +107,7 @@ static void parts_lie_behind_each_other(void)
 	EXPECT_EQUAL(header->total_bytes, writer.bytes);
 	EXPECT_EQUAL(header->pid, getpid());
 	EXPECT_EQUAL(header->start_ticks, 12345);
-	EXPECT_THAT("nobody takes it for complete yet", header->magic == 0);
+	EXPECT_THAT("it does not count as complete yet", header->magic == 0);
 	region_publish(&writer);
 	EXPECT(memcmp(writer.header, "RREGION1", 8) == 0);
 	unlink(writer.path);
@@ -137,7 +137,7 @@ static void a_region_is_its_users_alone(void)
 	EXPECT(stat(request.dir, &st) == 0 && (st.st_mode & 07777) == 0700);
 	EXPECT(stat(writer.path, &st) == 0 && (st.st_mode & 07777) == 0600);
 	EXPECT(writer.kind == REGION_KIND_SHM && writer.reason[0] == '\0');
-	EXPECT_THAT("another one of the same name takes another name",
+	EXPECT_THAT("a second one with the same name gets another name",
 		    region_create(&second, &request) == OK &&
 			    strcmp(writer.path, second.path) != 0 &&
 			    second.kind == REGION_KIND_SHM);
@@ -260,7 +260,7 @@ static void a_region_is_never_a_standard_stream(void)
 	if (child == 0)
 		_exit(make_regions_amid_noise(dir));
 	waitpid(child, &status, 0);
-	EXPECT_THAT("closed streams, and another thread prints: nothing of it gets into a region",
+	EXPECT_THAT("closed streams, and another thread prints: nothing gets into a region",
 		    status == 0);
 }
 
@@ -313,7 +313,7 @@ static void no_standard_stream_is_left_open(void)
 	if (child == 0)
 		_exit(make_without_streams(dir));
 	waitpid(child, &status, 0);
-	EXPECT_THAT("closed streams: the region is made, and they stay closed", status == 0);
+	EXPECT_THAT("closed streams: the region is created, and they stay closed", status == 0);
 }
 
 /* A file opened under a guard never gets one of the three numbers, and printing fails as before. */
@@ -348,7 +348,7 @@ static void a_guard_holds_free_numbers(void)
 	if (child == 0)
 		_exit(open_under_guard());
 	waitpid(child, &status, 0);
-	EXPECT_THAT("under a guard nothing becomes a standard stream, and what did by itself stays",
+	EXPECT_THAT("under a guard no file becomes a standard stream, and existing ones stay",
 		    status == 0);
 }
 
@@ -402,7 +402,7 @@ static void streams_that_are_open_stay(void)
 		      fcntl(STDIN_FILENO, F_GETFD) != -1 || unlink(writer.path) != 0);
 	}
 	waitpid(child, &status, 0);
-	EXPECT_THAT("one closed stream stays closed, an open one what it was", status == 0);
+	EXPECT_THAT("a closed stream stays closed, an open one is unchanged", status == 0);
 }
 
 /* ---- what others left ------------------------------------------------------------------------ */
@@ -582,10 +582,10 @@ static void a_lock_tells_who_lives_in_another_container(void)
 	EXPECT_THAT("regions of living processes of another pid namespace stay",
 		    is_there(dir, 0) && is_there(dir, 1));
 	kill_other(&killed);
-	EXPECT_THAT("a killed process lets go, though a child that it forked lives on",
+	EXPECT_THAT("a killed process releases its lock although its forked child lives on",
 		    is_let_go(killed.path) && !is_let_go(alive.path));
 	sweep(dir, limits);
-	EXPECT_THAT("that of a killed one goes, by the same caps as any other",
+	EXPECT_THAT("that of a killed one is removed, by the same caps as any other",
 		    is_there(dir, 0) && !is_there(dir, 1));
 	end_other(&killed);
 	end_other(&alive);
@@ -635,11 +635,11 @@ static void memory_and_age_are_capped(void)
 	EXPECT(stat(below("caps/2000000000-100.region"), &st) == 0 && st.st_blocks > 0);
 	limits.bytes = 3 * (uint64_t)st.st_blocks * 512;
 	sweep(dir, limits);
-	EXPECT_THAT("as many as their memory allows, the newest",
+	EXPECT_THAT("the newest, up to the memory cap",
 		    count_there(dir, 0, 10) == 3 && is_there(dir, 9));
 	make_old(dir, 20, HERE, 8 * DAY);
 	sweep(dir, limits_of(dir));
-	EXPECT_THAT("what was found dead more than a week ago goes",
+	EXPECT_THAT("what was found dead more than a week ago is removed",
 		    !is_there(dir, 20) && count_there(dir, 0, 10) == 3);
 }
 
@@ -666,7 +666,7 @@ static void age_counts_from_death(void)
 	times[0].tv_sec = times[1].tv_sec += DAY;
 	EXPECT(futimens(fd, times) == 0);
 	sweep(dir, limits_of(dir));
-	EXPECT_THAT("found dead eight days ago: it goes", !is_there(dir, 0));
+	EXPECT_THAT("found dead eight days ago: removed", !is_there(dir, 0));
 	close(fd);
 }
 
@@ -697,14 +697,14 @@ static void a_sweep_is_bounded(void)
 	limits.count = 0;
 	limits.names = 50;
 	sweep(dir, limits);
-	EXPECT_THAT("so many names are looked at in one sweep",
+	EXPECT_THAT("one sweep examines a limited number of names",
 		    count_there(dir, 0, 200) >= 150 && count_there(dir, 0, 200) < 200);
 	for (unsigned int i = 0; i < 200; i++)
 		make_old(dir, i, HERE, DAY);
 	limits.names = 1000;
 	limits.time_ns = 0;
 	sweep(dir, limits);
-	EXPECT_THAT("when its time is over it ends, with something done",
+	EXPECT_THAT("it stops when its time is up, with some progress",
 		    count_there(dir, 0, 200) == 199);
 }
 

@@ -85,7 +85,7 @@ static void test_files(void)
 	EXPECT_EQUAL(region_find(&places, directory), OK);
 	EXPECT(has_path(&places, path_of("ringside-1000/12-34.region")));
 	text_format(inside, sizeof(inside), "%s/\t", hostile);
-	EXPECT_THAT("whatever a name holds, it is a name", has_path(&places, path_of(inside)));
+	EXPECT_THAT("names may contain anything", has_path(&places, path_of(inside)));
 	EXPECT_THAT("one file with two names is listed once",
 		    has_path(&places, path_of("copy.region")) !=
 			    has_path(&places, path_of("ringside-1000/hard.region")));
@@ -112,7 +112,7 @@ static void test_memfd(void)
 		abort();
 	EXPECT_EQUAL(region_find(&places, directory), OK);
 	text_format(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), fd);
-	EXPECT_THAT("a memfd by the right name is found", has_path(&places, path));
+	EXPECT_THAT("a memfd with the right name is found", has_path(&places, path));
 	text_format(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), again);
 	EXPECT_THAT("once", !has_path(&places, path));
 	text_format(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), other);

@@ -83,13 +83,12 @@ static void test_refusals(void)
 	header->major = 7;
 	header->minor = 5;
 	try_open(&sample, &problem);
-	EXPECT_THAT("the version found is named",
+	EXPECT_THAT("the found version is reported",
 		    problem.found_major == 7 && problem.found_minor == 5);
 	header->major = REGION_MAJOR;
 	header->minor = REGION_MINOR + 1;
 	header->parts[12] = (struct region_part){ 3, 5, 7 };
-	EXPECT_THAT("a newer minor version may have parts that we do not know",
-		    try_open(&sample, NULL) == OK);
+	EXPECT_THAT("a newer minor version may have unknown parts", try_open(&sample, NULL) == OK);
 	free(sample.bytes);
 }
 
@@ -103,7 +102,7 @@ static void test_cuts(void)
 
 		wrong += status != (sample.size < 8 ? ERR_FORMAT : ERR_TRUNCATED);
 	}
-	EXPECT_THAT("a region cut anywhere is refused as cut", wrong == 0);
+	EXPECT_THAT("a region truncated anywhere is rejected as truncated", wrong == 0);
 	free(sample.bytes);
 }
 
@@ -124,7 +123,7 @@ static void test_files(void)
 	EXPECT_EQUAL(region_slots(&region, REGION_LIVE), SAMPLE_LIVE);
 	if (truncate(path_of("one"), 5000) == -1)
 		abort();
-	EXPECT_THAT("cut under our eyes: said, not a signal",
+	EXPECT_THAT("truncated while reading: an error, not a signal",
 		    region_copy(&region, REGION_COPY_STATE) == ERR_TRUNCATED);
 	region_close(&region);
 	EXPECT_EQUAL(region_open(&region, path_of("one"), 0, &problem), ERR_TRUNCATED);
@@ -159,19 +158,18 @@ static void test_comms(void)
 	second->info.name[1] = '\033';
 	((struct region_comm *)sample_slot(&sample, REGION_COMMS, 3))->word = UINT64_C(1) << 32;
 	region_open_memory(&region, sample.bytes, sample.size, NULL);
-	EXPECT_THAT("nothing is there before it was copied",
-		    !region_comm_at(&region, 0, &comm, NULL));
+	EXPECT_THAT("nothing is there before the copy", !region_comm_at(&region, 0, &comm, NULL));
 	EXPECT_EQUAL(region_copy(&region, REGION_COPY_COMMS), OK);
 	EXPECT(region_comm_at(&region, 0, &comm, &problem) && comm.info.id == 1 &&
 	       comm.counts.issued == 7 && strcmp(comm.info.name, "tensor") == 0);
 	EXPECT(region_comm_at(&region, 1, &comm, &problem));
-	EXPECT_THAT("a name without end and with an escape sequence is made harmless",
+	EXPECT_THAT("an unterminated name with an escape sequence is cleaned",
 		    strlen(comm.info.name) == sizeof(comm.info.name) - 1 &&
 			    comm.info.name[1] == '?');
 	EXPECT_THAT("a finalized communicator is there",
 		    region_comm_at(&region, 2, &comm, &problem) &&
 			    comm.info.flags & COMM_FLAG_FINALIZED);
-	EXPECT_THAT("one without a number is refused, with words",
+	EXPECT_THAT("one without a number is rejected with a reason",
 		    !region_comm_at(&region, 3, &comm, &problem) && problem != NULL);
 	EXPECT(!region_comm_at(&region, 4, &comm, &problem) && problem == NULL);
 	EXPECT(!region_comm_at(&region, UINT32_MAX, &comm, &problem) && problem == NULL);
@@ -196,13 +194,13 @@ static void test_live(void)
 	EXPECT(!region.is_moving);
 	EXPECT(region_live_at(&region, 1, &live, &problem) && live.op.number == 6 &&
 	       LIVE_OPEN(live.word) == 2);
-	EXPECT_THAT("one that is done and lingers is there",
+	EXPECT_THAT("one that is done and lingers is returned",
 		    region_live_at(&region, 4, &live, &problem) && live.op.state == OP_DONE);
 	EXPECT_THAT("a free slot is free, whatever is in it",
 		    !region_live_at(&region, 6, &live, &problem) && problem == NULL);
-	EXPECT_THAT("a state that does not exist is refused",
+	EXPECT_THAT("an invalid state is rejected",
 		    !region_live_at(&region, 0, &live, &problem) && problem != NULL);
-	EXPECT_THAT("a slot that is just being filled is no operation yet",
+	EXPECT_THAT("a slot being filled is not an operation yet",
 		    !region_live_at(&region, 2, &live, &problem) && problem == NULL &&
 			    region_live_is_filling(&region, 2));
 	region_close(&region);
@@ -221,7 +219,7 @@ static void test_proxies(void)
 	region_copy(&region, REGION_COPY_LIVE | REGION_COPY_PROXIES);
 	region_live_at(&region, 1, &live, NULL);
 	EXPECT(region_proxy_at(&region, 0, &proxy, NULL) && proxy.posted == 5);
-	EXPECT_THAT("readers find out how many are out and when anything last happened",
+	EXPECT_THAT("readers derive how many were sent and when anything last happened",
 		    proxy.transmitted == 5 && proxy.since_ns == 1060002);
 	EXPECT(region_proxy_is_of(&proxy, 1, &live));
 	EXPECT_THAT("not of the slot's next owner",
@@ -232,7 +230,7 @@ static void test_proxies(void)
 		    steps[0].step_plus_1 == 8 && steps[1].step_plus_1 == 9 &&
 			    steps[2].step_plus_1 == 10 && steps[2].state == 8);
 	EXPECT(region_proxy_at(&region, 1, &proxy, NULL) && region_steps(&proxy, steps) == 0);
-	EXPECT_THAT("another process's is nobody's here",
+	EXPECT_THAT("one of another process has no owner here",
 		    region_proxy_at(&region, 2, &proxy, NULL) &&
 			    !region_proxy_is_of(&proxy, 1, &live));
 	EXPECT(!region_proxy_at(&region, 3, &proxy, NULL));
@@ -332,13 +330,13 @@ static void test_rest(void)
 	       strcmp(text, "bl") == 0);
 	EXPECT(!info_get(region.info, region.info_bytes, "jo", text, sizeof(text)) &&
 	       text[0] == '\0');
-	EXPECT_THAT("another machine's clock says nothing", !region_now(&region, &now));
+	EXPECT_THAT("the clock of another host is unknown", !region_now(&region, &now));
 	region_close(&region);
 	region_boot_id(header->boot_id);
 	region_open_memory(&region, sample.bytes, sample.size, NULL);
 	EXPECT(region_now(&region, &now) && now > 0);
 	region.header.clock.kind = 77;
-	EXPECT_THAT("nor does one that is none", !region_now(&region, &now));
+	EXPECT_THAT("so is an invalid clock", !region_now(&region, &now));
 	region_close(&region);
 	EXPECT(header->lost[LOST_PROXY_SLOT] == 1);
 	free(sample.bytes);

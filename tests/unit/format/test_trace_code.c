@@ -29,7 +29,7 @@ static void test_signatures(void)
 	EXPECT(trace_signature_guess(0, kind, 77, ends, 0) == first);
 	EXPECT(trace_signature_guess(first, kind, 78, ends, 0) ==
 	       op_signature(first, OP_ALL_GATHER, 256 | OP_FLOAT16, OP_NOBODY, 78));
-	EXPECT_THAT("neither Send nor replays have one",
+	EXPECT_THAT("neither Sends nor replays have one",
 		    trace_signature_guess(first, send, 78, ends, 0) == 0 &&
 			    trace_signature_guess(first, kind, 78, ends, OP_FLAG_REPLAY) == 0);
 	run.last = first;

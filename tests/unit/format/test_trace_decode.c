@@ -68,7 +68,7 @@ static void test_packings(void)
 	EXPECT_THAT("table: two entries of one byte",
 		    GIVES("\x03\x02\x01\x12\x0c\x05", 1, 6, 9, 6));
 	EXPECT_THAT("table: one entry takes no bits", GIVES("\x03\x01\x01\x12", 1, 9, 9, 9));
-	EXPECT_THAT("table: an index behind the last entry leads to the first",
+	EXPECT_THAT("table: an index past the last entry gives the first",
 		    GIVES("\x03\x03\x01\x02\x04\x06\x34", 1, 1, 2, 1));
 	EXPECT_THAT("halves: 1, 2, 3 below and 4, 4, 4 above",
 		    GIVES("\x04\x08\x00\x02\x00\x08", 1, 0x400000001, 0x400000002, 0x400000003));
@@ -118,20 +118,20 @@ static void test_lies(void)
 	EXPECT_THAT("a table of differences", IS_REFUSED("\x0b\x01\x01\x12"));
 	EXPECT_THAT("a table without entries", IS_REFUSED("\x03\x00\x01"));
 	EXPECT_THAT("entries of nine bytes", IS_REFUSED("\x03\x01\x09\1\2\3\4\5\6\7\1\2"));
-	EXPECT_THAT("bits of a width that is none", IS_REFUSED("\x01\x00\x3a\1\2\3\4\5\6\7\1\2\3\4"
-							       "\5\6\7\1\2\3\4\5\6\7\1\2\3"));
+	EXPECT_THAT("an invalid width", IS_REFUSED("\x01\x00\x3a\1\2\3\4\5\6\7\1\2\3\4"
+						   "\5\6\7\1\2\3\4\5\6\7\1\2\3"));
 	EXPECT_THAT("more patches than rows", IS_REFUSED("\x02\x00\x00\x04\x01\0\0\1\0\2\0\3\0"
 							 "\1\1\1\1"));
-	EXPECT_THAT("a patch of no row", IS_REFUSED("\x02\x00\x00\x01\x01\3\0\1"));
+	EXPECT_THAT("a patch past the last row", IS_REFUSED("\x02\x00\x00\x01\x01\3\0\1"));
 	EXPECT_THAT("patches that go backwards", IS_REFUSED("\x02\x00\x00\x02\x01\1\0\0\0\1\1"));
 	EXPECT_THAT("a patch twice", IS_REFUSED("\x02\x00\x00\x02\x01\1\0\1\0\1\1"));
-	EXPECT_THAT("a number without end",
+	EXPECT_THAT("an endless number",
 		    IS_REFUSED("\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"));
 	EXPECT_THAT("halves of halves", IS_REFUSED("\x04\x04\x00\x02\x00\x02\x00\x02"));
 	EXPECT_THAT("half a column near another", IS_REFUSED("\x04\x10\x02\x00\x02"));
 	EXPECT_THAT("holes in holes", IS_REFUSED("\x05\x01\x05\x01\x00\x02"));
 	EXPECT_THAT("signatures of details", IS_REFUSED("\x06\x00"));
-	EXPECT_THAT("a word that there is not",
+	EXPECT_THAT("a word that does not exist",
 		    decode(late, 4, OP_DETAIL_WORDS, 3, 0) == ERR_FORMAT);
 	EXPECT_THAT("differences to signatures",
 		    decode(to_signed, sizeof(to_signed), OP_RECORD_WORDS, 3, 0) == ERR_FORMAT &&
@@ -190,14 +190,14 @@ static void test_damage(void)
 
 	for (size_t cut = 0; cut < size; cut++)
 		wrong += decode(payload, cut, OP_RECORD_WORDS, SOME_ROWS, UINT32_MAX) != ERR_FORMAT;
-	EXPECT_THAT("columns that are cut anywhere are refused", wrong == 0);
+	EXPECT_THAT("columns truncated anywhere are rejected", wrong == 0);
 	for (size_t at = 0; at < size; at++)
 		for (int bit = 0; bit < 8; bit++) {
 			payload[at] ^= (unsigned char)(1u << bit);
 			wrong += !agrees(payload, size);
 			payload[at] ^= (unsigned char)(1u << bit);
 		}
-	EXPECT_THAT("with any bit changed they are what the slow decoder says", wrong == 0);
+	EXPECT_THAT("with any bit flipped they agree with the slow decoder", wrong == 0);
 }
 
 int main(void)

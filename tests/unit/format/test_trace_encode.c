@@ -203,7 +203,8 @@ static void test_signatures(void)
 	for (int i = 0; i < 1000; i += 50)
 		ops[i].signature ^= 1;
 	memcpy(records, ops, sizeof(ops));
-	EXPECT_THAT("some that cannot come back as well", comes_back(OP_RECORD_WORDS, 1000));
+	EXPECT_THAT("those that cannot be computed come back as well",
+		    comes_back(OP_RECORD_WORDS, 1000));
 	odd = trace_encode(encoder, records, OP_RECORD_WORDS, 1000, payload);
 	EXPECT(odd > computed && odd < computed + 1000);
 	for (int i = 0; i < 1000; i++)
@@ -243,7 +244,7 @@ static void test_sizes(void)
 		    trace_encode(encoder, records, OP_RECORD_WORDS, TRACE_ROWS_MAX, payload) == 7);
 	for (size_t i = 0; i < ARRAY_LENGTH(records); i++)
 		records[i] = next_random();
-	EXPECT_THAT("random words take no more than their own bytes, and a few",
+	EXPECT_THAT("random words take at most a few bytes more than themselves",
 		    trace_encode(encoder, records, OP_RECORD_WORDS, TRACE_ROWS_MAX, payload) <=
 			    sizeof(records) + 4 + 32 * 32);
 	EXPECT(comes_back(OP_RECORD_WORDS, TRACE_ROWS_MAX));

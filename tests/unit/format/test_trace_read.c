@@ -271,7 +271,8 @@ static void test_cuts(const struct sample *sample)
 	for (size_t length = 0; length <= sample->size; length++)
 		if (!reads_up_to(sample, length) && wrong++ == 0)
 			printf("# a file cut at %zu\n", length);
-	EXPECT_THAT("a file cut anywhere reads up to the cut, and says where it is", wrong == 0);
+	EXPECT_THAT("a file truncated anywhere is read up to the cut, which is reported",
+		    wrong == 0);
 }
 
 /* With one bit flipped: which blocks are read, and is the damage reported? */
@@ -334,7 +335,7 @@ static void test_versions(void)
 	int good = 0, unknown = 0, comms = 0;
 
 	EXPECT_EQUAL(trace_open_memory(&reader, major.bytes, major.size, &problem), ERR_VERSION);
-	EXPECT_THAT("the newer version is named",
+	EXPECT_THAT("the newer version is reported",
 		    problem.found_major == TRACE_MAJOR + 1 && problem.found_minor == 3);
 	EXPECT_EQUAL(trace_open_memory(&reader, newer.bytes, newer.size, &problem), OK);
 	while (trace_next(&reader, &item) != TRACE_END) {
@@ -438,7 +439,7 @@ static void test_lies(void)
 	while (trace_next(&reader, &item) != TRACE_END)
 		damages += item.found == TRACE_DAMAGE;
 	EXPECT_EQUAL(damages, 1);
-	EXPECT_THAT("blocks that cannot hold what they say are damage",
+	EXPECT_THAT("blocks too short for their contents are damage",
 		    reader.damages == 1 && !reader.is_closed);
 	trace_close(&reader);
 	free(sample.bytes);
@@ -479,7 +480,7 @@ static void test_effort(void)
 	trace_open_memory(&reader, sample.bytes, sample.size, NULL);
 	while (trace_next(&reader, &item) != TRACE_END)
 		blocks += item.found == TRACE_BLOCK;
-	EXPECT_THAT("a file of magics alone has an end", blocks == 0 && reader.damages == 1);
+	EXPECT_THAT("a file of magics comes to an end", blocks == 0 && reader.damages == 1);
 	trace_close(&reader);
 	free(sample.bytes);
 }
@@ -529,7 +530,7 @@ static void test_large(void)
 		abort();
 	for (good = 1; trace_next(&reader, &item) == TRACE_BLOCK;)
 		good++;
-	EXPECT_THAT("a file that shrinks while it is read is a cut file",
+	EXPECT_THAT("a file that shrinks while it is read counts as truncated",
 		    item.found == TRACE_CUT && good > 1 && good < LARGE_BLOCKS &&
 			    trace_next(&reader, &item) == TRACE_END);
 	trace_close(&reader);
@@ -548,7 +549,7 @@ static void test_refusals(void)
 	EXPECT_EQUAL(errno, EISDIR);
 	if (mkfifo(path_of("pipe"), 0600) == -1)
 		abort();
-	EXPECT_THAT("a pipe is refused and not waited for",
+	EXPECT_THAT("a pipe is rejected without blocking",
 		    trace_open(&reader, path_of("pipe"), &problem) == ERR_SYSTEM &&
 			    errno == EINVAL);
 }

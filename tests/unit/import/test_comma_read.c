@@ -34,16 +34,16 @@ static void test_operations(void)
 	EXPECT_THAT("nor how many ranks make up the size of AllGather",
 		    op[1].function == OP_ALL_GATHER && op[1].bytes == OP_BYTES_UNKNOWN &&
 			    op[1].algorithm == OP_NVLS && op[1].protocol == 0);
-	EXPECT_THAT("what was given up has no end", op[2].state == OP_RUNNING &&
-							    op[2].time_source == OP_TIME_NONE &&
-							    op[2].done_ns == 0);
+	EXPECT_THAT("a reclaimed one has no end", op[2].state == OP_RUNNING &&
+							  op[2].time_source == OP_TIME_NONE &&
+							  op[2].done_ns == 0);
 	EXPECT(op[3].function == OP_SEND && op[3].peer == 6 && op[3].bytes == 32768 &&
 	       op_duration_ns(&op[3]) == 250 * US && op[3].match == 0);
 	EXPECT(op[4].function == OP_RECV && op[4].peer == 2);
 	EXPECT(op[5].function == OP_FUNCTION_UNKNOWN && op[5].match == 0);
 	EXPECT_THAT("match numbers differ by function",
 		    op[0].match != 0 && op[1].match != 0 && op[0].match != op[1].match);
-	EXPECT_THAT("what NCCL counted and CoMMA left out is missing",
+	EXPECT_THAT("what NCCL counted and CoMMA left out counts as missing",
 		    foreign_not_recorded(&play.log, 0) == 1);
 }
 
@@ -78,7 +78,7 @@ static void test_refusals(void)
 			 "{\"ph\":\"X\",\"cat\":\"COLL\",\"proxyops\":[{\"steps\":[[]]}]}\n");
 	EXPECT_EQUAL(play.op_count, 1);
 	EXPECT_EQUAL(play.damage_count, 5);
-	EXPECT_THAT("an old clock that began with CoMMA is not the wall's",
+	EXPECT_THAT("an old clock that starts with CoMMA is not wall time",
 		    !foreign_is_wall(play.ops[0].issue_ns) && foreign_is_wall(T0));
 	play_data(&play, "comma-summary.txt");
 	EXPECT_THAT("a summary has no operations",

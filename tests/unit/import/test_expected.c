@@ -86,13 +86,13 @@ static void test_old_table(void)
 	struct expected_value value;
 
 	read_data("nccl-tests-old.txt", 0);
-	EXPECT_THAT("before 2.17.3 the test does not say its name",
+	EXPECT_THAT("before 2.17.3 the output does not name the test",
 		    status == ERR_FORMAT && expected.damaged == 2 && expected.damaged_line == 25 &&
 			    strstr(expected.problem, "all_reduce_perf.txt") != NULL);
 	read_data("nccl-tests-old.txt", OP_ALL_GATHER);
 	EXPECT_EQUAL(status, OK);
 	EXPECT_EQUAL(expected.count, 2);
-	EXPECT_THAT("its columns go by their names, and mpirun's tags are passed over",
+	EXPECT_THAT("columns are identified by name, and mpirun's tags are skipped",
 		    expected.rows[1].nranks == 16 && expected.rows[1].bytes == 8388608 &&
 			    expected.rows[1].time_ns == 110000 &&
 			    expected.rows[1].datatype == OP_FLOAT16);
@@ -108,7 +108,7 @@ static void test_other_columns(void)
 	EXPECT_EQUAL(expected.count, 4);
 	EXPECT(expected.rows[0].function == OP_SEND_RECV && expected.rows[0].time_ns == 9000 &&
 	       expected.rows[0].nranks == 2);
-	EXPECT_THAT("wrong results and times that are none are left out, and named",
+	EXPECT_THAT("wrong results and invalid times are left out and reported",
 		    expected.damaged == 2 && expected.damaged_line == 12 &&
 			    expected.rows[2].time_ns == 11000 && expected.rows[3].time_ns == 13000);
 	EXPECT_THAT("Send and Recv are both halves of it",
@@ -157,7 +157,7 @@ static void test_cut(void)
 	expected_init(&expected);
 	EXPECT_EQUAL(expected_add_memory(&expected, text, strlen(text), 0), OK);
 	expected_finish(&expected);
-	EXPECT_THAT("a cut file has what came before the cut",
+	EXPECT_THAT("a truncated file gives everything before the cut",
 		    expected.count == 1 && expected.damaged == 1 && expected.rows[0].nranks == 2);
 	EXPECT_EQUAL(expected_add_memory(&expected, "hello", 5, 0), ERR_UNKNOWN);
 }

@@ -106,7 +106,8 @@ static void test_numbers(void)
 		for (size_t j = 0; j < i; j++)
 			repeated += op[i].match != 0 && op[i].comm == op[j].comm &&
 				    op[i].match == op[j].match;
-	EXPECT_THAT("functions count apart, and have match numbers of their own", repeated == 0);
+	EXPECT_THAT("functions are counted separately, with their own match numbers",
+		    repeated == 0);
 	EXPECT_EQUAL(foreign_dropped(&play.log, 0), 0);
 	EXPECT_EQUAL(foreign_not_recorded(&play.log, 0), 0);
 }
@@ -120,7 +121,7 @@ static void test_verbose(void)
 	EXPECT_EQUAL(play.log.damaged, 0);
 	EXPECT_EQUAL(refused(), 0);
 	EXPECT_EQUAL(play.log.processes[0].coarse, 0);
-	EXPECT_THAT("a name that Inspector does not know is none",
+	EXPECT_THAT("a name unknown to Inspector counts as none",
 		    play.log.comms[0].info.name[0] == '\0');
 	EXPECT_EQUAL(op[0].task_ns, T0 + 5000 * US);
 	EXPECT_EQUAL(op[0].active_ns, T0 + 5020 * US);
@@ -144,13 +145,13 @@ static void test_dropped(void)
 	EXPECT_EQUAL(play.op_count, 6);
 	EXPECT_EQUAL(play.log.damaged, 0);
 	EXPECT_EQUAL(foreign_dropped(&play.log, 0), 5);
-	EXPECT_THAT("what was dropped is not missing once more",
+	EXPECT_THAT("dropped operations are not counted as missing again",
 		    foreign_not_recorded(&play.log, 0) == 0);
 	play_text(
 		&play,
 		"{\"header\":{\"id\":\"0x1\",\"rank\":0,\"n_ranks\":2},\"metadata\":{\"pid\":1},"
 		"\"coll_perf\":{\"coll\":\"AllReduce\",\"coll_sn\":9,\"coll_exec_time_us\":7}}\n");
-	EXPECT_THAT("NCCL's numbers tell what Inspector left out",
+	EXPECT_THAT("NCCL's numbers show what Inspector left out",
 		    play.op_count == 1 && foreign_not_recorded(&play.log, 0) == 9);
 }
 
@@ -176,9 +177,9 @@ static void test_repeated(void)
 	EXPECT_EQUAL(play.op_count, 9);
 	EXPECT_THAT("out of order is fine",
 		    play.ops[1].match != 0 && play.ops[2].match == play.ops[1].match - 1);
-	EXPECT_THAT("a number that comes again matches nothing",
+	EXPECT_THAT("a duplicate number matches nothing",
 		    play.ops[3].match == 0 && play.ops[4].match == 0 && play.ops[7].match == 0);
-	EXPECT_THAT("and hides none that is missing",
+	EXPECT_THAT("and does not hide a missing one",
 		    foreign_not_recorded(&play.log, 0) == 201 - 6);
 }
 
@@ -246,7 +247,7 @@ static void test_mixed(void)
 	EXPECT_THAT("the order of keys, blanks and a fraction are fine",
 		    op_duration_ns(&play.ops[3]) == 5663250 && play.ops[3].bytes == 8 * 128 &&
 			    play.ops[3].match == 0);
-	EXPECT_THAT("a second process begins anew", play.ops[1].sequence == 1 &&
+	EXPECT_THAT("a second process starts over", play.ops[1].sequence == 1 &&
 							    play.ops[2].sequence == 2 &&
 							    play.ops[1].comm == 1);
 }
@@ -301,16 +302,16 @@ static void test_endings(void)
 {
 	play_text(&play, HEAD ",\"dump_stats\":{\"coll_records\":5,\"p2p_records\":0}}\n"
 			      "{\"coll_perf\":{\"coll\":\"AllReduce\",\"coll_sn\":0}}\n");
-	EXPECT_THAT("a log that ends within a dump says how many are missing",
+	EXPECT_THAT("a log that ends inside a dump reports how many are missing",
 		    play.op_count == 1 && play.damage_count == 1 && play.damages[0].is_cut &&
 			    play.damages[0].missing == 4);
 	play_text(&play, HEAD ",\"coll_perf\":{\"coll\":\"AllReduce\",\"coll_sn\":0}}");
-	EXPECT_THAT("a last line that is whole is taken without its newline",
+	EXPECT_THAT("a complete last line is accepted without its newline",
 		    play.op_count == 1 && play.damage_count == 0);
 	play_text(&play, HEAD ",\"coll_perf\":{}," HEAD ",\"p2p_perf\":{}}}\n" HEAD
 			      ",\"coll_perf\":{},\"coll_perf\":{}}\n" HEAD ",\"coll_perf\":{}}\n");
-	EXPECT_THAT("a line cannot be two", play.damage_count == 2 && play.op_count == 1);
-	EXPECT_THAT("one that says nothing is a record of nothing known",
+	EXPECT_THAT("a line cannot have two bodies", play.damage_count == 2 && play.op_count == 1);
+	EXPECT_THAT("an empty one gives a record with everything unknown",
 		    play.ops[0].function == 0 && play.ops[0].bytes == OP_BYTES_UNKNOWN &&
 			    play.ops[0].time_source == OP_TIME_NONE);
 	play_text(&play, "just some text\n");
@@ -332,13 +333,13 @@ static void test_gzip(void)
 	fd = play_file(gzip, packed);
 	play_fd(&packed_play, fd);
 	close(fd);
-	EXPECT_THAT("packed it is the same",
+	EXPECT_THAT("compressed it gives the same",
 		    packed_play.op_count == play.op_count &&
 			    memcmp(packed_play.ops, play.ops, sizeof(play.ops)) == 0);
 	fd = play_file(gzip, packed - 20);
 	play_fd(&packed_play, fd);
 	close(fd);
-	EXPECT_THAT("packed and cut it gives what is there, and a word about it",
+	EXPECT_THAT("compressed and truncated it gives the available part and reports damage",
 		    packed_play.status == OK && packed_play.op_count > 15 &&
 			    packed_play.log.is_cut);
 	free(gzip);

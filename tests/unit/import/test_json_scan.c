@@ -181,13 +181,13 @@ static void test_numbers(void)
 	EXPECT(json_scan_signed(&scan, &with_sign) && with_sign == 0);
 	EXPECT(!json_scan_unsigned(&scan, &number));
 	scan = item("[1.0]");
-	EXPECT_THAT("a fraction is no integer, even an empty one",
+	EXPECT_THAT("a fraction is not an integer, even .0",
 		    !json_scan_unsigned(&scan, &number) && !json_scan_signed(&scan, &with_sign));
 	EXPECT(json_scan_double(&scan, &real) && real == 1.0);
 	scan = item("[-2.5E-3]");
 	EXPECT(json_scan_double(&scan, &real) && fabs(real + 0.0025) < 1e-12);
 	scan = item("[\"7\"]");
-	EXPECT_THAT("a string is no number",
+	EXPECT_THAT("a string is not a number",
 		    !json_scan_unsigned(&scan, &number) && !json_scan_double(&scan, &real));
 }
 
@@ -232,7 +232,7 @@ static void test_texts(void)
 	EXPECT(text_is("[\"\\u0041\\u00e9\\u20AC\"]", "A\xc3\xa9\xe2\x82\xac", 64, true));
 	EXPECT_THAT("a pair of surrogates is one character",
 		    text_is("[\"\\ud83d\\ude00!\"]", "\xf0\x9f\x98\x80!", 64, true));
-	EXPECT_THAT("a lone one is none",
+	EXPECT_THAT("a lone one is replaced",
 		    text_is("[\"\\ud83dx\"]", "\xef\xbf\xbdx", 64, true) &&
 			    text_is("[\"\\ude00\\ud83d\"]", "\xef\xbf\xbd\xef\xbf\xbd", 64, true));
 	EXPECT_THAT("a NUL does not end the text early", text_is("[\"a\\u0000b\"]",
@@ -243,7 +243,7 @@ static void test_texts(void)
 	EXPECT_THAT("what does not fit is cut between characters",
 		    text_is("[\"ab\xc3\xa9\"]", "ab", 4, false) &&
 			    text_is("[\"ab\xc3\xa9\"]", "ab\xc3\xa9", 5, true));
-	EXPECT_THAT("strings of any length end where they end",
+	EXPECT_THAT("strings of any length are delimited correctly",
 		    text_is("[\"12345678\"]", "12345678", 64, true) &&
 			    text_is("[\"1234567\"]", "1234567", 64, true) &&
 			    text_is("[\"123456789abcdef\"]", "123456789abcdef", 64, true));
@@ -258,11 +258,11 @@ static void test_skipping(void)
 	json_scan_init(&scan, text, strlen(text));
 	json_scan_next(&scan);
 	json_scan_next(&scan);
-	EXPECT_THAT("a whole value is passed over",
-		    json_scan_skip(&scan) && json_scan_next(&scan) == JSON_SCAN_KEY &&
-			    json_scan_is(&scan, "b"));
+	EXPECT_THAT("a whole value is skipped", json_scan_skip(&scan) &&
+							json_scan_next(&scan) == JSON_SCAN_KEY &&
+							json_scan_is(&scan, "b"));
 	json_scan_next(&scan);
-	EXPECT_THAT("a value that was read is not passed over again",
+	EXPECT_THAT("a value that was read is not skipped again",
 		    json_scan_unsigned(&scan, &number) && number == 7 && json_scan_skip(&scan));
 	json_scan_next(&scan);
 	EXPECT(json_scan_is(&scan, "c") && json_scan_skip(&scan));
@@ -274,7 +274,7 @@ static void test_skipping(void)
 	json_scan_init(&scan, "{\"a\":[1,}", 9);
 	json_scan_next(&scan);
 	json_scan_next(&scan);
-	EXPECT_THAT("what is passed over is checked", !json_scan_skip(&scan) && scan.problem);
+	EXPECT_THAT("skipped values are checked", !json_scan_skip(&scan) && scan.problem);
 }
 
 static const struct json_scan_key keys[] = { JSON_SCAN_KEY_OF("one"), JSON_SCAN_KEY_OF("two"),
@@ -326,7 +326,7 @@ static void test_keys(void)
 	EXPECT_THAT("in their order",
 		    walks("{\"one\":1,\"two\":22,\"three\":12345678,\"a longer key\":0}",
 			  "0=1 1=22 2=12345678 3=0 ."));
-	EXPECT_THAT("in another order, with blanks and strangers",
+	EXPECT_THAT("in another order, with blanks and unknown keys",
 		    walks("{ \"a longer key\" : 4 , \"x\":9,\"one\" :1,\"tw\\u006f\": 2}",
 			  "3 -1=9 0=1 1 ."));
 	EXPECT(walks("{}", "."));
@@ -334,7 +334,7 @@ static void test_keys(void)
 	EXPECT(walks("{\"one\":1,}", "0=1 !"));
 	EXPECT(walks("{\"one\":1 \"two\":2}", "0=1 !"));
 	EXPECT(walks("{\"one\":1]", "0=1 !"));
-	EXPECT_THAT("numbers that are not plain are left to others",
+	EXPECT_THAT("numbers that are not plain are not taken",
 		    walks("{\"one\":01}", "0 !") && walks("{\"one\":1.5}", "0 .") &&
 			    walks("{\"one\":1e2,\"two\":-3}", "0 1 .") &&
 			    walks("{\"one\":12345678901234567890}", "0 .") &&
@@ -377,11 +377,11 @@ static void test_again(void)
 	json_scan_next(&scan);
 	EXPECT(!json_scan_again(&scan, object, strlen(object)));
 	json_scan_next(&scan);
-	EXPECT_THAT("what was seen before is passed over",
+	EXPECT_THAT("what was seen before is skipped",
 		    json_scan_again(&scan, object, strlen(object)) &&
 			    json_scan_next(&scan) == JSON_SCAN_KEY && json_scan_is(&scan, "m"));
 	EXPECT(!json_scan_again_but(&scan, "{\"a\":", 5, ",\"b\":3}", 7, &number));
-	EXPECT_THAT("but for one number",
+	EXPECT_THAT("except for one number",
 		    json_scan_again_but(&scan, "{\"a\":", 5, ",\"b\":2}", 7, &number) &&
 			    number == 77 && json_scan_next(&scan) == JSON_SCAN_OBJECT_END &&
 			    json_scan_next(&scan) == JSON_SCAN_END);

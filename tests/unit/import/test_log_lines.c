@@ -57,7 +57,7 @@ static void test_ends(void)
 	EXPECT(read.is_ended);
 	read = read_text("a\nbc", 4);
 	EXPECT_EQUAL(read.lines, 2);
-	EXPECT_THAT("the last line lacks its end", !read.is_ended);
+	EXPECT_THAT("the last line has no newline", !read.is_ended);
 	EXPECT_EQUAL(read.bytes, 4);
 }
 
@@ -92,7 +92,7 @@ static void test_buffers(void)
 			sum = sum * 31 + (unsigned char)text[i];
 	EXPECT_EQUAL(plain.lines, 20009);
 	EXPECT_EQUAL(plain.bytes, length);
-	EXPECT_THAT("every byte comes once", plain.sum == sum);
+	EXPECT_THAT("every byte is returned once", plain.sum == sum);
 	gzip = play_gzip(text, length, length, &packed);
 	other = read_text((char *)gzip, packed);
 	EXPECT_THAT("gzip gives the same", other.sum == sum && other.lines == plain.lines);
@@ -112,13 +112,14 @@ static void test_damaged_gzip(void)
 	unsigned char *gzip = play_gzip(text, length, length, &packed);
 	struct read read = read_text((char *)gzip, packed - 9);
 
-	EXPECT_THAT("a cut file gives what came before the cut",
+	EXPECT_THAT("a truncated file gives everything before the cut",
 		    read.status == ERR_TRUNCATED && read.lines > 19000);
 	EXPECT_EQUAL(read.read_at, packed - 9);
 	gzip[packed / 2] ^= 0xff;
 	gzip[packed / 2 + 1] ^= 0xff;
 	read = read_text((char *)gzip, packed);
-	EXPECT_THAT("a damaged one, too, and says so", read.status == ERR_FORMAT && read.lines > 1);
+	EXPECT_THAT("so does a damaged one, with an error",
+		    read.status == ERR_FORMAT && read.lines > 1);
 	memset(gzip + 2, 0xff, 8);
 	read = read_text((char *)gzip, packed);
 	EXPECT(read.status == ERR_FORMAT && read.lines == 0);
@@ -134,7 +135,7 @@ static void test_padding(void)
 
 	memset(gzip + packed, 0, 100);
 	read = read_text((char *)gzip, packed + 100);
-	EXPECT_THAT("zeros behind gzip are padding", read.status == OK && read.lines == 2);
+	EXPECT_THAT("zeros after gzip data are padding", read.status == OK && read.lines == 2);
 	free(gzip);
 }
 

@@ -147,7 +147,7 @@ static void what_stands_before_a_line(void)
 	       log.processes[3].launcher_rank == -1);
 	EXPECT(strcmp(log.processes[6].host, "node-7.cluster") == 0 &&
 	       log.processes[6].driver_version == 12080);
-	EXPECT_THAT("lines without a head have one process for all",
+	EXPECT_THAT("all lines without a header share one process",
 		    log.processes[7].pid == -1 && log.processes[7].host[0] == '\0' &&
 			    strcmp(log.processes[7].version, "2.19.3") == 0);
 	nccl_log_release(&log);
@@ -168,7 +168,7 @@ static void warnings_have_a_source(void)
 	EXPECT(strcmp(log.warnings[0].source, "transport/net.cc:12") == 0 &&
 	       log.warnings[0].place.line == 2);
 	EXPECT(strcmp(log.warnings[1].source, "misc/socket.cc:71 (socketProgress)") == 0);
-	EXPECT_THAT("numbers do not make it another warning",
+	EXPECT_THAT("different numbers do not make a different warning",
 		    log.warnings[1].lines == 2 && log.warnings[1].last.line == 4);
 	EXPECT(log.kinds[NCCL_LOG_KIND_TRACE] == 1 && log.process_count == 1);
 	nccl_log_release(&log);
@@ -190,7 +190,7 @@ static void two_messages_in_one_line(void)
 	       log.notes[0].process == 0);
 	EXPECT(log.processes[1].driver_version == 12080 &&
 	       strcmp(log.processes[0].version, "2.28.9") == 0);
-	EXPECT_THAT("the first is not understood and counted",
+	EXPECT_THAT("the first is counted as not recognized",
 		    log.other_count == 1 && strcmp(log.others[0].beginning, "Connected all") == 0);
 	nccl_log_release(&log);
 }
@@ -341,7 +341,7 @@ static void facts_of_single_lines(void)
 	EXPECT(log.plugins[0].state == NCCL_LOG_PLUGIN_NOT_FOUND &&
 	       log.plugins[1].state == NCCL_LOG_PLUGIN_LOADED && log.plugins[1].version == 8 &&
 	       strcmp(log.plugins[1].name, "AWS Libfabric") == 0);
-	EXPECT_THAT("a symbol of another version is no failure",
+	EXPECT_THAT("a symbol of another version is not a failure",
 		    log.plugins[2].state == NCCL_LOG_PLUGIN_FAILED &&
 			    strcmp(log.plugins[2].kind, "PROFILER") == 0);
 	EXPECT(log.other_count == 1 &&
@@ -367,7 +367,7 @@ static void what_frameworks_say_is_kept_apart(void)
 
 	EXPECT(log.nccl_lines == 1 && log.report_count == 1 && log.reports[0].lines == 2 &&
 	       log.reports[0].rank == 3 && log.reports[0].place.line == 2);
-	EXPECT_THAT("rails and planes of 2.30 are passed over",
+	EXPECT_THAT("rails and planes of 2.30 are skipped",
 		    log.net_count == 2 && strcmp(log.nets[0].link, "IB") == 0 &&
 			    log.nets[1].port == 2 && strcmp(log.nets[1].link, "RoCE") == 0);
 	nccl_log_release(&log);
@@ -393,7 +393,7 @@ static void communicators_are_told_apart(void)
 		     "comm 0x55aa rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1000 commId 0x2 - Init "
 		     "START\n" HEAD "comm 0x55aa rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1000 "
 		     "commId 0x2 - Init COMPLETE\n");
-	EXPECT_THAT("memory that is used again is another communicator",
+	EXPECT_THAT("reused memory is another communicator",
 		    log.comm_count == 2 && log.comms[0].complete.line == 0 &&
 			    log.comms[1].complete.line == 4);
 	nccl_log_release(&log);

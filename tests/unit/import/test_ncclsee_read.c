@@ -47,7 +47,7 @@ static void test_whole(void)
 	EXPECT(profile.rows[0].function == OP_ALL_REDUCE && profile.rows[0].calls == 205);
 	EXPECT_THAT("times become nanoseconds", profile.rows[0].total_ns == 8123250);
 	EXPECT(profile.rows[0].size_class == 2 && profile.rows[1].size_class == 7);
-	EXPECT_THAT("what is no time is not there",
+	EXPECT_THAT("an invalid time counts as missing",
 		    !profile.rows[1].has_time && profile.rows[1].total_ns == 0);
 	EXPECT_EQUAL(profile.groups, 12);
 	EXPECT_EQUAL(ncclsee_other_label(OP_REDUCE), OP_REDUCE_SCATTER);

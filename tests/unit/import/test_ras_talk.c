@@ -32,7 +32,7 @@ static void test_text(void)
 	EXPECT_EQUAL(say(&talk, "NCCL version 2.28.9\n", ""), OK);
 	EXPECT_EQUAL(say(&talk, "\tdead: \033[31m1\n", ""), OK);
 	EXPECT_EQUAL(ras_talk_end(&talk), OK);
-	EXPECT_THAT("the answer is whole, without control bytes",
+	EXPECT_THAT("the answer is complete, without control bytes",
 		    strcmp(talk.answer, "NCCL version 2.28.9\n\tdead: ?[31m1\n") == 0);
 	EXPECT(!talk.is_cut && !talk.is_json);
 	ras_talk_release(&talk);
@@ -44,7 +44,7 @@ static void test_json(void)
 
 	ras_talk_init(&talk, true, 5);
 	say(&talk, "server protocol 3\n", "timeout 5\n");
-	EXPECT_THAT("another version is no reason to stop", talk.protocol == 3);
+	EXPECT_THAT("another version is accepted", talk.protocol == 3);
 	say(&talk, "OK\n", "set format json\n");
 	say(&talk, "OK\n", "verbose status\n");
 	say(&talk, "{\"nccl_version\":\"2.28.9\"}", "");
@@ -78,23 +78,23 @@ static void test_hostile(void)
 
 	memset(flood, 'A', sizeof(flood));
 	ras_talk_init(&talk, false, 5);
-	EXPECT_THAT("a line without end is refused",
+	EXPECT_THAT("an endless line is rejected",
 		    ras_talk_take(&talk, flood, sizeof(flood)) == ERR_FORMAT);
 	ras_talk_release(&talk);
 
 	ras_talk_init(&talk, true, 5);
-	EXPECT_THAT("answers that come before the questions",
+	EXPECT_THAT("answers that come before the requests",
 		    ras_talk_take(&talk, "SERVER PROTOCOL 2\nOK\nOK\nx", 25) == OK);
-	EXPECT_THAT("are taken as answers", talk.answer_length == 1);
+	EXPECT_THAT("are accepted", talk.answer_length == 1);
 	while (status == OK)
 		status = ras_talk_take(&talk, flood, sizeof(flood));
 	EXPECT_EQUAL(status, ERR_RANGE);
-	EXPECT_THAT("an answer without end is cut",
+	EXPECT_THAT("an endless answer is cut",
 		    talk.is_cut && talk.answer_length == RAS_ANSWER_MAX);
 	ras_talk_release(&talk);
 
 	ras_talk_init(&talk, false, 5);
-	EXPECT_THAT("who closes at once gave no answer", ras_talk_end(&talk) == ERR_FORMAT);
+	EXPECT_THAT("closing at once is no answer", ras_talk_end(&talk) == ERR_FORMAT);
 	ras_talk_release(&talk);
 }
 

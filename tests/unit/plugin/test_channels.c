@@ -150,7 +150,7 @@ static void garbage_behind_the_type_is_not_read(void)
 	ncclProfiler_v4.record_event_state(kernel, ABI_KERNEL_CH_STOP, &args);
 	ncclProfiler_v4.stop_event(kernel);
 	ncclProfiler_v4.finalize(context);
-	EXPECT_THAT("D18: garbage behind a type of one byte: a kernel channel is one all the same",
+	EXPECT_THAT("D18: garbage after a one-byte type does not hide a kernel channel",
 		    play_record(1)->kernels_stopped == 1 && op_duration_ns(play_record(1)) == 700 &&
 			    play_record(1)->bytes == 4096);
 }
@@ -175,7 +175,7 @@ static void transfers_that_are_never_stopped(int release)
 		    plugin_host_comm(made.id)->counts.recorded == 50 &&
 			    plugin_host_comm(made.id)->counts.timed == 50 &&
 			    plugin_host_comm(made.id)->counts.abandoned == 0);
-	EXPECT_THAT("D30: the others are counted right",
+	EXPECT_THAT("D30: the others are counted correctly",
 		    plugin_host_record(made.id, 1)->send_steps == 40);
 	EXPECT_THAT("D30: no wait is longer than the operation",
 		    plugin_host_record(made.id, 1)->wait_ns[OP_WAIT_RECV_NET] <=

@@ -166,7 +166,7 @@ static void revoked(int release)
 	play(comm, 2, HOST_STUCK_RECV_NET);
 	host_comm_settle(comm);
 	host_comm_revoke(comm);
-	EXPECT_THAT("a revoked one has not ended yet", !(plugin_host_comm(id)->word & COMM_ENDED));
+	EXPECT_THAT("a revoked one has not ended", !(plugin_host_comm(id)->word & COMM_ENDED));
 	host_comm_destroy(comm);
 	expect_ended("revoked with operations in flight, then destroyed", id, OPERATIONS + 2);
 	host_free(host);

@@ -109,14 +109,14 @@ static void expect_nobody(const struct timeline_report *report, const char *what
 	for (size_t i = 0; i < report->findings.count; i++) {
 		enum findings_kind kind = report->findings.list[i].kind;
 
-		EXPECT_THAT("no finding accuses anybody",
+		EXPECT_THAT("no finding names a rank",
 			    kind > FINDINGS_CHANGE && kind != FINDINGS_CONFLICT);
 	}
 	if (hang_find(&verdicts, &report->job, &options) != OK)
 		abort();
 	for (size_t i = 0; i < verdicts.count; i++)
 		printf("# %s\n", verdicts.list[i].title);
-	EXPECT_THAT("nobody hangs", verdicts.count == 0);
+	EXPECT_THAT("no rank is reported hung", verdicts.count == 0);
 	verdicts_release(&verdicts);
 }
 

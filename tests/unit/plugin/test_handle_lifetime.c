@@ -78,7 +78,7 @@ static void late_calls_on_retired_handles(void)
 	for (int i = 0; i < LATE; i++)
 		call_late(context, &late[i]);
 	ncclProfiler_v5.finalize(next);
-	EXPECT_THAT("D6: nor do they change another operation's",
+	EXPECT_THAT("D6: nor those of another operation",
 		    play_record(1)->state == OP_ABANDONED && play_record(1)->send_bytes == 0 &&
 			    play_record(1)->kernels_stopped == 0);
 }
@@ -109,9 +109,10 @@ static void late_calls_while_it_ends(void)
 		ncclProfiler_v5.finalize(context);
 		pthread_join(thread, NULL);
 		if (comm->counts.issued != LATE || comm->counts.recorded != LATE)
-			EXPECT_THAT("D6: with late calls meanwhile, all is recorded", false);
+			EXPECT_THAT("D6: with late calls in between, everything is recorded",
+				    false);
 	}
-	EXPECT_THAT("D6: late calls while the communicator ends harm nobody", true);
+	EXPECT_THAT("D6: late calls while the communicator ends do no harm", true);
 }
 
 /* ---- D7, D8 ---------------------------------------------------------------------------------- */
@@ -134,8 +135,9 @@ static void a_thousand_communicators_come_and_go(void)
 {
 	struct defect_run run = defect_run("trace", make_and_destroy_a_thousand);
 
-	EXPECT_THAT("D7: a thousand times made, destroyed and called afterwards: no crash, no loss",
-		    defect_adds_up(&run, 1000));
+	EXPECT_THAT(
+		"D7: created, destroyed and called afterwards a thousand times: no crash, no loss",
+		defect_adds_up(&run, 1000));
 	defect_release(&run);
 }
 
@@ -166,7 +168,7 @@ static void the_library_is_loaded_and_unloaded(void)
 	if (WIFEXITED(run.status) && WEXITSTATUS(run.status) == 2)
 		EXPECT_THAT("D7: loaded and unloaded a thousand times # SKIP not built here", true);
 	else
-		EXPECT_THAT("D7: loaded and unloaded a thousand times, its thread runs on",
+		EXPECT_THAT("D7: loaded and unloaded a thousand times, its thread keeps running",
 			    defect_adds_up(&run, 0));
 	defect_release(&run);
 }
@@ -200,10 +202,10 @@ static void a_communicator_without_room_spoils_nothing(void)
 	struct defect_run run = defect_run("trace", make_too_many);
 	const struct recording_process *process = run.process;
 
-	EXPECT_THAT("D8: with more communicators than fit, the process goes on and ends well",
+	EXPECT_THAT("D8: with more communicators than fit, the process continues and ends well",
 		    process != NULL && run.status == 0 && run.account.is_exact &&
 			    process->file_count == 1 && process->files[0].is_closed);
-	EXPECT_THAT("D8: what they do is recorded or counted, replays too",
+	EXPECT_THAT("D8: their operations are recorded or counted, including replays",
 		    process != NULL &&
 			    run.account.kept + process->lost[LOST_NO_COMM] ==
 				    TOO_MANY + 1 + 3 + 1 &&
@@ -236,9 +238,9 @@ static void an_all_to_all_with_everything_asked_for(int release)
 	host_comm_settle(made.comm);
 	host_comm_counts(made.comm, &counts);
 	plugin_host_end(&made);
-	EXPECT_THAT("D19: all-to-all over the network with every event asked for",
+	EXPECT_THAT("D19: all-to-all over the network with every event requested",
 		    comm->counts.recorded == counts.shown && comm->counts.issued == counts.shown);
-	EXPECT_THAT("D29: what another process asked for is counted, and its pointers not followed",
+	EXPECT_THAT("D29: events for another process are counted, and its pointers not followed",
 		    odd_of(ODD_FOREIGN_PROCESS) >= 10 * 8);
 }
 
@@ -303,7 +305,7 @@ static void no_parent_is_null(void)
 	for (int i = 0; i < 10000; i++)
 		late[0] = open_everything(context);
 	EXPECT_THAT("D31: with all tables full too", starts_all(context));
-	EXPECT_THAT("D31: also for the children of those that found no room",
+	EXPECT_THAT("D31: also for the children of those without a slot",
 		    late[0].task != NULL && late[0].proxy != NULL && late[0].step != NULL &&
 			    late[0].kernel != NULL);
 	ncclProfiler_v5.finalize(context);
@@ -400,7 +402,7 @@ static void threads_name_themselves(void)
 {
 	struct defect_run run = defect_run("trace", start_threads);
 
-	EXPECT_THAT("threads of our own are named by nobody but themselves", run.status == 0);
+	EXPECT_THAT("our own threads are named only by themselves", run.status == 0);
 	defect_release(&run);
 }
 

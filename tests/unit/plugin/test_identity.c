@@ -88,12 +88,12 @@ static void launchers_tell_job_and_rank(void)
 	EXPECT(strcmp(identity_with(NULL, NULL, "").rank, "x") == 0);
 	EXPECT(strcmp(identity_with("SLURM_JOB_ID", "42", "").job, "42") == 0);
 	EXPECT(strcmp(identity_with("SLURM_JOB_ID", "42", "mine").job, "mine") == 0);
-	EXPECT_THAT("torchrun says none when it has none",
+	EXPECT_THAT("torchrun's \"none\" means no id",
 		    strcmp(identity_with("TORCHELASTIC_RUN_ID", "none", "").job, "local") == 0);
 	EXPECT(strcmp(identity_with("RANK", "7", "").rank, "7") == 0);
 	EXPECT(strcmp(identity_with("PMI_RANK", "8", "").rank, "8") == 0);
 	setenv("SLURM_PROCID", "1", 1);
-	EXPECT_THAT("torchrun's rank counts before Slurm's",
+	EXPECT_THAT("torchrun's rank takes precedence over Slurm's",
 		    strcmp(identity_with("RANK", "9", "").rank, "9") == 0);
 	EXPECT(strcmp(identity_with("SLURM_LOCALID", "3", "").local_rank, "3") == 0);
 	EXPECT(strcmp(identity_with("WORLD_SIZE", "64", "").world_size, "64") == 0);
@@ -119,7 +119,7 @@ static void names_are_copied_with_care(void)
 	EXPECT(strlen(info.name) == sizeof(info.name) - 1 && info.flags == COMM_FLAG_NAME_CUT);
 	info = (struct comm_info){ 0 };
 	identity_comm_name(&info, (const char *)16);
-	EXPECT_THAT("a pointer to nowhere",
+	EXPECT_THAT("an invalid pointer",
 		    info.name[0] == '\0' && info.flags == COMM_FLAG_NAME_LOST);
 	/* A name at the very end of readable memory, with and without its terminator. */
 	mprotect(memory + page, (size_t)page, PROT_NONE);
@@ -209,7 +209,7 @@ static void names_are_read_while_others_print(bool without_vm, const char *sente
 		_exit(read_names_amid_noise(without_vm));
 	waitpid(child, &status, 0);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT_FORBID)
-		EXPECT_THAT("in a sandbox # SKIP there are no filters of system calls here", true);
+		EXPECT_THAT("in a sandbox # SKIP no seccomp filters here", true);
 	else if (!EXPECT_THAT(sentence, status == 0))
 		printf("# status 0x%x\n", (unsigned int)status);
 }
@@ -232,9 +232,9 @@ static void names_are_copied_in_a_sandbox(void)
 	}
 	waitpid(child, &status, 0);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT_FORBID)
-		EXPECT_THAT("in a sandbox # SKIP there are no filters of system calls here", true);
+		EXPECT_THAT("in a sandbox # SKIP no seccomp filters here", true);
 	else
-		EXPECT_THAT("names are copied with care in a sandbox", status == 0);
+		EXPECT_THAT("names are copied safely in a sandbox", status == 0);
 }
 
 static void without_cuda_there_is_no_gpu(void)

@@ -82,7 +82,7 @@ static void test_sums(const char *dir)
 	EXPECT_EQUAL(status, OK);
 	read_file(dir, "nccl_inspector_metrics_0.prom");
 	EXPECT_THAT("the mean time", strstr(content, "} 2000.000000\n") != NULL);
-	EXPECT_THAT("bytes over time, of the bus, by the size of one rank's part",
+	EXPECT_THAT("bus bandwidth, from the size of one rank's part",
 		    strstr(content, "message_size=\"1-2MB\",algo_proto=\"RING_SIMPLE\","
 				    "gpu_uuid=\"GPU-0\"} 1.572864\n") != NULL);
 	EXPECT_EQUAL(count_of(content, "\nnccl_"), 2);
@@ -111,7 +111,7 @@ static void test_bounds(const char *dir)
 		comm = comm_named(name, 0);
 		added += inspector_series_add(&series, &comm, &op);
 	}
-	EXPECT_THAT("D24: nothing is lost for want of room", added == MANY);
+	EXPECT_THAT("D24: nothing is lost for lack of room", added == MANY);
 	EXPECT_EQUAL(publish(&status), MANY);
 	read_file(dir, "nccl_inspector_metrics_0.prom");
 	EXPECT_THAT("D24: and series are bounded: the rest is \"other\"",
@@ -188,10 +188,10 @@ static void test_the_dead(const char *dir)
 
 	publish_and_die(dir);
 	EXPECT(has_file(dir, "nccl_inspector_metrics_7.prom"));
-	EXPECT_THAT("who has its files is left alone",
+	EXPECT_THAT("files of a living process are left alone",
 		    has_file(dir, "nccl_inspector_metrics_0.prom"));
 	publish_and_die(dir);
-	EXPECT_THAT("D22: who comes next has the name again",
+	EXPECT_THAT("D22: the next process gets the name again",
 		    has_file(dir, "nccl_inspector_metrics_7.prom") &&
 			    !has_file(dir, "nccl_inspector_metrics_7_2.prom"));
 	inspector_series_leave(&series);
@@ -200,7 +200,7 @@ static void test_the_dead(const char *dir)
 	inspector_series_init(&series, dir, "1", "n");
 	inspector_series_see_gpu(&series, &comm);
 	publish(&status);
-	EXPECT_THAT("D22: and takes away what the dead left",
+	EXPECT_THAT("D22: and removes files of dead processes",
 		    !has_file(dir, "nccl_inspector_metrics_7.prom") &&
 			    has_file(dir, "nccl_inspector_metrics_8.prom"));
 	inspector_series_leave(&series);

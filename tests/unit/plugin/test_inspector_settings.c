@@ -74,7 +74,7 @@ static void test_what_is_written(void)
 	const struct inspector_settings *own = with(NULL, NULL, NULL, NULL);
 
 	EXPECT_THAT("D27: by default every size", own->filter.least_bytes == 0);
-	EXPECT_THAT("and every time that is one",
+	EXPECT_THAT("and every measured time",
 		    !own->filter.is_kernel_gpu_only && own->filter.is_without_bounds);
 	EXPECT(with("NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES", "8192", NULL, NULL)->filter.least_bytes ==
 	       8192);
@@ -86,7 +86,7 @@ static void test_what_is_written(void)
 	own = with("NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", "1", NULL, NULL);
 	EXPECT(own->filter.is_kernel_gpu_only);
 	own = with("NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", "0", NULL, NULL);
-	EXPECT_THAT("asked for, bounds too",
+	EXPECT_THAT("on request, bounds too",
 		    !own->filter.is_kernel_gpu_only && !own->filter.is_without_bounds);
 	own = with("NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", "0", "NCCL_INSPECTOR_PROM_DUMP", "1");
 	EXPECT_THAT("but not as metrics", own->filter.is_without_bounds);
@@ -100,7 +100,7 @@ static void test_interval(void)
 	EXPECT(with(name, "-1", NULL, NULL)->interval_us == INSPECTOR_AT_END);
 	EXPECT(with(name, "0", NULL, NULL)->interval_us == 0);
 	EXPECT(with(name, "500", NULL, NULL)->interval_us == 500);
-	EXPECT_THAT("D5: no least interval for metrics",
+	EXPECT_THAT("D5: no minimum interval for metrics",
 		    with(name, "500", "NCCL_INSPECTOR_PROM_DUMP", "1")->interval_us == 500);
 	EXPECT(with(name, "-1", "NCCL_INSPECTOR_PROM_DUMP", "1")->interval_us == 15000000);
 	EXPECT(with(name, "9223372036854775807", NULL, NULL)->interval_us == 100000 &&

@@ -254,7 +254,7 @@ int main(void)
 
 	plugin_host_setup("flight");
 	setenv("RINGSIDE_BUFFER", "1MiB", 1);
-	EXPECT_THAT("the test can fail: all kernel events, 2.29, split and graph hang",
+	EXPECT_THAT("the test can fail: all kernel events on 2.29 with split and graph hang",
 		    hangs(HOST_NCCL_2_29, &all, split_graph));
 	EXPECT(hangs(HOST_NCCL_2_30, &all, split_graph));
 	EXPECT(hangs(HOST_NCCL_2_30, &all, all_gather_v));

@@ -177,7 +177,7 @@ static void defaults_record_something(void)
 	text_format(pid, sizeof(pid), "@%d", (int)child);
 	EXPECT_EQUAL(recording_add(&recording, pid, 0), OK);
 	recording_finish(&recording);
-	EXPECT_THAT("D4: without any setting there is something to look at",
+	EXPECT_THAT("D4: without any setting there is a recording",
 		    recording.count == 1 && recording.processes[0]->comm_count == 1 &&
 			    recording.processes[0]->comms[0].counts.issued == 1);
 	EXPECT_THAT("D4: the operation itself, too",
@@ -217,7 +217,7 @@ static void teardown_waits_for_nobody(void)
 {
 	struct defect_run run = defect_run("trace", tear_down_while_the_disk_is_frozen);
 
-	EXPECT_THAT("D5: init, operations and finalize come back while the trace thread cannot",
+	EXPECT_THAT("D5: init, operations and finalize return while the trace thread is stuck",
 		    WIFEXITED(run.status) && WEXITSTATUS(run.status) == 0);
 	EXPECT_THAT("D5: and nothing is lost", defect_adds_up(&run, 49));
 	defect_release(&run);
@@ -242,7 +242,7 @@ static void a_new_beginning_truncates_nothing(void)
 {
 	struct defect_run run = defect_run("trace", destroy_all_and_begin_again);
 
-	EXPECT_THAT("D25: all communicators destroyed and made anew: nothing is truncated",
+	EXPECT_THAT("D25: all communicators destroyed and created again: nothing is truncated",
 		    defect_adds_up(&run, 3003) && run.account.walk.in_trace == 3003);
 	EXPECT_THAT("D25: one process has one file",
 		    run.process != NULL && run.process->file_count == 1);
@@ -273,7 +273,7 @@ static void small_operations_are_recorded(void)
 	struct defect_run run = defect_run("trace", issue_small_ones);
 	uint64_t bytes = 0;
 
-	EXPECT_THAT("D27: operations of 8, 1 and 0 bytes are recorded as any other",
+	EXPECT_THAT("D27: operations of 8, 1 and 0 bytes are recorded like any other",
 		    defect_adds_up(&run, 3) && run.account.lost_operations == 0);
 	if (run.process != NULL)
 		recording_each_op(run.process, sum_bytes, &bytes, NULL);

@@ -58,11 +58,11 @@ static void an_unknown_type_has_no_size(void)
 		EXPECT_THAT("D9: the size of an unknown datatype is unknown, not a number",
 			    play_record(i)->bytes == OP_BYTES_UNKNOWN &&
 				    play_record(i)->count == 1000);
-	EXPECT_THAT("D9: where NCCL counts bytes the size is known all the same",
+	EXPECT_THAT("D9: where NCCL counts bytes the size is still known",
 		    play_record(1)->bytes == UINT64_C(4) * 4000);
 	for (uint32_t i = 0; i < recorder.region.total_count; i++)
 		summed += totals[i].bytes;
-	EXPECT_THAT("D9: and no sum is spoiled by it", summed == 17000);
+	EXPECT_THAT("D9: and no total is affected", summed == 17000);
 }
 
 /* A count larger than any buffer: the product must not wrap. */
@@ -186,14 +186,14 @@ static void a_stepping_wall_clock_changes_nothing(void)
 		play_state(step, ABI_STEP_SEND_WAIT, 4096);
 		play_stop(step);
 		play_stop(proxy);
-		EXPECT_THAT("D26: no call asks for the wall clock", wall_readings == 0);
+		EXPECT_THAT("D26: no call reads the wall clock", wall_readings == 0);
 		ncclProfiler_v5.finalize(context);
 		record = play_record(1);
 		EXPECT_THAT("D26: the wall clock steps during an operation: its time is right",
 			    record->time_source == OP_TIME_PROXY &&
 				    op_duration_ns(record) < 1800 * STAMP_S &&
 				    record->wait_ns[OP_WAIT_SEND_GPU] < 1800 * STAMP_S);
-		EXPECT_THAT("D26: and its order, too",
+		EXPECT_THAT("D26: and so is its order",
 			    record->issue_ns <= record->active_ns &&
 				    record->active_ns <= record->done_ns);
 	}
@@ -249,7 +249,7 @@ static void a_copy_engine_counts_in_bytes(void)
 	ncclProfiler_v6.start_event(context, &handle, &descr);
 	ncclProfiler_v6.stop_event(handle);
 	ncclProfiler_v6.finalize(context);
-	EXPECT_THAT("D28: a size in bytes is right, and no datatype is made up for it",
+	EXPECT_THAT("D28: a size in bytes is right, and no datatype is invented",
 		    play_record(1)->bytes == 1600 &&
 			    play_record(1)->datatype == OP_DATATYPE_UNKNOWN);
 }
@@ -275,7 +275,7 @@ static void every_name_of_nccl_is_known(void)
 	for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
 		if (strcmp(op_function_name(stamp_record(id, i + 1)->function), names[i]) != 0)
 			EXPECT_THAT(names[i], false);
-	EXPECT_THAT("D28: what NCCL itself calls invalid is recorded as that",
+	EXPECT_THAT("D28: what NCCL itself calls invalid is recorded as such",
 		    stamp_record(id, ARRAY_LENGTH(names) + 1)->function == OP_FUNCTION_INVALID);
 }
 

@@ -223,8 +223,9 @@ static void a_weaker_ring_is_caught(void)
 		EXPECT_THAT("the mutant is caught # SKIP the threads seldom ran at the same time",
 			    true);
 	else
-		EXPECT_THAT("R2: without release and fence a record is torn, and this test sees it",
-			    outcome.torn != 0);
+		EXPECT_THAT(
+			"R2: without release and fence a record is torn, and this test detects it",
+			outcome.torn != 0);
 }
 
 int main(void)

@@ -138,7 +138,7 @@ static void the_switch_means_off_however_it_is_spelt(void)
 {
 	EXPECT(with("RINGSIDE_ENVIRONMENT", "off").is_environment_off);
 	EXPECT(!with("RINGSIDE_ENVIRONMENT", "on").is_environment_off);
-	EXPECT_THAT("a wrong value keeps variables out",
+	EXPECT_THAT("with a bad value no variables are recorded",
 		    with("RINGSIDE_ENVIRONMENT", "no").is_environment_off);
 	EXPECT(with("RINGSIDE_DISABLE", "1").is_disabled);
 	EXPECT(!with("RINGSIDE_DISABLE", "0").is_disabled);

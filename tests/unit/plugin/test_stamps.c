@@ -103,7 +103,7 @@ static void a_lost_start_is_found(void)
 	EXPECT_THAT("lost start: one channel fewer than announced is marked",
 		    stamp_record(id, 2)->flags & OP_FLAG_CHANNELS_MISSING);
 	EXPECT_EQUAL(stamp_record(id, 2)->kernels_started, 1);
-	EXPECT_THAT("foreign stop: whoever got it is marked",
+	EXPECT_THAT("foreign stop: the operation that got it is marked",
 		    stamp_record(id, 1)->flags & OP_FLAG_FOREIGN_STOP);
 	EXPECT_THAT("foreign stop: it changes no time", is_timed(stamp_record(id, 1)));
 	EXPECT_THAT("foreign stop: it is counted",
@@ -159,10 +159,10 @@ static void an_overrun_ring_of_stamps_is_found(void)
 	ncclProfiler_v5.finalize(context);
 	for (uint64_t i = 0; i < WORKS - RING; i++)
 		wrong += !(stamp_record(id, 2 + i)->flags & OP_FLAG_STAMP_OVERRUN);
-	EXPECT_THAT("overrun: every stamp that is another's is marked", wrong == 0);
+	EXPECT_THAT("overrun: every stamp of other work is marked", wrong == 0);
 	for (uint64_t i = 0; i < 5; i++)
 		good += is_timed(stamp_record(id, 2 + WORKS + i));
-	EXPECT_THAT("overrun: it is over with the queue, later operations are timed", good == 5);
+	EXPECT_THAT("overrun: after the queue, operations are timed again", good == 5);
 	EXPECT_EQUAL(recorder.region.comms[id - 1].untrusted_channels[0], 0);
 }
 
@@ -236,7 +236,7 @@ static void the_network_holds_the_gpu(void)
 	EXPECT_EQUAL(recorder.region.comms[id - 1].counts.untrusted, 0);
 	EXPECT(recorder.region.comms[id - 1].counts.timed > NETWORK_WORKS);
 	id = play_network(64, -3, 1);
-	EXPECT_THAT("who only sends may be some works ahead of the network",
+	EXPECT_THAT("a rank that only sends may be some works ahead of the network",
 		    recorder.region.comms[id - 1].counts.untrusted == 0);
 	id = play_network(61, 70, 1);
 	EXPECT_THAT("a network that is 64 works further proves nothing",
@@ -318,7 +318,7 @@ static void a_batch_with_equal_stamps_is_not_marked(void)
 	ncclProfiler_v5.finalize(context);
 	EXPECT_EQUAL(recorder.region.comms[id - 1].counts.timed, BATCH);
 	EXPECT_EQUAL(recorder.region.comms[id - 1].counts.untrusted, 0);
-	EXPECT_THAT("a batch: the eighth is timed as the first", is_timed(stamp_record(id, 8)));
+	EXPECT_THAT("a batch: the eighth is timed like the first", is_timed(stamp_record(id, 8)));
 }
 
 /* A Send and a Recv in one device work carry the same stamps, on the same channel. */

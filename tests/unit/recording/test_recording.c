@@ -238,7 +238,7 @@ static void test_directory(void)
 
 	load(&recording, directory, 0);
 	EXPECT_EQUAL(recording.count, 2);
-	EXPECT_THAT("in the order of ranks",
+	EXPECT_THAT("sorted by rank",
 		    recording.processes[0]->rank == 3 && recording.processes[1]->rank == 4);
 	EXPECT_EQUAL(recording.files_foreign, 2);
 	EXPECT_EQUAL(count_kind(&recording, RECORDING_FOREIGN), 2);
@@ -315,7 +315,7 @@ static void test_killed(void)
 	EXPECT_THAT("proxy operations by channel, with their open transfers",
 		    process->flights[0].proxies[0].proxy.channel == 1 &&
 			    process->flights[0].proxies[1].step_count == 3);
-	EXPECT_THAT("those of other processes apart", process->proxy_count == 1);
+	EXPECT_THAT("those of other processes separately", process->proxy_count == 1);
 	EXPECT_EQUAL(recording_each_op(process, note_op, &given, &walk), OK);
 	EXPECT(is_given(&given, all, 13));
 	EXPECT(walk.in_trace == 5 && walk.in_ring == 6 && walk.in_live == 2 && walk.torn == 0);
@@ -367,7 +367,7 @@ static void test_killed_between(void)
 	write_file("region", &region);
 	load(&recording, path_of("region"), 0);
 	recording_each_op(recording.processes[0], note_op, &given, &walk);
-	EXPECT_THAT("in the ring already: given once",
+	EXPECT_THAT("already in the ring: returned once",
 		    is_given(&given, written, 9) && walk.repeated == 1);
 	EXPECT_EQUAL(recording_account(&account, recording.processes[0]), OK);
 	EXPECT(account.is_exact && account.in_flight == 1);
@@ -379,7 +379,7 @@ static void test_killed_between(void)
 	load(&recording, path_of("region"), 0);
 	given = (struct given){ .count = 0 };
 	recording_each_op(recording.processes[0], note_op, &given, &walk);
-	EXPECT_THAT("half in the ring: given from its live slot",
+	EXPECT_THAT("half in the ring: returned from its live slot",
 		    is_given(&given, torn, 9) && walk.torn == 1);
 	EXPECT_EQUAL(recording_account(&account, recording.processes[0]), OK);
 	EXPECT(account.is_exact);
@@ -389,7 +389,7 @@ static void test_killed_between(void)
 	live->word = UINT64_C(5) << 32 | LIVE_RETIRING | 1;
 	write_file("region", &region);
 	load(&recording, path_of("region"), 0);
-	EXPECT_THAT("given up with open children: was recorded, is not in flight",
+	EXPECT_THAT("given up with open children: recorded, not in flight",
 		    recording.processes[0]->flight_count == 1);
 	recording_release(&recording);
 	free(region.bytes);
@@ -422,8 +422,7 @@ static void test_quota(void)
 	write_file("its.region", &region);
 	load(&recording, path_of("trace"), 0);
 	EXPECT_EQUAL(recording_account(&account, recording.processes[0]), OK);
-	EXPECT_THAT("a loss that nobody counted is found",
-		    account.unread == 1 && !account.is_exact);
+	EXPECT_THAT("an uncounted loss is found", account.unread == 1 && !account.is_exact);
 	recording_account_release(&account);
 	recording_release(&recording);
 
@@ -439,7 +438,7 @@ static void test_quota(void)
 	write_file("its.region", &region);
 	load(&recording, path_of("trace"), 0);
 	EXPECT_EQUAL(recording_account(&account, recording.processes[0]), OK);
-	EXPECT_THAT("what a killed process could not count any more is counted for it",
+	EXPECT_THAT("what a killed process could not count is counted by the reader",
 		    account.lost_uncounted == 1 && account.lost_operations == 1 &&
 			    account.unread == 0 && account.is_exact && account.kept == 10);
 	recording_account_release(&account);
@@ -518,7 +517,7 @@ static void test_claims(void)
 	write_file("trace", &trace);
 	write_file("other.region", &region);
 	load(&recording, path_of("trace"), 0);
-	EXPECT_THAT("a region of another process is not joined",
+	EXPECT_THAT("a region of another process is not merged",
 		    recording.count == 1 && recording.processes[0]->region == NULL);
 	recording_release(&recording);
 	free(trace.bytes);
@@ -564,7 +563,7 @@ static void test_lying_times(void)
 	write_file("region", &region);
 	load(&recording, path_of("region"), 0);
 	recording_each_op(recording.processes[0], note_op, &given, &walk);
-	EXPECT_THAT("a time that runs backwards is no time", walk.untimed == 1);
+	EXPECT_THAT("a negative duration is rejected", walk.untimed == 1);
 	EXPECT_EQUAL(given.count, 10);
 	recording_release(&recording);
 	free(region.bytes);
@@ -622,18 +621,17 @@ static void test_old_anchor(void)
 	write_file("region", &region);
 	load(&recording, path_of("region"), 0);
 	process = recording.processes[0];
-	EXPECT_THAT("who reads it takes an anchor", process->fresh_anchor.wall_ns != 0);
-	EXPECT_THAT("what it does now has the wall time of now", fabs(seconds_off(process, 0)) < 1);
-	EXPECT_THAT("what it did half a day ago is half as far off",
+	EXPECT_THAT("the reader takes an anchor", process->fresh_anchor.wall_ns != 0);
+	EXPECT_THAT("now maps to the current wall time", fabs(seconds_off(process, 0)) < 1);
+	EXPECT_THAT("half a day ago is half as far off",
 		    fabs(seconds_off(process, day_ns / 2) - FAST_S / 2.0) < 1);
-	EXPECT_THAT("and at its start nothing changes",
-		    fabs(seconds_off(process, day_ns) - FAST_S) < 1);
+	EXPECT_THAT("its start is unchanged", fabs(seconds_off(process, day_ns) - FAST_S) < 1);
 	recording_wall_ns(process, process->fresh_anchor.clock_ns - (uint64_t)day_ns / 3, &wall_ns);
 	EXPECT(recording_clock_ns(process, wall_ns, &clock_ns));
 	EXPECT_THAT("and back",
 		    clock_ns + 2 > process->fresh_anchor.clock_ns - (uint64_t)day_ns / 3 &&
 			    clock_ns < process->fresh_anchor.clock_ns - (uint64_t)day_ns / 3 + 2);
-	EXPECT_THAT("that it was read says nothing of the process", process->anchor_count == 1);
+	EXPECT_THAT("reading it does not change the process's anchors", process->anchor_count == 1);
 	if (recording_snapshot(process, 4, &bytes, &length) != OK)
 		abort();
 	recording_init(&read);
@@ -650,7 +648,7 @@ static void test_old_anchor(void)
 	memset(sample_head(&region)->boot_id, 'x', sizeof(boot_id) - 1);
 	write_file("region", &region);
 	load(&recording, path_of("region"), 0);
-	EXPECT_THAT("of another boot the clock is not known",
+	EXPECT_THAT("the clock of another boot is unknown",
 		    recording.processes[0]->fresh_anchor.wall_ns == 0);
 	recording_release(&recording);
 	free(region.bytes);
@@ -665,8 +663,9 @@ static void test_set_wall_clock(void)
 
 	write_file("region", &region);
 	load(&recording, path_of("region"), 0);
-	EXPECT_THAT("lately it was right", fabs(seconds_off(recording.processes[0], hour_ns)) < 1);
-	EXPECT_THAT("at the start of the process it said what the process saw",
+	EXPECT_THAT("the wall clock is right now",
+		    fabs(seconds_off(recording.processes[0], hour_ns)) < 1);
+	EXPECT_THAT("at the start of the process it is what the process saw",
 		    fabs(seconds_off(recording.processes[0], 23 * hour_ns) - FAST_S + 3600) < 1);
 	recording_release(&recording);
 	free(region.bytes);

@@ -36,7 +36,7 @@ static void test_answers(void)
 {
 	ask_at(writer.path);
 	EXPECT_THAT("a request is pending", ask.answer == RECORDING_PENDING);
-	EXPECT_THAT("its word is in the region: a serial, and seconds",
+	EXPECT_THAT("the request is in the region: a serial and seconds",
 		    word() == ask.request && word() == (UINT64_C(1) << 32 | 10));
 	EXPECT_THAT("no answer yet", !recording_ask_answered(&ask, &process));
 	writer.header->kernel_answer = ask.request;
@@ -45,19 +45,19 @@ static void test_answers(void)
 							     ask.reason[0] == '\0');
 	ask_at(writer.path);
 	EXPECT_THAT("the next one has another serial", word() == (UINT64_C(2) << 32 | 10));
-	EXPECT_THAT("and the answer before is none", !recording_ask_answered(&ask, &process));
+	EXPECT_THAT("the previous answer does not count", !recording_ask_answered(&ask, &process));
 	writer.header->sampling = SAMPLING_BY_GRAPH;
-	EXPECT_THAT("sampling that ends is a refusal with its reason",
+	EXPECT_THAT("if sampling has ended, the request is refused with the reason",
 		    recording_ask_answered(&ask, &process) && ask.answer == RECORDING_REFUSED &&
 			    strstr(ask.reason, "CUDA graph") != NULL);
 	writer.header->sampling = SAMPLING_ACTIVE;
 	region.header.sampling = SAMPLING_BY_P2P;
 	ask_at(writer.path);
-	EXPECT_THAT("who samples no more is not asked",
+	EXPECT_THAT("a process that no longer samples is not asked",
 		    ask.answer == RECORDING_REFUSED && word() == (UINT64_C(2) << 32 | 10));
 	region.header.sampling = SAMPLING_STUCK;
 	ask_at(writer.path);
-	EXPECT_THAT("who times everything is not asked",
+	EXPECT_THAT("a process that times everything is not asked",
 		    ask.answer == RECORDING_ALREADY && word() == (UINT64_C(2) << 32 | 10));
 	region.header.sampling = SAMPLING_ACTIVE;
 }
@@ -106,12 +106,12 @@ static void test_elsewhere(void)
 		abort();
 	write_bytes(writer.path, 2 * REGION_HEADER_BYTES);
 	ask_at(writer.path);
-	EXPECT_THAT("another file in its place is not written to",
+	EXPECT_THAT("another file with its name is not written to",
 		    ask.answer == RECORDING_FAILED && is_untouched(writer.path));
 	if (rename(moved, writer.path) != 0 || truncate(writer.path, 100) != 0)
 		abort();
 	ask_at(writer.path);
-	EXPECT_THAT("nor one that was cut", ask.answer == RECORDING_FAILED);
+	EXPECT_THAT("nor a truncated one", ask.answer == RECORDING_FAILED);
 }
 
 int main(void)

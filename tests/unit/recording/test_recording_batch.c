@@ -262,17 +262,15 @@ static int64_t compare(const char *path)
 static void test_files(void)
 {
 	make_trace("a.ringside", 1, 0);
-	EXPECT_THAT("records that are fine", compare(path_of("a.ringside")) >= ROWS);
+	EXPECT_THAT("valid records", compare(path_of("a.ringside")) >= ROWS);
 	unlink(path_of("a.ringside"));
 	make_trace("a.ringside", 1, 5);
-	EXPECT_THAT("records of which a few are not",
-		    compare(path_of("a.ringside")) > ROWS * 9 / 10);
+	EXPECT_THAT("some invalid records", compare(path_of("a.ringside")) > ROWS * 9 / 10);
 	make_trace("b.ringside", ROWS / 2, 50);
-	EXPECT_THAT("two files of one process that have some records both",
-		    compare(directory) > ROWS);
+	EXPECT_THAT("two files of one process with common records", compare(directory) > ROWS);
 	unlink(path_of("b.ringside"));
 	make_trace("b.ringside", ROWS / 2, 900);
-	EXPECT_THAT("hardly one that is fine", compare(directory) > 0);
+	EXPECT_THAT("almost only invalid records", compare(directory) > 0);
 	unlink(path_of("a.ringside"));
 	unlink(path_of("b.ringside"));
 }
@@ -367,8 +365,8 @@ static void test_damage(void)
 		wrong += count < 0;
 		fewer += count < SAMPLE_OPS + SAMPLE_LATE_OPS;
 	}
-	EXPECT_THAT("files with any bits changed", wrong == 0);
-	EXPECT_THAT("and that some of them have fewer records shows that it matters", fewer > 100);
+	EXPECT_THAT("files with random bits flipped", wrong == 0);
+	EXPECT_THAT("some of them have fewer records, so the flips matter", fewer > 100);
 	unlink(path_of("trace"));
 	free(copy);
 	free(trace.bytes);
@@ -460,7 +458,7 @@ static void test_network_times(void)
 	make_sampled(1);
 	EXPECT_EQUAL(with_source(OP_TIME_PROXY), 0);
 	EXPECT_EQUAL(with_source(OP_TIME_KERNEL_GPU), 1);
-	EXPECT_THAT("none beside a sample", compare(path_of("sampled")) == ROWS);
+	EXPECT_THAT("none once there is a sample", compare(path_of("sampled")) == ROWS);
 	unlink(path_of("sampled"));
 }
 

@@ -171,7 +171,8 @@ static void test_hanging(void)
 	for (size_t i = 0; is_same && i < process->flight_count; i++)
 		is_same = process->flights[i].op.comm * 1000 + process->flights[i].op.number ==
 			  wanted[i];
-	if (EXPECT_THAT("what is not over, and the last calls of who is left", is_same)) {
+	if (EXPECT_THAT("unfinished operations, and the last calls of living communicators",
+			is_same)) {
 		const struct recording_flight *flight = &process->flights[4];
 
 		EXPECT(flight->op.state == OP_RUNNING &&
@@ -187,7 +188,7 @@ static void test_hanging(void)
 	}
 	EXPECT_THAT("for others", process->proxy_count == 1 && process->proxies[0].proxy.peer == 5);
 	EXPECT_EQUAL(recording_account(&after, process), OK);
-	EXPECT_THAT("the sums stay as they were",
+	EXPECT_THAT("the totals are unchanged",
 		    before.kept == after.kept && before.in_flight == after.in_flight &&
 			    before.missing == after.missing && after.walk.in_live == 0);
 	recording_account_release(&before);
@@ -276,7 +277,7 @@ static void test_many(void)
 	load(&recording, &sample);
 	process = recording.processes[0];
 	EXPECT_EQUAL(recording_find_flights(&recording), OK);
-	EXPECT_THAT("a bounded number",
+	EXPECT_THAT("their number is bounded",
 		    process->flight_count > 100 && process->flight_count <= 1024);
 	EXPECT_EQUAL(process->flights[process->flight_count - 1].op.number, MANY);
 	recording_release(&recording);
@@ -289,7 +290,7 @@ static void test_many(void)
 	load(&recording, &sample);
 	process = recording.processes[0];
 	EXPECT_EQUAL(recording_find_flights(&recording), OK);
-	EXPECT_THAT("one that is done proves those before it over that were not seen to run",
+	EXPECT_THAT("a finished one proves earlier ones over, unless they were seen running",
 		    process->flight_count == 2 && process->flights[0].op.number == 18 &&
 			    process->flights[1].op.number == MANY);
 	recording_release(&recording);

@@ -98,9 +98,9 @@ static void test_log(void)
 	EXPECT_EQUAL(ops_of(0, &walk), 4);
 	EXPECT_EQUAL(walk.in_trace, 4);
 	EXPECT(recording_each_detail(process, count_detail, &details, NULL) == OK && details == 3);
-	EXPECT_THAT("its clock is the wall's",
+	EXPECT_THAT("its clock is wall time",
 		    recording_wall_ns(process, 5000000000, &wall) && wall == 5000000000);
-	EXPECT_THAT("nobody knows whether it ended", process->life == RECORDING_UNKNOWN);
+	EXPECT_THAT("whether it ended is unknown", process->life == RECORDING_UNKNOWN);
 	EXPECT(process->foreign != NULL && process->foreign->is_alone &&
 	       strcmp(process->foreign->format, "NCCL Inspector's log") == 0);
 }
@@ -128,7 +128,7 @@ static void test_troubles(void)
 	EXPECT(recording.troubles[12].kind == RECORDING_CUT);
 	EXPECT_EQUAL(ops_of(0, NULL), 6);
 	load("tests/foreign/data", 0);
-	EXPECT_THAT("a directory gives what is in it, and names what has no operations",
+	EXPECT_THAT("a directory is read; files without operations are reported",
 		    recording.count == 10 && recording.files_foreign == 6 &&
 			    recording.trouble_count == 13 + 6);
 }
@@ -136,10 +136,11 @@ static void test_troubles(void)
 static void test_ranks(void)
 {
 	load("tests/foreign/data/inspector-mixed.jsonl", 0);
-	EXPECT_THAT("a file of two processes is two, with the ranks of the communicator they share",
-		    recording.count == 2 && recording.processes[0]->rank == 1 &&
-			    recording.processes[1]->rank == 2 &&
-			    recording.processes[0]->world_size == 8);
+	EXPECT_THAT(
+		"a file of two processes gives two, with the ranks in their common communicator",
+		recording.count == 2 && recording.processes[0]->rank == 1 &&
+			recording.processes[1]->rank == 2 &&
+			recording.processes[0]->world_size == 8);
 	EXPECT(ops_of(0, NULL) == 2 && ops_of(1, NULL) == 2);
 	put_op("a.log", "w", 10, 2, 7, 0);
 	put_op("b.log", "w", 11, 0, 7, 0);
@@ -148,11 +149,11 @@ static void test_ranks(void)
 	       recording.processes[0]->pid == 11);
 	put_op("c.log", "w", 12, 3, 8, 0);
 	load(scratch, 0);
-	EXPECT_THAT("one that is not in it leaves all without ranks",
+	EXPECT_THAT("one that is not in it leaves all ranks unknown",
 		    recording.count == 3 && recording.processes[0]->rank == -1);
 	put_op("c.log", "w", 12, 2, 7, 0);
 	load(scratch, 0);
-	EXPECT_THAT("so does one that has another's rank", recording.processes[0]->rank == -1);
+	EXPECT_THAT("so does a duplicate rank", recording.processes[0]->rank == -1);
 	unlink(in_scratch("c.log"));
 }
 
@@ -163,7 +164,7 @@ static void test_moving(void)
 
 	load(in_scratch("a.log"), 0);
 	put_op("a.log", "a", 10, 2, 7, 1);
-	EXPECT_THAT("what is appended later is left alone", ops_of(0, NULL) == 1);
+	EXPECT_THAT("lines appended later are ignored", ops_of(0, NULL) == 1);
 	load(in_scratch("a.log"), 0);
 	EXPECT(ops_of(0, NULL) == 2);
 	EXPECT(recording_each_batch(recording.processes[0], OP_WORD_BIT(OP_WORD_BYTES), count_batch,
@@ -173,7 +174,7 @@ static void test_moving(void)
 	rename(in_scratch("a.log"), older);
 	put_op("a.log", "w", 10, 2, 7, 1);
 	rows = 0;
-	EXPECT_THAT("another file of its name is not it",
+	EXPECT_THAT("another file with its name is rejected",
 		    recording_each_op(recording.processes[0], count_op, &rows, NULL) == ERR_GONE);
 	unlink(older);
 }

@@ -109,19 +109,19 @@ static void test_follow(const char *directory)
 	is_read &= recording_refresh(process, RECORDING_REFRESH_TOTALS) == OK;
 	EXPECT_THAT("it could be read at every scan", is_read);
 	EXPECT_THAT("counts never fell", held.never_fell);
-	EXPECT_THAT("and never were more than there are", held.is_bounded);
-	EXPECT_THAT("totals and flights stand in order", held.is_sorted);
+	EXPECT_THAT("and never exceeded the real number", held.is_bounded);
+	EXPECT_THAT("totals and flights are sorted", held.is_sorted);
 	EXPECT_THAT("times are of operations", held.fits_buckets);
 	EXPECT_EQUAL(process->comms[0].counts.issued, OPERATIONS);
 	EXPECT_THAT("at the end every operation was counted once", count_of(process) == OPERATIONS);
-	EXPECT_THAT("also those that the recorder holds back",
+	EXPECT_THAT("including those that the recorder holds back",
 		    process->comms[0].counts.recorded < OPERATIONS);
-	EXPECT_THAT("of which the last can be seen",
+	EXPECT_THAT("the last of which are visible",
 		    process->flight_count > 0 && process->flight_count < 16);
-	EXPECT_THAT("what the network moved is there",
+	EXPECT_THAT("network transfers are there",
 		    process->link_count > 1 && process->links[0].key == 0);
 	EXPECT_THAT("now it is idle", recording_stands_still(process));
-	EXPECT_THAT("it lives", process->life == RECORDING_ALIVE);
+	EXPECT_THAT("it is alive", process->life == RECORDING_ALIVE);
 	recording_rest(process);
 	EXPECT_THAT("a closed one cannot be read and stays as it was",
 		    recording_refresh(process, RECORDING_REFRESH_TOTALS) == ERR_TRUNCATED &&
@@ -135,9 +135,9 @@ static void test_without(const char *directory)
 	struct recording *recording = find(directory);
 	struct recording_process *process = recording->processes[0];
 
-	EXPECT_THAT("no totals were asked for",
+	EXPECT_THAT("no totals without a request",
 		    recording_refresh(process, 0) == OK && process->total_count == 0);
-	EXPECT_THAT("all that is held back is among flights",
+	EXPECT_THAT("everything held back is among the flights",
 		    process->flight_count == OPERATIONS - process->comms[0].counts.recorded);
 	recording_release(recording);
 }

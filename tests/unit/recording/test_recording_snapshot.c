@@ -128,7 +128,7 @@ static void expect_same(const struct recording_process *a, const struct recordin
 	is_same = a->proxy_count == b->proxy_count;
 	for (size_t i = 0; is_same && i < a->proxy_count; i++)
 		is_same = is_proxy_same(&a->proxies[i], &b->proxies[i]);
-	EXPECT_THAT("the same is moved for others", is_same);
+	EXPECT_THAT("the same transfers for other processes", is_same);
 	is_same = a->comm_count == b->comm_count;
 	for (size_t i = 0; is_same && i < a->comm_count; i++)
 		is_same = memcmp(&a->comms[i].info, &b->comms[i].info, sizeof(a->comms[i].info)) ==
@@ -137,7 +137,7 @@ static void expect_same(const struct recording_process *a, const struct recordin
 				 sizeof(a->comms[i].counts)) == 0 &&
 			  a->comms[i].has_counts == b->comms[i].has_counts;
 	EXPECT_THAT("the same communicators with the same counts", is_same);
-	EXPECT_THAT("the same was moved to and from each peer",
+	EXPECT_THAT("the same transfers to and from each peer",
 		    a->link_count == b->link_count &&
 			    (a->link_count == 0 ||
 			     memcmp(a->links, b->links, a->link_count * sizeof(*a->links)) == 0));
@@ -204,7 +204,7 @@ static void expect_window(const struct recording_process *process)
 	struct recording_account account;
 
 	EXPECT_EQUAL(recording_account(&account, process), OK);
-	EXPECT_THAT("what is not in it is neither lost nor damaged",
+	EXPECT_THAT("what it leaves out is neither lost nor damaged",
 		    account.is_exact && !account.keeps_all && account.missing == 0 &&
 			    account.unread == 0 && account.lost_uncounted == 0);
 	EXPECT(account.issued == 13 && account.recorded == 11 && account.in_flight == 2);
@@ -408,7 +408,7 @@ static void test_life(void)
 	load_memory(&read, snap.bytes, snap.length);
 	EXPECT_THAT("alive then", read.processes[0]->life == RECORDING_ALIVE);
 	EXPECT_THAT("stopped then", read.processes[0]->process_state == 'T');
-	EXPECT_THAT("its last moment is that of the snapshot",
+	EXPECT_THAT("its last moment is when the snapshot was made",
 		    flight_last_ns(read.processes[0]) == read.processes[0]->counts_ns &&
 			    read.processes[0]->counts_ns != 0);
 	EXPECT(read.trouble_count == 0 && read.processes[0]->pid_here == -1);
@@ -572,7 +572,7 @@ static void test_archive(void)
 		recording_release(&read);
 	}
 	EXPECT_EQUAL(silent, 0);
-	EXPECT_THAT("a cut archive is damage, not the end of a process", cuts == 0);
+	EXPECT_THAT("a truncated archive is damage, not the end of a process", cuts == 0);
 	free(archive.bytes);
 	recording_release(&region);
 	free(sample.bytes);

@@ -119,12 +119,12 @@ static void test_nothing(void)
 
 	nftw(directory, scratch_remove_one, 8, FTW_DEPTH | FTW_PHYS);
 	start(&watch, NULL);
-	EXPECT_THAT("a directory that is not there is no error", look(&watch, 1) == OK);
+	EXPECT_THAT("a missing directory is not an error", look(&watch, 1) == OK);
 	EXPECT_EQUAL(watch.recording.count, 0);
 	empty_directory();
 	put_region("a", getpid(), 0);
 	look(&watch, 10);
-	EXPECT_THAT("a directory that came later is found in time", watch.recording.count == 1);
+	EXPECT_THAT("a directory created later is found in time", watch.recording.count == 1);
 	watch_release(&watch);
 	watch_release(&watch);
 	EXPECT_THAT("released twice", watch_fd(&watch) == -1);
@@ -142,7 +142,7 @@ static void test_idle(void)
 	due_ns = watch.next_search_ns;
 	for (int i = 0; i < 4; i++)
 		look(&watch, 1);
-	EXPECT_THAT("looks at nothing do not search", watch.next_search_ns == due_ns);
+	EXPECT_THAT("scans without events do not search", watch.next_search_ns == due_ns);
 	look(&watch, 10);
 	EXPECT_THAT("until 10 s have passed", watch.next_search_ns > due_ns);
 	EXPECT_EQUAL(watch.generation, 0);
@@ -158,7 +158,7 @@ static void test_found(void)
 	start(&watch, NULL);
 	look(&watch, 1);
 	put_region("a", getpid(), 3);
-	EXPECT_THAT("its name wakes us", watch_heed(&watch));
+	EXPECT_THAT("a new name triggers a search", watch_heed(&watch));
 	look(&watch, 1);
 	EXPECT_EQUAL(watch.recording.count, 1);
 	EXPECT_EQUAL(watch.generation, 1);
@@ -172,9 +172,9 @@ static void test_found(void)
 	EXPECT_EQUAL(process->proxy_count, 1);
 	EXPECT_THAT("totals begin with \"other\"",
 		    process->total_count == 3 && process->totals[0].key == 0);
-	EXPECT_THAT("and stand by key", process->totals[1].key < process->totals[2].key);
+	EXPECT_THAT("and are sorted by key", process->totals[1].key < process->totals[2].key);
 	look(&watch, 1);
-	EXPECT_THAT("nobody came or went", watch.generation == 1 && watch.recording.count == 1);
+	EXPECT_THAT("no process came or went", watch.generation == 1 && watch.recording.count == 1);
 	EXPECT_THAT("no failures", watch.processes[0].failures == 0);
 	watch_release(&watch);
 }
@@ -191,7 +191,7 @@ static void test_strangers(void)
 	look(&watch, 5);
 	text_format(path, sizeof(path), "%s/torch_123", directory);
 	close(open(path, O_CREAT | O_WRONLY, 0600));
-	EXPECT_THAT("files of others do not wake us", !watch_heed(&watch));
+	EXPECT_THAT("other files do not trigger a search", !watch_heed(&watch));
 	for (int i = 0; i < 3000; i++) {
 		unlink(path);
 		/* Equal consecutive events are merged. */
@@ -202,13 +202,12 @@ static void test_strangers(void)
 	}
 	watch_heed(&watch);
 	look(&watch, 10);
-	EXPECT_THAT("where there are too many of them we stop listening",
-		    watch.directory_watch == -1);
+	EXPECT_THAT("with too many of them, watching stops", watch.directory_watch == -1);
 	watch_heed(&watch);
 	put_region("a", getpid(), 0);
-	EXPECT_THAT("but for recorders' directories", watch_heed(&watch));
+	EXPECT_THAT("except for recorders' directories", watch_heed(&watch));
 	look(&watch, 100);
-	EXPECT_THAT("and listen again later", watch.directory_watch != -1);
+	EXPECT_THAT("and starts again later", watch.directory_watch != -1);
 	EXPECT_EQUAL(watch.recording.count, 1);
 	watch_release(&watch);
 }
@@ -271,7 +270,7 @@ static void test_stands_still(void)
 	total->count = 21;
 	write_region("a", &sample);
 	look(&watch, 11);
-	EXPECT_THAT("now and then all of it is read", sample_total(process) == 21);
+	EXPECT_THAT("from time to time everything is read", sample_total(process) == 21);
 	sample_head(&sample)->lost[LOST_RING_BUSY] = 1;
 	write_region("a", &sample);
 	EXPECT_THAT("a loss is seen", !recording_stands_still(process));
@@ -311,7 +310,7 @@ static void test_held_back(void)
 	write_region("a", &sample);
 	look(&watch, 11);
 	total = total_of(process, key);
-	EXPECT_THAT("what is nowhere for a moment has no total of its own", total == NULL);
+	EXPECT_THAT("what is nowhere for a moment has no separate total", total == NULL);
 	/* Then in the totals. */
 	slot->key = key;
 	slot->count = slot->timed = 1;
@@ -330,7 +329,7 @@ static void test_held_back(void)
 	write_region("a", &sample);
 	look(&watch, 1);
 	total = total_of(process, key);
-	EXPECT_THAT("a total never falls", total != NULL && total->count == 5);
+	EXPECT_THAT("a total never decreases", total != NULL && total->count == 5);
 	watch_release(&watch);
 	free(sample.bytes);
 }
@@ -347,9 +346,9 @@ static void test_cut(void)
 	EXPECT_EQUAL(watch.recording.processes[0]->comm_count, 3);
 	if (truncate(path_of("a"), 5000) == -1)
 		abort();
-	EXPECT_THAT("a region that is cut costs nothing but itself", look(&watch, 1) == OK);
+	EXPECT_THAT("a truncated region affects only itself", look(&watch, 1) == OK);
 	EXPECT_EQUAL(watch.processes[0].failures, 1);
-	EXPECT_THAT("its last state stays",
+	EXPECT_THAT("its last state is kept",
 		    watch.recording.processes[0]->comm_count == 3 &&
 			    watch.recording.processes[0]->flight_count == 2);
 	if (truncate(path_of("a"), 0) == -1)
@@ -358,10 +357,10 @@ static void test_cut(void)
 	EXPECT_EQUAL(watch.processes[0].failures, 2);
 	write_region("a", &sample);
 	look(&watch, 1);
-	EXPECT_THAT("and it goes on when it is whole again", watch.processes[0].failures == 0);
+	EXPECT_THAT("and it continues when it is complete again", watch.processes[0].failures == 0);
 	unlink(path_of("a"));
 	look(&watch, 11);
-	EXPECT_THAT("a living process is followed without its name",
+	EXPECT_THAT("a living process is followed after its file is deleted",
 		    watch.recording.count == 1 && watch.processes[0].failures == 0);
 	watch_release(&watch);
 	free(sample.bytes);
@@ -379,7 +378,7 @@ static void test_killed(void)
 	start(&watch, NULL);
 	look(&watch, 1);
 	EXPECT_EQUAL(watch.recording.count, 2);
-	EXPECT_THAT("known by its identity",
+	EXPECT_THAT("recognized by its identity",
 		    watch.recording.processes[0]->life == RECORDING_KILLED);
 	EXPECT_THAT("and since when", watch.processes[0].died_ns != 0);
 	EXPECT_THAT("its state is there", watch.recording.processes[0]->comm_count == 3 &&
@@ -420,8 +419,8 @@ static void test_dies(void)
 		abort();
 	start(&watch, NULL);
 	look(&watch, 1);
-	EXPECT_THAT("it lives", watch.recording.count == 1 && watch.processes[0].died_ns == 0 &&
-					watch.recording.processes[0]->life == RECORDING_ALIVE);
+	EXPECT_THAT("it is alive", watch.recording.count == 1 && watch.processes[0].died_ns == 0 &&
+					   watch.recording.processes[0]->life == RECORDING_ALIVE);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	look(&watch, 1);
@@ -447,7 +446,7 @@ static void test_ended(void)
 	sample_head(&sample)->ended_ns = 3000000;
 	write_region("a", &sample);
 	look(&watch, 1);
-	EXPECT_THAT("who ended cleanly is not killed",
+	EXPECT_THAT("a process that ended cleanly is not killed",
 		    watch.recording.processes[0]->life == RECORDING_ENDED &&
 			    watch.processes[0].died_ns == now_ns);
 	watch_release(&watch);
@@ -461,7 +460,8 @@ static void test_ended(void)
 	write_region("a", &sample);
 	start(&watch, NULL);
 	look(&watch, 1);
-	EXPECT_THAT("much later it is past", watch.recording.count == 0 && watch.past_count == 1);
+	EXPECT_THAT("much later it is not followed any more",
+		    watch.recording.count == 0 && watch.past_count == 1);
 	watch_release(&watch);
 	free(sample.bytes);
 }
@@ -482,11 +482,11 @@ static void test_refused(void)
 	EXPECT_THAT("which and why", strstr(watch.refused[0].path, "/bad") != NULL &&
 					     strstr(watch.refused[0].why, "invalid") != NULL);
 	look(&watch, 10);
-	EXPECT_THAT("said once", watch.refused_count == 1 && watch.recording.count == 0);
+	EXPECT_THAT("reported once", watch.refused_count == 1 && watch.recording.count == 0);
 	sample_head(&sample)->parts[REGION_LIVE].stride = sizeof(struct region_live);
 	write_region("bad", &sample);
 	look(&watch, 10);
-	EXPECT_THAT("tried again when it changed",
+	EXPECT_THAT("retried after a change",
 		    watch.refused_count == 0 && watch.recording.count == 1);
 	/* A copy of it. */
 	write_region("copy", &sample);
@@ -515,7 +515,7 @@ static void test_oversized(void)
 		abort();
 	start(&watch, NULL);
 	look(&watch, 1);
-	EXPECT_THAT("tables beyond measure are refused",
+	EXPECT_THAT("oversized tables are rejected",
 		    watch.recording.count == 0 && watch.refused_count == 1 &&
 			    strstr(watch.refused[0].why, "larger") != NULL);
 	watch_release(&watch);
@@ -537,7 +537,7 @@ static void test_oversized_slots(void)
 		abort();
 	start(&watch, NULL);
 	look(&watch, 1);
-	EXPECT_THAT("slots beyond measure are refused, too",
+	EXPECT_THAT("oversized slots are rejected, too",
 		    watch.recording.count == 0 && watch.refused_count == 1);
 	watch_release(&watch);
 	free(sample.bytes);
@@ -554,7 +554,7 @@ static void test_forged(void)
 	if (chown(path_of("forged"), 12345, (gid_t)-1) == 0) {
 		start(&watch, NULL);
 		look(&watch, 1);
-		EXPECT_THAT("a file about somebody else's process is refused",
+		EXPECT_THAT("a file that claims another user's process is rejected",
 			    watch.recording.count == 0 && watch.refused_count == 1 &&
 				    strstr(watch.refused[0].why, "another user") != NULL);
 		watch_release(&watch);
@@ -587,10 +587,9 @@ static void test_oddities(void)
 	for (int i = 0; i < 8; i++)
 		look(&watch, 1);
 	EXPECT_THAT("the real one is found among them", watch.recording.count == 1);
-	EXPECT_THAT("junk that looks like a region is listed, not without end",
+	EXPECT_THAT("junk that looks like a region is listed, up to a limit",
 		    watch.refused_count == 1000 && watch.refused_count <= WATCH_REFUSED_MAX);
-	EXPECT_THAT("what we may not read is counted",
-		    watch.unreadable == (geteuid() == 0 ? 0 : 1));
+	EXPECT_THAT("unreadable files are counted", watch.unreadable == (geteuid() == 0 ? 0 : 1));
 	watch_release(&watch);
 }
 
@@ -603,7 +602,7 @@ static void test_host(void)
 	write_region("a", &sample);
 	start(&watch, "here");
 	look(&watch, 1);
-	EXPECT_THAT("who calls itself otherwise is passed over",
+	EXPECT_THAT("processes with another hostname are skipped",
 		    watch.recording.count == 0 && watch.refused_count == 0);
 	watch_release(&watch);
 	start(&watch, "elsewhere");
@@ -628,7 +627,7 @@ static void test_memfd(void)
 	look(&watch, 1);
 	for (size_t i = 0; i < watch.recording.count; i++)
 		found += watch.recording.processes[i]->rank == 77;
-	EXPECT_THAT("memory of a process is found, too", found == 1);
+	EXPECT_THAT("a memfd is found, too", found == 1);
 	watch_release(&watch);
 	close(fd);
 	free(sample.bytes);
@@ -654,7 +653,7 @@ static void test_order(void)
 	for (size_t i = 0; i < watch.recording.count; i++)
 		is_sorted &= watch.recording.processes[i]->rank == (int64_t)i;
 	EXPECT_EQUAL(watch.recording.count, 40);
-	EXPECT_THAT("by rank, whenever they came", is_sorted);
+	EXPECT_THAT("sorted by rank, whatever the order of arrival", is_sorted);
 	watch_release(&watch);
 }
 
@@ -671,7 +670,7 @@ static void test_crowd(void)
 	}
 	start(&watch, NULL);
 	look(&watch, 1);
-	EXPECT_THAT("a crowd is taken in bit by bit",
+	EXPECT_THAT("many processes are added a few at a time",
 		    watch.recording.count == 256 && watch.must_search);
 	for (int i = 0; i < 5; i++)
 		look(&watch, 1);
@@ -701,7 +700,7 @@ static void test_coming_and_going(void)
 		if (watch.recording.count > most)
 			most = watch.recording.count;
 	}
-	EXPECT_THAT("they go as they came", most <= 5 * 25 && most >= 25);
+	EXPECT_THAT("and removed again", most <= 5 * 25 && most >= 25);
 	look(&watch, 1000);
 	EXPECT_EQUAL(watch.recording.count, 0);
 	watch_release(&watch);
