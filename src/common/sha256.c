@@ -1,3 +1,4 @@
+/* SHA-256 (FIPS 180-4), written from the standard. */
 #include "common/sha256.h"
 
 #include <string.h>

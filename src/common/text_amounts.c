@@ -1,3 +1,4 @@
+/* Parses durations, factors and sizes on the command line of `ringside sim`. */
 #include "common/text_amounts.h"
 
 #include <string.h>

@@ -18,7 +18,7 @@ struct inspector_time {
 
 enum { QUOTED_BYTES = 1600 }; /* 255 bytes, six each if escaped, and two quotes */
 
-/* ---- what becomes of an operation ------------------------------------------------------------ */
+/* ---- which operations are written ------------------------------------------------------------ */
 
 static bool has_function(uint8_t function)
 {
@@ -214,7 +214,7 @@ static void grow_figures(struct growing *line, const struct comm_info *comm,
 	     inspector_number(bus, algbw * op_bus_factor(op->function, comm->nranks)));
 }
 
-/* ---- its events ------------------------------------------------------------------------------ */
+/* ---- events of a line ------------------------------------------------------------------------ */
 
 /* Inspector numbers the events of an operation in order of arrival; sort them again. */
 struct event {

@@ -176,7 +176,7 @@ static unsigned int width_of(uint64_t range)
 	return bits > TRACE_WIDTH_MAX ? 64 : bits;
 }
 
-/* ---- by a sample ------------------------------------------------------------------------------ */
+/* ---- choosing by a sample --------------------------------------------------------------------- */
 
 /*
  * The differences of a sample of rows that have one; of all rows if there are at most `most`.
@@ -306,7 +306,7 @@ static struct trace_plan trace_plan_find(const struct trace_column *column)
 	return plan;
 }
 
-/* ---- on all rows ------------------------------------------------------------------------------ */
+/* ---- measuring all rows ----------------------------------------------------------------------- */
 
 /*
  * Differences to the previous row. Holes are skipped; they and the first row get a typical

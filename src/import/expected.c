@@ -485,7 +485,7 @@ static enum status add_tests(struct document *document)
 	return document_finish(document);
 }
 
-/* ---- ours ------------------------------------------------------------------------------------ */
+/* ---- our own JSON ---------------------------------------------------------------------------- */
 
 /* What only a benchmark says about its result. */
 struct own_facts {
@@ -668,7 +668,7 @@ static enum status add_own(struct document *document)
 	return document_finish(document);
 }
 
-/* ---- both ------------------------------------------------------------------------------------ */
+/* ---- both kinds of JSON ---------------------------------------------------------------------- */
 
 static enum status expected_add_tests_json(struct expected *expected, const char *text,
 					   size_t length, uint8_t function)
@@ -689,7 +689,7 @@ static enum status expected_add_own_json(struct expected *expected, const char *
 	return add_own(&document);
 }
 
-/* ---- which way of writing measured bandwidth down is it? -------------------------------------- */
+/* ---- detecting the format of measured bandwidths ---------------------------------------------- */
 
 enum { TEXT_BYTES_FIRST = 1 << 20, TEXT_BYTES_MAX = 256 << 20 };
 
@@ -774,7 +774,7 @@ uint8_t expected_function(const char *name, size_t length)
 	return OP_FUNCTION_UNKNOWN;
 }
 
-/* ---- order ----------------------------------------------------------------------------------- */
+/* ---- sorting --------------------------------------------------------------------------------- */
 
 static int compare_rows(const void *one, const void *other)
 {
@@ -804,7 +804,7 @@ void expected_finish(struct expected *expected)
 	expected->count = kept;
 }
 
-/* ---- looking up ------------------------------------------------------------------------------ */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 /* The rows of one function and one number of ranks. */
 struct curve {

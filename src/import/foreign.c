@@ -507,7 +507,7 @@ uint64_t foreign_count_collective(struct foreign_comm *comm, uint8_t function, u
 	return (uint64_t)function << 48 | (nccl_number + 1);
 }
 
-/* ---- what is missing ------------------------------------------------------------------------- */
+/* ---- missing operations ---------------------------------------------------------------------- */
 
 /* From the counters of NCCL and of its recorder. */
 static uint64_t missing_of(const struct foreign_comm *comm)
@@ -895,7 +895,7 @@ bool foreign_has_operations(enum foreign_format format)
 	return format == FOREIGN_INSPECTOR || format == FOREIGN_COMMA;
 }
 
-/* ---- which is it? ---------------------------------------------------------------------------- */
+/* ---- detecting the format -------------------------------------------------------------------- */
 
 #define KEY JSON_SCAN_KEY_OF
 

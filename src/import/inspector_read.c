@@ -835,7 +835,7 @@ struct inspector {
 	uint64_t left[INSPECTOR_BODIES];
 };
 
-/* ---- whose line is it? ----------------------------------------------------------------------- */
+/* ---- the owner of a line --------------------------------------------------------------------- */
 
 static void drop_marker(struct inspector *inspector)
 {

@@ -249,7 +249,7 @@ static enum json_scan_token word(struct json_scan *scan, const char *text, size_
 	return found(scan, token);
 }
 
-/* ---- the machine ----------------------------------------------------------------------------- */
+/* ---- the state machine ----------------------------------------------------------------------- */
 
 static inline enum json_scan_token begin(struct json_scan *scan, enum json_scan_token token)
 {
@@ -633,7 +633,7 @@ bool json_scan_is(const struct json_scan *scan, const char *text)
 	return json_scan_text(scan, copy, sizeof(copy)) && strcmp(copy, text) == 0;
 }
 
-/* ---- what is there ------------------------------------------------------------------------------- */
+/* ---- lenient reading ----------------------------------------------------------------------------- */
 
 void json_scan_read_unsigned(struct json_scan *scan, uint64_t *value)
 {

@@ -1238,7 +1238,7 @@ bool log_take_choice(struct log_line *line)
 	return keep_choice(line, &choice);
 }
 
-/* ---- the table of costs ---------------------------------------------------------------------- */
+/* ---- the cost table -------------------------------------------------------------------------- */
 
 /*
  * "  Algorithm   |   Tree   |   Ring   |   CollNetDirect |"; "Protocol" and "Max NThreads" add

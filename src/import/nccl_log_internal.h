@@ -62,7 +62,7 @@ struct log_line {
 	enum nccl_log_level level;
 };
 
-/* ---- keeping (nccl_log.c) --------------------------------------------------------------- */
+/* ---- storing facts (nccl_log.c) --------------------------------------------------------- */
 
 enum log_list {
 	LOG_FILES,
@@ -144,7 +144,7 @@ void *log_entry(struct nccl_log *log, enum log_list list, uint64_t key, bool *is
 /* A hash that ignores the values of numbers: the same for lines of one kind. */
 uint64_t log_shape(struct log_text text);
 
-/* ---- what lines mean ------------------------------------------------------------------------- */
+/* ---- the meaning of lines -------------------------------------------------------------------- */
 
 void log_rules_init(struct nccl_log_work *work);
 

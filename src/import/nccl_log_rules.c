@@ -320,7 +320,7 @@ void log_rules_init(struct nccl_log_work *work)
 	}
 }
 
-/* ---- keeping --------------------------------------------------------------------------------- */
+/* ---- storing --------------------------------------------------------------------------------- */
 
 void log_note(struct log_line *line, enum nccl_log_kind kind)
 {

@@ -1,3 +1,4 @@
+/* The client side of the RAS protocol: a state machine over received bytes. */
 #include "import/ras_talk.h"
 
 #include <stdio.h>

@@ -76,7 +76,7 @@ static bool is_of_this_host(int lock)
 	return signature[0] == '\0' || strcmp(signature, host) == 0;
 }
 
-/* ---- after processes that were killed -------------------------------------------------------- */
+/* ---- files of killed processes --------------------------------------------------------------- */
 
 static void remove_file(const char *dir, const char *prefix, const char *name, const char *suffix)
 {
@@ -126,7 +126,7 @@ static void inspector_gpu_clean(const char *dir)
 		closedir(list);
 }
 
-/* ---- a name ---------------------------------------------------------------------------------- */
+/* ---- claiming a name ------------------------------------------------------------------------- */
 
 static bool name_files(struct inspector_gpu *gpu, const char *dir, uint32_t process)
 {
@@ -166,7 +166,7 @@ static enum status inspector_gpu_claim(struct inspector_gpu *gpu, const char *di
 	return ERR_SYSTEM;
 }
 
-/* ---- a file ---------------------------------------------------------------------------------- */
+/* ---- the draft ------------------------------------------------------------------------------- */
 
 /*
  * Write a draft and rename it into place. The first error sticks and leaves the old file as it was.

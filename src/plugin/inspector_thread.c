@@ -483,7 +483,7 @@ static struct {
 	char last_words[2400]; /* the summary for the user */
 } inspector = { .passes = OWN_PASSES_INIT };
 
-/* ---- the account ----------------------------------------------------------------------------- */
+/* ---- accounting ------------------------------------------------------------------------------ */
 
 /* With the account held. */
 static void lose_ops(uint64_t how_many)
@@ -715,7 +715,7 @@ static bool make_pass(bool is_last)
 	return inspector.reader.tail != before;
 }
 
-/* ---- the end --------------------------------------------------------------------------------- */
+/* ---- ending ---------------------------------------------------------------------------------- */
 
 /* Append ", 12 without a time" for each reason that occurred. */
 static void add_fates(char *line, size_t size)
@@ -783,7 +783,7 @@ static void *run_thread(void *unused)
 	return NULL;
 }
 
-/* ---- what others call ------------------------------------------------------------------------ */
+/* ---- interface ------------------------------------------------------------------------------- */
 
 static bool make_room(const struct settings *settings, const struct identity *identity)
 {

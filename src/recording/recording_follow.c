@@ -257,7 +257,7 @@ void recording_totals_free(struct recording_follow *follow)
 	free(follow);
 }
 
-/* ---- those that are held back ---------------------------------------------------------------- */
+/* ---- operations held back -------------------------------------------------------------------- */
 
 /* Where this key is, or belongs. */
 static size_t find_total(const struct recording_process *process, uint64_t key)

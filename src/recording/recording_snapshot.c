@@ -55,7 +55,7 @@ struct snapshot {
 	enum status status;
 };
 
-/* ---- which moment ------------------------------------------------------------------------------ */
+/* ---- the moment -------------------------------------------------------------------------------- */
 
 static uint64_t moment_of(const struct recording_process *process)
 {
@@ -153,7 +153,7 @@ static enum status write_finished(struct snapshot *snapshot)
 	return status;
 }
 
-/* ---- what is in flight ------------------------------------------------------------------------- */
+/* ---- operations in flight ---------------------------------------------------------------------- */
 
 static enum status write_flights(struct snapshot *snapshot)
 {
@@ -280,7 +280,7 @@ static enum status write_details(struct snapshot *snapshot)
 	return snapshot->status;
 }
 
-/* ---- all the rest ------------------------------------------------------------------------------ */
+/* ---- everything else --------------------------------------------------------------------------- */
 
 /*
  * Omits lines that a snapshot of a snapshot writes again, and secrets that should not be recorded.

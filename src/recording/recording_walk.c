@@ -42,7 +42,7 @@ struct walk {
 	bool has_no_times;   /* from the GPU, so far: see below */
 };
 
-/* ---- the network's times, where samples are missing -------------------------------------------- */
+/* ---- network times instead of missing samples -------------------------------------------------- */
 
 /*
  * A process that samples kernel events times no operation before sampling begins, minutes after its

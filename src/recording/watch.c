@@ -162,7 +162,7 @@ enum {
 	MEMFD_SHARE = 1000, /* ... and searching all descriptors of all processes: 1/1000 */
 };
 
-/* ---- which file is it ------------------------------------------------------------------------ */
+/* ---- identifying files ----------------------------------------------------------------------- */
 
 static bool is_same_inode(const struct watch_file *one, const struct watch_file *other)
 {
@@ -274,7 +274,7 @@ static void marks_sweep(struct watch *watch)
 	watch->refused_count = kept;
 }
 
-/* ---- a new one ------------------------------------------------------------------------------- */
+/* ---- new processes --------------------------------------------------------------------------- */
 
 /* Insert at its place in the order. Takes over the process in every case. */
 static enum status insert_process(struct watch *watch, struct recording_process *process,
