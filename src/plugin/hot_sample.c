@@ -49,8 +49,8 @@ enum {
 	/* The proxy thread spins while it waits for a stamp, so time at most one block in eight. */
 	LEAST_LEVEL = 3,
 	/*
-	 * The first calls of a kind (function and size class) make four times as many blocks be
-	 * timed for this many collectives, so that a new kind is caught soon.
+	 * Each of the first KIND_IS_NEW calls of a kind (function and size class) makes four times as
+	 * many blocks be timed for the next NEW_KIND_COLLECTIVES, so that a new kind is caught soon.
 	 */
 	KIND_IS_NEW = 64,
 	NEW_KIND_COLLECTIVES = 8192,
