@@ -41,7 +41,7 @@ if [ -x "$BUILD/ringside-fetch" ]; then
 fi
 "$root/opt/ringside/bin/ringside" sim --offline --kernel --nodes 2 --gpus 2 --workload fsdp --fault never-arrives:rank=1 --at 1s \
 	-o "$tap_scratch/hung" >/dev/null 2>&1
-page=$("$root/opt/ringside/bin/ringside" doctor --hang 2s "$tap_scratch/hung" | sed -n 's/^page *//p')
+page=$("$root/opt/ringside/bin/ringside" doctor --hang 2s "$tap_scratch/hung" | sed -n 's/^runbook *//p')
 expect_ok "the installed doctor names an installed runbook" test -s "$page"
 expect_ok "pages of rules are installed" test -s "$root/opt/ringside/share/doc/ringside/setup/p2p-disabled.md"
 expect_same "nothing is installed elsewhere" "$(ls "$root") $(ls "$root/opt")" "opt ringside"

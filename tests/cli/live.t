@@ -53,7 +53,7 @@ expect_same "trace and region together have everything" \
 its_waits="join ' ', map { \$_->{waits}[0]{reason} } grep { \$_->{pid} == $pid } @{\$_->{operations}}"
 expect_same "ps leaves the dead out" "$(json "$its_waits" ps)" ""
 expect_same "unless asked" "$(json "$its_waits" ps --dead)" recv_net
-expect_refusal "a process that is not recorded" 3 "@999999999: no recording" "$ringside" ps @999999999
+expect_refusal "a process that is not recorded" 3 "@999999999: no readable recording" "$ringside" ps @999999999
 
 rm -r "$RINGSIDE_SHM"
 expect_same "without its region the trace was cut" \

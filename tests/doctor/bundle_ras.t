@@ -42,7 +42,7 @@ bundle --ras "127.0.0.1:$port" -o "$work/http.tar" >/dev/null
 expect_ok "another service is reported as such" has "$work/http.tar" README.txt 'not NCCL.s RAS; the peer says: HTTP/1.1 400'
 ras closes
 bundle --ras "127.0.0.1:$port" -o "$work/closes.tar" >/dev/null
-expect_ok "a server that closes at once" has "$work/closes.tar" README.txt 'closed the connection without an answer|reset by peer|Broken pipe'
+expect_ok "a server that closes at once" has "$work/closes.tar" README.txt 'connection was closed without an answer|reset by peer|Broken pipe'
 ras flood
 bundle --ras "127.0.0.1:$port" -o "$work/flood.tar" >/dev/null
 expect_same "8 MiB of an endless answer are kept" "$(file_of "$work/flood.tar" ras/status.txt | wc -c)" 8388608
