@@ -24,7 +24,7 @@
 /*
  * An aligned word accessed by one instruction is whole on every machine we build for, and volatile
  * makes it one instruction. gcc's atomics guarantee the same but compute each address separately on
- * aarch64, which cost a sixth of the hot path. Sanitizer builds use the atomics.
+ * aarch64, which cost a sixth of the hot path. Builds for the thread sanitizer use the atomics.
  */
 #ifdef ORDER_IS_WATCHED
 #define load_relaxed(word) __atomic_load_n((word), __ATOMIC_RELAXED)
@@ -80,7 +80,7 @@ static inline uint64_t bump_relaxed_get(uint64_t *word)
 /*
  * Many words that another thread may read at the same time. It gets old or new ones, and learns
  * from another word that it must not use them. No ordering, and no tearing within a word. Compilers
- * emit wide stores only for the plain form; sanitizer builds use the atomics.
+ * emit wide stores only for the plain form; builds for the thread sanitizer use the atomics.
  */
 static inline void words_clear(uint64_t *words, unsigned int count)
 {

@@ -92,10 +92,7 @@ uint8_t hot_datatype(const char *text)
 
 static uint64_t hot_name_hash(unsigned int table, uint8_t id)
 {
-	/*
-	 * Table numbers are the same on every rank; interned ones are not, so they cannot be
-	 * hashed.
-	 */
+	/* Table numbers are the same on every rank; interned ones are not, so hash their text. */
 	if (LIKELY(id < OP_NAME_INTERNED))
 		return op_signature_name((enum op_name_table)table, id);
 	return hash_bytes(recorder.region.names[id - OP_NAME_INTERNED].text,

@@ -375,7 +375,7 @@ bool recording_totals_take(struct recording_process *process, const struct regio
 	return is_settled;
 }
 
-/* Those of the last scan that are still there were skipped. */
+/* Held at the last scan and unchanged: the copy skipped them, so add them again. */
 static void hold_again(struct recording_process *process)
 {
 	struct recording_follow *follow = process->follow;
