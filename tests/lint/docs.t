@@ -39,6 +39,10 @@ refused "a decision out of order is found" "the next decision must have number 0
 	docs/decisions/0003-x.md $'## Needs\n## Choices\n## Decision'
 refused "a decision without needs is found" "no section 'Needs'" \
 	docs/decisions/0001-x.md $'## Choices\n## Decision'
+refused "a dead anchor is named" "links to docs/SETTINGS.md#gone," README.md 'See [there](docs/SETTINGS.md#gone).'
+taken "a decision may name a page that was merged into another one" docs/decisions/0001-x.md \
+	$'## Needs\nSee [there](../MERGED.md).\n## Choices\n## Decision'
+taken "links in code blocks are not followed" README.md $'```\nSee [there](docs/NOWHERE.md).\n```'
 taken "a good page is fine" README.md \
 	$'# A b\nSee [settings](docs/SETTINGS.md), [here](#a-b), `make check`, `ringside ls -l`, `src/plugin/settings.c`.'
 tap_done
