@@ -35,6 +35,9 @@ refused "a described setting that is gone is found" "describes RINGSIDE_OLD" \
 	docs/SETTINGS.md '`RINGSIDE_MODE` and `RINGSIDE_OLD`'
 refused "a comment with a broken reference is found" "refers to docs/GONE.md" \
 	src/common/x.h '/* see docs/GONE.md */'
+refused "a page that the program prints and that is gone is found" "prints GONE.md" \
+	src/doctor/x.c 'text_copy(page, sizeof(page), "GONE.md#why");'
+refused "and a heading of it" "prints SETTINGS.md#gone" src/doctor/x.c 'text_copy(page, sizeof(page), "SETTINGS.md#gone");'
 refused "a decision out of order is found" "the next decision must have number 0001" \
 	docs/decisions/0003-x.md $'## Needs\n## Choices\n## Decision'
 refused "a decision without needs is found" "no section 'Needs'" \
