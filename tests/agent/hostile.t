@@ -45,7 +45,8 @@ begin_hostile half
 expect_code "others are served during unfinished requests" 200 /healthz
 end_hostile
 begin_hostile deaf
-expect_code "others are served while clients do not read" 200 /metrics
+# Soon, because an address with 32 answers under way gets no other.
+expect_soon "others are served while clients do not read" answers 200 /metrics
 end_hostile
 
 expect_same "a thousand requests at once" "$(run_hostile pipeline)" "pipeline good"

@@ -556,11 +556,19 @@ static void the_oldest_dead_make_room(void)
 	const char *dir = below("dead");
 	struct region_request request = request_in(dir);
 	struct region_writer writer;
+	enum status status;
 
 	for (unsigned int i = 0; i < 20; i++)
 		make_old(dir, i, HERE, DAY);
 	make_old(dir, 50, ELSEWHERE, DAY); /* owner unknown */
-	EXPECT_EQUAL(region_create(&writer, &request), OK);
+	status = region_create(&writer, &request);
+	/* A sweep ends after some milliseconds: on a busy machine it takes several. */
+	for (int i = 0; i < 1000 && status == OK && count_there(dir, 0, 20) > 15; i++) {
+		unlink(writer.path);
+		drop(&writer);
+		status = region_create(&writer, &request);
+	}
+	EXPECT_EQUAL(status, OK);
 	EXPECT_EQUAL(count_there(dir, 0, 20), 15);
 	EXPECT(!is_there(dir, 0) && !is_there(dir, 4) && is_there(dir, 5) && is_there(dir, 19));
 	EXPECT(is_there(dir, 50));
