@@ -190,7 +190,13 @@ static bool sim_board_is_full(const struct sim_seat *seat, uint64_t match, unsig
 #define NEVER_NS (UINT64_C(1) << 62)
 
 /* How often a rank polls. Hundreds of ranks share a few CPUs, so each polls less often then. */
-enum { NAP_NS = 500000, PART_LOOK_NS = 1000000, LONG_LOOK_NS = 50000000, MANY_RANKS = 32 };
+enum {
+	NAP_NS = 500000,
+	PART_LOOK_NS = 1000000,
+	LONG_LOOK_NS = 50000000,
+	MANY_RANKS = 32,
+	PATIENCE = 64,
+};
 
 struct part;
 
@@ -254,15 +260,25 @@ static bool wait_until(const struct part *part, uint64_t wall_ns)
 	}
 }
 
+/* When to poll a call again: nothing happens before its planned time, and one that is late already may never happen.
+ * Progress is noticed within a PATIENCE-th of the delay. */
+static uint64_t next_look(const struct turn *turn, uint64_t now_ns, uint64_t interval_ns)
+{
+	uint64_t late_ns = now_ns > turn->planned_ns ? (now_ns - turn->planned_ns) / PATIENCE : 0;
+	uint64_t look_ns = now_ns + look_interval(turn->part, interval_ns);
+
+	look_ns += late_ns < LONG_LOOK_NS ? late_ns : LONG_LOOK_NS;
+	return turn->planned_ns > look_ns ? turn->planned_ns : look_ns;
+}
+
 /* Called by the host's threads: have the other ranks arrived? */
 static bool gate(void *arg, uint64_t now_ns, struct host_gate *answer)
 {
 	struct turn *turn = arg;
 	const struct sim_play *play = turn->play;
 	uint64_t slip_ns = load_relaxed(&turn->part->mine->slip_ns), last_ns;
-	uint64_t look_ns = now_ns + look_interval(turn->part, PART_LOOK_NS);
 
-	answer->look_ns = turn->planned_ns > look_ns ? turn->planned_ns : look_ns;
+	answer->look_ns = next_look(turn, now_ns, PART_LOOK_NS);
 	if (!sim_board_is_full(turn->seat, play->match, turn->seats, turn->expected, &last_ns))
 		return false;
 	/* It can be in the future: arrivals are announced when a call is made. */
@@ -297,9 +313,10 @@ static bool wait_for_earlier(struct part *part, size_t next, uint64_t issue_ns)
 			continue;
 		}
 		if (end_ns == 0) {
-			if (is_stopped(part))
+			uint64_t now_ns = clock_system_ns(CLOCK_REALTIME);
+
+			if (!wait_until(part, next_look(turn, now_ns, NAP_NS)))
 				return false;
-			nap_ns(look_interval(part, NAP_NS));
 			continue;
 		}
 		if (!wait_until(part, end_ns))
