@@ -14,6 +14,8 @@ LONG_SECONDS ?= 60
 TEST_SECONDS ?= 600
 LONG_TEST_SECONDS ?= 3600
 JOBS := $(shell nproc)
+# Tests that simulate a job mostly wait, so others use the CPUs meanwhile.
+TEST_JOBS := $(shell echo $$(($(JOBS) + 2)))
 # As many jobs as CPUs, unless -j was given. Recipes that use it begin with +: make recognizes only a literal
 # $(MAKE) by itself, and would not share its job slots otherwise.
 SUBMAKE = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
@@ -21,7 +23,7 @@ SUBMAKE = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS
 # that blocks init fall back to private memory, which readers cannot see.
 TEST_TMP := $(shell scripts/test-tmp)
 test_environment = TMPDIR=$(TEST_TMP) BUILD=$(abspath $(BUILD)) CC='$(CC)' LONG_SECONDS=$(LONG_SECONDS) HARNESS_RULESFILE=tests/testrules.yml
-prove_options = -j$(JOBS) --failures --comments --exec 'timeout $(1)'
+prove_options = -j$(TEST_JOBS) --failures --comments --exec 'timeout $(1)'
 prove = $(test_environment) prove $(call prove_options,$(1))
 
 binaries = $(patsubst %.c,$(2)/%,$(1))
