@@ -73,9 +73,10 @@ $(BUILD)/unit/files: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' $(foreach program,$(UNIT_PROGRAMS),$(program): $(unit_files_$(program)) $(race_files_$(program))) > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+# What is tested is optimized as it is shipped; the tests themselves run once and need not be.
 $(BUILD)/unit/%.o: tests/unit/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(call quiet,CC    )$(CC) $(ALL_CFLAGS) -Wno-missing-prototypes -Dmain=$(notdir $*)_main -MMD -MP -c $< -o $@
+	$(call quiet,CC    )$(CC) $(ALL_CFLAGS) $(if $(SANITIZE),,-O0) -Wno-missing-prototypes -Dmain=$(notdir $*)_main -MMD -MP -c $< -o $@
 $(BUILD)/unit/%_table.o: $(BUILD)/unit/%_table.c $(BUILD)/flags
 	$(call quiet,CC    )$(CC) $(ALL_CFLAGS) -c $< -o $@
 
