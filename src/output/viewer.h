@@ -385,7 +385,7 @@ void viewer_meet_find(const struct viewer_meet *meet, const struct viewer_meet_o
  *
  *	viewer_plan_survey()   finds the time span and the offsets of the GPU clocks
  *	                       (then the caller sets from_ns, to_ns)
- *	viewer_plan_join()     matches operations across ranks, to find who waited for whom
+ *	viewer_plan_join()     matches operations across ranks, to find waiting
  *	viewer_plan_write()    writes the timeline, one process at a time
  *
  *	viewer_plan_init(&plan, &job, &align, &filter);

@@ -1,4 +1,4 @@
-// columns.mjs FILE.parquet: "name type null" or "name type -" of each column, by the file's own words.
+// columns.mjs FILE.parquet: "name type null" or "name type -" of each column, from the schema of the file.
 import { readHyparquet } from "./table.mjs";
 
 const { metadata } = await readHyparquet(process.argv[2]);

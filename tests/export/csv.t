@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# CSV is what RFC 4180 says: Python's reader and DuckDB's find what the JSON lines say.
+# CSV conforms to RFC 4180: Python and DuckDB read the same values as in JSON lines.
 . "$(dirname "$0")/export.sh"
 build_tool edge_trace
 
@@ -12,13 +12,13 @@ for recording in awkward sim; do
 	done
 done
 
-expect_same "lines end with CR LF, and nothing else has either" \
+expect_same "lines end with CR LF, which occurs nowhere else" \
 	"$(tr -dc '\r\n' <"$tap_scratch/sim.csv" | tr '\r\n' 'rn' | sed 's/rn//g')" ""
-expect_same "the first line has the names of the columns" \
+expect_same "the first line has the column names" \
 	"$(head -n 1 "$tap_scratch/sim.csv" | tr -d '\r' | tr ',' '\n')" \
 	"$(head -n 1 "$tap_scratch/sim.jsonl" | grep -oE '"[a-z_]+":' | tr -d '":')"
 "$ringside" export "$tap_scratch/sim" -f csv -o - >"$tap_scratch/piped.csv"
-expect_ok "standard output gets the same" cmp "$tap_scratch/piped.csv" "$tap_scratch/sim.csv"
+expect_ok "standard output has the same bytes" cmp "$tap_scratch/piped.csv" "$tap_scratch/sim.csv"
 
 python_agrees() { # recording
 	python3 - "$tap_scratch/$1.csv" "$tap_scratch/$1.jsonl" <<-'END'
@@ -37,7 +37,7 @@ if command -v python3 >/dev/null; then
 	expect_ok "Python reads the CSV of a simulation" python_agrees sim
 	expect_ok "Python reads awkward CSV" python_agrees awkward
 else
-	tap_line ok "Python reads CSV # SKIP no python3 here" ""
+	tap_line ok "Python reads CSV # SKIP python3 is not installed" ""
 fi
 
 if ! has_readers; then

@@ -1,14 +1,14 @@
-// Exported rows say what `ringside dump` says.
+// Compares exported rows with `ringside dump`.
 import { readLines, timeText } from "./table.mjs";
 
 const CLOCKS = {
 	issue_time: "issue_ns", launch_time: "launch_ns", task_time: "task_ns", active_time: "active_ns", done_time: "done_ns",
 };
-// Not in a dump, or checked apart.
+// Not in a dump, or checked separately.
 const ELSEWHERE = ["comm_kind", "gpu", "gpu_uuid", "interface", "clock_offset_ns"];
 const wrapped = (number) => BigInt.asIntN(64, number);
 
-// What a column should be, from the fields of docs/JSON.md.
+// The expected value of a column, from the fields of docs/JSON.md.
 function expected(name, op, offset) {
 	if (name in CLOCKS) {
 		const clock = op[CLOCKS[name]];
@@ -30,7 +30,7 @@ function wrongInRow(row, op) {
 	if (op.issue_wall_ns !== null && wrapped(BigInt(op.issue_ns) + offset) !== wrapped(BigInt(op.issue_wall_ns)))
 		return `clock_offset_ns ${row.clock_offset_ns}, dumped wall time ${op.issue_wall_ns}`;
 	for (const name of Object.keys(row).filter((column) => !ELSEWHERE.includes(column))) {
-		// Bits that have no name are no flags of a dump.
+		// Dumps omit flags without a name.
 		const got = name === "flags" ? row.flags.split(",").filter((flag) => !/^bit[0-9]+$/.test(flag)).join() : row[name];
 		const want = expected(name, op, offset);
 		if (got !== want)
@@ -39,7 +39,7 @@ function wrongInRow(row, op) {
 	return null;
 }
 
-// The first thing that is wrong, or null.
+// The first difference, or null.
 export function wrongAgainstDump(exported, dumped) {
 	const rows = readLines(exported);
 	const wanted = readLines(dumped);

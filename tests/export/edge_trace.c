@@ -1,12 +1,11 @@
 /*
- * Writes trace files of processes with awkward names, numbers and clocks: what an export has to get
- * right although nobody hopes to see it.
+ * Writes trace files of processes with awkward names, numbers and clocks.
  *
  *	edge_trace DIRECTORY
  *
- *	rank 0	names that need quoting, numbers up to 2^64 - 1, flags of tomorrow, two clock anchors
- *	rank 1	no anchor: nobody knows what time it was
- *	no rank	nor job, host or communicator; no operation at all
+ *	rank 0	names that need quoting, numbers up to 2^64 - 1, unknown flags, two clock anchors
+ *	rank 1	no anchor: wall time unknown
+ *	no rank	no job, host, communicator or operation
  *	rank 7	more kinds of operations than a group has room for
  */
 #include <stdio.h>
@@ -92,7 +91,7 @@ static struct op_record make_op(uint64_t number)
 	return op;
 }
 
-/* All fields as large as they get. */
+/* All fields at their maximum. */
 static struct op_record make_largest(uint64_t number)
 {
 	struct op_record op = make_op(number);
@@ -133,7 +132,7 @@ static uint32_t make_awkward(struct op_record *ops)
 		ops[count - 1].state = (uint8_t)state;
 		ops[count - 1].flags = 1u << state | 1u << 20;
 	}
-	/* Times that contradict each other, that are not known, that are on the other anchor. */
+	/* Contradicting times, unknown times, times of the other anchor. */
 	ops[count] = make_op(count + 1), count++;
 	ops[count - 1].done_ns = 5;
 	ops[count] = make_op(count + 1), count++;

@@ -3,7 +3,7 @@
 
 . "$(dirname "${BASH_SOURCE[0]}")/../cli/cli.sh"
 
-# `make check` installs them; this machine may have no node.
+# `make check` installs them; node may be missing here.
 has_readers() {
 	missing_readers="no node here"
 	command -v node >/dev/null || return 1
@@ -15,13 +15,13 @@ need_readers() {
 	has_readers || tap_skip_all "$missing_readers"
 }
 
-# A program of this directory.
+# Builds a program of this directory.
 build_tool() { # name source...
 	"${CC:-cc}" -std=gnu11 -D_GNU_SOURCE -Isrc -I. -O1 -o "$tap_scratch/$1" "tests/export/$1.c" "${@:2}" \
 		"$BUILD/libringside.a" -lzstd -lz -lm || exit 1
 }
 
-# Rows of a query, a line each, cells apart by |.
+# Rows of a query, one per line, cells separated by |.
 query() { # sql
 	node tests/export/query.mjs "$1"
 }

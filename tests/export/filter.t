@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# What is chosen: `export` takes the operations that `report` counts, whatever they are chosen by. On jobs of
-# which the figures are known.
+# Filters: `export` writes the operations that `report` counts. On jobs with known figures.
 . "$(dirname "$0")/export.sh"
 build_tool tagged_trace
 
@@ -19,11 +18,11 @@ calls() { # recording option...
 }
 
 # ---- tags ---------------------------------------------------------------------------------------------------
-expect_same "a tag's operations are counted" "$(calls tagged --tag 2)" 260
-expect_same "and written" "$(rows tagged --tag 2)" 260
-expect_same "tags in hexadecimal are the same" "$(rows tagged --tag 0x2)" 260
+expect_same "operations of a tag are counted" "$(calls tagged --tag 2)" 260
+expect_same "and exported" "$(rows tagged --tag 2)" 260
+expect_same "tags may be hexadecimal" "$(rows tagged --tag 0x2)" 260
 expect_same "a tag and an operation" "$(rows tagged --tag 2 --op AllReduce)" 200
-expect_same "a tag that nobody used" "$(rows tagged --tag 9),$(calls tagged --tag 9)" "0,0"
+expect_same "an unused tag" "$(rows tagged --tag 9),$(calls tagged --tag 9)" "0,0"
 expect_same "all rows have the tag" "$("$ringside" export "$tap_scratch/tagged" --tag 3 -f jsonl -o - |
 	grep -c '"user_tag":3,')" 200
 expect_same "a table by tag" "$("$ringside" report --json "$tap_scratch/tagged" --by tag |
@@ -31,24 +30,24 @@ expect_same "a table by tag" "$("$ringside" report --json "$tap_scratch/tagged" 
 expect_same "waiting of one tag" "$(figure '$_->{total}{wait_ns}' tagged --tag 1)" 100000
 expect_same "and of all" "$(figure '$_->{total}{wait_ns}' tagged)" 300000
 
-# ---- who met nobody -----------------------------------------------------------------------------------------
-expect_same "calls of which no other rank is recorded are not joined" "$(figure '$_->{total}{joined}' tagged)" 600
-expect_same "whether they wait is not known" "$(figure 'join ",", map { defined $_ ? $_ : "null" }
+# ---- unmatched calls ----------------------------------------------------------------------------------------
+expect_same "calls without other recorded ranks are not matched" "$(figure '$_->{total}{joined}' tagged)" 600
+expect_same "their waiting is unknown" "$(figure 'join ",", map { defined $_ ? $_ : "null" }
 	@{(grep { $_->{function} eq "AllGather" } @{$_->{tables}{function}{rows}})[0]}{qw(joined wait_ns wait_share)}' \
 	tagged)" "0,null,null"
-expect_same "nor of that rank" "$(figure 'join ",", map { defined $_ ? $_ : "null" }
+expect_same "also for the rank" "$(figure 'join ",", map { defined $_ ? $_ : "null" }
 	@{$_->{ranks}[2]}{qw(joined wait_ns)}' tagged)" "0,null"
-expect_same "too few collectives to compare are counted" "$(figure 'join ",", map { 0 + $_ }
+expect_same "too few collectives are counted" "$(figure 'join ",", map { 0 + $_ }
 	@{$_->{stragglers}}{qw(has_enough meetings least_meetings)}' tagged --until 1006ms)" "0,59,128"
 
 # ---- everything else ----------------------------------------------------------------------------------------
 all=$(rows sim)
-expect_same "without a filter all are written" "$all" "$(calls sim)"
+expect_same "without a filter all are exported" "$all" "$(calls sim)"
 while read -r options; do
 	read -ra chosen <<<"$options"
-	expect_same "export $options has what the report counts" "$(rows sim "${chosen[@]}")" \
+	expect_same "export $options matches the report" "$(rows sim "${chosen[@]}")" \
 		"$(figure '$_->{completeness}{looked_at}' sim "${chosen[@]}")"
-	[ "$(rows sim "${chosen[@]}")" -lt "$all" ] || tap_line "not ok" "and that is not all of it" "$options"
+	[ "$(rows sim "${chosen[@]}")" -lt "$all" ] || tap_line "not ok" "and is a subset" "$options"
 done <<'END'
 --rank 1
 --rank 0,2-3
@@ -64,14 +63,14 @@ END
 
 mkdir "$tap_scratch/lake"
 "$ringside" export "$tap_scratch/sim" --rank 1 -o "$tap_scratch/lake/" >/dev/null
-expect_same "ranks that are not asked for have no file" "$(cd "$tap_scratch/lake" && find . -type f | grep -vc 'rank=1/')" 0
-"$ringside" export "$tap_scratch/sim" --rank 1 --json -o "$tap_scratch/one.parquet" >"$tap_scratch/told.json"
-expect_same "what was chosen does not make it incomplete" \
-	"$(json_says '$_->{is_complete} ? "complete" : "not", $_->{processes}' <"$tap_scratch/told.json" | tr -d '\n')" "complete1"
+expect_same "excluded ranks have no file" "$(cd "$tap_scratch/lake" && find . -type f | grep -vc 'rank=1/')" 0
+"$ringside" export "$tap_scratch/sim" --rank 1 --json -o "$tap_scratch/one.parquet" >"$tap_scratch/summary.json"
+expect_same "a filter does not make the export incomplete" \
+	"$(json_says '$_->{is_complete} ? "complete" : "not", $_->{processes}' <"$tap_scratch/summary.json" | tr -d '\n')" "complete1"
 
 export_() { "$ringside" export "$tap_scratch/sim" -o "$tap_scratch/no.csv" "$@"; }
-expect_refusal "an operation with a typing error" 2 "unknown operation 'AlReduce', did you mean 'AllReduce'" export_ --op AlReduce
-expect_refusal "a communicator that is not there" 3 "no communicator 'dp'" export_ --comm dp
-expect_refusal "a rank that is not there" 3 "none of these ranks is recorded" export_ --rank 100
-expect_refusal "a time that is none" 2 "no time like 30s" export_ --since yesterday
+expect_refusal "an operation with a typo" 2 "unknown operation 'AlReduce', did you mean 'AllReduce'" export_ --op AlReduce
+expect_refusal "an unknown communicator" 3 "no communicator 'dp'" export_ --comm dp
+expect_refusal "a rank that is not recorded" 3 "none of these ranks is recorded" export_ --rank 100
+expect_refusal "an invalid time" 2 "no time like 30s" export_ --since yesterday
 tap_done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Files are whole or not there: whatever happens on the way.
+# Output files are complete or absent, whatever happens.
 . "$(dirname "$0")/export.sh"
 out=$tap_scratch/written
 mkdir "$out"
@@ -7,24 +7,24 @@ simulate "$tap_scratch/small" --nodes 1 --gpus 2 -w fsdp --seconds 1s
 simulate "$tap_scratch/large" --nodes 4 --gpus 2 -w tp-pp --seconds 500s
 listing() { (cd "$out" && find . -mindepth 1 | LC_ALL=C sort); }
 
-expect_refusal "where to must be said" 2 "where to\? Say -o FILE" "$ringside" export "$tap_scratch/small"
-expect_refusal "a name that says no format" 2 "which format for 'x'\? Name it .parquet" \
+expect_refusal "an output file is required" 2 "where to\? Say -o FILE" "$ringside" export "$tap_scratch/small"
+expect_refusal "a file name without a known suffix" 2 "which format for 'x'\? Name it .parquet" \
 	"$ringside" export "$tap_scratch/small" -o x
 expect_refusal "an unknown format" 2 "--format xls is none of parquet, csv, jsonl" \
 	"$ringside" export "$tap_scratch/small" -f xls -o x
 expect_refusal "standard output is no directory" 2 "standard output is no directory" \
 	"$ringside" export "$tap_scratch/small" --partition -o -
-expect_refusal "a number of rows that is none" 2 "--rows 0 is not a number from 1 on" \
+expect_refusal "an invalid number of rows" 2 "--rows 0 is not a number from 1 on" \
 	"$ringside" export "$tap_scratch/small" --rows 0 -o x
-expect_refusal "nothing recorded, nothing written" 3 "nowhere" \
+expect_refusal "a missing path" 3 "nowhere" \
 	"$ringside" export "$tap_scratch/nowhere" -o "$out/x.csv"
-expect_refusal "a directory that is not there" 3 "cannot write $out/no/x.csv: No such file or directory" \
+expect_refusal "a missing directory" 3 "cannot write $out/no/x.csv: No such file or directory" \
 	"$ringside" export "$tap_scratch/small" -o "$out/no/x.csv"
 expect_refusal "a file where a directory should be" 3 "cannot write .*/small.*: Not a directory" \
 	"$ringside" export "$tap_scratch/small" -o "$(find "$tap_scratch/small" -type f | head -n 1)/"
-expect_same "no trace of all that" "$(listing)" ""
+expect_same "no files are left" "$(listing)" ""
 
-# What is there is replaced, whole, and by nobody else than who may.
+# Existing files are replaced atomically, if permitted.
 echo old >"$out/x.csv"
 chmod 640 "$out/x.csv"
 ln -s x.csv "$out/link.csv"
@@ -33,30 +33,30 @@ expect_same "a link is followed" "$(readlink "$out/link.csv") $(head -c 4 "$out/
 expect_same "a file keeps its permissions" "$(stat -c %a "$out/x.csv")" 640
 if [ "$(id -u)" -ne 0 ]; then
 	chmod 400 "$out/x.csv"
-	expect_refusal "a file that may not be written" 3 "Permission denied" \
+	expect_refusal "a read-only file" 3 "Permission denied" \
 		"$ringside" export "$tap_scratch/small" -o "$out/x.csv"
 else
-	tap_line ok "a file that may not be written # SKIP root may write everything" ""
+	tap_line ok "a read-only file # SKIP root may write everything" ""
 fi
 rm -f "$out"/*
 
-# No space: a device that is full, a file that may not grow.
+# No space: a full device, a file size limit.
 expect_refusal "a full device" 3 "cannot write /dev/full: No space left on device" \
 	"$ringside" export "$tap_scratch/small" -f parquet -o /dev/full
 expect_refusal "a full device as standard output" 3 "cannot write the output: No space left on device" \
 	sh -c '"$0" export "$1" -f csv -o - >/dev/full' "$ringside" "$tap_scratch/small"
 echo old >"$out/x.parquet"
-expect_refusal "a file that may not grow" 3 "cannot write .*x.parquet: File too large" \
+expect_refusal "a file size limit" 3 "cannot write .*x.parquet: File too large" \
 	bash -c 'ulimit -f 64; exec "$0" export "$1" -o "$2"' "$ringside" "$tap_scratch/large" "$out/x.parquet"
-expect_same "what was there is there" "$(cat "$out/x.parquet") $(listing)" "old ./x.parquet"
+expect_same "the old file is kept" "$(cat "$out/x.parquet") $(listing)" "old ./x.parquet"
 rm "$out/x.parquet"
-expect_refusal "a file of a directory that may not grow" 3 "cannot write .*rank=0/part-0.jsonl: File too large" \
+expect_refusal "a file size limit in a directory" 3 "cannot write .*rank=0/part-0.jsonl: File too large" \
 	bash -c 'ulimit -f 64; exec "$0" export "$1" -f jsonl -o "$2"' "$ringside" "$tap_scratch/large" "$out/lake/"
-expect_same "nothing of the directory stays" "$(listing)" ""
+expect_same "the directory is removed" "$(listing)" ""
 "$ringside" export "$tap_scratch/small" -f csv -o - 2>"$tap_scratch/err" | true
-expect_same "a reader that goes away is no trouble" "$(cat "$tap_scratch/err")" ""
+expect_same "a closed pipe is no error" "$(cat "$tap_scratch/err")" ""
 
-# Signals, as soon as the file is begun. The export takes a second; when it was faster, again.
+# Signals while the file is written. Retries if the export was faster.
 interrupted() { # signal path...
 	local signal=$1 try pid
 	shift
@@ -75,17 +75,17 @@ interrupted() { # signal path...
 	echo "was faster than $signal $try times"
 }
 for signal in TERM HUP; do
-	expect_same "$signal leaves no half file" "$(interrupted "$signal" -o "$out/x.jsonl")" "ended by $signal, left: "
-	expect_same "$signal leaves no half directory" "$(interrupted "$signal" -o "$out/lake/")" "ended by $signal, left: "
+	expect_same "$signal leaves no partial file" "$(interrupted "$signal" -o "$out/x.jsonl")" "ended by $signal, left: "
+	expect_same "$signal leaves no partial directory" "$(interrupted "$signal" -o "$out/lake/")" "ended by $signal, left: "
 done
 mkdir "$out/lake"
 echo mine >"$out/lake/mine"
 out=$out/lake
-expect_same "a directory that was there is as it was" \
+expect_same "an existing directory is unchanged" \
 	"$(interrupted TERM --force -o "$out") $(cat "$out/mine")" "ended by TERM, left: ./mine  mine"
 mkdir "$tap_scratch/int"
-# ^C is SIGINT; shells have children in the background ignore it, perl does not.
-expect_same "^C leaves no half file" "$(perl -e '
+# Shells make background processes ignore SIGINT; perl does not.
+expect_same "^C leaves no partial file" "$(perl -e '
 	my ($out, @command) = @ARGV;
 	for my $try (1 .. 10) {
 		my $pid = fork;

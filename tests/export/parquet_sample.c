@@ -1,6 +1,6 @@
 /*
- * Writes a Parquet file column by column, and the same rows as JSON lines: for readers that were
- * written by others. Every type, way of packing and awkward value occurs.
+ * Writes a Parquet file and the same rows as JSON lines, to test independent readers. Covers every type, encoding and edge
+ * case.
  *
  *	parquet_sample KIND FILE.parquet FILE.jsonl
  *
@@ -27,16 +27,16 @@
 enum { COLUMNS = 22, ENTRIES = 64, AT_ONCE = 1000 };
 #define NULL_VALUE UINT64_C(0xdeadbeefdeadbeef)
 
-/* How a column's values go. */
+/* Patterns of values in a column. */
 enum habit {
-	CODED,	  /* one of a few, by code */
+	CODED,	  /* a few values, put as codes */
 	SAME,	  /* always the same */
 	NEVER,	  /* always null */
-	EXTREME,  /* least, most, 0, 1, -1 in turn */
-	CLIMBING, /* a bit more each time */
-	NOISE,	  /* anything */
-	LATE,	  /* the same for a long time, then another one */
-	MANY,	  /* more distinct ones than a dictionary holds */
+	EXTREME,  /* minimum, maximum, 0, 1, -1 in turn */
+	CLIMBING, /* increasing */
+	NOISE,	  /* random */
+	LATE,	  /* constant for a long time, then another value */
+	MANY,	  /* more distinct values than a dictionary holds */
 };
 
 static const struct parquet_column columns[COLUMNS] = {
@@ -129,7 +129,7 @@ static uint64_t value_at(unsigned int column, uint64_t row)
 
 /* ---- entries of coded columns ------------------------------------------------------------------ */
 
-/* Which text, or number, an entry stands for; -1: null. */
+/* Index of the text or number of an entry; -1: null. */
 static int entry_value(unsigned int column, unsigned int entry)
 {
 	if (habits[column] == NEVER || (columns[column].is_nullable && entry % 5 == 3))
@@ -177,7 +177,7 @@ static void put_rows(struct parquet *parquet, uint64_t from, size_t rows)
 		entries[i] = (uint16_t)entry_at(from + i);
 	for (unsigned int column = 0; column < COLUMNS; column++) {
 		if (is_coded(column)) {
-			/* Only those that occur. */
+			/* Only used entries. */
 			for (size_t i = 0; i < rows; i++)
 				codes[entries[i]] = code_of(parquet, column, entries[i]);
 			parquet_put_codes(parquet, column, entries, codes, rows);
@@ -222,7 +222,7 @@ static void json_value(struct json *json, unsigned int column, uint64_t row)
 	}
 }
 
-static void json_row(struct json *json, uint64_t row)
+static void write_json_row(struct json *json, uint64_t row)
 {
 	json_object(json);
 	for (unsigned int column = 0; column < COLUMNS; column++) {
@@ -257,7 +257,7 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *kind;
 		uint64_t rows;
-		uint64_t group; /* 0: as the writer likes */
+		uint64_t group; /* 0: the default */
 	} kinds[] = { { "empty", 0, 0 },
 		      { "one", 1, 0 },
 		      { "edge", 3000, 0 },
@@ -286,7 +286,7 @@ int main(int argc, char **argv)
 			parquet_end_group(parquet);
 	}
 	for (uint64_t row = 0; row < rows; row++)
-		json_row(&json, row);
+		write_json_row(&json, row);
 	if (parquet == NULL)
 		return 1;
 	parquet_pair(parquet, "kind", argv[1]);

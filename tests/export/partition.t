@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A directory, partitioned by job, host and rank, reads as one table with DuckDB.
+# DuckDB reads a directory partitioned by job, host and rank as one table.
 . "$(dirname "$0")/export.sh"
 build_tool edge_trace
 mkdir "$tap_scratch/awkward"
@@ -17,21 +17,21 @@ expect_same "a directory for each job, host and rank" "$(files "$lake")" \
 job=sim-1/host=node0000/rank=1/part-0.parquet
 job=sim-1/host=node0001/rank=2/part-0.parquet
 job=sim-1/host=node0001/rank=3/part-0.parquet"
-expect_same "it says what it wrote" "$(sed 's/([^(]*)/(...)/; s/^[0-9,]* //' <<<"$said" | tidy)" \
+expect_same "the summary of the export" "$(sed 's/([^(]*)/(...)/; s/^[0-9,]* //' <<<"$said" | tidy)" \
 	"operations of 4 processes in TMP/lake/ (...)"
-expect_refusal "a directory that is not empty is refused" 3 "lake is not empty: choose another directory, or add --force" \
+expect_refusal "a directory that is not empty is rejected" 3 "lake is not empty: choose another directory, or add --force" \
 	"$ringside" export "$tap_scratch/sim" -o "$lake/"
 
-# Smaller files, into the same directory: none of the older ones stays among them.
+# Smaller files into the same directory replace all older ones.
 "$ringside" export "$tap_scratch/sim" --force --rows 1 --format csv -o "$lake" >/dev/null
-expect_same "with --force the files of a rank are replaced, whatever their format" \
+expect_same "--force replaces files of a rank in any format" \
 	"$(files "$lake" | grep -c 'parquet$')" 0
 "$ringside" export "$tap_scratch/awkward" --force -o "$lake" >/dev/null
-expect_same "with --force other jobs' files stay" "$(files "$lake" | grep -c 'csv$')" 4
+expect_same "--force keeps files of other jobs" "$(files "$lake" | grep -c 'csv$')" 4
 rm -r "$lake"
 
 "$ringside" export "$tap_scratch/awkward" -o "$lake/" --rows 5000 >/dev/null
-expect_same "names are escaped, what is not known is Hive's null, many rows make several files" "$(files "$lake")" \
+expect_same "names are escaped, unknown values are Hive's null, many rows take several files" "$(files "$lake")" \
 	"job=1/host=h/rank=1/part-0.parquet
 job=1/host=h/rank=7/part-0.parquet
 job=1/host=h/rank=7/part-1.parquet
@@ -42,11 +42,11 @@ job=a %22job%22, or %27two%27/host=node%2F1%3Da%25b grüß/rank=0/part-0.parquet
 expect_same "--partition makes a directory of any name" \
 	"$("$ringside" export "$tap_scratch/sim" --partition -f jsonl -o "$tap_scratch/named" >/dev/null && files "$tap_scratch/named" | head -n 1)" \
 	"job=sim-1/host=node0000/rank=0/part-0.jsonl"
-expect_same "its lines have no columns that its name has" \
+expect_same "lines do not repeat columns of the path" \
 	"$(grep -cE '"(job|host|rank)":' "$tap_scratch/named/job=sim-1/host=node0000/rank=0/part-0.jsonl")" 0
-"$ringside" export "$tap_scratch/sim" --json -o "$tap_scratch/told/" >"$tap_scratch/told.json"
-expect_same "--json says what was written" \
-	"$(json_says '"$_->{format} $_->{files} $_->{processes} $_->{is_complete} " . ($_->{operations} == $_->{issued})' "$tap_scratch/told.json")" \
+"$ringside" export "$tap_scratch/sim" --json -o "$tap_scratch/summary/" >"$tap_scratch/summary.json"
+expect_same "--json describes the export" \
+	"$(json_says '"$_->{format} $_->{files} $_->{processes} $_->{is_complete} " . ($_->{operations} == $_->{issued})' "$tap_scratch/summary.json")" \
 	"parquet 4 4 1 1"
 
 if ! has_readers; then
@@ -55,13 +55,13 @@ if ! has_readers; then
 fi
 table="read_parquet('$lake/**/*.parquet', hive_partitioning = true, hive_types_autocast = false)"
 "$ringside" export "$tap_scratch/awkward" -o "$tap_scratch/one.parquet" >/dev/null
-expect_same "DuckDB finds the same rows as in one file" \
+expect_same "DuckDB finds the rows of a single file" \
 	"$(query "SELECT count(*) FROM (SELECT job, host, rank::BIGINT, * EXCLUDE (job, host, rank) FROM $table
 		INTERSECT ALL SELECT * FROM '$tap_scratch/one.parquet')")" \
 	"$(query "SELECT count(*) FROM '$tap_scratch/one.parquet'")"
 expect_same "DuckDB reads escaped names" \
 	"$(query "SELECT DISTINCT job, host, rank FROM $table WHERE pid = 1")" "a \"job\", or 'two'|node/1=a%b grüß|0"
-expect_same "a file says what its directory says" \
+expect_same "metadata matches the path" \
 	"$(query "SELECT decode(value) FROM parquet_kv_metadata('$lake/*/*/rank=0/part-0.parquet') WHERE decode(key) IN ('ringside.job', 'ringside.host', 'ringside.rank') ORDER BY decode(key)")" \
 	"node/1=a%b grüß
 a \"job\", or 'two'

@@ -1,4 +1,4 @@
-/* Work of ten seconds, in made-up time, as a terminal on standard output would see its progress. */
+/* Ten seconds of work in simulated time, with progress as on a terminal. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ int main(int argc, char **argv)
 	cli_progress_start(&progress, "export", "operations", total);
 	progress.fd = 1;
 	progress.is_on = argc <= 1 || strcmp(argv[1], "quiet") != 0;
-	/* A thousand steps; the line is written a few times a second, and not in the first one. */
+	/* A thousand steps; progress is written a few times per second, starting after one second. */
 	for (uint64_t i = 0; i <= 1000; i++)
 		cli_progress_at_time(&progress, i * 10000, progress.began_ns + i * SECOND / 100);
 	cli_progress_hide(&progress);

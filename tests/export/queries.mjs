@@ -1,6 +1,5 @@
-// queries.mjs PAGE DIRECTORY: run every ```sql block of the page in DuckDB, in DIRECTORY, in order, and
-// print for each "ok HEADING: rows" or "not ok HEADING: why". With a third argument, the rows of the last
-// block below that heading instead, as query.mjs does.
+// queries.mjs PAGE DIRECTORY: runs every ```sql block of the page in DuckDB, in DIRECTORY, and prints "ok HEADING: rows" or
+// "not ok HEADING: why". With a third argument, prints the rows of the last block below that heading instead.
 import { readFileSync } from "node:fs";
 import { openDuckdb, queryDuckdb } from "./table.mjs";
 
@@ -26,7 +25,7 @@ let rows = "";
 for (const { heading: name, sql } of blocks) {
 	try {
 		let table = null;
-		// Statements one by one; no query of the page has a ; within a text.
+		// One statement at a time; no query has a ; inside a string.
 		for (const statement of sql.split(";").filter((text) => text.replace(/--.*/g, "").trim() !== ""))
 			table = await queryDuckdb(connection, statement);
 		const count = table.columns[0]?.length ?? 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# docs/EXPORT.md: every query runs as it stands there, and gives what it promises.
+# Every query of docs/EXPORT.md runs and gives the documented result.
 . "$(dirname "$0")/export.sh"
 need_readers
 
@@ -25,19 +25,19 @@ while IFS= read -r line; do
 	*) tap_line "not ok" "${line#not ok }" "" ;;
 	esac
 done <<<"$all"
-expect_same "each query of the page was run" "$(wc -l <<<"$all")" "$(grep -cxF '```sql' docs/EXPORT.md)"
-expect_same "those that look for trouble find none where there is none" \
+expect_same "every query of the page ran" "$(wc -l <<<"$all")" "$(grep -cxF '```sql' docs/EXPORT.md)"
+expect_same "queries for problems find none in a healthy job" \
 	"$(grep -E ': 0 rows$' <<<"$all" | cut -d: -f1)" \
 	"ok Ranks that disagree
 ok Operations that did not end"
 
-expect_same "the slow rank is the one that others waited for" \
-	"$(answer slow "Waiting and stragglers" | head -n 1 | cut -d'|' -f1)" 3
+expect_same "the slow rank is found" \
+	"$(answer slow "Who waits, who is waited for" | head -n 1 | cut -d'|' -f1)" 3
 expect_same "it lost most GPU-hours" "$(answer slow "GPU-hours lost" | head -n 1 | cut -d'|' -f3)" 3
 expect_same "every Send has its Recv" "$(answer slow "Send and Recv" | cut -d'|' -f5 | sort -u)" 0
-expect_same "ten iterations, and what comes before them" "$(answer slow "Per iteration" | wc -l)" 11
+expect_same "ten iterations, and the operations before them" "$(answer slow "Per iteration" | wc -l)" 11
 expect_same "nothing is missing" "$(query "SELECT sum(c) FROM (SELECT max(sequence) - count(sequence) AS c FROM '$tap_scratch/slow/operations.parquet' GROUP BY rank)")" 0
-expect_same "ranks that hang in a collective are found, not the one that never came" \
+expect_same "ranks stuck in a collective are found, without the missing one" \
 	"$(answer stuck "Operations that did not end" | cut -d'|' -f1 | sort -u | tr '\n' ' ')" "0 1 3 "
-expect_same "a call that differs is found" "$(answer wrong "Ranks that disagree" | wc -l)" 1
+expect_same "a mismatched call is found" "$(answer wrong "Ranks that disagree" | wc -l)" 1
 tap_done

@@ -1,4 +1,4 @@
-// query.mjs SQL: the rows that DuckDB gives, a line each, cells apart by |.
+// query.mjs SQL: prints the rows of a DuckDB query, one per line, cells separated by |.
 import { openDuckdb, queryDuckdb } from "./table.mjs";
 
 const { columns } = await queryDuckdb(await openDuckdb(), process.argv[2]);

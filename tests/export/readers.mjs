@@ -1,5 +1,5 @@
-// readers.mjs DIRECTORY NAME...: three independent readers of NAME.parquet find what NAME.jsonl says, its
-// statistics are true, and where there is a NAME.dump, it says the same. A line each, "ok" or "not ok".
+// readers.mjs DIRECTORY NAME...: compares what three independent readers find in NAME.parquet with NAME.jsonl and, if there
+// is one, NAME.dump, and checks the statistics. Prints a line each, "ok" or "not ok".
 import { existsSync } from "node:fs";
 import { wrongAgainstDump } from "./dump.mjs";
 import { wrongStatistics } from "./statistics.mjs";
@@ -17,7 +17,7 @@ async function say(sentence, check) {
 	console.log(why === null ? `ok ${sentence}` : `not ok ${sentence}: ${why}`);
 }
 
-// A file of no rows has its columns all the same.
+// A file without rows still has its columns.
 function compare(got, wanted) {
 	if (wanted.names.length > 0)
 		return difference(sorted(got), wanted);

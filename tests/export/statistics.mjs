@@ -1,8 +1,7 @@
-// What the footer says of each column of each row group is what is there, and DuckDB, which skips row
-// groups by it, finds what it looks for.
+// Checks the statistics of each column and row group, and that DuckDB, which skips row groups by them, finds values.
 import { openDuckdb, queryDuckdb } from "./table.mjs";
 
-// As the format orders them: texts by their bytes, numbers as numbers.
+// Order of the format: texts by bytes, numbers by value.
 function order(type) {
 	const bytes = (text) => Buffer.from(text);
 	if (type === "BYTE_ARRAY")
@@ -24,7 +23,7 @@ function wrongInColumn(group, meta, values, isTime) {
 		return `${where}: ${nulls} nulls, there are ${count}`;
 	if (there.length === 0)
 		return low === undefined && high === undefined ? null : `${where}: ${low} to ${high}, and there is nothing`;
-	// This reader's dates have milliseconds.
+	// The dates of this reader have milliseconds.
 	const text = (value) => (isTime ? value.toISOString().slice(0, 23) : String(value));
 	const cut = (value) => (isTime ? value.slice(0, 23) : value);
 	const compare = isTime ? (a, b) => (a < b ? -1 : a > b ? 1 : 0) : order(meta.type);
@@ -34,7 +33,7 @@ function wrongInColumn(group, meta, values, isTime) {
 	return null;
 }
 
-// The first thing that is wrong, or null. The table is hyparquet's.
+// The first error, or null. The table is hyparquet's.
 export async function wrongStatistics(path, { names, columns, metadata }) {
 	let row = 0;
 	for (const [group, { columns: chunks, num_rows: rows }] of metadata.row_groups.entries()) {
@@ -47,7 +46,7 @@ export async function wrongStatistics(path, { names, columns, metadata }) {
 		}
 		row = end;
 	}
-	// A few values of each column, looked for.
+	// Search for a few values of each column.
 	const connection = await openDuckdb();
 	for (const [c, name] of names.entries()) {
 		const distinct = [...new Set(columns[c].filter((value) => value !== null))];

@@ -1,6 +1,6 @@
-// Tables read by different readers, in one form: { names, columns }, every value as text or null.
-// Numbers are decimal, times "2026-01-31T14:03:10.000000001", booleans "true" and "false": so that two
-// readers that agree give equal texts, to the last digit.
+// Tables of different readers in one form: { names, columns }, every value as text or null.
+// Numbers are decimal, times "2026-01-31T14:03:10.000000001", booleans "true" and "false", so that
+// readers that agree give equal texts.
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 
@@ -21,7 +21,7 @@ export function timeText(ns) {
 	return new Date(Number(seconds) * 1000).toISOString().slice(0, 19) + "." + String(rest).padStart(9, "0");
 }
 
-// JSON objects, one per line, with numbers as text: JSON.parse() alone would round beyond 2^53.
+// JSON objects, one per line, with numbers as text, because JSON.parse() rounds above 2^53.
 export function readLines(path) {
 	const exact = (token) => (token[0] === '"' ? token : `"${token}"`);
 	return readFileSync(path, "utf8").split("\n").filter((line) => line !== "")
@@ -35,7 +35,7 @@ export function readJsonl(path) {
 	return { names, columns: names.map((name) => rows.map((row) => text(row[name]))) };
 }
 
-// In the order of these columns: rows of the same process and communicator lie together in Parquet.
+// Sorted by these columns, because Parquet groups rows by process and communicator.
 const KEY = ["job", "host", "rank", "pid", "comm_id", "number"];
 
 export function sorted(table) {
@@ -88,7 +88,7 @@ export async function readHyparquet(path) {
 	const metadata = parquetMetadata(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
 	const names = metadata.schema.slice(1).map((element) => element.name);
 	const isTime = metadata.schema.slice(1).map((element) => element.logical_type?.type === "TIMESTAMP");
-	// Its own dates have milliseconds: take the numbers.
+	// Its dates have milliseconds, so use the numbers.
 	const whole = (value) => value;
 	const parsers = { timestampFromNanoseconds: whole };
 	const rows = await parquetReadObjects({ file, metadata, compressors, parsers, utf8: true });
@@ -109,7 +109,7 @@ export async function readWasm(path) {
 		const vector = table.getChildAt(i);
 		const column = [];
 		const isTime = arrow.DataType.isTimestamp(field.type);
-		// Arrow's own getter turns times into milliseconds: take the words they come from.
+		// Arrow's getter returns milliseconds, so use the raw words.
 		for (const data of vector?.data ?? []) {
 			const plain = isTime ? data.values : null;
 			for (let row = 0; row < data.length; row++) {
@@ -131,7 +131,7 @@ export async function readWasm(path) {
 	return { names, columns };
 }
 
-// The first difference in words, or null.
+// Describes the first difference, or null.
 export function difference(got, wanted) {
 	if (got.names.join() !== wanted.names.join())
 		return `columns ${got.names} instead of ${wanted.names}`;

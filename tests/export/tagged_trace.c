@@ -1,9 +1,9 @@
 /*
- * Writes trace files of three ranks whose operations have tags, as a program does that marks its phases.
+ * Writes trace files of three ranks whose operations have tags.
  *
  *	tagged_trace DIRECTORY
  *
- *	ranks 0, 1	300 AllReduces on "pair", tags 1, 2, 3 in turn; rank 1 comes 1000 ns later each time
+ *	ranks 0, 1	300 AllReduces on "pair", tags 1, 2, 3 in turn; rank 1 arrives 1000 ns later each time
  *	rank 2		60 AllGathers on "half", which has two ranks: the other one is not recorded; tag 2
  */
 #include <stdio.h>

@@ -48,7 +48,7 @@ function contrasts(page) {
 }
 
 /*
- * Contrast of lines and dots to the panel (1.4.11: 3), and the smallest distance between two of them for people with
+ * Contrast of lines and dots to the panel (1.4.11: 3), and the smallest distance between two of them as seen with
  * the common kinds of color blindness (matrices of Machado, Oliveira and Fernandes, full strength).
  */
 function palette(page) {

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""A second, slow and simple implementation of the report's figures, to be compared with the first.
+"""A second, slow and simple implementation of the report's figures, to compare with the real one.
 
 	ringside dump PATH > dump.jsonl
 	ringside report --json PATH > report.json
 	tests/report/reference.py report.json dump.jsonl [FILTER...]
 
 FILTER is op=NAME, rank=FIRST-LAST, comm=NAME or tag=NUMBER. Counts and bytes must be equal, times equal
-to the nanosecond, means to 1e-9, quantiles within the stated error. Prints what differs, a line each, and
-how much was compared; exits with 1 when something differs.
+to the nanosecond, means to 1e-9, quantiles within the stated error. Prints each difference on a
+line, and the number of compared figures; exits with 1 if something differs.
 """
 import bisect
 import json
@@ -56,7 +56,7 @@ def known(name):
 
 
 def comm_name(op):
-    """Communicators without a name are one row for each number of ranks and nodes."""
+    """Communicators without a name share a row per number of ranks and nodes."""
     ranks, nodes = op["comm_ranks"], op["comm_nodes"]
     if op["comm_name"]:
         return op["comm_name"]
@@ -65,7 +65,7 @@ def comm_name(op):
     return f"({ranks} rank{'s'[:ranks > 1]}, {nodes} node{'s'[:nodes > 1]})"
 
 
-# What a part of a key is, from an operation; and where a row of the report has the same.
+# Parts of a key: computed from an operation, and their place in a row of the report.
 PARTS = {
     "comm": lambda op: op["comm_hash"],
     "name": comm_name,
@@ -107,7 +107,7 @@ def is_timed(op):
 
 
 def add_waiting(ops):
-    """What each operation waited, where it could be joined with those of other ranks."""
+    """Waiting of each operation that can be matched with other ranks."""
     meetings = defaultdict(list)
     for op in ops:
         op["joined"] = False
@@ -119,7 +119,7 @@ def add_waiting(ops):
                op["protocol"], size_range(op))
         meetings[key].append(op)
     for members in meetings.values():
-        # Whether somebody waited who met nobody is not known.
+        # Waiting is unknown without other ranks.
         if len(members) < 2:
             continue
         least = min(op["duration_ns"] for op in members)
@@ -129,7 +129,7 @@ def add_waiting(ops):
 
 
 def add_flight(ops, report):
-    """Which operations were still in flight when the recording ended."""
+    """Operations in flight when the recording ended."""
     ended = set()
     for rank in report["ranks"]:
         if rank["state"] == "ended":
@@ -147,7 +147,7 @@ def add_flight(ops, report):
 
 
 def add_estimates(ops):
-    """What an operation that was not timed counts with: the mean of its kind on its rank."""
+    """Estimated duration of an operation that was not timed: the mean of its kind on its rank."""
     kinds = defaultdict(list)
     for op in ops:
         op["guess"] = None
@@ -275,7 +275,7 @@ class Comparison:
 
 
 def busy_ns(ops):
-    """The union of the operations' times."""
+    """The union of the times of operations."""
     spans = sorted((op["done_ns"] - op["duration_ns"], op["done_ns"]) for op in ops
                    if is_timed(op) and op["state"] != "captured" and op["done_ns"])
     total, end = 0, 0
@@ -323,7 +323,7 @@ def passes(op, filters):
 
 
 def is_within(op, report):
-    """Did it end between the report's limits, by the wall clock of its own host?"""
+    """Did it end within the limits of the report, by the wall clock of its host?"""
     end_ns = op["done_ns"] + op["issue_wall_ns"] - op["issue_ns"]
     return ((report["since_ns"] or 0) <= end_ns and
             (report["until_ns"] is None or end_ns < report["until_ns"]))
@@ -340,8 +340,8 @@ def main():
                 ops.append(record)
     comparison = Comparison(report)
     comparison.same("completeness", "read", report["completeness"]["read"], len(ops))
-    # At the limits a collective may be there for some ranks only. Waiting is for ranks that are not looked
-    # at, too: join first, choose afterwards.
+    # At the limits, some ranks of a collective may be missing. Waiting also depends on ranks excluded by the filter, so
+    # match first and filter afterwards.
     if report["since_ns"] or report["until_ns"]:
         ops = [op for op in ops if is_within(op, report)]
     add_waiting(ops)

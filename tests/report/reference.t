@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Every figure of `report --json` is what a second, simple implementation makes of `ringside dump`.
+# Compares every figure of `report --json` with a second, simple implementation that reads `ringside dump`.
 . "$(dirname "$0")/report.sh"
 command -v python3 >/dev/null || tap_skip_all "python3 is not installed"
 
 dumped=
-# The report and the dump of a path, compared. What follows -- is the filter as reference.py knows it.
+# Compares report and dump of a path. After --, the filter in the syntax of reference.py.
 agrees() { # sentence path [option...] [-- filter...]
 	local sentence=$1 path=$2 options=() said
 	shift 2
@@ -44,31 +44,31 @@ agrees "--op" "$tap_scratch/slow" --op AllReduce,Send -- op=AllReduce,Send
 agrees "--rank" "$tap_scratch/slow" --rank 3-9 -- rank=3-9
 agrees "--comm" "$tap_scratch/slow" --comm tp-0 --by name,size,rank -- comm=tp-0
 agrees "--by comm,function" "$tap_scratch/slow" --by comm,function
-agrees "mixture of experts, with sends to itself" "$tap_scratch/moe"
+agrees "mixture of experts, with sends to self" "$tap_scratch/moe"
 agrees "--by with everything" "$tap_scratch/moe" \
 	--by comm,name,kind,function,size,datatype,algorithm,protocol,rank,host,tag,source,job
-agrees "a job that hangs" "$tap_scratch/hung"
+agrees "a hung job" "$tap_scratch/hung"
 agrees "--by source,size" "$tap_scratch/hung" --by source,size
-agrees "a release without sizes of communicators" "$tap_scratch/old"
-agrees "a release that shows nothing of a Broadcast" "$tap_scratch/newer"
-agrees "a rank that was killed" "$tap_scratch/killed"
+agrees "a release that does not report sizes of communicators" "$tap_scratch/old"
+agrees "a release that does not report Broadcast" "$tap_scratch/newer"
+agrees "a killed rank" "$tap_scratch/killed"
 agrees "ranks that disagree" "$tap_scratch/apart"
-agrees "calls of which some were timed" "$tap_scratch/sampled"
+agrees "sampled timing" "$tap_scratch/sampled"
 agrees "the same by rank and size" "$tap_scratch/sampled" --by rank,function,size
 agrees "the same by source" "$tap_scratch/sampled" --by source,function
-agrees "calls of which none was timed" "$tap_scratch/none"
-agrees "two ranks as a test wrote them" "$tap_scratch/traces"
-agrees "a region of a process that was killed" "$tap_scratch/stuck"
+agrees "no timing" "$tap_scratch/none"
+agrees "two ranks written by a test" "$tap_scratch/traces"
+agrees "the region of a killed process" "$tap_scratch/stuck"
 agrees "a region and a trace of one process" "$tap_scratch/ended"
-agrees "another tool's log" tests/foreign/data/inspector-v4.1.log
+agrees "a log of NCCL Inspector" tests/foreign/data/inspector-v4.1.log
 
-# The proof that it can fail: another run's dump, and one figure changed by one.
+# The comparison can fail: with the dump of another run, and with one changed figure.
 "$ringside" dump "$tap_scratch/fsdp" >"$tap_scratch/dump.jsonl"
 "$ringside" report --json "$tap_scratch/newer" >"$tap_scratch/report.json"
-expect_complaint "another run's figures are found to differ" "keys is|calls is" \
+expect_complaint "figures of another run differ" "keys is|calls is" \
 	python3 tests/report/reference.py "$tap_scratch/report.json" "$tap_scratch/dump.jsonl"
 "$ringside" report --json "$tap_scratch/fsdp" |
 	perl -pe 's/"wait_ns":(\d+)/q("wait_ns":) . ($1 + 1)/e' >"$tap_scratch/report.json"
-expect_complaint "a nanosecond is found to differ" "[1-9] differ" \
+expect_complaint "a difference of one nanosecond is found" "[1-9] differ" \
 	python3 tests/report/reference.py "$tap_scratch/report.json" "$tap_scratch/dump.jsonl"
 tap_done

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# For tests of the report: source this. Simulated jobs are the same bytes on every machine.
+# For tests of the report: source this. Simulated jobs are deterministic.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../cli/cli.sh"
 # shellcheck disable=SC2034
 expected_dir=$PWD/tests/report
 
-# A simulated job in a directory of its own.
+# Simulates a job into its own directory.
 simulate() { # name option...
 	local name=$1
 	shift
@@ -15,7 +15,7 @@ simulate() { # name option...
 	}
 }
 
-# The same four ranks with all calls timed, with some and with none: see sampled_trace.c.
+# Four ranks with all, some and no calls timed: see sampled_trace.c.
 make_sampled() {
 	local mode
 	"${CC:-cc}" -std=gnu11 -D_GNU_SOURCE -Isrc -I. -O1 -o "$tap_scratch/sampled_trace" tests/report/sampled_trace.c \

@@ -1,11 +1,11 @@
 /*
- * Writes trace files of four ranks of which only some calls were timed, as with sampled kernel events.
+ * Writes trace files of four ranks with some timed calls, as with sampled kernel events.
  *
  *	sampled_trace DIRECTORY all|sampled|none
  *
  * Each rank has, on "world": 3,000 AllReduces of 1 MiB, 600 of 64 KiB and 300 Broadcasts of 4 KiB. With
  * `sampled`, blocks of eight collectives, about one in ten, are timed, the same on all ranks, and no Broadcast
- * is. Durations and waiting are the same in all three, so that an estimate can be held against `all`.
+ * is. Durations and waiting are the same in all three, so estimates can be compared with `all`.
  */
 #include <stdbool.h>
 #include <stdio.h>

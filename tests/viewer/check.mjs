@@ -1,11 +1,10 @@
-// Does a timeline hold what the recording holds, and would a viewer take it?
+// Compares a timeline with its recording, and checks that it is valid for viewers.
 //
-//	node check.mjs FILE.json[.gz] DUMP         DUMP: what `ringside dump` says of the same recording
+//	node check.mjs FILE.json[.gz] DUMP         DUMP: output of `ringside dump` of the same recording
 //	node check.mjs FILE.pftrace[.gz] DUMP [OTHER]
 //
-// Prints complaints, a line each, and how many events of each kind there are; exit code 1 when there
-// are complaints. "-" instead of DUMP: do not compare. OTHER: the same recording as JSON, which must
-// hold the same to the last event.
+// Prints errors, one per line, and the number of events of each kind; exit code 1 if there are errors. DUMP may be "-":
+// no comparison. OTHER: the same recording as JSON, which must have the same events.
 import { readFileSync } from 'node:fs';
 import { digest, judge, readJson, readPerfetto } from './timeline.mjs';
 
@@ -16,7 +15,7 @@ const wrong = judge(events);
 const slices = events.filter((event) => event.kind === 'slice' || event.kind === 'open');
 const operations = events.filter((event) => event.category === 'operation');
 
-// Everything has a name.
+// Processes and tracks must have names.
 const names = new Map();
 for (const event of events)
 	if (event.kind === 'fact' && event.name.endsWith('_name'))
@@ -26,7 +25,7 @@ for (const event of tracks ? [] : slices) {
 	if (!names.has(`process_name:${event.process}:0`)) wrong.push(`process ${event.process} has no name`);
 }
 
-// Slices are as long as their operations took, waiting as long as its operation says.
+// Slices have the durations of their operations.
 const lastOf = new Map();
 for (const event of slices) {
 	const key = `${event.process}:${event.track}`;
@@ -41,7 +40,7 @@ for (const event of slices) {
 	}
 }
 
-// Operation by operation the same as the dump.
+// Compares every operation with the dump.
 const identity = (rank, hash, one) => [rank, hash, one.number, one.sequence ?? 0, one.function, one.bytes ?? '?', one.count,
 	one.state, one.time_source, one.duration_ns ?? '-', one.signature].join(' ');
 if (dump !== '-') {

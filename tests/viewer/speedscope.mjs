@@ -1,16 +1,16 @@
-// Open a timeline in speedscope, in a real browser without a screen.
+// Opens a timeline in speedscope in a headless browser.
 //
 //	node speedscope.mjs FILE [PICTURE.png]
 //
-// Prints what is seen: the title that names the profile, and the rows of the table of all slices, as
-// JSON. Errors of the page end it. Everything is served from this process on the loopback address.
+// Prints the title of the profile and the rows of the table of slices as JSON. Fails on errors of the page. All files
+// are served by this process on the loopback address.
 import { createServer } from 'node:http';
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/* For what must come: a busy machine takes its time. */
+/* Generous, for busy machines. */
 const PATIENCE_MS = 120000;
 const [path, picture] = process.argv.slice(2);
 const packages = fileURLToPath(new URL('../../npm/node_modules', import.meta.url));
@@ -41,7 +41,7 @@ try {
 	const page = await browser.newPage({ viewport: { width: 1400, height: 800 } });
 	page.setDefaultTimeout(PATIENCE_MS);
 	page.on('pageerror', (error) => errors.push(String(error)));
-	// speedscope tells trouble with a file in a dialog of the browser or in its log.
+	// speedscope reports problems in a dialog or in its log.
 	page.on('dialog', (dialog) => { errors.push(dialog.message()); dialog.dismiss(); });
 	page.on('console', (message) => {
 		if (message.type() === 'error' && !/favicon|404/.test(message.text())) errors.push(message.text());

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# The JSON opens in a real viewer in a real browser: speedscope in headless Chromium. It names ranks and
-# communicators, and its slices are as long as the operations took.
+# The JSON opens in speedscope in headless Chromium: it shows ranks and communicators, and slices have the durations of
+# the operations.
 . "$(dirname "$0")/viewer.sh"
-command -v node >/dev/null || tap_skip_all "no node here"
-[ -x "${CHROMIUM:=/usr/bin/chromium}" ] || tap_skip_all "no Chromium here"
+command -v node >/dev/null || tap_skip_all "node is not installed"
+[ -x "${CHROMIUM:=/usr/bin/chromium}" ] || tap_skip_all "Chromium is not installed"
 for package in speedscope playwright-core; do
-	[ -d npm/node_modules/$package ] || tap_skip_all "no $package here: scripts/install-npm check"
+	[ -d npm/node_modules/$package ] || tap_skip_all "$package is missing: run scripts/install-npm check"
 done
 export CHROMIUM
 
 make_job job --nodes 1 --gpus 4 -w fsdp --seconds 1s -f slow-rank:rank=2
-expect_ok "a timeline is written" trace "$tap_scratch/job.json" "$tap_scratch/job"
+expect_ok "the timeline is written" trace "$tap_scratch/job.json" "$tap_scratch/job"
 if ! node tests/viewer/speedscope.mjs "$tap_scratch/job.json" ${PICTURE:+"$PICTURE"} >"$tap_scratch/seen" 2>"$tap_scratch/err"; then
 	tap_line "not ok" "speedscope opens it" "$(tail -n 5 "$tap_scratch/seen" "$tap_scratch/err")"
 	tap_done
@@ -27,10 +27,10 @@ seen() { # expression over `seen`
 }
 expect_same "a profile is a communicator of a rank" "$(seen 'seen.title')" \
 	"rank 0 node0000 (pid 1), world, rank 0 of 4 (tid 1) (1/4)"
-expect_same "all ranks are there" \
+expect_same "all ranks are shown" \
 	"$(seen '[0, 1, 2, 3].filter((r) => seen.rows.some((row) => row.includes(`rank ${r} node0000`))).length')" 4
 expect_same "slices are listed" "$(seen 'slices.length > 5')" true
-expect_same "waiting is one of them" "$(seen 'slices.some((s) => s.name.includes("waiting") && s.args.waits_for === "rank 2")')" true
-expect_same "each is as long as its operation took" \
+expect_same "waiting is a slice" "$(seen 'slices.some((s) => s.name.includes("waiting") && s.args.waits_for === "rank 2")')" true
+expect_same "slices have the durations of the operations" \
 	"$(seen 'slices.filter((s) => { const ns = s.args.duration_ns ?? s.args.wait_ns; return Math.abs(s.ns - ns) > ns / 100; }).map((s) => s.name).join()')" ""
 tap_done

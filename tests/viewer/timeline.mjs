@@ -1,7 +1,7 @@
-// Reading a timeline back, whichever format it is in, and judging it as a viewer would.
+// Reads timelines of both formats and checks them like a viewer.
 //
-// An event list is what both readers give: { kind, process, track, at, ... } with `at` in whole
-// nanoseconds (BigInt) from the timeline's begin, in the order of the file.
+// Both readers return a list of events { kind, process, track, at, ... } in file order; `at` is nanoseconds after the start
+// of the timeline (BigInt).
 import { readFileSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
 import { gunzipSync } from 'node:zlib';
@@ -11,14 +11,14 @@ export function readText(path) {
 	return path.endsWith('.gz') ? gunzipSync(bytes).toString() : bytes.toString();
 }
 
-// "12.345" microseconds to 12345n nanoseconds, and nothing less exact.
+// "12.345" microseconds to 12345n nanoseconds, exactly.
 function nanoseconds(text, where) {
 	const match = /^(\d+)\.(\d{3})$/.exec(text);
 	if (!match) throw new Error(`${where}: ${text} is not microseconds with three decimals`);
 	return BigInt(match[1] + match[2]);
 }
 
-// JSON.parse would round: take the times from the text, an event a line.
+// JSON.parse would round, so times are taken from the text, one event per line.
 function jsonEvent(line, number) {
 	const event = JSON.parse(line);
 	const time = (key) => {
@@ -52,7 +52,7 @@ export function readJson(path) {
 	};
 }
 
-// protoc's text: "name: value", "name {", "}". Repeated fields become arrays, all of them.
+// protoc's text: "name: value", "name {", "}". All fields become arrays.
 function parseText(text) {
 	const root = {};
 	const stack = [root];
@@ -69,7 +69,7 @@ function parseText(text) {
 		} else {
 			const colon = line.indexOf(': ');
 			const key = line.slice(0, colon), value = line.slice(colon + 2);
-			// A number where a name should be: the schema does not have that field.
+			// A number instead of a name: the schema does not have the field.
 			if (/^\d+$/.test(key)) throw new Error(`field ${key} is not in the schema`);
 			(top[key] ??= []).push(value.startsWith('"') ? unquote(value) : value);
 		}
@@ -155,7 +155,7 @@ class Reader {
 		this[one.type[0]](uuid, event, one);
 	}
 
-	// Ends belong to the slice that is innermost when all is sorted by time: the same as in the file?
+	// Viewers match an end with the innermost open slice in order of time; check that this is the one of the file.
 	check() {
 		const sorted = this.raw.slice().sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
 		const stacks = new Map();
@@ -178,7 +178,7 @@ class Reader {
 		this.raw.push({ at: event.at, uuid, slice: event });
 		if (!this.open.has(uuid)) this.open.set(uuid, []);
 		this.open.get(uuid).push(event);
-		// Both ends are flow_ids; the slice that begins first is the tail.
+		// Both ends are flow_ids; the slice that starts first is the tail.
 		for (const id of one.flow_ids ?? []) {
 			if (!this.flows.has(id)) this.flows.set(id, []);
 			this.flows.get(id).push(event);
@@ -186,7 +186,7 @@ class Reader {
 	}
 
 	TYPE_SLICE_END(uuid, event) {
-		// In the file an end follows the begin of its own slice: the last one that is open.
+		// In the file, an end closes the last open slice.
 		const slice = this.open.get(uuid)?.pop();
 		if (!slice) throw new Error(`an end without a begin on track ${uuid}`);
 		slice.kind = 'slice';
@@ -229,8 +229,8 @@ export function readPerfetto(path, schema) {
 	return { about: reader.about, events: reader.events, tracks: reader.tracks };
 }
 
-// As a viewer takes it: by time, in the order of the file where times are equal. Slices must be
-// apart or inside each other, arrows must find a slice open. Gives back complaints.
+// Like a viewer: by time, and in file order for equal times. Slices must be disjoint or nested, arrows must have an open
+// slice. Returns errors.
 export function judge(events) {
 	const wrong = [];
 	const tracks = new Map();
@@ -267,8 +267,8 @@ export function judge(events) {
 	return wrong;
 }
 
-// What two timelines of the same recording must have in common, as sorted lines. Arrows without their
-// direction: Perfetto leads them from the slice that begins first.
+// The content that two timelines of the same recording share, as sorted lines. Without the direction of arrows, which
+// Perfetto derives from the slices.
 export function digest({ events }) {
 	const lines = [];
 	const arrows = new Map();

@@ -6,7 +6,7 @@ ringside=$BUILD/ringside
 export LC_ALL=C RINGSIDE_SHM=$tap_scratch/shm
 mkdir -p "$RINGSIDE_SHM"
 
-# A job that nobody runs, and what dump says of it.
+# A simulated job and its dump.
 make_job() { # name option...
 	local name=$1
 	shift
@@ -14,7 +14,7 @@ make_job() { # name option...
 	"$ringside" dump "$tap_scratch/$name" >"$tap_scratch/$name.dump" 2>/dev/null
 }
 
-# Write a timeline; says nothing unless it fails.
+# Writes a timeline; prints messages only if it fails.
 trace() { # file path option...
 	local file=$1
 	shift

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# ringside trace: what is shown can be chosen, wrong choices are told in a line, and a file is there
-# whole or not at all.
+# ringside trace: filters and time windows, usage errors, and no partial files.
 . "$(dirname "$0")/viewer.sh"
 make_job job --nodes 2 --gpus 2 -w tp-pp --seconds 2s
 job=$tap_scratch/job
@@ -16,27 +15,27 @@ listed() {
 		sed -E 's/.*"pid":([0-9]+),.*"communicator":"([^"]*)".*"number":([0-9]+),.*/\1 \2 \3/' | sort -u
 }
 
-expect_same "all of it: as many as there are" "$all" "$("$ringside" dump "$job" | wc -l)"
+expect_same "without filters: all operations" "$all" "$("$ringside" dump "$job" | wc -l)"
 shown --rank 1,3 >/dev/null
 expect_same "some ranks" "$(listed | cut -d' ' -f1 | sort -u | tr '\n' ' ')" "2 4 "
-expect_same "the others are not there at all" "$(grep -c '"process_name"' "$out")" 2
+expect_same "no other ranks" "$(grep -c '"process_name"' "$out")" 2
 shown --comm world >/dev/null
 expect_same "one communicator" "$(listed | cut -d' ' -f2 | sort -u)" world
 hash=$("$ringside" dump "$job" | sed -nE 's/.*"comm_hash":"(0x[0-9a-f]+)","comm_name":"tp-0","comm_rank":0,.*/\1/p' | sort -u | head -n 1)
 shown --comm "$hash" >/dev/null
 expect_same "one communicator by its hash" "$(listed | cut -d' ' -f1 | sort -u | wc -l)" 2
 
-expect_same "two halves are the whole, but for what was under way between them" \
+expect_same "two halves have all operations; those running at the boundary twice" \
 	"$(($(shown --until 1s) + $(shown --since 1s) >= all && $(shown --until 1s) < all))" 1
-expect_same "nothing is later than the end" "$(($(shown --window 500ms) < all / 2))" 1
-expect_same "from a time on, for a while" "$(($(shown --since 500ms --window 100ms) < all / 8))" 1
-expect_same "up to a time, for a while" "$(($(shown --until -1s --window 100ms) < all / 8))" 1
-expect_same "around an operation: it is there, and not much more" \
+expect_same "--window alone shows the end" "$(($(shown --window 500ms) < all / 2))" 1
+expect_same "--since and --window" "$(($(shown --since 500ms --window 100ms) < all / 8))" 1
+expect_same "--until and --window" "$(($(shown --until -1s --window 100ms) < all / 8))" 1
+expect_same "around an operation: it is shown, with few others" \
 	"$(($(shown --around "$hash:50" --window 50ms) < all / 4)) $(listed | grep -c ' 50$')" "1 2"
 shown --around 3:pp-1:5 --window 10ms >/dev/null
 expect_same "around an operation of a rank" "$(listed | grep -c '^4 pp-1 5$')" 1
 shown --around 3:100 --window 10ms >/dev/null
-expect_same "by rank alone, where that says which" "$(listed | grep -c '^4 tp-1 100$')" 1
+expect_same "by rank alone if it is unambiguous" "$(listed | grep -c '^4 tp-1 100$')" 1
 shown --around world:2 >/dev/null
 expect_same "around an operation of all ranks" "$(listed | grep -c 'world 2$')" 4
 
@@ -54,30 +53,30 @@ refused() { # sentence code pattern option...
 	fi
 }
 refused "no file" 2 "say -o FILE|Say -o FILE" "$job"
-refused "a file that does not say its format" 2 "end it in .json or .pftrace" "$job" -o "$tap_scratch/x"
+refused "a file name without a known suffix" 2 "end it in .json or .pftrace" "$job" -o "$tap_scratch/x"
 refused "an unknown format" 2 "neither json nor perfetto" "$job" -o "$out" --format svg
-refused "no duration" 2 "is no duration like 2s" "$job" -o "$out" --window fast
-refused "no time" 2 "is no time like 30s" "$job" -o "$out" --since noonish
-refused "no ranks" 2 "is no list of ranks" "$job" -o "$out" --rank 5-3
-refused "too many limits" 2 "one too many" "$job" -o "$out" --since 1s --until 2s --window 1s
-refused "limits beside an operation" 2 "cannot be had with" "$job" -o "$out" --around world:1 --since 1s
-refused "the summary and the file on one output" 2 "both want standard output" "$job" -o - --format json --json
-refused "an operation that nobody knows" 3 "is no operation of this recording" "$job" -o "$out" --around nobody:5
-refused "an operation that is not there" 3 "no such operation is recorded" "$job" -o "$out" --around world:99999
-refused "an operation of several communicators" 3 "2 communicators have it \(0x[0-9a-f]+, 0x" "$job" -o "$out" --around 1:5
-refused "ranks that are not there" 3 "no operation to show; nothing was written" "$job" -o "$out" --rank 77
+refused "an invalid duration" 2 "is no duration like 2s" "$job" -o "$out" --window fast
+refused "an invalid time" 2 "is no time like 30s" "$job" -o "$out" --since noonish
+refused "an invalid list of ranks" 2 "is no list of ranks" "$job" -o "$out" --rank 5-3
+refused "too many time limits" 2 "one too many" "$job" -o "$out" --since 1s --until 2s --window 1s
+refused "time limits with --around" 2 "cannot be had with" "$job" -o "$out" --around world:1 --since 1s
+refused "summary and file both on standard output" 2 "both want standard output" "$job" -o - --format json --json
+refused "--around with an unknown communicator" 3 "is no operation of this recording" "$job" -o "$out" --around nobody:5
+refused "--around with a missing number" 3 "no such operation is recorded" "$job" -o "$out" --around world:99999
+refused "--around with an ambiguous number" 3 "2 communicators have it \(0x[0-9a-f]+, 0x" "$job" -o "$out" --around 1:5
+refused "ranks that are not recorded" 3 "no operation to show; nothing was written" "$job" -o "$out" --rank 77
 refused "a file that cannot be written" 3 "cannot write .*: No space left" "$job" -o /dev/full --format json
-refused "nothing there" 3 "nowhere" "$tap_scratch/nowhere" -o "$out"
+refused "a missing path" 3 "nowhere" "$tap_scratch/nowhere" -o "$out"
 
-# One that ends early leaves nothing behind. It is stopped once it has begun to write.
+# An interrupted run leaves no file. The signal is sent once it is writing.
 make_job large --nodes 8 --gpus 8 -w fsdp --seconds 20s
-# When it was done before anybody saw that, again.
+# Retries if it finished before the signal.
 interrupted() { # signal
 	local pid code
 	for _ in {1..20}; do
 		rm -rf "$tap_scratch/end"
 		mkdir "$tap_scratch/end"
-		# A shell without job control starts what it leaves in the background deaf to SIGINT.
+		# A shell without job control makes background processes ignore SIGINT.
 		perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' "$ringside" trace "$tap_scratch/large" -o "$tap_scratch/end/x.json" 2>/dev/null &
 		pid=$!
 		until is_writing $pid "$tap_scratch/end" || ! kill -0 $pid 2>/dev/null; do :; done
@@ -89,6 +88,6 @@ interrupted() { # signal
 	echo "$code, left: $(ls -A "$tap_scratch/end")"
 }
 for signal in INT TERM HUP; do
-	expect_same "SIG$signal leaves no half file" "$(interrupted $signal)" "$((128 + $(kill -l $signal))), left: "
+	expect_same "SIG$signal leaves no partial file" "$(interrupted $signal)" "$((128 + $(kill -l $signal))), left: "
 done
 tap_done

@@ -232,7 +232,7 @@ function stragglers() {
 	if (found.list.length > 0)
 		box.append(el('ol', { class: 'costs' }, ...found.list.map(stragglerItem)));
 	else if (found.has_enough)
-		box.append(el('p', { class: 'calm' }, 'None: no rank or link is late again and again ' +
+		box.append(el('p', { class: 'calm' }, 'None: no rank or link is repeatedly late ' +
 			`(${plural(found.meetings, 'collective')} compared).`));
 	else
 		box.append(aside('Not judged: too few collectives to compare ' +

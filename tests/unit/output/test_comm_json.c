@@ -1,4 +1,4 @@
-/* A communicator is called the same in the report and in what runs. */
+/* Communicators have the same JSON in the report and in the live data. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 static struct live_scene scene;
 static struct sink sink;
 
-/* From its label to its recorded ranks. */
+/* From "label" to "recorded_ranks". */
 static char *identity_in(const char *text, const char *label)
 {
 	char start[128], *copy;

@@ -23,12 +23,12 @@ int main(void)
 	struct sink sink;
 
 	EXPECT_THAT("plain text stays plain", is_cell("AllReduce 1", "AllReduce 1"));
-	EXPECT_THAT("nothing is a pair of quotes", is_cell("", "\"\""));
+	EXPECT_THAT("an empty text is a pair of quotes", is_cell("", "\"\""));
 	EXPECT_THAT("a comma needs quotes", is_cell("a,b", "\"a,b\""));
 	EXPECT_THAT("a quote is doubled", is_cell("a \"b\" c", "\"a \"\"b\"\" c\""));
 	EXPECT_THAT("quotes alone", is_cell("\"\"", "\"\"\"\"\"\""));
-	EXPECT_THAT("an end of line stays, in quotes", is_cell("a\nb\r", "\"a\nb\r\""));
-	EXPECT_THAT("letters of other scripts need none",
+	EXPECT_THAT("a line break stays, in quotes", is_cell("a\nb\r", "\"a\nb\r\""));
+	EXPECT_THAT("other scripts need no quotes",
 		    is_cell("gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"));
 	sink_init_memory(&sink);
 	csv_line(&sink);

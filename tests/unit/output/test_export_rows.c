@@ -86,18 +86,16 @@ static void test_cells(struct export_rows *rows)
 	export_rows_process(rows, &process);
 	EXPECT_EQUAL(export_rows_take(rows, &batch, 0, &frame), 2);
 	EXPECT(is_text(rows, &frame, EXPORT_JOB, 0, "j"));
-	EXPECT_THAT("a host that is not known is null",
-		    cell(rows, &frame, EXPORT_HOST, 0)->is_null);
-	EXPECT_THAT("a rank that is not known is null",
-		    cell(rows, &frame, EXPORT_RANK, 0)->is_null);
+	EXPECT_THAT("an unknown host is null", cell(rows, &frame, EXPORT_HOST, 0)->is_null);
+	EXPECT_THAT("an unknown rank is null", cell(rows, &frame, EXPORT_RANK, 0)->is_null);
 	EXPECT(cell(rows, &frame, EXPORT_PID, 0)->number == 7);
 	EXPECT(is_text(rows, &frame, EXPORT_COMM_HASH, 0, "0x0000000000000abc"));
 	EXPECT(is_text(rows, &frame, EXPORT_COMM_KIND, 0, "mixed"));
 	EXPECT(is_text(rows, &frame, EXPORT_FUNCTION, 0, "AllReduce"));
 	EXPECT(is_text(rows, &frame, EXPORT_FLAGS, 0, "replay,stamp_zero,bit20"));
 	EXPECT(cell(rows, &frame, EXPORT_IS_REPLAY, 0)->number == 1);
-	EXPECT_THAT("nobody is null", cell(rows, &frame, EXPORT_PEER, 0)->is_null);
-	EXPECT_THAT("of a communicator that is not listed the number is known",
+	EXPECT_THAT("no peer is null", cell(rows, &frame, EXPORT_PEER, 0)->is_null);
+	EXPECT_THAT("an unknown communicator still has its number",
 		    cell(rows, &frame, EXPORT_COMM_ID, 1)->number == 9 &&
 			    cell(rows, &frame, EXPORT_COMM_HASH, 1)->is_null &&
 			    cell(rows, &frame, EXPORT_COMM_KIND, 1)->is_null &&
@@ -134,23 +132,23 @@ static void test_times(struct export_rows *rows)
 	batch = batch_of(5);
 	export_rows_process(rows, &process);
 	EXPECT_EQUAL(export_rows_take(rows, &batch, 0, &frame), 5);
-	EXPECT_THAT("wall time goes by the anchor before",
+	EXPECT_THAT("wall time uses the previous anchor",
 		    frame.values[EXPORT_ISSUE_TIME][0] == 5000);
 	EXPECT(frame.values[EXPORT_ISSUE_TIME][1] == 7100);
-	EXPECT_THAT("a time that is not known is null",
+	EXPECT_THAT("an unknown time is null",
 		    frame.values[EXPORT_ISSUE_TIME][2] == EXPORT_NULL_SIGNED);
-	EXPECT_THAT("then the next one decides", frame.values[EXPORT_ACTIVE_TIME][2] == 8000);
-	EXPECT_THAT("all times of an operation go by the same anchor",
+	EXPECT_THAT("then the next anchor applies", frame.values[EXPORT_ACTIVE_TIME][2] == 8000);
+	EXPECT_THAT("all times of an operation use the same anchor",
 		    frame.values[EXPORT_DONE_TIME][3] - frame.values[EXPORT_ISSUE_TIME][3] == 501);
-	EXPECT_THAT("before all anchors the first one counts",
+	EXPECT_THAT("before all anchors the first one applies",
 		    frame.values[EXPORT_ISSUE_TIME][4] == 4010);
 	EXPECT(frame.values[EXPORT_CLOCK_OFFSET][0] == 4000);
 	EXPECT(frame.values[EXPORT_CLOCK_OFFSET][1] == 5000);
 	EXPECT_EQUAL(frame.values[EXPORT_DURATION][0], 500);
-	EXPECT_THAT("an end before its start is no duration",
+	EXPECT_THAT("no duration if it ends before it starts",
 		    frame.values[EXPORT_DURATION][1] == EXPORT_NULL_SIGNED);
 	EXPECT_EQUAL(frame.values[EXPORT_DURATION][2], 500);
-	EXPECT_THAT("no stamp of the GPU, no spread: null, not 0",
+	EXPECT_THAT("without GPU timestamps the spread is null, not 0",
 		    frame.values[EXPORT_START_SPREAD][2] == EXPORT_NULL_SIGNED &&
 			    frame.values[EXPORT_STOP_SPREAD][2] == EXPORT_NULL_SIGNED &&
 			    frame.values[EXPORT_START_SPREAD][0] != EXPORT_NULL_SIGNED);
@@ -158,7 +156,7 @@ static void test_times(struct export_rows *rows)
 		    frame.values[EXPORT_DURATION][4] == EXPORT_NULL_SIGNED);
 	export_rows_process(rows, &timeless);
 	export_rows_take(rows, &batch, 0, &frame);
-	EXPECT_THAT("without an anchor times are the recorder's, and there is no offset",
+	EXPECT_THAT("without an anchor, times are the recorder's and the offset is unknown",
 		    frame.values[EXPORT_ISSUE_TIME][0] == 1000 &&
 			    frame.values[EXPORT_CLOCK_OFFSET][0] == EXPORT_NULL_SIGNED);
 }
@@ -173,7 +171,7 @@ static void test_processes(struct export_rows *rows)
 	batch = batch_of(1);
 	export_rows_process(rows, &other);
 	export_rows_take(rows, &batch, 0, &frame);
-	EXPECT_THAT("the same number is another communicator in another process",
+	EXPECT_THAT("communicator numbers are per process",
 		    is_text(rows, &frame, EXPORT_JOB, 0, "k") &&
 			    cell(rows, &frame, EXPORT_COMM_HASH, 0)->is_null);
 	export_rows_process(rows, &process);
@@ -209,7 +207,7 @@ static void test_full(struct export_rows *rows)
 	}
 	EXPECT_EQUAL(taken, 8 * ROWS_MAX);
 	EXPECT_EQUAL(forgotten, 8 * ROWS_MAX / EXPORT_ENTRIES_MAX);
-	EXPECT_THAT("more values than a group holds are right, too", is_right);
+	EXPECT_THAT("more values than a group holds", is_right);
 }
 
 static void test_strings(void)
@@ -217,7 +215,7 @@ static void test_strings(void)
 	struct export_string *strings = NULL;
 	const char *good = "gr\xc3\xbc\xc3\x9f";
 
-	EXPECT_THAT("UTF-8 stays where it is", export_string_clean(&strings, good) == good);
+	EXPECT_THAT("valid UTF-8 is not copied", export_string_clean(&strings, good) == good);
 	EXPECT(strcmp(export_string_clean(&strings, "a\xff\xc3z\xed\xa0\x80"),
 		      "a\xef\xbf\xbd\xef\xbf\xbdz\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd") == 0);
 	export_string_free(&strings);

@@ -29,21 +29,21 @@ static void test_operation(void)
 {
 	struct recording_flight of = flight(OP_SEND, OP_RUNNING);
 
-	EXPECT_THAT("nobody knows to whom",
+	EXPECT_THAT("a Send with an unknown peer",
 		    same(flight_words_operation(&process, &of, words), "Send"));
 	of.op.peer = 3;
-	EXPECT_THAT("a send has a peer",
+	EXPECT_THAT("a Send names its peer",
 		    same(flight_words_operation(&process, &of, words), "Send to 3"));
 	of.op.function = OP_RECV;
-	EXPECT_THAT("so has a receive",
+	EXPECT_THAT("so does a Recv",
 		    same(flight_words_operation(&process, &of, words), "Recv from 3"));
 	of = flight(OP_BROADCAST, OP_RUNNING);
 	of.op.root = 0;
-	EXPECT_THAT("a broadcast has a root",
+	EXPECT_THAT("a Broadcast names its root",
 		    same(flight_words_operation(&process, &of, words), "Broadcast from 0"));
 	of = flight(OP_ALL_REDUCE, OP_RUNNING);
 	of.op.flags = OP_FLAG_REPLAY;
-	EXPECT_THAT("a replay says that it is one",
+	EXPECT_THAT("a replay is marked",
 		    same(flight_words_operation(&process, &of, words), "AllReduce (graph)"));
 }
 
@@ -54,10 +54,10 @@ static void test_kernel(void)
 	EXPECT_THAT("before its launch",
 		    same(flight_words_kernel(&process, &of, words), "NCCL has not launched it"));
 	of.op.state = OP_LAUNCHED;
-	EXPECT_THAT("who sees no kernels says nothing of them",
+	EXPECT_THAT("no text about kernels without kernel events",
 		    same(flight_words_kernel(&process, &of, words), ""));
 	comm.info.flags = COMM_FLAG_SEES_KERNELS;
-	EXPECT_THAT("who sees them knows that it has not begun",
+	EXPECT_THAT("with kernel events it is known not to have started",
 		    same(flight_words_kernel(&process, &of, words),
 			 "kernel: the GPU has not reached it"));
 	of.started[0] = 7;
@@ -65,12 +65,11 @@ static void test_kernel(void)
 	EXPECT_THAT("channels are counted", same(flight_words_kernel(&process, &of, words),
 						 "kernel: 3 channels started, 1 stopped"));
 	of.op.channels = 8;
-	EXPECT_THAT("of as many as were announced",
-		    same(flight_words_kernel(&process, &of, words),
-			 "kernel: 3 of 8 channels started, 1 stopped"));
+	EXPECT_THAT("of the announced number", same(flight_words_kernel(&process, &of, words),
+						    "kernel: 3 of 8 channels started, 1 stopped"));
 	of.op.channels = 2;
-	EXPECT_THAT("unless that is nonsense", same(flight_words_kernel(&process, &of, words),
-						    "kernel: 3 channels started, 1 stopped"));
+	EXPECT_THAT("unless that is implausible", same(flight_words_kernel(&process, &of, words),
+						       "kernel: 3 channels started, 1 stopped"));
 }
 
 static void test_waits(void)
@@ -91,11 +90,12 @@ static void test_waits(void)
 			 "waits for data from rank 5 on channels 0-3,7,63-64,255"));
 	memset(wait.channels, 0x55, sizeof(wait.channels));
 	length = strlen(flight_words_channels(wait.channels, channels));
-	EXPECT_THAT("more than there is room for are cut", length == sizeof(channels) - 1);
+	EXPECT_THAT("too many ranges are cut", length == sizeof(channels) - 1);
 	flight_words_wait(&wait, words);
-	EXPECT_THAT("also in the sentence", strlen(words) < sizeof(words));
+	EXPECT_THAT("also in sentences", strlen(words) < sizeof(words));
 	memset(wait.channels, 0, sizeof(wait.channels));
-	EXPECT_THAT("none is nothing", same(flight_words_channels(wait.channels, channels), ""));
+	EXPECT_THAT("no channels, no text",
+		    same(flight_words_channels(wait.channels, channels), ""));
 }
 
 int main(void)

@@ -6,7 +6,7 @@
 
 #include "tests/tap.h"
 
-/* Each test writes into `json`, and says what must come out. */
+/* Written to by each test. */
 static struct sink sink;
 static struct json json;
 
@@ -51,7 +51,7 @@ static void test_nesting(void)
 	json_end(&json);
 	json_put_bool(&json, "d", false);
 	json_end(&json);
-	EXPECT_THAT("commas and brackets are the writer's",
+	EXPECT_THAT("commas and brackets",
 		    wrote("{\"a\":1,\"b\":[-1,{},[true,null]],\"c\":{},\"d\":false}"));
 
 	start();
@@ -59,7 +59,7 @@ static void test_nesting(void)
 	json_line(&json);
 	json_unsigned(&json, 2);
 	json_line(&json);
-	EXPECT_THAT("values follow each other on lines", wrote("1\n2\n"));
+	EXPECT_THAT("one value per line", wrote("1\n2\n"));
 }
 
 static void test_numbers(void)
@@ -85,7 +85,7 @@ static void test_numbers(void)
 	json_double(&json, NAN);
 	json_double(&json, -INFINITY);
 	json_end(&json);
-	EXPECT_THAT("numbers with a point read back as they were, and what is no number is null",
+	EXPECT_THAT("doubles read back exactly; NaN and infinity are null",
 		    wrote("[0.1,1e+300,-2.5,0.3333333333333333,null,null]"));
 
 	start();
@@ -107,18 +107,19 @@ static void test_strings(void)
 static void test_broken_utf8(void)
 {
 	EXPECT_THAT("a lone continuation", string_becomes("a\x80z", "\"a\\ufffdz\""));
-	EXPECT_THAT("a cut sequence", string_becomes("a\xe2\x82", "\"a\\ufffd\\ufffd\""));
-	EXPECT_THAT("a cut sequence before a letter", string_becomes("\xc3z", "\"\\ufffdz\""));
+	EXPECT_THAT("a truncated sequence", string_becomes("a\xe2\x82", "\"a\\ufffd\\ufffd\""));
+	EXPECT_THAT("a truncated sequence before a letter",
+		    string_becomes("\xc3z", "\"\\ufffdz\""));
 	EXPECT_THAT("an overlong form", string_becomes("\xc0\xaf", "\"\\ufffd\\ufffd\""));
 	EXPECT_THAT("an overlong form of three",
 		    string_becomes("\xe0\x80\xaf", "\"\\ufffd\\ufffd\\ufffd\""));
 	EXPECT_THAT("a surrogate", string_becomes("\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\""));
 	EXPECT_THAT("past the last code point",
 		    string_becomes("\xf4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\""));
-	EXPECT_THAT("bytes that never occur", string_becomes("\xfe\xff", "\"\\ufffd\\ufffd\""));
+	EXPECT_THAT("invalid bytes", string_becomes("\xfe\xff", "\"\\ufffd\\ufffd\""));
 }
 
-/* Every byte, alone: what comes out is ASCII without control bytes. */
+/* Every byte alone: the output is ASCII without control bytes. */
 static void test_every_byte(void)
 {
 	int bad = 0;
@@ -198,7 +199,7 @@ static void test_wrong_calls(void)
 
 	start();
 	json_end(&json);
-	EXPECT_THAT("an end too many is an error", json_status(&json) == ERR_FORMAT);
+	EXPECT_THAT("an extra end is an error", json_status(&json) == ERR_FORMAT);
 
 	start();
 	for (int i = 0; i <= JSON_DEPTH_MAX; i++)

@@ -1,4 +1,4 @@
-/* Limits and failures of the writer. What readers make of its files is in tests/export/parquet.t. */
+/* Limits and failures of the writer. tests/export/parquet.t reads its files. */
 #include "output/parquet.h"
 
 #include <errno.h>
@@ -46,13 +46,14 @@ static void test_file(void)
 	parquet_pair(parquet, "ringside.lost", "17");
 	EXPECT(parquet_finish(parquet) == OK);
 	parquet_free(parquet);
-	EXPECT_THAT("it begins and ends as such files do",
+	EXPECT_THAT("the file starts and ends with PAR1",
 		    memcmp(sink.bytes, "PAR1", 4) == 0 &&
 			    memcmp(sink.bytes + sink.used - 4, "PAR1", 4) == 0);
 	memcpy(&footer, sink.bytes + sink.used - 8, 4);
 	EXPECT_THAT("the footer's length is within the file", footer + 12 < sink.used);
-	EXPECT_THAT("the footer names who wrote it", has(&sink, "ringside version "));
-	EXPECT_THAT("key and value are there", has(&sink, "ringside.lost") && has(&sink, "17"));
+	EXPECT_THAT("the footer names the writer", has(&sink, "ringside version "));
+	EXPECT_THAT("key and value are in the footer",
+		    has(&sink, "ringside.lost") && has(&sink, "17"));
 	sink_release(&sink);
 }
 
@@ -74,7 +75,7 @@ static void test_groups(void)
 	parquet_end_group(parquet);
 	EXPECT_THAT("after its end a row group is empty", !parquet_is_group_full(parquet));
 	parquet_end_group(parquet);
-	EXPECT_THAT("an empty row group is none", parquet_finish(parquet) == OK);
+	EXPECT_THAT("empty row groups are not written", parquet_finish(parquet) == OK);
 	parquet_free(parquet);
 	close(sink.fd);
 	sink_release(&sink);
@@ -92,8 +93,9 @@ static void test_failures(void)
 	for (unsigned int i = 0; i < 40; i++)
 		put(parquet, i, PARQUET_ROWS_AT_ONCE);
 	parquet_end_group(parquet);
-	EXPECT_THAT("a full disk is told", parquet_status(parquet) == ERR_SYSTEM);
-	EXPECT_THAT("and stays", parquet_finish(parquet) == ERR_SYSTEM && sink.error == ENOSPC);
+	EXPECT_THAT("a full disk is an error", parquet_status(parquet) == ERR_SYSTEM);
+	EXPECT_THAT("and parquet_finish() returns it",
+		    parquet_finish(parquet) == ERR_SYSTEM && sink.error == ENOSPC);
 	parquet_free(parquet);
 	parquet_free(NULL);
 	close(sink.fd);

@@ -14,21 +14,21 @@ static void test_numbers(void)
 
 	parquet_dictionary_init(&dictionary);
 	EXPECT(parquet_dictionary_numbers(&dictionary, some, 5, codes) == OK);
-	EXPECT_THAT("codes count up as values come", codes[0] == 0 && codes[1] == 0 &&
-							     codes[2] == 1 && codes[3] == 2 &&
-							     codes[4] == 0);
+	EXPECT_THAT("codes are numbered in order of first use",
+		    codes[0] == 0 && codes[1] == 0 && codes[2] == 1 && codes[3] == 2 &&
+			    codes[4] == 0);
 	EXPECT_EQUAL(dictionary.count, 3);
 	EXPECT_THAT("a value has one code",
 		    parquet_dictionary_number(&dictionary, UINT64_MAX, &code) == OK && code == 1);
 	parquet_dictionary_empty(&dictionary);
-	EXPECT_THAT("after it was emptied codes begin again",
+	EXPECT_THAT("codes start from 0 after a reset",
 		    parquet_dictionary_number(&dictionary, 0, &code) == OK && code == 0);
 	for (uint64_t i = 1; i < PARQUET_DICTIONARY_MAX && status == OK; i++)
 		status = parquet_dictionary_number(&dictionary, i << 40, &code);
 	EXPECT_EQUAL(dictionary.count, PARQUET_DICTIONARY_MAX);
-	EXPECT_THAT("a full one refuses",
+	EXPECT_THAT("a full dictionary is ERR_RANGE",
 		    parquet_dictionary_number(&dictionary, 7, &code) == ERR_RANGE);
-	EXPECT_THAT("and knows what it has",
+	EXPECT_THAT("and keeps its values",
 		    parquet_dictionary_number(&dictionary, UINT64_C(1) << 40, &code) == OK &&
 			    code == 1);
 	parquet_dictionary_release(&dictionary);
@@ -48,7 +48,7 @@ static void test_texts(void)
 	EXPECT(parquet_dictionary_text(&dictionary, "", &code) == OK && code == 1);
 	EXPECT(parquet_dictionary_text(&dictionary, "tp", &code) == OK && code == first);
 	bytes = parquet_dictionary_bytes(&dictionary, first, &length);
-	EXPECT_THAT("texts are kept as the format has them",
+	EXPECT_THAT("texts are kept in the format of the file",
 		    length == 2 && memcmp(bytes, "tp", 2) == 0 && dictionary.text_used == 10 &&
 			    memcmp(dictionary.text_bytes, "\2\0\0\0tp\0\0\0\0", 10) == 0);
 	for (unsigned int i = 0; i < 5000; i++) {
@@ -56,7 +56,7 @@ static void test_texts(void)
 		is_right &= parquet_dictionary_text(&dictionary, text, &code) == OK;
 		is_right &= code == i + 2;
 	}
-	EXPECT_THAT("many texts have a code each", is_right);
+	EXPECT_THAT("each of many texts has a code", is_right);
 	parquet_dictionary_release(&dictionary);
 }
 

@@ -1,4 +1,4 @@
-/* What is packed is unpacked here, bit by bit, as the specification says it. */
+/* Packed data is unpacked here bit by bit, following the specification. */
 #include "output/parquet.h"
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static uint64_t read_bits(const uint8_t *from, size_t bit, unsigned int width)
 
 /* ---- codes ------------------------------------------------------------------------------------- */
 
-/* How many there were; at most `most`. */
+/* Returns the number of codes, at most `most`. */
 static size_t unpack_codes(const uint8_t *at, const uint8_t *end, unsigned int width,
 			   uint16_t *codes, size_t most)
 {
@@ -69,7 +69,7 @@ static size_t unpack_codes(const uint8_t *at, const uint8_t *end, unsigned int w
 	return at == end ? count : 0;
 }
 
-/* Runs of all lengths, and what lies between them. */
+/* Runs of all lengths and codes between them. */
 static void make_codes(uint16_t *codes, size_t count, unsigned int width)
 {
 	uint64_t mask = (UINT64_C(1) << width) - 1;
@@ -99,8 +99,8 @@ static void test_codes(void)
 			is_same &= memcmp(codes, back, count * sizeof(*codes)) == 0;
 		}
 	}
-	EXPECT_THAT("codes of every width are the same after packing", is_same);
-	EXPECT_THAT("they take no more room than promised", is_small);
+	EXPECT_THAT("codes of every width survive packing", is_same);
+	EXPECT_THAT("they take no more space than documented", is_small);
 	memset(codes, 0, sizeof(codes));
 	EXPECT_THAT("a run takes a few bytes", parquet_pack_codes(bytes, codes, COUNT_MAX, 7) == 3);
 	EXPECT_EQUAL(parquet_pack_codes(bytes, codes, 0, 7), 0);
@@ -123,7 +123,7 @@ static size_t pack_deltas(const uint64_t *values, size_t count, bool is_narrow)
 	return length;
 }
 
-/* False when the bytes are not what the specification allows. */
+/* False if the bytes violate the specification. */
 static int unpack_deltas(const uint8_t *at, const uint8_t *end, uint64_t *values, size_t count,
 			 bool is_narrow)
 {
@@ -155,7 +155,7 @@ static int unpack_deltas(const uint8_t *at, const uint8_t *end, uint64_t *values
 	return at == end;
 }
 
-/* Steps of so many bits, here and there a wide one. */
+/* Differences of so many bits, with a few wide ones. */
 static void make_values(uint64_t *values, size_t count, unsigned int bits)
 {
 	uint64_t mask = bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
@@ -187,12 +187,12 @@ static void test_deltas(void)
 				is_narrow_same &= (uint32_t)values[i] == (uint32_t)back[i];
 		}
 	}
-	EXPECT_THAT("values of every width are the same after packing", is_same);
-	EXPECT_THAT("so are those of 32 bits, with differences of 32 bits", is_narrow_same);
-	EXPECT_THAT("they take no more room than promised", is_small);
+	EXPECT_THAT("values of every width survive packing", is_same);
+	EXPECT_THAT("so do 32-bit values, with 32-bit differences", is_narrow_same);
+	EXPECT_THAT("they take no more space than documented", is_small);
 	for (size_t i = 0; i < COUNT_MAX; i++)
 		values[i] = i;
-	EXPECT_THAT("numbers that count up take next to nothing",
+	EXPECT_THAT("consecutive numbers take little space",
 		    pack_deltas(values, COUNT_MAX, false) < COUNT_MAX / 20);
 }
 
@@ -206,12 +206,12 @@ static void test_range(void)
 		values[i] = 1000 + i * 7 % 37;
 	values[36] = UINT64_MAX;
 	parquet_find_range(values, 37, true, &least, &most);
-	EXPECT_THAT("the greatest unsigned number is the most",
+	EXPECT_THAT("the largest unsigned number is the maximum",
 		    most == UINT64_MAX && least == 1000);
 	parquet_find_range(values, 37, false, &least, &most);
-	EXPECT_THAT("as a signed one it is the least", least == UINT64_MAX && most == 1036);
+	EXPECT_THAT("but the minimum in signed order", least == UINT64_MAX && most == 1036);
 	parquet_find_range(values, 1, true, &least, &most);
-	EXPECT_THAT("one value is both", least == 1000 && most == 1000);
+	EXPECT_THAT("a single value is both", least == 1000 && most == 1000);
 	values[7] = values[36] = 1000;
 	EXPECT_EQUAL(parquet_count(values, 37, 1000), 3);
 	EXPECT_EQUAL(parquet_count(values, 37, 5), 0);
@@ -230,7 +230,7 @@ static void test_nulls(void)
 	}
 	parquet_set_bits(bits, 3, 100);
 	is_right &= bits[0] == ~UINT64_C(7) && bits[1] == (UINT64_C(1) << 39) - 1 && bits[2] == 0;
-	EXPECT_THAT("bits are set from anywhere to anywhere", is_right);
+	EXPECT_THAT("bits are set in any range", is_right);
 	count = parquet_drop_null_values(kept, bits, 103, values, 200, 77777);
 	EXPECT_EQUAL(count, 133);
 	for (unsigned int i = 0; i < 200; i++) {
@@ -238,7 +238,7 @@ static void test_nulls(void)
 
 		is_right &= is_there == (i % 3 != 0) && (!is_there || kept[at++] == i);
 	}
-	EXPECT_THAT("values that are not null stay, and bits say which", is_right);
+	EXPECT_THAT("non-null values are kept, bits mark their rows", is_right);
 	memset(bits, 0, sizeof(bits));
 	EXPECT_EQUAL(parquet_drop_null_codes(kept_codes, bits, codes, 200), 133);
 	EXPECT_THAT("so do codes", kept_codes[132] == 199 && bits[0] << 1 >> 63 == 1);
@@ -249,7 +249,7 @@ static void test_plain(void)
 	uint64_t values[] = { 0x0102030405060708, UINT64_MAX };
 
 	EXPECT_EQUAL(parquet_pack_plain(bytes, values, 2, false), 16);
-	EXPECT_THAT("plain numbers have their least byte first", bytes[0] == 8 && bytes[7] == 1);
+	EXPECT_THAT("plain numbers are little-endian", bytes[0] == 8 && bytes[7] == 1);
 	EXPECT_EQUAL(parquet_pack_plain(bytes, values, 2, true), 8);
 	EXPECT_THAT("narrow ones have four bytes", bytes[3] == 5 && bytes[4] == 0xff);
 	EXPECT_EQUAL(parquet_bit_width(0), 0);

@@ -32,26 +32,26 @@ static void test_wire(void)
 	wire_unsigned(&sink, 60, 0);
 	EXPECT_THAT("a field number above 15 takes two bytes", IS_BYTES(&sink, "\xe0\x03\x00"));
 	wire_unsigned(&sink, 1, UINT64_MAX);
-	EXPECT_THAT("the largest number takes ten",
+	EXPECT_THAT("the largest number takes ten bytes",
 		    IS_BYTES(&sink, "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"));
 	wire_signed(&sink, 2, -2);
-	EXPECT_THAT("a negative one, too",
+	EXPECT_THAT("a negative one",
 		    IS_BYTES(&sink, "\x10\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"));
 	wire_fixed64(&sink, 47, 0x0102030405060708);
-	EXPECT_THAT("fixed ones, least byte first",
+	EXPECT_THAT("fixed64, little-endian",
 		    IS_BYTES(&sink, "\xf9\x02\x08\x07\x06\x05\x04\x03\x02\x01"));
 	wire_double(&sink, 5, 1.0);
-	EXPECT_THAT("a double as its bits",
+	EXPECT_THAT("a double is written as its bits",
 		    IS_BYTES(&sink, "\x29\x00\x00\x00\x00\x00\x00\xf0\x3f"));
 	wire_text(&sink, 2, "");
 	EXPECT_THAT("an empty text", IS_BYTES(&sink, "\x12\x00"));
 	wire_unsigned(&inner, 1, 1);
 	wire_message(&sink, 3, &inner);
 	EXPECT_THAT("a message has its length before it", IS_BYTES(&sink, "\x1a\x02\x08\x01"));
-	EXPECT_THAT("and its sink is ready for the next", inner.used == 0);
+	EXPECT_THAT("and its sink can be reused", inner.used == 0);
 	inner.status = ERR_NO_SPACE;
 	wire_message(&sink, 3, &inner);
-	EXPECT_THAT("a failure inside is a failure outside", sink.status == ERR_NO_SPACE);
+	EXPECT_THAT("a failure of the inner message is passed on", sink.status == ERR_NO_SPACE);
 	sink_release(&sink);
 	sink_release(&inner);
 }
@@ -65,10 +65,10 @@ static void test_text(void)
 	EXPECT_THAT("characters of two, three and four bytes stay",
 		    IS_BYTES(&sink, "\x0a\x09\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"));
 	wire_text(&sink, 1, "a\xff\xc3");
-	EXPECT_THAT("what is no UTF-8 becomes ?", IS_BYTES(&sink, "\x0a\x03"
-								  "a??"));
+	EXPECT_THAT("bytes that are not UTF-8 become ?", IS_BYTES(&sink, "\x0a\x03"
+									 "a??"));
 	wire_text(&sink, 1, "\xc0\x80\xed\xa0\x80\xf5\x80\x80\x80");
-	EXPECT_THAT("so do longer forms, halves of pairs and what lies beyond",
+	EXPECT_THAT("so do overlong forms, surrogates and values past the last code point",
 		    IS_BYTES(&sink, "\x0a\x09?????????"));
 	sink_release(&sink);
 }
@@ -84,11 +84,11 @@ static void test_names(void)
 	one = perfetto_names_find(&names, PERFETTO_EVENT_NAME, "a", &is_new);
 	EXPECT(one != 0 && is_new);
 	other = perfetto_names_find(&names, PERFETTO_ARG_NAME, "a", &is_new);
-	EXPECT_THAT("kinds of names are apart", other != 0 && other != one && is_new);
+	EXPECT_THAT("kinds of names are separate", other != 0 && other != one && is_new);
 	EXPECT(perfetto_names_find(&names, PERFETTO_EVENT_NAME, "a", &is_new) == one && !is_new);
 	memset(longest, 'x', sizeof(longest));
 	longest[sizeof(longest) - 1] = '\0';
-	EXPECT_THAT("a long name is not kept",
+	EXPECT_THAT("long names are not interned",
 		    perfetto_names_find(&names, PERFETTO_EVENT_NAME, longest, &is_new) == 0);
 	for (int i = 0; i < PERFETTO_NAMES_MAX + 100; i++) {
 		snprintf(text, sizeof(text), "name %d", i);
@@ -101,16 +101,16 @@ static void test_names(void)
 		is_none &= !is_new;
 	}
 	EXPECT_THAT("names beyond the limit have no number", is_all);
-	EXPECT_THAT("those before it are still known", is_none);
+	EXPECT_THAT("earlier ones are still known", is_none);
 	EXPECT(names.status == OK);
 	perfetto_names_release(&names);
 }
 
-/* One field of a message: its number and where its bytes are; 0 at the end or when it is wrong. */
+/* One field of a message: its number and its bytes; 0 at the end or if it is invalid. */
 struct reader {
 	const unsigned char *at;
 	const unsigned char *end;
-	uint64_t value; /* of a number; the length of others */
+	uint64_t value; /* of a number, or the length */
 	const unsigned char *bytes;
 };
 
@@ -151,7 +151,7 @@ static struct reader inside(const struct reader *outer)
 	return (struct reader){ .at = outer->bytes, .end = outer->bytes + outer->value };
 }
 
-/* What a stream holds: packets, and what the numbers in them add up to. */
+/* Counts of packets and totals of numbers in a stream. */
 struct seen {
 	unsigned int packets, snapshots, descriptors, begins, ends, instants, values, flows, names;
 	uint64_t first_ns, last_ns;
@@ -248,13 +248,12 @@ static void test_stream(void)
 	seen = look_at(&sink);
 	EXPECT_THAT("every byte belongs to a field", seen.is_whole);
 	EXPECT_EQUAL(seen.packets, 1 + 2 + 1 + 3 + 5 + 1);
-	EXPECT_THAT("time of day is known once", seen.snapshots == 1);
-	EXPECT_THAT("the root, the track of all, a process, two tracks", seen.descriptors == 5);
-	EXPECT_THAT("a slice without end has no end", seen.begins == 3 && seen.ends == 2);
+	EXPECT_THAT("one clock snapshot", seen.snapshots == 1);
+	EXPECT_THAT("root, global track, a process, two tracks", seen.descriptors == 5);
+	EXPECT_THAT("a slice without end is not closed", seen.begins == 3 && seen.ends == 2);
 	EXPECT(seen.instants == 1 && seen.values == 1 && seen.flows == 3);
-	EXPECT_THAT("each name is said once: two of the moment, four of the slices",
-		    seen.names == 6);
-	EXPECT_THAT("times are those of the wall",
+	EXPECT_THAT("each name is interned once", seen.names == 6);
+	EXPECT_THAT("times are wall times",
 		    seen.first_ns == start_ns && seen.last_ns == start_ns + 300);
 	sink_release(&sink);
 }

@@ -5,7 +5,7 @@
 #include "common/op.h"
 #include "tests/tap.h"
 
-/* A recording that nobody made: two communicators of one name, one without. */
+/* Two communicators with the same name, one without a name. */
 static struct job_comm comms[] = {
 	{ .name = "tp", .label = "tp 0x01", .nranks = 8, .nnodes = 1, .kind = JOB_COMM_NVLINK },
 	{ .name = "tp", .label = "tp 0x02", .nranks = 8, .nnodes = 1, .kind = JOB_COMM_NVLINK },
@@ -97,7 +97,7 @@ static void test_json(void)
 			TALLY_BY_COMM | TALLY_BY_SIZE | TALLY_BY_PROTOCOL | TALLY_BY_HOST |
 				TALLY_BY_TAG);
 	json_end(&json);
-	EXPECT_THAT("every part has its key, what is unknown is null",
+	EXPECT_THAT("every part has its key, unknown ones are null",
 		    strcmp(sink_string(&sink),
 			   "{\"comm\":\"tp 0x01\",\"comm_index\":0,\"size\":\"1 KiB - 2 KiB\","
 			   "\"size_least\":1024,\"size_most\":2047,\"protocol\":null,"

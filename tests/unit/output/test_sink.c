@@ -76,7 +76,7 @@ static void test_failure_sticks(void)
 	EXPECT(sink_flush(&sink) == ERR_SYSTEM);
 	EXPECT_EQUAL(sink.error, ENOSPC);
 	sink_text(&sink, "b");
-	EXPECT_THAT("nothing is kept after a failure", sink.used == 0);
+	EXPECT_THAT("nothing is written after a failure", sink.used == 0);
 	sink_release(&sink);
 	close(fd);
 

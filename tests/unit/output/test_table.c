@@ -34,23 +34,22 @@ static void test_layout(void)
 {
 	struct table *table = table_new(columns, 3);
 
-	EXPECT_THAT("a table without rows is nothing at all", is_written(table, 0, ""));
+	EXPECT_THAT("a table without rows writes nothing", is_written(table, 0, ""));
 	add_row(table, "a", 1, "here");
 	add_row(table, "longer", 1000000, "there or elsewhere");
-	EXPECT_THAT("columns align and no line ends in blanks",
+	EXPECT_THAT("columns are aligned, without trailing spaces",
 		    is_written(table, 0,
 			       "NAME      COUNT  WHERE\n"
 			       "a             1  here\n"
 			       "longer  1000000  there or elsewhere\n"));
-	EXPECT_THAT("the widest column gives first", is_written(table, 26,
-								"NAME      COUNT  WHERE\n"
-								"a             1  here\n"
-								"longer  1000000  there or~\n"));
-	EXPECT_THAT("no column shrinks below its least width",
-		    is_written(table, 10,
-			       "NAME    COUNT  WHERE\n"
-			       "a           1  here\n"
-			       "lon~  1000000  ther~\n"));
+	EXPECT_THAT("the widest column is cut first", is_written(table, 26,
+								 "NAME      COUNT  WHERE\n"
+								 "a             1  here\n"
+								 "longer  1000000  there or~\n"));
+	EXPECT_THAT("columns keep their minimum width", is_written(table, 10,
+								   "NAME    COUNT  WHERE\n"
+								   "a           1  here\n"
+								   "lon~  1000000  ther~\n"));
 	table_free(table);
 }
 
@@ -60,7 +59,7 @@ static void test_strange_cells(void)
 
 	add_row(table, "\x1b[31m\n", 1, "\xc3\xa9t\xc3\xa9");
 	add_row(table, "\xc3\xa9t\xc3\xa9s et hivers", 2, "x");
-	EXPECT_THAT("control bytes are shown as ?, characters count once",
+	EXPECT_THAT("control bytes become ?, characters count as one column",
 		    is_written(table, 0,
 			       "NAME            COUNT  WHERE\n"
 			       "?[31m?              1  \xc3\xa9t\xc3\xa9\n"
@@ -79,11 +78,11 @@ static void test_notes(void)
 	add_row(table, "a", 1, "here");
 	table_note(table, "one %s and a half", "two");
 	add_row(table, "b", 2, "there");
-	EXPECT_THAT("a note stands below its row", is_written(table, 0,
-							      "NAME  COUNT  WHERE\n"
-							      "a         1  here\n"
-							      "      one two and a half\n"
-							      "b         2  there\n"));
+	EXPECT_THAT("a note is below its row", is_written(table, 0,
+							  "NAME  COUNT  WHERE\n"
+							  "a         1  here\n"
+							  "      one two and a half\n"
+							  "b         2  there\n"));
 	EXPECT_THAT("a note is wrapped", is_written(table, 18,
 						    "NAME  COUNT  WHERE\n"
 						    "a         1  here\n"
@@ -98,6 +97,6 @@ int main(void)
 	test_layout();
 	test_strange_cells();
 	test_notes();
-	EXPECT_THAT("a table has columns", table_new(columns, 0) == NULL);
+	EXPECT_THAT("a table without columns is rejected", table_new(columns, 0) == NULL);
 	return tap_done();
 }

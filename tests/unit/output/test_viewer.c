@@ -120,7 +120,7 @@ static void test_json(void)
 	sink_release(&sink);
 }
 
-/* All of a gzip stream. */
+/* Decompresses a gzip stream. */
 static char *gunzip(const struct sink *sink, size_t *length)
 {
 	size_t room = 64 << 20;
@@ -156,12 +156,12 @@ static void test_gzip(void)
 		write_everything(&one);
 		write_everything(&other);
 	}
-	EXPECT_THAT("compressed as it goes: not much waits", gzip.plain.used < (512 << 10));
+	EXPECT_THAT("compressed continuously, little is buffered", gzip.plain.used < (512 << 10));
 	EXPECT(viewer_end(&one) == OK && viewer_end(&other) == OK);
 	gzip_sink_close(&gzip);
 	gzip_sink_close(&gzip);
 	text = gunzip(&packed, &length);
-	EXPECT_THAT("what comes out is what went in",
+	EXPECT_THAT("the output decompresses to the input",
 		    text && length == plain.used && memcmp(text, plain.bytes, length) == 0);
 	EXPECT_THAT("and it was smaller", packed.used * 10 < plain.used);
 	free(text);
@@ -181,7 +181,7 @@ static void test_failure(void)
 	sink.status = ERR_SYSTEM;
 	sink.error = 28;
 	write_everything(&viewer);
-	EXPECT_THAT("an output that fails is told at the end", viewer_end(&viewer) == ERR_SYSTEM);
+	EXPECT_THAT("a failed output is reported at the end", viewer_end(&viewer) == ERR_SYSTEM);
 	EXPECT(viewer_has_failed(&viewer) && gzip.plain.error == 28);
 	gzip_sink_close(&gzip);
 	sink_release(&sink);
@@ -195,7 +195,8 @@ static void test_args(void)
 		viewer_arg_unsigned(&args, "x", 1);
 	EXPECT(args.count == VIEWER_ARGS_MAX && !args.is_cut);
 	viewer_arg_unsigned(&args, "y", 2);
-	EXPECT_THAT("one too many is noticed", args.count == VIEWER_ARGS_MAX && args.is_cut);
+	EXPECT_THAT("an argument that does not fit is noticed",
+		    args.count == VIEWER_ARGS_MAX && args.is_cut);
 	EXPECT(viewer_round(1.23456) == 1.235 && viewer_round(0.0004) == 0);
 }
 

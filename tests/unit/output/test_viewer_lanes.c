@@ -28,12 +28,13 @@ static void test_lanes(void)
 	EXPECT(viewer_lanes_group(&lanes, 1, &is_new) == world && !is_new);
 	tp = viewer_lanes_group(&lanes, 2, &is_new);
 	EXPECT(tp && tp != world && is_new);
-	EXPECT_THAT("tracks count from 1", take(&lanes, world, 10000, 20000) == 1);
-	EXPECT_THAT("one that is apart shares the lane", take(&lanes, world, 30000, 40000) == 1);
-	EXPECT_THAT("one that overlaps gets another", take(&lanes, world, 35000, 50000) == 2);
+	EXPECT_THAT("tracks are numbered from 1", take(&lanes, world, 10000, 20000) == 1);
+	EXPECT_THAT("a disjoint slice shares the lane", take(&lanes, world, 30000, 40000) == 1);
+	EXPECT_THAT("an overlapping slice gets another lane",
+		    take(&lanes, world, 35000, 50000) == 2);
 	EXPECT_THAT("other groups have tracks of their own", take(&lanes, tp, 10000, 20000) == 3);
-	EXPECT_THAT("the first lane that is free is taken", take(&lanes, world, 60000, 70000) == 1);
-	EXPECT_THAT("one from before takes no lane that went on",
+	EXPECT_THAT("the first free lane is used", take(&lanes, world, 60000, 70000) == 1);
+	EXPECT_THAT("an earlier slice does not take an occupied lane",
 		    take(&lanes, world, 100, 200) == 4);
 
 	start = 69500;
@@ -48,7 +49,7 @@ static void test_lanes(void)
 	start = 80000;
 	end = 80005;
 	lane = viewer_lanes_take(&lanes, tp, &start, &end, &is_new);
-	EXPECT_THAT("slices do not even touch", lane->track == 3 && start == 80001 && end == 80006);
+	EXPECT_THAT("slices do not touch", lane->track == 3 && start == 80001 && end == 80006);
 	viewer_lanes_release(&lanes);
 }
 
@@ -63,11 +64,10 @@ static void test_open(void)
 	take(&lanes, group, 10000, 20000);
 	for (unsigned int i = 0; i < VIEWER_LANE_STACK; i++)
 		is_stack &= take(&lanes, group, 30000 + i, VIEWER_OPEN) == 1;
-	EXPECT_THAT("slices without end stand inside each other", is_stack);
-	EXPECT_THAT("but not too deep", take(&lanes, group, 31000, VIEWER_OPEN) == 2);
-	EXPECT_THAT("nothing comes after them on their lane",
-		    take(&lanes, group, 40000, 50000) == 3);
-	EXPECT_THAT("nor one that began before", take(&lanes, group, 30500, VIEWER_OPEN) == 4);
+	EXPECT_THAT("slices without end nest", is_stack);
+	EXPECT_THAT("nesting is limited", take(&lanes, group, 31000, VIEWER_OPEN) == 2);
+	EXPECT_THAT("nothing follows them on their lane", take(&lanes, group, 40000, 50000) == 3);
+	EXPECT_THAT("nor one that started before", take(&lanes, group, 30500, VIEWER_OPEN) == 4);
 	viewer_lanes_release(&lanes);
 }
 
@@ -81,18 +81,18 @@ static void test_bounds(void)
 	group = viewer_lanes_group(&lanes, 1, &is_new);
 	for (unsigned int i = 0; i < VIEWER_LANES_MAX; i++)
 		take(&lanes, group, 10000, 20000);
-	EXPECT_THAT("there are only so many lanes", take(&lanes, group, 10000, 20000) == 0);
-	EXPECT_THAT("and what fits still fits", take(&lanes, group, 30000, 40000) == 1);
+	EXPECT_THAT("the number of lanes is limited", take(&lanes, group, 10000, 20000) == 0);
+	EXPECT_THAT("free lanes are still used", take(&lanes, group, 30000, 40000) == 1);
 	for (uint64_t i = 2; i <= VIEWER_GROUPS_MAX; i++)
 		viewer_lanes_group(&lanes, i * i, &is_new);
-	EXPECT_THAT("there are only so many groups",
+	EXPECT_THAT("the number of groups is limited",
 		    viewer_lanes_group(&lanes, 3, &is_new) == NULL && !is_new);
-	EXPECT_THAT("that is no failure", lanes.status == OK);
+	EXPECT_THAT("which is not an error", lanes.status == OK);
 	EXPECT(viewer_lanes_group(&lanes, 4, &is_new) != NULL && !is_new);
 	viewer_lanes_release(&lanes);
 }
 
-/* Whatever comes, in whatever order: slices of a track never overlap, and move a little at most. */
+/* In any order, slices of a track never overlap, and move by at most a microsecond. */
 static void test_any_order(void)
 {
 	enum { COUNT = 20000 };
@@ -119,9 +119,9 @@ static void test_any_order(void)
 		is_apart &= start > last[lane->track].end_ns || last[lane->track].end_ns == 0;
 		last[lane->track].end_ns = end;
 	}
-	EXPECT_THAT("slices of a lane are apart", is_apart);
-	EXPECT_THAT("none moves by more than a microsecond, none changes its length", is_near);
-	EXPECT_THAT("and lanes are used again", group->count < 20);
+	EXPECT_THAT("slices of a lane are disjoint", is_apart);
+	EXPECT_THAT("slices move by at most a microsecond and keep their length", is_near);
+	EXPECT_THAT("lanes are reused", group->count < 20);
 	viewer_lanes_release(&lanes);
 }
 
@@ -145,13 +145,13 @@ static void test_order(void)
 		is_sorted &= item.place.start_ns >= before;
 		before = item.place.start_ns;
 	}
-	EXPECT_THAT("what begins first comes out first", is_sorted && order.count == 0);
+	EXPECT_THAT("the one that starts first comes first", is_sorted && order.count == 0);
 	item.place = (struct viewer_place){ VIEWER_TIMED, 5, 10 };
 	viewer_order_put(&order, &item);
 	item.place.end_ns = 20;
 	viewer_order_put(&order, &item);
 	viewer_order_take(&order, &item);
-	EXPECT_THAT("of two that begin together, the longer one", item.place.end_ns == 20);
+	EXPECT_THAT("if two start together, the longer one first", item.place.end_ns == 20);
 	viewer_order_release(&order);
 }
 

@@ -33,7 +33,7 @@ static void make_job(void)
 	}
 }
 
-/* All end at 1 ms; rank r arrives at 10 us x r, so the last of them is the last to come. */
+/* All end at 1 ms; rank r arrives at 10 us x r. */
 static struct op_record collective(uint32_t rank, uint64_t match)
 {
 	uint64_t start_ns = 10000 * rank;
@@ -101,16 +101,16 @@ static void test_collective(void)
 				met.arrow_count <= 1 && !(met.arrow_count && met.arrows[0].is_head);
 		}
 	}
-	EXPECT_THAT("each waited for the last, as long as it came before it", is_right);
-	EXPECT_THAT("arrows lead from those who waited longest", tails == VIEWER_ARROWS_MAX);
-	EXPECT_THAT("to the one who came last",
+	EXPECT_THAT("each rank waited for the last one, for as long as it was earlier", is_right);
+	EXPECT_THAT("arrows from the ranks that waited longest", tails == VIEWER_ARROWS_MAX);
+	EXPECT_THAT("to the rank that arrived last",
 		    met.arrow_count == VIEWER_ARROWS_MAX && met.arrows[0].is_head);
 	op = collective(0, 5);
-	EXPECT_THAT("the first to come has one", find(&meet, 0, &op).arrow_count == 1);
+	EXPECT_THAT("the first rank to arrive has an arrow", find(&meet, 0, &op).arrow_count == 1);
 	op = collective(35, 5);
-	EXPECT_THAT("a late one has none", find(&meet, 35, &op).arrow_count == 0);
+	EXPECT_THAT("a late rank has none", find(&meet, 35, &op).arrow_count == 0);
 	op.match = 6;
-	EXPECT_THAT("who was not added met nobody", !find(&meet, 35, &op).is_met);
+	EXPECT_THAT("an operation that was not added is not matched", !find(&meet, 35, &op).is_met);
 	viewer_meet_release(&meet);
 }
 
@@ -127,20 +127,21 @@ static void test_partial(void)
 	}
 	op = collective(0, 1);
 	met = find(&meet, 0, &op);
-	EXPECT_THAT("ranks that are missing make it a lower bound", met.has_wait && met.is_partial);
-	EXPECT_THAT("no arrow leads to what is not shown", met.arrow_count == 0);
+	EXPECT_THAT("missing ranks make it a lower bound", met.has_wait && met.is_partial);
+	EXPECT_THAT("no arrow to an operation that is not shown", met.arrow_count == 0);
 	op.signature = 98;
 	add(&meet, 3, &op, true);
 	met = find(&meet, 3, &op);
-	EXPECT_THAT("who called something else did not meet them", met.is_differing && !met.is_met);
+	EXPECT_THAT("a rank that called a different operation is not matched",
+		    met.is_differing && !met.is_met);
 	op = collective(0, 2);
 	add(&meet, 0, &op, true);
-	EXPECT_THAT("alone, nobody waits", !find(&meet, 0, &op).has_wait);
+	EXPECT_THAT("a single rank does not wait", !find(&meet, 0, &op).has_wait);
 	op.function = OP_BROADCAST;
 	op.match = 3;
 	add(&meet, 0, &op, true);
 	add(&meet, 1, &op, true);
-	EXPECT_THAT("rooted ones say nothing of waiting", !find(&meet, 0, &op).is_met);
+	EXPECT_THAT("rooted collectives have no waiting", !find(&meet, 0, &op).is_met);
 	viewer_meet_release(&meet);
 }
 
@@ -156,20 +157,20 @@ static void test_transfer(void)
 	recv.function = OP_RECV;
 	recv.peer = 5;
 	add(&meet, 5, &send, true);
-	EXPECT_THAT("a Send without its Recv has no arrow", find(&meet, 5, &send).arrow_count == 0);
+	EXPECT_THAT("a Send without Recv has no arrow", find(&meet, 5, &send).arrow_count == 0);
 	add(&meet, 2, &recv, true);
 	at_send = find(&meet, 5, &send);
 	at_recv = find(&meet, 2, &recv);
 	EXPECT(at_send.arrow_count == 1 && at_recv.arrow_count == 1);
-	EXPECT_THAT("an arrow leads from Send to Recv",
+	EXPECT_THAT("an arrow from Send to Recv",
 		    !at_send.arrows[0].is_head && at_recv.arrows[0].is_head &&
 			    at_send.arrows[0].number == at_recv.arrows[0].number);
-	EXPECT_THAT("and not back in time",
+	EXPECT_THAT("but not backwards in time",
 		    at_recv.arrows[0].not_before_ns == send.gpu_start_ns + VIEWER_SLIDE_NS);
-	EXPECT_THAT("of transfers no waiting is said", !at_recv.has_wait);
+	EXPECT_THAT("Send and Recv have no waiting", !at_recv.has_wait);
 	recv.gpu_stop_ns = send.gpu_start_ns;
 	add(&meet, 2, &recv, true);
-	EXPECT_THAT("no arrow where clocks have the Recv end first",
+	EXPECT_THAT("no arrow if the Recv ends first",
 		    find(&meet, 5, &send).arrow_count == 0 &&
 			    find(&meet, 2, &recv).arrow_count == 0);
 	viewer_meet_release(&meet);
@@ -186,16 +187,16 @@ static void test_limit(void)
 		add(&meet, 0, &op, true);
 		add(&meet, 1, &op, true);
 	}
-	EXPECT_THAT("memory is bounded, what found no room is counted",
+	EXPECT_THAT("memory is bounded, operations without room are counted",
 		    meet.left_out > 0 && meet.left_out < 20000 && meet.status == OK);
 	op = collective(0, 1);
-	EXPECT_THAT("what came before is there", find(&meet, 0, &op).is_met);
+	EXPECT_THAT("operations added before are found", find(&meet, 0, &op).is_met);
 	op = collective(0, 9999);
-	EXPECT_THAT("what came after is not", !find(&meet, 0, &op).is_met);
+	EXPECT_THAT("operations without room are not", !find(&meet, 0, &op).is_met);
 	viewer_meet_release(&meet);
 }
 
-/* Every field set: all of it must find room among the arguments. */
+/* Every field is set: there must be room for all arguments. */
 static void test_args(void)
 {
 	struct recording_process process = { .rank = 0 };
@@ -227,7 +228,7 @@ static void test_args(void)
 	EXPECT_THAT("all flags have room", strstr(texts.flags, "foreign_stop") != NULL);
 	EXPECT(strcmp(texts.waits_for, "rank 3") == 0);
 	viewer_op_name(&of, name);
-	EXPECT_THAT("a name says what and how much", strcmp(name, "Broadcast 1 MiB to 1") == 0);
+	EXPECT_THAT("a name has operation and size", strcmp(name, "Broadcast 1 MiB to 1") == 0);
 	op.function = OP_RECV;
 	op.bytes = OP_BYTES_UNKNOWN;
 	place.kind = VIEWER_IN_FLIGHT;
@@ -249,7 +250,7 @@ static void test_bins(void)
 	viewer_bins_add(&bins, 10000000, 30000000, 20000000);
 	for (uint32_t i = 0; i < bins.count; i++)
 		sum += bins.bytes[i];
-	EXPECT_THAT("what lies outside is left out",
+	EXPECT_THAT("parts outside are ignored",
 		    sum > 2000 + 1000000 + 1009999 && sum < 2000 + 1000000 + 1010001);
 	viewer_bins_init(&bins, 0, UINT64_C(3600000000000));
 	EXPECT_THAT("an hour has bins of five seconds",
@@ -260,10 +261,10 @@ static void test_bins(void)
 	for (uint64_t i = 0; i < 11; i++)
 		viewer_bins_add(&bins, 1000 * i, 1000 * i + 100, 1000);
 	viewer_bins_miss(&bins);
-	EXPECT_THAT("one in eleven that was not timed does not matter",
+	EXPECT_THAT("one of twelve not timed: all operations count",
 		    !viewer_bins_is_sampled(&bins));
 	viewer_bins_miss(&bins);
-	EXPECT_THAT("two do: the value is of the timed ones, over their time",
+	EXPECT_THAT("two of thirteen not timed: the value covers timed operations only",
 		    viewer_bins_is_sampled(&bins) && bins.bytes[0] == 10000 &&
 			    bins.busy_ns[0] == 1000);
 }

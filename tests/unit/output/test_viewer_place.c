@@ -4,7 +4,7 @@
 
 #include "tests/tap.h"
 
-enum { OFFSET_NS = 1000000 }; /* common time minus the recorder's */
+enum { OFFSET_NS = 1000000 }; /* common time - recorder's clock */
 
 static struct recording_comm comms[] = {
 	{ .info = { .id = 1, .gpu = 0, .finalize_ns = 9000000 } },
@@ -53,16 +53,15 @@ static void test_timed(void)
 		.gpu_stop_ns = 7900000,
 	};
 
-	EXPECT_THAT("by the GPU's stop on the recorder's clock, and its duration back",
+	EXPECT_THAT("from the GPU stop time on the recorder's clock, minus its duration",
 		    is_placed(&op, false, VIEWER_TIMED, 3400000, 3900000));
 	op.comm = 2;
-	EXPECT_THAT("by when the stop was seen where the clocks' offset is unknown",
+	EXPECT_THAT("from the time of the callback if the clock offset is unknown",
 		    is_placed(&op, false, VIEWER_TIMED, 3500000, 4000000));
 	op.time_source = OP_TIME_PROXY;
-	EXPECT_THAT("by the network's activity",
-		    is_placed(&op, false, VIEWER_TIMED, 3100000, 4000000));
+	EXPECT_THAT("from network activity", is_placed(&op, false, VIEWER_TIMED, 3100000, 4000000));
 	op.time_source = OP_TIME_HOST;
-	EXPECT_THAT("by the host's clock", is_placed(&op, false, VIEWER_TIMED, 3000000, 4000000));
+	EXPECT_THAT("from the host clock", is_placed(&op, false, VIEWER_TIMED, 3000000, 4000000));
 }
 
 static void test_untimed(void)
@@ -76,19 +75,19 @@ static void test_untimed(void)
 		.done_ns = 3000000,
 	};
 
-	EXPECT_THAT("without a duration: first to last sign",
+	EXPECT_THAT("without a duration: from the first to the last event",
 		    is_placed(&op, false, VIEWER_SEEN, 3100000, 4000000));
 	op.done_ns = 0;
 	op.active_ns = 0;
 	op.state = OP_LAUNCHED;
-	EXPECT_THAT("of a call alone: until it was launched",
+	EXPECT_THAT("of a call only: until the launch",
 		    is_placed(&op, false, VIEWER_CALLED, 3000000, 3050000));
 	op.state = OP_CAPTURED;
 	op.task_ns = 0;
-	EXPECT_THAT("a call without launch is a moment",
+	EXPECT_THAT("a call without launch has no duration",
 		    is_placed(&op, false, VIEWER_CALLED, 3000000, 3000000));
 	op.state = OP_ABANDONED;
-	EXPECT_THAT("what was abandoned lasts until its communicator ended",
+	EXPECT_THAT("an abandoned operation lasts until its communicator ended",
 		    is_placed(&op, false, VIEWER_SEEN, 3000000, 10000000));
 	op = (struct op_record){ .comm = 1, .state = OP_DONE };
 	EXPECT_THAT("without any time: nowhere", is_placed(&op, false, VIEWER_NOWHERE, 0, 0));
@@ -103,17 +102,17 @@ static void test_open(void)
 		.comm = 2, .state = OP_LAUNCHED, .issue_ns = 2000000, .launch_ns = 2500000
 	};
 
-	EXPECT_THAT("in flight: since it was launched, without an end",
+	EXPECT_THAT("in flight: from the launch, without end",
 		    is_placed(&op, true, VIEWER_IN_FLIGHT, 3500000, VIEWER_OPEN));
 	op.comm = 1;
-	EXPECT_THAT("or since the one before it ended",
+	EXPECT_THAT("or since the end of the previous one",
 		    is_placed(&op, true, VIEWER_IN_FLIGHT, 8000000, VIEWER_OPEN));
 	op.comm = 77;
-	EXPECT_THAT("a communicator that nobody knows is no obstacle",
+	EXPECT_THAT("an unknown communicator is accepted",
 		    is_placed(&op, true, VIEWER_IN_FLIGHT, 3500000, VIEWER_OPEN));
 }
 
-/* Stops seen with a delay that is never negative, on a clock that drifts. */
+/* Stops reported with a delay that is never negative, on a drifting clock. */
 static void test_clock(void)
 {
 	static struct viewer_clock clock;
@@ -124,7 +123,7 @@ static void test_clock(void)
 	uint64_t random = 3, seen_ns, worst = 0;
 
 	viewer_clock_init(&clock);
-	EXPECT_THAT("nothing is known of nothing", !viewer_clock_fit(&clock).is_known);
+	EXPECT_THAT("no samples, no offset", !viewer_clock_fit(&clock).is_known);
 	for (uint64_t i = 0; i < 100000; i++) {
 		uint64_t true_ns = 5 * second + i * 3000000;
 
