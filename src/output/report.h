@@ -152,10 +152,7 @@ void report_json_put_completeness(struct json *json, const struct timeline_repor
 void report_json_put_troubles(struct json *json, const struct recording *recording);
 void report_json_put_jobs(struct json *json, const struct timeline_report *report);
 void report_json_put_communicators(struct json *json, const struct timeline_report *report);
-void report_json_put_waiting(struct json *json, const struct timeline_report *report);
-void report_json_put_alignment(struct json *json, const struct timeline_report *report);
 void report_json_put_windows(struct json *json, const struct timeline_report *report);
-void report_json_put_findings(struct json *json, const struct timeline_report *report);
 
 /*
  * One table of a report as CSV: a line of names, then a line per row. An unknown value is an empty cell. Columns are

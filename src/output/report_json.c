@@ -176,7 +176,7 @@ static void put_index(struct json *json, const char *key, uint32_t index)
 	json_put_known(json, key, index != UINT32_MAX, index);
 }
 
-void report_json_put_waiting(struct json *json, const struct timeline_report *report)
+static void put_waiting(struct json *json, const struct timeline_report *report)
 {
 	const struct meet *meet = &report->meet;
 
@@ -242,7 +242,7 @@ static void report_json_put_stragglers(struct json *json, const struct timeline_
 	json_end(json);
 }
 
-void report_json_put_alignment(struct json *json, const struct timeline_report *report)
+static void put_alignment(struct json *json, const struct timeline_report *report)
 {
 	const struct align *align = &report->align;
 
@@ -449,7 +449,7 @@ static void put_finding(struct json *json, const struct finding *finding)
 	json_end(json);
 }
 
-void report_json_put_findings(struct json *json, const struct timeline_report *report)
+static void put_findings(struct json *json, const struct timeline_report *report)
 {
 	json_put_array(json, "findings");
 	for (size_t i = 0; i < report->findings.count; i++)
@@ -748,16 +748,16 @@ void report_json(struct json *json, const struct timeline_report *report,
 	json_object(json);
 	report_json_put_head(json, report);
 	report_json_put_completeness(json, report);
-	report_json_put_findings(json, report);
+	put_findings(json, report);
 	report_json_put_stragglers(json, report);
 	put_total(json, report);
 	report_json_put_not_timed(json, report);
-	report_json_put_waiting(json, report);
+	put_waiting(json, report);
 	put_tables(json, report, form);
 	put_bounds(json);
 	report_json_put_windows(json, report);
 	put_iterations(json, report, form);
-	report_json_put_alignment(json, report);
+	put_alignment(json, report);
 	report_json_put_jobs(json, report);
 	if (form == REPORT_JSON_WHOLE) {
 		report_json_put_hosts(json, report);
