@@ -272,7 +272,11 @@ static void put_confidence(struct sink *sink, const struct verdict *verdict,
 {
 	char text[16];
 
-	text_format(text, sizeof(text), "%.0f%%", 100 * verdict->confidence);
+	/* 100% would claim certainty that the evidence does not give. */
+	if (verdict->confidence < 1 && verdict->confidence >= 0.995)
+		text_copy(text, sizeof(text), ">99%");
+	else
+		text_format(text, sizeof(text), "%.0f%%", 100 * verdict->confidence);
 	put_line(sink, "confidence", "", text, options);
 }
 

@@ -32,7 +32,7 @@ expect_same "queries for problems find none in a healthy job" \
 ok Operations that did not end"
 
 expect_same "the slow rank is found" \
-	"$(answer slow "Who waits, who is waited for" | head -n 1 | cut -d'|' -f1)" 3
+	"$(answer slow "Waiting and stragglers" | head -n 1 | cut -d'|' -f1)" 3
 expect_same "it lost most GPU-hours" "$(answer slow "GPU-hours lost" | head -n 1 | cut -d'|' -f3)" 3
 expect_same "every Send has its Recv" "$(answer slow "Send and Recv" | cut -d'|' -f5 | sort -u)" 0
 expect_same "ten iterations, and the operations before them" "$(answer slow "Per iteration" | wc -l)" 11

@@ -127,6 +127,12 @@ static void test_hang(void)
 	EXPECT(longest_line(sink_string(&sink)) <= 80);
 	EXPECT_THAT("no colours", strchr(sink_string(&sink), '\033') == NULL);
 	sink_release(&sink);
+	sink_init_memory(&sink);
+	verdicts.list[0].confidence = 0.9999;
+	verdict_text_one(&sink, &verdicts.list[0], 0, &plain);
+	EXPECT_THAT("nearly certain is not 100%",
+		    strstr(sink_string(&sink), "\nconfidence  >99%\n") != NULL);
+	sink_release(&sink);
 	verdicts_release(&verdicts);
 	scene.comms = NULL;
 	scene.comm_count = scene.standing = 0;
