@@ -54,7 +54,7 @@ static const char *from_text(void *context, const char *name)
 	return NULL;
 }
 
-static void try_place(char *text, const char *meet)
+static void try_place(char *text, const char *matches)
 {
 	static struct bench_place place;
 	char problem[128] = "";
@@ -63,7 +63,7 @@ static void try_place(char *text, const char *meet)
 	for (char *at = text; *at != '\0'; at++)
 		if (*at == '\n')
 			*at = '\0';
-	found = bench_place_find(&place, from_text, text, meet, problem, sizeof(problem));
+	found = bench_place_find(&place, from_text, text, matches, problem, sizeof(problem));
 	must(is_line(problem, sizeof(problem)) && (found != -1 || problem[0] != '\0'));
 	if (found != 1)
 		return;

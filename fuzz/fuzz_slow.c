@@ -34,7 +34,7 @@ struct phase {
 	uint8_t function;
 	uint8_t flags;
 	uint64_t bytes;
-	int meetings;
+	int matches;
 };
 
 /* What one of them does; only `every` other collective. */
@@ -51,7 +51,7 @@ static struct phase take_phase(struct input *input)
 	struct phase phase = { .function = functions[byte(input) % sizeof(functions)],
 			       .flags = byte(input) & 1 ? OP_FLAG_REPLAY : 0,
 			       .bytes = about(input, UINT64_C(32) << 20),
-			       .meetings = byte(input) % (PHASE_MEETINGS + 1) };
+			       .matches = byte(input) % (PHASE_MEETINGS + 1) };
 
 	return phase;
 }
@@ -104,7 +104,7 @@ static void play(struct hand_made *hand, struct input *input, struct region_link
 		for (int i = 0; i < PHASES; i++) {
 			struct part part = take_part(input);
 
-			for (int j = 0; j < phases[i].meetings; j++, match++)
+			for (int j = 0; j < phases[i].matches; j++, match++)
 				play_op(process, &phases[i], &part, match,
 					part.every > 1 && j % part.every == 0);
 		}

@@ -13,8 +13,8 @@
 
 #include "analysis/flight.h"
 #include "analysis/job.h"
-#include "analysis/meet.h"
-#include "analysis/meet_cursor.h"
+#include "analysis/match.h"
+#include "analysis/match_cursor.h"
 #include "analysis/stats.h"
 #include "common/op.h"
 
@@ -29,7 +29,7 @@ struct way {
 
 struct graph {
 	const struct job *job;
-	const struct meet_edge *edges;
+	const struct match_edge *edges;
 	struct align *align;
 	struct way *ways;
 	uint32_t *first; /* per process, plus one */
@@ -95,7 +95,7 @@ static void heap_offer(struct graph *graph, uint32_t process)
 /* ---- one process after the other ------------------------------------------------------------- */
 
 /* Puts `to` into common time, through `from`, which already is. */
-static void chain(struct align *align, uint32_t from, uint32_t to, const struct meet_edge *edge,
+static void chain(struct align *align, uint32_t from, uint32_t to, const struct match_edge *edge,
 		  bool is_back)
 {
 	const struct align_process *known = &align->processes[from];
@@ -180,7 +180,7 @@ static void spread_from(struct graph *graph, uint32_t start)
 		graph->is_done[from] = true;
 		for (uint32_t w = graph->first[from]; w < graph->first[from + 1]; w++) {
 			const struct way *way = &graph->ways[w];
-			const struct meet_edge *edge = &graph->edges[way->edge];
+			const struct match_edge *edge = &graph->edges[way->edge];
 			double length = graph->length[from] + edge->spread_ns + HOP_NS;
 
 			if (graph->is_done[way->to] || length >= graph->length[way->to])
@@ -280,7 +280,7 @@ static void list_ways(struct graph *graph, size_t edge_count)
 		next[p] = graph->first[p];
 	}
 	for (size_t i = 0; i < edge_count; i++) {
-		const struct meet_edge *edge = &graph->edges[i];
+		const struct match_edge *edge = &graph->edges[i];
 
 		graph->ways[next[edge->process]++] =
 			(struct way){ .to = edge->other, .edge = (uint32_t)i, .is_back = true };
@@ -289,7 +289,7 @@ static void list_ways(struct graph *graph, size_t edge_count)
 	}
 }
 
-enum status align_solve(struct align *align, const struct job *job, const struct meet_edge *edges,
+enum status align_solve(struct align *align, const struct job *job, const struct match_edge *edges,
 			size_t edge_count)
 {
 	size_t count = job->recording->count;
@@ -357,16 +357,16 @@ uint64_t align_uncertainty_ns(const struct align *align, size_t process)
 
 enum {
 	/* Ends of the first collectives of each communicator are enough, with those spread over the rest
-	 * that the limit of meet.h leaves. */
+	 * that the limit of match.h leaves. */
 	CLOCK_LIMIT = 1 << 20,
 	CURSORS = 4,
 };
 
 struct walk {
 	const struct job *job;
-	struct meet meet;
+	struct matches matches;
 	struct job_gaps gaps;
-	struct meet_cursor **cursors;
+	struct match_cursor **cursors;
 	size_t process;
 	timeline_progress *progress;
 	void *context;
@@ -375,11 +375,11 @@ struct walk {
 	bool is_cancelled;
 };
 
-static struct meet_cursor *cursor_of(struct walk *walk, uint32_t comm, uint8_t source,
-				     bool is_replay)
+static struct match_cursor *cursor_of(struct walk *walk, uint32_t comm, uint8_t source,
+				      bool is_replay)
 {
 	const struct job_seat *seat = job_seat(walk->job, walk->process, comm);
-	struct meet_cursor **cursor;
+	struct match_cursor **cursor;
 
 	if (seat == NULL)
 		return NULL;
@@ -388,7 +388,7 @@ static struct meet_cursor *cursor_of(struct walk *walk, uint32_t comm, uint8_t s
 					CURSORS +
 				(source == OP_TIME_PROXY ? 1u : 0u) + (is_replay ? 2u : 0u)];
 	if (*cursor == NULL)
-		*cursor = meet_cursor_new(&walk->meet, seat, source, is_replay);
+		*cursor = match_cursor_new(&walk->matches, seat, source, is_replay);
 	return *cursor;
 }
 
@@ -402,25 +402,25 @@ static bool align_visit(const struct op_batch *batch, enum recording_place place
 	for (uint32_t i = 0; i < batch->rows; i++) {
 		uint64_t kind = batch->column[OP_WORD_KIND][i];
 		uint64_t state = batch->column[OP_WORD_STATE][i];
-		struct meet_op op = { .match = batch->column[OP_WORD_MATCH][i],
-				      .signature = batch->column[OP_WORD_SIGNATURE][i],
-				      .end_ns = batch->column[OP_WORD_DONE][i] };
-		struct meet_cursor *cursor;
+		struct match_op op = { .match = batch->column[OP_WORD_MATCH][i],
+				       .signature = batch->column[OP_WORD_SIGNATURE][i],
+				       .end_ns = batch->column[OP_WORD_DONE][i] };
+		struct match_cursor *cursor;
 
-		if (!meet_is_synchronising((uint8_t)op_kind_names(kind)) || op.match == 0 ||
+		if (!match_is_synchronising((uint8_t)op_kind_names(kind)) || op.match == 0 ||
 		    op.end_ns == 0)
 			continue;
 		cursor = cursor_of(walk, op_kind_comm(kind), op_state_source(state),
 				   op_state_flags(state) & OP_FLAG_REPLAY);
 		if (cursor != NULL)
-			meet_add(cursor, &op);
+			match_add(cursor, &op);
 	}
 	walk->done += batch->rows;
 	if (walk->progress != NULL)
 		walk->is_cancelled = !walk->progress(
 			walk->expected ? (double)walk->done / (double)walk->expected : 0.5,
 			walk->context);
-	return !walk->is_cancelled && walk->meet.status == OK;
+	return !walk->is_cancelled && walk->matches.status == OK;
 }
 
 static enum status walk_process(struct walk *walk, size_t process)
@@ -438,18 +438,18 @@ static enum status walk_process(struct walk *walk, size_t process)
 	status = recording_each_batch(walk->job->recording->processes[process], words, align_visit,
 				      walk, NULL);
 	for (size_t i = 0; i < seats * CURSORS; i++)
-		meet_cursor_free(walk->cursors[i]);
+		match_cursor_free(walk->cursors[i]);
 	free(walk->cursors);
 	if (walk->is_cancelled)
 		return ERR_GONE;
-	return status == OK ? walk->meet.status : status;
+	return status == OK ? walk->matches.status : status;
 }
 
 enum status align_make(struct align *align, const struct job *job, timeline_progress *progress,
 		       void *context)
 {
 	struct walk walk = { .job = job, .progress = progress, .context = context };
-	enum status status = meet_init(&walk.meet, job, CLOCK_LIMIT);
+	enum status status = match_init(&walk.matches, job, CLOCK_LIMIT);
 
 	if (status == OK)
 		status = job_gaps_init(&walk.gaps, job);
@@ -461,8 +461,8 @@ enum status align_make(struct align *align, const struct job *job, timeline_prog
 	for (size_t p = 0; p < job->recording->count && status == OK; p++)
 		status = walk_process(&walk, p);
 	if (status == OK)
-		status = align_solve(align, job, walk.meet.edges, walk.meet.edge_count);
-	meet_release(&walk.meet);
+		status = align_solve(align, job, walk.matches.edges, walk.matches.edge_count);
+	match_release(&walk.matches);
 	job_gaps_release(&walk.gaps);
 	return status;
 }

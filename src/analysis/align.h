@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "analysis/job.h"
-#include "analysis/meet.h"
+#include "analysis/match.h"
 #include "common/status.h"
 
 enum align_source {
@@ -87,7 +87,7 @@ uint64_t align_uncertainty_ns(const struct align *align, size_t process);
 /* From pairs of processes with shared collectives to one time base. */
 
 /* ERR_NO_SPACE; nothing to release then. */
-enum status align_solve(struct align *align, const struct job *job, const struct meet_edge *edges,
+enum status align_solve(struct align *align, const struct job *job, const struct match_edge *edges,
 			size_t edge_count);
 
 #endif

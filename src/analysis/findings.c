@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "analysis/job.h"
-#include "analysis/meet.h"
+#include "analysis/match.h"
 #include "analysis/scan.h"
 #include "analysis/straggler.h"
 #include "analysis/tally.h"
@@ -280,7 +280,7 @@ static void find_weak_times(struct findings *findings, const struct timeline_rep
 
 static void find_unjoined(struct findings *findings, const struct timeline_report *report)
 {
-	const struct meet *meet = &report->meet;
+	const struct matches *matches = &report->matches;
 	struct finding *finding;
 
 	if (report->job.group_count > 1) {
@@ -301,16 +301,16 @@ static void find_unjoined(struct findings *findings, const struct timeline_repor
 			    "Files of different runs, or copies, may be mixed. They are kept "
 			    "separate.");
 	}
-	if (meet->left_out > 0) {
+	if (matches->left_out > 0) {
 		finding = findings_add(findings, FINDINGS_SAMPLED, FINDINGS_NOTE,
 				       "waiting is based on a sample of the collectives");
-		finding->count = meet->joined;
-		finding->of = meet->joined + meet->left_out;
+		finding->count = matches->joined;
+		finding->of = matches->joined + matches->left_out;
 		text_format(finding->text, sizeof(finding->text),
 			    "To limit memory, %llu of %llu calls were matched with other ranks. "
 			    "Total waiting covers only those.",
-			    (unsigned long long)meet->joined,
-			    (unsigned long long)(meet->joined + meet->left_out));
+			    (unsigned long long)matches->joined,
+			    (unsigned long long)(matches->joined + matches->left_out));
 	}
 	if (report->align.unaligned > 0 && report->completeness.read > 0) {
 		finding = findings_add(findings, FINDINGS_UNALIGNED, FINDINGS_NOTE,
@@ -404,7 +404,7 @@ static void tell_starved_rank(struct findings *findings, const struct timeline_r
 			     job->ranks[straggler->rank].label, host);
 
 	take_straggler(finding, straggler);
-	finding->count = straggler->meetings;
+	finding->count = straggler->matches;
 	finding->percent = 100 * (straggler->slowdown - 1);
 	text_format(finding->text, sizeof(finding->text),
 		    "In %.60s its transfers take %.1fx longer than the median%s; work that needs "
@@ -434,14 +434,14 @@ static void tell_slow_rank(struct findings *findings, const struct timeline_repo
 
 	take_straggler(finding, straggler);
 	finding->count = straggler->last_in;
-	finding->of = straggler->meetings;
+	finding->of = straggler->matches;
 	finding->percent = 100 * straggler->cost_share;
 	text_format(finding->text, sizeof(finding->text),
 		    "In %.60s it arrives %s later than the others%s and was last in %llu of %llu "
 		    "collectives. The other ranks waited %s%s in total%s.",
 		    job->comms[straggler->comm].label, units_of_ns((double)straggler->late_ns).text,
 		    when_slow(report, straggler, times, sizeof(times)),
-		    (unsigned long long)straggler->last_in, (unsigned long long)straggler->meetings,
+		    (unsigned long long)straggler->last_in, (unsigned long long)straggler->matches,
 		    is_estimate ? "about " : "", units_of_ns((double)straggler->caused_ns).text,
 		    is_estimate ? " (estimated: not all were timed)" : "");
 	text_format(finding->hint, sizeof(finding->hint),
@@ -469,7 +469,7 @@ static void tell_slow_link(struct findings *findings, const struct timeline_repo
 			       "slow link: rank %.24s%s", from->label, to);
 	take_straggler(finding, straggler);
 	finding->peer = straggler->peer;
-	finding->count = straggler->meetings;
+	finding->count = straggler->matches;
 	finding->percent = 100 * (straggler->slowdown - 1);
 	text_format(finding->text, sizeof(finding->text),
 		    "Sends from rank %.24s on %.40s in %.60s take %.1fx longer on the wire than "
@@ -492,7 +492,7 @@ static void tell_network(struct findings *findings, const struct timeline_report
 			     "slow network: inter-node traffic is slower than before everywhere");
 
 	finding->comm = straggler->comm;
-	finding->count = straggler->meetings;
+	finding->count = straggler->matches;
 	finding->cost_ns = straggler->caused_ns;
 	finding->percent = 100 * (straggler->slowdown - 1);
 	finding->at_ns = straggler->first_ns;
@@ -556,8 +556,8 @@ static void tell_change(struct findings *findings, const struct timeline_report 
 		    "Excluding waiting, busbw went from %.2f to %.2f GB/s %s, over %llu "
 		    "collectives before and %llu after.",
 		    change->before / 1e9, change->after / 1e9, where,
-		    (unsigned long long)change->meetings_before,
-		    (unsigned long long)change->meetings_after);
+		    (unsigned long long)change->matches_before,
+		    (unsigned long long)change->matches_after);
 }
 
 static void find_waiting(struct findings *findings, const struct timeline_report *report)
@@ -785,7 +785,7 @@ static uint64_t differ_in_flight(const struct scan *scan, uint32_t c, uint64_t *
 			     open->signature != first->signature;
 	}
 	/* Some may have finished it already: for example with half the count. */
-	others = first != NULL ? meet_signature(&scan->meet, c, first->match) : 0;
+	others = first != NULL ? match_signature(&scan->matches, c, first->match) : 0;
 	if (others != 0 && first->signature != 0 && others != (uint32_t)first->signature)
 		differing++;
 	if (differing > 0)

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/meet.h"
+#include "analysis/match.h"
 #include "common/attributes.h"
 #include "common/op.h"
 #include "common/text.h"
@@ -721,7 +721,7 @@ static uint64_t last_done(const struct job *job, const struct job_comm *comm)
 			const struct op_record *op = &flights[j].op;
 
 			if (is_call(op) && op->state == OP_DONE && op->match > last &&
-			    meet_is_synchronising(op->function) &&
+			    match_is_synchronising(op->function) &&
 			    !(op->flags & OP_STAMPS_UNTRUSTED))
 				last = op->match;
 		}

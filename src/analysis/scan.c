@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "analysis/filter.h"
-#include "analysis/meet_cursor.h"
+#include "analysis/match_cursor.h"
 #include "common/attributes.h"
 #include "common/hash.h"
 #include "common/op.h"
@@ -184,7 +184,7 @@ enum status scan_init(struct scan *scan, struct timeline_report *report,
 	if (scan->name_first == NULL || scan->locals == NULL || scan->opens == NULL ||
 	    scan->cells == NULL)
 		return ERR_NO_SPACE;
-	status = meet_init(&scan->meet, job, options->meet_limit);
+	status = match_init(&scan->matches, job, options->match_limit);
 	if (status == OK)
 		status = job_gaps_init(&scan->gaps, job);
 	if (status == OK)
@@ -203,7 +203,7 @@ void scan_release(struct scan *scan)
 		return;
 	for (size_t p = 0; scan->locals != NULL && p < scan->job->recording->count; p++)
 		windows_local_release(&scan->locals[p]);
-	meet_release(&scan->meet);
+	match_release(&scan->matches);
 	job_gaps_release(&scan->gaps);
 	links_release(&scan->links);
 	estimate_release(&scan->estimate);
@@ -271,7 +271,7 @@ static enum status cell_row(const struct scan *scan, const struct scan_cell *cel
 	row->min_ns = cell->min_ns;
 	row->max_ns = cell->max_ns;
 	row->square_sum = cell->square_sum;
-	if (meet_is_synchronising(function)) {
+	if (match_is_synchronising(function)) {
 		row->joined = cell->calls - cell->apart;
 		row->joined_ns = cell->sum_ns - cell->apart_ns;
 	}
@@ -299,7 +299,7 @@ static void add_to_rank(struct scan *scan, const struct scan_cell *cell)
 	rank->timed += cell->source != OP_TIME_NONE ? cell->calls : 0;
 	rank->sum_ns += cell->sum_ns;
 	rank->bytes += scan_cell_bytes(cell);
-	if (meet_is_synchronising((uint8_t)cell->names) && cell->source != OP_TIME_NONE) {
+	if (match_is_synchronising((uint8_t)cell->names) && cell->source != OP_TIME_NONE) {
 		rank->joined += cell->calls - cell->apart;
 		rank->joined_ns += cell->sum_ns - cell->apart_ns;
 	}
@@ -317,7 +317,7 @@ static enum status add_to_estimate(struct scan *scan, const struct scan_cell *ce
 	} else {
 		part.timed = cell->calls;
 		part.sum_ns = cell->sum_ns;
-		if (meet_is_synchronising((uint8_t)cell->names))
+		if (match_is_synchronising((uint8_t)cell->names))
 			part.joined_ns = cell->sum_ns - cell->apart_ns;
 	}
 	return part.timed + part.untimed > 0 ? estimate_add(&scan->estimate, &part) : OK;
@@ -388,7 +388,7 @@ static enum status scan_flush(struct scan *scan)
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 /* Without another rank it was not matched: its waiting is unknown. */
-static void add_sum(struct tally_row *row, const struct meet_sum *sum)
+static void add_sum(struct tally_row *row, const struct match_sum *sum)
 {
 	row->joined -= sum->alone;
 	row->joined_ns -= sum->alone_ns;
@@ -398,8 +398,8 @@ static void add_sum(struct tally_row *row, const struct meet_sum *sum)
 	row->move_log_squares += sum->move_log_squares;
 }
 
-static enum status add_kind(struct scan *scan, uint32_t seat_index, const struct meet_lane *lane,
-			    const struct meet_kind *kind, const struct meet_sum *sum)
+static enum status add_kind(struct scan *scan, uint32_t seat_index, const struct match_lane *lane,
+			    const struct match_kind *kind, const struct match_sum *sum)
 {
 	struct tally_key key =
 		cell_key(scan, seat_index, kind->names, kind->size_class, lane->source, kind->tag);
@@ -431,7 +431,7 @@ static enum status add_kind(struct scan *scan, uint32_t seat_index, const struct
 }
 
 /* The first rank shown stands for all: its own collectives are nearly all of them. */
-static void add_moves(const struct meet_lane *lane, uint32_t kind_count, struct meet_sum *sums)
+static void add_moves(const struct match_lane *lane, uint32_t kind_count, struct match_sum *sums)
 {
 	for (uint32_t kind = 0; kind < kind_count; kind++) {
 		sums[kind].moves = lane->sums[kind].moves;
@@ -440,17 +440,17 @@ static void add_moves(const struct meet_lane *lane, uint32_t kind_count, struct 
 	}
 }
 
-static enum status add_seat(struct scan *scan, const struct meet_lane *lane, uint32_t place,
-			    struct meet_sum *sums, bool *has_moves)
+static enum status add_seat(struct scan *scan, const struct match_lane *lane, uint32_t place,
+			    struct match_sum *sums, bool *has_moves)
 {
-	const struct meet_comm *comm = &scan->meet.comms[lane->comm];
+	const struct match_comm *comm = &scan->matches.comms[lane->comm];
 	const struct job_seat *seat = &scan->job->seats[scan->job->comms[lane->comm].seats[place]];
 	enum status status = OK;
 
 	if (lane->seats[place].count == 0)
 		return OK;
 	memset(sums, 0, comm->kind_count * sizeof(*sums));
-	meet_sums(lane, comm->kind_count, place, sums);
+	match_sums(lane, comm->kind_count, place, sums);
 	if (!*has_moves && scan->report->ranks[seat->rank].is_shown) {
 		add_moves(lane, comm->kind_count, sums);
 		*has_moves = true;
@@ -464,11 +464,11 @@ static enum status add_seat(struct scan *scan, const struct meet_lane *lane, uin
 
 static enum status add_comm(struct scan *scan, uint32_t c)
 {
-	const struct meet_comm *comm = &scan->meet.comms[c];
-	struct meet_sum *sums = calloc(comm->kind_count + 1, sizeof(*sums));
+	const struct match_comm *comm = &scan->matches.comms[c];
+	struct match_sum *sums = calloc(comm->kind_count + 1, sizeof(*sums));
 	enum status status = sums ? OK : ERR_NO_SPACE;
 
-	for (unsigned int i = 0; i < MEET_LANES && status == OK; i++) {
+	for (unsigned int i = 0; i < MATCH_LANES && status == OK; i++) {
 		bool has_moves = false;
 
 		for (uint32_t place = 0; comm->lanes[i] != NULL && status == OK &&
@@ -609,7 +609,7 @@ static enum status cover_kind(struct scan *scan, const struct estimate_kind *kin
 
 	if (kind->timed == 0)
 		return keep_untimed(scan, first, kind->untimed);
-	if (meet_is_synchronising((uint8_t)first->names)) {
+	if (match_is_synchronising((uint8_t)first->names)) {
 		time->timed_ns += (double)kind->sum_ns;
 		time->all_ns +=
 			(double)kind->sum_ns * (1 + (double)kind->untimed / (double)kind->timed);
@@ -693,37 +693,37 @@ static struct scan_cell *find_cell(struct scan *scan, const struct scan_cell *li
 	return cell;
 }
 
-static struct meet_cursor *find_cursor(struct scan *scan, const struct job_seat *seat,
-				       uint8_t source, bool is_replay)
+static struct match_cursor *find_cursor(struct scan *scan, const struct job_seat *seat,
+					uint8_t source, bool is_replay)
 {
 	size_t index = (size_t)(seat - scan->job->seats) - scan->job->first_seat[scan->process];
-	struct meet_cursor **cursor =
+	struct match_cursor **cursor =
 		&scan->cursors[index * SCAN_CURSORS + (source == OP_TIME_PROXY ? 1u : 0u) +
 			       (is_replay ? 2u : 0u)];
 
 	if (source != OP_TIME_KERNEL_GPU && source != OP_TIME_PROXY)
 		return NULL;
 	if (*cursor == NULL)
-		*cursor = meet_cursor_new(&scan->meet, seat, source, is_replay);
+		*cursor = match_cursor_new(&scan->matches, seat, source, is_replay);
 	return *cursor;
 }
 
 static void join_entry(struct scan *scan, const struct job_seat *seat, struct scan_entry *entry,
 		       const struct scan_cell *like, bool is_replay)
 {
-	const struct meet_kind kind = { .tag = like->tag,
-					.names = like->names,
-					.size_class = like->size_class };
+	const struct match_kind kind = { .tag = like->tag,
+					 .names = like->names,
+					 .size_class = like->size_class };
 
 	if ((uint8_t)(like->names >> 16) == OP_RING)
-		entry->meet.wire_class = like->size_class;
-	if (!meet_is_synchronising((uint8_t)like->names))
+		entry->matches.wire_class = like->size_class;
+	if (!match_is_synchronising((uint8_t)like->names))
 		return;
 	if (!scan->options->without_joins)
-		entry->meet.cursor = find_cursor(scan, seat, like->source, is_replay);
-	if (entry->meet.cursor != NULL)
-		entry->meet.kind = meet_kind(&scan->meet, seat->comm, &kind);
-	entry->marks |= entry->meet.cursor != NULL ? SCAN_JOINED : SCAN_APART;
+		entry->matches.cursor = find_cursor(scan, seat, like->source, is_replay);
+	if (entry->matches.cursor != NULL)
+		entry->matches.kind = match_kind(&scan->matches, seat->comm, &kind);
+	entry->marks |= entry->matches.cursor != NULL ? SCAN_JOINED : SCAN_APART;
 }
 
 /* Without the exact size: sizes may vary from iteration to iteration, kinds of calls do not. */
@@ -990,7 +990,7 @@ static COLD void take_untimed(struct scan *scan, const struct scan_entry *entry,
 	widen_span(entry->rank, column(step, OP_WORD_ISSUE)[place],
 		   column(step, OP_WORD_DONE)[place]);
 	if (entry->marks & (SCAN_JOINED | SCAN_APART))
-		scan->meet.untimed++;
+		scan->matches.untimed++;
 	if (state >= OP_DONE || column(step, OP_WORD_DONE)[place] != 0 ||
 	    op_state_flags(state_word) & blind || process->life == RECORDING_ENDED)
 		return;
@@ -1180,30 +1180,30 @@ static void add_to_ranks(const struct step *step)
 
 static void join_rows(const struct step *step)
 {
-	const struct meet_columns columns = { .match = step->words[MATCH],
-					      .signature = step->words[SIGNATURE],
-					      .duration_ns = step->durations_ns,
-					      .end_ns = step->words[DONE],
-					      .send_net_ns = step->words[NET],
-					      .steps = step->words[STEPS],
-					      .bytes = step->words[BYTES] };
-	struct meet_run run = { .cursor = NULL };
+	const struct match_columns columns = { .match = step->words[MATCH],
+					       .signature = step->words[SIGNATURE],
+					       .duration_ns = step->durations_ns,
+					       .end_ns = step->words[DONE],
+					       .send_net_ns = step->words[NET],
+					       .steps = step->words[STEPS],
+					       .bytes = step->words[BYTES] };
+	struct match_run run = { .cursor = NULL };
 
 	for (uint32_t i = 0, count = step->count; i < count; i++) {
-		const struct meet_what *what = &step->entries[i]->meet;
+		const struct match_what *what = &step->entries[i]->matches;
 
 		if (what->cursor == NULL)
 			continue;
 		if (UNLIKELY(what->cursor != run.cursor)) {
-			meet_run_end(&run);
-			meet_run_start(&run, what->cursor);
+			match_run_end(&run);
+			match_run_start(&run, what->cursor);
 		}
-		if (UNLIKELY(!meet_run_add(&run, &columns, i, what))) {
+		if (UNLIKELY(!match_run_add(&run, &columns, i, what))) {
 			step->entries[i]->cell->apart++;
 			step->entries[i]->cell->apart_ns += step->durations_ns[i];
 		}
 	}
-	meet_run_end(&run);
+	match_run_end(&run);
 }
 
 /* What few operations have. */
@@ -1220,9 +1220,9 @@ static void take_rest(struct scan *scan, const struct scan_entry *entry, const s
 	cell->apart++;
 	cell->apart_ns += step->durations_ns[i];
 	if (cell->source == OP_TIME_KERNEL_GPU || cell->source == OP_TIME_PROXY)
-		scan->meet.unmatched++;
+		scan->matches.unmatched++;
 	else
-		scan->meet.untimed++;
+		scan->matches.untimed++;
 }
 
 static void sum_rows(struct scan *scan, struct step *step)
@@ -1382,7 +1382,7 @@ static void end_process(struct scan *scan)
 		scan->job->first_seat[scan->process + 1] - scan->job->first_seat[scan->process];
 
 	for (size_t i = 0; scan->cursors != NULL && i < seats * SCAN_CURSORS; i++)
-		meet_cursor_free(scan->cursors[i]);
+		match_cursor_free(scan->cursors[i]);
 	for (size_t i = 0; i < scan->rank_count; i++) {
 		struct timeline_rank *rank = &scan->report->ranks[scan->ranks[i].rank];
 		const struct busy *busy = &scan->ranks[i].busy;
@@ -1437,7 +1437,7 @@ static enum status scan_process(struct scan *scan, uint32_t p)
 	if (status == OK)
 		status = flushed;
 	if (status == OK)
-		status = scan->meet.status != OK ? scan->meet.status : scan->links.status;
+		status = scan->matches.status != OK ? scan->matches.status : scan->links.status;
 	return status;
 }
 

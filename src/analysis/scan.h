@@ -4,7 +4,7 @@
  *
  *	batch of columns --> entry (what is known of such an operation: cell, cursor, series)
  *	                       |--> cell      counts, sums, histogram     -> tallies
- *	                       |--> cursor    match with other ranks      -> meet
+ *	                       |--> cursor    match with other ranks      -> matches
  *	                       |--> busy      union of times              -> ranks
  *	                       |--> series    over time                   -> windows
  *
@@ -21,7 +21,7 @@
 #include "analysis/filter.h"
 #include "analysis/iterations.h"
 #include "analysis/job.h"
-#include "analysis/meet.h"
+#include "analysis/match.h"
 #include "analysis/tally.h"
 #include "analysis/timeline_report.h"
 #include "common/op.h"
@@ -66,7 +66,7 @@ struct scan_entry {
 	uint64_t tag;  /* 0 unless wanted */
 	struct scan_entry *next;
 	struct scan_cell *cell; /* NULL: not examined */
-	struct meet_what meet;
+	struct match_what matches;
 	uint32_t marks;
 	uint32_t symbol; /* for iterations */
 	struct scan_rank *rank;
@@ -97,7 +97,7 @@ struct scan {
 	const struct job *job;
 	const struct filter *filter;
 	const struct timeline_options *options;
-	struct meet meet;
+	struct matches matches;
 	struct job_gaps gaps;
 	struct links links;
 	struct estimate estimate;
@@ -126,7 +126,7 @@ struct scan {
 	struct windows_local *local;
 	struct scan_rank *ranks;
 	size_t rank_count;
-	struct meet_cursor **cursors; /* per seat of the process: source and replay */
+	struct match_cursor **cursors; /* per seat of the process: source and replay */
 	struct scan_cell *cells;
 	size_t cell_count;
 	uint16_t cell_table[2 * SCAN_CELLS];

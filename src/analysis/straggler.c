@@ -59,16 +59,16 @@ static bool table_allocate(struct straggler_table *table)
 }
 
 /* All its matches have (nearly) all ranks, so that no invisible rank was last. */
-static bool chunk_is_usable(const struct meet_brief *brief, uint32_t nranks)
+static bool chunk_is_usable(const struct match_brief *brief, uint32_t nranks)
 {
 	return brief->occupied != 0 && brief->fewest * 4 >= nranks * 3;
 }
 
 /* block_of[chunk]: UINT32_MAX if it is not used. */
-static enum status order_chunks(struct straggler_table *table, const struct meet_lane *lane,
+static enum status order_chunks(struct straggler_table *table, const struct match_lane *lane,
 				uint32_t nranks, uint32_t *block_of)
 {
-	struct meet_order *order = calloc(lane->chunk_count + 1, sizeof(*order));
+	struct match_order *order = calloc(lane->chunk_count + 1, sizeof(*order));
 	uint32_t used = 0;
 
 	if (order == NULL)
@@ -77,10 +77,10 @@ static enum status order_chunks(struct straggler_table *table, const struct meet
 		block_of[i] = UINT32_MAX;
 		if (!chunk_is_usable(&lane->briefs[i], nranks))
 			continue;
-		order[used++] = (struct meet_order){ lane->briefs[i].number, i };
-		table->meetings += (uint32_t)__builtin_popcount(lane->briefs[i].occupied);
+		order[used++] = (struct match_order){ lane->briefs[i].number, i };
+		table->matches += (uint32_t)__builtin_popcount(lane->briefs[i].occupied);
 	}
-	meet_order_sort(order, used);
+	match_order_sort(order, used);
 	/* A chunk with few matches, at the ends, is merged with its neighbours. */
 	table->blocks = used < STRAGGLER_BLOCKS ? used : STRAGGLER_BLOCKS;
 	if (table->blocks < STRAGGLER_BLOCKS_LEAST)
@@ -94,14 +94,14 @@ static enum status order_chunks(struct straggler_table *table, const struct meet
 static void add_chunk(struct straggler_table *table, const struct job *job,
 		      const struct align *align, uint32_t chunk, uint32_t block)
 {
-	const struct meet_lane *lane = table->lane;
+	const struct match_lane *lane = table->lane;
 	const struct job_comm *comm = &job->comms[lane->comm];
 
 	if (table->count[block] == 0 || lane->briefs[chunk].number < table->first_number[block])
 		table->first_number[block] = lane->briefs[chunk].number;
 
 	for (uint32_t bits = lane->briefs[chunk].occupied; bits != 0; bits &= bits - 1) {
-		const struct meet_slot *slot = &lane->chunks[chunk]->slots[__builtin_ctz(bits)];
+		const struct match_slot *slot = &lane->chunks[chunk]->slots[__builtin_ctz(bits)];
 		uint32_t owner = job->seats[comm->seats[slot->owner]].process;
 		uint64_t end_ns = align ? align_ns(align, owner, slot->end_ns) : 0;
 
@@ -122,7 +122,7 @@ static void add_chunk(struct straggler_table *table, const struct job *job,
 }
 
 /* The largest messages of the lane. */
-static uint32_t largest_class(const struct meet_lane *lane, uint32_t seats)
+static uint32_t largest_class(const struct match_lane *lane, uint32_t seats)
 {
 	uint32_t largest = 0;
 
@@ -135,30 +135,30 @@ static uint32_t largest_class(const struct meet_lane *lane, uint32_t seats)
 
 static void add_parts(struct straggler_table *table, const uint32_t *block_of, uint32_t seat)
 {
-	const struct meet_seat *of = &table->lane->seats[seat];
+	const struct match_seat *of = &table->lane->seats[seat];
 	double *late = &table->late_ns[(size_t)seat * table->blocks];
 	double *wire = &table->wire_ns[(size_t)seat * table->blocks];
 	double *sum = &table->wire_sum[(size_t)seat * table->blocks];
-	double meetings[STRAGGLER_BLOCKS] = { 0 }, steps[STRAGGLER_BLOCKS] = { 0 };
+	double matches[STRAGGLER_BLOCKS] = { 0 }, steps[STRAGGLER_BLOCKS] = { 0 };
 
 	for (uint32_t i = 0; i < of->count; i++) {
-		const struct meet_part *part = &of->parts[i];
+		const struct match_part *part = &of->parts[i];
 		uint32_t block = block_of[part->chunk];
-		struct meet_slice slice;
+		struct match_slice slice;
 
 		if (block == UINT32_MAX || part->bits == 0)
 			continue;
-		slice = meet_slice(table->lane, part->chunk, part->bits);
+		slice = match_slice(table->lane, part->chunk, part->bits);
 		late[block] += slice.mean_ns - (double)part->sum_ns;
-		meetings[block] += slice.meetings;
+		matches[block] += slice.matches;
 		if (part->wire_class == table->wire_class) {
 			sum[block] += (double)part->send_net_ns;
 			steps[block] += (double)part->send_steps;
 		}
-		table->took_part[seat] += slice.meetings;
+		table->took_part[seat] += slice.matches;
 	}
 	for (uint32_t b = 0; b < table->blocks; b++) {
-		late[b] = meetings[b] > 0 ? late[b] / meetings[b] : NAN;
+		late[b] = matches[b] > 0 ? late[b] / matches[b] : NAN;
 		wire[b] = steps[b] > 0 ? sum[b] / steps[b] : NAN;
 	}
 }
@@ -170,7 +170,7 @@ static void drop_thin_blocks(struct straggler_table *table)
 	uint64_t kept = 0;
 
 	for (uint32_t b = 0; b < table->blocks; b++) {
-		bool is_thin = table->count[b] * 2 * table->blocks < (double)table->meetings;
+		bool is_thin = table->count[b] * 2 * table->blocks < (double)table->matches;
 
 		good += !is_thin;
 		kept += is_thin ? 0 : (uint64_t)table->count[b];
@@ -181,15 +181,16 @@ static void drop_thin_blocks(struct straggler_table *table)
 	}
 	if (good < STRAGGLER_BLOCKS_LEAST) {
 		table->blocks = 0;
-		table->meetings = kept;
+		table->matches = kept;
 	}
 }
 
 /* Fewer than STRAGGLER_BLOCKS_LEAST blocks: tables are empty (blocks 0). */
-static enum status straggler_table_make(struct straggler_table *table, const struct meet *meet,
-					const struct meet_lane *lane, const struct align *align)
+static enum status straggler_table_make(struct straggler_table *table,
+					const struct matches *matches,
+					const struct match_lane *lane, const struct align *align)
 {
-	const struct job_comm *comm = &meet->job->comms[lane->comm];
+	const struct job_comm *comm = &matches->job->comms[lane->comm];
 	uint32_t *block_of = calloc(lane->chunk_count + 1, sizeof(*block_of));
 	uint32_t nranks = comm->nranks > 0 ? (uint32_t)comm->nranks : comm->seat_count;
 	enum status status;
@@ -201,7 +202,7 @@ static enum status straggler_table_make(struct straggler_table *table, const str
 	if (status == OK && table->blocks > 0) {
 		for (uint32_t i = 0; i < lane->chunk_count; i++)
 			if (block_of[i] != UINT32_MAX)
-				add_chunk(table, meet->job, align, i, block_of[i]);
+				add_chunk(table, matches->job, align, i, block_of[i]);
 		table->wire_class = largest_class(lane, table->seats);
 		for (uint32_t seat = 0; seat < table->seats; seat++)
 			add_parts(table, block_of, seat);
@@ -325,7 +326,7 @@ struct straggler straggler_begin(const struct straggler_search *search,
 				   .peer = UINT32_MAX,
 				   .channel = -1,
 				   .comm = table->lane->comm,
-				   .meetings = table->took_part[seat],
+				   .matches = table->took_part[seat],
 				   .last_in = table->last_in[seat] };
 }
 
@@ -549,13 +550,13 @@ static void straggler_network(struct straggler_search *search)
 		if (!is_network(change) || is_nvlink_too(windows, change) ||
 		    is_wire_fine(change, search->wire_rise[i]))
 			continue;
-		if (worst == NULL || change->meetings_after > worst->meetings_after)
+		if (worst == NULL || change->matches_after > worst->matches_after)
 			worst = change;
 	}
 	if (worst == NULL)
 		return;
 	straggler.comm = worst->example_comm;
-	straggler.meetings = worst->meetings_before + worst->meetings_after;
+	straggler.matches = worst->matches_before + worst->matches_after;
 	straggler.slowdown = worst->after > 0 ? worst->before / worst->after : 0;
 	straggler.confidence = worst->confidence;
 	straggler.first_ns = worst->at_ns;
@@ -689,30 +690,30 @@ static bool is_staggered(const struct straggler_search *search, uint32_t comm, u
 static void note_judged(struct straggler_judged *judged, const struct straggler_table *table)
 {
 	judged->is_judged |= table->blocks > 0;
-	if (table->meetings <= judged->meetings)
+	if (table->matches <= judged->matches)
 		return;
-	judged->meetings = table->meetings;
+	judged->matches = table->matches;
 	judged->comm = table->lane->comm;
 }
 
 static void look_at_lane(struct straggler_search *search, struct stragglers *stragglers,
-			 const struct meet_lane *lane, bool is_comm_staggered)
+			 const struct match_lane *lane, bool is_comm_staggered)
 {
 	struct straggler_table table;
-	enum status status = straggler_table_make(&table, search->meet, lane, search->align);
+	enum status status = straggler_table_make(&table, search->matches, lane, search->align);
 
 	if (status != OK) {
 		search->status = status;
 		return;
 	}
 	/* Too few so far: of the lane that has most of them. */
-	if (table.blocks == 0 && !stragglers->has_enough && table.meetings > stragglers->meetings)
-		stragglers->meetings = table.meetings;
+	if (table.blocks == 0 && !stragglers->has_enough && table.matches > stragglers->matches)
+		stragglers->matches = table.matches;
 	if (!is_comm_staggered)
 		note_judged(&stragglers->jobs[search->job->comms[lane->comm].group], &table);
 	if (table.blocks > 0) {
-		stragglers->meetings =
-			table.meetings + (stragglers->has_enough ? stragglers->meetings : 0);
+		stragglers->matches =
+			table.matches + (stragglers->has_enough ? stragglers->matches : 0);
 		stragglers->has_enough = true;
 		if (!is_comm_staggered)
 			straggler_late(search, &table);
@@ -734,9 +735,10 @@ static void look_at_lanes(struct straggler_search *search, struct stragglers *st
 	for (uint32_t c = 0; c < job->comm_count && search->status == OK; c++) {
 		bool is_comm_staggered = is_staggered(search, c, marks);
 
-		for (unsigned int i = 0; i < MEET_LANES && search->status == OK; i++)
-			if (search->meet->comms[c].lanes[i] != NULL && job->comms[c].seat_count > 1)
-				look_at_lane(search, stragglers, search->meet->comms[c].lanes[i],
+		for (unsigned int i = 0; i < MATCH_LANES && search->status == OK; i++)
+			if (search->matches->comms[c].lanes[i] != NULL &&
+			    job->comms[c].seat_count > 1)
+				look_at_lane(search, stragglers, search->matches->comms[c].lanes[i],
 					     is_comm_staggered);
 	}
 	free(marks);
@@ -861,7 +863,7 @@ static void merge_hosts(struct straggler_search *search)
 		}
 		/* Together they keep all others waiting; individually, they hide each other. */
 		first->caused_ns =
-			units_whole((double)first->late_ns * (double)first->meetings *
+			units_whole((double)first->late_ns * (double)first->matches *
 				    (search->job->comms[first->comm].seat_count - members) *
 				    straggler_scale(search, first->comm));
 		first->cost_share = (double)first->caused_ns * first->share_of_ns;
@@ -939,10 +941,10 @@ static void find_all(struct straggler_search *search, struct stragglers *straggl
 }
 
 enum status straggler_find(struct stragglers *stragglers, const struct timeline_report *report,
-			   const struct meet *meet, const struct links *links)
+			   const struct matches *matches, const struct links *links)
 {
 	struct straggler_search search = { .job = &report->job,
-					   .meet = meet,
+					   .matches = matches,
 					   .links = links,
 					   .align = &report->align,
 					   .windows = &report->windows,
@@ -950,7 +952,7 @@ enum status straggler_find(struct stragglers *stragglers, const struct timeline_
 					   .since_ns = report->since_ns,
 					   .until_ns = report->until_ns };
 
-	*stragglers = (struct stragglers){ .least_meetings = STRAGGLER_MEETINGS_LEAST };
+	*stragglers = (struct stragglers){ .least_matches = STRAGGLER_MEETINGS_LEAST };
 	search.is_chain = calloc(report->job.comm_count + 1, sizeof(*search.is_chain));
 	search.wire_rise = calloc(report->windows.change_count + 1, sizeof(*search.wire_rise));
 	search.status = init_jobs(stragglers, &report->job);

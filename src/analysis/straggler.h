@@ -1,6 +1,6 @@
 /*
  * Stragglers: a rank that is late repeatedly, a link that holds its ring up, a network that is slow
- * everywhere. Derived from matches (meet.h), so no rank's clock is compared with another's.
+ * everywhere. Derived from matches (match.h), so no rank's clock is compared with another's.
  * docs/STATISTICS.md explains how each is tested; without enough evidence none is named.
  */
 #ifndef STRAGGLER_H
@@ -12,7 +12,7 @@
 
 #include "analysis/collect.h"
 #include "analysis/job.h"
-#include "analysis/meet.h"
+#include "analysis/match.h"
 #include "common/status.h"
 
 struct timeline_report;
@@ -45,7 +45,7 @@ struct straggler {
 	double peer_confidence; /* slow link: confidence in this receiver; 0: it is unknown */
 	int32_t channel;	/* slow link: -1 unknown */
 	uint32_t comm;		/* where it is most visible: index into job.comms */
-	uint64_t meetings;	/* number of matches it took part in, there */
+	uint64_t matches;	/* number of matches it took part in, there */
 	uint64_t last_in;	/* of these: it arrived last */
 	double share_of_time;	/* share of the covered time that was affected, 0..1 */
 	uint64_t late_ns; /* straggler: how much later than the others, per match while affected */
@@ -78,8 +78,8 @@ struct straggler {
  * most ranks, and not of stages of a pipeline. */
 struct straggler_judged {
 	bool is_judged;
-	uint64_t meetings; /* of the communicator with the most; */
-	uint32_t comm;	   /* this one, index into job.comms; UINT32_MAX: none has any */
+	uint64_t matches; /* of the communicator with the most; */
+	uint32_t comm;	  /* this one, index into job.comms; UINT32_MAX: none has any */
 };
 
 struct stragglers {
@@ -88,9 +88,9 @@ struct stragglers {
 	size_t explained; /* ranks that were late because they wait for one of the list elsewhere */
 	/* Examined: complete, or with most of their ranks. If there are too few, those of the communicator
 	 * with the most. */
-	uint64_t meetings;
+	uint64_t matches;
 	bool has_enough;	       /* false: too few matches to name a straggler */
-	uint32_t least_meetings;       /* the number needed */
+	uint32_t least_matches;	       /* the number needed */
 	struct straggler_judged *jobs; /* as job.groups */
 };
 
@@ -98,7 +98,7 @@ void stragglers_release(struct stragglers *stragglers);
 
 /* Everything: stragglers, most waiting first. The report has its job, times and changes already. */
 enum status straggler_find(struct stragglers *stragglers, const struct timeline_report *report,
-			   const struct meet *meet, const struct links *links);
+			   const struct matches *matches, const struct links *links);
 
 /*
  * The peer to which a rank's transfers are slow, from the totals that its recorder keeps for each peer.

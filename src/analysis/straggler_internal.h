@@ -16,7 +16,7 @@
 #include "analysis/align.h"
 #include "analysis/collect.h"
 #include "analysis/job.h"
-#include "analysis/meet.h"
+#include "analysis/match.h"
 #include "analysis/straggler.h"
 #include "analysis/windows.h"
 #include "common/status.h"
@@ -50,15 +50,15 @@ struct link_sample {
 enum {
 	STRAGGLER_BLOCKS = 32,	    /* maximum number of blocks */
 	STRAGGLER_BLOCKS_LEAST = 4, /* for a conclusion */
-	STRAGGLER_MEETINGS_LEAST = STRAGGLER_BLOCKS_LEAST * MEET_CHUNK,
+	STRAGGLER_MEETINGS_LEAST = STRAGGLER_BLOCKS_LEAST * MATCH_CHUNK,
 };
 
 /* One lane, cut into blocks of consecutive matches. [seat * blocks + block]. */
 struct straggler_table {
-	const struct meet_lane *lane;
+	const struct match_lane *lane;
 	uint32_t seats;
 	uint32_t blocks;
-	uint64_t meetings;   /* also if they are too few for blocks */
+	uint64_t matches;    /* also if they are too few for blocks */
 	uint32_t wire_class; /* size class that wire_ns is about */
 	double *late_ns;     /* mean duration of all minus the seat's, per match; NAN: none */
 	double *wire_ns;     /* time on the wire per transfer; NAN: no transfers */
@@ -68,7 +68,7 @@ struct straggler_table {
 	double *count;	     /* [block]: matches */
 	uint64_t *start_ns;  /* [block], common time; 0 unknown */
 	uint64_t *end_ns;
-	uint64_t *first_number; /* [block]: meet_brief.number with which it begins */
+	uint64_t *first_number; /* [block]: match_brief.number with which it begins */
 	uint64_t *last_in;	/* [seat]: matches in which it was last */
 	uint64_t *caused_ns;	/* [seat]: see struct straggler */
 	uint64_t *took_part;	/* [seat] */
@@ -90,7 +90,7 @@ struct straggler_stretch straggler_stretch(const double *values, uint32_t blocks
 
 struct straggler_search {
 	const struct job *job;
-	const struct meet *meet;
+	const struct matches *matches;
 	const struct links *links;
 	const struct align *align;
 	const struct windows *windows;

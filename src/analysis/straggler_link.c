@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "analysis/filter.h"
-#include "analysis/meet.h"
+#include "analysis/match.h"
 #include "analysis/stats.h"
 #include "common/attributes.h"
 #include "common/op.h"
@@ -32,7 +32,7 @@ struct link_question {
 	uint64_t until_ns;
 	const bool *is_on; /* [block]; NULL, like the next three: one block, all of it */
 	uint32_t blocks;
-	const uint64_t *first_number; /* [block]: match / MEET_CHUNK with which it begins */
+	const uint64_t *first_number; /* [block]: match / MATCH_CHUNK with which it begins */
 	const double *behind_ns; /* [block]: how much later than the sender the receiver arrived,
 				    on average */
 	const double *limit_ns;	 /* [block]: a transfer that is longer on the wire stands out */
@@ -283,7 +283,7 @@ static uint32_t block_of(const struct link_question *question, uint64_t match)
 
 	if (question->first_number == NULL)
 		return 0;
-	while (block > 0 && question->first_number[block - 1] > match / MEET_CHUNK)
+	while (block > 0 && question->first_number[block - 1] > match / MATCH_CHUNK)
 		block--;
 	return block - 1;
 }
@@ -294,7 +294,7 @@ static bool is_asked(const struct link_question *question, const struct op_recor
 		return false;
 	if (question->is_send)
 		return op->function == OP_SEND || op->function == OP_RECV;
-	return meet_is_synchronising(op->function) && op->algorithm == OP_RING &&
+	return match_is_synchronising(op->function) && op->algorithm == OP_RING &&
 	       question->is_replay == ((op->flags & OP_FLAG_REPLAY) != 0);
 }
 
@@ -632,7 +632,7 @@ static void name_link(struct straggler_search *search, const struct link *link,
 				       .peer_confidence = 1,
 				       .channel = -1,
 				       .comm = link->comm,
-				       .meetings = link->sends,
+				       .matches = link->sends,
 				       .share_of_time = 1,
 				       .is_of_sends = true,
 				       .slowdown = wire_ns / (middle_ns > 1 ? middle_ns : 1),

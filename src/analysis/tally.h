@@ -85,7 +85,7 @@ struct tally_row {
 	uint64_t sized_ns;
 	double bus_bytes; /* bytes x factor of the function */
 	uint64_t bus_ns;
-	/* Waiting: over the calls that were matched with those of other ranks, see meet.h. Calls without
+	/* Waiting: over the calls that were matched with those of other ranks, see match.h. Calls without
 	 * another rank are not included: with joined 0, waiting is unknown. */
 	uint64_t joined;
 	uint64_t joined_ns;	  /* their durations */

@@ -156,7 +156,7 @@ static void sum_ranks(struct timeline_report *report)
 static void keep_counts(struct timeline_report *report, struct scan *scan)
 {
 	for (size_t c = 0; c < report->job.comm_count; c++) {
-		const struct meet_comm *from = &scan->meet.comms[c];
+		const struct match_comm *from = &scan->matches.comms[c];
 		struct timeline_comm *to = &report->comms[c];
 
 		to->complete = from->complete;
@@ -165,20 +165,20 @@ static void keep_counts(struct timeline_report *report, struct scan *scan)
 		to->mismatches = from->differing;
 		to->first_mismatch = from->first_difference;
 	}
-	report->memory_bytes = scan->meet.slot_count * sizeof(struct meet_slot) +
-			       scan->meet.part_count * sizeof(struct meet_part);
-	report->meet = scan->meet;
-	report->meet.comms = NULL;
-	report->meet.edges = NULL;
-	report->meet.edge_count = 0;
+	report->memory_bytes = scan->matches.slot_count * sizeof(struct match_slot) +
+			       scan->matches.part_count * sizeof(struct match_part);
+	report->matches = scan->matches;
+	report->matches.comms = NULL;
+	report->matches.edges = NULL;
+	report->matches.edge_count = 0;
 }
 
 /* ---- common time ----------------------------------------------------------------------------- */
 
 static enum status place_in_time(struct timeline_report *report, const struct scan *scan)
 {
-	enum status status =
-		align_solve(&report->align, &report->job, scan->meet.edges, scan->meet.edge_count);
+	enum status status = align_solve(&report->align, &report->job, scan->matches.edges,
+					 scan->matches.edge_count);
 
 	if (status != OK)
 		return status;
@@ -264,10 +264,10 @@ static enum status report_judge(struct timeline_report *report, struct scan *sca
 	enum status status = place_in_time(report, scan);
 
 	if (status == OK && !options->without_windows)
-		status = windows_make(&report->windows, report, &scan->meet, scan->locals,
+		status = windows_make(&report->windows, report, &scan->matches, scan->locals,
 				      options->windows ? options->windows : WINDOWS_DEFAULT);
 	if (status == OK && !options->without_joins)
-		status = straggler_find(&report->stragglers, report, &scan->meet, &scan->links);
+		status = straggler_find(&report->stragglers, report, &scan->matches, &scan->links);
 	if (status == OK)
 		status = find_iterations(report, scan);
 	return status;
@@ -278,7 +278,7 @@ static enum status report_fill(struct timeline_report *report, struct scan *scan
 	enum status status = scan_run(scan);
 
 	if (status == OK)
-		status = meet_finish(&scan->meet);
+		status = match_finish(&scan->matches);
 	if (status == OK)
 		status = scan_add_waiting(scan);
 	if (status == OK)

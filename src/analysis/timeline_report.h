@@ -23,7 +23,7 @@
 #include "analysis/findings.h"
 #include "analysis/iterations.h"
 #include "analysis/job.h"
-#include "analysis/meet.h"
+#include "analysis/match.h"
 #include "analysis/straggler.h"
 #include "analysis/tally.h"
 #include "analysis/windows.h"
@@ -39,7 +39,7 @@ struct timeline_options {
 	uint32_t custom_by[TIMELINE_CUSTOM_MAX];
 	size_t custom_count;
 	uint32_t windows;     /* at most; 0: WINDOWS_DEFAULT */
-	size_t meet_limit;    /* collectives kept at most; 0: MEET_LIMIT */
+	size_t match_limit;   /* collectives kept at most; 0: MATCH_LIMIT */
 	bool without_windows; /* leave out windows and changes */
 	bool without_iterations;
 	bool without_joins;	     /* leave out waiting, stragglers, alignment */
@@ -174,7 +174,7 @@ struct timeline_report {
 	size_t busy_ranks;	 /* number of these */
 	double gpu_hours;	 /* spans of the ranks shown, summed */
 	double gpu_hours_waited; /* total waiting of the ranks shown, estimated: GPU-hours lost */
-	struct meet meet;	 /* counts only: its lanes are freed */
+	struct matches matches;	 /* counts only: its lanes are freed */
 
 	struct align align;
 	struct stragglers stragglers;

@@ -20,7 +20,7 @@
 
 /* Common time of a match's end. */
 static inline uint64_t windows_slot_ns(const struct timeline_report *report,
-				       const struct meet_lane *lane, const struct meet_slot *slot)
+				       const struct match_lane *lane, const struct match_slot *slot)
 {
 	const struct job_comm *comm = &report->job.comms[lane->comm];
 
@@ -38,7 +38,7 @@ struct change_point {
 	uint64_t ns;
 	double value;	/* log of busbw */
 	double cost_ns; /* shortest duration x ranks */
-	uint32_t meetings;
+	uint32_t matches;
 };
 
 /* One change in one communicator. */
@@ -51,8 +51,8 @@ struct change_raw {
 	double after;
 	double chance;
 	double lost_ns;
-	uint64_t meetings_before;
-	uint64_t meetings_after;
+	uint64_t matches_before;
+	uint64_t matches_after;
 };
 
 /* What changes are counted against: the communicators examined. */
@@ -65,7 +65,7 @@ struct change_tested {
  * each side. */
 struct change_search {
 	const struct timeline_report *report;
-	const struct meet *meet;
+	const struct matches *matches;
 	struct change_raw *raws;
 	size_t raw_count;
 	size_t series; /* tested so far */
@@ -151,10 +151,10 @@ static void add_raw(struct change_search *search, const struct change_raw *like,
 	raw->after = exp(median_value(points, cut, to));
 	for (size_t i = from; i < to; i++) {
 		if (i < cut) {
-			raw->meetings_before += points[i].meetings;
+			raw->matches_before += points[i].matches;
 			continue;
 		}
-		raw->meetings_after += points[i].meetings;
+		raw->matches_after += points[i].matches;
 		raw->lost_ns += points[i].cost_ns * (1 - raw->after / raw->before);
 	}
 	if (raw->lost_ns < 0)
@@ -307,8 +307,8 @@ static void add_change(const struct grouping *of, size_t count)
 	change.percent = (change.after - change.before) / change.before * 100;
 	change.window = (uint32_t)((change.at_ns - windows->start_ns) / windows->width_ns);
 	for (size_t i = 0; i < count; i++) {
-		change.meetings_before += list[i]->meetings_before;
-		change.meetings_after += list[i]->meetings_after;
+		change.matches_before += list[i]->matches_before;
+		change.matches_after += list[i]->matches_after;
 		change.ranks_changed += job->comms[list[i]->comm].seat_count;
 		lost_ns += list[i]->lost_ns * search->report->comms[list[i]->comm].scale;
 		chance = list[i]->chance < chance ? list[i]->chance : chance;
@@ -358,8 +358,8 @@ static void group_changes(struct grouping *of, size_t from, size_t to)
 static int most_important_first(const void *left, const void *right)
 {
 	const struct windows_change *a = left, *b = right;
-	double weight_a = fabs(a->percent) * (double)(a->meetings_before + a->meetings_after);
-	double weight_b = fabs(b->percent) * (double)(b->meetings_before + b->meetings_after);
+	double weight_a = fabs(a->percent) * (double)(a->matches_before + a->matches_after);
+	double weight_b = fabs(b->percent) * (double)(b->matches_before + b->matches_after);
 
 	return ORDER(b->lost_ns, a->lost_ns) ?: ORDER(weight_b, weight_a);
 }
@@ -443,7 +443,7 @@ static void count_tested(struct change_search *search, uint8_t kind, uint8_t fun
 	search->tested[i].comms++;
 }
 
-static bool is_counted(const struct meet_slot *slot, int32_t nranks)
+static bool is_counted(const struct match_slot *slot, int32_t nranks)
 {
 	return slot->count > 1 && slot->count * 4 >= nranks * 3 && slot->bytes > 0 &&
 	       slot->least_ns > 0;
@@ -465,18 +465,18 @@ struct series {
 
 static void end_point(struct series *series)
 {
-	series->all.value = log(stats_median(series->rates, series->all.meetings));
+	series->all.value = log(stats_median(series->rates, series->all.matches));
 	series->points[series->point_count++] = series->all;
-	series->all = (struct change_point){ .meetings = 0 };
+	series->all = (struct change_point){ .matches = 0 };
 	series->next = series->count * (series->point_count + 1) / series->points_wanted;
 }
 
-static inline void take_meeting(const struct change_search *search, const struct meet_lane *lane,
-				const struct meet_slot *slot, struct series *series)
+static inline void take_match(const struct change_search *search, const struct match_lane *lane,
+			      const struct match_slot *slot, struct series *series)
 {
-	if (series->all.meetings == 0)
+	if (series->all.matches == 0)
 		series->all.ns = windows_slot_ns(search->report, lane, slot);
-	series->rates[series->all.meetings++] =
+	series->rates[series->all.matches++] =
 		slot->bytes * series->factor * 1e9 / (double)slot->least_ns;
 	series->all.cost_ns += (double)slot->least_ns * slot->count;
 	if (++series->taken == series->next)
@@ -484,29 +484,29 @@ static inline void take_meeting(const struct change_search *search, const struct
 }
 
 /* One pass over the lane, in the order of its matches. */
-static void take_meetings(const struct change_search *search, const struct meet_lane *lane,
-			  const struct meet_order *order, struct series *list)
+static void take_matches(const struct change_search *search, const struct match_lane *lane,
+			 const struct match_order *order, struct series *list)
 {
 	int32_t nranks = search->report->job.comms[lane->comm].nranks;
 
 	for (uint32_t i = 0; i < lane->chunk_count; i++) {
-		const struct meet_chunk *chunk = lane->chunks[order[i].chunk];
+		const struct match_chunk *chunk = lane->chunks[order[i].chunk];
 
 		for (uint32_t bits = lane->briefs[order[i].chunk].occupied; bits != 0;
 		     bits &= bits - 1) {
-			const struct meet_slot *slot = &chunk->slots[__builtin_ctz(bits)];
+			const struct match_slot *slot = &chunk->slots[__builtin_ctz(bits)];
 			struct series *series = &list[slot->kind];
 
 			if (series->points != NULL && is_counted(slot, nranks))
-				take_meeting(search, lane, slot, series);
+				take_match(search, lane, slot, series);
 		}
 	}
 }
 
-static void look_at_kind(struct change_search *search, const struct meet_lane *lane, uint32_t kind,
+static void look_at_kind(struct change_search *search, const struct match_lane *lane, uint32_t kind,
 			 const struct series *series)
 {
-	const struct meet_kind *of = &search->meet->comms[lane->comm].kinds[kind];
+	const struct match_kind *of = &search->matches->comms[lane->comm].kinds[kind];
 	struct change_raw like = { .comm = lane->comm,
 				   .function = (uint8_t)of->names,
 				   .size_class = of->size_class };
@@ -519,27 +519,28 @@ static void look_at_kind(struct change_search *search, const struct meet_lane *l
 	windows_cut_series(search, &like, series->points, 0, series->point_count, 3);
 }
 
-static void count_meetings(const struct change_search *search, const struct meet_lane *lane,
-			   struct meet_order *order, struct series *list)
+static void count_matches(const struct change_search *search, const struct match_lane *lane,
+			  struct match_order *order, struct series *list)
 {
 	int32_t nranks = search->report->job.comms[lane->comm].nranks;
 
 	for (uint32_t i = 0; i < lane->chunk_count; i++) {
-		order[i] = (struct meet_order){ lane->briefs[i].number, i };
+		order[i] = (struct match_order){ lane->briefs[i].number, i };
 		for (uint32_t bits = lane->briefs[i].occupied; bits != 0; bits &= bits - 1) {
-			const struct meet_slot *slot = &lane->chunks[i]->slots[__builtin_ctz(bits)];
+			const struct match_slot *slot =
+				&lane->chunks[i]->slots[__builtin_ctz(bits)];
 
 			list[slot->kind].count += is_counted(slot, nranks);
 		}
 	}
-	meet_order_sort(order, lane->chunk_count);
+	match_order_sort(order, lane->chunk_count);
 }
 
 /* Memory for those with enough matches; false: none left. */
-static bool start_series(struct change_search *search, const struct meet_lane *lane,
+static bool start_series(struct change_search *search, const struct match_lane *lane,
 			 struct series *list)
 {
-	const struct meet_comm *comm = &search->meet->comms[lane->comm];
+	const struct match_comm *comm = &search->matches->comms[lane->comm];
 
 	for (uint32_t kind = 1; kind < comm->kind_count; kind++) {
 		struct series *series = &list[kind];
@@ -560,19 +561,19 @@ static bool start_series(struct change_search *search, const struct meet_lane *l
 	return true;
 }
 
-static void look_at_lane(struct change_search *search, const struct meet_lane *lane)
+static void look_at_lane(struct change_search *search, const struct match_lane *lane)
 {
-	uint32_t kind_count = search->meet->comms[lane->comm].kind_count;
-	struct meet_order *order = calloc(lane->chunk_count + 1, sizeof(*order));
+	uint32_t kind_count = search->matches->comms[lane->comm].kind_count;
+	struct match_order *order = calloc(lane->chunk_count + 1, sizeof(*order));
 	struct series *list = calloc(kind_count + 1, sizeof(*list));
 
 	search->status = order && list ? OK : ERR_NO_SPACE;
 	if (search->status == OK) {
-		count_meetings(search, lane, order, list);
+		count_matches(search, lane, order, list);
 		search->status = start_series(search, lane, list) ? OK : ERR_NO_SPACE;
 	}
 	if (search->status == OK) {
-		take_meetings(search, lane, order, list);
+		take_matches(search, lane, order, list);
 		for (uint32_t kind = 1; kind < kind_count; kind++)
 			look_at_kind(search, lane, kind, &list[kind]);
 	}
@@ -587,15 +588,15 @@ static void look_at_lane(struct change_search *search, const struct meet_lane *l
 /* Fills windows->changes. */
 static enum status windows_find_changes(struct windows *windows,
 					const struct timeline_report *report,
-					const struct meet *meet)
+					const struct matches *matches)
 {
-	struct change_search search = { .report = report, .meet = meet };
+	struct change_search search = { .report = report, .matches = matches };
 	enum status status;
 
 	for (size_t c = 0; c < report->job.comm_count; c++)
-		for (unsigned int i = 0; i < MEET_LANES && search.status == OK; i++)
-			if (meet->comms[c].lanes[i] != NULL)
-				look_at_lane(&search, meet->comms[c].lanes[i]);
+		for (unsigned int i = 0; i < MATCH_LANES && search.status == OK; i++)
+			if (matches->comms[c].lanes[i] != NULL)
+				look_at_lane(&search, matches->comms[c].lanes[i]);
 	status = search.status;
 	if (status == OK)
 		status = windows_group_changes(windows, &search);
@@ -774,14 +775,14 @@ static inline uint32_t window_place(const struct windows *windows, struct place 
 
 /* The bytes of its matches go to the series of their kinds; returns when they ended, as a range of windows. */
 static struct lay add_chunk(const struct windows *windows, const struct timeline_report *report,
-			    const struct meet_lane *lane, uint32_t chunk,
+			    const struct match_lane *lane, uint32_t chunk,
 			    struct windows_series *const *series, const double *factors)
 {
 	uint64_t first_ns = UINT64_MAX, last_ns = 0;
 	struct place place = { .start_ns = UINT64_MAX };
 
 	for (uint32_t bits = lane->briefs[chunk].occupied; bits != 0; bits &= bits - 1) {
-		const struct meet_slot *slot = &lane->chunks[chunk]->slots[__builtin_ctz(bits)];
+		const struct match_slot *slot = &lane->chunks[chunk]->slots[__builtin_ctz(bits)];
 		struct windows_series *of = series[slot->kind];
 		uint64_t ns = windows_slot_ns(report, lane, slot);
 
@@ -799,10 +800,11 @@ static struct lay add_chunk(const struct windows *windows, const struct timeline
 
 /* lays: of each chunk, when its matches ended. */
 static enum status add_lane(struct windows *windows, const struct timeline_report *report,
-			    const struct meet *meet, const struct meet_lane *lane, struct lay *lays)
+			    const struct matches *matches, const struct match_lane *lane,
+			    struct lay *lays)
 {
 	const struct job_comm *comm = &report->job.comms[lane->comm];
-	const struct meet_comm *of = &meet->comms[lane->comm];
+	const struct match_comm *of = &matches->comms[lane->comm];
 	struct windows_series **series = calloc(of->kind_count + 1, sizeof(*series));
 	double *factors = calloc(of->kind_count + 1, sizeof(*factors));
 	enum status status = series && factors ? OK : ERR_NO_SPACE;
@@ -853,10 +855,10 @@ static enum status start_matrix(struct windows *windows, const struct timeline_r
 	return OK;
 }
 
-static void add_part(struct windows *windows, const struct meet_lane *lane,
-		     const struct meet_part *part, const struct lay *lay, uint32_t row)
+static void add_part(struct windows *windows, const struct match_lane *lane,
+		     const struct match_part *part, const struct lay *lay, uint32_t row)
 {
-	struct meet_slice slice = meet_slice(lane, part->chunk, part->bits);
+	struct match_slice slice = match_slice(lane, part->chunk, part->bits);
 	double wait_ns = (double)(part->sum_ns - slice.least_ns);
 
 	for (uint32_t w = lay->first; w <= lay->last; w++) {
@@ -868,14 +870,14 @@ static void add_part(struct windows *windows, const struct meet_lane *lane,
 }
 
 static void add_waiting(struct windows *windows, const struct timeline_report *report,
-			const struct meet_lane *lane, const struct lay *lays,
+			const struct match_lane *lane, const struct lay *lays,
 			const uint32_t *row_of)
 {
 	const struct job_comm *comm = &report->job.comms[lane->comm];
 
 	for (uint32_t seat = 0; seat < comm->seat_count; seat++) {
 		uint32_t row = row_of[report->job.seats[comm->seats[seat]].rank];
-		const struct meet_seat *of = &lane->seats[seat];
+		const struct match_seat *of = &lane->seats[seat];
 
 		for (uint32_t i = 0; row != UINT32_MAX && i < of->count; i++)
 			if (of->parts[i].bits != 0)
@@ -884,13 +886,13 @@ static void add_waiting(struct windows *windows, const struct timeline_report *r
 	}
 }
 
-static enum status add_meetings_of(struct windows *windows, const struct timeline_report *report,
-				   const struct meet *meet, const struct meet_lane *lane,
-				   const uint32_t *row_of)
+static enum status add_matches_of(struct windows *windows, const struct timeline_report *report,
+				  const struct matches *matches, const struct match_lane *lane,
+				  const uint32_t *row_of)
 {
 	struct lay *lays = calloc(lane->chunk_count + 1, sizeof(*lays));
 	enum status status =
-		lays != NULL ? add_lane(windows, report, meet, lane, lays) : ERR_NO_SPACE;
+		lays != NULL ? add_lane(windows, report, matches, lane, lays) : ERR_NO_SPACE;
 
 	if (status == OK)
 		add_waiting(windows, report, lane, lays, row_of);
@@ -898,23 +900,24 @@ static enum status add_meetings_of(struct windows *windows, const struct timelin
 	return status;
 }
 
-static enum status add_meetings(struct windows *windows, const struct timeline_report *report,
-				const struct meet *meet)
+static enum status add_matches(struct windows *windows, const struct timeline_report *report,
+			       const struct matches *matches)
 {
 	uint32_t *row_of = calloc(report->job.rank_count + 1, sizeof(*row_of));
 	enum status status = row_of ? start_matrix(windows, report, row_of) : ERR_NO_SPACE;
 
 	for (size_t c = 0; c < report->job.comm_count && status == OK; c++)
-		for (unsigned int i = 0; i < MEET_LANES && status == OK; i++)
-			if (meet->comms[c].lanes[i] != NULL)
-				status = add_meetings_of(windows, report, meet,
-							 meet->comms[c].lanes[i], row_of);
+		for (unsigned int i = 0; i < MATCH_LANES && status == OK; i++)
+			if (matches->comms[c].lanes[i] != NULL)
+				status = add_matches_of(windows, report, matches,
+							matches->comms[c].lanes[i], row_of);
 	free(row_of);
 	return status;
 }
 
 enum status windows_make(struct windows *windows, const struct timeline_report *report,
-			 const struct meet *meet, const struct windows_local *locals, uint32_t most)
+			 const struct matches *matches, const struct windows_local *locals,
+			 uint32_t most)
 {
 	enum status status = OK;
 
@@ -925,9 +928,9 @@ enum status windows_make(struct windows *windows, const struct timeline_report *
 	for (uint32_t p = 0; p < report->recording->count && status == OK; p++)
 		status = add_local(windows, report, p, &locals[p]);
 	if (status == OK)
-		status = add_meetings(windows, report, meet);
+		status = add_matches(windows, report, matches);
 	if (status == OK)
-		status = windows_find_changes(windows, report, meet);
+		status = windows_find_changes(windows, report, matches);
 	if (status != OK)
 		windows_release(windows);
 	return status;

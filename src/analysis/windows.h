@@ -15,7 +15,7 @@
 
 #include "analysis/collect.h"
 #include "analysis/job.h"
-#include "analysis/meet.h"
+#include "analysis/match.h"
 #include "common/status.h"
 
 struct timeline_report;
@@ -65,8 +65,8 @@ struct windows_change {
 	double before;	 /* median busbw of the transfer, bytes per second */
 	double after;
 	double percent; /* (after - before) / before x 100 */
-	uint64_t meetings_before;
-	uint64_t meetings_after;
+	uint64_t matches_before;
+	uint64_t matches_after;
 	uint64_t lost_ns;  /* time lost by it afterwards, over all ranks; 0 if it became faster */
 	double confidence; /* as in straggler.h */
 	uint32_t comms;	   /* communicators of this kind with this function and size */
@@ -101,7 +101,7 @@ void windows_release(struct windows *windows);
 
 /* report: job, ranks (common times), align, start_ns and end_ns are set. most: maximum number of windows. */
 enum status windows_make(struct windows *windows, const struct timeline_report *report,
-			 const struct meet *meet, const struct windows_local *locals,
+			 const struct matches *matches, const struct windows_local *locals,
 			 uint32_t most);
 
 #endif

@@ -142,7 +142,7 @@ uint32_t diff_expected_by(uint32_t by)
 static double transfer_ns(const struct timeline_report *run, const struct tally_row *row)
 {
 	if (row->joined > 0 && row->joined_least_ns > 0 &&
-	    run->meet.complete + run->meet.partial > 0)
+	    run->matches.complete + run->matches.partial > 0)
 		return (double)row->joined_least_ns / (double)row->joined;
 	return tally_mean_ns(row);
 }

@@ -77,7 +77,7 @@ struct hang_end *hang_end_add(struct hang_graph *graph, enum verdict_class class
 				  .peer_comm_rank = -1,
 				  .next = HANG_NOBODY,
 				  .witness = node < scene->job->comm_count
-						     ? scene->meetings[node].first
+						     ? scene->matches[node].first
 						     : node - (uint32_t)scene->job->comm_count,
 				  .confidence = 1 };
 	if (end->witness != HANG_NOBODY)
@@ -105,15 +105,15 @@ static void add_held(struct hang_graph *graph, uint32_t node, uint32_t seat, uin
 static bool holds(const struct hang_scene *scene, uint32_t seat, enum hang_edge_kind kind)
 {
 	const struct hang_seat *of = &scene->seats[seat];
-	const struct hang_meeting *meeting = &scene->meetings[scene->job->seats[seat].comm];
+	const struct hang_match *match = &scene->matches[scene->job->seats[seat].comm];
 
 	/* If all ranks called the same, it is most likely over, unless it was their last call; if no GPU
 	 * has started it, something earlier holds them up. */
-	if ((meeting->unjudged == HANG_ALL_CALLED && !meeting->is_resting) ||
-	    meeting->unjudged == HANG_NONE_STARTED)
+	if ((match->unjudged == HANG_ALL_CALLED && !match->is_resting) ||
+	    match->unjudged == HANG_NONE_STARTED)
 		return false;
 	return of->front != NULL && !of->is_over && of->age_ns >= scene->pause_ns &&
-	       meeting->level != HANG_MOVES &&
+	       match->level != HANG_MOVES &&
 	       (kind == HANG_EDGE_NOT_CALLED || of->presence == HANG_INSIDE);
 }
 
@@ -154,10 +154,10 @@ static bool is_front_before(const struct hang_scene *scene, uint32_t s,
 			    const struct recording_flight *flight)
 {
 	const struct hang_seat *of = &scene->seats[s];
-	const struct hang_meeting *meeting = &scene->meetings[scene->job->seats[s].comm];
+	const struct hang_match *match = &scene->matches[scene->job->seats[s].comm];
 
-	return meeting->unjudged == HANG_JUDGED && hang_is_called_before(of->front, flight) &&
-	       (of->is_pair || hang_is_in_meeting(scene, s, meeting));
+	return match->unjudged == HANG_JUDGED && hang_is_called_before(of->front, flight) &&
+	       (of->is_pair || hang_is_in_match(scene, s, match));
 }
 
 /* Did this seat make an earlier call that may not be over? */
@@ -195,8 +195,8 @@ bool hang_held_before(struct hang_graph *graph, uint32_t node, uint32_t seat,
 		bool is_front;
 
 		if (job->seats[s].rank != of->rank || other->is_over ||
-		    scene->meetings[job->seats[s].comm].level == HANG_MOVES ||
-		    (other->front == NULL && !scene->meetings[job->seats[s].comm].is_collective) ||
+		    scene->matches[job->seats[s].comm].level == HANG_MOVES ||
+		    (other->front == NULL && !scene->matches[job->seats[s].comm].is_collective) ||
 		    hang_node_of_front(scene, s) == node)
 			continue;
 		is_front = other->front != NULL && is_front_before(scene, s, flight);
@@ -445,12 +445,12 @@ bool hang_node_hangs(const struct hang_scene *scene, uint32_t node)
 	uint32_t comms = (uint32_t)scene->job->comm_count;
 
 	if (node < comms)
-		return scene->meetings[node].level == HANG_HANGS &&
-		       scene->meetings[node].is_collective &&
-		       scene->meetings[node].in_ns >= scene->hang_ns;
+		return scene->matches[node].level == HANG_HANGS &&
+		       scene->matches[node].is_collective &&
+		       scene->matches[node].in_ns >= scene->hang_ns;
 	return scene->seats[node - comms].is_pair &&
 	       scene->seats[node - comms].in_ns >= scene->hang_ns &&
-	       scene->meetings[scene->job->seats[node - comms].comm].level == HANG_HANGS;
+	       scene->matches[scene->job->seats[node - comms].comm].level == HANG_HANGS;
 }
 
 /* The next step from a node: its first edge to a node that is unmarked or marked `walked`. */
@@ -599,9 +599,9 @@ static void graph_build(struct hang_graph *graph)
 	for (uint32_t c = 0; c < job->comm_count && graph->status == OK; c++) {
 		const struct job_comm *comm = &job->comms[c];
 
-		if (scene->meetings[c].level == HANG_MOVES)
+		if (scene->matches[c].level == HANG_MOVES)
 			continue;
-		if (scene->meetings[c].is_collective)
+		if (scene->matches[c].is_collective)
 			hang_collective(graph, c);
 		/* Whatever happens after a mismatch follows from it. */
 		if (graph->is_split[c])
@@ -694,7 +694,7 @@ static uint64_t waited_ns(const struct hang_scene *scene, uint32_t node)
 {
 	uint32_t comms = (uint32_t)scene->job->comm_count;
 
-	return node < comms ? scene->meetings[node].in_ns : scene->seats[node - comms].in_ns;
+	return node < comms ? scene->matches[node].in_ns : scene->seats[node - comms].in_ns;
 }
 
 static bool is_better_lead(const struct hang_scene *scene, const struct hang_end *end,

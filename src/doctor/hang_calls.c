@@ -577,12 +577,12 @@ struct shared_seats {
 /* All ranks called the stuck operation, and kernel events do not show which of them are in it. */
 static bool is_stuck_by_calls(const struct hang_scene *scene, uint32_t c)
 {
-	const struct hang_meeting *meeting = &scene->meetings[c];
+	const struct hang_match *match = &scene->matches[c];
 
-	if (meeting->level != HANG_HANGS || meeting->unjudged == HANG_ALL_CALLED)
-		return meeting->level == HANG_HANGS;
-	return meeting->unjudged == HANG_JUDGED && meeting->is_collective &&
-	       !hang_sees_kernels(scene, meeting->first, &scene->seats[meeting->first].front->op);
+	if (match->level != HANG_HANGS || match->unjudged == HANG_ALL_CALLED)
+		return match->level == HANG_HANGS;
+	return match->unjudged == HANG_JUDGED && match->is_collective &&
+	       !hang_sees_kernels(scene, match->first, &scene->seats[match->first].front->op);
 }
 
 /* Does nothing show that a GPU has started this one? */
@@ -755,13 +755,13 @@ void hang_orders(struct hang_graph *graph)
 
 			/* If not all ranks have called either, the missing rank is the cause. */
 			if (c >= d || !is_stuck_by_calls(scene, c) ||
-			    (scene->meetings[c].unjudged != HANG_ALL_CALLED &&
-			     scene->meetings[d].unjudged != HANG_ALL_CALLED))
+			    (scene->matches[c].unjudged != HANG_ALL_CALLED &&
+			     scene->matches[d].unjudged != HANG_ALL_CALLED))
 				continue;
 			/* The first one needs a node of its own. */
-			if (scene->meetings[c].is_collective)
+			if (scene->matches[c].is_collective)
 				compare_comms(graph, c, d, &budget);
-			else if (scene->meetings[d].is_collective)
+			else if (scene->matches[d].is_collective)
 				compare_comms(graph, d, c, &budget);
 		}
 	}
@@ -1011,7 +1011,7 @@ static double company(const struct hang_scene *scene, const struct hang_edge *ed
 {
 	if (edge->to >= scene->job->comm_count)
 		return 0.5; /* a Send or Recv: one of two */
-	return (double)scene->meetings[edge->to].inside /
+	return (double)scene->matches[edge->to].inside /
 	       (double)scene->job->comms[edge->to].seat_count;
 }
 
@@ -1050,7 +1050,7 @@ void hang_tell_circle(struct hang_tale *tale, const uint32_t *edges, size_t coun
 	size_t at = odd_link(tale, edges, count);
 	const struct hang_edge *odd = &graph->edges[edges[at]];
 	uint32_t comms = (uint32_t)scene->job->comm_count;
-	uint32_t witness = odd->from < comms ? scene->meetings[odd->from].first : odd->from - comms;
+	uint32_t witness = odd->from < comms ? scene->matches[odd->from].first : odd->from - comms;
 	char text[300] = "", names[200] = "";
 	size_t named = say_comms(tale, edges, count, names, sizeof(names));
 

@@ -89,7 +89,7 @@ enum hang_unjudged {
 };
 
 /* Parallel to job.comms[i]: the collective its ranks are in. */
-struct hang_meeting {
+struct hang_match {
 	enum hang_level level;
 	enum hang_unjudged unjudged; /* why a hang cannot be judged */
 	bool is_resting;    /* ALL_CALLED: these were also the last calls of these ranks anywhere */
@@ -111,7 +111,7 @@ struct hang_scene {
 	const struct hang_options *options;
 	struct hang_process *processes;
 	struct hang_seat *seats;
-	struct hang_meeting *meetings;
+	struct hang_match *matches;
 	uint32_t *shows;    /* per communicator: enum comm_flag of all its ranks combined. A rank
 			       that has not reached its first operation has reported nothing yet,
 			       but would. */
@@ -154,11 +154,10 @@ bool hang_has_passed(const struct hang_scene *scene, uint32_t seat,
 		     const struct recording_flight *flight);
 
 /* Has this rank called the collective of this match? Also true if unknown. */
-bool hang_has_issued(const struct hang_scene *scene, uint32_t seat,
-		     const struct hang_meeting *meeting);
+bool hang_has_issued(const struct hang_scene *scene, uint32_t seat, const struct hang_match *match);
 /* Is its front the collective of this match? */
-bool hang_is_in_meeting(const struct hang_scene *scene, uint32_t seat,
-			const struct hang_meeting *meeting);
+bool hang_is_in_match(const struct hang_scene *scene, uint32_t seat,
+		      const struct hang_match *match);
 
 /* The kind of the i-th flight of a seat. */
 enum flight_kind hang_flight_kind(const struct hang_scene *scene, uint32_t seat, size_t i);

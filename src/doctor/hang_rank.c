@@ -320,7 +320,7 @@ void hang_pair(struct hang_graph *graph, uint32_t seat)
 
 	if (is_stopped(graph, node, seat) || is_waiting_gpu(graph, node, seat))
 		return;
-	if (scene->meetings[scene->job->seats[seat].comm].unjudged != HANG_JUDGED) {
+	if (scene->matches[scene->job->seats[seat].comm].unjudged != HANG_JUDGED) {
 		pair_not_judged(graph, node, seat);
 		return;
 	}
@@ -402,7 +402,7 @@ static uint32_t gone_members(struct hang_graph *graph, uint32_t c)
 }
 
 /* Its execution is not recorded, and calls do not show whether it hangs. */
-static void meeting_not_judged(struct hang_graph *graph, uint32_t c, enum hang_note note)
+static void match_not_judged(struct hang_graph *graph, uint32_t c, enum hang_note note)
 {
 	struct hang_end *end = hang_end_add(graph, VERDICT_BLIND, c, c, HANG_NOBODY);
 
@@ -414,14 +414,14 @@ static uint32_t missing_members(struct hang_graph *graph, uint32_t c)
 {
 	const struct hang_scene *scene = graph->scene;
 	const struct job_comm *comm = &scene->job->comms[c];
-	const struct hang_meeting *meeting = &scene->meetings[c];
+	const struct hang_match *match = &scene->matches[c];
 	size_t before = graph->end_count;
 	uint32_t count = 0, behind = 0;
 
 	for (uint32_t i = 0; i < comm->seat_count; i++) {
 		uint32_t seat = comm->seats[i];
 
-		if (hang_has_issued(scene, seat, meeting))
+		if (hang_has_issued(scene, seat, match))
 			continue;
 		count++;
 		if (hang_held_elsewhere(graph, c, seat, HANG_EDGE_NOT_CALLED))
@@ -431,24 +431,23 @@ static uint32_t missing_members(struct hang_graph *graph, uint32_t c)
 	}
 	/* One missing rank is the exception. If several hosts stopped one call earlier than the others, a
 	 * GPU may hang in something all of them called. */
-	if (meeting->is_by_calls && behind > 1) {
+	if (match->is_by_calls && behind > 1) {
 		graph->end_count = before;
-		meeting_not_judged(graph, c, HANG_NOTE_SEVERAL);
+		match_not_judged(graph, c, HANG_NOTE_SEVERAL);
 	}
 	return count;
 }
 
 /* Is this collective open on a seat, after its front? */
-static bool is_queued(const struct hang_scene *scene, uint32_t seat,
-		      const struct hang_meeting *meeting)
+static bool is_queued(const struct hang_scene *scene, uint32_t seat, const struct hang_match *match)
 {
 	const struct hang_seat *of = &scene->seats[seat];
 	const struct recording_flight *flights = hang_flights(scene, seat);
 
 	for (size_t i = 0; i < of->flight_count; i++)
 		if (&flights[i] > of->front && op_is_collective(flights[i].op.function) &&
-		    flights[i].op.match == meeting->match &&
-		    ((flights[i].op.flags & OP_FLAG_REPLAY) != 0) == meeting->is_replay &&
+		    flights[i].op.match == match->match &&
+		    ((flights[i].op.flags & OP_FLAG_REPLAY) != 0) == match->is_replay &&
 		    hang_is_open(scene, seat, i))
 			return true;
 	return false;
@@ -466,7 +465,7 @@ static uint32_t members_behind(struct hang_graph *graph, uint32_t c)
 		const struct hang_seat *of = &scene->seats[seat];
 
 		if (of->front == NULL || !of->is_pair || of->is_over ||
-		    !is_queued(scene, seat, &scene->meetings[c]))
+		    !is_queued(scene, seat, &scene->matches[c]))
 			continue;
 		count++;
 		hang_edge_add(graph, (struct hang_edge){ .from = c,
@@ -491,7 +490,7 @@ static struct arrivals survey_arrivals(const struct hang_scene *scene, uint32_t 
 	for (uint32_t i = 0; i < comm->seat_count; i++) {
 		const struct hang_seat *of = &scene->seats[comm->seats[i]];
 
-		if (!hang_is_in_meeting(scene, comm->seats[i], &scene->meetings[c]) || of->is_over)
+		if (!hang_is_in_match(scene, comm->seats[i], &scene->matches[c]) || of->is_over)
 			continue;
 		arrivals.issued += of->presence == HANG_ISSUED;
 		arrivals.launched += of->presence == HANG_LAUNCHED;
@@ -549,7 +548,7 @@ static uint32_t waiting_gpus(struct hang_graph *graph, uint32_t c)
 		const struct hang_seat *of = &scene->seats[seat];
 		bool is_issued = of->presence == HANG_ISSUED;
 
-		if (!hang_is_in_meeting(scene, seat, &scene->meetings[c]) || of->is_over ||
+		if (!hang_is_in_match(scene, seat, &scene->matches[c]) || of->is_over ||
 		    (!is_issued && (of->presence != HANG_LAUNCHED || arrivals.inside == 0)))
 			continue;
 		count++;
@@ -568,7 +567,7 @@ static uint32_t missing_later(struct hang_graph *graph, uint32_t c)
 {
 	const struct hang_scene *scene = graph->scene;
 	const struct job_comm *comm = &scene->job->comms[c];
-	struct hang_meeting last = scene->meetings[c];
+	struct hang_match last = scene->matches[c];
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < comm->seat_count; i++) {
@@ -579,7 +578,7 @@ static uint32_t missing_later(struct hang_graph *graph, uint32_t c)
 		    seat->front->op.match > last.match && seat->in_ns >= scene->pause_ns)
 			last.match = seat->front->op.match;
 	}
-	for (uint32_t i = 0; i < comm->seat_count && last.match > scene->meetings[c].match; i++) {
+	for (uint32_t i = 0; i < comm->seat_count && last.match > scene->matches[c].match; i++) {
 		uint32_t seat = comm->seats[i];
 
 		if (scene->seats[seat].front != NULL || hang_has_issued(scene, seat, &last))
@@ -600,7 +599,7 @@ static uint32_t held_before(struct hang_graph *graph, uint32_t c)
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < comm->seat_count; i++)
-		if (hang_is_in_meeting(scene, comm->seats[i], &scene->meetings[c]) &&
+		if (hang_is_in_match(scene, comm->seats[i], &scene->matches[c]) &&
 		    !scene->seats[comm->seats[i]].is_over)
 			count += hang_held_before(graph, c, comm->seats[i],
 						  scene->seats[comm->seats[i]].front);
@@ -609,8 +608,8 @@ static uint32_t held_before(struct hang_graph *graph, uint32_t c)
 
 void hang_collective(struct hang_graph *graph, uint32_t c)
 {
-	if (graph->scene->meetings[c].unjudged != HANG_JUDGED && !graph->is_split[c]) {
-		meeting_not_judged(graph, c, HANG_NOTE_NOT_JUDGED);
+	if (graph->scene->matches[c].unjudged != HANG_JUDGED && !graph->is_split[c]) {
+		match_not_judged(graph, c, HANG_NOTE_NOT_JUDGED);
 		held_before(graph, c);
 		return;
 	}

@@ -237,15 +237,13 @@ uint64_t hang_wall(const struct hang_scene *scene, uint32_t process, uint64_t ns
 	return wall_ns;
 }
 
-bool hang_has_issued(const struct hang_scene *scene, uint32_t seat,
-		     const struct hang_meeting *meeting)
+bool hang_has_issued(const struct hang_scene *scene, uint32_t seat, const struct hang_match *match)
 {
 	const struct recording_comm *comm = scene->seats[seat].comm;
 
 	if (!comm->has_counts || comm->is_unplaced)
 		return true;
-	return (meeting->is_replay ? comm->counts.replays : comm->counts.collectives) >=
-	       meeting->match;
+	return (match->is_replay ? comm->counts.replays : comm->counts.collectives) >= match->match;
 }
 
 bool hang_sees_kernels(const struct hang_scene *scene, uint32_t seat, const struct op_record *op)
@@ -261,13 +259,12 @@ static bool is_replay(const struct recording_flight *flight)
 	return (flight->op.flags & OP_FLAG_REPLAY) != 0;
 }
 
-bool hang_is_in_meeting(const struct hang_scene *scene, uint32_t seat,
-			const struct hang_meeting *meeting)
+bool hang_is_in_match(const struct hang_scene *scene, uint32_t seat, const struct hang_match *match)
 {
 	const struct hang_seat *of = &scene->seats[seat];
 
-	return of->front != NULL && !of->is_pair && of->front->op.match == meeting->match &&
-	       is_replay(of->front) == meeting->is_replay;
+	return of->front != NULL && !of->is_pair && of->front->op.match == match->match &&
+	       is_replay(of->front) == match->is_replay;
 }
 
 enum flight_kind hang_flight_kind(const struct hang_scene *scene, uint32_t seat, size_t i)
@@ -814,31 +811,31 @@ static bool is_inside(const struct hang_seat *seat, uint32_t shows, enum asked a
 	       (asked == ASK_CALLED && seat->presence == HANG_ISSUED);
 }
 
-static void choose_collective(struct hang_meeting *meeting, const struct hang_seat *seat)
+static void choose_collective(struct hang_match *match, const struct hang_seat *seat)
 {
 	bool replay = is_replay(seat->front);
 
-	if (seat->is_pair || (meeting->is_collective && replay && !meeting->is_replay))
+	if (seat->is_pair || (match->is_collective && replay && !match->is_replay))
 		return;
-	if (!meeting->is_collective || meeting->is_replay != replay ||
-	    seat->front->op.match < meeting->match) {
-		meeting->match = seat->front->op.match;
-		meeting->is_replay = replay;
+	if (!match->is_collective || match->is_replay != replay ||
+	    seat->front->op.match < match->match) {
+		match->match = seat->front->op.match;
+		match->is_replay = replay;
 	}
-	meeting->is_collective = true;
+	match->is_collective = true;
 }
 
 /* The seat that has been inside for longest: of a collective, and of anything. */
-static void note_inside(struct hang_meeting *meeting, const struct hang_seat *seat, uint32_t s,
+static void note_inside(struct hang_match *match, const struct hang_seat *seat, uint32_t s,
 			uint64_t *longest_ns)
 {
 	*longest_ns = later(*longest_ns, seat->in_ns);
 	if (seat->is_pair)
 		return;
-	meeting->inside++;
-	if (meeting->first == HANG_NOBODY || seat->in_ns > meeting->in_ns) {
-		meeting->first = s;
-		meeting->in_ns = seat->in_ns;
+	match->inside++;
+	if (match->first == HANG_NOBODY || seat->in_ns > match->in_ns) {
+		match->first = s;
+		match->in_ns = seat->in_ns;
 	}
 }
 
@@ -846,10 +843,10 @@ static void note_inside(struct hang_meeting *meeting, const struct hang_seat *se
 static uint64_t survey_members(struct hang_scene *scene, uint32_t c, enum asked asked)
 {
 	const struct job_comm *comm = &scene->job->comms[c];
-	struct hang_meeting *meeting = &scene->meetings[c];
+	struct hang_match *match = &scene->matches[c];
 	uint64_t longest_ns = 0;
 
-	*meeting = (struct hang_meeting){ .still_ns = UINT64_MAX, .first = HANG_NOBODY };
+	*match = (struct hang_match){ .still_ns = UINT64_MAX, .first = HANG_NOBODY };
 	for (uint32_t i = 0; i < comm->seat_count; i++) {
 		uint32_t s = comm->seats[i];
 		const struct hang_seat *seat = &scene->seats[s];
@@ -857,15 +854,15 @@ static uint64_t survey_members(struct hang_scene *scene, uint32_t c, enum asked 
 
 		if (seat->is_over || (life == HANG_STOPPED && asked == ASK_USUAL))
 			continue;
-		if (seat->still_ns < meeting->still_ns)
-			meeting->still_ns = seat->still_ns;
+		if (seat->still_ns < match->still_ns)
+			match->still_ns = seat->still_ns;
 		if (seat->front == NULL)
 			continue;
-		choose_collective(meeting, seat);
+		choose_collective(match, seat);
 		if (is_inside(seat, scene->shows[c], asked))
-			note_inside(meeting, seat, s, &longest_ns);
+			note_inside(match, seat, s, &longest_ns);
 	}
-	meeting->is_collective &= meeting->first != HANG_NOBODY;
+	match->is_collective &= match->first != HANG_NOBODY;
 	return longest_ns;
 }
 
@@ -903,7 +900,7 @@ static bool is_known_by_calls(const struct hang_scene *scene, const struct job_c
 static uint64_t none_started(struct hang_scene *scene, uint32_t c)
 {
 	const struct job_comm *comm = &scene->job->comms[c];
-	struct hang_meeting *meeting = &scene->meetings[c];
+	struct hang_match *match = &scene->matches[c];
 	uint64_t least_ns = UINT64_MAX;
 
 	if (comm->missing > 0)
@@ -916,19 +913,19 @@ static uint64_t none_started(struct hang_scene *scene, uint32_t c)
 			return 0;
 		if (seat->age_ns < least_ns) {
 			least_ns = seat->age_ns;
-			meeting->first = comm->seats[i];
+			match->first = comm->seats[i];
 		}
 	}
-	meeting->is_collective = true;
-	meeting->in_ns = least_ns;
+	match->is_collective = true;
+	match->in_ns = least_ns;
 	return least_ns;
 }
 
 /* The next level counts if the previous one has no seat. */
-static void take_meeting(struct hang_scene *scene, uint32_t c)
+static void take_match(struct hang_scene *scene, uint32_t c)
 {
 	const struct job_comm *comm = &scene->job->comms[c];
-	struct hang_meeting *meeting = &scene->meetings[c];
+	struct hang_match *match = &scene->matches[c];
 	bool is_resting = false;
 	bool has_all_called = comm->nranks != 1 && comm->seat_count > 0 &&
 			      !hang_is_past(scene, comm) && take_last_calls(scene, c, &is_resting);
@@ -940,20 +937,20 @@ static void take_meeting(struct hang_scene *scene, uint32_t c)
 		return;
 	if (longest_ns == 0 && scene->options && scene->options->has_unjudged) {
 		longest_ns = none_started(scene, c);
-		meeting->unjudged = longest_ns > 0 ? HANG_NONE_STARTED : HANG_JUDGED;
+		match->unjudged = longest_ns > 0 ? HANG_NONE_STARTED : HANG_JUDGED;
 	}
-	if (longest_ns >= scene->hang_ns && meeting->still_ns >= scene->hang_ns)
-		meeting->level = HANG_HANGS;
-	else if (longest_ns >= scene->pause_ns && meeting->still_ns >= scene->pause_ns)
-		meeting->level = HANG_PAUSES;
-	meeting->is_by_calls = is_known_by_calls(scene, comm);
-	meeting->is_resting = is_resting;
-	if (!meeting->is_by_calls || is_any_gone(scene, comm))
+	if (longest_ns >= scene->hang_ns && match->still_ns >= scene->hang_ns)
+		match->level = HANG_HANGS;
+	else if (longest_ns >= scene->pause_ns && match->still_ns >= scene->pause_ns)
+		match->level = HANG_PAUSES;
+	match->is_by_calls = is_known_by_calls(scene, comm);
+	match->is_resting = is_resting;
+	if (!match->is_by_calls || is_any_gone(scene, comm))
 		return;
 	if (has_all_called)
-		meeting->unjudged = HANG_ALL_CALLED;
-	else if (meeting->level == HANG_HANGS && is_usual_pause(scene, comm, meeting->still_ns))
-		meeting->unjudged = HANG_NOT_BUSY;
+		match->unjudged = HANG_ALL_CALLED;
+	else if (match->level == HANG_HANGS && is_usual_pause(scene, comm, match->still_ns))
+		match->unjudged = HANG_NOT_BUSY;
 }
 
 static enum status take_waits(struct hang_scene *scene, uint32_t c)
@@ -990,10 +987,10 @@ static enum status scene_allocate(struct hang_scene *scene)
 	scene->kinds = malloc(flights + 1);
 	scene->processes = calloc(job->recording->count + 1, sizeof(*scene->processes));
 	scene->seats = calloc(job->seat_count + 1, sizeof(*scene->seats));
-	scene->meetings = calloc(job->comm_count + 1, sizeof(*scene->meetings));
+	scene->matches = calloc(job->comm_count + 1, sizeof(*scene->matches));
 	scene->shows = calloc(job->comm_count + 1, sizeof(*scene->shows));
 	scene->least = calloc(job->comm_count + 1, sizeof(*scene->least));
-	if (!scene->kinds || !scene->processes || !scene->seats || !scene->meetings ||
+	if (!scene->kinds || !scene->processes || !scene->seats || !scene->matches ||
 	    !scene->shows || !scene->least)
 		return ERR_NO_SPACE;
 	return OK;
@@ -1027,8 +1024,8 @@ enum status hang_scene_make(struct hang_scene *scene, const struct job *job,
 	for (uint32_t c = 0; c < job->comm_count && status == OK; c++)
 		take_fronts_by_calls(scene, c);
 	for (uint32_t c = 0; c < job->comm_count && status == OK; c++) {
-		take_meeting(scene, c);
-		if (scene->meetings[c].level != HANG_MOVES)
+		take_match(scene, c);
+		if (scene->matches[c].level != HANG_MOVES)
 			status = take_waits(scene, c);
 	}
 	if (status != OK)
@@ -1042,7 +1039,7 @@ void hang_scene_release(struct hang_scene *scene)
 		free(scene->seats[s].waits);
 	free(scene->processes);
 	free(scene->seats);
-	free(scene->meetings);
+	free(scene->matches);
 	free(scene->shows);
 	free(scene->least);
 	free(scene->kinds);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/meet.h"
+#include "analysis/match.h"
 #include "common/attributes.h"
 #include "common/text.h"
 
@@ -62,7 +62,7 @@ void hang_say_call(char *text, size_t size, const struct recording_process *proc
 	text_append(text, size, "%.24s of %" PRIu64 " %.24s",
 		    recording_name(process, OP_NAMES_FUNCTION, call->function), call->count,
 		    recording_name(process, OP_NAMES_DATATYPE, call->datatype));
-	if (call->root >= 0 && !meet_is_synchronising(call->function))
+	if (call->root >= 0 && !match_is_synchronising(call->function))
 		text_append(text, size, " with root %d", call->root);
 }
 
@@ -217,8 +217,8 @@ static void doubt_idle(struct hang_tale *tale, uint32_t seat)
 					"%.60s; it may still be in that call.",
 					text, job->comms[job->seats[s].comm].label);
 			/* Unlikely if all others have continued after it. */
-			doubt_by(tale, tale->scene->meetings[job->seats[s].comm].is_by_calls ? 0.85
-											     : 0.7);
+			doubt_by(tale,
+				 tale->scene->matches[job->seats[s].comm].is_by_calls ? 0.85 : 0.7);
 			break;
 		}
 	if (hang_last_active(tale->scene, seat, &ago_ns) != HANG_NOBODY &&
@@ -242,14 +242,14 @@ static void doubt_idle(struct hang_tale *tale, uint32_t seat)
 static void doubt_majority(struct hang_tale *tale)
 {
 	const struct job_comm *comm = &tale->scene->job->comms[tale->lead->comm];
-	const struct hang_meeting *meeting = &tale->scene->meetings[tale->lead->comm];
+	const struct hang_match *match = &tale->scene->matches[tale->lead->comm];
 	uint32_t missing = 0;
 	char text[100] = "";
 
 	if (tale->lead->note == HANG_NOTE_PEER)
 		return;
 	for (uint32_t i = 0; i < comm->seat_count; i++)
-		missing += !hang_has_issued(tale->scene, comm->seats[i], meeting);
+		missing += !hang_has_issued(tale->scene, comm->seats[i], match);
 	if (comm->seat_count < 4 || missing * 2 <= comm->seat_count)
 		return;
 	job_say_rank(SAY, tale->scene->job, tale->lead->witness);
@@ -283,7 +283,7 @@ static void doubt_dead(struct hang_tale *tale, uint32_t seat)
 /* That others are in it is inferred from calls. */
 static void doubt_calls(struct hang_tale *tale)
 {
-	if (!tale->scene->meetings[tale->lead->comm].is_by_calls)
+	if (!tale->scene->matches[tale->lead->comm].is_by_calls)
 		return;
 	verdict_missing(tale->verdict, "Kernel events were not recorded. That the other ranks wait "
 				       "in it is inferred from their calls.");
@@ -706,7 +706,7 @@ static void hang_tell_unjudged(struct hang_tale *tale)
 {
 	const struct hang_scene *scene = tale->scene;
 	const struct hang_end *lead = tale->lead;
-	const struct hang_meeting *meeting = &scene->meetings[lead->comm];
+	const struct hang_match *match = &scene->matches[lead->comm];
 	const struct job_comm *comm = &scene->job->comms[lead->comm];
 	struct verdict *verdict = tale->verdict;
 	char text[600] = "", time[UNITS_TEXT];
@@ -714,22 +714,22 @@ static void hang_tell_unjudged(struct hang_tale *tale)
 
 	for (uint32_t i = 0; i < comm->seat_count; i++)
 		called += scene->seats[comm->seats[i]].front != NULL;
-	units_duration(time, meeting->still_ns);
+	units_duration(time, match->still_ns);
 	verdict->is_unjudged = true;
 	text_copy(verdict->rule, sizeof(verdict->rule), "hang");
 	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#not-judged");
 	verdict->victims = 0;
-	verdict->for_ns = meeting->still_ns;
+	verdict->for_ns = match->still_ns;
 	hang_tell_who(tale, lead->witness);
 	hang_say_lead(tale, SAY);
 	verdict->confidence = 1;
 	verdict_title(verdict, "not judged: possible hang in %s; no calls for %s", text, time);
-	if (meeting->unjudged == HANG_ALL_CALLED)
+	if (match->unjudged == HANG_ALL_CALLED)
 		verdict_evidence(verdict,
 				 "All %u visible ranks of %.60s have made the same calls, the last "
 				 "one (%s) %s ago.",
 				 comm->seat_count, comm->label, text, time);
-	else if (meeting->unjudged == HANG_NONE_STARTED)
+	else if (match->unjudged == HANG_NONE_STARTED)
 		verdict_evidence(verdict,
 				 "All %u ranks of %.60s have called %s and NCCL has launched its "
 				 "kernel on all of them, but no GPU has started it.",
@@ -743,7 +743,7 @@ static void hang_tell_unjudged(struct hang_tale *tale)
 							: "but pauses like this are common there, "
 							  "and hosts run ahead of their GPUs");
 	tell_other_comms(tale);
-	if (meeting->unjudged == HANG_NONE_STARTED) {
+	if (match->unjudged == HANG_NONE_STARTED) {
 		verdict_missing(verdict, "Earlier GPU work is not recorded: the GPUs may all be "
 					 "computing, or all be stuck.");
 		verdict_advice(verdict,
@@ -890,7 +890,7 @@ void hang_tell_aborted(struct hang_tale *tale)
 		struct aborted aborted;
 
 		if (comm->hash == 0 || tale->graph->is_split[c] ||
-		    scene->meetings[c].level == HANG_HANGS)
+		    scene->matches[c].level == HANG_HANGS)
 			continue;
 		aborted = survey_aborted(scene, comm);
 		if (aborted.culprit != HANG_NOBODY)
@@ -992,7 +992,7 @@ static uint32_t seats_in(const struct hang_scene *scene, uint32_t c, enum hang_p
 	for (uint32_t i = 0; i < comm->seat_count; i++) {
 		uint32_t s = comm->seats[i];
 
-		count += hang_is_in_meeting(scene, s, &scene->meetings[c]) &&
+		count += hang_is_in_match(scene, s, &scene->matches[c]) &&
 			 scene->seats[s].presence >= least && !scene->seats[s].is_over &&
 			 scene->processes[scene->job->seats[s].process].life == HANG_RUNS;
 	}
@@ -1009,17 +1009,17 @@ static void say_members(char *text, size_t size, const struct hang_scene *scene,
 
 	text_append(text, size, "%u of %u %sranks of %.60s %s ", count, comm->seat_count,
 		    comm->missing > 0 ? "recorded " : "", comm->label,
-		    scene->meetings[c].is_by_calls ? (is_one ? "called" : "called")
-		    : inside > 0		   ? (is_one ? "has been in" : "have been in")
-						   : (is_one ? "has been waiting in its call to"
-							     : "have been waiting in their call to"));
+		    scene->matches[c].is_by_calls ? "called"
+		    : inside > 0		  ? (is_one ? "has been in" : "have been in")
+						  : (is_one ? "has been waiting in its call to"
+							    : "have been waiting in their call to"));
 }
 
 /* One waiting node, as a sentence. */
 static void say_node(char *text, size_t size, const struct hang_scene *scene, uint32_t node)
 {
 	uint32_t comms = (uint32_t)scene->job->comm_count;
-	uint32_t witness = node < comms ? scene->meetings[node].first : node - comms;
+	uint32_t witness = node < comms ? scene->matches[node].first : node - comms;
 	const struct recording_flight *front = scene->seats[witness].front;
 	const struct job_comm *comm = hang_comm(scene, witness);
 
@@ -1095,7 +1095,7 @@ void hang_tell_waiting(struct hang_tale *tale)
 void hang_tell_stalled(struct hang_tale *tale, uint64_t number)
 {
 	const struct hang_scene *scene = tale->scene;
-	uint32_t first = scene->meetings[tale->lead->comm].first;
+	uint32_t first = scene->matches[tale->lead->comm].first;
 	const struct recording_flight *front = scene->seats[first].front;
 	const struct job_comm *comm = &scene->job->comms[tale->lead->comm];
 	uint32_t count = 0;

@@ -108,7 +108,7 @@ static const struct tree_host *only_one(const struct tree_host *hosts, size_t co
 static bool hang_tree(struct hang_graph *graph, uint32_t c)
 {
 	const struct hang_scene *scene = graph->scene;
-	uint32_t first = scene->meetings[c].first;
+	uint32_t first = scene->matches[c].first;
 	const struct tree_host *host;
 	struct tree_host *hosts;
 	struct hang_end *end;
@@ -295,7 +295,7 @@ static bool lost_on_the_way(struct hang_graph *graph, uint32_t c, uint32_t recei
 	uint64_t common[CHANNEL_WORDS];
 
 	if (sender == HANG_NOBODY || sender == receiver || scene->seats[sender].front == NULL ||
-	    !hang_is_in_meeting(scene, sender, &scene->meetings[c]))
+	    !hang_is_in_match(scene, sender, &scene->matches[c]))
 		return false;
 	back.peer = me;
 	if (waits_there(&scene->seats[sender], me, 1u << FLIGHT_SEND_PEER, wait->channels, common))
@@ -431,7 +431,7 @@ static uint32_t gpus_of(struct hang_graph *graph, uint32_t c)
 
 		if (side->members++ == 0)
 			side->first = HANG_NOBODY;
-		if (hang_is_in_meeting(scene, seat, &scene->meetings[c]))
+		if (hang_is_in_match(scene, seat, &scene->matches[c]))
 			add_side(side, &scene->seats[seat], seat);
 	}
 	for (uint32_t i = 0; i < comm->seat_count; i++) {
@@ -479,14 +479,14 @@ static void survey_channels(const struct hang_scene *scene, uint32_t c, struct c
 
 	*channels = (struct channels){ .fewest = UINT32_MAX, .last = HANG_NOBODY };
 	for (uint32_t i = 0; i < comm->seat_count; i++)
-		if (hang_is_in_meeting(scene, comm->seats[i], &scene->meetings[c]))
+		if (hang_is_in_match(scene, comm->seats[i], &scene->matches[c]))
 			add_channels(channels->started,
 				     scene->seats[comm->seats[i]].front->started);
 	for (uint32_t i = 0; i < comm->seat_count; i++) {
 		uint64_t open[CHANNEL_WORDS];
 		uint32_t count;
 
-		if (!hang_is_in_meeting(scene, comm->seats[i], &scene->meetings[c]))
+		if (!hang_is_in_match(scene, comm->seats[i], &scene->matches[c]))
 			continue;
 		open_channels(scene->seats[comm->seats[i]].front, channels->started, open);
 		add_channels(channels->open, open);

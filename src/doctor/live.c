@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/meet.h"
+#include "analysis/match.h"
 #include "analysis/tally.h"
 #include "common/attributes.h"
 #include "common/hash.h"
@@ -350,7 +350,7 @@ static void row_add(struct live_seat_memory *seat, const struct region_total *to
 	uint16_t key = (uint16_t)(function << 8 | (total->key & 0xff));
 	struct live_row *row;
 
-	if (!meet_is_synchronising(function))
+	if (!match_is_synchronising(function))
 		return;
 	row = live_row_of(seat, key);
 	if (row == NULL) {

@@ -165,11 +165,11 @@ void slow_fill_missing(struct slow_search *search, struct verdict *verdict)
 				unseen);
 		verdict->confidence *= 0.8;
 	}
-	if (report->meet.stride > 1)
+	if (report->matches.stride > 1)
 		verdict_missing(verdict,
 				"Waiting was estimated from 1 in %u groups of collectives because "
 				"there are so many.",
-				report->meet.stride);
+				report->matches.stride);
 	if (report->total.by_source[OP_TIME_KERNEL_GPU] * 2 < report->total.timed) {
 		verdict_missing(
 			verdict,
@@ -930,7 +930,7 @@ static void tell_untimed(struct slow_search *search, const struct job *job)
 		if (job->comms[i].group != search->group || job->comms[i].seat_count < 2 ||
 		    timed.timed > 0 ||
 		    timed.calls < (uint64_t)job->comms[i].seat_count *
-					  search->report->stragglers.least_meetings)
+					  search->report->stragglers.least_matches)
 			continue;
 		calls += timed.calls;
 		comms++;
@@ -951,7 +951,7 @@ static void tell_why(struct verdict *verdict, const struct timeline_report *repo
 {
 	const struct timeline_completeness *seen = &report->completeness;
 
-	if (judged->meetings == 0)
+	if (judged->matches == 0)
 		verdict_evidence(verdict, "Only collectives timed on most of their ranks are "
 					  "compared, and not those between pipeline stages.");
 	else
@@ -959,7 +959,7 @@ static void tell_why(struct verdict *verdict, const struct timeline_report *repo
 				 "%.100s has the most collectives recorded on most of its ranks; "
 				 "naming a straggler takes at least %" PRIu32 ".",
 				 report->job.comms[judged->comm].label,
-				 report->stragglers.least_meetings);
+				 report->stragglers.least_matches);
 	if (seen->snapshots > 0)
 		verdict_evidence(
 			verdict,
@@ -996,7 +996,7 @@ static void slow_unjudged(struct slow_search *search)
 	if (timed.timed == 0 && timed.calls > 0)
 		verdict_title(verdict, "not judged: speed (0 of %" PRIu64 " calls are timed)",
 			      timed.calls);
-	else if (judged->meetings == 0)
+	else if (judged->matches == 0)
 		verdict_title(verdict,
 			      "not judged: speed (no collectives could be compared between ranks)");
 	else
@@ -1004,8 +1004,8 @@ static void slow_unjudged(struct slow_search *search)
 			verdict,
 			"not judged: speed (%" PRIu64 " %s of %.80s could be compared, %" PRIu32
 			" needed)",
-			judged->meetings, text_which(judged->meetings, "collective", "collectives"),
-			report->job.comms[judged->comm].label, report->stragglers.least_meetings);
+			judged->matches, text_which(judged->matches, "collective", "collectives"),
+			report->job.comms[judged->comm].label, report->stragglers.least_matches);
 	tell_why(verdict, report, judged);
 	if (timed.timed > 0 && timed.timed < timed.calls)
 		verdict_evidence(verdict, "%" PRIu64 " of %" PRIu64 " calls are timed.",
@@ -1040,8 +1040,7 @@ static void tell_waiting(struct verdict *verdict, const struct stragglers *strag
 		verdict_missing(verdict,
 				"The straggler is unknown: %llu collectives of a communicator were "
 				"compared, %u are needed. Record for longer.",
-				(unsigned long long)stragglers->meetings,
-				stragglers->least_meetings);
+				(unsigned long long)stragglers->matches, stragglers->least_matches);
 	else
 		verdict_missing(verdict, "The straggler is unknown: it is not the same rank "
 					 "throughout the compared collectives.");

@@ -908,8 +908,8 @@ static bool is_gpu_shared(const struct job *job, const struct job_comm *comm)
 /* Enough on both sides to rule out a short moment, such as the last one before a hang. */
 static bool has_enough(const struct windows_change *change)
 {
-	return change->meetings_before >= EACH_SIDE_LEAST &&
-	       change->meetings_after >= EACH_SIDE_LEAST;
+	return change->matches_before >= EACH_SIDE_LEAST &&
+	       change->matches_after >= EACH_SIDE_LEAST;
 }
 
 void slow_rows_past(struct slow_rows *rows, const struct timeline_report *report,

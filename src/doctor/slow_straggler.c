@@ -198,7 +198,7 @@ static void tell_late_group(struct slow_search *search, const struct straggler *
 	const struct job *job = &search->report->job;
 	const struct job_comm *of = &job->comms[group], *all = &job->comms[late->comm];
 	struct verdict *verdict = slow_verdict(search, VERDICT_SLOW_RANK, SLOW_PAST);
-	double caused_ns = (double)late->late_ns * (double)late->meetings *
+	double caused_ns = (double)late->late_ns * (double)late->matches *
 			   (double)(all->seat_count - of->seat_count);
 
 	text_copy(verdict->rule, sizeof(verdict->rule), "others");
@@ -634,7 +634,7 @@ static void tell_lateness(struct slow_search *search, struct verdict *verdict,
 			 "It was last in %llu of %llu collectives; the other ranks waited %s in "
 			 "total, %.1f%% of their run time.",
 			 (unsigned long long)straggler->last_in,
-			 (unsigned long long)straggler->meetings,
+			 (unsigned long long)straggler->matches,
 			 units_of_ns((double)straggler->caused_ns).text, verdict->percent);
 	if (search->report->stragglers.explained > 0)
 		verdict_evidence(verdict,

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/meet.h"
+#include "analysis/match.h"
 #include "analysis/stats.h"
 #include "common/attributes.h"
 #include "common/text.h"
@@ -105,7 +105,7 @@ static int compare_seats(const void *left, const void *right)
 
 static bool member_is_usable(const struct slow_member *member)
 {
-	return member->comm_hash != 0 && meet_is_synchronising(member->function) &&
+	return member->comm_hash != 0 && match_is_synchronising(member->function) &&
 	       member->operations > 0 && member->seconds > 0 && isfinite(member->operations) &&
 	       isfinite(member->timed) && isfinite(member->seconds) && isfinite(member->bus_bytes);
 }

@@ -178,20 +178,20 @@ static void put_index(struct json *json, const char *key, uint32_t index)
 
 static void put_waiting(struct json *json, const struct timeline_report *report)
 {
-	const struct meet *meet = &report->meet;
+	const struct matches *matches = &report->matches;
 
 	json_put_object(json, "waiting");
-	json_put_known(json, "wait_ns", meet->complete + meet->partial > 0, meet->wait_ns);
-	json_put_unsigned(json, "joined", meet->joined);
-	json_put_unsigned(json, "untimed", meet->untimed);
-	json_put_unsigned(json, "unmatched", meet->unmatched);
-	json_put_unsigned(json, "repeated", meet->repeated);
-	json_put_unsigned(json, "left_out", meet->left_out);
-	json_put_unsigned(json, "differing", meet->differing);
-	json_put_unsigned(json, "complete", meet->complete);
-	json_put_unsigned(json, "partial", meet->partial);
-	json_put_unsigned(json, "alone", meet->alone);
-	json_put_unsigned(json, "stride", meet->stride);
+	json_put_known(json, "wait_ns", matches->complete + matches->partial > 0, matches->wait_ns);
+	json_put_unsigned(json, "joined", matches->joined);
+	json_put_unsigned(json, "untimed", matches->untimed);
+	json_put_unsigned(json, "unmatched", matches->unmatched);
+	json_put_unsigned(json, "repeated", matches->repeated);
+	json_put_unsigned(json, "left_out", matches->left_out);
+	json_put_unsigned(json, "differing", matches->differing);
+	json_put_unsigned(json, "complete", matches->complete);
+	json_put_unsigned(json, "partial", matches->partial);
+	json_put_unsigned(json, "alone", matches->alone);
+	json_put_unsigned(json, "stride", matches->stride);
 	json_end(json);
 }
 
@@ -212,7 +212,7 @@ static void put_straggler(struct json *json, const struct timeline_report *repor
 	put_index(json, "peer_index", one->peer);
 	json_put_known(json, "channel", one->channel >= 0, (uint64_t)one->channel);
 	put_index(json, "comm_index", one->comm);
-	json_put_unsigned(json, "meetings", one->meetings);
+	json_put_unsigned(json, "meetings", one->matches);
 	json_put_unsigned(json, "last_in", one->last_in);
 	json_put_double(json, "share_of_time", one->share_of_time);
 	json_put_unsigned(json, "late_ns", one->late_ns);
@@ -232,8 +232,8 @@ static void report_json_put_stragglers(struct json *json, const struct timeline_
 
 	json_put_object(json, "stragglers");
 	json_put_bool(json, "has_enough", from->has_enough);
-	json_put_unsigned(json, "meetings", from->meetings);
-	json_put_unsigned(json, "least_meetings", from->least_meetings);
+	json_put_unsigned(json, "meetings", from->matches);
+	json_put_unsigned(json, "least_meetings", from->least_matches);
 	json_put_unsigned(json, "explained", from->explained);
 	json_put_array(json, "list");
 	for (size_t i = 0; i < from->count; i++)
@@ -336,8 +336,8 @@ static void put_change(struct json *json, const struct timeline_report *report,
 	json_put_double(json, "before_bytes_per_second", round(change->before));
 	json_put_double(json, "after_bytes_per_second", round(change->after));
 	json_put_double(json, "percent", change->percent);
-	json_put_unsigned(json, "meetings_before", change->meetings_before);
-	json_put_unsigned(json, "meetings_after", change->meetings_after);
+	json_put_unsigned(json, "meetings_before", change->matches_before);
+	json_put_unsigned(json, "meetings_after", change->matches_after);
 	json_put_double(json, "confidence", change->confidence);
 	json_put_unsigned(json, "comms", change->comms);
 	json_put_unsigned(json, "comms_changed", change->comms_changed);
@@ -644,7 +644,7 @@ static void report_json_put_ranks(struct json *json, const struct timeline_repor
 	for (size_t i = 0; i < report->job.rank_count; i++) {
 		const struct timeline_rank *rank = &report->ranks[i];
 		bool is_joined =
-			rank->joined > 0 && report->meet.complete + report->meet.partial > 0;
+			rank->joined > 0 && report->matches.complete + report->matches.partial > 0;
 
 		json_object(json);
 		put_rank_identity(json, &report->job.ranks[i]);

@@ -426,13 +426,13 @@ static void write_stragglers(struct sink *sink, const struct timeline_report *re
 	if (from->count > 1)
 		sink_format(&text, " and %zu more", from->count - 1);
 	if (from->count == 0 && from->has_enough)
-		sink_format(&text, "none (%" PRIu64 " %s compared)", from->meetings,
-			    text_which(from->meetings, "collective", "collectives"));
+		sink_format(&text, "none (%" PRIu64 " %s compared)", from->matches,
+			    text_which(from->matches, "collective", "collectives"));
 	else if (from->count == 0)
 		sink_format(&text,
 			    "not judged, too few collectives to compare (%" PRIu64 " of %" PRIu32
 			    ")",
-			    from->meetings, from->least_meetings);
+			    from->matches, from->least_matches);
 	table_wrap(sink, sink_string(&text), "stragglers: ", 2, width);
 	sink_release(&text);
 }

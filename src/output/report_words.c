@@ -742,7 +742,7 @@ const char *report_estimate_mark(const struct tally_row *row)
 
 bool report_knows_waiting(const struct timeline_report *report, const struct tally_row *row)
 {
-	return row->joined > 0 && report->meet.complete + report->meet.partial > 0;
+	return row->joined > 0 && report->matches.complete + report->matches.partial > 0;
 }
 
 /* ---- changes and stragglers ------------------------------------------------------------------ */
@@ -823,8 +823,8 @@ void report_words_straggler(const struct timeline_report *report, const struct s
 		text_format(to, REPORT_WORDS,
 			    "rank %s on %.64s (%s late, last in %s of %" PRIu64 " collectives)",
 			    rank_label(report, one->rank), host, units_duration(late, one->late_ns),
-			    report_share(share, (double)one->last_in, (double)one->meetings),
-			    one->meetings);
+			    report_share(share, (double)one->last_in, (double)one->matches),
+			    one->matches);
 		break;
 	case STRAGGLER_SLOW_HOST:
 		text_format(to, REPORT_WORDS, "host %.64s (its ranks arrive %s late)", host,

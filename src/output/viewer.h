@@ -320,7 +320,7 @@ uint64_t viewer_first_sign_ns(const struct op_record *op);
 
 /*
  * Matches operations within the shown time span: the ranks of each collective, and each Send with its Recv. Waiting
- * is computed as in analysis/meet.h (duration minus the shortest one) for synchronizing collectives; in addition,
+ * is computed as in analysis/match.h (duration minus the shortest one) for synchronizing collectives; in addition,
  * this keeps for each operation which rank arrived last, and between which slices arrows are drawn. First call
  * viewer_meet_add() for every operation, then viewer_meet_find(). Memory is bounded; operations that do not fit are
  * counted and get no waiting and no arrows.

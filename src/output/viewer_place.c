@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "analysis/job.h"
-#include "analysis/meet.h"
+#include "analysis/match.h"
 #include "common/attributes.h"
 #include "common/hash.h"
 #include "common/op.h"
@@ -412,7 +412,7 @@ static bool key_of(const struct viewer_meet *meet, const struct viewer_meet_op *
 		key->ends = is_send ? (uint64_t)own << 32 | (uint32_t)op->peer
 				    : (uint64_t)op->peer << 32 | (uint32_t)own;
 	} else {
-		if (!meet_is_synchronising(op->function) || op->time_source == OP_TIME_HOST)
+		if (!match_is_synchronising(op->function) || op->time_source == OP_TIME_HOST)
 			return false;
 		kind = op->flags & OP_FLAG_REPLAY ? MEET_REPLAY : MEET_CALL;
 	}

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analysis/meet.h"
+#include "analysis/match.h"
 #include "analysis/timeline_report.h"
 #include "tests/support/hand_made.h"
 
@@ -54,7 +54,7 @@ static inline void hand_ring_op(struct recording_process *process, const struct 
 				int meeting)
 {
 	struct op_record *op =
-		hand_op(process, 1, OP_ALL_REDUCE, (uint64_t)meeting + MEET_CHUNK, 32 << 20,
+		hand_op(process, 1, OP_ALL_REDUCE, (uint64_t)meeting + MATCH_CHUNK, 32 << 20,
 			part->duration_ns, (uint64_t)(meeting + 1) * 100 * MS);
 
 	op->flags |= part->is_replay ? OP_FLAG_REPLAY : 0;

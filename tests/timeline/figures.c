@@ -83,14 +83,14 @@ static void print_conclusions(const struct timeline_report *report)
 
 static void print_sums(const struct timeline_report *report)
 {
-	const struct meet *meet = &report->meet;
+	const struct matches *matches = &report->matches;
 
 	printf("{\"meet\":1,\"joined\":%" PRIu64 ",\"complete\":%" PRIu64 ",\"partial\":%" PRIu64
 	       ",\"alone\":%" PRIu64 ",\"untimed\":%" PRIu64 ",\"wait_ns\":%" PRIu64
 	       ",\"differing\":%" PRIu64 ",\"read\":%" PRIu64 ",\"in_flight\":%" PRIu64
 	       ",\"is_complete\":%s}\n",
-	       meet->joined, meet->complete, meet->partial, meet->alone, meet->untimed,
-	       meet->wait_ns, meet->differing, report->completeness.read,
+	       matches->joined, matches->complete, matches->partial, matches->alone,
+	       matches->untimed, matches->wait_ns, matches->differing, report->completeness.read,
 	       report->completeness.in_flight, report->completeness.is_complete ? "true" : "false");
 	printf("{\"iterations\":%zu,\"period\":%u,\"median_ns\":%" PRIu64 "}\n",
 	       report->iterations.regular, report->iterations.period_ops,

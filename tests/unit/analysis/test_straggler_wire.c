@@ -17,11 +17,11 @@ static const struct straggler *found(enum straggler_class class, uint32_t rank)
 
 /* ---- it is the link ---------------------------------------------------------------------------- */
 
-static struct part slow_link(int rank, int meeting)
+static struct part slow_link(int rank, int match)
 {
 	struct part part = calm();
 
-	(void)meeting;
+	(void)match;
 	part.duration_ns = 80 * MS;
 	part.wire_ns *= rank == SENDER ? 47 : 1;
 	/* The sender's GPU cannot forward what it receives. */
@@ -43,12 +43,12 @@ static void test_slow_link(void)
 }
 
 /* One block of eight without any time on the wire: no section of eight is without one. */
-static struct part with_pauses(int rank, int meeting)
+static struct part with_pauses(int rank, int match)
 {
-	struct part part = slow_link(rank, meeting);
+	struct part part = slow_link(rank, match);
 
 	if (rank == SENDER)
-		part.wire_ns = meeting / MEET_CHUNK % 8 == 3 ? 0 : 40 * MS;
+		part.wire_ns = match / MATCH_CHUNK % 8 == 3 ? 0 : 40 * MS;
 	return part;
 }
 
@@ -62,13 +62,13 @@ static void test_nothing_on_the_wire(void)
 }
 
 /* Every third collective has little on the wire by nature, and the others vary. */
-static struct part two_kinds(int rank, int meeting)
+static struct part two_kinds(int rank, int match)
 {
-	struct part part = slow_link(rank, meeting);
+	struct part part = slow_link(rank, match);
 
 	part.duration_ns = 5 * MS;
-	part.wire_ns = (rank == SENDER ? 160 : meeting % 2 ? 18 : 28) * US;
-	if (meeting % 3 == 2)
+	part.wire_ns = (rank == SENDER ? 160 : match % 2 ? 18 : 28) * US;
+	if (match % 3 == 2)
 		part.wire_ns = (rank == SENDER ? 8 : 4) * US;
 	return part;
 }
@@ -84,11 +84,11 @@ static void test_two_kinds(void)
 	hand_ring_over(&ring);
 }
 
-static struct part bursts(int rank, int meeting)
+static struct part bursts(int rank, int match)
 {
 	struct part part = calm();
 
-	part.wire_ns *= rank == SENDER && meeting % 4 == 0 ? 100 : 1;
+	part.wire_ns *= rank == SENDER && match % 4 == 0 ? 100 : 1;
 	return part;
 }
 
@@ -105,11 +105,11 @@ static void test_bursts(void)
 }
 
 /* Replays count separately from calls, with the same numbers. */
-static struct part slow_replays(int rank, int meeting)
+static struct part slow_replays(int rank, int match)
 {
-	struct part part = meeting % 4 ? calm() : slow_link(rank, meeting);
+	struct part part = match % 4 ? calm() : slow_link(rank, match);
 
-	part.is_replay = meeting % 4 == 0;
+	part.is_replay = match % 4 == 0;
 	return part;
 }
 
@@ -126,11 +126,11 @@ static void test_slow_replays(void)
 
 /* ---- it is a process --------------------------------------------------------------------------- */
 
-static struct part starved_sender(int rank, int meeting)
+static struct part starved_sender(int rank, int match)
 {
 	struct part part = calm();
 
-	(void)meeting;
+	(void)match;
 	part.wire_ns *= rank == SENDER ? 4 : 1;
 	part.flush_ns *= rank == SENDER ? 8 : 1;
 	return part;
@@ -150,11 +150,11 @@ static void test_starved_sender(void)
 	hand_ring_over(&ring);
 }
 
-static struct part starved_receiver(int rank, int meeting)
+static struct part starved_receiver(int rank, int match)
 {
 	struct part part = calm();
 
-	(void)meeting;
+	(void)match;
 	part.wire_ns *= rank == SENDER ? 4 : 1;
 	part.flush_ns *= rank == RECEIVER ? 8 : 1;
 	return part;
@@ -171,11 +171,11 @@ static void test_starved_receiver(void)
 	hand_ring_over(&ring);
 }
 
-static struct part stopped_now_and_then(int rank, int meeting)
+static struct part stopped_now_and_then(int rank, int match)
 {
-	struct part part = bursts(rank, meeting);
+	struct part part = bursts(rank, match);
 
-	part.consume_ns *= rank == SENDER && meeting % 4 == 0 ? 100 : 1;
+	part.consume_ns *= rank == SENDER && match % 4 == 0 ? 100 : 1;
 	return part;
 }
 
@@ -193,11 +193,11 @@ static void test_stopped_now_and_then(void)
 enum { LATE_MS = 20 };
 
 /* What was sent to a missing rank fills a window of each connection, and waits. */
-static struct part late_receiver(int rank, int meeting)
+static struct part late_receiver(int rank, int match)
 {
 	struct part part = calm();
 
-	(void)meeting;
+	(void)match;
 	if (rank != RECEIVER)
 		part.duration_ns += LATE_MS * MS;
 	if (rank == SENDER)
@@ -217,9 +217,9 @@ static void test_late_receiver(void)
 	hand_ring_over(&ring);
 }
 
-static struct part late_and_slow(int rank, int meeting)
+static struct part late_and_slow(int rank, int match)
 {
-	struct part part = late_receiver(rank, meeting);
+	struct part part = late_receiver(rank, match);
 
 	part.wire_ns += rank == SENDER ? 5 * MS : 0;
 	return part;

@@ -28,7 +28,7 @@ static struct recording_process *rank_with_anchor(int rank, const char *host)
 	return process;
 }
 
-static void meet(struct recording_process *process, int rank, uint64_t hash, int comm_rank)
+static void matches(struct recording_process *process, int rank, uint64_t hash, int comm_rank)
 {
 	uint32_t comm = hand_comm(process, hash, "", comm_rank, 2, 2);
 
@@ -68,9 +68,9 @@ static void test_chain(void)
 		snprintf(host, sizeof(host), "h%d", rank == 5 ? 0 : rank);
 		process = rank_with_anchor(rank, host);
 		if (rank < 4 && rank > 0)
-			meet(process, rank, 0x100 + (uint64_t)rank - 1, 1);
+			matches(process, rank, 0x100 + (uint64_t)rank - 1, 1);
 		if (rank < 3)
-			meet(process, rank, 0x100 + (uint64_t)rank, 0);
+			matches(process, rank, 0x100 + (uint64_t)rank, 0);
 		snprintf(process->boot_id, sizeof(process->boot_id), "boot-%s", host);
 	}
 	made();
@@ -118,7 +118,7 @@ static bool stop(double fraction, void *context)
 
 static void test_cancel(void)
 {
-	meet(rank_with_anchor(0, "a"), 0, 0x77, 0);
+	matches(rank_with_anchor(0, "a"), 0, 0x77, 0);
 	if (job_make(&job, &hand.recording) != OK)
 		abort();
 	EXPECT(align_make(&align, &job, stop, NULL) == ERR_GONE);
@@ -132,7 +132,7 @@ static void test_fresh_anchor(void)
 	const uint64_t day = UINT64_C(86400) * 1000000000, start = 1700000000000000000;
 	struct recording_process *process = rank_with_anchor(0, "a");
 
-	meet(process, 0, 0x77, 0);
+	matches(process, 0, 0x77, 0);
 	process->fresh_anchor.clock_ns = base_of(0) + day;
 	process->fresh_anchor.wall_ns = start + day - 20 * UINT64_C(1000000000);
 	made();
@@ -141,7 +141,7 @@ static void test_fresh_anchor(void)
 			       process->fresh_anchor.wall_ns)) < 1000000);
 	over();
 	process = rank_with_anchor(0, "a");
-	meet(process, 0, 0x77, 0);
+	matches(process, 0, 0x77, 0);
 	process->fresh_anchor.clock_ns = base_of(0) + 1000000000;
 	process->fresh_anchor.wall_ns = start + day;
 	process->comms[0].counts.last_issue_ns = base_of(0) + 900000000;

@@ -85,9 +85,9 @@ static void test_waiting(void)
 	EXPECT_THAT("busbw has the factor of three ranks",
 		    (uint64_t)(tally_busbw(row_of(&report.by_function, OP_ALL_REDUCE)) + 0.5) ==
 			    1000000000);
-	EXPECT_THAT("both collectives are complete", report.meet.complete == 2 &&
-							     report.meet.partial == 0 &&
-							     report.meet.joined == 6);
+	EXPECT_THAT("both collectives are complete", report.matches.complete == 2 &&
+							     report.matches.partial == 0 &&
+							     report.matches.joined == 6);
 	EXPECT_THAT("a rank takes part in it", report.by_comm.rows[0].ranks == 3);
 	EXPECT_EQUAL(report.gpu_hours_waited * 3.6e12 + 0.5, 3500);
 	over();
@@ -105,12 +105,12 @@ static void test_partial(void)
 	hand_op(ranks[1], 1, OP_ALL_REDUCE, 40, 8, 600, 300000)->time_source = OP_TIME_NONE;
 	hand_op(ranks[2], 1, OP_ALL_REDUCE, 40, 8, 800, 300000);
 	made();
-	EXPECT_THAT("two of three: a lower bound, and marked", report.meet.partial == 2 &&
-								       report.meet.alone == 1 &&
-								       report.meet.complete == 0);
+	EXPECT_THAT("two of three: a lower bound, and marked",
+		    report.matches.partial == 2 && report.matches.alone == 1 &&
+			    report.matches.complete == 0);
 	EXPECT_EQUAL(report.total.wait_ns, 2000 + 100);
 	EXPECT_THAT("without a duration it is not matched",
-		    report.meet.untimed == 1 && report.meet.joined == 5);
+		    report.matches.untimed == 1 && report.matches.joined == 5);
 	EXPECT_THAT("but counts as a call", report.total.calls == 6 && report.total.timed == 5 &&
 						    report.total.by_source[OP_TIME_NONE] == 1);
 	over();
@@ -172,8 +172,8 @@ static void test_repeated(void)
 	hand_op(ranks[1], 1, OP_ALL_REDUCE, 0, 8, 400, 200000);
 	hand_op(ranks[2], 1, OP_ALL_REDUCE, 1, 8, 300, 200000)->flags = OP_FLAG_REPLAY;
 	made();
-	EXPECT_THAT("a duplicate number is not matched", report.meet.repeated == 1);
-	EXPECT_THAT("nor is one without a number", report.meet.unmatched == 1);
+	EXPECT_THAT("a duplicate number is not matched", report.matches.repeated == 1);
+	EXPECT_THAT("nor is one without a number", report.matches.unmatched == 1);
 	EXPECT_THAT("replays have their own numbers", report.total.wait_ns == 0);
 	over();
 }
@@ -188,13 +188,13 @@ static void test_limit(void)
 		for (uint64_t match = 1; match <= 640; match++)
 			hand_op(ranks[i], 1, OP_ALL_REDUCE, match, 8, 1000 + 100 * (uint64_t)i,
 				match * 100000);
-	options.meet_limit = 320;
+	options.match_limit = 320;
 	made();
-	expected = report.meet.joined / 3 * 300;
+	expected = report.matches.joined / 3 * 300;
 	EXPECT_THAT("calls beyond the limit are left out and counted",
-		    report.meet.left_out > 0 &&
-			    report.meet.joined + report.meet.left_out == 3 * 640);
-	EXPECT_THAT("matched collectives have all ranks", report.meet.partial == 0);
+		    report.matches.left_out > 0 &&
+			    report.matches.joined + report.matches.left_out == 3 * 640);
+	EXPECT_THAT("matched collectives have all ranks", report.matches.partial == 0);
 	EXPECT_EQUAL(report.total.wait_ns, expected);
 	EXPECT(has_finding(FINDINGS_SAMPLED));
 	over();
@@ -206,12 +206,12 @@ static void test_limit(void)
 				match * 100000);
 		ranks[i]->comms[0].counts.collectives = 640;
 	}
-	options.meet_limit = 320;
+	options.match_limit = 320;
 	made();
 	EXPECT_THAT("counters known beforehand: a sample over the whole time",
-		    report.meet.stride > 1 && report.meet.joined > 3 * 100 &&
-			    report.meet.partial == 0);
-	EXPECT_EQUAL(report.total.wait_ns, report.meet.joined / 3 * 300);
+		    report.matches.stride > 1 && report.matches.joined > 3 * 100 &&
+			    report.matches.partial == 0);
+	EXPECT_EQUAL(report.total.wait_ns, report.matches.joined / 3 * 300);
 	over();
 }
 

@@ -33,11 +33,11 @@ static const struct verdict *told(enum verdict_class class, int64_t rank)
 	return NULL;
 }
 
-static struct part short_of_processor(int rank, int meeting)
+static struct part short_of_processor(int rank, int match)
 {
 	struct part part = calm();
 
-	(void)meeting;
+	(void)match;
 	part.wire_ns *= rank == SENDER ? 4 : 1;
 	part.flush_ns *= rank == SENDER ? 8 : 1;
 	return part;
@@ -59,11 +59,11 @@ static void test_short_of_processor(void)
 }
 
 /* Its receiver arrives 20 ms late, and a window of sixteen transfers waits for it. */
-static struct part late_receiver(int rank, int meeting)
+static struct part late_receiver(int rank, int match)
 {
 	struct part part = calm();
 
-	(void)meeting;
+	(void)match;
 	part.duration_ns += rank != RECEIVER ? 20 * MS : 0;
 	part.wire_ns += rank == SENDER ? 20 * MS * WINDOW * CONNECTIONS / STEPS : 0;
 	return part;
@@ -77,9 +77,9 @@ static void test_late_receiver(void)
 	over();
 }
 
-static struct part late_and_slow(int rank, int meeting)
+static struct part late_and_slow(int rank, int match)
 {
-	struct part part = late_receiver(rank, meeting);
+	struct part part = late_receiver(rank, match);
 
 	part.wire_ns += rank == SENDER ? 10 * MS : 0;
 	return part;
@@ -94,11 +94,11 @@ static void test_late_and_slow(void)
 	over();
 }
 
-static struct part stalls(int rank, int meeting)
+static struct part stalls(int rank, int match)
 {
 	struct part part = calm();
 
-	part.wire_ns *= rank == SENDER && meeting % 4 == 0 ? 100 : 1;
+	part.wire_ns *= rank == SENDER && match % 4 == 0 ? 100 : 1;
 	return part;
 }
 
