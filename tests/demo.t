@@ -16,6 +16,6 @@ expect_named() { # sentence command...
 expect_named "it names the slow link" grep -q "the link out of rank 3 is slow" "$tap_scratch/said"
 expect_ok "the report says that the recording is complete" grep -qE "^recording complete \(.* operations\)" "$tap_scratch/said"
 expect_named "the doctor names the slow link" grep -qE "^warning .*slow link: .*rank 3 " "$tap_scratch/said"
-expect_ok "the doctor names the stuck send among 512 ranks" grep -qE "^error .*rank 247 .*; 511 ranks" "$tap_scratch/said"
+expect_ok "the doctor names the stuck send among 512 ranks" grep -qE "^error .*rank 247 .*; 511 ranks blocked" "$tap_scratch/said"
 expect_complaint "it fails without a build" "run .make. first" scripts/demo "$tap_scratch/nothing"
 tap_done
