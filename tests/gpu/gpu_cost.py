@@ -1,8 +1,8 @@
-"""What a plugin costs, per release and transport: jobs of all configurations live side by side and take turns, block
+"""Overhead of plugins per release and transport: jobs of all configurations run side by side and alternate, block
 by block. A block is a few calls of AllReduce of one size; its time is compared with that of the job without a
 plugin measured right before or after it.
 
-The plugin is chosen when a process starts, so processes differ between configurations. Two things keep that honest:
+The plugin is chosen when a process starts, so processes differ between configurations. Two controls for that:
 several sessions with new processes each, and a second job without a plugin, whose ratio should be 1.
 """
 
@@ -24,10 +24,10 @@ from gpu_overhead import Server
 from gpu_releases import EVENTS, transport_arguments, transport_settings
 
 KIB, MIB = 1 << 10, 1 << 20
-# In turns. Graphs come last: at the first capture sampling ends for the process.
+# Alternating. Graphs come last: at the first capture sampling ends for the process.
 PHASES = ((("burst", "sync"), 0.65), (("graph",), 0.35))
 STYLES = tuple(style for styles, _ in PHASES for style in styles)
-# Calls in a block by size. Inside a node a call is short, over sockets on loopback it is not.
+# Calls per block by size. Calls are short inside a node, but not over loopback sockets.
 CALLS = {
     "node": {KIB: 300, 64 * KIB: 300, 256 * KIB: 200, MIB: 100, 8 * MIB: 20, 64 * MIB: 5},
     "sockets": {KIB: 100, 64 * KIB: 60, 256 * KIB: 30, MIB: 10, 8 * MIB: 3, 64 * MIB: 1},
@@ -39,7 +39,7 @@ COMMS = 4
 RESAMPLES = 800
 COLL_AND_P2P, COLL_P2P_AND_KERNEL = "0x6", "0x46"
 BASELINE, CONTROL, INSPECTOR = "none", "none, again", "NVIDIA Inspector"
-# Not the 500 us of its documentation: its threads also run while the other jobs have their turn.
+# Not the 500 us of its documentation: its threads also run while other jobs are measured.
 INSPECTOR_INTERVAL_US = "100000"
 
 
@@ -51,19 +51,19 @@ class Configuration:
 
 
 def idle_plugin(context):
-    """The plugin that does nothing, built on first use; None where it does not build."""
+    """The plugin that does nothing, built on first use; None if the build fails."""
     out = os.path.join(context.work, "libnccl-profiler-idle.so")
     if not os.path.exists(out):
         code, text = capture([os.environ.get("CC") or shutil.which("gcc") or "cc", "-O2", "-shared",
                               "-fPIC", "-o", out, os.path.join(HERE, "shim", "idle_plugin.c")])
         if code != 0:
-            context.tap.say("the plugin that does nothing does not build: %s" % text)
+            context.tap.say("cannot build the plugin that does nothing: %s" % text)
             return None
     return out
 
 
 def configurations(context):
-    """What is compared. The first is the baseline."""
+    """The configurations to compare. The first is the baseline."""
     found = [Configuration(BASELINE), Configuration(CONTROL)]
     empty = idle_plugin(context)
     if empty:
@@ -103,7 +103,7 @@ def shm_used():
 
 
 def shm_mapped(pids):
-    """Bytes of /dev/shm that these processes map, each file once; files that are unlinked already, too."""
+    """Bytes of /dev/shm that these processes map, each file once, including unlinked ones."""
     files = {}
     for pid in pids:
         try:
@@ -121,7 +121,7 @@ def shm_mapped(pids):
 
 
 def memory_of(server):
-    """Per rank, the mean: what the processes take, and /dev/shm of them all."""
+    """Mean memory per rank: the processes' own, and /dev/shm of all."""
     answers = server.ask("memory")
     found = {key: mean(answer[key] for answer in answers)
              for key in ("rss_bytes", "anonymous_bytes", "heap_bytes", "threads")}
@@ -130,7 +130,7 @@ def memory_of(server):
 
 
 def communicators_of(server):
-    """COMMS more communicators with one operation each: how long, and how much more memory, per rank and
+    """COMMS more communicators with one operation each: time and additional memory, per rank and
     communicator."""
     before, shm_before = memory_of(server), shm_used()
     answers = server.ask("comms %d" % COMMS)
@@ -179,7 +179,7 @@ def session(context, nccl, transport, number, deadline):
 
 
 def rounds_play(order, servers, blocks, until, samples):
-    """Rounds until then, one at least: every block, and in it every configuration. How many there were."""
+    """Rounds until then, at least one: every block with every configuration. Returns the number of rounds."""
     for style, size, calls in blocks:
         if style == "graph":  # captured here
             for configuration in order:
@@ -196,8 +196,8 @@ def rounds_play(order, servers, blocks, until, samples):
 
 
 def counts_wrong(context, nccl, transport, servers, memory):
-    """recorded = issued in these jobs, too; replays inside a node may be blind. How many operations were timed goes
-    beside the memory."""
+    """Checks recorded = called in these jobs; replays inside a node may be hidden. The number of timed operations goes
+    into the memory rows."""
     wrong = []
     for configuration, server in servers.values():
         if configuration.mode:
@@ -212,7 +212,7 @@ def counts_wrong(context, nccl, transport, servers, memory):
                     least = most
                 issued, got, lost = counted.get(pid, (None, None, None))
                 if issued is None or not least <= issued <= most or got != issued or lost:
-                    wrong.append("%s, pid %d: %d to %d issued, recording says issued, recorded and "
+                    wrong.append("%s, pid %d: %d to %d called, the recording has issued, recorded and "
                                  "lost %s" % (configuration.name, pid, least, most,
                                               counted.get(pid)))
         server.place.release()
@@ -220,7 +220,7 @@ def counts_wrong(context, nccl, transport, servers, memory):
 
 
 def interval(sessions, estimate, generator, resamples=RESAMPLES):
-    """The middle 95 % over resampled sessions and rounds within them; sessions: lists of ratios."""
+    """The middle 95% over resampled sessions and rounds within them; sessions: lists of ratios."""
     drawn = sorted(estimate([ratio for own in generator.choices(sessions, k=len(sessions))
                              for ratio in generator.choices(own, k=len(own))])
                    for _ in range(resamples))
@@ -228,7 +228,7 @@ def interval(sessions, estimate, generator, resamples=RESAMPLES):
 
 
 def trimmed_mean(ratios):
-    """Without the outermost 1 % at either end: one preempted block must not decide, windows of sampling must
+    """Without the outermost 1% at either end: one preempted block must not decide, sampling windows must
     count."""
     ordered = sorted(ratios)
     cut = len(ordered) // 100
@@ -299,7 +299,7 @@ def cost_job(context, nccl, transport):
         name, len(all_samples), len(names), time.monotonic() - began), complaints)
     for row in rows:
         if row["style"] == "burst":
-            tap.say("%s: %9d bytes %-28s %8.1f -> %8.1f us, ratio %.3f (%.3f to %.3f), mean %.3f" % (
+            tap.say("%s: %9d bytes %-28s %8.1f -> %8.1f us, ratio %.3f (%.3f-%.3f), mean %.3f" % (
                 name, row["bytes"], row["configuration"], row["without_ns"] / 1e3,
                 row["with_ns"] / 1e3, row["ratio"], *row["interval"], row["mean_ratio"]))
     with gzip.open(os.path.join(context.results_directory, "cost-%s-%s.json.gz" % (
@@ -313,7 +313,7 @@ def cost_job(context, nccl, transport):
 
 
 def failed(context, nccl, transport, number):
-    """The jobs' own words, and a fresh MPS daemon for what follows."""
+    """The jobs' output, and a new MPS daemon for the following steps."""
     for directory in sorted(glob.glob(os.path.join(context.work, "cost-%s-%s-%d-*" % (
             nccl["version"], transport, number)))):
         for path in sorted(glob.glob(directory + "/*.log"))[:2]:

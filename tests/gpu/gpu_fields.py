@@ -34,9 +34,9 @@ OPERATION = {
     "protocol": "protocol",
 }
 
-# What a line is about: other kinds of lines are details.
+# Kind of a line: other kinds are details.
 KIND_FIELD, KIND_OPERATION = "record", "operation"
-# Flags after which a GPU stamp is not a time.
+# Flags of a rejected GPU timestamp.
 UNTRUSTED_FLAGS = {"stamp_zero", "stamp_reversed", "stamp_stale", "stamp_overrun", "stamp_channel"}
 FLAG_REPLAY = "replay"
 FLAG_ASKED = "kernels_asked"  # sampling chose this operation
@@ -46,7 +46,7 @@ SOURCES_TIMED = {"kernel_gpu", "proxy"}
 
 
 class Record:
-    """One recorded operation. A field that the tool left out is None."""
+    """One recorded operation. A missing field is None."""
 
     __slots__ = tuple(OPERATION)
 
@@ -86,7 +86,7 @@ class Record:
 
 
 def read_dump(text):
-    """Records of a dump; lines that are not operations are passed over."""
+    """Records of a dump; other lines are skipped."""
     records = []
     for line in text.splitlines():
         line = line.strip()
@@ -99,7 +99,7 @@ def read_dump(text):
 
 
 def missing_fields(text):
-    """Which of the names above the first operation of a dump does not have."""
+    """Names above that the first operation of a dump lacks."""
     for line in text.splitlines():
         if line.strip():
             fields = json.loads(line)
@@ -117,7 +117,7 @@ def _processes(text):
 
 
 def lost_operations(text):
-    """What the plugin itself counted as lost, by reason, over all processes of a verify."""
+    """Losses counted by the plugin, by reason, over all processes of a verify."""
     lost = {}
     for process in _processes(text):
         for reason, count in process.get("lost", {}).items():
@@ -126,7 +126,7 @@ def lost_operations(text):
 
 
 def verified_counts(text):
-    """{pid: (issued, recorded or in flight, lost)} as verify has them."""
+    """{pid: (issued, recorded or in flight, lost)} from verify."""
     return {process.get("pid"): (process.get("issued"),
                                  process.get("recorded", 0) + process.get("in_flight", 0),
                                  process.get("lost_operations"))
@@ -143,12 +143,12 @@ def kernel_events(text):
 
 
 def interfaces(text):
-    """Versions of the profiler interface that NCCL asked for."""
+    """Versions of the profiler interface used by NCCL."""
     return sorted({process.get("interface") for process in _processes(text)}, key=str)
 
 
 def kernel_state(text):
-    """"on", "sampled", "off", or None where processes differ or nothing is known."""
+    """"on", "sampled", "off", or None if processes differ or it is unknown."""
     told = set()
     for process in _processes(text):
         word = str(process.get("kernel_events"))
@@ -157,14 +157,14 @@ def kernel_state(text):
 
 
 def timed_share(text):
-    """Operations with a time, of all that were recorded."""
+    """Recorded operations with a time."""
     recorded = sum(process.get("recorded") or 0 for process in _processes(text))
     timed = sum(process.get("timed") or 0 for process in _processes(text))
     return timed / recorded if recorded else None
 
 
 def odd_events(text):
-    """What NCCL handed over that was not followed, by reason, over all processes."""
+    """Unexpected events from NCCL, by reason, over all processes."""
     odd = {}
     for process in _processes(text):
         for reason, count in process.get("odd", {}).items():

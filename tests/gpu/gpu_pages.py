@@ -1,5 +1,5 @@
-"""The matrix's pages: what was recorded on which release, which hangs were named, what it costs. Made from one run or
-merged from several; of cells that were run twice the later run counts."""
+"""The matrix's pages: completeness per release, hangs that were diagnosed, overhead. Made from one run or
+merged from several; if a cell ran twice, the later run counts."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from gpu_report import table, write_json
 
 RANKS = (2, 4, 8)
 SCENES = ("skip", "size", "datatype", "stop", "kill", "gpu", "deadlock", "calm")
-# What makes two results results of the same thing.
+# Keys by which results of several runs are merged.
 KEYS = {
     "matrix": ("nccl", "transport", "ranks", "events"),
     "scenes": ("nccl", "transport", "events", "scene"),
@@ -23,7 +23,7 @@ RELEASES_PAGE, COST_PAGE = "nccl-releases", "cost"
 
 
 def merged(runs):
-    """One set of results from those of several runs, in the order of time."""
+    """Merges the results of several runs, in order of time."""
     runs = sorted(runs, key=lambda run: str(run.get("when", "")))
     out = {"machine": runs[-1].get("machine", {}), "commands": [], "failures": []}
     for name, fields in KEYS.items():
@@ -42,7 +42,7 @@ def merged(runs):
 
 
 def _sortable(value):
-    """Releases by number, not by letter."""
+    """Sorts releases by number."""
     if isinstance(value, (int, float)):
         return (0, value, "")
     parts = str(value).split(".")
@@ -66,7 +66,7 @@ def merge(paths, output, suffix):
 
 
 def write_pages(directory, runs, suffix=""):
-    """Both pages, where there is something for them. Their paths."""
+    """Writes both pages if there is data for them. Returns their paths."""
     results, written = merged(runs), []
     tail = ("-" + suffix if suffix else "") + ".md"
     pages = [(RELEASES_PAGE, releases_page(results)
@@ -119,9 +119,9 @@ def _matrix_lines(results):
         kernel = {c.get("kernel_events") for c in own if c} - {None}
         rows.append([nccl, transport, events, ", ".join(sorted(kernel))]
                     + [_cell_words(cell) for cell in own])
-    lines = ["## Recorded against issued", "",
+    lines = ["## Recorded and called operations", "",
              "`complete`: every eager call and every replay of a CUDA graph has exactly one record with the "
-             "right function, size and peer, or a blind spot hides it; their number is beside it, their names "
+             "right function, size and peer, or a blind spot hides it; their number is given, their names "
              "are in the second table. `kernel` is what the recordings say of kernel events.", ""]
     lines += table(["NCCL", "transport", "events", "kernel"] + ["%d ranks" % n for n in RANKS], rows)
     return lines + ["Counts over all ranks.", ""] + table(
@@ -162,7 +162,7 @@ def _scene_words(entry):
     if entry is None:
         return ""
     if not entry["is_right"]:
-        return "**%s**" % (entry["told"] or "not played")
+        return "**%s**" % (entry["told"] or "not run")
     return "blind spot" if entry.get("blind") else "yes"
 
 
@@ -177,9 +177,9 @@ def _scene_lines(results):
         kernel = {s.get("kernel_events") for s in own if s} - {None}
         rows.append(list(key) + [", ".join(sorted(kernel))] + [_scene_words(s) for s in own])
     lines = ["## Hangs", "",
-             "`yes`: the doctor named cause and rank while the job hung, and accused nobody else (`calm`: "
+             "`yes`: the doctor named cause and rank while the job hung, and no other rank (`calm`: "
              "nothing is wrong and nothing was reported). `blind spot`: without kernel events nothing shows "
-             "inside a node that a GPU has not started its kernel; nobody was accused. Anything else is what "
+             "inside a node that a GPU has not started its kernel; no rank was named. Anything else is what "
              "was reported instead.", ""]
     lines += table(["NCCL", "transport", "events", "kernel"] + list(SCENES), rows)
     wrong = [s for s in scenes if not s["is_right"]]
@@ -202,7 +202,7 @@ def _ending_lines(results):
             for e in entries]
     return ["## Does the job end?", "",
             "`split-graph`: a Broadcast of a split communicator in a CUDA graph, then `ncclCommDestroy`. With "
-            "kernel events NCCL 2.29 and later may never return from it; that demonstration is ended after a few "
+            "kernel events NCCL 2.29 and later may never return from it; that test is ended after a few "
             "seconds. `windows`: collectives while sampling switches kernel events on and off, then captures, "
             "sends to itself and grouped broadcasts.", ""] + table(
                 ("NCCL", "transport", "ranks", "events", "job", "kernel", "with the plugin",
@@ -232,7 +232,7 @@ def _accuracy_lines(results):
     entries = results["accuracy"]
     if not entries:
         return []
-    lines = ["## Sampling against timing every call", "",
+    lines = ["## Sampling compared with timing every call", "",
              "The same job twice: with kernel events for every call, and sampled. One rank is always late. Times in "
              "microseconds.", ""]
     lines += table(
@@ -277,7 +277,7 @@ STYLE_WORDS = {"burst": "back to back", "sync": "synchronised", "graph": "CUDA g
 def _cost_tables(results, nccl, transport):
     rows = [r for r in results["cost"] if (r["nccl"], r["transport"]) == (nccl, transport)]
     by_key = {(r["style"], r["bytes"], r["configuration"]): r for r in rows}
-    # Not in the order of the alphabet: the baseline's control first.
+    # Not alphabetical: the baseline's control first.
     names = _unique(r["configuration"] for r in sorted(rows, key=_configuration_order))
     first = rows[0]
     lines = ["## NCCL %s, %s, %d ranks" % (
@@ -331,13 +331,13 @@ def _memory_lines(results, nccl, transport, names):
 
 
 def cost_page(results):
-    lines = _head("Cost on real hardware", results)
-    lines += ["Jobs of all configurations live side by side and take turns, block by block. A ratio is the "
+    lines = _head("Overhead on real hardware", results)
+    lines += ["Jobs of all configurations run side by side and alternate, block by block. A ratio is the "
               "median over rounds of a block's time to that of the job without a plugin in the same round, with a "
-              "95 % interval (bootstrap over sessions and rounds). `none, again` is a second job without a "
-              "plugin: how far its ratio is from 1 is the error that processes alone make.", "",
-              "Ranks share one GPU under MPS and the machine's cores, which makes costs on the host look larger "
-              "than with a GPU and cores of its own for each rank.", ""]
+              "95% interval (bootstrap over sessions and rounds). `none, again` is a second job without a "
+              "plugin: the difference of its ratio from 1 is the error due to different processes.", "",
+              "Ranks share one GPU under MPS and the host's cores, which makes host overhead look larger "
+              "than with a separate GPU and cores for each rank.", ""]
     for nccl, transport in _unique((r["nccl"], r["transport"]) for r in results["cost"]):
         lines += _cost_tables(results, nccl, transport)
     return lines
