@@ -218,10 +218,10 @@ enum op_detail_kind {
 enum op_detail_flag {
 	OP_DETAIL_IS_SEND = 1u << 0,
 	OP_DETAIL_IS_FOREIGN = 1u << 1, /* on behalf of another process */
-	OP_DETAIL_IS_OVER = 1u << 2, /* in snapshots. KERNEL: stopped, times unknown; STEP: it and
-					   all before it are done */
-	OP_DETAIL_STATE = 0xff00,    /* in snapshots, STEP: NCCL's number of its state; 0: the last
-					   stamp tells */
+	/* In snapshots. KERNEL: stopped, times unknown; STEP: it and all before it are done. */
+	OP_DETAIL_IS_OVER = 1u << 2,
+	/* In snapshots, STEP: NCCL's number of its state; 0: the last stamp gives it. */
+	OP_DETAIL_STATE = 0xff00,
 };
 
 struct op_detail {

@@ -155,9 +155,9 @@ struct region_comm {
 	uint64_t word; /* generation << 32 | COMM_ENDED */
 	uint64_t reserved[7];
 	struct comm_info info;
-	struct comm_counts counts;	/* two cache lines */
-	uint64_t untrusted_channels[8]; /* bit c: GPU stamps of channel c drifted; 256 receive bits
-					   after */
+	struct comm_counts counts; /* two cache lines */
+	/* Bit c: GPU stamps of channel c drifted; the last 256 bits are for receives. */
+	uint64_t untrusted_channels[8];
 };
 
 _Static_assert(offsetof(struct region_comm, counts) % 64 == 0, "region_comm.counts moved");

@@ -469,17 +469,17 @@ struct recording_account {
 	uint64_t in_flight;
 	uint64_t kept;
 	uint64_t lost_operations; /* whole operations, all reasons */
-	uint64_t lost_uncounted;  /* of these: overwritten in the ring before they reached the file,
-				     and the process was killed before it could count them */
-	uint64_t lost_details;	  /* details of recorded operations */
-	bool has_counts;	  /* of any communicator */
+	/* Of these: overwritten in the ring and not counted, because the process was killed. */
+	uint64_t lost_uncounted;
+	uint64_t lost_details; /* details of recorded operations */
+	bool has_counts;       /* of any communicator */
 	/* Counts are final, both equations hold, nothing readable was damaged. */
 	bool is_exact;
 	int64_t missing; /* total over the communicators: 0 if exact */
-	int64_t unread;	 /* keeps_all: records that are neither readable nor counted as lost; below
-			    0: more are there than were counted */
-	bool is_moving;	 /* the process runs: counts changed while they were read */
-	bool keeps_all;	 /* trace modes: every record should be readable; else only the latest */
+	/* keeps_all: records neither readable nor counted as lost; negative: more than counted. */
+	int64_t unread;
+	bool is_moving; /* the process runs: counts changed while they were read */
+	bool keeps_all; /* trace modes: every record should be readable; else only the latest */
 	struct recording_walk walk;
 };
 
