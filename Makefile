@@ -14,6 +14,9 @@ bindir ?= $(prefix)/bin
 libdir ?= $(prefix)/lib
 mandir ?= $(prefix)/share/man
 docdir ?= $(prefix)/share/doc/ringside
+bashcompletiondir ?= $(prefix)/share/bash-completion/completions
+zshcompletiondir ?= $(prefix)/share/zsh/site-functions
+fishcompletiondir ?= $(prefix)/share/fish/vendor_completions.d
 unitdir ?= $(prefix)/lib/systemd/system
 V ?=
 

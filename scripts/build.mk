@@ -165,6 +165,10 @@ ifneq ($(AGENT),)
 		> $(DESTDIR)$(unitdir)/ringside-agent.service
 	chmod 644 $(DESTDIR)$(unitdir)/ringside-agent.service
 endif
+	install -d $(DESTDIR)$(bashcompletiondir) $(DESTDIR)$(zshcompletiondir) $(DESTDIR)$(fishcompletiondir)
+	$(TOOL) completions bash > $(DESTDIR)$(bashcompletiondir)/ringside
+	$(TOOL) completions zsh > $(DESTDIR)$(zshcompletiondir)/_ringside
+	$(TOOL) completions fish > $(DESTDIR)$(fishcompletiondir)/ringside.fish
 ifneq ($(MAN_PAGES),)
 	install -d $(DESTDIR)$(mandir)/man1
 	install -m 644 $(MAN_PAGES) $(DESTDIR)$(mandir)/man1/

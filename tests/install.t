@@ -7,11 +7,14 @@ root=$tap_scratch/root
 install=(make -s BUILD="$BUILD" DESTDIR="$root" install-built)
 expect_ok "make install succeeds" "${install[@]}" prefix=/opt/ringside
 for file in bin/ringside bin/ringside-sim bin/ringside-bench lib/libnccl-profiler-ringside.so lib/libringside-count.so share/doc/ringside/LICENSE \
+	share/bash-completion/completions/ringside share/zsh/site-functions/_ringside share/fish/vendor_completions.d/ringside.fish \
 	share/doc/ringside/runbooks/NcclStraggler.md share/doc/ringside/deploy/grafana/dashboards/ringside-job.json; do
 	expect_ok "$file is installed" test -s "$root/opt/ringside/$file"
 done
 expect_ok "the installed tool finds the installed simulator" \
 	grep -q never-arrives <("$root/opt/ringside/bin/ringside" sim --list)
+expect_ok "the installed tool finds the installed runbooks" \
+	grep -q '^# ' <("$root/opt/ringside/bin/ringside" help HangNetwork)
 expect_ok "and the installed benchmark" grep -q "ringside model" <("$root/opt/ringside/bin/ringside" model --help)
 mkdir "$tap_scratch/alone"
 cp "$root/opt/ringside/bin/ringside" "$tap_scratch/alone/"

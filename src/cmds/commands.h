@@ -2,6 +2,8 @@
 #ifndef COMMANDS_H
 #define COMMANDS_H
 
+#include <stddef.h>
+
 int cmd_run(int argc, char **argv);
 int cmd_env(int argc, char **argv);
 int cmd_ls(int argc, char **argv);
@@ -17,5 +19,10 @@ int cmd_export(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_bundle(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
+int cmd_completions(int argc, char **argv); /* not listed in the help */
+
+/* What the help lists: its name and what it says. NULL past the end. */
+const char *command_name(size_t number);
+const char *command_summary(size_t number);
 
 #endif

@@ -95,7 +95,20 @@ static const struct command {
 	{ "sim", cmd_sim, "simulate an NCCL job (no GPU needed)" },
 	{ "help", cmd_help, "explain a command or a runbook" },
 	{ "version", cmd_version, "print the version" },
+	{ "completions", cmd_completions, NULL },
 };
+
+/* Those that are not listed come last. */
+const char *command_name(size_t number)
+{
+	return number < ARRAY_LENGTH(commands) && commands[number].summary ? commands[number].name
+									   : NULL;
+}
+
+const char *command_summary(size_t number)
+{
+	return number < ARRAY_LENGTH(commands) ? commands[number].summary : NULL;
+}
 
 static int unknown_command(const char *name)
 {

@@ -69,8 +69,8 @@ expect_same "a filter does not make the export incomplete" \
 	"$(json_says '$_->{is_complete} ? "complete" : "not", $_->{processes}' <"$tap_scratch/summary.json" | tr -d '\n')" "complete1"
 
 export_() { "$ringside" export "$tap_scratch/sim" -o "$tap_scratch/no.csv" "$@"; }
-expect_refusal "an operation with a typo" 2 "unknown operation 'AlReduce', did you mean 'AllReduce'" export_ --op AlReduce
-expect_refusal "an unknown communicator" 3 "no communicator 'dp'" export_ --comm dp
-expect_refusal "a rank that is not recorded" 3 "none of these ranks is recorded" export_ --rank 100
-expect_refusal "an invalid time" 2 "no time like 30s" export_ --since yesterday
+expect_refusal "an operation with a typing error" 2 "unknown operation 'AlReduce', did you mean 'AllReduce'" export_ --op AlReduce
+expect_refusal "a communicator that is not there" 3 "no communicator 'dp'" export_ --comm dp
+expect_refusal "a rank that is not there" 3 "there is no rank .100. here; there is 0-3" export_ --rank 100
+expect_refusal "a time that is none" 2 "not a time like 30s" export_ --since yesterday
 tap_done

@@ -52,19 +52,19 @@ refused() { # sentence code pattern option...
 		tap_line "not ok" "$sentence" "exit $got, wanted $code and: $pattern"$'\n'"$(cat "$tap_scratch/err")"
 	fi
 }
-refused "no file" 2 "say -o FILE|Say -o FILE" "$job"
-refused "a file name without a known suffix" 2 "end it in .json or .pftrace" "$job" -o "$tap_scratch/x"
+refused "no file" 2 "no output file: use -o FILE" "$job"
+refused "a file that does not say its format" 2 "end it in .json or .pftrace" "$job" -o "$tap_scratch/x"
 refused "an unknown format" 2 "neither json nor perfetto" "$job" -o "$out" --format svg
-refused "an invalid duration" 2 "is no duration like 2s" "$job" -o "$out" --window fast
-refused "an invalid time" 2 "is no time like 30s" "$job" -o "$out" --since noonish
-refused "an invalid list of ranks" 2 "is no list of ranks" "$job" -o "$out" --rank 5-3
-refused "too many time limits" 2 "one too many" "$job" -o "$out" --since 1s --until 2s --window 1s
-refused "time limits with --around" 2 "cannot be had with" "$job" -o "$out" --around world:1 --since 1s
-refused "summary and file both on standard output" 2 "both want standard output" "$job" -o - --format json --json
-refused "--around with an unknown communicator" 3 "is no operation of this recording" "$job" -o "$out" --around nobody:5
-refused "--around with a missing number" 3 "no such operation is recorded" "$job" -o "$out" --around world:99999
-refused "--around with an ambiguous number" 3 "2 communicators have it \(0x[0-9a-f]+, 0x" "$job" -o "$out" --around 1:5
-refused "ranks that are not recorded" 3 "no operation to show; nothing was written" "$job" -o "$out" --rank 77
+refused "no duration" 2 "is no duration like 2s" "$job" -o "$out" --window fast
+refused "no time" 2 "is not a time like 30s" "$job" -o "$out" --since noonish
+refused "no ranks" 2 "is not a list of ranks" "$job" -o "$out" --rank 5-3
+refused "too many limits" 2 "one too many" "$job" -o "$out" --since 1s --until 2s --window 1s
+refused "limits beside an operation" 2 "cannot be had with" "$job" -o "$out" --around world:1 --since 1s
+refused "the summary and the file on one output" 2 "both want standard output" "$job" -o - --format json --json
+refused "an operation that nobody knows" 3 "is no operation of this recording" "$job" -o "$out" --around nobody:5
+refused "an operation that is not there" 3 "no such operation is recorded" "$job" -o "$out" --around world:99999
+refused "an operation of several communicators" 3 "2 communicators have it \(0x[0-9a-f]+, 0x" "$job" -o "$out" --around 1:5
+refused "ranks that are not there" 3 "there is no rank '77' here; there is 0-3" "$job" -o "$out" --rank 77
 refused "a file that cannot be written" 3 "cannot write .*: No space left" "$job" -o /dev/full --format json
 refused "a missing path" 3 "nowhere" "$tap_scratch/nowhere" -o "$out"
 
