@@ -51,7 +51,7 @@ struct bundle_archive {
 /* By the name: .tar, .tar.gz or .tgz, .tar.zst; false: none of these. "-" is a plain one. */
 bool bundle_packing_of(const char *path, enum bundle_packing *packing);
 
-/* 0, or the exit code after it was told why not. */
+/* 0, or the exit code after it was reported why not. */
 int bundle_open(struct bundle_archive *archive, const char *path, enum bundle_packing packing);
 
 /* A file of these bytes. Names are relative, without BUNDLE_PREFIX; a name that no archive can have becomes a gap. */
@@ -66,7 +66,7 @@ void bundle_add_sink(struct bundle_archive *archive, const char *name, const cha
 void bundle_gap(struct bundle_archive *archive, const char *what, const char *format, ...)
 	PRINTF_LIKE(3, 4);
 
-/* Write the end and put the file in its place: exit_code, or CLI_EXIT_UNKNOWN after it was told why not. */
+/* Write the end and put the file in its place: exit_code, or CLI_EXIT_UNKNOWN after it was reported why not. */
 int bundle_commit(struct bundle_archive *archive, int exit_code);
 /* Nothing of it stays. Frees lists, too; also to be called after bundle_commit(). */
 void bundle_release(struct bundle_archive *archive);
@@ -92,7 +92,7 @@ struct bundle_agents {
 };
 void bundle_agents_say(struct bundle_agents *agents, const char *option, const char *value);
 
-/* Ask them, into *recording, which is finished then. 0, or the exit code after an error was told: none answers. Who
+/* Ask them, into *recording, which is finished then. 0, or the exit code after an error was reported: none answers. Who
  * does not answer is a gap. */
 int bundle_read_agents(struct bundle_archive *archive, const struct bundle_agents *agents,
 		       size_t operations, struct recording *recording);

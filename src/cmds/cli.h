@@ -25,7 +25,7 @@ struct cli_said {
 	void *target;
 };
 
-/* 0, or the exit code after an error was told. */
+/* 0, or the exit code after an error was reported. */
 typedef int cli_take_fn(const struct cli_said *said);
 
 enum cli_kind {
@@ -222,11 +222,11 @@ void *cli_realloc(void *before, size_t bytes);
 /* Ends the program: for what failed because there was no memory. */
 void cli_no_memory(void) __attribute__((noreturn));
 
-/* What cli_parse() gives back when the command shall go on: no exit code. */
+/* What cli_parse() returns when the command shall go on: no exit code. */
 enum { CLI_GO_ON = -1 };
 
 /* Parse a command line by its page into `request`: short and long options, `--`, suggestions for typing
- * errors. CLI_GO_ON, or the exit code after help was shown or an error was told. */
+ * errors. CLI_GO_ON, or the exit code after help was shown or an error was reported. */
 int cli_parse(const struct cli_page *page, void *request, int argc, char **argv);
 
 /* The same for pages with stops_at_operand: *operands is where in argv they begin. */
@@ -263,7 +263,7 @@ void cli_progress_at(struct cli_progress *progress, uint64_t done);
 void cli_progress_hide(struct cli_progress *progress);
 void cli_progress_end(struct cli_progress *progress);
 
-/* The same by a part of the total; `progress` is a struct cli_progress. For who is told fractions. Always true. */
+/* The same by a part of the total; `progress` is a struct cli_progress. For who is reported fractions. Always true. */
 bool cli_progress_fraction(double fraction, void *progress);
 
 /* The same as cli_progress_at() at a given time: for tests. */

@@ -11,7 +11,7 @@
 #include "doctor/slow.h"
 #include "import/expected.h"
 
-/* A baseline. 0, or CLI_EXIT_UNKNOWN after the reason was told; then there is nothing to release. "-": standard input. */
+/* A baseline. 0, or CLI_EXIT_UNKNOWN after the reason was reported; then there is nothing to release. "-": standard input. */
 int baseline_file_read(struct baseline *baseline, const char *path);
 
 /*

@@ -181,7 +181,7 @@ static void write_requests(struct child *child, const struct cli_fetch_request *
 	for (size_t i = 0; i < count && is_good; i++) {
 		const char *socket = requests[i].socket;
 
-		/* One that does not fit stays without an answer, and that is told. */
+		/* One that does not fit stays without an answer, and that is reported. */
 		if (text_format(line, sizeof(line), "%zu %s%s%s\n", i, requests[i].url,
 				socket ? " " : "", socket ? socket : ""))
 			is_good = write_all(child->requests, line, strlen(line));

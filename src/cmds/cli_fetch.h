@@ -28,7 +28,7 @@ typedef void cli_fetch_answer(void *context, size_t index, int status, const cha
 
 enum { FETCH_STOPPED = -1 };
 
-/* 0; or the exit code, after an error was told: there is no such program, it did not start. FETCH_STOPPED:
+/* 0; or the exit code, after an error was reported: there is no such program, it did not start. FETCH_STOPPED:
  * stop_fd said so; then some requests had no answer. */
 int cli_fetch(const struct cli_fetch *how, const struct cli_fetch_request *requests, size_t count,
 	      cli_fetch_answer *take, void *context);

@@ -22,10 +22,11 @@ enum status cli_unpack(const char *path, uint64_t most, unsigned char **bytes, s
 /* Reading what the PATHs of a command line lead to. */
 
 /* For the help of every command that reads. */
-#define CLI_INPUT_ABOUT                                                                            \
-	"PATH is a trace file, a region, a log of NCCL Inspector or CoMMA, a bundle, a directory " \
-	"of these, or @PID for a process of this machine."
-#define CLI_INPUT_NONE " Without one, the regions of this machine are read."
+#define CLI_INPUT_ABOUT                                                                     \
+	"PATH is a trace file, a region (a process's shared-memory buffer), a log of NCCL " \
+	"Inspector or CoMMA, a bundle, a directory "                                        \
+	"of these, or @PID for a process on this host."
+#define CLI_INPUT_NONE " Without one, the regions of this host are read."
 
 #define CLI_INPUT_NOTHING                                                                     \
 	"no recordings found on this host. Start a job with 'ringside run -- CMD' or pass a " \
@@ -54,7 +55,7 @@ int cli_input_read(struct cli_input *input, unsigned int flags);
 
 /*
  * A whole command that reads PATHs: parse its words, look at them (`check` may be NULL), read what its operands
- * lead to, run. Both get the request, whose struct cli_input is where the page's operands go. `check` gives back
+ * lead to, run. Both get the request, whose struct cli_input is where the page's operands go. `check` returns
  * CLI_GO_ON or the exit code, `run` the exit code.
  */
 int cli_input_command(const struct cli_page *page, void *request, unsigned int flags,
@@ -81,12 +82,12 @@ uint64_t cli_input_operations(const struct recording *recording);
  * They go into the field `chosen` of the request, a struct report_filter. Then cli_input_choose() or
  * cli_input_choose_processes() applies them. docs/COMMANDS.md says what each command makes of them.
  */
-#define REPORT_OPTION_BY(request)                                                                 \
-	{                                                                                         \
-		0, "by", "LIST",                                                                  \
-			"sum up by these, like function,size: comm, name, kind, function, size, " \
-			"datatype, algorithm, protocol, rank, host, tag, source, job",            \
-			CLI_CALL(request, chosen, report_take_by)                                 \
+#define REPORT_OPTION_BY(request)                                                                \
+	{                                                                                        \
+		0, "by", "LIST",                                                                 \
+			"group by these, like function,size: comm, name, kind, function, size, " \
+			"datatype, algorithm, protocol, rank, host, tag, source, job",           \
+			CLI_CALL(request, chosen, report_take_by)                                \
 	}
 
 #define CLI_OPTIONS_PROCESSES(request)                                                        \
@@ -126,11 +127,11 @@ uint64_t cli_input_operations(const struct recording *recording);
 		'o', "output", "FILE", "write to this file instead of standard output", \
 			CLI_TEXT(request, path)                                         \
 	}
-#define REPORT_OPTION_STRICT(request)                                                             \
-	{                                                                                         \
-		0, "strict", NULL,                                                                \
-			"refuse what is damaged, cut off or foreign: say what, and nothing else", \
-			CLI_FLAG(request, is_strict)                                              \
+#define REPORT_OPTION_STRICT(request)                                                            \
+	{                                                                                        \
+		0, "strict", NULL,                                                               \
+			"reject damaged, truncated or unrecognized files: report them and stop", \
+			CLI_FLAG(request, is_strict)                                             \
 	}
 
 /* What these rows call: `chosen` is a struct report_filter, `filter` a struct filter, `time` a struct filter_time. */
@@ -166,13 +167,13 @@ int cli_job_check(const struct recording *recording, const char *name);
 /* From what the PATHs lead to, to a report: with progress, and with trouble told. For report and diff. */
 
 /*
- * What could not be read is told on stderr. is_strict: everything that is not as it should be is, files of
- * others and files that end early too, and any of it is an exit code. Gives back
+ * What could not be read is reported on stderr. is_strict: everything that is not as it should be is, files of
+ * others and files that end early too, and any of it is an exit code. Returns
  * CLI_EXIT_UNKNOWN when there was some, and when nothing is recorded there.
  */
 int report_read_troubles(const struct cli_input *input, bool is_strict);
 
-/* Make the report, with a line of progress. 0, or the exit code after an error was told; then there is
+/* Make the report, with a line of progress. 0, or the exit code after an error was reported; then there is
  * nothing to release. */
 int report_read(struct timeline_report *report, struct cli_input *input,
 		const struct report_filter *chosen, const struct timeline_options *options,

@@ -223,7 +223,7 @@ static int cli_nameless_link(int fd, const char *path)
 	return linkat(AT_FDCWD, name, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == -1 ? errno : 0;
 }
 
-/* All of it to the disk, where that can be told. 0 or an errno. */
+/* All of it to the disk, where that can be reported. 0 or an errno. */
 static int cli_nameless_settle(int fd)
 {
 	return fsync(fd) == -1 && errno != EINVAL && errno != ENOSYS ? errno : 0;

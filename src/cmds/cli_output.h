@@ -22,7 +22,7 @@ struct cli_pending; /* something that has to be removed when the command ends ea
  *	sink_text(&output.sink, ...);
  *	return cli_output_commit(&output, exit_code);
  *
- * What fails is told once, in one line, by these functions.
+ * What fails is reported once, in one line, by these functions.
  */
 
 struct cli_output {
@@ -39,7 +39,7 @@ struct cli_output {
  * Begin a file. "-" is standard output, which is flushed at the end and nothing else; a device or a
  * pipe is written directly, too. A link is followed: what it leads to is replaced. A file that may
  * not be written is refused although its directory would allow it. 0, or CLI_EXIT_UNKNOWN after the
- * reason was told; *output then needs no release.
+ * reason was reported; *output then needs no release.
  */
 int cli_output_open(struct cli_output *output, const char *path);
 
@@ -47,11 +47,11 @@ int cli_output_open(struct cli_output *output, const char *path);
 int cli_output_open_text(struct cli_output *output, const char *path);
 
 /* Could it be written? For those who work long before they write. Nothing is left of the trial. 0, or
- * CLI_EXIT_UNKNOWN after the reason was told. */
+ * CLI_EXIT_UNKNOWN after the reason was reported. */
 int cli_output_check(const char *path);
 
-/* All is written: put the file in its place. Gives back exit_code, or CLI_EXIT_UNKNOWN after it
- * was told why the file is not there. Releases *output in every case. */
+/* All is written: put the file in its place. Returns exit_code, or CLI_EXIT_UNKNOWN after it
+ * was reported why the file is not there. Releases *output in every case. */
 int cli_output_commit(struct cli_output *output, int exit_code);
 
 /* Give up: nothing of it stays. Tells nothing. Fine after a failed open or a commit. */
@@ -78,12 +78,12 @@ struct cli_tree {
 	const char *replaces;
 };
 
-/* 0, or CLI_EXIT_UNKNOWN after the reason was told: not empty, no directory, cannot be made. */
+/* 0, or CLI_EXIT_UNKNOWN after the reason was reported: not empty, no directory, cannot be made. */
 int cli_tree_open(struct cli_tree *tree, const char *path, unsigned int flags);
 
 /* Where to write the file of this name, like "job=7/rank=0/part-0.parquet": its directories are
  * made, it will be removed and moved with the tree, however it is written; whether it is on the disk before that is its
- * writer's business. NULL after an error was told. The caller frees it. */
+ * writer's business. NULL after an error was reported. The caller frees it. */
 char *cli_tree_path(struct cli_tree *tree, const char *name);
 
 /* The same, opened; cli_output_commit() ends it. Errors name it as it will be. */

@@ -29,7 +29,7 @@ static int take_word(const struct cli_said *said)
 }
 
 static const struct cli_option options[] = {
-	{ 'o', "output", "FILE", "save: the file to write; - is standard output",
+	{ 'o', "output", "FILE", "file to write; - for standard output",
 	  CLI_TEXT(struct request, output) },
 	CLI_OPTION_JSON(struct request),
 	REPORT_FILTER_OPTIONS(struct request),
@@ -38,23 +38,22 @@ static const struct cli_option options[] = {
 };
 
 static const struct cli_example examples[] = {
-	{ "ringside baseline save traces/ -o good.json", "keep how fast the job was today" },
+	{ "ringside baseline save traces/ -o good.json", "save how fast the job was today" },
 	{ "ringside doctor traces-of-tomorrow/ --baseline good.json",
-	  "is it slower than that, and whose fault is it?" },
-	{ "ringside baseline show good.json", "what a baseline holds" },
+	  "compare a later run with it" },
+	{ "ringside baseline show good.json", "print a baseline" },
 	{ NULL, NULL },
 };
 
 static const struct cli_page page = {
 	.name = "baseline",
 	.operands = "save PATH... -o FILE | show FILE",
-	.about = "Keeps how fast transfers were: by communicator, operation, size, algorithm and "
-		 "protocol, with waiting left out, in a small JSON file, which 'ringside doctor "
-		 "--baseline FILE' compares a job with. Several PATHs may be the ranks of one job "
-		 "or "
-		 "several runs: those are put together. docs/REPORT.md explains the file.\n"
-		 "'show' says what such a file holds; with --json the file itself, "
-		 "checked.\n" CLI_INPUT_ABOUT "\n",
+	.about = "Saves how fast transfers were, by communicator, operation, size, algorithm and "
+		 "protocol and without waiting, in a small JSON file. 'ringside doctor --baseline "
+		 "FILE' compares a job with it. Several PATHs can be the ranks of one job or "
+		 "several runs, which are merged. docs/REPORT.md explains the file.\n"
+		 "'show' prints what such a file holds; with --json the checked file "
+		 "itself.\n" CLI_INPUT_ABOUT "\n",
 	.options = options,
 	.operand = take_word,
 	.examples = examples,
@@ -71,7 +70,7 @@ static void write_json(struct sink *sink, const struct baseline *baseline)
 
 /* ---- save ------------------------------------------------------------------------------------ */
 
-/* 0, or the exit code after an error was told; *trouble: what was told of single files. */
+/* 0, or the exit code after an error was reported; *trouble: what was reported of single files. */
 static int baseline_compute(struct request *request, struct baseline *baseline, int *trouble)
 {
 	struct timeline_options wanted = TIMELINE_OPTIONS_INIT;

@@ -168,36 +168,34 @@ static int take_for_agents(const struct cli_said *said)
 
 static const struct cli_option options[] = {
 	{ 'o', "output", "FILE",
-	  "write this archive: .tar, .tar.gz or .tar.zst; - for standard output",
+	  "archive to write: .tar, .tar.gz or .tar.zst; - for standard output",
 	  CLI_TEXT(struct command_line, request.path) },
-	{ 0, "operations", "N", "the last N operations of each process (default 20000)",
+	{ 0, "operations", "N", "include the last N operations of each process (default 20000)",
 	  CLI_U64(struct command_line, request.operations, 0, 10000000) },
 	{ 0, "most", "SIZE",
-	  "trace files and regions up to this size altogether, the newest first (256MiB)",
+	  "total size limit of trace files and regions, newest first (default 256MiB)",
 	  CLI_SIZE(struct command_line, request.most), .like = "is not a size like 256MiB" },
-	{ 0, "regions", NULL, "also the regions as they are",
+	{ 0, "regions", NULL, "include the raw regions",
 	  CLI_FLAG(struct command_line, request.has_regions) },
-	{ 0, "no-traces", NULL, "without trace files",
+	{ 0, "no-traces", NULL, "leave trace files out",
 	  CLI_CLEAR(struct command_line, request.has_traces) },
-	{ 0, "hang", "TIME",
-	  "for the doctor: an operation without progress for so long hangs (20s)",
+	{ 0, "hang", "TIME", "doctor: report a hang after this long without progress (default 20s)",
 	  CLI_TIME(struct command_line, request.hang_ns, 1, 0),
 	  .like = "is not a time like 30s or 5m" },
 	{ 0, "ras", "ADDRESS",
-	  "host:port where NCCL's RAS listens (NCCL_RAS_ADDR, else localhost:28028)",
+	  "host:port of NCCL's RAS (default NCCL_RAS_ADDR, else localhost:28028)",
 	  CLI_CALL_ALL(take_ras) },
-	{ 0, "no-ras", NULL, "do not ask NCCL's RAS", CLI_CALL_ALL(take_ras) },
+	{ 0, "no-ras", NULL, "do not query NCCL's RAS", CLI_CALL_ALL(take_ras) },
 	{ 0, "agents", "LIST",
-	  "ask these agents for their processes: host[:port], URLs, ranges like node[001-064], "
-	  "@FILE with one a line",
+	  "query these agents: host[:port], URLs, ranges like node[001-064], @FILE with one per "
+	  "line",
 	  CLI_CALL_ALL(take_for_agents) },
-	{ 0, "timeout", "TIME", "for the answer of one agent (default 5s)",
+	{ 0, "timeout", "TIME", "timeout per agent (default 5s)", CLI_CALL_ALL(take_for_agents) },
+	{ 0, "auth", "FILE", "credentials file with one line: basic NAME:PASSWORD or bearer TOKEN",
 	  CLI_CALL_ALL(take_for_agents) },
-	{ 0, "auth", "FILE", "a file with one line for agents: basic NAME:PASSWORD or bearer TOKEN",
+	{ 0, "cacert", "FILE", "CA certificates to trust instead of the system's",
 	  CLI_CALL_ALL(take_for_agents) },
-	{ 0, "cacert", "FILE", "certificates of those who may sign theirs, instead of the system's",
-	  CLI_CALL_ALL(take_for_agents) },
-	{ 0, "insecure", NULL, "take any certificate", CLI_CALL_ALL(take_for_agents) },
+	{ 0, "insecure", NULL, "accept any certificate", CLI_CALL_ALL(take_for_agents) },
 	CLI_OPTIONS_PROCESSES(struct command_line),
 	CLI_OPTION_JSON(struct command_line),
 	CLI_OPTION_QUIET,
@@ -205,26 +203,24 @@ static const struct cli_option options[] = {
 };
 
 static const struct cli_example examples[] = {
-	{ "ringside bundle -o hang.tar.zst", "everything about the jobs on this machine" },
-	{ "ringside bundle traces/ -o job.tar.gz", "about a job that left traces behind" },
-	{ "sudo ringside bundle --regions -o hang.tar.gz", "all users' jobs, with their regions" },
+	{ "ringside bundle -o hang.tar.zst", "everything about the jobs on this host" },
+	{ "ringside bundle traces/ -o job.tar.gz", "a job that left trace files" },
+	{ "sudo ringside bundle --regions -o hang.tar.gz", "all users' jobs, with raw regions" },
 	{ "ringside bundle --agents node[001-064] -o hang.tar.zst",
-	  "about a job on many nodes, through their agents" },
-	{ "ringside doctor hang.tar.zst", "read it again, anywhere" },
+	  "a job on many nodes, through their agents" },
+	{ "ringside doctor hang.tar.zst", "diagnose it anywhere" },
 	{ NULL, NULL },
 };
 
 static const struct cli_page page = {
 	.name = "bundle",
 	.operands = "[PATH...]",
-	.about = "Makes one archive of a job for a ticket: a snapshot of each process, the "
-		 "doctor's "
-		 "verdicts, trace files, the environment without secrets, versions, counters of "
-		 "kernel "
-		 "and network, what NCCL's RAS says. A README in it says what each file is, and "
-		 "what "
-		 "could not be read and why. Nothing of the job is touched. docs/EXPORT.md says "
-		 "more.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
+	.about =
+		"Packs everything about a job into one archive for a ticket: a snapshot of each "
+		"process, the doctor's verdicts, trace files, the environment without secrets, "
+		"versions, kernel and network counters, and the state that NCCL's RAS reports. Its "
+		"README describes each file, and what could not be read and why. The job is not "
+		"touched. docs/EXPORT.md has the details.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
 	.options = options,
 	CLI_OPERANDS(struct command_line, input, cli_input_take),
 	.examples = examples,
@@ -384,7 +380,7 @@ static int bundle_run(struct command_line *line)
 	}
 	bundle_fill(&archive, line, input);
 	exit_code = bundle_commit(&archive, complaint);
-	/* When it is not there, that was told. */
+	/* When it is not there, that was reported. */
 	if (exit_code == complaint)
 		exit_code = bundle_summary(line, &archive, input->recording.count, exit_code);
 	bundle_release(&archive);

@@ -33,7 +33,7 @@ struct request {
 	bool is_strict;
 };
 
-/* "5%", "5", "2.5 %": of the duration. `threshold` is a double. */
+/* "5%", "5", "2.5%": of the duration. `threshold` is a double. */
 static int take_threshold(const struct cli_said *said)
 {
 	char *end = NULL;
@@ -61,9 +61,9 @@ static int take_path(const struct cli_said *said)
 
 static const struct cli_option options[] = {
 	REPORT_OPTION_BY(struct request),
-	{ 0, "threshold", "SHARE", "how much slower something may be, like 5% (the default)",
+	{ 0, "threshold", "SHARE", "accept this much slowdown, like 5% (default)",
 	  CLI_CALL(struct request, threshold, take_threshold) },
-	{ 'a', "all", NULL, "all rows, however many", CLI_FLAG(struct request, is_all) },
+	{ 'a', "all", NULL, "print all rows", CLI_FLAG(struct request, is_all) },
 	REPORT_FILTER_OPTIONS(struct request),
 	CLI_OPTION_JSON(struct request),
 	REPORT_OPTION_OUTPUT(struct request),
@@ -75,25 +75,22 @@ static const struct cli_option options[] = {
 static const struct cli_example examples[] = {
 	{ "ringside diff before/ after/", "is anything slower than before?" },
 	{ "ringside diff before/ after/ --by function,size --threshold 10%",
-	  "for CI: exit code 1 when an operation became more than 10 % slower" },
+	  "for CI: exit code 1 when an operation got more than 10% slower" },
 	{ "ringside diff all_reduce_perf.txt run/ --op AllReduce",
-	  "against what nccl-tests measured" },
+	  "compare with results of nccl-tests" },
 	{ NULL, NULL },
 };
 
 static const struct cli_page page = {
 	.name = "diff",
 	.operands = "A B",
-	.about =
-		"Compares two runs: the same communicators, operations and sizes side by side, how "
-		"much longer they take in B, with the interval in which that lies in 95 of 100 "
-		"cases, and whether it is more than noise. The exit code is 1 when something "
-		"became "
-		"slower by more than the threshold. docs/REPORT.md explains how it is decided.\n"
-		"A and B are a trace file, a directory of trace files, a region or @PID each. One "
-		"of "
-		"them may be what nccl-tests or 'ringside bench' wrote: then transfers are "
-		"compared, without waiting.\n",
+	.about = "Compares two runs: the same communicators, operations and sizes side by side, "
+		 "how much longer they take in B, the 95% confidence interval, and whether that is "
+		 "more than noise. The exit code is 1 when something got slower by more than the "
+		 "threshold. docs/REPORT.md explains how it is decided.\n"
+		 "A and B are each a trace file, a directory of trace files, a region or @PID. One "
+		 "of them can be output of nccl-tests or 'ringside bench': then transfers are "
+		 "compared, without waiting.\n",
 	.options = options,
 	.operand = take_path,
 	.examples = examples,
@@ -113,7 +110,7 @@ static void diff_release(struct request *request)
 	report_filter_release(&request->chosen);
 }
 
-/* 0, or the exit code after an error was told; *trouble: what was told of single files. */
+/* 0, or the exit code after an error was reported; *trouble: what was reported of single files. */
 static int read_side(struct request *request, size_t which, int *trouble)
 {
 	struct timeline_options wanted = TIMELINE_OPTIONS_INIT;
@@ -144,7 +141,7 @@ static int diff_check(struct request *request)
 	const size_t most = ARRAY_LENGTH(((struct compare_row *)NULL)->key);
 
 	if (request->path_count < ARRAY_LENGTH(request->paths))
-		return cli_usage(&page, "compare what? Say A and B");
+		return cli_usage(&page, "nothing to compare: pass A and B");
 	if (request->path != NULL && request->path[0] == '\0')
 		return cli_usage(&page, "'' is no name of a file");
 	if (request->chosen.by == 0)
@@ -181,7 +178,7 @@ static enum status write_diff(const struct request *request, struct sink *sink,
 	return json_status(&json);
 }
 
-/* What nccl-tests wrote may stand on one side. 0, or the exit code after an error was told. */
+/* What nccl-tests wrote may stand on one side. 0, or the exit code after an error was reported. */
 static int find_expected(struct request *request)
 {
 	size_t count = 0;

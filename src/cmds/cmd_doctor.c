@@ -89,7 +89,7 @@ static void append_text(const char ***list, size_t *count, const char *text)
 	(*list)[(*count)++] = text;
 }
 
-/* The whole of a small file, terminated; NULL after an error was told. */
+/* The whole of a small file, terminated; NULL after an error was reported. */
 static char *read_list(const char *path)
 {
 	char *text = cli_realloc(NULL, LIST_FILE_BYTES + 1);
@@ -176,78 +176,72 @@ static int take_operand(const struct cli_said *said)
 
 static const struct cli_option doctor_option_rows[] = {
 	CLI_OPTION_JSON(struct doctor_options),
-	{ 'a', "all", NULL, "every verdict with all its lines, and every communicator",
+	{ 'a', "all", NULL, "show every verdict with all its lines, and every communicator",
 	  CLI_FLAG(struct doctor_options, has_all) },
 	{ 0, "agents", "LIST",
-	  "ask these agents: host[:port], URLs, ranges like node[001-064], @FILE with one a line",
+	  "query these agents: host[:port], URLs, ranges like node[001-064], @FILE with one per "
+	  "line",
 	  CLI_CALL_ALL(take_agents) },
-	{ 0, "prometheus", "URL", "ask this Prometheus, which scrapes the agents",
+	{ 0, "prometheus", "URL", "query this Prometheus, which scrapes the agents",
 	  CLI_CALL(struct doctor_options, prometheus, take_prometheus) },
-	{ 0, "window", "TIME",
-	  "with --prometheus, slowness is judged over the last so long (default 5m)",
+	{ 0, "window", "TIME", "time window used to judge slowness (with --prometheus, default 5m)",
 	  DOCTOR_TIME(window_ns, CLI_SECONDS(4), CLI_SECONDS(86400)) },
 	{ 0, "past", "TIME",
-	  "and compared with the same time so long ago (default 60m, or 15m for a younger job)",
+	  "compare with the window this long ago (default 60m, or 15m for a younger job)",
 	  DOCTOR_TIME(past_ns, CLI_SECONDS(1), CLI_SECONDS(90 * 86400)) },
-	{ 0, "log", "FILE",
-	  "also read what NCCL wrote with NCCL_DEBUG; files that follow it are logs, too",
+	{ 0, "log", "FILE", "also read NCCL_DEBUG output; files that follow are logs, too",
 	  CLI_CALL_ALL(take_log) },
-	{ 0, "hang", "TIME", "what stands still for so long hangs (default 20s)",
+	{ 0, "hang", "TIME", "report a hang after this long without progress (default 20s)",
 	  DOCTOR_TIME(hang_ns, CLI_SECONDS(1) / 10, CLI_SECONDS(86400)) },
 	CLI_OPTIONS_READING(struct doctor_options),
-	{ 0, "baseline", "FILE",
-	  "what 'ringside baseline save' wrote on a good day, to compare with",
+	{ 0, "baseline", "FILE", "compare with a baseline ('ringside baseline save')",
 	  CLI_TEXT(struct doctor_options, baseline) },
 	{ 0, "expected", "FILE",
-	  "what nccl-tests or 'ringside bench' measured, to compare with: output, or JSON",
+	  "compare with results of nccl-tests or 'ringside bench', text or JSON",
 	  CLI_TEXT(struct doctor_options, expected) },
-	{ 0, "peak", "LIST", "bus bandwidth to expect in GB/s: nvlink=450,net=50, or one of them",
+	{ 0, "peak", "LIST", "expected bus bandwidth in GB/s: nvlink=450,net=50, or one of them",
 	  CLI_CALL_ALL(take_peak) },
-	{ 0, "gpu-hour-price", "PRICE", "say what lost GPU-hours cost",
+	{ 0, "gpu-hour-price", "PRICE", "price of a GPU-hour, to show what lost time costs",
 	  CLI_CALL(struct doctor_options, gpu_hour_price, take_price) },
 	{ 'w', "watch", NULL,
-	  "look again and again, and tell what appears, changes and clears, until ^C",
+	  "keep watching; print verdicts as they appear, change and clear (Ctrl-C to stop)",
 	  CLI_FLAG(struct doctor_options, is_watch) },
-	{ 0, "interval", "TIME", "between two looks (default 10s)",
+	{ 0, "interval", "TIME", "with --watch: time between scans (default 10s)",
 	  DOCTOR_TIME(interval_ns, CLI_SECONDS(1) / 5, CLI_SECONDS(3600)) },
-	{ 0, "timeout", "TIME", "for the answer of one agent (default 5s)",
+	{ 0, "timeout", "TIME", "timeout per agent (default 5s)",
 	  DOCTOR_TIME(timeout_ns, CLI_SECONDS(1) / 100, CLI_SECONDS(600)) },
-	{ 0, "parallel", "N", "agents asked at a time, 1 to 1024 (default 32)",
+	{ 0, "parallel", "N", "agents queried at the same time, 1 to 1024 (default 32)",
 	  CLI_U32(struct doctor_options, parallel, 1, 1024),
 	  .like = "is no number from 1 to 1024" },
-	{ 0, "auth", "FILE",
-	  "a file with one line for agents or Prometheus: basic NAME:PASSWORD or bearer TOKEN",
+	{ 0, "auth", "FILE", "credentials file with one line: basic NAME:PASSWORD or bearer TOKEN",
 	  CLI_TEXT(struct doctor_options, auth) },
-	{ 0, "cacert", "FILE", "certificates of those who may sign theirs, instead of the system's",
+	{ 0, "cacert", "FILE", "CA certificates to trust instead of the system's",
 	  CLI_TEXT(struct doctor_options, ca_file) },
-	{ 0, "insecure", NULL, "take any certificate",
+	{ 0, "insecure", NULL, "accept any certificate",
 	  CLI_FLAG(struct doctor_options, is_insecure) },
 	CLI_OPTIONS_SHOWING,
 	CLI_OPTION_END,
 };
 
 static const struct cli_example doctor_examples[] = {
-	{ "ringside doctor", "what is wrong with the jobs of this machine" },
-	{ "ringside doctor traces/", "what a job that is gone died of" },
+	{ "ringside doctor", "diagnose the jobs on this host" },
+	{ "ringside doctor traces/", "diagnose a job that has ended" },
 	{ "ringside doctor --agents 'node[001-064]'", "a whole job, through its nodes' agents" },
 	{ "ringside doctor --agents @nodes --watch --interval 30s",
-	  "the same every 30 seconds, telling what changes" },
+	  "scan every 30 seconds and print changes" },
 	{ "ringside doctor --prometheus http://prometheus:9090 --job llm-7",
 	  "one job of thousands of ranks" },
-	{ "ringside doctor --log nccl.*.log", "what NCCL's own log says about the set-up" },
+	{ "ringside doctor --log nccl.*.log", "check the setup in NCCL's own log" },
 	{ NULL, NULL },
 };
 
 static const struct cli_page doctor_page = {
 	.name = "doctor",
 	.operands = "[PATH...]",
-	.about = "Says what is wrong: who is stuck and on whom the others wait, who or what is "
-		 "slow, what is "
-		 "set up badly. Each verdict names one cause, with what was seen, how sure that "
-		 "is, and "
-		 "what to do next. The exit code is 1 when there is trouble. docs/DOCTOR.md "
-		 "explains it.\n" CLI_INPUT_ABOUT
-		 " A bundle of 'ringside bundle' will do, too." CLI_INPUT_NONE "\n",
+	.about = "Diagnoses hangs, stragglers, slow links and misconfiguration. Each verdict names "
+		 "one cause, with evidence, confidence, next steps and a runbook. The exit code is "
+		 "1 when there is trouble. docs/DOCTOR.md explains the verdicts.\n" CLI_INPUT_ABOUT
+			 CLI_INPUT_NONE "\n",
 	.options = doctor_option_rows,
 	.operand = take_operand,
 	.examples = doctor_examples,
@@ -327,7 +321,7 @@ static int read_expected(struct doctor_yardstick *yardstick, const char *path)
 	return found == DIFF_EXPECTED_BAD ? CLI_EXIT_UNKNOWN : 0;
 }
 
-/* 0, or the exit code after an error was told. */
+/* 0, or the exit code after an error was reported. */
 static int doctor_yardstick_read(struct doctor_yardstick *yardstick,
 				 const struct doctor_options *options)
 {
@@ -369,7 +363,7 @@ struct watch {
 
 static uint64_t state_of(const struct verdict *verdict)
 {
-	/* What cannot be told says how far it is from that: no news each time. */
+	/* What cannot be reported says how far it is from that: no news each time. */
 	if (verdict->class == VERDICT_BLIND && verdict->severity == VERDICT_NOTE)
 		return VERDICT_NOTE;
 	return hash_word((uint64_t)verdict->severity,
@@ -439,7 +433,7 @@ static void watch_tell(struct sink *sink, const char *event, const struct doctor
 		    units_duration(stood, look->wall_ns - known->first_ns), title);
 }
 
-/* The first look is told as a whole, of the others what is new. */
+/* The first look is reported as a whole, of the others what is new. */
 static void tell_first(struct sink *sink, const struct doctor_case *look)
 {
 	struct verdict_text_options style = doctor_text_options(look->options);

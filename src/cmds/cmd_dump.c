@@ -16,7 +16,7 @@ struct request {
 };
 
 static const struct cli_option options[] = {
-	{ 0, "details", NULL, "also write what channels and transfers did (mode full records it)",
+	{ 0, "details", NULL, "also write channels and transfers (recorded by mode full)",
 	  CLI_FLAG(struct request, has_details) },
 	{ 'j', "json", NULL, "accepted for consistency; output is always JSON",
 	  CLI_FLAG(struct request, is_json) },
@@ -104,7 +104,7 @@ static bool dump_detail(const struct op_detail *detail, enum recording_place pla
 	return dump_end(dump);
 }
 
-/* What could not be dumped, in a line; the other troubles were told when the files were opened. */
+/* What could not be dumped, in a line; the other troubles were reported when the files were opened. */
 static int dump_complain(const struct recording_process *process, enum status status,
 			 const struct recording_walk *walk)
 {

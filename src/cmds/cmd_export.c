@@ -249,7 +249,7 @@ struct doing {
 	char directory[EXPORT_NAME_BYTES]; /* of the file before */
 	unsigned int part;
 	bool is_stopped; /* the format or its file has failed; told when the file ends */
-	bool is_failed;	 /* and it was told */
+	bool is_failed;	 /* and it was reported */
 };
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -586,7 +586,7 @@ static void release_filter(struct doing *doing)
 	free(doing->room);
 }
 
-/* Rows to the file or the directory. An exit code; what failed was told, and then nothing is left
+/* Rows to the file or the directory. An exit code; what failed was reported, and then nothing is left
  * of the file or the directory. */
 static int export_job_run(struct export_job *job, const struct cli_input *input)
 {
@@ -629,21 +629,20 @@ struct request {
 
 static const struct cli_option options[] = {
 	{ 'o', "output", "FILE",
-	  "write this file, or - for standard output; a name that ends with / or an existing "
-	  "directory: files for each job, host and rank",
+	  "file to write, - for standard output; a name ending in / or an existing directory gets "
+	  "files for each job, host and rank",
 	  CLI_TEXT(struct request, job.path) },
 	{ 'f', "format", "FORMAT",
 	  "parquet, csv, jsonl or inspector (default: by the name of the file; parquet for "
 	  "directories)",
 	  CLI_TEXT(struct request, format) },
-	{ 0, "partition", NULL, "write a directory, whatever its name",
+	{ 0, "partition", NULL, "write a directory, regardless of its name",
 	  CLI_FLAG(struct request, job.is_directory) },
-	{ 0, "rows", "N", "directories: begin another file after N operations (default 4194304)",
+	{ 0, "rows", "N", "directories: start a new file after N operations (default 4194304)",
 	  CLI_U64(struct request, job.file_rows, 1, INT64_MAX),
 	  .like = "is not a number from 1 on" },
 	{ 0, "force", NULL,
-	  "put files into a directory that has some: those of the same job, host and rank are "
-	  "replaced",
+	  "write into a non-empty directory; files of the same job, host and rank are replaced",
 	  CLI_FLAG(struct request, job.is_forced) },
 	REPORT_FILTER_OPTIONS(struct request),
 	CLI_OPTION_JSON(struct request),
@@ -663,10 +662,10 @@ static const struct cli_example examples[] = {
 static const struct cli_page page = {
 	.name = "export",
 	.operands = "[PATH...]",
-	.about = "Writes recorded operations as a table, one row an operation, for other tools: "
-		 "Parquet, CSV or JSON lines; or as NCCL Inspector's log. docs/EXPORT.md explains "
-		 "every column and has queries to begin with.\n"
-		 "A file appears when it is whole, in the place of an older one of its "
+	.about = "Exports operations as a table, one row per operation: Parquet, CSV or JSON "
+		 "lines; or as a log of NCCL Inspector. docs/EXPORT.md explains every column "
+		 "and has queries to start with.\n"
+		 "A file appears when it is complete and replaces an older one of the same "
 		 "name.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
 	.options = options,
 	CLI_OPERANDS(struct request, input, cli_input_take),

@@ -69,7 +69,7 @@ struct importing {
 	enum status status; /* of the first write that failed */
 	int error;
 	size_t told;
-	bool is_first; /* only then damage is told and counted */
+	bool is_first; /* only then damage is reported and counted */
 };
 
 static void keep_status(struct importing *importing, enum status status)
@@ -329,7 +329,7 @@ static void add_totals(struct importing *importing, uint32_t number)
 static int import_complain_log(const struct importing *importing, enum status status)
 {
 	if (importing->status == ERR_GONE)
-		return CLI_EXIT_UNKNOWN; /* it was told */
+		return CLI_EXIT_UNKNOWN; /* it was reported */
 	if (importing->status != OK)
 		return cli_error("cannot write %s: %s", importing->output,
 				 importing->status == ERR_SYSTEM ? strerror(importing->error)
@@ -369,7 +369,7 @@ static int import_process(struct importing *importing, int fd, uint32_t number, 
 	return exit_code;
 }
 
-/* Damage is told on stderr, the first lines of it, and counted. 0, or CLI_EXIT_UNKNOWN after it was
+/* Damage is reported on stderr, the first lines of it, and counted. 0, or CLI_EXIT_UNKNOWN after it was
  * told why nothing can be written or read. */
 static int import_log(struct import *import, const char *path)
 {
@@ -401,11 +401,11 @@ struct request {
 };
 
 static const struct cli_option options[] = {
-	{ 'o', "output", "DIR", "directory for the trace files; made when it is not there",
+	{ 'o', "output", "DIR", "directory for the trace files; created if missing",
 	  CLI_TEXT(struct request, output) },
-	{ 0, "force", NULL, "write into a directory that has files, and replace them",
+	{ 0, "force", NULL, "write into a non-empty directory and replace files",
 	  CLI_FLAG(struct request, is_forced) },
-	{ 0, "strict", NULL, "write nothing when any line or file cannot be read",
+	{ 0, "strict", NULL, "write nothing if any line or file cannot be read",
 	  CLI_FLAG(struct request, is_strict) },
 	CLI_OPTION_JSON(struct request),
 	CLI_OPTION_QUIET,
@@ -421,13 +421,13 @@ static const struct cli_example examples[] = {
 static const struct cli_page page = {
 	.name = "import",
 	.operands = "PATH...",
-	.about = "Turns logs that other tools wrote into trace files, one per process, which all "
-		 "commands read: NCCL Inspector's (v4.0 to v4.4) and CoMMA's latency files, plain "
-		 "or gzip. What a file is shows in its content. The reading commands take such "
-		 "logs directly, too; trace files are smaller and faster. docs/IMPORT.md says "
-		 "what becomes what, and what these logs do not have.\n"
-		 "PATH is a log, or a directory with all that is below it. Lines that cannot be "
-		 "read are named and skipped; the exit code is then 1.\n",
+	.about = "Converts logs of other tools to trace files, one per process, which all commands "
+		 "read: NCCL Inspector (v4.0 to v4.4) and CoMMA latency files, plain or gzip. The "
+		 "format is recognized by content. Commands also read such logs directly; trace "
+		 "files are smaller and faster. docs/IMPORT.md explains the conversion and what "
+		 "these logs lack.\n"
+		 "PATH is a log or a directory of logs. Lines that cannot be read are reported and "
+		 "skipped; the exit code is then 3.\n",
 	.options = options,
 	CLI_OPERANDS(struct request, input, cli_input_take),
 	.examples = examples,
@@ -571,9 +571,9 @@ static int import_check(void *context)
 	const struct request *request = context;
 
 	if (request->input.path_count == 0)
-		return cli_usage(&page, "no log is given");
+		return cli_usage(&page, "no log: pass a PATH");
 	if (request->output == NULL)
-		return cli_usage(&page, "no directory is given: -o DIR");
+		return cli_usage(&page, "no output directory: use -o DIR");
 	return CLI_GO_ON;
 }
 

@@ -30,19 +30,19 @@ static const struct cli_option options[] = {
 };
 
 static const struct cli_example examples[] = {
-	{ "ringside ls", "every process recorded on this machine, live and dead" },
-	{ "ringside ls traces/", "the processes whose trace files lie there" },
+	{ "ringside ls", "every process recorded on this host, live and dead" },
+	{ "ringside ls traces/", "the processes of these trace files" },
 	{ "ringside ls --json | jq '.processes[] | select(.lost > 0)'",
-	  "those that lost operations" },
+	  "processes that lost operations" },
 	{ NULL, NULL },
 };
 
 static const struct cli_page page = {
 	.name = "ls",
 	.operands = "[PATH...]",
-	.about = "Lists recorded processes, live and dead: whose they are, how much was recorded "
-		 "and lost, where it is kept, and whether kernel events are on.\n" CLI_INPUT_ABOUT
-			 CLI_INPUT_NONE "\n",
+	.about = "Lists recorded processes, live and dead: job, rank, host and GPUs, how much was "
+		 "recorded and lost, where it is kept, and whether kernel events are "
+		 "on.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
 	.options = options,
 	CLI_OPERANDS(struct request, input, cli_input_take),
 	.examples = examples,

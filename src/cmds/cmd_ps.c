@@ -313,7 +313,7 @@ static const struct cli_option options[] = {
 };
 
 static const struct cli_example examples[] = {
-	{ "ringside ps", "what is in flight on this machine, oldest first" },
+	{ "ringside ps", "what is in flight on this host, oldest first" },
 	{ "ringside ps @4711", "what one process is doing" },
 	{ "ringside ps traces/", "what was in flight when the recorded processes died" },
 	{ NULL, NULL },
@@ -323,12 +323,13 @@ static const struct cli_page page = {
 	.name = "ps",
 	.operands = "[PATH...]",
 	.about =
-		"Lists operations in flight, oldest first: age, what it is, its communicator with "
-		"the rank there, and its state: issued (the call was made), launched (its kernel "
-		"was enqueued) or running. Below it stands what it waits for, by peer and channel, "
-		"where the network shows it. Where NCCL does not show whether operations end, the "
-		"last call on a communicator is listed, as not timed, when the process has called "
-		"nothing for 5 s.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
+		"Lists operations in flight, oldest first: age, operation, communicator and rank, "
+		"and state: issued (called), launched (its kernel was enqueued) or running. Ranks "
+		"in the same operation and state are one row. Notes below a row show what it waits "
+		"for, by peer and channel, where the network shows it.\n"
+		"Where NCCL does not show when operations end, the last call on a communicator is "
+		"listed as not timed once the process has called nothing for 5 s.\n" CLI_INPUT_ABOUT
+			CLI_INPUT_NONE "\n",
 	.options = options,
 	CLI_OPERANDS(struct request, input, cli_input_take),
 	.examples = examples,

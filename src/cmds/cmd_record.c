@@ -42,22 +42,19 @@ static const struct cli_option options[] = {
 };
 
 static const struct cli_example examples[] = {
-	{ "ringside record --kernel 30s @4711", "time everything that one process does" },
-	{ "ringside record --kernel 1m --job train7", "all processes of a job on this machine" },
+	{ "ringside record --kernel 30s @4711", "time every operation of one process" },
+	{ "ringside record --kernel 1m --job train7", "all processes of a job on this host" },
 	{ NULL, NULL },
 };
 
 static const struct cli_page page = {
 	.name = "record",
 	.operands = "[@PID...]",
-	.about =
-		"Asks running processes to request kernel events for every operation for a while, "
-		"so that "
-		"all of them have GPU times. A process complies at one of its next collectives, or "
-		"refuses where that could harm it: docs/SETTINGS.md says when. Ranks can only "
-		"be "
-		"compared if all of them are asked, so run this on every node of the job.\n"
-		"Without @PID, all processes recorded on this machine are asked.\n",
+	.about = "Asks running processes to time every operation on the GPU for a while (kernel "
+		 "events). A process complies at one of its next collectives, or refuses where "
+		 "that could harm the job; see docs/SETTINGS.md. Ranks can only be compared "
+		 "if all of them are asked, so run this on every node of the job.\n"
+		 "Without @PID, all processes recorded on this host are asked.\n",
 	.options = options,
 	CLI_OPERANDS(struct record, input, cli_input_take),
 	.examples = examples,

@@ -46,20 +46,19 @@ static int take_table(const struct cli_said *said)
 static const struct cli_option options[] = {
 	REPORT_OPTION_BY(struct request),
 	{ 0, "table", "NAME",
-	  "one table only: name, comm, kind, function, size, algorithm, rank, source, windows, "
+	  "print only this table: name, comm, kind, function, size, algorithm, rank, source, "
+	  "windows, "
 	  "iterations",
 	  CLI_CALL(struct request, table, take_table) },
-	{ 'a', "all", NULL, "all rows of all tables, however many",
-	  CLI_FLAG(struct request, is_all) },
-	{ 0, "answer", NULL, "the first screenful only", CLI_FLAG(struct request, is_answer) },
+	{ 'a', "all", NULL, "print all rows of all tables", CLI_FLAG(struct request, is_all) },
+	{ 0, "answer", NULL, "print only the first screenful",
+	  CLI_FLAG(struct request, is_answer) },
 	REPORT_FILTER_OPTIONS(struct request),
-	{ 0, "csv", NULL,
-	  "write a table as comma-separated values: that of --by or --table, else size",
+	{ 0, "csv", NULL, "write a table as CSV: that of --by or --table, else size",
 	  CLI_FLAG(struct request, is_csv) },
 	CLI_OPTION_JSON(struct request),
 	{ 0, "html", "FILE",
-	  "write a page with charts, which needs nothing but a browser; the first screenful is "
-	  "printed, too",
+	  "write a self-contained HTML page with charts; the first screenful is printed, too",
 	  CLI_TEXT(struct request, html) },
 	REPORT_OPTION_OUTPUT(struct request),
 	REPORT_OPTION_STRICT(struct request),
@@ -68,12 +67,12 @@ static const struct cli_option options[] = {
 };
 
 static const struct cli_example examples[] = {
-	{ "ringside report traces/", "where the time of a whole job went" },
+	{ "ringside report traces/", "summarize a whole job" },
 	{ "ringside report traces/ --by comm,function,size --op AllReduce",
 	  "one operation, by communicator and size" },
 	{ "ringside report traces/ --since -5m --rank 0-7",
 	  "the last five minutes of eight ranks" },
-	{ "ringside report traces/ --html report.html", "a page to look at and to pass on" },
+	{ "ringside report traces/ --html report.html", "an HTML page to share" },
 	{ "ringside report traces/ --table rank --csv -o ranks.csv",
 	  "all ranks, for a spreadsheet" },
 	{ NULL, NULL },
@@ -82,11 +81,10 @@ static const struct cli_example examples[] = {
 static const struct cli_page page = {
 	.name = "report",
 	.operands = "[PATH...]",
-	.about = "Says where communication time went. First the answer, in a screenful: what was "
-		 "recorded and how complete it is, which communicators and operations cost most, "
-		 "who "
-		 "is waited for, what looks wrong and what to do about it. Then tables: by "
-		 "communicator, operation and size, algorithm, rank; over time; iterations. "
+	.about = "Summarizes where communication time went. The first screenful is the answer: "
+		 "what was recorded and how complete it is, the most expensive communicators and "
+		 "operations, stragglers, and findings with what to do about them. Tables follow: "
+		 "by communicator, operation and size, algorithm and rank; over time; iterations. "
 		 "docs/REPORT.md explains every figure.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
 	.options = options,
 	CLI_OPERANDS(struct request, input, cli_input_take),

@@ -209,34 +209,35 @@ struct request {
 };
 
 /* The rows of both pages. */
-#define JOB_OPTIONS                                                                                \
-	{ 'm', "mode", "MODE", "what to record: flight (default), profile, trace, full or off",    \
-	  CLI_CALL(struct request, job, take_mode) },                                              \
-		{ 'o', "output", "DIR", "directory for trace files (modes trace, full)",           \
-		  CLI_CALL(struct request, job, take_directory) },                                 \
-		{ 0, "events", "LIST",                                                             \
-		  "events to ask NCCL for: kernel, proxy, steps, launch; with a - before it, not", \
-		  CLI_CALL(struct request, job, take_events) },                                    \
-		{ 0, "buffer", "SIZE",                                                             \
-		  "memory for finished operations, 64KiB to 1GiB (default 8MiB)",                  \
-		  CLI_CALL(struct request, job, take_buffer) },                                    \
-		{ 0, "quota", "SIZE", "the most one trace file may take, or none (default 2GiB)",  \
-		  CLI_CALL(struct request, job, take_quota) },                                     \
-		{ 0, "shm", "DIR", "directory for regions instead of /dev/shm",                    \
-		  CLI_CALL(struct request, job, take_directory) },                                 \
-		{ 0, "job", "NAME", "the job's name instead of the scheduler's",                   \
-		  CLI_CALL(struct request, job, take_name) },                                      \
-		{ 0, "labels", "LIST", "labels to keep with the recording: k=v,...",               \
-		  CLI_CALL(struct request, job, take_labels) },                                    \
-		{ 0, "group", "GROUP", "a group that may read the recording, too",                 \
-		  CLI_CALL(struct request, job, take_name) },                                      \
-		{ 0, "plugin", "FILE", "this plugin instead of the one found",                     \
-		  CLI_CALL(struct request, job, take_plugin) },                                    \
-	{                                                                                          \
-		0, "by-path", NULL,                                                                \
-			"name the plugin by its path and leave LD_LIBRARY_PATH alone; NCCL "       \
-			"2.27.3 does not find it that way",                                        \
-			CLI_FLAG(struct request, job.is_by_path)                                   \
+#define JOB_OPTIONS                                                                               \
+	{ 'm', "mode", "MODE", "what to record: flight (default), profile, trace, full or off",   \
+	  CLI_CALL(struct request, job, take_mode) },                                             \
+		{ 'o', "output", "DIR", "directory for trace files (modes trace, full)",          \
+		  CLI_CALL(struct request, job, take_directory) },                                \
+		{ 0, "events", "LIST",                                                            \
+		  "events to ask NCCL for: kernel, proxy, steps, launch; a - in front turns one " \
+		  "off",                                                                          \
+		  CLI_CALL(struct request, job, take_events) },                                   \
+		{ 0, "buffer", "SIZE",                                                            \
+		  "memory for finished operations, 64KiB to 1GiB (default 8MiB)",                 \
+		  CLI_CALL(struct request, job, take_buffer) },                                   \
+		{ 0, "quota", "SIZE", "size limit of one trace file, or none (default 2GiB)",     \
+		  CLI_CALL(struct request, job, take_quota) },                                    \
+		{ 0, "shm", "DIR", "directory for regions instead of /dev/shm",                   \
+		  CLI_CALL(struct request, job, take_directory) },                                \
+		{ 0, "job", "NAME", "the job's name instead of the scheduler's",                  \
+		  CLI_CALL(struct request, job, take_name) },                                     \
+		{ 0, "labels", "LIST", "labels to keep with the recording: k=v,...",              \
+		  CLI_CALL(struct request, job, take_labels) },                                   \
+		{ 0, "group", "GROUP", "a group that may also read the recording",                \
+		  CLI_CALL(struct request, job, take_name) },                                     \
+		{ 0, "plugin", "FILE", "use this plugin file",                                    \
+		  CLI_CALL(struct request, job, take_plugin) },                                   \
+	{                                                                                         \
+		0, "by-path", NULL,                                                               \
+			"set the plugin by its path and leave LD_LIBRARY_PATH alone; does not "   \
+			"work with NCCL 2.27.3",                                                  \
+			CLI_FLAG(struct request, job.is_by_path)                                  \
 	}
 
 /* Longer names are cut by NCCL. */
@@ -257,7 +258,7 @@ static bool can_be_listed(const char *directory, const char *name)
 	return strncmp(name, "lib", 3) == 0 && strpbrk(directory, ":;$") == NULL;
 }
 
-/* Find the plugin and add what names it. 0, or the exit code after an error was told. */
+/* Find the plugin and add what names it. 0, or the exit code after an error was reported. */
 static int cli_job_complete(struct cli_job *job)
 {
 	char looked[8192], directory[JOB_PATH_BYTES];
@@ -293,7 +294,7 @@ enum { RUN_NOT_EXECUTABLE = 126, RUN_NOT_FOUND = 127 };
 
 static const struct cli_option run_options[] = {
 	JOB_OPTIONS,
-	{ 0, "force", NULL, "replace another profiler plugin that is set already",
+	{ 0, "force", NULL, "replace a profiler plugin that is already set",
 	  CLI_FLAG(struct request, is_forced) },
 	CLI_OPTION_END,
 };
@@ -309,11 +310,10 @@ static const struct cli_example run_examples[] = {
 static const struct cli_page run_page = {
 	.name = "run",
 	.operands = "[--] CMD [ARG...]",
-	.about =
-		"Runs CMD in an environment in which NCCL loads the recorder, in CMD itself and in "
-		"every process it starts on this machine. The exit code is that of CMD.\n"
-		"A launcher that starts processes on other machines must hand the environment "
-		"over; 'ringside env' prints it for job scripts.\n",
+	.about = "Runs CMD with the recorder enabled: NCCL loads it in CMD and in every process "
+		 "that CMD starts on this host. The exit code is that of CMD.\n"
+		 "A launcher that starts processes on other hosts must pass the environment on; "
+		 "'ringside env' prints it for job scripts.\n",
 	.options = run_options,
 	.examples = run_examples,
 	.stops_at_operand = true,
@@ -354,7 +354,7 @@ static int find_directory(const char *path, char found[JOB_PATH_BYTES])
 	return access(found, W_OK | X_OK) == -1 ? errno : 0;
 }
 
-/* Trace files that will not be there are told now, and not when the job is over. It runs all the same. */
+/* Trace files that will not be there are reported now, and not when the job is over. It runs all the same. */
 static void tell_traces(const struct cli_job *job)
 {
 	const char *mode = getenv("RINGSIDE_MODE"), *path = NULL;
@@ -397,7 +397,7 @@ int cmd_run(int argc, char **argv)
 	if (failed != CLI_GO_ON)
 		return failed;
 	if (words == argc)
-		return cli_usage(&run_page, "which command shall be run?");
+		return cli_usage(&run_page, "no command given: use ringside run -- CMD");
 	if (plugin && plugin[0] && !cli_job_is_ours(plugin) && !request.is_forced)
 		return cli_error("NCCL_PROFILER_PLUGIN is set to '%s' already, and NCCL loads one "
 				 "profiler only; --force replaces it",
@@ -427,8 +427,8 @@ static const struct cli_example env_examples[] = {
 static const struct cli_page env_page = {
 	.name = "env",
 	.operands = "",
-	.about = "Prints one 'export' line per variable that 'ringside run' would set, for shells "
-		 "that know export (sh, bash, zsh). Nothing is changed.\n",
+	.about = "Prints one 'export' line per variable that 'ringside run' would set, for sh, "
+		 "bash and zsh. Nothing is changed.\n",
 	.options = env_options,
 	.examples = env_examples,
 };

@@ -159,7 +159,7 @@ static int apply_around(const struct trace_window *window, struct viewer_plan *p
 	return 0;
 }
 
-/* Set what the plan shows; its survey was made. 0, or the exit code after an error was told. */
+/* Set what the plan shows; its survey was made. 0, or the exit code after an error was reported. */
 static int trace_window_apply(const struct trace_window *window, struct viewer_plan *plan)
 {
 	if (window->around)
@@ -391,7 +391,7 @@ static enum status write_timeline(struct viewer_plan *plan, const struct trace_t
 	return status;
 }
 
-/* The plan is joined. Gives back exit_code, or 1 after it was told what failed. */
+/* The plan is joined. Returns exit_code, or 1 after it was reported what failed. */
 static int trace_timeline_write(struct viewer_plan *plan, const struct trace_target *target,
 				int exit_code, struct cli_progress *progress)
 {
@@ -446,28 +446,28 @@ static int take_format(const struct cli_said *said)
 
 static const struct cli_option options[] = {
 	{ 'o', "output", "FILE",
-	  "the file to write: .json or .pftrace, either with .gz behind it; - is standard output",
+	  "file to write: .json or .pftrace, optionally .gz; - for standard output",
 	  CLI_TEXT(struct trace, target.path) },
 	{ 0, "format", "FORMAT",
 	  "json (Perfetto, chrome://tracing, speedscope) or perfetto (its own format, less than "
-	  "half the size), whatever the file is called",
+	  "half the size), regardless of the file name",
 	  CLI_CALL(struct trace, target.format, take_format) },
-	{ 0, "gzip", NULL, "compress, whatever the file is called",
+	{ 0, "gzip", NULL, "compress, regardless of the file name",
 	  CLI_FLAG(struct trace, target.is_gzip) },
 	{ 0, "around", "OP",
-	  "show what was under way around an operation: COMM:NUMBER, RANK:NUMBER or "
+	  "show what happened around an operation: COMM:NUMBER, RANK:NUMBER or "
 	  "RANK:COMM:NUMBER; a communicator by its name or hash",
 	  CLI_TEXT(struct trace, window.around) },
 	{ 0, "window", "TIME",
-	  "how long a stretch: after --since, before --until, around the operation (1s), or the "
-	  "end",
+	  "length of the window: after --since, before --until, around the operation (default 1s), "
+	  "or at the end",
 	  CLI_CALL(struct trace, window, trace_window_width) },
 	CLI_OPTIONS_READING(struct trace),
-	{ 0, "calls", NULL, "also show calls on the host, from issue to launch",
+	{ 0, "calls", NULL, "also show host calls, from issue to launch",
 	  CLI_FLAG(struct trace, has_calls) },
-	{ 0, "no-details", NULL, "leave out what channels and transfers did (mode full records it)",
+	{ 0, "no-details", NULL, "leave out channels and transfers (recorded by mode full)",
 	  CLI_CLEAR(struct trace, has_details) },
-	{ 'j', "json", NULL, "write what the file holds as JSON to standard output",
+	{ 'j', "json", NULL, "also describe the file as JSON on standard output",
 	  CLI_FLAG(struct trace, target.is_json) },
 	CLI_OPTION_QUIET,
 	CLI_OPTION_END,
@@ -486,13 +486,12 @@ static const struct cli_example examples[] = {
 static const struct cli_page page = {
 	.name = "trace",
 	.operands = "[PATH...] -o FILE",
-	.about =
-		"Writes a timeline for a trace viewer: a process per rank, a track per "
-		"communicator, each operation with all that is known of it, waiting for the last "
-		"rank shaded, arrows from Send to Recv and from those who waited to the one they "
-		"waited for, bandwidth as a counter. Ranks are put on one time by the collectives "
-		"they met in; how well that went is said. docs/EXPORT.md explains what there is to "
-		"see.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
+	.about = "Writes a timeline for a trace viewer: a process per rank, a track per "
+		 "communicator, every operation with all its fields, waiting for the last rank "
+		 "shaded, arrows from Send to Recv and from waiting ranks to the straggler, "
+		 "bandwidth as a counter. Rank clocks are aligned using shared collectives; the "
+		 "alignment error is printed. docs/EXPORT.md explains what to look "
+		 "for.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
 	.options = options,
 	CLI_OPERANDS(struct trace, input, cli_input_take),
 	.examples = examples,

@@ -893,11 +893,11 @@ struct request {
 static const struct cli_option options[] = {
 	CLI_OPTION_JSON(struct request),
 	{ 0, "strict", NULL,
-	  "take remarks for trouble: lost details, GPU times not believed, odd events",
+	  "treat remarks as trouble: lost details, rejected GPU timestamps, unexpected events",
 	  CLI_FLAG(struct request, is_strict) },
 	{ 0, "blind-spots", NULL,
-	  "only list what NCCL does not show and which kernel events are requested, release by "
-	  "release; reads nothing",
+	  "only list what NCCL does not show and which kernel events are requested, per release; "
+	  "reads no recordings",
 	  CLI_FLAG(struct request, is_blind) },
 	CLI_OPTIONS_PROCESSES(struct request),
 	CLI_OPTIONS_SHOWING,
@@ -914,11 +914,11 @@ static const struct cli_example examples[] = {
 static const struct cli_page page = {
 	.name = "verify",
 	.operands = "[PATH...]",
-	.about = "Adds up, per process and communicator: operations issued, recorded, timed, in "
-		 "flight, lost and why, GPU times not believed, damage, whether files were closed; "
-		 "and says what NCCL itself does not show. Exit code 1 and a first line with the "
-		 "first trouble when anything is missing or damaged.\n" CLI_INPUT_ABOUT
-			 CLI_INPUT_NONE "\n",
+	.about = "Counts, per process and communicator: operations issued, recorded, timed, in "
+		 "flight and lost, with reasons; rejected GPU timestamps, damage, and whether "
+		 "files were closed. It also lists what NCCL itself does not show. When something "
+		 "is missing or damaged the first line says what, and the exit code is "
+		 "1.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
 	.options = options,
 	CLI_OPERANDS(struct request, input, cli_input_take),
 	.examples = examples,

@@ -1,4 +1,4 @@
-/* The commands of this program; main.c starts others. Each gets its own name as argv[0] and gives back the exit code. */
+/* The commands of this program; main.c starts others. Each gets its own name as argv[0] and returns the exit code. */
 #ifndef COMMANDS_H
 #define COMMANDS_H
 

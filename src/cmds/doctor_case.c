@@ -1,6 +1,6 @@
 /*
  * Agents: each gives one moment of its processes (docs/AGENT.md, /api/v1/snapshot), and all of them together
- * are the job. One that does not answer is something to be told, not a failure.
+ * are the job. One that does not answer is something to be reported, not a failure.
  */
 #include "cmds/doctor_case.h"
 #include "cmds/doctor_case_internal.h"
@@ -66,7 +66,7 @@ static const char *status_problem(int status, char text[static 80])
 	}
 }
 
-/* An answer of which nothing could be read is none, and told with its agent. Other troubles are told as those of
+/* An answer of which nothing could be read is none, and told with its agent. Other troubles are reported as those of
  * files are, all of them. */
 static void take_troubles(struct doctor_case *look, size_t source, size_t before, size_t files)
 {
@@ -173,7 +173,7 @@ static void note_hidden(struct doctor_case *look)
 				"--auth FILE");
 }
 
-/* Each gives back as doctor_case_make() does. */
+/* Each returns as doctor_case_make() does. */
 static int doctor_read_agents(struct doctor_case *look)
 {
 	const struct doctor_options *options = look->options;
@@ -582,7 +582,7 @@ static void judge_job(struct doctor_case *look)
 		judge_slowness(look);
 }
 
-/* What stands still looks slow, too: one cause is told once. */
+/* What stands still looks slow, too: one cause is reported once. */
 static void temper_slowness(struct verdicts *verdicts)
 {
 	for (size_t i = 0; i < verdicts->count; i++) {
@@ -641,7 +641,7 @@ static void doctor_note_failure(struct doctor_case *look, const char *what, cons
 	text_copy(verdict->rule, sizeof(verdict->rule), what);
 	verdict_title(verdict, "%s cannot be used", what);
 	verdict_evidence(verdict, "%.*s", (int)(length < 900 ? length : 900), why);
-	verdict_missing(verdict, "what would have been told by it");
+	verdict_missing(verdict, "what would have been reported by it");
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

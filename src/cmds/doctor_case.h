@@ -48,7 +48,7 @@ struct doctor_options {
 	char documents[4096]; /* where pages are: "docs/", or where they were installed */
 };
 
-/* -1: go on; else the exit code, after help or an error was told. Release in every case. */
+/* -1: go on; else the exit code, after help or an error was reported. Release in every case. */
 int doctor_options_parse(struct doctor_options *options, int argc, char **argv);
 void doctor_options_release(struct doctor_options *options);
 

@@ -47,12 +47,12 @@ struct doctor_case {
 	bool has_job;
 	struct verdicts verdicts;
 	size_t hidden;	   /* verdicts behind verdicts.count that --rank or --comm left out */
-	uint64_t wall_ns;  /* of the look; 0: only of the past is told */
+	uint64_t wall_ns;  /* of the look; 0: only of the past is reported */
 	char from[256];	   /* where it was read, in words */
 	const char *asked; /* what sources are: "agents" */
 };
 
-/* Read and judge. 0; the exit code, after an error was told; FETCH_STOPPED: stop_fd said so. Release in every case. */
+/* Read and judge. 0; the exit code, after an error was reported; FETCH_STOPPED: stop_fd said so. Release in every case. */
 int doctor_case_make(struct doctor_case *look, const struct doctor_options *options,
 		     const struct doctor_yardstick *yardstick, int stop_fd);
 void doctor_case_release(struct doctor_case *look);
@@ -60,7 +60,7 @@ void doctor_case_release(struct doctor_case *look);
 /* For the views. Points into *look. */
 struct verdict_look doctor_case_look(const struct doctor_case *look);
 
-/* Some lines: what is the same on many ranks is told once, with how many. */
+/* Some lines: what is the same on many ranks is reported once, with how many. */
 void doctor_found_text(struct sink *sink, const struct nccl_log *log);
 
 /* A member "nccl" of the open object: every fact. */

@@ -1,4 +1,4 @@
-/* The facts of NCCL's logs in some lines. What is the same on many ranks is told once. */
+/* The facts of NCCL's logs in some lines. What is the same on many ranks is reported once. */
 #include "cmds/doctor_case_internal.h"
 
 #include <inttypes.h>
@@ -159,9 +159,10 @@ void doctor_found_text(struct sink *sink, const struct nccl_log *log)
 {
 	struct rows rows = { .count = 0 };
 
-	sink_format(sink,
-		    "\nWhat NCCL says it was told, found and chose, in %llu lines of its own:\n\n",
-		    (unsigned long long)log->nccl_lines);
+	sink_format(
+		sink,
+		"\nWhat NCCL says it was reported, found and chose, in %llu lines of its own:\n\n",
+		(unsigned long long)log->nccl_lines);
 	write_processes(sink, log);
 	write_network(sink, log);
 	write_communicators(sink, log);
