@@ -22,7 +22,7 @@ expect_complaint "a tool without its programs reports what is missing" "no rings
 	"$tap_scratch/alone/ringside" sim
 if [ -x "$BUILD/ringside-agent" ]; then
 	expect_ok "the installed tool finds the installed agent" \
-		grep -q "'x' is not expected" <("$root/opt/ringside/bin/ringside" agent x 2>&1)
+		grep -q "unexpected argument 'x'" <("$root/opt/ringside/bin/ringside" agent x 2>&1)
 	expect_ok "the agent's unit starts the installed one" \
 		grep -qx 'ExecStart=/opt/ringside/bin/ringside-agent $ARGS' \
 		"$root/opt/ringside/lib/systemd/system/ringside-agent.service"
@@ -35,7 +35,7 @@ if [ -x "$BUILD/ringside-agent" ]; then
 fi
 if [ -x "$BUILD/ringside-top" ]; then
 	expect_ok "ringside finds the installed ringside-top" \
-		grep -q "'x' is not expected" <("$root/opt/ringside/bin/ringside" top x 2>&1)
+		grep -q "unexpected argument 'x'" <("$root/opt/ringside/bin/ringside" top x 2>&1)
 fi
 if [ -x "$BUILD/ringside-fetch" ]; then
 	# Nothing listens on port 1. Resolving a hostname could take long.

@@ -66,7 +66,7 @@ int bundle_open(struct bundle_archive *archive, const char *path, enum bundle_pa
 	    (packing == BUNDLE_ZSTD && archive->zstd == NULL)) {
 		archive->packing = BUNDLE_PLAIN;
 		bundle_release(archive);
-		return cli_error("not enough memory");
+		return cli_error("out of memory");
 	}
 	return 0;
 }
@@ -443,7 +443,7 @@ int bundle_read_agents(struct bundle_archive *archive, const struct bundle_agent
 	if (code == -1)
 		code = fetch_all(&answers, &options, operations);
 	if (code == 0 && answers.good == 0)
-		code = cli_error("none of %zu agents answers: %s", options.targets.count,
+		code = cli_error("none of %zu agents answered: %s", options.targets.count,
 				 archive->gaps.count > 0
 					 ? archive->gaps.list[archive->gaps.count - 1].text
 					 : "?");
@@ -716,7 +716,7 @@ void bundle_raw(struct bundle_archive *archive, const struct recording *recordin
 		bundle_gap(archive, "regions",
 			   "snapshots hold what they say; --regions adds them as they are");
 	if (!request->has_traces && !request->is_remote)
-		bundle_gap(archive, "traces", "--no-traces was said");
+		bundle_gap(archive, "traces", "--no-traces was given");
 	else if (count == 0 && !request->is_remote)
 		bundle_gap(archive, "traces",
 			   "no process wrote trace files (RINGSIDE_MODE=trace does)");

@@ -607,7 +607,7 @@ void bundle_ras(struct bundle_archive *archive, const char *address)
 	struct ras_answer answer;
 
 	if (address && address[0] == '\0') {
-		bundle_gap(archive, "ras", "--no-ras was said");
+		bundle_gap(archive, "ras", "--no-ras was given");
 		return;
 	}
 	if (ras_client_ask(&answer, address, false) != OK) {
@@ -619,7 +619,7 @@ void bundle_ras(struct bundle_archive *archive, const char *address)
 	if (answer.is_cut)
 		bundle_gap(archive, "ras/status.txt", "the end of it: it was too long");
 	free(answer.text);
-	/* The same for programs, from NCCL 2.28.7 on. */
+	/* The same as JSON, from NCCL 2.28.7 on. */
 	if (ras_client_ask(&answer, address, true) == OK && answer.is_json)
 		bundle_add(archive, "ras/status.json", "the same as JSON", answer.text,
 			   answer.length);

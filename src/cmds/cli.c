@@ -84,7 +84,7 @@ int cli_one_value(const struct cli_page *page, const char *option, const char *v
 {
 	if (strchr(value, ',') == NULL && strcmp(value, "all") != 0)
 		return 0;
-	return cli_usage(page, "--%s '%s': one at a time here, not several", option, value);
+	return cli_usage(page, "--%s '%s': only one value is allowed here", option, value);
 }
 
 static unsigned int least_of(unsigned int a, unsigned int b)
@@ -154,7 +154,7 @@ unsigned int cli_width(void)
 	return 0;
 }
 
-/* ---- text for people -------------------------------------------------------------------------- */
+/* ---- text output -------------------------------------------------------------------------- */
 
 int cli_take_quiet(const struct cli_said *said)
 {
@@ -656,7 +656,7 @@ static int take_operand(struct parse *parse, const char *word)
 	int failed;
 
 	if (page->operand == NULL)
-		return cli_usage(page, "'%s' is not expected", word);
+		return cli_usage(page, "unexpected argument '%s'", word);
 	note_work(parse, "");
 	failed = page->operand(&said);
 	return failed ? failed : CLI_GO_ON;

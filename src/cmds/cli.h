@@ -1,4 +1,4 @@
-/* What every command has: its page, its options, what it tells people, how far it has come. */
+/* What commands share: help pages, options, exit codes, messages, text output, progress. */
 #ifndef CLI_H
 #define CLI_H
 
@@ -10,17 +10,17 @@
 #include "output/sink.h"
 
 /*
- * What a command says about itself: one table from which its options are parsed and its help is
- * written, so that the two cannot disagree. tests/cli/manual.t compares it with man/.
+ * A command's page: one table from which its options are parsed, its help is printed and its completions are
+ * generated, so that they cannot disagree. tests/cli/manual.t compares it with man/.
  */
 
 struct cli_page;
 struct cli_option;
 
-/* One option, or one operand, as it was said. */
+/* One option or operand of a command line. */
 struct cli_said {
 	const struct cli_page *page;
-	const struct cli_option *option; /* of an operand: the one said before it, or NULL */
+	const struct cli_option *option; /* of an operand: the option before it, or NULL */
 	const char *value;		 /* NULL: the option has none */
 	void *target;
 };
@@ -29,34 +29,34 @@ struct cli_said {
 typedef int cli_take_fn(const struct cli_said *said);
 
 enum cli_kind {
-	CLI_KIND_FLAG,	/* bool: true when it is said */
-	CLI_KIND_CLEAR, /* bool: false when it is said */
+	CLI_KIND_FLAG,	/* bool: true when given */
+	CLI_KIND_CLEAR, /* bool: false when given */
 	CLI_KIND_TEXT,	/* const char *, borrowed */
 	CLI_KIND_TIME,	/* uint64_t, ns */
 	CLI_KIND_SIZE,	/* uint64_t, bytes */
 	CLI_KIND_INT,	/* int */
 	CLI_KIND_U32,	/* uint32_t */
 	CLI_KIND_U64,	/* uint64_t */
-	CLI_KIND_CALL,	/* what `take` makes of it */
+	CLI_KIND_CALL,	/* `take` handles it */
 };
 
 struct cli_option {
 	char letter;	   /* 0: it has none */
 	const char *name;  /* without the dashes; NULL ends the table */
-	const char *value; /* what its argument is called; NULL: it has none */
+	const char *value; /* name of its argument; NULL: it has none */
 	const char *help;
 	/* Where it goes: one of the macros below. */
 	enum cli_kind kind;
 	size_t target; /* offset into the command's request */
 	cli_take_fn *take;
 	int64_t least, most; /* 0, 0: no limits */
-	/* What is said of a bad value: "--hang 7x" and this. NULL, for numbers: made from the limits. */
+	/* The error for a bad value: "--hang 7x" and this. NULL, for numbers: made from the limits. */
 	const char *like;
-	const char *less, *more; /* of one beyond the limits; NULL: the same */
-	bool is_view;		 /* how to show something, not what to do; see `work` below */
+	const char *less, *more; /* the same for values beyond the limits; NULL: `like` */
+	bool is_view; /* changes how output is shown, not what is done; see `work` below */
 };
 
-/* The offset of a field of that type, and of no other. */
+/* The offset of a field; does not compile for a field of another type. */
 #define CLI_AT(request, field, type)                                                           \
 	(offsetof(request, field) +                                                            \
 	 0 * sizeof(char[__builtin_types_compatible_p(__typeof__(((request *)0)->field), type) \
@@ -79,7 +79,7 @@ struct cli_option {
 #define CLI_U64(request, field, from, to)                                                  \
 	.kind = CLI_KIND_U64, .target = CLI_AT(request, field, uint64_t), .least = (from), \
 	.most = (to)
-/* By a function, which gets the field, or the whole request. */
+/* Handled by a function, which gets the field or the whole request. */
 #define CLI_CALL(request, field, function) \
 	.kind = CLI_KIND_CALL, .target = offsetof(request, field), .take = (function)
 #define CLI_CALL_ALL(function) .kind = CLI_KIND_CALL, .take = (function)
@@ -90,11 +90,11 @@ struct cli_option {
 
 #define CLI_SECONDS(n) (INT64_C(1000000000) * (n))
 
-/* One of another tool, which is not taken here. */
+/* An option of another tool that users may try here. */
 struct cli_other {
 	char letter;	     /* 0: it has none */
 	const char *name;    /* NULL ends the table */
-	const char *instead; /* what to say here */
+	const char *instead; /* what to use here */
 };
 
 struct cli_example {
@@ -122,7 +122,7 @@ struct cli_page {
 		.name = NULL \
 	}
 /*
- * How output is shown. Every command that prints for people has CLI_OPTIONS_SHOWING, every one that shows progress or
+ * How output is shown. Every command that prints text has CLI_OPTIONS_SHOWING, every one that shows progress or
  * remarks at least CLI_OPTION_QUIET. They have no field in the request: see cli_text(), cli_has_color(), cli_is_quiet().
  */
 #define CLI_OPTION_QUIET                                                \
@@ -162,7 +162,7 @@ bool cli_is_quiet(void);
 bool cli_has_color(void);
 
 /*
- * Text for people on stdout; cli_finish() ends it. On a terminal it is held back until then, to be colored (headings,
+ * Text on stdout that somebody reads; cli_finish() ends it. On a terminal it is held back until then, to be colored (headings,
  * and words like error and warning; not where the text has colors already) and, when it is longer than the screen, to
  * go through a pager: RINGSIDE_PAGER, PAGER or `less -FRX`. An empty one or `cat`, or one that cannot be run, is none.
  */
@@ -171,7 +171,7 @@ void cli_text(struct sink *sink);
 /* Print the help on stdout. Returns an exit code. */
 int cli_page_help(const struct cli_page *page);
 
-/* An option that every page has and no help shows: print the table of options for programs, for shell completions.
+/* An option that every page has and no help shows: print the table of options, for shell completions.
  * One line each: letter or "-", name, argument or "-", help; tabs between them. The first is "operands" and theirs. */
 #define CLI_LIST_OPTIONS "--list-options"
 int cli_page_list(const struct cli_page *page);
@@ -205,24 +205,24 @@ int cli_usage(const struct cli_page *page, const char *format, ...) PRINTF_LIKE(
 /* An option that takes a list elsewhere, and one value here: 0, or CLI_EXIT_USAGE after a list was refused. */
 int cli_one_value(const struct cli_page *page, const char *option, const char *value);
 
-/* The word of the list that is meant most likely, or NULL when none is near. */
+/* The word of the list that was probably meant, or NULL. */
 const char *cli_nearest(const char *word, const char *const *list, size_t count);
 
-/* How wide the terminal on stdout is; 0 when it is none. COLUMNS wins. */
+/* Width of the terminal on stdout; 0 when it is none. COLUMNS wins. */
 unsigned int cli_width(void);
 
 /* Flush stdout's sink and release it. Returns `exit_code`, or CLI_EXIT_UNKNOWN when the output could not be
  * written; that is reported in one line, unless the reader closed the pipe. */
 int cli_finish(struct sink *sink, int exit_code);
 
-/* Memory for commands: they end, with a line, when there is none. */
+/* Memory for commands, which end with an error when there is none. */
 
 void *cli_realloc(void *before, size_t bytes);
 
-/* Ends the program: for what failed because there was no memory. */
+/* Ends the program with that error. */
 void cli_no_memory(void) __attribute__((noreturn));
 
-/* What cli_parse() returns when the command shall go on: no exit code. */
+/* Returned by cli_parse() when the command should go on: not an exit code. */
 enum { CLI_GO_ON = -1 };
 
 /* Parse a command line by its page into `request`: short and long options, `--`, suggestions for typing
@@ -234,15 +234,15 @@ int cli_parse_until(const struct cli_page *page, void *request, int argc, char *
 		    int *operands);
 
 /*
- * How far long work has come: one line on stderr that rewrites itself, when that is a terminal and
- * the work takes more than a second. Nothing at all otherwise.
+ * Progress of long work: one line on stderr that rewrites itself, when that is a terminal and the work takes
+ * more than a second. Nothing otherwise, and nothing with --quiet.
  *
  *	  export  43 %  12,345,678 of 28,000,000 operations, 7 s left
  *
  *	cli_progress_start(&progress, "export", "operations", total);
  *	cli_progress_at(&progress, done);     cheap: after every few hundred of them
  *	cli_progress_hide(&progress);         before something else is written to stderr
- *	cli_progress_end(&progress);          takes the line away
+ *	cli_progress_end(&progress);          removes the line
  */
 
 struct cli_progress {
@@ -253,8 +253,8 @@ struct cli_progress {
 	uint64_t began_ns; /* CLOCK_MONOTONIC */
 	uint64_t next_ns;  /* when to write the line again */
 	int fd;
-	bool is_on;    /* somebody may be looking */
-	bool is_shown; /* there is a line to take away */
+	bool is_on;    /* stderr is a terminal */
+	bool is_shown; /* there is a line to remove */
 };
 
 void cli_progress_start(struct cli_progress *progress, const char *what, const char *unit,
@@ -263,7 +263,7 @@ void cli_progress_at(struct cli_progress *progress, uint64_t done);
 void cli_progress_hide(struct cli_progress *progress);
 void cli_progress_end(struct cli_progress *progress);
 
-/* The same by a part of the total; `progress` is a struct cli_progress. For who is reported fractions. Always true. */
+/* The same by a part of the total; `progress` is a struct cli_progress. For callbacks that get fractions. Always true. */
 bool cli_progress_fraction(double fraction, void *progress);
 
 /* The same as cli_progress_at() at a given time: for tests. */

@@ -37,7 +37,7 @@ static char *read_all(const char *path, int fd, size_t *length)
 	if (got == -1)
 		cli_error("%s: %s", path, strerror(errno));
 	else
-		cli_error("%s: larger than a baseline can be (%d MiB)", path, FILE_MOST >> 20);
+		cli_error("%s: too large for a baseline (limit %d MiB)", path, FILE_MOST >> 20);
 	free(text);
 	return NULL;
 }
@@ -85,7 +85,7 @@ static enum diff_expected_found expected_refused(const struct expected *expected
 						 enum status status)
 {
 	if (status == ERR_FORMAT)
-		cli_error("%s: no expected bandwidth that can be used%s%s", path,
+		cli_error("%s: no usable expected bandwidth%s%s", path,
 			  expected->problem ? ": " : "",
 			  expected->problem ? expected->problem : "");
 	else
@@ -196,7 +196,7 @@ static void judge_row(struct compare_row *row, const struct tally_row *from, int
 	double samples = (double)from->timed / (nranks > 0 ? nranks : 1) / CALLS_ALIKE;
 	double ratio = row->b.mean_ns / row->a.mean_ns;
 	double relative = tally_deviation_ns(from) / tally_mean_ns(from) / sqrt(samples);
-	/* Student's t at 95 %, near enough from five samples on. */
+	/* Student's t at 95%, near enough from five samples on. */
 	double factor = 1 + (2 + 3 / samples) * relative;
 
 	row->mean_ratio = ratio;

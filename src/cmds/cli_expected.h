@@ -25,7 +25,7 @@ int baseline_file_read(struct baseline *baseline, const char *path);
 enum diff_expected_found {
 	DIFF_EXPECTED_NOT = 0, /* no such file */
 	DIFF_EXPECTED_FOUND = 1,
-	DIFF_EXPECTED_BAD = 2, /* one that cannot be used: told */
+	DIFF_EXPECTED_BAD = 2, /* one that cannot be used: reported */
 };
 
 /* Is it a file of expected bandwidths? When found, the caller releases *expected. */

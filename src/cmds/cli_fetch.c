@@ -113,7 +113,7 @@ static int fetch_start(struct child *child, const char *path, char *const *argum
 	pid_t parent = getpid();
 
 	if (pipe2(to, O_CLOEXEC) == -1)
-		return cli_error("cannot make a pipe: %s", strerror(errno));
+		return cli_error("cannot create a pipe: %s", strerror(errno));
 	if (pipe2(from, O_CLOEXEC) == -1 || (child->pid = fork()) == -1) {
 		cli_error("cannot start %s: %s", path, strerror(errno));
 		close(to[0]);
@@ -279,7 +279,7 @@ static int fetch_run(struct asking *asking, const char *path,
 	code = fetch_end(&child, result != READ_END);
 	if (result == READ_STOPPED)
 		return FETCH_STOPPED;
-	/* What was wrong with its options (a file of secrets, say) it told itself. */
+	/* It reported problems with its options (credentials, for example) itself. */
 	if (asking->answered == 0 && code == CLI_EXIT_USAGE)
 		return CLI_EXIT_USAGE;
 	if (code == 127)

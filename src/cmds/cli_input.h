@@ -1,4 +1,4 @@
-/* What commands read: the PATHs of a command line, which of their operations, a report of them. */
+/* Input of commands: the PATHs of a command line, filters, reports. */
 #ifndef CLI_INPUT_H
 #define CLI_INPUT_H
 
@@ -50,7 +50,7 @@ void cli_input_path(struct cli_input *input, const char *path);
 int cli_input_take(const struct cli_said *said);
 
 /* Read all of it; without a path, this machine's regions. 0, or the exit code after an error was
- * told. Trouble with single files is in input->recording.troubles. */
+ * reported. Trouble with single files is in input->recording.troubles. */
 int cli_input_read(struct cli_input *input, unsigned int flags);
 
 /*
@@ -164,12 +164,12 @@ int cli_input_choose_processes(struct cli_input *input, const struct report_filt
 /* --job: 0, or the exit code after it was reported that there is no such job, and which there are. */
 int cli_job_check(const struct recording *recording, const char *name);
 
-/* From what the PATHs lead to, to a report: with progress, and with trouble told. For report and diff. */
+/* Make a report of what the PATHs lead to, with progress and error messages. For report, diff and baseline. */
 
 /*
  * What could not be read is reported on stderr. is_strict: everything that is not as it should be is, files of
  * others and files that end early too, and any of it is an exit code. Returns
- * CLI_EXIT_UNKNOWN when there was some, and when nothing is recorded there.
+ * CLI_EXIT_UNKNOWN when there was some, and when no recordings found.
  */
 int report_read_troubles(const struct cli_input *input, bool is_strict);
 
@@ -179,7 +179,7 @@ int report_read(struct timeline_report *report, struct cli_input *input,
 		const struct report_filter *chosen, const struct timeline_options *options,
 		const struct cli_page *page);
 
-/* Records that turned out not to be acceptable, with --strict: CLI_EXIT_UNKNOWN, told. */
+/* --strict: records that turned out to be damaged are reported. CLI_EXIT_UNKNOWN then. */
 int report_read_strictly(const struct timeline_report *report);
 
 #endif

@@ -595,7 +595,7 @@ char *cli_tree_path(struct cli_tree *tree, const char *name)
 		if (access(path, F_OK) == -1) {
 			cli_pending_add(path, true, tree->pending);
 			if (mkdir(path, 0777) == -1) {
-				cli_error("cannot make the directory %s%s: %s", tree->path,
+				cli_error("cannot create the directory %s%s: %s", tree->path,
 					  path + root, strerror(errno));
 				free(path);
 				return NULL;

@@ -62,15 +62,15 @@ static void ask_doctor(struct bundle_archive *archive, const char *name, const c
 	free(got.bytes);
 }
 
-/* What the doctor says of *snapshots, for people and for programs. */
+/* The doctor's verdicts on the snapshots, as text and as JSON. */
 static void bundle_doctor(struct bundle_archive *archive, const struct bundle_request *request,
 			  int snapshots)
 {
 	if (snapshots == -1)
 		return;
-	ask_doctor(archive, "doctor.txt", "what the doctor says of the snapshots", "--all",
+	ask_doctor(archive, "doctor.txt", "the doctor's verdicts on the snapshots", "--all",
 		   request->hang_ns, snapshots);
-	ask_doctor(archive, "doctor.json", "the same for programs", "--json", request->hang_ns,
+	ask_doctor(archive, "doctor.json", "the same as JSON", "--json", request->hang_ns,
 		   snapshots);
 }
 
@@ -237,13 +237,13 @@ static int bundle_check(struct command_line *line)
 	if (line->has_agents && line->input.path_count > 0)
 		return cli_usage(&page, "PATH and --agents are two sources: give one");
 	if (!line->has_agents && line->agents.count > 0)
-		return cli_usage(&page, "%s is for agents: say --agents LIST, too",
+		return cli_usage(&page, "%s is for agents: also pass --agents LIST",
 				 line->agents.words[0]);
 	line->request.is_remote = line->has_agents;
 	line->request.has_traces &= !line->has_agents;
 	line->request.has_regions &= !line->has_agents;
 	if (cli_output_is_terminal(path))
-		return cli_usage(&page, "an archive is not for a terminal: say -o FILE.tar.gz");
+		return cli_usage(&page, "an archive is not for a terminal: use -o FILE.tar.gz");
 	return 0;
 }
 

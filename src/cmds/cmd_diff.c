@@ -44,7 +44,8 @@ static int take_threshold(const struct cli_said *said)
 	if (*end == '%')
 		end++;
 	if (end == said->value || *end != '\0' || !(percent >= 0) || percent > 1000)
-		return cli_usage(said->page, "--threshold '%s' is no share like 5%%", said->value);
+		return cli_usage(said->page, "--threshold '%s' is not a percentage like 5%%",
+				 said->value);
 	*(double *)said->target = percent / 100;
 	return 0;
 }
@@ -54,7 +55,9 @@ static int take_path(const struct cli_said *said)
 	struct request *request = said->target;
 
 	if (request->path_count == ARRAY_LENGTH(request->paths))
-		return cli_usage(said->page, "'%s' is one too many: compare two", said->value);
+		return cli_usage(said->page,
+				 "unexpected argument '%s': only two runs can be compared",
+				 said->value);
 	request->paths[request->path_count++] = said->value;
 	return 0;
 }
@@ -143,7 +146,7 @@ static int diff_check(struct request *request)
 	if (request->path_count < ARRAY_LENGTH(request->paths))
 		return cli_usage(&page, "nothing to compare: pass A and B");
 	if (request->path != NULL && request->path[0] == '\0')
-		return cli_usage(&page, "'' is no name of a file");
+		return cli_usage(&page, "the file name is empty");
 	if (request->chosen.by == 0)
 		request->chosen.by = DIFF_BY;
 	if (request->chosen.by & TALLY_BY_GROUP)

@@ -49,7 +49,7 @@ static int take_price(const struct cli_said *said)
 
 	*price = strtod(said->value, &end);
 	if (end == said->value || *end != '\0' || !(*price > 0) || *price > 1e6)
-		return cli_usage(said->page, "--gpu-hour-price %s is no price like 2.5",
+		return cli_usage(said->page, "--gpu-hour-price %s is not a price like 2.5",
 				 said->value);
 	return 0;
 }
@@ -142,7 +142,7 @@ static int take_prometheus(const struct cli_said *said)
 
 	if (!fetch_url_is_good(value) || strpbrk(value, "?#"))
 		return cli_usage(said->page,
-				 "--prometheus '%s' is no URL like http://prometheus:9090 (a "
+				 "--prometheus '%s' is not a URL like http://prometheus:9090 (a "
 				 "password goes into a file: --auth)",
 				 value);
 	*(const char **)said->target = value;
@@ -256,7 +256,7 @@ static int doctor_check_options(const struct doctor_options *options)
 		return cli_usage(&doctor_page,
 				 "PATH, --agents and --prometheus are three sources: give one");
 	if (options->has_agents && options->targets.count == 0)
-		return cli_usage(&doctor_page, "--agents names no agent");
+		return cli_usage(&doctor_page, "--agents lists no agent");
 	if (options->is_watch &&
 	    (options->path_count > 0 || (options->log_count > 0 && sources == 0)))
 		return cli_usage(&doctor_page,
@@ -345,7 +345,7 @@ static void doctor_yardstick_release(struct doctor_yardstick *yardstick)
 	yardstick->has_baseline = yardstick->has_expected = false;
 }
 
-/* What is remembered of a verdict from one look to the next. */
+/* A verdict as it was in the last scan. */
 struct known {
 	uint64_t key;
 	uint64_t state; /* what makes it another when it changes: severity, title */
@@ -433,7 +433,7 @@ static void watch_tell(struct sink *sink, const char *event, const struct doctor
 		    units_duration(stood, look->wall_ns - known->first_ns), title);
 }
 
-/* The first look is reported as a whole, of the others what is new. */
+/* The first scan is printed as a whole, of later ones only what is new. */
 static void tell_first(struct sink *sink, const struct doctor_case *look)
 {
 	struct verdict_text_options style = doctor_text_options(look->options);
@@ -529,7 +529,7 @@ static bool wait_for_next(uint64_t interval_ns, int stop_fd)
 	return found == 0 || (found == -1 && errno == EINTR);
 }
 
-/* Until SIGINT or SIGTERM. The exit code of the last look. */
+/* Until SIGINT or SIGTERM. Returns the exit code of the last scan. */
 static int doctor_watch(const struct doctor_options *options,
 			const struct doctor_yardstick *yardstick)
 {

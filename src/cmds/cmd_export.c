@@ -248,7 +248,7 @@ struct doing {
 	uint64_t *room;			   /* for rows that pass, of EXPORT_BATCH_ROWS each word */
 	char directory[EXPORT_NAME_BYTES]; /* of the file before */
 	unsigned int part;
-	bool is_stopped; /* the format or its file has failed; told when the file ends */
+	bool is_stopped; /* the format or its file failed; reported when the file ends */
 	bool is_failed;	 /* and it was reported */
 };
 
@@ -735,16 +735,17 @@ static int export_check(void *context)
 	struct export_job *job = &request->job;
 
 	if (job->path == NULL)
-		return cli_usage(&page, "where to? Say -o FILE, -o DIRECTORY/ or -o -");
+		return cli_usage(&page, "no output file: use -o FILE, -o DIRECTORY/ or -o -");
 	if (job->path[0] == '\0')
-		return cli_usage(&page, "'' is no name of a file");
+		return cli_usage(&page, "the file name is empty");
 	if (strcmp(job->path, "-") == 0 && job->is_directory)
-		return cli_usage(&page, "standard output is no directory: leave --partition out");
+		return cli_usage(&page,
+				 "standard output is not a directory: leave --partition out");
 	job->is_directory |= is_directory(job->path);
 	if (choose_format(request) != 0)
 		return CLI_EXIT_USAGE;
 	if (job->format->is_binary && cli_output_is_terminal(job->path))
-		return cli_usage(&page, "%s is not for a terminal: say -o FILE", job->format->name);
+		return cli_usage(&page, "%s is not for a terminal: use -o FILE", job->format->name);
 	return CLI_GO_ON;
 }
 
@@ -817,7 +818,7 @@ static int export_run(void *context)
 		return exit_code;
 	request->job.filter = &request->chosen.filter;
 	exit_code = export_job_run(&request->job, input);
-	/* Nothing was written, and why was said; or the rows were what standard output is for. */
+	/* Nothing was written, and the reason was reported; or the rows went to standard output. */
 	if (request->job.files == 0 || strcmp(request->job.path, "-") == 0)
 		return cli_exit_join(exit_code, complaint);
 	sink_init_fd(&sink, STDOUT_FILENO);

@@ -149,7 +149,7 @@ static void import_release(struct import *import)
 	import->names = NULL;
 }
 
-/* Two logs may be of one process, or of nobody knows whom: the second file has another name. */
+/* Two logs can be of one process, or of unknown ones: the second file gets another name. */
 static void open_file(struct importing *importing, const struct foreign_process *process)
 {
 	unsigned int again = 0;
@@ -370,7 +370,7 @@ static int import_process(struct importing *importing, int fd, uint32_t number, 
 }
 
 /* Damage is reported on stderr, the first lines of it, and counted. 0, or CLI_EXIT_UNKNOWN after it was
- * told why nothing can be written or read. */
+ * reported why nothing can be written or read. */
 static int import_log(struct import *import, const char *path)
 {
 	struct importing importing = { .import = import, .path = path };
@@ -515,14 +515,14 @@ static int import_all(const struct cli_input *input, const struct request *reque
 	if (exit_code != 0)
 		return exit_code;
 	if (totals->damaged > 0 && request->is_strict)
-		return cli_error("nothing is written: %llu lines cannot be read",
+		return cli_error("nothing written: %llu lines cannot be read",
 				 (unsigned long long)totals->damaged);
 	if (totals->operations == 0)
-		return cli_error("nothing is written: no operation is in these files");
+		return cli_error("nothing written: these files have no operations");
 	return 0;
 }
 
-/* Told only when there is some: a directory without recordings of our own is as it should be. */
+/* Only real problems are reported: a directory without our own recordings is normal here. */
 static bool import_complain_input(const struct cli_input *input)
 {
 	const struct recording *recording = &input->recording;
@@ -545,9 +545,9 @@ static int import_input(void *context)
 
 	if (input->recording.foreign_path_count == 0)
 		return is_trouble ? CLI_EXIT_UNKNOWN
-				  : cli_error("no log of another tool is there: nothing to import");
+				  : cli_error("no log of another tool found: nothing to import");
 	if (is_trouble && request->is_strict)
-		return cli_error("nothing is written: not all files can be read");
+		return cli_error("nothing written: not all files can be read");
 	if (cli_tree_open(&tree, request->output, request->is_forced ? CLI_OUTPUT_FORCE : 0) != 0)
 		return CLI_EXIT_UNKNOWN;
 	exit_code = import_all(input, request, &tree, &totals);

@@ -14,7 +14,7 @@
 #include "output/report.h"
 #include "output/table.h"
 
-/* Which operations are in flight: oldest first, what ranks do together side by side. */
+/* Operations in flight: oldest first, ranks in the same operation together. */
 
 /*
  * Where NCCL shows no ends, an operation that hangs looks like one that is over. What tells them apart is
@@ -253,7 +253,7 @@ static void ps_list_release(struct ps_list *list)
 	list->carriers = NULL;
 }
 
-/* How far its kernel came, or why nothing can be said; "" when there is nothing to say. */
+/* How far its kernel got, or why that is unknown; "" when there is nothing to report. */
 static const char *ps_words_kernel(const struct ps_entry *entry, char words[static PS_WORDS])
 {
 	if (entry->kind != FLIGHT_UNSEEN)
@@ -565,7 +565,7 @@ static void write_text(const struct ps_list *list, struct sink *sink, bool has_a
 	write_foreign(list, sink, cli_width());
 }
 
-/* What the table does not say, for people. */
+/* Remarks on what the table does not show. */
 static void write_remarks(const struct ps_list *list)
 {
 	bool has_snapshots = false, has_others = false;
@@ -577,12 +577,12 @@ static void write_remarks(const struct ps_list *list)
 		has_others |= !is_snapshot && !list->entries[i].is_live;
 	}
 	if (has_snapshots)
-		cli_note("ages in a snapshot count to the moment it was made");
+		cli_note("ages are as of the moment the snapshot was made");
 	if (has_others)
 		cli_note("ages of processes that do not run here count to their last sign of "
 			 "life: it may have been longer");
 	if (list->count == 0 && list->processes > 0)
-		cli_note("nothing is in flight in %zu process%s", list->processes,
+		cli_note("nothing in flight in %zu process%s", list->processes,
 			 list->processes == 1 ? "" : "es");
 	if (list->unlisted > 0)
 		cli_note("%zu %soperation%s not timed, and NCCL does not show whether %s over; "

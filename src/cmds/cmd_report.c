@@ -98,23 +98,23 @@ static int report_check(void *context)
 	const struct request *request = context;
 
 	if (request->is_json && request->is_csv)
-		return cli_usage(&page, "--json and --csv are one too many");
+		return cli_usage(&page, "--json and --csv exclude each other");
 	if (request->table != NULL && request->chosen.by != 0)
-		return cli_usage(&page, "--table and --by are one too many");
+		return cli_usage(&page, "--table and --by exclude each other");
 	if (request->is_answer && (request->table != NULL || request->chosen.by != 0))
 		return cli_usage(&page, "--answer has no table: leave --by and --table out");
 	if (request->is_answer && (request->is_json || request->is_csv))
 		return cli_usage(&page, "--answer is text: leave --json and --csv out");
 	if ((request->path != NULL && request->path[0] == '\0') ||
 	    (request->html != NULL && request->html[0] == '\0'))
-		return cli_usage(&page, "'' is no name of a file");
+		return cli_usage(&page, "the file name is empty");
 	if (request->html == NULL)
 		return CLI_GO_ON;
 	if (html_report_missing() != NULL)
 		return cli_error("--html: %s", html_report_missing());
 	if (strcmp(request->html, "-") == 0 && (request->is_json || request->is_csv) &&
 	    request->path == NULL)
-		return cli_usage(&page, "--html - and --%s both want standard output",
+		return cli_usage(&page, "--html - and --%s cannot both use standard output",
 				 request->is_json ? "json" : "csv");
 	return CLI_GO_ON;
 }

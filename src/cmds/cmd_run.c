@@ -66,7 +66,7 @@ static int set_directory(struct cli_job *job, const char *name, const char *valu
 	if (value[0] == '/')
 		return job_set(job, name, value, false);
 	if (getcwd(here, sizeof(here)) == NULL)
-		return cli_error("cannot tell the working directory: %s", strerror(errno));
+		return cli_error("cannot get the working directory: %s", strerror(errno));
 	/* A '%' there is no placeholder. */
 	for (const char *at = here; *at != '\0'; at++) {
 		if (*at == '%' && is_pattern)

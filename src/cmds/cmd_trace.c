@@ -44,7 +44,7 @@ static int trace_window_width(const struct cli_said *said)
 
 	if (filter_parse_time(&time, said->value) != OK || time.base != FILTER_FROM_START ||
 	    time.ns == 0)
-		return cli_usage(said->page, "--window '%s' is no duration like 2s or 500ms",
+		return cli_usage(said->page, "--window '%s' is not a duration like 2s or 500ms",
 				 said->value);
 	window->width_ns = time.ns;
 	return 0;
@@ -410,7 +410,7 @@ static int trace_timeline_write(struct viewer_plan *plan, const struct trace_tar
 		return cli_error("cannot read: %s",
 				 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
 	}
-	/* Nothing is said of a file that is not there. */
+	/* No summary of a file that was not written. */
 	if (cli_output_commit(&output, CLI_EXIT_DONE) != CLI_EXIT_DONE)
 		return CLI_EXIT_UNKNOWN;
 	if (plan->tally.refused > 0)
@@ -516,15 +516,15 @@ static int check_options(void *context)
 				 "say --format",
 				 target->path);
 	if (strcmp(target->path, "-") == 0 && target->is_json)
-		return cli_usage(&page, "--json and -o - both want standard output");
+		return cli_usage(&page, "--json and -o - cannot both use standard output");
 	if (cli_output_is_terminal(target->path) &&
 	    (target->is_gzip || target->format == VIEWER_PERFETTO))
-		return cli_usage(&page, "no terminal can show this format: say -o FILE");
+		return cli_usage(&page, "this format is not for a terminal: use -o FILE");
 	if (trace->window.around && has_limits)
-		return cli_usage(&page, "--around cannot be had with --since or --until");
+		return cli_usage(&page, "--around cannot be combined with --since or --until");
 	if (trace->window.width_ns > 0 && trace->window.since.base != FILTER_NO_TIME &&
 	    trace->window.until.base != FILTER_NO_TIME)
-		return cli_usage(&page, "--window, --since and --until are one too many");
+		return cli_usage(&page, "--window, --since and --until cannot be combined");
 	return CLI_GO_ON;
 }
 

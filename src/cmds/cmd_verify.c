@@ -47,7 +47,7 @@ struct verify {
 	char *first_trouble; /* NULL: none */
 };
 
-/* The result of `verify`, for people and for programs. */
+/* The result of `verify`, as text and as JSON. */
 
 /* "2.24-2.26", of interface versions. */
 enum { VERIFY_RELEASES = 40 };
@@ -95,7 +95,7 @@ static const char *verify_odd_words(unsigned int reason)
 		[ODD_REPEATED_START] = "transfers were started again",
 		[ODD_REPEATED_STATE] = "states of transfers came again",
 		[ODD_FOREIGN_PROCESS] = "proxy operations were for other processes",
-		[ODD_CHANNEL] = "channels of communicators gave GPU times that are not believed",
+		[ODD_CHANNEL] = "channels of communicators gave GPU timestamps that were rejected",
 	};
 
 	return reason < ARRAY_LENGTH(words) ? words[reason] : NULL;
@@ -294,13 +294,13 @@ static void judge_files(struct verify_process *of)
 static void judge_trust(struct verify_process *of)
 {
 	if (of->account.untrusted > 0)
-		verify_add_note(
-			of, VERIFY_REMARK,
-			"%" PRIu64 " operation%s GPU times that are not believed and not used",
-			of->account.untrusted, of->account.untrusted == 1 ? " has" : "s have");
+		verify_add_note(of, VERIFY_REMARK,
+				"%" PRIu64 " operation%s GPU timestamps that were rejected",
+				of->account.untrusted,
+				of->account.untrusted == 1 ? " has" : "s have");
 	for (unsigned int i = 0; i < ODD_REASONS; i++)
 		if (of->process->odd[i] > 0)
-			verify_add_note(of, VERIFY_REMARK, "odd: %" PRIu64 " %s",
+			verify_add_note(of, VERIFY_REMARK, "unexpected: %" PRIu64 " %s",
 					of->process->odd[i],
 					verify_odd_words(i) ? verify_odd_words(i)
 							    : "for a reason of a newer version");
@@ -365,12 +365,12 @@ static void find_first_trouble(struct verify *verify)
 	}
 	if (verify->count == 0)
 		set_first_trouble(verify, "%s",
-				  verify->input->path_count > 0 ? "nothing is recorded there"
+				  verify->input->path_count > 0 ? "no recordings found"
 								: CLI_INPUT_NOTHING);
 }
 
 /* An operation that is over stays in its live slot for a moment, in case more events of it come. For
- * the recorder it is not recorded yet; for people it is, and can be read. */
+ * the recorder it is not recorded yet; it can be read, so it counts as recorded here. */
 static void count_lingering(struct verify_process *of)
 {
 	struct recording_account *account = &of->account;
@@ -686,7 +686,7 @@ static void write_summary(const struct verify *verify, struct sink *sink, unsign
 	table_wrap(sink, line, "", 0, width);
 }
 
-/* All but the first, which stands in the summary; a cut is said with its process. */
+/* All but the first, which is in the summary; a cut is reported with its process. */
 static void write_file_troubles(const struct verify *verify, struct sink *sink)
 {
 	const struct recording *recording = &verify->input->recording;

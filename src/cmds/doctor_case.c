@@ -66,7 +66,7 @@ static const char *status_problem(int status, char text[static 80])
 	}
 }
 
-/* An answer of which nothing could be read is none, and told with its agent. Other troubles are reported as those of
+/* An answer that could not be read counts as none and is reported with its agent. Other troubles are reported as those of
  * files are, all of them. */
 static void take_troubles(struct doctor_case *look, size_t source, size_t before, size_t files)
 {
@@ -205,8 +205,9 @@ static int doctor_read_agents(struct doctor_case *look)
 	if (status == ERR_NO_SPACE)
 		cli_no_memory();
 	note_hidden(look);
-	return status == OK ? 0
-			    : cli_error("cannot join what agents sent: %s", status_text(status));
+	return status == OK
+		       ? 0
+		       : cli_error("cannot merge the agents' snapshots: %s", status_text(status));
 }
 
 /* Prometheus: a fixed list of queries (doctor/prom.h), asked through ringside-fetch. */
@@ -353,7 +354,7 @@ static int read_file(struct reading *reading, const char *path)
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	enum status status;
 
-	/* What somebody still writes into a pipe is waited for. */
+	/* Wait for a writer that still writes into a pipe. */
 	if (fd == -1 || fcntl(fd, F_SETFL, 0) == -1) {
 		cli_error("%s: %s", path, strerror(errno));
 		if (fd != -1)
@@ -538,7 +539,7 @@ static void judge_sums(struct doctor_case *look)
 		doctor_note_failure(look, "Prometheus", warning, strlen(warning));
 }
 
-/* ---- what stands still ----------------------------------------------------------------------- */
+/* ---- hangs ----------------------------------------------------------------------------------- */
 
 /* Nobody who waits computes, as long as it lasts. */
 static double hours_lost(const struct verdict *verdict)
@@ -582,7 +583,7 @@ static void judge_job(struct doctor_case *look)
 		judge_slowness(look);
 }
 
-/* What stands still looks slow, too: one cause is reported once. */
+/* A hang looks slow, too: one cause is reported once. */
 static void temper_slowness(struct verdicts *verdicts)
 {
 	for (size_t i = 0; i < verdicts->count; i++) {
@@ -737,7 +738,7 @@ static int find_flights(struct doctor_case *look)
 
 /* ---- the job asked for ----------------------------------------------------------------------- */
 
-/* Processes of one job stand one after the other, see recording_finish(). */
+/* Processes of one job are adjacent, see recording_finish(). */
 static size_t end_of_job(const struct recording *recording, size_t first)
 {
 	size_t end = first;

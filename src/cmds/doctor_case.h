@@ -1,5 +1,5 @@
 /*
- * One look of the doctor: everything that was read, and what is said about it.
+ * One scan of the doctor: everything that was read, and the verdicts.
  *
  *	read (files, regions, agents, Prometheus, logs) -> job -> verdicts -> shown
  */

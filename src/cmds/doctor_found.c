@@ -77,7 +77,7 @@ static void write_processes(struct sink *sink, const struct nccl_log *log)
 	write_rows(sink, "version", "process", "processes", &rows);
 	for (size_t i = 0; i < log->variable_count; i++)
 		add_row(&rows, 1, "%s=%s", log->variables[i].name, log->variables[i].value);
-	write_rows(sink, "told", "process", "processes", &rows);
+	write_rows(sink, "variables", "process", "processes", &rows);
 	for (size_t i = 0; i < log->plugin_count; i++) {
 		static const char *const states[] = { "loaded", "not found", "could not be used",
 						      "internal" };
@@ -172,7 +172,7 @@ void doctor_found_text(struct sink *sink, const struct nccl_log *log)
 	write_rows(sink, "unknown", "line", "lines", &rows);
 }
 
-/* Every fact of NCCL's logs, for programs. */
+/* Every fact of NCCL's logs, as JSON. */
 
 static void put_place(struct json *json, const struct nccl_log *log, struct nccl_log_place place)
 {

@@ -4,7 +4,7 @@
 
 expect_ok "help" grep -q '^usage: ringside agent' <("$agent" --help)
 expect_refusal "an unknown option" 2 "did you mean '--listen'" "$agent" --lissen :1
-expect_refusal "an operand" 2 "'x' is not expected" "$agent" x
+expect_refusal "an operand" 2 "unexpected argument 'x'" "$agent" x
 expect_refusal "no port" 2 "--listen localhost: port missing" "$agent" --listen localhost
 expect_refusal "a host name" 2 "use a numeric address" "$agent" -l example.org:80
 expect_refusal "too many addresses" 2 "can be given at most 8 times" "$agent" -l :1 -l :1 -l :1 -l :1 -l :1 -l :1 -l :1 -l :1 -l :1

@@ -107,7 +107,7 @@ stop_agent
 expect_same "it exits with 0" "$?" 0
 
 # Through `ringside agent`.
-expect_ok "ringside agent executes the agent" grep -q "'x' is not expected" <("$BUILD/ringside" agent x 2>&1)
+expect_ok "ringside agent executes the agent" grep -q "unexpected argument 'x'" <("$BUILD/ringside" agent x 2>&1)
 cp "$BUILD/ringside" "$tap_scratch/ringside"
 rm -f "$tap_scratch/ringside-agent"
 expect_refusal "or reports that there is none" 3 "it was built without libmicrohttpd" "$tap_scratch/ringside" agent

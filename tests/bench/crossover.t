@@ -96,9 +96,9 @@ expect_trouble "a function without a choice" 2 "only one algorithm for SendRecv"
 crossover --modes loop
 expect_trouble "a mode without single times" 2 "loop does not time single calls"
 crossover --modes blocking,graph
-expect_trouble "several modes" 2 "--modes 'blocking,graph': one at a time here"
+expect_trouble "several modes" 2 "--modes 'blocking,graph': only one value is allowed here"
 crossover --types all
-expect_trouble "several types" 2 "--types 'all': one at a time here"
+expect_trouble "several types" 2 "--types 'all': only one value is allowed here"
 crossover --rounds 0
 expect_trouble "no rounds" 2 "expected a number from 1 to 100"
 crossover -o -

@@ -33,7 +33,7 @@ expect_same "and the same with the benchmark's JSON" "$(found "$tap_scratch/benc
 
 # Unusable files are rejected with a reason.
 perl -pe 's/"wrong":(0|null|\d+)/"wrong":3/g' "$tap_scratch/bench.json" >"$tap_scratch/wrong.json"
-expect_complaint "nothing but wrong results" "no expected bandwidth that can be used: a test with wrong results" \
+expect_complaint "nothing but wrong results" "no usable expected bandwidth: a test with wrong results" \
 	"$ringside" diff "$tap_scratch/wrong.json" "$tap_scratch/loop"
 perl -pe 's/"algorithm":(null|"TREE")/"algorithm":"RING"/g' "$tap_scratch/bench.json" >"$tap_scratch/forced.json"
 expect_complaint "nothing but forced algorithms" "an algorithm or protocol that NCCL did not choose" \
@@ -41,7 +41,7 @@ expect_complaint "nothing but forced algorithms" "an algorithm or protocol that 
 perl -pe 's/"version":1,/"version":2,/' "$tap_scratch/bench.json" >"$tap_scratch/newer.json"
 expect_complaint "a newer version" "newer" "$ringside" diff "$tap_scratch/newer.json" "$tap_scratch/loop"
 head -c 300 "$tap_scratch/bench.json" >"$tap_scratch/cut.json"
-expect_complaint "a file truncated before its results" "no expected bandwidth that can be used" \
+expect_complaint "a file truncated before its results" "no usable expected bandwidth" \
 	"$ringside" diff "$tap_scratch/cut.json" "$tap_scratch/loop"
 
 # A health check's JSON contains its measurement. A note says that ranks on one GPU do not measure links.

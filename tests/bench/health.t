@@ -133,7 +133,7 @@ expect_trouble "no time" 2 "expected 1 to 86400"
 health --sizes 1K
 expect_trouble "a size that is too small" 2 "one size from 1M to 1G"
 health --sizes 4M,8M
-expect_trouble "several sizes" 2 "--sizes '4M,8M': one at a time here"
+expect_trouble "several sizes" 2 "--sizes '4M,8M': only one value is allowed here"
 health --tolerance 2
 expect_trouble "an invalid tolerance" 2 "expected a fraction"
 health --json --quiet

@@ -100,9 +100,9 @@ refused "an unknown link" 2 "'beside=3us' is not a latency" allreduce 8G --ranks
 refused "a bandwidth of nothing" 2 "'inside=0' is not a bandwidth" allreduce 8G --ranks 8 --bandwidth inside=0
 refused "no such algorithm" 2 "expected ring, tree" allreduce 8G --ranks 8 --hardware h100-ib --algorithms star
 refused "no such protocol" 2 "expected LL, LL128" allreduce 8G --ranks 8 --hardware h100-ib --protocols LL64
-refused "several algorithms" 2 "--algorithms 'ring,tree': one at a time here" allreduce 8G --ranks 8 --hardware h100-ib --algorithms ring,tree
-refused "several protocols" 2 "--protocols 'LL,LL128': one at a time here" allreduce 8G --ranks 8 --hardware h100-ib --protocols LL,LL128
-refused "several modes" 2 "--modes 'all': one at a time here" allreduce 8G --ranks 8 --hardware h100-ib --modes all
+refused "several algorithms" 2 "--algorithms 'ring,tree': only one value is allowed here" allreduce 8G --ranks 8 --hardware h100-ib --algorithms ring,tree
+refused "several protocols" 2 "--protocols 'LL,LL128': only one value is allowed here" allreduce 8G --ranks 8 --hardware h100-ib --protocols LL,LL128
+refused "several modes" 2 "--modes 'all': only one value is allowed here" allreduce 8G --ranks 8 --hardware h100-ib --modes all
 refused "no such file" 3 "nowhere.json: No such file" allreduce 8G --ranks 8 --from nowhere.json
 echo '{"format":"other"}' >"$tap_scratch/other.json"
 refused "a file of something else" 3 "other.json.*not a JSON result" allreduce 8G --ranks 8 --from "$tap_scratch/other.json"

@@ -171,7 +171,7 @@ usage "an unknown setting" "ringside has no setting 'best'" --plugin ringside:be
 usage "an invalid number" "'x': expected a number from 1" --plugin ringside --calls x
 usage "standard output as a file" "results go to standard output anyway" --plugin ringside -o -
 usage "a mode without calls" "loop does not time single calls" --plugin ringside --modes loop
-usage "several types, for which tables have no room" "--types 'int32,float32': one at a time here" --plugin ringside --types int32,float32
+usage "several types, for which tables have no room" "--types 'int32,float32': only one value is allowed here" --plugin ringside --types int32,float32
 usage "plugins together with --from" "--from runs nothing" --plugin ringside --from x.json
 expect_complaint "--from with another file" "is not a comparison of profilers" \
 	"$ringside" bench profilers --from "$(sample wrong.json <<<'{}')"

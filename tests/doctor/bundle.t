@@ -117,7 +117,7 @@ expect_ok "what does not fit is listed, with its size" has "$work/small.tar" REA
 expect_same "and is not included" "$(tar tf "$work/small.tar" | grep -c '/traces/')" 0
 expect_same "the same in JSON" "$(bundle --no-ras --no-traces --operations 5 --json -o "$work/few.tar" |
 	perl -MJSON::PP -e '$_ = decode_json(join "", <>); print scalar(grep { $_->{name} =~ /^snapshots/ } @{$_->{files}}), " ",
-		scalar(grep { $_->{what} eq "traces" && $_->{why} eq "--no-traces was said" } @{$_->{missing}})')" "4 1"
+		scalar(grep { $_->{what} eq "traces" && $_->{why} eq "--no-traces was given" } @{$_->{missing}})')" "4 1"
 expect_ok "few operations make it smaller" test "$(stat -c %s "$work/few.tar")" -lt "$(stat -c %s "$work/hang.tar")"
 
 # ---- through agents ----------------------------------------------------------------------------
@@ -130,7 +130,7 @@ if [ -x "$BUILD/ringside-agent" ] && [ -x "$BUILD/ringside-fetch" ]; then
 	expect_same "it has their processes" "$(tar tf "$work/agents.tar.zst" | grep -c '/snapshots/')" 4
 	expect_same "and the doctor's verdict is the same" "$(verdict_of "$work/agents.tar.zst")" "$live"
 	expect_ok "an agent that does not answer is listed" has "$work/agents.tar.zst" README.txt 'this agent does not answer: .*refused'
-	expect_complaint "if none answers it fails" 'none of 1 agents answers: .*refused' bundle --no-ras --agents 127.0.0.1:1 -o "$work/none.tar"
+	expect_complaint "if none answers it fails" 'none of 1 agents answered: .*refused' bundle --no-ras --agents 127.0.0.1:1 -o "$work/none.tar"
 	expect_ok "and there is no file" test ! -e "$work/none.tar"
 	expect_complaint "paths and agents together are rejected" 'two sources: give one' bundle "$tap_scratch/traces" --agents "$address" -o "$work/two.tar"
 fi

@@ -94,15 +94,15 @@ expect_same "and there are no others" "$(sed -n 's/.*\[VERDICT_[A-Z_]*\] = { "\(
 
 expect_refusal "two sources" 2 "three sources" "$ringside" doctor --agents a x
 expect_refusal "two sources, with --prometheus" 2 "three sources" "$ringside" doctor --agents a --prometheus http://b
-expect_refusal "no agent" 2 "names no agent" "$ringside" doctor --agents ,
+expect_refusal "no agent" 2 "lists no agent" "$ringside" doctor --agents ,
 expect_refusal "a bad agent" 2 "'a:b' has no port" "$ringside" doctor --agents a:b
 expect_refusal "a password on the command line" 2 "password into a file" "$ringside" doctor --agents http://me:pw@a
 expect_refusal "no list of agents" 2 "No such file" "$ringside" doctor --agents "@$tap_scratch/none"
-expect_refusal "no URL" 2 "is no URL" "$ringside" doctor --prometheus prometheus:9090
+expect_refusal "no URL" 2 "is not a URL" "$ringside" doctor --prometheus prometheus:9090
 expect_refusal "a bad time" 2 "is not a time" "$ringside" doctor --hang soon
 expect_refusal "an interval that is too short" 2 "too short" "$ringside" doctor --interval 1ms
 expect_refusal "a bad number" 2 "from 1 to 1024" "$ringside" doctor --parallel 0
-expect_refusal "a bad price" 2 "is no price" "$ringside" doctor --gpu-hour-price free
+expect_refusal "a bad price" 2 "is not a price" "$ringside" doctor --gpu-hour-price free
 for peak in '' nvlink nvlink=x net=-1 disk=5; do
 	expect_refusal "a bad peak: '$peak'" 2 "is not like nvlink=450" "$ringside" doctor --peak "$peak"
 done

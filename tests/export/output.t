@@ -7,12 +7,12 @@ simulate "$tap_scratch/small" --nodes 1 --gpus 2 -w fsdp --seconds 1s
 simulate "$tap_scratch/large" --nodes 4 --gpus 2 -w tp-pp --seconds 500s
 listing() { (cd "$out" && find . -mindepth 1 | LC_ALL=C sort); }
 
-expect_refusal "an output file is required" 2 "where to\? Say -o FILE" "$ringside" export "$tap_scratch/small"
+expect_refusal "an output file is required" 2 "no output file: use -o FILE" "$ringside" export "$tap_scratch/small"
 expect_refusal "a file name without a known suffix" 2 "which format for 'x'\? Name it .parquet" \
 	"$ringside" export "$tap_scratch/small" -o x
 expect_refusal "an unknown format" 2 "--format xls is none of parquet, csv, jsonl" \
 	"$ringside" export "$tap_scratch/small" -f xls -o x
-expect_refusal "standard output is no directory" 2 "standard output is no directory" \
+expect_refusal "standard output is no directory" 2 "standard output is not a directory" \
 	"$ringside" export "$tap_scratch/small" --partition -o -
 expect_refusal "an invalid number of rows" 2 "--rows 0 is not a number from 1 on" \
 	"$ringside" export "$tap_scratch/small" --rows 0 -o x

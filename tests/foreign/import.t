@@ -38,7 +38,7 @@ stderr: ringside import: HERE/tests/foreign/data/inspector-damaged.log:4: skippe
 expect_complaint "and the exit code shows it" "8 more lines" \
 	"$ringside" import "$data/inspector-damaged.log" -o "$tap_scratch/damaged2"
 expect_ok "the rest is imported" test -s "$tap_scratch/damaged2/alpha-pid4100.ringside"
-expect_complaint "--strict refuses" "nothing is written: 13 lines cannot be read" \
+expect_complaint "--strict refuses" "nothing written: 13 lines cannot be read" \
 	"$ringside" import --strict "$data/inspector-damaged.log" -o "$tap_scratch/strict"
 expect_ok "and leaves nothing behind" test ! -e "$tap_scratch/strict"
 expect_same "reading commands skip and name them, too" \
@@ -55,7 +55,7 @@ expect_refusal "our own files need no import" 3 "no log of another tool" \
 	"$ringside" import "$tap_scratch/traces" -o "$tap_scratch/none"
 expect_refusal "a path that does not exist" 3 "cannot be read" "$ringside" import "$tap_scratch/nowhere" -o "$tap_scratch/none"
 expect_refusal "no directory" 2 "-o DIR" "$ringside" import "$logs"
-expect_refusal "no log" 2 "no log is given" "$ringside" import -o "$tap_scratch/none"
+expect_refusal "no log" 2 "no log: pass a PATH" "$ringside" import -o "$tap_scratch/none"
 expect_refusal "a directory with files is left alone" 3 "not empty" "$ringside" import "$logs" -o "$tap_scratch/traces"
 expect_ok "unless --force is given" "$ringside" import --force "$logs" -o "$tap_scratch/traces"
 expect_ok "nothing is left of a rejected import" test ! -e "$tap_scratch/none"

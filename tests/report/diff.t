@@ -81,14 +81,14 @@ expect_same "swapped, the ratio is inverted" \
 	"$(json_says 'sprintf "%.6f", (grep { $_->{size} =~ /^1 KiB/ } @{$_->{rows}})[0]{ratio}' "$tap_scratch/turned.json")" \
 	"$(says 'sprintf "%.6f", 1 / (grep { $_->{size} =~ /^1 KiB/ } @{$_->{rows}})[0]{ratio}')"
 expect_refusal "two expectations" 3 "one has to be a run" "$ringside" diff "$measured" "$measured"
-expect_refusal "old output that does not name its operation" 3 "no expected bandwidth that can be used" \
+expect_refusal "old output that does not name its operation" 3 "no usable expected bandwidth" \
 	"$ringside" diff tests/foreign/data/nccl-tests-old.txt "$tap_scratch/loop"
 cp tests/foreign/data/nccl-tests-old.txt "$tap_scratch/all_gather_perf.txt"
 expect_same "unless its file name does" "$("$ringside" diff "$tap_scratch/all_gather_perf.txt" "$tap_scratch/loop" --json 2>/dev/null |
 	json_says 'join ",", keys %{{ map { $_->{function} => 1 } @{$_->{rows}} }}')" AllGather
 
 expect_refusal "one side only" 2 "Say A and B" "$ringside" diff "$tap_scratch/before"
-expect_refusal "three sides" 2 "one too many" diff_of before before "$tap_scratch/before"
+expect_refusal "three sides" 2 "only two runs can be compared" diff_of before before "$tap_scratch/before"
 expect_refusal "an invalid threshold" 2 "no share like 5%" diff_of before before --threshold much
 expect_refusal "a negative threshold" 2 "no share like 5%" diff_of before before --threshold -5%
 expect_refusal "--by job" 2 "two jobs" diff_of before before --by job

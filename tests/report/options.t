@@ -12,8 +12,8 @@ expect_refusal "--by with an unknown word" 2 "unknown word 'nonsense'; allowed a
 expect_refusal "--by with an empty word" 2 "unknown word ''" report "$job" --by ''
 expect_refusal "--by with a word close to none" 2 "--by: unknown word 'foo'; allowed are comm" report "$job" --by foo
 expect_refusal "--table with a typo" 2 "there is no 'ranks', did you mean 'rank'" report "$job" --table ranks
-expect_refusal "--table and --by" 2 "one too many" report "$job" --table rank --by rank
-expect_refusal "--json and --csv" 2 "one too many" report "$job" --json --csv
+expect_refusal "--table and --by" 2 "exclude each other" report "$job" --table rank --by rank
+expect_refusal "--json and --csv" 2 "exclude each other" report "$job" --json --csv
 expect_refusal "--answer and a table" 2 "has no table" report "$job" --answer --by rank
 expect_refusal "--answer as JSON" 2 "is text" report "$job" --answer --json
 expect_refusal "--rank that is none" 2 "not a list of ranks" report "$job" --rank 3-1-2

@@ -55,12 +55,12 @@ refused() { # sentence code pattern option...
 refused "no file" 2 "no output file: use -o FILE" "$job"
 refused "a file that does not say its format" 2 "end it in .json or .pftrace" "$job" -o "$tap_scratch/x"
 refused "an unknown format" 2 "neither json nor perfetto" "$job" -o "$out" --format svg
-refused "no duration" 2 "is no duration like 2s" "$job" -o "$out" --window fast
+refused "no duration" 2 "is not a duration like 2s" "$job" -o "$out" --window fast
 refused "no time" 2 "is not a time like 30s" "$job" -o "$out" --since noonish
 refused "no ranks" 2 "is not a list of ranks" "$job" -o "$out" --rank 5-3
-refused "too many limits" 2 "one too many" "$job" -o "$out" --since 1s --until 2s --window 1s
-refused "limits beside an operation" 2 "cannot be had with" "$job" -o "$out" --around world:1 --since 1s
-refused "the summary and the file on one output" 2 "both want standard output" "$job" -o - --format json --json
+refused "too many limits" 2 "cannot be combined" "$job" -o "$out" --since 1s --until 2s --window 1s
+refused "limits beside an operation" 2 "cannot be combined with" "$job" -o "$out" --around world:1 --since 1s
+refused "the summary and the file on one output" 2 "cannot both use standard output" "$job" -o - --format json --json
 refused "an operation that nobody knows" 3 "is no operation of this recording" "$job" -o "$out" --around nobody:5
 refused "an operation that is not there" 3 "no such operation is recorded" "$job" -o "$out" --around world:99999
 refused "an operation of several communicators" 3 "2 communicators have it \(0x[0-9a-f]+, 0x" "$job" -o "$out" --around 1:5
