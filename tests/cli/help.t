@@ -30,7 +30,7 @@ expect_refusal "an argument too many" 2 "'--json' takes no argument" "$ringside"
 expect_refusal "an argument too few" 2 "'--mode' needs MODE" "$ringside" run --mode
 expect_refusal "control bytes do not reach the terminal" 2 "unknown command '\?\[31m'" \
 	"$ringside" $'\e[31m'
-expect_refusal "a full disk is said" 3 "cannot write the output: No space left" \
+expect_refusal "a full disk is reported" 3 "cannot write the output: No space left" \
 	sh -c '"$0" help >/dev/full' "$ringside"
 
 # A reader that goes away: by signal, or where signals are ignored by an error that nobody needs.

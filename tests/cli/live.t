@@ -46,7 +46,7 @@ expect_same "verify finds nothing missing so far" "$? $(head -n 1 "$tap_scratch/
 expect_same "dump has everything" "$("$ringside" dump "@$pid" | wc -l)" 51
 
 { kill -9 "$pid" && wait "$pid"; } 2>/dev/null
-expect_same "killed is said" "$(ls_line '$2, $8')" "killed 51"
+expect_same "killed is shown" "$(ls_line '$2, $8')" "killed 51"
 expect_same "its counts still add up" "$(json "$counts" verify "$tap_scratch/killed")" "51 50 1 0"
 expect_same "trace and region together have everything" \
 	"$("$ringside" dump "$tap_scratch/killed" | sort -u | wc -l)" 51
@@ -63,7 +63,7 @@ mkdir "$RINGSIDE_SHM"
 start -m flight
 echo >&"${job[1]}"
 wait "$pid"
-expect_same "ended is said" "$(ls_line '$2, $7, $8')" "ended 0/1 51"
+expect_same "ended is shown" "$(ls_line '$2, $7, $8')" "ended 0/1 51"
 expect_same "what was in flight is abandoned" \
 	"$("$ringside" dump "$RINGSIDE_SHM" | perl -MJSON::PP -ne '$n{decode_json($_)->{state}}++; END {
 		print join " ", map { "$_ $n{$_}" } sort keys %n }')" "abandoned 1 done 50"

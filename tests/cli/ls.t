@@ -11,7 +11,7 @@ mkdir "$tap_scratch/shm"
 cp -r "$tap_scratch/stuck" "$tap_scratch/shm/ringside-1000"
 alone "no path: the machine's regions" ls-machine env RINGSIDE_SHM="$tap_scratch/shm" "$ringside" ls -q
 alone "nothing recorded" ls-nothing env RINGSIDE_SHM="$tap_scratch/none" "$ringside" ls
-expect_output "what cannot be read is said" ls-trouble "$ringside" ls "$tap_scratch/nowhere" /etc/passwd \
+expect_output "what cannot be read is reported" ls-trouble "$ringside" ls "$tap_scratch/nowhere" /etc/passwd \
 	@999999999 "$tap_scratch/ended"
 mkdir "$tap_scratch/empty"
 expect_refusal "a directory without recordings" 3 "empty: no recordings found" "$ringside" ls "$tap_scratch/empty"

@@ -5,7 +5,7 @@
 plain() { # of roff: text without fonts and escapes
 	sed -e 's/\\f[BIR]//g' -e 's/\\-/-/g' -e "s/\\\\(aq/'/g" -e 's/\\e/\\/g' -e 's/^\.B[RI]* //' "$1"
 }
-# One line per option: "-j, --json: write JSON, for programs".
+# One line per option: "-j, --json: write JSON".
 help_options() {
 	awk '/^options:/ { on = 1; next } /^$/ { on = 0 }
 		!on { next }

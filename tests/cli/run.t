@@ -75,13 +75,13 @@ expect_same "settings from outside stay" "$(RINGSIDE_MODE=full RINGSIDE_JOB=z va
 	"RINGSIDE_JOB=z
 RINGSIDE_MODE=full"
 
-says() { # option... : what is said before the job runs
+says() { # option... : what is printed before the job runs
 	"$tool" run "$@" -- true 2>&1
 }
 mkdir "$tap_scratch/good"
 : >"$tap_scratch/file"
 expect_same "traces to a directory that can be made: no word" "$(says -m trace -o "$tap_scratch/good/a/b-%j")" ""
-expect_same "traces where there cannot be any are told at once, and the job runs" \
+expect_same "a trace directory that cannot be written is reported at once, and the job runs" \
 	"$(says -m full -o "$tap_scratch/file/%j")$?" \
 	"ringside run: trace files cannot be written to $tap_scratch/file/%j: $tap_scratch/file/: Not a directory0"
 expect_same "so is a directory in a mode that writes no traces" "$(says -o "$tap_scratch/good")" \

@@ -5,7 +5,7 @@
 
 # Stands between the tool and the system: SHIM_NAMED: no nameless files here. SHIM_REFUSED: there are, and in the end they
 # get no name. SHIM_MASKLESS: nameless files, and the umask does not count. SHIM_END: this signal comes when the file is
-# whole and has not got its name yet. SHIM_TOLD: a file that tells what was done.
+# whole and has not got its name yet. SHIM_TOLD: a file that records what was done.
 "${CC:-cc}" -shared -fPIC -D_GNU_SOURCE -x c -o "$tap_scratch/shim.so" - <<'END' || exit 1
 #include <errno.h>
 #include <fcntl.h>
@@ -119,25 +119,25 @@ for way in NAMELESS NAMED; do
 	expect_same "$way: and what was there stays" "$code $(left)$(cat "$here/a.json")" "143 ./a.json old"
 	fresh
 	(ulimit -f 8 && write "$here/a.json" SHIM_$way=1 && exit $code)
-	expect_same "$way: a file that may not grow is told" "$? $(left)$(grep -c 'cannot write .*: File too large' "$tap_scratch/err")" "3 1"
+	expect_same "$way: a file that may not grow is reported" "$? $(left)$(grep -c 'cannot write .*: File too large' "$tap_scratch/err")" "3 1"
 done
-told() { # file [variable...]: what was done to it, in turn
-	: >"$tap_scratch/told"
-	write "$@" SHIM_TOLD="$tap_scratch/told"
-	echo "$code $(cat "$tap_scratch/told")"
+steps() { # file [variable...]: what was done to it, in turn
+	: >"$tap_scratch/steps"
+	write "$@" SHIM_TOLD="$tap_scratch/steps"
+	echo "$code $(cat "$tap_scratch/steps")"
 }
 fresh
-expect_same "what takes its place is on the disk" "$(told "$here/a.json" SHIM_NAMED=1)" "0 disk rename "
+expect_same "what takes its place is on the disk" "$(steps "$here/a.json" SHIM_NAMED=1)" "0 disk rename "
 if [ "$has_nameless" = 1 ]; then
 	fresh
 	write "$here/a.json" SHIM_END=9
 	expect_same "SIGKILL leaves nothing" "$code $(left)" "137 "
-	expect_same "what has a name is on the disk" "$(told "$here/a.json")" "0 disk link "
-	expect_same "also in the place of another" "$(told "$here/a.json")" "0 disk link link rename "
+	expect_same "what has a name is on the disk" "$(steps "$here/a.json")" "0 disk link "
+	expect_same "also in the place of another" "$(steps "$here/a.json")" "0 disk link link rename "
 	fresh
 	expect_same "what gets no name in the end is copied, to the disk" \
-		"$(told "$here/a.json" SHIM_REFUSED=1) $(left)$(stat -c %s "$here/a.json")" "0 disk disk rename  ./a.json $size"
-	expect_same "as the umask says, and one line tells of it" \
+		"$(steps "$here/a.json" SHIM_REFUSED=1) $(left)$(stat -c %s "$here/a.json")" "0 disk disk rename  ./a.json $size"
+	expect_same "as the umask says, and one line reports it" \
 		"$(stat -c %a "$here/a.json") $(grep -c . "$tap_scratch/err") $(grep -c 'a.json is a copy, .*: Operation not permitted' "$tap_scratch/err")" \
 		"$(printf '%o' $((0666 & ~$(umask)))) 1 1"
 	echo old >"$here/a.json"
