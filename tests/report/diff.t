@@ -87,10 +87,10 @@ cp tests/foreign/data/nccl-tests-old.txt "$tap_scratch/all_gather_perf.txt"
 expect_same "unless its file name does" "$("$ringside" diff "$tap_scratch/all_gather_perf.txt" "$tap_scratch/loop" --json 2>/dev/null |
 	json_says 'join ",", keys %{{ map { $_->{function} => 1 } @{$_->{rows}} }}')" AllGather
 
-expect_refusal "one side only" 2 "Say A and B" "$ringside" diff "$tap_scratch/before"
+expect_refusal "one side only" 2 "pass A and B" "$ringside" diff "$tap_scratch/before"
 expect_refusal "three sides" 2 "only two runs can be compared" diff_of before before "$tap_scratch/before"
-expect_refusal "an invalid threshold" 2 "no share like 5%" diff_of before before --threshold much
-expect_refusal "a negative threshold" 2 "no share like 5%" diff_of before before --threshold -5%
+expect_refusal "an invalid threshold" 2 "not a percentage like 5%" diff_of before before --threshold much
+expect_refusal "a negative threshold" 2 "not a percentage like 5%" diff_of before before --threshold -5%
 expect_refusal "--by job" 2 "two jobs" diff_of before before --by job
 expect_refusal "too many parts" 2 "more than 9 parts" diff_of before before \
 	--by comm,name,kind,function,size,datatype,algorithm,protocol,rank,host
