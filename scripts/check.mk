@@ -23,7 +23,7 @@ SUBMAKE = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS
 # that blocks init fall back to private memory, which readers cannot see.
 TEST_TMP := $(shell scripts/test-tmp)
 test_environment = TMPDIR=$(TEST_TMP) BUILD=$(abspath $(BUILD)) CC='$(CC)' LONG_SECONDS=$(LONG_SECONDS) HARNESS_RULESFILE=tests/testrules.yml
-prove_options = -j$(TEST_JOBS) --failures --comments --exec 'timeout $(1)'
+prove_options = -j$(TEST_JOBS) --failures --comments --exec 'timeout $(1) scripts/alone'
 prove = $(test_environment) prove $(call prove_options,$(1))
 
 binaries = $(patsubst %.c,$(2)/%,$(1))
