@@ -157,7 +157,7 @@ static int show_overview(void)
 
 /* ---- runbooks -------------------------------------------------------------------------------- */
 
-/* "hang-network", "HangNetwork" and "HangNetwork.md" are the same. */
+/* hang-network, HangNetwork and HangNetwork.md are the same. */
 static bool is_page_name(const char *file, const char *name)
 {
 	while (*file != '\0' && strcasecmp(file, ".md") != 0) {

@@ -137,8 +137,8 @@ fi
 
 # ---- what goes wrong ----------------------------------------------------------------------------
 expect_complaint "without a name it says what to do" 'no output file: use -o FILE.tar.gz' bundle
-expect_complaint "names that say nothing are refused" "name '$work/x.zip' .tar, .tar.gz or .tar.zst" bundle -o "$work/x.zip"
-expect_complaint "a directory that is not there is told" 'nowhere' bundle --no-ras -o "$work/nowhere/x.tar"
+expect_complaint "unknown file name extensions are rejected" "name '$work/x.zip' .tar, .tar.gz or .tar.zst" bundle -o "$work/x.zip"
+expect_complaint "a missing directory is reported" 'nowhere' bundle --no-ras -o "$work/nowhere/x.tar"
 if [ -w /dev/full ]; then
 	ln -s /dev/full "$work/full.tar"
 	expect_complaint "a full disk is reported" 'No space left' bundle --no-ras -o "$work/full.tar"

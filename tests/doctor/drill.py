@@ -154,7 +154,7 @@ def table(outcomes, arguments):
     classes = [name for name in CLASSES if any(count and key[1] == name
                                                for key, count in told.items())]
     seeds = sorted(set(o.case.seed for o in outcomes))
-    lines = ["The doctor's drill: what was played (rows), what was told (columns).",
+    lines = ["The doctor's drill: injected faults (rows), reported verdicts (columns).",
              "",
              "Made by: tests/doctor/drill --write%s" % (
                  " --seeds %d" % arguments.seeds if arguments.seeds != 2 else ""),

@@ -81,7 +81,7 @@ static void test_cannot_be_ended(void)
 
 	while (!cannot_be_ended(timeout_s) && timeout_s < MOST_S)
 		timeout_s *= 2;
-	EXPECT_THAT("one that cannot be ended is told", timeout_s < MOST_S);
+	EXPECT_THAT("a process that cannot be ended is reported", timeout_s < MOST_S);
 }
 
 int main(void)

@@ -77,7 +77,7 @@ static inline void scene_straggler(struct live_scene *scene)
 	notice =
 		scene_notice(scene, LIVE_STRAGGLER, comm, scene->live.job.comms[comm].seats[5], 95);
 	snprintf(notice->title, sizeof(notice->title),
-		 "rank 13 holds up tensor parallel: 7 ranks wait 25 %% of the time");
+		 "rank 13 holds up tensor parallel: 7 ranks wait 25%% of the time");
 	snprintf(notice->text, sizeof(notice->text),
 		 "Rank 13 (5 in it, pid 41205, GPU 5) waits least, look after look; the others "
 		 "wait for "
@@ -113,7 +113,7 @@ static inline void scene_hang_verdict(struct live_scene *scene, uint32_t comm, u
 	verdict->number = 812;
 	snprintf(verdict->function, sizeof(verdict->function), "AllReduce");
 	verdict_title(verdict,
-		      "rank 13 has not called AllReduce 812 of world; 7 ranks wait for it");
+		      "rank 13 has not called AllReduce #812 of world; 7 ranks wait for it");
 	verdict_evidence(verdict,
 			 "7 of the 8 ranks seen here are in AllReduce 812 (64 MiB, float32)");
 	verdict_evidence(verdict,
@@ -158,7 +158,7 @@ static inline void scene_hang(struct live_scene *scene)
 		      &(struct scene_course){ 2.4, 41.7e9, 0.12, 0.02, 300, 38, 3 });
 	notice = scene_notice(scene, LIVE_MISSING, comm, world->seats[5], 38);
 	snprintf(notice->title, sizeof(notice->title),
-		 "rank 13 has not issued AllReduce 812 of world; 7 ranks wait");
+		 "rank 13 has not called AllReduce #812 of world; 7 ranks wait");
 	snprintf(notice->text, sizeof(notice->text),
 		 "Rank 13 (pid 41205, GPU 5) last issued AllReduce 811, 38 s ago. Look at what its "
 		 "Python "
@@ -230,7 +230,7 @@ static inline void scene_many(struct live_scene *scene)
 		scene_flight(scene, i, OP_ALL_TO_ALL, 100 + i, 1500000000 + i * 1000000);
 }
 
-/* More ranks than lines can be told apart, or rows be read. */
+/* More ranks than lines that can be distinguished or rows that can be read. */
 static inline void scene_crowd(struct live_scene *scene)
 {
 	double waits[72];

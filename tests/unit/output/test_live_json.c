@@ -74,7 +74,7 @@ static void test_now(void)
 	scene_make(&scene, "hang");
 	now = now_of("gpu-node-07");
 	EXPECT_THAT("a line", now[strlen(now) - 1] == '\n' && strchr(now, '\n')[1] == '\0');
-	EXPECT_THAT("who waits for whom is said in words",
+	EXPECT_THAT("the reason for waiting is given in words",
 		    has(now, "\"reason\":\"recv_net\",\"peer\":13,\"channels\":\"0-5\","
 			     "\"waiting_ns\":37482000000,\"steps_done\":24,\"steps\":64,"
 			     "\"text\":\"waits for data from rank 13 on channels 0-5\""));
@@ -137,7 +137,7 @@ static void test_keys(void)
 	for (int i = 0; i < 3; i++)
 		scene_comm(scene_process(&scene, "a", i, 3), 0x77, "c", 0, 2, 1);
 	scene_join(&scene);
-	EXPECT_THAT("twins are told apart",
+	EXPECT_THAT("communicators with the same name are distinguished",
 		    scene.live.job.comm_count == 3 &&
 			    strcmp(live_json_key(&scene.live, 0, key),
 				   live_json_key(&scene.live, 1, other)) != 0 &&

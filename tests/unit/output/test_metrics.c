@@ -62,8 +62,8 @@ static void test_member(void)
 	says("the signature's low 52 bits", text, "nccl_collective_signature{" DP "}",
 	     "320255973501901");
 	says("nothing in flight", text, "nccl_oldest_operation_age_seconds{" DP "}", "0");
-	says("stamps that were not believed", text, "nccl_untrusted_times_total{" DP "}", "1");
-	says("no replays, no number of them", text, "nccl_collective_number_replayed{" DP "}",
+	says("rejected timestamps", text, "nccl_untrusted_times_total{" DP "}", "1");
+	says("no replays, no count", text, "nccl_collective_number_replayed{" DP "}",
 	     NULL);
 	says("no other", text, "nccl_operations_issued_total{nccl_job=\"j\",comm=\"other\"}", NULL);
 	free(text);
@@ -191,7 +191,7 @@ static void test_last(void)
 	text = written(live, NULL, -1);
 	says("for how long nothing moved", text, "nccl_last_activity_age_seconds{" DP "}",
 	     "9.999999999");
-	EXPECT_THAT("what was called last is not told of each pause", !strstr(text, LAST));
+	EXPECT_THAT("the last call is not repeated for each pause", !strstr(text, LAST));
 	free(text);
 	process->life = RECORDING_ENDED;
 	text = written(live, NULL, -1);
@@ -347,7 +347,7 @@ static void test_two_processes(void)
 	says("gauges are the largest", text, "nccl_operation_number_issued{" DP "}", "20");
 	EXPECT_EQUAL(series_of(text, "nccl_operations_issued_total", LIST("")), 1);
 	EXPECT_EQUAL(series_of(text, "nccl_communicator_info", LIST("")), 1);
-	says("and it is told", text, "ringside_agent_merged_recordings", "1");
+	says("and they are counted", text, "ringside_agent_merged_recordings", "1");
 	free(text);
 	play.list[1]->life = RECORDING_KILLED;
 	text = metrics_of(&play);
@@ -409,7 +409,7 @@ static void test_process_labels(void)
 	     "2");
 	EXPECT_EQUAL(series_of(text, "nccl_lost_operations_total", LIST("")), LOST_OFF + 2);
 	EXPECT_EQUAL(series_of(text, "nccl_lost_details_total", LIST("detail_overrun")), 1);
-	says("odd events", text,
+	says("unexpected events", text,
 	     "nccl_odd_events_total{nccl_job=\"j\",global_rank=\"3\",pid=\"7\","
 	     "reason=\"untrusted_channel\"}",
 	     "4");
@@ -553,7 +553,7 @@ static void test_nobody(void)
 	char *text;
 
 	text = written(&never, &agent, -1);
-	says("before the first look the agent tells of itself", text,
+	says("the agent reports itself before its first scan", text,
 	     "ringside_build_info{version=\"1.2.3\"}", "1");
 	EXPECT(strstr(text, "nccl_") == NULL);
 	says("when it was started", text, "process_start_time_seconds", "1700000000.123456789");

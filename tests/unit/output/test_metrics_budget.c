@@ -70,7 +70,7 @@ static void test_budget(void)
 		    series_of(text, "nccl_proxy_bytes_total", LIST("peer=\"other\"")) > 0);
 	free(text);
 	text = metrics_of(&play);
-	says("how many communicators are folded is told", text,
+	says("the number of folded communicators is reported", text,
 	     "ringside_agent_folded{what=\"communicators\"}", "436");
 	EXPECT(sum_of(text, "ringside_agent_folded", LIST("sizes")) > 0);
 	EXPECT(sum_of(text, "ringside_agent_folded", LIST("functions")) > 0);
