@@ -430,13 +430,14 @@ static void note_ranks(struct table *table, const struct ps_group *group)
 	table_note(table, "ranks %s%s%s", words, i < group->count ? ",..." : "", all);
 }
 
-/* The wait that has lasted longest in the group. */
-static const struct ps_entry *find_longest(const struct ps_group *group,
-					   struct flight_wait *longest)
+/* Of the waits for this reason in the group, the one that has lasted longest; *ranks: how many ranks have one. */
+static const struct ps_entry *find_longest(const struct ps_group *group, unsigned int reason,
+					   struct flight_wait *longest, size_t *ranks)
 {
-	const struct ps_entry *found = NULL;
+	const struct ps_entry *found = NULL, *counted = NULL;
 	uint64_t longest_ns = 0;
 
+	*ranks = 0;
 	for (size_t i = 0; i < group->count; i++) {
 		const struct ps_entry *entry = group->members[i];
 		struct flight_wait *waits;
@@ -446,6 +447,10 @@ static const struct ps_entry *find_longest(const struct ps_group *group,
 		for (size_t j = 0; j < count; j++) {
 			uint64_t ns = ps_words_waiting_ns(&waits[j], entry->now_ns);
 
+			if ((unsigned int)waits[j].reason != reason)
+				continue;
+			*ranks += counted != entry;
+			counted = entry;
 			if (found != NULL && ns <= longest_ns)
 				continue;
 			found = entry;
@@ -463,6 +468,7 @@ static void add_group_notes(struct table *table, const struct ps_group *group)
 	struct flight_wait wait;
 	char words[PS_WORDS], others[PS_WORDS];
 	bool is_same = true;
+	size_t ranks;
 
 	if (group->count == 1) {
 		add_notes(table, group->entry);
@@ -474,10 +480,14 @@ static void add_group_notes(struct table *table, const struct ps_group *group)
 		is_same = strcmp(words, ps_words_kernel(group->members[i], others)) == 0;
 	if (words[0])
 		table_note(table, "%s%s", is_same ? "" : "longest: ", words);
-	waiting = find_longest(group, &wait);
-	if (waiting != NULL)
-		table_note(table, "longest wait: rank %d %s", waiting->rank,
-			   ps_words_wait(&wait, waiting->now_ns, words));
+	/* One line per reason: the rare one is what the others wait for. */
+	for (unsigned int reason = 0; reason < FLIGHT_REASONS; reason++) {
+		waiting = find_longest(group, reason, &wait, &ranks);
+		if (waiting != NULL)
+			table_note(table, "%zu %s, longest: rank %d %s", ranks,
+				   text_which(ranks, "rank", "ranks"), waiting->rank,
+				   ps_words_wait(&wait, waiting->now_ns, words));
+	}
 }
 
 static bool is_same_group(const struct ps_entry *a, const struct ps_entry *b)
