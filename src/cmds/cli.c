@@ -746,7 +746,7 @@ static void write_line(char *line, size_t size, const struct cli_progress *progr
 		return;
 	}
 	part = (double)progress->done / (double)progress->total;
-	text_format(line, size, "  %s  %2.0f %%  %s of %s %s", progress->what, part * 100, done,
+	text_format(line, size, "  %s  %2.0f%%  %s of %s %s", progress->what, part * 100, done,
 		    units_count(total, progress->total), progress->unit);
 	if (progress->done == 0)
 		return;

@@ -756,8 +756,7 @@ void hang_tell_process(struct hang_tale *tale)
 		verdict_evidence(tale->verdict,
 				 "The recording of %s ends %" PRIu64
 				 " s before the others%s%s; it was not closed.",
-				 text, process->lag_ns / SECOND_NS, end[0] ? ", at " : "",
-				 end);
+				 text, process->lag_ns / SECOND_NS, end[0] ? ", at " : "", end);
 	hang_tell_waiting(tale);
 	hang_tell_culprits(tale);
 	if (scene->seats[lead->seat].front != NULL) {

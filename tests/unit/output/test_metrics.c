@@ -63,8 +63,7 @@ static void test_member(void)
 	     "320255973501901");
 	says("nothing in flight", text, "nccl_oldest_operation_age_seconds{" DP "}", "0");
 	says("rejected timestamps", text, "nccl_untrusted_times_total{" DP "}", "1");
-	says("no replays, no count", text, "nccl_collective_number_replayed{" DP "}",
-	     NULL);
+	says("no replays, no count", text, "nccl_collective_number_replayed{" DP "}", NULL);
 	says("no other", text, "nccl_operations_issued_total{nccl_job=\"j\",comm=\"other\"}", NULL);
 	free(text);
 	play_release(&play);
