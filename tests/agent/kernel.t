@@ -25,8 +25,17 @@ play() { # name events command... : a command that executes the job
 counts() { # event least
 	[ "$(fetch /metrics | sed -n "s/^ringside_agent_kernel_requests_total{event=\"$1\"} //p")" -ge "$2" ]
 }
-# Learning the usual speed of a job takes some scans.
-knows_its_past() { [ "$(fetch /metrics | sed -n 's/^ringside_agent_looks_total //p')" -ge 15 ]; }
+# Both ranks of each job make calls.
+are_running() { # job...
+	local metrics name
+	metrics=$(fetch /metrics)
+	for name in "$@"; do
+		[ "$(grep -c "^nccl_operations_issued_total{nccl_job=\"$name\".*} [1-9]" <<<"$metrics")" -ge 2 ] || return 1
+	done
+}
+# Learning the usual speed of a job takes some scans, from when it runs.
+scans() { fetch /metrics | sed -n 's/^ringside_agent_looks_total //p'; }
+knows_its_past() { [ "$(scans)" -ge $((so_far + 15)) ]; }
 
 expect_refusal "an invalid time" 2 "--kernel-time 2m is more than 1m" "$agent" --kernel-time 2m
 
@@ -40,7 +49,9 @@ if [ -n "$is_root" ]; then
 	chmod 755 "$tap_scratch"
 	play foreign sample setpriv --reuid 65534 --regid 65534 --clear-groups
 fi
-expect_soon "the agent has seen enough of them" knows_its_past
+until_ok are_running willing unwilling ${is_root:+foreign}
+so_far=$(scans)
+expect_soon "the agent has seen how they go" knows_its_past
 for pid in "${sims[@]}"; do
 	kill -STOP -- "-$pid"
 done
