@@ -57,6 +57,6 @@ head -c 500 "$file" >"$tap_scratch/bad.json"
 expect_ok "half a file" says 3 "bad.json is no baseline: line 1, byte" "$ringside" baseline show "$tap_scratch/bad.json"
 expect_ok "a trace file" says 3 "is no baseline" "$ringside" baseline show "$tap_scratch"/job/r0-*
 sed 's/"samples":[0-9.]*/"samples":"many"/' "$file" >"$tap_scratch/bad.json"
-expect_ok "a figure that is none" says 3 "samples: is no number" "$ringside" baseline show "$tap_scratch/bad.json"
-expect_ok "the doctor refuses it, too" says 3 "bad.json.*samples" "$ringside" doctor "$tap_scratch/job" --baseline "$tap_scratch/bad.json"
+expect_ok "an invalid number" says 3 "samples: is not a number" "$ringside" baseline show "$tap_scratch/bad.json"
+expect_ok "the doctor rejects it, too" says 3 "bad.json.*samples" "$ringside" doctor "$tap_scratch/job" --baseline "$tap_scratch/bad.json"
 tap_done

@@ -22,7 +22,7 @@ const sleep = (seconds) => new Promise((done) => setTimeout(done, seconds * 1000
 
 // The verdicts on a job; null if there is no answer yet.
 async function look(job, ...source) {
-{ => 	const accept = (error) => { => {
+	const accept = (error) => {
 		if (error.code !== 1 || !error.stdout)
 			return null;
 		return error;

@@ -102,7 +102,7 @@ static void test_told(const struct timeline_report *report)
 	sink_init_memory(&sink);
 	report_text_windows(&sink, report, &options);
 	EXPECT_THAT("the text shows how many were left out",
-		    strstr(sink_string(&sink), "\n(206 more that cost less are left out)\n"));
+		    strstr(sink_string(&sink), "\n(206 smaller changes omitted)\n"));
 	sink_release(&sink);
 
 	sink_init_memory(&sink);

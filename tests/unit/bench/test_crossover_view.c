@@ -121,7 +121,7 @@ static void check_text(const struct crossover_view *view)
 	sink_init_memory(&sink);
 	EXPECT_EQUAL(crossover_text(&sink, view, &narrow), OK);
 	EXPECT_THAT("a narrow table says how many columns are missing",
-		    has(&sink, "(too narrow for "));
+		    has(&sink, "(terminal too narrow for "));
 	EXPECT_THAT("and keeps the answer", has(&sink, "FASTEST") && has(&sink, "OF BEST"));
 	sink_release(&sink);
 }
