@@ -371,10 +371,10 @@ static int bench_judge(const struct bench_run *run)
 		return cli_error("nothing was measured; see the notes in the results");
 	if (first == NULL)
 		return CLI_EXIT_DONE;
-	return cli_error("wrong results in %zu of %zu cells; first: %" PRIu64 " wrong %s in %s",
-			 cells, run->cell_count, first->wrong,
-			 text_which(first->wrong, "element", "elements"),
-			 bench_cell_words(words, first));
+	cli_error("wrong results in %zu of %zu cells; first: %" PRIu64 " wrong %s in %s", cells,
+		  run->cell_count, first->wrong, text_which(first->wrong, "element", "elements"),
+		  bench_cell_words(words, first));
+	return CLI_EXIT_TROUBLE;
 }
 
 static int write_results(const struct request *request, const struct bench_run *run)

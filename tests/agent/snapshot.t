@@ -63,7 +63,7 @@ expect_same "older operations are not lost" "$("$ringside" verify --json "$tap_s
 	"some some some some"
 said=$("$ringside" report "$tap_scratch/snapshot.tar" 2>&1)
 expect_same "the report says so" \
-	"$(grep -c 'a snapshot holds the last ones of each' <<<"$(tr -s ' \n' ' ' <<<"$said")") $(
+	"$(grep -c 'a snapshot holds the most recent ones of each' <<<"$(tr -s ' \n' ' ' <<<"$said")") $(
 		grep -c 'were lost\|damaged\|no end' <<<"$said")" "1 0"
 expect_same "and lists the living processes" "$("$ringside" ls --json "$tap_scratch/snapshot.tar" |
 	perl -MJSON::PP -0777 -ne 'my $l = decode_json($_); print join " ", map { $_->{life} // $_->{state} } @{$l->{processes}}')" \

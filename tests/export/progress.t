@@ -7,7 +7,7 @@ play=$tap_scratch/progress_play
 lines() { tr '\r' '\n' | sed 's/\x1b\[K$/|/' | grep -v '^$'; }
 "$play" | lines >"$tap_scratch/lines"
 expect_same "no progress in the first second" "$(head -n 1 "$tap_scratch/lines")" \
-	"  export  10 %  1,000,000 of 10,000,000 operations, 10 s left|"
+	"  export  10%  1,000,000 of 10,000,000 operations, 10 s left|"
 expect_same "then five updates per second" "$(wc -l <"$tap_scratch/lines")" 47
 expect_same "the last line is erased" "$(tail -n 1 "$tap_scratch/lines")" "|"
 expect_same "an unknown total" "$("$play" endless | lines | head -n 1)" "  export  1,000,000 operations|"

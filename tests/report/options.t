@@ -106,7 +106,7 @@ expect_same "--strict changes nothing for a good recording" "$(report --strict "
 if "$ringside" report "$job" --html "$tap_scratch/page.html" >"$tap_scratch/answer" 2>"$tap_scratch/err"; then
 	expect_ok "--html writes a page" grep -qi '<!doctype html>' "$tap_scratch/page.html"
 	expect_same "and prints the summary" "$(cat "$tap_scratch/answer")" "$(report --answer "$job")"
-	expect_refusal "HTML and JSON both on standard output" 2 "both want standard output" report "$job" --html - --json
+	expect_refusal "HTML and JSON both on standard output" 2 "cannot both use standard output" report "$job" --html - --json
 else
 	expect_ok "a program without charts says what is missing" grep -q -- '--html: ' "$tap_scratch/err"
 fi

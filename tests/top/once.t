@@ -49,7 +49,7 @@ fi
 
 expect_complaint "an invalid time" "is not a time like 1s" "$ringside" top --interval soon
 expect_complaint "a time below the minimum" "not between 200ms and 60s" "$ringside" top --interval 1ms
-expect_complaint "an extra argument" "'more' is not expected" "$ringside" top more
+expect_complaint "an extra argument" "unexpected argument 'more'" "$ringside" top more
 expect_complaint "a misspelled option" "did you mean '--once'" "$ringside" top --onec
 "$ringside" top --onec 2>/dev/null
 expect_same "wrong usage exits with 2" "$?" 2
