@@ -27,6 +27,8 @@ accepts() { # sentence file text
 finds "a word in a document" "page.md:1: 'stands still': use hung" docs/page.md 'The job stands still.'
 finds "a word in a comment" "one.c:1: 'whom': use name the rank" src/one.c '/* The rank for whom others wait. */'
 finds "a word in a string" "three.c:1: 'told': use reported" src/three.c 'puts("the user was told");'
+finds "a phrase broken across lines of a comment" "five.c:1: 'in sum': use in total" src/five.c '/* The time in
+ * sum. */'
 finds "a number before a percent sign" "four.c:1: .* no space before %" src/four.c 'puts("27 % of the time");'
 finds "a word in a script" "five.t:1: .*use scan, refresh" tests/five.t '# between two looks'
 accepts "plain words" docs/plain.md 'Rank 5 has not called AllReduce #3726 of world; 7 ranks wait (27% of collective time).'
