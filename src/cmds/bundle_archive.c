@@ -48,8 +48,9 @@ int bundle_open(struct bundle_archive *archive, const char *path, enum bundle_pa
 
 	*archive = (struct bundle_archive){ .packing = packing };
 	archive->modified_s = clock_system_ns(CLOCK_REALTIME) / 1000000000;
-	/* It tells of environments and hosts: who else may read it is its owner's to say. One that is there
-	 * already keeps its rights. */
+	/*
+	 * It describes environments and hosts, so only the owner may read it. An existing file keeps its permissions.
+	 */
 	before = umask(077);
 	code = cli_output_open(&archive->output, path);
 	umask(before);
@@ -197,7 +198,7 @@ void bundle_add_sink(struct bundle_archive *archive, const char *name, const cha
 	sink_release(sink);
 }
 
-/* The first `length` bytes of an open file. When it became shorter meanwhile, zeros follow, and a gap says so. */
+/* The first `length` bytes of an open file. If the file shrank, the rest is zeros and a gap is added. */
 static void bundle_add_open(struct bundle_archive *archive, const char *name, const char *about,
 			    int fd, uint64_t length)
 {
@@ -215,8 +216,9 @@ static void bundle_add_open(struct bundle_archive *archive, const char *name, co
 		if (got == -1 && errno == EINTR)
 			continue;
 		if (got <= 0) {
-			bundle_gap(archive, name, "the end of it: %s",
-				   got == 0 ? "it became shorter meanwhile" : strerror(errno));
+			bundle_gap(archive, name, "truncated: %s",
+				   got == 0 ? "the file shrank while it was read"
+					    : strerror(errno));
 			break;
 		}
 		archive_put(archive, bytes, (size_t)got);
@@ -266,11 +268,11 @@ void bundle_release(struct bundle_archive *archive)
 }
 
 /*
- * Recorders write down a list of variables that are no secrets (docs/SETTINGS.md). This is for what an older or
- * another recorder may have written, and for what people put where it does not belong: a ticket is read by many.
+ * Recorders store only listed variables, none of them secret (docs/SETTINGS.md). This covers older or other
+ * recorders, and secrets in unexpected variables: many people read a ticket.
  */
 
-/* Take lines "env.NAME=VALUE" of secrets out of what a process says about itself. How many there were. */
+/* Removes lines "env.NAME=VALUE" with secrets from the description of a process. Returns how many. */
 static size_t bundle_clean_info(struct recording_process *process)
 {
 	size_t kept = 0, found = 0, at = 0;
@@ -294,13 +296,13 @@ static size_t bundle_clean_info(struct recording_process *process)
 }
 
 /*
- * Processes of other nodes, through their agents: each hands out snapshots of its processes (/api/v1/snapshot). One
- * that does not answer is something that the archive says, not a failure.
+ * Processes of other nodes, through their agents: each provides snapshots of its processes (/api/v1/snapshot). An
+ * agent that does not answer is a gap in the archive, not a failure.
  */
 
 enum { ANSWER_MOST = 256 << 20, OPERATIONS_MOST = 20000 };
 
-/* ---- options: the same as the doctor's, and parsed by it --------------------------------------- */
+/* ---- options: those of the doctor, parsed by it ---------------------------------------------- */
 
 void bundle_agents_say(struct bundle_agents *agents, const char *option, const char *value)
 {
@@ -314,7 +316,7 @@ void bundle_agents_say(struct bundle_agents *agents, const char *option, const c
 /* ---- answers ---------------------------------------------------------------------------------- */
 
 struct answers {
-	struct json *asked; /* agents.json: who was asked, and who did not answer */
+	struct json *asked; /* agents.json: agents queried, and which did not answer */
 	struct bundle_archive *archive;
 	struct recording *recording;
 	const struct fetch_targets *targets;
@@ -331,15 +333,15 @@ static void take_answer(void *context, size_t index, int status, const char *byt
 
 	if (status == 0) {
 		text_from_field(problem, sizeof(problem), bytes, length);
-		bundle_gap(answers->archive, name, "this agent does not answer: %s", problem);
+		bundle_gap(answers->archive, name, "no answer from this agent: %s", problem);
 	} else if (status != 200) {
-		text_format(problem, sizeof(problem), "it answers HTTP %d%s", status,
+		text_format(problem, sizeof(problem), "HTTP %d%s", status,
 			    status == 401 || status == 403 ? ": --auth FILE" : "");
-		bundle_gap(answers->archive, name, "this agent did not help: %s", problem);
+		bundle_gap(answers->archive, name, "request to this agent failed: %s", problem);
 	} else {
 		if (recording_add_memory(recording, name, bytes, length, 0) != OK)
 			cli_no_memory();
-		/* As the doctor takes it: an answer of which nothing could be read is none. */
+		/* As in the doctor: an answer that cannot be read counts as no answer. */
 		if (recording->trouble_count > before && recording->files_read == files)
 			text_copy(problem, sizeof(problem), recording->troubles[before].what);
 		answers->good++;
@@ -350,7 +352,7 @@ static void take_answer(void *context, size_t index, int status, const char *byt
 	json_end(answers->asked);
 }
 
-/* What agents left out is not there, either. */
+/* What agents left out is a gap, too. */
 static void tell_left_out(struct bundle_archive *archive, const struct recording *recording)
 {
 	struct agent_notes notes;
@@ -360,7 +362,7 @@ static void tell_left_out(struct bundle_archive *archive, const struct recording
 	for (size_t i = 0; i < notes.gap_count; i++)
 		bundle_gap(archive, notes.gaps[i].host, "%s", notes.gaps[i].text);
 	if (notes.gaps_left_out > 0)
-		bundle_gap(archive, "agents", "and %zu more of what they left out",
+		bundle_gap(archive, "agents", "%zu more things that agents left out",
 			   notes.gaps_left_out);
 	agent_notes_release(&notes);
 }
@@ -380,7 +382,7 @@ static struct cli_fetch_request *requests_of(const struct fetch_targets *targets
 	return list;
 }
 
-/* Who was asked becomes a note of the recording, as if an archive had held it. */
+/* Adds the queried agents as a note to the recording, as if read from an archive. */
 static void keep_asked(struct recording *recording, struct sink *note)
 {
 	if (note->status != OK ||
@@ -433,10 +435,10 @@ int bundle_read_agents(struct bundle_archive *archive, const struct bundle_agent
 	for (size_t i = 0; i < agents->count; i++)
 		words[i + 1] = (char *)agents->words[i];
 	if (operations > OPERATIONS_MOST) {
-		bundle_gap(archive, "snapshots",
-			   "agents hand out %d operations of a process at most, --operations asks "
-			   "for more",
-			   OPERATIONS_MOST);
+		bundle_gap(
+			archive, "snapshots",
+			"agents provide at most %d operations per process, fewer than --operations",
+			OPERATIONS_MOST);
 		operations = OPERATIONS_MOST;
 	}
 	code = doctor_options_parse(&options, (int)agents->count + 1, words);
@@ -457,7 +459,7 @@ int bundle_read_agents(struct bundle_archive *archive, const struct bundle_agent
 
 enum { NAME = 160 };
 
-/* Names hold nothing that a shell or another system would read as more than a name. */
+/* Names contain only characters that are safe in a shell and on other systems. */
 static void make_plain(char *text)
 {
 	for (char *at = text; *at != '\0'; at++)
@@ -466,7 +468,7 @@ static void make_plain(char *text)
 			*at = '_';
 }
 
-/* The same process has the same name whenever it is asked; the number tells equal ones apart. */
+/* A process always gets the same name; the number distinguishes equal ones. */
 static void name_of(char name[static NAME], const char *folder, const char *ending, size_t index,
 		    const struct recording_process *process)
 {
@@ -527,11 +529,11 @@ static void snapshot_one(struct bundle_archive *archive, const struct recording_
 	}
 	bundle_add(archive, name, recorded_process_text(process, text), bytes, length);
 	if (fd != -1 && !add_to_memory(fd, name, bytes, length))
-		bundle_gap(archive, name, "not shown to the doctor: %s", strerror(errno));
+		bundle_gap(archive, name, "not passed to the doctor: %s", strerror(errno));
 	free(bytes);
 }
 
-/* What agents said about theirs, as it is: the doctor reads it again. */
+/* The agents' notes, unchanged, because the doctor reads them again. */
 static void add_note(struct bundle_archive *archive, const struct recording_note *note,
 		     size_t index, int fd)
 {
@@ -543,12 +545,11 @@ static void add_note(struct bundle_archive *archive, const struct recording_note
 	make_plain(from);
 	text_format(name, sizeof(name), "agents/%04zu-%s/%s", index, from, file);
 	bundle_add(archive, name,
-		   strcmp(file, "agent.json") == 0
-			   ? "what an agent says about its snapshots"
-			   : "agents that were asked, and who did not answer",
+		   strcmp(file, "agent.json") == 0 ? "notes of an agent on its snapshots"
+						   : "agents queried, and which did not answer",
 		   note->text, note->length);
 	if (fd != -1 && !add_to_memory(fd, name, note->text, note->length))
-		bundle_gap(archive, name, "not shown to the doctor: %s", strerror(errno));
+		bundle_gap(archive, name, "not passed to the doctor: %s", strerror(errno));
 }
 
 void bundle_snapshots(struct bundle_archive *archive, struct recording *recording,
@@ -559,21 +560,23 @@ void bundle_snapshots(struct bundle_archive *archive, struct recording *recordin
 
 	*snapshots = memfd_create("ringside-snapshots.tar", MFD_CLOEXEC);
 	if (*snapshots == -1)
-		bundle_gap(archive, "doctor", "no memory for what it reads: %s", strerror(errno));
+		bundle_gap(archive, "doctor", "cannot create its input in memory: %s",
+			   strerror(errno));
 	for (size_t i = 0; i < recording->count; i++) {
 		size_t secrets = bundle_clean_info(recording->processes[i]);
 
 		clean[i] = secrets == 0;
 		if (secrets > 0)
 			bundle_gap(archive, recorded_process_text(recording->processes[i], text),
-				   "%zu recorded variables look like secrets and were taken out",
+				   "%zu recorded variables look like secrets and were removed",
 				   secrets);
 		snapshot_one(archive, recording->processes[i], i, request->operations, *snapshots);
 	}
 	for (size_t i = 0; i < recording->note_count; i++)
 		add_note(archive, &recording->notes[i], i, *snapshots);
 	if (*snapshots != -1 && !write_all(*snapshots, zeros, sizeof(zeros)))
-		bundle_gap(archive, "doctor", "no memory for what it reads: %s", strerror(errno));
+		bundle_gap(archive, "doctor", "cannot create its input in memory: %s",
+			   strerror(errno));
 }
 
 /* ---- the environment -------------------------------------------------------------------------- */
@@ -613,10 +616,10 @@ void bundle_environment(struct bundle_archive *archive, const struct recording *
 	}
 	sink_release(&sink);
 	bundle_gap(archive, "environment.txt",
-		   "no process recorded its environment: the recorder is older");
+		   "no process recorded its environment (older recorder)");
 }
 
-/* ---- files as they are ------------------------------------------------------------------------ */
+/* ---- raw files -------------------------------------------------------------------------------- */
 
 struct raw {
 	const char *path;
@@ -654,14 +657,14 @@ static void add_raw(struct bundle_archive *archive, const struct raw *raw,
 	if (fd == -1 || fstat(fd, &st) == -1) {
 		bundle_gap(archive, name, "%s: %s", raw->path, strerror(errno));
 	} else if (raw->inode != 0 && (raw->device != st.st_dev || raw->inode != st.st_ino)) {
-		bundle_gap(archive, name, "%s is another file now", raw->path);
+		bundle_gap(archive, name, "%s was replaced by another file", raw->path);
 	} else if ((uint64_t)st.st_size > *left) {
-		bundle_gap(archive, name, "%s (%s) does not fit into what --most leaves (%s)",
+		bundle_gap(archive, name, "%s (%s) exceeds the rest of the --most limit (%s)",
 			   raw->path, units_bytes(bytes, (uint64_t)st.st_size),
 			   units_bytes(room, *left));
 	} else {
 		length = (uint64_t)st.st_size;
-		text_format(about, sizeof(about), "%s, as it was", raw->path);
+		text_format(about, sizeof(about), "copy of %s", raw->path);
 		bundle_add_open(archive, name, about, fd, length);
 		*left -= length;
 	}
@@ -706,15 +709,15 @@ void bundle_raw(struct bundle_archive *archive, const struct recording *recordin
 	for (size_t i = 0; i < count; i++) {
 		if (!clean[list[i].process])
 			bundle_gap(archive, list[i].path,
-				   "it holds recorded variables that look like secrets");
+				   "contains recorded variables that look like secrets");
 		else
 			add_raw(archive, &list[i], recording->processes[list[i].process], &left);
 	}
 	if (request->is_remote)
-		bundle_gap(archive, "traces", "agents hand out snapshots, no files");
+		bundle_gap(archive, "traces", "agents provide snapshots, not files");
 	else if (!request->has_regions)
 		bundle_gap(archive, "regions",
-			   "snapshots hold what they say; --regions adds them as they are");
+			   "snapshots contain their data; --regions adds the raw regions");
 	if (!request->has_traces && !request->is_remote)
 		bundle_gap(archive, "traces", "--no-traces was given");
 	else if (count == 0 && !request->is_remote)

@@ -1,8 +1,8 @@
 /*
- * The archive that `ringside bundle` writes: files one after the other, what each is, and what could not be had
- * and why. It appears when it is whole (cli_output.h).
+ * The archive that `ringside bundle` writes: its files, a description of each, and gaps: what could not be read and
+ * why. It appears only once it is complete (cli_output.h).
  *
- * Nothing fails on the way: the first failure of writing sticks, and bundle_commit() tells it.
+ * Functions do not return errors: the first write error is kept, and bundle_commit() reports it.
  */
 #ifndef BUNDLE_INTERNAL_H
 #define BUNDLE_INTERNAL_H
@@ -16,7 +16,7 @@
 #include "output/sink.h"
 #include "recording/recording.h"
 
-/* All names in it begin so: who unpacks it gets one directory. */
+/* Prefix of all names, so that unpacking creates one directory. */
 #define BUNDLE_PREFIX "ringside-bundle/"
 
 enum bundle_packing {
@@ -26,8 +26,8 @@ enum bundle_packing {
 };
 
 struct bundle_line {
-	char *name; /* of the file; of what is missing */
-	char *text; /* what it is; why */
+	char *name; /* of the file or of the gap */
+	char *text; /* description of the file, or reason of the gap */
 	uint64_t bytes;
 };
 
@@ -40,82 +40,88 @@ struct bundle_archive {
 	struct cli_output output;
 	enum bundle_packing packing;
 	struct gzip_sink gzip;
-	struct sink plain; /* what zstd has not taken yet */
+	struct sink plain; /* input that zstd has not consumed yet */
 	void *zstd;
 	uint64_t modified_s;
-	uint64_t bytes; /* of files, before packing */
+	uint64_t bytes; /* of files, uncompressed */
 	struct bundle_lines files;
 	struct bundle_lines gaps;
 };
 
-/* By the name: .tar, .tar.gz or .tgz, .tar.zst; false: none of these. "-" is a plain one. */
+/*
+ * Selects the format by name: .tar, .tar.gz or .tgz, .tar.zst; returns false for others. "-" is an uncompressed tar.
+ */
 bool bundle_packing_of(const char *path, enum bundle_packing *packing);
 
-/* 0, or the exit code after it was reported why not. */
+/* 0, or the exit code after an error was reported. */
 int bundle_open(struct bundle_archive *archive, const char *path, enum bundle_packing packing);
 
-/* A file of these bytes. Names are relative, without BUNDLE_PREFIX; a name that no archive can have becomes a gap. */
+/* Adds a file. Names are relative, without BUNDLE_PREFIX; an invalid name becomes a gap. */
 void bundle_add(struct bundle_archive *archive, const char *name, const char *about,
 		const void *bytes, size_t length);
 
-/* What a memory sink holds, which is released. When that failed it is a gap. */
+/* Adds the contents of a memory sink and releases it. A failed sink becomes a gap. */
 void bundle_add_sink(struct bundle_archive *archive, const char *name, const char *about,
 		     struct sink *sink);
 
-/* Something is not there. */
+/* Adds a gap: something that is missing, and why. */
 void bundle_gap(struct bundle_archive *archive, const char *what, const char *format, ...)
 	PRINTF_LIKE(3, 4);
 
-/* Write the end and put the file in its place: exit_code, or CLI_EXIT_UNKNOWN after it was reported why not. */
+/*
+ * Finishes the archive and moves it into place. Returns exit_code, or CLI_EXIT_UNKNOWN after an error was reported.
+ */
 int bundle_commit(struct bundle_archive *archive, int exit_code);
-/* Nothing of it stays. Frees lists, too; also to be called after bundle_commit(). */
+/* Discards the archive and frees the lists; also needed after bundle_commit(). */
 void bundle_release(struct bundle_archive *archive);
 
-/* What `ringside bundle` puts into the archive, part by part. For cmd_bundle.c. */
+/* The parts of the archive, for cmd_bundle.c. */
 
 struct bundle_request {
 	const char *path;  /* -o */
-	size_t operations; /* the last so many of each process */
+	size_t operations; /* last operations per process */
 	uint64_t most;	   /* bytes of trace files and regions */
 	bool has_regions;
 	bool has_traces;
-	bool is_remote;	  /* agents are asked: there are snapshots alone */
-	const char *ras;  /* NULL: as NCCL_RAS_ADDR says; "" not at all */
-	uint64_t hang_ns; /* 0: the doctor's own */
+	bool is_remote;	  /* agents are queried: snapshots only */
+	const char *ras;  /* NULL: NCCL_RAS_ADDR; "": do not query */
+	uint64_t hang_ns; /* 0: the doctor's default */
 };
 
-/* Agents to be asked, and how: options as the doctor has them. Texts are borrowed. */
+/* Agents to query, and how: options as for the doctor. Strings are borrowed. */
 enum { BUNDLE_AGENT_WORDS = 32 };
 struct bundle_agents {
 	const char *words[BUNDLE_AGENT_WORDS];
-	size_t count; /* 0: none is asked */
+	size_t count; /* 0: none */
 };
 void bundle_agents_say(struct bundle_agents *agents, const char *option, const char *value);
 
-/* Ask them, into *recording, which is finished then. 0, or the exit code after an error was reported: none answers. Who
- * does not answer is a gap. */
+/*
+ * Queries the agents and fills and finishes *recording. Returns 0, or the exit code after an error was reported (no
+ * agent answered). An agent that does not answer is a gap.
+ */
 int bundle_read_agents(struct bundle_archive *archive, const struct bundle_agents *agents,
 		       size_t operations, struct recording *recording);
 
 /*
- * Snapshots of all processes, and what agents said about theirs, in the archive and in *snapshots, an archive of their own in memory (a descriptor,
- * the caller's to close; -1 when there is none): what the doctor reads. *clean[i] says that process i had no
- * secret in it.
+ * Adds snapshots of all processes and the notes of agents to the archive, and to *snapshots, a separate archive in
+ * memory that the doctor reads (a descriptor that the caller closes; -1 on failure). *clean[i]: process i has no
+ * secrets.
  */
 void bundle_snapshots(struct bundle_archive *archive, struct recording *recording,
 		      const struct bundle_request *request, bool *clean, int *snapshots);
 
-/* The environment that recorders wrote down, one file for all. */
+/* The recorded environment variables, one file for all processes. */
 void bundle_environment(struct bundle_archive *archive, const struct recording *recording);
 
-/* Trace files, the newest first, and regions when they are asked for. */
+/* Trace files, newest first, and regions if requested. */
 void bundle_raw(struct bundle_archive *archive, const struct recording *recording,
 		const struct bundle_request *request, const bool *clean);
 
 /* This machine: versions, counters of network and kernel, GPUs. */
 void bundle_node(struct bundle_archive *archive, const struct recording *recording);
 
-/* What NCCL's own RAS says. */
+/* The status that NCCL's RAS reports. */
 void bundle_ras(struct bundle_archive *archive, const char *address);
 
 #endif

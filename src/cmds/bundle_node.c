@@ -25,20 +25,20 @@
 #include "import/ras_talk.h"
 
 /*
- * Asking NCCL's RAS how a job is, over TCP (import/ras_talk.h). The whole of it takes a limited time, whatever
- * the other side does.
+ * Queries NCCL's RAS for the state of a job over TCP (import/ras_talk.h). The total time is limited, whatever the
+ * server does.
  */
 
 enum { RAS_CLIENT_TIME_S = 12, RAS_CLIENT_WAITS_S = 5 };
 #define RAS_CLIENT_ADDRESS "localhost:28028"
 
 struct ras_answer {
-	char address[300]; /* that was asked */
+	char address[300]; /* of the server */
 	char *text;	   /* the caller's to free() */
 	size_t length;
 	bool is_json;
 	bool is_cut;
-	char why[300]; /* why there is none */
+	char why[300]; /* reason of a failure */
 };
 
 /* ---- where ------------------------------------------------------------------------------------ */
@@ -125,7 +125,7 @@ static int connect_to(struct ras_answer *answer, uint64_t until_ns)
 	for (const struct addrinfo *at = list; at && fd == -1; at = at->ai_next)
 		fd = connect_one(at, until_ns);
 	if (fd == -1)
-		text_format(answer->why, sizeof(answer->why), "nobody answers on %.200s: %s",
+		text_format(answer->why, sizeof(answer->why), "cannot connect to %.200s: %s",
 			    answer->address, strerror(errno));
 	freeaddrinfo(list);
 	return fd;
@@ -179,8 +179,8 @@ static void take_talk(struct ras_answer *answer, struct ras_talk *talk, enum sta
 		      int error)
 {
 	if (status == ERR_SYSTEM && error == ETIMEDOUT && talk->answer_length > 0)
-		text_format(answer->why, sizeof(answer->why),
-			    "it did not end its answer within %d s", RAS_CLIENT_TIME_S);
+		text_format(answer->why, sizeof(answer->why), "no complete answer within %d s",
+			    RAS_CLIENT_TIME_S);
 	else if (status == ERR_SYSTEM)
 		text_format(answer->why, sizeof(answer->why), "%.200s: %s", answer->address,
 			    strerror(error));
@@ -196,8 +196,10 @@ static void take_talk(struct ras_answer *answer, struct ras_talk *talk, enum sta
 	talk->answer = NULL;
 }
 
-/* HOST:PORT, [ADDRESS]:PORT, or NULL: NCCL_RAS_ADDR, else where NCCL listens. ERR_SYSTEM, ERR_FORMAT or
- * ERR_NO_SPACE: why says it in words, text is NULL. Prints nothing. */
+/*
+ * HOST:PORT, [ADDRESS]:PORT, or NULL: NCCL_RAS_ADDR, else NCCL's default. On ERR_SYSTEM, ERR_FORMAT or ERR_NO_SPACE,
+ * `why` has the reason and text is NULL. Prints nothing.
+ */
 static enum status ras_client_ask(struct ras_answer *answer, const char *address, bool is_json)
 {
 	uint64_t until_ns =
@@ -222,10 +224,10 @@ static enum status ras_client_ask(struct ras_answer *answer, const char *address
 	return status;
 }
 
-/* Counters of InfiniBand ports and network interfaces, and what the kernel said of GPUs, network and memory. */
+/* Counters of InfiniBand ports and network interfaces, and kernel messages about GPUs, network and memory. */
 
 enum {
-	COUNTERS_MOST = 50000, /* files of one tree */
+	COUNTERS_MOST = 50000, /* per tree */
 	VALUE_MOST = 200,
 	LOG_MOST = 256 * 1024,
 	RECORD_MOST = 8192,
@@ -366,8 +368,7 @@ static void add_tree(struct bundle_archive *archive, const char *path, const cha
 	sink_init_memory(&tree.sink);
 	count = each_entry(&tree, path, "", visit);
 	if (count <= 0) {
-		bundle_gap(archive, name, "%s: %s", path,
-			   count == -1 ? strerror(errno) : "nothing is there");
+		bundle_gap(archive, name, "%s: %s", path, count == -1 ? strerror(errno) : "empty");
 		sink_release(&tree.sink);
 		return;
 	}
@@ -376,7 +377,7 @@ static void add_tree(struct bundle_archive *archive, const char *path, const cha
 		bundle_gap(archive, name, "%zu counters below %s cannot be read", tree.unreadable,
 			   path);
 	if (tree.files == COUNTERS_MOST)
-		bundle_gap(archive, name, "what comes after %d counters", COUNTERS_MOST);
+		bundle_gap(archive, name, "truncated after %d counters", COUNTERS_MOST);
 }
 
 static void bundle_counters(struct bundle_archive *archive)
@@ -425,7 +426,7 @@ static bool read_records(struct sink *sink)
 	if (fd == -1)
 		return false;
 	lseek(fd, 0, SEEK_SET);
-	/* EPIPE: that one was overwritten meanwhile. */
+	/* EPIPE: the record was overwritten. */
 	while ((got = read(fd, record, RECORD_MOST)) > 0 ||
 	       (got == -1 && (errno == EPIPE || errno == EINTR))) {
 		if (got <= 0)
@@ -441,14 +442,14 @@ static bool read_records(struct sink *sink)
 
 static bool read_ring(struct sink *sink)
 {
-	int size = klogctl(10, NULL, 0); /* how large it is */
+	int size = klogctl(10, NULL, 0); /* its size */
 	char *bytes, *rest = NULL;
 	int got;
 
 	if (size <= 0 || size > 64 * 1024 * 1024)
 		return false;
 	bytes = cli_realloc(NULL, (size_t)size + 1);
-	got = klogctl(3, bytes, size); /* all of it */
+	got = klogctl(3, bytes, size);
 	if (got >= 0) {
 		bytes[got] = '\0';
 		for (char *line = strtok_r(bytes, "\n", &rest); line;
@@ -459,7 +460,7 @@ static bool read_ring(struct sink *sink)
 	return got >= 0;
 }
 
-/* What is newer matters more: the beginning goes. */
+/* Keeps the newest lines, which matter most. */
 static const char *newest_lines(const struct sink *sink)
 {
 	const char *text = sink_string(sink), *end;
@@ -480,22 +481,23 @@ static void bundle_kernel_log(struct bundle_archive *archive)
 
 	sink_init_memory(&sink);
 	if (!read_records(&sink) && !read_ring(&sink)) {
-		bundle_gap(archive, name, "the kernel's log: %s; root may read it",
+		bundle_gap(archive, name, "cannot read the kernel log: %s (needs root)",
 			   strerror(errno));
 		sink_release(&sink);
 		return;
 	}
 	if (sink.used == 0)
-		sink_text(&sink, "The kernel's log was read and has no such line.\n");
+		sink_text(&sink, "No such lines in the kernel log.\n");
 	text = newest_lines(&sink);
 	if (sink.status == OK)
 		bundle_add(archive, name, about, text, strlen(text));
 	if (text != sink_string(&sink))
-		bundle_gap(archive, name, "what is older than the last %d KiB", LOG_MOST / 1024);
+		bundle_gap(archive, name, "truncated: only the last %d KiB are kept",
+			   LOG_MOST / 1024);
 	sink_release(&sink);
 }
 
-/* This machine: what runs here, and how it is. Everything is read; nothing is set, and nothing is asked of others. */
+/* This machine: versions and state. Only reads, changes nothing and queries no other hosts. */
 
 enum { FILE_MOST = 1024 * 1024, SMI_MOST = 4 * 1024 * 1024, SMI_SECONDS = 10 };
 
@@ -518,7 +520,7 @@ static const struct {
 	{ "/proc/net/netstat", "node/net-netstat.txt", "more counters of TCP and IP" },
 };
 
-/* Files of /proc do not say how long they are. */
+/* Files of /proc do not report their size. */
 static void add_file(struct bundle_archive *archive, const char *path, const char *name,
 		     const char *about)
 {
@@ -539,12 +541,12 @@ static void add_file(struct bundle_archive *archive, const char *path, const cha
 	else
 		bundle_add(archive, name, about, bytes, used);
 	if (used == FILE_MOST)
-		bundle_gap(archive, name, "%s: what comes after %d KiB", path, FILE_MOST / 1024);
+		bundle_gap(archive, name, "%s: truncated after %d KiB", path, FILE_MOST / 1024);
 	free(bytes);
 	close(fd);
 }
 
-/* Which interfaces NCCL spoke to recorders here, each with its number of processes. */
+/* NCCL profiler interfaces used here, with the number of processes of each. */
 static void write_interfaces(struct sink *sink, const struct recording *recording)
 {
 	for (uint32_t version = 1; version < 64; version++) {
@@ -573,8 +575,8 @@ static void add_versions(struct bundle_archive *archive, const struct recording 
 			    "host                     %s\nkernel                   %s %s %s %s\n",
 			    name.nodename, name.sysname, name.release, name.version, name.machine);
 	write_interfaces(&sink, recording);
-	bundle_add_sink(archive, "node/versions.txt", "of ringside, the kernel, NCCL's interface",
-			&sink);
+	bundle_add_sink(archive, "node/versions.txt",
+			"versions of ringside, the kernel and NCCL's interface", &sink);
 }
 
 static void add_gpus(struct bundle_archive *archive)
@@ -587,7 +589,7 @@ static void add_gpus(struct bundle_archive *archive)
 	else
 		bundle_gap(archive, "node/nvidia-smi.txt", "%s", got.why);
 	if (got.is_cut)
-		bundle_gap(archive, "node/nvidia-smi.txt", "what comes after %d MiB",
+		bundle_gap(archive, "node/nvidia-smi.txt", "truncated after %d MiB",
 			   SMI_MOST / 1024 / 1024);
 	free(got.bytes);
 }
@@ -614,10 +616,10 @@ void bundle_ras(struct bundle_archive *archive, const char *address)
 		bundle_gap(archive, "ras/status.txt", "%s", answer.why);
 		return;
 	}
-	bundle_add(archive, "ras/status.txt", "what NCCL's RAS says of the job (verbose status)",
+	bundle_add(archive, "ras/status.txt", "status of the job from NCCL's RAS (verbose)",
 		   answer.text, answer.length);
 	if (answer.is_cut)
-		bundle_gap(archive, "ras/status.txt", "the end of it: it was too long");
+		bundle_gap(archive, "ras/status.txt", "truncated: too long");
 	free(answer.text);
 	/* The same as JSON, from NCCL 2.28.7 on. */
 	if (ras_client_ask(&answer, address, true) == OK && answer.is_json)
@@ -625,7 +627,6 @@ void bundle_ras(struct bundle_archive *archive, const char *address)
 			   answer.length);
 	else
 		bundle_gap(archive, "ras/status.json", "%s",
-			   answer.why[0] ? answer.why
-					 : "this release of NCCL has it as text alone");
+			   answer.why[0] ? answer.why : "this NCCL release provides text only");
 	free(answer.text);
 }

@@ -1,4 +1,4 @@
-/* What the doctor says, and what the archive says about itself. */
+/* Adds the doctor's verdicts and the README, and prints the summary. */
 #include "cmds/bundle_internal.h"
 
 #include <inttypes.h>
@@ -21,7 +21,7 @@ enum { DOCTOR_SECONDS = 300, DOCTOR_MOST = 16 * 1024 * 1024 };
 
 /* ---- the doctor ------------------------------------------------------------------------------- */
 
-/* Where it read them is no news to who reads this. */
+/* Replace the path of the descriptor, which means nothing to readers. */
 static void name_source(struct cli_capture *got)
 {
 	static const char from[] = "/proc/self/fd/3", to[] = "snapshots/";
@@ -35,7 +35,7 @@ static void name_source(struct cli_capture *got)
 	}
 }
 
-/* The tool runs itself: the doctor then sees what whoever reads the archive sees, and nothing else. */
+/* Runs the doctor as a child process on the snapshots alone, so that it sees the same as readers of the archive. */
 static void ask_doctor(struct bundle_archive *archive, const char *name, const char *about,
 		       const char *how, uint64_t hang_ns, int snapshots)
 {
@@ -55,10 +55,10 @@ static void ask_doctor(struct bundle_archive *archive, const char *name, const c
 		name_source(&got);
 		bundle_add(archive, name, about, got.bytes, got.length);
 	} else {
-		bundle_gap(archive, name, "%s", got.why[0] ? got.why : "it said nothing");
+		bundle_gap(archive, name, "%s", got.why[0] ? got.why : "no output");
 	}
 	if (got.is_cut)
-		bundle_gap(archive, name, "what comes after %d MiB", DOCTOR_MOST / 1024 / 1024);
+		bundle_gap(archive, name, "truncated after %d MiB", DOCTOR_MOST / 1024 / 1024);
 	free(got.bytes);
 }
 
@@ -80,7 +80,7 @@ static void write_files(struct sink *sink, const struct bundle_lines *files)
 {
 	char bytes[UNITS_TEXT];
 
-	sink_text(sink, "What each file is\n\n");
+	sink_text(sink, "Files\n\n");
 	for (size_t i = 0; i < files->count; i++)
 		sink_format(sink, "  %s (%s)\n      %s\n", files->list[i].name,
 			    units_bytes(bytes, files->list[i].bytes), files->list[i].text);
@@ -88,14 +88,14 @@ static void write_files(struct sink *sink, const struct bundle_lines *files)
 
 static void write_gaps(struct sink *sink, const struct bundle_lines *gaps)
 {
-	sink_text(sink, "\nWhat is not here, and why\n\n");
+	sink_text(sink, "\nMissing, and why\n\n");
 	for (size_t i = 0; i < gaps->count; i++)
 		sink_format(sink, "  %s\n      %s\n", gaps->list[i].name, gaps->list[i].text);
 	if (gaps->count == 0)
-		sink_text(sink, "  Nothing: all that was looked for is here.\n");
+		sink_text(sink, "  Nothing.\n");
 }
 
-/* README.txt: what each file is, and what is not there. */
+/* README.txt: the files, and what is missing. */
 static void bundle_readme(struct bundle_archive *archive, const struct bundle_request *request,
 			  const struct recording *recording)
 {
@@ -108,24 +108,26 @@ static void bundle_readme(struct bundle_archive *archive, const struct bundle_re
 	sink_init_memory(&sink);
 	sink_format(&sink,
 		    "A bundle of ringside " RINGSIDE_VERSION ", made on %s at %s.\n"
-		    "It is about %zu recorded %s: what each of them was in, its last %zu "
-		    "operations,\nwhat the doctor makes of it, and how this machine was.\n\n",
+		    "It covers %zu recorded %s: operations in flight and the last %zu operations "
+		    "of each,\n"
+		    "the doctor's verdicts, and the state of this machine.\n\n",
 		    host, units_wall_time(time, clock_system_ns(CLOCK_REALTIME)), recording->count,
 		    text_which(recording->count, "process", "processes"), request->operations);
 	if (strcmp(name, "-") == 0)
 		name = "FILE";
 	sink_format(&sink,
-		    "Read it with\n\n  ringside doctor %s     who is stuck, who is slow\n"
-		    "  ringside ps %s         what each process was in\n"
-		    "  ringside report %s     where the time of the last operations went\n\n",
+		    "Read it with\n\n  ringside doctor %s     diagnose hangs and stragglers\n"
+		    "  ringside ps %s         list operations in flight\n"
+		    "  ringside report %s     summarize the time of the last operations\n\n",
 		    name, name, name);
 	write_files(&sink, &archive->files);
 	write_gaps(&sink, &archive->gaps);
-	sink_text(&sink,
-		  "\nIt holds names of hosts, jobs, communicators and network interfaces, process "
-		  "numbers and paths of files.\nOf environments it holds the variables that "
-		  "environment.txt lists, none whose name or value looks like a\nsecret. It holds "
-		  "no data that was communicated and no command lines.\n");
+	sink_text(
+		&sink,
+		"\nThis bundle contains names of hosts, jobs, communicators and network "
+		"interfaces, process IDs and file paths,\nand the environment variables listed in "
+		"environment.txt, except those whose name or value looks like a\nsecret. It "
+		"contains no communicated data and no command lines.\n");
 	bundle_add_sink(archive, "README.txt", "this file", &sink);
 }
 
@@ -152,7 +154,7 @@ static int take_ras(const struct cli_said *said)
 	return 0;
 }
 
-/* As the doctor has it, which parses it in its turn. */
+/* Passed on to the doctor, which parses it. */
 static int take_for_agents(const struct cli_said *said)
 {
 	static const char *const words[] = { "--agents", "--timeout", "--auth", "--cacert",
@@ -233,7 +235,8 @@ static int bundle_check(struct command_line *line)
 	if (path == NULL || path[0] == '\0')
 		return cli_usage(&page, "no output file: use -o FILE.tar.gz");
 	if (!bundle_packing_of(path, &line->packing))
-		return cli_usage(&page, "name '%s' .tar, .tar.gz or .tar.zst", path);
+		return cli_usage(
+			&page, "unknown archive format '%s': use .tar, .tar.gz or .tar.zst", path);
 	if (line->has_agents && line->input.path_count > 0)
 		return cli_usage(&page, "PATH and --agents are two sources: give one");
 	if (!line->has_agents && line->agents.count > 0)
@@ -289,7 +292,7 @@ static void write_text(struct sink *sink, const struct command_line *line,
 		    archive->files.count, processes, text_which(processes, "process", "processes"),
 		    line->request.path, units_bytes(bytes, archive->bytes));
 	if (archive->gaps.count > 0)
-		sink_format(sink, "%zu %s not there: " BUNDLE_PREFIX "README.txt says why.\n",
+		sink_format(sink, "%zu %s missing; see " BUNDLE_PREFIX "README.txt.\n",
 			    archive->gaps.count,
 			    text_which(archive->gaps.count, "thing is", "things are"));
 }
@@ -299,7 +302,7 @@ static int bundle_summary(const struct command_line *line, const struct bundle_a
 {
 	struct sink sink;
 
-	/* The archive was what standard output is for. */
+	/* Standard output has the archive. */
 	if (strcmp(line->request.path, "-") == 0)
 		return exit_code;
 	sink_init_fd(&sink, STDOUT_FILENO);
@@ -312,7 +315,7 @@ static int bundle_summary(const struct command_line *line, const struct bundle_a
 
 /* ---------------------------------------------------------------------------------------------- */
 
-/* A trace file without its end is what every process leaves that hangs or was killed: all of it is here. */
+/* Every process that hangs or was killed leaves a truncated trace file: all of it is included. */
 static bool is_gap(const struct recording *recording, const struct recording_trouble *trouble)
 {
 	const struct recording_process *process;
@@ -355,7 +358,7 @@ static int bundle_run(struct command_line *line)
 	int complaint = CLI_EXIT_DONE, exit_code;
 	struct bundle_archive archive;
 
-	/* What the node itself shows is worth an archive even where nothing was recorded. */
+	/* The state of the node is useful even if nothing was recorded. */
 	if (input->path_count > 0 || input->recording.trouble_count > 0)
 		complaint = cli_input_complain(input, false);
 	if (input->recording.count == 0 && input->path_count > 0)
@@ -380,7 +383,7 @@ static int bundle_run(struct command_line *line)
 	}
 	bundle_fill(&archive, line, input);
 	exit_code = bundle_commit(&archive, complaint);
-	/* When it is not there, that was reported. */
+	/* A failure was reported already. */
 	if (exit_code == complaint)
 		exit_code = bundle_summary(line, &archive, input->recording.count, exit_code);
 	bundle_release(&archive);

@@ -89,7 +89,7 @@ static void append_text(const char ***list, size_t *count, const char *text)
 	(*list)[(*count)++] = text;
 }
 
-/* The whole of a small file, terminated; NULL after an error was reported. */
+/* Reads a small file, terminated; NULL after an error was reported. */
 static char *read_list(const char *path)
 {
 	char *text = cli_realloc(NULL, LIST_FILE_BYTES + 1);
@@ -159,7 +159,7 @@ static int take_log(const struct cli_said *said)
 	return 0;
 }
 
-/* A PATH; behind --log, another log. */
+/* A PATH, or after --log another log. */
 static int take_operand(const struct cli_said *said)
 {
 	struct doctor_options *options = said->target;
@@ -212,7 +212,7 @@ static const struct cli_option doctor_option_rows[] = {
 	  DOCTOR_TIME(timeout_ns, CLI_SECONDS(1) / 100, CLI_SECONDS(600)) },
 	{ 0, "parallel", "N", "agents queried at the same time, 1 to 1024 (default 32)",
 	  CLI_U32(struct doctor_options, parallel, 1, 1024),
-	  .like = "is no number from 1 to 1024" },
+	  .like = "is not a number from 1 to 1024" },
 	{ 0, "auth", "FILE", "credentials file with one line: basic NAME:PASSWORD or bearer TOKEN",
 	  CLI_TEXT(struct doctor_options, auth) },
 	{ 0, "cacert", "FILE", "CA certificates to trust instead of the system's",
@@ -269,7 +269,7 @@ static int doctor_check_options(const struct doctor_options *options)
 	return -1;
 }
 
-/* As `make install` and packages lay them out, beside the program. */
+/* Where `make install` and packages put them, relative to the program. */
 static void find_documents(struct doctor_options *options)
 {
 	char found[sizeof(options->documents)], whole[PATH_MAX];
@@ -314,10 +314,9 @@ static int read_expected(struct doctor_yardstick *yardstick, const char *path)
 	if (yardstick->has_expected)
 		diff_expected_warn(&yardstick->expected, path);
 	if (found == DIFF_EXPECTED_NOT)
-		return cli_error(
-			"%s: no file of expected bandwidths: what nccl-tests or 'ringside bench' "
-			"wrote will do",
-			path);
+		return cli_error("%s: not a file of expected bandwidths (output of nccl-tests or "
+				 "'ringside bench')",
+				 path);
 	return found == DIFF_EXPECTED_BAD ? CLI_EXIT_UNKNOWN : 0;
 }
 
@@ -348,10 +347,10 @@ static void doctor_yardstick_release(struct doctor_yardstick *yardstick)
 /* A verdict as it was in the last scan. */
 struct known {
 	uint64_t key;
-	uint64_t state; /* what makes it another when it changes: severity, title */
+	uint64_t state; /* hash of severity and title, to detect changes */
 	uint64_t first_ns;
 	char title[200];
-	bool is_there; /* in this look */
+	bool is_there; /* in this scan */
 };
 
 struct watch {
@@ -363,7 +362,7 @@ struct watch {
 
 static uint64_t state_of(const struct verdict *verdict)
 {
-	/* What cannot be reported says how far it is from that: no news each time. */
+	/* Titles of class blind contain progress: not a change each time. */
 	if (verdict->class == VERDICT_BLIND && verdict->severity == VERDICT_NOTE)
 		return VERDICT_NOTE;
 	return hash_word((uint64_t)verdict->severity,
@@ -388,7 +387,7 @@ static struct known *watch_remember(struct watch *watch, uint64_t key, uint64_t 
 	return known;
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void tell_json(struct sink *sink, const char *event, const struct doctor_case *look,
 		      const struct verdict *verdict, const struct known *known)
@@ -433,7 +432,7 @@ static void watch_tell(struct sink *sink, const char *event, const struct doctor
 		    units_duration(stood, look->wall_ns - known->first_ns), title);
 }
 
-/* The first scan is printed as a whole, of later ones only what is new. */
+/* The first scan is printed in full, later ones only as changes. */
 static void tell_first(struct sink *sink, const struct doctor_case *look)
 {
 	struct verdict_text_options style = doctor_text_options(look->options);
@@ -482,7 +481,7 @@ static void watch_compare(struct watch *watch, struct sink *sink, const struct d
 	watch->has_looked = true;
 }
 
-/* Verdicts about silent agents alone say nothing about the job. */
+/* Verdicts that only concern silent agents do not describe the job. */
 static int doctor_exit(const struct doctor_case *look)
 {
 	if (look->source_count > 0 && look->input.recording.count == 0 && !look->has_log)
@@ -494,7 +493,7 @@ static int doctor_exit(const struct doctor_case *look)
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-/* True: go on. */
+/* Returns true to continue. */
 static bool watch_look_once(struct watch *watch, const struct doctor_yardstick *yardstick,
 			    int stop_fd, int *exit_code)
 {
@@ -502,7 +501,7 @@ static bool watch_look_once(struct watch *watch, const struct doctor_yardstick *
 	struct sink sink;
 	int code = doctor_case_make(&look, watch->options, yardstick, stop_fd);
 
-	/* Nothing recorded now may be recorded later; what is wrong with the command stays wrong. */
+	/* Recordings may appear later; other errors are permanent. */
 	if (code != 0) {
 		doctor_case_release(&look);
 		if (code != FETCH_STOPPED)

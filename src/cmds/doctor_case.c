@@ -1,6 +1,6 @@
 /*
- * Agents: each gives one moment of its processes (docs/AGENT.md, /api/v1/snapshot), and all of them together
- * are the job. One that does not answer is something to be reported, not a failure.
+ * Agents: each provides snapshots of its processes (docs/AGENT.md, /api/v1/snapshot), which are merged into one job.
+ * An agent that does not answer is reported, not a failure.
  */
 #include "cmds/doctor_case.h"
 #include "cmds/doctor_case_internal.h"
@@ -32,9 +32,9 @@ static void doctor_source_problem(struct doctor_case *look, size_t source, const
 				  size_t length);
 
 /*
- * Finished operations of each process, to see who comes late: of a communicator 128 are needed that all ranks have,
- * and agents answer at moments that may be a second apart. About 36 bytes each; fewer of more than 64 agents, so
- * that the answers of 512 agents with eight processes each are some 80 MB together.
+ * Finished operations per process, to find stragglers: 128 per communicator are needed that all ranks have, and the
+ * snapshots of agents may be a second apart. About 36 bytes each; fewer for more than 64 agents, so that 512 agents
+ * with eight processes each send about 80 MB in total.
  */
 enum { OPERATIONS_MOST = 4096, OPERATIONS_LEAST = 512, OPERATIONS_OF_ALL = 1 << 18 };
 enum { SNAPSHOT_BYTES_MOST = 256 << 20, PATH_MOST = 64 };
@@ -45,7 +45,7 @@ struct agents {
 	size_t answered;
 };
 
-/* What an HTTP status means here; NULL: fine. */
+/* Describes an HTTP status; NULL: success. */
 static const char *status_problem(int status, char text[static 80])
 {
 	switch (status) {
@@ -53,21 +53,23 @@ static const char *status_problem(int status, char text[static 80])
 		return NULL;
 	case 401:
 	case 403:
-		text_format(text, 80, "it wants a password or token (HTTP %d): --auth FILE",
+		text_format(text, 80, "password or token required (HTTP %d): use --auth FILE",
 			    status);
 		return text;
 	case 404:
-		return "it has no snapshots (HTTP 404): no agent, or an older one";
+		return "no snapshots (HTTP 404): not an agent, or an older version";
 	case 503:
-		return "it is too busy (HTTP 503): ask again";
+		return "too busy (HTTP 503): try again";
 	default:
-		text_format(text, 80, "it answers HTTP %d", status);
+		text_format(text, 80, "HTTP %d", status);
 		return text;
 	}
 }
 
-/* An answer that could not be read counts as none and is reported with its agent. Other troubles are reported as those of
- * files are, all of them. */
+/*
+ * An answer that cannot be read counts as no answer and is reported with its agent. Other problems are all reported,
+ * like those of files.
+ */
 static void take_troubles(struct doctor_case *look, size_t source, size_t before, size_t files)
 {
 	struct recording *recording = &look->input.recording;
@@ -128,7 +130,7 @@ static size_t operations_wanted(size_t agents)
 {
 	size_t share = OPERATIONS_OF_ALL / (agents > 0 ? agents : 1), wanted = OPERATIONS_MOST;
 
-	/* In the agent's steps: it would round anything else up. */
+	/* A multiple of the agent's step size: it rounds other values up. */
 	while (wanted > share && wanted > OPERATIONS_LEAST)
 		wanted /= 2;
 	return wanted;
@@ -151,7 +153,7 @@ static struct cli_fetch_request *make_agent_requests(const struct fetch_targets 
 	return requests;
 }
 
-/* Agents that answer to everybody keep variables to themselves. */
+/* Agents without authentication do not send environment variables. */
 static void note_hidden(struct doctor_case *look)
 {
 	const struct recording *recording = &look->input.recording;
@@ -166,14 +168,14 @@ static void note_hidden(struct doctor_case *look)
 		return;
 	verdict = verdicts_add(&look->verdicts, VERDICT_BLIND, VERDICT_NOTE);
 	text_copy(verdict->rule, sizeof(verdict->rule), "environment");
-	verdict_title(verdict, "variables of %zu processes were not seen", hidden);
-	verdict_evidence(verdict, "agents leave them out for whoever needs no password");
-	verdict_missing(verdict, "settings of NCCL that differ between ranks or are wrong");
+	verdict_title(verdict, "environment variables of %zu processes not available", hidden);
+	verdict_evidence(verdict, "agents without a password do not send them");
+	verdict_missing(verdict, "NCCL settings that are wrong or differ between ranks");
 	verdict_advice(verdict, "let agents ask for a password (--web-config), and give it with "
 				"--auth FILE");
 }
 
-/* Each returns as doctor_case_make() does. */
+/* Return values are those of doctor_case_make(). */
 static int doctor_read_agents(struct doctor_case *look)
 {
 	const struct doctor_options *options = look->options;
@@ -210,7 +212,7 @@ static int doctor_read_agents(struct doctor_case *look)
 		       : cli_error("cannot merge the agents' snapshots: %s", status_text(status));
 }
 
-/* Prometheus: a fixed list of queries (doctor/prom.h), asked through ringside-fetch. */
+/* Prometheus: a fixed list of queries (doctor/prom.h), sent through ringside-fetch. */
 
 enum { QUERIES_MOST = 256, PARALLEL_MOST = 4, FAILURES_TOLD = 8 };
 
@@ -228,7 +230,7 @@ static void query_fail(struct queries *queries, size_t index, const char *why, s
 	const char *name = prom_name(queries->look->prom, index);
 	bool is_needed = index < PROM_NEEDED;
 
-	/* The first that is needed says why there is no answer at all; the others would repeat it. */
+	/* The first required query reports why there is no answer; the others would repeat it. */
 	if (is_needed && !queries->is_needed_missing)
 		cli_error("%s: %s: %.*s", queries->look->options->prometheus, name, (int)length,
 			  why);
@@ -248,8 +250,8 @@ static void take_query_answer(void *context, size_t index, int status, const cha
 		return;
 	}
 	if (status == 401 || status == 403) {
-		text_format(why, sizeof(why), "it wants a password or token (HTTP %d): --auth FILE",
-			    status);
+		text_format(why, sizeof(why),
+			    "password or token required (HTTP %d): use --auth FILE", status);
 		query_fail(queries, index, why, strlen(why));
 		return;
 	}
@@ -290,7 +292,7 @@ static int ask_prometheus(struct doctor_case *look, struct queries *queries)
 	const struct doctor_options *options = look->options;
 	struct cli_fetch how = {
 		.parallel = options->parallel < PARALLEL_MOST ? options->parallel : PARALLEL_MOST,
-		/* One query looks at all ranks: it may take longer than an agent. */
+		/* A query covers all ranks and may take longer than an agent. */
 		.timeout_ns = options->timeout_ns * 6,
 		.limit_bytes = PROM_ANSWER_MAX,
 		.auth = options->auth,
@@ -343,18 +345,18 @@ enum { DEPTH_MOST = 8, FILES_MOST = 65536, PATH_BYTES = 4096 };
 
 struct reading {
 	struct doctor_case *look;
-	size_t files; /* of all directories together */
+	size_t files; /* in all directories */
 	bool is_over; /* there were more */
 	bool is_deep; /* there were directories below DEPTH_MOST */
 };
 
 static int read_file(struct reading *reading, const char *path)
 {
-	/* Not blocking: a pipe that nobody writes to is no reason to wait. */
+	/* O_NONBLOCK, so that a pipe without a writer does not block. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	enum status status;
 
-	/* Wait for a writer that still writes into a pipe. */
+	/* Block again for pipes that have a writer. */
 	if (fd == -1 || fcntl(fd, F_SETFL, 0) == -1) {
 		cli_error("%s: %s", path, strerror(errno));
 		if (fd != -1)
@@ -376,7 +378,7 @@ static int by_name(const void *one, const void *other)
 	return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-/* In the order of names, so that the same files give the same words. */
+/* Sorted by name, so that the output is reproducible. */
 static char **names_in(struct reading *reading, const char *path, size_t *count)
 {
 	DIR *directory = opendir(path);
@@ -405,8 +407,10 @@ static char **names_in(struct reading *reading, const char *path, size_t *count)
 	return names;
 }
 
-/* Links are followed where somebody named them, not where they lie in a directory: there they lead to what is read
- * anyway, or round in circles. */
+/*
+ * Symbolic links are followed only on the command line. Inside a directory they lead to files that are read anyway,
+ * or form loops.
+ */
 static int read_path(struct reading *reading, const char *path, unsigned int depth)
 {
 	char below[PATH_BYTES];
@@ -435,27 +439,27 @@ static int read_path(struct reading *reading, const char *path, unsigned int dep
 	return code;
 }
 
-/* Of the rest nobody knows what it would say. */
+/* Reports that some of the logs were not read. */
 static void tell_rest(struct reading *reading)
 {
 	char why[120];
 
 	if (reading->is_over)
-		text_format(why, sizeof(why),
-			    "there are more than %d files: name those that matter", FILES_MOST);
+		text_format(why, sizeof(why), "more than %d files: pass only those that matter",
+			    FILES_MOST);
 	else
 		text_format(why, sizeof(why),
-			    "directories lie more than %d deep in each other: name the lower ones",
+			    "directories nested more than %d levels: pass the lower ones",
 			    DEPTH_MOST);
 	doctor_note_failure(reading->look, "the rest of the logs", why, strlen(why));
 }
 
-/* A log of something else would be found healthy. A watched one may have to begin yet. */
+/* Without this check, the log of another program would look healthy. A watched log may still be empty. */
 static int check_lines(const struct doctor_case *look)
 {
 	if (look->log.nccl_lines > 0 || look->log.report_count > 0 || look->options->is_watch)
 		return 0;
-	return cli_error("%s%s: not one line is NCCL's; it writes them with NCCL_DEBUG=INFO",
+	return cli_error("%s%s: no lines of NCCL found; run the job with NCCL_DEBUG=INFO",
 			 look->options->logs[0],
 			 look->options->log_count > 1 ? " and the other logs" : "");
 }
@@ -467,15 +471,13 @@ static int doctor_read_logs(struct doctor_case *look)
 
 	nccl_log_init(&look->log);
 	look->has_log = true;
-	/* One that is not there is as wrong as a wrong option: what was asked for is not looked at. */
+	/* A missing file is an error, like a wrong option. */
 	for (size_t i = 0; i < look->options->log_count; i++)
 		code |= read_path(&reading, look->options->logs[i], 0);
 	if (reading.is_over || reading.is_deep)
 		tell_rest(&reading);
 	return code == 0 ? check_lines(look) : code;
 }
-
-/* From what was read to verdicts. */
 
 static void must_succeed(enum status status)
 {
@@ -497,7 +499,7 @@ static enum status make_report(struct doctor_case *look, struct timeline_report 
 	wanted.custom_by[wanted.custom_count++] = BASELINE_BY;
 	wanted.progress = cli_progress_fraction;
 	wanted.progress_context = &progress;
-	/* Ranks are compared with each other: of the filter only the time may leave something out. */
+	/* Ranks are compared with each other, so only the time limits of the filter apply. */
 	filter.since = look->options->chosen.filter.since;
 	filter.until = look->options->chosen.filter.until;
 	status = timeline_report_make(report, &look->asked_for, &filter, &wanted);
@@ -541,10 +543,10 @@ static void judge_sums(struct doctor_case *look)
 
 /* ---- hangs ----------------------------------------------------------------------------------- */
 
-/* Nobody who waits computes, as long as it lasts. */
+/* All waiting GPUs are idle for the duration of the hang. */
 static double hours_lost(const struct verdict *verdict)
 {
-	/* The one that is named lost its time as well; in a circle it is one of those that wait. */
+	/* The rank at fault is idle as well; in a deadlock it is among the waiting ones. */
 	bool is_one_more = verdict->class != VERDICT_DEADLOCK && verdict->host[0] != '\0';
 
 	if (!verdict_is_hang(verdict->class) || verdict->severity != VERDICT_ERROR)
@@ -583,7 +585,7 @@ static void judge_job(struct doctor_case *look)
 		judge_slowness(look);
 }
 
-/* A hang looks slow, too: one cause is reported once. */
+/* A hang looks slow, too: report it only as a hang. */
 static void temper_slowness(struct verdicts *verdicts)
 {
 	for (size_t i = 0; i < verdicts->count; i++) {
@@ -610,7 +612,7 @@ static bool is_trouble(const struct recording_trouble *trouble, void *context)
 	return trouble->kind != RECORDING_CUT && cli_input_is_trouble(&look->input, trouble);
 }
 
-/* Adds verdicts about all that was read, and sorts them. */
+/* Adds all verdicts and sorts them. */
 static void doctor_judge(struct doctor_case *look)
 {
 	const struct blind_options blind = {
@@ -633,7 +635,7 @@ static void doctor_judge(struct doctor_case *look)
 	verdicts_sort(&look->verdicts);
 }
 
-/* Something could not be used, and the rest goes on without it. */
+/* An input could not be used; the diagnosis continues without it. */
 static void doctor_note_failure(struct doctor_case *look, const char *what, const char *why,
 				size_t length)
 {
@@ -642,7 +644,7 @@ static void doctor_note_failure(struct doctor_case *look, const char *what, cons
 	text_copy(verdict->rule, sizeof(verdict->rule), what);
 	verdict_title(verdict, "%s cannot be used", what);
 	verdict_evidence(verdict, "%.*s", (int)(length < 900 ? length : 900), why);
-	verdict_missing(verdict, "what would have been reported by it");
+	verdict_missing(verdict, "problems that it would have shown");
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -684,14 +686,14 @@ static int read_all(struct doctor_case *look)
 	return options->prometheus ? doctor_read_prometheus(look) : read_files(look);
 }
 
-/* Nothing is recorded, and nothing else is wrong: one line, and no verdict. */
+/* If nothing is recorded and nothing else is wrong: one line and no verdict. */
 static int check_emptiness(const struct doctor_case *look)
 {
 	const struct recording *recording = &look->input.recording;
 
 	if (recording->count > 0 || !has_ranks(look->options) || look->source_count > 0)
 		return 0;
-	/* What is not there yet may come. */
+	/* Recordings may still appear. */
 	if (look->options->is_watch)
 		return 0;
 	if (look->has_log && look->options->path_count == 0)
@@ -699,7 +701,7 @@ static int check_emptiness(const struct doctor_case *look)
 	return cli_input_complain(&look->input, false) | CLI_EXIT_UNKNOWN;
 }
 
-/* A bundle that was made through agents says who of them did not answer. */
+/* A bundle made through agents lists those that did not answer. */
 static void read_notes(struct doctor_case *look)
 {
 	size_t count;
@@ -723,7 +725,7 @@ static void read_notes(struct doctor_case *look)
 	}
 }
 
-/* What was in flight where nobody has a region: at the end of traces. */
+/* Reads operations in flight at the end of trace files, for processes without a region. */
 static int find_flights(struct doctor_case *look)
 {
 	enum status status = recording_find_flights(&look->input.recording);
@@ -732,7 +734,7 @@ static int find_flights(struct doctor_case *look)
 		cli_no_memory();
 	if (status == OK)
 		return 0;
-	return cli_error("cannot read what was in flight: %s",
+	return cli_error("cannot read operations in flight: %s",
 			 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
 }
 
@@ -758,8 +760,10 @@ static bool goes_on(const struct recording *recording, size_t first, size_t end)
 	return false;
 }
 
-/* Who asks what runs does not want yesterday's job beside it, whose regions are still there. When nothing runs
- * any more, that is what is asked about. */
+/*
+ * Leaves out ended jobs, whose regions may still exist, if any job is running. If none is, the ended ones are
+ * diagnosed.
+ */
 static void leave_out_dead_jobs(struct doctor_case *look)
 {
 	struct recording *chosen = &look->asked_for;
@@ -772,14 +776,14 @@ static void leave_out_dead_jobs(struct doctor_case *look)
 
 		end = end_of_job(chosen, i);
 		is_kept = goes_on(chosen, i, end);
-		/* Never behind the one that is read. */
+		/* The write index never exceeds the read index. */
 		for (size_t j = i; j < end && is_kept; j++)
 			chosen->processes[kept++] = chosen->processes[j];
 	}
 	chosen->count = kept;
 	if (kept < before)
 		text_format(look->from + used, sizeof(look->from) - used,
-			    " without %zu processes of jobs that are over", before - kept);
+			    ", without %zu processes of ended jobs", before - kept);
 }
 
 static int choose_job(struct doctor_case *look)
@@ -801,8 +805,10 @@ static int choose_job(struct doctor_case *look)
 	return 0;
 }
 
-/* Of what is read from files: now where a process still runs here, the moment of the newest snapshot, or 0 for
- * the past. */
+/*
+ * Time of the diagnosis for files: now if a process still runs here, the time of the newest snapshot, or 0 for the
+ * past.
+ */
 static uint64_t moment_of_files(const struct recording *recording)
 {
 	uint64_t newest = 0;
@@ -812,7 +818,7 @@ static uint64_t moment_of_files(const struct recording *recording)
 
 		if (process->snapshot_wall_ns > newest)
 			newest = process->snapshot_wall_ns;
-		/* With a snapshot and no region it is looked at as it was then, whatever it does now. */
+		/* With a snapshot and no region, the time of the snapshot counts, even if the process still runs. */
 		if (process->life == RECORDING_ALIVE &&
 		    (process->region != NULL || process->snapshot_wall_ns == 0))
 			return clock_system_ns(CLOCK_REALTIME);
@@ -834,7 +840,7 @@ static uint64_t moment_of(const struct doctor_case *look)
 
 /* ---- the verdicts asked for ------------------------------------------------------------------- */
 
-/* A verdict about everybody is about those who were asked for, too. */
+/* A verdict about all ranks includes the selected ones. */
 static bool is_asked_for(const struct doctor_case *look, const struct verdict *verdict)
 {
 	const struct filter *filter = &look->options->chosen.filter;
@@ -847,7 +853,7 @@ static bool is_asked_for(const struct doctor_case *look, const struct verdict *v
 			    (verdict->peer >= 0 && filter_has_rank(filter, verdict->peer)));
 }
 
-/* Ranks are judged by what all of them do; --rank and --comm choose among the verdicts. */
+/* Verdicts are based on all ranks; --rank and --comm only select which are shown. */
 static int choose_verdicts(struct doctor_case *look)
 {
 	struct verdicts *verdicts = &look->verdicts;
@@ -923,7 +929,7 @@ void doctor_case_release(struct doctor_case *look)
 	cli_input_release(&look->input);
 }
 
-/* The problem of a source, copied. */
+/* Copies the problem of a source. */
 static void doctor_source_problem(struct doctor_case *look, size_t source, const char *text,
 				  size_t length)
 {

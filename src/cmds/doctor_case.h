@@ -1,7 +1,7 @@
 /*
- * One scan of the doctor: everything that was read, and the verdicts.
+ * One scan of the doctor: all input, and the verdicts.
  *
- *	read (files, regions, agents, Prometheus, logs) -> job -> verdicts -> shown
+ *         read (files, regions, agents, Prometheus, logs) -> job -> verdicts -> output
  */
 #ifndef DOCTOR_CASE_H
 #define DOCTOR_CASE_H
@@ -16,18 +16,18 @@
 /* The command line of `ringside doctor`. */
 
 struct doctor_options {
-	const char **paths; /* borrowed texts */
+	const char **paths; /* borrowed strings */
 	size_t path_count;
 	const char **logs;
 	size_t log_count;
 	struct fetch_targets targets;
 	bool has_agents;
 	const char *prometheus; /* NULL none */
-	uint64_t window_ns;	/* of Prometheus: 0 as prom_options has it */
+	uint64_t window_ns;	/* of Prometheus; 0: default of prom_options */
 	uint64_t past_ns;
 
 	uint64_t hang_ns;
-	struct report_filter chosen; /* of the job; verdicts about these; slowness in this time */
+	struct report_filter chosen; /* job; verdicts to show; time span for slowness */
 	const char *baseline;
 	const char *expected;
 	double peak_nvlink; /* bytes a second; 0 not given */
@@ -45,10 +45,10 @@ struct doctor_options {
 	bool is_watch;
 	uint64_t interval_ns;
 
-	char documents[4096]; /* where pages are: "docs/", or where they were installed */
+	char documents[4096]; /* location of runbooks: "docs/", or where they were installed */
 };
 
-/* -1: go on; else the exit code, after help or an error was reported. Release in every case. */
+/* -1: continue; else the exit code, after help or an error was printed. Always release. */
 int doctor_options_parse(struct doctor_options *options, int argc, char **argv);
 void doctor_options_release(struct doctor_options *options);
 

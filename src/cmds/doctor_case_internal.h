@@ -20,7 +20,7 @@
 #include "output/verdict_show.h"
 #include "recording/recording.h"
 
-/* What is compared with: read once, also for many looks. */
+/* What the job is compared with: read once, also for repeated scans. */
 struct doctor_yardstick {
 	struct baseline baseline;
 	struct expected expected;
@@ -31,15 +31,15 @@ struct doctor_yardstick {
 struct doctor_case {
 	const struct doctor_options *options;
 	const struct doctor_yardstick *yardstick;
-	int stop_fd; /* when it can be read, end: -1 none */
+	int stop_fd; /* stop when it becomes readable; -1: none */
 
 	struct cli_input input;	     /* everything that was read */
-	struct recording asked_for;  /* of it, the job asked for: borrows its processes */
-	struct hang_source *sources; /* agents, or what Prometheus scrapes */
+	struct recording asked_for;  /* the selected job; borrows its processes */
+	struct hang_source *sources; /* agents, or targets of Prometheus */
 	size_t source_count;
-	struct agent_notes notes; /* what agents left out; of a bundle, who was asked */
-	char **problems;	  /* what sources point to, and owned; NULL where it is not ours */
-	struct prom *prom;	  /* NULL: not through Prometheus */
+	struct agent_notes notes; /* what agents left out; in a bundle, which were queried */
+	char **problems;	  /* owned texts that sources point to; NULL: not owned */
+	struct prom *prom;	  /* NULL: no Prometheus */
 	struct nccl_log log;
 	bool has_log;
 	struct job job;
@@ -47,23 +47,26 @@ struct doctor_case {
 	bool has_job;
 	struct verdicts verdicts;
 	size_t hidden;	   /* verdicts behind verdicts.count that --rank or --comm left out */
-	uint64_t wall_ns;  /* of the look; 0: only of the past is reported */
-	char from[256];	   /* where it was read, in words */
-	const char *asked; /* what sources are: "agents" */
+	uint64_t wall_ns;  /* time of the scan; 0: past only */
+	char from[256];	   /* description of the input */
+	const char *asked; /* kind of sources: "agents" */
 };
 
-/* Read and judge. 0; the exit code, after an error was reported; FETCH_STOPPED: stop_fd said so. Release in every case. */
+/*
+ * Reads and diagnoses. Returns 0; the exit code, after an error was reported; or FETCH_STOPPED if stop_fd became
+ * readable. Always release.
+ */
 int doctor_case_make(struct doctor_case *look, const struct doctor_options *options,
 		     const struct doctor_yardstick *yardstick, int stop_fd);
 void doctor_case_release(struct doctor_case *look);
 
-/* For the views. Points into *look. */
+/* For output. Points into *look. */
 struct verdict_look doctor_case_look(const struct doctor_case *look);
 
-/* Some lines: what is the same on many ranks is reported once, with how many. */
+/* A short summary: facts that are the same on many ranks are printed once, with a count. */
 void doctor_found_text(struct sink *sink, const struct nccl_log *log);
 
-/* A member "nccl" of the open object: every fact. */
+/* Adds a member "nccl" with every fact to the open object. */
 void doctor_found_json(struct json *json, const struct nccl_log *log);
 
 #endif

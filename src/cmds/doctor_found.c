@@ -1,4 +1,4 @@
-/* The facts of NCCL's logs in some lines. What is the same on many ranks is reported once. */
+/* A summary of NCCL's logs. Facts that are the same on many ranks are printed once. */
 #include "cmds/doctor_case_internal.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 
 enum { ROWS_MOST = 24, ROW_BYTES = 200 };
 
-/* Texts with how often each was met, in the order of their first. */
+/* Texts with counts, in order of first occurrence. */
 struct rows {
 	char (*texts)[ROW_BYTES];
 	uint64_t *counts;
@@ -135,7 +135,7 @@ static void write_communicators(struct sink *sink, const struct nccl_log *log)
 	write_rows(sink, "chosen", "call", "calls", &rows);
 }
 
-/* The slowest init of all, by phase. */
+/* The slowest init, by phase. */
 static void write_times(struct sink *sink, const struct nccl_log *log)
 {
 	const struct nccl_log_comm *slowest = NULL;
@@ -146,8 +146,8 @@ static void write_times(struct sink *sink, const struct nccl_log *log)
 			slowest = &log->comms[i];
 	if (slowest == NULL)
 		return;
-	sink_format(sink, "%-9s- an init took %.2f s at most, rank %d of %d:", "times",
-		    slowest->total_s, slowest->rank, slowest->nranks);
+	sink_format(sink, "%-9s- slowest init %.2f s, rank %d of %d:", "times", slowest->total_s,
+		    slowest->rank, slowest->nranks);
 	for (int i = 0; i < NCCL_LOG_PHASES; i++)
 		if (slowest->phase_s[i] > 0)
 			sink_format(sink, " %s %.2f", nccl_log_phase_name((enum nccl_log_phase)i),
@@ -159,10 +159,8 @@ void doctor_found_text(struct sink *sink, const struct nccl_log *log)
 {
 	struct rows rows = { .count = 0 };
 
-	sink_format(
-		sink,
-		"\nWhat NCCL says it was reported, found and chose, in %llu lines of its own:\n\n",
-		(unsigned long long)log->nccl_lines);
+	sink_format(sink, "\nSettings, hardware and choices from %llu lines of NCCL's logs:\n\n",
+		    (unsigned long long)log->nccl_lines);
 	write_processes(sink, log);
 	write_network(sink, log);
 	write_communicators(sink, log);

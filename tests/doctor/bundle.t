@@ -64,7 +64,7 @@ missing=$(tar tf "$work/hang.tar" | sed 's|^ringside-bundle/||' | while read -r 
 	[ "$name" = README.txt ] || has "$work/hang.tar" README.txt "^  $name \(" || echo "$name"
 done)
 expect_same "README lists each of them" "$missing" ""
-expect_ok "and what is missing, and why" has "$work/hang.tar" README.txt 'snapshots hold what they say; --regions'
+expect_ok "and what is missing, and why" has "$work/hang.tar" README.txt 'snapshots contain their data; --regions'
 expect_ok "the doctor's verdict is included" has "$work/hang.tar" doctor.txt 'rank 1 has not called AllReduce'
 expect_ok "versions are, too" has "$work/hang.tar" node/versions.txt '^NCCL profiler interface  [0-9]+ \(4 processes\)'
 expect_ok "and the network's counters" has "$work/hang.tar" node/interfaces.txt '^lo/rx_bytes [0-9]+$'
@@ -109,11 +109,11 @@ NCCL_TOPO_FILE="/topology?token=S3cr3tValueFive" RINGSIDE_SHM=$tap_scratch/shm2 
 expect_ok "a trace may hold a secret" grep -qraF S3cr3tValueFive "$work/leaky"
 expect_ok "a bundle is made from it" "$tool" bundle "$work/leaky" --no-ras -o "$work/leaky.tar"
 expect_same "without it" "$(grep -acF S3cr3tValueFive "$work/leaky.tar")" 0
-expect_ok "and README mentions it" has "$work/leaky.tar" README.txt '1 recorded variables look like secrets and were taken out'
+expect_ok "and README mentions it" has "$work/leaky.tar" README.txt '1 recorded variables look like secrets and were removed'
 expect_same "the trace itself is not in it" "$(tar tf "$work/leaky.tar" | grep -c '/traces/')" 0
 
 expect_ok "the size can be limited" bundle --no-ras --most 1KiB -o "$work/small.tar"
-expect_ok "what does not fit is listed, with its size" has "$work/small.tar" README.txt 'KiB\) does not fit into what --most leaves \(1 KiB\)'
+expect_ok "what does not fit is listed, with its size" has "$work/small.tar" README.txt 'KiB\) exceeds the rest of the --most limit \(1 KiB\)'
 expect_same "and is not included" "$(tar tf "$work/small.tar" | grep -c '/traces/')" 0
 expect_same "the same in JSON" "$(bundle --no-ras --no-traces --operations 5 --json -o "$work/few.tar" |
 	perl -MJSON::PP -e '$_ = decode_json(join "", <>); print scalar(grep { $_->{name} =~ /^snapshots/ } @{$_->{files}}), " ",
@@ -129,7 +129,7 @@ if [ -x "$BUILD/ringside-agent" ] && [ -x "$BUILD/ringside-fetch" ]; then
 	expect_ok "agents are asked" bundle --no-ras --timeout 60s --agents "$address,127.0.0.1:1" -o "$work/agents.tar.zst"
 	expect_same "it has their processes" "$(tar tf "$work/agents.tar.zst" | grep -c '/snapshots/')" 4
 	expect_same "and the doctor's verdict is the same" "$(verdict_of "$work/agents.tar.zst")" "$live"
-	expect_ok "an agent that does not answer is listed" has "$work/agents.tar.zst" README.txt 'this agent does not answer: .*refused'
+	expect_ok "an agent that does not answer is listed" has "$work/agents.tar.zst" README.txt 'no answer from this agent: .*refused'
 	expect_complaint "if none answers it fails" 'none of 1 agents answered: .*refused' bundle --no-ras --agents 127.0.0.1:1 -o "$work/none.tar"
 	expect_ok "and there is no file" test ! -e "$work/none.tar"
 	expect_complaint "paths and agents together are rejected" 'two sources: give one' bundle "$tap_scratch/traces" --agents "$address" -o "$work/two.tar"
@@ -137,7 +137,7 @@ fi
 
 # ---- what goes wrong ----------------------------------------------------------------------------
 expect_complaint "without a name it says what to do" 'no output file: use -o FILE.tar.gz' bundle
-expect_complaint "unknown file name extensions are rejected" "name '$work/x.zip' .tar, .tar.gz or .tar.zst" bundle -o "$work/x.zip"
+expect_complaint "unknown file name extensions are rejected" "unknown archive format '$work/x.zip': use .tar, .tar.gz or .tar.zst" bundle -o "$work/x.zip"
 expect_complaint "a missing directory is reported" 'nowhere' bundle --no-ras -o "$work/nowhere/x.tar"
 if [ -w /dev/full ]; then
 	ln -s /dev/full "$work/full.tar"

@@ -36,7 +36,7 @@ expect_ok "NCCL_RAS_ADDR has its address" has "$work/named.tar" ras/status.txt '
 ras old
 bundle --ras "127.0.0.1:$port" -o "$work/old.tar" >/dev/null
 expect_ok "an older release returns text" has "$work/old.tar" ras/status.txt '^Job summary'
-expect_ok "and README says that there is no JSON" has "$work/old.tar" README.txt 'this release of NCCL has it as text alone'
+expect_ok "and README says that there is no JSON" has "$work/old.tar" README.txt 'this NCCL release provides text only'
 ras http
 bundle --ras "127.0.0.1:$port" -o "$work/http.tar" >/dev/null
 expect_ok "another service is reported as such" has "$work/http.tar" README.txt 'not NCCL.s RAS; the peer says: HTTP/1.1 400'
@@ -46,13 +46,13 @@ expect_ok "a server that closes at once" has "$work/closes.tar" README.txt 'conn
 ras flood
 bundle --ras "127.0.0.1:$port" -o "$work/flood.tar" >/dev/null
 expect_same "8 MiB of an endless answer are kept" "$(file_of "$work/flood.tar" ras/status.txt | wc -c)" 8388608
-expect_ok "which is reported" has "$work/flood.tar" README.txt 'the end of it: it was too long'
+expect_ok "which is reported" has "$work/flood.tar" README.txt 'truncated: too long'
 bundle --ras 127.0.0.1:1 -o "$work/nobody.tar" >/dev/null
-expect_ok "no server is not a failure" has "$work/nobody.tar" README.txt 'nobody answers on 127.0.0.1:1: Connection refused'
+expect_ok "no server is not a failure" has "$work/nobody.tar" README.txt 'cannot connect to 127.0.0.1:1: Connection refused'
 
 bundle --ras nowhere -o "$work/wrong.tar" >/dev/null
 expect_ok "an invalid address is reported" has "$work/wrong.tar" README.txt "'nowhere' is not HOST:PORT"
 ras slow
 bundle --ras "127.0.0.1:$port" -o "$work/slow.tar" >/dev/null
-expect_ok "a server that never finishes is abandoned after some seconds" has "$work/slow.tar" README.txt 'timed out|did not end its answer'
+expect_ok "a server that never finishes is abandoned after some seconds" has "$work/slow.tar" README.txt 'timed out|no complete answer within'
 tap_done

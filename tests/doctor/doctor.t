@@ -109,7 +109,7 @@ done
 expect_refusal "watching files" 2 "follows what runs" "$ringside" doctor --watch "$tap_scratch/hung"
 expect_refusal "no such baseline" 3 "No such file" "$ringside" doctor --baseline "$tap_scratch/none" "$tap_scratch/healthy"
 expect_refusal "a file that is not a baseline" 3 "baseline" "$ringside" doctor --baseline README.md "$tap_scratch/healthy"
-expect_refusal "a file without expected bandwidth" 3 "no file of expected" "$ringside" doctor --expected README.md "$tap_scratch/healthy"
+expect_refusal "a file without expected bandwidth" 3 "not a file of expected" "$ringside" doctor --expected README.md "$tap_scratch/healthy"
 expect_refusal "a job that does not exist" 3 "there is no job 'other' here; there is sim-7" "$ringside" doctor --job other "$tap_scratch/healthy"
 expect_same "a job that exists" "$(code_of "$ringside" doctor --job sim-7 "$tap_scratch/healthy")" 0
 expect_refusal "a log that does not exist" 3 "No such file" "$ringside" doctor --log "$tap_scratch/none"
@@ -222,7 +222,7 @@ done
 expect_same "one good agent among many broken ones: the hang is found" \
 	"$code $(value '"$_->{verdicts}[0]{class} $_->{verdicts}[0]{rank}"')" "1 never_issued 5"
 expect_same "and twelve are reported as silent" "$(value '"$_->{looked_at}{sources} $_->{looked_at}{sources_silent}"')" "13 12"
-expect_ok "with the reason" grep -q "it wants a password or token (HTTP 401): --auth FILE" <(tr -s "\n " " " <"$tap_scratch/said")
+expect_ok "with the reason" grep -q "password or token required (HTTP 401): use --auth FILE" <(tr -s "\n " " " <"$tap_scratch/said")
 expect_ok "no escape sequences of theirs reach the terminal" test "$(grep -c $'\033' "$tap_scratch/said")" -eq 0
 expect_same "and nothing on stderr" "$(cat "$tap_scratch/err")" ""
 expect_refusal "an invalid credentials file" 2 "no line" "$ringside" doctor --auth /dev/null --agents "$(address_of good)"

@@ -68,7 +68,7 @@ NCCL_P2P_DISABLE=1 RINGSIDE_SHM=$tap_scratch/shm RINGSIDE_MODE=trace RINGSIDE_DI
 	PLUGIN=$BUILD/libnccl-profiler-ringside.so "$BUILD/tests/process/process_job" ops=10 >"$tap_scratch/job" 2>&1
 expect_same "a recorded variable is checked" "$(rules "$tap_scratch/traces" | grep -o p2p-disabled)" p2p-disabled
 echo hello >"$tap_scratch/hello.log"
-expect_complaint "a log of something else is not healthy" "hello.log: not one line is NCCL's; .*NCCL_DEBUG=INFO" \
+expect_complaint "a log of something else is not healthy" "hello.log: no lines of NCCL found; .*NCCL_DEBUG=INFO" \
 	doctor --log "$tap_scratch/hello.log"
 expect_complaint "nor are two such logs" "hello.log and the other logs: not one" doctor --log "$tap_scratch/hello.log" "$tap_scratch/hello.log"
 expect_ok "next to an NCCL log it is ignored" doctor --log "$clean" "$tap_scratch/hello.log"
