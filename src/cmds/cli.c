@@ -20,13 +20,13 @@
 
 enum { CLI_LINE_BYTES = 2048, CLI_WORD_MAX = 40 };
 
-/* The command that runs: cli_parse() sets it. NULL before. */
+/* The running command, set by cli_parse(); NULL before. */
 static const struct cli_page *running;
 
 static bool is_quiet, has_no_pager;
 static enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } color_when;
 
-/* Paths and names of users end up in these lines; they must not control the terminal. */
+/* Messages contain paths and names from users, which must not control the terminal. */
 static void print_line(const struct cli_page *page, const char *format, va_list values,
 		       const char *suffix)
 {
@@ -92,7 +92,7 @@ static unsigned int least_of(unsigned int a, unsigned int b)
 	return a < b ? a : b;
 }
 
-/* How many letters were typed wrong, left out, added or swapped with their neighbour. */
+/* Edit distance: letters replaced, left out, added, or swapped with a neighbor. */
 static unsigned int word_distance(const char *a, const char *b)
 {
 	unsigned int rows[3][CLI_WORD_MAX + 1];
@@ -123,14 +123,14 @@ static unsigned int word_distance(const char *a, const char *b)
 const char *cli_nearest(const char *word, const char *const *list, size_t count)
 {
 	size_t length = strlen(word);
-	/* Of "foo" most letters are other ones than of "job": that was no typing error. */
+	/* If most letters differ ("foo" and "job"), it is not a typo. */
 	unsigned int nearest = length > 6 ? 3 : length > 4 ? 2 : 1;
 	const char *found = NULL;
 
 	for (size_t i = 0; i < count; i++) {
 		unsigned int far = word_distance(word, list[i]);
 
-		/* A beginning is as good as one wrong letter. */
+		/* A prefix counts as one wrong letter. */
 		if (length >= 2 && strncmp(word, list[i], length) == 0)
 			far = least_of(far, 1);
 		if (far < nearest || (far == nearest && found == NULL)) {
@@ -226,7 +226,7 @@ static bool is_heading(const char *line, size_t length)
 	return capitals > 3 && gaps > 0;
 }
 
-/* The word that a line begins with, behind "- ": how serious it is. */
+/* The first word of a line, after "- ": the severity. */
 static const char *color_of(const char *line, size_t length, size_t *from, size_t *to)
 {
 	static const struct {
@@ -273,7 +273,7 @@ static void color_lines(struct sink *to, const char *text)
 	}
 }
 
-/* NULL: none is wanted. */
+/* NULL: no pager. */
 static const char *find_pager(void)
 {
 	const char *pager = getenv("RINGSIDE_PAGER");
@@ -297,7 +297,7 @@ static bool is_longer_than_screen(const char *text)
 	return lines >= size.ws_row;
 }
 
-/* False: it could not be run, and nothing was shown. */
+/* False: the pager could not be run, and nothing was shown. */
 static bool show_in_pager(const char *pager, const char *text, size_t length)
 {
 	void (*before)(int), (*child_before)(int);
@@ -314,7 +314,7 @@ static bool show_in_pager(const char *pager, const char *text, size_t length)
 		_exit(127);
 	}
 	close(ends[0]);
-	/* Whoever leaves the pager early has read enough. */
+	/* Leaving the pager early is not an error. */
 	before = signal(SIGPIPE, SIG_IGN);
 	while (child != -1 && length > 0) {
 		ssize_t wrote = write(ends[1], text, length);
@@ -332,7 +332,7 @@ static bool show_in_pager(const char *pager, const char *text, size_t length)
 	return child != -1 && !(WIFEXITED(how) && WEXITSTATUS(how) >= 126);
 }
 
-/* What a memory sink holds goes to stdout; then the sink is one on stdout. */
+/* Writes the contents of a memory sink to stdout; then the sink writes to stdout directly. */
 static void show_text(struct sink *sink)
 {
 	const char *pager = has_no_pager || !isatty(STDOUT_FILENO) ? NULL : find_pager();
@@ -426,7 +426,7 @@ int cli_page_help(const struct cli_page *page)
 	unsigned int width = cli_width();
 	struct sink sink;
 
-	/* The same into a pipe as on a plain terminal: tests and manuals compare it. */
+	/* The same in a pipe as on a plain terminal, because tests and manuals compare it. */
 	if (width == 0 || width > HELP_WIDTH)
 		width = HELP_WIDTH;
 	cli_text(&sink);
@@ -472,8 +472,8 @@ struct parse {
 	char *request;
 	int argc;
 	char **argv;
-	int at;			       /* the next word */
-	const struct cli_option *last; /* the option found last, or NULL */
+	int at;			       /* next argument */
+	const struct cli_option *last; /* previous option, or NULL */
 	bool only_operands;	       /* after `--` */
 };
 
@@ -548,7 +548,7 @@ static void note_work(const struct parse *parse, const char *name)
 		*(const char **)(void *)(parse->request + parse->page->work) = name;
 }
 
-/* `given` is the argument that came with the option's own word, or NULL. */
+/* `given` is the argument attached to the option (--name=VALUE, -nVALUE), or NULL. */
 static int take_option(struct parse *parse, const struct cli_option *option, const char *shown,
 		       const char *given)
 {
@@ -569,7 +569,7 @@ static int take_option(struct parse *parse, const struct cli_option *option, con
 	return failed ? failed : CLI_GO_ON;
 }
 
-/* One that another tool has, by its letter or its name: NULL if not. */
+/* Finds an option of another tool, by letter or name; NULL: none. */
 static const struct cli_other *find_elsewhere(const struct cli_page *page, char letter,
 					      const char *name)
 {
@@ -620,7 +620,7 @@ static int long_option(struct parse *parse, const char *word)
 	return unknown_option(parse->page, word, length);
 }
 
-/* The letters of one word, up to the first with an argument: the rest is that. */
+/* Short options in one argument; the first that takes a value gets the rest. */
 static int short_options(struct parse *parse, const char *letters)
 {
 	int code = CLI_GO_ON;
@@ -703,7 +703,7 @@ enum { PROGRESS_LINE = 160 };
 #define PROGRESS_FIRST_NS UINT64_C(1000000000)
 #define PROGRESS_AGAIN_NS UINT64_C(200000000)
 
-/* A line must fit the terminal, or it is written anew below itself. */
+/* The line must fit the terminal: a wrapped line cannot be rewritten. */
 static size_t terminal_width(int fd)
 {
 	struct winsize size;
@@ -713,7 +713,7 @@ static size_t terminal_width(int fd)
 
 static void progress_put(struct cli_progress *progress, const char *text, size_t length)
 {
-	/* A terminal that is gone is no reason to stop, nor to try again. */
+	/* Write errors are ignored: the work continues without progress. */
 	if (write(progress->fd, text, length) != (ssize_t)length)
 		progress->is_on = false;
 }
@@ -750,7 +750,7 @@ static void write_line(char *line, size_t size, const struct cli_progress *progr
 		    units_count(total, progress->total), progress->unit);
 	if (progress->done == 0)
 		return;
-	/* Whole seconds: more would only flicker. */
+	/* Whole seconds: fractions would only flicker. */
 	seconds = (uint64_t)((double)passed / part - (double)passed) / 1000000000 + 1;
 	if (seconds < 60)
 		text_format(left, sizeof(left), "%d s", (int)seconds);

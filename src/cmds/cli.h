@@ -1,4 +1,4 @@
-/* What commands share: help pages, options, exit codes, messages, text output, progress. */
+/* Shared by all commands: help pages, options, exit codes, messages, text output, progress. */
 #ifndef CLI_H
 #define CLI_H
 
@@ -10,8 +10,8 @@
 #include "output/sink.h"
 
 /*
- * A command's page: one table from which its options are parsed, its help is printed and its completions are
- * generated, so that they cannot disagree. tests/cli/manual.t compares it with man/.
+ * A command's page: one table for parsing options, printing help and generating completions, so that they always
+ * agree. tests/cli/manual.t compares it with man/.
  */
 
 struct cli_page;
@@ -20,8 +20,8 @@ struct cli_option;
 /* One option or operand of a command line. */
 struct cli_said {
 	const struct cli_page *page;
-	const struct cli_option *option; /* of an operand: the option before it, or NULL */
-	const char *value;		 /* NULL: the option has none */
+	const struct cli_option *option; /* for an operand: the preceding option, or NULL */
+	const char *value;		 /* NULL: none */
 	void *target;
 };
 
@@ -45,18 +45,18 @@ struct cli_option {
 	const char *name;  /* without the dashes; NULL ends the table */
 	const char *value; /* name of its argument; NULL: it has none */
 	const char *help;
-	/* Where it goes: one of the macros below. */
+	/* Where the value is stored: one of the macros below. */
 	enum cli_kind kind;
 	size_t target; /* offset into the command's request */
 	cli_take_fn *take;
 	int64_t least, most; /* 0, 0: no limits */
-	/* The error for a bad value: "--hang 7x" and this. NULL, for numbers: made from the limits. */
+	/* Error text for a bad value, after "--hang 7x". NULL for numbers: generated from the limits. */
 	const char *like;
-	const char *less, *more; /* the same for values beyond the limits; NULL: `like` */
-	bool is_view; /* changes how output is shown, not what is done; see `work` below */
+	const char *less, *more; /* for values beyond the limits; NULL: `like` */
+	bool is_view;		 /* affects only the display; see `work` below */
 };
 
-/* The offset of a field; does not compile for a field of another type. */
+/* The offset of a field; fails to compile if the field has another type. */
 #define CLI_AT(request, field, type)                                                           \
 	(offsetof(request, field) +                                                            \
 	 0 * sizeof(char[__builtin_types_compatible_p(__typeof__(((request *)0)->field), type) \
@@ -84,7 +84,7 @@ struct cli_option {
 	.kind = CLI_KIND_CALL, .target = offsetof(request, field), .take = (function)
 #define CLI_CALL_ALL(function) .kind = CLI_KIND_CALL, .take = (function)
 
-/* The page's fields for operands, as CLI_CALL. */
+/* For the page's operand fields, like CLI_CALL. */
 #define CLI_OPERANDS(request, field, function) \
 	.operand = (function), .operand_target = offsetof(request, field)
 
@@ -111,19 +111,19 @@ struct cli_page {
 	const struct cli_other *elsewhere; /* may be NULL */
 	cli_take_fn *operand;		   /* NULL: none is expected */
 	size_t operand_target;		   /* offset into the request */
-	/* Offset of a const char *: the name of the last option that is no is_view, "" for an operand; 0: not kept. */
+	/* Offset of a const char *: the name of the last option without is_view, "" for an operand; 0: not kept. */
 	size_t work;
-	bool stops_at_operand; /* what follows the first operand is not ours */
+	bool stops_at_operand; /* everything after the first operand belongs to another program */
 };
 
-/* Rows that several commands have. */
+/* Rows shared by several commands. */
 #define CLI_OPTION_END       \
 	{                    \
 		.name = NULL \
 	}
 /*
- * How output is shown. Every command that prints text has CLI_OPTIONS_SHOWING, every one that shows progress or
- * remarks at least CLI_OPTION_QUIET. They have no field in the request: see cli_text(), cli_has_color(), cli_is_quiet().
+ * Display options. Every command that prints text has CLI_OPTIONS_SHOWING; every one that shows progress or remarks
+ * has at least CLI_OPTION_QUIET. They have no field in the request: see cli_text(), cli_has_color(), cli_is_quiet().
  */
 #define CLI_OPTION_QUIET                                                \
 	{                                                               \
@@ -145,34 +145,36 @@ struct cli_page {
 		  .is_view = true },                           \
 		CLI_OPTION_QUIET
 
-/* Of a request with the field is_json. */
+/* For requests with a field is_json. */
 #define CLI_OPTION_JSON(request)                                            \
 	{                                                                   \
 		'j', "json", NULL, "write JSON", CLI_FLAG(request, is_json) \
 	}
 
-/* What the rows above call. */
+/* Used by the rows above. */
 int cli_take_quiet(const struct cli_said *said);
 int cli_take_color(const struct cli_said *said);
 int cli_take_no_pager(const struct cli_said *said);
 
 bool cli_is_quiet(void);
 
-/* On stdout: --color decides, else a terminal without NO_COLOR. */
+/* For stdout: --color decides, else whether it is a terminal and NO_COLOR is not set. */
 bool cli_has_color(void);
 
 /*
- * Text on stdout that somebody reads; cli_finish() ends it. On a terminal it is held back until then, to be colored (headings,
- * and words like error and warning; not where the text has colors already) and, when it is longer than the screen, to
- * go through a pager: RINGSIDE_PAGER, PAGER or `less -FRX`. An empty one or `cat`, or one that cannot be run, is none.
+ * Text output on stdout, ended by cli_finish(). On a terminal it is buffered until then, to color it (headings and
+ * words like error and warning, unless the text has colors already) and to page it if it is longer than the screen.
+ * The pager is RINGSIDE_PAGER, PAGER or `less -FRX`; none if empty, `cat`, or it cannot be run.
  */
 void cli_text(struct sink *sink);
 
 /* Print the help on stdout. Returns an exit code. */
 int cli_page_help(const struct cli_page *page);
 
-/* An option that every page has and no help shows: print the table of options, for shell completions.
- * One line each: letter or "-", name, argument or "-", help; tabs between them. The first is "operands" and theirs. */
+/*
+ * A hidden option of every page: prints the table of options, for shell completions. One line each: letter or "-",
+ * name, argument or "-", help, separated by tabs. The first line is "operands" and their text.
+ */
 #define CLI_LIST_OPTIONS "--list-options"
 int cli_page_list(const struct cli_page *page);
 
@@ -190,46 +192,56 @@ enum cli_exit {
 	CLI_EXIT_UNKNOWN = 3,
 };
 
-/* The exit code of two parts of a command. Trouble that was found stands, whatever else could not be read. */
+/*
+ * Combines the exit codes of two parts of a command. Trouble that was found takes precedence over input that could
+ * not be read.
+ */
 int cli_exit_join(int a, int b);
 
 /* "ringside ls: ...", one line on stderr. Returns CLI_EXIT_UNKNOWN. */
 int cli_error(const char *format, ...) PRINTF_LIKE(1, 2);
 
-/* The same for a remark that is no error. Nothing with --quiet. */
+/* Like cli_error(), for remarks. Silent with --quiet. */
 void cli_note(const char *format, ...) PRINTF_LIKE(1, 2);
 
 /* "ringside ls: ... (see 'ringside ls --help')" Returns CLI_EXIT_USAGE. */
 int cli_usage(const struct cli_page *page, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* An option that takes a list elsewhere, and one value here: 0, or CLI_EXIT_USAGE after a list was refused. */
+/*
+ * For an option that takes a list in other commands but one value here: 0, or CLI_EXIT_USAGE after a list was
+ * rejected.
+ */
 int cli_one_value(const struct cli_page *page, const char *option, const char *value);
 
-/* The word of the list that was probably meant, or NULL. */
+/* The entry of the list that was probably meant, or NULL. */
 const char *cli_nearest(const char *word, const char *const *list, size_t count);
 
-/* Width of the terminal on stdout; 0 when it is none. COLUMNS wins. */
+/* Width of the terminal on stdout; 0 if it is not a terminal. COLUMNS takes precedence. */
 unsigned int cli_width(void);
 
-/* Flush stdout's sink and release it. Returns `exit_code`, or CLI_EXIT_UNKNOWN when the output could not be
- * written; that is reported in one line, unless the reader closed the pipe. */
+/*
+ * Flushes and releases the sink of stdout. Returns `exit_code`, or CLI_EXIT_UNKNOWN if the output could not be
+ * written; that is reported in one line, unless the reader closed the pipe.
+ */
 int cli_finish(struct sink *sink, int exit_code);
 
-/* Memory for commands, which end with an error when there is none. */
+/* Allocation for commands: out of memory ends the program with an error. */
 
 void *cli_realloc(void *before, size_t bytes);
 
-/* Ends the program with that error. */
+/* Reports out of memory and exits. */
 void cli_no_memory(void) __attribute__((noreturn));
 
-/* Returned by cli_parse() when the command should go on: not an exit code. */
+/* Returned by cli_parse() to continue: not an exit code. */
 enum { CLI_GO_ON = -1 };
 
-/* Parse a command line by its page into `request`: short and long options, `--`, suggestions for typing
- * errors. CLI_GO_ON, or the exit code after help was shown or an error was reported. */
+/*
+ * Parses a command line into `request` as described by its page: short and long options, `--`, suggestions for typos.
+ * Returns CLI_GO_ON, or the exit code after help or an error was printed.
+ */
 int cli_parse(const struct cli_page *page, void *request, int argc, char **argv);
 
-/* The same for pages with stops_at_operand: *operands is where in argv they begin. */
+/* The same for pages with stops_at_operand: *operands is the index of the first operand in argv. */
 int cli_parse_until(const struct cli_page *page, void *request, int argc, char **argv,
 		    int *operands);
 
@@ -240,7 +252,7 @@ int cli_parse_until(const struct cli_page *page, void *request, int argc, char *
  *	  export  43 %  12,345,678 of 28,000,000 operations, 7 s left
  *
  *	cli_progress_start(&progress, "export", "operations", total);
- *	cli_progress_at(&progress, done);     cheap: after every few hundred of them
+ *	cli_progress_at(&progress, done);     cheap: call it every few hundred operations
  *	cli_progress_hide(&progress);         before something else is written to stderr
  *	cli_progress_end(&progress);          removes the line
  */
@@ -254,7 +266,7 @@ struct cli_progress {
 	uint64_t next_ns;  /* when to write the line again */
 	int fd;
 	bool is_on;    /* stderr is a terminal */
-	bool is_shown; /* there is a line to remove */
+	bool is_shown; /* a line is on the screen */
 };
 
 void cli_progress_start(struct cli_progress *progress, const char *what, const char *unit,
@@ -263,10 +275,10 @@ void cli_progress_at(struct cli_progress *progress, uint64_t done);
 void cli_progress_hide(struct cli_progress *progress);
 void cli_progress_end(struct cli_progress *progress);
 
-/* The same by a part of the total; `progress` is a struct cli_progress. For callbacks that get fractions. Always true. */
+/* The same by fraction of the total, for callbacks; `progress` is a struct cli_progress. Always true. */
 bool cli_progress_fraction(double fraction, void *progress);
 
-/* The same as cli_progress_at() at a given time: for tests. */
+/* Like cli_progress_at() at a given time: for tests. */
 void cli_progress_at_time(struct cli_progress *progress, uint64_t done, uint64_t now_ns);
 
 #endif

@@ -13,7 +13,7 @@
 #include "common/text.h"
 #include "output/report.h"
 
-/* As many rows as a baseline may have take less. */
+/* A baseline with the maximum number of rows is smaller. */
 enum { FILE_MOST = 64 << 20, PIECE = 1 << 16 };
 
 static char *read_all(const char *path, int fd, size_t *length)
@@ -61,18 +61,18 @@ int baseline_file_read(struct baseline *baseline, const char *path)
 	free(text);
 	if (status == ERR_NO_SPACE)
 		cli_no_memory();
-	return status == OK
-		       ? 0
-		       : cli_error("%s is no baseline: %s; 'ringside baseline save' writes one",
-				   path, why);
+	return status == OK ? 0
+			    : cli_error("%s is not a baseline: %s; use 'ringside baseline save' to "
+					"write one",
+					path, why);
 }
 
-/* Calls that stand for one sample: those of one iteration are alike. As in compare.c. */
+/* Calls per sample: those of one iteration are similar. As in compare.c. */
 enum { CALLS_ALIKE = 4 };
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Old releases of nccl-tests do not say what they ran; a file named after its program does. */
+/* Old releases of nccl-tests do not print the operation; use the file name if it is that of the program. */
 static uint8_t function_of_path(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -124,9 +124,8 @@ enum diff_expected_found diff_expected_read(struct expected *expected, const cha
 void diff_expected_warn(const struct expected *expected, const char *path)
 {
 	if (expected->is_gpu_shared)
-		cli_error("%s: its ranks shared a GPU: expected is what sockets of one machine "
-			  "carry, not "
-			  "links between GPUs",
+		cli_error("%s: its ranks shared a GPU: it shows the bandwidth of local sockets, "
+			  "not of links between GPUs",
 			  path);
 }
 
@@ -138,7 +137,7 @@ uint32_t diff_expected_by(uint32_t by)
 
 /* ---- comparing ------------------------------------------------------------------------------- */
 
-/* Mean duration, without waiting where it is known. */
+/* Mean duration, without waiting if that is known. */
 static double transfer_ns(const struct timeline_report *run, const struct tally_row *row)
 {
 	if (row->joined > 0 && row->joined_least_ns > 0 &&
@@ -187,8 +186,8 @@ static struct compare_side side_of_value(const struct expected_value *value)
 }
 
 /*
- * The run's spread alone makes the interval: the expectation is taken as it is. The spread is that of
- * durations with waiting, which is wider than that of transfers; so the interval is rather too wide.
+ * The interval follows from the spread of the run alone; the expectation counts as exact. The spread includes waiting
+ * and is wider than that of transfers, so the interval is conservative.
  */
 static void judge_row(struct compare_row *row, const struct tally_row *from, int32_t nranks,
 		      double threshold)
@@ -196,7 +195,7 @@ static void judge_row(struct compare_row *row, const struct tally_row *from, int
 	double samples = (double)from->timed / (nranks > 0 ? nranks : 1) / CALLS_ALIKE;
 	double ratio = row->b.mean_ns / row->a.mean_ns;
 	double relative = tally_deviation_ns(from) / tally_mean_ns(from) / sqrt(samples);
-	/* Student's t at 95%, near enough from five samples on. */
+	/* Student's t at 95%, accurate enough from five samples on. */
 	double factor = 1 + (2 + 3 / samples) * relative;
 
 	row->mean_ratio = ratio;

@@ -2,8 +2,8 @@
  *	doctor --- requests ---> ringside-fetch ---> servers
  *	       <--- frames -----
  *
- * All requests are written before the first frame is read: the child reads them all before it begins. It ends
- * with us (PR_SET_PDEATHSIG), and is killed when it says nothing for longer than a request may take.
+ * All requests are written before the first frame is read, because the child reads all of them first. It dies with
+ * its parent (PR_SET_PDEATHSIG), and is killed if it is silent for longer than a request may take.
  */
 #include "cmds/cli_fetch.h"
 
@@ -26,11 +26,11 @@
 
 enum { ARGUMENTS_MAX = 20, READ_BYTES = 1 << 16 };
 
-/* A host that is down answers nothing at all: of thousands, each should not take its whole time. */
+/* A shorter limit for connecting: with thousands of hosts, each one that is down must not take the full timeout. */
 #define CONNECT_NS ((uint64_t)2000000000)
 #define PATIENCE_NS ((uint64_t)5000000000)
 
-/* A child and our ends of its pipes. */
+/* The child and our ends of its pipes. */
 struct child {
 	pid_t pid;
 	int requests; /* write */
@@ -97,10 +97,10 @@ static void fetch_become(const char *path, char *const *arguments, int requests,
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* Where standard streams were closed a pipe stands in their place: first out of the way. */
+	/* If standard streams were closed, pipes may have their numbers: move them first. */
 	requests = fcntl(requests, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	frames = fcntl(frames, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	/* It may be gone already. */
+	/* The parent may have exited already. */
 	if (getppid() == parent && dup2(requests, STDIN_FILENO) != -1 &&
 	    dup2(frames, STDOUT_FILENO) != -1)
 		execv(path, arguments);
@@ -133,7 +133,7 @@ static int fetch_start(struct child *child, const char *path, char *const *argum
 	return 0;
 }
 
-/* Its exit code; 128 and more: a signal. One that has closed its end and does not go is not waited for long. */
+/* Returns its exit code, or 128 + signal. If it has closed its end but does not exit, waits only briefly. */
 static int fetch_end(struct child *child, bool is_killed)
 {
 	int status = 0, tries = 0;
@@ -181,7 +181,7 @@ static void write_requests(struct child *child, const struct cli_fetch_request *
 	for (size_t i = 0; i < count && is_good; i++) {
 		const char *socket = requests[i].socket;
 
-		/* One that does not fit stays without an answer, and that is reported. */
+		/* A request that does not fit gets no answer, which is reported. */
 		if (text_format(line, sizeof(line), "%zu %s%s%s\n", i, requests[i].url,
 				socket ? " " : "", socket ? socket : ""))
 			is_good = write_all(child->requests, line, strlen(line));
@@ -279,7 +279,7 @@ static int fetch_run(struct asking *asking, const char *path,
 	code = fetch_end(&child, result != READ_END);
 	if (result == READ_STOPPED)
 		return FETCH_STOPPED;
-	/* It reported problems with its options (credentials, for example) itself. */
+	/* It reports problems with its options (such as credentials) itself. */
 	if (asking->answered == 0 && code == CLI_EXIT_USAGE)
 		return CLI_EXIT_USAGE;
 	if (code == 127)
@@ -299,13 +299,13 @@ int cli_fetch(const struct cli_fetch *how, const struct cli_fetch_request *reque
 	if (count == 0)
 		return 0;
 	if (!cli_become_find("ringside-fetch", path, sizeof(path)))
-		return cli_error("asking over HTTP needs ringside-fetch, and there is none beside "
+		return cli_error("HTTP requests need ringside-fetch, which was not found beside "
 				 "%s/ringside: install libcurl's headers (libcurl4-gnutls-dev or "
 				 "libcurl-devel) and build again",
 				 path);
 	asking.is_answered = cli_realloc(NULL, count * sizeof(*asking.is_answered));
 	memset(asking.is_answered, 0, count * sizeof(*asking.is_answered));
-	/* A child that ends early is an error of write(), not our end. */
+	/* If the child exits early, write() fails instead of raising SIGPIPE. */
 	before = signal(SIGPIPE, SIG_IGN);
 	code = fetch_run(&asking, path, requests);
 	signal(SIGPIPE, before);

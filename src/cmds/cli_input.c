@@ -19,7 +19,7 @@
 #include "format/tar.h"
 #include "recording/recording.h"
 
-/* What is unpacked lies in memory: more than this has to be unpacked by hand. */
+/* Archives are unpacked in memory: larger ones must be unpacked by hand. */
 #define CLI_UNPACK_MOST (UINT64_C(1) << 30)
 
 enum { PIECE = 256 * 1024 };
@@ -33,7 +33,7 @@ struct unpack {
 	size_t used;
 	size_t room;
 	uint64_t most;
-	bool is_over; /* one packed stream has ended; another may follow */
+	bool is_over; /* end of a stream; another may follow */
 };
 
 static enum status make_room(struct unpack *unpack)
@@ -53,7 +53,7 @@ static enum status make_room(struct unpack *unpack)
 	return OK;
 }
 
-/* Behind a member stands another, as bgzip and `cat a.gz b.gz` have it, or zeros that fill a tape's block. */
+/* Another gzip member may follow (bgzip, `cat a.gz b.gz`), or zeros as tape padding. */
 static bool begins_member(struct unpack *unpack, const unsigned char **in, size_t *left)
 {
 	for (; *left > 0 && **in == 0; (*left)--)
@@ -65,7 +65,7 @@ static bool begins_member(struct unpack *unpack, const unsigned char **in, size_
 	return true;
 }
 
-/* One step: as much of the input as goes into the room there is. */
+/* One step: decompresses as much input as fits the output buffer. */
 static enum status step_gzip(struct unpack *unpack, const unsigned char *in, size_t *left)
 {
 	int code;
@@ -83,7 +83,7 @@ static enum status step_gzip(struct unpack *unpack, const unsigned char *in, siz
 	return code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR ? OK : ERR_FORMAT;
 }
 
-/* It goes on with the next frame by itself, and passes over those that hold no data. */
+/* zstd continues with the next frame and skips frames without data. */
 static enum status step_zstd(struct unpack *unpack, const unsigned char *in, size_t *left)
 {
 	ZSTD_inBuffer from = { in, *left, 0 };
@@ -96,7 +96,7 @@ static enum status step_zstd(struct unpack *unpack, const unsigned char *in, siz
 	return ZSTD_isError(code) ? ERR_FORMAT : OK;
 }
 
-/* What is no archive is not unpacked further. */
+/* Stop unpacking if it is not an archive. */
 static enum status unpack_piece(struct unpack *unpack, const unsigned char *in, size_t length)
 {
 	size_t left = length, before;
@@ -133,7 +133,7 @@ static enum status unpack_all(struct unpack *unpack)
 			status = unpack_piece(unpack, in, got);
 	}
 	free(in);
-	/* Other packed files may be cut, too: that is for who reads those. */
+	/* Other compressed files may be truncated, too: their own readers handle that. */
 	if (status != ERR_NO_SPACE && !tar_is(unpack->bytes, unpack->used))
 		return ERR_UNKNOWN;
 	return status == OK && !unpack->is_over ? ERR_TRUNCATED : status;
@@ -148,10 +148,10 @@ static enum status unpack_begin(struct unpack *unpack)
 		return ERR_SYSTEM;
 	if (got == 4 && magic[0] == 0x1f && magic[1] == 0x8b) {
 		unpack->is_gzip = true;
-		/* 16: gzip's own frame. */
+		/* 16: gzip format. */
 		return inflateInit2(&unpack->gzip, 15 + 16) == Z_OK ? OK : ERR_NO_SPACE;
 	}
-	/* The second begins what pzstd writes: a frame that says how long the next one is. */
+	/* The second is the start of pzstd output: a frame with the size of the next one. */
 	if (got < 4 || (memcmp(magic, "\x28\xb5\x2f\xfd", 4) != 0 &&
 			((magic[0] & 0xf0) != 0x50 || memcmp(magic + 1, "\x2a\x4d\x18", 3) != 0)))
 		return ERR_UNKNOWN;
@@ -164,7 +164,7 @@ enum status cli_unpack(const char *path, uint64_t most, unsigned char **bytes, s
 	struct unpack unpack = { .fd = file_open(AT_FDCWD, path, true), .most = most };
 	enum status status;
 
-	/* Whoever reads it next says what is wrong with it. */
+	/* The next reader reports what is wrong with it. */
 	if (unpack.fd == -1)
 		return ERR_UNKNOWN;
 	status = unpack_begin(&unpack);
@@ -183,7 +183,7 @@ enum status cli_unpack(const char *path, uint64_t most, unsigned char **bytes, s
 	return OK;
 }
 
-/* A thousand ranks that were killed say the same thing. */
+/* A thousand killed ranks have the same problem: print only the first few. */
 enum { TOLD_OF_A_KIND = 5 };
 
 void cli_input_init(struct cli_input *input)
@@ -225,8 +225,8 @@ static enum status add_path(struct cli_input *input, const char *path, unsigned 
 	if (status == ERR_RANGE || status == ERR_FORMAT || status == ERR_TRUNCATED) {
 		recording_load_trouble(&input->recording, RECORDING_DAMAGE, path, NULL, "%s",
 				       status == ERR_RANGE
-					       ? "unpack it by hand: it is too large to do so here"
-					       : "what is packed in it is damaged");
+					       ? "too large to unpack in memory: unpack it by hand"
+					       : "compressed data is damaged");
 		return OK;
 	}
 	if (status == ERR_UNKNOWN)
@@ -288,7 +288,7 @@ bool cli_input_is_trouble(const struct cli_input *input, const struct recording_
 
 enum { LOG_BYTES = 64 * 1024, LOG_FILES = 64 };
 
-/* Does NCCL_DEBUG write such lines? Everybody who has none of our recordings has these. */
+/* Does it look like NCCL_DEBUG output? Users without our recordings often pass that. */
 static bool is_nccl_log_file(const char *path)
 {
 	char *bytes = cli_realloc(NULL, LOG_BYTES);
@@ -322,7 +322,7 @@ static bool is_nccl_log(const char *path)
 	return is_log;
 }
 
-/* Said of a path in which nothing was found, instead of what else is wrong with it. */
+/* Reported for a path without recordings, instead of its other problems. */
 static bool complain_log(const struct cli_input *input, const char *path)
 {
 	const bool is_doctor = input->has_logs;
@@ -481,7 +481,7 @@ int report_take_tag(const struct cli_said *said)
 	return cli_usage(said->page, "--tag '%s' is not a whole number", said->value);
 }
 
-/* ---- is it there? ---------------------------------------------------------------------------- */
+/* ---- checking that names exist ----------------------------------------------------------------- */
 
 static int check_functions(const struct filter *filter, const struct cli_page *page,
 			   const struct job *job)
@@ -502,12 +502,12 @@ static int check_functions(const struct filter *filter, const struct cli_page *p
 	return 0;
 }
 
-/* "--comm: there is no communicator 'nope' here; there is world, tp0, ..." */
+/* "--comm: no communicator 'nope' here; available: world, tp0, ..." */
 static int no_such(const char *option, const char *what, const char *name, struct sink *names,
 		   size_t count)
 {
-	int exit_code = cli_error("--%s: there is no %s '%s' here; there is %s%s", option, what,
-				  name, count > 0 ? sink_string(names) : "none at all",
+	int exit_code = cli_error("--%s: no %s '%s' here; available: %s%s", option, what, name,
+				  count > 0 ? sink_string(names) : "none",
 				  count > NAMES_LISTED ? ", ..." : "");
 
 	sink_release(names);
@@ -559,7 +559,7 @@ static size_t list_ranks(struct sink *names, const struct job *job)
 	return count;
 }
 
-/* Each range must have one at least. */
+/* Each range must contain at least one rank. */
 static int check_ranks(const struct filter *filter, const struct job *job)
 {
 	for (size_t i = 0; i < filter->range_count; i++) {
@@ -607,7 +607,7 @@ int cli_job_check(const struct recording *recording, const char *name)
 	return no_such("job", "job", name, &names, count);
 }
 
-/* Processes that do not pass go to the end, behind recording.count. */
+/* Moves processes that do not match to the end, past recording.count. */
 static void hide_processes(struct cli_input *input, const bool *is_kept)
 {
 	struct recording *recording = &input->recording;
@@ -722,8 +722,8 @@ int report_read_strictly(const struct timeline_report *report)
 
 	if (found->refused + found->damages == 0)
 		return CLI_EXIT_DONE;
-	return cli_error("%" PRIu64 " records are not acceptable, %" PRIu64
-			 " blocks are damaged; 'ringside verify' says where",
+	return cli_error("%" PRIu64 " invalid records, %" PRIu64
+			 " damaged blocks; 'ringside verify' lists them",
 			 found->refused, found->damages);
 }
 

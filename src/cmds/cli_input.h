@@ -13,15 +13,15 @@
 #include "recording/recording.h"
 
 /*
- * The archive in a file that is packed with gzip or zstd, in one stream or in many one after the other: *bytes is the
- * caller's to free(). ERR_UNKNOWN: it is not packed, or what is packed is no archive: read it as any other. ERR_RANGE:
- * more than `most` bytes. ERR_FORMAT, ERR_TRUNCATED: it is damaged. ERR_NO_SPACE (memory), ERR_SYSTEM.
+ * Unpacks an archive compressed with gzip or zstd, in one or several concatenated streams; the caller frees *bytes.
+ * ERR_UNKNOWN: not compressed, or not an archive: read it like any other file. ERR_RANGE: more than `most` bytes.
+ * ERR_FORMAT, ERR_TRUNCATED: damaged. ERR_NO_SPACE (memory), ERR_SYSTEM.
  */
 enum status cli_unpack(const char *path, uint64_t most, unsigned char **bytes, size_t *length);
 
-/* Reading what the PATHs of a command line lead to. */
+/* Reads the PATHs of a command line. */
 
-/* For the help of every command that reads. */
+/* For the help of commands that read recordings. */
 #define CLI_INPUT_ABOUT                                                                     \
 	"PATH is a trace file, a region (a process's shared-memory buffer), a log of NCCL " \
 	"Inspector or CoMMA, a bundle, a directory "                                        \
@@ -37,50 +37,54 @@ struct cli_input {
 	const char **paths;
 	size_t path_count;
 	bool has_logs; /* the command reads NCCL_DEBUG output with --log */
-	size_t hidden; /* processes behind recording.count that a filter left out */
+	size_t hidden; /* processes past recording.count, removed by a filter */
 };
 
 void cli_input_init(struct cli_input *input);
 void cli_input_release(struct cli_input *input);
 
-/* One more PATH, borrowed. */
+/* Adds a PATH, borrowed. */
 void cli_input_path(struct cli_input *input, const char *path);
 
-/* The same for the pages of commands whose operands are PATHs: `input` is a struct cli_input. */
+/* For pages whose operands are PATHs: `input` is a struct cli_input. */
 int cli_input_take(const struct cli_said *said);
 
-/* Read all of it; without a path, this machine's regions. 0, or the exit code after an error was
- * reported. Trouble with single files is in input->recording.troubles. */
+/*
+ * Reads all PATHs; without one, this machine's regions. Returns 0, or the exit code after an error was reported.
+ * Problems with single files are in input->recording.troubles.
+ */
 int cli_input_read(struct cli_input *input, unsigned int flags);
 
 /*
- * A whole command that reads PATHs: parse its words, look at them (`check` may be NULL), read what its operands
- * lead to, run. Both get the request, whose struct cli_input is where the page's operands go. `check` returns
+ * Runs a command that reads PATHs: parses its arguments, checks them (`check` may be NULL), reads its operands, runs.
+ * Both callbacks get the request, which contains the struct cli_input of the page's operands. `check` returns
  * CLI_GO_ON or the exit code, `run` the exit code.
  */
 int cli_input_command(const struct cli_page *page, void *request, unsigned int flags,
 		      int (*check)(void *request), int (*run)(void *request), int argc,
 		      char **argv);
 
-/* Report on stderr what could not be read: a line each, the first few of each kind; and that nothing is recorded.
- * CLI_EXIT_UNKNOWN when there was anything to report, else CLI_EXIT_DONE. Truncated files are not reported where
- * has_cuts is false: commands that show for each process whether it ended need no extra line. */
+/*
+ * Reports on stderr what could not be read, one line each, the first few of each kind, and if nothing is recorded.
+ * Returns CLI_EXIT_UNKNOWN if anything was reported, else CLI_EXIT_DONE. has_cuts false: truncated files are not
+ * reported, for commands that show for each process whether it ended.
+ */
 int cli_input_complain(const struct cli_input *input, bool has_cuts);
 
-/* Should the exit code show it? Not for an unknown file in a directory. */
+/* Does it affect the exit code? An unknown file in a directory does not. */
 bool cli_input_is_trouble(const struct cli_input *input, const struct recording_trouble *trouble);
 
-/* How many operations are to be expected: for progress. */
+/* Expected number of operations, for progress. */
 uint64_t cli_input_operations(const struct recording *recording);
 
 /*
  * Filters. Every command that reads recordings has these rows, with the same words and the same errors:
  *
  *	CLI_OPTIONS_READING(struct request),    --job, --comm, --rank, --since, --until
- *	CLI_OPTIONS_PROCESSES(struct request),  the same without times, for what has none
+ *	CLI_OPTIONS_PROCESSES(struct request),  the same without times
  *
  * They go into the field `chosen` of the request, a struct report_filter. Then cli_input_choose() or
- * cli_input_choose_processes() applies them. docs/COMMANDS.md says what each command makes of them.
+ * cli_input_choose_processes() applies them. docs/COMMANDS.md describes their effect on each command.
  */
 #define REPORT_OPTION_BY(request)                                                                \
 	{                                                                                        \
@@ -121,7 +125,7 @@ uint64_t cli_input_operations(const struct recording *recording);
 			CLI_CALL(request, chosen.filter, report_take_tag)               \
 	}
 
-/* Into its fields `path` and `is_strict`. */
+/* Sets the fields `path` and `is_strict`. */
 #define REPORT_OPTION_OUTPUT(request)                                                   \
 	{                                                                               \
 		'o', "output", "FILE", "write to this file instead of standard output", \
@@ -134,7 +138,7 @@ uint64_t cli_input_operations(const struct recording *recording);
 			CLI_FLAG(request, is_strict)                                             \
 	}
 
-/* What these rows call: `chosen` is a struct report_filter, `filter` a struct filter, `time` a struct filter_time. */
+/* Used by these rows: `chosen` is a struct report_filter, `filter` a struct filter, `time` a struct filter_time. */
 int report_take_by(const struct cli_said *said);
 int report_take_functions(const struct cli_said *said);
 int report_take_comm(const struct cli_said *said);
@@ -146,40 +150,43 @@ int report_take_time(const struct cli_said *said);
 struct report_filter {
 	struct filter filter;
 	const char *job;		       /* NULL: all */
-	uint32_t by;			       /* enum tally_by bits, 0: none was asked for */
-	char *functions[FILTER_FUNCTIONS_MAX]; /* own copies, that the filter borrows */
+	uint32_t by;			       /* enum tally_by bits; 0: not given */
+	char *functions[FILTER_FUNCTIONS_MAX]; /* owned copies; the filter borrows them */
 };
 
 void report_filter_release(struct report_filter *chosen);
 
-/* Leave the other jobs out, and check that the communicators, ranks and operations exist. 0, or the exit code after an
- * error was reported. */
+/*
+ * Removes other jobs, and checks that communicators, ranks and operations exist. Returns 0, or the exit code after an
+ * error was reported.
+ */
 int cli_input_choose(struct cli_input *input, const struct report_filter *chosen,
 		     const struct cli_page *page);
 
-/* The same, and leave out whole processes: for commands that list processes. */
+/* The same, and removes whole processes: for commands that list processes. */
 int cli_input_choose_processes(struct cli_input *input, const struct report_filter *chosen,
 			       const struct cli_page *page);
 
-/* --job: 0, or the exit code after it was reported that there is no such job, and which there are. */
+/* --job: 0, or the exit code after an error that lists the jobs was reported. */
 int cli_job_check(const struct recording *recording, const char *name);
 
-/* Make a report of what the PATHs lead to, with progress and error messages. For report, diff and baseline. */
+/* Makes a report of the PATHs, with progress and error messages. For report, diff and baseline. */
 
 /*
- * What could not be read is reported on stderr. is_strict: everything that is not as it should be is, files of
- * others and files that end early too, and any of it is an exit code. Returns
- * CLI_EXIT_UNKNOWN when there was some, and when no recordings found.
+ * Reports on stderr what could not be read. is_strict: also foreign and truncated files, and all of these affect the
+ * exit code. Returns CLI_EXIT_UNKNOWN if there were problems or no recordings were found.
  */
 int report_read_troubles(const struct cli_input *input, bool is_strict);
 
-/* Make the report, with a line of progress. 0, or the exit code after an error was reported; then there is
- * nothing to release. */
+/*
+ * Makes the report, with a progress line. Returns 0, or the exit code after an error was reported; then there is
+ * nothing to release.
+ */
 int report_read(struct timeline_report *report, struct cli_input *input,
 		const struct report_filter *chosen, const struct timeline_options *options,
 		const struct cli_page *page);
 
-/* --strict: records that turned out to be damaged are reported. CLI_EXIT_UNKNOWN then. */
+/* --strict: reports damaged records. CLI_EXIT_UNKNOWN if there are any. */
 int report_read_strictly(const struct timeline_report *report);
 
 #endif

@@ -1,7 +1,6 @@
 /*
- * The newest path comes first, so that files go before their directories. A signal handler has no
- * other way to the list than a variable of this file; it changes only while those signals are
- * blocked.
+ * List of pending paths, newest first, so that files are removed before their directories. The signal handler needs a
+ * static variable to reach it; the list changes only while these signals are blocked.
  */
 #include "cmds/cli_output.h"
 
@@ -23,7 +22,7 @@
 
 struct cli_pending {
 	struct cli_pending *next;	/* older */
-	const struct cli_pending *tree; /* the directory it goes with; NULL: none */
+	const struct cli_pending *tree; /* the directory tree it belongs to; NULL: none */
 	bool is_directory;
 	char path[];
 };
@@ -44,14 +43,14 @@ static void remove_one(const struct cli_pending *pending)
 		unlink(pending->path);
 }
 
-/* Also from the signal handler: nothing but system calls. */
+/* Called from the signal handler, too: only system calls. */
 static void remove_all(void)
 {
 	for (const struct cli_pending *at = newest_pending; at != NULL; at = at->next)
 		remove_one(at);
 }
 
-/* The signal comes again when this returns, with its default action: SA_RESETHAND put it back. */
+/* The signal is raised again on return, with its default action (SA_RESETHAND). */
 static void end_early(int signal_number)
 {
 	int saved = errno;
@@ -61,8 +60,10 @@ static void end_early(int signal_number)
 	errno = saved;
 }
 
-/* From now on signals remove what is pending, and a limit on file sizes ends nothing. Done with the first path;
- * for those who have none yet. */
+/*
+ * From now on, signals remove pending paths, and exceeding a file size limit is a write error. Called with the first
+ * path, and by callers that have none yet.
+ */
 static void cli_pending_guard(void)
 {
 	struct sigaction action = { .sa_handler = end_early, .sa_flags = (int)SA_RESETHAND };
@@ -74,11 +75,11 @@ static void cli_pending_guard(void)
 	sigemptyset(&action.sa_mask);
 	for (size_t i = 0; i < ARRAY_LENGTH(ending_signals); i++) {
 		sigaction(ending_signals[i], NULL, &before);
-		/* What nohup ignores stays ignored. */
+		/* Keep signals ignored that are ignored already (nohup). */
 		if (before.sa_handler == SIG_DFL)
 			sigaction(ending_signals[i], &action, NULL);
 	}
-	/* A limit on file sizes is an error of write(), not an end. */
+	/* Exceeding a file size limit must fail in write(), not kill the process. */
 	signal(SIGXFSZ, SIG_IGN);
 	atexit(remove_all);
 }
@@ -93,7 +94,7 @@ static void block_signals(sigset_t *before)
 	sigprocmask(SIG_BLOCK, &set, before);
 }
 
-/* Before it is made: a moment later would be too late. */
+/* To be called before the file is created, so that there is no gap. */
 static struct cli_pending *cli_pending_add(const char *path, bool is_directory,
 					   const struct cli_pending *tree)
 {
@@ -112,7 +113,7 @@ static struct cli_pending *cli_pending_add(const char *path, bool is_directory,
 	return pending;
 }
 
-/* It may stay, or is removed now; and with a tree all that belongs to it. NULL is fine. */
+/* Keeps or removes it; for a tree, all that belongs to it, too. NULL is allowed. */
 static void cli_pending_drop(const struct cli_pending *pending, bool is_removed)
 {
 	struct cli_pending **at = &newest_pending, *gone;
@@ -120,7 +121,7 @@ static void cli_pending_drop(const struct cli_pending *pending, bool is_removed)
 	sigset_t before;
 
 	block_signals(&before);
-	/* What belongs to a tree is newer than the tree itself. */
+	/* Members of a tree are newer than the tree. */
 	while (*at != NULL && !is_over) {
 		gone = *at;
 		is_over = gone == pending;
@@ -142,7 +143,7 @@ static const struct cli_pending *cli_pending_first(void)
 	return newest_pending;
 }
 
-/* The first `length` bytes of `first`, then the others. The caller frees it. */
+/* Concatenates the first `length` bytes of `first` and the others. The caller frees it. */
 static char *cli_path_join(const char *first, int length, const char *between, const char *last)
 {
 	size_t bytes = (size_t)length + strlen(between) + strlen(last) + 1;
@@ -152,14 +153,14 @@ static char *cli_path_join(const char *first, int length, const char *between, c
 	return path;
 }
 
-/* A name that nothing has yet, in the directory of `path`. The caller frees it. */
+/* An unused name in the directory of `path`. The caller frees it. */
 static char *cli_pending_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char name[64], *whole = NULL;
 	struct stat st;
 
-	/* One that was killed may have had the same number: in containers most have. */
+	/* A killed process may have had the same pid, which is common in containers. */
 	for (int i = 0; i < NAMES_TRIED && (i == 0 || lstat(whole, &st) == 0); i++) {
 		free(whole);
 		text_format(name, sizeof(name), ".ringside-%d-%u.part", (int)getpid(),
@@ -169,7 +170,7 @@ static char *cli_pending_name(const char *path)
 	return whole;
 }
 
-/* Files that have no name until they are whole. */
+/* Unnamed files (O_TMPFILE), which get their name when they are complete. */
 
 enum { FD_NAME = 32, COPIED_AT_ONCE = 1 << 30 };
 
@@ -178,8 +179,10 @@ static void name_of_fd(char to[static FD_NAME], int fd)
 	text_format(to, FD_NAME, "/proc/self/fd/%d", fd);
 }
 
-/* Some kernels forget the umask here where the file system has no access lists. Those of a directory decide instead of
- * it, and are not to be touched. */
+/*
+ * Some kernels ignore the umask here if the file system has no ACLs. A default ACL of the directory replaces the
+ * umask and must not be overridden.
+ */
 static void apply_umask(int fd, const char *directory)
 {
 	mode_t mask = umask(0777);
@@ -191,8 +194,10 @@ static void apply_umask(int fd, const char *directory)
 		(void)fchmod(fd, st.st_mode & 0777 & ~mask);
 }
 
-/* In the directory of `path`, with the rights that the umask leaves. -1 where the file system, or the machine, cannot give
- * it a name later. */
+/*
+ * Opens an unnamed file in the directory of `path`, with permissions from the umask. -1 if it could not be named
+ * later.
+ */
 static int cli_nameless_open(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -214,7 +219,7 @@ static int cli_nameless_open(const char *path)
 	return fd;
 }
 
-/* 0 or an errno: EEXIST where something has that name. */
+/* Returns 0 or an errno; EEXIST if the name is taken. */
 static int cli_nameless_link(int fd, const char *path)
 {
 	char name[FD_NAME];
@@ -223,14 +228,16 @@ static int cli_nameless_link(int fd, const char *path)
 	return linkat(AT_FDCWD, name, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == -1 ? errno : 0;
 }
 
-/* All of it to the disk, where that can be reported. 0 or an errno. */
+/* Flushes to disk if supported. Returns 0 or an errno. */
 static int cli_nameless_settle(int fd)
 {
 	return fsync(fd) == -1 && errno != EINVAL && errno != ENOSYS ? errno : 0;
 }
 
-/* For file systems that promise a name and then give none: all of it into a new file of that name, on the disk. 0 or an
- * errno. */
+/*
+ * For file systems where naming fails in the end: copies the data to a new named file and flushes it. Returns 0 or an
+ * errno.
+ */
 static int cli_nameless_copy(int fd, const char *path)
 {
 	int to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), error = 0;
@@ -280,7 +287,7 @@ static int open_failed(struct cli_output *output, int error)
 	return CLI_EXIT_UNKNOWN;
 }
 
-/* A device or a pipe: nothing to rename. */
+/* A device or a pipe cannot be renamed. */
 static int open_directly(struct cli_output *output)
 {
 	int fd = open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -291,7 +298,7 @@ static int open_directly(struct cli_output *output)
 	return 0;
 }
 
-/* What a link leads to takes its place in output->path. */
+/* Replaces output->path by the target of a symbolic link. */
 static int output_follow_link(struct cli_output *output)
 {
 	struct stat st;
@@ -311,8 +318,7 @@ static int take_fd(struct cli_output *output, int fd, const struct stat *before)
 {
 	if (fd == -1)
 		return open_failed(output, errno);
-	/* Who could read what was there can read what comes. Where that cannot be had, what the
-	 * umask gave is good enough. */
+	/* Keep the permissions of the old file if possible; else those from the umask. */
 	if (before != NULL && fchmod(fd, before->st_mode & 0777) == -1)
 		errno = 0;
 	output_begin(output, fd, true);
@@ -353,7 +359,7 @@ static int output_start(struct cli_output *output, const char *path, bool is_tri
 	is_there = stat(output->path, &st) == 0;
 	if (!is_there && errno != ENOENT)
 		return open_failed(output, errno);
-	/* A pipe may have no other path than such a link: /dev/stdout, and >(command) of the shell. */
+	/* A pipe may be reachable only through such a link: /dev/stdout, and >(command) of the shell. */
 	if ((!is_there || S_ISREG(st.st_mode)) && output_follow_link(output) != 0)
 		return CLI_EXIT_UNKNOWN;
 	if (!is_there)
@@ -364,7 +370,7 @@ static int output_start(struct cli_output *output, const char *path, bool is_tri
 		return open_failed(output, errno);
 	if (S_ISREG(st.st_mode))
 		return open_beside(output, &st);
-	/* Whoever reads a pipe would take a trial for its end. */
+	/* Opening and closing a pipe as a test would look like its end to the reader. */
 	return is_trial ? 0 : open_directly(output);
 }
 
@@ -401,7 +407,6 @@ int cli_tree_file(struct cli_tree *tree, struct cli_output *output, const char *
 	free(temporary);
 	output->path = cli_path_join(tree->path, (int)strlen(tree->path), "/", name);
 	output->is_in_tree = true;
-	/* It is the newest of all. */
 	output->pending = cli_pending_first();
 	return take_fd(output,
 		       open(output->pending->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666),
@@ -417,8 +422,10 @@ static void output_release(struct cli_output *output)
 	*output = (struct cli_output){ .fd = -1 };
 }
 
-/* 0 or an errno. Network file systems tell of a full disk when a file is closed; a descriptor more can be
- * closed and the file still be given a name. What has its name is on the disk: a power cut leaves no half file. */
+/*
+ * Returns 0 or an errno. Network file systems report a full disk on close, so a duplicate descriptor is closed first;
+ * the file can still be named afterwards. Data is flushed before naming: a power cut leaves no partial file.
+ */
 static int finish_writing(struct cli_output *output)
 {
 	int fd;
@@ -431,7 +438,7 @@ static int finish_writing(struct cli_output *output)
 	return output->is_nameless || output->pending ? cli_nameless_settle(output->fd) : 0;
 }
 
-/* 0 or an errno: the name that it has until it takes its place. */
+/* Gives it a temporary name. Returns 0 or an errno. */
 static int give_name(struct cli_output *output, int why_not)
 {
 	int error;
@@ -443,12 +450,15 @@ static int give_name(struct cli_output *output, int why_not)
 		return 0;
 	error = cli_nameless_copy(output->fd, output->pending->path);
 	if (error == 0)
-		cli_note("%s is a copy, the file system gave the file itself no name: %s",
+		cli_note("%s was written as a copy, because the file system could not name the "
+			 "file: %s",
 			 output->path, strerror(why_not));
 	return error;
 }
 
-/* 0 or an errno. What is there already can be replaced by a name only, which a nameless one has for this moment. */
+/*
+ * Returns 0 or an errno. Replacing an existing file needs rename(), so the unnamed file gets a temporary name first.
+ */
 static int put_in_place(struct cli_output *output)
 {
 	int error;
@@ -501,7 +511,7 @@ static bool is_dots(const char *name)
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* -1 with errno when it is not there, no directory or not to be read. */
+/* -1 with errno if it is missing, not a directory or unreadable. */
 static int is_empty(const char *path)
 {
 	DIR *directory = opendir(path);
@@ -530,7 +540,7 @@ static int give_up(struct cli_tree *tree, int error)
 	return CLI_EXIT_UNKNOWN;
 }
 
-/* All directories above `path` that are not there yet. */
+/* Creates missing parent directories of `path`. */
 static int make_parents(const char *path)
 {
 	char *copy = cli_path_join("", 0, "", path);
@@ -545,7 +555,7 @@ static int make_parents(const char *path)
 	return failed ? -1 : 0;
 }
 
-/* Beside the directory, or in it when it stays: where rename() stays within the file system. */
+/* Next to the directory, or inside it if it stays: rename() must not cross file systems. */
 static char *temporary_of(const struct cli_tree *tree)
 {
 	char *inside, *name;
@@ -591,7 +601,7 @@ char *cli_tree_path(struct cli_tree *tree, const char *name)
 
 	for (char *at = strchr(path + root + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
 		*at = '\0';
-		/* What is there was made by an earlier call: nobody else knows this directory. */
+		/* An existing one was made by an earlier call: no other process knows this directory. */
 		if (access(path, F_OK) == -1) {
 			cli_pending_add(path, true, tree->pending);
 			if (mkdir(path, 0777) == -1) {
@@ -607,14 +617,14 @@ char *cli_tree_path(struct cli_tree *tree, const char *name)
 	return path;
 }
 
-/* Where it will be. The caller frees it. */
+/* The final path. The caller frees it. */
 static char *place_of(const struct cli_tree *tree, const struct cli_pending *pending)
 {
 	return cli_path_join(tree->path, (int)strlen(tree->path), "",
 			     pending->path + strlen(tree->temporary));
 }
 
-/* Into the directory that was there. Directories are made as they are needed. */
+/* Moves files into the existing directory and creates subdirectories as needed. */
 static int move_file(const struct cli_tree *tree, const struct cli_pending *pending)
 {
 	char *place = place_of(tree, pending);
@@ -637,7 +647,7 @@ static bool is_moved(const struct cli_tree *tree, const char *path)
 	return false;
 }
 
-/* What an earlier run left in a directory that has new files now. */
+/* Removes files of an earlier run from directories that have new files. */
 static void remove_replaced(const struct cli_tree *tree, const char *path)
 {
 	DIR *directory = opendir(path);
@@ -691,7 +701,7 @@ int cli_tree_commit(struct cli_tree *tree, int exit_code)
 		error = errno;
 	if (error != 0)
 		return give_up(tree, error);
-	/* Merged: the files are gone from the temporary directories, which go now. */
+	/* Merged: the temporary directories are empty now and are removed. */
 	cli_pending_drop(tree->pending, tree->is_merged);
 	tree_release(tree);
 	return exit_code;

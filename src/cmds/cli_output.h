@@ -1,4 +1,4 @@
-/* Files and directories that a command writes. */
+/* Output files and directories of commands. */
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 
@@ -6,90 +6,97 @@
 
 #include "output/sink.h"
 
-struct cli_pending; /* something that has to be removed when the command ends early */
+struct cli_pending; /* a path to remove if the command ends early */
 
 /*
- * Files that a command writes: whole or not at all.
+ * Output files are complete or absent.
  *
- * Until it is whole, and on the disk, a file has no name at all (O_TMPFILE), so whatever ends the command, SIGKILL
- * and a power cut, too, leaves nothing; then it takes the place of what was there, in one step. Where the file
- * system has no such files (NFS), or gives them no name in the end, and in directories of files, it has a
- * temporary name beside its place (".ringside-PID-N.part"), which ^C, SIGTERM, SIGHUP, SIGQUIT, exit() or an error
- * remove; SIGKILL and a power cut leave it behind. For one thread.
+ * Until it is complete and on disk, a file has no name (O_TMPFILE), so nothing is left behind even after SIGKILL or a
+ * power cut; then it replaces the old file in one step. If the file system does not support that (NFS) or fails to
+ * name the file, and in directories of files, it has a temporary name in the same directory (".ringside-PID-N.part"),
+ * which is removed on Ctrl-C, SIGTERM, SIGHUP, SIGQUIT, exit() or an error, but not after SIGKILL or a power cut.
+ * Single-threaded.
  *
  *	if (cli_output_open(&output, path) != 0)
  *		return CLI_EXIT_UNKNOWN;
  *	sink_text(&output.sink, ...);
  *	return cli_output_commit(&output, exit_code);
  *
- * What fails is reported once, in one line, by these functions.
+ * These functions report each failure once, in one line.
  */
 
 struct cli_output {
 	struct sink sink; /* write here */
-	char *path;	  /* the name it will have; "-": standard output */
+	char *path;	  /* final name; "-": standard output */
 	const struct cli_pending *pending;
 	int fd;
 	bool is_own_fd;
-	bool is_in_tree;  /* moved when its tree is */
-	bool is_nameless; /* until it is whole */
+	bool is_in_tree;  /* moved with its tree */
+	bool is_nameless; /* no name until it is complete */
 };
 
 /*
- * Begin a file. "-" is standard output, which is flushed at the end and nothing else; a device or a
- * pipe is written directly, too. A link is followed: what it leads to is replaced. A file that may
- * not be written is refused although its directory would allow it. 0, or CLI_EXIT_UNKNOWN after the
- * reason was reported; *output then needs no release.
+ * Begins a file. "-" is standard output, which is only flushed at the end; devices and pipes are written directly,
+ * too. A symbolic link is followed and its target replaced. A read-only file is rejected even if its directory is
+ * writable. Returns 0, or CLI_EXIT_UNKNOWN after an error was reported; then *output needs no release.
  */
 int cli_output_open(struct cli_output *output, const char *path);
 
-/* The same for text that people read: "-" is cli_text(). */
+/* The same for text: "-" is cli_text(). */
 int cli_output_open_text(struct cli_output *output, const char *path);
 
-/* Could it be written? For those who work long before they write. Nothing is left of the trial. 0, or
- * CLI_EXIT_UNKNOWN after the reason was reported. */
+/*
+ * Checks that it can be written, for commands that work long before they write. Leaves nothing behind. Returns 0, or
+ * CLI_EXIT_UNKNOWN after an error was reported.
+ */
 int cli_output_check(const char *path);
 
-/* All is written: put the file in its place. Returns exit_code, or CLI_EXIT_UNKNOWN after it
- * was reported why the file is not there. Releases *output in every case. */
+/*
+ * Moves the complete file into place. Returns exit_code, or CLI_EXIT_UNKNOWN after an error was reported. Always
+ * releases *output.
+ */
 int cli_output_commit(struct cli_output *output, int exit_code);
 
-/* Give up: nothing of it stays. Tells nothing. Fine after a failed open or a commit. */
+/* Discards the file silently. Allowed after a failed open or a commit. */
 void cli_output_discard(struct cli_output *output);
 
-/* Is this standard output, and a terminal at that? Binary formats refuse, progress stays away. */
+/* Is this standard output on a terminal? Then binary formats are rejected and no progress is shown. */
 bool cli_output_is_terminal(const char *path);
 
 /*
- * A directory of files. They are written into a temporary directory beside it, which takes its place
- * at the end. The directory may exist when it is empty. When it is not, and CLI_OUTPUT_FORCE is
- * given, the new files are moved into it one by one: those of the same name are replaced, the
- * others stay. So it never has a half file, but for a moment it has old ones and new ones.
+ * A directory of files. They are written into a temporary directory next to it, which replaces it at the end. It may
+ * exist if it is empty. If it is not and CLI_OUTPUT_FORCE is given, the new files are moved into it one by one: files
+ * of the same name are replaced, others stay. It never contains a partial file, but briefly a mix of old and new
+ * ones.
  */
 enum cli_output_flag { CLI_OUTPUT_FORCE = 1u << 0 };
 
 struct cli_tree {
-	char *path;	 /* as asked for, without '/' at its end */
-	char *temporary; /* the directory to write below */
+	char *path;	 /* as given, without trailing '/' */
+	char *temporary; /* the directory to write to */
 	const struct cli_pending *pending;
 	bool is_merged; /* at the end, move files one by one */
-	/* To be set by the caller, borrowed; NULL: nothing. Where files are moved one by one: older
-	 * files whose name begins so go, in the directories that get new files. */
+	/*
+	 * Set by the caller, borrowed; NULL: none. When files are moved one by one, older files with this prefix are
+	 * removed from directories that get new files.
+	 */
 	const char *replaces;
 };
 
-/* 0, or CLI_EXIT_UNKNOWN after the reason was reported: not empty, no directory, cannot be made. */
+/* Returns 0, or CLI_EXIT_UNKNOWN after an error was reported: not empty, not a directory, cannot be created. */
 int cli_tree_open(struct cli_tree *tree, const char *path, unsigned int flags);
 
-/* Where to write the file of this name, like "job=7/rank=0/part-0.parquet": its directories are
- * made, it will be removed and moved with the tree, however it is written; whether it is on the disk before that is its
- * writer's business. NULL after an error was reported. The caller frees it. */
+/*
+ * The path to write a file to, such as "job=7/rank=0/part-0.parquet": its directories are created, and it is moved or
+ * removed with the tree. Flushing it to disk is up to the caller. NULL after an error was reported. The caller frees
+ * it.
+ */
 char *cli_tree_path(struct cli_tree *tree, const char *name);
 
-/* The same, opened; cli_output_commit() ends it. Errors name it as it will be. */
+/* The same, opened; ended by cli_output_commit(). Errors show its final name. */
 int cli_tree_file(struct cli_tree *tree, struct cli_output *output, const char *name);
 
-/* As for a file. */
+/* As for files. */
 int cli_tree_commit(struct cli_tree *tree, int exit_code);
 void cli_tree_discard(struct cli_tree *tree);
 

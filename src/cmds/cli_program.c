@@ -24,7 +24,9 @@
 #define TRIPLET "x86_64-linux-gnu"
 #endif
 
-/* The directory of this program, with links followed: a link in ~/bin finds what lies beside the real one, too. */
+/*
+ * The directory of this program, with links resolved: a link in ~/bin finds the files next to the real program, too.
+ */
 static bool own_directory(char *to, size_t size)
 {
 	ssize_t length = readlink("/proc/self/exe", to, size - 1);
@@ -55,7 +57,7 @@ bool cli_plugin_find(char *path, size_t size, char *looked, size_t looked_size)
 		return false;
 	for (size_t i = 0; i < ARRAY_LENGTH(places); i++) {
 		text_format(candidate, sizeof(candidate), "%s/%s", directory, places[i]);
-		/* The directory alone: a file that is a link keeps the name that NCCL looks for. */
+		/* Resolve only the directory: NCCL needs the file name unchanged. */
 		if (realpath(candidate, whole) &&
 		    text_format(path, size, "%s/%s", whole, CLI_PLUGIN_FILE) &&
 		    access(path, R_OK) == 0)
@@ -146,7 +148,7 @@ int cli_become(const char *program, const char *lacks, char **argv)
 	return cli_error("cannot run %s: %s", path, strerror(errno));
 }
 
-#define KILL_NS SECOND_NS /* from SIGKILL to the end */
+#define KILL_NS SECOND_NS /* time allowed after SIGKILL */
 enum { ERROR_BYTES = 256 };
 
 struct child {
@@ -160,7 +162,7 @@ static _Noreturn void capture_become(const char *const *words, int fd, int out, 
 {
 	int null = open("/dev/null", O_RDONLY);
 
-	/* What is to be at 3 may be in the way of others, and the reverse: first out of the way. */
+	/* Descriptor 3 may be in use by another pipe, or the reverse: move them first. */
 	if (fd != -1)
 		fd = fcntl(fd, F_DUPFD, 16);
 	out = fcntl(out, F_DUPFD, 16);
@@ -205,7 +207,7 @@ static enum status capture_start(struct child *child, const char *const *words, 
 	return OK;
 }
 
-/* What goes beyond `most` is read and dropped. False: that was the end. */
+/* Bytes beyond `most` are read and dropped. False: end of file. */
 static bool read_some(int fd, char *to, size_t *used, size_t most, bool *is_cut)
 {
 	char bytes[16384];
@@ -221,7 +223,7 @@ static bool read_some(int fd, char *to, size_t *used, size_t most, bool *is_cut)
 	return true;
 }
 
-/* Until both are closed. False: the time was over. */
+/* Reads until both are closed. False: timeout. */
 static bool read_all(struct cli_capture *capture, const struct child *child, char *error,
 		     size_t most, uint64_t until_ns)
 {
@@ -264,8 +266,10 @@ static bool has_ended(pid_t pid, int *how, uint64_t until_ns)
 
 enum ending { ENDED, KILLED, LEFT_BEHIND };
 
-/* Who closed both ends is about to end. One that the kernel keeps, in a driver that does not answer, say, cannot be
- * killed either: it is not waited for. */
+/*
+ * A program that closed both pipes is about to exit. One that is blocked in the kernel (in a hung driver, for
+ * example) cannot be killed: do not wait for it.
+ */
 static enum ending wait_for(pid_t pid, int *how, uint64_t until_ns)
 {
 	if (until_ns > 0 && has_ended(pid, how, until_ns))
@@ -281,15 +285,14 @@ static void capture_tell(struct cli_capture *capture, const char *program, const
 	if (WIFEXITED(how))
 		capture->exit_code = WEXITSTATUS(how);
 	if (capture->exit_code == 127 && error[0] == '\0')
-		text_format(capture->why, sizeof(capture->why), "there is no program '%s' here",
-			    program);
+		text_format(capture->why, sizeof(capture->why), "program '%s' not found", program);
 	else if (WIFSIGNALED(how))
-		text_format(capture->why, sizeof(capture->why), "'%s' was ended by signal %d",
+		text_format(capture->why, sizeof(capture->why), "'%s' was killed by signal %d",
 			    program, WTERMSIG(how));
 	else if (capture->exit_code != 0)
-		text_format(capture->why, sizeof(capture->why), "'%s' ended with %d%s%.*s", program,
-			    capture->exit_code, error[0] ? ": " : "", (int)strcspn(error, "\n"),
-			    error);
+		text_format(capture->why, sizeof(capture->why), "'%s' exited with %d%s%.*s",
+			    program, capture->exit_code, error[0] ? ": " : "",
+			    (int)strcspn(error, "\n"), error);
 }
 
 static enum status capture_it(struct cli_capture *capture, const char *const *words, int fd,
@@ -316,7 +319,8 @@ static enum status capture_it(struct cli_capture *capture, const char *const *wo
 	capture->bytes[capture->length] = '\0';
 	if (ending != ENDED) {
 		text_format(capture->why, sizeof(capture->why), "'%s' took longer than %u s%s",
-			    words[0], timeout_s, ending == KILLED ? "" : " and could not be ended");
+			    words[0], timeout_s,
+			    ending == KILLED ? "" : " and could not be killed");
 		return ERR_SYSTEM;
 	}
 	capture_tell(capture, words[0], error, how);
@@ -326,7 +330,7 @@ static enum status capture_it(struct cli_capture *capture, const char *const *wo
 enum status cli_capture(struct cli_capture *capture, const char *const *words, int fd,
 			unsigned int timeout_s, size_t most_bytes)
 {
-	/* Whoever started us may have ignored it: then nobody would know how a child ended. */
+	/* SIGCHLD may be ignored by our parent: then exit codes of children would be lost. */
 	void (*before)(int) = signal(SIGCHLD, SIG_DFL);
 	enum status status = capture_it(capture, words, fd, timeout_s, most_bytes);
 

@@ -21,7 +21,7 @@ int cmd_bundle(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_completions(int argc, char **argv); /* not listed in the help */
 
-/* What the help lists: its name and what it says. NULL past the end. */
+/* Name and summary of a listed command; NULL past the end. */
 const char *command_name(size_t number);
 const char *command_summary(size_t number);
 

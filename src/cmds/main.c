@@ -98,7 +98,7 @@ static const struct command {
 	{ "completions", cmd_completions, NULL },
 };
 
-/* Those that are not listed come last. */
+/* Unlisted ones come last. */
 const char *command_name(size_t number)
 {
 	return number < ARRAY_LENGTH(commands) && commands[number].summary ? commands[number].name
@@ -269,8 +269,10 @@ static int cmd_version(int argc, char **argv)
 	return cli_finish(&sink, CLI_EXIT_DONE);
 }
 
-/* A closed descriptor would be reused by the next socket or file, and then be taken for the output. What is
- * opened instead fails like a closed one. */
+/*
+ * A closed standard descriptor would be reused by the next socket or file, which would then receive output. The
+ * replacement fails like a closed one.
+ */
 static void hold_standard_descriptors(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

@@ -29,11 +29,11 @@ for command in ls ps dump report doctor diff trace export verify bundle baseline
 	[[ $timeless == *" $command "* ]] && expect_same "$command has no times" "$(rows $command 'since|until')" ""
 	read -ra more <<<"$(arguments $command)"
 	expect_refusal "$command: no such communicator" 3 \
-		"^ringside $command: --comm: there is no communicator 'nope' here; there is [a-z0-9-]+, [a-z0-9-]+" \
+		"^ringside $command: --comm: no communicator 'nope' here; available: [a-z0-9-]+, [a-z0-9-]+" \
 		"$ringside" "$command" "${more[@]}" "$tap_scratch/one" --comm nope
-	expect_refusal "$command: no such rank" 3 "^ringside $command: --rank: there is no rank '77' here; there is 0-3$" \
+	expect_refusal "$command: no such rank" 3 "^ringside $command: --rank: no rank '77' here; available: 0-3$" \
 		"$ringside" "$command" "${more[@]}" "$tap_scratch/one" --rank 77
-	expect_refusal "$command: no such job" 3 "^ringside $command: --job: there is no job 'nope' here; there is sim-1$" \
+	expect_refusal "$command: no such job" 3 "^ringside $command: --job: no job 'nope' here; available: sim-1$" \
 		"$ringside" "$command" "${more[@]}" "$tap_scratch/one" --job nope
 	expect_refusal "$command: no list of ranks" 2 "^ringside $command: --rank 'x' is not a list of ranks like 0-7,12 " \
 		"$ringside" "$command" "${more[@]}" "$tap_scratch/one" --rank x
@@ -41,7 +41,7 @@ for command in ls ps dump report doctor diff trace export verify bundle baseline
 		expect_refusal "$command: no time" 2 "^ringside $command: --since 'x' is not a time like 30s" \
 			"$ringside" "$command" "${more[@]}" "$tap_scratch/one" --since x
 done
-expect_refusal "several jobs are listed" 3 "there is no job 'x' here; there is sim-1, sim-2$" \
+expect_refusal "several jobs are listed" 3 "no job 'x' here; available: sim-1, sim-2$" \
 	"$ringside" ls --job x "${jobs[@]}"
 
 # What is left: the processes of `ls` are those of the others.

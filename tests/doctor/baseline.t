@@ -52,10 +52,10 @@ expect_ok "nothing is written then" test ! -e "$tap_scratch/new.json"
 expect_ok "no such file" says 3 "No such file" "$ringside" baseline show "$tap_scratch/nowhere"
 expect_ok "a directory" says 3 "directory" "$ringside" baseline show "$tap_scratch"
 sed 's/"version":1/"version":2/' "$file" >"$tap_scratch/bad.json"
-expect_ok "a newer version" says 3 "bad.json is no baseline: line 1.*version.*newer" "$ringside" baseline show "$tap_scratch/bad.json"
+expect_ok "a newer version" says 3 "bad.json is not a baseline: line 1.*version.*newer" "$ringside" baseline show "$tap_scratch/bad.json"
 head -c 500 "$file" >"$tap_scratch/bad.json"
-expect_ok "half a file" says 3 "bad.json is no baseline: line 1, byte" "$ringside" baseline show "$tap_scratch/bad.json"
-expect_ok "a trace file" says 3 "is no baseline" "$ringside" baseline show "$tap_scratch"/job/r0-*
+expect_ok "half a file" says 3 "bad.json is not a baseline: line 1, byte" "$ringside" baseline show "$tap_scratch/bad.json"
+expect_ok "a trace file" says 3 "is not a baseline" "$ringside" baseline show "$tap_scratch"/job/r0-*
 sed 's/"samples":[0-9.]*/"samples":"many"/' "$file" >"$tap_scratch/bad.json"
 expect_ok "an invalid number" says 3 "samples: is not a number" "$ringside" baseline show "$tap_scratch/bad.json"
 expect_ok "the doctor rejects it, too" says 3 "bad.json.*samples" "$ringside" doctor "$tap_scratch/job" --baseline "$tap_scratch/bad.json"

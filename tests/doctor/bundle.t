@@ -91,7 +91,7 @@ for packing in gz zst; do
 done
 expect_same "regions are included on request" "$(tar tf "$work/hang.tar.gz" | grep -c '/regions/')" 4
 head -c 3000 "$work/hang.tar.gz" >"$work/cut.tar.gz"
-expect_complaint "a truncated bundle is reported" 'cut.tar.gz: what is packed in it is damaged' "$tool" ps "$work/cut.tar.gz"
+expect_complaint "a truncated bundle is reported" 'cut.tar.gz: compressed data is damaged' "$tool" ps "$work/cut.tar.gz"
 
 # Nowhere, whatever the compression.
 gunzip -c "$work/hang.tar.gz" >"$work/plain.tar"

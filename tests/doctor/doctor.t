@@ -110,7 +110,7 @@ expect_refusal "watching files" 2 "follows what runs" "$ringside" doctor --watch
 expect_refusal "no such baseline" 3 "No such file" "$ringside" doctor --baseline "$tap_scratch/none" "$tap_scratch/healthy"
 expect_refusal "a file that is not a baseline" 3 "baseline" "$ringside" doctor --baseline README.md "$tap_scratch/healthy"
 expect_refusal "a file without expected bandwidth" 3 "not a file of expected" "$ringside" doctor --expected README.md "$tap_scratch/healthy"
-expect_refusal "a job that does not exist" 3 "there is no job 'other' here; there is sim-7" "$ringside" doctor --job other "$tap_scratch/healthy"
+expect_refusal "a job that does not exist" 3 "no job 'other' here; available: sim-7" "$ringside" doctor --job other "$tap_scratch/healthy"
 expect_same "a job that exists" "$(code_of "$ringside" doctor --job sim-7 "$tap_scratch/healthy")" 0
 expect_refusal "a log that does not exist" 3 "No such file" "$ringside" doctor --log "$tap_scratch/none"
 

@@ -71,6 +71,6 @@ expect_same "a filter does not make the export incomplete" \
 export_() { "$ringside" export "$tap_scratch/sim" -o "$tap_scratch/no.csv" "$@"; }
 expect_refusal "an operation with a typing error" 2 "unknown operation 'AlReduce', did you mean 'AllReduce'" export_ --op AlReduce
 expect_refusal "a communicator that is not there" 3 "no communicator 'dp'" export_ --comm dp
-expect_refusal "a rank that is not there" 3 "there is no rank .100. here; there is 0-3" export_ --rank 100
+expect_refusal "a rank that is not there" 3 "no rank .100. here; available: 0-3" export_ --rank 100
 expect_refusal "a time that is none" 2 "not a time like 30s" export_ --since yesterday
 tap_done

@@ -21,8 +21,8 @@ expect_refusal "--since that is no time" 2 "not a time like 30s" report "$job" -
 expect_refusal "--tag that is no number" 2 "not a whole number" report "$job" --tag -1
 expect_refusal "--op with a typing error" 2 "unknown operation 'AlReduce', did you mean 'AllReduce'" report "$job" --op AlReduce
 expect_refusal "--op with a name missing" 2 "a name is missing" report "$job" --op AllReduce,
-expect_refusal "a communicator that is not there" 3 "no communicator 'dp'.*there is world, .*tp-0" report "$job" --comm dp
-expect_refusal "a rank that is not there" 3 "there is no rank '100-200' here; there is 0-3" report "$job" --rank 100-200
+expect_refusal "a communicator that is not there" 3 "no communicator 'dp'.*available: world, .*tp-0" report "$job" --comm dp
+expect_refusal "a rank that is not there" 3 "no rank '100-200' here; available: 0-3" report "$job" --rank 100-200
 expect_refusal "an output without a name" 2 "the file name is empty" report "$job" -o ''
 expect_refusal "a directory that is not there" 3 "nowhere" report "$tap_scratch/nowhere"
 

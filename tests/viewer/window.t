@@ -64,7 +64,7 @@ refused "the summary and the file on one output" 2 "cannot both use standard out
 refused "an operation that nobody knows" 3 "is no operation of this recording" "$job" -o "$out" --around nobody:5
 refused "an operation that is not there" 3 "no such operation is recorded" "$job" -o "$out" --around world:99999
 refused "an operation of several communicators" 3 "2 communicators have it \(0x[0-9a-f]+, 0x" "$job" -o "$out" --around 1:5
-refused "ranks that are not there" 3 "there is no rank '77' here; there is 0-3" "$job" -o "$out" --rank 77
+refused "ranks that are not there" 3 "no rank '77' here; available: 0-3" "$job" -o "$out" --rank 77
 refused "a file that cannot be written" 3 "cannot write .*: No space left" "$job" -o /dev/full --format json
 refused "a missing path" 3 "nowhere" "$tap_scratch/nowhere" -o "$out"
 

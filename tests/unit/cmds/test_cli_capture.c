@@ -70,7 +70,7 @@ static bool cannot_be_ended(unsigned int timeout_s)
 	free(got.bytes);
 	EXPECT(cli_capture(&got, words, -1, timeout_s, 1000) == ERR_SYSTEM);
 	alarm(0);
-	snprintf(why, sizeof(why), "'perl' took longer than %u s and could not be ended",
+	snprintf(why, sizeof(why), "'perl' took longer than %u s and could not be killed",
 		 timeout_s);
 	return strcmp(got.why, why) == 0;
 }
