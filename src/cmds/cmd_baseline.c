@@ -70,7 +70,7 @@ static void write_json(struct sink *sink, const struct baseline *baseline)
 
 /* ---- save ------------------------------------------------------------------------------------ */
 
-/* 0, or the exit code after an error was reported; *trouble: what was reported of single files. */
+/* Returns 0, or the exit code after an error was reported; *trouble: exit code of problems with single files. */
 static int baseline_compute(struct request *request, struct baseline *baseline, int *trouble)
 {
 	struct timeline_options wanted = TIMELINE_OPTIONS_INIT;
@@ -94,8 +94,7 @@ static int baseline_compute(struct request *request, struct baseline *baseline, 
 	if (status != OK)
 		cli_no_memory();
 	if (baseline->left_out > 0)
-		cli_note("%zu kinds of transfers do not fit into a baseline: left out",
-			 baseline->left_out);
+		cli_note("%zu kinds of transfers left out: baseline is full", baseline->left_out);
 	if (baseline->count > 0)
 		return 0;
 	baseline_release(baseline);

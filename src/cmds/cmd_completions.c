@@ -1,6 +1,6 @@
 /*
- * Completions for bash, zsh and fish, from the tables of options: each command prints its own (CLI_LIST_OPTIONS), so
- * that a new option is completed without a line here. `make install` runs this.
+ * Completions for bash, zsh and fish, generated from the option tables: each command prints its own
+ * (CLI_LIST_OPTIONS), so new options need no change here. `make install` runs this.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +80,7 @@ static bool is_when(const struct row *row)
 
 /* ---- bash ------------------------------------------------------------------------------------ */
 
-/* "-o --output ", for rows with `want`: a file, another value, or any row. */
+/* "-o --output ", for rows that match `want`: a file, another value, or any row. */
 static void bash_options(struct sink *sink, const struct list *list, bool is_valued, bool has_files)
 {
 	for (size_t i = 0; i < list->count; i++) {
@@ -165,7 +165,7 @@ static void bash_end(struct sink *sink)
 
 /* ---- zsh ------------------------------------------------------------------------------------- */
 
-/* Within single quotes; brackets and colons mean something to _arguments and _describe. */
+/* Escapes for single quotes; brackets and colons are special to _arguments and _describe. */
 static void zsh_text(struct sink *sink, const char *text)
 {
 	for (; *text != '\0'; text++) {

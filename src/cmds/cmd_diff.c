@@ -113,7 +113,7 @@ static void diff_release(struct request *request)
 	report_filter_release(&request->chosen);
 }
 
-/* 0, or the exit code after an error was reported; *trouble: what was reported of single files. */
+/* Returns 0, or the exit code after an error was reported; *trouble: exit code of problems with single files. */
 static int read_side(struct request *request, size_t which, int *trouble)
 {
 	struct timeline_options wanted = TIMELINE_OPTIONS_INIT;
@@ -129,7 +129,7 @@ static int read_side(struct request *request, size_t which, int *trouble)
 	if (told != 0 && (request->is_strict || side->input.recording.count == 0))
 		return told;
 	wanted.custom_by[wanted.custom_count++] = request->chosen.by;
-	/* Iterations tell how many calls are samples of their own. */
+	/* Iterations determine how many calls are independent samples. */
 	wanted.without_windows = true;
 	exit_code = report_read(&side->report, &side->input, &request->chosen, &wanted, &page);
 	if (exit_code != 0)
@@ -138,7 +138,7 @@ static int read_side(struct request *request, size_t which, int *trouble)
 	return request->is_strict ? report_read_strictly(&side->report) : 0;
 }
 
-/* Two runs are two jobs; and so many parts have no room in a row. */
+/* Two runs are always two jobs; and a row has room for a limited number of fields. */
 static int diff_check(struct request *request)
 {
 	const size_t most = ARRAY_LENGTH(((struct compare_row *)NULL)->key);
@@ -181,7 +181,7 @@ static enum status write_diff(const struct request *request, struct sink *sink,
 	return json_status(&json);
 }
 
-/* What nccl-tests wrote may stand on one side. 0, or the exit code after an error was reported. */
+/* One side can be output of nccl-tests. Returns 0, or the exit code after an error was reported. */
 static int find_expected(struct request *request)
 {
 	size_t count = 0;
@@ -198,7 +198,7 @@ static int find_expected(struct request *request)
 			diff_expected_warn(&request->sides[i].expected, request->paths[i]);
 	}
 	if (count == ARRAY_LENGTH(request->sides))
-		return cli_error("both are files of expected bandwidths: one has to be a run");
+		return cli_error("both are files of expected bandwidths: one must be a run");
 	if (count > 0)
 		request->chosen.by = diff_expected_by(request->chosen.by);
 	return 0;
@@ -226,7 +226,7 @@ static enum status diff_make(const struct request *request, struct compare *comp
 				    a->has_expected ? &a->expected : &b->expected,
 				    request->threshold, b->has_expected, &left_out);
 	if (status == OK && left_out > 0)
-		cli_note("%zu kinds of operations were not measured: not compared", left_out);
+		cli_note("%zu kinds of operations not compared: no expected bandwidth", left_out);
 	return status;
 }
 

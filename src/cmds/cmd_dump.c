@@ -12,7 +12,7 @@ struct request {
 	struct cli_input input;
 	struct report_filter chosen;
 	bool has_details;
-	bool is_json; /* as it is anyway */
+	bool is_json; /* ignored: output is always JSON */
 };
 
 static const struct cli_option options[] = {
@@ -72,7 +72,7 @@ static void dump_begin(struct dump *dump, const char *record, enum recording_pla
 	json_put_string(&dump->json, "place", place_name(place));
 }
 
-/* Going on is pointless once the output cannot be written. */
+/* Stop if the output cannot be written. */
 static bool dump_end(struct dump *dump)
 {
 	json_end(&dump->json);
@@ -104,7 +104,7 @@ static bool dump_detail(const struct op_detail *detail, enum recording_place pla
 	return dump_end(dump);
 }
 
-/* What could not be dumped, in a line; the other troubles were reported when the files were opened. */
+/* Reports what could not be dumped; other problems were reported when the files were opened. */
 static int dump_complain(const struct recording_process *process, enum status status,
 			 const struct recording_walk *walk)
 {
@@ -115,7 +115,7 @@ static int dump_complain(const struct recording_process *process, enum status st
 		return cli_error("%s: %s", who,
 				 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
 	if (walk->refused > 0)
-		return cli_error("%s: %llu records are damaged (%s); 'ringside verify' says more",
+		return cli_error("%s: %llu records are damaged (%s); 'ringside verify' has details",
 				 who, (unsigned long long)walk->refused,
 				 walk->problem ? walk->problem : "?");
 	return 0;

@@ -19,28 +19,28 @@
 #include "output/recorded.h"
 #include "output/sink.h"
 
-/* What `ringside export` was asked for, and doing it. */
+/* The request of `ringside export`, and its result. */
 
 struct export_job {
 	const struct export_format *format;
-	const char *path; /* of the file or the directory */
+	const char *path; /* output file or directory */
 	bool is_directory;
-	bool is_forced;		     /* a directory may have files */
-	uint64_t file_rows;	     /* directory: about the most rows of one file */
+	bool is_forced;		     /* the directory may be non-empty */
+	uint64_t file_rows;	     /* directory: approximate maximum of rows per file */
 	const struct filter *filter; /* which operations; NULL: all */
 	/* What was written. */
 	uint64_t rows;
-	uint64_t timed;	    /* of rows: with a duration */
-	uint64_t captured;  /* of rows: put into graphs, which takes no time */
-	uint64_t read;	    /* operations, of which rows passed the filter */
-	uint64_t processes; /* that could have some */
+	uint64_t timed;	    /* rows with a duration */
+	uint64_t captured;  /* rows captured into CUDA graphs, which have no duration */
+	uint64_t read;	    /* operations read, before the filter */
+	uint64_t processes; /* processes that match the filter */
 	uint64_t files;
 	uint64_t bytes; /* 0 for standard output, pipes and devices */
-	/* What is known of what is not in it, over all processes. */
+	/* What is missing, over all processes. */
 	uint64_t issued;  /* by the recorders' counters */
 	uint64_t lost;	  /* counted as lost while recording */
 	uint64_t damaged; /* records that cannot be read */
-	bool is_complete; /* every operation that was issued was read */
+	bool is_complete; /* all issued operations were read */
 };
 
 /* `ringside export --format inspector`: NCCL Inspector's own JSON lines, v4.0. */
@@ -48,7 +48,7 @@ struct export_job {
 struct inspector_export {
 	struct sink *sink;
 	const struct recording_process *process;
-	uint64_t *p2p; /* by place in process->comms: Sends and Recvs so far */
+	uint64_t *p2p; /* per communicator, as process->comms: Sends and Recvs so far */
 	size_t room;
 	enum status status;
 };
@@ -75,7 +75,7 @@ static void process(void *writer, const struct recording_process *of)
 	export->process = of;
 }
 
-/* What a line needs of a record. */
+/* The fields of a record that a line needs. */
 static void record_of(const struct op_batch *batch, uint32_t row, struct op_record *op)
 {
 	static const uint8_t wanted[] = {
@@ -123,7 +123,6 @@ static enum status batch(void *writer, const struct op_batch *from)
 	return export->status != OK ? export->status : export->sink->status;
 }
 
-/* There is no place for it. */
 static void inspector_fact(void *writer, const char *key, const char *value)
 {
 	(void)writer, (void)key, (void)value;
@@ -147,7 +146,7 @@ static void file_name(char *name, size_t size, const struct recording_process *o
 	text_copy(name, size, own);
 }
 
-/* Operations without a duration, or that Inspector has no words for, have no line. */
+/* Skips operations without a duration and those that Inspector cannot express. */
 static const struct export_format export_inspector = {
 	.name = "inspector",
 	.suffix = ".log",
@@ -159,9 +158,9 @@ static const struct export_format export_inspector = {
 	.end = inspector_end,
 };
 
-/* Names of directories as Hive has them: key=value, one level a key. */
+/* Hive-style directory names: key=value, one level per key. */
 
-/* What readers take as null. */
+/* Readers convert this to null. */
 #define PARTITION_NULL "__HIVE_DEFAULT_PARTITION__"
 
 static bool is_plain(unsigned char byte)
@@ -170,7 +169,7 @@ static bool is_plain(unsigned char byte)
 	       (byte >= '0' && byte <= '9') || strchr("-_.+,@~ ", byte) != NULL;
 }
 
-/* Letters beyond ASCII stay as they are; what is no text becomes U+FFFD, as in the files. */
+/* Valid UTF-8 is kept; invalid bytes become U+FFFD, as in the files. */
 static void put_value(struct sink *sink, const char *value)
 {
 	const unsigned char *at = (const unsigned char *)value;
@@ -192,7 +191,7 @@ static void put_value(struct sink *sink, const char *value)
 	}
 }
 
-/* "job=77/host=node%3A1/rank=3/part-0.parquet"; false when it does not fit. */
+/* "job=77/host=node%3A1/rank=3/part-0.parquet"; false if it does not fit. */
 static bool export_partition_name(char *name, size_t size, const struct recording_process *process,
 				  unsigned int part, const char *suffix)
 {
@@ -216,15 +215,14 @@ static bool export_partition_name(char *name, size_t size, const struct recordin
 }
 
 /*
- * One file for everything, or a directory with files for each process. A process's rows go to one
- * file after the other when they are many; processes of the same job, host and rank (one that was
- * started again) share a directory and count its files on.
+ * Writes one file, or a directory with files for each process. Many rows of a process are split into several files;
+ * processes of the same job, host and rank (after a restart) share a directory and continue its numbering.
  */
 
 enum { EXPORT_NAME_BYTES = 4096, EXPORT_BATCH_ROWS = 1024 };
 #define EXPORT_FORMAT_VERSION "1"
 
-/* What the recorders of a file's processes say. */
+/* Counters of the recorders of a file's processes. */
 struct told {
 	uint64_t rows;
 	uint64_t read;
@@ -233,7 +231,7 @@ struct told {
 	uint64_t damaged;
 };
 
-/* While it is being done. */
+/* State of a running export. */
 struct doing {
 	struct export_job *job;
 	struct cli_progress progress;
@@ -245,11 +243,11 @@ struct doing {
 	uint64_t process_rows; /* read */
 	struct job *who;       /* NULL: no filter */
 	struct filter_rows chosen;
-	uint64_t *room;			   /* for rows that pass, of EXPORT_BATCH_ROWS each word */
-	char directory[EXPORT_NAME_BYTES]; /* of the file before */
+	uint64_t *room; /* buffer for rows that pass, EXPORT_BATCH_ROWS per word */
+	char directory[EXPORT_NAME_BYTES]; /* of the previous file */
 	unsigned int part;
-	bool is_stopped; /* the format or its file failed; reported when the file ends */
-	bool is_failed;	 /* and it was reported */
+	bool is_stopped; /* writing failed; reported when the file ends */
+	bool is_failed;	 /* failed and reported */
 };
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -276,7 +274,7 @@ static void put_facts(struct doing *doing)
 	put_number(doing, "ringside.damaged", doing->file.damaged);
 	if (!job->is_directory)
 		return;
-	/* What the directory's names say, for a file that was taken out of it. */
+	/* Repeats job, host and rank from the path, for files that are moved elsewhere. */
 	job->format->fact(doing->writer, "ringside.job", doing->process->job);
 	job->format->fact(doing->writer, "ringside.host", doing->process->host);
 	if (doing->process->rank >= 0)
@@ -289,7 +287,7 @@ static void export_fail(struct doing *doing)
 	cli_progress_hide(&doing->progress);
 }
 
-/* The file is open: the format's beginning. */
+/* Starts the format in the open file. */
 static void export_begin_file(struct doing *doing)
 {
 	uint64_t columns = EXPORT_ALL_COLUMNS;
@@ -305,7 +303,10 @@ static void export_begin_file(struct doing *doing)
 	}
 }
 
-/* As the format calls it. Another process of that name, in another container say, gets a number. */
+/*
+ * The name of the process in the format. Another process of the same name (in another container, for example) gets a
+ * number.
+ */
 static bool name_own_file(const struct doing *doing, char *name, size_t size)
 {
 	const struct export_format *format = doing->job->format;
@@ -324,7 +325,7 @@ static bool name_own_file(const struct doing *doing, char *name, size_t size)
 	return true;
 }
 
-/* Files of one directory are numbered; another one begins with 0 again. */
+/* Files are numbered from 0 in each directory. */
 static bool name_file(struct doing *doing, char *name, size_t size)
 {
 	const struct export_format *format = doing->job->format;
@@ -341,7 +342,7 @@ static bool name_file(struct doing *doing, char *name, size_t size)
 	return export_partition_name(name, size, doing->process, doing->part, format->suffix);
 }
 
-/* By the recorder's own counters; false where they are not known. */
+/* From the recorder's counters; false if they are unknown. */
 static bool count_issued(const struct recording_process *process, uint64_t *issued)
 {
 	bool is_known = process->has_counts;
@@ -354,7 +355,7 @@ static bool count_issued(const struct recording_process *process, uint64_t *issu
 	return is_known;
 }
 
-/* The file has rows of this process from now on. */
+/* From here on, the file has rows of this process. */
 static void export_enter_process(struct doing *doing)
 {
 	uint64_t issued;
@@ -365,7 +366,7 @@ static void export_enter_process(struct doing *doing)
 	doing->job->format->process(doing->writer, doing->process);
 }
 
-/* The next file of a directory. */
+/* Opens the next file of a directory. */
 static void begin_next(struct doing *doing)
 {
 	char name[EXPORT_NAME_BYTES];
@@ -391,7 +392,7 @@ static uint64_t bytes_of(struct cli_output *output)
 	return 0;
 }
 
-/* The format's end, and the file's. */
+/* Ends the format and the file. */
 static void export_end_file(struct doing *doing)
 {
 	enum status status;
@@ -416,7 +417,7 @@ static void export_end_file(struct doing *doing)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Those of up to EXPORT_BATCH_ROWS rows from `at` on that pass the filter. */
+/* Selects rows that pass the filter, from up to EXPORT_BATCH_ROWS rows starting at `at`. */
 static struct op_batch export_filter_batch(struct doing *doing, const struct op_batch *from,
 					   uint32_t at)
 {
@@ -486,7 +487,7 @@ static bool take_batch(const struct op_batch *batch, enum recording_place place,
 	return !doing->is_stopped && !doing->is_failed;
 }
 
-/* Trouble with the reading, in a line. */
+/* Reports read errors in one line. */
 static int export_complain(struct doing *doing, enum status status,
 			   const struct recording_walk *walk)
 {
@@ -500,7 +501,7 @@ static int export_complain(struct doing *doing, enum status status,
 	if (status != OK)
 		return cli_error("%s: %s", who,
 				 status == ERR_SYSTEM ? strerror(error) : status_text(status));
-	return cli_error("%s: %" PRIu64 " records are damaged (%s); 'ringside verify' says more",
+	return cli_error("%s: %" PRIu64 " records are damaged (%s); 'ringside verify' has details",
 			 who, walk->refused, walk->problem ? walk->problem : "?");
 }
 
@@ -519,7 +520,7 @@ static int export_process(struct doing *doing, uint32_t number,
 	job->processes++;
 	doing->process = process;
 	doing->process_rows = 0;
-	/* One without operations has a file, too: that it has none is worth knowing. */
+	/* A process without operations has a file, too, to show that it has none. */
 	if (job->is_directory)
 		begin_next(doing);
 	else
@@ -586,8 +587,10 @@ static void release_filter(struct doing *doing)
 	free(doing->room);
 }
 
-/* Rows to the file or the directory. An exit code; what failed was reported, and then nothing is left
- * of the file or the directory. */
+/*
+ * Writes rows to the file or directory. Returns an exit code; on failure the error was reported and no output is
+ * left.
+ */
 static int export_job_run(struct export_job *job, const struct cli_input *input)
 {
 	const struct recording *recording = &input->recording;
@@ -600,7 +603,7 @@ static int export_job_run(struct export_job *job, const struct cli_input *input)
 	if (job->filter != NULL && !filter_is_empty(job->filter))
 		set_up_filter(&doing, recording);
 	cli_progress_start(&doing.progress, "export", "operations", count_expected(recording));
-	/* The rows are seen; a line among them would only be in their way. */
+	/* Rows are printed on the terminal: progress would disturb them. */
 	if (cli_output_is_terminal(job->path))
 		cli_progress_end(&doing.progress);
 	for (uint32_t i = 0; i < recording->count && !doing.is_stopped && !doing.is_failed; i++)
@@ -616,7 +619,7 @@ static int export_job_run(struct export_job *job, const struct cli_input *input)
 	return job->is_directory ? cli_tree_commit(&doing.tree, exit_code) : exit_code;
 }
 
-/* A file of some 200 MB. */
+/* About 200 MB per file. */
 enum { EXPORT_FILE_ROWS = 4 << 20 };
 
 struct request {
@@ -716,14 +719,14 @@ static int choose_format(struct request *request)
 		job->format = find_format(request->format);
 		if (job->format == NULL)
 			return cli_usage(&page,
-					 "--format %s is none of parquet, csv, jsonl, inspector",
+					 "--format %s is not one of parquet, csv, jsonl, inspector",
 					 request->format);
 		return 0;
 	}
 	job->format = job->is_directory ? &export_parquet : format_of_file(job->path);
 	if (job->format == NULL)
 		return cli_usage(&page,
-				 "which format for '%s'? Name it .parquet, .csv or .jsonl, or say "
+				 "unknown format of '%s': name it .parquet, .csv or .jsonl, or use "
 				 "--format",
 				 job->path);
 	return 0;
@@ -796,11 +799,11 @@ static void write_text(struct sink *sink, const struct export_job *job)
 							     : "");
 	if (job->is_complete)
 		return;
-	sink_text(sink, "Not every operation of the job is there");
+	sink_text(sink, "Not all operations of the job are included");
 	if (job->lost > 0)
 		sink_format(sink, ", %s %s lost while recording", units_count(count, job->lost),
 			    text_which(job->lost, "was", "were"));
-	sink_text(sink, ": 'ringside verify' says more.\n");
+	sink_text(sink, ": 'ringside verify' has details.\n");
 }
 
 static int export_run(void *context)
@@ -818,7 +821,7 @@ static int export_run(void *context)
 		return exit_code;
 	request->job.filter = &request->chosen.filter;
 	exit_code = export_job_run(&request->job, input);
-	/* Nothing was written, and the reason was reported; or the rows went to standard output. */
+	/* No summary if nothing was written, or if the rows went to standard output. */
 	if (request->job.files == 0 || strcmp(request->job.path, "-") == 0)
 		return cli_exit_join(exit_code, complaint);
 	sink_init_fd(&sink, STDOUT_FILENO);

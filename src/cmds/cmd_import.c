@@ -1,7 +1,6 @@
 /*
- * A log is read once for each process in it, which mostly means once. What is known of the process only
- * in the end, who it is and what is missing, is written in the end: blocks of a trace file stand in
- * any order.
+ * A log is read once for each process in it, usually once. Facts that are known only at the end (identity of the
+ * process, what is missing) are written last: blocks of a trace file may be in any order.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,9 +20,9 @@
 #include "import/foreign.h"
 #include "output/json.h"
 
-/* One log of another tool into trace files, one per process. */
+/* Converts a log of another tool to trace files, one per process. */
 
-/* Over all logs. */
+/* Totals of all logs. */
 struct import_totals {
 	size_t logs;
 	size_t files; /* written */
@@ -31,10 +30,10 @@ struct import_totals {
 	uint64_t operations;
 	uint64_t details;
 	uint64_t comms;
-	uint64_t dropped;      /* the recorder says so */
-	uint64_t not_recorded; /* NCCL counted them, the log does not have them */
+	uint64_t dropped;      /* reported by the recorder */
+	uint64_t not_recorded; /* counted by NCCL but not in the log */
 	uint64_t dropped_details;
-	uint64_t skipped_details; /* on a clock of their own */
+	uint64_t skipped_details; /* on another clock */
 	uint64_t untimed;
 	uint64_t coarse;
 	uint64_t damaged;
@@ -48,8 +47,7 @@ struct import {
 	struct cli_tree *tree;
 	struct cli_progress *progress;
 	struct import_totals totals;
-	uint64_t
-		*names; /* hashes of the names given to files so far: a table, 0 where it is free */
+	uint64_t *names; /* hash table of file names used so far; 0: free */
 	size_t name_count;
 	size_t name_room;
 };
@@ -66,10 +64,10 @@ struct importing {
 	struct op_detail *details;
 	uint32_t op_count;
 	uint32_t detail_count;
-	enum status status; /* of the first write that failed */
+	enum status status; /* first write error */
 	int error;
 	size_t told;
-	bool is_first; /* only then damage is reported and counted */
+	bool is_first; /* damage is reported and counted only then */
 };
 
 static void keep_status(struct importing *importing, enum status status)
@@ -82,7 +80,7 @@ static void keep_status(struct importing *importing, enum status status)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* host-pid4711.ringside: what is not plain in a host's name becomes '_'. */
+/* host-pid4711.ringside: other characters of a host name become '_'. */
 static void file_name(const struct foreign_process *process, unsigned int again, char *name,
 		      size_t size)
 {
@@ -125,7 +123,7 @@ static void grow_names(struct import *import)
 	import->name_room = room;
 }
 
-/* False: there is a file of that name already, or one whose name has the same hash. */
+/* False: the name, or another with the same hash, is already used. */
 static bool take_name(struct import *import, const char *name)
 {
 	uint64_t hash = hash_bytes(name, strlen(name)) | 1;
@@ -149,7 +147,7 @@ static void import_release(struct import *import)
 	import->names = NULL;
 }
 
-/* Two logs can be of one process, or of unknown ones: the second file gets another name. */
+/* Two logs can belong to the same or to unknown processes: the second file gets another name. */
 static void open_file(struct importing *importing, const struct foreign_process *process)
 {
 	unsigned int again = 0;
@@ -234,7 +232,7 @@ static void take_damage(const struct foreign_damage *damage, void *context)
 			  damage->what);
 }
 
-/* ---- what is known in the end ---------------------------------------------------------------- */
+/* ---- facts known at the end ------------------------------------------------------------------ */
 
 static void write_comms(struct importing *importing, const struct foreign_process *process)
 {
@@ -251,7 +249,7 @@ static void write_comms(struct importing *importing, const struct foreign_proces
 	}
 }
 
-/* As many communicators as one block holds; the others have no counts of their own. */
+/* Only as many communicators as fit into one block have their own counts. */
 static void write_counts(struct importing *importing, uint32_t number)
 {
 	const struct foreign_process *process = &importing->log.processes[number];
@@ -329,7 +327,7 @@ static void add_totals(struct importing *importing, uint32_t number)
 static int import_complain_log(const struct importing *importing, enum status status)
 {
 	if (importing->status == ERR_GONE)
-		return CLI_EXIT_UNKNOWN; /* it was reported */
+		return CLI_EXIT_UNKNOWN; /* already reported */
 	if (importing->status != OK)
 		return cli_error("cannot write %s: %s", importing->output,
 				 importing->status == ERR_SYSTEM ? strerror(importing->error)
@@ -340,7 +338,7 @@ static int import_complain_log(const struct importing *importing, enum status st
 			 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
 }
 
-/* The process with this number; the number of processes in *count. */
+/* The process with this index; the number of processes in *count. */
 static int import_process(struct importing *importing, int fd, uint32_t number, uint32_t *count)
 {
 	const struct foreign_request request = { .process = number,
@@ -369,8 +367,10 @@ static int import_process(struct importing *importing, int fd, uint32_t number, 
 	return exit_code;
 }
 
-/* Damage is reported on stderr, the first lines of it, and counted. 0, or CLI_EXIT_UNKNOWN after it was
- * reported why nothing can be written or read. */
+/*
+ * Reports the first damaged lines on stderr and counts all. Returns 0, or CLI_EXIT_UNKNOWN after a read or write
+ * error was reported.
+ */
 static int import_log(struct import *import, const char *path)
 {
 	struct importing importing = { .import = import, .path = path };
@@ -487,7 +487,7 @@ static void say_text(struct sink *sink, const struct request *request,
 	       "details were left out: they are on another clock than their operations");
 	say_if(sink, totals->untimed, "operations have no duration");
 	say_if(sink, totals->coarse,
-	       "operations ended at a time that is not known, before they were written");
+	       "operations have no exact end time; they ended before they were written");
 	say_if(sink, totals->damaged, "lines could not be read");
 	say_if(sink, totals->ignored, "lines are not about operations");
 	sink_format(sink, "  not known: %swhen they were %s; datatypes, counts, roots%s\n",
@@ -496,7 +496,7 @@ static void say_text(struct sink *sink, const struct request *request,
 		    totals->is_comma ? "; how many ranks communicators have" : "");
 }
 
-/* ---- doing it -------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int import_all(const struct cli_input *input, const struct request *request,
 		      struct cli_tree *tree, struct import_totals *totals)

@@ -48,7 +48,7 @@ static const struct cli_page page = {
 	.examples = examples,
 };
 
-/* Where a process's trace is and how long, whether or not it was read. */
+/* Path and size of a process's trace, even if it was not read. */
 struct trace_place {
 	char path[1024];
 	uint64_t bytes;
@@ -122,7 +122,7 @@ static void add_notes(struct table *table, const struct recording_process *proce
 		table_note(table, "region: %s%s%s%s%s", process->region_path, kind[0] ? ", " : "",
 			   kind, reason[0] ? ", because " : "", reason);
 	else if (reason[0])
-		table_note(table, "region: gone; it was %s, because %s", kind, reason);
+		table_note(table, "region: gone; was %s, because %s", kind, reason);
 	find_trace(process, &trace);
 	if (trace.is_there)
 		table_note(table, "%s: %s, %s%s%s%s", process->foreign ? "log" : "trace",
@@ -131,7 +131,7 @@ static void add_notes(struct table *table, const struct recording_process *proce
 			   process->foreign ? process->foreign->format : "",
 			   process->file_count > 1 ? ", and more files" : "");
 	else if (trace.path[0])
-		table_note(table, "trace: %s, which is not there", trace.path);
+		table_note(table, "trace: %s (missing)", trace.path);
 	recording_kernel_events(process, is_on, reason);
 	if (strcmp(is_on, "off") == 0)
 		table_note(table, "kernel events are off%s%s", reason[0] ? ": " : "", reason);
@@ -195,7 +195,7 @@ static void put_info(struct json *json, const struct recording_process *process,
 	json_put_text_or_null(json, key, value);
 }
 
-/* Variables that the recorder wrote down; nothing where it wrote none. */
+/* Recorded environment variables; nothing if there are none. */
 static void put_environment(struct json *json, const struct recording_process *process)
 {
 	char key[128], value[1024];

@@ -17,23 +17,22 @@
 /* Operations in flight: oldest first, ranks in the same operation together. */
 
 /*
- * Where NCCL shows no ends, an operation that hangs looks like one that is over. What tells them apart is
- * whether the process goes on: one that has called nothing for this long, the doctor's first suspicion, is
- * listed with its last calls.
+ * If NCCL does not report ends, a hung operation looks like a finished one. The difference is whether the process
+ * continues: if it has called nothing for this long (also the doctor's first threshold), its last calls are listed.
  */
 #define PS_QUIET_NS UINT64_C(5000000000)
 
 struct ps_entry {
 	const struct recording_process *process;
-	uint32_t number; /* of the process, in the recording */
+	uint32_t number; /* index of the process in the recording */
 	const struct recording_flight *flight;
 	enum flight_kind kind;
-	bool is_last_call; /* unseen; the process has called nothing for PS_QUIET_NS since */
-	uint32_t absent;   /* of the processes here in its communicator: have not called it */
-	uint64_t now_ns;   /* recorder's clock */
-	bool is_live;	   /* now is now; else the last moment of which the recording knows */
+	bool is_last_call; /* its end is not visible, and the process has called nothing for PS_QUIET_NS since */
+	uint32_t absent; /* processes in its communicator that have not called it */
+	uint64_t now_ns; /* recorder's clock */
+	bool is_live;	 /* the process runs; else now_ns is the last time in the recording */
 	uint64_t age_ns;
-	uint64_t group_age_ns; /* the oldest of the same number on the same communicator */
+	uint64_t group_age_ns; /* age of the oldest with the same number and communicator */
 	uint64_t hash;	       /* of the communicator, 0 unknown */
 	int32_t rank;	       /* in it, -1 unknown */
 };
@@ -51,13 +50,13 @@ struct ps_list {
 	size_t count;
 	struct ps_carrier *carriers;
 	size_t carrier_count;
-	size_t unseen;	  /* operations whose end does not show, listed or not */
+	size_t unseen;	  /* operations without a visible end, listed or not */
 	size_t unlisted;  /* of these, not listed */
-	size_t processes; /* that were looked at */
-	size_t dead;	  /* that were not, because they are dead */
+	size_t processes; /* examined processes */
+	size_t dead;	  /* left out because they are dead */
 };
 
-/* An operation in flight in words. */
+/* Describes an operation in flight. */
 
 enum { PS_WORDS = 400 };
 
@@ -97,8 +96,8 @@ static uint64_t last_call_ns(const struct recording_process *process)
 }
 
 /*
- * Is this the last call on its communicator, and does the process call nothing any more? A communicator that the
- * process left behind while it went on elsewhere (one for start-up, say) is not what it hangs in.
+ * Is this the last call on its communicator, and has the process stopped calling? If the process continued on other
+ * communicators, it does not hang in this one (used only at start-up, for example).
  */
 static bool is_last_call(const struct ps_entry *entry, size_t i, uint64_t last_ns)
 {
@@ -113,7 +112,7 @@ static bool is_last_call(const struct ps_entry *entry, size_t i, uint64_t last_n
 	       flight_since_ns(flight) + PS_QUIET_NS >= last_ns;
 }
 
-/* Ranks that are read here and have not called this collective: then it is not over, whatever is shown of it. */
+/* Counts recorded ranks that have not called this collective: then it is not finished. */
 static uint32_t count_absent(const struct recording *recording, const struct ps_entry *entry)
 {
 	const struct op_record *op = &entry->flight->op;
@@ -253,7 +252,7 @@ static void ps_list_release(struct ps_list *list)
 	list->carriers = NULL;
 }
 
-/* How far its kernel got, or why that is unknown; "" when there is nothing to report. */
+/* State of its kernel, or why it is unknown; "" if there is nothing to print. */
 static const char *ps_words_kernel(const struct ps_entry *entry, char words[static PS_WORDS])
 {
 	if (entry->kind != FLIGHT_UNSEEN)
@@ -295,7 +294,7 @@ struct request {
 	struct cli_input input;
 	struct report_filter chosen;
 	bool is_json;
-	bool has_all; /* a row for each rank, and what may be over */
+	bool has_all; /* a row for each rank, and operations that may have ended */
 	bool has_dead;
 };
 
@@ -336,8 +335,8 @@ static const struct cli_page page = {
 };
 
 /*
- * Ranks that are in the same operation in the same state are one row: of thousands of ranks, most wait and a few are
- * what they wait for. `entry` is the one that has been there longest.
+ * Ranks in the same operation and state are one row: of thousands of ranks, most wait for a few. `entry` is the
+ * oldest one.
  */
 struct ps_group {
 	const struct ps_entry *entry;
@@ -430,7 +429,7 @@ static void note_ranks(struct table *table, const struct ps_group *group)
 	table_note(table, "ranks %s%s%s", words, i < group->count ? ",..." : "", all);
 }
 
-/* Of the waits for this reason in the group, the one that has lasted longest; *ranks: how many ranks have one. */
+/* The longest wait for this reason in the group; *ranks: how many ranks have one. */
 static const struct ps_entry *find_longest(const struct ps_group *group, unsigned int reason,
 					   struct flight_wait *longest, size_t *ranks)
 {
@@ -500,7 +499,7 @@ static bool is_same_group(const struct ps_entry *a, const struct ps_entry *b)
 	       a->flight->op.peer == b->flight->op.peer;
 }
 
-/* Entries of one operation stand together, by rank: those of other states are between them. */
+/* Entries of one operation are adjacent and sorted by rank, with other states in between. */
 static void add_groups(struct table *table, const struct ps_list *list, bool has_all)
 {
 	bool *is_added = cli_realloc(NULL, list->count + 1);
@@ -552,7 +551,7 @@ static void write_foreign(const struct ps_list *list, struct sink *sink, unsigne
 	}
 }
 
-/* A terminal that is too narrow shows fewer columns: it would break the lines within words. */
+/* Narrow terminals get fewer columns, because lines would break within words. */
 static void write_text(const struct ps_list *list, struct sink *sink, bool has_all)
 {
 	struct report_grid grid;
@@ -575,7 +574,7 @@ static void write_text(const struct ps_list *list, struct sink *sink, bool has_a
 	write_foreign(list, sink, cli_width());
 }
 
-/* Remarks on what the table does not show. */
+/* Remarks on what the table leaves out. */
 static void write_remarks(const struct ps_list *list)
 {
 	bool has_snapshots = false, has_others = false;
@@ -587,10 +586,10 @@ static void write_remarks(const struct ps_list *list)
 		has_others |= !is_snapshot && !list->entries[i].is_live;
 	}
 	if (has_snapshots)
-		cli_note("ages are as of the moment the snapshot was made");
+		cli_note("ages are as of the time of the snapshot");
 	if (has_others)
-		cli_note("ages of processes that do not run here count to their last sign of "
-			 "life: it may have been longer");
+		cli_note("processes that do not run here: ages are as of their last sign of "
+			 "life and may be longer");
 	if (list->count == 0 && list->processes > 0)
 		cli_note("nothing in flight in %zu process%s", list->processes,
 			 list->processes == 1 ? "" : "es");
@@ -641,7 +640,7 @@ static void put_waits(struct json *json, const struct recording_proxy *proxies, 
 	free(waits);
 }
 
-/* Network operations for other processes of the machine, whose own recordings have the rest. */
+/* Network operations on behalf of other processes of the machine, whose recordings have the rest. */
 static void put_foreign(struct json *json, const struct ps_list *list)
 {
 	json_put_array(json, "foreign");

@@ -1,6 +1,6 @@
 /*
- * Ask running processes to time every operation for a while. The request is one word in a process's
- * region; its recorder looks there at its collectives, and answers in the word beside it.
+ * Asks running processes to time every operation for a while. The request is one word in the region of a process; its
+ * recorder polls it at collectives and answers in the next word.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -13,9 +13,9 @@
 struct request {
 	struct cli_input input;
 	struct report_filter chosen;
-	const char *table; /* NULL: none was asked for */
+	const char *table; /* NULL: not given */
 	const char *path;
-	const char *html; /* NULL: no page was asked for */
+	const char *html; /* NULL: not given */
 	bool is_json;
 	bool is_csv;
 	bool is_answer;
@@ -38,9 +38,9 @@ static int take_table(const struct cli_said *said)
 	}
 	nearest = cli_nearest(said->value, names, count);
 	if (nearest != NULL)
-		return cli_usage(said->page, "--table: there is no '%s', did you mean '%s'?",
+		return cli_usage(said->page, "--table: unknown table '%s', did you mean '%s'?",
 				 said->value, nearest);
-	return cli_usage(said->page, "--table: there is no '%s'", said->value);
+	return cli_usage(said->page, "--table: unknown table '%s'", said->value);
 }
 
 static const struct cli_option options[] = {
@@ -121,7 +121,7 @@ static int report_check(void *context)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* Does the terminal show UTF-8? The first of these that is set decides, as in setlocale(). */
+/* Does the terminal support UTF-8? The first of these variables that is set decides, as in setlocale(). */
 static bool is_utf8(void)
 {
 	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
@@ -143,7 +143,7 @@ static enum status write_json(struct sink *sink, const struct timeline_report *r
 	return json_status(&json);
 }
 
-/* The table asked for; NULL: windows or iterations, or none. */
+/* The requested table; NULL: windows or iterations, or none. */
 static const struct tally *chosen_tally(const struct request *request,
 					const struct timeline_report *report)
 {
@@ -181,7 +181,7 @@ static enum status write_table(const struct request *request, struct sink *sink,
 		return report_text_windows(sink, report, style);
 	if (!is_windows && report->iterations.is_found)
 		return report_text_iterations(sink, report, style);
-	sink_text(sink, is_windows ? "Nothing has a time.\n" : "No iterations were found.\n");
+	sink_text(sink, is_windows ? "No operation has a time.\n" : "No iterations were found.\n");
 	return sink->status;
 }
 
@@ -243,7 +243,7 @@ static int write_all(const struct request *request, const struct timeline_report
 {
 	if (request->html != NULL)
 		exit_code = write_html(request, report, exit_code);
-	/* Where the page went to standard output nothing else does. */
+	/* If the page went to standard output, print nothing else there. */
 	if (request->html != NULL && strcmp(request->html, "-") == 0 && request->path == NULL)
 		return exit_code;
 	return write_report(request, report, exit_code);

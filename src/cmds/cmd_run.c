@@ -1,10 +1,9 @@
 /*
- * How NCCL is led to the plugin. Releases differ in what they make of NCCL_PROFILER_PLUGIN: up to
- * 2.25 it goes to dlopen() as it is; 2.26 also tries libnccl-profiler-<value>.so; 2.27.3 takes only
- * a bare lib*.so name as it is and refuses paths; later ones take names and paths. The one value
- * that all of them find is the bare file name, with the plugin's directory in LD_LIBRARY_PATH. The
- * directory goes to the end, so that nothing in it hides a library the job has chosen, and is left
- * out where the loader finds the plugin by itself.
+ * How NCCL finds the plugin. Releases treat NCCL_PROFILER_PLUGIN differently: up to 2.25 it is passed to dlopen()
+ * unchanged; 2.26 also tries libnccl-profiler-<value>.so; 2.27.3 accepts only a bare lib*.so name and no paths; later
+ * ones accept names and paths. The one value that works with all of them is the bare file name, with the plugin's
+ * directory in LD_LIBRARY_PATH. The directory is appended, so that nothing in it hides a library of the job, and is
+ * left out if the loader finds the plugin without it.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -23,18 +22,18 @@
 #include "output/json.h"
 #include "output/sink.h"
 
-/* Setting the recorder up for a job: what `run` and `env` share. */
+/* Sets up the recorder for a job: shared by `run` and `env`. */
 
 enum { JOB_VARIABLES_MAX = 12, JOB_PATH_BYTES = 4096 };
 
 struct cli_variable {
 	const char *name;
 	char value[JOB_PATH_BYTES];
-	bool is_appended; /* to what the variable has, with a ':' between */
+	bool is_appended; /* append to the current value, after a ':' */
 };
 
 struct cli_job {
-	char plugin[JOB_PATH_BYTES]; /* "": to be found */
+	char plugin[JOB_PATH_BYTES]; /* "": search for it */
 	bool is_by_path;
 	size_t count;
 	struct cli_variable variables[JOB_VARIABLES_MAX];
@@ -57,7 +56,7 @@ static int job_set(struct cli_job *job, const char *name, const char *value, boo
 	return 0;
 }
 
-/* Ranks may change their working directory; they shall all mean the same place. */
+/* Make paths absolute: ranks may change their working directory. */
 static int set_directory(struct cli_job *job, const char *name, const char *value, bool is_pattern)
 {
 	char here[JOB_PATH_BYTES / 2], whole[JOB_PATH_BYTES];
@@ -67,7 +66,7 @@ static int set_directory(struct cli_job *job, const char *name, const char *valu
 		return job_set(job, name, value, false);
 	if (getcwd(here, sizeof(here)) == NULL)
 		return cli_error("cannot get the working directory: %s", strerror(errno));
-	/* A '%' there is no placeholder. */
+	/* Escape '%', which would start a placeholder. */
 	for (const char *at = here; *at != '\0'; at++) {
 		if (*at == '%' && is_pattern)
 			whole[out++] = '%';
@@ -95,14 +94,13 @@ static int take_mode(const struct cli_said *said)
 			 said->value);
 }
 
-/* The same limits as the recorder's own, which would take its default and go on. */
+/* The same limits as in the recorder, which would silently use its default. */
 static int take_buffer(const struct cli_said *said)
 {
 	uint64_t bytes;
 
 	if (text_size(said->value, &bytes) != OK || bytes < 64 << 10 || bytes > 1 << 30)
-		return cli_usage(said->page,
-				 "'%s' is no size from 64KiB to 1GiB; write it like 8MiB",
+		return cli_usage(said->page, "'%s' is not a size from 64KiB to 1GiB, like 8MiB",
 				 said->value);
 	return job_set(said->target, "RINGSIDE_BUFFER", said->value, false);
 }
@@ -113,10 +111,9 @@ static int take_quota(const struct cli_said *said)
 
 	if (strcmp(said->value, "none") != 0 &&
 	    (text_size(said->value, &bytes) != OK || bytes < 1 << 20))
-		return cli_usage(
-			said->page,
-			"'%s' is neither none nor a size of at least 1MiB; write it like 4GiB",
-			said->value);
+		return cli_usage(said->page,
+				 "'%s' is neither none nor a size of at least 1MiB, like 4GiB",
+				 said->value);
 	return job_set(said->target, "RINGSIDE_QUOTA", said->value, false);
 }
 
@@ -134,7 +131,7 @@ static int take_events(const struct cli_said *said)
 		if (!is_known)
 			return cli_usage(
 				said->page,
-				"'%.*s' is no kind of event; choose from kernel, proxy, steps, "
+				"'%.*s' is not a kind of event; choose from kernel, proxy, steps, "
 				"launch, with a '-' before it to switch it off",
 				(int)length, at);
 		at += length + (at[length] == ',');
@@ -161,7 +158,7 @@ static int take_labels(const struct cli_said *said)
 
 		if (!is_label(at, length))
 			return cli_usage(said->page,
-					 "'%.*s' is no label; write it like key=value, the key of "
+					 "'%.*s' is not a label like key=value, with a key of "
 					 "letters, digits and '_'",
 					 (int)length, at);
 		at += length + (at[length] == ',');
@@ -208,7 +205,7 @@ struct request {
 	bool is_json;	/* env */
 };
 
-/* The rows of both pages. */
+/* Options of both pages. */
 #define JOB_OPTIONS                                                                               \
 	{ 'm', "mode", "MODE", "what to record: flight (default), profile, trace, full or off",   \
 	  CLI_CALL(struct request, job, take_mode) },                                             \
@@ -240,25 +237,26 @@ struct request {
 			CLI_FLAG(struct request, job.is_by_path)                                  \
 	}
 
-/* Longer names are cut by NCCL. */
+/* NCCL truncates longer names. */
 enum { NCCL_NAME_MAX = 254 };
 
 static int set_plugin_path(struct cli_job *job)
 {
 	if (strlen(job->plugin) > NCCL_NAME_MAX)
-		return cli_error("NCCL cuts names after %d letters: move the plugin from '%s' to a "
-				 "shorter path",
-				 NCCL_NAME_MAX, job->plugin);
+		return cli_error(
+			"NCCL truncates names after %d characters: move the plugin from '%s' to a "
+			"shorter path",
+			NCCL_NAME_MAX, job->plugin);
 	return job_set(job, "NCCL_PROFILER_PLUGIN", job->plugin, false);
 }
 
-/* Can the plugin be named by its bare name, with its directory in LD_LIBRARY_PATH? */
+/* Can the plugin be set by its bare name, with its directory in LD_LIBRARY_PATH? */
 static bool can_be_listed(const char *directory, const char *name)
 {
 	return strncmp(name, "lib", 3) == 0 && strpbrk(directory, ":;$") == NULL;
 }
 
-/* Find the plugin and add what names it. 0, or the exit code after an error was reported. */
+/* Finds the plugin and sets the variables for it. Returns 0, or the exit code after an error was reported. */
 static int cli_job_complete(struct cli_job *job)
 {
 	char looked[8192], directory[JOB_PATH_BYTES];
@@ -289,7 +287,7 @@ static bool cli_job_is_ours(const char *value)
 	       strcmp(slash ? slash + 1 : value, CLI_PLUGIN_FILE) == 0;
 }
 
-/* As shells have it. */
+/* Exit codes as in shells. */
 enum { RUN_NOT_EXECUTABLE = 126, RUN_NOT_FOUND = 127 };
 
 static const struct cli_option run_options[] = {
@@ -335,7 +333,7 @@ static int set_variable(const struct cli_variable *variable)
 	return failed ? cli_error("cannot set %s: %s", variable->name, strerror(errno)) : 0;
 }
 
-/* The first directory of a path that is there; placeholders are not known before the job is. */
+/* The deepest existing directory of a path; placeholders are not known yet. */
 static int find_directory(const char *path, char found[JOB_PATH_BYTES])
 {
 	struct stat st;
@@ -354,7 +352,7 @@ static int find_directory(const char *path, char found[JOB_PATH_BYTES])
 	return access(found, W_OK | X_OK) == -1 ? errno : 0;
 }
 
-/* Trace files that will not be there are reported now, and not when the job is over. It runs all the same. */
+/* Warns now, not after the job, if no trace files will be written. The job runs anyway. */
 static void tell_traces(const struct cli_job *job)
 {
 	const char *mode = getenv("RINGSIDE_MODE"), *path = NULL;
@@ -367,7 +365,7 @@ static void tell_traces(const struct cli_job *job)
 	if (path == NULL)
 		return;
 	if (mode == NULL || (strcmp(mode, "trace") != 0 && strcmp(mode, "full") != 0)) {
-		cli_error("no trace files will be in %s: mode %s writes none, -m trace does", path,
+		cli_error("no trace files will be written to %s in mode %s: use -m trace", path,
 			  mode && mode[0] ? mode : "flight");
 		return;
 	}
@@ -399,7 +397,7 @@ int cmd_run(int argc, char **argv)
 	if (words == argc)
 		return cli_usage(&run_page, "no command given: use ringside run -- CMD");
 	if (plugin && plugin[0] && !cli_job_is_ours(plugin) && !request.is_forced)
-		return cli_error("NCCL_PROFILER_PLUGIN is set to '%s' already, and NCCL loads one "
+		return cli_error("NCCL_PROFILER_PLUGIN is already set to '%s', and NCCL loads one "
 				 "profiler only; --force replaces it",
 				 plugin);
 	failed = cli_job_complete(&request.job);
@@ -433,7 +431,7 @@ static const struct cli_page env_page = {
 	.examples = env_examples,
 };
 
-/* In single quotes nothing is special but the quote itself. */
+/* Within single quotes only the quote itself is special. */
 static void write_quoted(struct sink *sink, const char *text)
 {
 	sink_text(sink, "'");

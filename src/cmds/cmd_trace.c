@@ -16,7 +16,7 @@
 #include "output/sink.h"
 #include "output/viewer.h"
 
-/* Which stretch of time `ringside trace` shows. */
+/* The time window of `ringside trace`. */
 
 struct trace_window {
 	const char *around; /* NULL: not asked for */
@@ -25,7 +25,7 @@ struct trace_window {
 	struct filter_time until;
 };
 
-/* Writing the file of `ringside trace`, and saying what is in it. */
+/* The output of `ringside trace`, and its summary. */
 
 struct trace_target {
 	const char *path; /* "-": standard output */
@@ -36,7 +36,7 @@ struct trace_target {
 
 #define DAY_NS (24 * 3600 * SECOND_NS)
 
-/* "2s" and such. `target` is a struct trace_window. */
+/* A duration like "2s". `target` is a struct trace_window. */
 static int trace_window_width(const struct cli_said *said)
 {
 	struct trace_window *window = said->target;
@@ -87,8 +87,8 @@ static bool is_comm(const struct viewer_plan *plan, const char *text)
 }
 
 /*
- * COMM:NUMBER, RANK:NUMBER or RANK:COMM:NUMBER. Names may hold colons and look like ranks, and the
- * first digit of a hash looks like a rank, too: a name comes first, then a rank, then a hash.
+ * COMM:NUMBER, RANK:NUMBER or RANK:COMM:NUMBER. Names may contain colons and look like ranks, and the first digit of
+ * a hash looks like a rank: names take precedence over ranks, and ranks over hashes.
  */
 static bool parse_around(const struct viewer_plan *plan, char *text, struct viewer_find *find)
 {
@@ -128,8 +128,8 @@ static int complain_of_many(const struct viewer_plan *plan, const struct viewer_
 			    (unsigned long long)comm->hash);
 		at += strlen(list + at);
 	}
-	return cli_error("--around %s: %zu communicators have it (%s%s); say which by its hash, or "
-			 "as RANK:COMM:NUMBER",
+	return cli_error("--around %s: %zu communicators have it (%s%s); use a hash or "
+			 "RANK:COMM:NUMBER",
 			 around, find->comm_count, list,
 			 find->comm_count > VIEWER_FIND_COMMS ? ", ..." : "");
 }
@@ -142,9 +142,10 @@ static int apply_around(const struct trace_window *window, struct viewer_plan *p
 	enum status status;
 
 	if (!text_copy(text, sizeof(text), window->around) || !parse_around(plan, text, &find))
-		return cli_error("--around '%s' is no operation of this recording: COMM:NUMBER (a "
-				 "communicator's name or hash), RANK:NUMBER or RANK:COMM:NUMBER",
-				 window->around);
+		return cli_error(
+			"--around '%s' is not an operation of this recording: use COMM:NUMBER (a "
+			"communicator's name or hash), RANK:NUMBER or RANK:COMM:NUMBER",
+			window->around);
 	status = viewer_find(plan, &find);
 	if (status != OK)
 		return cli_error("cannot read: %s",
@@ -159,7 +160,7 @@ static int apply_around(const struct trace_window *window, struct viewer_plan *p
 	return 0;
 }
 
-/* Set what the plan shows; its survey was made. 0, or the exit code after an error was reported. */
+/* Sets the window of the plan, after its survey. Returns 0, or the exit code after an error was reported. */
 static int trace_window_apply(const struct trace_window *window, struct viewer_plan *plan)
 {
 	if (window->around)
@@ -170,7 +171,7 @@ static int trace_window_apply(const struct trace_window *window, struct viewer_p
 		plan->to_ns = common_ns(plan, &window->until);
 	if (window->width_ns == 0)
 		return 0;
-	/* From the time that was given; without one, the last of it. */
+	/* From the given time; without one, the end of the recording. */
 	if (window->since.base != FILTER_NO_TIME)
 		plan->to_ns = plan->from_ns + window->width_ns;
 	else if (window->until.base != FILTER_NO_TIME)
@@ -180,7 +181,7 @@ static int trace_window_apply(const struct trace_window *window, struct viewer_p
 	return 0;
 }
 
-/* Measured: what an operation with its waiting and arrows takes, and a detail. */
+/* Measured sizes of an operation with its waiting and arrows, and of a detail. */
 enum {
 	JSON_OP_BYTES = 1300,
 	JSON_DETAIL_BYTES = 210,
@@ -191,7 +192,7 @@ enum {
 
 #define LARGE_BYTES (UINT64_C(300) << 20)
 
-/* By the path's suffix; false when it says nothing. "x.json.gz" is gzip around JSON. */
+/* By the path's suffix; false if it has no known one. "x.json.gz" is JSON in gzip. */
 static bool trace_timeline_guess(struct trace_target *target)
 {
 	static const struct {
@@ -221,7 +222,7 @@ static bool trace_timeline_guess(struct trace_target *target)
 	return target->format != 0;
 }
 
-/* Tell when the file will be larger than viewers like, with what makes it smaller. */
+/* Warns if the file will be too large for viewers, with options to reduce it. */
 static void trace_timeline_warn(const struct viewer_plan *plan, const struct trace_target *target)
 {
 	bool is_json = target->format == VIEWER_JSON;
@@ -233,14 +234,15 @@ static void trace_timeline_warn(const struct viewer_plan *plan, const struct tra
 			 (is_json ? JSON_DETAIL_BYTES : PERFETTO_DETAIL_BYTES);
 	if (bytes < LARGE_BYTES)
 		return;
-	cli_error("this makes about %s%s, and viewers are slow beyond a few hundred MiB: --around, "
-		  "--window, --rank, --comm%s%s make it smaller",
-		  units_bytes(size, bytes), target->is_gzip ? " before compression" : "",
-		  plan->has_details && plan->expected_details > 0 ? ", --no-details" : "",
-		  is_json ? ", --format perfetto" : "");
+	cli_error(
+		"the file will be about %s%s; viewers are slow beyond a few hundred MiB. Reduce it "
+		"with --around, --window, --rank, --comm%s%s",
+		units_bytes(size, bytes), target->is_gzip ? " before compression" : "",
+		plan->has_details && plan->expected_details > 0 ? ", --no-details" : "",
+		is_json ? ", --format perfetto" : "");
 }
 
-/* "aligned by collectives, within 3.2 us", and what is not. */
+/* "aligned by collectives, within 3.2 us", and what is not aligned. */
 static void alignment_text(const struct viewer_plan *plan, char *text, size_t size)
 {
 	const struct align *align = plan->align;
@@ -263,12 +265,14 @@ static void alignment_text(const struct viewer_plan *plan, char *text, size_t si
 		text_format(text, size, "aligned by collectives, within %s", within);
 	at = strlen(text);
 	if (align->unaligned > 0)
-		text_format(text + at, size - at,
-			    "; %u of %zu processes met nobody and are placed by wall clocks",
-			    (unsigned int)align->unaligned, align->count);
+		text_format(
+			text + at, size - at,
+			"; %u of %zu processes share no collective and are placed by wall clocks",
+			(unsigned int)align->unaligned, align->count);
 	else if (align->island_count > 1)
 		text_format(text + at, size - at,
-			    "; %u groups of processes never met and are placed by wall clocks",
+			    "; %u groups of processes share no collective and are placed by wall "
+			    "clocks",
 			    (unsigned int)align->island_count);
 }
 
@@ -306,18 +310,18 @@ static void summary_text(const struct viewer_plan *plan, const struct viewer *vi
 	alignment_text(plan, text, sizeof(text));
 	fprintf(stderr, "time: %s\n", text);
 	if (tally->missing > 0)
-		fprintf(stderr, "missing: %s operations that were recorded are no longer there\n",
+		fprintf(stderr, "missing: %s recorded operations were overwritten\n",
 			units_count(count, tally->missing));
 	if (tally->nowhere + tally->crowded > 0)
 		fprintf(stderr,
-			"shown as moments: %s operations without any time, %s too many at once\n",
+			"shown as instants: %s operations without any time, %s without a free "
+			"track\n",
 			units_count(count, tally->nowhere), units_count(other, tally->crowded));
 	if (tally->details_out > 0)
 		fprintf(stderr, "not shown: %s details without a time\n",
 			units_count(count, tally->details_out));
 	if (plan->meet.left_out > 0)
-		fprintf(stderr,
-			"not joined, for want of memory: %s operations; they show no waiting\n",
+		fprintf(stderr, "not matched, out of memory: %s operations; they show no waiting\n",
 			units_count(count, plan->meet.left_out));
 }
 
@@ -366,7 +370,7 @@ static int summary_json(const struct viewer_plan *plan, const struct viewer *vie
 	return cli_finish(&sink, exit_code);
 }
 
-/* The timeline into an output that is open. */
+/* Writes the timeline to an open output. */
 static enum status write_timeline(struct viewer_plan *plan, const struct trace_target *target,
 				  struct sink *sink, struct viewer *viewer)
 {
@@ -383,7 +387,7 @@ static enum status write_timeline(struct viewer_plan *plan, const struct trace_t
 		trace_about(plan, viewer);
 		status = viewer_plan_write(plan, viewer);
 		end = viewer_end(viewer);
-		/* What is wrong with the output itself, the output tells. */
+		/* Errors of the output are reported by the output. */
 		if (status == OK && sink->status == OK)
 			status = end;
 	}
@@ -391,7 +395,7 @@ static enum status write_timeline(struct viewer_plan *plan, const struct trace_t
 	return status;
 }
 
-/* The plan is joined. Returns exit_code, or 1 after it was reported what failed. */
+/* Call after viewer_plan_join(). Returns exit_code, or 1 after an error was reported. */
 static int trace_timeline_write(struct viewer_plan *plan, const struct trace_target *target,
 				int exit_code, struct cli_progress *progress)
 {
@@ -415,7 +419,7 @@ static int trace_timeline_write(struct viewer_plan *plan, const struct trace_tar
 		return CLI_EXIT_UNKNOWN;
 	if (plan->tally.refused > 0)
 		exit_code |= cli_error("%llu records or blocks are damaged and not shown; "
-				       "'ringside verify' says more",
+				       "'ringside verify' has details",
 				       (unsigned long long)plan->tally.refused);
 	summary_text(plan, &viewer, target);
 	return target->is_json ? summary_json(plan, &viewer, target, exit_code) : exit_code;
@@ -425,9 +429,9 @@ struct trace {
 	struct cli_input input;
 	struct trace_target target;
 	struct trace_window window;
-	struct report_filter chosen; /* its times are the window's */
+	struct report_filter chosen; /* its times are those of the window */
 	struct cli_progress progress;
-	bool is_aligned; /* the first of the four walks is over */
+	bool is_aligned; /* the first of the four walks is done */
 	bool has_calls;
 	bool has_details;
 };
@@ -504,7 +508,7 @@ static int check_options(void *context)
 	bool has_limits = trace->chosen.filter.since.base != FILTER_NO_TIME ||
 			  trace->chosen.filter.until.base != FILTER_NO_TIME;
 
-	/* The viewer's plan has one window, on the clock that all ranks share. */
+	/* The plan has one window, on the common time of all ranks. */
 	trace->window.since = trace->chosen.filter.since;
 	trace->window.until = trace->chosen.filter.until;
 	trace->chosen.filter.since.base = trace->chosen.filter.until.base = FILTER_NO_TIME;
@@ -599,7 +603,7 @@ static int show_job(struct trace *trace, const struct job *job, int exit_code)
 static int trace_show(void *context)
 {
 	struct trace *trace = context;
-	/* How each process's recording ends, the timeline shows. */
+	/* The timeline shows how each recording ends. */
 	int exit_code = cli_input_complain(&trace->input, false), failed;
 	struct job job;
 	enum status status;

@@ -19,11 +19,11 @@
 #include "output/table.h"
 #include "recording/recording.h"
 
-/* What `verify` finds out about a process, and which of it is trouble. */
+/* Results of `verify` for a process, and their severity. */
 
 enum verify_weight {
-	VERIFY_FACT = 0,    /* good to know */
-	VERIFY_REMARK = 1,  /* trouble for the strict */
+	VERIFY_FACT = 0,    /* information */
+	VERIFY_REMARK = 1,  /* trouble with --strict */
 	VERIFY_TROUBLE = 2, /* something is missing or damaged */
 };
 
@@ -35,7 +35,7 @@ struct verify_note {
 struct verify_process {
 	const struct recording_process *process;
 	struct recording_account account;
-	enum status status; /* of reading its operations */
+	enum status status; /* result of reading its operations */
 	struct verify_note *notes;
 	size_t note_count;
 };
@@ -52,30 +52,33 @@ struct verify {
 /* "2.24-2.26", of interface versions. */
 enum { VERIFY_RELEASES = 40 };
 
-/* An operation that is lost for this reason: "overwritten before ...". NULL past the table. */
+/* Why operations were lost: "overwritten before ...". NULL past the table. */
 static const char *verify_lost_words(unsigned int reason)
 {
 	static const char *const words[] = {
-		[LOST_NO_COMM] = "more communicators were alive than the region holds",
-		[LOST_RING_BUSY] = "a writer was overtaken by a whole lap of the ring",
-		[LOST_RING_OVERRUN] = "overwritten in the ring before the trace thread came by; a "
-				      "larger RINGSIDE_BUFFER helps",
+		[LOST_NO_COMM] = "more communicators existed than the region has room for",
+		[LOST_RING_BUSY] = "the ring wrapped around during a write",
+		[LOST_RING_OVERRUN] =
+			"overwritten in the ring before the trace thread read them; a "
+			"larger RINGSIDE_BUFFER helps",
 		[LOST_QUOTA] = "the trace file reached its quota; see RINGSIDE_QUOTA",
 		[LOST_NO_SPACE] = "the disk of the trace file was full",
 		[LOST_WRITE_ERROR] = "the trace file could not be written",
-		[LOST_OFF] = "shown while recording was switched off",
-		[LOST_DETAIL_OVERRUN] = "details were overwritten before the trace thread came by",
+		[LOST_OFF] = "called while recording was switched off",
+		[LOST_DETAIL_OVERRUN] =
+			"details were overwritten before the trace thread read them",
 		[LOST_DETAIL_QUOTA] = "details were not written: quota, full disk or write error",
 		[LOST_PROXY_SLOT] = "proxy operations were not followed: their table was full",
 		[LOST_TOTALS] = "operations were added up under 'other': the table of totals was "
 				"full",
 		[LOST_LATE_CHILD] =
-			"kernel or network events came after their operation was let go",
+			"kernel or network events arrived after their operation was released",
 		[LOST_INSPECTOR] =
 			"operations are not in NCCL Inspector's file: it could not be written "
 			"in time",
-		[LOST_NOT_SHOWN] = "NCCL did not show them: someone else switched profiler events "
-				   "off for a while",
+		[LOST_NOT_SHOWN] =
+			"not reported by NCCL: something else switched profiler events off "
+			"for a while",
 	};
 
 	return reason < ARRAY_LENGTH(words) ? words[reason] : NULL;
@@ -84,18 +87,18 @@ static const char *verify_lost_words(unsigned int reason)
 static const char *verify_odd_words(unsigned int reason)
 {
 	static const char *const words[] = {
-		[ODD_NULL_HANDLE] = "events came without a handle",
-		[ODD_STALE_HANDLE] = "events came for operations that were let go already",
-		[ODD_FOREIGN_HANDLE] = "events came with handles that were never given out",
-		[ODD_UNKNOWN_CONTEXT] = "events came for communicators that are not known",
-		[ODD_NULL_DESCRIPTOR] = "events came without a description",
-		[ODD_UNKNOWN_EVENT] = "events came of a kind that is not known",
-		[ODD_UNKNOWN_STATE] = "states came that are not known",
-		[ODD_REPEATED_STOP] = "events were stopped again",
-		[ODD_REPEATED_START] = "transfers were started again",
-		[ODD_REPEATED_STATE] = "states of transfers came again",
-		[ODD_FOREIGN_PROCESS] = "proxy operations were for other processes",
-		[ODD_CHANNEL] = "channels of communicators gave GPU timestamps that were rejected",
+		[ODD_NULL_HANDLE] = "events without a handle",
+		[ODD_STALE_HANDLE] = "events for operations that were already released",
+		[ODD_FOREIGN_HANDLE] = "events with unknown handles",
+		[ODD_UNKNOWN_CONTEXT] = "events for unknown communicators",
+		[ODD_NULL_DESCRIPTOR] = "events without a descriptor",
+		[ODD_UNKNOWN_EVENT] = "events of an unknown kind",
+		[ODD_UNKNOWN_STATE] = "unknown states",
+		[ODD_REPEATED_STOP] = "events stopped more than once",
+		[ODD_REPEATED_START] = "transfers started more than once",
+		[ODD_REPEATED_STATE] = "repeated states of transfers",
+		[ODD_FOREIGN_PROCESS] = "proxy operations for other processes",
+		[ODD_CHANNEL] = "channels of communicators with rejected GPU timestamps",
 	};
 
 	return reason < ARRAY_LENGTH(words) ? words[reason] : NULL;
@@ -132,28 +135,28 @@ static void judge_counts(struct verify_process *of)
 	const struct recording_account *account = &of->account;
 
 	if (!of->process->has_counts)
-		verify_add_note(of, VERIFY_TROUBLE,
-				"how many operations were issued is not known: the file was cut "
-				"before its first counts");
+		verify_add_note(
+			of, VERIFY_TROUBLE,
+			"number of issued operations unknown: the file was truncated before its "
+			"first counters");
 	if (of->process->is_snapshot)
 		verify_add_note(of, VERIFY_FACT,
-				"a snapshot, one moment of it: of %" PRIu64
-				" recorded operations it was given the last %" PRIu64,
-				of->process->recorded, account->kept);
+				"a snapshot with the last %" PRIu64 " of %" PRIu64
+				" recorded operations",
+				account->kept, of->process->recorded);
 	if (account->is_moving)
 		verify_add_note(of, VERIFY_FACT,
-				"it runs: its counts were taken while they changed");
+				"running: counters were changing while they were read");
 	if (account->is_moving || !of->process->has_counts)
 		return;
 	if (account->missing != 0)
 		verify_add_note(of, VERIFY_TROUBLE,
 				"%" PRId64
-				" operations were issued that are neither recorded nor counted as "
-				"lost",
+				" issued operations are neither recorded nor counted as lost",
 				account->missing);
 	if (!of->process->is_snapshot && !account->keeps_all && account->kept < account->recorded)
 		verify_add_note(of, VERIFY_FACT,
-				"mode %s keeps the last operations only: %" PRIu64 " of %" PRIu64
+				"mode %s keeps only the last operations: %" PRIu64 " of %" PRIu64
 				" can be read",
 				of->process->mode, account->kept, account->recorded);
 	if (account->keeps_all && account->unread != 0)
@@ -162,7 +165,7 @@ static void judge_counts(struct verify_process *of)
 				account->unread);
 }
 
-/* Another tool has other reasons. */
+/* Reasons differ for recordings of other tools. */
 static const char *lost_words(const struct recording_process *process, unsigned int reason)
 {
 	char recorder[32];
@@ -173,23 +176,22 @@ static const char *lost_words(const struct recording_process *process, unsigned 
 	case LOST_RING_OVERRUN:
 		return "overwritten in its recorder's ring before they were written";
 	case LOST_OFF:
-		return "NCCL counted them, its recorder did not write them: too small for it, not "
+		return "counted by NCCL but not written by the recorder: too small, not "
 		       "finished, or lost";
 	default:
 		return verify_lost_words(reason);
 	}
 }
 
-/* Its recorder counts nothing at the end, and NCCL's numbers tell only of what came before. */
+/* Other recorders write no final counts, and NCCL's sequence numbers only cover earlier operations. */
 static void judge_recorder(struct verify_process *of)
 {
 	char recorder[32];
 
 	if (recording_info(of->process, "recorder", recorder, sizeof(recorder)))
-		verify_add_note(
-			of, VERIFY_REMARK,
-			"recorded by %s: whether operations followed its last record is not known",
-			recorder);
+		verify_add_note(of, VERIFY_REMARK,
+				"recorded by %s: operations after its last record are unknown",
+				recorder);
 }
 
 static void judge_losses(struct verify_process *of)
@@ -214,7 +216,7 @@ static void judge_losses(struct verify_process *of)
 		verify_add_note(of, VERIFY_TROUBLE,
 				"%" PRIu64
 				" operation%s lost: overwritten in the region before they reached "
-				"the file, and uncounted, for the process was killed",
+				"the file, and not counted because the process was killed",
 				of->account.lost_uncounted, WERE(of->account.lost_uncounted));
 	if (recovered > 0)
 		verify_add_note(of, VERIFY_FACT,
@@ -254,8 +256,7 @@ static void judge_damage(struct verify_process *of)
 				"%" PRIu64 " record%s being written when it died", walk->torn,
 				WERE(walk->torn));
 	if (walk->repeated > 0)
-		verify_add_note(of, VERIFY_REMARK,
-				"%" PRIu64 " records came twice and were taken once",
+		verify_add_note(of, VERIFY_REMARK, "%" PRIu64 " duplicate records, counted once",
 				walk->repeated);
 }
 
@@ -264,11 +265,11 @@ static const char *cut_words(enum recording_life life, bool is_whole)
 	if (is_whole)
 		return "the region has the rest";
 	if (life == RECORDING_KILLED)
-		return "its process was killed, and what it recorded after that is not known";
+		return "its process was killed; later operations are unknown";
 	return "its process was killed, or still runs on another machine";
 }
 
-/* A cut file costs nothing where the region has the rest. */
+/* A truncated file is harmless if the region has the rest. */
 static void judge_files(struct verify_process *of)
 {
 	const struct recording_process *process = of->process;
@@ -306,7 +307,7 @@ static void judge_trust(struct verify_process *of)
 							    : "for a reason of a newer version");
 }
 
-/* What the recorder had to say to its user, who may not have seen it. */
+/* Messages of the recorder, which the user may not have seen. */
 static void judge_messages(struct verify_process *of)
 {
 	char key[24], message[1024];
@@ -341,7 +342,7 @@ static void set_first_trouble(struct verify *verify, const char *text, ...)
 	va_end(values);
 }
 
-/* A file's own trouble first: the rest may follow from it. */
+/* Problems of files first: others may follow from them. */
 static void find_first_trouble(struct verify *verify)
 {
 	const struct recording *recording = &verify->input->recording;
@@ -350,7 +351,7 @@ static void find_first_trouble(struct verify *verify)
 	for (size_t i = 0; i < recording->trouble_count; i++) {
 		const struct recording_trouble *trouble = &recording->troubles[i];
 
-		/* Whether a cut matters is judged with its process. */
+		/* Truncation is judged with its process. */
 		if (trouble->kind != RECORDING_CUT && cli_input_is_trouble(verify->input, trouble))
 			set_first_trouble(verify, "%s: %s", trouble->path, trouble->what);
 	}
@@ -369,8 +370,10 @@ static void find_first_trouble(struct verify *verify)
 								: CLI_INPUT_NOTHING);
 }
 
-/* An operation that is over stays in its live slot for a moment, in case more events of it come. For
- * the recorder it is not recorded yet; it can be read, so it counts as recorded here. */
+/*
+ * A finished operation stays in its live slot briefly, in case more events follow. The recorder does not count it as
+ * recorded yet; here it does, because it can be read.
+ */
 static void count_lingering(struct verify_process *of)
 {
 	struct recording_account *account = &of->account;
@@ -452,7 +455,7 @@ static const char *verify_releases(unsigned int first, unsigned int last,
 	return text;
 }
 
-/* Policies of releases that differ, in order. */
+/* Distinct policies of releases, in order. */
 static const struct kernel_policy *next_policy(const struct kernel_policy *policy)
 {
 	return kernel_policy_of(policy != NULL ? policy->last + 1u : 1);
@@ -499,7 +502,7 @@ static void kernel_policies_json(struct json *json)
 	json_end(json);
 }
 
-/* What NCCL does not show, of every release. */
+/* Blind spots of all releases. */
 static void verify_blind_text(struct sink *sink, unsigned int width)
 {
 	const struct op_blind_spot *spot;
@@ -514,7 +517,7 @@ static void verify_blind_text(struct sink *sink, unsigned int width)
 	kernel_policies_text(sink, width);
 }
 
-/* The object of one blind spot into the array that is open. */
+/* Adds the object of one blind spot to the open array. */
 static void verify_blind_spot_json(struct json *json, unsigned int interface, size_t index)
 {
 	const struct op_blind_spot *spot = op_blind_spot(interface, index);
@@ -686,7 +689,7 @@ static void write_summary(const struct verify *verify, struct sink *sink, unsign
 	table_wrap(sink, line, "", 0, width);
 }
 
-/* All but the first, which is in the summary; a cut is reported with its process. */
+/* Prints all but the first, which is in the summary; truncation is reported with its process. */
 static void write_file_troubles(const struct verify *verify, struct sink *sink)
 {
 	const struct recording *recording = &verify->input->recording;
@@ -702,7 +705,7 @@ static void write_file_troubles(const struct verify *verify, struct sink *sink)
 		is_first = false;
 	}
 	if (recording->troubles_left_out > 0)
-		sink_format(sink, "and %zu more of such\n", recording->troubles_left_out);
+		sink_format(sink, "... and %zu more\n", recording->troubles_left_out);
 	if (recording->files_foreign > 0 && recording->count > 0)
 		sink_format(sink, "%zu file%s neither trace nor region\n", recording->files_foreign,
 			    recording->files_foreign == 1 ? " is" : "s are");

@@ -1,7 +1,7 @@
 /*
  * One scan of the doctor: all input, and the verdicts.
  *
- *         read (files, regions, agents, Prometheus, logs) -> job -> verdicts -> output
+ *	read (files, regions, agents, Prometheus, logs) -> job -> verdicts -> output
  */
 #ifndef DOCTOR_CASE_H
 #define DOCTOR_CASE_H

@@ -57,7 +57,7 @@ expect_same "the unpacked files show the same" "$(flights_of "$tap_scratch/unpac
 said=$("$ringside" verify "$tap_scratch/unpacked" 2>&1)
 expect_same "nothing is missing" "$? $(grep -c '^nothing is missing so far: 4 processes' <<<"$said")" "0 1"
 expect_same "verify reports that each is a window" \
-	"$(grep -c 'a snapshot, one moment of it: of [0-9]* recorded operations it was given the last 512$' <<<"$said")" 4
+	"$(grep -c 'a snapshot with the last 512 of [0-9]* recorded operations$' <<<"$said")" 4
 expect_same "older operations are not lost" "$("$ringside" verify --json "$tap_scratch/snapshot.tar" |
 	perl -MJSON::PP -0777 -ne 'my $v = decode_json($_); print join " ", map { $_->{keeps_all} ? "all" : "some" } @{$v->{processes}}')" \
 	"some some some some"

@@ -85,22 +85,22 @@ expect_same "a trace directory that cannot be written is reported at once, and t
 	"$(says -m full -o "$tap_scratch/file/%j")$?" \
 	"ringside run: trace files cannot be written to $tap_scratch/file/%j: $tap_scratch/file/: Not a directory0"
 expect_same "so is a directory in a mode that writes no traces" "$(says -o "$tap_scratch/good")" \
-	"ringside run: no trace files will be in $tap_scratch/good: mode flight writes none, -m trace does"
+	"ringside run: no trace files will be written to $tap_scratch/good in mode flight: use -m trace"
 expect_same "a mode from outside counts" "$(RINGSIDE_MODE=trace says -o "$tap_scratch/good")" ""
 
 expect_refusal "a wrong mode" 2 "unknown mode 'trase', did you mean 'trace'" "$tool" run -m trase true
-expect_refusal "a wrong size" 2 "'8 MiB' is no size from 64KiB" "$tool" run --buffer '8 MiB' true
-expect_refusal "a size out of range" 2 "'1KiB' is no size from 64KiB" "$tool" run --buffer 1KiB true
+expect_refusal "a wrong size" 2 "'8 MiB' is not a size from 64KiB" "$tool" run --buffer '8 MiB' true
+expect_refusal "a size out of range" 2 "'1KiB' is not a size from 64KiB" "$tool" run --buffer 1KiB true
 expect_refusal "a wrong quota" 2 "'many' is neither none nor a size" "$tool" run --quota many true
-expect_refusal "a wrong event" 2 "'kernels' is no kind of event" "$tool" run --events proxy,kernels true
-expect_refusal "a wrong label" 2 "'a-b=c' is no label" "$tool" run --labels a-b=c true
+expect_refusal "a wrong event" 2 "'kernels' is not a kind of event" "$tool" run --events proxy,kernels true
+expect_refusal "a wrong label" 2 "'a-b=c' is not a label" "$tool" run --labels a-b=c true
 expect_refusal "a plugin that is not there" 3 "cannot read the plugin '/nowhere.so'" \
 	"$tool" run --plugin /nowhere.so true
 expect_refusal "no command" 2 "no command given: use ringside run -- CMD" "$tool" run -m trace
 expect_refusal "a command that does not exist" 127 "cannot run 'no-such-command'" "$tool" run no-such-command
 expect_refusal "a command that cannot be executed" 126 "cannot run '/etc/passwd': Permission" \
 	"$tool" run /etc/passwd
-expect_refusal "another plugin is set" 3 "NCCL_PROFILER_PLUGIN is set to 'inspector' already" \
+expect_refusal "another plugin is set" 3 "NCCL_PROFILER_PLUGIN is already set to 'inspector'" \
 	env NCCL_PROFILER_PLUGIN=inspector "$tool" run true
 expect_same "replaced by force" \
 	"$(NCCL_PROFILER_PLUGIN=inspector variables --force | tail -n 1)" "NCCL_PROFILER_PLUGIN=$plugin"

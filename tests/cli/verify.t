@@ -31,9 +31,9 @@ expect_same "a cut anywhere is trouble" "$wrong" ""
 
 "$ringside" verify --json "$tap_scratch/lossy" >"$tap_scratch/json"
 expect_same "--json: the trouble" "$(json_says '$_->{trouble}' "$tap_scratch/json")" \
-	"rank 0 (pid 999999990 on nodea, job 77): 12 operations were lost: more communicators were alive than the region holds"
+	"rank 0 (pid 999999990 on nodea, job 77): 12 operations were lost: more communicators existed than the region has room for"
 expect_same "calls that NCCL did not show are missing" "$("$ringside" verify "$tap_scratch/gap" | grep '^trouble')" \
-	"trouble: rank 0 (pid 999999990 on nodea, job 77): 3 operations were lost: NCCL did not show them: someone else switched profiler events off for a while"
+	"trouble: rank 0 (pid 999999990 on nodea, job 77): 3 operations were lost: not reported by NCCL: something else switched profiler events off for a while"
 "$ringside" report "$tap_scratch/gap" >"$tap_scratch/report"
 expect_ok "the report counts them by reason" grep -q 'not_shown 3' "$tap_scratch/report"
 expect_same "--json: losses by reason" "$(json_says '$_->{processes}[0]{lost}{no_comm_slot}' "$tap_scratch/json")" 12

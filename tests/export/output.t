@@ -8,9 +8,9 @@ simulate "$tap_scratch/large" --nodes 4 --gpus 2 -w tp-pp --seconds 500s
 listing() { (cd "$out" && find . -mindepth 1 | LC_ALL=C sort); }
 
 expect_refusal "an output file is required" 2 "no output file: use -o FILE" "$ringside" export "$tap_scratch/small"
-expect_refusal "a file name without a known suffix" 2 "which format for 'x'\? Name it .parquet" \
+expect_refusal "a file name without a known suffix" 2 "unknown format of 'x': name it .parquet" \
 	"$ringside" export "$tap_scratch/small" -o x
-expect_refusal "an unknown format" 2 "--format xls is none of parquet, csv, jsonl" \
+expect_refusal "an unknown format" 2 "--format xls is not one of parquet, csv, jsonl" \
 	"$ringside" export "$tap_scratch/small" -f xls -o x
 expect_refusal "standard output is no directory" 2 "standard output is not a directory" \
 	"$ringside" export "$tap_scratch/small" --partition -o -

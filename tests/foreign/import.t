@@ -13,7 +13,7 @@ expect_same "an import reports what it did and what is missing" "$(tidy <"$tap_s
   16 details of channels and transfers
   12 operations are missing: their recorder dropped them
   5 details are missing: their recorder dropped them
-  39 operations ended at a time that is not known, before they were written
+  39 operations have no exact end time; they ended before they were written
   not known: algorithms and protocols; when they were issued; datatypes, counts, roots
 exit 0"
 expect_same "there is a trace file per process" "$(find "$tap_scratch/traces" -name '*.ringside' | wc -l)" 6
@@ -29,7 +29,7 @@ expect_same "lines that cannot be read are named and skipped" \
 	"$(said "$ringside" import "$data/inspector-damaged.log" -o "$tap_scratch/damaged" | tidy | head -n 8)" \
 	"6 operations of 1 processes, 1 communicators, from 1 logs to TMP/damaged
   9 operations are missing: NCCL counted them, their recorder did not write them (too small, not finished, or lost)
-  6 operations ended at a time that is not known, before they were written
+  6 operations have no exact end time; they ended before they were written
   13 lines could not be read
   not known: algorithms and protocols; when they were issued; datatypes, counts, roots
 stderr: ringside import: HERE/tests/foreign/data/inspector-damaged.log:2: skipped: not a JSON value

@@ -80,7 +80,7 @@ expect_same "measured bandwidth against transfers without waiting" \
 expect_same "swapped, the ratio is inverted" \
 	"$(json_says 'sprintf "%.6f", (grep { $_->{size} =~ /^1 KiB/ } @{$_->{rows}})[0]{ratio}' "$tap_scratch/turned.json")" \
 	"$(says 'sprintf "%.6f", 1 / (grep { $_->{size} =~ /^1 KiB/ } @{$_->{rows}})[0]{ratio}')"
-expect_refusal "two expectations" 3 "one has to be a run" "$ringside" diff "$measured" "$measured"
+expect_refusal "two expectations" 3 "one must be a run" "$ringside" diff "$measured" "$measured"
 expect_refusal "old output that does not name its operation" 3 "no usable expected bandwidth" \
 	"$ringside" diff tests/foreign/data/nccl-tests-old.txt "$tap_scratch/loop"
 cp tests/foreign/data/nccl-tests-old.txt "$tap_scratch/all_gather_perf.txt"

@@ -11,7 +11,7 @@ expect_refusal "--by with a typo" 2 "unknown word 'funktion', did you mean 'func
 expect_refusal "--by with an unknown word" 2 "unknown word 'nonsense'; allowed are comm, .*function" report "$job" --by nonsense
 expect_refusal "--by with an empty word" 2 "unknown word ''" report "$job" --by ''
 expect_refusal "--by with a word close to none" 2 "--by: unknown word 'foo'; allowed are comm" report "$job" --by foo
-expect_refusal "--table with a typo" 2 "there is no 'ranks', did you mean 'rank'" report "$job" --table ranks
+expect_refusal "--table with a typo" 2 "unknown table 'ranks', did you mean 'rank'" report "$job" --table ranks
 expect_refusal "--table and --by" 2 "exclude each other" report "$job" --table rank --by rank
 expect_refusal "--json and --csv" 2 "exclude each other" report "$job" --json --csv
 expect_refusal "--answer and a table" 2 "has no table" report "$job" --answer --by rank

@@ -61,7 +61,7 @@ refused "no ranks" 2 "is not a list of ranks" "$job" -o "$out" --rank 5-3
 refused "too many limits" 2 "cannot be combined" "$job" -o "$out" --since 1s --until 2s --window 1s
 refused "limits beside an operation" 2 "cannot be combined with" "$job" -o "$out" --around world:1 --since 1s
 refused "the summary and the file on one output" 2 "cannot both use standard output" "$job" -o - --format json --json
-refused "an operation that nobody knows" 3 "is no operation of this recording" "$job" -o "$out" --around nobody:5
+refused "an operation that nobody knows" 3 "is not an operation of this recording" "$job" -o "$out" --around nobody:5
 refused "an operation that is not there" 3 "no such operation is recorded" "$job" -o "$out" --around world:99999
 refused "an operation of several communicators" 3 "2 communicators have it \(0x[0-9a-f]+, 0x" "$job" -o "$out" --around 1:5
 refused "ranks that are not there" 3 "no rank '77' here; available: 0-3" "$job" -o "$out" --rank 77

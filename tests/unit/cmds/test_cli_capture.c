@@ -25,7 +25,7 @@ static void test_ends(void)
 	EXPECT(run("echo hello", 60) == OK && got.exit_code == 0 && !got.is_cut);
 	EXPECT(strcmp(got.bytes, "hello\n") == 0);
 	EXPECT(run("echo no >&2; exit 3", 60) == OK && got.exit_code == 3);
-	EXPECT(strcmp(got.why, "'sh' ended with 3: no") == 0);
+	EXPECT(strcmp(got.why, "'sh' exited with 3: no") == 0);
 	EXPECT(run("kill -9 $$", 60) == OK && got.exit_code == -1);
 	signal(SIGCHLD, SIG_IGN);
 	EXPECT_THAT("also when somebody ignored the end of children",
