@@ -220,7 +220,7 @@ bool filter_has_function(const struct filter *filter, const struct job *job, uin
 	return false;
 }
 
-/* The time of an operation compared with a filter's limits; and which rows of a process pass it. */
+/* Compares the times of operations with the limits of a filter, and selects the rows of a process. */
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
@@ -311,7 +311,7 @@ bool filter_rows_start(struct filter_rows *rows, const struct filter *filter, co
 	return has_rank;
 }
 
-/* Communicator, function and rank: of all operations with this OP_WORD_KIND. */
+/* Checks communicator, function and rank, for all operations with this OP_WORD_KIND. */
 static bool is_kind_passing(const struct filter_rows *rows, uint64_t kind)
 {
 	const struct job *job = rows->job;
@@ -344,7 +344,7 @@ bool filter_rows_has_op(const struct filter_rows *rows, const struct op_record *
 	       filter_is_within(rows->since_ns, rows->until_ns, op->done_ns, op->issue_ns);
 }
 
-/* Recorder's clock: from its start to the last thing that it recorded. */
+/* Time span of a process on the recorder's clock: from its start to its last record. */
 static void process_span(const struct recording_process *process, uint64_t *first_ns,
 			 uint64_t *last_ns)
 {
@@ -373,7 +373,7 @@ bool filter_has_process(const struct filter *filter, const struct job *job, uint
 	for (uint32_t i = job->first_seat[process]; i < job->first_seat[process + 1]; i++)
 		has_comm |= filter_has_comm(filter, &job->comms[job->seats[i].comm]);
 	process_span(job->recording->processes[process], &first_ns, &last_ns);
-	/* Where nobody knows the time it passes, as an operation does. */
+	/* A process without known times passes, like an operation without times. */
 	return has_comm && (last_ns == 0 || (last_ns >= rows.since_ns && first_ns < rows.until_ns));
 }
 

@@ -77,7 +77,7 @@ void filter_wall_limits(const struct filter *filter, const struct recording *rec
 void filter_clock_limits(const struct recording_process *process, uint64_t since_wall_ns,
 			 uint64_t until_wall_ns, uint64_t *since_ns, uint64_t *until_ns);
 
-/* By its end; by its call if that is unknown; without either it passes. */
+/* By its end, else by its call; an operation with neither passes. */
 static inline bool filter_is_within(uint64_t since_ns, uint64_t until_ns, uint64_t done_ns,
 				    uint64_t issue_ns)
 {
@@ -105,14 +105,21 @@ bool filter_rows_start(struct filter_rows *rows, const struct filter *filter, co
 
 /* Does an operation pass, by the number of its communicator, its function, tag and times? */
 bool filter_rows_has_op(const struct filter_rows *rows, const struct op_record *op);
-/* The same by communicator and rank only. 0 is an unknown communicator: it passes only without a filter on communicators. */
+/*
+ * The same by communicator and rank only. 0 is an unknown communicator, which passes only if the filter names none.
+ */
 bool filter_rows_has_comm(const struct filter_rows *rows, uint32_t comm);
 
-/* Does a whole process pass: it has one of the ranks, is in one of the communicators and was recorded at that time? */
+/*
+ * Does a process pass: does it have one of the ranks, is it in one of the communicators, and was it recorded in that
+ * time?
+ */
 bool filter_has_process(const struct filter *filter, const struct job *job, uint32_t process);
 
-/* Which rows pass: their indices; returns how many. Needs the words KIND, DONE, ISSUE, and USER_TAG if the
- * filter has a tag. */
+/*
+ * Stores the indices of rows that pass; returns how many. Needs the words KIND, DONE, ISSUE, and USER_TAG if the
+ * filter has a tag.
+ */
 uint32_t filter_rows_choose(struct filter_rows *rows, const struct op_batch *batch,
 			    uint32_t *places);
 

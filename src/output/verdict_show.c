@@ -602,7 +602,7 @@ void verdict_json_one(struct json *json, const struct verdict *verdict)
 
 /* ---- the document ---------------------------------------------------------------------------- */
 
-/* NULL: nothing is recorded. */
+/* NULL if nothing is recorded. */
 static void put_scene(struct json *json, const struct scene *scene)
 {
 	json_put_text_or_null(json, "job", scene ? scene->job : "");
@@ -636,7 +636,7 @@ static void put_look(struct json *json, const struct verdict_look *look)
 	json_end(json);
 }
 
-/* What could not be judged, and why: a summary of the verdicts of class blind that say so. */
+/* What was not judged, and why: a summary of the verdicts of class blind. */
 static void put_unjudged(struct json *json, const struct verdicts *verdicts)
 {
 	json_put_array(json, "not_judged");

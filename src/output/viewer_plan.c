@@ -360,7 +360,7 @@ bool viewer_plan_walked(struct viewer_plan *plan, uint64_t more)
 	double fraction;
 
 	plan->walked += more;
-	/* Only now and then. */
+	/* Reports progress only occasionally. */
 	if (plan->progress == NULL ||
 	    plan->walked / PROGRESS_STEP == (plan->walked - more) / PROGRESS_STEP)
 		return true;

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# For tests of the commands: source this instead of tap.sh. Expected output lies in *.expected beside
-# the tests; `REWRITE=1 prove ...` (or running a test with --rewrite) writes it anew, to be reviewed.
+# For tests of the commands: source this instead of tap.sh. Expected output is in *.expected next
+# to the tests; `REWRITE=1 prove ...` (or running a test with --rewrite) rewrites it, to be reviewed.
 
 rewrite=${REWRITE:-0}
 [ "${1:-}" = --rewrite ] && rewrite=1
@@ -11,7 +11,7 @@ expected_dir=$PWD/tests/cli
 export LC_ALL=C
 unset COLUMNS RINGSIDE_SHM NCCL_PROFILER_PLUGIN
 
-# Recordings of processes that are gone, see samples.c.
+# Recordings of ended processes, see samples.c.
 make_samples() {
 	local tool=$tap_scratch/samples kind
 	"${CC:-cc}" -std=gnu11 -D_GNU_SOURCE -Isrc -I. -O1 -o "$tool" tests/cli/samples.c \
@@ -22,7 +22,7 @@ make_samples() {
 	done
 }
 
-# What a command says, its exit code, and nothing of this run's directories.
+# Output and exit code of a command, with temporary paths replaced.
 said() { # command...
 	local code
 	"$@" >"$tap_scratch/said.out" 2>"$tap_scratch/said.err"
@@ -35,7 +35,7 @@ tidy() {
 	sed -e "s|$tap_scratch|TMP|g" -e "s|$BUILD|BUILD|g" -e "s|$PWD|HERE|g"
 }
 
-# The output is the one that lies beside the test.
+# Compares the output with the .expected file.
 expect_output() { # sentence name command...
 	local sentence=$1 file=$expected_dir/$2.expected got
 	shift 2
@@ -46,7 +46,7 @@ expect_output() { # sentence name command...
 	expect_same "$sentence" "$got" "$(cat "$file" 2>/dev/null)"
 }
 
-# A command ends with this code and says one line on stderr that matches.
+# A command exits with this code and prints one matching line on stderr.
 expect_refusal() { # sentence code pattern command...
 	local sentence=$1 code=$2 pattern=$3 got
 	shift 3
@@ -61,8 +61,8 @@ $(cat "$tap_scratch/err")"
 	fi
 }
 
-# Without a PATH the commands look into every process of the machine, and other tests run beside this
-# one. In a pid namespace of its own a command sees nobody; where that is not allowed, skip.
+# Without a PATH the commands read every process of the machine, and other tests run at the same time.
+# In its own pid namespace a command sees no other processes; skip if that is not allowed.
 alone() { # sentence name command...
 	local sentence=$1 name=$2
 	shift 2
@@ -73,7 +73,7 @@ alone() { # sentence name command...
 	fi
 }
 
-# JSON::PP comes with perl, as prove does. Prints what the expression says of $_, the document.
+# JSON::PP comes with perl, as prove does. Prints the value of the expression; $_ is the document.
 json_says() { # expression [file]
 	perl -MJSON::PP -e '
 		my ($expression, $file) = @ARGV;

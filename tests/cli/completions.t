@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Completions, in the real shells. bash and fish say what they would offer; zsh is driven through a terminal of its own.
+# Completions in the real shells. bash and fish print their suggestions; zsh runs in a pseudo-terminal.
 . "$(dirname "$0")/cli.sh"
 
 for shell in bash zsh fish; do
@@ -62,11 +62,11 @@ else
 	tap_line ok "fish # SKIP there is no fish" ""
 fi
 
-# ---- zsh: what compadd gets ----------------------------------------------------------------------
+# ---- zsh: arguments of compadd -------------------------------------------------------------------
 
 if command -v zsh >/dev/null; then
 	cat >"$tap_scratch/drive.zsh" <<'ZSH'
-# Completes a line in a terminal of its own, with a compadd that writes down what it is given.
+# Completes a line in a pseudo-terminal, with a compadd that logs its arguments.
 zmodload zsh/zpty
 zpty shell "TERM=dumb zsh -f -i"
 zpty -w shell "PS1= PROMPT_EOL_MARK= ; unsetopt zle_bracketed_paste beep; cd ${(q)3}; autoload -U compinit; compinit -u -D; source ${(q)1}"

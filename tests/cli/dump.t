@@ -11,7 +11,7 @@ alone "nobody records: what to do" dump-nothing env RINGSIDE_SHM="$tap_scratch/n
 expect_same "each line is a JSON object" "$(perl -MJSON::PP -ne '$n += ref(decode_json($_)) eq "HASH"; END { print $n }' \
 	"$tap_scratch/lines")" "$(wc -l <"$tap_scratch/lines")"
 
-# docs/JSON.md: the fields of its tables are those of the output, in their order.
+# The tables of docs/JSON.md list the fields of the output in the same order.
 documented() { # section
 	awk -v want="$1" '/^#+ / { on = $2 == want } on && /^\| `/ { gsub(/[|`]/, " "); print $1 }' docs/JSON.md
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every command in every state: its exit code, and errors of exactly one line. docs/COMMANDS.md has the meaning of the codes.
+# Every command in every state: its exit code, and errors of exactly one line. docs/COMMANDS.md explains the codes.
 . "$(dirname "$0")/cli.sh"
 make_samples
 
@@ -13,7 +13,7 @@ mkdir "$tap_scratch/empty"
 
 # Columns: --help, a bad option, nothing recorded on this host (for bench: no CUDA), a missing file, garbage, a
 # directory without recordings, a healthy recording, one with trouble (HUNG, LOSSY, SLOW). "-" does not apply.
-# PATH stands for what is read, OUT for a new file.
+# PATH is the input, OUT a new file.
 table='
 command            arguments                  help option nothing missing garbage empty healthy trouble
 ls                 PATH                       0    2      3       3       3       3     0       HUNG:0
@@ -131,7 +131,7 @@ for path in logs logs/nccl.log; do
 		"$ringside" report "$tap_scratch/$path"
 done
 
-# The same table in the help, the manual and the documentation.
+# The help, the manual and the documentation have the same table.
 for code in 0 1 2 3; do
 	expect_ok "help has exit code $code" grep -q "^  $code  " <("$ringside" help)
 	expect_ok "ringside(1) has exit code $code" grep -qx "\.B $code" man/ringside.1

@@ -17,7 +17,7 @@ arguments() { # command: what else it needs
 	esac
 }
 
-# Times make no sense where there is one moment (ps, record) or where whole recordings are checked or copied (verify, bundle).
+# No time limits for commands that show one moment (ps, record) or check or copy whole recordings (verify, bundle).
 timeless=" ps record verify bundle "
 rows() { # command pattern
 	"$ringside" "$1" --list-options | grep -P "^\S\t($2)\t"
@@ -44,7 +44,7 @@ done
 expect_refusal "several jobs are listed" 3 "no job 'x' here; available: sim-1, sim-2$" \
 	"$ringside" ls --job x "${jobs[@]}"
 
-# What is left: the processes of `ls` are those of the others.
+# All commands select the same processes as `ls`.
 ranks() { # option...
 	"$ringside" ls --json "${jobs[@]}" "$@" | json_says 'join " ", map { "$_->{job}:$_->{rank}" } @{$_->{processes}}'
 }
@@ -78,7 +78,7 @@ expect_same "bundle takes what was chosen" \
 expect_same "verify checks what was chosen" \
 	"$("$ringside" verify --json "${jobs[@]}" --job sim-1 --rank 2 | json_says 'join " ", map { $_->{rank} } @{$_->{processes}}')" 2
 
-# The doctor judges ranks by what all of them do; the filters choose among its verdicts.
+# The doctor always judges all ranks; the filters select verdicts.
 "$ringside" sim --offline -o "$tap_scratch/slow" --nodes 1 --gpus 4 -w ddp --seconds 60s --seed 1 \
 	-f slow-rank:rank=2,factor=3 --at 30s >/dev/null || exit 1
 verdicts() { # option...
@@ -92,7 +92,7 @@ expect_same "doctor --since: after it became slow" "$(verdicts --since 31s)" "sl
 expect_refusal "doctor: Prometheus has another window" 2 "with --prometheus use --window" \
 	"$ringside" doctor --prometheus http://127.0.0.1:1 --since 5s
 
-# ps: rows of the communicator and the ranks; who is missing is counted over all.
+# ps: rows of the communicator and the ranks; missing ranks are counted over all.
 "$ringside" sim --offline -o "$tap_scratch/hung" --nodes 1 --gpus 8 -w fsdp --seconds 30s --seed 1 \
 	-f never-arrives:rank=5 --at 5s >/dev/null || exit 1
 ps_ranks() { # option...

@@ -33,7 +33,7 @@ expect_refusal "control bytes do not reach the terminal" 2 "unknown command '\?\
 expect_refusal "a full disk is reported" 3 "cannot write the output: No space left" \
 	sh -c '"$0" help >/dev/full' "$ringside"
 
-# A reader that goes away: by signal, or where signals are ignored by an error that nobody needs.
+# A reader that closes the pipe: SIGPIPE ends the command, or, if that is ignored, the write error is not reported.
 "$ringside" help 2>"$tap_scratch/err" | true
 expect_same "a closed pipe is quiet" "$(cat "$tap_scratch/err")" ""
 (

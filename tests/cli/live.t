@@ -18,7 +18,7 @@ json() { # expression command...
 	shift
 	"$ringside" "$@" --json | json_says "$expression"
 }
-# Other tests may run beside this one: of all that is on the machine, this process.
+# Other tests may run at the same time: select only this process.
 ls_line() { # awk-expression
 	"$ringside" ls -q | awk -v pid="$pid" "\$1 == pid { print $1 }"
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# -h and the manual say the same: synopsis, summary, every option with its text, every example.
+# -h and the manual agree: synopsis, summary, every option with its text, every example.
 . "$(dirname "$0")/cli.sh"
 
 plain() { # of roff: text without fonts and escapes
@@ -46,7 +46,7 @@ for command in $commands; do
 		done)
 	expect_same "examples of $command" "$missing" ""
 done
-# What a command does with its second word has a page of its own.
+# Subcommands have their own page.
 for page in man/ringside-*-*.1; do
 	words=$(basename "$page" .1)
 	read -ra words <<<"${words//-/ }"

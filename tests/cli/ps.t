@@ -25,7 +25,7 @@ expect_same "--json has the waits, the longest first" \
 	"recv_net 1 0+1 20, send_gpu 1 0 18, send_queued 1 1 17.000001"
 expect_same "--json has steps" "$(json 'join "/", @{$_->{operations}[0]{waits}[0]}{"steps_done", "steps"}')" 6/32
 
-# A job that hangs, of which there are trace files alone: one rank's sends are on the wire, and all wait for that.
+# A hung job with trace files only: sends of one rank are stuck on the wire, and all ranks wait for them.
 "$ringside" sim --offline --kernel --nodes 2 --gpus 2 -w ddp --iterations 20 -f stuck-send:rank=1 --at 1s \
 	-o "$tap_scratch/hang" >/dev/null
 offline=$("$ringside" ps --json "$tap_scratch/hang" | json_says 'join " ", sort map {
@@ -34,7 +34,7 @@ offline=$("$ringside" ps --json "$tap_scratch/hang" | json_says 'join " ", sort 
 expect_same "what hung when traces ended, and what each waited for" "$offline" \
 	"0:recv_net:3 1:send_net:2 2:recv_net:1 3:send_gpu:0"
 
-# Inside a node without kernel events NCCL never shows an end: what hangs is known by calls that stop.
+# Within a node and without kernel events NCCL never reports an end: a hang shows only because calls stop.
 play() { # name option... : until the last calls of both ranks are listed; its --json lies in $tap_scratch/name
 	local name=$1
 	shift

@@ -11,7 +11,7 @@ expect_refusal "no such time" 2 "not a time like 30s" "$ringside" record --kerne
 expect_refusal "nobody runs" 3 "no recordings found on this host" \
 	"$ringside" record --kernel 10s --job sim-5
 
-# How many operations the processes of a job have timed by their GPU so far.
+# Number of operations with GPU times so far, over the processes of a job.
 timed() { # job
 	"$ringside" verify --json | json_says 'my $n = 0; for my $p (@{$_->{processes}}) {
 		next if $p->{job} ne "'"$1"'"; $n += $_->{timed} for @{$p->{communicators}} } $n'

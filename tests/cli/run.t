@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 . "$(dirname "$0")/cli.sh"
 
-# A copy of the program in a directory of its own: whether a plugin is found depends on where it is.
+# A copy of the program in its own directory: the plugin is searched relative to it.
 bin=$tap_scratch/opt/bin
 mkdir -p "$bin" "$tap_scratch/opt/lib"
 cp "$ringside" "$bin/ringside"

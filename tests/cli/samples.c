@@ -1,6 +1,6 @@
 /*
- * Writes the recordings that the tests of the commands read: the same bytes each time, but for the
- * boot id, which is this machine's, so that their processes are known to be gone.
+ * Writes sample recordings for the tests of commands. The bytes are the same each time, except for the boot id, which
+ * is that of this machine, so that the processes are known to have ended.
  *
  *	samples KIND DIRECTORY
  */
@@ -16,7 +16,7 @@
 #include "format/region_find.h"
 #include "format/trace_write.h"
 
-/* A pid that no Linux gives out. */
+/* Larger than any pid on Linux. */
 enum { NOBODY = 999999990 };
 
 #define SECOND UINT64_C(1000000000)
@@ -32,7 +32,7 @@ static void must(enum status status, const char *what)
 	}
 }
 
-/* What differs between the samples. */
+/* Differences between the samples. */
 struct sample {
 	int rank;
 	const char *mode;
@@ -132,7 +132,7 @@ static struct comm_counts make_counts(uint64_t issued, uint64_t recorded)
 	return counts;
 }
 
-/* Functions in turn; the last one is a uint8 of which NCCL does not tell the size. */
+/* Functions in turn; the last one is a uint8 whose size NCCL does not report. */
 static unsigned int make_ops(struct op_record *ops)
 {
 	ops[0] = make_op(1, OP_ALL_REDUCE, 1 << 20);
@@ -202,7 +202,7 @@ static uint64_t used(uint32_t open)
 	return UINT64_C(1) << 32 | open;
 }
 
-/* A transfer of the second live operation: waiting there since `since_ns`. */
+/* A transfer of the second live operation, waiting since `since_ns`. */
 static void add_proxy(struct region_writer *writer, uint32_t index, uint8_t channel, bool is_send,
 		      uint8_t state, unsigned int stage, uint64_t since_ns)
 {
@@ -256,7 +256,7 @@ static struct region_live *add_live(struct region_writer *writer, uint32_t index
 	return live;
 }
 
-/* One AllReduce that runs and waits, a Send that was launched, a Recv that was not. */
+/* A running AllReduce that waits, a launched Send, and a Recv that was not launched. */
 static void fill_live(struct region_writer *writer)
 {
 	struct region_live *live = add_live(writer, 1, 6, OP_ALL_REDUCE, OP_RUNNING, 4);
@@ -275,15 +275,15 @@ static void fill_live(struct region_writer *writer)
 	live->op.peer = 1;
 	live = add_live(writer, 3, 8, OP_RECV, OP_ISSUED, 0);
 	live->op.algorithm = live->op.protocol = 0;
-	/* Over, though nobody saw its end: operation 5 is done. */
+	/* Finished although its end was not reported: operation 5 is done. */
 	add_live(writer, 4, 4, OP_ALL_REDUCE, OP_LAUNCHED, 0);
-	/* Finished and not moved to the ring yet. */
+	/* Finished but not moved to the ring yet. */
 	live = add_live(writer, 5, 5, OP_ALL_REDUCE, OP_DONE, 0);
 	live->op.done_ns = START + 5250000;
 	writer->header->last_anchor = (struct clock_anchor){ now, WALL + 30 * SECOND };
 }
 
-/* A send for another process of the machine. */
+/* A send on behalf of another process of the machine. */
 static void fill_foreign(struct region_writer *writer)
 {
 	struct region_proxy *proxy = &writer->proxies[0];

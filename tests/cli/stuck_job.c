@@ -1,7 +1,7 @@
 /*
- * A job of one rank that does as NCCL 2.28 would: loads the plugin of NCCL_PROFILER_PLUGIN, finishes
- * some AllReduces over the network, and then stands in one for which its peer sends nothing. It says
- * "ready", and goes on to a clean end when it reads a line.
+ * A job of one rank that acts like NCCL 2.28: loads the plugin of NCCL_PROFILER_PLUGIN, finishes some AllReduces over
+ * the network, and then hangs in one because its peer sends nothing. Prints "ready", and exits normally when it reads
+ * a line.
  *
  *	stuck_job [OPERATIONS]
  */
@@ -95,7 +95,7 @@ static void *receive(void *coll)
 	return handle;
 }
 
-/* A step up to the state `last`; done when that is past all states. */
+/* Runs a step up to the state `last`; it is done if that is past all states. */
 static void step(void *proxy, int number, int last)
 {
 	struct abi_descr_v5 event = { .type = 0 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# On a terminal: colors, the pager, wrapping between words. Elsewhere: none of that.
+# On a terminal: colors, the pager, wrapping between words. Otherwise none of these.
 . "$(dirname "$0")/cli.sh"
 make_samples
 unset NO_COLOR PAGER RINGSIDE_PAGER
@@ -31,7 +31,7 @@ for command in ls ps report doctor verify; do
 	expect_same "$command: JSON has no colors" "$("$ringside" $command --json --color always "$tap_scratch/hung" | has_color)" plain
 done
 
-# The pager writes what it gets behind a line of its own.
+# The pager prints a marker line before its input.
 printf '#!/bin/sh\necho "paged by $0"\ncat\n' >"$tap_scratch/pager"
 chmod +x "$tap_scratch/pager"
 cp "$tap_scratch/pager" "$tap_scratch/other"

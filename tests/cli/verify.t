@@ -14,7 +14,7 @@ expect_output "a damaged block" verify-damaged "$ringside" verify "$tap_scratch/
 expect_output "nothing there" verify-nowhere "$ringside" verify "$tap_scratch/nowhere" @999999999
 alone "nothing recorded" verify-nothing env RINGSIDE_SHM="$tap_scratch/none" "$ringside" verify
 
-# Cut anywhere, a file reads up to the cut and verify says so.
+# A file truncated anywhere is readable up to that point, and verify reports it.
 whole=$(stat -c %s "$tap_scratch"/traces/r0-*)
 wrong=""
 for ((at = 0; at < whole; at += 37)); do
@@ -22,12 +22,12 @@ for ((at = 0; at < whole; at += 37)); do
 	"$ringside" verify "$tap_scratch/cut.ringside" >"$tap_scratch/out" 2>"$tap_scratch/err"
 	case $? in
 	1) grep -q '^trouble: ' "$tap_scratch/out" && [ ! -s "$tap_scratch/err" ] || wrong="$wrong $at" ;;
-	# Not even its header is there: nothing to verify.
+	# Without a complete header there is nothing to verify.
 	3) [ ! -s "$tap_scratch/out" ] && [ "$(wc -l <"$tap_scratch/err")" -eq 1 ] && [ "$at" -lt 64 ] || wrong="$wrong $at" ;;
 	*) wrong="$wrong $at" ;;
 	esac
 done
-expect_same "a cut anywhere is trouble" "$wrong" ""
+expect_same "a file truncated anywhere is trouble" "$wrong" ""
 
 "$ringside" verify --json "$tap_scratch/lossy" >"$tap_scratch/json"
 expect_same "--json: the trouble" "$(json_says '$_->{trouble}' "$tap_scratch/json")" \
@@ -43,13 +43,13 @@ expect_same "--json: the counts" \
 	"$(json_says 'join " ", map { @{$_}{qw(issued recorded timed in_flight readable missing)} } @{$_->{processes}}' \
 		"$tap_scratch/json")" "5 5 4 0 5 0 5 5 4 0 5 0"
 
-# docs/BLIND-SPOTS.md has the program's own list.
-expect_same "docs/BLIND-SPOTS.md says what the program says" \
+# docs/BLIND-SPOTS.md has the list of the program.
+expect_same "docs/BLIND-SPOTS.md matches the program" \
 	"$(grep -E '^\| 2\.' docs/BLIND-SPOTS.md)" \
 	"$("$ringside" verify --blind-spots --json |
 		json_says 'join "\n", map { "| $_->{nccl} | `$_->{name}` | $_->{sentence} |" } @{$_->{blind_spots}}')"
 expect_output "the list as text" verify-blind "$ringside" verify --blind-spots
-# The document's table is the recorder's.
+# docs/SETTINGS.md has the recorder's default kernel events.
 documented=$(sed -n '/^### What is requested by default/,/^`ringside verify` prints/p' docs/SETTINGS.md |
 	sed -n 's/^| \(2\.[^|]*[^ |]\) *| \([^|;]*[^ |;]\) *[|;].*/\1: \2/p')
 expect_same "the default of each release is documented" "$documented" \

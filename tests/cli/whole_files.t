@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Files that commands write: whole or not there, and nothing beside them, whatever ends the command. Both ways: files
-# that have no name until they are whole, and, where the file system does not have these, a name of their own.
+# Output files are complete or absent, with no leftovers, however the command ends. Both ways: unnamed files (O_TMPFILE),
+# and temporary names if the file system does not support these.
 . "$(dirname "$0")/cli.sh"
 
-# Stands between the tool and the system: SHIM_NAMED: no nameless files here. SHIM_REFUSED: there are, and in the end they
-# get no name. SHIM_MASKLESS: nameless files, and the umask does not count. SHIM_END: this signal comes when the file is
-# whole and has not got its name yet. SHIM_TOLD: a file that records what was done.
+# A preloaded library that replaces system calls. SHIM_NAMED: unnamed files are not supported. SHIM_REFUSED: they are, but
+# naming them fails. SHIM_MASKLESS: the umask does not apply to them. SHIM_END: raises this signal when the file is complete
+# but not yet named. SHIM_TOLD: log of these actions.
 "${CC:-cc}" -shared -fPIC -D_GNU_SOURCE -x c -o "$tap_scratch/shim.so" - <<'END' || exit 1
 #include <errno.h>
 #include <fcntl.h>

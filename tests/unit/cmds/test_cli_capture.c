@@ -1,4 +1,4 @@
-/* Programs that end, that fail, and that nobody can end. */
+/* Programs that exit, that fail, and that cannot be killed. */
 #include "cmds/cli_program.h"
 
 #include <signal.h>
@@ -33,7 +33,7 @@ static void test_ends(void)
 	EXPECT_THAT("which is as it was then", signal(SIGCHLD, SIG_DFL) == SIG_IGN);
 }
 
-/* A busy machine may not come as far as is wanted in that time: then it gets more. */
+/* On a busy machine the program may need more time: repeat with a longer timeout. */
 enum { MOST_S = 64 };
 
 static void test_too_long(void)
@@ -52,7 +52,9 @@ static void test_too_long(void)
 	EXPECT_THAT("what it said before is there", strcmp(got.bytes, "first\n") == 0);
 }
 
-/* Out of its group it is out of reach of the signal, like one that the kernel keeps. It ends with the test. */
+/*
+ * In another process group the signal does not reach it, as if it were blocked in the kernel. It ends with the test.
+ */
 static bool cannot_be_ended(unsigned int timeout_s)
 {
 	static const char *const words[] = {

@@ -1,4 +1,4 @@
-/* Packed archives: streams one after the other, limits, and what was cut. */
+/* Compressed archives: concatenated streams, limits, truncation. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +65,7 @@ static enum status unpack(size_t length, uint64_t most, bool *is_whole)
 	return status;
 }
 
-/* Whole; and cut inside of the last stream it is never taken for whole. */
+/* A complete archive is read; one truncated inside the last stream is never accepted as complete. */
 static void expect_unpacked(const char *what, size_t begin_of_last)
 {
 	size_t silent = 0;
