@@ -46,7 +46,7 @@ struct doctor_case {
 	struct scene scene;
 	bool has_job;
 	struct verdicts verdicts;
-	size_t hidden;	   /* verdicts behind verdicts.count that --rank or --comm left out */
+	size_t hidden;	   /* verdicts past verdicts.count that --rank or --comm left out */
 	uint64_t wall_ns;  /* time of the scan; 0: past only */
 	char from[256];	   /* description of the input */
 	const char *asked; /* kind of sources: "agents" */

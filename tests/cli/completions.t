@@ -23,7 +23,7 @@ bash_offers() { # words..., the last one incomplete
 		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _ringside; printf "%s\n" "${COMPREPLY[@]}"' - \
 		"$tap_scratch/bash" "$tap_scratch/here" "$@" | sort -u | grep .
 }
-expect_ok "bash takes it for ringside" bash --norc -c 'source "$1" && complete -p ringside | grep -q _ringside' - "$tap_scratch/bash"
+expect_ok "bash uses it for ringside" bash --norc -c 'source "$1" && complete -p ringside | grep -q _ringside' - "$tap_scratch/bash"
 expect_same "bash: commands" "$(bash_offers ringside d)" "diff
 doctor
 dump"

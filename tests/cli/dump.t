@@ -4,9 +4,9 @@ make_samples
 
 expect_output "operations and details of traces" dump-traces "$ringside" dump --details "$tap_scratch/traces"
 expect_output "ring and live operations of a region" dump-stuck "$ringside" dump "$tap_scratch/stuck"
-expect_output "a file that was cut gives what is before the cut" dump-open "$ringside" dump "$tap_scratch/open"
+expect_output "a truncated file is read up to the end" dump-open "$ringside" dump "$tap_scratch/open"
 expect_output "a path that is not there" dump-nowhere "$ringside" dump "$tap_scratch/nowhere"
-alone "nobody records: what to do" dump-nothing env RINGSIDE_SHM="$tap_scratch/none" "$ringside" dump
+alone "no recorded process: an error with advice" dump-nothing env RINGSIDE_SHM="$tap_scratch/none" "$ringside" dump
 "$ringside" dump --details "$tap_scratch/traces" "$tap_scratch/stuck" >"$tap_scratch/lines"
 expect_same "each line is a JSON object" "$(perl -MJSON::PP -ne '$n += ref(decode_json($_)) eq "HASH"; END { print $n }' \
 	"$tap_scratch/lines")" "$(wc -l <"$tap_scratch/lines")"

@@ -117,7 +117,7 @@ expect_same "run ends with the exit code of the job" $? 42
 "$ringside" run -- "$tap_scratch/nowhere" 2>"$tap_scratch/err"
 expect_same "run of a command that is not there" "$? $(wc -l <"$tap_scratch/err")" "127 1"
 "$ringside" run -- "$tap_scratch/garbage" 2>"$tap_scratch/err"
-expect_same "run of a file that is no program" "$? $(wc -l <"$tap_scratch/err")" "126 1"
+expect_same "run of a file that is not executable" "$? $(wc -l <"$tap_scratch/err")" "126 1"
 expect_same "trouble beats unreadable files" \
 	"$("$ringside" doctor "$tap_scratch/hung" "$tap_scratch/nowhere" >/dev/null 2>&1; echo $?)" 1
 expect_same "one unreadable file of two: could not tell" \

@@ -55,7 +55,7 @@ comm=$("$ringside" ls --json "$tap_scratch/one" | json_says 'my %n; $n{$_->{comm
 	(grep { $n{$_} == 2 } sort keys %n)[0]')
 members=$("$ringside" ls --json "$tap_scratch/one" | json_says 'join " ", map { "$_->{job}:$_->{rank}" }
 	grep { grep { $_->{comm_name} eq "'"$comm"'" } @{$_->{communicators}} } @{$_->{processes}}')
-expect_same "ls --comm: its members" "$(ranks --job sim-1 --comm "$comm")" "$members"
+expect_same "ls --comm: its ranks" "$(ranks --job sim-1 --comm "$comm")" "$members"
 expect_refusal "ls --until before the start: nothing" 3 \
 	"^ringside ls: nothing recorded matches --since, --until, --rank and --comm together$" \
 	"$ringside" ls "${jobs[@]}" --until 2000-01-01
@@ -73,7 +73,7 @@ some=$("$ringside" dump "$tap_scratch/one" --since 2s --until 4s | wc -l)
 expect_ok "times leave something out, and not everything" [ "$some" -gt 0 -a "$some" -lt "$all" ]
 
 "$ringside" bundle "${jobs[@]}" --job sim-2 --rank 1 --no-ras -o "$tap_scratch/one.tar" >/dev/null
-expect_same "bundle takes what was chosen" \
+expect_same "bundle contains the selected processes" \
 	"$("$ringside" ls --json "$tap_scratch/one.tar" | json_says 'join " ", map { "$_->{job}:$_->{rank}" } @{$_->{processes}}')" sim-2:1
 expect_same "verify checks what was chosen" \
 	"$("$ringside" verify --json "${jobs[@]}" --job sim-1 --rank 2 | json_says 'join " ", map { $_->{rank} } @{$_->{processes}}')" 2
@@ -100,7 +100,7 @@ ps_ranks() { # option...
 }
 expect_same "ps --rank" "$(ps_ranks --rank 1-2,7)" "1,2,7"
 expect_same "ps --comm" "$(ps_ranks --comm world)" "$(ps_ranks)"
-expect_same "baseline save says what it wrote" \
+expect_same "baseline save prints a summary" \
 	"$("$ringside" baseline save "$tap_scratch/slow" -o "$tap_scratch/b.json" | sed 's|.*/||; s/[0-9]\+/N/')" "b.json: baseline of N kinds of transfers"
-expect_same "baseline save -q says nothing" "$("$ringside" baseline save -q "$tap_scratch/slow" -o "$tap_scratch/b.json" 2>&1)" ""
+expect_same "baseline save -q prints nothing" "$("$ringside" baseline save -q "$tap_scratch/slow" -o "$tap_scratch/b.json" 2>&1)" ""
 tap_done

@@ -51,7 +51,7 @@ expect_same "its counts still add up" "$(json "$counts" verify "$tap_scratch/kil
 expect_same "trace and region together have everything" \
 	"$("$ringside" dump "$tap_scratch/killed" | sort -u | wc -l)" 51
 its_waits="join ' ', map { \$_->{waits}[0]{reason} } grep { \$_->{pid} == $pid } @{\$_->{operations}}"
-expect_same "ps leaves the dead out" "$(json "$its_waits" ps)" ""
+expect_same "ps leaves out dead processes" "$(json "$its_waits" ps)" ""
 expect_same "unless asked" "$(json "$its_waits" ps --dead)" recv_net
 expect_refusal "a process that is not recorded" 3 "@999999999: no readable recording" "$ringside" ps @999999999
 

@@ -69,7 +69,7 @@ done
 
 if command -v groff >/dev/null; then
 	for page in man/*.1; do
-		expect_same "groff takes $page without complaint" "$(groff -man -Tascii -ww "$page" 2>&1 >/dev/null)" ""
+		expect_same "groff accepts $page without warnings" "$(groff -man -Tascii -ww "$page" 2>&1 >/dev/null)" ""
 	done
 fi
 tap_done

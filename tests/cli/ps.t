@@ -11,8 +11,8 @@ expect_same "--json has that, too" \
 mkdir "$tap_scratch/shm"
 cp -r "$tap_scratch/stuck" "$tap_scratch/shm/ringside-1000"
 alone "no path: dead processes are left out" ps-machine env RINGSIDE_SHM="$tap_scratch/shm" "$ringside" ps
-alone "nobody records: what to do" ps-nothing env RINGSIDE_SHM="$tap_scratch/none" "$ringside" ps
-alone "--dead brings them in" ps-dead env RINGSIDE_SHM="$tap_scratch/shm" "$ringside" ps --dead
+alone "no recorded process: an error with advice" ps-nothing env RINGSIDE_SHM="$tap_scratch/none" "$ringside" ps
+alone "--dead includes them" ps-dead env RINGSIDE_SHM="$tap_scratch/shm" "$ringside" ps --dead
 
 json() { # expression
 	"$ringside" ps --json "$tap_scratch/stuck" | json_says "$1"

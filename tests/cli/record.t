@@ -8,7 +8,7 @@ mkdir "$RINGSIDE_SHM"
 
 expect_refusal "nothing to do" 2 "use --kernel TIME" "$ringside" record
 expect_refusal "no such time" 2 "not a time like 30s" "$ringside" record --kernel soon
-expect_refusal "nobody runs" 3 "no recordings found on this host" \
+expect_refusal "no process is running" 3 "no recordings found on this host" \
 	"$ringside" record --kernel 10s --job sim-5
 
 # Number of operations with GPU times so far, over the processes of a job.

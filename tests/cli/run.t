@@ -19,21 +19,21 @@ expect_same "installed: the name, and the directory for the loader" "$(variables
 NCCL_PROFILER_PLUGIN=$plugin"
 mkdir "$tap_scratch/opt/lib/ringside"
 mv "$tap_scratch/opt/lib/$plugin" "$tap_scratch/opt/lib/ringside"
-expect_same "a directory of its own wins" "$(variables | head -n 1)" \
+expect_same "its own directory takes precedence" "$(variables | head -n 1)" \
 	"LD_LIBRARY_PATH=$tap_scratch/opt/lib/ringside"
 cp "$BUILD/$plugin" "$bin"
-expect_same "beside the program wins over that" "$(variables | head -n 1)" "LD_LIBRARY_PATH=$bin"
+expect_same "next to the program takes precedence" "$(variables | head -n 1)" "LD_LIBRARY_PATH=$bin"
 expect_same "what the job had stays in front" "$(LD_LIBRARY_PATH=/a:/b variables | head -n 1)" \
 	"LD_LIBRARY_PATH=/a:/b:$bin"
 expect_same "nothing is added when the loader finds it" \
 	"$(LD_LIBRARY_PATH=/a:$bin variables | head -n 1)" "LD_LIBRARY_PATH=/a:$bin"
-expect_same "a namesake in front: the path, then" \
+expect_same "another file of that name comes first: the full path is used" \
 	"$(LD_LIBRARY_PATH=$tap_scratch/opt/lib/ringside variables | tail -n 1)" \
 	"NCCL_PROFILER_PLUGIN=$bin/$plugin"
 expect_same "by path when asked" "$(variables --by-path)" "NCCL_PROFILER_PLUGIN=$bin/$plugin"
 mkdir "$tap_scratch/a:b"
 cp "$BUILD/$plugin" "$tap_scratch/a:b"
-expect_same "by path where LD_LIBRARY_PATH cannot say it" "$(variables --plugin "$tap_scratch/a:b/$plugin")" \
+expect_same "by path if LD_LIBRARY_PATH cannot contain it" "$(variables --plugin "$tap_scratch/a:b/$plugin")" \
 	"NCCL_PROFILER_PLUGIN=$tap_scratch/a:b/$plugin"
 ln -s "$tool" "$tap_scratch/linked"
 expect_same "a link to the program finds its plugin" \
@@ -67,11 +67,11 @@ RINGSIDE_MODE=trace
 RINGSIDE_QUOTA=none
 RINGSIDE_SHM=/y"
 mkdir "$tap_scratch/50% done"
-expect_same "a relative directory becomes absolute, and a percent sign in it no placeholder" \
+expect_same "a relative directory becomes absolute, and a percent sign in it is escaped" \
 	"$(cd "$tap_scratch/50% done" && variables -m trace -o 'x-%h' --shm y | grep -E 'DIR|SHM')" \
 	"RINGSIDE_DIR=$tap_scratch/50%% done/x-%h
 RINGSIDE_SHM=$tap_scratch/50% done/y"
-expect_same "settings from outside stay" "$(RINGSIDE_MODE=full RINGSIDE_JOB=z variables | grep RINGSIDE)" \
+expect_same "settings in the environment are kept" "$(RINGSIDE_MODE=full RINGSIDE_JOB=z variables | grep RINGSIDE)" \
 	"RINGSIDE_JOB=z
 RINGSIDE_MODE=full"
 
@@ -86,7 +86,7 @@ expect_same "a trace directory that cannot be written is reported at once, and t
 	"ringside run: trace files cannot be written to $tap_scratch/file/%j: $tap_scratch/file/: Not a directory0"
 expect_same "so is a directory in a mode that writes no traces" "$(says -o "$tap_scratch/good")" \
 	"ringside run: no trace files will be written to $tap_scratch/good in mode flight: use -m trace"
-expect_same "a mode from outside counts" "$(RINGSIDE_MODE=trace says -o "$tap_scratch/good")" ""
+expect_same "a mode in the environment is used" "$(RINGSIDE_MODE=trace says -o "$tap_scratch/good")" ""
 
 expect_refusal "a wrong mode" 2 "unknown mode 'trase', did you mean 'trace'" "$tool" run -m trase true
 expect_refusal "a wrong size" 2 "'8 MiB' is not a size from 64KiB" "$tool" run --buffer '8 MiB' true
@@ -104,17 +104,17 @@ expect_refusal "another plugin is set" 3 "NCCL_PROFILER_PLUGIN is already set to
 	env NCCL_PROFILER_PLUGIN=inspector "$tool" run true
 expect_same "replaced by force" \
 	"$(NCCL_PROFILER_PLUGIN=inspector variables --force | tail -n 1)" "NCCL_PROFILER_PLUGIN=$plugin"
-expect_same "our own name is no other plugin" \
+expect_same "our own name is not another plugin" \
 	"$(NCCL_PROFILER_PLUGIN=ringside variables | tail -n 1)" "NCCL_PROFILER_PLUGIN=$plugin"
 
 "$tool" run sh -c 'exit 42'
 expect_same "the exit code is the command's" $? 42
 expect_same "so is its signal" "$(sh -c '"$0" run sh -c "kill -9 \$\$"; echo $?' "$tool" 2>/dev/null)" 137
 expect_same "options after the command are the command's" "$("$tool" run echo -m --json -h)" "-m --json -h"
-expect_same "-- ends ours" "$("$tool" run -- echo -- x)" "-- x"
+expect_same "-- ends the options" "$("$tool" run -- echo -- x)" "-- x"
 expect_same "there is no process in between" "$("$tool" run sh -c 'echo $PPID')" "$$"
 
-expect_same "env prints lines that a shell takes" \
+expect_same "env prints lines that a shell accepts" \
 	"$(LD_LIBRARY_PATH=/a sh -c "$("$tool" env -m full -o "/it's \$HOME" --labels 'a=b c')"'
 		printf "%s\n" "$RINGSIDE_MODE" "$RINGSIDE_DIR" "$RINGSIDE_LABELS" "$NCCL_PROFILER_PLUGIN" "$LD_LIBRARY_PATH"')" \
 	"full

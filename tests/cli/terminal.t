@@ -39,7 +39,7 @@ paged() { # rows option...
 	on_terminal "$1" 200 "$ringside" report "$tap_scratch/hung" "${@:2}" | sed -n "s|^paged by $tap_scratch/||p"
 }
 expect_same "long output goes through PAGER" "$(PAGER=$tap_scratch/pager paged 10)" pager
-expect_same "RINGSIDE_PAGER wins" "$(PAGER=$tap_scratch/pager RINGSIDE_PAGER=$tap_scratch/other paged 10)" other
+expect_same "RINGSIDE_PAGER takes precedence" "$(PAGER=$tap_scratch/pager RINGSIDE_PAGER=$tap_scratch/other paged 10)" other
 expect_same "not with --no-pager" "$(PAGER=$tap_scratch/pager paged 10 --no-pager)" ""
 expect_same "not when it fits" "$(PAGER=$tap_scratch/pager paged 1000)" ""
 expect_same "not into a pipe" "$(PAGER=$tap_scratch/pager "$ringside" report "$tap_scratch/hung" | grep -c '^paged by')" 0
@@ -54,7 +54,7 @@ done
 PAGER=$tap_scratch/pager on_terminal 10 200 "$ringside" verify "$tap_scratch/lossy" >/dev/null
 expect_same "the exit code is the command's" $? 1
 PAGER=true on_terminal 10 200 "$ringside" verify "$tap_scratch/lossy" >/dev/null
-expect_same "also where nobody reads to the end" $? 1
+expect_same "also if the reader stops early" $? 1
 
 # Ranks in the same operation and state are one row.
 rows=$("$ringside" ps "$tap_scratch/hung" 2>/dev/null | grep -c ' AllGather \| ReduceScatter ')

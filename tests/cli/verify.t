@@ -2,12 +2,12 @@
 . "$(dirname "$0")/cli.sh"
 make_samples
 
-expect_output "all is there" verify-traces "$ringside" verify "$tap_scratch/traces"
+expect_output "nothing is missing" verify-traces "$ringside" verify "$tap_scratch/traces"
 expect_output "operations were lost" verify-lossy "$ringside" verify "$tap_scratch/lossy"
 expect_output "a trace that was not closed" verify-open "$ringside" verify "$tap_scratch/open"
 expect_output "a region with operations in flight" verify-stuck "$ringside" verify "$tap_scratch/stuck"
 expect_output "kernel events were off" verify-ended "$ringside" verify "$tap_scratch/ended"
-expect_output "remarks count for the strict" verify-strict "$ringside" verify --strict "$tap_scratch/traces"
+expect_output "--strict: remarks are trouble" verify-strict "$ringside" verify --strict "$tap_scratch/traces"
 cp "$tap_scratch"/traces/r0-* "$tap_scratch/damaged.ringside"
 printf XXXX | dd of="$tap_scratch/damaged.ringside" bs=1 seek=700 conv=notrunc status=none
 expect_output "a damaged block" verify-damaged "$ringside" verify "$tap_scratch/damaged.ringside"

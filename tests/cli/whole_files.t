@@ -92,22 +92,22 @@ for way in NAMELESS NAMED; do
 	write "$here/a.json" SHIM_$way=1
 	expect_same "$way: a new file" "$code $(left)" "0 ./a.json "
 	size=$(stat -c %s "$here/a.json")
-	expect_same "$way: as the umask says" "$(stat -c %a "$here/a.json")" "$(printf '%o' $((0666 & ~$(umask))))"
+	expect_same "$way: permissions follow the umask" "$(stat -c %a "$here/a.json")" "$(printf '%o' $((0666 & ~$(umask))))"
 	echo old >"$here/a.json"
 	chmod 640 "$here/a.json"
 	ln -s a.json "$here/link.json"
 	write "$here/link.json" SHIM_$way=1
-	expect_same "$way: in the place of another, by a link, with its rights" \
+	expect_same "$way: replaces a file through a link and keeps its permissions" \
 		"$code $(left)$(stat -c '%a %s' "$here/a.json") $(readlink "$here/link.json")" "0 ./a.json ./link.json 640 $size a.json"
 	(cd "$here" && env LD_PRELOAD="$tap_scratch/shim.so" SHIM_$way=1 "$ringside" bench --from "$kept" -o plain.json >/dev/null)
-	expect_same "$way: where one is" "$(left)" "./a.json ./link.json ./plain.json "
+	expect_same "$way: replaces a file" "$(left)" "./a.json ./link.json ./plain.json "
 	fresh
 	echo old >"$here/a.json"
 	(
 		echo its >"$here/.ringside-$BASHPID-0.part"
 		exec env LD_PRELOAD="$tap_scratch/shim.so" SHIM_$way=1 "$ringside" bench --from "$kept" -o "$here/a.json" >/dev/null 2>"$tap_scratch/err"
 	)
-	expect_same "$way: what one of the same number left when it was killed is in nobody's way" \
+	expect_same "$way: leftovers of a killed process with the same pid do no harm" \
 		"$? $(cat "$here"/.ringside-*-0.part) $(stat -c %s "$here/a.json")" "0 its $size"
 	fresh
 	for signal in 2 15 1; do
@@ -116,10 +116,10 @@ for way in NAMELESS NAMED; do
 	done
 	echo old >"$here/a.json"
 	write "$here/a.json" SHIM_$way=1 SHIM_END=15
-	expect_same "$way: and what was there stays" "$code $(left)$(cat "$here/a.json")" "143 ./a.json old"
+	expect_same "$way: and the old file stays" "$code $(left)$(cat "$here/a.json")" "143 ./a.json old"
 	fresh
 	(ulimit -f 8 && write "$here/a.json" SHIM_$way=1 && exit $code)
-	expect_same "$way: a file that may not grow is reported" "$? $(left)$(grep -c 'cannot write .*: File too large' "$tap_scratch/err")" "3 1"
+	expect_same "$way: a file size limit is reported" "$? $(left)$(grep -c 'cannot write .*: File too large' "$tap_scratch/err")" "3 1"
 done
 steps() { # file [variable...]: what was done to it, in turn
 	: >"$tap_scratch/steps"
@@ -133,17 +133,17 @@ if [ "$has_nameless" = 1 ]; then
 	write "$here/a.json" SHIM_END=9
 	expect_same "SIGKILL leaves nothing" "$code $(left)" "137 "
 	expect_same "what has a name is on the disk" "$(steps "$here/a.json")" "0 disk link "
-	expect_same "also in the place of another" "$(steps "$here/a.json")" "0 disk link link rename "
+	expect_same "also if it replaces a file" "$(steps "$here/a.json")" "0 disk link link rename "
 	fresh
-	expect_same "what gets no name in the end is copied, to the disk" \
+	expect_same "a file that cannot be named is copied and flushed to disk" \
 		"$(steps "$here/a.json" SHIM_REFUSED=1) $(left)$(stat -c %s "$here/a.json")" "0 disk disk rename  ./a.json $size"
-	expect_same "as the umask says, and one line reports it" \
-		"$(stat -c %a "$here/a.json") $(grep -c . "$tap_scratch/err") $(grep -c 'a.json is a copy, .*: Operation not permitted' "$tap_scratch/err")" \
+	expect_same "permissions follow the umask, and one line reports it" \
+		"$(stat -c %a "$here/a.json") $(grep -c . "$tap_scratch/err") $(grep -c 'a.json was written as a copy, .*: Operation not permitted' "$tap_scratch/err")" \
 		"$(printf '%o' $((0666 & ~$(umask)))) 1 1"
 	echo old >"$here/a.json"
 	chmod 640 "$here/a.json"
 	write "$here/a.json" SHIM_REFUSED=1
-	expect_same "also in the place of another" "$code $(left)$(stat -c '%a %s' "$here/a.json")" "0 ./a.json 640 $size"
+	expect_same "also if it replaces a file" "$code $(left)$(stat -c '%a %s' "$here/a.json")" "0 ./a.json 640 $size"
 	fresh
 	(umask 027 && write "$here/a.json" SHIM_MASKLESS=1)
 	expect_same "the umask counts where the kernel forgets it" "$(stat -c %a "$here/a.json")" 640
