@@ -70,7 +70,7 @@ expect_same "a recorded variable is checked" "$(rules "$tap_scratch/traces" | gr
 echo hello >"$tap_scratch/hello.log"
 expect_complaint "a log of something else is not healthy" "hello.log: no lines of NCCL found; .*NCCL_DEBUG=INFO" \
 	doctor --log "$tap_scratch/hello.log"
-expect_complaint "nor are two such logs" "hello.log and the other logs: not one" doctor --log "$tap_scratch/hello.log" "$tap_scratch/hello.log"
+expect_complaint "nor are two such logs" "hello.log and the other logs: no lines of NCCL found" doctor --log "$tap_scratch/hello.log" "$tap_scratch/hello.log"
 expect_ok "next to an NCCL log it is ignored" doctor --log "$clean" "$tap_scratch/hello.log"
 expect_complaint "a file that does not exist" "No such file" doctor --log "$tap_scratch/nothing.log"
 tap_done
