@@ -37,9 +37,19 @@ static struct comm_state *comm_of(const struct region_live *live)
 	return &recorder.comms[slot];
 }
 
+/* A group's tasks come after all of its calls. */
+static bool is_awaiting_task(const struct comm_state *comm, const struct region_live *live)
+{
+	uint64_t group = load_relaxed(&live->group);
+
+	return group != 0 && group == load_relaxed(&comm->current[0].group) &&
+	       !(load_relaxed(&live->notes) & LIVE_HAS_TASK);
+}
+
 /*
- * May an operation without open children leave the table to make room? Not while children can still
- * come, and not if it is the last call of its communicator: it may be the one that hangs.
+ * May an operation without open children leave the table to make room? Not while its task or
+ * children can still come, and not if it is the last call of its communicator: it may be the one
+ * that hangs.
  */
 static bool can_go(const struct region_live *live)
 {
@@ -49,7 +59,8 @@ static bool can_go(const struct region_live *live)
 	if (comm == NULL || load_relaxed(&live->op.state) == OP_DONE)
 		return true;
 	shared = comm->shared;
-	if (load_relaxed(&shared->counts.issued) == load_relaxed(&live->op.number))
+	if (load_relaxed(&shared->counts.issued) == load_relaxed(&live->op.number) ||
+	    is_awaiting_task(comm, live))
 		return false;
 	return is_passed(comm, &live->op) || is_childless(comm, &live->op);
 }

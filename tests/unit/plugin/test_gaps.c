@@ -126,6 +126,30 @@ static void a_group_after_a_gap_is_numbered_right(int release)
 	EXPECT_OF(release, good == CALLS + 1);
 }
 
+/*
+ * A call that finds no free slot near its last one tries others, wherever the cursor points. The
+ * calls of its own group still wait for their tasks and must stay.
+ */
+static void no_call_loses_its_task(int release)
+{
+	enum { CALLS = 40 };
+	struct plugin_host made = plugin_host_new(release, false, 1);
+	struct host_op ops[CALLS];
+	struct host_group group = { .ops = ops, .count = CALLS };
+	const uint64_t *late = &recorder.region.header->lost[LOST_LATE_CHILD];
+	uint64_t before = *late;
+
+	for (uint64_t i = 0; i < CALLS; i++)
+		ops[i] = host_op_make(made.comm, OP_ALL_REDUCE, 64 + i, OP_FLOAT32);
+	for (uint32_t i = 0; i < recorder.region.live_count; i++) {
+		recorder.region.header->live_cursor = i;
+		if (host_play_group(&made.user, &group) != OK)
+			abort();
+	}
+	plugin_host_end(&made);
+	EXPECT_OF(release, *late == before);
+}
+
 /* Their calls are recorded: not a gap, only less detail. */
 static void calls_without_tasks_are_no_gap(int release)
 {
@@ -216,8 +240,10 @@ int main(void)
 	for (size_t i = 0; i < ARRAY_LENGTH(releases); i++) {
 		a_gap_is_counted_and_numbers_go_on(releases[i]);
 		a_group_after_a_gap_is_numbered_right(releases[i]);
-		if (releases[i] >= HOST_NCCL_2_28)
+		if (releases[i] >= HOST_NCCL_2_28) {
 			calls_without_tasks_are_no_gap(releases[i]);
+			no_call_loses_its_task(releases[i]);
+		}
 		these_are_no_gaps(releases[i]);
 		any_mask_at_any_time(releases[i]);
 	}
