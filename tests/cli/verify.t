@@ -43,6 +43,14 @@ expect_same "--json: the counts" \
 	"$(json_says 'join " ", map { @{$_}{qw(issued recorded timed in_flight readable missing)} } @{$_->{processes}}' \
 		"$tap_scratch/json")" "5 5 4 0 5 0 5 5 4 0 5 0"
 
+# Each reason for a loss is explained.
+missing=
+losses=$(sed -n '/^static const char \*const losses/,/^}/s/.*"\(.*\)".*/\1/p' src/common/op.c)
+for name in $losses; do
+	grep -q "^|[^|]*\`$name\`" docs/BLIND-SPOTS.md || missing="$missing $name"
+done
+expect_same "docs/BLIND-SPOTS.md explains each reason for a loss" "${losses:+some}$missing" some
+
 # docs/BLIND-SPOTS.md has the list of the program.
 expect_same "docs/BLIND-SPOTS.md matches the program" \
 	"$(grep -E '^\| 2\.' docs/BLIND-SPOTS.md)" \
