@@ -1,6 +1,5 @@
 #include "bench/bench_command.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,38 +14,8 @@
 #include "cmds/cli_output.h"
 #include "common/text.h"
 
-enum { RECALL_STEP = 1 << 20, RECALL_MOST = 1 << 30 };
-
-/* NULL after a message. */
-static char *read_all(const char *path, size_t *length)
-{
-	int fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-	size_t used = 0, room = 0;
-	char *text = NULL;
-	ssize_t got = -1;
-
-	while (fd != -1) {
-		if (room - used < RECALL_STEP) {
-			room = room * 2 + RECALL_STEP;
-			text = cli_realloc(text, room);
-		}
-		got = read(fd, text + used, RECALL_STEP);
-		if (got == -1 && errno == EINTR)
-			continue;
-		if (got <= 0 || used + (size_t)got > RECALL_MOST)
-			break;
-		used += (size_t)got;
-	}
-	if (got != 0) {
-		cli_error("%s: %s", path, got > 0 ? "larger than 1 GiB" : strerror(errno));
-		free(text);
-		text = NULL;
-	}
-	if (fd > STDIN_FILENO)
-		close(fd);
-	*length = used;
-	return text;
-}
+/* A run with the maximum number of calls and ranks is smaller. */
+enum { RECALL_MOST = 1 << 30 };
 
 static int recall_tell(const char *path, enum status status,
 		       const struct bench_read_problem *problem)
@@ -74,7 +43,7 @@ int bench_recall(struct bench_run *run, const char *path)
 	char *text;
 
 	bench_run_init(run);
-	text = read_all(path, &length);
+	text = cli_read_file(path, RECALL_MOST, &length);
 	if (text == NULL)
 		return CLI_EXIT_UNKNOWN;
 	status = run_inside(text, length, &at, &size);

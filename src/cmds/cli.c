@@ -383,6 +383,40 @@ void *cli_realloc(void *before, size_t bytes)
 	return memory;
 }
 
+char *cli_read_file(const char *path, size_t most, size_t *length)
+{
+	enum { STEP = 1 << 20 };
+	int fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	size_t room = 0;
+	char *text = NULL;
+	ssize_t got = -1;
+
+	*length = 0;
+	while (fd != -1) {
+		if (room - *length < STEP) {
+			room = room * 2 + STEP;
+			text = cli_realloc(text, room);
+		}
+		got = read(fd, text + *length, STEP);
+		if (got == -1 && errno == EINTR)
+			continue;
+		if (got <= 0 || *length + (size_t)got > most)
+			break;
+		*length += (size_t)got;
+	}
+	if (got != 0) {
+		if (got > 0)
+			cli_error("%s: larger than %zu MiB", path, most >> 20);
+		else
+			cli_error("%s: %s", path, strerror(errno));
+		free(text);
+		text = NULL;
+	}
+	if (fd > STDIN_FILENO)
+		close(fd);
+	return text;
+}
+
 enum { HELP_WIDTH = 80, HELP_COLUMN = 26 };
 
 static const struct cli_option help_option = { 'h', "help", NULL, "show this help",

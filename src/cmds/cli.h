@@ -229,6 +229,9 @@ int cli_finish(struct sink *sink, int exit_code);
 
 void *cli_realloc(void *before, size_t bytes);
 
+/* A whole file, or stdin for "-"; free() it. NULL after an error message, also for one of more than `most` bytes. */
+char *cli_read_file(const char *path, size_t most, size_t *length);
+
 /* Reports out of memory and exits. */
 void cli_no_memory(void) __attribute__((noreturn));
 

@@ -14,47 +14,15 @@
 #include "output/report.h"
 
 /* A baseline with the maximum number of rows is smaller. */
-enum { FILE_MOST = 64 << 20, PIECE = 1 << 16 };
-
-static char *read_all(const char *path, int fd, size_t *length)
-{
-	char *text = NULL;
-	size_t room = 0;
-	ssize_t got;
-
-	*length = 0;
-	do {
-		if (room - *length < PIECE) {
-			room += room < PIECE ? PIECE : room;
-			text = cli_realloc(text, room);
-		}
-		got = read(fd, text + *length, room - *length);
-		if (got > 0)
-			*length += (size_t)got;
-	} while ((got > 0 && *length <= FILE_MOST) || (got == -1 && errno == EINTR));
-	if (got == 0)
-		return text;
-	if (got == -1)
-		cli_error("%s: %s", path, strerror(errno));
-	else
-		cli_error("%s: too large for a baseline (limit %d MiB)", path, FILE_MOST >> 20);
-	free(text);
-	return NULL;
-}
+enum { FILE_MOST = 64 << 20 };
 
 int baseline_file_read(struct baseline *baseline, const char *path)
 {
-	bool is_input = strcmp(path, "-") == 0;
-	int fd = is_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
 	enum status status;
 	char why[400] = "", *text;
 	size_t length;
 
-	if (fd == -1)
-		return cli_error("%s: %s", path, strerror(errno));
-	text = read_all(path, fd, &length);
-	if (!is_input)
-		close(fd);
+	text = cli_read_file(path, FILE_MOST, &length);
 	if (text == NULL)
 		return CLI_EXIT_UNKNOWN;
 	status = baseline_read(baseline, text, length, why, sizeof(why));
