@@ -163,6 +163,8 @@ size_t agent_snapshot_operations(uint64_t asked);
 struct agent_snapshot_wanted {
 	size_t operations;
 	bool has_environment; /* else recorded environment variables are left out */
+	bool has_job;	      /* only processes of this job; others are not mentioned */
+	char job[128];
 };
 
 /* Processes with an open region are read again; the data of the scan is not changed. */

@@ -72,6 +72,9 @@ static void write_content(struct agent_bodies *bodies, enum agent_body_kind kind
 	case AGENT_BODY_NOW:
 		live_json_now(sink, live, bodies->host);
 		break;
+	case AGENT_BODY_SUMMARY:
+		live_json_summary(sink, live, bodies->host);
+		break;
 	case AGENT_BODY_SNAPSHOT:
 		agent_snapshot_write(sink, bodies->look, bodies->host, &past->snapshot);
 		break;
@@ -121,7 +124,8 @@ static bool is_same(const struct agent_past *a, const struct agent_past *b)
 {
 	return a->after_ns == b->after_ns && a->snapshot.operations == b->snapshot.operations &&
 	       a->snapshot.has_environment == b->snapshot.has_environment &&
-	       strcmp(a->members, b->members) == 0;
+	       a->snapshot.has_job == b->snapshot.has_job &&
+	       strcmp(a->snapshot.job, b->snapshot.job) == 0 && strcmp(a->members, b->members) == 0;
 }
 
 static bool is_affordable(struct agent_bodies *bodies, enum agent_body_kind kind)
@@ -278,6 +282,11 @@ static enum MHD_Result answer_now(struct agent_route *route, struct MHD_Connecti
 	return answer_body(route, connection, AGENT_BODY_NOW, json_type, NULL);
 }
 
+static enum MHD_Result answer_summary(struct agent_route *route, struct MHD_Connection *connection)
+{
+	return answer_body(route, connection, AGENT_BODY_SUMMARY, json_type, NULL);
+}
+
 static enum MHD_Result answer_history(struct agent_route *route, struct MHD_Connection *connection)
 {
 	const char *after = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "after");
@@ -309,6 +318,7 @@ static enum MHD_Result answer_snapshot(struct agent_route *route, struct MHD_Con
 {
 	const char *operations =
 		MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "operations");
+	const char *job = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "job");
 	struct agent_past past = { 0 };
 	int64_t number = 0;
 
@@ -319,6 +329,10 @@ static enum MHD_Result answer_snapshot(struct agent_route *route, struct MHD_Con
 				    "per process\n");
 	past.snapshot.operations = agent_snapshot_operations((uint64_t)number);
 	past.snapshot.has_environment = may_see_environment(route, connection);
+	past.snapshot.has_job = job != NULL;
+	if (!text_copy(past.snapshot.job, sizeof(past.snapshot.job), job))
+		return route_refuse(route, connection, MHD_HTTP_BAD_REQUEST,
+				    "'job' is longer than the name of any job\n");
 	return answer_body(route, connection, AGENT_BODY_SNAPSHOT, "application/x-tar", &past);
 }
 
@@ -383,7 +397,7 @@ static enum MHD_Result answer_path(struct agent_route *route, struct MHD_Connect
 	} paths[] = {
 		{ "/metrics", answer_metrics },		 { "/healthz", answer_health },
 		{ "/api/v1/now", answer_now },		 { "/api/v1/history", answer_history },
-		{ "/api/v1/snapshot", answer_snapshot },
+		{ "/api/v1/snapshot", answer_snapshot }, { "/api/v1/summary", answer_summary },
 	};
 	const struct live_page_file *file;
 
@@ -396,7 +410,7 @@ static enum MHD_Result answer_path(struct agent_route *route, struct MHD_Connect
 	return route_refuse(
 		route, connection, MHD_HTTP_NOT_FOUND,
 		"not found; available are /metrics, /healthz, /api/v1/now, /api/v1/history, "
-		"/api/v1/snapshot and the page at /\n");
+		"/api/v1/snapshot, /api/v1/summary and the page at /\n");
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */

@@ -24,7 +24,8 @@ enum agent_body_kind {
 	AGENT_BODY_NOW = 3,
 	AGENT_BODY_HISTORY = 4,
 	AGENT_BODY_SNAPSHOT = 5,
-	AGENT_BODY_KINDS = 6,
+	AGENT_BODY_SUMMARY = 6,
+	AGENT_BODY_KINDS = 7,
 };
 
 /* Parameters of a history (live_json_history_of()) or snapshot. */

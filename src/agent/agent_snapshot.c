@@ -282,7 +282,9 @@ void agent_snapshot_write(struct sink *sink, const struct agent_look *look, cons
 	json_init(&pack.note, &note);
 	note_begin(&pack, host);
 	for (size_t i = 0; i < look->watch.recording.count; i++)
-		put_process(&pack, i);
+		if (!wanted->has_job ||
+		    strcmp(look->watch.recording.processes[i]->job, wanted->job) == 0)
+			put_process(&pack, i);
 	note_end(&pack);
 	text_format(name, sizeof(name), "%s/agent.json", pack.host);
 	put_file(&pack, name, sink_string(&note), note.status == OK ? note.used : 0);

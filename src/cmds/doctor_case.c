@@ -37,7 +37,9 @@ static void doctor_source_problem(struct doctor_case *look, size_t source, const
  * with eight processes each send about 80 MB in total.
  */
 enum { OPERATIONS_MOST = 4096, OPERATIONS_LEAST = 512, OPERATIONS_OF_ALL = 1 << 18 };
-enum { SNAPSHOT_BYTES_MOST = 256 << 20, PATH_MOST = 64 };
+enum { SNAPSHOT_BYTES_MOST = 256 << 20, PATH_MOST = 512 };
+
+enum { JOB_NAME_SIZE = sizeof(((struct recording_process *)NULL)->job) };
 
 struct agents {
 	struct doctor_case *look;
@@ -136,7 +138,9 @@ static size_t operations_wanted(size_t agents)
 	return wanted;
 }
 
-static struct cli_fetch_request *make_agent_requests(const struct fetch_targets *targets)
+/* Older agents ignore the job and send all. */
+static struct cli_fetch_request *make_agent_requests(const struct fetch_targets *targets,
+						     const char *job)
 {
 	struct cli_fetch_request *requests = cli_realloc(NULL, targets->count * sizeof(*requests));
 	size_t operations = operations_wanted(targets->count);
@@ -146,8 +150,10 @@ static struct cli_fetch_request *make_agent_requests(const struct fetch_targets 
 		size_t size = strlen(target->url) + PATH_MOST;
 		char *url = cli_realloc(NULL, size);
 
-		text_format(url, size, "%s/api/v1/snapshot?operations=%zu", target->url,
-			    operations);
+		text_format(url, size, "%s/api/v1/snapshot?operations=%zu%s", target->url,
+			    operations, job ? "&job=" : "");
+		if (job)
+			fetch_url_append(url, size, job);
 		requests[i] = (struct cli_fetch_request){ url, target->socket };
 	}
 	return requests;
@@ -175,12 +181,12 @@ static void note_hidden(struct doctor_case *look)
 				"--auth FILE");
 }
 
-/* Return values are those of doctor_case_make(). */
-static int doctor_read_agents(struct doctor_case *look)
+/* Return values are those of doctor_case_make(). `job` NULL: all jobs. */
+static int fetch_snapshots(struct doctor_case *look, const char *job)
 {
 	const struct doctor_options *options = look->options;
 	const struct fetch_targets *targets = &options->targets;
-	struct cli_fetch_request *requests = make_agent_requests(targets);
+	struct cli_fetch_request *requests = make_agent_requests(targets, job);
 	struct agents agents = { .look = look };
 	struct cli_fetch how = {
 		.parallel = options->parallel,
@@ -191,16 +197,29 @@ static int doctor_read_agents(struct doctor_case *look)
 		.is_insecure = options->is_insecure,
 		.stop_fd = look->stop_fd,
 	};
-	enum status status;
 	int code;
 
-	make_sources(look, targets);
 	cli_progress_start(&agents.progress, "doctor", "agents", targets->count);
 	code = cli_fetch(&how, requests, targets->count, take_agent_answer, &agents);
 	cli_progress_end(&agents.progress);
 	for (size_t i = 0; i < targets->count; i++)
 		free((char *)requests[i].url);
 	free(requests);
+	return code;
+}
+
+static int doctor_read_agents(struct doctor_case *look)
+{
+	const char *job = look->options->chosen.job;
+	enum status status;
+	int code;
+
+	make_sources(look, &look->options->targets);
+	/* No name is longer: then there is no such job. */
+	code = fetch_snapshots(look, job && strlen(job) < JOB_NAME_SIZE ? job : NULL);
+	/* Nothing of this job: the names of the others are needed to say so. */
+	if (code == 0 && job && look->input.recording.count == 0)
+		code = fetch_snapshots(look, NULL);
 	if (code != 0)
 		return code;
 	status = recording_finish(&look->input.recording);

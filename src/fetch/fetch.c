@@ -132,6 +132,21 @@ bool fetch_url_is_good(const char *url)
 	return true;
 }
 
+bool fetch_url_append(char *url, size_t size, const char *text)
+{
+	size_t start = strlen(url);
+	bool fits = true;
+
+	for (; *text != '\0' && fits; text++) {
+		bool is_plain = isalnum((unsigned char)*text) || strchr("-._~", *text);
+
+		fits = text_append(url, size, is_plain ? "%c" : "%%%02X", (unsigned char)*text);
+	}
+	if (!fits)
+		url[start] = '\0';
+	return fits;
+}
+
 enum status fetch_request_parse(struct fetch_request *request, char *line)
 {
 	char *url = strchr(line, ' '), *socket;

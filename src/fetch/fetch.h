@@ -65,6 +65,10 @@ enum status fetch_request_parse(struct fetch_request *request, char *line);
 /* Is this URL allowed? Only http and https, no user or password in it, no blanks, no control bytes. */
 bool fetch_url_is_good(const char *url);
 
+/* Appends text as a value of a query: all but letters, digits and "-._~" as %XX. False: it does not fit, and nothing
+ * was appended. */
+bool fetch_url_append(char *url, size_t size, const char *text);
+
 /* Outgoing frames: kept until the reader takes them, so that slow readers do not hold up transfers. */
 
 struct fetch_out {

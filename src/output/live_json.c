@@ -506,3 +506,175 @@ void live_json_now(struct sink *sink, const struct live *live, const char *host)
 	json_end(&json);
 	json_line(&json);
 }
+
+/* ---- the summary ------------------------------------------------------------------------------ */
+
+/* What a hub needs to know about a job on this node. */
+struct job_summary {
+	uint32_t alive;
+	uint64_t stuck_ns;
+	uint64_t operations;
+	uint64_t wait_ns;
+	double wait_share; /* total of those that know it */
+	uint32_t waiters;
+	bool is_stuck;
+	bool is_slow;
+};
+
+/* The group of a notice, UINT32_MAX: of no job. */
+static uint32_t notice_group(const struct job *job, const struct live_notice *notice)
+{
+	if (notice->comm < job->comm_count)
+		return job->comms[notice->comm].group;
+	if (notice->seat < job->seat_count && job->seats[notice->seat].rank < job->rank_count)
+		return job->ranks[job->seats[notice->seat].rank].group;
+	return UINT32_MAX;
+}
+
+/* Time since any rank here called or finished an operation of this communicator; 0 if none is in flight. */
+static uint64_t stuck_ns_of(const struct live *live, const struct job_comm *comm)
+{
+	uint64_t least_ns = UINT64_MAX;
+	bool is_in_flight = false;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct live_seat *seat = &live->seats[comm->seats[i]];
+
+		if (seat->is_over)
+			continue;
+		is_in_flight |= seat->in_flight > 0;
+		if (seat->still_ns < least_ns)
+			least_ns = seat->still_ns;
+	}
+	return is_in_flight ? least_ns : 0;
+}
+
+/* Communicators of one process may wait at the same time, so its share is at most 1. */
+static void add_process(struct job_summary *summary, const struct live *live, size_t process)
+{
+	const struct job *job = &live->job;
+	uint64_t grown_ns = 0;
+	bool has_wait = false;
+
+	for (uint32_t i = job->first_seat[process]; i < job->first_seat[process + 1]; i++) {
+		const struct live_seat *seat = &live->seats[i];
+
+		summary->operations += seat->sums.operations;
+		summary->wait_ns += seat->knows_wait ? seat->wait_ns : 0;
+		grown_ns += seat->has_wait ? seat->wait_grown_ns : 0;
+		has_wait |= seat->has_wait;
+	}
+	summary->alive += job->recording->processes[process]->life == RECORDING_ALIVE ||
+			  job->recording->processes[process]->life == RECORDING_UNKNOWN;
+	if (!has_wait || live->elapsed_ns == 0)
+		return;
+	summary->waiters++;
+	summary->wait_share += fmin(1, (double)grown_ns / (double)live->elapsed_ns);
+}
+
+static struct job_summary summarize(const struct live *live, uint32_t group)
+{
+	const struct job *job = &live->job;
+	struct job_summary summary = { 0 };
+
+	for (size_t i = 0; job->recording && i < job->recording->count; i++)
+		if (job->ranks[job->process_rank[i]].group == group)
+			add_process(&summary, live, i);
+	for (size_t i = 0; i < job->comm_count; i++) {
+		uint64_t stuck_ns =
+			job->comms[i].group == group ? stuck_ns_of(live, &job->comms[i]) : 0;
+
+		summary.stuck_ns = stuck_ns > summary.stuck_ns ? stuck_ns : summary.stuck_ns;
+	}
+	summary.is_stuck = summary.stuck_ns >= live->limits.hang_ns;
+	return summary;
+}
+
+/* Each class or kind once. */
+static void put_verdict_classes(struct json *json, const struct live *live, const char *name,
+				struct job_summary *summary)
+{
+	uint64_t written = 0;
+
+	json_put_array(json, "verdicts");
+	for (size_t i = 0; i < live->verdicts.count; i++) {
+		const struct verdict *verdict = &live->verdicts.list[i];
+
+		if (strcmp(verdict->job, name) != 0 || written >> verdict->class & 1)
+			continue;
+		written |= UINT64_C(1) << verdict->class;
+		summary->is_stuck |=
+			verdict_is_hang(verdict->class) && verdict->severity == VERDICT_ERROR;
+		summary->is_slow |=
+			verdict_is_slow(verdict->class) && verdict->severity != VERDICT_NOTE;
+		json_string(json, verdict_class_name(verdict->class));
+	}
+	json_end(json);
+}
+
+static void put_notice_kinds(struct json *json, const struct live *live, uint32_t group,
+			     struct job_summary *summary)
+{
+	uint64_t written = 0;
+
+	json_put_array(json, "notices");
+	for (size_t i = 0; i < live->notice_count; i++) {
+		const struct live_notice *notice = &live->notices[i];
+
+		if (notice_group(&live->job, notice) != group || written >> notice->kind & 1)
+			continue;
+		written |= UINT64_C(1) << notice->kind;
+		summary->is_slow |= notice->kind == LIVE_STRAGGLER;
+		json_string(json, live_notice_name(notice->kind));
+	}
+	json_end(json);
+}
+
+static void put_job_summary(struct json *json, const struct live *live, uint32_t index)
+{
+	const struct job_group *group = &live->job.groups[index];
+	struct job_summary summary = summarize(live, index);
+
+	json_object(json);
+	json_put_text_or_null(json, "name", group->name);
+	json_put_known_signed(json, "world_size", group->world_size > 0, group->world_size);
+	json_put_unsigned(json, "ranks", group->rank_count);
+	json_put_unsigned(json, "processes", group->process_count);
+	json_put_unsigned(json, "processes_alive", summary.alive);
+	json_put_unsigned(json, "operations", summary.operations);
+	json_put_unsigned(json, "stuck_ns", summary.stuck_ns);
+	put_share(json, "wait_share",
+		  summary.waiters > 0 ? summary.wait_share / summary.waiters : NAN);
+	json_put_unsigned(json, "wait_ns", summary.wait_ns);
+	put_verdict_classes(json, live, group->name, &summary);
+	put_notice_kinds(json, live, index, &summary);
+	json_put_string(json, "state",
+			summary.alive == 0 ? "ended"
+			: summary.is_stuck ? "stuck"
+			: summary.is_slow  ? "slow"
+					   : "running");
+	json_end(json);
+}
+
+void live_json_summary(struct sink *sink, const struct live *live, const char *host)
+{
+	size_t count = live->job.group_count;
+	struct json json;
+
+	if (count > LIVE_JSON_SUMMARY_JOBS)
+		count = LIVE_JSON_SUMMARY_JOBS;
+	json_init(&json, sink);
+	json_object(&json);
+	json_put_string(&json, "format", "ringside-summary");
+	json_put_unsigned(&json, "version", 1);
+	json_put_string(&json, "ringside", RINGSIDE_VERSION);
+	json_put_string(&json, "host", host);
+	json_put_unsigned(&json, "time_ms", live->wall_ns / 1000000);
+	json_put_array(&json, "jobs");
+	for (uint32_t i = 0; i < count; i++)
+		put_job_summary(&json, live, i);
+	json_end(&json);
+	json_put_unsigned(&json, "jobs_left_out", live->job.group_count - count);
+	json_end(&json);
+	json_line(&json);
+}

@@ -19,7 +19,7 @@ expect_same "no gzip if not accepted" "$(header_of Content-Encoding /metrics -H 
 expect_same "/healthz is JSON" \
 	"$(fetch /healthz | perl -MJSON::PP -e 'local $/; my $h = decode_json(<>); print "$h->{status} $h->{host} $h->{processes}"')" \
 	"ok node7 0"
-for path in /api/v1/now /api/v1/history '/api/v1/history?after=1700000000000000000'; do
+for path in /api/v1/now /api/v1/summary /api/v1/history '/api/v1/history?after=1700000000000000000'; do
 	expect_ok "$path is JSON" perl -MJSON::PP -e 'decode_json(shift)' "$(fetch "$path")"
 done
 expect_code "a time that is not a number" 400 '/api/v1/history?after=x'

@@ -68,6 +68,18 @@ expect_same "the report says so" \
 expect_same "and lists the living processes" "$("$ringside" ls --json "$tap_scratch/snapshot.tar" |
 	perl -MJSON::PP -0777 -ne 'my $l = decode_json($_); print join " ", map { $_->{life} // $_->{state} } @{$l->{processes}}')" \
 	"alive alive alive alive"
+files_of() { # job
+	fetch "/api/v1/snapshot?job=$1" | tar t | sed 's|.*/||; s/-[0-9]*\./-PID./' | tr '\n' ' '
+}
+expect_same "only the processes of a job, if asked for" "$(files_of sim-1), $(files_of other)" \
+	"r0-PID.ringside r1-PID.ringside r2-PID.ringside r3-PID.ringside agent.json , agent.json "
+if [ -x "$BUILD/ringside-fetch" ]; then
+	expect_refusal "the doctor lists the jobs if there is no such job" 3 "no job 'other' here; available: sim-1" \
+		"$ringside" doctor --agents "$url" --job other
+	expect_same "and asks for the processes of a job only" "$("$ringside" doctor --json --agents "$url" --job sim-1 |
+		perl -MJSON::PP -0777 -ne 'print decode_json($_)->{looked_at}{processes}')" 4
+fi
+expect_code "a name that no job can have" 400 "/api/v1/snapshot?job=$(printf 'x%.0s' {1..200})"
 
 # Numbers are rounded up to a few steps.
 note() { # what of agent.json, as Perl

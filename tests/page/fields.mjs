@@ -45,6 +45,10 @@ compare('#### members', members);
 compare('#### oldest', oldest);
 compare('#### waits', oldest.flatMap((one) => one.waits));
 
+const summaries = names.map((name) => read(`${name}.summary`));
+
+compare('### /api/v1/summary', [...summaries, ...summaries.flatMap((one) => one.jobs)]);
+
 /* One table for all levels: ranks have the keys of communicators, and `rank`. */
 const pasts = all.flatMap(({ history }) => history.communicators);
 

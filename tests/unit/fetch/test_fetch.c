@@ -112,6 +112,18 @@ static int takes(const char *text, const char *user, const char *bearer)
 	       strcmp(options.bearer, bearer) == 0;
 }
 
+static void test_url_append(void)
+{
+	char url[40] = "http://a/?job=";
+
+	EXPECT(fetch_url_append(url, sizeof(url), "a-1 &b=\xc3\xa9"));
+	EXPECT(strcmp(url, "http://a/?job=a-1%20%26b%3D%C3%A9") == 0);
+	EXPECT_THAT("nothing is appended if it does not fit",
+		    !fetch_url_append(url, sizeof(url), "12345&7") &&
+			    strcmp(url, "http://a/?job=a-1%20%26b%3D%C3%A9") == 0);
+	EXPECT(fetch_url_append(url, sizeof(url), ""));
+}
+
 static void test_secret(void)
 {
 	struct fetch_options options = { .parallel = 1 };
@@ -191,6 +203,7 @@ int main(void)
 	test_frames_bad();
 	test_header();
 	test_requests();
+	test_url_append();
 	test_secret();
 	fetch_targets_init(&targets);
 	test_targets();

@@ -33,6 +33,14 @@ static const char *history_of(uint64_t after_ns, const char *members)
 	return sink_string(&sink);
 }
 
+static const char *summary_of(const char *host)
+{
+	sink_release(&sink);
+	sink_init_memory(&sink);
+	live_json_summary(&sink, &scene.live, host);
+	return sink_string(&sink);
+}
+
 static bool has(const char *text, const char *part)
 {
 	if (strstr(text, part))
@@ -209,6 +217,38 @@ static void test_numbers(void)
 			"\"busbw\":[0,1,1e1,1235e1,1234e8,25e-2,34e-3,1e4,1e3,null,3e38,0]"));
 }
 
+static void test_summary(void)
+{
+	const char *summary;
+
+	scene_make(&scene, "empty");
+	EXPECT_THAT("a node without processes has a summary",
+		    has(summary_of("n"), "\"jobs\":[],\"jobs_left_out\":0}"));
+	scene_release(&scene);
+	scene_make(&scene, "hang");
+	summary = summary_of("gpu-node-07");
+	EXPECT_THAT("a line", summary[strlen(summary) - 1] == '\n');
+	EXPECT_THAT("a stuck job has its time, verdict and notice",
+		    has(summary, "\"stuck_ns\":38400000000,") &&
+			    has(summary, "\"verdicts\":[\"never_issued\"],\"notices\":"
+					 "[\"missing\"],\"state\":\"stuck\"}"));
+	EXPECT_THAT("the other job of the node runs, and lost a process",
+		    has(summary, "\"verdicts\":[],\"notices\":[\"dead\"],\"state\":\"running\"}"));
+	EXPECT_THAT("it is small", strlen(summary) < 1200);
+	scene_release(&scene);
+	scene_make(&scene, "straggler");
+	EXPECT_THAT("a job with a straggler is slow",
+		    has(summary_of("n"), "\"notices\":[\"straggler\"],\"state\":\"slow\"}"));
+	scene_release(&scene);
+	scene_make(&scene, "many");
+	for (size_t i = 0; i < scene.recording.count; i++)
+		scene.recording.processes[i]->life = RECORDING_ENDED;
+	summary = summary_of("n");
+	EXPECT_THAT("a job whose processes have ended",
+		    has(summary, "\"state\":\"ended\"}") && has(summary, "\"processes_alive\":0,"));
+	scene_release(&scene);
+}
+
 static void write_file(const char *directory, const char *name, const char *what, const char *text)
 {
 	char path[1024];
@@ -229,6 +269,7 @@ int main(int argc, char **argv)
 			scene_make(&scene, scene_names[i]);
 			write_file(argv[1], scene_names[i], "now", now_of("gpu-node-07"));
 			write_file(argv[1], scene_names[i], "history", history_of(0, NULL));
+			write_file(argv[1], scene_names[i], "summary", summary_of("gpu-node-07"));
 			scene_release(&scene);
 		}
 		sink_release(&sink);
@@ -240,6 +281,7 @@ int main(int argc, char **argv)
 	test_keys();
 	test_history();
 	test_numbers();
+	test_summary();
 	sink_release(&sink);
 	return tap_done();
 }
