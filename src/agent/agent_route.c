@@ -181,8 +181,8 @@ static struct MHD_Response *agent_body(struct agent_bodies *bodies, enum agent_b
 	return body->response;
 }
 
-static const char text_type[] = "text/plain; charset=utf-8";
-static const char json_type[] = "application/json";
+static const char text_type[] = AGENT_TYPE_TEXT;
+static const char json_type[] = AGENT_TYPE_JSON;
 
 static const char *header_of(struct MHD_Connection *connection, const char *name)
 {
@@ -212,10 +212,9 @@ static void add_headers(const struct agent_route *route, struct MHD_Response *re
 					strict);
 }
 
-/* A short answer; name and value are an additional header, or NULL. */
-static enum MHD_Result route_reply(struct agent_route *route, struct MHD_Connection *connection,
-				   unsigned int code, const char *type, const char *text,
-				   const char *name, const char *value)
+enum MHD_Result agent_route_reply(struct agent_route *route, struct MHD_Connection *connection,
+				  unsigned int code, const char *type, const char *text,
+				  const char *name, const char *value)
 {
 	struct MHD_Response *response = MHD_create_response_from_buffer(
 		strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
@@ -231,17 +230,17 @@ static enum MHD_Result route_reply(struct agent_route *route, struct MHD_Connect
 	return result;
 }
 
-static enum MHD_Result route_refuse(struct agent_route *route, struct MHD_Connection *connection,
-				    unsigned int code, const char *text)
+enum MHD_Result agent_route_refuse(struct agent_route *route, struct MHD_Connection *connection,
+				   unsigned int code, const char *text)
 {
-	return route_reply(route, connection, code, text_type, text, NULL, NULL);
+	return agent_route_reply(route, connection, code, text_type, text, NULL, NULL);
 }
 
 static enum MHD_Result come_again(struct agent_route *route, struct MHD_Connection *connection,
 				  unsigned int code, const char *text)
 {
-	return route_reply(route, connection, code, text_type, text, MHD_HTTP_HEADER_RETRY_AFTER,
-			   "1");
+	return agent_route_reply(route, connection, code, text_type, text,
+				 MHD_HTTP_HEADER_RETRY_AFTER, "1");
 }
 
 /* ---- paths ----------------------------------------------------------------------------------- */
@@ -296,8 +295,8 @@ static enum MHD_Result answer_history(struct agent_route *route, struct MHD_Conn
 	int64_t number = 0;
 
 	if (after && text_number(after, 0, INT64_MAX, &number) != OK)
-		return route_refuse(route, connection, MHD_HTTP_BAD_REQUEST,
-				    "'after' must be a number of nanoseconds since 1970\n");
+		return agent_route_refuse(route, connection, MHD_HTTP_BAD_REQUEST,
+					  "'after' must be a number of nanoseconds since 1970\n");
 	past.after_ns = (uint64_t)number;
 	/* Never all of them: that would be megabytes, built in the only thread. Text longer than any key is
 	 * truncated. */
@@ -323,16 +322,16 @@ static enum MHD_Result answer_snapshot(struct agent_route *route, struct MHD_Con
 	int64_t number = 0;
 
 	if (operations && text_number(operations, 0, AGENT_SNAPSHOT_OPERATIONS_MAX, &number) != OK)
-		return route_refuse(route, connection, MHD_HTTP_BAD_REQUEST,
-				    "'operations' must be a number from 0 to 20000: the last "
-				    "finished operations "
-				    "per process\n");
+		return agent_route_refuse(route, connection, MHD_HTTP_BAD_REQUEST,
+					  "'operations' must be a number from 0 to 20000: the last "
+					  "finished operations "
+					  "per process\n");
 	past.snapshot.operations = agent_snapshot_operations((uint64_t)number);
 	past.snapshot.has_environment = may_see_environment(route, connection);
 	past.snapshot.has_job = job != NULL;
 	if (!text_copy(past.snapshot.job, sizeof(past.snapshot.job), job))
-		return route_refuse(route, connection, MHD_HTTP_BAD_REQUEST,
-				    "'job' is longer than the name of any job\n");
+		return agent_route_refuse(route, connection, MHD_HTTP_BAD_REQUEST,
+					  "'job' is longer than the name of any job\n");
 	return answer_body(route, connection, AGENT_BODY_SNAPSHOT, "application/x-tar", &past);
 }
 
@@ -360,15 +359,15 @@ static enum MHD_Result answer_health(struct agent_route *route, struct MHD_Conne
 	json_put_unsigned(&json, "connections", route->http->count);
 	json_end(&json);
 	json_line(&json);
-	result = route_reply(route, connection,
-			     look->status == OK ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE,
-			     json_type, sink_string(&sink), NULL, NULL);
+	result = agent_route_reply(route, connection,
+				   look->status == OK ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE,
+				   json_type, sink_string(&sink), NULL, NULL);
 	sink_release(&sink);
 	return result;
 }
 
-static enum MHD_Result answer_file(struct agent_route *route, struct MHD_Connection *connection,
-				   const struct live_page_file *file)
+enum MHD_Result agent_route_file(struct agent_route *route, struct MHD_Connection *connection,
+				 const struct live_page_file *file)
 {
 	const char *known = header_of(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
 	bool is_known = known && (strstr(known, file->etag) || strcmp(known, "*") == 0);
@@ -406,8 +405,8 @@ static enum MHD_Result answer_path(struct agent_route *route, struct MHD_Connect
 			return paths[i].answer(route, connection);
 	file = live_page_file(path);
 	if (file)
-		return answer_file(route, connection, file);
-	return route_refuse(
+		return agent_route_file(route, connection, file);
+	return agent_route_refuse(
 		route, connection, MHD_HTTP_NOT_FOUND,
 		"not found; available are /metrics, /healthz, /api/v1/now, /api/v1/history, "
 		"/api/v1/snapshot, /api/v1/summary and the page at /\n");
@@ -417,24 +416,25 @@ static enum MHD_Result answer_path(struct agent_route *route, struct MHD_Connect
 
 static enum MHD_Result ask_password(struct agent_route *route, struct MHD_Connection *connection)
 {
-	return route_reply(route, connection, MHD_HTTP_UNAUTHORIZED, text_type,
-			   "user name and password required\n", MHD_HTTP_HEADER_WWW_AUTHENTICATE,
-			   "Basic realm=\"ringside\", charset=\"UTF-8\"");
+	return agent_route_reply(route, connection, MHD_HTTP_UNAUTHORIZED, text_type,
+				 "user name and password required\n",
+				 MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+				 "Basic realm=\"ringside\", charset=\"UTF-8\"");
 }
 
-/* Checks whether the client may be served. If not, it gets an error. */
-static enum MHD_Result check_client(struct agent_route *route, struct MHD_Connection *connection,
-				    const struct agent_connection *from, bool *may_pass)
+enum MHD_Result agent_route_check(struct agent_route *route, struct MHD_Connection *connection,
+				  const struct agent_connection *from, bool *may_pass)
 {
 	const char *host = header_of(connection, MHD_HTTP_HEADER_HOST);
 	enum web_verdict verdict = WEB_AUTH_GOOD;
 
 	*may_pass = false;
 	if (from->checks_host && host && !web_host_is_local(host, route->host))
-		return route_refuse(route, connection, MHD_HTTP_FORBIDDEN,
-				    "this address is local: the Host header must be localhost, "
-				    "127.0.0.1, [::1] "
-				    "or the name of this host\n");
+		return agent_route_refuse(
+			route, connection, MHD_HTTP_FORBIDDEN,
+			"this address is local: the Host header must be localhost, "
+			"127.0.0.1, [::1] "
+			"or the name of this host\n");
 	if (route->http->config.user_count > 0)
 		verdict = web_auth_check(&route->http->auth, &route->http->config,
 					 header_of(connection, MHD_HTTP_HEADER_AUTHORIZATION),
@@ -469,12 +469,12 @@ enum MHD_Result agent_route(void *context, struct MHD_Connection *connection, co
 	if (from == NULL || *upload_bytes > 0)
 		return MHD_NO;
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
-		return route_reply(route, connection, MHD_HTTP_METHOD_NOT_ALLOWED, text_type,
-				   "read-only: use GET or HEAD\n", MHD_HTTP_HEADER_ALLOW,
-				   "GET, HEAD");
+		return agent_route_reply(route, connection, MHD_HTTP_METHOD_NOT_ALLOWED, text_type,
+					 "read-only: use GET or HEAD\n", MHD_HTTP_HEADER_ALLOW,
+					 "GET, HEAD");
 	if (has_body(connection))
-		return route_refuse(route, connection, MHD_HTTP_CONTENT_TOO_LARGE,
-				    "request bodies are not accepted\n");
+		return agent_route_refuse(route, connection, MHD_HTTP_CONTENT_TOO_LARGE,
+					  "request bodies are not accepted\n");
 	/* libmicrohttpd calls twice: once before the rest of the request is read. */
 	if (*request == NULL) {
 		*request = route;
@@ -482,6 +482,6 @@ enum MHD_Result agent_route(void *context, struct MHD_Connection *connection, co
 		from->since_ns = clock_system_ns(CLOCK_MONOTONIC);
 		return MHD_YES;
 	}
-	result = check_client(route, connection, from, &may_pass);
+	result = agent_route_check(route, connection, from, &may_pass);
 	return may_pass ? answer_path(route, connection, path) : result;
 }

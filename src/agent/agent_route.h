@@ -3,12 +3,14 @@
 #define AGENT_ROUTE_H
 
 #include <microhttpd.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "agent/agent_http.h"
 #include "agent/agent_look.h"
 #include "output/live_json.h"
+#include "output/live_page.h"
 
 /*
  * Response bodies, built once per scan for all clients: ten scrapes per second cost little more than one. History and
@@ -63,6 +65,25 @@ struct agent_route {
 	struct agent_bodies bodies;
 	const char *host; /* name of this host */
 };
+
+/* Parts of an answer, also for the hub, whose route has no scans. */
+
+#define AGENT_TYPE_TEXT "text/plain; charset=utf-8"
+#define AGENT_TYPE_JSON "application/json"
+
+/* A short answer; name and value are an additional header, or NULL. */
+enum MHD_Result agent_route_reply(struct agent_route *route, struct MHD_Connection *connection,
+				  unsigned int code, const char *type, const char *text,
+				  const char *name, const char *value);
+/* An error, as text. */
+enum MHD_Result agent_route_refuse(struct agent_route *route, struct MHD_Connection *connection,
+				   unsigned int code, const char *text);
+/* A file of a page. */
+enum MHD_Result agent_route_file(struct agent_route *route, struct MHD_Connection *connection,
+				 const struct live_page_file *file);
+/* Checks whether the client may be served. If not, it gets an error. */
+enum MHD_Result agent_route_check(struct agent_route *route, struct MHD_Connection *connection,
+				  const struct agent_connection *from, bool *may_pass);
 
 /* For libmicrohttpd; `context` is a struct agent_route. */
 enum MHD_Result agent_route(void *context, struct MHD_Connection *connection, const char *path,
