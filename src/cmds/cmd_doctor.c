@@ -481,14 +481,16 @@ static void watch_compare(struct watch *watch, struct sink *sink, const struct d
 	watch->has_looked = true;
 }
 
-/* Verdicts that only concern silent agents do not describe the job. */
 static int doctor_exit(const struct doctor_case *look)
 {
-	if (look->source_count > 0 && look->input.recording.count == 0 && !look->has_log)
-		return CLI_EXIT_UNKNOWN;
-	return scene_has_trouble(look->has_job ? &look->scene : NULL, &look->verdicts)
-		       ? CLI_EXIT_TROUBLE
-		       : CLI_EXIT_DONE;
+	static const int codes[] = {
+		[SCENE_NOTHING_WRONG] = CLI_EXIT_DONE,
+		[SCENE_TROUBLE] = CLI_EXIT_TROUBLE,
+		[SCENE_STUCK] = CLI_EXIT_TROUBLE,
+		[SCENE_UNKNOWN] = CLI_EXIT_UNKNOWN,
+	};
+
+	return codes[scene_answer(look->has_job ? &look->scene : NULL, &look->verdicts)];
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */

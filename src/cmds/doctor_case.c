@@ -627,8 +627,13 @@ static void temper_slowness(struct verdicts *verdicts)
 static bool is_trouble(const struct recording_trouble *trouble, void *context)
 {
 	const struct doctor_case *look = context;
+	const struct recording *recording = &look->input.recording;
 
-	return trouble->kind != RECORDING_CUT && cli_input_is_trouble(&look->input, trouble);
+	/* Traces without an end are reported as such; a snapshot has no end. */
+	if (trouble->kind == RECORDING_CUT &&
+	    (trouble->process < 0 || !recording->processes[trouble->process]->is_snapshot))
+		return false;
+	return cli_input_is_trouble(&look->input, trouble);
 }
 
 /* Adds all verdicts and sorts them. */
@@ -642,6 +647,8 @@ static void doctor_judge(struct doctor_case *look)
 		.context = look,
 		.notes = &look->notes,
 		.is_whole = look->source_count > 0 || look->prom != NULL,
+		.wall_ns = clock_system_ns(CLOCK_REALTIME),
+		.hang_ns = look->options->hang_ns,
 	};
 
 	if (look->asked_for.count > 0)

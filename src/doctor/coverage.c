@@ -197,14 +197,43 @@ bool scene_is_dead(const struct scene *scene)
 	return scene->killed > 0 && scene->killed + scene->ended == scene->processes;
 }
 
-bool scene_has_trouble(const struct scene *scene, const struct verdicts *verdicts)
+enum scene_answer scene_answer(const struct scene *scene, const struct verdicts *verdicts)
 {
-	return verdicts_has_trouble(verdicts) || (scene && scene_is_dead(scene));
+	size_t stuck = 0, hangs = 0, others = 0, blind = 0;
+
+	for (size_t i = 0; i < verdicts->count; i++) {
+		const struct verdict *verdict = &verdicts->list[i];
+
+		if (verdict->severity < VERDICT_WARNING)
+			continue;
+		stuck += verdict->class == VERDICT_STUCK;
+		hangs += verdict_is_hang(verdict->class);
+		blind += verdict->class == VERDICT_BLIND;
+		others += verdict->class != VERDICT_BLIND;
+	}
+	if (stuck > 0 && stuck == hangs)
+		return SCENE_STUCK;
+	if (others > 0 || (scene && scene_is_dead(scene)))
+		return SCENE_TROUBLE;
+	return blind > 0 ? SCENE_UNKNOWN : SCENE_NOTHING_WRONG;
+}
+
+const char *scene_answer_name(enum scene_answer answer)
+{
+	static const char *const names[] = {
+		[SCENE_NOTHING_WRONG] = "nothing_wrong",
+		[SCENE_TROUBLE] = "trouble",
+		[SCENE_STUCK] = "stuck_cause_unknown",
+		[SCENE_UNKNOWN] = "could_not_tell",
+	};
+
+	return names[answer];
 }
 
 bool scene_is_healthy(const struct scene *scene, const struct verdicts *verdicts)
 {
-	return !scene_has_trouble(scene, verdicts) && !verdicts_has_unjudged(verdicts);
+	return scene_answer(scene, verdicts) == SCENE_NOTHING_WRONG &&
+	       !verdicts_has_unjudged(verdicts);
 }
 
 enum { WORDS = 200 };
@@ -686,9 +715,110 @@ static void find_damage(struct verdicts *verdicts, const struct recording *recor
 	verdict_advice(verdict, "$ ringside verify PATH");
 }
 
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+static bool is_hang_reported(const struct verdicts *verdicts)
+{
+	for (size_t i = 0; i < verdicts->count; i++)
+		if (verdict_is_hang(verdicts->list[i].class))
+			return true;
+	return false;
+}
+
+/* Nothing shows what it did after its last record, at *last_wall_ns (0: unknown). */
+static bool is_endless(const struct recording_process *process, const struct blind_options *options,
+		       uint64_t *last_wall_ns)
+{
+	enum { WRITTEN_EVERY_S = 10 }; /* by a recorder that has nothing new */
+	uint64_t late_ns = options->hang_ns + WRITTEN_EVERY_S * SECOND_NS, last_ns;
+
+	*last_wall_ns = 0;
+	if (process->life != RECORDING_UNKNOWN ||
+	    (process->file_count == 0 && process->region_path == NULL && !process->foreign))
+		return false;
+	last_ns = hang_now_ns(process);
+	if (last_ns == 0 || !recording_wall_ns(process, last_ns, last_wall_ns))
+		return true;
+	return options->wall_ns == 0 || *last_wall_ns + late_ns < options->wall_ns;
+}
+
+static void tell_endless(struct verdict *verdict, uint64_t first_wall_ns, uint64_t last_wall_ns)
+{
+	char first[UNITS_TEXT], last[UNITS_TEXT];
+
+	if (first_wall_ns == 0)
+		verdict_evidence(verdict, "At least one of them has no record with a time.");
+	if (last_wall_ns == 0)
+		return;
+	units_date(last, last_wall_ns);
+	units_date(first, first_wall_ns);
+	if (first_wall_ns == 0 || strcmp(first, last) == 0)
+		verdict_evidence(verdict, "Last record: %s UTC.", last);
+	else
+		verdict_evidence(verdict, "Last records: %s to %s UTC.", first, last);
+}
+
+/*
+ * A file without its closing record was truncated, or its process was killed or still runs elsewhere. Up to
+ * its last record nothing may be wrong, but a hang can begin right there: it shows only in what follows.
+ */
+static bool find_endless(struct verdicts *verdicts, const struct recording *recording,
+			 const struct blind_options *options)
+{
+	uint64_t first_wall_ns = UINT64_MAX, last_wall_ns = 0;
+	size_t count = 0, logs = 0;
+	struct verdict *verdict;
+
+	/* A hung job has no end either. */
+	if (is_hang_reported(verdicts))
+		return false;
+	for (size_t i = 0; i < recording->count; i++) {
+		uint64_t wall_ns;
+
+		if (!is_endless(recording->processes[i], options, &wall_ns))
+			continue;
+		count++;
+		logs += recording->processes[i]->foreign != NULL;
+		first_wall_ns = least_of(first_wall_ns, wall_ns);
+		last_wall_ns = wall_ns > last_wall_ns ? wall_ns : last_wall_ns;
+	}
+	if (count == 0)
+		return false;
+	verdict = add_blind(verdicts, true, "end", "DOCTOR.md#not-judged");
+	verdict->is_unjudged = true;
+	verdict_title(verdict, "not judged: %zu of %zu %s no end", count, recording->count,
+		      text_which(recording->count, "recording has", "recordings have"));
+	tell_endless(verdict, first_wall_ns, last_wall_ns);
+	if (logs > 0)
+		verdict_missing(verdict, "Logs of other tools do not show how a process ended.");
+	verdict_missing(verdict, "Nothing shows what happened after that: the files may be "
+				 "truncated, and the processes may have hung, crashed or gone on.");
+	verdict_advice(verdict, "$ ringside verify PATH");
+	verdict_advice(verdict, "Copy truncated files again; diagnose a running job on its nodes:");
+	verdict_advice(verdict, "$ ringside doctor --agents 'node[001-064]'");
+	return true;
+}
+
+static void find_nothing(struct verdicts *verdicts, const struct recording *recording,
+			 const struct scene *scene)
+{
+	struct verdict *verdict;
+
+	if (recording->count == 0 || scene->communicators > 0)
+		return;
+	verdict = add_blind(verdicts, true, "nothing", "DOCTOR.md#not-judged");
+	verdict->is_unjudged = true;
+	verdict_title(verdict, "not judged: no communicator was recorded");
+	verdict_missing(verdict, "The processes have not used NCCL yet, or the recordings are "
+				 "truncated.");
+	verdict_advice(verdict, "$ ringside verify PATH");
+}
+
 void blind_find(struct verdicts *verdicts, const struct recording *recording,
 		const struct scene *scene, const struct blind_options *options)
 {
+	if (!find_endless(verdicts, recording, options) && scene)
+		find_nothing(verdicts, recording, scene);
 	find_silent(verdicts, options);
 	find_left_out(verdicts, options->notes);
 	if (scene)

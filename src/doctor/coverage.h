@@ -57,11 +57,19 @@ void scene_release(struct scene *scene);
 /* Nothing of it is live, and it did not end by itself. */
 bool scene_is_dead(const struct scene *scene);
 
-/* Is there a problem: a warning or worse, or was it killed? The exit code of the doctor. scene NULL: only
- * logs were read; also for the next one. */
-bool scene_has_trouble(const struct scene *scene, const struct verdicts *verdicts);
+/* The answer of the doctor: the first word of its text, "answer" in JSON, and its exit code. */
+enum scene_answer {
+	SCENE_NOTHING_WRONG = 0,
+	SCENE_TROUBLE = 1, /* a warning or an error, or the job was killed */
+	SCENE_STUCK = 2,   /* it hangs, and nothing shows why */
+	SCENE_UNKNOWN = 3, /* could not tell: what was not visible may hide a problem */
+};
 
-/* Healthy: everything was judged, nothing worse than a note was found, and it was not killed. */
+/* scene NULL: only logs were read; also for the next one. */
+enum scene_answer scene_answer(const struct scene *scene, const struct verdicts *verdicts);
+const char *scene_answer_name(enum scene_answer answer); /* "nothing_wrong", ... */
+
+/* Healthy: nothing is wrong, and everything was judged. */
 bool scene_is_healthy(const struct scene *scene, const struct verdicts *verdicts);
 
 /*
@@ -111,7 +119,9 @@ struct blind_options {
 	 * directory. */
 	bool (*is_trouble)(const struct recording_trouble *trouble, void *context);
 	void *context;
-	bool is_whole; /* the whole job was asked for: missing ranks are a warning */
+	bool is_whole;	  /* the whole job was asked for: missing ranks are a warning */
+	uint64_t wall_ns; /* current time: recordings that end just before it go on; 0 unknown */
+	uint64_t hang_ns;
 };
 
 /* Adds VERDICT_BLIND. scene may be NULL. */

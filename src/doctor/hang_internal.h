@@ -93,6 +93,7 @@ struct hang_match {
 	enum hang_level level;
 	enum hang_unjudged unjudged; /* why a hang cannot be judged */
 	bool is_resting;    /* ALL_CALLED: these were also the last calls of these ranks anywhere */
+	bool is_overdue;    /* NONE_STARTED: for much longer than any pause before: it hangs */
 	bool is_by_calls;   /* that its ranks are in something is inferred from their calls */
 	bool is_collective; /* some ranks are in a collective: the following is valid */
 	bool is_replay;
@@ -197,23 +198,24 @@ struct hang_edge {
 /* What makes an end weaker or different, for the texts. */
 enum hang_note {
 	HANG_NOTE_NONE = 0,
-	HANG_NOTE_BOTH_ENDS,   /* network: the receiver waits for it, too */
-	HANG_NOTE_ONE_END,     /* network: the receiver reports nothing of it */
-	HANG_NOTE_NOT_ARRIVED, /* network: sent and completed, but it did not arrive */
-	HANG_NOTE_NOT_HEARD,   /* network: the receiver is ready, but the sender is not notified */
-	HANG_NOTE_ONE_OF_HOST, /* GPU: one of a host's, unknown which */
-	HANG_NOTE_TREE,	       /* GPU: one of a host's, which sends nothing up a tree */
-	HANG_NOTE_LEAST_FAR,   /* GPU: of a host's GPUs the one that is least far */
-	HANG_NOTE_CHANNEL,     /* NVLink: by kernel channels alone */
-	HANG_NOTE_PEER,	       /* a Send or Recv has no counterpart */
-	HANG_NOTE_CONNECTING,  /* called, no rank is inside: NCCL may wait for others to connect */
-	HANG_NOTE_NOT_JUDGED,  /* its execution is not recorded: calls do not show whether it
+	HANG_NOTE_BOTH_ENDS,	/* network: the receiver waits for it, too */
+	HANG_NOTE_ONE_END,	/* network: the receiver reports nothing of it */
+	HANG_NOTE_NOT_ARRIVED,	/* network: sent and completed, but it did not arrive */
+	HANG_NOTE_NOT_HEARD,	/* network: the receiver is ready, but the sender is not notified */
+	HANG_NOTE_ONE_OF_HOST,	/* GPU: one of a host's, unknown which */
+	HANG_NOTE_TREE,		/* GPU: one of a host's, which sends nothing up a tree */
+	HANG_NOTE_LEAST_FAR,	/* GPU: of a host's GPUs the one that is least far */
+	HANG_NOTE_CHANNEL,	/* NVLink: by kernel channels alone */
+	HANG_NOTE_PEER,		/* a Send or Recv has no counterpart */
+	HANG_NOTE_CONNECTING,	/* called, no rank is inside: NCCL may wait for others to connect */
+	HANG_NOTE_NOT_JUDGED,	/* its execution is not recorded: calls do not show whether it
 				  hangs */
-	HANG_NOTE_SEVERAL,     /* the same; several ranks have not called what the others have:
+	HANG_NOTE_SEVERAL,	/* the same; several ranks have not called what the others have:
 				  hosts run ahead */
-	HANG_NOTE_TRANSFERS,   /* GPU not reached: inferred from its transfers, kernels are not
+	HANG_NOTE_TRANSFERS,	/* GPU not reached: inferred from its transfers, kernels are not
 				  recorded */
-	HANG_NOTE_NAMELESS,    /* NCCL does not identify communicators across processes */
+	HANG_NOTE_NONE_STARTED, /* launched on all ranks, and no GPU has started it */
+	HANG_NOTE_NAMELESS,	/* NCCL does not identify communicators across processes */
 };
 
 /* A call, as it is compared. */

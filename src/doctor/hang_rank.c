@@ -410,6 +410,14 @@ static void match_not_judged(struct hang_graph *graph, uint32_t c, enum hang_not
 	end->confidence = 0.3;
 }
 
+static void none_started(struct hang_graph *graph, uint32_t c)
+{
+	struct hang_end *end = hang_end_add(graph, VERDICT_STUCK, c, c, HANG_NOBODY);
+
+	end->note = HANG_NOTE_NONE_STARTED;
+	end->confidence = 0.5;
+}
+
 static uint32_t missing_members(struct hang_graph *graph, uint32_t c)
 {
 	const struct hang_scene *scene = graph->scene;
@@ -609,7 +617,10 @@ static uint32_t held_before(struct hang_graph *graph, uint32_t c)
 void hang_collective(struct hang_graph *graph, uint32_t c)
 {
 	if (graph->scene->matches[c].unjudged != HANG_JUDGED && !graph->is_split[c]) {
-		match_not_judged(graph, c, HANG_NOTE_NOT_JUDGED);
+		if (graph->scene->matches[c].is_overdue)
+			none_started(graph, c);
+		else
+			match_not_judged(graph, c, HANG_NOTE_NOT_JUDGED);
 		held_before(graph, c);
 		return;
 	}

@@ -734,6 +734,17 @@ static bool is_usual_pause(const struct hang_scene *scene, const struct job_comm
 	return false;
 }
 
+/* Are enough calls known on each rank to say how long its pauses are? */
+static bool are_pauses_known(const struct hang_scene *scene, const struct job_comm *comm)
+{
+	enum { CALLS_LEAST = 4 };
+
+	for (uint32_t i = 0; i < comm->seat_count; i++)
+		if (scene->seats[comm->seats[i]].flight_count < CALLS_LEAST)
+			return false;
+	return true;
+}
+
 /* Flights are sorted by communicator: each seat gets its range of them. */
 static void share_out_flights(struct hang_scene *scene, uint32_t p)
 {
@@ -921,9 +932,11 @@ static uint64_t none_started(struct hang_scene *scene, uint32_t c)
 	return least_ns;
 }
 
-/* The next level counts if the previous one has no seat. */
+/* The next level counts if the previous one has no seat. Kernels are launched at most seconds before their GPU
+ * reaches them: hosts cannot run further ahead. */
 static void take_match(struct hang_scene *scene, uint32_t c)
 {
+	enum { OVERDUE = 3 };
 	const struct job_comm *comm = &scene->job->comms[c];
 	struct hang_match *match = &scene->matches[c];
 	bool is_resting = false;
@@ -935,9 +948,12 @@ static void take_match(struct hang_scene *scene, uint32_t c)
 		longest_ns = survey_members(scene, c, asked);
 	if (comm->nranks == 1 || comm->seat_count == 0 || hang_is_past(scene, comm))
 		return;
-	if (longest_ns == 0 && scene->options && scene->options->has_unjudged) {
+	if (longest_ns == 0) {
 		longest_ns = none_started(scene, c);
 		match->unjudged = longest_ns > 0 ? HANG_NONE_STARTED : HANG_JUDGED;
+		match->is_overdue = longest_ns / OVERDUE >= scene->hang_ns &&
+				    are_pauses_known(scene, comm) &&
+				    !is_usual_pause(scene, comm, longest_ns);
 	}
 	if (longest_ns >= scene->hang_ns && match->still_ns >= scene->hang_ns)
 		match->level = HANG_HANGS;

@@ -541,7 +541,10 @@ void hang_tell_advice(struct hang_tale *tale)
 		break;
 	default:
 		set_page(tale, "NcclHangUnexplained");
-		advise_gpu(tale);
+		verdict_advice(tale->verdict, "On each host, check the GPUs and the processes:");
+		verdict_advice(tale->verdict, "$ nvidia-smi dmon -s u -c 3");
+		verdict_advice(tale->verdict, "$ dmesg -T | grep -iE 'xid|nvrm|nvlink'");
+		verdict_advice(tale->verdict, "$ py-spy dump --pid PID");
 		advise_evidence(tale);
 	}
 }
@@ -635,6 +638,22 @@ static void tell_waits(struct hang_tale *tale)
 	}
 }
 
+/* Kernels were launched everywhere, and none runs. */
+static void tell_none_started(struct hang_tale *tale)
+{
+	const struct job_comm *comm = &tale->scene->job->comms[tale->lead->comm];
+	char text[600] = "";
+
+	hang_say_lead(tale, SAY);
+	verdict_evidence(tale->verdict,
+			 "All %u ranks of %.60s have called %s and NCCL has launched its kernel on "
+			 "all of them, but no GPU has started it.",
+			 comm->seat_count, comm->label, text);
+	verdict_missing(tale->verdict,
+			"Earlier GPU work is not recorded: all GPUs may be computing, "
+			"or all be stuck.");
+}
+
 static void hang_tell_stuck(struct hang_tale *tale)
 {
 	const struct hang_end *lead = tale->lead;
@@ -643,6 +662,10 @@ static void hang_tell_stuck(struct hang_tale *tale)
 	text_append(SAY, "%u rank%s stuck in ", tale->victims, tale->victims == 1 ? "" : "s");
 	hang_say_lead(tale, SAY);
 	verdict_title(tale->verdict, "%s", text);
+	if (lead->note == HANG_NOTE_NONE_STARTED) {
+		tell_none_started(tale);
+		return;
+	}
 	hang_tell_waiting(tale);
 	tell_waits(tale);
 	verdict_say_channels(channels, sizeof(channels), lead->channels);
@@ -730,10 +753,7 @@ static void hang_tell_unjudged(struct hang_tale *tale)
 				 "one (%s) %s ago.",
 				 comm->seat_count, comm->label, text, time);
 	else if (match->unjudged == HANG_NONE_STARTED)
-		verdict_evidence(verdict,
-				 "All %u ranks of %.60s have called %s and NCCL has launched its "
-				 "kernel on all of them, but no GPU has started it.",
-				 comm->seat_count, comm->label, text);
+		tell_none_started(tale);
 	else
 		verdict_evidence(
 			verdict, "%u of %u ranks of %.60s have called %s, the others have not; %s.",
@@ -744,8 +764,6 @@ static void hang_tell_unjudged(struct hang_tale *tale)
 							  "and hosts run ahead of their GPUs");
 	tell_other_comms(tale);
 	if (match->unjudged == HANG_NONE_STARTED) {
-		verdict_missing(verdict, "Earlier GPU work is not recorded: the GPUs may all be "
-					 "computing, or all be stuck.");
 		verdict_advice(verdict,
 			       "Find out whether the GPUs compute, and what waits for them:");
 		verdict_advice(verdict, "$ nvidia-smi dmon -s u -c 3");

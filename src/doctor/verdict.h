@@ -139,7 +139,7 @@ void verdicts_sort(struct verdicts *verdicts);
 /* "certain" from 0.95, "very likely" from 0.8, "likely" from 0.5, "possible" below. */
 const char *verdict_confidence_word(double confidence);
 
-/* Is one of them at least a warning? The exit code of the doctor. */
+/* Is one of them at least a warning? */
 bool verdicts_has_trouble(const struct verdicts *verdicts);
 
 /* Does one of them say that something could not be judged? */

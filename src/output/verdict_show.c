@@ -187,7 +187,7 @@ static void join_cost(const struct verdict *verdict, char *text, size_t size)
 	char piece[160];
 
 	/* Do not repeat what the title says. */
-	if (verdict->victims > 0 && !is_cost_in_title(verdict)) {
+	if (verdict->victims > 0 && verdict->class != VERDICT_STUCK && !is_cost_in_title(verdict)) {
 		text_format(piece, sizeof(piece), "%u %s for it", verdict->victims,
 			    text_which(verdict->victims, "rank waits", "ranks wait"));
 		join_piece(text, size, piece);
@@ -329,7 +329,8 @@ void verdict_text_one(struct sink *sink, const struct verdict *verdict, size_t n
 	put_title(sink, verdict, number, options);
 	put_circumstances(sink, verdict, options);
 	put_list(sink, "evidence", &verdict->evidence, EVIDENCE, options);
-	put_confidence(sink, verdict, options);
+	if (!verdict->is_unjudged)
+		put_confidence(sink, verdict, options);
 	put_list(sink, "caveat", &verdict->missing, CAVEATS, options);
 	put_list(sink, "next steps", &verdict->advice, STEPS, options);
 	if (verdict->page[0] == '\0')
@@ -409,9 +410,12 @@ static void life_text(char *text, size_t size, const struct scene *scene)
 		text[0] = '\0';
 }
 
-static void put_healthy(struct sink *sink, const struct verdict_look *look, bool is_partial,
-			const struct verdict_text_options *options)
+/* No trouble was found. */
+static void put_calm(struct sink *sink, const struct verdict_look *look,
+		     const struct verdicts *verdicts, const struct verdict_text_options *options)
 {
+	bool is_unknown = scene_answer(look->scene, verdicts) == SCENE_UNKNOWN;
+	bool is_partial = is_unknown || verdicts_has_unjudged(verdicts);
 	char text[LINE] = "", piece[256], number[UNITS_TEXT], hang[UNITS_TEXT];
 	const struct scene *scene = look->scene;
 
@@ -456,8 +460,13 @@ static void put_healthy(struct sink *sink, const struct verdict_look *look, bool
 	/* What was not judged is listed below. */
 	if (is_partial)
 		join_piece(text, sizeof(text), "not everything was judged");
-	put_painted(sink, is_partial ? "no hang" : "healthy", is_partial ? PAINT_NOTE : PAINT_GOOD,
-		    text, PAINT_NONE, sentence_width(options), options);
+	if (is_unknown)
+		put_painted(sink, "not judged", PAINT_WARNING, text, PAINT_NONE,
+			    sentence_width(options), options);
+	else
+		put_painted(sink, is_partial ? "no hang" : "healthy",
+			    is_partial ? PAINT_NOTE : PAINT_GOOD, text, PAINT_NONE,
+			    sentence_width(options), options);
 }
 
 /* ---- the whole text -------------------------------------------------------------------------- */
@@ -511,12 +520,14 @@ enum status verdict_text(struct sink *sink, const struct verdicts *verdicts,
 {
 	struct verdict_text_options style = *options;
 	enum status status = OK;
+	enum scene_answer answer;
 
 	style.has_jobs |= look->scene && look->scene->jobs > 1;
 	put_head(sink, look, options);
-	if (!verdicts_has_trouble(verdicts)) {
+	answer = scene_answer(look->scene, verdicts);
+	if (answer == SCENE_UNKNOWN || !verdicts_has_trouble(verdicts)) {
 		sink_text(sink, "\n");
-		put_healthy(sink, look, verdicts_has_unjudged(verdicts), options);
+		put_calm(sink, look, verdicts, options);
 	}
 	put_verdicts(sink, verdicts, &style);
 	if (look->scene && look->scene->comm_count > 0 && (options->has_all || has_hang(verdicts)))
@@ -663,6 +674,7 @@ void verdict_json_open(struct json *json, const struct verdicts *verdicts,
 	json_put_string(json, "format", "ringside-doctor");
 	json_put_unsigned(json, "version", 1);
 	put_moment(json, "time", "time_ns", look->wall_ns);
+	json_put_string(json, "answer", scene_answer_name(scene_answer(look->scene, verdicts)));
 	json_put_bool(json, "is_healthy", scene_is_healthy(look->scene, verdicts));
 	put_look(json, look);
 	json_put_array(json, "verdicts");

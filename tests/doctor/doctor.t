@@ -29,7 +29,8 @@ expect_ok "with the state of communicators" grep -qE '^world +8 +8 +7 ' "$tap_sc
 expect_same "no line is longer than 80 columns" \
 	"$(COLUMNS=80 "$ringside" doctor --hang 5s "$tap_scratch/hung" | awk 'length > 80')" ""
 expect_same "no colours in a pipe" "$(grep -c $'\033' "$tap_scratch/said")" 0
-expect_same "below --hang it is not a hang" "$(code_of "$ringside" doctor --hang 500s "$tap_scratch/hung")" 0
+expect_same "below --hang it is not a hang: could not tell, its recordings have no end" \
+	"$(code_of "$ringside" doctor --hang 500s "$tap_scratch/hung")" 3
 # Processes of other tests would be found.
 if unshare -Urpf --mount-proc true 2>/dev/null; then
 	expect_refusal "nothing recorded" 3 "no recordings found on this host" unshare -Urpf --mount-proc "$ringside" doctor
@@ -124,7 +125,7 @@ head -c "$(($(stat -c %s "$tap_scratch/whole.tar") * 6 / 10))" "$tap_scratch/who
 diagnose "$tap_scratch/cut.tar"
 expect_same "a truncated archive is not healthy" \
 	"$? $(value 'join " ", map { "$_->{class}/$_->{rule}" } grep { $_->{severity} eq "warning" && $_->{rule} eq "files" } @{$_->{verdicts}}')" \
-	"1 blind/files"
+	"3 blind/files"
 expect_ok "and verify reports it" grep -q "$tap_scratch/cut.tar: .*truncated at byte" <("$ringside" verify "$tap_scratch/cut.tar" 2>&1)
 split -n 3 "$tap_scratch/whole.tar" "$tap_scratch/part."
 gzip "$tap_scratch"/part.a?
@@ -155,7 +156,33 @@ victim=$(find "$tap_scratch/damaged" -type f | sort | head -n 1)
 printf 'x%.0s' $(seq 100) | dd of="$victim" bs=1 seek=3000 conv=notrunc 2>/dev/null
 diagnose "$tap_scratch/damaged"
 expect_same "a damaged file is reported and limits the rest" \
-	"$? $(value 'join " ", map { "$_->{class}/$_->{rule}" } grep { $_->{severity} eq "warning" } @{$_->{verdicts}}')" "1 blind/files"
+	"$? $(value 'join " ", map { "$_->{class}/$_->{rule}" } grep { $_->{severity} eq "warning" } @{$_->{verdicts}}')" "3 blind/files"
+
+# Files that end too early: up to their last record nothing is wrong.
+mkdir "$tap_scratch/cut" "$tap_scratch/some"
+for file in "$tap_scratch"/healthy/*; do
+	size=$(stat -c %s "$file")
+	head -c $((size * 2 / 3)) "$file" >"$tap_scratch/cut/${file##*/}"
+done
+cp "$tap_scratch"/cut/* "$tap_scratch/some"
+cp "$file" "$tap_scratch/some"
+head -c $((size / 200)) "$file" >"$tap_scratch/stump"
+said() { value '"$_->{answer} " . ($_->{is_healthy} ? "healthy" : "not healthy") . join "", map { " $_->{aspect}" } @{$_->{not_judged}}'; }
+diagnose "$tap_scratch/healthy"
+expect_same "whole files: nothing wrong" "$? $(said)" "0 nothing_wrong healthy"
+diagnose "$tap_scratch/cut"
+expect_same "all files cut to two thirds: could not tell" "$? $(said)" "3 could_not_tell not healthy end speed"
+diagnose "$tap_scratch/some"
+expect_same "all but one" "$? $(said)" "3 could_not_tell not healthy end speed"
+diagnose "$tap_scratch/stump"
+expect_same "a file from which nothing could be read" "$? $(said)" "3 could_not_tell not healthy end"
+diagnose "$(dirname "$0")/../foreign/data/comma-latency.txt"
+expect_same "a log of another tool, with an unfinished operation" "$? $(said)" "3 could_not_tell not healthy end"
+"$ringside" sim --offline --kernel --nodes 2 --gpus 2 -w fsdp -f gpu-stuck:rank=0 -f gpu-stuck:rank=1 -f gpu-stuck:rank=2 \
+	-f gpu-stuck:rank=3 --at 5s --seconds 900s -o "$tap_scratch/standing" >/dev/null || exit 1
+diagnose "$tap_scratch/standing"
+expect_same "no GPU starts its kernel for 15 minutes: stuck, cause unknown" \
+	"$? $(value '"$_->{answer} $_->{verdicts}[0]{class} " . ($_->{verdicts}[0]{rank} // "nobody")')" "1 stuck_cause_unknown stuck nobody"
 
 # ---- agents
 
@@ -188,12 +215,12 @@ cp -r "$tap_scratch/healthy" "$tap_scratch/partly"
 echo '{"host":"n1","processes_left_out":2,"is_failing":true,"is_time_up":true}' >"$tap_scratch/partly/agent.json"
 tar -C "$tap_scratch" -cf "$tap_scratch/served" partly
 diagnose "${good[@]}"
-expect_same "what an agent left out is reported" "$? $(said_of agents)" "1 blind/agents/warning"
+expect_same "what an agent left out is reported" "$? $(said_of agents)" "3 blind/agents/warning"
 expect_same "completely" "$(value 'scalar @{(grep { $_->{rule} eq "agents" } @{$_->{verdicts}})[0]{evidence}}')" 3
 expect_ok "a bundle is made from it" "$ringside" bundle --no-ras "${good[@]}" -o "$tap_scratch/partly.tar"
 expect_ok "whose README mentions it" grep -q '2 processes are not in its answer' <(tar xOf "$tap_scratch/partly.tar" ringside-bundle/README.txt)
 diagnose "$tap_scratch/partly.tar"
-expect_same "and so does the doctor" "$? $(said_of agents)" "1 blind/agents/warning"
+expect_same "and so does the doctor" "$? $(said_of agents)" "3 blind/agents/warning"
 tar -C "$tap_scratch" -cf "$tap_scratch/served" half
 both=(--timeout 60s --agents "$(address_of good),127.0.0.1:$(port_of refused)")
 diagnose --hang 5s "${both[@]}"

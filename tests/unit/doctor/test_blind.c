@@ -56,6 +56,57 @@ static void test_silent(void)
 	verdicts_release(&verdicts);
 }
 
+/* Up to its last record nothing is wrong; what came after is not known. */
+static void test_endless(void)
+{
+	struct recording_file file = { .bytes = 100 };
+	struct clock_anchor anchor = { .clock_ns = 1000, .wall_ns = 1700000000 * SECOND_NS };
+	struct recording_process ended = { .life = RECORDING_ENDED,
+					   .files = &file,
+					   .file_count = 1 };
+	struct recording_process cut = { .life = RECORDING_UNKNOWN,
+					 .files = &file,
+					 .file_count = 1,
+					 .counts_ns = 1000,
+					 .anchors = &anchor,
+					 .anchor_count = 1 };
+	struct recording_process nothing = { .life = RECORDING_UNKNOWN,
+					     .files = &file,
+					     .file_count = 1 };
+	struct recording_process *processes[] = { &ended, &cut, &nothing };
+	struct recording recording = { .processes = processes, .count = 1 };
+	struct scene scene = { .ranks = 3, .communicators = 1 };
+	struct blind_options options = { .hang_ns = 20 * SECOND_NS,
+					 .wall_ns = anchor.wall_ns + 100 * SECOND_NS };
+
+	blind_find(&verdicts, &recording, &scene, &options);
+	EXPECT_THAT("a recording with an end", verdicts.count == 0);
+	recording.count = 2;
+	blind_find(&verdicts, &recording, &scene, &options);
+	EXPECT_THAT("one without", only("end") && only("end")->is_unjudged &&
+					   only("end")->severity == VERDICT_WARNING);
+	EXPECT(only("end") && strstr(only("end")->title, "1 of 2 recordings have no end"));
+	EXPECT(only("end") && strstr(only("end")->evidence.list[0], "2023-11-14 22:13:20"));
+	verdicts_release(&verdicts);
+	options.wall_ns = anchor.wall_ns + 25 * SECOND_NS;
+	blind_find(&verdicts, &recording, &scene, &options);
+	EXPECT_THAT("not if it was written just now", verdicts.count == 0);
+	recording.count = 3;
+	blind_find(&verdicts, &recording, &scene, &options);
+	EXPECT_THAT("a file without any record",
+		    only("end") && strstr(only("end")->title, "1 of 3"));
+	verdicts_release(&verdicts);
+	verdicts_add(&verdicts, VERDICT_STUCK, VERDICT_ERROR);
+	blind_find(&verdicts, &recording, &scene, &options);
+	EXPECT_THAT("a hung job has no end", verdicts.count == 1);
+	verdicts_release(&verdicts);
+	recording.count = 1;
+	scene.communicators = 0;
+	blind_find(&verdicts, &recording, &scene, &options);
+	EXPECT_THAT("no communicator", only("nothing") && only("nothing")->is_unjudged);
+	verdicts_release(&verdicts);
+}
+
 static void test_missing(void)
 {
 	struct recording recording = { .count = 0 };
@@ -128,6 +179,7 @@ int main(void)
 	verdicts_init(&verdicts);
 	test_nothing();
 	test_silent();
+	test_endless();
 	test_missing();
 	test_lost();
 	test_files();

@@ -1,5 +1,6 @@
 /* Hangs inside a node without kernel events: an operation is called and launched, and then nothing is
  * recorded of it. */
+#include "doctor/coverage.h"
 #include "tests/unit/doctor/hang_stage.h"
 #include "tests/tap.h"
 
@@ -240,6 +241,22 @@ static void none_started(void)
 	EXPECT_THAT("no kernel starts anywhere: not judged",
 		    is_first(VERDICT_BLIND, -1) && first()->is_unjudged);
 	EXPECT(stage_has_line(&first()->evidence, "no GPU has started it"));
+	stage_end(&stage);
+
+	stage_begin(&stage, 4, 4);
+	for (int i = 0; i < 4; i++) {
+		for (int number = 6; number <= 10; number++)
+			stage_call(&stage, i, 1, OP_ALL_REDUCE, (uint64_t)number, OP_DONE,
+				   (uint64_t)(111 - number) * SECOND);
+		call(i, 1, 11, 11, 100 * SECOND);
+	}
+	stage_find(&stage);
+	EXPECT_THAT("much longer than calls were apart: stuck, cause unknown, also for an agent",
+		    is_first(VERDICT_STUCK, -1) && first()->severity == VERDICT_ERROR &&
+			    first()->confidence == 0.5);
+	EXPECT_THAT("nobody is named", first()->host[0] == '\0' && first()->pid == -1);
+	EXPECT(stage_has_line(&first()->evidence, "no GPU has started it"));
+	EXPECT(scene_answer(NULL, &stage.verdicts) == SCENE_STUCK);
 	stage_end(&stage);
 }
 

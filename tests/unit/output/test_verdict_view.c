@@ -306,7 +306,7 @@ static void test_unjudged(void)
 	verdict_title(verdict, "not judged: speed");
 	verdict->is_unjudged = true;
 	EXPECT_THAT("that is not healthy", !scene_is_healthy(&scene, &verdicts));
-	EXPECT_THAT("and no trouble", !scene_has_trouble(&scene, &verdicts));
+	EXPECT_THAT("and no trouble", scene_answer(&scene, &verdicts) == SCENE_NOTHING_WRONG);
 	sink_init_memory(&sink);
 	EXPECT(verdict_text(&sink, &verdicts, &look, &plain) == OK);
 	EXPECT(strstr(sink_string(&sink), "no hang     512 ranks"));
@@ -323,10 +323,46 @@ static void test_unjudged(void)
 	verdicts_release(&verdicts);
 }
 
+/* Four answers, the same in text, JSON and exit code. */
+static void test_answers(void)
+{
+	struct verdict_look look = look_at();
+	struct verdicts verdicts;
+	struct sink sink;
+	struct json json;
+
+	verdicts_init(&verdicts);
+	EXPECT_THAT("nothing wrong", scene_answer(&scene, &verdicts) == SCENE_NOTHING_WRONG &&
+					     scene_is_healthy(&scene, &verdicts));
+	verdict_title(verdicts_add(&verdicts, VERDICT_BLIND, VERDICT_WARNING), "files are cut");
+	EXPECT_THAT("what is not visible may hide trouble",
+		    scene_answer(&scene, &verdicts) == SCENE_UNKNOWN);
+	EXPECT(!scene_is_healthy(&scene, &verdicts));
+	sink_init_memory(&sink);
+	EXPECT(verdict_text(&sink, &verdicts, &look, &plain) == OK);
+	EXPECT(strstr(sink_string(&sink), "not judged  512 ranks"));
+	EXPECT(strstr(sink_string(&sink), "healthy") == NULL);
+	EXPECT(strstr(sink_string(&sink), "warning     files are cut"));
+	sink_release(&sink);
+	sink_init_memory(&sink);
+	json_init(&json, &sink);
+	verdict_json(&json, &verdicts, &look);
+	EXPECT(strstr(sink_string(&sink), "\"answer\":\"could_not_tell\",\"is_healthy\":false"));
+	sink_release(&sink);
+	verdicts_add(&verdicts, VERDICT_STUCK, VERDICT_ERROR);
+	EXPECT_THAT("stuck, cause unknown", scene_answer(&scene, &verdicts) == SCENE_STUCK);
+	verdicts_add(&verdicts, VERDICT_SLOW_RANK, VERDICT_WARNING);
+	EXPECT_THAT("slowness does not explain it", scene_answer(&scene, &verdicts) == SCENE_STUCK);
+	verdicts_add(&verdicts, VERDICT_PROCESS_DEAD, VERDICT_WARNING);
+	EXPECT_THAT("trouble", scene_answer(&scene, &verdicts) == SCENE_TROUBLE);
+	verdicts_release(&verdicts);
+}
+
 int main(void)
 {
 	test_hang();
 	test_unjudged();
+	test_answers();
 	test_healthy();
 	test_many();
 	test_colour();
