@@ -590,6 +590,7 @@ static void judge_job(struct doctor_case *look)
 	const struct hang_options hang = {
 		.hang_ns = look->options->hang_ns,
 		.has_unjudged = true,
+		.is_one_moment = look->options->has_agents || look->notes.agent_count > 0,
 		.sources = look->sources,
 		.source_count = look->source_count,
 	};

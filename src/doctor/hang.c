@@ -968,11 +968,92 @@ static enum status guess_dead_jobs(struct verdicts *verdicts, const struct job *
 	return status;
 }
 
+static bool has_dated_snapshots(const struct job *job, const struct hang_options *options)
+{
+	uint64_t first_ns = UINT64_MAX, last_ns = 0;
+
+	for (size_t p = 0; p < job->recording->count; p++) {
+		uint64_t wall_ns = job->recording->processes[p]->snapshot_wall_ns;
+
+		if (wall_ns != 0 && wall_ns < first_ns)
+			first_ns = wall_ns;
+		if (wall_ns > last_ns)
+			last_ns = wall_ns;
+	}
+	return last_ns > first_ns && !(options && (options->is_one_moment || options->now_ns));
+}
+
+/* The cause may be among what was left out. */
+static void doubt_outdated(struct verdicts *verdicts, size_t first, size_t outdated,
+			   const struct job *job)
+{
+	for (size_t i = first; i < verdicts->count; i++) {
+		struct verdict *verdict = &verdicts->list[i];
+
+		if (verdict->confidence > 0.5)
+			verdict->confidence = 0.5;
+		verdict_missing(
+			verdict,
+			"%zu of %zu snapshots were left out: they were made earlier than the "
+			"others, while their processes were still active, so they do not show "
+			"this moment.",
+			outdated, job->recording->count);
+		verdict_advice(verdict, "Take the snapshots of all nodes at the same time:");
+		verdict_advice(verdict,
+			       "$ ringside bundle --agents 'node[001-064]' -o hang.tar.gz");
+	}
+}
+
+/* Judges without outdated snapshots, as if their ranks were not recorded. */
+static enum status find_without(struct verdicts *verdicts, const struct job *job,
+				const struct hang_options *options, const bool *is_outdated,
+				size_t outdated)
+{
+	struct recording recording = *job->recording;
+	size_t before = verdicts->count;
+	enum status status = ERR_NO_SPACE;
+	struct job rest;
+
+	recording.count = 0;
+	recording.processes = malloc((job->recording->count + 1) * sizeof(*recording.processes));
+	for (size_t p = 0; recording.processes && p < job->recording->count; p++)
+		if (!is_outdated[p])
+			recording.processes[recording.count++] = job->recording->processes[p];
+	if (recording.processes)
+		status = job_make(&rest, &recording);
+	if (status == OK) {
+		status = look_once(verdicts, &rest, options, false);
+		job_release(&rest);
+	}
+	free(recording.processes);
+	doubt_outdated(verdicts, before, outdated, job);
+	return status;
+}
+
+static enum status find_now(struct verdicts *verdicts, const struct job *job,
+			    const struct hang_options *options)
+{
+	bool *is_outdated = NULL;
+	size_t outdated = 0;
+	enum status status = OK;
+
+	if (has_dated_snapshots(job, options)) {
+		is_outdated = calloc(job->recording->count, sizeof(*is_outdated));
+		status = is_outdated ? hang_find_outdated(job, options, is_outdated, &outdated)
+				     : ERR_NO_SPACE;
+	}
+	if (status == OK)
+		status = outdated > 0 ? find_without(verdicts, job, options, is_outdated, outdated)
+				      : look_once(verdicts, job, options, false);
+	free(is_outdated);
+	return status;
+}
+
 enum status hang_find(struct verdicts *verdicts, const struct job *job,
 		      const struct hang_options *options)
 {
 	size_t before = verdicts->count;
-	enum status status = look_once(verdicts, job, options, false);
+	enum status status = find_now(verdicts, job, options);
 
 	if (status == OK && verdicts->count == before && !(options && options->only_living))
 		status = guess_dead_jobs(verdicts, job, options);

@@ -45,6 +45,8 @@ struct hang_options {
 	/* Also report where a hang cannot be judged, and dead or stopped processes before anything hangs
 	 * because of them: for callers that would otherwise report "healthy". */
 	bool has_unjudged;
+	/* All snapshots were made at the same time, whatever the clocks of their hosts say. */
+	bool is_one_moment;
 	const struct hang_source *sources;
 	size_t source_count;
 };

@@ -127,6 +127,14 @@ enum status hang_scene_make(struct hang_scene *scene, const struct job *job,
 			    const struct hang_options *options, bool is_guess);
 void hang_scene_release(struct hang_scene *scene);
 
+/*
+ * Snapshots of a job that were made at different times. One that was made earlier shows the present only if its
+ * process had stopped by then and so had everything else since; otherwise it is outdated: what its process did
+ * later is unknown. is_outdated: per process.
+ */
+enum status hang_find_outdated(const struct job *job, const struct hang_options *options,
+			       bool *is_outdated, size_t *count);
+
 const struct recording_process *hang_process(const struct hang_scene *scene, uint32_t seat);
 const struct job_rank *hang_rank(const struct hang_scene *scene, uint32_t seat);
 const struct job_comm *hang_comm(const struct hang_scene *scene, uint32_t seat);

@@ -133,6 +133,13 @@ static void judge_life(const struct recording_process *process, struct hang_proc
 	}
 }
 
+/* Shows the time of its snapshot, which may be earlier than that of others. */
+static bool is_dated(const struct recording_process *process, const struct hang_options *options)
+{
+	return process->is_snapshot && process->region == NULL &&
+	       !(options && options->is_one_moment);
+}
+
 static void take_process(struct hang_scene *scene, uint32_t p)
 {
 	const struct recording_process *process = scene->job->recording->processes[p];
@@ -163,7 +170,9 @@ static enum status hang_lives(struct hang_scene *scene)
 		struct hang_process *of = &scene->processes[p];
 		const struct together *with = &together[of->component];
 
-		if (of->end_wall_ns != 0 && recording->processes[p]->life != RECORDING_ALIVE &&
+		if (of->end_wall_ns != 0 &&
+		    (recording->processes[p]->life != RECORDING_ALIVE ||
+		     is_dated(recording->processes[p], scene->options)) &&
 		    with->end_wall_ns - of->end_wall_ns > CLOCKS_NS)
 			of->lag_ns = with->end_wall_ns - of->end_wall_ns;
 		judge_life(recording->processes[p], of, with, scene->hang_ns);
@@ -1047,6 +1056,46 @@ enum status hang_scene_make(struct hang_scene *scene, const struct job *job,
 	if (status != OK)
 		hang_scene_release(scene);
 	return status;
+}
+
+/* Was it active shortly before its snapshot, or others of its communicators after it? */
+static bool is_outdated(const struct hang_scene *scene, uint32_t p)
+{
+	const struct job *job = scene->job;
+	uint64_t lag_ns = scene->processes[p].lag_ns;
+
+	for (uint32_t s = job->first_seat[p]; s < job->first_seat[p + 1]; s++) {
+		const struct job_comm *comm = &job->comms[job->seats[s].comm];
+
+		if (scene->seats[s].is_over)
+			continue;
+		if (scene->seats[s].still_ns < lag_ns + scene->pause_ns)
+			return true;
+		for (uint32_t i = 0; i < comm->seat_count; i++)
+			if (!scene->seats[comm->seats[i]].is_over &&
+			    scene->seats[comm->seats[i]].still_ns < lag_ns)
+				return true;
+	}
+	return false;
+}
+
+enum status hang_find_outdated(const struct job *job, const struct hang_options *options,
+			       bool *is_old, size_t *count)
+{
+	struct hang_scene scene;
+	enum status status = hang_scene_make(&scene, job, options, false);
+
+	*count = 0;
+	if (status != OK)
+		return status;
+	for (uint32_t p = 0; p < job->recording->count; p++) {
+		is_old[p] = scene.processes[p].lag_ns > 0 &&
+			    job->recording->processes[p]->life == RECORDING_ALIVE &&
+			    is_outdated(&scene, p);
+		*count += is_old[p];
+	}
+	hang_scene_release(&scene);
+	return OK;
 }
 
 void hang_scene_release(struct hang_scene *scene)

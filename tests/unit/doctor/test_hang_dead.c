@@ -172,8 +172,59 @@ static void test_guess(void)
 	free(regions);
 }
 
+/* Ranks 0 to 3 on node0, 4 to 7 on node1; the snapshots of node0 were made `before_ns` earlier. */
+static void snapshots(uint64_t before_ns)
+{
+	stage_begin(&stage, 8, 4);
+	for (int i = 0; i < 8; i++) {
+		struct recording_process *process = stage_rank(&stage, i);
+
+		process->is_snapshot = true;
+		process->counts_ns = NOW_NS - (i < 4 ? before_ns : 0);
+		process->snapshot_wall_ns = WALL_NS - (i < 4 ? before_ns : 0);
+		stage_call(&stage, i, 1, OP_ALL_REDUCE, 1, OP_DONE, 100 * SECOND);
+	}
+}
+
+static void test_snapshots(void)
+{
+	snapshots(34 * SECOND);
+	for (int i = 0; i < 4; i++)
+		stage_call(&stage, i, 1, OP_ALL_REDUCE, 2, OP_DONE, 34 * SECOND + 5000000);
+	for (int i = 4; i < 8; i++) {
+		stage_call(&stage, i, 1, OP_ALL_REDUCE, 8, OP_DONE, 31 * SECOND);
+		stage_call(&stage, i, 1, OP_ALL_REDUCE, 9, OP_RUNNING, 30 * SECOND);
+	}
+	EXPECT_THAT("a snapshot made before the hang does not hide it, and nobody is blamed",
+		    stage_only(&stage, VERDICT_UNSEEN, -1));
+	EXPECT(first()->severity == VERDICT_ERROR && first()->confidence <= 0.5);
+	EXPECT(stage_has_line(&first()->missing, "4 of 8 snapshots were left out"));
+	stage.options.is_one_moment = true;
+	EXPECT_THAT("unless only the clocks differ", stage_nobody(&stage));
+	stage_end(&stage);
+
+	snapshots(12 * SECOND);
+	for (int i = 0; i < 8; i++) {
+		stage_call(&stage, i, 1, OP_ALL_REDUCE, 8, OP_DONE, 31 * SECOND);
+		if (i != 2)
+			stage_call(&stage, i, 1, OP_ALL_REDUCE, 9, OP_RUNNING, 30 * SECOND);
+	}
+	EXPECT_THAT("a snapshot made during the hang shows who is missing",
+		    stage_only(&stage, VERDICT_NEVER_ISSUED, 2));
+	EXPECT_EQUAL(first()->victims, 7);
+	stage_end(&stage);
+
+	snapshots(34 * SECOND);
+	for (int i = 0; i < 8; i++)
+		stage_call(&stage, i, 1, OP_ALL_REDUCE, i < 4 ? 2 : 9, OP_RUNNING,
+			   i < 4 ? 34 * SECOND + 5000000 : 5000000);
+	EXPECT_THAT("a job that goes on", stage_nobody(&stage));
+	stage_end(&stage);
+}
+
 int main(void)
 {
+	test_snapshots();
 	test_connecting();
 	test_recv();
 	test_guess();
