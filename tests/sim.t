@@ -94,6 +94,8 @@ refused "a link that does not exist" "rank 3 has fewer than 2 links to other nod
 refused "a deadlock of ranks that share one communicator" "ranks 0 and 5 do not share two communicators" \
 	--nodes 2 --gpus 4 -w tp-pp -f deadlock:rank=0,peer=5
 refused "too many channels" "--channels 17 is not a number from 1 to 16" --channels 17
+refused "an unknown noise" "unknown noise 'hail'; use one of compute, tail" --noise hail
+refused "a noise with a key of another" "noise gpus has no key 'every'; valid keys: .percent=P" --noise gpus:every=1s
 refused "clocks that are too far apart" "more than 1s" --clock-shift 2s
 expect_same "nothing was written for these" "$(ls "$tap_scratch/refused" 2>/dev/null)" ""
 expect_complaint "too many ranks to run" "use --offline" "$ringside" sim --nodes 65
@@ -106,7 +108,8 @@ expect_complaint "a missing plugin" "nowhere.so" "$ringside" sim --plugin /nowhe
 
 list=$("$ringside" sim --list)
 for word in ddp fsdp tp-pp moe loop none slow-rank slow-link degraded-network slow-nvlink \
-	never-arrives stuck-send mismatch deadlock gpu-stuck stop kill; do
+	never-arrives stuck-send mismatch deadlock gpu-stuck stop kill compute tail loader gc checkpoint evaluation thermal gpus \
+	batches contention loss experts; do
 	expect_ok "--list explains $word" grep -qE "^  $word(:|$)" <<<"$list"
 done
 expect_ok "a slow link without traffic is reported" sh -c \
@@ -123,6 +126,10 @@ offline=(--offline --nodes 4 --gpus 2 -w fsdp -f stuck-send:rank=3 --at 2s --see
 "$ringside" sim "${offline[@]}" -o "$tap_scratch/first" >"$tap_scratch/one"
 "$ringside" sim "${offline[@]}" -o "$tap_scratch/second" >"$tap_scratch/two"
 expect_ok "the same seed writes the same bytes" diff -r "$tap_scratch/first" "$tap_scratch/second"
+noisy=(--offline --nodes 2 --gpus 2 -w moe --seconds 5s --noise compute --noise experts --noise loss:percent=3)
+"$ringside" sim "${noisy[@]}" -o "$tap_scratch/noisy-1" >/dev/null
+"$ringside" sim "${noisy[@]}" -o "$tap_scratch/noisy-2" >/dev/null
+expect_ok "so it is with noise" diff -r "$tap_scratch/noisy-1" "$tap_scratch/noisy-2"
 expect_same "one file per rank" "$(find "$tap_scratch/first" -type f | wc -l)" 8
 expect_same "only readable by their owner" "$(find "$tap_scratch/first" ! -perm 0600 -type f)" ""
 expect_complaint "files that exist are not touched" "already exists; choose another directory" \

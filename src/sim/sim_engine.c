@@ -500,6 +500,24 @@ static struct sim_call *add_call(struct sim_engine *engine, struct sim_launch *l
 	return call;
 }
 
+/* To an expert and back, a message is as large as that expert's share of the tokens. */
+static struct sim_call *add_expert_call(struct sim_engine *engine, struct sim_launch *launch,
+					const struct sim_step *step, uint8_t function, int peer)
+{
+	const struct sim_member *member = &engine->job->members[launch->rank][launch->role];
+	int expert = (function == OP_SEND) == !step->is_back ? peer : member->rank;
+	struct sim_step own = *step;
+
+	own.count = step->count *
+		    sim_noise_expert_permille(engine->job, engine->job->comms[member->comm].hash,
+					      expert, engine->ranks[launch->rank].iteration,
+					      step->layer) /
+		    1000;
+	if (own.count == 0)
+		own.count = 1;
+	return add_call(engine, launch, &own, function, peer);
+}
+
 /* As frameworks do it: one Send and one Recv per peer. */
 static void add_all_to_all(struct sim_engine *engine, struct sim_launch *launch,
 			   const struct sim_step *step)
@@ -508,10 +526,10 @@ static void add_all_to_all(struct sim_engine *engine, struct sim_launch *launch,
 	int comm = engine->job->members[launch->rank][launch->role].comm;
 
 	for (int peer = 0; peer < engine->job->comms[comm].nranks; peer++) {
-		if (add_call(engine, launch, step, OP_SEND, peer) == NULL)
+		if (add_expert_call(engine, launch, step, OP_SEND, peer) == NULL)
 			return;
 		rank->host_ns += GROUPED_CALL_NS;
-		if (add_call(engine, launch, step, OP_RECV, peer) == NULL)
+		if (add_expert_call(engine, launch, step, OP_RECV, peer) == NULL)
 			return;
 		rank->host_ns += GROUPED_CALL_NS;
 	}
@@ -598,6 +616,15 @@ static void gpu_compute(struct sim_engine *engine, int number, const struct sim_
 	uint64_t ns = sim_random_spread(task->ns, options->jitter_permille, options->seed,
 					(uint64_t)number << 8 | 2, start_ns);
 
+	if (task->layer != 0) {
+		const struct sim_member *expert = &engine->job->members[number][SIM_EXPERT];
+
+		ns = ns *
+		     sim_noise_expert_permille(engine->job, engine->job->comms[expert->comm].hash,
+					       expert->rank, rank->iteration, task->layer) /
+		     1000;
+	}
+	ns = sim_noise_compute(engine->job, number, rank->iteration, start_ns, ns);
 	rank->compute_ns =
 		start_ns + ns * sim_job_compute_permille(engine->job, number, start_ns) / 1000;
 }
@@ -707,7 +734,22 @@ static bool next_iteration(struct sim_engine *engine, int number)
 	}
 	rank->iteration++;
 	rank->step = 0;
+	rank->host_ns += sim_noise_iteration_pause(engine->job, number, rank->iteration,
+						   rank->iteration_ns, rank->host_ns);
+	rank->iteration_ns = rank->host_ns;
 	return true;
+}
+
+/* What it does in its iteration. */
+static const struct sim_program *program_of(const struct sim_engine *engine, int number)
+{
+	const struct sim_programs *programs = sim_job_programs(engine->job, number);
+	uint64_t iteration = engine->ranks[number].iteration;
+
+	if (iteration == 0)
+		return &programs->start;
+	return sim_noise_is_evaluation(engine->job, iteration) ? &programs->evaluation
+							       : &programs->iteration;
 }
 
 /* Faults that keep the host from making this call. */
@@ -738,6 +780,8 @@ static bool make_call(struct sim_engine *engine, int number, const struct sim_st
 			return false;
 		rank->host_ns = later_ns(rank->host_ns, end_ns);
 	}
+	rank->host_ns += sim_noise_call_pause(engine->job, number, rank->call_ns, rank->host_ns);
+	rank->call_ns = rank->host_ns;
 	if (!may_call(engine, number, step))
 		return false;
 	launch = sim_issue(engine, number, step);
@@ -772,9 +816,7 @@ static bool do_call(struct sim_engine *engine, int number, const struct sim_prog
 static bool do_step(struct sim_engine *engine, int number)
 {
 	struct sim_rank *rank = &engine->ranks[number];
-	const struct sim_programs *programs = sim_job_programs(engine->job, number);
-	const struct sim_program *program =
-		rank->iteration ? &programs->iteration : &programs->start;
+	const struct sim_program *program = program_of(engine, number);
 	const struct sim_step *step = &program->steps[rank->step];
 
 	if (rank->end != SIM_GOES_ON || engine->status != OK)
@@ -796,6 +838,7 @@ static bool do_step(struct sim_engine *engine, int number)
 					     .role = step->role,
 					     .behind = step->behind,
 					     .ns = step->ns,
+					     .layer = step->layer,
 					     .enqueued_ns = rank->host_ns });
 		rank->host_ns += step->kind == SIM_COMPUTE ? ENQUEUE_NS : 0;
 		break;
@@ -898,7 +941,10 @@ enum status sim_engine_init(struct sim_engine *engine, const struct sim_job *job
 	engine->list = malloc(world * sizeof(*engine->list));
 	engine->buckets = calloc(BUCKETS, sizeof(*engine->buckets));
 	engine->free_shared = calloc((size_t)job->comm_count + 1, sizeof(*engine->free_shared));
-	if (!engine->ranks || !engine->list || !engine->buckets || !engine->free_shared) {
+	if (job->options.noises[SIM_NOISE_CONTENTION].is_on)
+		engine->busy = calloc((size_t)job->options.nodes, sizeof(*engine->busy));
+	if (!engine->ranks || !engine->list || !engine->buckets || !engine->free_shared ||
+	    (job->options.noises[SIM_NOISE_CONTENTION].is_on && !engine->busy)) {
 		sim_engine_release(engine);
 		return ERR_NO_SPACE;
 	}
@@ -953,6 +999,7 @@ void sim_engine_release(struct sim_engine *engine)
 		engine->free_launches = launch->next_of_rank;
 		free(launch);
 	}
+	free(engine->busy);
 	free(engine->ranks);
 	free(engine->list);
 	free(engine->buckets);

@@ -39,7 +39,9 @@ struct sim_plan {
 	uint64_t step_bytes; /* maximum */
 	uint64_t link_bytes; /* per channel and connection */
 	uint64_t channel_ns[SIM_CHANNELS_MAX];
-	uint64_t longest_ns; /* of these */
+	uint64_t longest_ns;		    /* of these */
+	uint64_t lost_ns[SIM_CHANNELS_MAX]; /* of channel_ns: waiting for lost packets */
+	int lost_by[SIM_CHANNELS_MAX];	    /* the rank that sent them */
 };
 
 /* `bytes` as nccl-tests counts them; `ns`: when it starts. */

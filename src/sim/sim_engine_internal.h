@@ -111,6 +111,7 @@ struct sim_task {
 	uint8_t role;
 	uint32_t behind;
 	uint64_t ns; /* COMPUTE */
+	uint32_t layer;
 	uint64_t enqueued_ns;
 	struct sim_launch *launch;
 };
@@ -132,6 +133,8 @@ struct sim_rank {
 	enum sim_rank_end end;
 	bool is_waiting_for_iteration;
 	bool has_mismatched;
+	uint64_t iteration_ns; /* when its iteration began */
+	uint64_t call_ns;      /* when its last call was made */
 	struct sim_detour detour;
 	bool is_listed; /* in the list of ranks that can progress */
 	struct sim_task *tasks;
@@ -161,6 +164,11 @@ struct sim_shared {
 	struct sim_call *calls[];
 };
 
+/* When a communicator last used the network of a node. */
+struct sim_busy {
+	uint64_t from_ns, to_ns;
+};
+
 struct sim_engine {
 	const struct sim_job *job;
 	struct sim_trace *trace; /* NULL: nothing is written */
@@ -170,7 +178,8 @@ struct sim_engine {
 	struct sim_shared **free_shared; /* by communicator; [comm_count]: pairs */
 	struct sim_call *free_calls;
 	struct sim_launch *free_launches;
-	int *list; /* ranks that can progress */
+	struct sim_busy (*busy)[SIM_ROLES]; /* by node; NULL: no contention */
+	int *list;			    /* ranks that can progress */
 	int listed;
 	uint64_t iterations_decided; /* all ranks run the iterations before this one */
 	uint64_t iterations_end;     /* UINT64_MAX: not known yet */

@@ -91,6 +91,43 @@ enum status sim_fault_parse(struct sim_fault *fault, const char *text, char *why
 /* Whether all ranks finally hang. */
 bool sim_fault_hangs(const struct sim_fault *fault);
 
+/*
+ * Noise: what happens in healthy jobs. It hits everybody alike, so nobody is to blame for it; src/sim/sim_noise.c
+ * says how each kind is modelled.
+ */
+
+enum sim_noise_kind {
+	SIM_NOISE_COMPUTE = 0, /* compute speed of each rank wanders */
+	SIM_NOISE_TAIL = 1,    /* some computations take much longer */
+	SIM_NOISE_LOADER = 2,  /* a rank waits for its data before an iteration */
+	SIM_NOISE_GC = 3,      /* a rank's host pauses before a call */
+	SIM_NOISE_CHECKPOINT = 4,
+	SIM_NOISE_EVALUATION = 5, /* iterations without a backward pass */
+	SIM_NOISE_THERMAL = 6,	  /* GPUs of a node get slower and faster together */
+	SIM_NOISE_GPUS = 7,	  /* GPUs differ for good */
+	SIM_NOISE_BATCHES = 8,	  /* iterations differ in size */
+	SIM_NOISE_CONTENTION = 9, /* communicators share the network */
+	SIM_NOISE_LOSS = 10,	  /* lost packets are sent again */
+	SIM_NOISE_EXPERTS = 11,	  /* experts get unequal shares of the tokens */
+	SIM_NOISES = 12,
+};
+
+struct sim_noise {
+	bool is_on;
+	bool is_per_rank;     /* BATCHES: otherwise the same for all */
+	int rank;	      /* CHECKPOINT: -1: all */
+	uint64_t amount;      /* in 1/1000 */
+	uint64_t every_ns;    /* on average */
+	uint64_t duration_ns; /* on average */
+};
+
+/* Shown by --list, like faults. NULL past the table. */
+const struct sim_fault_page *sim_noise_page(enum sim_noise_kind kind);
+
+/* "KIND" or "KIND:key=value,..." into noises[KIND]. On failure `why` has one line that says what is allowed. */
+enum status sim_noise_parse(struct sim_noise noises[SIM_NOISES], const char *text, char *why,
+			    size_t size);
+
 /* The options of a simulated job. */
 
 enum sim_workload {
@@ -130,6 +167,7 @@ struct sim_options {
 	struct sim_fault faults[SIM_FAULTS_MAX];
 	size_t fault_count;
 	uint64_t at_ns; /* of faults without their own at= */
+	struct sim_noise noises[SIM_NOISES];
 	uint64_t seed;
 	int release; /* 22809 */
 	enum kernel_events kernel;
@@ -194,6 +232,8 @@ struct sim_step {
 	uint64_t count;	  /* elements, as in NCCL's call */
 	uint64_t ns;	  /* COMPUTE */
 	uint32_t behind;  /* WAIT: this many of the newest calls need not be over */
+	uint32_t layer;	  /* of experts, from 1: ALL_TO_ALL and the COMPUTE of what came */
+	bool is_back;	  /* ALL_TO_ALL: from the experts */
 };
 
 struct sim_program {
@@ -207,7 +247,9 @@ struct sim_program {
 struct sim_programs {
 	struct sim_program start;
 	struct sim_program iteration;
-	unsigned int depth; /* calls that the host can be ahead of its GPU */
+	struct sim_program evaluation; /* an iteration without its backward pass */
+	unsigned int depth;	       /* calls that the host can be ahead of its GPU */
+	uint64_t period_ns;	       /* compute time of an iteration */
 };
 
 /*
@@ -309,6 +351,20 @@ const struct sim_fault *sim_job_fault(const struct sim_job *job, enum sim_fault_
 /* Slowdown at that time, times 1000. */
 uint64_t sim_job_compute_permille(const struct sim_job *job, int rank, uint64_t ns);
 uint64_t sim_job_link_permille(const struct sim_job *job, int from, int to, uint64_t ns);
+
+/* How long a computation of `ns` takes with the noise of its rank, iteration and time. */
+uint64_t sim_noise_compute(const struct sim_job *job, int rank, uint64_t iteration, uint64_t at_ns,
+			   uint64_t ns);
+/* How long a rank pauses before an iteration, or before a call of its host, for what happened since `since_ns`. */
+uint64_t sim_noise_iteration_pause(const struct sim_job *job, int rank, uint64_t iteration,
+				   uint64_t since_ns, uint64_t ns);
+uint64_t sim_noise_call_pause(const struct sim_job *job, int rank, uint64_t since_ns, uint64_t ns);
+bool sim_noise_is_evaluation(const struct sim_job *job, uint64_t iteration);
+/* The share of a layer's tokens that a rank of an expert group gets, times 1000. */
+uint64_t sim_noise_expert_permille(const struct sim_job *job, uint64_t comm_hash, int rank,
+				   uint64_t iteration, uint32_t layer);
+/* How long a channel of the n-th operation of a communicator waits for lost packets; 0: nothing was lost. */
+uint64_t sim_noise_loss(const struct sim_job *job, uint64_t comm_hash, uint64_t match, int channel);
 
 /* Whether rank `from` sends anything directly to `to`. */
 bool sim_job_uses_link(const struct sim_job *job, int from, int to);

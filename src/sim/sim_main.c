@@ -19,7 +19,7 @@ struct sim_request {
 	struct sim_options options;
 	const char *mode; /* NULL: not set */
 	bool is_json;
-	bool is_list; /* show workloads and faults, simulate nothing */
+	bool is_list; /* show workloads, faults and noise, simulate nothing */
 };
 
 static int take_bandwidth(const struct cli_said *said)
@@ -67,6 +67,16 @@ static int take_fault(const struct cli_said *said)
 	if (sim_fault_parse(&to->faults[to->fault_count], said->value, why, sizeof(why)) != OK)
 		return cli_usage(said->page, "%s", why);
 	to->fault_count++;
+	return 0;
+}
+
+static int take_noise(const struct cli_said *said)
+{
+	struct sim_options *to = said->target;
+	char why[512];
+
+	if (sim_noise_parse(to->noises, said->value, why, sizeof(why)) != OK)
+		return cli_usage(said->page, "%s", why);
 	return 0;
 }
 
@@ -176,6 +186,9 @@ static const struct cli_option options[] = {
 	  CLI_CALL(struct sim_request, options, take_fault) },
 	{ 0, "at", "TIME", "start time of faults without their own at= (default 0s)",
 	  SIM_TIME(at_ns, 0) },
+	{ 0, "noise", "NOISE",
+	  "add noise of a healthy job, e.g. gc or compute:percent=5; can be repeated",
+	  CLI_CALL(struct sim_request, options, take_noise) },
 	{ 0, "seed", "N", "random seed (default 1)",
 	  CLI_U64(struct sim_request, options.seed, 0, INT64_MAX) },
 	{ 0, "release", "RELEASE", "NCCL release to simulate (default 2.28)",
@@ -225,7 +238,8 @@ static const struct cli_option options[] = {
 	  CLI_TEXT(struct sim_request, options.regions) },
 	{ 0, "plugin", "FILE", "load this plugin instead of the installed one",
 	  CLI_TEXT(struct sim_request, options.plugin) },
-	{ 0, "list", NULL, "describe workloads and faults", CLI_FLAG(struct sim_request, is_list) },
+	{ 0, "list", NULL, "describe workloads, faults and noise",
+	  CLI_FLAG(struct sim_request, is_list) },
 	CLI_OPTION_JSON(struct sim_request),
 	CLI_OPTION_END,
 };

@@ -254,8 +254,10 @@ void sim_outcome_odd(struct sim_engine *engine, const struct sim_shared *shared,
 	half.steps = (plan->steps + 1) / 2;
 	half.link_bytes = plan->link_bytes / 2;
 	half.longest_ns = plan->longest_ns / 2;
-	for (int i = 0; i < half.channels; i++)
+	for (int i = 0; i < half.channels; i++) {
 		half.channel_ns[i] = plan->channel_ns[i] / 2;
+		half.lost_ns[i] = plan->lost_ns[i] / 2;
+	}
 	sim_outcome_collective(engine, shared, &half, arrivals, rank,
 			       arrivals->last_ns + half.longest_ns);
 }

@@ -205,6 +205,12 @@ void sim_result_json(struct sink *sink, const struct sim_job *job, const struct 
 
 /* ---- --list ---------------------------------------------------------------------------------- */
 
+static void list_page(struct sink *sink, const struct sim_fault_page *page, unsigned int width)
+{
+	sink_format(sink, "\n  %s%s%s\n", page->name, page->keys[0] ? ":" : "", page->keys);
+	table_wrap(sink, page->about, "      ", 6, width);
+}
+
 void sim_result_list(struct sink *sink, unsigned int width)
 {
 	char head[96];
@@ -219,12 +225,11 @@ void sim_result_list(struct sink *sink, unsigned int width)
 		table_wrap(sink, head, "      ", 6, width);
 	}
 	sink_text(sink, "\nfaults (--fault KIND:key=value,..., can be repeated):\n");
-	for (int i = 0; i < SIM_FAULT_KINDS; i++) {
-		const struct sim_fault_page *page = sim_fault_page((enum sim_fault_kind)i);
-
-		sink_format(sink, "\n  %s%s%s\n", page->name, page->keys[0] ? ":" : "", page->keys);
-		table_wrap(sink, page->about, "      ", 6, width);
-	}
+	for (int i = 0; i < SIM_FAULT_KINDS; i++)
+		list_page(sink, sim_fault_page((enum sim_fault_kind)i), width);
+	sink_text(sink, "\nnoise of healthy jobs (--noise KIND:key=value,..., can be repeated):\n");
+	for (int i = 0; i < SIM_NOISES; i++)
+		list_page(sink, sim_noise_page((enum sim_noise_kind)i), width);
 	sink_text(sink, "\n");
 	table_wrap(
 		sink,

@@ -127,7 +127,8 @@ static uint64_t early_transfers(const struct setting *set, int from, int to, uin
 /* Whether a step on the connection a -> b takes about as long as its channel's steps. */
 static bool is_slowest(const struct setting *set, int channel, int a, int b)
 {
-	uint64_t period_ns = set->plan->channel_ns[channel] / set->plan->steps;
+	uint64_t period_ns =
+		(set->plan->channel_ns[channel] - set->plan->lost_ns[channel]) / set->plan->steps;
 	uint64_t step_ns =
 		sim_model_step_ns(set->plan, set->job, set->comm, a, b, set->arrivals->last_ns);
 
@@ -139,7 +140,9 @@ static void wait_sending(const struct setting *set, struct sim_edge *edge, int r
 	const struct sim_launch *own = launch_of(set, rank), *peer = launch_of(set, edge->peer);
 	uint64_t window = least_ns(SIM_WINDOW, edge->steps);
 	uint64_t early = early_transfers(set, rank, edge->peer, window);
-	uint64_t life_ns = window * (set->plan->channel_ns[edge->channel] / edge->steps);
+	uint64_t lost_ns = set->plan->lost_ns[edge->channel];
+	uint64_t life_ns =
+		window * ((set->plan->channel_ns[edge->channel] - lost_ns) / edge->steps);
 	uint64_t net_ns = sim_model_step_ns(set->plan, set->job, set->comm, rank, edge->peer,
 					    set->arrivals->last_ns);
 	uint64_t peer_ns = 0;
@@ -165,6 +168,8 @@ static void wait_sending(const struct setting *set, struct sim_edge *edge, int r
 	edge->wait_ns[SEND_NET] += edge->steps * net_ns;
 	edge->wait_ns[SEND_PEER] += edge->steps * peer_ns;
 	edge->wait_ns[SEND_GPU] += edge->steps * (life_ns - peer_ns - net_ns);
+	edge->wait_ns[set->plan->lost_by[edge->channel] == rank ? SEND_NET : SEND_GPU] +=
+		window * lost_ns;
 }
 
 static void wait_receiving(const struct setting *set, struct sim_edge *edge, int rank)
@@ -172,7 +177,9 @@ static void wait_receiving(const struct setting *set, struct sim_edge *edge, int
 	const struct sim_launch *own = launch_of(set, rank), *peer = launch_of(set, edge->peer);
 	uint64_t window = least_ns(SIM_WINDOW, edge->steps);
 	uint64_t early = early_transfers(set, edge->peer, rank, window);
-	uint64_t life_ns = window * (set->plan->channel_ns[edge->channel] / edge->steps);
+	uint64_t lost_ns = set->plan->lost_ns[edge->channel];
+	uint64_t life_ns =
+		window * ((set->plan->channel_ns[edge->channel] - lost_ns) / edge->steps);
 	uint64_t flush_ns = least_ns(FLUSH_NS, life_ns / 4),
 		 gpu_ns = least_ns(CONSUME_NS, life_ns / 4);
 
@@ -191,7 +198,7 @@ static void wait_receiving(const struct setting *set, struct sim_edge *edge, int
 		gpu_ns = life_ns / 2;
 	edge->wait_ns[RECV_FLUSH] += edge->steps * flush_ns;
 	edge->wait_ns[RECV_GPU] += edge->steps * gpu_ns;
-	edge->wait_ns[RECV_NET] += edge->steps * (life_ns - flush_ns - gpu_ns);
+	edge->wait_ns[RECV_NET] += edge->steps * (life_ns - flush_ns - gpu_ns) + window * lost_ns;
 }
 
 int sim_waits_collective(struct sim_edge edges[SIM_EDGES_MAX], const struct sim_job *job,
@@ -230,7 +237,7 @@ static void sim_waits_pair(struct sim_edge *edge, const struct sim_plan *plan,
 	const struct sim_launch *sender = send->launch, *receiver = recv->launch;
 	const struct sim_launch *own = is_send ? sender : receiver;
 	uint64_t window = least_ns(SIM_WINDOW, plan->steps);
-	uint64_t life_ns = window * (plan->longest_ns / plan->steps);
+	uint64_t life_ns = window * ((plan->longest_ns - plan->lost_ns[0]) / plan->steps);
 	uint64_t start_ns =
 		sender->start_ns > receiver->start_ns ? sender->start_ns : receiver->start_ns;
 
@@ -255,13 +262,15 @@ static void sim_waits_pair(struct sim_edge *edge, const struct sim_plan *plan,
 				ns_after(receiver->start_ns, receiver->post_ns > sender->start_ns
 								     ? receiver->post_ns
 								     : sender->start_ns);
-		edge->wait_ns[SEND_NET] = plan->steps * (life_ns - life_ns / 8);
+		edge->wait_ns[SEND_NET] =
+			plan->steps * (life_ns - life_ns / 8) + window * plan->lost_ns[0];
 	} else {
 		uint64_t came_ns =
 			sender->start_ns > receiver->post_ns ? sender->start_ns : receiver->post_ns;
 
-		edge->wait_ns[RECV_NET] = window * ns_after(came_ns, receiver->post_ns) +
-					  plan->steps * (life_ns - life_ns / 8);
+		edge->wait_ns[RECV_NET] =
+			window * (ns_after(came_ns, receiver->post_ns) + plan->lost_ns[0]) +
+			plan->steps * (life_ns - life_ns / 8);
 		edge->wait_ns[RECV_FLUSH] = plan->steps * least_ns(FLUSH_NS, life_ns / 8);
 		edge->wait_ns[RECV_GPU] = window * ns_after(receiver->start_ns, came_ns);
 	}
@@ -521,6 +530,42 @@ static uint64_t rank_end_ns(const struct sim_engine *engine, const struct sim_sh
 				shared->match << 16 | (uint64_t)rank);
 }
 
+/* The rank that sends to another node in a channel, and whose packets are lost this time. */
+static int lossy_rank(const struct sim_engine *engine, const struct sim_shared *shared, int channel)
+{
+	const struct sim_comm *comm = &engine->job->comms[shared->comm];
+	int node = (int)sim_random_below((uint64_t)comm->nnodes, engine->job->options.seed,
+					 hash_word(comm->hash, (uint64_t)channel), shared->match);
+
+	if (shared->is_pair)
+		return shared->from;
+	for (int rank = comm->node_first[node]; rank < comm->node_first[node + 1]; rank++)
+		if (sim_comm_is_network(comm, rank, sim_comm_next(comm, channel, rank)))
+			return rank;
+	return comm->node_first[node];
+}
+
+static void lose_packets(const struct sim_engine *engine, const struct sim_shared *shared,
+			 struct sim_plan *plan)
+{
+	const struct sim_comm *comm = &engine->job->comms[shared->comm];
+	bool is_network = shared->is_pair ? sim_comm_is_network(comm, shared->from, shared->to)
+					  : comm->nnodes > 1;
+
+	for (int i = 0; i < plan->channels && is_network; i++) {
+		uint64_t hash = shared->is_pair
+					? hash_word(comm->hash, (uint64_t)shared->from << 32 |
+									(uint64_t)shared->to)
+					: comm->hash;
+
+		plan->lost_ns[i] = sim_noise_loss(engine->job, hash, shared->match, i);
+		plan->lost_by[i] = plan->lost_ns[i] ? lossy_rank(engine, shared, i) : 0;
+		plan->channel_ns[i] += plan->lost_ns[i];
+		if (plan->channel_ns[i] > plan->longest_ns)
+			plan->longest_ns = plan->channel_ns[i];
+	}
+}
+
 /* Each execution of a collective is a little faster or slower. */
 static void vary_plan(const struct sim_engine *engine, const struct sim_shared *shared,
 		      struct sim_plan *plan)
@@ -535,6 +580,53 @@ static void vary_plan(const struct sim_engine *engine, const struct sim_shared *
 			longest_ns = plan->channel_ns[i];
 	}
 	plan->longest_ns = longest_ns;
+	lose_packets(engine, shared, plan);
+}
+
+/* For how much of its time another communicator uses the network of one of its nodes. */
+static uint64_t overlap_ns(const struct sim_engine *engine, int node, int role, uint64_t from_ns,
+			   uint64_t to_ns)
+{
+	uint64_t most_ns = 0;
+
+	for (int other = 0; other < SIM_ROLES; other++) {
+		const struct sim_busy *busy = &engine->busy[node][other];
+		uint64_t begin_ns = busy->from_ns > from_ns ? busy->from_ns : from_ns;
+		uint64_t end_ns = least_ns(busy->to_ns, to_ns);
+
+		if (other != role && ns_after(end_ns, begin_ns) > most_ns)
+			most_ns = end_ns - begin_ns;
+	}
+	return most_ns;
+}
+
+/* Noise: an operation loses time to those of other communicators on the same nodes. */
+static void contend(struct sim_engine *engine, const struct sim_shared *shared,
+		    struct sim_plan *plan, uint64_t start_ns)
+{
+	const struct sim_comm *comm = &engine->job->comms[shared->comm];
+	int first = shared->is_pair ? comm->nodes[shared->from] : 0;
+	int last = shared->is_pair ? comm->nodes[shared->to] : comm->nnodes - 1;
+	int stride = shared->is_pair && last != first ? last - first : 1;
+	uint64_t extra_ns = 0;
+
+	if (engine->busy == NULL || first == last)
+		return;
+	for (int i = first; i != last + stride; i += stride) {
+		uint64_t ns = overlap_ns(
+			engine, sim_job_node(engine->job, comm->ranks[comm->node_first[i]]),
+			(int)comm->role, start_ns, start_ns + plan->longest_ns);
+
+		extra_ns = ns > extra_ns ? ns : extra_ns;
+	}
+	extra_ns = extra_ns * engine->job->options.noises[SIM_NOISE_CONTENTION].amount / 1000;
+	for (int i = 0; i < plan->channels; i++)
+		plan->channel_ns[i] += extra_ns;
+	plan->longest_ns += extra_ns;
+	for (int i = first; i != last + stride; i += stride)
+		engine->busy[sim_job_node(engine->job, comm->ranks[comm->node_first[i]])]
+			    [comm->role] =
+			(struct sim_busy){ start_ns, start_ns + plan->longest_ns };
 }
 
 void sim_shared_plan(const struct sim_engine *engine, const struct sim_shared *shared,
@@ -630,6 +722,7 @@ static void end_collective(struct sim_engine *engine, struct sim_shared *shared)
 
 	sim_shared_plan(engine, shared, shared->calls[odd == shared->calls[0]], arrivals.last_ns,
 			&plan);
+	contend(engine, shared, &plan, arrivals.last_ns);
 	for (int i = 0; i < comm->nranks && !shared->is_broken; i++)
 		shared->is_broken =
 			transfer_breaks(engine, shared, i, &plan, arrivals.last_ns, true);
@@ -686,6 +779,7 @@ static void end_pair(struct sim_engine *engine, struct sim_shared *shared)
 
 	sim_shared_plan_pair(engine, shared, send, start_ns, &plan);
 	vary_plan(engine, shared, &plan);
+	contend(engine, shared, &plan, start_ns);
 	shared->is_broken = transfer_breaks(engine, shared, shared->from, &plan, start_ns, true) ||
 			    transfer_breaks(engine, shared, shared->to, &plan, start_ns, false);
 	if (shared->is_broken)

@@ -53,12 +53,15 @@ static uint32_t sim_program_call(struct sim_program *program, enum sim_role role
 }
 
 static uint32_t sim_program_all_to_all(struct sim_program *program, enum sim_role role,
-				       uint8_t datatype, uint64_t count)
+				       uint8_t datatype, uint64_t count, uint32_t layer,
+				       bool is_back)
 {
 	struct sim_step *step = program_append(program, SIM_ALL_TO_ALL, role);
 
 	step->datatype = datatype;
 	step->count = count;
+	step->layer = layer;
+	step->is_back = is_back;
 	return program->calls[role]++;
 }
 
@@ -82,6 +85,7 @@ void sim_programs_release(struct sim_programs *programs)
 {
 	sim_program_release(&programs->start);
 	sim_program_release(&programs->iteration);
+	sim_program_release(&programs->evaluation);
 }
 
 #define MIB (UINT64_C(1) << 20)
@@ -141,6 +145,9 @@ static void build_ddp(struct sim_programs *to, const struct sim_options *options
 	}
 	sim_program_wait_all(&to->iteration, SIM_WORLD);
 	add_loss(&to->iteration, period_ns * 4 / 100);
+	sim_program_compute(&to->evaluation, period_ns * 32 / 100);
+	add_loss(&to->evaluation, 0);
+	to->period_ns = period_ns;
 	to->depth = DDP_BUCKETS;
 }
 
@@ -154,15 +161,11 @@ static uint32_t gather_layer(struct sim_program *to, const struct sim_options *o
 }
 
 /* Weights of the next layer are fetched while this one computes. */
-static void build_fsdp(struct sim_programs *to, const struct sim_options *options)
+static void pass_layers(struct sim_program *steps, const struct sim_options *options,
+			uint64_t layer_ns)
 {
-	uint64_t layer_ns = period_of(options, 800 * MS_NS) * 96 / 100 / (3 * FSDP_LAYERS);
-	struct sim_program *steps = &to->iteration;
-	uint64_t world = (uint64_t)sim_options_world(options);
-	uint32_t here, next;
+	uint32_t here, next = gather_layer(steps, options, 0);
 
-	add_barrier(&to->start);
-	next = gather_layer(steps, options, 0);
 	for (int layer = 0; layer < FSDP_LAYERS; layer++) {
 		here = next;
 		if (layer + 1 < FSDP_LAYERS)
@@ -170,6 +173,18 @@ static void build_fsdp(struct sim_programs *to, const struct sim_options *option
 		sim_program_wait(steps, SIM_WORLD, here);
 		sim_program_compute(steps, layer_ns);
 	}
+}
+
+static void build_fsdp(struct sim_programs *to, const struct sim_options *options)
+{
+	uint64_t period_ns = period_of(options, 800 * MS_NS);
+	uint64_t layer_ns = period_ns * 96 / 100 / (3 * FSDP_LAYERS);
+	struct sim_program *steps = &to->iteration;
+	uint64_t world = (uint64_t)sim_options_world(options);
+	uint32_t here, next;
+
+	add_barrier(&to->start);
+	pass_layers(steps, options, layer_ns);
 	next = gather_layer(steps, options, FSDP_LAYERS - 1);
 	for (int layer = FSDP_LAYERS - 1; layer >= 0; layer--) {
 		here = next;
@@ -185,6 +200,9 @@ static void build_fsdp(struct sim_programs *to, const struct sim_options *option
 	sim_program_call(steps, SIM_WORLD, OP_ALL_REDUCE, OP_FLOAT32, 1, 0);
 	sim_program_wait_all(steps, SIM_WORLD);
 	add_loss(steps, layer_ns);
+	pass_layers(&to->evaluation, options, layer_ns);
+	add_loss(&to->evaluation, 0);
+	to->period_ns = period_ns;
 	to->depth = 4;
 }
 
@@ -213,8 +231,8 @@ static void pass_stage(struct sim_program *to, const struct sim_options *options
 static void build_tp_pp(struct sim_programs *to, const struct sim_options *options, int stage,
 			int stages)
 {
-	uint64_t layer_ns =
-		period_of(options, 800 * MS_NS) * 95 / 100 / (3 * PIPELINE_LAYERS * MICROBATCHES);
+	uint64_t period_ns = period_of(options, 800 * MS_NS);
+	uint64_t layer_ns = period_ns * 95 / 100 / (3 * PIPELINE_LAYERS * MICROBATCHES);
 	int before = stage > 0 ? -1 : 0, after = stage + 1 < stages ? 1 : 0;
 	bool has_data = sim_options_world(options) > options->tensor * options->pipeline;
 	struct sim_program *steps = &to->iteration;
@@ -232,6 +250,12 @@ static void build_tp_pp(struct sim_programs *to, const struct sim_options *optio
 	if (has_data)
 		sim_program_wait_all(steps, SIM_DATA);
 	add_loss(steps, layer_ns);
+	for (size_t i = 0; i < MICROBATCHES; i++)
+		pass_stage(&to->evaluation, options, i, layer_ns, before, after);
+	if (stages > 1)
+		sim_program_wait_all(&to->evaluation, SIM_PIPELINE);
+	add_loss(&to->evaluation, 0);
+	to->period_ns = period_ns;
 	to->depth = 8;
 }
 
@@ -239,21 +263,26 @@ static void pass_experts(struct sim_program *to, const struct sim_options *optio
 			 uint64_t layer_ns)
 {
 	uint64_t count = count_of(size_of(options, layer, 2 * MIB), OP_BFLOAT16, 1);
+	uint32_t number = (uint32_t)layer + 1;
+	struct sim_step *experts;
 
 	sim_program_compute(to, layer_ns / 2);
 	if (options->expert == 1)
 		return;
 	sim_program_call(to, SIM_EXPERT, OP_ALL_GATHER, OP_INT64, (uint64_t)options->expert, 0);
-	sim_program_all_to_all(to, SIM_EXPERT, OP_BFLOAT16, count);
+	sim_program_all_to_all(to, SIM_EXPERT, OP_BFLOAT16, count, number, false);
 	sim_program_wait_all(to, SIM_EXPERT);
-	sim_program_compute(to, layer_ns / 2);
-	sim_program_all_to_all(to, SIM_EXPERT, OP_BFLOAT16, count);
+	experts = program_append(to, SIM_COMPUTE, SIM_EXPERT);
+	experts->ns = layer_ns / 2;
+	experts->layer = number;
+	sim_program_all_to_all(to, SIM_EXPERT, OP_BFLOAT16, count, number, true);
 	sim_program_wait_all(to, SIM_EXPERT);
 }
 
 static void build_moe(struct sim_programs *to, const struct sim_options *options)
 {
-	uint64_t layer_ns = period_of(options, 1000 * MS_NS) * 96 / 100 / (3 * MOE_LAYERS);
+	uint64_t period_ns = period_of(options, 1000 * MS_NS);
+	uint64_t layer_ns = period_ns * 96 / 100 / (3 * MOE_LAYERS);
 	struct sim_program *steps = &to->iteration;
 
 	add_barrier(&to->start);
@@ -271,6 +300,10 @@ static void build_moe(struct sim_programs *to, const struct sim_options *options
 	}
 	sim_program_wait_all(steps, SIM_WORLD);
 	add_loss(steps, layer_ns / 4);
+	for (size_t layer = 0; layer < MOE_LAYERS; layer++)
+		pass_experts(&to->evaluation, options, layer, layer_ns);
+	add_loss(&to->evaluation, 0);
+	to->period_ns = period_ns;
 	to->depth = 6;
 }
 
@@ -282,6 +315,7 @@ static void build_loop(struct sim_programs *to, const struct sim_options *option
 	uint64_t period_ns = period_of(options, 20 * MS_NS);
 	uint64_t world = (uint64_t)sim_options_world(options);
 
+	to->period_ns = period_ns;
 	add_barrier(&to->start);
 	for (size_t i = 0; i < 3 * sizes; i++) {
 		uint8_t function = functions[i % 3];
@@ -319,7 +353,7 @@ enum status sim_workload_program(struct sim_programs *programs, const struct sim
 		build_loop(&made, options);
 		break;
 	}
-	if (made.start.is_broken || made.iteration.is_broken) {
+	if (made.start.is_broken || made.iteration.is_broken || made.evaluation.is_broken) {
 		sim_programs_release(&made);
 		return ERR_NO_SPACE;
 	}
