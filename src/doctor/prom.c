@@ -1,6 +1,8 @@
 /*
  * The queries. Ranks are matched by the reader of the answers; the queries only leave out what is not
- * needed: of thousands of communicators they select those with an old operation.
+ * needed: of thousands of communicators they select those with an old operation. A node that is scraped
+ * twice, under different target labels, has every series twice: each query keeps one by the labels of the
+ * series itself, and sums nothing.
  *
  *	old      communicators with an operation in flight for more than a quarter of the hang limit
  *	near     all ranks of processes that are in one of these and have nothing in flight there: the
@@ -148,7 +150,12 @@ static void put_state(char *text, const struct prom *prom, enum prom_ask ask)
 			   "age_seconds|nccl_last_activity_age_seconds\"," NO_OTHER);
 		put_members(text, prom);
 	} else {
-		PUT(text, "max without (instance, job) (");
+		PUT(text, "max by (nccl_job, comm, rank, %s) (",
+		    ask == PROM_OLDEST
+			    ? "function, count, datatype, root, number, match, signature, "
+			      "replay, state, kernels_started, kernels_stopped, peer"
+		    : ask == PROM_WAITS ? "waits_for, peer, channels"
+					: "function, count, datatype, root, match, signature");
 		put_series(text, prom,
 			   ask == PROM_OLDEST  ? "nccl_oldest_operation_info"
 			   : ask == PROM_WAITS ? "nccl_oldest_operation_wait_seconds"
@@ -216,7 +223,7 @@ static void put_increase(char *text, const struct prom *prom, const char *name,
 
 static void put_sum(char *text, const struct prom *prom, const char *name, bool is_before)
 {
-	PUT(text, "sum by (nccl_job, comm, rank, function, size) (");
+	PUT(text, "max by (nccl_job, comm, rank, function, size) (");
 	put_increase(text, prom, name,
 		     NO_OTHER ",function=~\"AllReduce|AllGather|ReduceScatter|AlltoAll\","
 			      "size!~\"unknown|other\"",
@@ -242,7 +249,7 @@ static void put_edges(char *text, const struct prom *prom, enum prom_ask ask)
 	bool is_before = ask >= PROM_EDGES_BEFORE;
 	unsigned int which = ask - (is_before ? PROM_EDGES_BEFORE : PROM_EDGES_NOW);
 
-	PUT(text, "sum by (nccl_job, comm, rank, peer) (");
+	PUT(text, "max by (nccl_job, comm, rank, peer) (");
 	put_increase(text, prom, names[which],
 		     which == 1 ? NO_OTHER ",direction=\"send\",peer!=\"other\",state=\"net\""
 				: NO_OTHER ",direction=\"send\",peer!=\"other\"",

@@ -359,12 +359,13 @@ static bool is_same_process(const struct sums_seat *a, const struct sums_seat *b
 	       a->of->pid == b->of->pid && a->of->rank == b->of->rank;
 }
 
-/* Its delay relative to the time span, or if unknown to the others' time. */
+/* Its delay relative to the time span, or if unknown to the others' time. Increases over a short span are
+ * extrapolated: they may exceed it a little. */
 static double share_of(const struct sums_search *search, const struct sums_seat *seat)
 {
 	double whole = search->now->seconds > 0 ? search->now->seconds : seat->time + seat->delay;
 
-	return whole > 0 ? seat->delay / whole : 0;
+	return whole > 0 ? fmin(seat->delay / whole, 1) : 0;
 }
 
 struct late {

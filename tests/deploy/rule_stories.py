@@ -4,6 +4,7 @@
 
 writes one file for `promtool test rules` per scenario and prints their names with a description each. A job has two nodes
 with two GPUs: communicator "world" (mixed), "tp" of each node (nvlink-only), "dp" of GPUs with the same number (net-only).
+The second node is a target twice, in all scenarios: nothing may depend on it.
 """
 import json
 import os
@@ -11,6 +12,7 @@ import sys
 
 RULES = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../deploy/prometheus/rules"))
 HOSTS = [f"node{number}" for number in range(6)]
+TWICE = "node1"
 
 
 class Member:
@@ -47,7 +49,11 @@ class Job:
         return [member for member in self.members if member.name == comm_name]
 
     def add(self, metric, labels, host, value):
-        self.series.append((metric, dict(labels, instance=host + ":9400", job="ringside"), value))
+        """Adds a series; those of TWICE also as Prometheus has them if it scrapes that agent a second time, two seconds earlier."""
+        target = dict(labels, instance=host + ":9400", job="ringside")
+        self.series.append((metric, target, value))
+        if host == TWICE:
+            self.series.append((metric, dict(target, partition="debug"), lambda t: value(max(0, t - 2))))
 
     def describe(self, there=lambda t, host: True, state="alive"):
         """Info series; there(t, host): whether the agent of that host was scraped."""
@@ -319,8 +325,7 @@ def killed_rank(s):
         for index, (metric, labels, _) in enumerate(list(job.series)):
             if metric == "nccl_process_info" and labels["global_rank"] == "2":
                 job.series[index] = (metric, labels, lambda t: 1 if t < 60 else None)
-                job.add(metric, {k: v for k, v in dict(labels, state="killed").items() if k not in ("job", "instance")}, "node1",
-                        lambda t: 1 if t >= 60 else None)
+                job.series.append((metric, dict(labels, state="killed"), lambda t: 1 if t >= 60 else None))
         issue, age = hang_at(60, None if was_in_flight else 2)
         job.progress(issue, age)
     gone = [culprit(m) for job in s.jobs for m in job.members if m.global_rank == 2 and m.name == "world"]
@@ -354,8 +359,8 @@ def idle(s):
 def evaluation_pause(s):
     job = s.job()
     job.describe()
-    job.progress(lambda m, t: 10 * min(t, 60) + m.global_rank % 2 + 10 * max(0, t - 240), lambda m, t: 0 if 60 <= t < 240 else 0.02,
-                 signature=lambda m, t: t + m.global_rank % 2)
+    number = lambda m, t: 10 * min(t, 60) + m.global_rank % 2 + 10 * max(0, t - 240)
+    job.progress(number, lambda m, t: 0 if 60 <= t < 240 else 0.02, signature=lambda m, t: 7 * number(m, t))
     s.never()
 
 
@@ -514,7 +519,7 @@ def mismatch(s):
     job = s.job()
     job.describe()
     job.progress(lambda m, t: 10 * min(t, 60), lambda m, t: 0,
-                 signature=lambda m, t: 4503599627370495 if t >= 60 and m.name == "world" and m.global_rank == 1 else 7 + t)
+                 signature=lambda m, t: 4503599627370495 if t >= 60 and m.name == "world" and m.global_rank == 1 else 7 + min(t, 60))
     s.expect(60)
     s.expect(80, ("NcclMismatch", "critical", {"nccl_job": "train", "comm": "aa"}))
     s.text(80, "NcclMismatch", {"nccl_job": "train", "comm": "aa", "severity": "critical"}, {

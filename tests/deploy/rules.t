@@ -54,11 +54,10 @@ printf 'gpu-1 train\ngpu-2 train\ngpu-2 debug\ngpu-1 train\n'
 END
 chmod +x "$tap_scratch/bin/sinfo"
 expect_ok "slurm-targets writes a file" env PATH="$tap_scratch/bin:$PATH" deploy/prometheus/slurm-targets "$tap_scratch/slurm.json"
-expect_same "each node and partition once" \
+expect_same "each node once, with all its partitions" \
 	"$(python3 -c 'import json, sys
 for group in json.load(open(sys.argv[1])): print(group["targets"], group["labels"])' "$tap_scratch/slurm.json")" \
-	"['gpu-1:9749'] {'partition': 'train'}
-['gpu-2:9749'] {'partition': 'debug'}
-['gpu-2:9749'] {'partition': 'train'}"
+	"['gpu-1:9749'] {'partitions': 'train'}
+['gpu-2:9749'] {'partitions': 'debug,train'}"
 expect_same "and leaves no temporary files" "$(cd "$tap_scratch" && ls -d slurm*)" slurm.json
 tap_done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The doctor through a real Prometheus: two agents, each with the regions of its own node, and a job under the real plugin for each
-# fault, all at once. The verdicts must be right, and the same as those from the regions themselves. At
-# the end, one of the agents is killed.
+# fault, all at once. One agent is scraped twice. The verdicts must be right, and the same as those from the regions themselves. At
+# the end, the other agent is killed.
 . "$(dirname "$0")/../tap.sh"
 . tests/deploy/story.sh
 
@@ -18,6 +18,9 @@ scrape_configs:
     static_configs:
       - targets: [127.0.0.1:$agent0]
         labels: {node: node0}
+      # A node in two partitions, listed once for each: everything about it is there twice.
+      - targets: [127.0.0.1:$agent0]
+        labels: {node: node0, partition: debug}
       - targets: [127.0.0.1:$agent1]
         labels: {node: node1}
     metric_relabel_configs: # one machine plays both

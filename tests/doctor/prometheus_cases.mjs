@@ -105,7 +105,8 @@ async function tellStanding() {
 // differs from then on, for as long; and again every 80 s.
 // Seventeen jobs share this machine: occasional operations of a second or two make other things look slow, too.
 async function tellSlow() {
-	await expectVerdict('late', 'slow_rank rank 2', { live: null });
+	const late = await expectVerdict('late', 'slow_rank rank 2', { live: null });
+	expect('late: nobody waits longer than the time that passes', late?.percent > 0 && late?.percent <= 100, late?.percent ?? 'nothing');
 	await expectVerdict('link', 'slow_link rank 3 to 4', { live: null });
 }
 await Promise.all([

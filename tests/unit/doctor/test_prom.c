@@ -89,7 +89,7 @@ static void test_queries(void)
 		.job = "a\"b\\c", .hang_ns = 8000000000, .window_s = 60, .past_s = 7200
 	};
 	struct prom *prom = made(NULL), *of_job = prom_new(&options);
-	bool are_short = true, are_encoded = true, are_of_job = true;
+	bool are_short = true, are_encoded = true, are_of_job = true, are_once = true;
 	size_t count = 0;
 
 	for (; prom_path(of_job, count) != NULL; count++) {
@@ -101,12 +101,15 @@ static void test_queries(void)
 						"yz0123456789-_.~%") == strlen(path + 20);
 		are_of_job =
 			are_of_job && strstr(prom_query(of_job, count), "nccl_job=\"a\\\"b\\\\c\"");
+		are_once = are_once && !strstr(prom_query(of_job, count), "sum") &&
+			   !strstr(prom_query(of_job, count), "without");
 	}
 	EXPECT_EQUAL(count, 23);
 	EXPECT(prom_query(prom, count) == NULL && prom_path(prom, count) == NULL);
 	EXPECT_THAT("each fits into a request", are_short);
 	EXPECT_THAT("and needs no further encoding", are_encoded);
 	EXPECT_THAT("each selects the job, with its name escaped", are_of_job);
+	EXPECT_THAT("an agent that is scraped twice counts once", are_once);
 	EXPECT_THAT("without a job, all",
 		    strstr(prom_query(prom, 0), "nccl_process_info{}") != NULL);
 	EXPECT_THAT("operations older than a quarter of the hang limit are asked for",
