@@ -453,6 +453,33 @@ static void tell_slow_rank(struct findings *findings, const struct timeline_repo
 			    : "");
 }
 
+/* By its time outside of all operations. */
+static void tell_origin(struct findings *findings, const struct timeline_report *report,
+			const struct straggler *straggler)
+{
+	const struct job *job = &report->job;
+	const char *host = job->hosts[straggler->host].name;
+	bool is_host = straggler->class == STRAGGLER_SLOW_HOST;
+	char times[120];
+	struct finding *finding =
+		is_host ? findings_add(findings, FINDINGS_SLOW_HOST, FINDINGS_WARNING,
+				       "straggler: all ranks of %.60s", host)
+			: findings_add(findings, FINDINGS_SLOW_RANK, FINDINGS_WARNING,
+				       "straggler: rank %.24s on %.40s",
+				       job->ranks[straggler->rank].label, host);
+
+	take_straggler(finding, straggler);
+	finding->percent = 100 * straggler->cost_share;
+	text_format(finding->text, sizeof(finding->text),
+		    "It spends %.1f%% more of the time outside of communication than its peers%s: "
+		    "ranks that are late elsewhere wait for it.",
+		    100 * straggler->own_excess,
+		    when_slow(report, straggler, times, sizeof(times)));
+	text_format(finding->hint, sizeof(finding->hint),
+		    "Check on %.60s: GPU clocks and temperature, data loading, other processes.",
+		    host);
+}
+
 static void tell_slow_link(struct findings *findings, const struct timeline_report *report,
 			   const struct straggler *straggler)
 {
@@ -632,6 +659,10 @@ static void findings_slow(struct findings *findings, const struct timeline_repor
 			tell_slow_link(findings, report, straggler);
 		else if (straggler->class == STRAGGLER_NETWORK)
 			tell_network(findings, report, straggler);
+		else if (straggler->class == STRAGGLER_HELD_UP)
+			continue; /* nobody to name: waiting is reported below */
+		else if (straggler->is_origin)
+			tell_origin(findings, report, straggler);
 		else if (straggler->late_ns == 0)
 			tell_starved_rank(findings, report, straggler);
 		else

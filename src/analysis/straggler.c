@@ -587,10 +587,10 @@ static const double cost_that_matters = 0.005;
 
 const char *straggler_class_name(enum straggler_class class)
 {
-	static const char *const names[] = { "none", "slow_rank", "slow_host", "slow_link",
-					     "network" };
+	static const char *const names[] = { "none",	  "slow_rank", "slow_host",
+					     "slow_link", "network",   "held_up" };
 
-	return (unsigned int)class <= STRAGGLER_NETWORK ? names[class] : "none";
+	return (unsigned int)class <= STRAGGLER_HELD_UP ? names[class] : "none";
 }
 
 const char *straggler_pattern_name(enum straggler_pattern pattern)
@@ -662,8 +662,8 @@ static void find_chains(struct straggler_search *search)
 	free(has_sent);
 }
 
-/* Two of its ranks are in one chain. marks: per rank, the chain it was last found in, + 1. */
-static bool is_staggered(const struct straggler_search *search, uint32_t comm, uint32_t *marks)
+/* Two of its ranks are in one chain. marks: per rank, all 0 before and after. */
+static bool find_staggered(const struct straggler_search *search, uint32_t comm, uint32_t *marks)
 {
 	const struct job *job = search->job;
 	const struct job_comm *of = &job->comms[comm];
@@ -733,13 +733,12 @@ static void look_at_lanes(struct straggler_search *search, struct stragglers *st
 		return;
 	}
 	for (uint32_t c = 0; c < job->comm_count && search->status == OK; c++) {
-		bool is_comm_staggered = is_staggered(search, c, marks);
-
+		search->is_staggered[c] = find_staggered(search, c, marks);
 		for (unsigned int i = 0; i < MATCH_LANES && search->status == OK; i++)
 			if (search->matches->comms[c].lanes[i] != NULL &&
 			    job->comms[c].seat_count > 1)
 				look_at_lane(search, stragglers, search->matches->comms[c].lanes[i],
-					     is_comm_staggered);
+					     search->is_staggered[c]);
 	}
 	free(marks);
 }
@@ -772,7 +771,7 @@ static size_t drop_explained(struct straggler_search *search)
 	}
 	for (size_t i = 0; i < search->count; i++)
 		is_dropped[i] = search->found[i].class == STRAGGLER_SLOW_RANK &&
-				!search->found[i].is_starved &&
+				!search->found[i].is_starved && !search->found[i].is_origin &&
 				is_explained(search, &search->found[i]);
 	for (size_t i = 0; i < search->count; i++)
 		if (!is_dropped[i])
@@ -780,6 +779,41 @@ static size_t drop_explained(struct straggler_search *search)
 	dropped = search->count - kept;
 	search->count = kept;
 	free(is_dropped);
+	return dropped;
+}
+
+/*
+ * In a job with Sends and Recvs, ranks that arrive late for collectives are the origins of lateness, or wait for
+ * them. If no origin is known, all of them are held up by an unknown rank: the one that costs most stays,
+ * as that.
+ */
+static size_t replace_by_origins(struct straggler_search *search, uint32_t group)
+{
+	const struct straggler *worst = NULL;
+	struct straggler held;
+	bool has_origin = false;
+	size_t kept = 0, dropped;
+
+	for (size_t i = 0; i < search->count; i++) {
+		const struct straggler *late = &search->found[i];
+		bool is_late = late->class == STRAGGLER_SLOW_RANK && !late->is_starved &&
+			       search->job->comms[late->comm].group == group;
+
+		has_origin |= late->is_origin;
+		if (!is_late || late->is_origin) {
+			search->found[kept++] = *late;
+			continue;
+		}
+		if (worst == NULL || late->caused_ns > held.caused_ns)
+			held = *late;
+		worst = &held;
+	}
+	dropped = search->count - kept;
+	search->count = kept;
+	if (worst == NULL || has_origin)
+		return dropped;
+	held.class = STRAGGLER_HELD_UP;
+	search->found[search->count++] = held;
 	return dropped;
 }
 
@@ -923,7 +957,19 @@ static enum status init_jobs(struct stragglers *stragglers, const struct job *jo
 	return OK;
 }
 
-static void find_all(struct straggler_search *search, struct stragglers *stragglers)
+static void find_origins(struct straggler_search *search, struct stragglers *stragglers,
+			 const struct timeline_rank *ranks)
+{
+	for (uint32_t g = 0; g < search->job->group_count && search->status == OK; g++) {
+		if (!straggler_has_sends(search, g))
+			continue;
+		stragglers->jobs[g].is_judged |= straggler_origins(search, g, ranks);
+		stragglers->explained += replace_by_origins(search, g);
+	}
+}
+
+static void find_all(struct straggler_search *search, struct stragglers *stragglers,
+		     const struct timeline_rank *ranks)
 {
 	find_chains(search);
 	if (search->status == OK)
@@ -931,7 +977,9 @@ static void find_all(struct straggler_search *search, struct stragglers *straggl
 	if (search->status == OK)
 		straggler_links(search);
 	if (search->status == OK)
-		stragglers->explained = drop_explained(search);
+		find_origins(search, stragglers, ranks);
+	if (search->status == OK)
+		stragglers->explained += drop_explained(search);
 	if (search->status != OK)
 		return;
 	merge_same(search);
@@ -956,11 +1004,13 @@ enum status straggler_find(struct stragglers *stragglers, const struct timeline_
 	search.is_chain = calloc(report->job.comm_count + 1, sizeof(*search.is_chain));
 	search.wire_rise = calloc(report->windows.change_count + 1, sizeof(*search.wire_rise));
 	search.status = init_jobs(stragglers, &report->job);
-	if (search.is_chain == NULL || search.wire_rise == NULL)
+	search.is_staggered = calloc(report->job.comm_count + 1, sizeof(*search.is_staggered));
+	if (search.is_chain == NULL || search.is_staggered == NULL || search.wire_rise == NULL)
 		search.status = ERR_NO_SPACE;
 	if (search.status == OK)
-		find_all(&search, stragglers);
+		find_all(&search, stragglers, report->ranks);
 	free(search.is_chain);
+	free(search.is_staggered);
 	free(search.wire_rise);
 	if (search.status != OK) {
 		free(search.found);

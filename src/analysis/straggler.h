@@ -23,6 +23,8 @@ enum straggler_class {
 	STRAGGLER_SLOW_HOST = 2, /* most ranks of one host are, about equally */
 	STRAGGLER_SLOW_LINK = 3, /* one rank's sends stay on the wire, those of the others do not */
 	STRAGGLER_NETWORK = 4,	 /* transfers between nodes became slower everywhere */
+	STRAGGLER_HELD_UP = 5,	 /* ranks arrive late, but only because they wait in other
+				    operations; the rank they wait for is unknown */
 };
 
 const char *straggler_class_name(enum straggler_class class); /* "slow_rank", ... */
@@ -64,6 +66,11 @@ struct straggler {
 				transfers, as if short of CPU; slowdown as of a slow link, and
 				late_ns 0 unless it also arrives late */
 	double own_slowdown; /* then: of what needs no network, relative to the other ranks */
+	bool is_origin;	     /* straggler: by its time outside of all operations
+				(straggler_origin.c); late_ns, matches and last_in are 0 */
+	double own_excess;   /* then: share of time that it spends outside longer than its peers */
+	bool is_stage;	     /* then: compared with other stages of a pipeline, which may differ
+				by design */
 	double confidence;   /* 1 - probability of this by chance, corrected for the number of
 				ranks and sections examined; 0..1 */
 	double share_of_ns;  /* private to the search, like the next: cost_share of 1 ns */

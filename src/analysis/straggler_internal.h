@@ -97,8 +97,9 @@ struct straggler_search {
 	const struct timeline_comm *comms; /* as job.comms */
 	struct straggler *found;
 	size_t count;
-	bool *is_chain; /* per communicator: its Sends and Recvs make a chain (a pipeline) */
-	uint32_t looks; /* closer examinations of links, which are limited */
+	bool *is_chain;	    /* per communicator: its Sends and Recvs make a chain (a pipeline) */
+	bool *is_staggered; /* per communicator: two of its ranks are in one chain */
+	uint32_t looks;	    /* closer examinations of links, which are limited */
 	struct link_sample sample;
 	uint64_t since_ns; /* only what ended then is examined, wall time; 0, like the next: no
 			      limit */
@@ -115,6 +116,16 @@ bool straggler_is_late(const struct straggler_search *search, uint32_t rank, uin
 void straggler_wire(struct straggler_search *search, const struct straggler_table *table);
 /* From Sends by receiver. */
 void straggler_links(struct straggler_search *search);
+
+struct timeline_rank;
+/* Do ranks of a job send each other data by Send and Recv? Then being late for a collective says little. */
+bool straggler_has_sends(const struct straggler_search *search, uint32_t group);
+/*
+ * Adds the origins of lateness in such a job: ranks and hosts that spend more time outside of all operations
+ * than their peers. False: not judged (too few GPU times, or too short). ranks: as job.ranks.
+ */
+bool straggler_origins(struct straggler_search *search, uint32_t group,
+		       const struct timeline_rank *ranks);
 
 /* Only the identity: a seat of the table's communicator, and how much it took part. */
 struct straggler straggler_begin(const struct straggler_search *search,

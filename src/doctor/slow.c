@@ -1239,6 +1239,7 @@ static void look_at_job(struct slow_search *search, struct slow_cells *cells)
 		compare_cells(search, cells, SLOW_EXPECTED, slow_compare_expected);
 	if (options->peak_nvlink > 0 || options->peak_network > 0)
 		compare_cells(search, cells, SLOW_PEAK, slow_compare_peak);
+	slow_held_up(search);
 	slow_unjudged(search);
 }
 

@@ -214,6 +214,9 @@ void slow_fill_missing(struct slow_search *search, struct verdict *verdict);
 /* Ranks, hosts and links of the report's stragglers. */
 void slow_stragglers(struct slow_search *search);
 
+/* If nothing else was found: ranks that are late because they wait in other operations. Call it last. */
+void slow_held_up(struct slow_search *search);
+
 /* Does a named rank or an earlier verdict explain it? Then it is added there. */
 bool slow_is_explained(struct slow_search *search, const struct slow_row *row,
 		       enum slow_against against);

@@ -67,7 +67,7 @@ static const struct straggler *slow_link_behind(const struct slow_search *search
 		const struct straggler *link = &stragglers->list[i];
 
 		if (link->class != STRAGGLER_SLOW_LINK || link->peer == UINT32_MAX ||
-		    !is_rank_or_host(late))
+		    !is_rank_or_host(late) || late->is_origin)
 			continue;
 		if ((late->class == STRAGGLER_SLOW_RANK && is_elsewhere(late, link) &&
 		     (late->rank == link->peer || late->rank == link->rank)) ||
@@ -77,202 +77,13 @@ static const struct straggler *slow_link_behind(const struct slow_search *search
 	return NULL;
 }
 
-/* ---- late together -------------------------------------------------------------------------------- */
-
-/*
- * Ranks that are late together because they are held up together. A group that exchanges data by Sends and
- * Recvs (experts) waits for its slowest rank there, and all of it is late for the collectives of the whole
- * job: in these, every rank of the group looks like a straggler. Inside the group, the straggler spends the
- * least time in Sends and Recvs, of which all ranks make equally many.
- */
-
-enum { MEMBERS_LEAST = 3, MEMBERS_MAX = 256, OPERATIONS_LEAST = 64 };
-static const double gap_that_matters = 0.4; /* relative to how far it is below the others */
-static const double time_that_matters = 0.05;
-
-static bool is_late_rank(const struct straggler *straggler)
-{
-	return straggler->late_ns > 0 && is_rank_or_host(straggler);
-}
-
-/* Marks the late ranks of `comm`, from all stragglers there; returns how many. */
-static uint32_t mark_late(const struct slow_search *search, uint32_t comm, bool *is_marked)
-{
-	const struct stragglers *stragglers = &search->report->stragglers;
-	const struct job *job = &search->report->job;
-	const struct job_comm *of = &job->comms[comm];
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < of->seat_count; i++) {
-		uint32_t rank = job->seats[of->seats[i]].rank;
-
-		for (size_t j = 0; j < stragglers->count && !is_marked[rank]; j++) {
-			const struct straggler *straggler = &stragglers->list[j];
-
-			if (!is_late_rank(straggler) || straggler->comm != comm)
-				continue;
-			is_marked[rank] = straggler->class == STRAGGLER_SLOW_HOST
-						  ? job->ranks[rank].host == straggler->host
-						  : straggler->rank == rank;
-		}
-		count += is_marked[rank];
-	}
-	return count;
-}
-
-/* The communicator of exactly these ranks; UINT32_MAX: none. */
-static uint32_t find_group(const struct job *job, const bool *is_marked, uint32_t count,
-			   uint32_t within)
-{
-	for (uint32_t c = 0; c < job->comm_count; c++) {
-		const struct job_comm *comm = &job->comms[c];
-		uint32_t marked = 0;
-
-		if (comm->group != job->comms[within].group || comm->seat_count != count ||
-		    comm->missing > 0)
-			continue;
-		for (uint32_t i = 0; i < comm->seat_count; i++)
-			marked += is_marked[job->seats[comm->seats[i]].rank];
-		if (marked == count)
-			return c;
-	}
-	return UINT32_MAX;
-}
-
-/* ---- time in Sends and Recvs ------------------------------------------------------------------- */
-
-struct exchange {
-	uint32_t comm_id;
-	uint64_t operations;
-	double ns;
-};
-
-static bool exchange_add(const struct op_record *op, enum recording_place place, void *context)
-{
-	struct exchange *exchange = context;
-
-	(void)place;
-	if (op->comm != exchange->comm_id || (op->function != OP_SEND && op->function != OP_RECV) ||
-	    op->time_source != OP_TIME_KERNEL_GPU)
-		return true;
-	exchange->operations++;
-	exchange->ns += (double)op_duration_ns(op);
-	return true;
-}
-
-/* The rank that spends least, and by how much: index into job.ranks; UINT32_MAX: none stands out. */
-static uint32_t find_least(const struct timeline_report *report, const struct job_comm *comm,
-			   double *delay_ns)
-{
-	const struct job *job = &report->job;
-	double times[MEMBERS_MAX], sorted[MEMBERS_MAX], usual;
-	uint64_t operations = 0;
-	uint32_t least = 0;
-
-	for (uint32_t i = 0; i < comm->seat_count; i++) {
-		const struct job_seat *seat = &job->seats[comm->seats[i]];
-		struct exchange exchange = { .comm_id = seat->comm_id };
-
-		if (recording_each_op(job->recording->processes[seat->process], exchange_add,
-				      &exchange, NULL) != OK ||
-		    exchange.operations < OPERATIONS_LEAST ||
-		    (i > 0 && exchange.operations != operations))
-			return UINT32_MAX;
-		operations = exchange.operations;
-		times[i] = sorted[i] = exchange.ns;
-		least = times[i] < times[least] ? i : least;
-	}
-	stats_sort(sorted, comm->seat_count);
-	usual = sorted[(comm->seat_count - 1) * 3 / 4];
-	/* A Send and its Recv overlap, and many of them run together. */
-	*delay_ns = usual - sorted[0];
-	if (*delay_ns < time_that_matters * (double)(report->end_ns - report->start_ns) ||
-	    sorted[1] - sorted[0] < gap_that_matters * *delay_ns)
-		return UINT32_MAX;
-	return job->seats[comm->seats[least]].rank;
-}
-
-static void tell_late_group(struct slow_search *search, const struct straggler *late,
-			    uint32_t group, uint32_t rank)
-{
-	const struct job *job = &search->report->job;
-	const struct job_comm *of = &job->comms[group], *all = &job->comms[late->comm];
-	struct verdict *verdict = slow_verdict(search, VERDICT_SLOW_RANK, SLOW_PAST);
-	double caused_ns = (double)late->late_ns * (double)late->matches *
-			   (double)(all->seat_count - of->seat_count);
-
-	text_copy(verdict->rule, sizeof(verdict->rule), "others");
-	slow_fill_comm(verdict, job, group, rank);
-	slow_fill_rank(verdict, job, rank);
-	slow_fill_span(verdict, search->report, &(struct slow_span){ 0 });
-	slow_fill_cost(search, verdict, caused_ns);
-	verdict->victims = all->seat_count - 1;
-	verdict->percent = 100 * late->cost_share;
-	verdict->confidence = 0.85 * late->confidence;
-	verdict_title(verdict, "straggler: rank %.24s on %.100s", verdict->rank_label,
-		      verdict->host);
-	verdict_evidence(verdict,
-			 "All %u ranks of %.100s arrive %s late at the collectives of %.100s: they "
-			 "are held up together.",
-			 of->seat_count, of->label, units_of_ns((double)late->late_ns).text,
-			 all->label);
-	verdict_evidence(verdict,
-			 "With the same number of Sends and Recvs in %.100s, rank %.24s spends the "
-			 "least time in them: the rest of the group waits for it there.",
-			 of->label, verdict->rank_label);
-	verdict_missing(
-		verdict,
-		"For Sends and Recvs only totals are available, so the exact time is unknown.");
-	verdict_advice(verdict, "It computes longer than the others or has more work: check GPU "
-				"clocks and temperature, data loading, work distribution.");
-	verdict_advice(verdict, "$ ssh %.200s nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE,ECC",
-		       verdict->host);
-	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclStraggler.md");
-	slow_fill_missing(search, verdict);
-}
-
-/* Ranks that are late together because of one of them: reported here. Returns the communicator (index into
- * job.comms) whose late ranks and hosts are explained by that; UINT32_MAX: there is no such group. */
-static uint32_t slow_held_up(struct slow_search *search)
-{
-	const struct stragglers *stragglers = &search->report->stragglers;
-	const struct job *job = &search->report->job;
-	const struct straggler *late = NULL;
-	uint32_t group = UINT32_MAX, count, rank = UINT32_MAX;
-	double delay_ns;
-	bool *is_marked;
-
-	for (size_t i = 0; i < stragglers->count && late == NULL; i++)
-		if (is_late_rank(&stragglers->list[i]) &&
-		    job->comms[stragglers->list[i].comm].group == search->group)
-			late = &stragglers->list[i];
-	if (late == NULL || slow_link_behind(search, late) != NULL)
-		return UINT32_MAX;
-	is_marked = calloc(job->rank_count + 1, sizeof(*is_marked));
-	if (is_marked == NULL) {
-		search->status = ERR_NO_SPACE;
-		return UINT32_MAX;
-	}
-	count = mark_late(search, late->comm, is_marked);
-	if (count >= MEMBERS_LEAST && count <= MEMBERS_MAX &&
-	    count < job->comms[late->comm].seat_count)
-		group = find_group(job, is_marked, count, late->comm);
-	if (group != UINT32_MAX)
-		rank = find_least(search->report, &job->comms[group], &delay_ns);
-	free(is_marked);
-	if (rank == UINT32_MAX)
-		return UINT32_MAX;
-	tell_late_group(search, late, group, rank);
-	return late->comm;
-}
-
 /*
  * The receiving end of a slow link, from the totals that recorders keep for each peer in every mode. They
  * count from the start of the process; if the slowness began later, and there are several peers, a caveat
  * says so.
  */
 
-static const double sure_though_late = 0.9;
+static const double sure_though_late = 0.9, sure_of_held_up = 0.5;
 
 static void fill_peer(struct verdict *verdict, const struct job *job, uint32_t rank)
 {
@@ -621,6 +432,29 @@ static void tell_starved(struct verdict *verdict, const struct straggler *stragg
 			       (long long)verdict->pid);
 }
 
+/* By its time outside of all operations (analysis/straggler_origin.c). */
+static void tell_origin(struct slow_search *search, struct verdict *verdict,
+			const struct straggler *straggler, const struct slow_span *span)
+{
+	const char *comm = search->report->job.comms[straggler->comm].label;
+	bool is_host = straggler->class == STRAGGLER_SLOW_HOST;
+
+	verdict_evidence(verdict,
+			 "%s %.1f%% more of the time outside of communication than %s%.100s, %s.",
+			 is_host ? "Its ranks spend" : "It spends", 100 * straggler->own_excess,
+			 straggler->is_stage ? "those of other hosts in "
+			 : is_host	     ? "the others of "
+					     : "the other ranks of ",
+			 comm, slow_when(search->report, span).text);
+	verdict_evidence(verdict, "Other ranks wait for it in Sends, Recvs and collectives%s",
+			 search->report->stragglers.explained > 0
+				 ? "; those that arrive late elsewhere as a result are not named."
+				 : ".");
+	if (straggler->is_stage)
+		verdict_missing(verdict, "No other host does the same work: a pipeline stage with "
+					 "more work would look the same.");
+}
+
 static void tell_lateness(struct slow_search *search, struct verdict *verdict,
 			  const struct straggler *straggler, const struct slow_span *span)
 {
@@ -647,7 +481,7 @@ static void title_late(struct verdict *verdict, const struct straggler *straggle
 {
 	if (straggler->class == STRAGGLER_SLOW_HOST)
 		verdict_title(verdict, "straggler: all ranks of %.100s", host);
-	else if (straggler->late_ns == 0)
+	else if (straggler->late_ns == 0 && !straggler->is_origin)
 		verdict_title(verdict,
 			      "straggler: rank %.24s on %.100s (NCCL proxy thread short of CPU)",
 			      verdict->rank_label, host);
@@ -674,11 +508,13 @@ static void tell_late(struct slow_search *search, const struct straggler *stragg
 	verdict->victims = seats > members ? seats - members : 0;
 	verdict->percent = 100 * straggler->cost_share;
 	title_late(verdict, straggler, host);
-	if (straggler->late_ns > 0)
+	if (straggler->is_origin)
+		tell_origin(search, verdict, straggler, &span);
+	else if (straggler->late_ns > 0)
 		tell_lateness(search, verdict, straggler, &span);
 	if (straggler->is_starved)
 		tell_starved(verdict, straggler);
-	if (straggler->late_ns > 0)
+	if (straggler->late_ns > 0 || straggler->is_origin)
 		advise_host(verdict, host);
 	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclStraggler.md");
 	slow_fill_missing(search, verdict);
@@ -826,14 +662,12 @@ void slow_stragglers(struct slow_search *search)
 {
 	const struct stragglers *stragglers = &search->report->stragglers;
 	const struct job *job = &search->report->job;
-	uint32_t explained = slow_held_up(search);
 
 	for (size_t i = 0; i < stragglers->count; i++) {
 		const struct straggler *straggler = &stragglers->list[i];
 
 		if (job->comms[straggler->comm].group != search->group ||
-		    is_hung(search, straggler) ||
-		    (straggler->comm == explained && straggler->class != STRAGGLER_SLOW_LINK))
+		    is_hung(search, straggler))
 			continue;
 		if (straggler->class == STRAGGLER_SLOW_LINK) {
 			if (!merge_link(search, straggler))
@@ -844,6 +678,41 @@ void slow_stragglers(struct slow_search *search)
 		}
 		/* STRAGGLER_NETWORK is derived from changes: slow_classify() has them all. */
 	}
+}
+
+void slow_held_up(struct slow_search *search)
+{
+	const struct stragglers *stragglers = &search->report->stragglers;
+	const struct job *job = &search->report->job;
+	const struct straggler *held = NULL;
+	struct verdict *verdict;
+
+	for (size_t i = 0; i < stragglers->count && held == NULL; i++)
+		if (stragglers->list[i].class == STRAGGLER_HELD_UP &&
+		    job->comms[stragglers->list[i].comm].group == search->group)
+			held = &stragglers->list[i];
+	for (size_t i = search->first; i < search->verdicts->count; i++)
+		if (verdict_is_slow(search->verdicts->list[i].class))
+			return;
+	if (held == NULL)
+		return;
+	const struct slow_span span = told_span(search->report, held);
+	verdict = slow_verdict(search, VERDICT_SLOW_COMM, SLOW_PAST);
+	fill_common(search, verdict, held, &span);
+	verdict->confidence *= sure_of_held_up;
+	verdict->comm_rank = -1;
+	verdict->victims = job->comms[held->comm].seat_count - 1;
+	verdict->percent = 100 * held->cost_share;
+	verdict_title(verdict, "ranks of %.100s wait for each other: cause unknown", verdict->comm);
+	verdict_evidence(verdict,
+			 "Some arrive %s later than others at its collectives, %s, and no rank "
+			 "spends more time outside of communication than the others: they are held "
+			 "up in other operations.",
+			 units_of_ns((double)held->late_ns).text,
+			 slow_when(search->report, &span).text);
+	verdict_advice(verdict, "Compare with a run in which this was not so: `ringside diff`.");
+	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
+	slow_fill_missing(search, verdict);
 }
 
 /* ---- what they explain ----------------------------------------------------------------------- */

@@ -811,6 +811,16 @@ void report_words_straggler(const struct timeline_report *report, const struct s
 	const char *host = host_name(report, one->host);
 	bool is_peer;
 
+	if (one->is_origin) {
+		text_format(to, REPORT_WORDS,
+			    "%s %s (%.1f%% more of the time outside of communication than its "
+			    "peers)",
+			    one->class == STRAGGLER_SLOW_HOST ? "host" : "rank",
+			    one->class == STRAGGLER_SLOW_HOST ? host
+							      : rank_label(report, one->rank),
+			    100 * one->own_excess);
+		return;
+	}
 	switch (one->class) {
 	case STRAGGLER_SLOW_RANK:
 		if (one->late_ns == 0) {
@@ -840,6 +850,11 @@ void report_words_straggler(const struct timeline_report *report, const struct s
 		text_format(to, REPORT_WORDS,
 			    "the network (transfers take %.2fx longer on all ranks)",
 			    one->slowdown);
+		break;
+	case STRAGGLER_HELD_UP:
+		text_format(to, REPORT_WORDS,
+			    "ranks of %.64s that wait elsewhere, for an unknown rank (%s late)",
+			    report->job.comms[one->comm].label, units_duration(late, one->late_ns));
 		break;
 	default:
 		text_copy(to, REPORT_WORDS, "none");

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Lateness is followed to its origin through Sends, Recvs and communicators: the slow rank or host is named, and
+# none of the ranks that wait for it.
+. "$(dirname "$0")/slowness.sh"
+
+slow() { # name workload nodes seed rank factor
+	simulate "$1" --nodes "$3" --gpus 8 -w "$2" --seed "$4" --seconds 60s -f "slow-rank:rank=$5,factor=$6,at=20s"
+}
+
+# ---- experts: the whole group arrives late at the collectives of all ranks --------------------------
+slow moe moe 1 111 4 1.15
+expect_same "experts on one node" "$(named moe)" "slow_rank 4"
+slow moe moe 4 416 3 1.6
+expect_same "experts on two nodes: not the hosts of the group" "$(named moe)" "slow_rank 3"
+expect_ok "by its time outside of communication" grep -q "outside of communication" <(value evidence)
+slow moe moe 8 830 53 3
+expect_same "eight nodes" "$(named moe)" "slow_rank 53"
+slow moe moe 4 417 7 1.3
+expect_same "a rank whose AllGather has no GPU times" "$(named moe)" "slow_rank 7"
+
+# ---- pipelines: other stages and pipelines wait ----------------------------------------------------
+slow pipeline tp-pp 16 1611 16 1.15
+expect_same "a rank of a pipeline: no other stage is named" "$(named pipeline)" "slow_rank 16"
+slow pipeline tp-pp 16 1630 21 3
+expect_same "three times slower" "$(named pipeline)" "slow_rank 21"
+slow pipeline tp-pp 2 1268 1 3
+expect_same "two stages" "$(named pipeline)" "slow_rank 1"
+host=()
+for rank in 16 17 18 19; do host+=(-f "slow-rank:rank=$rank,factor=1.3,at=20s"); done
+simulate pipeline --nodes 8 --gpus 4 -w tp-pp --seed 7 --seconds 60s "${host[@]}"
+expect_same "a whole host, of several pipelines" "$(named pipeline)" "slow_host @node0004"
+host=()
+for rank in 4 5 6 7; do host+=(-f "slow-rank:rank=$rank,factor=1.6"); done
+simulate pipeline --nodes 4 --gpus 4 -w tp-pp --seed 7 --seconds 60s "${host[@]}"
+expect_same "a whole stage from the start" "$(named pipeline)" "slow_host @node0001"
+expect_ok "may have more work by design: less confident" python3 -c "exit(not $(value confidence) < 0.8)"
+expect_ok "as a caveat says" grep -q "with more work would look the same" <(value missing)
+
+# ---- nobody is named without GPU times -------------------------------------------------------------
+"$ringside" sim --offline -o "$tap_scratch/blind" --nodes 16 --gpus 8 -w tp-pp --seed 1260 --seconds 60s \
+	-f slow-rank:rank=38,factor=1.6,at=18s >/dev/null
+expect_same "without GPU times nobody is named" "$(named blind)" "slow_communicator =dp-5"
+expect_ok "the cause is unknown" grep -q "cause unknown" <(value title)
+expect_ok "at low confidence" python3 -c "exit(not $(value confidence) <= 0.5)"
+
+# ---- and nobody in healthy jobs --------------------------------------------------------------------
+for workload in moe tp-pp; do
+	simulate healthy --nodes 8 --gpus 8 -w "$workload" --seed 21 --seconds 60s --jitter 10
+	expect_same "$workload: healthy, with much variation" "$(named healthy)" ""
+done
+tap_done
