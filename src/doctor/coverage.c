@@ -717,10 +717,12 @@ static void find_damage(struct verdicts *verdicts, const struct recording *recor
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
+/* Or that it may hang. */
 static bool is_hang_reported(const struct verdicts *verdicts)
 {
 	for (size_t i = 0; i < verdicts->count; i++)
-		if (verdict_is_hang(verdicts->list[i].class))
+		if (verdict_is_hang(verdicts->list[i].class) ||
+		    (verdicts->list[i].is_unjudged && strcmp(verdicts->list[i].rule, "hang") == 0))
 			return true;
 	return false;
 }

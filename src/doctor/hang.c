@@ -679,6 +679,41 @@ static bool is_any_hung(const struct hang_tale *tale)
 	return false;
 }
 
+/* Does this node hang for certain, not only by its calls? */
+static bool is_known_to_hang(const struct hang_scene *scene, uint32_t node)
+{
+	uint32_t comms = (uint32_t)scene->job->comm_count;
+	uint32_t c = node < comms ? node : scene->job->seats[node - comms].comm;
+
+	if (!hang_node_hangs(scene, node) || scene->matches[c].unjudged != HANG_JUDGED)
+		return false;
+	return node < comms
+		       ? scene->matches[c].first != HANG_NOBODY && !scene->matches[c].is_by_calls
+		       : scene->seats[node - comms].presence == HANG_INSIDE;
+}
+
+/* What they wait for cannot be judged, but that they wait is certain: stuck, with an unknown cause. */
+static void judge_waiting(struct hang_tale *tale, struct hang_end *known)
+{
+	const struct hang_scene *scene = tale->scene;
+	uint32_t comms = (uint32_t)scene->job->comm_count;
+
+	for (size_t i = 0; i < tale->reached && tale->lead->class == VERDICT_BLIND; i++) {
+		uint32_t node = tale->graph->queue[i];
+
+		if (!is_known_to_hang(scene, node))
+			continue;
+		*known = *tale->lead;
+		known->class = VERDICT_STUCK;
+		known->node = node;
+		known->witness = node < comms ? scene->matches[node].first : node - comms;
+		known->comm = scene->job->seats[known->witness].comm;
+		known->flight = scene->seats[known->witness].front;
+		known->confidence = 0.3;
+		tale->lead = known;
+	}
+}
+
 /* Marks serve one walk at a time: save what was reached and clear the marks. */
 static void finish_reach(struct hang_tale *tale, bool is_told)
 {
@@ -783,6 +818,7 @@ static void tell_group(struct hang_tale *tale, uint32_t first, bool is_weak_one)
 {
 	struct hang_graph *graph = tale->graph;
 	size_t owners = queue_owners(graph, first, is_weak_one);
+	struct hang_end known;
 
 	if (owners == 0)
 		return;
@@ -790,6 +826,7 @@ static void tell_group(struct hang_tale *tale, uint32_t first, bool is_weak_one)
 	tale->lead = choose_lead(graph, first, is_weak_one);
 	tale->number++;
 	tale->reached = hang_graph_reach(graph, owners, REACHED);
+	judge_waiting(tale, &known);
 	tale->is_hang = is_split_still(tale);
 	tale->is_hang |= is_any_hung(tale);
 	if ((tale->is_hang || tale->lead->class == VERDICT_MISMATCH) && is_asked_for(tale)) {

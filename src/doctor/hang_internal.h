@@ -155,6 +155,9 @@ bool hang_sees_kernels(const struct hang_scene *scene, uint32_t seat, const stru
  * enough to report it? */
 bool hang_is_still(const struct hang_scene *scene, uint32_t comm);
 
+/* Is it a ring in which each rank sends its own data first? */
+bool hang_is_ring(const struct op_record *op);
+
 /* Did its GPU fill or consume a transfer of it, or start its kernel? */
 bool hang_has_worked(const struct recording_flight *flight);
 
@@ -213,6 +216,7 @@ enum hang_note {
 	HANG_NOTE_ONE_OF_HOST,	/* GPU: one of a host's, unknown which */
 	HANG_NOTE_TREE,		/* GPU: one of a host's, which sends nothing up a tree */
 	HANG_NOTE_LEAST_FAR,	/* GPU: of a host's GPUs the one that is least far */
+	HANG_NOTE_RING,		/* GPU: it has sent the least of all ranks of a ring */
 	HANG_NOTE_CHANNEL,	/* NVLink: by kernel channels alone */
 	HANG_NOTE_PEER,		/* a Send or Recv has no counterpart */
 	HANG_NOTE_CONNECTING,	/* called, no rank is inside: NCCL may wait for others to connect */
@@ -223,6 +227,7 @@ enum hang_note {
 	HANG_NOTE_TRANSFERS,	/* GPU not reached: inferred from its transfers, kernels are not
 				  recorded */
 	HANG_NOTE_NONE_STARTED, /* launched on all ranks, and no GPU has started it */
+	HANG_NOTE_ONLY_UNSEEN,	/* unseen: the only rank that is not visible */
 	HANG_NOTE_NAMELESS,	/* NCCL does not identify communicators across processes */
 };
 

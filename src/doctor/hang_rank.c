@@ -73,19 +73,23 @@ static bool is_on_the_wire(const struct recording_flight *sends)
 	return sends->op.state == OP_DONE || hang_has_worked(sends);
 }
 
-/* Does the receiver wait for data? If it has not posted its receives, it is not ready, whatever the network
- * does. */
-static bool has_posted(struct hang_graph *graph, const struct recording_flight *receives)
+/* The data has arrived, and the receiver's GPU does not consume it. */
+static void receiver_stuck(struct hang_graph *graph, struct hang_end *end, uint32_t sender,
+			   uint32_t receiver, const struct recording_flight *receives,
+			   const struct flight_wait *wait)
 {
-	struct flight_wait *waits = NULL;
-	size_t count = 0;
-	bool has_any;
-
-	if (flight_waits(receives->proxies, receives->proxy_count, &waits, &count) != OK)
-		graph->status = ERR_NO_SPACE;
-	has_any = find_wait(waits, count, FLIGHT_RECV_NET) != NULL;
-	free(waits);
-	return has_any;
+	end->class = VERDICT_GPU_STUCK;
+	end->confidence = 0.8;
+	end->seat = end->witness = receiver;
+	end->peer = sender;
+	end->peer_comm_rank = receives->op.peer;
+	end->flight = receives;
+	end->is_unsure = !hang_has_worked(receives) &&
+			 !hang_sees_kernels(graph->scene, receiver, &receives->op);
+	end->since_ns = wait->since_ns;
+	end->steps_done = wait->steps_done;
+	end->steps = wait->steps;
+	memcpy(end->channels, wait->channels, sizeof(end->channels));
 }
 
 /* Both run, and no data arrives: which side? `sender` and `sends` are the sending one. */
@@ -93,18 +97,29 @@ static void judge_running(struct hang_graph *graph, uint32_t node, uint32_t send
 			  const struct recording_flight *sends, uint32_t receiver,
 			  const struct recording_flight *receives)
 {
-	const struct flight_wait *wait;
-	struct flight_wait *waits = NULL;
+	const struct flight_wait *wait, *unread;
+	struct flight_wait *waits = NULL, *theirs = NULL;
 	struct hang_end *end;
-	size_t count = 0;
+	size_t count = 0, their_count = 0;
 
-	if (flight_waits(sends->proxies, sends->proxy_count, &waits, &count) != OK) {
+	if (flight_waits(sends->proxies, sends->proxy_count, &waits, &count) != OK ||
+	    flight_waits(receives->proxies, receives->proxy_count, &theirs, &their_count) != OK) {
 		graph->status = ERR_NO_SPACE;
+		free(waits);
 		return;
 	}
 	wait = find_wait(waits, count, FLIGHT_SEND_NET);
-	if (wait == NULL && has_posted(graph, receives))
+	/* A receiver that has not posted its receives is not ready, whatever the network does. */
+	if (wait == NULL && find_wait(theirs, their_count, FLIGHT_RECV_NET) != NULL)
 		wait = find_wait(waits, count, FLIGHT_SEND_PEER);
+	unread = find_wait(theirs, their_count, FLIGHT_RECV_GPU);
+	/* Its GPU may be in something that it called before. */
+	if (wait == NULL && unread != NULL && !hang_has_worked(receives) &&
+	    hang_held_before(graph, node, receiver, receives)) {
+		free(waits);
+		free(theirs);
+		return;
+	}
 	end = hang_end_add(graph, VERDICT_STUCK, node, graph->scene->job->seats[sender].comm,
 			   HANG_NOBODY);
 	end->confidence = 0.3;
@@ -120,6 +135,8 @@ static void judge_running(struct hang_graph *graph, uint32_t node, uint32_t send
 		wait = find_wait(waits, count, FLIGHT_SEND_GPU);
 		end->class = VERDICT_GPU_STUCK;
 		end->confidence = 0.8;
+	} else if (unread != NULL) {
+		receiver_stuck(graph, end, sender, receiver, receives, unread);
 	}
 	if (wait != NULL) {
 		end->seat = end->witness = sender;
@@ -131,6 +148,7 @@ static void judge_running(struct hang_graph *graph, uint32_t node, uint32_t send
 		memcpy(end->channels, wait->channels, sizeof(end->channels));
 	}
 	free(waits);
+	free(theirs);
 }
 
 static bool is_held_before(struct hang_graph *graph, uint32_t node, uint32_t seat,

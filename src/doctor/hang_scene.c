@@ -370,7 +370,7 @@ static bool are_all_in(const struct recording_proxy *proxy, uint8_t state)
 	return proxy->step_count > 0;
 }
 
-static bool is_ring(const struct op_record *op)
+bool hang_is_ring(const struct op_record *op)
 {
 	return op->algorithm == OP_RING &&
 	       (op->function == OP_ALL_REDUCE || op->function == OP_ALL_GATHER ||
@@ -391,7 +391,7 @@ static bool hang_gives_nothing(const struct recording_flight *flight)
 	enum { FOR_ITS_GPU_TO_FILL = 8, FOR_ITS_GPU_TO_TAKE = 12 }; /* NCCL's numbers */
 	bool has_data = false;
 
-	if (!is_ring(&flight->op) || flight->op.state != OP_RUNNING || hang_has_worked(flight))
+	if (!hang_is_ring(&flight->op) || flight->op.state != OP_RUNNING || hang_has_worked(flight))
 		return false;
 	for (size_t i = 0; i < flight->proxy_count; i++) {
 		const struct recording_proxy *of = &flight->proxies[i];

@@ -469,9 +469,11 @@ static void advise_unseen(struct hang_tale *tale)
 {
 	set_page(tale, tale->verdict->class == VERDICT_AGENT_DEAD ? "RingsideAgentDown"
 								  : "NcclRanksUnseen");
+	verdict_advice(tale->verdict, "Diagnose all nodes of the job at once:");
+	verdict_advice(tale->verdict, "$ ringside doctor --agents 'node[001-064]'");
 	verdict_advice(tale->verdict,
-		       "Make the missing ranks visible and try again: is the node up, is its agent "
-		       "running, was the job started there with the plugin?");
+		       "If ranks are still missing: is the node up, is its agent running, was the "
+		       "job started there with the plugin?");
 	verdict_advice(tale->verdict, "$ systemctl status ringside-agent");
 	verdict_advice(tale->verdict, "$ ringside ls");
 }
@@ -589,9 +591,11 @@ static void hang_tell_unseen(struct hang_tale *tale)
 	const struct hang_end *lead = tale->lead;
 	const struct job_comm *comm = &scene->job->comms[lead->comm];
 	bool is_agent = lead->class == VERDICT_AGENT_DEAD;
+	bool is_only = lead->peer_comm_rank >= 0 && comm->missing == 1;
 	char text[600] = "";
 
-	if (lead->peer_comm_rank >= 0)
+	/* If several ranks are not visible, the one that a visible rank waits for may wait itself. */
+	if (is_only)
 		text_append(SAY, "no data from rank %d of %.40s", lead->peer_comm_rank,
 			    comm->label);
 	else
@@ -605,13 +609,23 @@ static void hang_tell_unseen(struct hang_tale *tale)
 		tell_silent_host(tale);
 	}
 	hang_tell_waiting(tale);
-	if (lead->peer_comm_rank >= 0) {
+	if (lead->note == HANG_NOTE_ONE_OF_HOST) {
+		const char *host = hang_process(scene, lead->witness)->host;
+
+		text_copy(tale->verdict->host, sizeof(tale->verdict->host), host);
+		verdict_evidence(
+			tale->verdict,
+			"Transfers of %.60s wait for one of its own GPUs, and fewer of its "
+			"ranks are recorded than of other hosts.",
+			host);
+	} else if (lead->peer_comm_rank >= 0 && lead->note != HANG_NOTE_ONLY_UNSEEN) {
 		text[0] = '\0';
 		hang_say_whole_rank(SAY, scene, lead->witness);
 		text_capital(text);
 		verdict_evidence(tale->verdict,
-				 "%s waits for rank %d of %.60s, which is not recorded.", text,
-				 lead->peer_comm_rank, comm->label);
+				 "%s waits for rank %d of %.60s, which is not recorded%s.", text,
+				 lead->peer_comm_rank, comm->label,
+				 is_only ? "" : " and may itself wait for another rank");
 	} else {
 		verdict_evidence(tale->verdict, "All recorded ranks have called it, and nothing "
 						"recorded explains why it does not finish.");
@@ -1056,7 +1070,8 @@ static void say_node(char *text, size_t size, const struct hang_scene *scene, ui
 		text_append(text, size, " of %.60s", comm->label);
 	say_since(text, size, scene, scene->job->seats[witness].process,
 		  front->op.active_ns ? front->op.active_ns : flight_since_ns(front),
-		  scene->seats[witness].is_by_calls);
+		  node < comms ? scene->matches[node].is_by_calls
+			       : scene->seats[witness].is_by_calls);
 }
 
 /* Why a node waits for the next one of the chain. */

@@ -27,6 +27,7 @@ struct tree_host {
 	int32_t waits_for[CHANNELS];
 	uint64_t gives_nothing[WORDS];
 	uint32_t seat; /* one that waits for its own GPU */
+	uint32_t members;
 	bool has_first_rank;
 };
 
@@ -72,6 +73,7 @@ static void survey_tree(const struct hang_scene *scene, uint32_t c, struct tree_
 			struct tree_host *host = &hosts[hang_rank(scene, s)->host];
 
 			host->has_first_rank |= scene->job->seats[s].comm_rank == 0;
+			host->members += is_second;
 			for (size_t w = 0; w < seat->wait_count && !is_second; w++)
 				note_others(host, &seat->waits[w]);
 			for (size_t w = 0; w < seat->wait_count && is_second; w++)
@@ -125,7 +127,8 @@ static bool hang_tree(struct hang_graph *graph, uint32_t c)
 	host = only_one(hosts, scene->job->host_count);
 	if (host != NULL) {
 		end = hang_end_add(graph, VERDICT_GPU_STUCK, c, c, host->seat);
-		end->note = HANG_NOTE_TREE;
+		if (host->members > 1)
+			end->note = HANG_NOTE_TREE;
 		end->witness = host->seat;
 		end->flight = scene->seats[host->seat].front;
 		for (int w = 0; w < WORDS; w++)
@@ -382,7 +385,30 @@ static uint32_t least_far(const struct hang_side *side)
 	return HANG_NOBODY;
 }
 
-static void add_gpu(struct hang_graph *graph, uint32_t c, const struct hang_side *side)
+/* The communicator rank that is not visible, if it is only one; -1: several. */
+static int32_t only_missing(const struct job *job, const struct job_comm *comm)
+{
+	for (int32_t r = 0; r < comm->nranks && comm->missing == 1; r++)
+		if (job_member(job, comm, r) == HANG_NOBODY)
+			return r;
+	return -1;
+}
+
+/* A host with fewer visible ranks than others waits for one of its own GPUs: for one that is not visible. */
+static void missing_gpu(struct hang_graph *graph, uint32_t c, uint32_t seat)
+{
+	const struct job_comm *comm = &graph->scene->job->comms[c];
+	struct hang_end *end = hang_end_add(graph, VERDICT_UNSEEN, c, c, HANG_NOBODY);
+
+	end->note = HANG_NOTE_ONE_OF_HOST;
+	end->peer_comm_rank = only_missing(graph->scene->job, comm);
+	end->witness = seat;
+	end->flight = graph->scene->seats[seat].front;
+	end->confidence = 0.5;
+}
+
+static void add_gpu(struct hang_graph *graph, uint32_t c, const struct hang_side *side,
+		    uint32_t most_members)
 {
 	uint32_t seat = side->first, least = least_far(side);
 	struct hang_end *end;
@@ -392,6 +418,10 @@ static void add_gpu(struct hang_graph *graph, uint32_t c, const struct hang_side
 		alone[i] = side->own[i] & ~side->others[i];
 	if (seat == HANG_NOBODY || !any_channel(alone))
 		return;
+	if (graph->scene->job->comms[c].missing > 0 && side->members < most_members) {
+		missing_gpu(graph, c, seat);
+		return;
+	}
 	if (side->members > 1 && least != HANG_NOBODY)
 		seat = least;
 	end = hang_end_add(graph, VERDICT_GPU_STUCK, c, c, seat);
@@ -422,6 +452,7 @@ static uint32_t gpus_of(struct hang_graph *graph, uint32_t c)
 	const struct job_comm *comm = &scene->job->comms[c];
 	size_t before = graph->end_count;
 	struct hang_side *sides = sides_of(graph);
+	uint32_t most_members = 0;
 
 	if (sides == NULL)
 		return 0;
@@ -431,6 +462,8 @@ static uint32_t gpus_of(struct hang_graph *graph, uint32_t c)
 
 		if (side->members++ == 0)
 			side->first = HANG_NOBODY;
+		if (side->members > most_members)
+			most_members = side->members;
 		if (hang_is_in_match(scene, seat, &scene->matches[c]))
 			add_side(side, &scene->seats[seat], seat);
 	}
@@ -438,10 +471,111 @@ static uint32_t gpus_of(struct hang_graph *graph, uint32_t c)
 		struct hang_side *side = &sides[hang_rank(scene, comm->seats[i])->host];
 
 		if (side->members > 0)
-			add_gpu(graph, c, side);
+			add_gpu(graph, c, side, most_members);
 		*side = (struct hang_side){ .members = 0 };
 	}
 	return (uint32_t)(graph->end_count - before);
+}
+
+/* ---- rings ------------------------------------------------------------------------------------- */
+
+/*
+ * In a ring a rank sends its own data first, then what it receives from the rank before it. So behind a stuck
+ * rank each rank can send one part more than the rank before it, and the one that has sent least is the stuck
+ * one, or the first behind it that is visible: one of the same host. A rank that has sent nothing needed no
+ * other rank for that.
+ */
+struct ring {
+	uint32_t least[CHANNELS]; /* the seat, per channel; HANG_NOBODY none or several */
+	uint64_t steps[CHANNELS];
+	bool is_any[CHANNELS];
+};
+
+/* false: a send is on the wire, or waits for its peer. */
+static bool add_to_ring(struct ring *ring, const struct recording_flight *flight, uint32_t seat)
+{
+	enum { FOR_ITS_GPU_TO_FILL = 8 }; /* NCCL's number */
+
+	for (size_t i = 0; i < flight->proxy_count; i++) {
+		const struct recording_proxy *of = &flight->proxies[i];
+		unsigned int channel = of->proxy.channel;
+
+		if (!(of->proxy.flags & PROXY_IS_SEND) || of->step_count == 0)
+			continue;
+		for (size_t s = 0; s < of->step_count; s++)
+			if (of->steps[s].state != FOR_ITS_GPU_TO_FILL)
+				return false;
+		if (ring->is_any[channel] && of->proxy.done > ring->steps[channel])
+			continue;
+		ring->least[channel] =
+			ring->is_any[channel] && of->proxy.done == ring->steps[channel]
+				? HANG_NOBODY
+				: seat;
+		ring->steps[channel] = of->proxy.done;
+		ring->is_any[channel] = true;
+	}
+	return true;
+}
+
+/* The seats that are least far agree on a host. The one that has sent nothing, or one of them. */
+static uint32_t least_of_ring(const struct hang_scene *scene, const struct ring *ring,
+			      bool *is_certain, uint64_t channels[CHANNEL_WORDS])
+{
+	uint32_t found = HANG_NOBODY;
+
+	*is_certain = false;
+	for (unsigned int c = 0; c < CHANNELS; c++) {
+		if (!ring->is_any[c])
+			continue;
+		if (ring->least[c] == HANG_NOBODY)
+			return HANG_NOBODY;
+		channels[c / 64] |= UINT64_C(1) << (c % 64);
+		if (found != HANG_NOBODY &&
+		    hang_rank(scene, found)->host != hang_rank(scene, ring->least[c])->host)
+			return HANG_NOBODY;
+		/* Two ranks that have sent nothing: neither can be the only cause. */
+		if (*is_certain && ring->steps[c] == 0 && ring->least[c] != found)
+			return HANG_NOBODY;
+		if (found == HANG_NOBODY || ring->steps[c] == 0)
+			found = ring->least[c];
+		*is_certain |= ring->steps[c] == 0;
+	}
+	return found;
+}
+
+/* all: also a host whose rank is not known. */
+static bool hang_ring(struct hang_graph *graph, uint32_t c, bool all)
+{
+	const struct hang_scene *scene = graph->scene;
+	const struct job_comm *comm = &scene->job->comms[c];
+	uint32_t first = scene->matches[c].first, seat, members = 0;
+	uint64_t channels[CHANNEL_WORDS] = { 0 };
+	struct ring ring = { .steps = { 0 } };
+	struct hang_end *end;
+	bool is_certain;
+
+	if (first == HANG_NOBODY || comm->missing > 0 ||
+	    !hang_is_ring(&scene->seats[first].front->op))
+		return false;
+	for (uint32_t i = 0; i < comm->seat_count; i++)
+		if (!hang_is_in_match(scene, comm->seats[i], &scene->matches[c]) ||
+		    !add_to_ring(&ring, scene->seats[comm->seats[i]].front, comm->seats[i]))
+			return false;
+	seat = least_of_ring(scene, &ring, &is_certain, channels);
+	if (seat == HANG_NOBODY || !(is_certain || all))
+		return false;
+	for (uint32_t i = 0; i < comm->seat_count; i++)
+		members += hang_rank(scene, comm->seats[i])->host == hang_rank(scene, seat)->host;
+	end = hang_end_add(graph, VERDICT_GPU_STUCK, c, c, seat);
+	end->note = HANG_NOTE_RING;
+	if (!is_certain && members > 1)
+		end->note = HANG_NOTE_ONE_OF_HOST;
+	end->witness = seat;
+	end->flight = scene->seats[seat].front;
+	memcpy(end->channels, channels, sizeof(end->channels));
+	end->is_unsure = scene->seats[seat].presence != HANG_INSIDE;
+	end->confidence = is_certain ? 0.8 : 0.55;
+	return true;
 }
 
 /* ---- channels alone: NVLink -------------------------------------------------------------------- */
@@ -570,6 +704,8 @@ static void transfer_unseen(struct hang_graph *graph, uint32_t c)
 
 	end->confidence = is_silent ? 0.7 : 0.6;
 	if (wait == NULL) {
+		end->note = HANG_NOTE_ONLY_UNSEEN;
+		end->peer_comm_rank = only_missing(scene->job, &scene->job->comms[c]);
 		end->confidence -= 0.15;
 		return;
 	}
@@ -586,7 +722,8 @@ void hang_transfer(struct hang_graph *graph, uint32_t c)
 	struct channels channels;
 	struct hang_end *end;
 
-	if (gpus_of(graph, c) > 0 || hang_tree(graph, c))
+	if (hang_ring(graph, c, false) || gpus_of(graph, c) > 0 || hang_ring(graph, c, true) ||
+	    hang_tree(graph, c))
 		return;
 	if (comm->missing > 0 && comm->hash != 0) {
 		transfer_unseen(graph, c);
@@ -976,6 +1113,15 @@ static void tell_signs(struct hang_tale *tale)
 				 "%.60s sends nothing into the tree on %s: its transfers wait for "
 				 "its own GPUs, and they have received everything they need.",
 				 host, channels);
+		break;
+	case HANG_NOTE_RING:
+		text_capital(text);
+		verdict_evidence(
+			verdict,
+			"%s has sent less than any other rank on %s: its transfers wait for "
+			"its own GPU. In a ring a rank sends its own data first, without "
+			"waiting for others.",
+			text, channels);
 		break;
 	default:
 		verdict_evidence(verdict,

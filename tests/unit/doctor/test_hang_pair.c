@@ -87,6 +87,18 @@ static void test_both(void)
 	stage_end(&stage);
 }
 
+/* The data has arrived, and the receiver's GPU does not consume it. */
+static void test_unread(void)
+{
+	stage_begin(&stage, 4, 1);
+	stage_proxy(pair(0, 1, OP_SEND, 1, 7, OP_RUNNING, 60 * SECOND), true, 1, 0, STEP_SEND_PEER,
+		    59 * SECOND);
+	stage_proxy(pair(1, 1, OP_RECV, 0, 7, OP_RUNNING, 60 * SECOND), false, 0, 0, STEP_RECV_GPU,
+		    59 * SECOND);
+	EXPECT_THAT("the receiver's GPU", stage_only(&stage, VERDICT_GPU_STUCK, 1));
+	stage_end(&stage);
+}
+
 /* Each rank sends first and receives afterwards. */
 static void test_circle_of_sends(void)
 {
@@ -247,6 +259,7 @@ int main(void)
 	test_not_called();
 	test_pipeline();
 	test_both();
+	test_unread();
 	test_circle_of_sends();
 	test_deadlock();
 	test_deadlock_of_gpus();

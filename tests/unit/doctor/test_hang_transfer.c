@@ -240,6 +240,65 @@ static void test_nvlink(void)
 	stage_end(&stage);
 }
 
+/* Rings through three hosts of four ranks, on two channels: rank 4h receives and rank 4h + 3 sends on channel 0,
+ * the next ones on channel 1. */
+static void rings_of_hosts(const unsigned int sent[2][3])
+{
+	all_in(12, 4);
+	for (int i = 0; i < 12; i++)
+		front(i)->op.algorithm = OP_RING;
+	for (int c = 0; c < 2; c++)
+		for (int h = 0; h < 3; h++) {
+			int to = (4 * (h + 1) + c) % 12, from = 4 * h + (c == 0 ? 3 : 0);
+
+			stage_proxy(front(from), true, to, c, STEP_SEND_GPU, 59 * SECOND)
+				->proxy.done = sent[c][h];
+			stage_proxy(front(to), false, from, c, STEP_RECV_NET, 59 * SECOND)
+				->proxy.done = sent[c][h];
+		}
+}
+
+static void test_rings(void)
+{
+	rings_of_hosts((const unsigned int[2][3]){ { 0, 4, 8 }, { 1, 5, 9 } });
+	EXPECT_THAT("a GPU that has not even sent its own data",
+		    stage_only(&stage, VERDICT_GPU_STUCK, 3));
+	EXPECT(stage_has_line(&first()->evidence, "has sent less than any other rank"));
+	stage_end(&stage);
+
+	rings_of_hosts((const unsigned int[2][3]){ { 6, 2, 10 }, { 5, 1, 9 } });
+	EXPECT_THAT("a host whose GPUs have sent less than all others",
+		    stage_only(&stage, VERDICT_GPU_STUCK, -1));
+	EXPECT(strcmp(first()->host, "node1") == 0);
+	stage_end(&stage);
+
+	rings_of_hosts((const unsigned int[2][3]){ { 6, 2, 10 }, { 1, 5, 9 } });
+	EXPECT_THAT("channels that disagree: no GPU is named",
+		    stage_only(&stage, VERDICT_STUCK, -1));
+	stage_end(&stage);
+}
+
+/* Host 1 waits for its own GPUs, and one of its ranks is not recorded. */
+static void test_unseen_of_host(void)
+{
+	all_in(6, 2);
+	for (int i = 0; i < 6; i++)
+		stage_rank(&stage, i)->comms[0].info.nranks = 7;
+	for (int i = 3; i < 6; i++)
+		stage_rank(&stage, i)->comms[0].info.rank = i + 1;
+	for (int i = 4; i < 6; i++)
+		snprintf(stage_rank(&stage, i)->host, sizeof(stage_rank(&stage, i)->host), "node2");
+	snprintf(stage_rank(&stage, 2)->host, sizeof(stage_rank(&stage, 2)->host), "node1");
+	snprintf(stage_rank(&stage, 3)->host, sizeof(stage_rank(&stage, 3)->host), "node2");
+	stage_proxy(front(2), true, 4, 0, STEP_SEND_GPU, 59 * SECOND);
+	stage_find(&stage);
+	EXPECT_THAT("the rank that is not visible is named, not the one that is",
+		    stage.verdicts.count == 1 && first()->class == VERDICT_UNSEEN &&
+			    strstr(first()->title, "no data from rank 3 of world") != NULL);
+	EXPECT(strcmp(first()->host, "node1") == 0);
+	stage_end(&stage);
+}
+
 static void test_unseen(void)
 {
 	struct hang_source sources[] = { { "node0:9749", false, NULL },
@@ -426,6 +485,8 @@ int main(void)
 	test_lost();
 	test_tree();
 	test_nvlink();
+	test_rings();
+	test_unseen_of_host();
 	test_unseen();
 	return tap_done();
 }
