@@ -187,7 +187,8 @@ static void judge_called(struct hang_graph *graph, uint32_t node, uint32_t seat,
 							 : VERDICT_GPU_NOT_REACHED,
 			   node, graph->scene->job->seats[seat].comm, peer);
 	end->note = HANG_NOTE_PEER;
-	end->flight = mine;
+	end->flight = theirs;
+	end->witness = peer;
 	end->confidence = 0.85;
 }
 

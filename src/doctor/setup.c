@@ -364,6 +364,18 @@ const struct setup_variable *setup_any(const struct setup *setup, const char *na
 	return count > 0 ? &setup->variables[first] : NULL;
 }
 
+const struct setup_variable *setup_of_team(const struct setup *setup, const char *name,
+					   uint32_t process)
+{
+	uint32_t team = setup->whos[setup->who_of_logged[process]].team;
+	size_t count, first = setup_find_variable(setup, name, &count);
+
+	for (size_t i = first; i < first + count; i++)
+		if (setup->whos[setup->variables[i].who].team == team)
+			return &setup->variables[i];
+	return NULL;
+}
+
 /* ---- values ---------------------------------------------------------------------------------- */
 
 bool setup_number(const char *value, int64_t *number)
@@ -1103,9 +1115,25 @@ void setup_blame(const struct setup *setup, struct verdict *verdict,
 			    (long long)who->rank);
 }
 
+/* Several jobs: how many processes belong with the group's first one; 0: there is only one job, or the group
+ * may have processes of others. */
+static size_t team_size(const struct setup *setup, const struct setup_group *group)
+{
+	uint32_t team = setup->whos[group->first].team;
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < setup->who_count; i++)
+		count += setup->whos[i].team == team;
+	return group->count <= count && count < setup->who_count &&
+			       setup->whos[group->last].team == team
+		       ? count
+		       : 0;
+}
+
 const char *setup_group_text(const struct setup *setup, const struct setup_group *group, char *to,
 			     size_t size)
 {
+	size_t team = group->count > 1 ? team_size(setup, group) : 0;
 	char who[320];
 
 	if (group->count == 1)
@@ -1113,6 +1141,9 @@ const char *setup_group_text(const struct setup *setup, const struct setup_group
 			    setup_who_text(setup, group->first, who, sizeof(who)));
 	else if (group->count == setup->who_count)
 		text_copy(to, size, "on all visible ranks");
+	else if (team > 0)
+		text_format(to, size, "on %zu of %zu ranks of one of several jobs", group->count,
+			    team);
 	else
 		text_format(to, size, "on %zu of %zu ranks", group->count, setup->who_count);
 	return to;

@@ -53,6 +53,9 @@ struct setup {
 
 /* All entries of this name: a range. */
 size_t setup_find_variable(const struct setup *setup, const char *name, size_t *count);
+/* Of a process that belongs with this one of the log; NULL if none has it. */
+const struct setup_variable *setup_of_team(const struct setup *setup, const char *name,
+					   uint32_t process);
 /* Of any process; NULL if none has it. */
 const struct setup_variable *setup_any(const struct setup *setup, const char *name);
 bool setup_is_true(const char *value);

@@ -231,12 +231,14 @@ enum status setup_find_init(const struct setup *setup)
 /* ---- plugins --------------------------------------------------------------------------------- */
 
 /* NCCL_NET_PLUGIN for NET, and so on: was it requested? */
-static const struct setup_variable *asked_for(const struct setup *setup, const char *kind)
+/* By this job: logs of several jobs may lie in one directory. */
+static const struct setup_variable *asked_for(const struct setup *setup,
+					      const struct nccl_log_plugin *plugin)
 {
 	char name[64];
 
-	text_format(name, sizeof(name), "NCCL_%s_PLUGIN", kind);
-	return setup_any(setup, name);
+	text_format(name, sizeof(name), "NCCL_%s_PLUGIN", plugin->kind);
+	return setup_of_team(setup, name, plugin->process);
 }
 
 static bool is_internal(const struct nccl_log_plugin *plugin)
@@ -251,7 +253,7 @@ static bool is_ours(const char *text)
 
 static bool plugin_is_wrong(const struct setup *setup, const struct nccl_log_plugin *plugin)
 {
-	const struct setup_variable *asked = asked_for(setup, plugin->kind);
+	const struct setup_variable *asked = asked_for(setup, plugin);
 
 	if (plugin->state == NCCL_LOG_PLUGIN_FAILED)
 		return !is_internal(plugin);
@@ -262,7 +264,7 @@ static bool plugin_is_wrong(const struct setup *setup, const struct nccl_log_plu
 static void tell_plugin(const struct setup *setup, const struct nccl_log_plugin *plugin,
 			const struct setup_group *group)
 {
-	const struct setup_variable *asked = asked_for(setup, plugin->kind);
+	const struct setup_variable *asked = asked_for(setup, plugin);
 	bool ours = strcmp(plugin->kind, "PROFILER") == 0 &&
 		    (is_ours(plugin->text) || (asked != NULL && is_ours(asked->value)));
 	struct verdict *verdict =

@@ -86,7 +86,8 @@ class Drill:
     def ask_files(self, case, directory, options):
         self.play(case, directory)
         result = self.call("doctor", "--json", *options, directory)
-        if result.returncode not in (0, 1):
+        # 3: it could not tell
+        if result.returncode not in (0, 1, 3) or result.stderr:
             raise RuntimeError("the doctor ends with %d: %s" % (result.returncode,
                                                                 result.stderr.strip()))
         return json.loads(result.stdout)

@@ -103,7 +103,8 @@ class LiveJob:
         done = subprocess.run([self.ringside, "doctor", "--json", "--hang", "%ds" % self.hang_s]
                               + sources, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               timeout=120, env=clean_environment(), check=False)
-        if done.returncode not in (0, 1):
+        # 3: it could not tell
+        if done.returncode not in (0, 1, 3) or not done.stdout:
             raise RuntimeError("the doctor ends with %d: %s" % (done.returncode, done.stderr))
         return json.loads(done.stdout), time.monotonic() - started
 

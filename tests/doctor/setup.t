@@ -26,6 +26,8 @@ expect_ok "a clean log is fine" doctor --log "$clean"
 expect_same "without findings" "$(rules --log "$clean")" ""
 expect_ok "a real log has only notes" doctor --log "${real[@]}"
 expect_same "these notes" "$(rules --log "${real[@]}")" "ib-disabled profiler-plugin"
+expect_same "logs of two jobs are not taken for one: one asked for a plugin, the other did not find the default one" \
+	"$(rules --log tests/nccllog/*.dbg)" "ib-disabled profiler-plugin virtual-topology"
 expect_same "a directory means all files in it" "$(rules --log tests/nccllog)" "$(rules --log tests/nccllog/*.dbg)"
 
 doctor --all --log tests/nccllog/trace-2ranks-*.dbg >"$tap_scratch/all"

@@ -73,6 +73,8 @@ static void test_both(void)
 	send->op.kernels_started = 0;
 	EXPECT_THAT("a rank whose GPU has not started it",
 		    stage_only(&stage, VERDICT_GPU_NOT_REACHED, 0));
+	EXPECT_THAT("with its own call, not that of its peer",
+		    strstr(first()->title, "rank 0 has called Send #5 to rank 1 of world") != NULL);
 	stage_end(&stage);
 
 	/* One launch, any order: rank 0 has received from 2 and not sent to 1. */
