@@ -802,15 +802,23 @@ static bool find_endless(struct verdicts *verdicts, const struct recording *reco
 }
 
 static void find_nothing(struct verdicts *verdicts, const struct recording *recording,
-			 const struct scene *scene)
+			 const struct scene *scene, const struct blind_options *options)
 {
+	bool is_empty = recording->count == 0;
 	struct verdict *verdict;
 
-	if (recording->count == 0 || scene->communicators > 0)
+	if (is_empty ? options->source_count == 0 : scene == NULL || scene->communicators > 0)
 		return;
 	verdict = add_blind(verdicts, true, "nothing", "DOCTOR.md#not-judged");
 	verdict->is_unjudged = true;
-	verdict_title(verdict, "not judged: no communicator was recorded");
+	verdict_title(verdict, "not judged: no %s recorded",
+		      is_empty ? "process is being" : "communicator was");
+	if (is_empty) {
+		verdict_missing(verdict,
+				"No job runs on these hosts, or it runs without Ringside.");
+		verdict_advice(verdict, "$ ringside ls");
+		return;
+	}
 	verdict_missing(verdict, "The processes have not used NCCL yet, or the recordings are "
 				 "truncated.");
 	verdict_advice(verdict, "$ ringside verify PATH");
@@ -819,8 +827,8 @@ static void find_nothing(struct verdicts *verdicts, const struct recording *reco
 void blind_find(struct verdicts *verdicts, const struct recording *recording,
 		const struct scene *scene, const struct blind_options *options)
 {
-	if (!find_endless(verdicts, recording, options) && scene)
-		find_nothing(verdicts, recording, scene);
+	if (!find_endless(verdicts, recording, options))
+		find_nothing(verdicts, recording, scene, options);
 	find_silent(verdicts, options);
 	find_left_out(verdicts, options->notes);
 	if (scene)
