@@ -752,10 +752,10 @@ static enum status copy_flights(struct region *region, unsigned int parts)
 	return status;
 }
 
-/* The header from its second cache line of counters on; what was checked at opening stays. */
+/* The header from its first word that changes on; what was checked at opening stays. */
 static enum status refresh_counters(struct region *region)
 {
-	size_t from = offsetof(struct region_header, last_anchor);
+	size_t from = offsetof(struct region_header, alive_ns);
 
 	return region_pread(region, (char *)&region->header + from, sizeof(region->header) - from,
 			    from);

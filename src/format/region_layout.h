@@ -42,7 +42,7 @@
 #include "common/op_layout.h"
 
 #define REGION_MAGIC UINT64_C(0x314e4f4947455252) /* "RREGION1" */
-enum { REGION_MAJOR = 1, REGION_MINOR = 2 };
+enum { REGION_MAJOR = 1, REGION_MINOR = 3 };
 #define REGION_BYTE_ORDER UINT32_C(0x01020304)
 
 enum region_part_index {
@@ -105,6 +105,7 @@ struct region_header {
 	struct clock_source clock;
 	struct clock_anchor first_anchor;
 	uint64_t lock_inode; /* the process holds a lock on the file with this inode; 0: none */
+	uint64_t alive_ns;   /* recorder's clock: the last heartbeat; 0: there is none */
 
 	_Alignas(CACHE_LINE) struct clock_anchor last_anchor;
 	uint64_t ended_ns; /* recorder's clock: the process ended cleanly; 0: it did not */

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,6 +27,8 @@ enum {
 	BUSY_MS = 1000,	 /* longest wait for a thread that gets no CPU */
 	READY_MS = 1000, /* longest wait for the reader of stderr */
 	SWEEP_NS = 200 * 1000 * 1000,
+	TIMER_SLACK_NS = 50 * 1000 * 1000,
+	NS_PER_S = 1000 * 1000 * 1000,
 };
 
 enum status own_thread_start(void *(*run)(void *), void *argument, pthread_cond_t *changed)
@@ -90,6 +93,31 @@ void own_thread_sweep(uint64_t *last_ns, uint64_t now_ns)
 		    done + SWEEP_NS < now_ns)
 			live_retire(live, REGION_GENERATION(word) & HANDLE_GENERATION_MASK, false);
 	}
+}
+
+static void *beat(void *period_ns)
+{
+	struct timespec pause = { .tv_sec = (time_t)(*(uint64_t *)period_ns / NS_PER_S),
+				  .tv_nsec = (long)(*(uint64_t *)period_ns % NS_PER_S) };
+
+	own_thread_begin("ringside-alive");
+	/* The exact moment does not matter: wake up together with others. */
+	prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
+	while (!load_relaxed(&recorder.is_over)) {
+		store_relaxed(&recorder.region.header->alive_ns, recorder_now());
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	}
+	return NULL;
+}
+
+enum status own_thread_heartbeat(uint64_t period_ns)
+{
+	static pthread_cond_t unused;
+	static uint64_t period;
+
+	period = period_ns;
+	store_relaxed(&recorder.region.header->alive_ns, recorder_now());
+	return own_thread_start(beat, &period, &unused);
 }
 
 bool own_thread_read_comm(const struct region_comm *comm, struct region_comm *copy)

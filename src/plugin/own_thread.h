@@ -49,6 +49,13 @@ bool own_thread_try(const struct own_work *work, void *data, int patience_ms);
  */
 void own_thread_sweep(uint64_t *last_ns, uint64_t now_ns);
 
+/*
+ * Start a thread that stores the recorder's time in the region's header, at once and every
+ * period_ns until recording is switched off: after a crash it shows until when the process lived.
+ * ERR_SYSTEM: no thread could be started.
+ */
+enum status own_thread_heartbeat(uint64_t period_ns);
+
 /* Copy a communicator's slot while its owner may be writing. False: free, or it changed owners. */
 bool own_thread_read_comm(const struct region_comm *comm, struct region_comm *copy);
 

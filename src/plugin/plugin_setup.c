@@ -511,6 +511,18 @@ static void fill_header(void)
 	header->last_anchor = header->first_anchor;
 }
 
+/* Only a region that outlives its process needs it. */
+static void start_heartbeat(void)
+{
+	uint64_t *period_ns = &process.settings.heartbeat_ns;
+
+	if (recorder.region.kind != REGION_KIND_SHM &&
+	    recorder.region.kind != REGION_KIND_SHM_SMALL)
+		*period_ns = 0;
+	if (*period_ns != 0 && own_thread_heartbeat(*period_ns) != OK)
+		*period_ns = 0;
+}
+
 /* Any failure here leaves the recorder off and does not affect the job. */
 static void begin_recording(unsigned int interface)
 {
@@ -532,6 +544,8 @@ static void begin_recording(unsigned int interface)
 	choose_trace();
 	clock_source_init(&recorder.clock, setup.early);
 	fill_header();
+	if (setup.is_guarded)
+		start_heartbeat();
 	process_info_write(&process);
 	recorder.is_full = wants_details();
 	if (!setup.is_guarded)

@@ -605,6 +605,7 @@ void process_info_write(const struct process_info *process)
 		add_line("inspector", settings->inspector.dir);
 	add_number("buffer", settings->buffer);
 	add_number("quota", settings->quota);
+	add_number("heartbeat_ns", settings->heartbeat_ns);
 	add_line("kernel_events", kernel_events_name(choice->kernel));
 	add_line("kernel_events_reason", choice->kernel_reason);
 	add_number("events", (uint64_t)choice->mask);

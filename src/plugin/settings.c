@@ -27,6 +27,7 @@ enum {
 #define QUOTA_DEFAULT (UINT64_C(2) << 30)
 /* Jobs that capture CUDA graphs do so in their first minutes. */
 enum { SAMPLE_AFTER_S = 120, SAMPLE_AFTER_MOST_S = 365 * 24 * 3600 };
+enum { HEARTBEAT_S = 1, HEARTBEAT_MOST_S = 3600 };
 
 /* A bad setting costs one line and falls back to the default: the job continues. */
 static void settings_complain(struct settings *settings, const char *name, const char *value,
@@ -179,6 +180,19 @@ static void read_sampling(struct settings *settings)
 	}
 	settings->sample_after_ns = (uint64_t)seconds * 1000000000;
 	settings->is_allgatherv_off = allgatherv != NULL && strcmp(allgatherv, "0") == 0;
+}
+
+static void read_heartbeat(struct settings *settings)
+{
+	const char *value = settings_variable("RINGSIDE_HEARTBEAT");
+	int64_t seconds = HEARTBEAT_S;
+
+	if (value != NULL && text_number(value, 0, HEARTBEAT_MOST_S, &seconds) != OK) {
+		settings_complain(settings, "RINGSIDE_HEARTBEAT", value,
+				  "a number of seconds up to 3600", "1");
+		seconds = HEARTBEAT_S;
+	}
+	settings->heartbeat_ns = (uint64_t)seconds * 1000000000;
 }
 
 /* k=v,k=v: keys of letters, digits and _; values without control bytes. */
@@ -441,6 +455,7 @@ void settings_read(struct settings *settings)
 	read_text(settings, "RINGSIDE_JOB", "", settings->job, sizeof(settings->job));
 	read_events(settings);
 	read_sampling(settings);
+	read_heartbeat(settings);
 	read_labels(settings);
 	read_group(settings);
 	read_environment(settings);

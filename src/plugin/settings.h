@@ -44,6 +44,7 @@ struct settings {
 	enum settings_switch kernel, proxy, steps, launch;
 	uint64_t sample_after_ns; /* time without a CUDA graph before sampling starts */
 	bool is_allgatherv_off;	  /* NCCL_ALLGATHERV_ENABLE=0: NCCL's counters stay right */
+	uint64_t heartbeat_ns;	  /* between two signs of life; 0: none are given */
 	struct inspector_settings inspector;
 	char complaints[4096]; /* one line per bad setting, "": none */
 };

@@ -42,6 +42,9 @@ for wrong in 63KiB 2GiB lots -1 8MiBs 99999999999999999999 "8 MiB"; do
 done
 
 expect_right RINGSIDE_QUOTA=none quota=0
+expect_right RINGSIDE_HEARTBEAT=0 heartbeat_ns=0
+expect_right RINGSIDE_HEARTBEAT=30 heartbeat_ns=30000000000
+expect_wrong "a number of seconds up to 3600; using 1" RINGSIDE_HEARTBEAT=often heartbeat_ns=1000000000
 expect_right RINGSIDE_QUOTA=1MiB quota=1048576
 for wrong in 0 1023KiB unlimited 16EiB; do
 	expect_wrong "a size of at least 1MiB, or none; using 2GiB" "RINGSIDE_QUOTA=$wrong" quota=2147483648

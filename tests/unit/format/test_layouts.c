@@ -46,6 +46,7 @@ static const struct field region_fields[] = {
 	FIELD(region_header, clock),
 	FIELD(region_header, first_anchor),
 	FIELD(region_header, lock_inode),
+	FIELD(region_header, alive_ns),
 	FIELD(region_header, last_anchor),
 	FIELD(region_header, ended_ns),
 	FIELD(region_header, drained),
