@@ -130,7 +130,7 @@ static bool is_freshly_placed(const struct recording_process *process, struct al
 		return false;
 	is_steady = clock_anchors_are_steady(first, fresh);
 	if (!is_steady &&
-	    flight_last_ns(process) < first->clock_ns + (fresh->clock_ns - first->clock_ns) / 2)
+	    recording_last_ns(process) < first->clock_ns + (fresh->clock_ns - first->clock_ns) / 2)
 		return false;
 	own->source = ALIGN_ANCHOR;
 	own->offset_ns = (int64_t)(fresh->wall_ns - fresh->clock_ns);

@@ -243,32 +243,3 @@ uint64_t flight_since_ns(const struct recording_flight *flight)
 			return times[i];
 	return 0;
 }
-
-static void keep_later(uint64_t *latest, uint64_t ns)
-{
-	if (ns > *latest)
-		*latest = ns;
-}
-
-uint64_t flight_last_ns(const struct recording_process *process)
-{
-	/* A region's counts are taken when it is read: that says nothing about the process. */
-	uint64_t latest = process->region ? 0 : process->counts_ns;
-
-	for (size_t i = 0; i < process->anchor_count; i++)
-		keep_later(&latest, process->anchors[i].clock_ns);
-	for (size_t i = 0; i < process->comm_count; i++) {
-		keep_later(&latest, process->comms[i].counts.last_issue_ns);
-		keep_later(&latest, process->comms[i].counts.last_done_ns);
-		keep_later(&latest, process->comms[i].info.finalize_ns);
-	}
-	for (size_t i = 0; i < process->flight_count; i++) {
-		const struct recording_flight *flight = &process->flights[i];
-
-		keep_later(&latest, flight->op.active_ns);
-		keep_later(&latest, flight->op.done_ns);
-		for (size_t j = 0; j < flight->proxy_count; j++)
-			keep_later(&latest, flight->proxies[j].proxy.since_ns);
-	}
-	return latest;
-}

@@ -64,7 +64,4 @@ enum status flight_waits(const struct recording_proxy *proxies, size_t proxy_cou
 /* When it was called, or first reported if the call itself was not. 0 unknown. */
 uint64_t flight_since_ns(const struct recording_flight *flight);
 
-/* The last time in the recording: "now" for a process that is gone. */
-uint64_t flight_last_ns(const struct recording_process *process);
-
 #endif

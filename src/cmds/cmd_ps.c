@@ -173,7 +173,7 @@ static void add_process(struct ps_list *list, const struct recording *recording,
 
 	entry.is_live = !is_dead(process) && recording_now(process, &entry.now_ns);
 	if (!entry.is_live)
-		entry.now_ns = flight_last_ns(process);
+		entry.now_ns = recording_last_ns(process);
 	if (process->proxy_count > 0 && list->filter == NULL) {
 		list->carriers = cli_realloc(list->carriers,
 					     (list->carrier_count + 1) * sizeof(*list->carriers));

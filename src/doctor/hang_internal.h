@@ -35,6 +35,7 @@ struct hang_process {
 	enum hang_life life;
 	bool is_dead_for_sure; /* life DEAD, confirmed by the system */
 	uint32_t component;    /* a process: the same for all that communicators connect */
+	uint64_t dead_wall_ns; /* all of its component are dead: their last sign of life; else 0 */
 	bool is_past;  /* no process of its component is alive, and only live ones are asked for */
 	uint32_t gone; /* of a component: its first dead or stopped process; HANG_NOBODY none */
 };

@@ -23,8 +23,7 @@ uint64_t hang_now_ns(const struct recording_process *process)
 
 	if (process->life == RECORDING_ALIVE && recording_now(process, &now_ns))
 		return now_ns;
-	now_ns = flight_last_ns(process);
-	return process->ended_ns > now_ns ? process->ended_ns : now_ns;
+	return recording_last_ns(process);
 }
 
 /* ---- components: a forest in hang_process.component -------------------------------------------- */
@@ -95,35 +94,52 @@ static enum status find_components(struct hang_scene *scene)
 struct together {
 	uint64_t end_wall_ns;
 	bool is_any_alive;
-	bool is_any_ended; /* cleanly */
-	bool is_end_known; /* of at least one */
+	bool is_any_ended;   /* cleanly */
+	bool is_any_unknown; /* perhaps it runs */
+	bool is_end_known;   /* of at least one */
 };
-
-/* A region without a trace does not show when its process died: its last call may be much earlier. */
-static bool is_end_known(const struct recording_process *process)
-{
-	return process->region == NULL && process->counts_ns != 0;
-}
 
 static void note_end(struct together *together, const struct recording_process *process,
 		     const struct hang_process *of)
 {
-	together->is_end_known |= is_end_known(process);
+	together->is_end_known |=
+		process->life != RECORDING_ENDED && recording_end_is_known(process);
 	together->is_any_alive |= process->life == RECORDING_ALIVE;
 	together->is_any_ended |= process->life == RECORDING_ENDED;
+	together->is_any_unknown |= process->life == RECORDING_UNKNOWN;
 	if (of->end_wall_ns > together->end_wall_ns)
 		together->end_wall_ns = of->end_wall_ns;
+}
+
+/*
+ * When it died it had been in an operation for long. It waited like the others, and its watchdog, or
+ * whoever ended the job, was faster there: its death is not the cause.
+ */
+static bool has_died_waiting(const struct recording_process *process, const struct hang_process *of,
+			     uint64_t hang_ns)
+{
+	for (size_t i = 0; i < process->flight_count; i++) {
+		const struct recording_flight *flight = &process->flights[i];
+		uint64_t since_ns = flight_since_ns(flight);
+
+		if (flight->op.state >= OP_ISSUED && flight->op.state <= OP_RUNNING &&
+		    since_ns != 0 && since_ns + hang_ns <= of->now_ns)
+			return recording_end_is_known(process);
+	}
+	return false;
 }
 
 static void judge_life(const struct recording_process *process, struct hang_process *of,
 		       const struct together *together, uint64_t hang_ns)
 {
-	bool ends_early = of->lag_ns >= hang_ns && is_end_known(process);
+	bool has_waited = has_died_waiting(process, of, hang_ns);
+	bool ends_early = of->lag_ns >= hang_ns && recording_end_is_known(process) && !has_waited;
 
 	if (process->life == RECORDING_ENDED) {
 		of->life = HANG_ENDED;
 	} else if (process->life == RECORDING_KILLED &&
-		   (together->is_any_alive || together->is_any_ended || ends_early)) {
+		   (together->is_any_alive || (together->is_any_ended && !has_waited) ||
+		    ends_early)) {
 		of->life = HANG_DEAD;
 		of->is_dead_for_sure = true;
 	} else if (process->life == RECORDING_UNKNOWN && ends_early) {
@@ -177,6 +193,8 @@ static enum status hang_lives(struct hang_scene *scene)
 			of->lag_ns = with->end_wall_ns - of->end_wall_ns;
 		judge_life(recording->processes[p], of, with, scene->hang_ns);
 		of->is_past = scene->options && scene->options->only_living && !with->is_any_alive;
+		if (!with->is_any_alive && !with->is_any_unknown)
+			of->dead_wall_ns = with->end_wall_ns;
 		if (scene->is_guess) {
 			of->is_past =
 				with->is_any_alive || with->is_any_ended || with->is_end_known;

@@ -356,10 +356,15 @@ static void advise_process(struct hang_tale *tale)
 	verdict_advice(verdict, "$ gdb -p %" PRId64 " -batch -ex 'thread apply all bt'", pid);
 }
 
+static bool is_job_dead(const struct hang_tale *tale)
+{
+	return tale->scene->is_guess || tale->verdict->dead_wall_ns != 0;
+}
+
 static void advise_evidence(struct hang_tale *tale)
 {
-	if (tale->scene->is_guess)
-		return; /* the job is dead */
+	if (is_job_dead(tale))
+		return;
 	verdict_advice(tale->verdict, "Save the evidence before you stop the job:");
 	verdict_advice(tale->verdict, "$ ringside bundle -o hang.tar.gz");
 }
@@ -394,9 +399,10 @@ static void advise_dead(struct hang_tale *tale)
 		       "On %.100s and in the job's log, find out why it died:", host_of(tale));
 	verdict_advice(tale->verdict, "$ dmesg -T | grep -iE 'xid|killed process|segfault'");
 	verdict_advice(tale->verdict, "$ ringside ps --dead");
-	verdict_advice(tale->verdict,
-		       "The other ranks will not notice before a timeout: stop the job and restart "
-		       "it (torchrun --max-restarts restarts it automatically).");
+	if (!is_job_dead(tale))
+		verdict_advice(tale->verdict,
+			       "The other ranks will not notice before a timeout: stop the job and "
+			       "restart it (torchrun --max-restarts restarts it automatically).");
 }
 
 static void advise_stopped(struct hang_tale *tale)
@@ -429,7 +435,7 @@ static void advise_network(struct hang_tale *tale)
 	verdict_advice(verdict, "$ ibstat");
 	verdict_advice(verdict, "$ ip -s link");
 	verdict_advice(verdict, "$ ethtool -S DEVICE | grep -iE 'err|drop|discard|pause'");
-	if (verdict->pid > 0)
+	if (verdict->pid > 0 && !is_job_dead(tale))
 		verdict_advice(verdict, "$ ss -tinp | grep -A1 'pid=%" PRId64 ",'", verdict->pid);
 	verdict_advice(verdict,
 		       "NCCL over sockets has no timeout of its own; for InfiniBand see "
@@ -459,9 +465,10 @@ static void advise_circle(struct hang_tale *tale)
 	verdict_advice(tale->verdict,
 		       "Make all ranks call collectives of different communicators in the same "
 		       "order, or wait for one to finish before calling the next.");
-	verdict_advice(tale->verdict, "Compare the stacks of the ranks listed above:");
-	if (tale->verdict->pid > 0)
+	if (tale->verdict->pid > 0 && !is_job_dead(tale)) {
+		verdict_advice(tale->verdict, "Compare the stacks of the ranks listed above:");
 		verdict_advice(tale->verdict, "$ py-spy dump --pid %" PRId64, tale->verdict->pid);
+	}
 	advise_evidence(tale);
 }
 
@@ -488,7 +495,7 @@ static void advise_connecting(struct hang_tale *tale)
 			       "Check what the other ranks of %.60s do, idle ranks first: which of "
 			       "them should call the matching Send or Recv?",
 			       verdict->comm);
-		if (!tale->scene->is_guess)
+		if (!is_job_dead(tale))
 			verdict_advice(verdict, "$ py-spy dump --pid PID");
 	} else {
 		verdict_advice(verdict, "Check that the hosts can reach each other on the network "
@@ -499,8 +506,21 @@ static void advise_connecting(struct hang_tale *tale)
 	advise_evidence(tale);
 }
 
+static void tell_death(struct hang_tale *tale)
+{
+	char text[60] = "";
+
+	if (tale->verdict->dead_wall_ns == 0)
+		return;
+	hang_say_wall(SAY, tale->verdict->dead_wall_ns);
+	verdict_evidence(tale->verdict,
+			 "All processes of the job are dead. Their last sign of life was at %s%s.",
+			 text, tale->scene->is_guess ? "" : "; times are counted up to then");
+}
+
 void hang_tell_advice(struct hang_tale *tale)
 {
+	tell_death(tale);
 	if (tale->lead != NULL && tale->lead->note == HANG_NOTE_CONNECTING) {
 		advise_connecting(tale);
 		return;
@@ -720,8 +740,11 @@ static void tell_kernels_advice(struct hang_tale *tale, uint32_t interface)
 {
 	struct verdict *verdict = tale->verdict;
 
-	verdict_advice(verdict, "Find out whether the ranks compute or wait for their GPUs:");
-	verdict_advice(verdict, "$ py-spy dump --pid %" PRId64, verdict->pid);
+	if (!is_job_dead(tale)) {
+		verdict_advice(verdict,
+			       "Find out whether the ranks compute or wait for their GPUs:");
+		verdict_advice(verdict, "$ py-spy dump --pid %" PRId64, verdict->pid);
+	}
 	verdict_advice(verdict, "To see whether kernels run next time, record kernel events%s:",
 		       interface >= 5 ? " for a while" : "");
 	if (interface >= 5)
@@ -966,6 +989,8 @@ void hang_tell_where(struct hang_tale *tale, uint32_t c, uint32_t witness,
 	text_copy(verdict->job, sizeof(verdict->job), scene->job->groups[comm->group].name);
 	text_copy(verdict->comm, sizeof(verdict->comm), comm->label);
 	verdict->comm_hash = comm->hash;
+	verdict->dead_wall_ns =
+		scene->processes[scene->job->seats[comm->seats[0]].process].dead_wall_ns;
 	if (witness == HANG_NOBODY || flight == NULL)
 		return;
 	process = scene->job->seats[witness].process;

@@ -92,6 +92,7 @@ struct verdict {
 
 	uint64_t since_wall_ns; /* 0 unknown */
 	uint64_t for_ns;	/* 0 unknown */
+	uint64_t dead_wall_ns;	/* the job is dead: its last sign of life; 0: it runs, or unknown */
 	uint32_t victims;	/* ranks that wait because of it */
 	double gpu_hours;	/* lost by it so far, 0 unknown */
 	double money;		/* the same in money; 0: no price was given */

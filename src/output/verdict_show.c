@@ -184,6 +184,7 @@ static bool is_cost_in_title(const struct verdict *verdict)
 
 static void join_cost(const struct verdict *verdict, char *text, size_t size)
 {
+	const char *so_far = verdict->dead_wall_ns > 0 ? "" : " so far";
 	char piece[160];
 
 	/* Do not repeat what the title says. */
@@ -205,11 +206,11 @@ static void join_cost(const struct verdict *verdict, char *text, size_t size)
 	}
 	if (verdict->gpu_hours > 0) {
 		if (verdict->gpu_hours >= 0.1)
-			text_format(piece, sizeof(piece), "%.1f GPU-hours lost so far",
-				    verdict->gpu_hours);
+			text_format(piece, sizeof(piece), "%.1f GPU-hours lost%s",
+				    verdict->gpu_hours, so_far);
 		else
-			text_format(piece, sizeof(piece), "%.3g GPU-seconds lost so far",
-				    verdict->gpu_hours * 3600);
+			text_format(piece, sizeof(piece), "%.3g GPU-seconds lost%s",
+				    verdict->gpu_hours * 3600, so_far);
 		join_piece(text, size, piece);
 	}
 	if (verdict->money > 0) {
@@ -221,15 +222,18 @@ static void join_cost(const struct verdict *verdict, char *text, size_t size)
 static void put_circumstances(struct sink *sink, const struct verdict *verdict,
 			      const struct verdict_text_options *options)
 {
-	char text[512] = "", piece[160], time[UNITS_TEXT], duration[UNITS_TEXT];
+	char text[512] = "", piece[160], time[UNITS_TEXT], until[UNITS_TEXT], duration[UNITS_TEXT];
+	bool has_end = verdict->dead_wall_ns > 0 && verdict->for_ns > 0;
 
 	if (options->has_jobs && verdict->job[0] != '\0') {
 		text_format(piece, sizeof(piece), "job %s", verdict->job);
 		join_piece(text, sizeof(text), piece);
 	}
 	if (verdict->since_wall_ns > 0) {
-		text_format(piece, sizeof(piece), "since %s UTC%s%s",
-			    units_date(time, verdict->since_wall_ns),
+		text_format(piece, sizeof(piece), "%s %s%s%s UTC%s%s", has_end ? "from" : "since",
+			    units_date(time, verdict->since_wall_ns), has_end ? " to " : "",
+			    has_end ? units_date(until, verdict->since_wall_ns + verdict->for_ns)
+				    : "",
 			    verdict->for_ns > 0 ? ", for " : "",
 			    verdict->for_ns > 0 ? units_duration(duration, verdict->for_ns) : "");
 		join_piece(text, sizeof(text), piece);
@@ -598,6 +602,7 @@ void verdict_json_one(struct json *json, const struct verdict *verdict)
 	json_put_hex(json, "key", verdict_key(verdict));
 	put_who(json, verdict);
 	put_moment(json, "since", "since_ns", verdict->since_wall_ns);
+	put_moment(json, "dead", "dead_ns", verdict->dead_wall_ns);
 	put_figure(json, "seconds", (double)verdict->for_ns / 1e9);
 	json_put_unsigned(json, "victims", verdict->victims);
 	put_figure(json, "gpu_hours", verdict->gpu_hours);

@@ -93,7 +93,7 @@ static void widen_by_process(struct survey *survey, const struct recording_proce
 	if (process->life == RECORDING_ALIVE && recording_now(process, &now_ns))
 		survey_widen(survey, now_ns);
 	else
-		survey_widen(survey, flight_last_ns(process));
+		survey_widen(survey, recording_last_ns(process));
 }
 
 static enum status survey_process(struct viewer_plan *plan, size_t index)

@@ -192,6 +192,8 @@ enum status recording_load_info(struct recording_process *process, const char *t
 	process->start_ticks = number > 0 ? (uint64_t)number : 0;
 	number = info_get_number(text, bytes, "interface", 0);
 	process->interface = number > 0 && number < 1000 ? (uint32_t)number : 0;
+	number = info_get_number(text, bytes, "heartbeat_ns", 0);
+	process->heartbeat_ns = number > 0 ? (uint64_t)number : 0;
 	return OK;
 }
 
@@ -325,6 +327,54 @@ bool recording_clock_ns(const struct recording_process *process, uint64_t wall_n
 bool recording_now(const struct recording_process *process, uint64_t *now_ns)
 {
 	return process->region != NULL && region_now(process->region, now_ns);
+}
+
+/* ---- the last sign of life -------------------------------------------------------------------- */
+
+static void keep_later(uint64_t *latest, uint64_t ns)
+{
+	if (ns > *latest)
+		*latest = ns;
+}
+
+uint64_t recording_last_ns(const struct recording_process *process)
+{
+	/* A region's counts are taken when it is read: that says nothing about the process. */
+	uint64_t latest = process->region ? 0 : process->counts_ns;
+
+	keep_later(&latest, process->ended_ns);
+	keep_later(&latest, process->alive_ns);
+	for (size_t i = 0; i < process->anchor_count; i++)
+		keep_later(&latest, process->anchors[i].clock_ns);
+	for (size_t i = 0; i < process->comm_count; i++) {
+		keep_later(&latest, process->comms[i].counts.last_issue_ns);
+		keep_later(&latest, process->comms[i].counts.last_done_ns);
+		keep_later(&latest, process->comms[i].info.finalize_ns);
+	}
+	for (size_t i = 0; i < process->flight_count; i++) {
+		const struct recording_flight *flight = &process->flights[i];
+
+		keep_later(&latest, flight->op.active_ns);
+		keep_later(&latest, flight->op.done_ns);
+		for (size_t j = 0; j < flight->proxy_count; j++)
+			keep_later(&latest, flight->proxies[j].proxy.since_ns);
+	}
+	return latest;
+}
+
+/* A trace thread writes an anchor every ten seconds, even if nothing happens. */
+bool recording_end_is_known(const struct recording_process *process)
+{
+	bool has_thread = strcmp(process->mode, op_mode_name(REGION_MODE_TRACE)) == 0 ||
+			  strcmp(process->mode, op_mode_name(REGION_MODE_FULL)) == 0;
+
+	if (process->life == RECORDING_ENDED)
+		return true;
+	if (process->region != NULL)
+		return process->heartbeat_ns != 0 && process->alive_ns != 0;
+	if (process->is_snapshot && process->life == RECORDING_KILLED)
+		return process->heartbeat_ns != 0 || has_thread;
+	return process->counts_ns != 0;
 }
 
 /*
@@ -541,6 +591,8 @@ static void join_region(struct recording_process *to, struct recording_process *
 	to->is_moving = from->is_moving;
 	to->drained = from->drained;
 	to->ended_ns = from->ended_ns;
+	to->alive_ns = from->alive_ns;
+	to->heartbeat_ns = from->heartbeat_ns;
 	to->fresh_anchor = from->fresh_anchor;
 	memcpy(to->mode, from->mode, sizeof(to->mode));
 }

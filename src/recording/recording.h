@@ -182,6 +182,8 @@ struct recording_process {
 	uint64_t drained;   /* region: sequences up to here are in the trace or counted as lost */
 	uint64_t counts_ns; /* recorder's clock when the counts were taken; 0: unknown */
 	uint64_t ended_ns;  /* recorder's clock when it ended cleanly; 0: it did not, or unknown */
+	uint64_t alive_ns;  /* region: recorder's clock at the last heartbeat; 0: none */
+	uint64_t heartbeat_ns; /* between two heartbeats; 0: there are none */
 	char names[OP_NAMES_INTERNED_MAX][32];
 	struct clock_anchor *anchors; /* by clock_ns */
 	size_t anchor_count;
@@ -425,6 +427,18 @@ bool recording_clock_ns(const struct recording_process *process, uint64_t wall_n
 
 /* The recorder's clock now; false unless its region is of this host and boot. */
 bool recording_now(const struct recording_process *process, uint64_t *now_ns);
+
+/*
+ * The last sign of life: the newest heartbeat, anchor or event, the end of the recording, the moment
+ * of a snapshot. "Now" for a process that is gone: it died at this time or later. 0: unknown.
+ */
+uint64_t recording_last_ns(const struct recording_process *process);
+
+/*
+ * Was there a regular sign of life, so that a process that is gone died within seconds of the last
+ * one? Otherwise it may have done nothing for hours before.
+ */
+bool recording_end_is_known(const struct recording_process *process);
 
 /*
  * Does everything add up? By the recorder's own counters, per communicator,

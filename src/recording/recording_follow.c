@@ -537,6 +537,7 @@ static void change_places(struct recording_process *now, struct recording_proces
 	now->recorded = before->recorded;
 	now->drained = before->drained;
 	now->ended_ns = before->ended_ns;
+	now->alive_ns = before->alive_ns;
 	now->counts_ns = before->counts_ns;
 }
 
@@ -656,6 +657,10 @@ enum status recording_refresh(struct recording_process *process, unsigned int fl
 	if (!(flags & RECORDING_REFRESH_MOVED) || !recording_stands_still(process))
 		status = read_again(process, flags & RECORDING_REFRESH_TOTALS,
 				    !(flags & RECORDING_REFRESH_MOVED));
+	else
+		status =
+			region_pread(process->region, &process->alive_ns, sizeof(process->alive_ns),
+				     offsetof(struct region_header, alive_ns));
 	if (!(flags & RECORDING_REFRESH_SAME_LIFE))
 		recording_load_life(process);
 	else if (process->ended_ns != 0)

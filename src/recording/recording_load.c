@@ -562,6 +562,8 @@ static void load_header(struct recording_process *process)
 	process->counts_ns = header->last_anchor.clock_ns;
 	if (region_anchor(process->region, &process->fresh_anchor))
 		process->counts_ns = process->fresh_anchor.clock_ns;
+	/* A damaged header must not make a process live in the future. */
+	process->alive_ns = header->alive_ns <= process->counts_ns ? header->alive_ns : 0;
 	for (unsigned int i = 0; i < OP_NAMES_INTERNED_MAX; i++)
 		region_name(process->region, (uint8_t)(OP_NAME_INTERNED + i), process->names[i],
 			    sizeof(process->names[i]));

@@ -57,8 +57,18 @@ struct snapshot {
 
 /* ---- the moment -------------------------------------------------------------------------------- */
 
+/*
+ * Of a process that is gone: its last sign of life. When the snapshot is made has no meaning for it:
+ * nothing grows older in a dead process.
+ */
 static uint64_t moment_of(const struct recording_process *process)
 {
+	uint64_t last_ns = recording_last_ns(process);
+
+	if (last_ns != 0 &&
+	    (process->life == RECORDING_KILLED || process->life == RECORDING_ENDED ||
+	     (process->life == RECORDING_UNKNOWN && process->heartbeat_ns != 0)))
+		return last_ns;
 	if (process->counts_ns != 0 || process->anchor_count == 0)
 		return process->counts_ns;
 	return process->anchors[process->anchor_count - 1].clock_ns;
@@ -69,6 +79,8 @@ static uint64_t wall_of(const struct recording_process *process, uint64_t moment
 {
 	uint64_t now_ns, wall_ns = 0;
 
+	if (moment_ns != process->counts_ns && recording_wall_ns(process, moment_ns, &wall_ns))
+		return wall_ns;
 	if (recording_now(process, &now_ns) && now_ns >= moment_ns)
 		return clock_system_ns(CLOCK_REALTIME) - (now_ns - moment_ns);
 	if (process->snapshot_wall_ns != 0)
@@ -346,6 +358,9 @@ static enum status write_info(struct snapshot *snapshot)
 		text, INFO_ROOM,
 		"snapshot_wall_ns=%" PRIu64 "\nsnapshot_life=%s\nsnapshot_operations=%" PRIu64 "\n",
 		snapshot->wall_ns, recording_life_name(process->life), op_count(snapshot));
+	if (process->life == RECORDING_KILLED)
+		length += snprintf(text + length, INFO_ROOM - (size_t)length,
+				   "snapshot_alive_ns=%" PRIu64 "\n", moment_of(process));
 	if (process->process_state != 0)
 		length += snprintf(text + length, INFO_ROOM - (size_t)length, "snapshot_state=%c\n",
 				   process->process_state);
@@ -414,11 +429,14 @@ static enum status write_names(struct snapshot *snapshot)
 	return trace_write_records(&snapshot->writer, TRACE_NAME, names, sizeof(names[0]), count);
 }
 
-/* The first one, and this moment: they define the rate of the clock between them. */
+/*
+ * The first one, and this moment: they define the rate of the clock between them. Of a process that
+ * was killed also the reader's own, which comes after snapshot_alive_ns.
+ */
 static enum status write_anchors(struct snapshot *snapshot)
 {
 	const struct recording_process *process = snapshot->process;
-	struct clock_anchor anchors[3];
+	struct clock_anchor anchors[4];
 	uint32_t count = 0;
 
 	if (process->anchor_count > 0)
@@ -427,6 +445,8 @@ static enum status write_anchors(struct snapshot *snapshot)
 		anchors[count++] = process->anchors[process->anchor_count - 1];
 	if (snapshot->wall_ns != 0)
 		anchors[count++] = (struct clock_anchor){ moment_of(process), snapshot->wall_ns };
+	if (process->life == RECORDING_KILLED && process->fresh_anchor.wall_ns != 0)
+		anchors[count++] = process->fresh_anchor;
 	if (count == 0)
 		return OK;
 	return trace_write_records(&snapshot->writer, TRACE_ANCHOR, anchors, sizeof(anchors[0]),
@@ -622,6 +642,30 @@ static enum status take_ops(struct recording_process *process, struct recording_
 	return status;
 }
 
+/*
+ * An anchor from after its death is the one of whoever made the snapshot, and says nothing about the
+ * process. Without snapshot_alive_ns, that is the moment of the snapshot itself.
+ */
+static void split_anchors(struct recording_process *process)
+{
+	uint64_t alive_ns = number_of(process, "snapshot_alive_ns"), wall_ns;
+	size_t last = process->anchor_count - 1;
+
+	if (process->snapshot_life != RECORDING_KILLED || process->anchor_count == 0)
+		return;
+	if (alive_ns == 0 ? process->anchors[last].clock_ns == process->counts_ns
+			  : process->anchors[last].clock_ns > alive_ns) {
+		process->fresh_anchor = process->anchors[last];
+		process->anchor_count--;
+	}
+	if (alive_ns != 0)
+		return;
+	process->counts_ns = 0;
+	process->counts_ns = recording_last_ns(process);
+	if (recording_wall_ns(process, process->counts_ns, &wall_ns))
+		process->snapshot_wall_ns = wall_ns;
+}
+
 enum status recording_snapshot_load(struct recording_process *process, struct recording_file *file,
 				    struct trace_reader *reader)
 {
@@ -646,5 +690,8 @@ enum status recording_snapshot_load(struct recording_process *process, struct re
 		recording_flights_sort(process);
 		recording_flights_unique(process);
 	}
-	return status == OK ? recording_flights_details(process) : status;
+	if (status == OK)
+		status = recording_flights_details(process);
+	split_anchors(process);
+	return status;
 }

@@ -219,11 +219,11 @@ static void test_times(void)
 	flights[0].op.issue_ns = 60;
 	EXPECT_EQUAL(flight_since_ns(&flights[0]), 60);
 	flights[0].op.active_ns = 90;
-	EXPECT_EQUAL(flight_last_ns(&process), 90);
+	EXPECT_EQUAL(recording_last_ns(&process), 90);
 	comm.counts.last_issue_ns = 95;
-	EXPECT_EQUAL(flight_last_ns(&process), 95);
+	EXPECT_EQUAL(recording_last_ns(&process), 95);
 	process.counts_ns = 99;
-	EXPECT_EQUAL(flight_last_ns(&process), 99);
+	EXPECT_EQUAL(recording_last_ns(&process), 99);
 }
 
 int main(void)

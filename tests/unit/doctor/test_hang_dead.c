@@ -222,11 +222,81 @@ static void test_snapshots(void)
 	stage_end(&stage);
 }
 
+/* Killed, with a region, and a last heartbeat this long ago. */
+static void kill_with_heartbeat(struct region *region, int rank, uint64_t ago_ns)
+{
+	static const struct clock_anchor anchor = { 1, 1000 * SECOND };
+	struct recording_process *process = stage_rank(&stage, rank);
+
+	process->life = RECORDING_KILLED;
+	process->region = region;
+	process->heartbeat_ns = SECOND;
+	process->alive_ns = NOW_NS - ago_ns;
+	process->anchors = realloc(process->anchors, sizeof(anchor));
+	if (process->anchors == NULL)
+		abort();
+	process->anchors[0] = anchor;
+	process->anchor_count = 1;
+}
+
+/* Seven of eight ranks are in AllReduce #2 since ago_ns; rank 5 is in nothing. */
+static void all_but_one(struct region *regions, uint64_t ago_ns, uint64_t dead_ns)
+{
+	all_called(8, 5, ago_ns);
+	for (int i = 0; i < 8; i++) {
+		if (i != 5) {
+			stage_run(i);
+			stage_rank(&stage, i)->flights[1].op.active_ns = NOW_NS - ago_ns;
+		}
+		kill_with_heartbeat(&regions[i], i, dead_ns);
+	}
+}
+
+static void test_heartbeat(void)
+{
+	struct region *regions = calloc(8, sizeof(*regions));
+
+	if (regions == NULL)
+		abort();
+	all_but_one(regions, 700 * SECOND, 100 * SECOND);
+	EXPECT_THAT("a dead job that lived on in its hang",
+		    stage_only(&stage, VERDICT_NEVER_ISSUED, 5));
+	EXPECT_THAT("is as certain as one that was recorded to a file",
+		    first()->severity == VERDICT_ERROR && first()->confidence > 0.9);
+	EXPECT_THAT("its age ends with the last heartbeat", first()->for_ns == 600 * SECOND);
+	EXPECT_THAT("which the evidence gives",
+		    stage_has_line(&first()->evidence, "last sign of life"));
+	EXPECT_THAT("no advice to save the evidence before stopping a dead job",
+		    !stage_has_line(&first()->advice, "stop the job") &&
+			    !stage_has_line(&first()->advice, "ringside bundle"));
+	stage_end(&stage);
+
+	all_but_one(regions, 101 * SECOND, 100 * SECOND);
+	EXPECT_THAT("one that was killed in the middle of its work did not hang",
+		    stage_nobody(&stage));
+	stage_end(&stage);
+
+	/* A watchdog ended most ranks, and the launcher the last one, half a minute later. */
+	all_but_one(regions, 700 * SECOND, 100 * SECOND);
+	stage_rank(&stage, 5)->alive_ns = NOW_NS - 60 * SECOND;
+	EXPECT_THAT("ranks that died waiting are not the cause",
+		    stage_only(&stage, VERDICT_NEVER_ISSUED, 5));
+	stage_end(&stage);
+
+	/* One of them dies while it works, and the others wait for it. */
+	all_but_one(regions, 700 * SECOND, 100 * SECOND);
+	stage_rank(&stage, 5)->alive_ns = NOW_NS - 700 * SECOND;
+	EXPECT_THAT("a rank that died first is", stage_only(&stage, VERDICT_PROCESS_DEAD, 5));
+	stage_end(&stage);
+	free(regions);
+}
+
 int main(void)
 {
 	test_snapshots();
 	test_connecting();
 	test_recv();
 	test_guess();
+	test_heartbeat();
 	return tap_done();
 }

@@ -409,7 +409,7 @@ static void test_life(void)
 	EXPECT_THAT("alive then", read.processes[0]->life == RECORDING_ALIVE);
 	EXPECT_THAT("stopped then", read.processes[0]->process_state == 'T');
 	EXPECT_THAT("its last moment is when the snapshot was made",
-		    flight_last_ns(read.processes[0]) == read.processes[0]->counts_ns &&
+		    recording_last_ns(read.processes[0]) == read.processes[0]->counts_ns &&
 			    read.processes[0]->counts_ns != 0);
 	EXPECT(read.trouble_count == 0 && read.processes[0]->pid_here == -1);
 	recording_release(&read);
@@ -425,6 +425,74 @@ static void test_life(void)
 	recording_release(&read);
 	recording_release(&region);
 	free(snap.bytes);
+	free(sample.bytes);
+}
+
+static pid_t dead_pid(uint64_t *ticks)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	*ticks = start_ticks_of(pid);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return pid;
+}
+
+/* Nothing grows older in a dead process, whenever its snapshot is made. */
+static void test_killed(void)
+{
+	static const char key[] = "snapshot_alive_ns=";
+	struct recording region, read;
+	struct sample sample;
+	struct snap snap;
+	uint64_t ticks, last_ns, moment_ns;
+	pid_t pid = dead_pid(&ticks);
+
+	sample = region_of(pid, ticks);
+	write_file("region", sample.bytes, sample.size);
+	load(&region, path_of("region"));
+	last_ns = recording_last_ns(region.processes[0]);
+	moment_ns = region.processes[0]->counts_ns;
+	EXPECT(region.processes[0]->life == RECORDING_KILLED && last_ns != 0 &&
+	       last_ns < moment_ns);
+	snap = snap_of(region.processes[0], 3);
+	load_memory(&read, snap.bytes, snap.length);
+	EXPECT_THAT("the moment of its snapshot is its last sign of life",
+		    read.processes[0]->counts_ns == last_ns &&
+			    recording_last_ns(read.processes[0]) == last_ns &&
+			    read.processes[0]->life == RECORDING_KILLED);
+	EXPECT_THAT("when it died is unknown without a heartbeat",
+		    !recording_end_is_known(region.processes[0]) &&
+			    !recording_end_is_known(read.processes[0]));
+	recording_release(&read);
+	recording_release(&region);
+	free(snap.bytes);
+
+	sample_head(&sample)->alive_ns = last_ns + 77;
+	write_file("region", sample.bytes, sample.size);
+	load(&region, path_of("region"));
+	EXPECT_THAT("a heartbeat is a sign of life",
+		    recording_last_ns(region.processes[0]) == last_ns + 77);
+	region.processes[0]->heartbeat_ns = 1000000000;
+	EXPECT_THAT("and shows when it died", recording_end_is_known(region.processes[0]));
+	snap = snap_of(region.processes[0], 3);
+	load_memory(&read, snap.bytes, snap.length);
+	EXPECT_EQUAL(read.processes[0]->counts_ns, last_ns + 77);
+	recording_release(&read);
+	EXPECT_THAT("the line that says so is there",
+		    memmem(snap.bytes, snap.length, key, sizeof(key) - 1));
+	recording_release(&region);
+	free(snap.bytes);
+
+	sample_head(&sample)->alive_ns = UINT64_MAX / 2;
+	write_file("region", sample.bytes, sample.size);
+	load(&region, path_of("region"));
+	EXPECT_THAT("but not one in the future", recording_last_ns(region.processes[0]) == last_ns);
+	recording_release(&region);
 	free(sample.bytes);
 }
 
@@ -657,6 +725,7 @@ int main(void)
 	test_moment();
 	test_again();
 	test_life();
+	test_killed();
 	test_ended();
 	test_cuts();
 	test_archive();
