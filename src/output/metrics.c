@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/attributes.h"
 #include "common/op.h"
 #include "common/text.h"
 #include "output/recorded.h"
@@ -23,6 +24,7 @@ struct metrics_writer {
 	uint64_t folded_functions;
 	uint64_t folded_choices;
 	uint64_t folded_links;
+	uint64_t folded_jobs; /* owners and labels of jobs that are not exported */
 };
 
 static inline bool metrics_is_in_file(const struct metrics_writer *writer, uint32_t process)
@@ -46,6 +48,12 @@ static const struct metrics_name families[METRICS_FAMILIES + 1] = {
 				   "gpu_uuid,mode,interface,state",
 				   "A recorded process: its place in the job, first GPU and "
 				   "state." },
+	[METRICS_JOB_INFO] = { "nccl_job_info", "info", "nccl_job,user,account,partition,job_name",
+			       "Owner of a job; in addition label_KEY for each key of "
+			       "RINGSIDE_LABELS." },
+	[METRICS_JOB_HANG_THRESHOLD] = { "nccl_job_hang_threshold_seconds", "gauge", "nccl_job",
+					 "RINGSIDE_HANG_AFTER of a job: no alert about a hang "
+					 "before. Absent if not set." },
 	[METRICS_COMMUNICATOR_INFO] = { "nccl_communicator_info", "info",
 					MEMBER ",comm_name,kind,nranks,nnodes,global_rank,host,pid,"
 					       "gpu,gpu_uuid,finalized",
@@ -149,8 +157,15 @@ static const struct metrics_name families[METRICS_FAMILIES + 1] = {
 				  "Active notices." },
 	[METRICS_VERDICT_INFO] = { "nccl_verdict_info", "info",
 				   "nccl_job,class,comm,rank,global_rank,peer_global_rank,host,"
-				   "confidence",
-				   "Active hang verdicts of the doctor on this node." },
+				   "peer_host,severity,confidence",
+				   "Active verdicts of the doctor on this node: hangs and "
+				   "slowness." },
+	[METRICS_VERDICT_SLOWDOWN] = { "nccl_verdict_slowdown_ratio", "gauge",
+				       "nccl_job,class,comm,rank,global_rank,peer_global_rank,"
+				       "host,peer_host",
+				       "How much slower, of active verdicts about slowness: 0.2 is "
+				       "20%. Of a straggler: share of the time that others wait "
+				       "for it." },
 	[METRICS_BUILD_INFO] = { "ringside_build_info", "info", "version",
 				 "Version of the agent." },
 	[METRICS_AGENT_PROCESSES] = { "ringside_agent_processes", "gauge", "state",
@@ -236,14 +251,22 @@ static void put_info(struct metrics_out *out, struct metrics_labels *labels)
 	metrics_put_unsigned(out, *labels, 1);
 }
 
-/* Ends the last set of labels and writes it as an info, unless an earlier set is equal. Returns true if it is new. */
-static bool put_once(struct metrics_out *out, struct metrics_labels *labels, size_t count,
-		     bool is_shown)
+/* Ends the last set of labels. False: an earlier set is equal. */
+static bool end_new(struct metrics_out *out, struct metrics_labels *labels, size_t count)
 {
 	metrics_labels_end(out, &labels[count]);
 	for (size_t i = 0; i < count; i++)
 		if (metrics_labels_equal(out, labels[i], labels[count]))
 			return false;
+	return true;
+}
+
+/* Ends the last set of labels and writes it as an info, unless an earlier set is equal. Returns true if it is new. */
+static bool put_once(struct metrics_out *out, struct metrics_labels *labels, size_t count,
+		     bool is_shown)
+{
+	if (!end_new(out, labels, count))
+		return false;
 	if (is_shown)
 		metrics_put_unsigned(out, labels[count], 1);
 	return true;
@@ -677,7 +700,7 @@ static void label_verdict(struct metrics_writer *writer, const struct verdict *v
 	label_if_known(out, "global_rank", verdict->rank, 0);
 	label_if_known(out, "peer_global_rank", verdict->peer, 0);
 	metrics_label(out, "host", verdict->host);
-	metrics_label(out, "confidence", verdict_confidence_word(verdict->confidence));
+	metrics_label(out, "peer_host", verdict->peer_host);
 }
 
 /* The textfile that contains it: of the culprit, of a rank, or of the first process. */
@@ -688,7 +711,31 @@ static bool is_here(const struct metrics_writer *writer, uint32_t seat)
 	return metrics_is_in_file(writer, process);
 }
 
-/* Writes verdicts. `counts` is by class; NULL: none. */
+/* Of verdicts with the same labels, the first one, which is the most serious. */
+static void write_slowdowns(struct metrics_writer *writer)
+{
+	const struct verdicts *verdicts = &writer->model.live->verdicts;
+	struct metrics_labels labels[SHOWN_MAX];
+	struct metrics_out *out = &writer->out;
+	size_t count = 0;
+
+	metrics_family(out, METRICS_VERDICT_SLOWDOWN);
+	for (size_t i = 0; i < verdicts->count && count < SHOWN_MAX; i++) {
+		const struct verdict *verdict = &verdicts->list[i];
+		uint32_t seat = seat_of(writer->model.job, verdict);
+
+		if (!verdict_is_slow(verdict->class) || !(verdict->percent > 0))
+			continue;
+		metrics_labels_begin(out, &labels[count]);
+		label_verdict(writer, verdict, seat);
+		if (!end_new(out, labels, count))
+			continue;
+		if (is_here(writer, seat))
+			metrics_put_double(out, labels[count], verdict->percent / 100);
+		count++;
+	}
+}
+
 static void metrics_write_verdicts(struct metrics_writer *writer)
 {
 	const struct verdicts *verdicts = &writer->model.live->verdicts;
@@ -702,8 +749,12 @@ static void metrics_write_verdicts(struct metrics_writer *writer)
 
 		metrics_labels_begin(out, &labels[count]);
 		label_verdict(writer, &verdicts->list[i], seat);
+		metrics_label(out, "severity", verdict_severity_name(verdicts->list[i].severity));
+		metrics_label(out, "confidence",
+			      verdict_confidence_word(verdicts->list[i].confidence));
 		count += put_once(out, labels, count, is_here(writer, seat));
 	}
+	write_slowdowns(writer);
 }
 
 /* Metrics of the agent itself. */
@@ -761,6 +812,7 @@ static void write_folded(struct metrics_writer *writer)
 	metrics_put_unsigned(out, one_label(out, "what", "functions"), writer->folded_functions);
 	metrics_put_unsigned(out, one_label(out, "what", "algorithms"), writer->folded_choices);
 	metrics_put_unsigned(out, one_label(out, "what", "peers"), writer->folded_links);
+	metrics_put_unsigned(out, one_label(out, "what", "job_labels"), writer->folded_jobs);
 }
 
 static void write_kernel(struct metrics_writer *writer, const uint64_t *counts)
@@ -851,6 +903,139 @@ static void write_process_infos(struct metrics_writer *writer)
 		label_if_known(out, "interface", process->interface, 1);
 		metrics_label(out, "state", process_state(process));
 		put_info(out, &labels);
+	}
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+enum { JOB_KEY = 64, JOB_VALUE = 128 };
+
+/* What a process says about its job. */
+struct job_owner {
+	char user[JOB_VALUE];
+	char account[JOB_VALUE];
+	char partition[JOB_VALUE];
+	char name[JOB_VALUE];
+	char keys[METRICS_JOB_LABELS][JOB_KEY]; /* as label names, no two equal */
+	char values[METRICS_JOB_LABELS][JOB_VALUE];
+	size_t label_count;
+	size_t left_out;
+};
+
+/* Other processes can write the text: a bad label name, or one that is there twice, would make Prometheus
+ * reject all metrics of the node. */
+static void take_job_label(struct job_owner *owner, const char *key, const char *value)
+{
+	char name[JOB_KEY];
+
+	text_format(name, sizeof(name), "label_%s", key);
+	for (char *at = name; *at != '\0'; at++)
+		if (!((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
+		      (*at >= '0' && *at <= '9')))
+			*at = '_';
+	for (size_t i = 0; i < owner->label_count; i++)
+		if (strcmp(owner->keys[i], name) == 0)
+			return;
+	if (owner->label_count == METRICS_JOB_LABELS) {
+		owner->left_out++;
+		return;
+	}
+	text_copy(owner->keys[owner->label_count], JOB_KEY, name);
+	text_copy(owner->values[owner->label_count++], JOB_VALUE, value);
+}
+
+static void read_owner(struct job_owner *owner, const struct recording_process *process)
+{
+	char key[JOB_KEY], value[JOB_VALUE], login[JOB_VALUE] = "", uid[JOB_VALUE] = "";
+	const struct {
+		const char *key;
+		char *to;
+	} known[] = { { "env.SLURM_JOB_USER", owner->user },
+		      { "env.SLURM_JOB_ACCOUNT", owner->account },
+		      { "env.SLURM_JOB_PARTITION", owner->partition },
+		      { "env.SLURM_JOB_NAME", owner->name },
+		      { "env.USER", login },
+		      { "uid", uid } };
+	size_t at = 0;
+
+	memset(owner, 0, sizeof(*owner));
+	while (recording_info_next(process, &at, key, sizeof(key), value, sizeof(value))) {
+		if (strncmp(key, "label.", 6) == 0)
+			take_job_label(owner, key + 6, value);
+		for (size_t i = 0; i < ARRAY_LENGTH(known); i++)
+			if (strcmp(key, known[i].key) == 0)
+				text_copy(known[i].to, JOB_VALUE, value);
+	}
+	if (owner->user[0] == '\0')
+		text_copy(owner->user, sizeof(owner->user), login[0] != '\0' ? login : uid);
+}
+
+/* One per job and set of labels, in the textfile of the first process that has it. */
+static void write_job_infos(struct metrics_writer *writer)
+{
+	const struct recording *recording = writer->model.recording;
+	struct metrics_labels labels[METRICS_JOBS + 1];
+	struct metrics_out *out = &writer->out;
+	struct job_owner owner;
+	size_t count = 0;
+
+	metrics_family(out, METRICS_JOB_INFO);
+	for (uint32_t p = 0; p < recording->count; p++) {
+		read_owner(&owner, recording->processes[p]);
+		metrics_labels_begin(out, &labels[count]);
+		metrics_label(out, "nccl_job", recording->processes[p]->job);
+		metrics_label(out, "user", owner.user);
+		metrics_label(out, "account", owner.account);
+		metrics_label(out, "partition", owner.partition);
+		metrics_label(out, "job_name", owner.name);
+		for (size_t i = 0; i < owner.label_count; i++)
+			metrics_label(out, owner.keys[i], owner.values[i]);
+		if (!put_once(out, labels, count,
+			      count < METRICS_JOBS && metrics_is_in_file(writer, p)))
+			continue;
+		writer->folded_jobs += owner.left_out + (count == METRICS_JOBS);
+		count += count < METRICS_JOBS;
+	}
+}
+
+static int64_t hang_threshold(const struct recording_process *process)
+{
+	enum { MOST_S = 7 * 24 * 3600 };
+	int64_t seconds;
+	char text[24];
+
+	if (!recording_info(process, "hang_after_s", text, sizeof(text)) ||
+	    text_number(text, 1, MOST_S, &seconds) != OK)
+		return 0;
+	return seconds;
+}
+
+/* The largest of each job. */
+static void write_hang_thresholds(struct metrics_writer *writer)
+{
+	const struct recording *recording = writer->model.recording;
+	struct metrics_labels labels[METRICS_JOBS];
+	struct metrics_out *out = &writer->out;
+	size_t count = 0;
+
+	metrics_family(out, METRICS_JOB_HANG_THRESHOLD);
+	for (uint32_t p = 0; p < recording->count && count < METRICS_JOBS; p++) {
+		int64_t most = hang_threshold(recording->processes[p]);
+
+		if (most == 0)
+			continue;
+		metrics_labels_begin(out, &labels[count]);
+		metrics_label(out, "nccl_job", recording->processes[p]->job);
+		if (!end_new(out, labels, count))
+			continue;
+		for (uint32_t other = p + 1; other < recording->count; other++)
+			if (strcmp(recording->processes[other]->job,
+				   recording->processes[p]->job) == 0 &&
+			    hang_threshold(recording->processes[other]) > most)
+				most = hang_threshold(recording->processes[other]);
+		if (metrics_is_in_file(writer, p))
+			metrics_put_unsigned(out, labels[count], (uint64_t)most);
+		count++;
 	}
 }
 
@@ -1077,6 +1262,8 @@ static void write_notices(struct metrics_writer *writer)
 static void write_jobs(struct metrics_writer *writer)
 {
 	write_process_infos(writer);
+	write_job_infos(writer);
+	write_hang_thresholds(writer);
 	write_communicator_infos(writer);
 	write_members(writer, METRICS_OPERATIONS_ISSUED);
 	write_members(writer, METRICS_OPERATIONS_FINISHED);

@@ -329,6 +329,11 @@ static const char *const listed_names[] = {
 	"SLURM_CPU_BIND",
 	"SLURM_STEP_ID",
 	"SLURM_RESTART_COUNT",
+	"SLURM_JOB_NAME",
+	"SLURM_JOB_USER",
+	"SLURM_JOB_ACCOUNT",
+	"SLURM_JOB_PARTITION",
+	"USER",
 };
 
 static const char *const prefixes[] = {
@@ -610,6 +615,8 @@ void process_info_write(const struct process_info *process)
 	add_line("kernel_events_reason", choice->kernel_reason);
 	add_number("events", (uint64_t)choice->mask);
 	add_number("started_wall_ns", recorder.region.header->first_anchor.wall_ns);
+	if (settings->hang_after_s > 0)
+		add_number("hang_after_s", (uint64_t)settings->hang_after_s);
 	add_labels(settings->labels);
 	add_messages(process->messages);
 	add_environment(&process->environment);

@@ -28,6 +28,7 @@ enum {
 /* Jobs that capture CUDA graphs do so in their first minutes. */
 enum { SAMPLE_AFTER_S = 120, SAMPLE_AFTER_MOST_S = 365 * 24 * 3600 };
 enum { HEARTBEAT_S = 1, HEARTBEAT_MOST_S = 3600 };
+enum { HANG_AFTER_MOST_S = 7 * 24 * 3600 };
 
 /* A bad setting costs one line and falls back to the default: the job continues. */
 static void settings_complain(struct settings *settings, const char *name, const char *value,
@@ -224,6 +225,20 @@ static void read_labels(struct settings *settings)
 		settings_complain(settings, "RINGSIDE_LABELS", settings->labels,
 				  "key=value,key=value", "no labels");
 		settings->labels[0] = '\0';
+	}
+}
+
+/* Not for the recorder: agents and alert rules read it. */
+static void read_hang_after(struct settings *settings)
+{
+	const char *value = settings_variable("RINGSIDE_HANG_AFTER");
+
+	settings->hang_after_s = 0;
+	if (value != NULL &&
+	    text_number(value, 1, HANG_AFTER_MOST_S, &settings->hang_after_s) != OK) {
+		settings_complain(settings, "RINGSIDE_HANG_AFTER", value,
+				  "a number of seconds up to 604800", "none");
+		settings->hang_after_s = 0;
 	}
 }
 
@@ -457,6 +472,7 @@ void settings_read(struct settings *settings)
 	read_sampling(settings);
 	read_heartbeat(settings);
 	read_labels(settings);
+	read_hang_after(settings);
 	read_group(settings);
 	read_environment(settings);
 	inspector_settings_read(settings);

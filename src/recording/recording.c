@@ -229,6 +229,12 @@ bool recording_info(const struct recording_process *process, const char *key, ch
 	return info_get(process->info, process->info_bytes, key, value, size);
 }
 
+bool recording_info_next(const struct recording_process *process, size_t *at, char *key,
+			 size_t key_size, char *value, size_t value_size)
+{
+	return info_next(process->info, process->info_bytes, at, key, key_size, value, value_size);
+}
+
 /* ---- wall time --------------------------------------------------------------------------------- */
 
 /* The anchors of the recording, followed by the fresh one. */

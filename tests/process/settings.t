@@ -81,6 +81,11 @@ for wrong in team =x a-b=c "a=b,c" "a=$(printf 'b\tc')" "a=$x600"; do
 	expect_wrong "" "RINGSIDE_LABELS=$wrong" operations=100 label.a=
 done
 
+expect_right RINGSIDE_HANG_AFTER=900 hang_after_s=900
+for wrong in 15m 0 -1 604801; do
+	expect_wrong "a number of seconds up to 604800; using none" "RINGSIDE_HANG_AFTER=$wrong" hang_after_s=
+done
+
 expect_right "RINGSIDE_GROUP=$(id -g)" operations=100
 expect_right "RINGSIDE_GROUP=$(id -gn)" operations=100
 for wrong in no-such-group-here -5 4294967295; do

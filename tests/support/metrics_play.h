@@ -189,6 +189,8 @@ static inline void play_wrong(struct live *live)
 	play_verdict(live, "job \"q\"", live->job.comms[0].label);
 	play_verdict(live, "job \"q\"", live->job.comms[0].label);
 	play_verdict(live, "elsewhere", "");
+	live->verdicts.list[live->verdicts.count - 1].class = VERDICT_SLOW_LINK;
+	live->verdicts.list[live->verdicts.count - 1].percent = 12.5;
 }
 
 /* An operation with an unknown name, and one that is over. */
@@ -206,9 +208,19 @@ static inline void play_flights(struct recording_process *process)
 	process->flight_count = 2;
 }
 
+/* What the process says about itself. `text` is not copied. */
+static inline void play_info(struct recording_process *process, char *text)
+{
+	process->info = text;
+	process->info_bytes = strlen(text);
+}
+
 /* Everything that can make trouble in one scan: bad names, all kinds of series. */
 static inline void play_hostile(struct play *play)
 {
+	static char info[] = "uid=7\nenv.USER=\xff\"\nlabel.=\nlabel.a b=1\nlabel.a\x80"
+			     "b=2\nlabel.le=3\n"
+			     "label.a_b=\\\nhang_after_s=90\n";
 	static const char *const names[] = { "a\"b\\c\nd", "\xff\xfe bytes", "caf\xc3\xa9",
 					     "{comm=\"x\"} 7\n# EOF" };
 	struct recording_process *process;
@@ -245,6 +257,7 @@ static inline void play_hostile(struct play *play)
 		process->lost[LOST_QUOTA] = 12;
 		process->odd[ODD_REPEATED_STATE] = 13;
 		play_flights(process);
+		play_info(process, info);
 	}
 	live = play_look(play);
 	live->seats[0].in_flight = 3;

@@ -486,6 +486,98 @@ static void test_names(void)
 	play_release(&play);
 }
 
+/* ---- jobs and verdicts ----------------------------------------------------------------------- */
+
+static void test_owner(void)
+{
+	static char first[] = "uid=1000\nenv.USER=ada\nenv.SLURM_JOB_USER=alan\n"
+			      "env.SLURM_JOB_ACCOUNT=vision\nenv.SLURM_JOB_PARTITION=h100\n"
+			      "env.SLURM_JOB_NAME=vit \"big\"\nlabel.team=a,b\nlabel.user=x\n"
+			      "hang_after_s=900\n";
+	static char second[] = "uid=1001\nhang_after_s=600\n";
+	static char wrong[] = "uid=1002\nhang_after_s=604801\n";
+	struct play play = { 0 };
+	char *text;
+
+	play_info(play_process(&play, "j", 0), first);
+	play_info(play_process(&play, "j", 1), first);
+	play_info(play_process(&play, "k", 0), second);
+	play_info(play_process(&play, "k", 1), first);
+	play_info(play_process(&play, "l", 0), wrong);
+	text = metrics_of(&play);
+	EXPECT_EQUAL(series_of(text, "nccl_job_info", LIST("nccl_job=\"j\"")), 1);
+	says("who owns it", text,
+	     "nccl_job_info{nccl_job=\"j\",user=\"alan\",account=\"vision\",partition=\"h100\","
+	     "job_name=\"vit \\\"big\\\"\",label_team=\"a,b\",label_user=\"x\"}",
+	     "1");
+	EXPECT_EQUAL(series_of(text, "nccl_job_info", LIST("nccl_job=\"k\"")), 2);
+	says("without a name, the number", text, "nccl_job_info{nccl_job=\"k\",user=\"1001\"}",
+	     "1");
+	says("when the job takes something for hung", text,
+	     "nccl_job_hang_threshold_seconds{nccl_job=\"j\"}", "900");
+	says("the longest of a job", text, "nccl_job_hang_threshold_seconds{nccl_job=\"k\"}",
+	     "900");
+	EXPECT_EQUAL(series_of(text, "nccl_job_hang_threshold_seconds", LIST("")), 2);
+	says("nothing is left out", text, "ringside_agent_folded{what=\"job_labels\"}", "0");
+	free(text);
+	play_release(&play);
+}
+
+static void test_many_labels(void)
+{
+	enum { LABELS = METRICS_JOB_LABELS + 4 };
+	char info[LABELS * 16] = "";
+	struct play play = { 0 };
+	char *text;
+
+	for (int i = 0; i < LABELS; i++)
+		snprintf(info + strlen(info), sizeof(info) - strlen(info), "label.k%d=v\n", i);
+	play_info(play_process(&play, "j", 0), info);
+	text = metrics_of(&play);
+	EXPECT_EQUAL(series_of(text, "nccl_job_info", LIST("label_k0=\"v\"", "label_k15=\"v\"")),
+		     1);
+	EXPECT_EQUAL(series_of(text, "nccl_job_info", LIST("label_k16=")), 0);
+	says("what has no room is counted", text, "ringside_agent_folded{what=\"job_labels\"}",
+	     "4");
+	free(text);
+	play_release(&play);
+}
+
+static void test_slow_verdict(void)
+{
+	struct play play = { 0 };
+	struct verdict *verdict;
+	struct live *live;
+	char *text;
+
+	play_comm(play_process(&play, "j", 3), 0xab, "dp", 3, 4);
+	live = play_look(&play);
+	for (int i = 0; i < 2; i++) {
+		verdict = verdicts_add(&live->verdicts, i ? VERDICT_DEADLOCK : VERDICT_SLOW_LINK,
+				       VERDICT_WARNING);
+		snprintf(verdict->job, sizeof(verdict->job), "j");
+		snprintf(verdict->host, sizeof(verdict->host), "node1");
+		snprintf(verdict->peer_host, sizeof(verdict->peer_host), "node2");
+		verdict->rank = 3;
+		verdict->peer = 4;
+		verdict->percent = 22;
+		verdict->confidence = 0.97;
+	}
+	text = written(live, NULL, -1);
+	says("both ends of a slow link, and how bad", text,
+	     "nccl_verdict_info{nccl_job=\"j\",class=\"slow_link\",global_rank=\"3\","
+	     "peer_global_rank=\"4\",host=\"node1\",peer_host=\"node2\",severity=\"warning\","
+	     "confidence=\"certain\"}",
+	     "1");
+	says("how much slower", text,
+	     "nccl_verdict_slowdown_ratio{nccl_job=\"j\",class=\"slow_link\",global_rank=\"3\","
+	     "peer_global_rank=\"4\",host=\"node1\",peer_host=\"node2\"}",
+	     "0.22");
+	EXPECT_EQUAL(series_of(text, "nccl_verdict_slowdown_ratio", LIST("")), 1);
+	free(text);
+	play_release(&play);
+}
+
 /* ---- whole and parts ------------------------------------------------------------------------- */
 
 static int by_text(const void *a, const void *b)
@@ -620,6 +712,9 @@ int main(void)
 	test_process_labels();
 	test_forgotten();
 	test_names();
+	test_owner();
+	test_many_labels();
+	test_slow_verdict();
 	test_textfiles();
 	test_nobody();
 	test_rounding();

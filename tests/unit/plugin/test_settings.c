@@ -15,10 +15,11 @@
 #include "plugin/trace_thread.h"
 #include "tests/tap.h"
 
-static const char *const names[] = { "RINGSIDE_MODE",	 "RINGSIDE_DIR",	"RINGSIDE_SHM",
-				     "RINGSIDE_BUFFER",	 "RINGSIDE_QUOTA",	"RINGSIDE_EVENTS",
-				     "RINGSIDE_JOB",	 "RINGSIDE_LABELS",	"RINGSIDE_GROUP",
-				     "RINGSIDE_DISABLE", "RINGSIDE_ENVIRONMENT" };
+static const char *const names[] = {
+	"RINGSIDE_MODE",  "RINGSIDE_DIR",     "RINGSIDE_SHM",	      "RINGSIDE_BUFFER",
+	"RINGSIDE_QUOTA", "RINGSIDE_EVENTS",  "RINGSIDE_JOB",	      "RINGSIDE_LABELS",
+	"RINGSIDE_GROUP", "RINGSIDE_DISABLE", "RINGSIDE_ENVIRONMENT", "RINGSIDE_HANG_AFTER"
+};
 
 /* The settings with this one variable set. */
 static struct settings with(const char *name, const char *value)
@@ -47,8 +48,9 @@ static bool are_standard(const struct settings *s)
 	return !s->is_disabled && s->mode == REGION_MODE_FLIGHT && s->buffer == 8388608 &&
 	       s->quota == 2147483648u && strcmp(s->dir, "ringside-%j") == 0 &&
 	       strcmp(s->shm, "/dev/shm") == 0 && s->job[0] == '\0' && s->labels[0] == '\0' &&
-	       s->group == (gid_t)-1 && !s->is_environment_off && s->kernel == SWITCH_AUTO &&
-	       s->proxy == SWITCH_AUTO && s->steps == SWITCH_AUTO && s->launch == SWITCH_AUTO;
+	       s->hang_after_s == 0 && s->group == (gid_t)-1 && !s->is_environment_off &&
+	       s->kernel == SWITCH_AUTO && s->proxy == SWITCH_AUTO && s->steps == SWITCH_AUTO &&
+	       s->launch == SWITCH_AUTO;
 }
 
 static void nothing_set_is_the_standard(void)
@@ -85,6 +87,8 @@ static void right_values_are_taken(void)
 	EXPECT(strcmp(settings.job, "j1") == 0);
 	settings = with("RINGSIDE_LABELS", "a=b,c_2=");
 	EXPECT(strcmp(settings.labels, "a=b,c_2=") == 0 && lines(&settings) == 0);
+	settings = with("RINGSIDE_HANG_AFTER", "900");
+	EXPECT(settings.hang_after_s == 900 && lines(&settings) == 0);
 	settings = with("RINGSIDE_GROUP", "0");
 	EXPECT_EQUAL(settings.group, 0);
 	if (getgrgid(getegid()) != NULL) {
@@ -119,7 +123,8 @@ static void wrong_values_cost_one_line_and_take_the_standard(void)
 		{ "RINGSIDE_GROUP", "-1" },	  { "RINGSIDE_DIR", longest },
 		{ "RINGSIDE_SHM", longest },	  { "RINGSIDE_JOB", longest },
 		{ "RINGSIDE_LABELS", longest },	  { "RINGSIDE_EVENTS", longest },
-		{ "RINGSIDE_GROUP", longest },
+		{ "RINGSIDE_GROUP", longest },	  { "RINGSIDE_HANG_AFTER", "15m" },
+		{ "RINGSIDE_HANG_AFTER", "0" },	  { "RINGSIDE_HANG_AFTER", "604801" },
 	};
 	struct settings settings;
 
