@@ -801,13 +801,21 @@ static bool find_endless(struct verdicts *verdicts, const struct recording *reco
 	return true;
 }
 
+static bool has_answer(const struct blind_options *options)
+{
+	for (size_t i = 0; i < options->source_count; i++)
+		if (!options->sources[i].is_silent)
+			return true;
+	return false;
+}
+
 static void find_nothing(struct verdicts *verdicts, const struct recording *recording,
 			 const struct scene *scene, const struct blind_options *options)
 {
 	bool is_empty = recording->count == 0;
 	struct verdict *verdict;
 
-	if (is_empty ? options->source_count == 0 : scene == NULL || scene->communicators > 0)
+	if (is_empty ? !has_answer(options) : scene == NULL || scene->communicators > 0)
 		return;
 	verdict = add_blind(verdicts, true, "nothing", "DOCTOR.md#not-judged");
 	verdict->is_unjudged = true;

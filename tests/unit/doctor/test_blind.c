@@ -19,12 +19,21 @@ static void test_nothing(void)
 {
 	struct recording recording = { .count = 0 };
 	struct scene scene = { .ranks = 8 };
-	const struct hang_source source = { .name = "a:9749" };
-	const struct blind_options options = { .sources = &source, .source_count = 1 };
+	struct hang_source source = { .name = "a:9749" };
+	struct blind_options options = { 0 };
 
 	blind_find(&verdicts, &recording, &scene, &options);
 	blind_find(&verdicts, &recording, NULL, &options);
 	EXPECT_THAT("nothing to report", verdicts.count == 0);
+	options.sources = &source;
+	options.source_count = 1;
+	blind_find(&verdicts, &recording, NULL, &options);
+	EXPECT_THAT("an agent without processes", only("nothing") && only("nothing")->is_unjudged);
+	verdicts_release(&verdicts);
+	source.is_silent = true;
+	blind_find(&verdicts, &recording, NULL, &options);
+	EXPECT_THAT("one that does not answer may have some", !only("nothing") && only("silent"));
+	verdicts_release(&verdicts);
 }
 
 static void test_silent(void)
