@@ -86,6 +86,28 @@ static struct finding *findings_add(struct findings *findings, enum findings_kin
 	return finding;
 }
 
+struct finding *findings_add_first(struct findings *findings, enum findings_kind kind,
+				   enum findings_severity severity, const char *title)
+{
+	struct finding *last = findings_add(findings, kind, severity, "%s", title);
+	struct finding first = *last;
+
+	memmove(findings->list + 1, findings->list,
+		(size_t)(last - findings->list) * sizeof(*last));
+	findings->list[0] = first;
+	return &findings->list[0];
+}
+
+void findings_drop(struct findings *findings, enum findings_kind kind)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < findings->count; i++)
+		if (findings->list[i].kind != kind)
+			findings->list[kept++] = findings->list[i];
+	findings->count = kept;
+}
+
 /* Findings about the recording itself: what is missing, and what cannot be concluded because of that. */
 
 static const double untrusted_share = 0.01, untimed_share = 0.05, mixed_share = 0.01;
@@ -142,12 +164,10 @@ static void find_lost(struct findings *findings, const struct timeline_report *r
 	finding->of = of->issued;
 	finding->percent = of->issued ? 100 * (double)of->lost_operations / (double)of->issued : 0;
 	text_format(
-		finding->text, sizeof(finding->text), "%s %s. Totals are too low by that amount.",
-		text_which(
-			of->lost_operations,
-			"The recorder counted it but has no record of it because of",
-			"The recorders counted them but have no record of them, mainly because of"),
-		op_lost_name(most) ? op_lost_name(most) : "unknown reason");
+		finding->text, sizeof(finding->text), "%s: %s. Totals are too low by that amount.",
+		text_which(of->lost_operations, "The recorder counted it but has no record of it",
+			   "The recorders counted them but have no record of them. Main reason"),
+		op_lost_words(most));
 	text_format(finding->hint, sizeof(finding->hint),
 		    "`ringside verify` shows the counts per process and reason.");
 }
@@ -343,6 +363,7 @@ static void findings_record(struct findings *findings, const struct timeline_rep
 
 enum { CHANGES_SHOWN = 5, SMALL_CLASS = 17 }; /* below 64 KiB */
 static const double wait_share = 0.3, small_share = 0.2;
+static const double run_share = 0.02; /* of run time: less is not worth a note */
 enum { SMALL_CALLS_LEAST = 1000 };
 
 static const char *when_slow(const struct timeline_report *report,
@@ -595,18 +616,20 @@ static void find_waiting(struct findings *findings, const struct timeline_report
 	bool is_estimate = total->covered > 0;
 	struct finding *finding;
 
-	if (share < wait_share || report->stragglers.count > 0)
+	if (share < wait_share || report->stragglers.count > 0 || report->gpu_hours <= 0 ||
+	    report->gpu_hours_waited / report->gpu_hours < run_share)
 		return;
 	finding = findings_add(
 		findings, FINDINGS_WAITING, FINDINGS_NOTE,
-		"%.0f%% of collective time is arrival skew, with no single straggler", 100 * share);
+		"ranks wait for each other %.2g%% of run time, with no single straggler",
+		100 * report->gpu_hours_waited / report->gpu_hours);
 	finding->percent = 100 * share;
 	finding->cost_ns = units_whole(wait_ns);
-	text_format(finding->text, sizeof(finding->text),
-		    "Ranks wait %s%s in total (%.3g GPU-hours%s) for ranks that arrive later, and "
-		    "the last rank varies.",
-		    is_estimate ? "about " : "", units_of_ns(wait_ns).text,
-		    report->gpu_hours_waited, is_estimate ? ", estimated" : "");
+	text_format(
+		finding->text, sizeof(finding->text),
+		"Arrival skew is %s%.0f%% of collective time, %s in total over all ranks; the last "
+		"rank varies.",
+		is_estimate ? "about " : "", 100 * share, units_of_ns(wait_ns).text);
 	text_format(
 		finding->hint, sizeof(finding->hint),
 		"Uneven work or host jitter: compare iterations, pin threads, balance batches.");
@@ -744,7 +767,7 @@ static void find_stuck(struct findings *findings, const struct scan *scan, uint3
 			       "%zu %s stuck in %.20s #%llu of %.32s at the end", inside,
 			       text_which(inside, "rank", "ranks"),
 			       job_name(job, OP_NAMES_FUNCTION, first->function),
-			       (unsigned long long)first->match, comm->label);
+			       (unsigned long long)op_shown_number(first->match), comm->label);
 	finding->comm = c;
 	finding->count = inside;
 	finding->of = comm->seat_count;
@@ -840,13 +863,13 @@ static void find_mismatch(struct findings *findings, const struct timeline_repor
 		return;
 	finding = findings_add(findings, FINDINGS_MISMATCH, FINDINGS_ERROR,
 			       "ranks of %.32s disagree on collective #%llu", comm->label,
-			       (unsigned long long)number);
+			       (unsigned long long)op_shown_number(number));
 	finding->comm = c;
 	finding->count = count;
 	text_format(finding->text, sizeof(finding->text),
 		    "From collective #%llu of %.60s on, ranks called different functions, counts, "
 		    "datatypes or roots. NCCL then hangs or corrupts data.",
-		    (unsigned long long)number, comm->label);
+		    (unsigned long long)op_shown_number(number), comm->label);
 	text_format(finding->hint, sizeof(finding->hint),
 		    "`ringside doctor` on the same files shows both sides; `ringside dump` shows "
 		    "the calls around it (match %llu).",
@@ -865,7 +888,7 @@ static void findings_stuck(struct findings *findings, const struct timeline_repo
 }
 
 /* Stable: within a severity in the order in which they were added. */
-static void most_serious_first(struct findings *findings)
+void findings_sort(struct findings *findings)
 {
 	for (size_t i = 1; i < findings->count; i++)
 		for (size_t j = i;
@@ -887,6 +910,6 @@ enum status findings_make(struct findings *findings, const struct timeline_repor
 	findings_stuck(findings, report, scan);
 	findings_slow(findings, report);
 	findings_record(findings, report);
-	most_serious_first(findings);
+	findings_sort(findings);
 	return OK;
 }

@@ -58,10 +58,10 @@ struct finding {
 	uint64_t of;	  /* out of this many; 0: not a share */
 	uint64_t cost_ns; /* waiting or time lost, over all ranks; 0 unknown */
 	double percent;
-	uint64_t at_ns; /* common time; 0 none */
-	char title[96]; /* "straggler: rank 5 on node-3" */
-	char text[400]; /* one or two sentences with the numbers */
-	char hint[240]; /* next step; "" none */
+	uint64_t at_ns;	 /* common time; 0 none */
+	char title[200]; /* "straggler: rank 5 on node-3" */
+	char text[400];	 /* one or two sentences with the numbers */
+	char hint[240];	 /* next step; "" none */
 };
 
 struct findings {
@@ -71,6 +71,16 @@ struct findings {
 };
 
 void findings_release(struct findings *findings);
+
+/* Before all others, for callers that know more than the operations show. */
+struct finding *findings_add_first(struct findings *findings, enum findings_kind kind,
+				   enum findings_severity severity, const char *title);
+
+/* By severity. */
+void findings_sort(struct findings *findings);
+
+/* Removes all of a kind. */
+void findings_drop(struct findings *findings, enum findings_kind kind);
 
 /* The report is complete but for its findings. */
 enum status findings_make(struct findings *findings, const struct timeline_report *report,

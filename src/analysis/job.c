@@ -1079,7 +1079,7 @@ void job_say_operation(char *text, size_t size, const struct job *job, uint32_t 
 
 	text_append(text, size, "%.24s #%" PRIu64,
 		    recording_name(process, OP_NAMES_FUNCTION, op->function),
-		    op->match != 0 ? op->match : op->number);
+		    op->match != 0 ? op_shown_number(op->match) : op->number);
 	if (op->flags & OP_FLAG_REPLAY)
 		text_append(text, size, " (graph replay)");
 }

@@ -174,6 +174,7 @@ struct timeline_report {
 	size_t busy_ranks;	 /* number of these */
 	double gpu_hours;	 /* spans of the ranks shown, summed */
 	double gpu_hours_waited; /* total waiting of the ranks shown, estimated: GPU-hours lost */
+	double gpu_hours_hung;	 /* lost in a hang at the end, set by callers that ask the doctor */
 	struct matches matches;	 /* counts only: its lanes are freed */
 
 	struct align align;

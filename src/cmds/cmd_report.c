@@ -7,6 +7,9 @@
 #include "cmds/cli_input.h"
 #include "cmds/cli_output.h"
 #include "cmds/commands.h"
+#include "common/text.h"
+#include "doctor/hang.h"
+#include "doctor/verdict.h"
 #include "output/html_report.h"
 #include "output/report.h"
 
@@ -249,6 +252,111 @@ static int write_all(const struct request *request, const struct timeline_report
 	return write_report(request, report, exit_code);
 }
 
+/* ---- hangs: the doctor's verdict --------------------------------------------------------------- */
+
+enum { HANGS_SHOWN = 5 };
+
+static bool has_open_end(const struct recording *recording)
+{
+	for (size_t i = 0; i < recording->count; i++)
+		if (recording->processes[i]->life != RECORDING_ENDED)
+			return true;
+	return false;
+}
+
+static uint32_t rank_of(const struct job *job, const struct verdict *verdict)
+{
+	for (uint32_t i = 0; i < job->rank_count && verdict->rank_label[0] != '\0'; i++)
+		if (strcmp(job->ranks[i].label, verdict->rank_label) == 0 &&
+		    strcmp(job->hosts[job->ranks[i].host].name, verdict->host) == 0)
+			return i;
+	return UINT32_MAX;
+}
+
+static void add_hang(struct timeline_report *report, const struct verdict *verdict)
+{
+	bool is_split = verdict->class == VERDICT_MISMATCH;
+	struct finding *finding = findings_add_first(
+		&report->findings, is_split ? FINDINGS_MISMATCH : FINDINGS_HUNG,
+		verdict->severity == VERDICT_ERROR ? FINDINGS_ERROR : FINDINGS_WARNING,
+		verdict->title);
+
+	finding->rank = rank_of(&report->job, verdict);
+	finding->count = verdict->victims;
+	finding->cost_ns = (uint64_t)(verdict_hours_hung(verdict) * 3.6e12);
+	text_append(finding->text, sizeof(finding->text), "%s Confidence: %.0f%%.",
+		    verdict->evidence.count > 0 ? verdict->evidence.list[0] : "",
+		    100 * verdict->confidence);
+	text_format(finding->hint, sizeof(finding->hint),
+		    "`ringside doctor` on the same files shows all evidence and the next steps.");
+	report->gpu_hours_hung += verdict_hours_hung(verdict);
+}
+
+/* In something at the end, and that was not long enough for a hang. */
+static void demote_open(struct findings *findings)
+{
+	for (size_t i = 0; i < findings->count; i++) {
+		struct finding *finding = &findings->list[i];
+		char title[sizeof(finding->title)];
+		const char *what = strstr(finding->title, "stuck in ");
+
+		if (finding->kind != FINDINGS_HUNG || what == NULL)
+			continue;
+		text_copy(title, sizeof(title), what + strlen("stuck in "));
+		finding->severity = FINDINGS_NOTE;
+		text_format(finding->title, sizeof(finding->title), "%llu %s in %s",
+			    (unsigned long long)finding->count,
+			    text_which(finding->count, "rank was", "ranks were"), title);
+		finding->hint[0] = '\0';
+	}
+}
+
+static void use_verdicts(struct timeline_report *report, struct verdicts *verdicts)
+{
+	size_t hangs = 0;
+
+	verdicts_sort(verdicts);
+	for (size_t i = 0; i < verdicts->count; i++)
+		hangs += verdict_is_hang(verdicts->list[i].class);
+	if (hangs == 0) {
+		demote_open(&report->findings);
+		findings_sort(&report->findings);
+		return;
+	}
+	findings_drop(&report->findings, FINDINGS_HUNG);
+	if (verdicts->list[0].class == VERDICT_MISMATCH)
+		findings_drop(&report->findings, FINDINGS_MISMATCH);
+	/* The most serious one is added last, before the others. */
+	for (size_t i = verdicts->count < HANGS_SHOWN ? verdicts->count : HANGS_SHOWN; i-- > 0;)
+		if (verdict_is_hang(verdicts->list[i].class))
+			add_hang(report, &verdicts->list[i]);
+}
+
+/* The findings of the operations alone say who was stuck, but not why. */
+static void judge_end(struct request *request, struct timeline_report *report)
+{
+	const struct hang_options hang = { .has_unjudged = true };
+	struct verdicts verdicts;
+	struct job job;
+	enum status status;
+
+	if (report->until_ns != 0 || !has_open_end(report->recording))
+		return;
+	verdicts_init(&verdicts);
+	status = recording_find_flights(&request->input.recording);
+	if (status == OK)
+		status = job_make(&job, report->recording);
+	if (status == OK) {
+		status = hang_find(&verdicts, &job, &hang);
+		job_release(&job);
+	}
+	if (status == ERR_NO_SPACE)
+		cli_no_memory();
+	if (status == OK)
+		use_verdicts(report, &verdicts);
+	verdicts_release(&verdicts);
+}
+
 static int report_run(void *context)
 {
 	struct request *request = context;
@@ -266,6 +374,7 @@ static int report_run(void *context)
 	exit_code = report_read(&report, &request->input, &request->chosen, &wanted, &page);
 	if (exit_code != 0)
 		return exit_code;
+	judge_end(request, &report);
 	if (request->is_strict)
 		exit_code = report_read_strictly(&report);
 	if (exit_code == 0)

@@ -562,24 +562,13 @@ static void judge_sums(struct doctor_case *look)
 
 /* ---- hangs ----------------------------------------------------------------------------------- */
 
-/* All waiting GPUs are idle for the duration of the hang. */
-static double hours_lost(const struct verdict *verdict)
-{
-	/* The rank at fault is idle as well; in a deadlock it is among the waiting ones. */
-	bool is_one_more = verdict->class != VERDICT_DEADLOCK && verdict->host[0] != '\0';
-
-	if (!verdict_is_hang(verdict->class) || verdict->severity != VERDICT_ERROR)
-		return 0;
-	return (double)(verdict->victims + is_one_more) * (double)verdict->for_ns / 3.6e12;
-}
-
 static void put_price(struct doctor_case *look)
 {
 	for (size_t i = 0; i < look->verdicts.count; i++) {
 		struct verdict *verdict = &look->verdicts.list[i];
 
 		if (verdict->gpu_hours == 0)
-			verdict->gpu_hours = hours_lost(verdict);
+			verdict->gpu_hours = verdict_hours_hung(verdict);
 		if (verdict->money == 0)
 			verdict->money = verdict->gpu_hours * look->options->gpu_hour_price;
 	}

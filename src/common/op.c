@@ -172,6 +172,23 @@ static const char *const losses[] = {
 	[LOST_NOT_SHOWN] = "not_shown",
 };
 
+static const char *const losses_in_words[] = {
+	[LOST_NO_COMM] = "too many communicators",
+	[LOST_RING_BUSY] = "ring buffer busy",
+	[LOST_RING_OVERRUN] = "ring buffer overrun",
+	[LOST_QUOTA] = "file size limit reached",
+	[LOST_NO_SPACE] = "no space on disk",
+	[LOST_WRITE_ERROR] = "write error",
+	[LOST_OFF] = "recording switched off",
+	[LOST_DETAIL_OVERRUN] = "detail buffer overrun",
+	[LOST_DETAIL_QUOTA] = "details not written",
+	[LOST_PROXY_SLOT] = "too many transfers",
+	[LOST_TOTALS] = "too many kinds of operations",
+	[LOST_LATE_CHILD] = "events after the end",
+	[LOST_INSPECTOR] = "missing in the Inspector file",
+	[LOST_NOT_SHOWN] = "not reported by NCCL",
+};
+
 static const char *const oddities[] = {
 	[ODD_NULL_HANDLE] = "null_handle",	   [ODD_STALE_HANDLE] = "stale_handle",
 	[ODD_FOREIGN_HANDLE] = "foreign_handle",   [ODD_UNKNOWN_CONTEXT] = "unknown_context",
@@ -188,6 +205,16 @@ static const char *const modes[] = { "off", "flight", "profile", "trace", "full"
 const char *op_state_name(uint8_t state)
 {
 	return or_question(NAME_FROM(states, state));
+}
+
+const char *op_lost_words(unsigned int reason)
+{
+	return or_question(NAME_FROM(losses_in_words, reason));
+}
+
+uint64_t op_shown_number(uint64_t match)
+{
+	return match & ((UINT64_C(1) << 48) - 1);
 }
 
 const char *op_time_source_name(uint8_t source)

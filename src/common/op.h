@@ -32,8 +32,13 @@ const char *op_time_source_name(uint8_t source);  /* "kernel_gpu" */
 const char *op_wait_name(unsigned int wait);	  /* "send_gpu" */
 const char *op_flag_name(unsigned int bit);	  /* "replay"; NULL for a bit without meaning */
 const char *op_lost_name(unsigned int reason);	  /* "ring_overrun"; NULL past the table */
+const char *op_lost_words(unsigned int reason);	  /* the same for people: "ring buffer overrun" */
 const char *op_odd_name(unsigned int reason);	  /* "stale_handle"; NULL past the table */
 const char *op_mode_name(unsigned int mode);	  /* "flight" */
+
+/* The number of a call as people know it. Other tools count each function by itself: a match number then has the
+ * function above its number. */
+uint64_t op_shown_number(uint64_t match);
 
 /* Is a whole operation missing? Otherwise only details of a recorded one. */
 bool op_lost_is_whole(unsigned int reason);

@@ -64,7 +64,7 @@ static void add_flights(struct scene_comm *to, const struct recording_process *p
 	if (age == UINT64_MAX || (age <= to->age_ns && to->function[0] != '\0'))
 		return;
 	to->age_ns = age > 0 ? age : 1;
-	to->number = oldest->op.match;
+	to->number = op_shown_number(oldest->op.match);
 	text_copy(to->function, sizeof(to->function),
 		  recording_name(process, OP_NAMES_FUNCTION, oldest->op.function));
 }
@@ -671,7 +671,7 @@ static void find_lost(struct verdicts *verdicts, const struct recording *recordi
 		      text_which(processes, "process", "processes"));
 	for (unsigned int reason = 0; reason < LOST_REASONS; reason++)
 		if (lost[reason] > 0)
-			verdict_evidence(verdict, "%s: %" PRIu64, op_lost_name(reason),
+			verdict_evidence(verdict, "%s: %" PRIu64, op_lost_words(reason),
 					 lost[reason]);
 	verdict_missing(verdict, "What these operations would have shown is missing.");
 	verdict_advice(verdict, "$ ringside verify");

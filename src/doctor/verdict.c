@@ -224,6 +224,16 @@ void verdicts_sort(struct verdicts *verdicts)
 		qsort(verdicts->list, verdicts->count, sizeof(*verdicts->list), most_serious_first);
 }
 
+double verdict_hours_hung(const struct verdict *verdict)
+{
+	/* The rank at fault is idle as well; in a deadlock it is among the waiting ones. */
+	bool is_one_more = verdict->class != VERDICT_DEADLOCK && verdict->host[0] != '\0';
+
+	if (!verdict_is_hang(verdict->class) || verdict->severity != VERDICT_ERROR)
+		return 0;
+	return (double)(verdict->victims + is_one_more) * (double)verdict->for_ns / 3.6e12;
+}
+
 bool verdicts_has_unjudged(const struct verdicts *verdicts)
 {
 	for (size_t i = 0; i < verdicts->count; i++)

@@ -140,6 +140,9 @@ void verdicts_sort(struct verdicts *verdicts);
 /* "certain" from 0.95, "very likely" from 0.8, "likely" from 0.5, "possible" below. */
 const char *verdict_confidence_word(double confidence);
 
+/* GPU-hours that waiting ranks have lost by a hang so far; 0: no hang, or its length is unknown. */
+double verdict_hours_hung(const struct verdict *verdict);
+
 /* Is one of them at least a warning? */
 bool verdicts_has_trouble(const struct verdicts *verdicts);
 

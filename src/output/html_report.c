@@ -80,6 +80,9 @@ static void write_words(struct json *json, const struct timeline_report *report)
 	json_put_string(json, "not_timed", words);
 	report_words_lost(report->gpu_hours_waited, report->gpu_hours, words);
 	json_put_string(json, "lost", words);
+	report_words_lost(report->gpu_hours_hung, report->gpu_hours + report->gpu_hours_hung,
+			  words);
+	json_put_string(json, "hung", words);
 	sink_init_memory(&text);
 	report_words_completeness(report, &text);
 	json_put_string(json, "completeness", sink_string(&text));

@@ -507,6 +507,7 @@ void report_json_put_head(struct json *json, const struct timeline_report *repor
 	json_put_known_double(json, "gpu_hours", report->gpu_hours > 0, report->gpu_hours);
 	json_put_known_double(json, "gpu_hours_lost", report_knows_waiting(report, &report->total),
 			      report->gpu_hours_waited);
+	json_put_double(json, "gpu_hours_hung", report->gpu_hours_hung);
 	json_put_double(json, "quantile_error", TALLY_QUANTILE_ERROR);
 }
 

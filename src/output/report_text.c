@@ -293,6 +293,17 @@ static void write_waiting(struct sink *text, const struct timeline_report *repor
 		    report_estimate_mark(&report->total), lost);
 }
 
+static void write_hung(struct sink *sink, const struct timeline_report *report, unsigned int width)
+{
+	char lost[REPORT_WORDS];
+
+	if (report->gpu_hours_hung <= 0)
+		return;
+	report_words_lost(report->gpu_hours_hung, report->gpu_hours + report->gpu_hours_hung, lost);
+	text_append(lost, sizeof(lost), " lost at the end");
+	table_wrap(sink, lost, "hang: ", 2, width);
+}
+
 static void write_shares(struct sink *sink, const struct timeline_report *report,
 			 unsigned int width)
 {
@@ -307,6 +318,7 @@ static void write_shares(struct sink *sink, const struct timeline_report *report
 	write_waiting(&text, report);
 	table_wrap(sink, sink_string(&text), "", 2, width);
 	sink_release(&text);
+	write_hung(sink, report, width);
 	report_words_sources(&report->total, words);
 	table_wrap(sink, words, report->total.timed > 0 ? "durations: from " : "durations: ", 2,
 		   width);
@@ -526,7 +538,8 @@ static void write_summary_findings(struct sink *text, const struct timeline_repo
 		sink_text(text, "Findings: none\n");
 		return;
 	}
-	sink_text(text, "Findings:\n");
+	sink_text(text,
+		  report->findings.list[0].severity > FINDINGS_NOTE ? "Findings:\n" : "Notes:\n");
 	*has_all = write_findings(text, &report->findings,
 				  lines < REPORT_TEXT_LINES ? REPORT_TEXT_LINES - lines : 1, width);
 }

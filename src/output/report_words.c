@@ -560,7 +560,7 @@ static void write_lost(const struct timeline_completeness *from, struct sink *to
 	for (unsigned int i = 0; i < LOST_REASONS; i++) {
 		if (from->lost[i] == 0 || !op_lost_is_whole(i))
 			continue;
-		sink_format(to, "%s%s %" PRIu64, between, op_lost_name(i), from->lost[i]);
+		sink_format(to, "%s%s: %" PRIu64, between, op_lost_words(i), from->lost[i]);
 		between = ", ";
 	}
 	sink_text(to, ")");

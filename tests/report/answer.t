@@ -35,6 +35,18 @@ expect_output "all rows" report-all "$ringside" report --all --table rank "$tap_
 expect_output "--by and filters" report-by "$ringside" report --by name,function,size --op AllReduce --rank 0-7 \
 	--since 1s --until 4s "$tap_scratch/slow"
 
+# The verdict of a hang is the doctor's, and its time counts.
+simulate long --nodes 2 --gpus 4 -w fsdp -f never-arrives:rank=5 --at 2s --seconds 40s
+"$ringside" doctor --json "$tap_scratch/long" >"$tap_scratch/doctor.json"
+"$ringside" report --json "$tap_scratch/long" >"$tap_scratch/report.json"
+first_of() { # key file
+	json_says "\$_->{$1}[0]{title}" "$tap_scratch/$2.json"
+}
+expect_same "the report names the culprit of a hang as the doctor does" "$(first_of findings report)" "$(first_of verdicts doctor)"
+expect_same "rank 5" "$(first_of findings report | grep -o '^rank 5 ')" "rank 5 "
+expect_same "and counts its GPU time" "$(json_says '$_->{gpu_hours_hung} * 3600 > 8 * 37 ? "yes" : "no"' "$tap_scratch/report.json")" yes
+expect_ok "in text" grep -q '^hang: .* GPU-seconds lost at the end' <("$ringside" report --answer "$tap_scratch/long")
+
 # The summary fits a screen, whatever the findings are.
 for job in fsdp slow degraded large hung killed both; do
 	env COLUMNS=80 "$ringside" report --answer "$tap_scratch/$job" >"$tap_scratch/answer"

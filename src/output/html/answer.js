@@ -60,6 +60,8 @@ function lead() {
 	if (knowsWaiting)
 		parts.push(`${percent(report.total.wait_share)} of collective time was waiting for other ranks (arrival skew): ` +
 			`${estimateMark(report.total)}${data.words.lost} lost.`);
+	if (report.gpu_hours_hung > 0)
+		parts.push(`The job hung at the end: ${data.words.hung} lost.`);
 	if (serious.length === 0)
 		parts.push('No errors or warnings.');
 	else if (serious.length === 1)

@@ -152,7 +152,7 @@ static void test_lost(void)
 	blind_find(&verdicts, &recording, &scene, &options);
 	EXPECT_THAT("and those that NCCL did not report",
 		    only("lost") && strncmp(only("lost")->title, "7 operations", 12) == 0 &&
-			    strcmp(only("lost")->evidence.list[1], "not_shown: 2") == 0);
+			    strcmp(only("lost")->evidence.list[1], "not reported by NCCL: 2") == 0);
 	verdicts_release(&verdicts);
 	process.lost[LOST_NOT_SHOWN] = 0;
 	scene.operations = 400;

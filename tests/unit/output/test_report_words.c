@@ -204,7 +204,8 @@ static void test_completeness(void)
 	it->lost[LOST_QUOTA] = 10;
 	EXPECT(completeness_is(&report,
 			       "recording incomplete: 500 of 510 operations (98%); 10 operations "
-			       "lost while recording (quota 10); 2 processes killed; 1 operation "
+			       "lost while recording (file size limit reached: 10); 2 processes "
+			       "killed; 1 operation "
 			       "in flight"));
 	*it = (struct timeline_completeness){ .read = 500, .unknown_life = 1, .damages = 1 };
 	recording.trouble_count = 3;
