@@ -247,10 +247,19 @@ static void wall_span(const struct recording *recording, uint64_t *first_ns, uin
 	}
 }
 
+#define DAY_NS (UINT64_C(86400) * 1000000000)
+
+uint64_t filter_time_of_day(uint64_t ns, uint64_t first_ns, uint64_t last_ns)
+{
+	uint64_t last = last_ns - last_ns % DAY_NS + ns;
+
+	if (last > last_ns)
+		last -= DAY_NS;
+	return last >= first_ns && last <= last_ns ? last : first_ns - first_ns % DAY_NS + ns;
+}
+
 static uint64_t limit_wall(const struct filter_time *time, uint64_t first_ns, uint64_t last_ns)
 {
-	const uint64_t day_ns = UINT64_C(86400) * 1000000000;
-
 	switch (time->base) {
 	case FILTER_FROM_START:
 		return first_ns == UINT64_MAX ? 0 : first_ns + time->ns;
@@ -259,7 +268,7 @@ static uint64_t limit_wall(const struct filter_time *time, uint64_t first_ns, ui
 	case FILTER_WALL:
 		return time->ns;
 	case FILTER_TIME_OF_DAY:
-		return first_ns == UINT64_MAX ? 0 : first_ns - first_ns % day_ns + time->ns;
+		return first_ns == UINT64_MAX ? 0 : filter_time_of_day(time->ns, first_ns, last_ns);
 	default:
 		return 0;
 	}
@@ -273,6 +282,10 @@ void filter_wall_limits(const struct filter *filter, const struct recording *rec
 	wall_span(recording, &first_ns, &last_ns);
 	*since_ns = limit_wall(&filter->since, first_ns, last_ns);
 	*until_ns = limit_wall(&filter->until, first_ns, last_ns);
+	/* From 23:50 until 00:10: of the day before. */
+	if (filter->since.base == FILTER_TIME_OF_DAY && filter->until.base == FILTER_TIME_OF_DAY &&
+	    *since_ns > *until_ns && *until_ns != 0 && *since_ns - DAY_NS < *until_ns)
+		*since_ns -= DAY_NS;
 }
 
 void filter_clock_limits(const struct recording_process *process, uint64_t since_wall_ns,

@@ -22,7 +22,7 @@ enum filter_time_base {
 	FILTER_FROM_START = 1,	/* ns after the job's first operation or anchor */
 	FILTER_FROM_END = 2,	/* ns before its last one */
 	FILTER_WALL = 3,	/* ns since 1970, by each host's own wall clock */
-	FILTER_TIME_OF_DAY = 4, /* ns after midnight UTC of the day on which the job started */
+	FILTER_TIME_OF_DAY = 4, /* ns after midnight UTC: the last such time within the job */
 };
 
 struct filter_time {
@@ -52,8 +52,8 @@ struct filter {
 enum status filter_add_ranks(struct filter *filter, const char *text);
 
 /*
- * "30s", "5m", "1.5h", "250ms": from the start. "-30s": before the end. "14:03:10[.5]": that time of the
- * first day, UTC. "2026-01-31T14:03:10[.5][Z]": UTC. "@1700000000[.5]": seconds since 1970. ERR_FORMAT if
+ * "30s", "5m", "1.5h", "250ms": from the start. "-30s": before the end. "14:03:10[.5]": UTC, the last
+ * such time within the job. "2026-01-31T14:03:10[.5][Z]": UTC. "@1700000000[.5]": seconds since 1970. ERR_FORMAT if
  * it is none of these.
  */
 enum status filter_parse_time(struct filter_time *time, const char *text);
@@ -69,6 +69,9 @@ bool filter_has_function(const struct filter *filter, const struct job *job, uin
  * A filter for rows of recording_each_batch(), for callers that write rows. Reports use kinds of operations
  * instead (scan.h), with the same conditions.
  */
+
+/* The last such time of day between these two; if there is none, that of the first day. */
+uint64_t filter_time_of_day(uint64_t ns, uint64_t first_ns, uint64_t last_ns);
 
 /* The filter's limits as wall time; 0: none, or unknown because no process has an anchor. */
 void filter_wall_limits(const struct filter *filter, const struct recording *recording,

@@ -34,8 +34,6 @@ struct trace_target {
 	bool is_json; /* the summary, on stdout */
 };
 
-#define DAY_NS (24 * 3600 * SECOND_NS)
-
 /* A duration like "2s". `target` is a struct trace_window. */
 static int trace_window_width(const struct cli_said *said)
 {
@@ -58,7 +56,7 @@ static uint64_t common_ns(const struct viewer_plan *plan, const struct filter_ti
 	case FILTER_FROM_END:
 		return plan->last_ns > time->ns ? plan->last_ns - time->ns : 0;
 	case FILTER_TIME_OF_DAY:
-		return plan->first_ns - plan->first_ns % DAY_NS + time->ns;
+		return filter_time_of_day(time->ns, plan->first_ns, plan->last_ns);
 	case FILTER_WALL:
 		return time->ns;
 	case FILTER_NO_TIME:

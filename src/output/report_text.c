@@ -220,6 +220,21 @@ unsigned int report_text_width(const struct report_text_options *options)
 	return options->width > 0 ? options->width : REPORT_TEXT_WIDTH;
 }
 
+/* What --since and --until came to. */
+static void write_window(struct sink *sink, const struct timeline_report *report,
+			 unsigned int width)
+{
+	char from[UNITS_TEXT], to[UNITS_TEXT], words[REPORT_WORDS] = "";
+
+	if (report->since_ns != 0)
+		text_append(words, sizeof(words), "from %s UTC%s",
+			    units_date(from, report->since_ns), report->until_ns ? " " : "");
+	if (report->until_ns != 0)
+		text_append(words, sizeof(words), "until %s UTC", units_date(to, report->until_ns));
+	if (words[0] != '\0')
+		table_wrap(sink, words, "time range: ", 2, width);
+}
+
 void report_text_head(struct sink *sink, const struct timeline_report *report,
 		      const struct report_text_options *options)
 {
@@ -234,6 +249,7 @@ void report_text_head(struct sink *sink, const struct timeline_report *report,
 	sink_format(&text, "%s, %s%s%s", job, nccl, span[0] ? "; " : "", span);
 	table_wrap(sink, sink_string(&text), "", 2, width);
 	sink_release(&text);
+	write_window(sink, report, width);
 	sink_init_memory(&text);
 	report_words_completeness(report, &text);
 	table_wrap(sink, sink_string(&text), "", 2, width);

@@ -231,8 +231,40 @@ static void test_links(void)
 	links_release(&links);
 }
 
+/* A time of day is the last one within the recording. */
+static void test_time_of_day(void)
+{
+	const uint64_t hour = UINT64_C(3600) * 1000000000, day = 24 * hour;
+	struct clock_anchor anchors[] = { { 0, 10 * day + 23 * hour },
+					  { 0, 13 * day + 15 * hour } };
+	struct recording_process process = { .anchors = anchors, .anchor_count = 2 };
+	struct recording_process *processes[] = { &process };
+	struct recording recording = { .processes = processes, .count = 1 };
+	struct filter filter = { .since = { FILTER_TIME_OF_DAY, 14 * hour } };
+	uint64_t since, until;
+
+	filter_wall_limits(&filter, &recording, &since, &until);
+	EXPECT_THAT("of several days, the last", since == 13 * day + 14 * hour && until == 0);
+	filter.since.ns = 16 * hour;
+	filter_wall_limits(&filter, &recording, &since, &until);
+	EXPECT_THAT("not after the end", since == 12 * day + 16 * hour);
+	anchors[1].wall_ns = 11 * day + hour;
+	filter.since.ns = 5 * hour / 60;
+	filter_wall_limits(&filter, &recording, &since, &until);
+	EXPECT_THAT("after midnight", since == 11 * day + 5 * hour / 60);
+	filter.since.ns = 23 * hour + hour / 2;
+	filter.until = (struct filter_time){ FILTER_TIME_OF_DAY, hour / 2 };
+	filter_wall_limits(&filter, &recording, &since, &until);
+	EXPECT_THAT("across midnight",
+		    since == 10 * day + 23 * hour + hour / 2 && until == 11 * day + hour / 2);
+	filter.since.ns = 12 * hour;
+	filter_wall_limits(&filter, &recording, &since, &until);
+	EXPECT_THAT("none within it: that of the first day", since == 10 * day + 12 * hour);
+}
+
 int main(void)
 {
+	test_time_of_day();
 	test_busy();
 	test_busy_at_random();
 	test_filter_ranks();
