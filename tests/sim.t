@@ -94,6 +94,9 @@ refused "a link that does not exist" "rank 3 has fewer than 2 links to other nod
 refused "a deadlock of ranks that share one communicator" "ranks 0 and 5 do not share two communicators" \
 	--nodes 2 --gpus 4 -w tp-pp -f deadlock:rank=0,peer=5
 refused "too many channels" "--channels 17 is not a number from 1 to 16" --channels 17
+refused "a rail that does not exist" "no GPU 8 in a node; the last is 7" --nodes 2 -f slow-rail:rail=8
+refused "an uplink of a node that does not exist" "no node 2; the last node is 1" --nodes 2 -f slow-uplink:node=2
+refused "an uplink of the only node" "one node has no network" -f slow-uplink:node=0
 refused "an unknown noise" "unknown noise 'hail'; use one of compute, tail" --noise hail
 refused "a noise with a key of another" "noise gpus has no key 'every'; valid keys: .percent=P" --noise gpus:every=1s
 refused "clocks that are too far apart" "more than 1s" --clock-shift 2s
@@ -107,7 +110,7 @@ expect_complaint "a missing plugin" "nowhere.so" "$ringside" sim --plugin /nowhe
 # ---- what it explains
 
 list=$("$ringside" sim --list)
-for word in ddp fsdp tp-pp moe loop none slow-rank slow-link degraded-network slow-nvlink \
+for word in ddp fsdp tp-pp moe loop none slow-rank slow-link degraded-network slow-nvlink slow-rail slow-uplink slow-receiver starved power-cap \
 	never-arrives stuck-send mismatch deadlock gpu-stuck stop kill compute tail loader gc checkpoint evaluation thermal gpus \
 	batches contention loss experts; do
 	expect_ok "--list explains $word" grep -qE "^  $word(:|$)" <<<"$list"

@@ -68,42 +68,78 @@ static int share_of(const struct sim_comm *comm, int from, int to)
 	return sim_comm_is_network(comm, from, to) ? sim_comm_share(comm) : comm->channels;
 }
 
-static uint64_t ring_rate(const struct sim_job *job, const struct sim_comm *comm, int channel,
-			  uint64_t ns)
+/* Where a rate is in the list, or is to be added. */
+static int stage_of(const struct sim_stages *stages, uint64_t rate)
+{
+	int i = 0;
+
+	while (i < stages->count && stages->list[i].rate != rate)
+		i++;
+	return i < SIM_STAGES_MAX ? i : SIM_STAGES_MAX - 1;
+}
+
+static void add_stage(struct sim_stages *stages, uint64_t rate, uint64_t latency_ns)
+{
+	int i = stage_of(stages, rate);
+
+	if (i == stages->count) {
+		stages->list[i] = (struct sim_stage){ .rate = rate, .latency_ns = latency_ns };
+		stages->count++;
+	}
+	stages->list[i].rate = least_ns(stages->list[i].rate, rate);
+	stages->list[i].count++;
+}
+
+static uint64_t slowest_rate(const struct sim_stages *stages)
 {
 	uint64_t rate = UINT64_MAX;
 
-	for (int rank = 0; rank < comm->nranks; rank++) {
-		int next = sim_comm_next(comm, channel, rank);
-
-		rate = least_ns(rate, rate_of(job, comm->ranks[rank], comm->ranks[next],
-					      share_of(comm, rank, next), ns));
-	}
+	for (int i = 0; i < stages->count; i++)
+		rate = least_ns(rate, stages->list[i].rate);
 	return rate;
 }
 
-/* Both directions of every edge between nodes; inside nodes a chain at NVLink's rate. */
-static uint64_t tree_rate(const struct sim_job *job, const struct sim_comm *comm, int channel,
-			  uint64_t ns)
+static void add_link(struct sim_stages *stages, const struct sim_job *job,
+		     const struct sim_comm *comm, int from, int to, int share, uint64_t ns,
+		     uint64_t percent)
 {
-	uint64_t rate = job->options.nvlink.bytes_per_us / (uint64_t)comm->channels;
+	add_stage(stages,
+		  rate_of(job, comm->ranks[from], comm->ranks[to], share, ns) * 100 / percent,
+		  link_of(job, comm->ranks[from], comm->ranks[to])->latency_ns);
+}
+
+static uint64_t ring_rate(struct sim_stages *stages, const struct sim_job *job,
+			  const struct sim_comm *comm, int channel, uint64_t ns)
+{
+	stages->count = 0;
+	for (int rank = 0; rank < comm->nranks; rank++) {
+		int next = sim_comm_next(comm, channel, rank);
+
+		add_link(stages, job, comm, rank, next, share_of(comm, rank, next), ns, 100);
+	}
+	return slowest_rate(stages);
+}
+
+/* Both directions of every edge between nodes; inside nodes a chain at NVLink's rate. */
+static uint64_t tree_rate(struct sim_stages *stages, const struct sim_job *job,
+			  const struct sim_comm *comm, int channel, uint64_t ns)
+{
+	uint64_t nvlink = job->options.nvlink.bytes_per_us / (uint64_t)comm->channels;
 	int peers[SIM_TREE_EDGES];
 
+	stages->count = 0;
 	for (int node = 0; node < comm->nnodes; node++) {
 		int first = comm->node_first[node];
 		int leader = sim_comm_leader(comm, channel, node);
 		int count = sim_comm_tree(comm, channel, leader, peers);
 
 		for (int i = 0; i < count; i++)
-			rate = least_ns(rate,
-					rate_of(job, comm->ranks[leader], comm->ranks[peers[i]],
-						sim_comm_share(comm), ns) *
-						100 / TREE_SHARE_PERCENT);
+			add_link(stages, job, comm, leader, peers[i], sim_comm_share(comm), ns,
+				 TREE_SHARE_PERCENT);
 		if (comm->node_first[node + 1] - first > 1)
-			rate = least_ns(rate, rate_of(job, comm->ranks[first],
-						      comm->ranks[first + 1], comm->channels, ns));
+			add_link(stages, job, comm, first, first + 1, comm->channels, ns, 100);
 	}
-	return rate;
+	return least_ns(nvlink, slowest_rate(stages));
 }
 
 /* Valid for all messages until the next fault begins or ends. */
@@ -111,6 +147,7 @@ static const struct sim_rates *rates_at(const struct sim_job *job, struct sim_co
 					uint64_t ns)
 {
 	struct sim_rates *rates = &comm->rates;
+	struct sim_stages usual;
 	uint64_t epoch = sim_job_epoch(job, ns);
 	uint64_t network_hops = comm->nnodes > 1 ? (uint64_t)comm->nnodes : 0;
 	uint64_t depth = 0;
@@ -119,10 +156,12 @@ static const struct sim_rates *rates_at(const struct sim_job *job, struct sim_co
 		return rates;
 	rates->epoch_plus_1 = epoch + 1;
 	for (int channel = 0; channel < comm->channels; channel++) {
-		rates->ring[channel] = ring_rate(job, comm, channel, ns);
-		rates->tree[channel] = tree_rate(job, comm, channel, ns);
-		rates->usual_ring[channel] = ring_rate(job, comm, channel, NO_FAULT_NS);
-		rates->usual_tree[channel] = tree_rate(job, comm, channel, NO_FAULT_NS);
+		rates->ring[channel] =
+			ring_rate(&rates->ring_stages[channel], job, comm, channel, ns);
+		rates->tree[channel] =
+			tree_rate(&rates->tree_stages[channel], job, comm, channel, ns);
+		rates->usual_ring[channel] = ring_rate(&usual, job, comm, channel, NO_FAULT_NS);
+		rates->usual_tree[channel] = tree_rate(&usual, job, comm, channel, NO_FAULT_NS);
 	}
 	rates->ring_latency_ns =
 		network_hops * job->options.network.latency_ns +
@@ -224,14 +263,97 @@ void sim_model_send(struct sim_plan *plan, const struct sim_job *job, int from, 
 	set_times(plan, &rate, latency_ns);
 }
 
-uint64_t sim_model_step_ns(const struct sim_plan *plan, const struct sim_job *job,
-			   const struct sim_comm *comm, int from, int to, uint64_t ns)
+/*
+ * Where transfers queue. Around a ring, each rank forwards what it got and adds its own data, so that as many steps
+ * are under way as there are ranks, or twice as many with protocol Simple, which halves its chunks. They queue where a connection is slow: mean value analysis of a closed queueing network
+ * (Reiser and Lavenberg) adds one step after the other. Each finds those before it, of which the first has on
+ * average half of its time left:
+ *
+ *	time at a connection = its transfer time x (1 + length of its queue - busy share / 2) + latency
+ *	length of its queue  = time there / time around the ring x steps under way
+ *
+ * A connection that is as fast as the others has a queue as long as theirs; the slower one is, the more of all
+ * steps are there. Nothing here decides which connection is the slow one.
+ */
+static void set_lengths(uint64_t lengths[SIM_STAGES_MAX], const struct sim_stages *stages,
+			const struct sim_plan *plan, uint64_t under_way)
 {
+	uint64_t busy[SIM_STAGES_MAX] = { 0 }, step_ns[SIM_STAGES_MAX], stay_ns[SIM_STAGES_MAX];
+
+	for (int i = 0; i < stages->count; i++) {
+		step_ns[i] = transfer_ns(plan, plan->step_bytes, stages->list[i].rate);
+		lengths[i] = 0;
+	}
+	for (uint64_t n = 1; n <= under_way; n++) {
+		uint64_t around_ns = 1;
+
+		for (int i = 0; i < stages->count; i++) {
+			stay_ns[i] = step_ns[i] * (1000 + lengths[i] - busy[i] / 2) / 1000 +
+				     stages->list[i].latency_ns;
+			around_ns += stages->list[i].count * stay_ns[i];
+		}
+		for (int i = 0; i < stages->count; i++) {
+			lengths[i] = stay_ns[i] * 1000 * n / around_ns;
+			busy[i] = least_ns(1000, step_ns[i] * 1000 * n / around_ns);
+		}
+	}
+}
+
+static const struct sim_stages *stages_at(const struct sim_plan *plan, const struct sim_job *job,
+					  struct sim_comm *comm, int channel, uint64_t ns)
+{
+	const struct sim_rates *rates = rates_at(job, comm, ns);
+
+	return plan->algorithm == OP_TREE ? &rates->tree_stages[channel]
+					  : &rates->ring_stages[channel];
+}
+
+const struct sim_queues *sim_model_queues(const struct sim_plan *plan, const struct sim_job *job,
+					  struct sim_comm *comm, uint64_t ns)
+{
+	struct sim_queues *queues = &comm->queues;
+	bool is_chain = plan->root != OP_NOBODY;
+
+	rates_at(job, comm, ns);
+	if (queues->epoch_plus_1 == comm->rates.epoch_plus_1 &&
+	    queues->step_bytes == plan->step_bytes && queues->algorithm == plan->algorithm &&
+	    queues->protocol == plan->protocol && queues->channels == plan->channels &&
+	    queues->is_chain == is_chain)
+		return queues;
+	queues->epoch_plus_1 = comm->rates.epoch_plus_1;
+	queues->step_bytes = plan->step_bytes;
+	queues->algorithm = plan->algorithm;
+	queues->protocol = plan->protocol;
+	queues->channels = plan->channels;
+	queues->is_chain = is_chain;
+	queues->has_more = false;
+	for (int channel = 0; channel < plan->channels; channel++) {
+		const struct sim_stages *stages = stages_at(plan, job, comm, channel, ns);
+		uint64_t under_way = 0;
+
+		/* Without a ring, buffers limit it: half of them are in use on average. */
+		for (int i = 0; i < stages->count; i++)
+			under_way += stages->list[i].count * SIM_WINDOW / 2;
+		if (plan->algorithm == OP_RING && !is_chain)
+			under_way = (uint64_t)comm->nranks * (plan->protocol == OP_SIMPLE ? 2 : 1);
+		set_lengths(queues->lengths[channel], stages, plan, under_way);
+		for (int i = 0; i < stages->count; i++)
+			queues->has_more |= queues->lengths[channel][i] > SIM_WINDOW * 1000;
+	}
+	return queues;
+}
+
+uint64_t sim_model_length(const struct sim_plan *plan, const struct sim_job *job,
+			  struct sim_comm *comm, int channel, int from, int to, uint64_t ns)
+{
+	const struct sim_queues *queues = sim_model_queues(plan, job, comm, ns);
+	const struct sim_stages *stages = stages_at(plan, job, comm, channel, ns);
 	uint64_t rate =
 		rate_of(job, comm->ranks[from], comm->ranks[to], share_of(comm, from, to), ns);
-	uint64_t step_ns = transfer_ns(plan, plan->step_bytes, rate);
 
-	return plan->algorithm == OP_TREE ? step_ns * TREE_SHARE_PERCENT / 100 : step_ns;
+	if (plan->algorithm == OP_TREE && sim_comm_is_network(comm, from, to))
+		rate = rate * 100 / TREE_SHARE_PERCENT;
+	return queues->lengths[channel][stage_of(stages, rate)];
 }
 
 static bool is_collective(const struct sim_step *step)
@@ -762,8 +884,11 @@ static bool may_call(struct sim_engine *engine, int number, const struct sim_ste
 	if (rank->host_ns >= sim_job_gone_ns(engine->job, number))
 		rank->end = rank->host_ns >= sim_job_killed_ns(engine->job, number) ? SIM_DEAD
 										    : SIM_STOPPED;
-	else if (fault && (fault->role == -1 || fault->role == step->role))
+	else if (fault && (fault->role == -1 || fault->role == step->role) &&
+		 fault->until_ns == UINT64_MAX)
 		rank->end = SIM_STOPPED;
+	else if (fault && (fault->role == -1 || fault->role == step->role))
+		rank->host_ns = fault->until_ns;
 	return rank->end == SIM_GOES_ON;
 }
 
@@ -914,6 +1039,10 @@ static void set_end(struct sim_engine *engine)
 	engine->end_ns = engine->latest_ns;
 	if (!engine->is_hung)
 		return;
+	if (options->watchdog_ns) {
+		engine->end_ns = engine->latest_ns + options->watchdog_ns;
+		return;
+	}
 	engine->end_ns = options->seconds_ns ? later_ns(options->seconds_ns, engine->latest_ns)
 					     : engine->latest_ns + options->hang_ns;
 }

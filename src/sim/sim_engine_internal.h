@@ -41,9 +41,12 @@ struct sim_edge {
 /* NCCL's maximum of concurrent transfers per connection. */
 enum { SIM_WINDOW = 8 };
 
-/* How long one step of this plan occupies the connection between two ranks of the communicator. */
-uint64_t sim_model_step_ns(const struct sim_plan *plan, const struct sim_job *job,
-			   const struct sim_comm *comm, int from, int to, uint64_t ns);
+/* How many transfers are at each connection while this plan is executed. Valid until the next call. */
+const struct sim_queues *sim_model_queues(const struct sim_plan *plan, const struct sim_job *job,
+					  struct sim_comm *comm, uint64_t ns);
+/* At that between two ranks of the communicator, times 1000. */
+uint64_t sim_model_length(const struct sim_plan *plan, const struct sim_job *job,
+			  struct sim_comm *comm, int channel, int from, int to, uint64_t ns);
 
 enum { SIM_ENDS = 32 };
 

@@ -16,6 +16,9 @@ static inline bool sim_fault_is_on(const struct sim_fault *fault, uint64_t ns)
 
 enum { NVLINK_CHANNELS = 8, LONE_CHANNELS = 2 };
 
+/* A starved process gets a core once in this time. */
+#define CYCLE_NS UINT64_C(25000000)
+
 static int channels_of(const struct sim_comm *comm, int channels)
 {
 	if (comm->nnodes == 1)
@@ -157,7 +160,8 @@ int sim_comm_tree(const struct sim_comm *comm, int channel, int rank, int peers[
 static enum status add_comm(struct sim_job *job, enum sim_role role, int index, const int *ranks,
 			    int count)
 {
-	uint64_t parent = role == SIM_WORLD ? sim_random(job->options.seed, 0x776f726c64, 0)
+	uint64_t parent = role == SIM_WORLD ? sim_random(job->options.seed, 0x776f726c64,
+							 (uint64_t)job->options.attempt - 1)
 					    : job->comms[0].hash;
 	enum status status = sim_comm_init(&job->comms[job->comm_count], role, index, parent, ranks,
 					   count, job->options.gpus, job->options.channels);
@@ -324,8 +328,33 @@ const struct sim_fault *sim_job_fault(const struct sim_job *job, enum sim_fault_
 uint64_t sim_job_compute_permille(const struct sim_job *job, int rank, uint64_t ns)
 {
 	const struct sim_fault *fault = sim_job_fault(job, SIM_SLOW_RANK, rank, ns);
+	const struct sim_fault *cap = sim_job_fault(job, SIM_POWER_CAP, -1, ns);
+	uint64_t permille = fault ? fault->factor_permille : 1000;
 
-	return fault ? fault->factor_permille : 1000;
+	return cap ? permille * cap->factor_permille / 1000 : permille;
+}
+
+/* Whether a fault slows down what goes over the network from one rank to another. */
+static bool slows_network(const struct sim_job *job, const struct sim_fault *fault, int from,
+			  int to)
+{
+	int gpus = job->options.gpus;
+
+	switch (fault->kind) {
+	case SIM_DEGRADED_NETWORK:
+		return true;
+	case SIM_SLOW_RAIL:
+		return from % gpus == fault->rail || to % gpus == fault->rail;
+	case SIM_SLOW_UPLINK:
+		return (fault->what != SIM_RECEIVING && sim_job_node(job, from) == fault->node) ||
+		       (fault->what != SIM_SENDING && sim_job_node(job, to) == fault->node);
+	case SIM_SLOW_RECEIVER:
+		return to == fault->rank;
+	case SIM_STARVED:
+		return from == fault->rank || to == fault->rank;
+	default:
+		return false;
+	}
 }
 
 uint64_t sim_job_link_permille(const struct sim_job *job, int from, int to, uint64_t ns)
@@ -339,12 +368,44 @@ uint64_t sim_job_link_permille(const struct sim_job *job, int from, int to, uint
 		if (!sim_fault_is_on(fault, ns))
 			continue;
 		if ((fault->kind == SIM_SLOW_LINK && fault->from == from && fault->to == to) ||
-		    (fault->kind == SIM_DEGRADED_NETWORK && is_network) ||
+		    (is_network && slows_network(job, fault, from, to)) ||
 		    (fault->kind == SIM_SLOW_NVLINK && !is_network &&
 		     (fault->node == -1 || fault->node == sim_job_node(job, from))))
 			permille = permille * fault->factor_permille / 1000;
 	}
 	return permille;
+}
+
+struct sim_delays sim_job_delays(const struct sim_job *job, int from, int to, uint64_t ns)
+{
+	struct sim_delays delays = { 0 };
+
+	for (size_t i = 0; i < job->options.fault_count; i++) {
+		const struct sim_fault *fault = &job->options.faults[i];
+		uint64_t share =
+			fault->factor_permille ? 1000 - 1000000 / fault->factor_permille : 0;
+
+		if (!sim_fault_is_on(fault, ns))
+			continue;
+		if (fault->kind == SIM_STARVED && fault->rank == from)
+			delays.sender = share;
+		else if (fault->kind == SIM_STARVED && fault->rank == to)
+			delays.credits = delays.receiver = share / 2;
+		else if (fault->kind == SIM_SLOW_RECEIVER && fault->rank == to &&
+			 fault->what == SIM_NO_CREDITS)
+			delays.credits = delays.receiver = share;
+	}
+	return delays;
+}
+
+/* Of each cycle, a starved process runs at the beginning. */
+uint64_t sim_job_awake_ns(const struct sim_job *job, int rank, uint64_t ns)
+{
+	const struct sim_fault *fault = sim_job_fault(job, SIM_STARVED, rank, ns);
+
+	if (fault == NULL || ns % CYCLE_NS < CYCLE_NS * 1000 / fault->factor_permille)
+		return ns;
+	return ns - ns % CYCLE_NS + CYCLE_NS;
 }
 
 /* Rings and trees; Sends of a pipeline and of experts. */
@@ -532,10 +593,10 @@ static void set_clocks(struct sim_clocks *clocks, const struct sim_job *job, int
 {
 	uint64_t seed = job->options.seed, shift_ns = job->options.clock_shift_ns;
 
-	clocks->clock_ns =
-		DAY_NS + sim_random_below(30 * DAY_NS, seed, RANDOM_UPTIME, (uint64_t)node);
-	clocks->wall_ns =
-		EPOCH_NS + (uint64_t)either_way(shift_ns / 2, seed, RANDOM_WALL, (uint64_t)node);
+	clocks->clock_ns = DAY_NS + job->options.begin_ns +
+			   sim_random_below(30 * DAY_NS, seed, RANDOM_UPTIME, (uint64_t)node);
+	clocks->wall_ns = EPOCH_NS + job->options.begin_ns +
+			  (uint64_t)either_way(shift_ns / 2, seed, RANDOM_WALL, (uint64_t)node);
 	clocks->gpu_ns = clocks->wall_ns + GPU_AHEAD_NS +
 			 (uint64_t)either_way(shift_ns / 2, seed, RANDOM_GPU, (uint64_t)rank);
 	clocks->gpu_drift_ppm = either_way(GPU_DRIFT_PPM, seed, RANDOM_DRIFT, (uint64_t)rank);
@@ -544,14 +605,15 @@ static void set_clocks(struct sim_clocks *clocks, const struct sim_job *job, int
 void sim_identity_make(struct sim_identity *identity, const struct sim_job *job, int rank)
 {
 	uint64_t seed = job->options.seed;
-	int node = sim_job_node(job, rank);
+	/* A restarted job gets its nodes in another order. */
+	int node = (sim_job_node(job, rank) + job->options.attempt - 1) % job->options.nodes;
 	uint64_t high = sim_random(seed, RANDOM_BOOT, (uint64_t)node * 2);
 	uint64_t low = sim_random(seed, RANDOM_BOOT, (uint64_t)node * 2 + 1);
 
 	*identity = (struct sim_identity){ .rank = rank, .local_rank = rank % job->options.gpus };
 	set_clocks(&identity->clocks, job, node, rank);
 	identity->pid = 2000 + (int64_t)sim_random_below(20000, seed, RANDOM_PID, (uint64_t)node) +
-			3 * identity->local_rank;
+			3 * identity->local_rank + 100 * (job->options.attempt - 1);
 	/* Ticks of 10 ms since the host started. */
 	identity->start_ticks =
 		identity->clocks.clock_ns / 10000000 + (uint64_t)identity->local_rank;
@@ -583,13 +645,15 @@ static void describe_state(const struct sim_identity *identity, const struct sim
 			   char *text, size_t size)
 {
 	const struct sim_options *options = &job->options;
+	bool is_gone = sim_job_killed_ns(job, identity->rank) < options->seconds_ns;
 
 	text[0] = '\0';
 	if (sim_job_is_snapshot(job))
 		text_format(text, size,
 			    "snapshot_wall_ns=%llu\nsnapshot_operations=1000000000\n"
-			    "snapshot_life=alive\nsnapshot_state=%c\n",
+			    "snapshot_life=%s\nsnapshot_state=%c\n",
 			    (unsigned long long)sim_wall(&identity->clocks, options->seconds_ns),
+			    is_gone ? "killed" : "alive",
 			    sim_job_fault(job, SIM_STOP, identity->rank, UINT64_MAX - 1) ? 'T'
 											 : 'S');
 }

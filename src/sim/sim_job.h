@@ -30,14 +30,34 @@ enum sim_fault_kind {
 	SIM_SLOW_LINK = 2,	  /* one direction between two ranks */
 	SIM_DEGRADED_NETWORK = 3, /* all links between nodes */
 	SIM_SLOW_NVLINK = 4,	  /* links within a node */
-	SIM_NEVER_ARRIVES = 5,	  /* makes no more calls; the others wait in theirs */
-	SIM_STUCK_SEND = 6,	  /* a send that the network never completes */
-	SIM_MISMATCH = 7,	  /* one call differs from the other ranks' */
-	SIM_DEADLOCK = 8,	  /* two communicators used in the opposite order */
-	SIM_GPU_STUCK = 9,	  /* a GPU does not do its part */
-	SIM_STOP = 10,		  /* SIGSTOP */
-	SIM_KILL = 11,		  /* SIGKILL */
-	SIM_FAULT_KINDS = 12,
+	SIM_SLOW_RAIL = 5,	  /* the same NIC of all nodes */
+	SIM_SLOW_UPLINK = 6,	  /* all NICs of a node */
+	SIM_SLOW_RECEIVER = 7,	  /* takes what others send slowly */
+	SIM_STARVED = 8,	  /* a process that rarely gets a core */
+	SIM_POWER_CAP = 9,	  /* all ranks compute slower */
+	SIM_NEVER_ARRIVES = 10,	  /* makes no more calls; the others wait in theirs */
+	SIM_STUCK_SEND = 11,	  /* a send that the network never completes */
+	SIM_MISMATCH = 12,	  /* one call differs from the other ranks' */
+	SIM_DEADLOCK = 13,	  /* two communicators used in the opposite order */
+	SIM_GPU_STUCK = 14,	  /* a GPU does not do its part */
+	SIM_STOP = 15,		  /* SIGSTOP */
+	SIM_KILL = 16,		  /* SIGKILL */
+	SIM_FAULT_KINDS = 17,
+};
+
+/* SIM_SLOW_UPLINK: which way. */
+enum sim_way {
+	SIM_BOTH_WAYS = 0,
+	SIM_SENDING = 1,
+	SIM_RECEIVING = 2,
+	SIM_WAYS = 3,
+};
+
+/* SIM_SLOW_RECEIVER: how its senders notice. */
+enum sim_receiver {
+	SIM_NO_CREDITS = 0, /* they wait until it is ready, as with RDMA */
+	SIM_FULL_WIRE = 1,  /* what they send stays on the wire, as with sockets */
+	SIM_RECEIVERS = 2,
 };
 
 /* SIM_MISMATCH: what differs. */
@@ -64,11 +84,12 @@ struct sim_fault {
 	int from;
 	int to;	     /* SIM_STUCK_SEND: -1: any */
 	int peer;    /* SIM_DEADLOCK */
-	int node;    /* SIM_SLOW_NVLINK: -1: all */
+	int node;    /* SIM_SLOW_NVLINK: -1: all; SIM_SLOW_UPLINK */
+	int rail;    /* SIM_SLOW_RAIL: GPU within the node */
 	int link;    /* SIM_STUCK_SEND: n-th from 1, 0: all */
 	int channel; /* SIM_STUCK_SEND: -1: all */
 	uint64_t factor_permille;
-	int what;	   /* enum sim_mismatch, enum sim_gpu_stuck */
+	int what;	   /* enum sim_mismatch, sim_gpu_stuck, sim_way, sim_receiver */
 	int role;	   /* enum sim_role of the communicator, -1: any */
 	uint64_t at_ns;	   /* of the job's time */
 	uint64_t until_ns; /* UINT64_MAX: forever */
@@ -175,7 +196,10 @@ struct sim_options {
 	unsigned int sample_level; /* sampled: one block of collectives in 2^level is timed */
 	bool is_full;		   /* mode full: details of every operation */
 	uint64_t clock_shift_ns;
-	uint64_t hang_ns; /* how long a hung job is observed */
+	uint64_t hang_ns;     /* how long a hung job is observed */
+	uint64_t watchdog_ns; /* how long a job hangs until it is aborted; 0: nobody does */
+	int attempt;	      /* 2: restarted once, on other nodes */
+	uint64_t begin_ns;    /* when it starts, since the first attempt did */
 	unsigned int jitter_permille;
 	struct sim_link nvlink, network;
 	bool is_offline;
@@ -261,7 +285,20 @@ struct sim_programs {
  * nodes, whose GPU on each node rotates in the same way.
  */
 
-enum { SIM_CHANNELS_MAX = 16, SIM_TREE_EDGES = 3 };
+enum { SIM_CHANNELS_MAX = 16, SIM_TREE_EDGES = 3, SIM_STAGES_MAX = 8 };
+
+/* Connections of a channel that are equally fast. */
+struct sim_stage {
+	uint64_t rate; /* bytes per us */
+	uint64_t latency_ns;
+	uint32_t count;
+};
+
+/* Those of a channel; of more than SIM_STAGES_MAX kinds, the last ones are counted as one. */
+struct sim_stages {
+	struct sim_stage list[SIM_STAGES_MAX];
+	int count;
+};
 
 /* Bandwidth of a communicator's links, with the faults of one period. */
 struct sim_rates {
@@ -272,6 +309,18 @@ struct sim_rates {
 	uint64_t tree_latency_ns;	       /* to the top and back */
 	uint64_t usual_ring[SIM_CHANNELS_MAX]; /* without faults: the basis of NCCL's choice */
 	uint64_t usual_tree[SIM_CHANNELS_MAX];
+	struct sim_stages ring_stages[SIM_CHANNELS_MAX];
+	struct sim_stages tree_stages[SIM_CHANNELS_MAX];
+};
+
+/* How many transfers are at a connection on average, times 1000, by its stage: for one kind of message. */
+struct sim_queues {
+	uint64_t epoch_plus_1; /* 0: not computed yet */
+	uint64_t step_bytes;
+	uint8_t algorithm, protocol, channels;
+	bool is_chain;
+	bool has_more; /* somewhere there are more than fit into the buffers of the connection */
+	uint64_t lengths[SIM_CHANNELS_MAX][SIM_STAGES_MAX];
 };
 
 struct sim_comm {
@@ -288,6 +337,7 @@ struct sim_comm {
 	int *ring;	 /* [channel * nranks + position]: its rank there */
 	int *position;	 /* [channel * nranks + rank] */
 	struct sim_rates rates;
+	struct sim_queues queues;
 };
 
 int sim_comm_next(const struct sim_comm *comm, int channel, int rank);
@@ -351,6 +401,17 @@ const struct sim_fault *sim_job_fault(const struct sim_job *job, enum sim_fault_
 /* Slowdown at that time, times 1000. */
 uint64_t sim_job_compute_permille(const struct sim_job *job, int rank, uint64_t ns);
 uint64_t sim_job_link_permille(const struct sim_job *job, int from, int to, uint64_t ns);
+
+/* Who delays transfers of a link, as shares of their time on it, times 1000. The rest is the network's. */
+struct sim_delays {
+	uint64_t sender;   /* its process notices late what it could send, and what was sent */
+	uint64_t credits;  /* the receiver is not ready */
+	uint64_t receiver; /* has what came, but does not take it */
+};
+struct sim_delays sim_job_delays(const struct sim_job *job, int from, int to, uint64_t ns);
+
+/* When the process of a rank gets a core: now, unless it is starved. */
+uint64_t sim_job_awake_ns(const struct sim_job *job, int rank, uint64_t ns);
 
 /* How long a computation of `ns` takes with the noise of its rank, iteration and time. */
 uint64_t sim_noise_compute(const struct sim_job *job, int rank, uint64_t iteration, uint64_t at_ns,

@@ -244,10 +244,10 @@ static const struct sim_noise *noise_of(const struct sim_job *job, enum sim_nois
 	return noise->is_on ? noise : NULL;
 }
 
-/* What a random number is for: a kind of noise and whom it affects. */
-static uint64_t topic(int what, enum sim_noise_kind kind, int whom)
+/* What a random number is for: a kind of noise and the rank or node it affects. */
+static uint64_t topic(int what, enum sim_noise_kind kind, int affected)
 {
-	return (uint64_t)(what + (int)kind) << 32 | (uint32_t)whom;
+	return (uint64_t)(what + (int)kind) << 32 | (uint32_t)affected;
 }
 
 /* In [0, 1000]; moves linearly between values drawn every `every_ns`. */
@@ -384,7 +384,7 @@ uint64_t sim_noise_expert_permille(const struct sim_job *job, uint64_t comm_hash
 	liked = (3 * wander(job->options.seed, what, TOKENS_KEPT, iteration) +
 		 sim_random_below(1001, job->options.seed, what + 1, iteration)) /
 		4;
-	/* Also for amounts above 100 %, a rank gets something. */
+	/* Also for amounts above 100%, a rank gets something. */
 	return noise->amount < 1000 ? 1000 - noise->amount + 2 * noise->amount * liked / 1000
 				    : 1 + 2 * noise->amount * liked / 1000;
 }

@@ -38,16 +38,19 @@ enum fault_key {
 	KEY_NODE = 1u << 9,
 	KEY_LINK = 1u << 10,
 	KEY_CHANNEL = 1u << 11,
+	KEY_RAIL = 1u << 12,
 };
 
-static const char *const key_names[] = { "rank", "from",  "to",	  "factor", "comm", "what",
-					 "at",	 "until", "peer", "node",   "link", "channel" };
+static const char *const key_names[] = { "rank",  "from", "to",	  "factor", "comm",    "what", "at",
+					 "until", "peer", "node", "link",   "channel", "rail" };
 
 /* Values of what=, by fault; the first is the default. */
 static const char *const mismatches[SIM_MISMATCHES + 1] = { "count", "function", "datatype",
 							    "root",  "order",	 NULL };
 static const char *const gpu_stucks[SIM_GPU_STUCKS + 1] = { "not-started", "not-launched",
 							    "not-producing", NULL };
+static const char *const ways[SIM_WAYS + 1] = { "both", "sending", "receiving", NULL };
+static const char *const receivers[SIM_RECEIVERS + 1] = { "credits", "wire", NULL };
 
 static const struct {
 	struct sim_fault_page page;
@@ -82,10 +85,44 @@ static const struct {
 			      KEY_NODE | KEY_FACTOR | KEY_AT | KEY_UNTIL,
 			      0,
 			      4000 },
-	[SIM_NEVER_ARRIVES] = { { "never-arrives", "rank=R[,comm=NAME][,at=T]",
+	[SIM_SLOW_RAIL] = { { "slow-rail", "rail=L[,factor=F][,at=T][,until=T]",
+			      "What the L-th GPU of any node sends to or receives from other nodes "
+			      "takes F times as long (4), like one switch of a rail-optimized "
+			      "network." },
+			    KEY_RAIL | KEY_FACTOR | KEY_AT | KEY_UNTIL,
+			    KEY_RAIL,
+			    4000 },
+	[SIM_SLOW_UPLINK] = { { "slow-uplink",
+				"node=N[,what=both|sending|receiving][,factor=F][,at=T][,until=T]",
+				"All NICs of node N are F times slower (4), both ways or one." },
+			      KEY_NODE | KEY_WHAT | KEY_FACTOR | KEY_AT | KEY_UNTIL,
+			      KEY_NODE,
+			      4000 },
+	[SIM_SLOW_RECEIVER] = { { "slow-receiver",
+				  "rank=R[,what=credits|wire][,factor=F][,at=T][,until=T]",
+				  "Rank R takes what other nodes send F times slower (4). Senders "
+				  "wait until it is ready (credits), or what they send stays on "
+				  "the "
+				  "wire (wire)." },
+				KEY_RANK | KEY_WHAT | KEY_FACTOR | KEY_AT | KEY_UNTIL,
+				KEY_RANK,
+				4000 },
+	[SIM_STARVED] = { { "starved", "rank=R[,factor=F][,at=T][,until=T]",
+			    "Rank R's process gets a core for 1/F (1/5) of the time, in turns of "
+			    "25 ms: its calls and all its transfers are late." },
+			  KEY_RANK | KEY_FACTOR | KEY_AT | KEY_UNTIL,
+			  KEY_RANK,
+			  5000 },
+	[SIM_POWER_CAP] = { { "power-cap", "[factor=F][,at=T][,until=T]",
+			      "All ranks compute F times slower (1.4). Nobody waits longer." },
+			    KEY_FACTOR | KEY_AT | KEY_UNTIL,
+			    0,
+			    1400 },
+	[SIM_NEVER_ARRIVES] = { { "never-arrives", "rank=R[,comm=NAME][,at=T][,until=T]",
 				  "Rank R stops before its next call (on communicator NAME), like "
-				  "a hung data loader. The others wait in that operation." },
-				KEY_RANK | KEY_COMM | KEY_AT,
+				  "a hung data loader. The others wait in that operation. With "
+				  "until=, R goes on then." },
+				KEY_RANK | KEY_COMM | KEY_AT | KEY_UNTIL,
 				KEY_RANK,
 				0 },
 	[SIM_STUCK_SEND] = { { "stuck-send", "rank=R[,link=N|,channel=C][,to=B][,at=T]",
@@ -147,7 +184,7 @@ const struct sim_fault_page *sim_fault_page(enum sim_fault_kind kind)
 
 bool sim_fault_hangs(const struct sim_fault *fault)
 {
-	return fault->kind >= SIM_NEVER_ARRIVES;
+	return fault->kind >= SIM_NEVER_ARRIVES && fault->until_ns == UINT64_MAX;
 }
 
 static enum status find_kind(const char *name, size_t length, enum sim_fault_kind *kind, char *why,
@@ -181,7 +218,16 @@ static enum status set_number(const char *text, int *number)
 
 static const char *const *whats_of(enum sim_fault_kind kind)
 {
-	return kind == SIM_GPU_STUCK ? gpu_stucks : mismatches;
+	switch (kind) {
+	case SIM_GPU_STUCK:
+		return gpu_stucks;
+	case SIM_SLOW_UPLINK:
+		return ways;
+	case SIM_SLOW_RECEIVER:
+		return receivers;
+	default:
+		return mismatches;
+	}
 }
 
 static enum status set_what(struct sim_fault *fault, const char *text)
@@ -233,8 +279,24 @@ static enum status set_key(struct sim_fault *fault, enum fault_key key, const ch
 		return set_link(fault, value);
 	case KEY_CHANNEL:
 		return set_number(value, &fault->channel);
+	case KEY_RAIL:
+		return set_number(value, &fault->rail);
 	}
 	return ERR_UNKNOWN;
+}
+
+static const char *what_wants(enum sim_fault_kind kind)
+{
+	switch (kind) {
+	case SIM_GPU_STUCK:
+		return "not-started, not-launched or not-producing";
+	case SIM_SLOW_UPLINK:
+		return "both, sending or receiving";
+	case SIM_SLOW_RECEIVER:
+		return "credits or wire";
+	default:
+		return "count, function, datatype, root or order";
+	}
 }
 
 static const char *fault_wants(enum sim_fault_kind kind, enum fault_key key)
@@ -245,14 +307,15 @@ static const char *fault_wants(enum sim_fault_kind kind, enum fault_key key)
 	case KEY_COMM:
 		return "world, tp, pp, dp or ep";
 	case KEY_WHAT:
-		return kind == SIM_GPU_STUCK ? "not-started, not-launched or not-producing"
-					     : "count, function, datatype, root or order";
+		return what_wants(kind);
 	case KEY_NODE:
 		return "a node number";
 	case KEY_LINK:
 		return "a number from 1";
 	case KEY_CHANNEL:
 		return "a channel number";
+	case KEY_RAIL:
+		return "the number of a GPU in its node";
 	case KEY_AT:
 	case KEY_UNTIL:
 		return "a time, e.g. 30s or 500ms";
@@ -404,6 +467,7 @@ void sim_options_init(struct sim_options *options)
 		.sample_level = DEFAULT_SAMPLE_LEVEL,
 		.hang_ns = DEFAULT_SECONDS * SECOND_NS,
 		.jitter_permille = 20,
+		.attempt = 1,
 		.nvlink = { .bytes_per_us = 360000, .latency_ns = 1000 },
 		.network = { .bytes_per_us = 48000, .latency_ns = 5000 },
 	};
@@ -493,12 +557,17 @@ static enum status check_needs(const struct sim_options *options, const struct s
 	const char *name = sim_fault_page(fault->kind)->name;
 	const char *workload = pages[options->workload].name;
 
-	if (fault->kind == SIM_DEGRADED_NETWORK && options->nodes == 1)
+	if ((fault->kind == SIM_DEGRADED_NETWORK || fault->kind == SIM_SLOW_RAIL ||
+	     fault->kind == SIM_SLOW_UPLINK || fault->kind == SIM_SLOW_RECEIVER) &&
+	    options->nodes == 1)
 		text_format(why, size, "fault %s: one node has no network; use --nodes 2 or more",
 			    name);
 	else if (fault->kind == SIM_SLOW_NVLINK && options->gpus == 1)
 		text_format(why, size, "fault %s: nodes with one GPU have no internal links", name);
-	else if (fault->kind == SIM_SLOW_NVLINK && fault->node >= options->nodes)
+	else if (fault->kind == SIM_SLOW_RAIL && fault->rail >= options->gpus)
+		text_format(why, size, "fault %s: no GPU %d in a node; the last is %d", name,
+			    fault->rail, options->gpus - 1);
+	else if (fault->node >= options->nodes)
 		text_format(why, size, "fault %s: no node %d; the last node is %d", name,
 			    fault->node, options->nodes - 1);
 	else if (fault->kind == SIM_DEADLOCK && options->workload != SIM_TP_PP &&

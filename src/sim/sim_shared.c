@@ -7,8 +7,9 @@
  * In the first two, the window's transfers wait: sends for their GPU to fill them (it has nothing to forward before
  * its upstream neighbour sends), receives for data. One send can go out early, with the rank's own data; a whole
  * window of them can go to the rank that arrives last, where they wait for its GPU. A send whose receiver has not
- * posted yet waits for its peer. In the third period, a transfer lasts as long as a window of steps takes; if its
- * own link is the slow one it spends that time on the wire, otherwise waiting for data.
+ * posted yet waits for its peer. In the third period, a transfer lasts as long as a window of steps takes. Of a
+ * window, as many transfers are on the wire as the model says that there are at this connection; the others wait
+ * for data. More than fit there wait in the buffers of the connection before it, and keep its sender waiting.
  */
 #include "sim/sim_engine.h"
 #include "sim/sim_engine_internal.h"
@@ -19,7 +20,7 @@
 #include "common/op.h"
 #include "sim/sim_random.h"
 
-enum { FLUSH_NS = 1500, CONSUME_NS = 2500 };
+enum { FLUSH_NS = 1500, CONSUME_NS = 2500, HOPS_MAX = 4 };
 enum { SEND_GPU = 0, SEND_PEER = 1, SEND_NET = 2, RECV_NET = 0, RECV_FLUSH = 1, RECV_GPU = 2 };
 
 static uint64_t least_ns(uint64_t a, uint64_t b)
@@ -103,7 +104,7 @@ int sim_waits_edges(struct sim_edge edges[SIM_EDGES_MAX], const struct sim_comm 
 /* What an edge needs to know about the collective. */
 struct setting {
 	const struct sim_job *job;
-	const struct sim_comm *comm;
+	struct sim_comm *comm;
 	const struct sim_shared *shared;
 	const struct sim_plan *plan;
 	const struct sim_arrivals *arrivals;
@@ -124,15 +125,37 @@ static uint64_t early_transfers(const struct setting *set, int from, int to, uin
 	return launch_of(set, from)->start_ns < launch_of(set, to)->start_ns ? 1 : 0;
 }
 
-/* Whether a step on the connection a -> b takes about as long as its channel's steps. */
-static bool is_slowest(const struct setting *set, int channel, int a, int b)
+/* Transfers at the connection from -> to, times 1000. */
+static uint64_t queue_length(const struct setting *set, int channel, int from, int to)
 {
-	uint64_t period_ns =
-		(set->plan->channel_ns[channel] - set->plan->lost_ns[channel]) / set->plan->steps;
-	uint64_t step_ns =
-		sim_model_step_ns(set->plan, set->job, set->comm, a, b, set->arrivals->last_ns);
+	return sim_model_length(set->plan, set->job, set->comm, channel, from, to,
+				set->arrivals->last_ns);
+}
 
-	return step_ns * 10 >= period_ns * 8;
+/*
+ * Transfers that have arrived at this rank and wait in the buffers of the connection to it, times 1000. A kernel
+ * forwards within the node directly from there; to another node it fills buffers first. What is too much for a
+ * connection further ahead is here when all buffers in between are full.
+ */
+static uint64_t backlog(const struct setting *set, int channel, int rank)
+{
+	bool has_more =
+		sim_model_queues(set->plan, set->job, set->comm, set->arrivals->last_ns)->has_more;
+	uint64_t most = 0, room = 0;
+
+	for (int hops = 0; set->plan->algorithm == OP_RING && hops < (has_more ? HOPS_MAX : 1);
+	     hops++) {
+		int next = sim_comm_next(set->comm, channel, rank);
+		uint64_t length = queue_length(set, channel, rank, next);
+
+		if (sim_comm_is_network(set->comm, rank, next))
+			room += SIM_WINDOW * 1000;
+		if (length > room && length - room > most)
+			most = length - room;
+		room += SIM_WINDOW * 1000;
+		rank = next;
+	}
+	return most;
 }
 
 static void wait_sending(const struct setting *set, struct sim_edge *edge, int rank)
@@ -143,9 +166,15 @@ static void wait_sending(const struct setting *set, struct sim_edge *edge, int r
 	uint64_t lost_ns = set->plan->lost_ns[edge->channel];
 	uint64_t life_ns =
 		window * ((set->plan->channel_ns[edge->channel] - lost_ns) / edge->steps);
-	uint64_t net_ns = sim_model_step_ns(set->plan, set->job, set->comm, rank, edge->peer,
-					    set->arrivals->last_ns);
-	uint64_t peer_ns = 0;
+	uint64_t length =
+		least_ns(window * 1000, queue_length(set, edge->channel, rank, edge->peer));
+	uint64_t more = backlog(set, edge->channel, edge->peer);
+	const struct sim_delays delays =
+		sim_job_delays(set->job, set->comm->ranks[rank], set->comm->ranks[edge->peer],
+			       set->arrivals->last_ns);
+	uint64_t net_ns = life_ns / window * length / 1000;
+	uint64_t peer_ns = net_ns * delays.credits / 1000;
+	uint64_t late_ns = net_ns * delays.sender / 2000;
 
 	if (early > 0) {
 		uint64_t ready_ns = set->arrivals->second_last_ns;
@@ -157,14 +186,11 @@ static void wait_sending(const struct setting *set, struct sim_edge *edge, int r
 	}
 	edge->wait_ns[SEND_GPU] +=
 		(window - early) * ns_after(set->arrivals->last_ns, own->post_ns);
-	if (is_slowest(set, edge->channel, rank, edge->peer))
-		net_ns = life_ns - life_ns / 8;
-	else if (set->plan->algorithm == OP_RING &&
-		 is_slowest(set, edge->channel, edge->peer,
-			    sim_comm_next(set->comm, edge->channel, edge->peer)))
-		/* The receiver cannot forward what it gets: its buffers are full. */
-		peer_ns = life_ns / 2;
-	net_ns = least_ns(net_ns, life_ns - peer_ns);
+	net_ns -= peer_ns + late_ns;
+	/* What the receiver cannot forward fills its buffers first, then keeps its sender waiting. */
+	if (more > window * 1000)
+		peer_ns += least_ns(life_ns / window * (more - window * 1000) / 1000,
+				    life_ns - peer_ns - late_ns - net_ns);
 	edge->wait_ns[SEND_NET] += edge->steps * net_ns;
 	edge->wait_ns[SEND_PEER] += edge->steps * peer_ns;
 	edge->wait_ns[SEND_GPU] += edge->steps * (life_ns - peer_ns - net_ns);
@@ -181,7 +207,8 @@ static void wait_receiving(const struct setting *set, struct sim_edge *edge, int
 	uint64_t life_ns =
 		window * ((set->plan->channel_ns[edge->channel] - lost_ns) / edge->steps);
 	uint64_t flush_ns = least_ns(FLUSH_NS, life_ns / 4),
-		 gpu_ns = least_ns(CONSUME_NS, life_ns / 4);
+		 gpu_ns = least_ns(CONSUME_NS, life_ns / 4), length;
+	struct sim_delays delays;
 
 	if (early > 0) {
 		uint64_t from_ns = rank == set->arrivals->last ? set->arrivals->second_last_ns
@@ -193,9 +220,14 @@ static void wait_receiving(const struct setting *set, struct sim_edge *edge, int
 	}
 	edge->wait_ns[RECV_NET] +=
 		(window - early) * ns_after(set->arrivals->last_ns, own->post_ns);
-	if (set->plan->algorithm == OP_RING && !is_slowest(set, edge->channel, edge->peer, rank) &&
-	    is_slowest(set, edge->channel, rank, sim_comm_next(set->comm, edge->channel, rank)))
-		gpu_ns = life_ns / 2;
+	length = least_ns(window * 1000, queue_length(set, edge->channel, edge->peer, rank));
+	delays = sim_job_delays(set->job, set->comm->ranks[edge->peer], set->comm->ranks[rank],
+				set->arrivals->last_ns);
+	gpu_ns += least_ns(life_ns / window *
+				   (least_ns(window * 1000, backlog(set, edge->channel, rank)) +
+				    length * delays.receiver / 1000) /
+				   1000,
+			   life_ns - flush_ns - gpu_ns);
 	edge->wait_ns[RECV_FLUSH] += edge->steps * flush_ns;
 	edge->wait_ns[RECV_GPU] += edge->steps * gpu_ns;
 	edge->wait_ns[RECV_NET] += edge->steps * (life_ns - flush_ns - gpu_ns) + window * lost_ns;
@@ -232,12 +264,17 @@ int sim_waits_collective(struct sim_edge edges[SIM_EDGES_MAX], const struct sim_
 
 /* For a Send or Recv over the network that is over. */
 static void sim_waits_pair(struct sim_edge *edge, const struct sim_plan *plan,
-			   const struct sim_call *send, const struct sim_call *recv, bool is_send)
+			   const struct sim_delays *delays, const struct sim_call *send,
+			   const struct sim_call *recv, bool is_send)
 {
 	const struct sim_launch *sender = send->launch, *receiver = recv->launch;
 	const struct sim_launch *own = is_send ? sender : receiver;
 	uint64_t window = least_ns(SIM_WINDOW, plan->steps);
 	uint64_t life_ns = window * ((plan->longest_ns - plan->lost_ns[0]) / plan->steps);
+	uint64_t net_ns = life_ns - life_ns / 8;
+	uint64_t credits_ns = net_ns * delays->credits / 1000;
+	uint64_t late_ns = net_ns * delays->sender / 2000;
+	uint64_t taken_ns = net_ns * delays->receiver / 1000;
 	uint64_t start_ns =
 		sender->start_ns > receiver->start_ns ? sender->start_ns : receiver->start_ns;
 
@@ -263,16 +300,19 @@ static void sim_waits_pair(struct sim_edge *edge, const struct sim_plan *plan,
 								     ? receiver->post_ns
 								     : sender->start_ns);
 		edge->wait_ns[SEND_NET] =
-			plan->steps * (life_ns - life_ns / 8) + window * plan->lost_ns[0];
+			plan->steps * (net_ns - credits_ns - late_ns) + window * plan->lost_ns[0];
+		edge->wait_ns[SEND_PEER] += plan->steps * credits_ns;
+		edge->wait_ns[SEND_GPU] += plan->steps * late_ns;
 	} else {
 		uint64_t came_ns =
 			sender->start_ns > receiver->post_ns ? sender->start_ns : receiver->post_ns;
 
 		edge->wait_ns[RECV_NET] =
 			window * (ns_after(came_ns, receiver->post_ns) + plan->lost_ns[0]) +
-			plan->steps * (life_ns - life_ns / 8);
+			plan->steps * (net_ns - taken_ns);
 		edge->wait_ns[RECV_FLUSH] = plan->steps * least_ns(FLUSH_NS, life_ns / 8);
-		edge->wait_ns[RECV_GPU] = window * ns_after(receiver->start_ns, came_ns);
+		edge->wait_ns[RECV_GPU] =
+			window * ns_after(receiver->start_ns, came_ns) + plan->steps * taken_ns;
 	}
 }
 
@@ -785,8 +825,11 @@ static void end_pair(struct sim_engine *engine, struct sim_shared *shared)
 	if (shared->is_broken)
 		return;
 	if (sim_comm_is_network(comm, shared->from, shared->to)) {
-		sim_waits_pair(&send->edge, &plan, send, recv, true);
-		sim_waits_pair(&recv->edge, &plan, send, recv, false);
+		const struct sim_delays delays = sim_job_delays(
+			engine->job, comm->ranks[shared->from], comm->ranks[shared->to], start_ns);
+
+		sim_waits_pair(&send->edge, &plan, &delays, send, recv, true);
+		sim_waits_pair(&recv->edge, &plan, &delays, send, recv, false);
 	}
 	send->shared = recv->shared = NULL;
 	send->begin_ns = recv->begin_ns = start_ns;

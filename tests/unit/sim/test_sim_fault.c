@@ -39,6 +39,15 @@ static void test_faults(void)
 	EXPECT(parse("deadlock:rank=3,peer=1") == OK && fault.rank == 3 && fault.peer == 1);
 	EXPECT(parse("slow-nvlink") == OK && fault.node == -1 && fault.factor_permille == 4000);
 	EXPECT(parse("slow-nvlink:node=2,factor=3") == OK && fault.node == 2);
+	EXPECT(parse("slow-rail:rail=3") == OK && fault.rail == 3);
+	EXPECT(parse("slow-uplink:node=1") == OK && fault.what == SIM_BOTH_WAYS);
+	EXPECT(parse("slow-uplink:node=1,what=receiving") == OK && fault.what == SIM_RECEIVING);
+	EXPECT(parse("slow-receiver:rank=1") == OK && fault.what == SIM_NO_CREDITS);
+	EXPECT(parse("slow-receiver:rank=1,what=wire") == OK && fault.what == SIM_FULL_WIRE);
+	EXPECT(parse("starved:rank=1") == OK && fault.factor_permille == 5000);
+	EXPECT(parse("power-cap") == OK && fault.factor_permille == 1400);
+	EXPECT(!sim_fault_hangs(&fault));
+	EXPECT(parse("never-arrives:rank=1,at=1s,until=2s") == OK && !sim_fault_hangs(&fault));
 	EXPECT(parse("gpu-stuck:rank=1") == OK && fault.what == SIM_NOT_STARTED);
 	EXPECT(parse("gpu-stuck:rank=1,what=not-launched") == OK && fault.what == SIM_NOT_LAUNCHED);
 	EXPECT(parse("gpu-stuck:rank=1,what=not-producing") == OK &&
@@ -54,6 +63,10 @@ static void test_refused(void)
 {
 	EXPECT(parse("slow") == ERR_UNKNOWN &&
 	       strstr(why, "use one of none, slow-rank, slow-link"));
+	EXPECT(parse("slow-rail") != OK && strstr(why, "needs rail="));
+	EXPECT(parse("slow-uplink:node=1,what=up") != OK &&
+	       strstr(why, "both, sending or receiving"));
+	EXPECT(parse("slow-receiver:rank=1,what=x") != OK && strstr(why, "credits or wire"));
 	EXPECT(parse("slow-rank") != OK && strstr(why, "needs rank="));
 	EXPECT(parse("slow-rank:rank=x") != OK && strstr(why, "a rank number"));
 	EXPECT(parse("slow-rank:rank=-1") != OK && strstr(why, "a rank number"));

@@ -3,6 +3,7 @@
 
 #include "common/op_layout.h"
 #include "sim/sim_engine.h"
+#include "sim/sim_engine_internal.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -105,6 +106,127 @@ static void test_slow_link(void)
 	sim_job_release(&job);
 }
 
+/* Of all links between two ranks, those that a fault slows down: how many, and whether they are the right ones. */
+static int slow_links(const char *fault, bool (*is_right)(int from, int to))
+{
+	int count = 0;
+
+	start(4, 4, fault);
+	for (int from = 0; from < job.world; from++)
+		for (int to = 0; to < job.world; to++) {
+			bool is_slow = sim_job_link_permille(&job, from, to, 0) > 1000;
+
+			if (is_slow != is_right(from, to))
+				EXPECT_THAT(fault, false);
+			count += is_slow;
+		}
+	sim_job_release(&job);
+	return count;
+}
+
+static bool is_far(int from, int to)
+{
+	return from / 4 != to / 4;
+}
+
+static bool is_rail_1(int from, int to)
+{
+	return is_far(from, to) && (from % 4 == 1 || to % 4 == 1);
+}
+
+static bool is_node_2(int from, int to)
+{
+	return is_far(from, to) && (from / 4 == 2 || to / 4 == 2);
+}
+
+static bool is_from_node_2(int from, int to)
+{
+	return is_far(from, to) && from / 4 == 2;
+}
+
+static bool is_to_node_2(int from, int to)
+{
+	return is_far(from, to) && to / 4 == 2;
+}
+
+static bool is_to_rank_6(int from, int to)
+{
+	return is_far(from, to) && to == 6;
+}
+
+static bool is_of_rank_6(int from, int to)
+{
+	return is_far(from, to) && (from == 6 || to == 6);
+}
+
+static void test_shapes(void)
+{
+	EXPECT(slow_links("slow-rail:rail=1", is_rail_1) > 0);
+	EXPECT(slow_links("slow-uplink:node=2", is_node_2) > 0);
+	EXPECT(slow_links("slow-uplink:node=2,what=sending", is_from_node_2) > 0);
+	EXPECT(slow_links("slow-uplink:node=2,what=receiving", is_to_node_2) > 0);
+	EXPECT(slow_links("slow-receiver:rank=6", is_to_rank_6) > 0);
+	EXPECT(slow_links("starved:rank=6", is_of_rank_6) > 0);
+
+	start(4, 4, "power-cap:factor=1.4,at=10s,until=20s");
+	for (int rank = 0; rank < job.world; rank++) {
+		EXPECT_EQUAL(sim_job_compute_permille(&job, rank, 0), 1000);
+		EXPECT_EQUAL(sim_job_compute_permille(&job, rank, UINT64_C(15000000000)), 1400);
+		EXPECT_EQUAL(sim_job_compute_permille(&job, rank, UINT64_C(20000000000)), 1000);
+	}
+	sim_job_release(&job);
+
+	/* Of each 25 ms it runs for 5. */
+	start(4, 4, "starved:rank=6,factor=5");
+	EXPECT_EQUAL(sim_job_awake_ns(&job, 6, 4000000), 4000000);
+	EXPECT_EQUAL(sim_job_awake_ns(&job, 6, 6000000), 25000000);
+	EXPECT_EQUAL(sim_job_awake_ns(&job, 7, 6000000), 6000000);
+	sim_job_release(&job);
+}
+
+/* Transfers at a connection of the first channel, times 1000. */
+static uint64_t length_of(int from, int to, uint64_t bytes)
+{
+	struct sim_plan plan = plan_of(OP_ALL_GATHER, bytes);
+
+	return sim_model_length(&plan, &job, &job.comms[0], 0, from, to, 0);
+}
+
+static void test_queues(void)
+{
+	uint64_t usual, slow[3], nvlink;
+
+	/* The first ring goes from 3 to 4, 7 to 8, 11 to 12 and 15 to 0 over the network. */
+	start(4, 4, NULL);
+	usual = length_of(3, 4, 1024 * MIB);
+	nvlink = length_of(1, 2, 1024 * MIB);
+	EXPECT_EQUAL(length_of(7, 8, 1024 * MIB), usual);
+	EXPECT_THAT("most of what is under way waits for the network",
+		    4 * usual + 12 * nvlink > 31000 && 4 * usual + 12 * nvlink <= 32000 &&
+			    usual > 5 * nvlink);
+	EXPECT_THAT("small messages are mostly latency: no queues", length_of(3, 4, 1024) < 3000);
+	sim_job_release(&job);
+
+	for (int i = 0; i < 3; i++) {
+		static const char *const faults[] = { "slow-link:from=3,to=4,factor=1.1",
+						      "slow-link:from=3,to=4,factor=1.3",
+						      "slow-link:from=3,to=4,factor=3" };
+
+		start(4, 4, faults[i]);
+		slow[i] = length_of(3, 4, 1024 * MIB);
+		EXPECT_THAT("the others have less", length_of(7, 8, 1024 * MIB) < usual);
+		sim_job_release(&job);
+	}
+	EXPECT_THAT("the slower a link, the more waits for it",
+		    usual < slow[0] && slow[0] < slow[1] && slow[1] < slow[2]);
+
+	start(4, 4, "slow-nvlink:node=1,factor=8");
+	EXPECT_THAT("it waits at a slow NVLink as well",
+		    length_of(5, 6, 1024 * MIB) > 3 * length_of(3, 4, 1024 * MIB) &&
+			    length_of(5, 6, 1024 * MIB) > 3 * length_of(1, 2, 1024 * MIB));
+	sim_job_release(&job);
+}
+
 /* Every rank is in every ring once, and every GPU's NIC is used. */
 static void test_rings(void)
 {
@@ -157,6 +279,8 @@ int main(void)
 {
 	test_bandwidth();
 	test_slow_link();
+	test_shapes();
+	test_queues();
 	test_rings();
 	test_sends();
 	return tap_done();

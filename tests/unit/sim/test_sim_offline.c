@@ -270,6 +270,61 @@ static void test_slow_link(void)
 	sim_run_end(&run_good);
 }
 
+static void test_slow_receiver(void)
+{
+	static const char *const credits[] = { "slow-receiver:rank=4,factor=8", NULL };
+	static const char *const wire[] = { "slow-receiver:rank=4,what=wire,factor=8", NULL };
+	static const char *const starved[] = { "starved:rank=4", NULL };
+	struct sim_options options = options_of(2, 4, SIM_FSDP, 2), again = options,
+			   third = options;
+	struct sim_run by_credits, by_wire, run;
+
+	EXPECT(sim_run_start(&by_credits, &options, credits));
+	EXPECT(sim_run_start(&by_wire, &again, wire));
+	EXPECT(sim_run_start(&run, &third, starved));
+	EXPECT_THAT("its sender waits until it is ready",
+		    waits_of(&by_credits, 3, OP_WAIT_SEND_PEER) >
+			    3 * waits_of(&by_credits, 3, OP_WAIT_SEND_NET));
+	EXPECT_THAT("or on the wire", waits_of(&by_wire, 3, OP_WAIT_SEND_NET) >
+					      3 * waits_of(&by_wire, 3, OP_WAIT_SEND_PEER));
+	EXPECT_THAT("and it has what came", waits_of(&by_credits, 4, OP_WAIT_RECV_GPU) >
+						    3 * waits_of(&by_wire, 4, OP_WAIT_RECV_GPU));
+	EXPECT_THAT("a starved rank sends slowly too",
+		    waits_of(&run, 4, OP_WAIT_SEND_NET) > 3 * waits_of(&run, 5, OP_WAIT_SEND_NET));
+	sim_run_end(&by_credits);
+	sim_run_end(&by_wire);
+	sim_run_end(&run);
+}
+
+/* A rank that goes on, a watchdog, and a second start. */
+static void test_ends(void)
+{
+	static const char *const paused[] = { "never-arrives:rank=1,at=1s,until=5s", NULL };
+	static const char *const hung[] = { "never-arrives:rank=1,at=1s", NULL };
+	struct sim_options options = options_of(2, 2, SIM_DDP, 10), aborted = options,
+			   next = options;
+	struct sim_run run;
+
+	EXPECT(sim_run_start(&run, &options, paused));
+	EXPECT_EQUAL(run.result.end, SIM_RESULT_FINISHED);
+	EXPECT(run.result.ns > UINT64_C(5000000000) && run.result.ns < UINT64_C(9000000000));
+	sim_run_end(&run);
+
+	aborted.watchdog_ns = UINT64_C(600000000000);
+	EXPECT(sim_run_start(&run, &aborted, hung));
+	EXPECT_EQUAL(run.result.end, SIM_RESULT_HUNG);
+	EXPECT_EQUAL(run.result.ns, run.result.still_ns + aborted.watchdog_ns);
+	sim_run_end(&run);
+
+	next.attempt = 2;
+	next.begin_ns = UINT64_C(700000000000);
+	EXPECT(sim_run_start(&run, &next, NULL));
+	EXPECT_THAT("its ranks are on other nodes",
+		    strstr(run.reads[0].info, "host=node0001\n") &&
+			    strstr(run.reads[2].info, "host=node0000\n"));
+	sim_run_end(&run);
+}
+
 static void test_degraded_network(void)
 {
 	static const char *const faults[] = { "degraded-network:factor=3", NULL };
@@ -498,6 +553,11 @@ static void test_all_faults(void)
 					      "slow-rank:rank=1",
 					      "slow-link:from=0,to=1",
 					      "degraded-network",
+					      "slow-rail:rail=1",
+					      "slow-uplink:node=1",
+					      "slow-receiver:rank=1",
+					      "starved:rank=1",
+					      "power-cap",
 					      "never-arrives:rank=1",
 					      "stuck-send:rank=1",
 					      "mismatch:rank=1",
@@ -654,6 +714,8 @@ int main(void)
 	test_complete();
 	test_slow_rank();
 	test_slow_link();
+	test_slow_receiver();
+	test_ends();
 	test_degraded_network();
 	test_stuck_send();
 	test_stuck_tree();
