@@ -53,6 +53,17 @@ static enum status look_now(struct agent_look *look, uint64_t now_ns)
 	return watched != OK ? watched : thought;
 }
 
+/* A judgement counts against a budget of its own, so that expensive ones do not make scans less frequent. */
+static void judge_now(struct agent_look *look, uint64_t now_ns)
+{
+	uint64_t start_ns = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID);
+
+	if (look->status == OK && live_judge(&look->live, now_ns)) {
+		look->judgements++;
+		look->judged_ns += clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) - start_ns;
+	}
+}
+
 static void tell_failure(const struct agent_look *look, enum status before)
 {
 	if (look->status != OK && before == OK)
@@ -120,6 +131,7 @@ void agent_look_take(struct agent_look *look, uint64_t now_ns)
 	look->spent_ns += clock_system_ns(CLOCK_MONOTONIC) - now_ns;
 	look->last_ns = now_ns;
 	look->next_ns = now_ns + pause_of(look, now_ns);
+	judge_now(look, now_ns);
 	tell_failure(look, before);
 	tell_refused(look);
 }
@@ -185,6 +197,8 @@ void agent_look_self(const struct agent_look *look, struct metrics_agent *agent)
 		.version = RINGSIDE_VERSION,
 		.looks = look->number,
 		.look_ns = look->spent_ns,
+		.judgements = look->judgements,
+		.judge_ns = look->judged_ns,
 		.cpu_ns = ns_of(&usage.ru_utime) + ns_of(&usage.ru_stime),
 		.refused = look->watch.refused_count,
 		.unreadable = look->watch.unreadable,

@@ -2,7 +2,7 @@
  * Scans of the processes of this host, and the last result. One scan per second while there are processes,
  * including ended ones that are kept; one every ten seconds on an idle node, for what inotify does not report.
  * If a scan takes more than 5 ms of CPU time, scans become less frequent, down to one in four seconds, so that
- * they take 0.5% of a core, however often clients ask.
+ * they take 0.5% of a core, however often clients ask. Judging the speed of jobs takes at most as much again.
  */
 #ifndef AGENT_LOOK_H
 #define AGENT_LOOK_H
@@ -30,6 +30,8 @@ struct agent_look {
 	uint64_t last_cost_ns;	  /* of the last scan */
 	uint64_t spent_ns;	  /* total time of scans */
 	uint64_t failures;	  /* failed scans */
+	uint64_t judgements;	  /* of the speed of a job: see live_judge() */
+	uint64_t judged_ns;	  /* CPU time of these */
 	enum status status;	  /* of the last scan */
 	uint64_t start_wall_ns;	  /* of the agent */
 	const uint64_t *verdicts; /* [VERDICT_CLASSES] so far; borrowed, NULL none */

@@ -39,7 +39,7 @@ static bool is_journal(void)
 
 int agent_log(enum agent_level level, const char *format, ...)
 {
-	char line[1024], whole[1100];
+	char line[2048], whole[2100];
 	va_list values;
 	ssize_t wrote;
 

@@ -15,39 +15,13 @@
 
 #define AGENT_VERDICT_QUIET_NS UINT64_C(10000000000)
 
-enum { LINE = 300 }; /* maximum length of each part of a log line */
+enum { LINE = 300, STEP = 1000 }; /* maximum length of a part of a log line; of a command */
 
 void agent_verdicts_release(struct agent_verdicts *verdicts)
 {
 	for (size_t i = 0; i < verdicts->count; i++)
 		verdicts_release(&verdicts->reported[i].as_reported);
 	verdicts->count = 0;
-}
-
-/* ---- copies ------------------------------------------------------------------------------ */
-
-static void copy_lines(struct verdict *to, void (*add)(struct verdict *, const char *, ...),
-		       const struct verdict_lines *lines)
-{
-	for (size_t i = 0; i < lines->count; i++)
-		add(to, "%s", lines->list[i]);
-}
-
-/* If memory is short, the copy may lack some lines, and says so. */
-static void verdict_keep(struct verdicts *kept, const struct verdict *verdict)
-{
-	const struct verdict_lines none = { .list = NULL };
-	struct verdict *to;
-
-	verdicts_init(kept);
-	to = verdicts_add(kept, verdict->class, verdict->severity);
-	if (kept->count == 0)
-		return;
-	*to = *verdict;
-	to->evidence = to->missing = to->advice = none;
-	copy_lines(to, verdict_evidence, &verdict->evidence);
-	copy_lines(to, verdict_missing, &verdict->missing);
-	copy_lines(to, verdict_advice, &verdict->advice);
 }
 
 /* ---- the hook ----------------------------------------------------------------------------- */
@@ -129,12 +103,12 @@ static bool verdict_call_hook(struct agent_hook *hook, const struct agent_verdic
 	return agent_hook_give(hook, &event, is_new, now_ns);
 }
 
-/* Over the rate limit: a later scan tries again. */
+/* Over the rate limit: a later scan tries again. A hang that another node explains is reported by that node. */
 static void call_hook_when_due(struct agent_verdict *at, const struct agent_verdicts_to *to,
 			       uint64_t wall_ns, uint64_t now_ns)
 {
 	if (!at->is_due || to->hook == NULL || to->hook->command == NULL ||
-	    at->as_reported.count == 0)
+	    at->as_reported.count == 0 || at->as_reported.list[0].class == VERDICT_ELSEWHERE)
 		return;
 	if (agent_hook_has_turn(to->hook, at->user, now_ns)) {
 		at->is_due = !verdict_call_hook(to->hook, at, true, to->host, wall_ns, now_ns);
@@ -145,6 +119,14 @@ static void call_hook_when_due(struct agent_verdict *at, const struct agent_verd
 	}
 }
 
+/* Processes in containers have two numbers; verdicts have the one that is valid on this host, if known. */
+static bool is_process(const struct verdict *verdict, const struct recording_process *process)
+{
+	return verdict->pid >= 0 && strcmp(verdict->host, process->host) == 0 &&
+	       (process->pid_here > 0 ? verdict->pid == process->pid_here
+				      : verdict->pid == process->pid);
+}
+
 /* The user of the culprit process, else of a process of its job. */
 static uint64_t user_of(const struct verdict *verdict, const struct watch *watch)
 {
@@ -152,10 +134,10 @@ static uint64_t user_of(const struct verdict *verdict, const struct watch *watch
 
 	for (size_t i = 0; watch && i < watch->recording.count; i++) {
 		const struct recording_process *process = watch->recording.processes[i];
-		bool is_meant = verdict->pid >= 0 && verdict->pid == process->pid &&
-				strcmp(verdict->host, process->host) == 0;
+		bool is_its_job = strcmp(verdict->job, process->job) == 0;
+		bool is_meant = is_its_job && is_process(verdict, process);
 
-		if (is_meant || (user == 0 && strcmp(verdict->job, process->job) == 0))
+		if (is_meant || (user == 0 && is_its_job))
 			user = (uint64_t)watch->processes[i].file.owner + 1;
 		if (is_meant)
 			break;
@@ -189,11 +171,11 @@ static const char *first_of(const struct verdict_lines *lines, char text[static 
 }
 
 /* Prefers a command over text. */
-static const char *next_step(const struct verdict *verdict, char text[static LINE])
+static const char *next_step(const struct verdict *verdict, char text[static STEP])
 {
 	for (size_t i = 0; i < verdict->advice.count; i++)
 		if (strncmp(verdict->advice.list[i], "$ ", 2) == 0) {
-			text_copy(text, LINE, verdict->advice.list[i] + 2);
+			text_copy(text, STEP, verdict->advice.list[i] + 2);
 			return text;
 		}
 	return first_of(&verdict->advice, text);
@@ -202,7 +184,7 @@ static const char *next_step(const struct verdict *verdict, char text[static LIN
 /* Title, start, confidence, first line of evidence, caveat and next step in one line. */
 static void log_new(const struct verdict *verdict)
 {
-	char seen[LINE], missing[LINE], next[LINE], since[40], job[160] = "";
+	char seen[LINE], missing[LINE], next[STEP], since[40], job[160] = "";
 
 	if (verdict->job[0] != '\0')
 		text_format(job, sizeof(job), "job %s, ", verdict->job);
@@ -275,7 +257,8 @@ static void verdict_seen(struct agent_verdicts *verdicts, const struct verdict *
 	if (verdict->severity >= at->report_from) {
 		at->report_from = verdict->severity + 1u;
 		verdicts_release(&at->as_reported);
-		verdict_keep(&at->as_reported, verdict);
+		verdicts_init(&at->as_reported);
+		verdicts_add_copy(&at->as_reported, verdict);
 		log_new(verdict);
 		at->is_due = true;
 		at->is_late = false;
@@ -306,20 +289,38 @@ void agent_verdicts_report(struct agent_verdicts *verdicts, const struct live *l
 	verdicts->count = kept;
 }
 
-/* Whether a verdict reports the same problem as a notice of this kind. */
-static bool is_reported(const struct live *live, enum live_notice_kind kind, const char *comm,
-			const char *rank)
+/* Whether a verdict reports the same problem as a notice of this kind. Labels of ranks are unique within a job
+ * only. */
+static bool is_reported(const struct live *live, enum live_notice_kind kind, const char *job,
+			const char *comm, const char *rank)
 {
 	for (size_t i = 0; i < live->verdicts.count; i++) {
 		const struct verdict *verdict = &live->verdicts.list[i];
+		bool is_rank = rank[0] != '\0' && strcmp(verdict->rank_label, rank) == 0;
 
-		if (kind == LIVE_BEHIND && comm[0] != '\0' && strcmp(verdict->comm, comm) == 0)
+		if (strcmp(verdict->job, job) != 0)
+			continue;
+		if (kind == LIVE_BEHIND && verdict_is_hang(verdict->class) && comm[0] != '\0' &&
+		    strcmp(verdict->comm, comm) == 0)
 			return true;
-		if (kind == LIVE_DEAD && verdict->class == VERDICT_PROCESS_DEAD &&
-		    rank[0] != '\0' && strcmp(verdict->rank_label, rank) == 0)
+		if (kind == LIVE_DEAD && verdict->class == VERDICT_PROCESS_DEAD && is_rank)
+			return true;
+		if (kind == LIVE_STRAGGLER && verdict_is_slow(verdict->class) && is_rank)
 			return true;
 	}
 	return false;
+}
+
+static const char *notice_job(const struct live *live, const struct live_notice *notice)
+{
+	const struct job *job = &live->job;
+	uint32_t group = UINT32_MAX;
+
+	if (notice->comm < job->comm_count)
+		group = job->comms[notice->comm].group;
+	else if (notice->seat < job->seat_count)
+		group = job->ranks[job->seats[notice->seat].rank].group;
+	return group < job->group_count ? job->groups[group].name : "";
 }
 
 static const char *notice_comm(const struct live *live, const struct live_notice *notice)
@@ -338,13 +339,13 @@ static const char *notice_rank(const struct live *live, const struct live_notice
 	return seat && seat->rank < job->rank_count ? job->ranks[seat->rank].label : "";
 }
 
-/* Notices of hangs and mismatches always come from a verdict. A late rank and a death may be noticed
+/* Notices of hangs, mismatches and slowness always come from a verdict. A late rank and a death may be noticed
  * before there is one. */
 static bool agent_verdicts_covers(const struct live *live, const struct live_notice *notice)
 {
 	return notice->kind == LIVE_HANG || notice->kind == LIVE_MISSING ||
-	       notice->kind == LIVE_MISMATCH ||
-	       is_reported(live, notice->kind, notice_comm(live, notice),
+	       notice->kind == LIVE_MISMATCH || notice->kind == LIVE_SLOW ||
+	       is_reported(live, notice->kind, notice_job(live, notice), notice_comm(live, notice),
 			   notice_rank(live, notice));
 }
 
@@ -352,14 +353,8 @@ static bool agent_verdicts_covers(const struct live *live, const struct live_not
 static void notice_key(const struct live *live, const struct live_notice *notice, char *key,
 		       size_t size)
 {
-	const struct job *job = &live->job;
-	const struct job_comm *comm =
-		notice->comm < job->comm_count ? &job->comms[notice->comm] : NULL;
-	const char *group =
-		comm && comm->group < job->group_count ? job->groups[comm->group].name : "";
-
-	text_format(key, size, "%d %s %s %s", (int)notice->kind, group, notice_comm(live, notice),
-		    notice_rank(live, notice));
+	text_format(key, size, "%d %s %s %s", (int)notice->kind, notice_job(live, notice),
+		    notice_comm(live, notice), notice_rank(live, notice));
 }
 
 static enum agent_level level_of(enum live_notice_kind kind)
@@ -386,6 +381,7 @@ static void notice_seen(struct agent_notices *notices, const struct live *live,
 		notices->count++;
 		*at = (struct agent_notice){ .kind = notice->kind, .first_ns = now_ns };
 		text_copy(at->key, sizeof(at->key), key);
+		text_copy(at->job, sizeof(at->job), notice_job(live, notice));
 		text_copy(at->comm, sizeof(at->comm), notice_comm(live, notice));
 		text_copy(at->rank, sizeof(at->rank), notice_rank(live, notice));
 		agent_log(level_of(notice->kind), "%s: %s%s%s%s%s", live_notice_name(notice->kind),
@@ -415,7 +411,7 @@ void agent_notices_report(struct agent_notices *notices, const struct live *live
 	for (size_t i = 0; i < notices->count; i++) {
 		struct agent_notice *at = &notices->reported[i];
 
-		at->is_replaced |= is_reported(live, at->kind, at->comm, at->rank);
+		at->is_replaced |= is_reported(live, at->kind, at->job, at->comm, at->rank);
 		if (now_ns - at->last_ns < AGENT_NOTICE_QUIET_NS)
 			notices->reported[kept++] = *at;
 		else

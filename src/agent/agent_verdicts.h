@@ -22,6 +22,7 @@
 
 struct agent_notice {
 	char key[320]; /* kind, job, communicator, rank */
+	char job[128];
 	char comm[128];
 	char rank[64];
 	char title[sizeof(((struct live_notice *)0)->title)];

@@ -7,6 +7,7 @@
  *	live_flights, live_waits what they are in, and which rank waits for which
  *	live_points              one more point of each history
  *	live_verdicts            the doctor's verdicts on hangs
+ *	live_speeds              what live_judge() found before
  *	live_notices             notices
  *
  * All memory is allocated before anything of the last scan is changed, so a scan fails as a whole or not at
@@ -95,6 +96,12 @@ static struct live_place *find_place(struct live_place *places, size_t count, ui
 	return NULL;
 }
 
+/* Jobs are distinguished by name, as in job_make(). */
+static uint64_t job_key(const struct job_group *group)
+{
+	return hash_text(3, group->name);
+}
+
 static bool memory_allocate(struct live_memory *memory, const struct job *job)
 {
 	size_t most = 0;
@@ -102,6 +109,7 @@ static bool memory_allocate(struct live_memory *memory, const struct job *job)
 	memory->seat_count = job->seat_count;
 	memory->comm_count = job->comm_count;
 	memory->process_count = job->recording->count;
+	memory->job_count = job->group_count;
 	for (size_t i = 0; i < job->recording->count; i++)
 		if (job->recording->processes[i]->flight_count > most)
 			most = job->recording->processes[i]->flight_count;
@@ -114,10 +122,14 @@ static bool memory_allocate(struct live_memory *memory, const struct job *job)
 	memory->seat_places = calloc(memory->seat_count + 1, sizeof(struct live_place));
 	memory->comm_places = calloc(memory->comm_count + 1, sizeof(struct live_place));
 	memory->process_places = calloc(memory->process_count + 1, sizeof(struct live_place));
+	memory->jobs = calloc(memory->job_count + 1, sizeof(*memory->jobs));
+	memory->job_keys = calloc(memory->job_count + 1, sizeof(uint64_t));
+	memory->job_places = calloc(memory->job_count + 1, sizeof(struct live_place));
 	memory->kinds = calloc(most + 1, 1);
 	return memory->seats && memory->comms && memory->processes && memory->seat_keys &&
 	       memory->comm_keys && memory->process_keys && memory->seat_places &&
-	       memory->comm_places && memory->process_places && memory->kinds;
+	       memory->comm_places && memory->process_places && memory->jobs && memory->job_keys &&
+	       memory->job_places && memory->kinds;
 }
 
 static void make_keys(struct live_memory *memory, const struct job *job)
@@ -129,9 +141,12 @@ static void make_keys(struct live_memory *memory, const struct job *job)
 						 job->seats[s].comm_id);
 	for (size_t c = 0; c < memory->comm_count; c++)
 		memory->comm_keys[c] = comm_key(job, &job->comms[c], memory->seat_keys);
+	for (size_t j = 0; j < memory->job_count; j++)
+		memory->job_keys[j] = job_key(&job->groups[j]);
 	make_places(memory->seat_places, memory->seat_keys, memory->seat_count);
 	make_places(memory->comm_places, memory->comm_keys, memory->comm_count);
 	make_places(memory->process_places, memory->process_keys, memory->process_count);
+	make_places(memory->job_places, memory->job_keys, memory->job_count);
 }
 
 static void adopt_memory(struct live_memory *memory, struct live_memory *before)
@@ -158,6 +173,14 @@ static void adopt_memory(struct live_memory *memory, struct live_memory *before)
 		memory->comms[i] = before->comms[place->index];
 		before->comms[place->index] = (struct live_comm_memory){ .window_began_ns = 0 };
 	}
+	for (size_t i = 0; i < memory->job_count; i++) {
+		place = find_place(before->job_places, before->job_count, memory->job_keys[i]);
+		if (place == NULL)
+			continue;
+		memory->jobs[i] = before->jobs[place->index];
+		before->jobs[place->index] = (struct live_job_memory){ .judged_ns = 0 };
+	}
+	memory->judge_ns = before->judge_ns;
 	memcpy(memory->given, before->given, sizeof(memory->given));
 	memory->given_count = before->given_count;
 }
@@ -172,9 +195,14 @@ static void live_memory_free(struct live_memory *memory)
 	}
 	for (size_t i = 0; memory->comms != NULL && i < memory->comm_count; i++)
 		free(memory->comms[i].history.points);
+	for (size_t i = 0; memory->jobs != NULL && i < memory->job_count; i++)
+		live_job_memory_release(&memory->jobs[i]);
 	free(memory->seats);
 	free(memory->comms);
 	free(memory->processes);
+	free(memory->jobs);
+	free(memory->job_keys);
+	free(memory->job_places);
 	free(memory->seat_keys);
 	free(memory->comm_keys);
 	free(memory->process_keys);
@@ -917,7 +945,8 @@ struct live_limits live_limits_default(void)
 	return (struct live_limits){ .hang_ns = 20 * SECOND_NS,
 				     .lag_ns = 5 * SECOND_NS,
 				     .straggler_share = 0.1,
-				     .straggler_ns = 30 * SECOND_NS };
+				     .straggler_ns = 30 * SECOND_NS,
+				     .slow_times = 2 };
 }
 
 void live_init(struct live *live, const struct live_limits *limits)
@@ -931,6 +960,7 @@ void live_release(struct live *live)
 		job_release(&live->job);
 	free(live->seats);
 	free(live->comms);
+	free(live->jobs);
 	free(live->notices);
 	verdicts_release(&live->verdicts);
 	live_memory_free(live->memory);
@@ -1057,6 +1087,63 @@ static void live_points(struct live *live)
 	}
 }
 
+/* ---- the state of a rank --------------------------------------------------------------------- */
+
+/* Some rank is always last to arrive: it counts only if the others have waited for a while. */
+#define LATE_NS SECOND_NS
+#define STILL_NS (5 * SECOND_NS)
+
+const char *live_state_name(enum live_state state)
+{
+	static const char *const names[LIVE_STATES] = { "running",   "idle",  "no progress",
+							"straggler", "stuck", "not arrived",
+							"finalized", "ended", "killed",
+							"unknown" };
+
+	return (unsigned int)state < LIVE_STATES ? names[state] : "?";
+}
+
+static bool is_not_arrived(const struct live *live, uint32_t index)
+{
+	const struct job_comm *comm = &live->job.comms[live->job.seats[index].comm];
+
+	if (!live->seats[index].is_behind)
+		return false;
+	for (uint32_t i = 0; i < comm->seat_count; i++)
+		if (!live->seats[comm->seats[i]].is_over &&
+		    live->seats[comm->seats[i]].oldest_age_ns >= LATE_NS)
+			return true;
+	return false;
+}
+
+enum live_state live_state(const struct live *live, uint32_t index)
+{
+	const struct job_seat *at = &live->job.seats[index];
+	const struct live_seat *seat = &live->seats[index];
+
+	switch (live->job.recording->processes[at->process]->life) {
+	case RECORDING_ENDED:
+		return LIVE_ENDED;
+	case RECORDING_KILLED:
+		return LIVE_KILLED;
+	case RECORDING_UNKNOWN:
+		return LIVE_UNKNOWN;
+	case RECORDING_ALIVE:
+		break;
+	}
+	if (seat->is_over)
+		return LIVE_FINALIZED;
+	if (is_not_arrived(live, index))
+		return LIVE_NOT_ARRIVED;
+	if (seat->oldest != NULL && seat->oldest_age_ns > live->limits.hang_ns)
+		return LIVE_STUCK;
+	if (live->comms[at->comm].straggler == index)
+		return LIVE_LAST;
+	if (seat->still_ns > STILL_NS)
+		return seat->in_flight > 0 ? LIVE_NO_PROGRESS : LIVE_IDLE;
+	return LIVE_RUNNING;
+}
+
 /* ---------------------------------------------------------------------------------------------- */
 
 static enum status next_look(struct live *next, struct live *live,
@@ -1070,8 +1157,10 @@ static enum status next_look(struct live *next, struct live *live,
 	*next = (struct live){ .limits = live->limits, .job = job };
 	next->seats = calloc(job.seat_count + 1, sizeof(*next->seats));
 	next->comms = calloc(job.comm_count + 1, sizeof(*next->comms));
+	next->jobs = calloc(job.group_count + 1, sizeof(*next->jobs));
 	next->notices = calloc(LIVE_NOTICES_MAX, sizeof(*next->notices));
-	if (next->seats != NULL && next->comms != NULL && next->notices != NULL)
+	if (next->seats != NULL && next->comms != NULL && next->jobs != NULL &&
+	    next->notices != NULL)
 		next->memory = live_memory_next(live->memory, &next->job);
 	if (next->memory == NULL) {
 		live_release(next);
@@ -1102,6 +1191,7 @@ enum status live_look(struct live *live, const struct recording *recording, uint
 	live_stragglers(live);
 	live_points(live);
 	live_verdicts(live);
+	live_speeds(live);
 	live_notices(live);
 	return OK;
 }

@@ -1,7 +1,7 @@
 /*
- * Analyses running jobs: rates, waiting, ranks that are behind, hangs. It gets one scan of the processes
- * after the other (src/recording) and compares each with the previous one. Nothing here reads a clock,
- * opens a file or writes.
+ * Analyses running jobs: rates, waiting, ranks that are behind, hangs, slowness. It gets one scan of the
+ * processes after the other (src/recording) and compares each with the previous one. Except for live_judge()
+ * and the host list of a hung job, nothing here reads a clock or opens a file; nothing writes.
  *
  * Waiting without clocks and individual operations: of the visible ranks of a communicator, the one that
  * spent the least time in the same collectives since the last scan waited least. wait(r) = time(r) - time
@@ -37,8 +37,9 @@ struct live_limits {
 	uint64_t lag_ns; /* a rank that has not called what others have been in for this long */
 	double straggler_share; /* others wait for one rank for this share of the time */
 	uint64_t straggler_ns;	/* for this long */
+	uint32_t slow_times; /* slowness is reported once this many judgements in a row found it */
 };
-struct live_limits live_limits_default(void); /* 20 s, 5 s, 0.1, 30 s */
+struct live_limits live_limits_default(void); /* 20 s, 5 s, 0.1, 30 s, 2 */
 
 /* Totals since the process started, and their increase since the last scan. Seconds would lose digits:
  * nanoseconds. */
@@ -121,7 +122,8 @@ enum live_notice_kind {
 	LIVE_BEHIND = 4,    /* a rank has been behind for longer than lag_ns, not yet a hang */
 	LIVE_STRAGGLER = 5, /* others wait for one rank repeatedly */
 	LIVE_LOSS = 6,	    /* operations were lost since the last scan */
-	LIVE_NOTICE_KINDS = 7,
+	LIVE_SLOW = 7,	    /* the doctor's slowness rules found something: see live_judge() */
+	LIVE_NOTICE_KINDS = 8,
 };
 const char *live_notice_name(enum live_notice_kind kind); /* "hang", ... */
 
@@ -133,19 +135,57 @@ struct live_notice {
 	uint64_t first_wall_ns; /* when this notice first appeared: kept while it persists */
 	char title[120];	/* "rank 5 has not called AllReduce #812 of dp; 7 ranks wait" */
 	char text[400];
-	char hint[240]; /* a command to run next; "" none */
+	char hint[1000]; /* a command to run next; "" none */
 };
+
+/* What is known about hangs, or about the speed of a job, and what is not. */
+struct live_judged {
+	bool is_judged;
+	uint32_t found;	  /* active verdicts */
+	uint64_t wall_ns; /* when it was judged; 0: not yet */
+	uint64_t span_ns; /* speed: time that the compared operations cover; 0 unknown */
+	char once[200];	  /* speed: found by the last judgement, not confirmed yet; "" nothing */
+	char why[240];	  /* what was not judged, or why nothing was; "" everything was */
+	char how[1000];	  /* a command that tells, or settings that would; "" none */
+};
+
+/* Parallel to job.groups[i]. */
+struct live_job {
+	bool is_alive; /* at least one of its processes is; else nothing below is known */
+	struct live_judged hangs;
+	struct live_judged speed;
+};
+
+/* What a rank does on a communicator, the same words in top and on the page. */
+enum live_state {
+	LIVE_RUNNING = 0,
+	LIVE_IDLE = 1,	      /* called nothing for 5 s, and is in nothing */
+	LIVE_NO_PROGRESS = 2, /* the same, and is in an operation */
+	LIVE_LAST = 3,	      /* the straggler: others wait for it */
+	LIVE_STUCK = 4,	      /* in an operation for longer than the hang limit */
+	LIVE_NOT_ARRIVED =
+		5, /* others have been in a collective for a while that it has not called */
+	LIVE_FINALIZED = 6,
+	LIVE_ENDED = 7,
+	LIVE_KILLED = 8,
+	LIVE_UNKNOWN = 9, /* whether the process runs */
+	LIVE_STATES = 10,
+};
+const char *live_state_name(enum live_state state); /* "running", "not arrived", ... */
 
 struct live {
 	struct live_limits limits;
 	struct job job;		     /* of the last scan */
 	struct live_seat *seats;     /* [job.seat_count] */
 	struct live_comm *comms;     /* [job.comm_count] */
+	struct live_job *jobs;	     /* [job.group_count] */
 	struct live_notice *notices; /* most serious first */
 	size_t notice_count;
 	size_t notices_left_out;
-	/* Hung ranks and their cause: the doctor's verdicts of the last scan (doctor/hang.h), most serious
-	 * first. What other nodes would add is missing here and is a caveat. Valid until the next scan. */
+	/* The doctor's verdicts, most serious first: hung ranks and their cause as of the last scan
+	 * (doctor/hang.h), and what live_judge() found slow repeatedly. What other nodes would add is missing
+	 * here: hangs that only they can explain are one verdict per job, VERDICT_ELSEWHERE. Valid until the
+	 * next scan. */
 	struct verdicts verdicts;
 	uint64_t looks;
 	uint64_t wall_ns;	    /* of the last scan */
@@ -163,6 +203,26 @@ void live_release(struct live *live);
  */
 enum status live_look(struct live *live, const struct recording *recording, uint64_t monotonic_ns,
 		      uint64_t wall_ns);
+
+/*
+ * Judges the speed of one job with the doctor's rules (doctor/slow.h): all operations that the buffers of its
+ * processes still hold. At most one job per call, each at most once in LIVE_JUDGE_NS, and so rarely that
+ * judging takes 0.5% of a core. Call after live_look(), at the same time; what it found is part of the next
+ * scan. False: none was due.
+ */
+#define LIVE_JUDGE_NS UINT64_C(10000000000)
+bool live_judge(struct live *live, uint64_t monotonic_ns);
+
+/* "Speed: judged over the last 2 min, nothing slow": one sentence for both, without what should be typed. */
+void live_say_hangs(char *text, size_t size, const struct live_job *job);
+void live_say_speed(char *text, size_t size, const struct live_job *job);
+/* Judged, all of it, and nothing was found. */
+bool live_is_fine(const struct live_judged *judged);
+
+enum live_state live_state(const struct live *live, uint32_t seat);
+
+/* The communicator that a verdict is about, of its job: index into job.comms; UINT32_MAX none. */
+uint32_t live_verdict_comm(const struct live *live, const struct verdict *verdict);
 
 /* What cannot be judged without GPU times, and should be. */
 enum live_doubt {

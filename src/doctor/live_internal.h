@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "doctor/live.h"
+#include "doctor/verdict.h"
 
 /* Collectives of one function and size class on one seat: for waiting. */
 struct live_row {
@@ -65,6 +66,26 @@ struct live_place {
 	bool is_taken;
 };
 
+/* Something slow that a judgement found. */
+struct live_slow {
+	uint64_t key;
+	struct verdicts verdict; /* one, as last found */
+	uint32_t times;		 /* judgements in a row that found it */
+	uint32_t missed;	 /* judgements in a row that did not */
+	uint64_t found_ns;	 /* monotonic: last time */
+	uint64_t found_wall_ns;
+};
+
+struct live_job_memory {
+	struct live_judged speed;
+	uint64_t judged_ns; /* monotonic; 0: never */
+	uint64_t recorded;  /* operations finished then */
+	struct live_slow *slow;
+	size_t slow_count;
+	bool has_hosts; /* it is known whether the host list is known */
+	char *hosts;	/* of the launcher; NULL unknown */
+};
+
 struct live_given {
 	uint64_t key; /* of a notice */
 	uint64_t first_wall_ns;
@@ -75,11 +96,14 @@ struct live_memory {
 	struct live_seat_memory *seats;
 	struct live_comm_memory *comms;
 	struct live_process_memory *processes;
+	struct live_job_memory *jobs;
 	uint64_t *seat_keys;
 	uint64_t *comm_keys;
 	uint64_t *process_keys;
-	size_t seat_count, comm_count, process_count;
-	struct live_place *seat_places, *comm_places, *process_places;
+	uint64_t *job_keys;
+	size_t seat_count, comm_count, process_count, job_count;
+	struct live_place *seat_places, *comm_places, *process_places, *job_places;
+	uint64_t judge_ns; /* monotonic: no judgement of speed before this */
 	struct live_given given[LIVE_NOTICES_MAX]; /* the notices of the last scan */
 	size_t given_count;
 	uint64_t monotonic_ns; /* of this scan */
@@ -87,6 +111,12 @@ struct live_memory {
 };
 
 void live_verdicts(struct live *live);
+void live_speeds(struct live *live);
+void live_job_memory_release(struct live_job_memory *memory);
+/* Ranks of a job that are not visible on this node. */
+uint32_t live_ranks_elsewhere(const struct live *live, uint32_t job);
+/* "ringside doctor --agents 'node[01-64]'", with the job's hosts if they are known. */
+void live_say_agents(struct live *live, uint32_t job, char *text, size_t size);
 void live_notices(struct live *live);
 
 #endif

@@ -29,7 +29,7 @@ const char *live_notice_name(enum live_notice_kind kind)
 {
 	static const char *const names[LIVE_NOTICE_KINDS] = { "hang", "missing", "mismatch",
 							      "dead", "behind",	 "straggler",
-							      "loss" };
+							      "loss", "slow" };
 
 	return (unsigned int)kind < LIVE_NOTICE_KINDS ? names[kind] : "?";
 }
@@ -241,6 +241,226 @@ static void take_times(const struct live *live, uint64_t *now_ns, uint64_t *stil
 		still_ns[s] = live->seats[s].still_ns;
 }
 
+static uint32_t job_named(const struct live *live, const char *name)
+{
+	for (uint32_t j = 0; j < live->job.group_count; j++)
+		if (strcmp(live->job.groups[j].name, name) == 0)
+			return j;
+	return UINT32_MAX;
+}
+
+/*
+ * Hangs whose cause is not visible here. An agent sees one node: if the ranks of this node wait for ranks of
+ * others, it cannot know which of them is the cause, and names none. All such verdicts of a job become one.
+ */
+
+uint32_t live_ranks_elsewhere(const struct live *live, uint32_t job)
+{
+	const struct job_group *group = &live->job.groups[job];
+	uint32_t elsewhere = group->world_size > (int64_t)group->rank_count
+				     ? (uint32_t)(group->world_size - group->rank_count)
+				     : 0;
+
+	for (size_t c = 0; c < live->job.comm_count; c++)
+		if (live->job.comms[c].group == job && live->job.comms[c].nnodes != 1 &&
+		    live->job.comms[c].missing > elsewhere)
+			elsewhere = live->job.comms[c].missing;
+	return elsewhere;
+}
+
+void live_say_agents(struct live *live, uint32_t job, char *text, size_t size)
+{
+	struct live_job_memory *memory = &live->memory->jobs[job];
+	char hosts[900];
+
+	for (size_t p = 0; p < live->memory->process_count && !memory->has_hosts; p++) {
+		const struct recording_process *process = live->job.recording->processes[p];
+
+		if (live->job.ranks[live->job.process_rank[p]].group == job &&
+		    process->life == RECORDING_ALIVE &&
+		    recording_hosts(process, hosts, sizeof(hosts)))
+			memory->hosts = strdup(hosts);
+		memory->has_hosts = memory->hosts != NULL;
+	}
+	memory->has_hosts = true;
+	if (memory->hosts != NULL)
+		text_append(text, size, "ringside doctor --agents '%s'", memory->hosts);
+	else
+		text_append(text, size, "ringside doctor --agents HOSTS");
+}
+
+uint32_t live_verdict_comm(const struct live *live, const struct verdict *verdict)
+{
+	uint32_t found = UINT32_MAX;
+
+	for (uint32_t c = 0; c < live->job.comm_count && verdict->comm[0] != '\0'; c++) {
+		const struct job_comm *comm = &live->job.comms[c];
+		bool is_named = strcmp(comm->label, verdict->comm) == 0;
+
+		if (strcmp(live->job.groups[comm->group].name, verdict->job) != 0)
+			continue;
+		if (verdict->comm_hash != 0 ? comm->hash == verdict->comm_hash : is_named)
+			found = c;
+		if (found == c && is_named)
+			break;
+	}
+	return found;
+}
+
+/* If all ranks of a communicator are on this node, so is the one that is not recorded. Without a visible cause
+ * the cause is elsewhere, if there are ranks elsewhere. */
+static bool is_elsewhere(const struct live *live, const struct verdict *verdict)
+{
+	uint32_t comm = live_verdict_comm(live, verdict);
+
+	if (comm == UINT32_MAX || live->job.comms[comm].nnodes == 1)
+		return false;
+	return verdict->class == VERDICT_UNSEEN || verdict->class == VERDICT_AGENT_DEAD ||
+	       (verdict->class == VERDICT_STUCK &&
+		live_ranks_elsewhere(live, live->job.comms[comm].group) > 0);
+}
+
+/* Ranks of a job that are stuck here, as words, and their number. */
+static uint32_t say_stuck(const struct live *live, uint32_t job, char *text, size_t size)
+{
+	uint32_t count = 0, last = UINT32_MAX;
+
+	for (uint32_t r = 0; r < live->job.rank_count; r++) {
+		const struct job_rank *rank = &live->job.ranks[r];
+
+		for (uint32_t s = live->job.first_seat[rank->process];
+		     rank->group == job && s < live->job.first_seat[rank->process + 1]; s++) {
+			const struct live_seat *seat = &live->seats[s];
+
+			if (live->job.seats[s].rank != r || r == last || seat->is_over ||
+			    seat->oldest == NULL || seat->oldest_age_ns < live->limits.hang_ns)
+				continue;
+			last = r;
+			if (count++ < NAMED)
+				text_append(text, size, "%s%.24s", count > 1 ? ", " : "",
+					    rank->label);
+		}
+	}
+	if (count > NAMED)
+		text_append(text, size, " and %u more", count - NAMED);
+	return count;
+}
+
+static void tell_elsewhere(struct live *live, struct verdicts *told, const struct verdict *from)
+{
+	uint32_t job = job_named(live, from->job), elsewhere = live_ranks_elsewhere(live, job);
+	struct verdict *verdict = verdicts_add(told, VERDICT_ELSEWHERE, from->severity);
+	char ranks[200] = "", command[1000] = "$ ", time[UNITS_TEXT];
+	uint32_t count = say_stuck(live, job, ranks, sizeof(ranks));
+
+	text_copy(verdict->job, sizeof(verdict->job), from->job);
+	text_copy(verdict->comm, sizeof(verdict->comm), from->comm);
+	text_copy(verdict->function, sizeof(verdict->function), from->function);
+	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclRanksUnseen.md");
+	verdict->comm_hash = from->comm_hash;
+	verdict->number = from->number;
+	verdict->since_wall_ns = from->since_wall_ns;
+	verdict->for_ns = from->for_ns;
+	verdict->victims = count > 0 ? count : from->victims;
+	verdict_title(verdict, "%u local %s for ranks on other nodes", verdict->victims,
+		      text_which(verdict->victims, "rank waits", "ranks wait"));
+	verdict_evidence(verdict, "%s %s been in %.24s #%" PRIu64 " of %.60s for %s.",
+			 count > 0 ? ranks : "Local ranks", count == 1 ? "has" : "have",
+			 from->function, from->number, from->comm,
+			 units_duration(time, from->for_ns));
+	verdict_evidence(verdict,
+			 "Nothing on this node explains it; %u of the job's ranks %s on "
+			 "other nodes, which this agent does not see.",
+			 elsewhere, elsewhere == 1 ? "is" : "are");
+	live_say_agents(live, job, command, sizeof(command));
+	verdict_advice(verdict, "Ask all nodes of the job:");
+	verdict_advice(verdict, "%s", command);
+	if (live->memory->jobs[job].hosts == NULL)
+		verdict_advice(verdict, "HOSTS are the job's nodes, such as node[001-064]. To have "
+					"them filled in here, set RINGSIDE_HOSTS in the job's "
+					"environment.");
+}
+
+/* The one that has lasted longest stands for all of its job. */
+static const struct verdict *longest_elsewhere(const struct live *live,
+					       const struct verdicts *found, const char *job)
+{
+	const struct verdict *longest = NULL;
+
+	for (size_t i = 0; i < found->count; i++) {
+		const struct verdict *verdict = &found->list[i];
+
+		if (strcmp(verdict->job, job) != 0 || !is_elsewhere(live, verdict))
+			continue;
+		if (longest == NULL || verdict->severity > longest->severity ||
+		    (verdict->severity == longest->severity && verdict->for_ns > longest->for_ns))
+			longest = verdict;
+	}
+	return longest;
+}
+
+/* Dead and stopped processes are reported as soon as others hang because of them; deaths have notices. */
+static bool is_only_doubt(const struct verdict *verdict)
+{
+	return verdict->class == VERDICT_BLIND ||
+	       (verdict->severity < VERDICT_ERROR && (verdict->class == VERDICT_PROCESS_DEAD ||
+						      verdict->class == VERDICT_PROCESS_STOPPED));
+}
+
+static void take_doubt(struct live *live, const struct verdict *verdict)
+{
+	static const char prefix[] = "not judged: ";
+	uint32_t job = job_named(live, verdict->job);
+	const char *title = verdict->title;
+	struct live_judged *hangs;
+
+	if (job == UINT32_MAX || live->jobs[job].hangs.why[0] != '\0')
+		return;
+	hangs = &live->jobs[job].hangs;
+	hangs->is_judged = verdict->class != VERDICT_BLIND;
+	if (strncmp(title, prefix, strlen(prefix)) == 0)
+		title += strlen(prefix);
+	text_copy(hangs->why, sizeof(hangs->why), title);
+	for (size_t i = 0; i < verdict->advice.count && hangs->how[0] == '\0'; i++)
+		if (strncmp(verdict->advice.list[i], "$ ", 2) == 0)
+			text_copy(hangs->how, sizeof(hangs->how), verdict->advice.list[i] + 2);
+}
+
+static void take_hangs(struct live *live, const struct verdicts *found)
+{
+	for (size_t i = 0; i < found->count; i++) {
+		const struct verdict *verdict = &found->list[i];
+
+		if (is_only_doubt(verdict))
+			take_doubt(live, verdict);
+		else if (!is_elsewhere(live, verdict))
+			verdicts_add_copy(&live->verdicts, verdict);
+	}
+	for (uint32_t j = 0; j < live->job.group_count; j++) {
+		const struct verdict *verdict =
+			longest_elsewhere(live, found, live->job.groups[j].name);
+
+		if (verdict != NULL)
+			tell_elsewhere(live, &live->verdicts, verdict);
+	}
+	for (size_t i = 0; i < live->verdicts.count; i++) {
+		uint32_t job = job_named(live, live->verdicts.list[i].job);
+
+		if (job != UINT32_MAX)
+			live->jobs[job].hangs.found++;
+	}
+}
+
+static void live_jobs(struct live *live)
+{
+	for (size_t p = 0; p < live->memory->process_count && live->job.rank_count > 0; p++)
+		live->jobs[live->job.ranks[live->job.process_rank[p]].group].is_alive |=
+			live->job.recording->processes[p]->life == RECORDING_ALIVE;
+	for (uint32_t j = 0; j < live->job.group_count; j++)
+		live->jobs[j].hangs = (struct live_judged){ .is_judged = live->jobs[j].is_alive,
+							    .wall_ns = live->wall_ns };
+}
+
 /* Without memory this scan has no verdicts; the next one tries again. */
 void live_verdicts(struct live *live)
 {
@@ -250,15 +470,18 @@ void live_verdicts(struct live *live)
 					.now_ns = now_ns,
 					.still_ns = still_ns,
 					.only_living = true,
-					.is_quick = true };
+					.is_quick = true,
+					.has_unjudged = true };
+	struct verdicts found;
 
+	verdicts_init(&found);
+	live_jobs(live);
 	if (now_ns != NULL && still_ns != NULL) {
 		take_times(live, now_ns, still_ns);
-		if (hang_find(&live->verdicts, &live->job, &options) == OK)
-			verdicts_sort(&live->verdicts);
-		else
-			verdicts_release(&live->verdicts);
+		if (hang_find(&found, &live->job, &options) == OK)
+			take_hangs(live, &found);
 	}
+	verdicts_release(&found);
 	free(now_ns);
 	free(still_ns);
 }
@@ -272,19 +495,21 @@ void live_verdicts(struct live *live)
 
 /* ---- verdicts ------------------------------------------------------------------------------------ */
 
-static uint32_t find_comm(const struct live *live, const struct verdict *verdict)
-{
-	for (uint32_t c = 0; c < live->job.comm_count; c++)
-		if (strcmp(live->job.comms[c].label, verdict->comm) == 0)
-			return c;
-	return UINT32_MAX;
-}
-
+/* Slowness of a rank may concern all its communicators: then any of them. */
 static uint32_t find_seat(const struct live *live, const struct verdict *verdict, uint32_t c)
 {
 	const struct job_comm *comm;
 
-	if (c == UINT32_MAX || verdict->rank_label[0] == '\0')
+	if (verdict->rank_label[0] == '\0')
+		return UINT32_MAX;
+	for (uint32_t s = 0; c == UINT32_MAX && s < live->job.seat_count; s++) {
+		const struct job_rank *rank = &live->job.ranks[live->job.seats[s].rank];
+
+		if (strcmp(rank->label, verdict->rank_label) == 0 &&
+		    strcmp(live->job.groups[rank->group].name, verdict->job) == 0)
+			return s;
+	}
+	if (c == UINT32_MAX)
 		return UINT32_MAX;
 	comm = &live->job.comms[c];
 	for (uint32_t i = 0; i < comm->seat_count; i++) {
@@ -301,6 +526,8 @@ static enum live_notice_kind notice_kind_of(const struct verdict *verdict)
 {
 	if (verdict->class == VERDICT_MISMATCH)
 		return LIVE_MISMATCH;
+	if (verdict_is_slow(verdict->class))
+		return LIVE_SLOW;
 	if (verdict->severity < VERDICT_ERROR)
 		return LIVE_BEHIND;
 	return verdict->class == VERDICT_NEVER_ISSUED ? LIVE_MISSING : LIVE_HANG;
@@ -321,31 +548,21 @@ static void say_lines(struct live_notice *notice, const struct verdict_lines *li
 static void say_hint(const struct live *live, struct live_notice *notice,
 		     const struct verdict *verdict)
 {
-	if (notice->seat != UINT32_MAX && verdict->class != VERDICT_NETWORK_STUCK)
+	if (notice->seat != UINT32_MAX && verdict->class != VERDICT_NETWORK_STUCK &&
+	    !verdict_is_slow(verdict->class))
 		say_process_hint(HINT, live, notice->seat);
 	for (size_t i = 0; i < verdict->advice.count && notice->hint[0] == '\0'; i++)
 		if (strncmp(verdict->advice.list[i], "$ ", 2) == 0)
 			text_append(HINT, "%s", verdict->advice.list[i] + 2);
 }
 
-/* On one node it is normal that other ranks are not visible: the news is that those here are stuck. */
-static void verdict_say_title(struct live_notice *notice, const struct verdict *verdict)
-{
-	if (verdict->class != VERDICT_UNSEEN && verdict->class != VERDICT_AGENT_DEAD)
-		text_append(TITLE, "%s", verdict->title);
-	else
-		text_append(TITLE, "%u rank%s of %.40s stuck in %.24s #%" PRIu64, verdict->victims,
-			    verdict->victims == 1 ? "" : "s", verdict->comm, verdict->function,
-			    verdict->number);
-}
-
 static void give_verdict(struct live *live, const struct verdict *verdict)
 {
-	uint32_t comm = find_comm(live, verdict);
+	uint32_t comm = live_verdict_comm(live, verdict);
 	struct live_notice *notice = notice_add(live, notice_kind_of(verdict), comm,
 						find_seat(live, verdict, comm), verdict->for_ns);
 
-	verdict_say_title(notice, verdict);
+	text_append(TITLE, "%s", verdict->title);
 	say_lines(notice, &verdict->evidence);
 	say_lines(notice, &verdict->missing);
 	say_hint(live, notice, verdict);
@@ -354,7 +571,8 @@ static void give_verdict(struct live *live, const struct verdict *verdict)
 static bool is_told(const struct live *live, uint32_t comm)
 {
 	for (size_t i = 0; i < live->notice_count; i++)
-		if (live->notices[i].comm == comm && live->notices[i].kind != LIVE_DEAD)
+		if (live->notices[i].comm == comm && live->notices[i].kind != LIVE_DEAD &&
+		    live->notices[i].kind != LIVE_SLOW)
 			return true;
 	return false;
 }
@@ -526,8 +744,8 @@ static void keep_times(struct live *live)
 static int seriousness(const struct live_notice *notice)
 {
 	static const int order[LIVE_NOTICE_KINDS] = {
-		[LIVE_MISMATCH] = 0, [LIVE_DEAD] = 1,	   [LIVE_MISSING] = 2, [LIVE_HANG] = 3,
-		[LIVE_BEHIND] = 4,   [LIVE_STRAGGLER] = 5, [LIVE_LOSS] = 6
+		[LIVE_MISMATCH] = 0, [LIVE_DEAD] = 1, [LIVE_MISSING] = 2,   [LIVE_HANG] = 3,
+		[LIVE_BEHIND] = 4,   [LIVE_SLOW] = 5, [LIVE_STRAGGLER] = 6, [LIVE_LOSS] = 7
 	};
 
 	return order[notice->kind];
@@ -638,6 +856,24 @@ static bool is_plain_uuid(const char *uuid)
 	       uuid[4 + strspn(uuid + 4, "0123456789abcdef-")] == '\0';
 }
 
+/* The doctor's verdict on the same rank says more. */
+static bool is_found_slow(const struct live *live, uint32_t seat)
+{
+	const struct job_rank *rank = &live->job.ranks[live->job.seats[seat].rank];
+
+	for (size_t i = 0; i < live->verdicts.count; i++) {
+		const struct verdict *verdict = &live->verdicts.list[i];
+
+		if (verdict_is_slow(verdict->class) &&
+		    strcmp(verdict->job, live->job.groups[rank->group].name) == 0 &&
+		    (strcmp(verdict->rank_label, rank->label) == 0 ||
+		     (verdict->class == VERDICT_SLOW_HOST &&
+		      strcmp(verdict->host, live->job.hosts[rank->host].name) == 0)))
+			return true;
+	}
+	return false;
+}
+
 static void straggler_of(struct live *live, uint32_t c)
 {
 	const struct live_comm_memory *memory = &live->memory->comms[c];
@@ -647,7 +883,7 @@ static void straggler_of(struct live *live, uint32_t c)
 	const struct comm_info *info;
 	uint64_t since_ns;
 
-	if (seat == UINT32_MAX || live->seats[seat].is_over)
+	if (seat == UINT32_MAX || live->seats[seat].is_over || is_found_slow(live, seat))
 		return;
 	since_ns = live->memory->monotonic_ns - memory->straggler_since_ns;
 	if (since_ns < live->limits.straggler_ns)

@@ -36,6 +36,7 @@ static const struct {
 	[VERDICT_BELOW_EXPECTED] = { "below_expected", 's' },
 	[VERDICT_SETUP] = { "setup", 'c' },
 	[VERDICT_BLIND] = { "blind", 'b' },
+	[VERDICT_ELSEWHERE] = { "elsewhere", 'h' },
 };
 
 const char *verdict_class_name(enum verdict_class kind)
@@ -191,6 +192,26 @@ void verdict_advice(struct verdict *verdict, const char *format, ...)
 	va_start(arguments, format);
 	add_line(verdict, &verdict->advice, format, arguments);
 	va_end(arguments);
+}
+
+static void copy_lines(struct verdict *to, void (*add)(struct verdict *, const char *, ...),
+		       const struct verdict_lines *lines)
+{
+	for (size_t i = 0; i < lines->count; i++)
+		add(to, "%s", lines->list[i]);
+}
+
+struct verdict *verdicts_add_copy(struct verdicts *verdicts, const struct verdict *verdict)
+{
+	const struct verdict_lines none = { .list = NULL };
+	struct verdict *to = verdicts_add(verdicts, verdict->class, verdict->severity);
+
+	*to = *verdict;
+	to->evidence = to->missing = to->advice = none;
+	copy_lines(to, verdict_evidence, &verdict->evidence);
+	copy_lines(to, verdict_missing, &verdict->missing);
+	copy_lines(to, verdict_advice, &verdict->advice);
+	return to;
 }
 
 /* ---- order and identity ---------------------------------------------------------------------- */

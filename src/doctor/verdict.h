@@ -43,11 +43,13 @@ enum verdict_class {
 	VERDICT_SETUP = 21,
 	/* Limits all the others: lost operations, damaged files, missing ranks. */
 	VERDICT_BLIND = 22,
-	VERDICT_CLASSES = 23,
+	/* A hang, from one node: its ranks wait for ranks on other nodes. Names no culprit. */
+	VERDICT_ELSEWHERE = 23,
+	VERDICT_CLASSES = 24,
 };
 
 const char *verdict_class_name(enum verdict_class class); /* "never_issued", ... */
-bool verdict_is_hang(enum verdict_class class);		  /* NEVER_ISSUED .. STUCK */
+bool verdict_is_hang(enum verdict_class class);		  /* NEVER_ISSUED .. STUCK, ELSEWHERE */
 bool verdict_is_slow(enum verdict_class class);		  /* SLOW_RANK .. BELOW_EXPECTED */
 
 enum verdict_severity {
@@ -123,6 +125,9 @@ void verdicts_release(struct verdicts *verdicts);
  * Valid until the next call. */
 struct verdict *verdicts_add(struct verdicts *verdicts, enum verdict_class class,
 			     enum verdict_severity severity);
+
+/* A copy with lines of its own, as verdicts_add(). If memory is short, it lacks some lines. */
+struct verdict *verdicts_add_copy(struct verdicts *verdicts, const struct verdict *verdict);
 
 /* What does not fit ends in "...". Lines without memory are dropped; the last line says that more were left
  * out. */

@@ -208,11 +208,34 @@ const char *live_json_key(const struct live *live, uint32_t comm, char to[static
 
 /* ---- jobs and processes ----------------------------------------------------------------------- */
 
-static void put_jobs(struct json *json, const struct job *job)
+/* What is known about hangs, or about speed. `say` writes the sentence. */
+static void put_judged(struct json *json, const char *key, const struct live_job *job,
+		       const struct live_judged *judged,
+		       void (*say)(char *text, size_t size, const struct live_job *job))
+{
+	char text[600] = "";
+
+	say(text, sizeof(text), job);
+	json_put_object(json, key);
+	json_put_bool(json, "is_judged", judged->is_judged);
+	json_put_bool(json, "is_fine", live_is_fine(judged));
+	json_put_unsigned(json, "found", judged->found);
+	json_put_known_signed(json, "time_ms", judged->wall_ns > 0,
+			      (int64_t)(judged->wall_ns / 1000000));
+	json_put_known_signed(json, "span_ns", judged->span_ns > 0, (int64_t)judged->span_ns);
+	json_put_text_or_null(json, "unconfirmed", judged->once);
+	json_put_text_or_null(json, "not_judged", judged->why);
+	json_put_text_or_null(json, "advice", judged->how);
+	json_put_string(json, "text", text);
+	json_end(json);
+}
+
+static void put_jobs(struct json *json, const struct live *live)
 {
 	json_put_array(json, "jobs");
-	for (size_t i = 0; i < job->group_count; i++) {
-		const struct job_group *group = &job->groups[i];
+	for (size_t i = 0; i < live->job.group_count; i++) {
+		const struct job_group *group = &live->job.groups[i];
+		const struct live_job *job = &live->jobs[i];
 
 		json_object(json);
 		json_put_text_or_null(json, "name", group->name);
@@ -220,6 +243,9 @@ static void put_jobs(struct json *json, const struct job *job)
 		json_put_unsigned(json, "ranks", group->rank_count);
 		json_put_unsigned(json, "processes", group->process_count);
 		json_put_unsigned(json, "hosts", group->host_count);
+		json_put_bool(json, "is_alive", job->is_alive);
+		put_judged(json, "hangs", job, &job->hangs, live_say_hangs);
+		put_judged(json, "speed", job, &job->speed, live_say_speed);
 		json_end(json);
 	}
 	json_end(json);
@@ -375,6 +401,7 @@ static void put_member(struct json *json, const struct live *live, uint32_t inde
 	json_put_unsigned(json, "still_ns", of->still_ns);
 	json_put_bool(json, "is_behind", of->is_behind);
 	json_put_bool(json, "is_over", of->is_over);
+	json_put_string(json, "state", live_state_name(live_state(live, index)));
 	if (of->oldest)
 		put_oldest(json, live->job.recording->processes[seat->process], of);
 	json_end(json);
@@ -439,6 +466,16 @@ static void put_comm(struct json *json, const struct live *live, uint32_t index)
 
 /* ---- notices ---------------------------------------------------------------------------------- */
 
+/* "" if the notice concerns no job, or one without a name. */
+static const char *notice_job(const struct job *job, const struct live_notice *notice)
+{
+	if (notice->comm < job->comm_count)
+		return job->groups[job->comms[notice->comm].group].name;
+	if (notice->seat < job->seat_count)
+		return job->groups[job->ranks[job->seats[notice->seat].rank].group].name;
+	return "";
+}
+
 static void put_notice(struct json *json, const struct live *live, const struct live_notice *notice)
 {
 	const struct job *job = &live->job;
@@ -450,6 +487,7 @@ static void put_notice(struct json *json, const struct live *live, const struct 
 
 	json_object(json);
 	json_put_string(json, "kind", live_notice_name(notice->kind));
+	json_put_text_or_null(json, "job", notice_job(job, notice));
 	json_put_string(json, "title", notice->title);
 	json_put_text_or_null(json, "text", notice->text);
 	json_put_text_or_null(json, "hint", notice->hint);
@@ -497,7 +535,7 @@ void live_json_now(struct sink *sink, const struct live *live, const char *host)
 	for (size_t i = 0; i < live->verdicts.count; i++)
 		verdict_json_one(&json, &live->verdicts.list[i]);
 	json_end(&json);
-	put_jobs(&json, &live->job);
+	put_jobs(&json, live);
 	put_processes(&json, &live->job);
 	json_put_array(&json, "communicators");
 	for (size_t i = 0; i < live->job.comm_count; i++)

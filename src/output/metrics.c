@@ -174,6 +174,10 @@ static const struct metrics_name families[METRICS_FAMILIES + 1] = {
 				  "Scans of all processes." },
 	[METRICS_AGENT_LOOK_SECONDS] = { "ringside_agent_look_seconds", "counter", "",
 					 "Time spent scanning." },
+	[METRICS_AGENT_JUDGEMENTS] = { "ringside_agent_judgements", "counter", "",
+				       "Judgements of the speed of a job." },
+	[METRICS_AGENT_JUDGE_SECONDS] = { "ringside_agent_judge_seconds", "counter", "",
+					  "CPU time spent judging speed." },
 	[METRICS_AGENT_REFUSED] = { "ringside_agent_refused_files", "gauge", "",
 				    "Files that cannot be read because of their contents." },
 	[METRICS_AGENT_UNREADABLE] = { "ringside_agent_unreadable_files", "gauge", "",
@@ -662,19 +666,12 @@ static void metrics_write_last(struct metrics_writer *writer)
 
 enum { SHOWN_MAX = 64 };
 
-static const struct job_comm *comm_of(const struct job *job, const struct verdict *verdict)
-{
-	for (size_t i = 0; verdict->comm[0] != '\0' && i < job->comm_count; i++)
-		if (strcmp(job->comms[i].label, verdict->comm) == 0)
-			return &job->comms[i];
-	return NULL;
-}
-
 /* The culprit's seat if it is on this node, else the first one of its communicator. */
-static uint32_t seat_of(const struct job *job, const struct verdict *verdict)
+static uint32_t seat_of(const struct live *live, const struct verdict *verdict)
 {
-	const struct job_comm *comm = comm_of(job, verdict);
-	uint32_t found = METRICS_NOBODY;
+	uint32_t of = live_verdict_comm(live, verdict), found = METRICS_NOBODY;
+	const struct job *job = &live->job;
+	const struct job_comm *comm = of != UINT32_MAX ? &job->comms[of] : NULL;
 
 	for (uint32_t i = 0; comm && i < comm->seat_count; i++)
 		if (found == METRICS_NOBODY ||
@@ -722,7 +719,7 @@ static void write_slowdowns(struct metrics_writer *writer)
 	metrics_family(out, METRICS_VERDICT_SLOWDOWN);
 	for (size_t i = 0; i < verdicts->count && count < SHOWN_MAX; i++) {
 		const struct verdict *verdict = &verdicts->list[i];
-		uint32_t seat = seat_of(writer->model.job, verdict);
+		uint32_t seat = seat_of(writer->model.live, verdict);
 
 		if (!verdict_is_slow(verdict->class) || !(verdict->percent > 0))
 			continue;
@@ -745,7 +742,7 @@ static void metrics_write_verdicts(struct metrics_writer *writer)
 
 	metrics_family(out, METRICS_VERDICT_INFO);
 	for (size_t i = 0; i < verdicts->count && count < SHOWN_MAX; i++) {
-		uint32_t seat = seat_of(writer->model.job, &verdicts->list[i]);
+		uint32_t seat = seat_of(writer->model.live, &verdicts->list[i]);
 
 		metrics_labels_begin(out, &labels[count]);
 		label_verdict(writer, &verdicts->list[i], seat);
@@ -776,9 +773,9 @@ static void write_verdict_counts(struct metrics_writer *writer, const uint64_t *
 	struct metrics_out *out = &writer->out;
 
 	metrics_family(out, METRICS_AGENT_VERDICTS);
-	/* The agent only reports hangs. */
+	/* The agent reports hangs and slowness. */
 	for (unsigned int i = 0; counts && i < VERDICT_CLASSES; i++)
-		if (verdict_is_hang(i))
+		if (verdict_is_hang(i) || verdict_is_slow(i))
 			metrics_put_unsigned(out, one_label(out, "class", verdict_class_name(i)),
 					     counts[i]);
 }
@@ -846,6 +843,8 @@ static void metrics_write_agent(struct metrics_writer *writer, const struct metr
 	write_agent_processes(writer);
 	put_alone(out, METRICS_AGENT_LOOKS, agent->looks, false, true);
 	put_alone(out, METRICS_AGENT_LOOK_SECONDS, agent->look_ns, true, true);
+	put_alone(out, METRICS_AGENT_JUDGEMENTS, agent->judgements, true, false);
+	put_alone(out, METRICS_AGENT_JUDGE_SECONDS, agent->judge_ns, true, true);
 	put_alone(out, METRICS_AGENT_REFUSED, agent->refused, false, true);
 	put_alone(out, METRICS_AGENT_UNREADABLE, agent->unreadable, false, true);
 	put_alone(out, METRICS_AGENT_LEFT_OUT, agent->left_out, false, true);

@@ -51,7 +51,9 @@ enum metrics_kernel {
 struct metrics_agent {
 	const char *version;
 	uint64_t looks;
-	uint64_t look_ns; /* time spent scanning */
+	uint64_t look_ns;    /* time spent scanning */
+	uint64_t judgements; /* of the speed of a job */
+	uint64_t judge_ns;   /* CPU time of these */
 	uint64_t cpu_ns;
 	uint64_t refused;
 	uint64_t unreadable;

@@ -418,6 +418,13 @@ bool recording_info_next(const struct recording_process *process, size_t *at, ch
 			 size_t key_size, char *value, size_t value_size);
 
 /*
+ * The hosts of its job as its launcher lists them, in the syntax of `ringside doctor --agents`: from its
+ * environment, or from RINGSIDE_HOSTS. Only host names, ranges and ports; nothing that a shell would
+ * interpret. False: unknown.
+ */
+bool recording_hosts(const struct recording_process *process, char *hosts, size_t size);
+
+/*
  * Recorder's clock to wall time; false if there is no anchor. Interpolates between two anchors. If
  * the wall clock was set between them, uses the earlier one, or the fresh one if that is nearer.
  */

@@ -89,8 +89,20 @@ static inline void scene_join(struct live_scene *scene)
 		abort();
 	live->seats = scene_memory(live->job.seat_count + 1, sizeof(*live->seats));
 	live->comms = scene_memory(live->job.comm_count + 1, sizeof(*live->comms));
+	live->jobs = scene_memory(live->job.group_count + 1, sizeof(*live->jobs));
 	for (size_t i = 0; i < live->job.comm_count; i++)
 		live->comms[i].straggler = UINT32_MAX;
+	for (size_t i = 0; i < scene->recording.count; i++)
+		live->jobs[live->job.ranks[live->job.process_rank[i]].group].is_alive |=
+			scene->list[i]->life == RECORDING_ALIVE;
+	for (size_t i = 0; i < live->job.group_count; i++) {
+		struct live_job *job = &live->jobs[i];
+
+		job->hangs = (struct live_judged){ .is_judged = job->is_alive,
+						   .wall_ns = SCENE_WALL_NS };
+		job->speed = job->hangs;
+		job->speed.span_ns = UINT64_C(123456789012);
+	}
 	for (size_t i = 0; i < live->job.seat_count; i++) {
 		const struct job_seat *seat = &live->job.seats[i];
 
@@ -100,6 +112,13 @@ static inline void scene_join(struct live_scene *scene)
 	live->notices = scene->notices;
 	live->looks = 1;
 	live->wall_ns = SCENE_WALL_NS;
+}
+
+/* A job hangs: there is a verdict, and its speed is not judged meanwhile. */
+static inline void scene_job_hangs(struct live_scene *scene, uint32_t job)
+{
+	scene->live.jobs[job].hangs.found++;
+	scene->live.jobs[job].speed = (struct live_judged){ .why = "the job hangs" };
 }
 
 /* The same sequence for the same seed, so that pictures can be compared. */

@@ -180,14 +180,16 @@ static inline void play_verdict(struct live *live, const char *job, const char *
 /* Two of the notices, and two of the verdicts, have the same labels: shown once. */
 static inline void play_wrong(struct live *live)
 {
+	const char *job = live->job.groups[live->job.comms[0].group].name;
+
 	live->notices = play_room(3, sizeof(*live->notices));
 	live->notice_count = 3;
 	live->notices[0] = (struct live_notice){ .kind = LIVE_HANG, .comm = 0, .seat = 0 };
 	live->notices[1] = live->notices[0]; /* the same labels: once */
 	live->notices[2] =
 		(struct live_notice){ .kind = LIVE_LOSS, .comm = UINT32_MAX, .seat = UINT32_MAX };
-	play_verdict(live, "job \"q\"", live->job.comms[0].label);
-	play_verdict(live, "job \"q\"", live->job.comms[0].label);
+	play_verdict(live, job, live->job.comms[0].label);
+	play_verdict(live, job, live->job.comms[0].label);
 	play_verdict(live, "elsewhere", "");
 	live->verdicts.list[live->verdicts.count - 1].class = VERDICT_SLOW_LINK;
 	live->verdicts.list[live->verdicts.count - 1].percent = 12.5;
@@ -286,6 +288,8 @@ static inline struct metrics_agent play_agent(void)
 				       .version = "1.2.3",
 				       .looks = 5,
 				       .look_ns = 1234567,
+				       .judgements = 3,
+				       .judge_ns = 45678901,
 				       .cpu_ns = 7000000,
 				       .refused = 1,
 				       .unreadable = 2,

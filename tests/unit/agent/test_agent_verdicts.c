@@ -303,6 +303,74 @@ static void test_notices(void)
 		    lines_with(log_path, "dead: ") == 1 && lines_with(log_path, "cleared") == 0);
 }
 
+/* Two jobs on one node: rank 3 of each dies, and the first death is a verdict. */
+static void test_two_jobs(void)
+{
+	static struct agent_notices notices;
+	struct job_group groups[] = { { .name = "first" }, { .name = "second" } };
+	struct job_comm comms[] = { { .label = "world" }, { .label = "world 2", .group = 1 } };
+	struct job_rank ranks[] = { { .label = "3" }, { .label = "3", .group = 1 } };
+	struct job_seat seats[] = { { .rank = 0 }, { .rank = 1, .comm = 1 } };
+	struct live_notice dead[] = {
+		{ .kind = LIVE_DEAD, .title = "rank 3 of first died" },
+		{ .kind = LIVE_DEAD, .comm = 1, .seat = 1, .title = "rank 3 of second died" }
+	};
+	struct live one = { .notices = dead, .notice_count = 2 };
+	struct verdict *verdict = verdicts_add(&one.verdicts, VERDICT_PROCESS_DEAD, VERDICT_ERROR);
+
+	one.job.groups = groups;
+	one.job.comms = comms;
+	one.job.ranks = ranks;
+	one.job.seats = seats;
+	one.job.group_count = one.job.comm_count = one.job.rank_count = one.job.seat_count = 2;
+	text_copy(verdict->job, sizeof(verdict->job), "first");
+	text_copy(verdict->rank_label, sizeof(verdict->rank_label), "3");
+	forget();
+	agent_notices_report(&notices, &one, 1000 * SECOND);
+	EXPECT_THAT("a death that is a verdict is not logged again",
+		    lines_with(log_path, "rank 3 of first") == 0);
+	EXPECT_THAT("that of the same rank of another job is",
+		    lines_with(log_path, "dead: rank 3 of second died") == 1);
+	verdicts_release(&one.verdicts);
+}
+
+/* In a container a process has another number than on the host, which verdicts show. */
+static void test_user_in_container(void)
+{
+	struct recording_process mine = { .pid = 7, .pid_here = 4007, .job = "train" };
+	struct recording_process theirs = { .pid = 7, .pid_here = 5007, .job = "train" };
+	struct recording_process *processes[] = { &mine, &theirs };
+	struct watch_process known[] = { { .file.owner = 1000 }, { .file.owner = 2000 } };
+	const struct watch watch = { .recording.processes = processes,
+				     .recording.count = 2,
+				     .processes = known };
+	const struct agent_verdicts_to all = { .hook = &hook, .host = "here", .watch = &watch };
+
+	begin();
+	text_copy(mine.host, sizeof(mine.host), "node7");
+	text_copy(theirs.host, sizeof(theirs.host), "node7");
+	add(5)->pid = 5007;
+	agent_verdicts_report(&verdicts, &live, &all, 1000 * SECOND);
+	EXPECT_EQUAL(verdicts.reported[0].user, 2001);
+	settle();
+	end();
+}
+
+/* A hang that another node explains is logged, but the hook is for causes. */
+static void test_elsewhere(void)
+{
+	begin();
+	add(-1)->class = VERDICT_ELSEWHERE;
+	agent_verdicts_report(&verdicts, &live, &to, 1000 * SECOND);
+	EXPECT_EQUAL(lines_with(log_path, "elsewhere: "), 1);
+	EXPECT_EQUAL(hook.count, 0);
+	scan(40, NULL, 0);
+	EXPECT_EQUAL(lines_with(log_path, "cleared after"), 1);
+	settle();
+	EXPECT_EQUAL(lines_with(out_path, "elsewhere"), 0);
+	end();
+}
+
 static void write_hook(void)
 {
 	FILE *file = fopen(hook_path, "w");
@@ -337,5 +405,8 @@ int main(void)
 	test_doubt();
 	test_lines();
 	test_notices();
+	test_two_jobs();
+	test_user_in_container();
+	test_elsewhere();
 	return tap_done();
 }

@@ -159,18 +159,103 @@ static void test_cause(void)
 	stage_release(&stage);
 }
 
+static const struct verdict *verdict_of(enum verdict_class class)
+{
+	for (size_t i = 0; i < stage.live.verdicts.count; i++)
+		if (stage.live.verdicts.list[i].class == class)
+			return &stage.live.verdicts.list[i];
+	return NULL;
+}
+
+static bool advises(const struct verdict *verdict, const char *line)
+{
+	for (size_t i = 0; verdict != NULL && i < verdict->advice.count; i++)
+		if (strcmp(verdict->advice.list[i], line) == 0)
+			return true;
+	return false;
+}
+
 /* Two of eight ranks are on this node. */
 static void test_elsewhere(void)
 {
+	const struct verdict *verdict;
+
+	stage_init(&stage);
+	stage_world(&stage, 2, 8, "dp");
+	for (size_t i = 0; i < 2; i++) {
+		process(i)->comms[0].info.nnodes = 4;
+		stage_enter(&stage, process(i), 1, OP_ALL_REDUCE, 1);
+	}
+	stage_looks(&stage, 22);
+	EXPECT_THAT("that they are stuck is reported",
+		    stage_says(stage_notice(&stage, LIVE_HANG, 0),
+			       "2 local ranks wait for ranks on other nodes",
+			       "6 of the job's ranks are on other nodes"));
+	verdict = verdict_of(VERDICT_ELSEWHERE);
+	EXPECT_THAT("as one verdict that names no rank",
+		    verdict != NULL && stage.live.verdicts.count == 1 && verdict->rank == -1 &&
+			    verdict->peer == -1 && verdict->host[0] == '\0' && verdict->pid == -1 &&
+			    verdict->victims == 2);
+	EXPECT_THAT("with the command that asks all nodes",
+		    advises(verdict, "$ ringside doctor --agents HOSTS"));
+	EXPECT_EQUAL(stage.live.jobs[0].hangs.found, 1);
+	stage_release(&stage);
+
+	stage_init(&stage);
+	stage_world(&stage, 2, 8, "dp");
+	for (size_t i = 0; i < 2; i++) {
+		process(i)->comms[0].info.nnodes = 4;
+		process(i)->info = strdup("env.RINGSIDE_HOSTS=node[001-004]\n");
+		process(i)->info_bytes = strlen(process(i)->info);
+		stage_enter(&stage, process(i), 1, OP_ALL_REDUCE, 1);
+	}
+	stage_looks(&stage, 22);
+	EXPECT_THAT("the hosts are filled in if they are known",
+		    advises(verdict_of(VERDICT_ELSEWHERE),
+			    "$ ringside doctor --agents 'node[001-004]'"));
+	stage_release(&stage);
+
+	stage_init(&stage);
+	stage_world(&stage, 2, 8, "dp");
+	for (size_t i = 0; i < 2; i++) {
+		process(i)->comms[0].info.nnodes = 4;
+		process(i)->info = strdup("env.RINGSIDE_HOSTS=node1';reboot #\n");
+		process(i)->info_bytes = strlen(process(i)->info);
+		stage_enter(&stage, process(i), 1, OP_ALL_REDUCE, 1);
+	}
+	stage_looks(&stage, 22);
+	EXPECT_THAT("but not if they are no plain names",
+		    advises(verdict_of(VERDICT_ELSEWHERE), "$ ringside doctor --agents HOSTS"));
+	stage_release(&stage);
+
 	stage_init(&stage);
 	stage_world(&stage, 2, 8, "dp");
 	for (size_t i = 0; i < 2; i++)
 		stage_enter(&stage, process(i), 1, OP_ALL_REDUCE, 1);
 	stage_looks(&stage, 22);
-	EXPECT_THAT("ranks on other nodes are not judged",
-		    stage_says(stage_notice(&stage, LIVE_HANG, 0),
-			       "2 ranks of dp stuck in AllReduce #1",
-			       "2 of 2 recorded ranks of dp have been in AllReduce #1"));
+	EXPECT_THAT("on a communicator of one node the others are here, without a recording",
+		    verdict_of(VERDICT_ELSEWHERE) == NULL && verdict_of(VERDICT_UNSEEN) != NULL);
+	stage_release(&stage);
+}
+
+/* Rank 3 computes while the others are in the collective already: that is normal, until it lasts. */
+static void test_states(void)
+{
+	stage_init(&stage);
+	stage_world(&stage, 4, 4, "dp");
+	for (size_t i = 0; i < 3; i++)
+		stage_enter(&stage, process(i), 1, OP_ALL_REDUCE, 1);
+	stage_look(&stage, SECOND / 2);
+	EXPECT_THAT("every rank of a healthy job is running",
+		    live_state(&stage.live, 0) == LIVE_RUNNING &&
+			    live_state(&stage.live, 3) == LIVE_RUNNING);
+	stage_looks(&stage, 2);
+	EXPECT_EQUAL(live_state(&stage.live, 0), LIVE_RUNNING);
+	EXPECT_EQUAL(live_state(&stage.live, 3), LIVE_NOT_ARRIVED);
+	stage_looks(&stage, 6);
+	EXPECT_EQUAL(live_state(&stage.live, 0), LIVE_NO_PROGRESS);
+	stage_looks(&stage, 20);
+	EXPECT_EQUAL(live_state(&stage.live, 0), LIVE_STUCK);
 	stage_release(&stage);
 }
 
@@ -436,6 +521,7 @@ int main(void)
 	test_pipeline();
 	test_cause();
 	test_elsewhere();
+	test_states();
 	test_mismatch();
 	test_one_after_the_other();
 	test_undecided();

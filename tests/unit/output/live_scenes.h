@@ -108,6 +108,8 @@ static inline void scene_hang_verdict(struct live_scene *scene, uint32_t comm, u
 {
 	struct verdict *verdict = scene_verdict(scene, VERDICT_NEVER_ISSUED, comm, seat, 38);
 
+	scene_job_hangs(scene, scene->live.job.comms[comm].group);
+
 	verdict->confidence = 0.85;
 	verdict->victims = 7;
 	verdict->number = 812;

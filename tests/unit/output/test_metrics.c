@@ -652,7 +652,10 @@ static void test_nobody(void)
 	     "ringside_agent_verdicts_total{class=\"network_stuck\"}", "7");
 	says("how many processes it asked for kernel events", text,
 	     "ringside_agent_kernel_requests_total{event=\"granted\"}", "4");
-	EXPECT_THAT("of classes that it looks for", strstr(text, "slow_rank") == NULL);
+	says("how much CPU time judging speed took", text, "ringside_agent_judge_seconds_total",
+	     "0.045678901");
+	says("of slowness, too", text, "ringside_agent_verdicts_total{class=\"slow_rank\"}", "8");
+	EXPECT_THAT("but not of what it does not look for", strstr(text, "setup") == NULL);
 	free(text);
 	text = written(&never, NULL, -1);
 	EXPECT_THAT("a textfile of nobody is empty", text[0] == '\0');

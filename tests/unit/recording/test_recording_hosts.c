@@ -1,0 +1,114 @@
+/* The hosts of a job come from the environment of its processes, and only plain lists of names do. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/text.h"
+#include "recording/recording.h"
+#include "tests/support/scratch.h"
+#include "tests/tap.h"
+
+static char hosts[900];
+
+/* What is found for a process with this one variable in its environment. */
+static const char *hosts_with(const char *variable)
+{
+	struct recording_process process = { .life = RECORDING_ALIVE };
+	char *environment[] = { (char *)"A=1", (char *)variable, NULL };
+	char *words[] = { (char *)"sleep", (char *)"1000", NULL };
+	int ready[2];
+	char byte;
+	bool is_found;
+	pid_t child;
+
+	if (pipe2(ready, O_CLOEXEC) == -1)
+		exit(1);
+	child = fork();
+	if (child == 0) {
+		execve("/bin/sleep", words, environment);
+		_exit(127);
+	}
+	/* Closed by execve(): from then on /proc shows its environment. */
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 0)
+		exit(1);
+	close(ready[0]);
+	process.pid_here = child;
+	hosts[0] = '\0';
+	is_found = recording_hosts(&process, hosts, sizeof(hosts));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	return is_found ? hosts : "unknown";
+}
+
+static void expect_hosts(const char *sentence, const char *variable, const char *wanted)
+{
+	const char *got = hosts_with(variable);
+
+	if (strcmp(got, wanted) != 0)
+		printf("# got %s\n", got);
+	EXPECT_THAT(sentence, strcmp(got, wanted) == 0);
+}
+
+static void test_lists(void)
+{
+	expect_hosts("Slurm's list is passed on", "SLURM_JOB_NODELIST=gpu[001-064,070],login1",
+		     "gpu[001-064,070],login1");
+	expect_hosts("so is ours", "RINGSIDE_HOSTS=a.example.org:9750,b", "a.example.org:9750,b");
+	expect_hosts("LSF's slots become ranges", "LSB_MCPU_HOSTS=gpu08 8 gpu09 8 gpu10 8 other 4",
+		     "gpu[08-10],other");
+	expect_hosts("so do its repeated names", "LSB_HOSTS=n1 n1 n2 n2 n4", "n[1-2],n4");
+	expect_hosts("other variables say nothing", "HOSTNAME=gpu01", "unknown");
+}
+
+static void test_hostile(void)
+{
+	expect_hosts("a quote is refused", "SLURM_JOB_NODELIST=a';reboot #", "unknown");
+	expect_hosts("a blank is refused", "RINGSIDE_HOSTS=a --insecure", "unknown");
+	expect_hosts("an option is refused", "RINGSIDE_HOSTS=--insecure", "unknown");
+	expect_hosts("a file of another kind is refused", "RINGSIDE_HOSTS=@/etc/passwd", "unknown");
+	expect_hosts("an open bracket is refused", "RINGSIDE_HOSTS=a[1-2", "unknown");
+	expect_hosts("words with other bytes are refused", "LSB_HOSTS=a $(reboot)", "unknown");
+}
+
+static void test_files(void)
+{
+	char path[200], variable[300];
+	FILE *file;
+
+	text_format(path, sizeof(path), "%s/nodes", scratch_dir.path);
+	text_format(variable, sizeof(variable), "PBS_NODEFILE=%s", path);
+	file = fopen(path, "w");
+	if (file == NULL)
+		exit(1);
+	fprintf(file, "node7\nnode7\n# comment\nnode8 slots=8\nnode12:4\n");
+	fclose(file);
+	expect_hosts("a file of the same user is read", variable, "node[7-8],node12");
+	if (getuid() == 0) {
+		if (chown(path, 12345, (gid_t)-1) == -1)
+			exit(1);
+		expect_hosts("another user's is not", variable, "unknown");
+	}
+	unlink(path);
+	if (mkfifo(path, 0600) == -1)
+		exit(1);
+	expect_hosts("nor is a pipe", variable, "unknown");
+	unlink(path);
+	if (symlink("/etc/passwd", path) == -1)
+		exit(1);
+	expect_hosts("nor is what a link leads to", variable, "unknown");
+}
+
+int main(void)
+{
+	scratch_make();
+	test_lists();
+	test_hostile();
+	test_files();
+	return tap_done();
+}
