@@ -9,7 +9,10 @@ const agent = await serve(process.argv[2]);
 
 	expectSame('the heading names the node', await textOf(page, 'h1 bdi'), 'gpu-node-07');
 	expectSame('the title names the node', await page.title(), 'gpu-node-07 – Ringside');
-	expectSame('a healthy node says so', await page.getByRole('status').innerText(), 'No hangs or stragglers.');
+	expectSame('a healthy node says so', await page.getByRole('status').innerText(), 'No hangs, and nothing is slow.');
+	expectSame('in green', await page.getByRole('status').getAttribute('data-state'), 'good');
+	expectSame('with what was judged of each job', await texts(page, '#judged li'), ['llama-70b-sft', 'eval'].map((job) =>
+		`${job}\nHangs: judged, none\nSpeed: judged over the last 2 min 03 s, nothing slow`));
 	expectSame('there are no alerts', await page.locator('.notice').count(), 0);
 	expectSame('jobs are listed with their ranks on this node', await texts(page, '#job-list li'),
 		['llama-70b-sft 8 of 16 ranks here', 'eval 2 ranks'].map((text) => text.replace(/(sft|eval) /, '$1\n')));
@@ -89,6 +92,48 @@ const agent = await serve(process.argv[2]);
 	await page.locator('.notice').nth(1).getByRole('button', { name: 'Show ranks' }).click();
 	expectPart('a notice leads to its communicator', await textOf(page, '#chosen-title'), '0x9e0f00aa1b2c3d4e');
 	expectSame('which lists the killed process', (await rowsOf(page, 'rank-rows'))[1].at(-1), 'killed');
+	expectSame('no console messages or errors', trouble, []);
+	await context.close();
+}
+
+{
+	const { page, trouble, context } = await visit(agent.scene('quiet'));
+	const well = page.getByRole('status');
+
+	agent.change = (now) => {
+		Object.assign(now.jobs[0].speed, { is_judged: false, is_fine: false, not_judged: '0 of 300 calls are timed',
+			advice: 'RINGSIDE_EVENTS=kernel ringside run -- COMMAND', text: 'Speed: not judged: 0 of 300 calls are timed' });
+	};
+	await tick(page, agent);
+	expectSame('what was not judged is not fine', [await well.innerText(), await well.getAttribute('data-state')],
+		['No hangs. Speed was not judged, or only in part.', null]);
+	expectSame('it is listed, with what would help', await textOf(page, '#judged li'),
+		'llama-70b-sft\nHangs: judged, none\nSpeed: not judged: 0 of 300 calls are timed\nRINGSIDE_EVENTS=kernel ringside run -- COMMAND\nCopy');
+	expectSame('only hangs are green', await page.locator('#judged li:first-child [data-state="good"]').count(), 1);
+
+	agent.change = (now) => { now.processes[3].state = 'killed'; };
+	await tick(page, agent);
+	expectSame('nothing is fine beside a killed process', [await well.innerText(), await well.getAttribute('data-state')],
+		['1 process was killed.', null]);
+
+	agent.change = (now) => {
+		const { label, hash } = now.communicators[0];
+
+		now.verdicts = [{ class: 'slow_link', severity: 'warning', key: '0x1', title: 'slow link: rank 11 -> rank 12', confidence: 0.9,
+			job: now.jobs[0].name, communicator: label, communicator_hash: hash, rank: 11, rank_label: '11', victims: 7,
+			since_ns: now.time_ms * 1e6 - 60e9, evidence: ['Sends take longer.'], missing: [], advice: ['$ ssh node ibstatus'] }];
+		now.notices = [{ kind: 'slow', job: now.jobs[0].name, title: 'slow link: rank 11 -> rank 12', text: '', hint: '', comm: null,
+			comm_label: null, rank_label: '11', since_ms: now.time_ms, first_ms: now.time_ms },
+		{ kind: 'dead', job: now.jobs[1].name, title: 'rank 11 died', text: '', hint: '', comm: null, comm_label: null, rank_label: '11',
+			since_ms: now.time_ms, first_ms: now.time_ms }];
+		Object.assign(now.jobs[0].speed, { is_fine: false, found: 1, text: 'Speed: judged over the last 2 min 03 s, 1 found' });
+	};
+	await tick(page, agent);
+	expectSame('slowness is shown once, as such; another job with the same rank has its own notice', await texts(page, '.notice-title'),
+		['Slow: slow link: rank 11 -> rank 12', 'Process gone: rank 11 died']);
+	expectSame('then nothing is fine', await page.locator('#all-well').isVisible(), false);
+	expectPart('what was judged is still listed', await textOf(page, '#judged li'), 'Speed: judged over the last 2 min 03 s, 1 found');
+	agent.change = null;
 	expectSame('no console messages or errors', trouble, []);
 	await context.close();
 }

@@ -101,15 +101,67 @@ function updateNotice(made, notice) {
 	setHidden(made.show, !store.now.communicators.some((comm) => comm.key === notice.comm));
 }
 
+/* ---- what was judged ---- */
+
+const judgedRows = new Map();
+
+/* [words, 'good' if everything was judged and nothing was found] */
+function wellText() {
+	const { processes } = store.now, jobs = store.now.jobs.filter((job) => job.is_alive);
+	const killed = processes.filter((process) => process.state === 'killed').length;
+	const dead = killed ? `${plural(killed, 'process was', 'processes were')} killed.` : '';
+
+	if (wrongNow().length)
+		return ['', null];
+	if (processes.length === 0)
+		return ['No NCCL job is recorded on this node. A job appears here when it is started with: ', null];
+	if (jobs.length === 0)
+		return [dead ? `All processes have ended; ${dead}` : 'All processes have ended.', null];
+	if (dead)
+		return [dead, null];
+	if (jobs.every((job) => job.hangs.is_fine && job.speed.is_fine))
+		return ['No hangs, and nothing is slow.', 'good'];
+	return [jobs.every((job) => job.hangs.is_fine) ? 'No hangs. Speed was not judged, or only in part.' : 'Not everything was judged.', null];
+}
+
+function judgedState(judged) {
+	return judged.is_fine ? 'good' : judged.found ? 'bad' : 'open';
+}
+
+/* Each job that runs: hangs and speed, judged or not. */
+function showJudged() {
+	const jobs = store.now.jobs.map((job, index) => ({ ...job, index })).filter((job) => job.is_alive);
+
+	syncRows(byId('judged'), judgedRows, jobs, (job) => `${job.index} ${job.name}`, (job) => {
+		const made = { name: el('bdi', { class: 'job-name' }, jobName(job.index)), hangs: el('span', {}), speed: el('span', {}),
+			advice: el('span', { class: 'hint' }) };
+
+		made.row = el('li', {}, made.name, made.hangs, made.speed, made.advice);
+		return made;
+	}, (made, job) => {
+		const advice = job.hangs.advice || job.speed.advice || '';
+
+		setHidden(made.name, jobs.length < 2);
+		setText(made.hangs, job.hangs.text);
+		setAttribute(made.hangs, 'data-state', judgedState(job.hangs));
+		setText(made.speed, job.speed.text);
+		setAttribute(made.speed, 'data-state', judgedState(job.speed));
+		if (made.shownAdvice !== advice) {
+			made.shownAdvice = advice;
+			made.advice.replaceChildren(...(advice ? commandParts(advice) : []));
+		}
+	});
+	setHidden(byId('judged'), jobs.length === 0);
+}
+
 function showWell() {
 	const well = byId('all-well'), isEmpty = store.now.processes.length === 0;
-	const isAlive = store.now.processes.some((process) => process.state === 'alive');
-	const text = wrongNow().length ? ''
-		: isEmpty ? 'No NCCL job is recorded on this node. A job appears here when it is started with: '
-			: isAlive ? 'No hangs or stragglers.' : 'All processes have ended.';
+	const [text, state] = wellText();
 
 	document.body.dataset.empty = String(isEmpty);
 	setHidden(well, text === '');
+	setAttribute(well, 'data-state', state);
+	showJudged();
 	if (well.shownWell === text)
 		return;
 	well.shownWell = text;

@@ -69,23 +69,24 @@ function makeRank(member) {
 	return made;
 }
 
-/* The state of a rank and its severity. ringside top (state_of() in top_draw.c) uses the same words. */
+/* The state of a rank as the agent names it, with details, and its severity. */
 function rankState(comm, member) {
-	const process = store.now.processes[member.process_index];
-
-	if (process && process.state !== 'alive')
-		return [process.state, process.state === 'killed' ? 'error' : null];
-	if (member.is_over)
-		return ['finalized', null];
-	if (member.is_behind)
+	switch (member.state) {
+	case 'killed':
+		return ['killed', 'error'];
+	case 'not arrived':
 		return ['not arrived: others are in a collective it has not called', 'error'];
-	if (member.oldest && member.oldest.age_ns > store.now.limits.hang_ns)
+	case 'stuck':
 		return [`stuck in ${member.oldest.text} for ${duration(member.oldest.age_ns)}`, 'warning'];
-	if (comm.straggler !== null && comm.straggler === member.rank)
+	case 'straggler':
 		return [`straggler: others wait ${percent(comm.straggler_share)}`, 'warning'];
-	if (member.still_ns > 5e9)
-		return member.in_flight ? [`no progress for ${duration(member.still_ns)}`, 'warning'] : [`idle for ${duration(member.still_ns)}`, null];
-	return ['running', null];
+	case 'no progress':
+		return [`no progress for ${duration(member.still_ns)}`, 'warning'];
+	case 'idle':
+		return [`idle for ${duration(member.still_ns)}`, null];
+	default:
+		return [member.state, null];
+	}
 }
 
 function updateRank(made, comm, member, most) {

@@ -96,11 +96,20 @@ const notices = {
 	mismatch: ['error', 'Mismatch'],
 	dead: ['error', 'Process gone'],
 	behind: ['warning', 'Not arrived'],
+	slow: ['warning', 'Slow'],
 	straggler: ['warning', 'Straggler'],
 	loss: ['note', 'Losses'],
 };
 const severityOf = (kind) => (notices[kind] || ['warning'])[0];
 const severities = ['error', 'warning', 'note'];
+
+/* Labels are unique, but slowness is judged job by job, where a shorter label may do: the hash decides. */
+function commOfVerdict(verdict) {
+	const ofJob = store.now.communicators.filter((comm) => (store.now.jobs[comm.job_index] || {}).name === verdict.job);
+	const same = verdict.communicator_hash === null ? [] : ofJob.filter((comm) => comm.hash === verdict.communicator_hash);
+
+	return (same.length ? same : ofJob).find((comm) => comm.label === verdict.communicator) || same[0];
+}
 
 /* The most severe notice or verdict about a communicator; null if there is none. */
 function troubleOf(key) {
@@ -109,7 +118,7 @@ function troubleOf(key) {
 		.map((notice) => severities.indexOf(severityOf(notice.kind)));
 
 	if (of)
-		found.push(...store.now.verdicts.filter((verdict) => verdict.communicator === of.label)
+		found.push(...store.now.verdicts.filter((verdict) => commOfVerdict(verdict) === of)
 			.map((verdict) => severities.indexOf(verdict.severity)));
 
 	return found.length ? severities[Math.min(...found)] : null;

@@ -5,18 +5,20 @@
 
 const EVIDENCE_FIRST = 3;
 
-/* Notices of hangs and mismatches repeat a verdict; so may those of late ranks, and of deaths that cause a hang. */
+/* Notices of hangs, mismatches and slowness repeat a verdict; so may those of late ranks, and of deaths that cause a
+ * hang. Labels of ranks are unique within a job only. */
 function isCovered(notice) {
-	const { verdicts } = store.now;
+	const verdicts = store.now.verdicts.filter((one) => one.job === notice.job);
 
-	if (['hang', 'missing', 'mismatch'].includes(notice.kind))
+	if (['hang', 'missing', 'mismatch', 'slow'].includes(notice.kind))
 		return verdicts.length > 0;
 	if (notice.kind === 'behind')
-		return verdicts.some((one) => one.communicator === notice.comm_label);
+		return verdicts.some((one) => !isSlow(one) && one.communicator === notice.comm_label);
 	return notice.kind === 'dead' && verdicts.some((one) => one.class === 'process_dead' && one.rank_label === notice.rank_label);
 }
 
-const commOfVerdict = (verdict) => store.now.communicators.find((comm) => comm.label === verdict.communicator);
+const isSlow = (verdict) => verdict.class.startsWith('slow_') || verdict.class === 'below_expected';
+const verdictKind = (verdict) => (isSlow(verdict) ? 'Slow' : verdict.severity === 'error' ? 'Hang' : 'Not arrived');
 
 /* One list item per line. */
 function syncLines(list, lines) {
@@ -50,7 +52,7 @@ function makeVerdict(verdict) {
 	made.row = el('article', { class: `notice verdict ${verdict.severity}` },
 		severityMark(verdict.severity),
 		el('div', {},
-			el('h2', { class: 'notice-title' }, el('span', { class: 'notice-kind' }, verdict.severity === 'error' ? 'Hang' : 'Not arrived'), ': ', made.title),
+			el('h2', { class: 'notice-title' }, el('span', { class: 'notice-kind' }, verdictKind(verdict)), ': ', made.title),
 			el('p', { class: 'verdict-sure' }, made.sure, made.waiting),
 			made.first, made.details, made.advice,
 			el('div', { class: 'notice-foot' }, el('p', {}, made.since, made.lasts), made.show)));
