@@ -227,8 +227,6 @@ void top_columns_fit(struct top_fit *fit, const struct top_model *model, enum to
 	}
 }
 
-#define LATE_NS UINT64_C(1000000000)
-#define STILL_NS UINT64_C(5000000000) /* the same limit as in the live page */
 #define PUT(text, ...) text_format(text, TOP_CELL_TEXT, __VA_ARGS__)
 
 /* ---- communicators --------------------------------------------------------------------------- */
@@ -292,36 +290,6 @@ static void comm_text(const struct top_cell_of *cell, char *text)
 
 /* ---- ranks ----------------------------------------------------------------------------------- */
 
-/* Some rank is always last to arrive: mark it only if the others have waited for a while. */
-static bool is_late(const struct live *live, uint32_t index)
-{
-	const struct job_comm *comm = &live->job.comms[live->job.seats[index].comm];
-
-	return live->seats[index].is_behind && top_model_oldest_ns(live, comm) >= LATE_NS;
-}
-
-/* The same words for the same states as in the live page (rankState() of live_ranks.js). */
-static const char *state_of(const struct live *live, uint32_t index)
-{
-	const struct job_seat *at = &live->job.seats[index];
-	const struct live_seat *seat = &live->seats[index];
-	enum recording_life life = live->job.recording->processes[at->process]->life;
-
-	if (life != RECORDING_ALIVE)
-		return recording_life_name(life);
-	if (seat->is_over)
-		return "finalized";
-	if (is_late(live, index))
-		return "not arrived";
-	if (seat->oldest != NULL && seat->oldest_age_ns > live->limits.hang_ns)
-		return "stuck";
-	if (live->comms[at->comm].straggler == index)
-		return "straggler";
-	if (seat->still_ns > STILL_NS)
-		return seat->in_flight > 0 ? "no progress" : "idle";
-	return "running";
-}
-
 static void seat_point_text(const struct top_cell_of *cell, char *text)
 {
 	const struct live *live = cell->live;
@@ -377,7 +345,7 @@ static void seat_text(const struct top_cell_of *cell, char *text)
 		top_text_age(text, seat->is_over ? 0 : seat->oldest_age_ns);
 		break;
 	case TOP_COLUMN_STATE:
-		PUT(text, "%s", state_of(live, cell->index));
+		PUT(text, "%s", live_state_name(live_state(live, cell->index)));
 		break;
 	default:
 		seat_point_text(cell, text);
@@ -504,7 +472,7 @@ static void flight_text(const struct top_cell_of *cell, char *text)
 		break;
 	case TOP_COLUMN_OP_STATE:
 		PUT(text, "%s",
-		    seat->is_over ? state_of(live, cell->index)
+		    seat->is_over ? live_state_name(live_state(live, cell->index))
 				  : op_state_name(seat->oldest->op.state));
 		break;
 	case TOP_COLUMN_WAITS_FOR:
@@ -562,7 +530,8 @@ static enum top_style seat_style(const struct top_cell_of *cell)
 	if (seat->is_over || cell->column == TOP_COLUMN_WAIT_BAR)
 		return TOP_FAINT;
 	if (cell->column == TOP_COLUMN_STATE)
-		return is_late(live, cell->index) || live->comms[at->comm].straggler == cell->index
+		return live_state(live, cell->index) == LIVE_NOT_ARRIVED ||
+				       live->comms[at->comm].straggler == cell->index
 			       ? TOP_WARNING
 			       : TOP_PLAIN;
 	if (cell->column == TOP_COLUMN_OLDEST || cell->column == TOP_COLUMN_AGE)
@@ -619,7 +588,7 @@ static void layout_share(struct top_layout *layout, const struct top_model *mode
 
 void top_layout(struct top_layout *layout, const struct top_model *model,
 		const struct top_view *view, unsigned int height, unsigned int notice_lines,
-		bool has_remark)
+		unsigned int remarks)
 {
 	unsigned int at = 1, left = height > 1 ? height - 1 : 0;
 	bool is_for_notices = view->pane == TOP_NOTICES;
@@ -629,9 +598,10 @@ void top_layout(struct top_layout *layout, const struct top_model *model,
 		layout->keys_at = height - 1;
 		left--;
 	}
-	if (has_remark && height >= KEYS_FROM) {
-		layout->remark_at = at++;
-		left--;
+	if (remarks > 0 && height >= KEYS_FROM) {
+		layout->remark_at = at;
+		at += remarks;
+		left -= remarks;
 	}
 	layout->at[TOP_NOTICES] = at;
 	if (left < 3 * PANE_LEAST + least_lines(notice_lines, 1)) {
@@ -1088,6 +1058,57 @@ static bool has_nothing(const struct top_model *model)
 	return model->live->job.rank_count == 0;
 }
 
+/* ---- what was judged ------------------------------------------------------------------------- */
+
+/* Of several jobs, the first of which not everything was judged or something was found. False: none runs. */
+static bool judged_text(const struct live *live, char *text, size_t size)
+{
+	const struct live_job *shown = NULL;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < live->job.group_count; i++) {
+		const struct live_job *job = &live->jobs[i];
+		bool is_fine = live_is_fine(&job->hangs) && live_is_fine(&job->speed);
+
+		if (job->is_alive && (shown == NULL || !is_fine))
+			shown = job;
+		if (job->is_alive && !is_fine)
+			break;
+	}
+	if (shown == NULL)
+		return false;
+	if (live->job.group_count > 1)
+		text_append(text, size, "%.40s: ", live->job.groups[shown - live->jobs].name);
+	live_say_hangs(text, size, shown);
+	text_append(text, size, ". ");
+	live_say_speed(text, size, shown);
+	return true;
+}
+
+/* Returns the lines used. */
+static unsigned int draw_remarks(struct top_brush *brush, unsigned int row)
+{
+	const struct live *live = brush->model->live;
+	unsigned int lines = 0;
+	char text[900];
+
+	if (brush->around->remark[0] != '\0')
+		top_canvas_text(brush->canvas, row + lines++, 0, brush->canvas->width, TOP_WARNING,
+				brush->around->remark);
+	if (judged_text(live, text, sizeof(text)))
+		top_canvas_text(brush->canvas, row + lines++, 0, brush->canvas->width, TOP_FAINT,
+				text);
+	return lines;
+}
+
+static unsigned int remark_lines(const struct top_brush *brush)
+{
+	char text[900];
+
+	return (brush->around->remark[0] != '\0') +
+	       judged_text(brush->model->live, text, sizeof(text));
+}
+
 enum status top_draw(struct top_canvas *canvas, const struct top_model *model,
 		     struct top_view *view, const struct top_around *around, unsigned int width,
 		     unsigned int height)
@@ -1099,11 +1120,10 @@ enum status top_draw(struct top_canvas *canvas, const struct top_model *model,
 	if (status != OK || canvas->width == 0 || canvas->height == 0)
 		return status;
 	top_layout(&layout, model, view, canvas->height, notice_lines(&brush),
-		   around->remark[0] != '\0');
+		   remark_lines(&brush));
 	top_brush_head(&brush);
 	if (layout.remark_at > 0)
-		top_canvas_text(canvas, layout.remark_at, 0, canvas->width, TOP_WARNING,
-				around->remark);
+		draw_remarks(&brush, layout.remark_at);
 	if (layout.keys_at > 0)
 		top_brush_keys(&brush, layout.keys_at);
 	if (view->has_help)
@@ -1130,7 +1150,7 @@ enum status top_draw_once(struct top_canvas *canvas, const struct top_model *mod
 	if (status != OK || canvas->width == 0)
 		return status;
 	lines[TOP_NOTICES] = notice_lines(&brush);
-	height = 1 + lines[TOP_NOTICES] + (around->remark[0] != '\0');
+	height = 1 + lines[TOP_NOTICES] + remark_lines(&brush);
 	for (int pane = TOP_COMMS; pane < TOP_PANES; pane++) {
 		size_t rows = model->lists[pane].count;
 
@@ -1141,8 +1161,7 @@ enum status top_draw_once(struct top_canvas *canvas, const struct top_model *mod
 	if (status != OK)
 		return status;
 	top_brush_head(&brush);
-	if (around->remark[0] != '\0')
-		top_canvas_text(canvas, at++, 0, canvas->width, TOP_WARNING, around->remark);
+	at += draw_remarks(&brush, at);
 	if (has_nothing(model)) {
 		canvas->height = at + 2;
 		top_brush_nothing(&brush, at);

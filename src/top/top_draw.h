@@ -107,12 +107,12 @@ struct top_around {
 struct top_layout {
 	unsigned int at[TOP_PANES];
 	unsigned int lines[TOP_PANES]; /* includes the title line, except for notices */
-	unsigned int remark_at;	       /* 0 none */
+	unsigned int remark_at;	       /* first of the remarks; 0 none */
 	unsigned int keys_at;	       /* 0 none */
 };
 void top_layout(struct top_layout *layout, const struct top_model *model,
 		const struct top_view *view, unsigned int height, unsigned int notice_lines,
-		bool has_remark);
+		unsigned int remarks);
 
 /* Draws what fits into width x height, and scrolls panes so that their cursors are visible. */
 enum status top_draw(struct top_canvas *canvas, const struct top_model *model,

@@ -141,11 +141,14 @@ static void __attribute__((noreturn)) top_signals_die(int signal)
 #define KEEP_NS UINT64_C(60000000000)
 
 /* ERR_NO_SPACE, ERR_SYSTEM. `directory` is borrowed. Must be released even if it fails. */
-static enum status top_look_init(struct top_look *look, const char *directory)
+static enum status top_look_init(struct top_look *look, const char *directory, bool is_once)
 {
 	struct watch_settings settings = { .directory = directory, .keep_ns = KEEP_NS };
 	struct live_limits limits = live_limits_default();
 
+	/* There is no second judgement that could confirm the first. */
+	if (is_once)
+		limits.slow_times = 1;
 	*look = (struct top_look){ .around = { .host = "" } };
 	if (gethostname(look->around.host, sizeof(look->around.host) - 1) == -1)
 		text_copy(look->around.host, sizeof(look->around.host), "?");
@@ -191,10 +194,13 @@ static void top_look_now(struct top_look *look, struct top_view *view)
 {
 	enum status status = watch_look(&look->watch, WATCH_TOTALS), next;
 	struct live_limits limits = look->live.limits;
+	uint64_t now_ns = clock_now_system();
 
-	next = live_look(&look->live, &look->watch.recording, clock_now_system(),
+	next = live_look(&look->live, &look->watch.recording, now_ns,
 			 clock_system_ns(CLOCK_REALTIME));
-	if (next != OK) {
+	if (next == OK) {
+		live_judge(&look->live, now_ns);
+	} else {
 		live_release(&look->live);
 		live_init(&look->live, &limits);
 		status = next;
@@ -253,7 +259,7 @@ static int top_once(const struct top_options *options, bool is_utf8)
 
 	top_view_init(&view, options->interval_ns);
 	view.is_once = true;
-	if (top_look_init(&look, options->directory) != OK) {
+	if (top_look_init(&look, options->directory, true) != OK) {
 		code = cli_error("cannot watch the processes: %s", strerror(errno));
 	} else {
 		top_look_now(&look, &view);
@@ -388,7 +394,7 @@ static int top_loop(const struct top_options *options, bool is_utf8)
 	top_signals_init(&loop.signals);
 	top_view_init(&loop.view, options->interval_ns);
 	top_canvas_init(&loop.canvas, is_utf8);
-	status = top_look_init(&loop.look, options->directory);
+	status = top_look_init(&loop.look, options->directory, false);
 	if (status == OK)
 		loop_run(&loop);
 	top_screen_close();

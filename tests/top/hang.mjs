@@ -9,10 +9,11 @@ await plain.shows('a rank that has not arrived is reported before it is a hang',
 await plain.shows('its row shows the state', /^ ! +2 .* not arrived$/m);
 await plain.shows('others wait for it', /AllReduce #\d+ .*rank 2, which has not called it/);
 await plain.until('then it is reported as a hang, at the top', () =>
-	/^! rank 2 has not called AllReduce #\d+ of world; 3 ranks wait +for [\d.ms]+s$/.test(plain.lines()[1]));
+	/^! rank 2 has not called AllReduce #\d+ of world; 3 ranks wait +for [\d.ms]+s$/.test(plain.lines()[2]));
+await plain.shows('above it is what was judged', /\nHangs: judged, 1 found. Speed: not judged: the job hangs\n/);
 await plain.shows('with a command to run', /ringside ps @\d+/);
-expect('the notice is highlighted without colours', plain.cell(1, 0).isBold() !== 0);
-expect('and with colours', !plain.cell(1, 0).isBgDefault());
+expect('the notice is highlighted without colours', plain.cell(2, 0).isBold() !== 0);
+expect('and with colours', !plain.cell(2, 0).isBgDefault());
 plain.press('\x1b[Z');
 await plain.shows('a notice can be selected', /^> rank 2 has not called/m);
 plain.press('\t\t\t');

@@ -58,6 +58,7 @@ static void hang(struct top *top)
 	const struct job_comm *dp = &live->job.comms[0];
 	struct live_notice *notice = scene_notice(&top->scene, LIVE_MISSING, 0, dp->seats[5], 24);
 
+	scene_job_hangs(&top->scene, 0);
 	for (uint32_t i = 0; i < dp->seat_count; i++) {
 		struct live_seat *seat = &live->seats[dp->seats[i]];
 
