@@ -114,7 +114,8 @@ $(PLUGIN) $(TAPE) $(COUNT):
 		-Wl,--version-script=$(filter %.map,$^) -Wl,-soname,$(notdir $@) \
 		-o $@.new $(filter %.o,$^) $(PLUGIN_LIBS) && mv $@.new $@
 
-PROGRAM_LIBS := -lzstd -lz -lpthread -ldl -lm
+# Only the hub looks up SRV records.
+PROGRAM_LIBS := -lzstd -lz -lpthread -ldl -lm -Wl,--push-state,--as-needed -lresolv -Wl,--pop-state
 
 $(TOOL): $(call objects,$(CMDS_SOURCES)) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
 $(SIM): $(call objects,$(SIM_MAIN_SOURCES)) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
@@ -125,7 +126,7 @@ $(TOOL) $(SIM) $(BENCH):
 # A separate program, so that the tool runs without libmicrohttpd.
 ifneq ($(AGENT),)
 AGENT_LIBS := $(shell pkg-config --libs $(AGENT_PACKAGES))
-$(AGENT): $(call objects,$(AGENT_SERVER_SOURCES)) $(AGENT_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
+$(AGENT): $(call objects,$(AGENT_SERVER_SOURCES)) $(AGENT_LIBRARY) $(FETCH_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(AGENT_LIBS) $(PROGRAM_LIBS)
 endif
 

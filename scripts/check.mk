@@ -40,7 +40,7 @@ TEST_SCRIPTS := $(filter-out $(LINT_SCRIPTS) $(LONG_SCRIPTS) $(wildcard tests/gp
 # Unit tests of the plugin link all of its objects except its exports.
 CAPTURE_OBJECTS := $(call objects,$(filter src/plugin/%,$(PLUGIN_SOURCES)))
 # What the test programs of a room are linked with besides the library.
-unit_parts_agent := $(AGENT_LIBRARY) $(CLI_LIBRARY)
+unit_parts_agent := $(AGENT_LIBRARY) $(FETCH_LIBRARY) $(CLI_LIBRARY)
 unit_parts_bench := $(BENCH_LIBRARY) $(CLI_LIBRARY)
 unit_parts_cmds := $(CLI_LIBRARY)
 unit_parts_fetch := $(FETCH_LIBRARY)

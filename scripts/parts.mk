@@ -21,7 +21,7 @@ COUNT_SOURCES := src/bench/count_preload.c
 BENCH_SOURCES := $(filter-out $(BENCH_MAIN_SOURCES) $(COUNT_SOURCES),$(wildcard src/bench/*.c))
 COUNT_ALL_SOURCES := $(COUNT_SOURCES) $(wildcard src/common/*.c)
 # The node agent: everything but the server is a library, for the tests and for the tool's help.
-AGENT_SERVER_SOURCES := $(addprefix src/agent/agent_,http.c loop.c main.c route.c)
+AGENT_SERVER_SOURCES := $(addprefix src/agent/agent_,http.c loop.c main.c route.c) src/agent/hub_main.c
 AGENT_PACKAGES := libmicrohttpd gnutls libcrypt
 HAS_AGENT := $(shell pkg-config --exists $(AGENT_PACKAGES) 2>/dev/null && echo yes)
 AGENT_LIBRARY_SOURCES := $(filter-out $(AGENT_SERVER_SOURCES) \

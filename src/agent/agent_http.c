@@ -200,6 +200,8 @@ static void note_completed(void *context, struct MHD_Connection *connection, voi
 	(void)context, (void)code;
 	*request = NULL;
 	if (ours) {
+		free(ours->upload);
+		ours->upload = NULL;
 		ours->is_answering = false;
 		ours->since_ns = clock_system_ns(CLOCK_MONOTONIC);
 		ours->requests++;

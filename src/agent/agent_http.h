@@ -48,6 +48,7 @@ struct agent_connection {
 	bool is_dropped;   /* shut down; libmicrohttpd will close it */
 	uint64_t since_ns; /* waiting or answering since */
 	uint64_t requests;
+	void *upload; /* of the current request; freed with it */
 };
 
 /* One libmicrohttpd daemon and what it was started with. */

@@ -157,7 +157,7 @@ void agent_look_heed(struct agent_look *look, uint64_t now_ns)
 
 /* ---- the agent ------------------------------------------------------------------------------- */
 
-static uint64_t resident_bytes(void)
+uint64_t agent_look_resident_bytes(void)
 {
 	FILE *file = fopen("/proc/self/statm", "re");
 	unsigned long size, resident = 0;
@@ -203,7 +203,7 @@ void agent_look_self(const struct agent_look *look, struct metrics_agent *agent)
 		.refused = look->watch.refused_count,
 		.unreadable = look->watch.unreadable,
 		.left_out = look->watch.left_out,
-		.resident_bytes = resident_bytes(),
+		.resident_bytes = agent_look_resident_bytes(),
 		.open_fds = open_fds(),
 		.start_wall_ns = look->start_wall_ns,
 		.verdicts = look->verdicts,

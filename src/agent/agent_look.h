@@ -52,6 +52,9 @@ bool agent_look_fresh(struct agent_look *look, uint64_t now_ns);
 /* watch_fd() is readable. */
 void agent_look_heed(struct agent_look *look, uint64_t now_ns);
 
+/* Of this process; 0 unknown. */
+uint64_t agent_look_resident_bytes(void);
+
 /* State of the agent itself, for metrics_write(). */
 void agent_look_self(const struct agent_look *look, struct metrics_agent *agent);
 

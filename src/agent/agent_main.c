@@ -21,6 +21,7 @@
 #include "agent/agent_route.h"
 #include "agent/agent_system.h"
 #include "agent/agent_verdicts.h"
+#include "agent/hub_main.h"
 #include "common/clock.h"
 
 struct agent {
@@ -198,7 +199,10 @@ static int agent_run(const struct agent_options *options)
 int main(int argc, char **argv)
 {
 	struct agent_options options;
-	int code = agent_options_parse(&options, argc, argv);
+	int code;
 
+	if (argc > 1 && strcmp(argv[1], "hub") == 0)
+		return hub_main(argc - 1, argv + 1);
+	code = agent_options_parse(&options, argc, argv);
 	return code == -1 ? agent_run(&options) : code;
 }

@@ -329,9 +329,9 @@ static enum MHD_Result answer_snapshot(struct agent_route *route, struct MHD_Con
 	past.snapshot.operations = agent_snapshot_operations((uint64_t)number);
 	past.snapshot.has_environment = may_see_environment(route, connection);
 	past.snapshot.has_job = job != NULL;
-	if (!text_copy(past.snapshot.job, sizeof(past.snapshot.job), job))
+	if (!web_unescape(past.snapshot.job, sizeof(past.snapshot.job), job))
 		return agent_route_refuse(route, connection, MHD_HTTP_BAD_REQUEST,
-					  "'job' is longer than the name of any job\n");
+					  "'job' is not the name of a job\n");
 	return answer_body(route, connection, AGENT_BODY_SNAPSHOT, "application/x-tar", &past);
 }
 
@@ -448,7 +448,7 @@ enum MHD_Result agent_route_check(struct agent_route *route, struct MHD_Connecti
 	return MHD_YES;
 }
 
-static bool has_body(struct MHD_Connection *connection)
+bool agent_route_has_body(struct MHD_Connection *connection)
 {
 	const char *length = header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
 
@@ -472,7 +472,7 @@ enum MHD_Result agent_route(void *context, struct MHD_Connection *connection, co
 		return agent_route_reply(route, connection, MHD_HTTP_METHOD_NOT_ALLOWED, text_type,
 					 "read-only: use GET or HEAD\n", MHD_HTTP_HEADER_ALLOW,
 					 "GET, HEAD");
-	if (has_body(connection))
+	if (agent_route_has_body(connection))
 		return agent_route_refuse(route, connection, MHD_HTTP_CONTENT_TOO_LARGE,
 					  "request bodies are not accepted\n");
 	/* libmicrohttpd calls twice: once before the rest of the request is read. */

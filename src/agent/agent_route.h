@@ -85,6 +85,8 @@ enum MHD_Result agent_route_file(struct agent_route *route, struct MHD_Connectio
 enum MHD_Result agent_route_check(struct agent_route *route, struct MHD_Connection *connection,
 				  const struct agent_connection *from, bool *may_pass);
 
+bool agent_route_has_body(struct MHD_Connection *connection);
+
 /* For libmicrohttpd; `context` is a struct agent_route. */
 enum MHD_Result agent_route(void *context, struct MHD_Connection *connection, const char *path,
 			    const char *method, const char *version, const char *upload,

@@ -52,7 +52,11 @@ int agent_log(enum agent_level level, const char *format, ...)
 	if (is_journal())
 		text_format(whole, sizeof(whole), "<%d>%s\n", (int)level, line);
 	else
-		text_format(whole, sizeof(whole), "ringside-agent: %s\n", line);
+		text_format(whole, sizeof(whole), "%s: %s\n",
+			    strcmp(program_invocation_short_name, "ringside-hub") == 0
+				    ? "ringside-hub"
+				    : "ringside-agent",
+			    line);
 	/* In one write. There is no way to report a failure. */
 	wrote = write(STDERR_FILENO, whole, strlen(whole));
 	(void)wrote;
@@ -176,7 +180,9 @@ int agent_rights_drop(const struct agent_rights *rights)
 	if (!rights_become_user(rights))
 		return agent_log(AGENT_ERROR, "cannot switch user: %s%s", strerror(errno),
 				 geteuid() != 0 ? "; requires root" : "");
-	if (!rights_keep(KEPT | (rights->must_write ? KEPT_TO_WRITE : 0)) ||
+	if (!rights_keep(rights->must_read_nothing
+				 ? 0
+				 : KEPT | (rights->must_write ? KEPT_TO_WRITE : 0)) ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
 		return agent_log(AGENT_ERROR, "cannot drop capabilities: %s", strerror(errno));
 	return 0;

@@ -43,9 +43,10 @@ uint64_t agent_systemd_watchdog_ns(void);
  */
 
 struct agent_rights {
-	uid_t user;	 /* (uid_t)-1: unchanged */
-	gid_t group;	 /* (gid_t)-1: the user's own, or unchanged */
-	bool must_write; /* into regions */
+	uid_t user;		/* (uid_t)-1: unchanged */
+	gid_t group;		/* (gid_t)-1: the user's own, or unchanged */
+	bool must_write;	/* into regions */
+	bool must_read_nothing; /* no regions: no capability is kept */
 };
 
 /* Looks up the names; NULL: not given. Returns 0, or an exit code after logging an error. */

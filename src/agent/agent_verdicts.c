@@ -7,6 +7,7 @@
 
 #include "agent/agent_system.h"
 #include "common/clock.h"
+#include "common/hash.h"
 #include "common/text.h"
 #include "output/json.h"
 #include "output/verdict_show.h"
@@ -130,7 +131,7 @@ static bool is_process(const struct verdict *verdict, const struct recording_pro
 /* The user of the culprit process, else of a process of its job. */
 static uint64_t user_of(const struct verdict *verdict, const struct watch *watch)
 {
-	uint64_t user = 0;
+	uint64_t user = watch ? 0 : hash_bytes(verdict->job, strlen(verdict->job));
 
 	for (size_t i = 0; watch && i < watch->recording.count; i++) {
 		const struct recording_process *process = watch->recording.processes[i];
@@ -266,13 +267,13 @@ static void verdict_seen(struct agent_verdicts *verdicts, const struct verdict *
 	call_hook_when_due(at, to, wall_ns, now_ns);
 }
 
-void agent_verdicts_report(struct agent_verdicts *verdicts, const struct live *live,
-			   const struct agent_verdicts_to *to, uint64_t now_ns)
+void agent_verdicts_pass(struct agent_verdicts *verdicts, const struct verdicts *active,
+			 uint64_t wall_ns, const struct agent_verdicts_to *to, uint64_t now_ns)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < live->verdicts.count; i++)
-		verdict_seen(verdicts, &live->verdicts.list[i], to, live->wall_ns, now_ns);
+	for (size_t i = 0; i < active->count; i++)
+		verdict_seen(verdicts, &active->list[i], to, wall_ns, now_ns);
 	for (size_t i = 0; i < verdicts->count; i++) {
 		struct agent_verdict *at = &verdicts->reported[i];
 
@@ -282,11 +283,17 @@ void agent_verdicts_report(struct agent_verdicts *verdicts, const struct live *l
 		}
 		log_cleared(at);
 		if (at->is_hook_called)
-			verdict_call_hook(to->hook, at, false, to->host, live->wall_ns, now_ns);
+			verdict_call_hook(to->hook, at, false, to->host, wall_ns, now_ns);
 		verdicts_release(&at->as_reported);
 	}
 	verdicts->is_full = verdicts->is_full && kept >= AGENT_VERDICTS_OF_USER;
 	verdicts->count = kept;
+}
+
+void agent_verdicts_report(struct agent_verdicts *verdicts, const struct live *live,
+			   const struct agent_verdicts_to *to, uint64_t now_ns)
+{
+	agent_verdicts_pass(verdicts, &live->verdicts, live->wall_ns, to, now_ns);
 }
 
 /* Whether a verdict reports the same problem as a notice of this kind. Labels of ranks are unique within a job

@@ -71,11 +71,15 @@ void agent_verdicts_release(struct agent_verdicts *verdicts);
 struct agent_verdicts_to {
 	struct agent_hook *hook;   /* NULL: log only */
 	const char *host;	   /* name of this host */
-	const struct watch *watch; /* to find the user of a job; NULL: unknown */
+	const struct watch *watch; /* to find the user of a job; NULL: each job has its own */
 };
 
 /* Call after each scan. Hook calls over the rate limit are retried at each scan while the verdict lasts. */
 void agent_verdicts_report(struct agent_verdicts *verdicts, const struct live *live,
 			   const struct agent_verdicts_to *to, uint64_t now_ns);
+
+/* The same for verdicts from elsewhere: all that are active now. */
+void agent_verdicts_pass(struct agent_verdicts *verdicts, const struct verdicts *active,
+			 uint64_t wall_ns, const struct agent_verdicts_to *to, uint64_t now_ns);
 
 #endif

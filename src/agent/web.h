@@ -105,6 +105,10 @@ void web_address_text(const struct web_address *address, char *to, size_t size);
  * 127.0.0.1, [::1] and own_name, ignoring case. */
 bool web_host_is_local(const char *host, const char *own_name);
 
+/* A value of a query string, with %XX decoded; the server leaves it as it was sent. False: it is too long, a NUL, or
+ * not escaped correctly. NULL is "". */
+bool web_unescape(char *to, size_t size, const char *from);
+
 /* Compression of answers. */
 
 /* Whether an Accept-Encoding header accepts gzip; false for NULL. */

@@ -196,3 +196,35 @@ void *web_encoding_gzip(const void *bytes, size_t length, size_t *packed)
 	fitting = realloc(to, *packed);
 	return fitting ? fitting : to;
 }
+
+static int hex_digit(char byte)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *at =
+		byte == '\0' ? NULL : strchr(digits, byte >= 'A' && byte <= 'F' ? byte + 32 : byte);
+
+	return at ? (int)(at - digits) : -1;
+}
+
+bool web_unescape(char *to, size_t size, const char *from)
+{
+	size_t used = 0;
+
+	for (; from && *from != '\0'; from++) {
+		char byte = *from;
+
+		if (byte == '%') {
+			int high = hex_digit(from[1]), low = high < 0 ? -1 : hex_digit(from[2]);
+
+			if (low < 0 || high + low == 0)
+				return false;
+			byte = (char)(high * 16 + low);
+			from += 2;
+		}
+		if (used + 1 >= size)
+			return false;
+		to[used++] = byte;
+	}
+	to[used] = '\0';
+	return true;
+}

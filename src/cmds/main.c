@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/agent_options.h"
+#include "agent/hub_options.h"
 #include "cmds/cli.h"
 #include "cmds/cli_program.h"
 #include "cmds/commands.h"
@@ -33,6 +34,19 @@ static int cmd_agent(int argc, char **argv)
 	int code = explain(&agent_page, argc, argv);
 
 	return code == CLI_GO_ON ? cli_become("ringside-agent", "libmicrohttpd", argv) : code;
+}
+
+/* A mode of the agent's program: the same server. */
+static int cmd_hub(int argc, char **argv)
+{
+	char **words = cli_realloc(NULL, ((size_t)argc + 2) * sizeof(*words));
+	int code = explain(&hub_page, argc, argv);
+
+	memcpy(words + 1, argv, ((size_t)argc + 1) * sizeof(*words));
+	if (code == CLI_GO_ON)
+		code = cli_become("ringside-agent", "libmicrohttpd", words);
+	free(words);
+	return code;
 }
 
 /* A separate program, so that ringside itself does not need ncurses. */
@@ -90,6 +104,7 @@ static const struct command {
 	{ "bundle", cmd_bundle, "pack a job's recordings into one archive for a ticket" },
 	{ "verify", cmd_verify, "check that recordings are complete and readable" },
 	{ "agent", cmd_agent, "serve metrics and a live page of the jobs on this host" },
+	{ "hub", cmd_hub, "one verdict and one page for the jobs of a whole cluster" },
 	{ "bench", cmd_bench, "benchmark NCCL; check health, find crossovers, compare profilers" },
 	{ "model", cmd_model, "predict how long a collective should take" },
 	{ "sim", cmd_sim, "simulate an NCCL job (no GPU needed)" },

@@ -39,7 +39,7 @@ expect_soon() { # sentence command...
 	fi
 }
 
-is_listening() { grep -q '^ringside-agent: listening on\|^<6>listening on' "$log"; }
+is_listening() { grep -q '^ringside-[a-z]*: listening on\|^<6>listening on' "$log"; }
 is_running() { kill -0 "$agent_pid" 2>/dev/null; }
 
 # Starts an agent on a port chosen by the system; sets its pid, log and address.

@@ -13,7 +13,7 @@ names() { # of a command's options, from its help
 }
 mkdir "$tap_scratch/here"
 touch "$tap_scratch/here/trace.ringside"
-every="ls ps run env record report doctor diff baseline dump trace export import bundle verify agent top sim model bench
+every="ls ps run env record report doctor diff baseline dump trace export import bundle verify agent hub top sim model bench
 bench,health bench,crossover bench,profilers"
 
 # ---- bash: the function, without the package bash-completion ------------------------------------

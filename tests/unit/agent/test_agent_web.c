@@ -125,11 +125,25 @@ static void test_names(void)
 	EXPECT(!agent_textfile_is_ours("ringside-notes-of-2026-05.txt"));
 }
 
+static void test_unescape(void)
+{
+	char text[8];
+
+	EXPECT(web_unescape(text, sizeof(text), "a%20%c3%A9") && strcmp(text, "a \xc3\xa9") == 0);
+	EXPECT(web_unescape(text, sizeof(text), NULL) && text[0] == '\0');
+	EXPECT(web_unescape(text, sizeof(text), "1234567") && strcmp(text, "1234567") == 0);
+	EXPECT_THAT("what does not fit is not cut", !web_unescape(text, sizeof(text), "12345678"));
+	EXPECT(!web_unescape(text, sizeof(text), "%") && !web_unescape(text, sizeof(text), "%4"));
+	EXPECT(!web_unescape(text, sizeof(text), "%4g") &&
+	       !web_unescape(text, sizeof(text), "%00"));
+}
+
 int main(void)
 {
 	test_addresses();
 	test_host();
 	test_encoding();
 	test_names();
+	test_unescape();
 	return tap_done();
 }

@@ -1,0 +1,312 @@
+/*
+ * ringside-agent hub: see docs/HUB.md. Started by `ringside hub`.
+ *
+ *	           +------------------------ epoll -----------------------+
+ *	           |           |              |             |             |
+ *	       listeners   libmicrohttpd   signals     output of      a moment:
+ *	           |           |              |        children       polls, refresh, judging,
+ *	           v           v              v             v         the hook's time
+ *	        accept      answer       exit, reload,   summaries,
+ *	                                 a child ended   verdicts
+ *
+ * One thread. Requests to others run in child processes (hub_child.h).
+ */
+#include "agent/hub_main.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/agent_hook.h"
+#include "agent/agent_loop.h"
+#include "agent/agent_route.h"
+#include "agent/agent_system.h"
+#include "agent/agent_verdicts.h"
+#include "agent/hub_agents.h"
+#include "agent/hub_jobs.h"
+#include "agent/hub_options.h"
+#include "agent/hub_show.h"
+#include "agent/web.h"
+#include "cmds/cli.h"
+#include "cmds/cli_program.h"
+#include "common/attributes.h"
+#include "common/clock.h"
+#include "output/json.h"
+
+enum { PROGRAM_PATH = 4096 };
+#define PUBLISH_NS UINT64_C(1000000000)
+
+struct hub {
+	struct agent_loop loop;
+	struct agent_route route;
+	struct hub_state state;
+	uint64_t publish_ns;		     /* when verdicts are passed on next */
+	uint64_t published;		     /* judgements so far at that time */
+	size_t status_jobs, status_verdicts; /* as in STATUS */
+	char fetch[PROGRAM_PATH];
+	char doctor[PROGRAM_PATH];
+};
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static enum MHD_Result answer_sink(struct hub *hub, struct MHD_Connection *connection,
+				   const char *type, struct sink *sink)
+{
+	const char *text = sink_string(sink);
+	enum MHD_Result result;
+
+	result = sink->status == OK
+			 ? agent_route_reply(&hub->route, connection, MHD_HTTP_OK, type, text, NULL,
+					     NULL)
+			 : agent_route_refuse(&hub->route, connection,
+					      MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory\n");
+	sink_release(sink);
+	return result;
+}
+
+static enum MHD_Result answer_jobs(struct hub *hub, struct MHD_Connection *connection)
+{
+	const char *job = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "job");
+	char key[HUB_JOB_KEY];
+	struct sink sink;
+
+	if (!web_unescape(key, sizeof(key), job))
+		return agent_route_refuse(&hub->route, connection, MHD_HTTP_BAD_REQUEST,
+					  "'job' is not the key of a job\n");
+	sink_init_memory(&sink);
+	hub_show_jobs(&sink, &hub->state, job ? key : NULL, clock_system_ns(CLOCK_MONOTONIC),
+		      clock_system_ns(CLOCK_REALTIME));
+	return answer_sink(hub, connection, AGENT_TYPE_JSON, &sink);
+}
+
+static enum MHD_Result answer_metrics(struct hub *hub, struct MHD_Connection *connection)
+{
+	struct sink sink;
+
+	sink_init_memory(&sink);
+	hub_show_metrics(&sink, &hub->state);
+	return answer_sink(hub, connection, "text/plain; version=0.0.4; charset=utf-8", &sink);
+}
+
+/* Healthy as long as it answers: agents that do not are their own trouble. */
+static enum MHD_Result answer_health(struct hub *hub, struct MHD_Connection *connection)
+{
+	struct sink sink;
+	struct json json;
+
+	sink_init_memory(&sink);
+	json_init(&json, &sink);
+	json_object(&json);
+	json_put_string(&json, "status", "ok");
+	json_put_string(&json, "version", RINGSIDE_VERSION);
+	json_put_string(&json, "host", hub->state.options->host);
+	json_put_unsigned(&json, "agents", hub->state.agents.count);
+	json_put_unsigned(&json, "agents_silent", hub_agents_silent(&hub->state.agents));
+	json_put_unsigned(&json, "jobs", hub->state.jobs.count);
+	json_end(&json);
+	json_line(&json);
+	return answer_sink(hub, connection, AGENT_TYPE_JSON, &sink);
+}
+
+static enum MHD_Result answer_path(struct hub *hub, struct MHD_Connection *connection,
+				   const char *path)
+{
+	static const struct {
+		const char *path;
+		enum MHD_Result (*answer)(struct hub *hub, struct MHD_Connection *connection);
+	} paths[] = {
+		{ "/metrics", answer_metrics },
+		{ "/healthz", answer_health },
+		{ "/api/v1/jobs", answer_jobs },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
+		if (strcmp(path, paths[i].path) == 0)
+			return paths[i].answer(hub, connection);
+	return agent_route_refuse(&hub->route, connection, MHD_HTTP_NOT_FOUND,
+				  "not found; available are /metrics, /healthz and /api/v1/jobs\n");
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+/* For libmicrohttpd; `context` is a struct hub. */
+static enum MHD_Result hub_route(void *context, struct MHD_Connection *connection, const char *path,
+				 const char *method, const char *version, const char *upload,
+				 size_t *upload_bytes, void **request)
+{
+	struct agent_connection *from = agent_http_connection(connection);
+	struct hub *hub = context;
+	enum MHD_Result result;
+	bool may_pass;
+
+	(void)version, (void)upload;
+	if (from == NULL || *upload_bytes > 0)
+		return MHD_NO;
+	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+		return agent_route_reply(&hub->route, connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+					 AGENT_TYPE_TEXT, "read-only: use GET or HEAD\n",
+					 MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+	if (agent_route_has_body(connection))
+		return agent_route_refuse(&hub->route, connection, MHD_HTTP_CONTENT_TOO_LARGE,
+					  "request bodies are not accepted\n");
+	/* libmicrohttpd calls twice: once before the rest of the request is read. */
+	if (*request == NULL) {
+		*request = hub;
+		from->is_answering = true;
+		from->since_ns = clock_system_ns(CLOCK_MONOTONIC);
+		return MHD_YES;
+	}
+	result = agent_route_check(&hub->route, connection, from, &may_pass);
+	return may_pass ? answer_path(hub, connection, path) : result;
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+/* The first verdict of each job; lines are borrowed. */
+static void publish(struct hub *hub, uint64_t now_ns)
+{
+	const struct hub_jobs *jobs = &hub->state.jobs;
+	const struct agent_verdicts_to to = { &hub->state.hook, hub->state.options->host, NULL };
+	struct verdicts active = { .list = calloc(jobs->count + 1, sizeof(struct verdict)) };
+
+	for (size_t i = 0; active.list && i < jobs->count; i++)
+		if (jobs->list[i]->found.count > 0)
+			active.list[active.count++] = jobs->list[i]->found.list[0];
+	agent_verdicts_pass(&hub->state.verdicts, &active, clock_system_ns(CLOCK_REALTIME), &to,
+			    now_ns);
+	if (jobs->count != hub->status_jobs || active.count != hub->status_verdicts)
+		agent_systemd_notify("STATUS=%zu jobs, %zu verdicts", jobs->count, active.count);
+	hub->status_jobs = jobs->count;
+	hub->status_verdicts = active.count;
+	free(active.list);
+}
+
+static uint64_t judgements_of(const struct hub_jobs *jobs)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < HUB_JUDGEMENTS; i++)
+		count += jobs->judgements[i];
+	return count;
+}
+
+static uint64_t do_due(void *context, uint64_t now_ns)
+{
+	struct hub *hub = context;
+	struct hub_state *state = &hub->state;
+	uint64_t next, at;
+
+	if (hub->loop.must_reload)
+		agent_loop_reload(&hub->loop, state->options->web_config);
+	next = hub_agents_run(&state->agents, now_ns);
+	at = hub_jobs_run(&state->jobs, &state->agents, now_ns);
+	next = at < next ? at : next;
+	/* A new verdict at once, else every second. */
+	if (now_ns >= hub->publish_ns || judgements_of(&state->jobs) != hub->published) {
+		hub->published = judgements_of(&state->jobs);
+		hub->publish_ns = now_ns + PUBLISH_NS;
+		publish(hub, now_ns);
+	}
+	next = hub->publish_ns < next ? hub->publish_ns : next;
+	at = agent_hook_run(&state->hook, now_ns);
+	return at < next ? at : next;
+}
+
+/* Children are looked after in do_due(). */
+static void take_event(void *context, int fd, uint64_t now_ns)
+{
+	struct hub *hub = context;
+
+	if (fd == hub->state.hook.output)
+		agent_hook_handle(&hub->state.hook, now_ns);
+}
+
+/* ---- start and end --------------------------------------------------------------------------- */
+
+static int find_programs(struct hub *hub)
+{
+	if (!cli_become_find("ringside-fetch", hub->fetch, sizeof(hub->fetch)))
+		return agent_log(AGENT_ERROR,
+				 "ringside-fetch was not found beside %s: it was "
+				 "built without libcurl",
+				 hub->fetch);
+	if (!cli_become_find("ringside", hub->doctor, sizeof(hub->doctor)))
+		return agent_log(AGENT_ERROR, "ringside was not found beside %s", hub->doctor);
+	return 0;
+}
+
+static int open_hook(struct hub *hub)
+{
+	const char *command = hub->state.options->hook;
+	const char *wrong = agent_hook_init(&hub->state.hook, command, hub->loop.epoll);
+
+	if (wrong)
+		return agent_log(AGENT_ERROR, "--hook %s: %s", command, wrong);
+	hub->state.hook.timeout_ns = hub->state.options->hook_ns;
+	if (command && access(hub->state.hook.words[0], X_OK) == -1)
+		agent_log(AGENT_WARNING, "--hook %s: %s", hub->state.hook.words[0],
+			  strerror(errno));
+	return 0;
+}
+
+static int open_all(struct hub *hub)
+{
+	const struct hub_options *options = hub->state.options;
+	struct agent_rights rights = { .must_read_nothing = true };
+	int code = find_programs(hub);
+
+	if (code == 0)
+		code = agent_rights_find(&rights, options->user, options->group);
+	if (code == 0)
+		code = agent_loop_open(&hub->loop);
+	if (code == 0)
+		code = agent_loop_listen(&hub->loop, options->listen, options->listen_count,
+					 "127.0.0.1:9748",
+					 options->group ? rights.group : (gid_t)-1);
+	if (code == 0)
+		code = agent_loop_serve(&hub->loop, options->web_config, hub_route, hub);
+	if (code == 0)
+		code = agent_rights_drop(&rights);
+	if (code == 0)
+		code = open_hook(hub);
+	hub->route.http = &hub->loop.http;
+	hub->route.host = options->host;
+	hub->state.start_wall_ns = clock_system_ns(CLOCK_REALTIME);
+	hub_agents_init(&hub->state.agents, options, hub->fetch, hub->loop.epoll);
+	hub_jobs_init(&hub->state.jobs, options, hub->doctor);
+	return code;
+}
+
+static void close_all(struct hub *hub)
+{
+	hub_jobs_release(&hub->state.jobs);
+	hub_agents_release(&hub->state.agents);
+	agent_verdicts_release(&hub->state.verdicts);
+	agent_hook_release(&hub->state.hook);
+	agent_loop_close(&hub->loop);
+}
+
+int hub_main(int argc, char **argv)
+{
+	struct hub *hub = calloc(1, sizeof(*hub));
+	struct agent_loop_program program = { do_due, take_event, hub };
+	struct hub_options options;
+	int code = hub_options_parse(&options, argc, argv);
+
+	if (code != CLI_GO_ON || hub == NULL) {
+		free(hub);
+		return code != CLI_GO_ON ? code : agent_log(AGENT_ERROR, "out of memory");
+	}
+	/* For the log. */
+	program_invocation_short_name = "ringside-hub";
+	hub->state.options = &options;
+	hub->state.hook.output = -1;
+	agent_loop_init(&hub->loop);
+	code = open_all(hub);
+	if (code == 0)
+		code = agent_loop_run(&hub->loop, &program);
+	close_all(hub);
+	free(hub);
+	return code;
+}
