@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "agent/agent_hook.h"
@@ -32,7 +33,9 @@
 #include "cmds/cli_program.h"
 #include "common/attributes.h"
 #include "common/clock.h"
+#include "common/text.h"
 #include "output/json.h"
+#include "output/live_page.h"
 
 enum { PROGRAM_PATH = 4096 };
 #define PUBLISH_NS UINT64_C(1000000000)
@@ -120,15 +123,103 @@ static enum MHD_Result answer_path(struct hub *hub, struct MHD_Connection *conne
 		{ "/healthz", answer_health },
 		{ "/api/v1/jobs", answer_jobs },
 	};
+	const struct live_page_file *file;
 
 	for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
 		if (strcmp(path, paths[i].path) == 0)
 			return paths[i].answer(hub, connection);
+	file = live_page_hub_file(path);
+	if (file)
+		return agent_route_file(&hub->route, connection, file);
 	return agent_route_refuse(&hub->route, connection, MHD_HTTP_NOT_FOUND,
-				  "not found; available are /metrics, /healthz and /api/v1/jobs\n");
+				  "not found; available are /metrics, /healthz, /api/v1/jobs, "
+				  "/api/v1/alerts (POST) and the page at /\n");
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
+
+/* The body of a POST, kept with its connection. */
+struct upload {
+	size_t used, room;
+	char bytes[];
+};
+
+/* A webhook of Alertmanager. A page of another origin cannot send this type without asking, and is refused then. */
+static bool is_json(struct MHD_Connection *connection)
+{
+	const char *type = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+						       MHD_HTTP_HEADER_CONTENT_TYPE);
+
+	return type && strncasecmp(type, AGENT_TYPE_JSON, strlen(AGENT_TYPE_JSON)) == 0;
+}
+
+static enum MHD_Result answer_alerts(struct hub *hub, struct MHD_Connection *connection,
+				     const struct upload *upload)
+{
+	unsigned int known, unknown;
+	char text[80];
+
+	if (upload == NULL ||
+	    hub_alerts_take(&hub->state.jobs, upload->bytes, upload->used,
+			    clock_system_ns(CLOCK_MONOTONIC), &known, &unknown) != OK)
+		return agent_route_refuse(&hub->route, connection, MHD_HTTP_BAD_REQUEST,
+					  "not a webhook of Alertmanager\n");
+	hub->state.alerts += known;
+	if (known + unknown > 0)
+		agent_log(AGENT_INFO, "alerts about %u jobs, and about %u that no agent has", known,
+			  unknown);
+	text_format(text, sizeof(text), "{\"jobs\":%u,\"jobs_unknown\":%u}\n", known, unknown);
+	return agent_route_reply(&hub->route, connection, MHD_HTTP_OK, AGENT_TYPE_JSON, text, NULL,
+				 NULL);
+}
+
+static bool upload_add(struct agent_connection *from, const char *bytes, size_t length)
+{
+	struct upload *upload = from->upload;
+	size_t used = upload ? upload->used : 0, room = upload ? upload->room : 0;
+
+	if (length > HUB_ALERTS_BYTES - used)
+		return false;
+	if (used + length > room) {
+		room = (used + length) * 2;
+		upload = realloc(upload, sizeof(*upload) + room);
+		if (upload == NULL)
+			return false;
+		from->upload = upload;
+		upload->room = room;
+	}
+	memcpy(upload->bytes + used, bytes, length);
+	upload->used = used + length;
+	return true;
+}
+
+/* libmicrohttpd calls before the body, for each part of it, and after it. */
+static enum MHD_Result take_post(struct hub *hub, struct MHD_Connection *connection,
+				 struct agent_connection *from, const char *upload,
+				 size_t *upload_bytes, void **request)
+{
+	enum MHD_Result result;
+	bool may_pass;
+
+	if (*request == NULL) {
+		*request = hub;
+		from->is_answering = true;
+		from->since_ns = clock_system_ns(CLOCK_MONOTONIC);
+		if (!is_json(connection))
+			return agent_route_refuse(&hub->route, connection,
+						  MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
+						  "the type must be application/json\n");
+		result = agent_route_check(&hub->route, connection, from, &may_pass);
+		return may_pass ? MHD_YES : result;
+	}
+	if (*upload_bytes > 0) {
+		bool fits = upload_add(from, upload, *upload_bytes);
+
+		*upload_bytes = 0;
+		return fits ? MHD_YES : MHD_NO;
+	}
+	return answer_alerts(hub, connection, from->upload);
+}
 
 /* For libmicrohttpd; `context` is a struct hub. */
 static enum MHD_Result hub_route(void *context, struct MHD_Connection *connection, const char *path,
@@ -140,12 +231,17 @@ static enum MHD_Result hub_route(void *context, struct MHD_Connection *connectio
 	enum MHD_Result result;
 	bool may_pass;
 
-	(void)version, (void)upload;
-	if (from == NULL || *upload_bytes > 0)
+	(void)version;
+	if (from == NULL)
+		return MHD_NO;
+	if (strcmp(method, MHD_HTTP_METHOD_POST) == 0 && strcmp(path, "/api/v1/alerts") == 0)
+		return take_post(hub, connection, from, upload, upload_bytes, request);
+	if (*upload_bytes > 0)
 		return MHD_NO;
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return agent_route_reply(&hub->route, connection, MHD_HTTP_METHOD_NOT_ALLOWED,
-					 AGENT_TYPE_TEXT, "read-only: use GET or HEAD\n",
+					 AGENT_TYPE_TEXT,
+					 "use GET or HEAD; POST only for /api/v1/alerts\n",
 					 MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
 	if (agent_route_has_body(connection))
 		return agent_route_refuse(&hub->route, connection, MHD_HTTP_CONTENT_TOO_LARGE,

@@ -34,7 +34,7 @@ void hub_show_metrics(struct sink *sink, const struct hub_state *hub);
  * A webhook of Alertmanager: each firing alert with a label nccl_job calls hub_jobs_alert(). ERR_FORMAT
  * if it is not one. *known and *unknown count the jobs.
  */
-enum { HUB_ALERTS_BYTES = 1024 * 1024, HUB_ALERTS_MAX = 256 };
+enum { HUB_ALERTS_BYTES = 256 * 1024, HUB_ALERTS_MAX = 256 };
 enum status hub_alerts_take(struct hub_jobs *jobs, const char *bytes, size_t length,
 			    uint64_t now_ns, unsigned int *known, unsigned int *unknown);
 

@@ -51,6 +51,10 @@ _Static_assert(sizeof(LIVE_PAGE_SUM) + 2 <= LIVE_PAGE_ETAG, "an etag of the page
 	OWN("live_ranks.js") OWN("live_flights.js") OWN("live_keys.js") OWN("live_page.js")
 /* clang-format on */
 
+/* The hub's page shows verdicts in the same way. */
+#define HUB_SCRIPT \
+	OWN("live_base.js") OWN("live_notices.js") OWN("live_verdicts.js") OWN("hub_page.js")
+
 __asm__(".pushsection .data.rel.ro, \"aw\"\n"
 	".balign 8\n"
 	".globl live_page_files\n"
@@ -65,16 +69,28 @@ __asm__(".pushsection .data.rel.ro, \"aw\"\n"
 	FILE_ROW("/uplot.css", "text/css; charset=utf-8", FROM_UPLOT("dist/uPlot.min.css"))
 	FILE_ROW("/uplot.js", "text/javascript; charset=utf-8",
 		 LICENCE FROM_UPLOT("dist/uPlot.iife.min.js"))
+	FILE_ROW("/", "text/html; charset=utf-8", OWN("hub.html"))
+	FILE_ROW("/hub.js", "text/javascript; charset=utf-8", HUB_SCRIPT)
 	/* clang-format on */
 	".popsection\n");
 
-enum { FILES = 6 };
-extern const struct live_page_file live_page_files[FILES] HIDDEN;
+enum { FILES = 6, HUB_FILES = 2 };
+extern const struct live_page_file live_page_files[FILES + HUB_FILES] HIDDEN;
 
 const struct live_page_file *live_page_file(const char *path)
 {
 	for (size_t i = 0; i < FILES; i++)
 		if (strcmp(live_page_files[i].path, path) == 0)
 			return &live_page_files[i];
+	return NULL;
+}
+
+const struct live_page_file *live_page_hub_file(const char *path)
+{
+	for (size_t i = FILES; i < FILES + HUB_FILES; i++)
+		if (strcmp(live_page_files[i].path, path) == 0)
+			return &live_page_files[i];
+	if (strcmp(path, "/page.css") == 0 || strcmp(path, "/icon.svg") == 0)
+		return live_page_file(path);
 	return NULL;
 }

@@ -29,4 +29,7 @@ struct live_page_file {
 /* Exact paths only; NULL for everything else. Static lifetime. */
 const struct live_page_file *live_page_file(const char *path);
 
+/* The same for the page of a hub, which requests /api/v1/jobs. */
+const struct live_page_file *live_page_hub_file(const char *path);
+
 #endif

@@ -57,6 +57,18 @@ expect_same "the doctor, asked for the same agents, has the same cause" \
 		perl -MJSON::PP -0777 -ne 'my $v = decode_json($_)->{verdicts}[0]; print "$v->{class} $v->{rank} $v->{key}"')" \
 	"$(job '"$j->{verdict}{class} $j->{verdict}{rank} $j->{verdict}{key}"')"
 
+alert='{"version":"4","status":"firing","alerts":[{"status":"firing","labels":{"nccl_job":"a&b <c>"}},{"status":"firing","labels":{"nccl_job":"x"}}]}'
+post() { # curl-option...
+	fetch /api/v1/alerts -X POST -H 'Content-Type: application/json' "$@"
+}
+expect_same "a webhook of Alertmanager" "$(post -d "$alert")" '{"jobs":1,"jobs_unknown":1}'
+expect_soon "is counted" shows '^ringside_hub_alerts_total 1$'
+expect_code "other JSON is rejected" 400 /api/v1/alerts -X POST -H 'Content-Type: application/json' -d '{}'
+expect_code "other types are rejected" 415 /api/v1/alerts -X POST -H 'Content-Type: text/plain' -d "$alert"
+expect_code "alerts cannot be read" 404 /api/v1/alerts
+head -c 400000 /dev/zero | tr '\0' ' ' >"$tap_scratch/long"
+expect_ok "a body without end is cut off" test "$(code_of /api/v1/alerts -X POST -H 'Content-Type: application/json' --data-binary "@$tap_scratch/long")" != 200
+
 kill -9 "${agents[1]}"
 wait "${agents[1]}" 2>/dev/null
 expect_soon "an agent that died is counted" shows '^ringside_hub_agents\{state="silent"\} 1$'
@@ -69,6 +81,9 @@ expect_soon "and passed to the hook" grep -q '^cleared never_issued rank 2 job a
 expect_same "each is reported once" "$(grep -c appeared "$calls") $(grep -c cleared "$calls") $(times_said 'never_issued: rank 2 .*; job')" "1 1 1"
 : >"$tap_scratch/agents"
 expect_soon "agents that are no longer listed are forgotten" eval '[ "$(fetch /healthz | grep -o "\"agents\":[0-9]*")" = "\"agents\":0" ]'
+expect_code "the page" 200 /
+expect_ok "with its content security policy" grep -q "script-src 'self'" <(header_of Content-Security-Policy /)
+expect_code "its script" 200 /hub.js
 expect_code "nothing else is served" 404 /api/v1/now
 expect_code "nothing can be changed" 405 /api/v1/jobs -X DELETE
 expect_code "a key that is not escaped correctly" 400 '/api/v1/jobs?job=%zz'

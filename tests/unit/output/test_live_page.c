@@ -51,6 +51,32 @@ static void test_files(void)
 			    !live_page_file("/PAGE.JS"));
 }
 
+static bool hub_has(const char *path, const char *part)
+{
+	const struct live_page_file *file = live_page_hub_file(path);
+
+	return file && memmem(file->bytes, file->length, part, strlen(part)) != NULL;
+}
+
+static void test_hub(void)
+{
+	EXPECT(hub_has("/", "hub.js") && hub_has("/page.css", ".notice") &&
+	       hub_has("/icon.svg", "svg"));
+	EXPECT_THAT("its script has all parts", hub_has("/hub.js", "function makeVerdict(") &&
+							hub_has("/hub.js", "\naskHub();\n"));
+	EXPECT_THAT("nothing of the agent's page",
+		    !live_page_hub_file("/page.js") && !live_page_hub_file("/uplot.js"));
+	EXPECT_THAT("no inline script or style, nothing from elsewhere",
+		    !hub_has("/", "<script>") && !hub_has("/", " onclick=") &&
+			    !hub_has("/", "<style") && !hub_has("/", " style=") &&
+			    !hub_has("/", "http://") && !hub_has("/hub.js", "http://") &&
+			    !hub_has("/hub.js", "https://"));
+	EXPECT_THAT("no HTML is made from texts",
+		    !hub_has("/hub.js", "innerHTML") && !hub_has("/hub.js", "outerHTML") &&
+			    !hub_has("/hub.js", "insertAdjacentHTML") &&
+			    !hub_has("/hub.js", "document.write"));
+}
+
 /* The policy would refuse it: better to find it here. */
 static void test_policy(void)
 {
@@ -94,5 +120,6 @@ int main(int argc, char **argv)
 	}
 	test_files();
 	test_policy();
+	test_hub();
 	return tap_done();
 }
