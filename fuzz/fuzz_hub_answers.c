@@ -55,6 +55,19 @@ static void check_summary(const char *text, size_t size)
 	hub_summary_release(&summary);
 }
 
+static void check_queries(const char *text, size_t size)
+{
+	struct hub_agents agents;
+
+	hub_agents_init(&agents, &options, "/bin/false", -1);
+	for (int i = 0; i < HUB_QUERIES; i++)
+		hub_query_take(&agents, (enum hub_query)i, text, size, 1);
+	for (size_t i = 0; i < agents.count; i++)
+		if (agents.list[i]->coming.count > HUB_SUMMARY_JOBS)
+			abort();
+	hub_agents_release(&agents);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	/* A copy of the exact size, so that reads past the end are caught. */
@@ -68,6 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size > 0)
 		memcpy(text, data, size);
 	check_summary(text, size);
+	check_queries(text, size);
 	fetch_targets_init(&targets);
 	hub_agents_read_sd(&targets, text, size, why, sizeof(why));
 	fetch_targets_release(&targets);

@@ -530,6 +530,7 @@ static void agent_free(struct hub_agent *agent)
 	free(agent->target.url);
 	free(agent->target.socket);
 	hub_summary_release(&agent->summary);
+	hub_summary_release(&agent->coming);
 	free(agent);
 }
 
@@ -575,7 +576,7 @@ static void sort_agents(struct hub_agents *agents)
  * them: then later. */
 static void merge_sources(struct hub_agents *agents, uint64_t now_ns)
 {
-	size_t known = agents->count, kept = 0, before = agents->count;
+	size_t known = agents->count, kept = 0;
 
 	for (size_t i = 0; i < agents->count; i++)
 		agents->list[i]->is_listed = false;
@@ -614,8 +615,9 @@ static void merge_sources(struct hub_agents *agents, uint64_t now_ns)
 	}
 	agents->count = kept;
 	agents->changes++;
-	if (agents->count != before)
+	if (agents->count != agents->told)
 		agent_log(AGENT_INFO, "%zu agents", agents->count);
+	agents->told = agents->count;
 }
 
 static void source_take(struct hub_agents *agents, struct hub_source *source,
@@ -935,6 +937,377 @@ static uint64_t polls_run(struct hub_agents *agents, uint64_t now_ns)
 	return now_ns;
 }
 
+/* ---- Prometheus ------------------------------------------------------------------------------ */
+
+/* Prometheus' answer has far fewer series than it stores: one per job and node. */
+static const char *const queries[HUB_QUERIES] = {
+	[HUB_QUERY_AGENTS] = "max by (instance, version) (ringside_build_info)",
+	[HUB_QUERY_PROCESSES] =
+		"count by (nccl_job, instance, world_size, state) (nccl_process_info)",
+	[HUB_QUERY_STUCK] = "max by (nccl_job, instance) (min by (nccl_job, instance, comm) "
+			    "(nccl_last_activity_age_seconds) and on (nccl_job, instance, comm) "
+			    "(max by (nccl_job, instance, comm) (nccl_operations_in_flight) > 0))",
+	[HUB_QUERY_VERDICTS] = "count by (nccl_job, instance, class) (nccl_verdict_info)",
+	[HUB_QUERY_NOTICES] = "count by (nccl_job, instance, kind) (nccl_notice_info)",
+	[HUB_QUERY_WAIT] = "sum by (nccl_job, instance) (nccl_wait_seconds_total)",
+	[HUB_QUERY_SHARE] =
+		"sum by (nccl_job, instance) (rate(nccl_wait_seconds_total[1m])) / on (nccl_job, "
+		"instance) count by (nccl_job, instance) (nccl_process_info)",
+	[HUB_QUERY_OPERATIONS] = "sum by (nccl_job, instance) (nccl_operations_finished_total)",
+};
+
+/* A sample of an answer. */
+struct sample {
+	char job[HUB_JOB_NAME], instance[256], name[64], state[16];
+	int64_t world_size;
+	double value;
+};
+
+static void read_labels(struct json_scan *scan, struct sample *sample)
+{
+	static const struct json_scan_key keys[] = {
+		JSON_SCAN_KEY_OF("nccl_job"),	JSON_SCAN_KEY_OF("instance"),
+		JSON_SCAN_KEY_OF("world_size"), JSON_SCAN_KEY_OF("state"),
+		JSON_SCAN_KEY_OF("class"),	JSON_SCAN_KEY_OF("kind"),
+		JSON_SCAN_KEY_OF("version"),
+	};
+	char world[24] = "";
+	int hint = 0, key;
+
+	if (!json_scan_enter(scan, JSON_SCAN_OBJECT))
+		return;
+	while ((key = json_scan_next_key(scan, keys, ARRAY_LENGTH(keys), &hint)) >=
+	       JSON_SCAN_KEY_UNKNOWN) {
+		if (key == 0)
+			json_scan_read_text(scan, sample->job, sizeof(sample->job));
+		else if (key == 1)
+			json_scan_read_text(scan, sample->instance, sizeof(sample->instance));
+		else if (key == 2)
+			json_scan_read_text(scan, world, sizeof(world));
+		else if (key == 3)
+			json_scan_read_text(scan, sample->state, sizeof(sample->state));
+		else if (key > 3)
+			json_scan_read_text(scan, sample->name, sizeof(sample->name));
+		else
+			json_scan_skip(scan);
+	}
+	if (text_number(world, 1, INT32_MAX, &sample->world_size) != OK)
+		sample->world_size = 0;
+}
+
+/* [TIME, "NUMBER"] */
+static void read_value(struct json_scan *scan, struct sample *sample)
+{
+	char text[40] = "";
+
+	if (!json_scan_enter(scan, JSON_SCAN_ARRAY))
+		return;
+	for (enum json_scan_token token; (token = json_scan_next(scan)) != JSON_SCAN_ARRAY_END;) {
+		if (token <= JSON_SCAN_END)
+			return;
+		if (token == JSON_SCAN_OBJECT || token == JSON_SCAN_ARRAY)
+			json_scan_skip(scan);
+		else if (token == JSON_SCAN_STRING)
+			json_scan_text(scan, text, sizeof(text));
+	}
+	sample->value = strtod(text, NULL);
+}
+
+static struct hub_row *row_of(struct hub_agent *agent, const char *job)
+{
+	struct hub_summary *summary = &agent->coming;
+
+	for (size_t i = 0; i < summary->count; i++)
+		if (strcmp(summary->rows[i].job, job) == 0)
+			return &summary->rows[i];
+	if (summary->count == HUB_SUMMARY_JOBS) {
+		summary->left_out++;
+		return NULL;
+	}
+	if (!list_grow(&summary->rows, summary->count, sizeof(*summary->rows)))
+		return NULL;
+	summary->rows[summary->count] = (struct hub_row){ .wait_share = NAN };
+	text_copy(summary->rows[summary->count].job, HUB_JOB_NAME, job);
+	return &summary->rows[summary->count++];
+}
+
+static uint64_t bit_of(const char *name, const char *(*name_of)(unsigned int), unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		if (strcmp(name, name_of(i)) == 0)
+			return UINT64_C(1) << i;
+	return 0;
+}
+
+/* 0 for what is no amount. */
+static double amount(double value, double most)
+{
+	return value > 0 ? (value < most ? value : most) : 0;
+}
+
+static void add_sample(struct hub_agent *agent, enum hub_query query, const struct sample *sample)
+{
+	struct hub_row *row = row_of(agent, sample->job);
+	uint32_t processes = (uint32_t)amount(sample->value, 4096);
+
+	if (row == NULL)
+		return;
+	switch (query) {
+	case HUB_QUERY_PROCESSES:
+		row->processes += processes;
+		row->ranks += processes;
+		if (strcmp(sample->state, "ended") != 0 && strcmp(sample->state, "killed") != 0)
+			row->alive += processes;
+		if (sample->world_size > row->world_size)
+			row->world_size = sample->world_size;
+		break;
+	case HUB_QUERY_STUCK:
+		row->stuck_ns = (uint64_t)(amount(sample->value, 1e9) * 1e9);
+		break;
+	case HUB_QUERY_VERDICTS:
+		row->verdicts |= bit_of(sample->name, class_name, VERDICT_CLASSES);
+		break;
+	case HUB_QUERY_NOTICES:
+		row->notices |= bit_of(sample->name, notice_name, LIVE_NOTICE_KINDS);
+		break;
+	case HUB_QUERY_WAIT:
+		row->wait_ns = (uint64_t)(amount(sample->value, 1e9) * 1e9);
+		break;
+	case HUB_QUERY_SHARE:
+		row->wait_share = isnan(sample->value) ? NAN : amount(sample->value, 1);
+		break;
+	default:
+		row->operations = (uint64_t)amount(sample->value, 1e18);
+	}
+}
+
+/* The agent of an instance; one that no source has is added. NULL: its name is no address. */
+static struct hub_agent *instance_agent(struct hub_agents *agents, const char *instance,
+					uint64_t now_ns)
+{
+	struct hub_agent *agent = agent_find(agents, instance);
+	struct fetch_targets targets;
+	char why[120];
+
+	if (agent)
+		return agent;
+	fetch_targets_init(&targets);
+	if (strpbrk(instance, ", \t\n#") == NULL &&
+	    fetch_targets_add(&targets, instance, HUB_AGENT_PORT, why, sizeof(why)) == OK &&
+	    targets.count == 1) {
+		agent = agent_find(agents, targets.list[0].name);
+		if (agent == NULL)
+			agent = agent_append(agents, &targets.list[0], now_ns);
+		for (size_t i = agents->count; agent && i-- > 1;)
+			if (by_name(&agents->list[i - 1], &agents->list[i]) > 0) {
+				agents->list[i] = agents->list[i - 1];
+				agents->list[i - 1] = agent;
+			}
+	}
+	fetch_targets_release(&targets);
+	return agent;
+}
+
+static void take_sample(struct hub_agents *agents, enum hub_query query,
+			const struct sample *sample, uint64_t now_ns)
+{
+	struct hub_agent *agent = instance_agent(agents, sample->instance, now_ns);
+
+	if (agent == NULL)
+		return;
+	if (query != HUB_QUERY_AGENTS) {
+		add_sample(agent, query, sample);
+		return;
+	}
+	agent->is_coming = true;
+	text_copy(agent->coming.version, sizeof(agent->coming.version), sample->name);
+}
+
+enum status hub_query_take(struct hub_agents *agents, enum hub_query query, const char *bytes,
+			   size_t length, uint64_t now_ns)
+{
+	static const struct json_scan_key keys[] = { JSON_SCAN_KEY_OF("status"),
+						     JSON_SCAN_KEY_OF("data") };
+	static const struct json_scan_key parts[] = { JSON_SCAN_KEY_OF("result") };
+	static const struct json_scan_key members[] = { JSON_SCAN_KEY_OF("metric"),
+							JSON_SCAN_KEY_OF("value") };
+	struct json_scan scan;
+	char status[16] = "";
+	int hint = 0, key;
+
+	json_scan_init(&scan, bytes, length);
+	if (!json_scan_enter(&scan, JSON_SCAN_OBJECT))
+		return ERR_FORMAT;
+	while ((key = json_scan_next_key(&scan, keys, 2, &hint)) >= JSON_SCAN_KEY_UNKNOWN) {
+		int part, at = 0;
+
+		if (key == 0)
+			json_scan_read_text(&scan, status, sizeof(status));
+		if (key != 1 || !json_scan_enter(&scan, JSON_SCAN_OBJECT)) {
+			if (key < 0)
+				json_scan_skip(&scan);
+			continue;
+		}
+		while ((part = json_scan_next_key(&scan, parts, 1, &at)) >= JSON_SCAN_KEY_UNKNOWN) {
+			if (part != 0 || !json_scan_enter(&scan, JSON_SCAN_ARRAY)) {
+				if (part != 0)
+					json_scan_skip(&scan);
+				continue;
+			}
+			while (json_scan_next_object(&scan)) {
+				struct sample sample = { .value = 0 };
+				int member, place = 0;
+
+				while ((member = json_scan_next_key(&scan, members, 2, &place)) >=
+				       JSON_SCAN_KEY_UNKNOWN) {
+					if (member == 0)
+						read_labels(&scan, &sample);
+					else if (member == 1)
+						read_value(&scan, &sample);
+					else
+						json_scan_skip(&scan);
+				}
+				take_sample(agents, query, &sample, now_ns);
+			}
+		}
+	}
+	return json_scan_next(&scan) == JSON_SCAN_END && strcmp(status, "success") == 0
+		       ? OK
+		       : ERR_FORMAT;
+}
+
+static void prometheus_start(struct hub_agents *agents, uint64_t now_ns)
+{
+	char *words[HUB_CHILD_WORDS], numbers[5][24];
+	struct hub_child_task task = { .words = words,
+				       .timeout_ns = agents->options->timeout_ns * 2 +
+						     UINT64_C(5000000000),
+				       .limit_bytes = (size_t)PROMETHEUS_BYTES * HUB_QUERIES };
+	size_t room = HUB_QUERIES * 2048, used = 0;
+	const char *base = agents->options->prometheus;
+	char *requests = calloc(1, room);
+
+	for (int i = 0; requests && i < HUB_QUERIES; i++) {
+		size_t length = strlen(base);
+
+		while (length > 0 && base[length - 1] == '/')
+			length--;
+		text_format(requests + used, room - used, "%d %.*s/api/v1/query?query=", i,
+			    (int)length, base);
+		fetch_url_append(requests + used, room - used, queries[i]);
+		text_append(requests + used, room - used, "\n");
+		used += strlen(requests + used);
+	}
+	hub_agents_fetch_words(agents, agents->options->prometheus_auth, PROMETHEUS_BYTES,
+			       HUB_QUERIES, words, numbers);
+	task.input = requests ? requests : "";
+	fetch_frames_init(&agents->prometheus.frames, PROMETHEUS_BYTES + FETCH_WHY_MAX);
+	for (size_t i = 0; i < agents->count; i++) {
+		agents->list[i]->is_coming = false;
+		hub_summary_release(&agents->list[i]->coming);
+	}
+	agents->prometheus_answers = 0;
+	agents->children++;
+	agents->prometheus_due_ns = now_ns + agents->options->interval_ns;
+	hub_child_start(&agents->prometheus.child, &task, agents->epoll, now_ns);
+	free(requests);
+}
+
+/* Answers come in any order. Each is taken as it arrives; together they become the summaries. */
+static void prometheus_take(struct hub_agents *agents, char *why, size_t why_size, uint64_t now_ns)
+{
+	struct hub_poll *poll = &agents->prometheus;
+	struct fetch_frame frame;
+
+	if (poll->child.used == 0 ||
+	    fetch_frames_add(&poll->frames, poll->child.bytes, poll->child.used) != OK)
+		return;
+	poll->child.used = 0;
+	while (fetch_frames_next(&poll->frames, &frame) == OK) {
+		agents->received_bytes += frame.length;
+		if (frame.status == 200 && frame.id < HUB_QUERIES &&
+		    hub_query_take(agents, (enum hub_query)frame.id, frame.bytes, frame.length,
+				   now_ns) == OK)
+			agents->prometheus_answers++;
+		else if (frame.status == 0)
+			text_format(why, why_size, "%.*s", (int)frame.length, frame.bytes);
+		else
+			text_format(why, why_size, "HTTP %d, or not an answer of Prometheus%s",
+				    frame.status,
+				    frame.status == 401 ? ": see --prometheus-auth" : "");
+	}
+}
+
+/* An agent that Prometheus no longer scrapes keeps its rows, as one that does not answer. */
+static void prometheus_finish(struct hub_agents *agents, uint64_t now_ns)
+{
+	for (size_t i = 0; i < agents->count; i++) {
+		struct hub_agent *agent = agents->list[i];
+
+		if (!agent->is_coming) {
+			agent->is_silent = true;
+			text_copy(agent->why, sizeof(agent->why), "Prometheus does not scrape it");
+			hub_summary_release(&agent->coming);
+			continue;
+		}
+		hub_summary_release(&agent->summary);
+		agent->summary = agent->coming;
+		agent->coming = (struct hub_summary){ .rows = NULL };
+		agent->answered_ns = now_ns;
+		agent->is_silent = false;
+		agent->failures = 0;
+		agent->why[0] = '\0';
+	}
+	/* Those that have been gone for long are dropped. */
+	merge_sources(agents, now_ns);
+}
+
+static void prometheus_ended(struct hub_agents *agents, const char *why, uint64_t now_ns)
+{
+	bool is_good = agents->prometheus_answers == HUB_QUERIES;
+
+	agents->asked += HUB_QUERIES;
+	agents->failed += HUB_QUERIES - agents->prometheus_answers;
+	agents->answered += agents->prometheus_answers;
+	if (!is_good && why[0] == '\0')
+		why = agents->prometheus.child.why[0] ? agents->prometheus.child.why : "no answer";
+	if (!is_good && agents->prometheus_failures++ == 0)
+		agent_log(AGENT_WARNING, "--prometheus %s: %s", agents->options->prometheus, why);
+	else if (is_good && agents->prometheus_failures > 0)
+		agent_log(AGENT_NOTICE, "--prometheus %s: answers again",
+			  agents->options->prometheus);
+	text_copy(agents->prometheus_problem, sizeof(agents->prometheus_problem),
+		  is_good ? "" : why);
+	if (is_good) {
+		agents->prometheus_failures = 0;
+		prometheus_finish(agents, now_ns);
+	}
+	fetch_frames_release(&agents->prometheus.frames);
+	hub_child_release(&agents->prometheus.child);
+}
+
+static uint64_t prometheus_run(struct hub_agents *agents, uint64_t now_ns)
+{
+	struct hub_poll *poll = &agents->prometheus;
+	char why[HUB_CHILD_WHY] = "";
+	bool has_ended;
+
+	if (poll->child.begun_ns > 0) {
+		has_ended = hub_child_has_ended(&poll->child, now_ns);
+		prometheus_take(agents, why, sizeof(why), now_ns);
+		if (why[0] != '\0')
+			text_copy(agents->prometheus_problem, sizeof(agents->prometheus_problem),
+				  why);
+		if (!has_ended)
+			return poll->child.until_ns;
+		prometheus_ended(agents, why[0] ? why : agents->prometheus_problem, now_ns);
+	}
+	if (now_ns < agents->prometheus_due_ns)
+		return agents->prometheus_due_ns;
+	prometheus_start(agents, now_ns);
+	return now_ns + 1;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 void hub_agents_init(struct hub_agents *agents, const struct hub_options *options,
@@ -959,7 +1332,8 @@ void hub_agents_release(struct hub_agents *agents)
 		fetch_frames_release(&agents->polls[i].frames);
 		hub_child_release(&agents->polls[i].child);
 	}
-	hub_child_release(&agents->prometheus);
+	fetch_frames_release(&agents->prometheus.frames);
+	hub_child_release(&agents->prometheus.child);
 	for (size_t i = 0; i < agents->count; i++)
 		agent_free(agents->list[i]);
 	free(agents->list);
@@ -997,6 +1371,13 @@ uint64_t hub_agents_run(struct hub_agents *agents, uint64_t now_ns)
 		next_ns = at_ns < next_ns ? at_ns : next_ns;
 	}
 	forget_old(agents, now_ns);
+	if (agents->options->prometheus) {
+		at_ns = prometheus_run(agents, now_ns);
+		next_ns = at_ns < next_ns ? at_ns : next_ns;
+		/* While Prometheus is down, agents of other sources are polled. */
+		if (agents->prometheus_failures < PROMETHEUS_DOWN)
+			return next_ns;
+	}
 	at_ns = polls_run(agents, now_ns);
 	return at_ns < next_ns ? at_ns : next_ns;
 }

@@ -63,6 +63,27 @@ void hub_summary_release(struct hub_summary *summary);
 enum status hub_agents_read_sd(struct fetch_targets *targets, const char *bytes, size_t length,
 			       char *why, size_t why_size);
 
+/*
+ * What Prometheus is asked, and what its answers mean: rows of the same summaries, by job and instance. An answer is
+ * {"status": "success", "data": {"result": [{"metric": {...}, "value": [TIME, "NUMBER"]}]}}.
+ */
+enum hub_query {
+	HUB_QUERY_AGENTS = 0,	 /* instances that are scraped */
+	HUB_QUERY_PROCESSES = 1, /* by job, instance, world_size and state */
+	HUB_QUERY_STUCK = 2,	 /* seconds */
+	HUB_QUERY_VERDICTS = 3,	 /* by class */
+	HUB_QUERY_NOTICES = 4,	 /* by kind */
+	HUB_QUERY_WAIT = 5,	 /* seconds in total */
+	HUB_QUERY_SHARE = 6,	 /* of the last minute */
+	HUB_QUERY_OPERATIONS = 7,
+	HUB_QUERIES = 8,
+};
+
+struct hub_agents;
+/* Takes an answer: adds rows to the agents' `coming` summaries. ERR_FORMAT if it is none. */
+enum status hub_query_take(struct hub_agents *agents, enum hub_query query, const char *bytes,
+			   size_t length, uint64_t now_ns);
+
 struct hub_agent {
 	struct fetch_target target; /* owned */
 	bool is_listed;		    /* a source has it */
@@ -73,6 +94,8 @@ struct hub_agent {
 	uint64_t answered_ns; /* 0: never */
 	char why[120];	      /* why it did not answer */
 	struct hub_summary summary;
+	struct hub_summary coming; /* from Prometheus, while its answers arrive */
+	bool is_coming;
 };
 
 struct hub_source {
@@ -101,10 +124,12 @@ struct hub_agents {
 	struct hub_agent **list; /* by name */
 	size_t count;
 	struct hub_poll polls[HUB_POLLS_MAX];
-	struct hub_child prometheus;
+	struct hub_poll prometheus; /* its `asked` is not used */
+	size_t prometheus_answers;
 	uint64_t prometheus_due_ns;
 	unsigned int prometheus_failures;
 	char prometheus_problem[HUB_CHILD_WHY];
+	size_t told;	  /* agents, as last logged */
 	uint64_t changes; /* counts: something was learned */
 	/* Totals since the start. */
 	uint64_t asked, answered, failed, received_bytes, children;

@@ -141,7 +141,7 @@ bool hub_job_is_row(const struct hub_job *job, const struct hub_agent *agent,
 		    const struct hub_row *row);
 struct hub_job *hub_jobs_find(const struct hub_jobs *jobs, const char *key);
 
-/* "stuck", "slow", "ended", "silent", "running", "unknown": for people. */
+/* "stuck", "slow", "ended", "silent", "running". */
 const char *hub_job_state(const struct hub_job *job);
 /* Lost by waiting so far and by the present hang, at least. */
 double hub_job_gpu_hours(const struct hub_job *job, uint64_t hang_ns);

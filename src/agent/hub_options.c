@@ -34,7 +34,7 @@ static int take_source(const struct cli_said *said, enum hub_source_kind kind)
 	return 0;
 }
 
-/* A wrong list is an error now; a file is read again and again. */
+/* A wrong list is an error now; a file is read repeatedly. */
 static int take_agents(const struct cli_said *said)
 {
 	struct fetch_targets targets;

@@ -323,6 +323,49 @@ static void test_rate(void)
 	hub_jobs_release(&jobs);
 }
 
+/* Prometheus' answers become the same summaries. */
+static void test_queries(void)
+{
+#define ANSWER(labels, value)                                                                  \
+	"{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[{\"metric\":" \
+	"{" labels "},\"value\":[1.5,\"" value "\"]}]}}"
+#define NODE "\"nccl_job\":\"llm\",\"instance\":\"n1:1\""
+	static const struct {
+		enum hub_query query;
+		const char *answer;
+	} answers[] = {
+		{ HUB_QUERY_AGENTS, ANSWER("\"instance\":\"n1:1\",\"version\":\"9\"", "1") },
+		{ HUB_QUERY_PROCESSES,
+		  ANSWER(NODE ",\"world_size\":\"16\",\"state\":\"alive\"", "8") },
+		{ HUB_QUERY_PROCESSES, ANSWER(NODE ",\"state\":\"killed\"", "1") },
+		{ HUB_QUERY_STUCK, ANSWER(NODE, "21.5") },
+		{ HUB_QUERY_VERDICTS, ANSWER(NODE ",\"class\":\"mismatch\"", "2") },
+		{ HUB_QUERY_NOTICES, ANSWER(NODE ",\"kind\":\"dead\"", "1") },
+		{ HUB_QUERY_SHARE, ANSWER(NODE, "NaN") },
+		{ HUB_QUERY_WAIT, ANSWER(NODE, "1.5") },
+		{ HUB_QUERY_OPERATIONS, ANSWER(NODE, "700") },
+	};
+	struct hub_agents found;
+	struct hub_row *row;
+
+	hub_agents_init(&found, &options, "", -1);
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
+		EXPECT(hub_query_take(&found, answers[i].query, answers[i].answer,
+				      strlen(answers[i].answer), 1) == OK);
+	EXPECT(found.count == 1 && found.list[0]->is_coming && found.list[0]->coming.count == 1);
+	row = found.list[0]->coming.rows;
+	EXPECT(row->processes == 9 && row->alive == 8 && row->world_size == 16);
+	EXPECT(row->stuck_ns == 21500000000 && row->operations == 700 && isnan(row->wait_share));
+	EXPECT(row->verdicts == UINT64_C(1) << VERDICT_MISMATCH &&
+	       row->notices == UINT64_C(1) << LIVE_DEAD);
+	EXPECT(hub_query_take(&found, HUB_QUERY_STUCK, "{\"status\":\"error\"}", 18, 1) ==
+	       ERR_FORMAT);
+	EXPECT(hub_query_take(&found, HUB_QUERY_STUCK, ANSWER("\"instance\":\"a b,c\"", "1"),
+			      strlen(ANSWER("\"instance\":\"a b,c\"", "1")), 1) == OK);
+	EXPECT_THAT("an instance that is no address is left out", found.count == 1);
+	hub_agents_release(&found);
+}
+
 /* A liar with many jobs must not displace the jobs of others. */
 static void test_liars(void)
 {
@@ -415,6 +458,7 @@ int main(void)
 	test_hang();
 	test_slow();
 	test_rate();
+	test_queries();
 	test_liars();
 	test_alerts();
 	test_metrics();
