@@ -145,6 +145,7 @@ static void job_clear(struct hub_job *job)
 	job->wait_share = 0;
 	job->wait_known = 0;
 	job->is_seen = false;
+	job->is_crowded = true;
 }
 
 /* What a silent agent said last counts for the place of the job only, not for its state. */
@@ -155,6 +156,7 @@ static void job_add(struct hub_job *job, const struct hub_agent *agent, const st
 	job->ranks += row->ranks;
 	job->processes += row->processes;
 	job->is_seen = true;
+	job->is_crowded &= agent->summary.count > CROWD;
 	job->seen_ns = now_ns;
 	if (row->world_size > job->world_size)
 		job->world_size = row->world_size;
@@ -635,17 +637,29 @@ void hub_jobs_judged(struct hub_jobs *jobs, struct hub_job *job, const struct hu
 	judge_again(job, jobs->options, now_ns);
 }
 
-struct hub_job *hub_jobs_due(const struct hub_jobs *jobs, uint64_t now_ns)
+/* Is the first more urgent? */
+static bool is_before(const struct hub_job *one, const struct hub_job *other)
+{
+	if (one->is_crowded != other->is_crowded)
+		return other->is_crowded;
+	if (one->trouble != other->trouble)
+		return one->trouble > other->trouble;
+	if (one->nodes != other->nodes)
+		return one->nodes > other->nodes;
+	return one->judge_ns < other->judge_ns;
+}
+
+struct hub_job *hub_jobs_due(const struct hub_jobs *jobs, uint64_t now_ns, bool has_crowded)
 {
 	struct hub_job *due = NULL;
 
 	for (size_t i = 0; i < jobs->count; i++) {
 		struct hub_job *job = jobs->list[i];
 
-		if (job->is_judging || job->judge_ns > now_ns || job->nodes == 0)
+		if (job->is_judging || job->judge_ns > now_ns || job->nodes == 0 ||
+		    (job->is_crowded && !has_crowded))
 			continue;
-		if (due == NULL || job->trouble > due->trouble ||
-		    (job->trouble == due->trouble && job->judge_ns < due->judge_ns))
+		if (due == NULL || is_before(job, due))
 			due = job;
 	}
 	return due;
@@ -751,7 +765,8 @@ static uint64_t judge_run(struct hub_jobs *jobs, struct hub_judge *judge,
 					clock_system_ns(CLOCK_REALTIME));
 		hub_child_release(&judge->child);
 	}
-	job = hub_jobs_due(jobs, now_ns);
+	/* One judge is kept for jobs that are not made up. */
+	job = hub_jobs_due(jobs, now_ns, judge != &jobs->judges[0]);
 	if (job == NULL)
 		return UINT64_MAX;
 	judge_start(jobs, judge, job, agents, now_ns);

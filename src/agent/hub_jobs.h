@@ -79,6 +79,7 @@ struct hub_job {
 	uint64_t verdicts, notices;
 	struct hub_rate rate;
 	uint64_t seen_ns; /* when an agent last had it */
+	bool is_crowded;  /* only agents that claim many jobs have it */
 	bool is_seen;
 
 	enum hub_trouble trouble;
@@ -123,8 +124,12 @@ void hub_jobs_release(struct hub_jobs *jobs);
 /* Adds up the summaries and decides which jobs are in trouble. */
 void hub_jobs_update(struct hub_jobs *jobs, const struct hub_agents *agents, uint64_t now_ns);
 
-/* The job that should be judged now: the most serious trouble, the longest wait first. NULL none. */
-struct hub_job *hub_jobs_due(const struct hub_jobs *jobs, uint64_t now_ns);
+/*
+ * The job that should be judged now: the most serious trouble, the most nodes, the longest wait first. NULL none. Jobs
+ * that only agents with many jobs have come last, and only if `has_crowded`: an agent that makes up jobs must not keep the
+ * doctor from those of others.
+ */
+struct hub_job *hub_jobs_due(const struct hub_jobs *jobs, uint64_t now_ns, bool has_crowded);
 
 /* The answer of the doctor: its output and exit code. */
 void hub_jobs_judged(struct hub_jobs *jobs, struct hub_job *job, const struct hub_child *child,

@@ -240,19 +240,19 @@ static void test_hang(void)
 
 	begin();
 	job = look();
-	EXPECT(hub_jobs_due(&jobs, now) == NULL && job->trouble == HUB_TROUBLE_NONE);
+	EXPECT(hub_jobs_due(&jobs, now, true) == NULL && job->trouble == HUB_TROUBLE_NONE);
 	rows[1].stuck_ns = 19 * SECOND;
 	EXPECT(look()->trouble == HUB_TROUBLE_NONE);
 	rows[1].stuck_ns = 21 * SECOND;
 	job = look();
 	EXPECT_THAT("a hang is judged at once",
-		    job->trouble == HUB_TROUBLE_STUCK && hub_jobs_due(&jobs, now) == job);
+		    job->trouble == HUB_TROUBLE_STUCK && hub_jobs_due(&jobs, now, true) == job);
 	judge(job, NULL, 0);
 	EXPECT(job->judgement == HUB_HEALTHY && job->found.count == 0);
 	EXPECT_THAT("a job that is stuck and has no verdict is judged again soon",
 		    job->judge_ns == now + HUB_JUDGE_FIRST_NS);
 	now += HUB_JUDGE_FIRST_NS;
-	EXPECT(look() == hub_jobs_due(&jobs, now));
+	EXPECT(look() == hub_jobs_due(&jobs, now, true));
 	judge(job, "never_issued", 1);
 	EXPECT(job->judgement == HUB_FOUND && job->found.list[0].class == VERDICT_NEVER_ISSUED);
 	for (uint64_t pause = 2 * HUB_JUDGE_FIRST_NS; pause < HUB_JUDGE_MOST_NS; pause *= 2) {
@@ -280,7 +280,7 @@ static void test_slow(void)
 	begin();
 	rows[0].notices = UINT64_C(1) << LIVE_STRAGGLER;
 	job = look();
-	EXPECT(job->trouble == HUB_TROUBLE_SLOW && hub_jobs_due(&jobs, now) == job);
+	EXPECT(job->trouble == HUB_TROUBLE_SLOW && hub_jobs_due(&jobs, now, true) == job);
 	judge(job, "slow_rank", 1);
 	EXPECT(strcmp(hub_job_state(job), "slow") == 0);
 	rows[0].notices = 0;
@@ -291,13 +291,14 @@ static void test_slow(void)
 	EXPECT_THAT("a healthy job is judged from time to time",
 		    job->judge_ns == now + options.check_ns);
 	rows[0].stuck_ns = 30 * SECOND;
-	EXPECT_THAT("a hang does not wait for that", hub_jobs_due((look(), &jobs), now) == job);
+	EXPECT_THAT("a hang does not wait for that",
+		    hub_jobs_due((look(), &jobs), now, true) == job);
 	rows[0].alive = rows[1].alive = rows[2].alive = 0;
 	judge(job, "never_issued", 1);
 	job = look();
 	EXPECT_THAT("a job that has ended has no verdict",
 		    job->found.count == 0 && strcmp(hub_job_state(job), "ended") == 0 &&
-			    hub_jobs_due(&jobs, now + 3600 * SECOND) == NULL);
+			    hub_jobs_due(&jobs, now + 3600 * SECOND, true) == NULL);
 	agents.count = 0;
 	now += HUB_JOB_KEEP_NS + SECOND;
 	look();
@@ -391,6 +392,17 @@ static void test_liars(void)
 	agents.count = 201;
 	look();
 	EXPECT(hub_jobs_find(&jobs, "llm") != NULL);
+	for (int i = 0; i < 200; i++)
+		for (int j = 0; j < 64; j++) {
+			lies[i][j].processes = lies[i][j].alive = 1;
+			lies[i][j].stuck_ns = 99 * SECOND;
+		}
+	rows[0].notices = UINT64_C(1) << LIVE_STRAGGLER;
+	look();
+	EXPECT_THAT("and are judged after a job that is only slow",
+		    strcmp(hub_jobs_due(&jobs, now, true)->key, "llm") == 0);
+	hub_jobs_find(&jobs, "llm")->judge_ns = UINT64_MAX;
+	EXPECT(hub_jobs_due(&jobs, now, true) != NULL && hub_jobs_due(&jobs, now, false) == NULL);
 	hub_jobs_release(&jobs);
 }
 
@@ -407,14 +419,14 @@ static void test_alerts(void)
 
 	begin();
 	job = look();
-	EXPECT(hub_jobs_due(&jobs, now) == NULL);
+	EXPECT(hub_jobs_due(&jobs, now, true) == NULL);
 	EXPECT(hub_alerts_take(&jobs, alerts, strlen(alerts), now, &known, &unknown) == OK);
-	EXPECT(known == 1 && unknown == 1 && hub_jobs_due(&jobs, now) == job);
+	EXPECT(known == 1 && unknown == 1 && hub_jobs_due(&jobs, now, true) == job);
 	judge(job, NULL, 0);
 	now += SECOND;
 	hub_alerts_take(&jobs, alerts, strlen(alerts), now, &known, &unknown);
 	EXPECT_THAT("alerts that repeat do not have it judged all the time",
-		    hub_jobs_due(&jobs, now) == NULL);
+		    hub_jobs_due(&jobs, now, true) == NULL);
 	EXPECT(hub_alerts_take(&jobs, "{}", 2, now, &known, &unknown) == ERR_FORMAT);
 	EXPECT(hub_alerts_take(&jobs, alerts, 40, now, &known, &unknown) == ERR_FORMAT);
 	hub_jobs_release(&jobs);
