@@ -843,7 +843,7 @@ static void metrics_write_agent(struct metrics_writer *writer, const struct metr
 	write_agent_processes(writer);
 	put_alone(out, METRICS_AGENT_LOOKS, agent->looks, false, true);
 	put_alone(out, METRICS_AGENT_LOOK_SECONDS, agent->look_ns, true, true);
-	put_alone(out, METRICS_AGENT_JUDGEMENTS, agent->judgements, true, false);
+	put_alone(out, METRICS_AGENT_JUDGEMENTS, agent->judgements, false, true);
 	put_alone(out, METRICS_AGENT_JUDGE_SECONDS, agent->judge_ns, true, true);
 	put_alone(out, METRICS_AGENT_REFUSED, agent->refused, false, true);
 	put_alone(out, METRICS_AGENT_UNREADABLE, agent->unreadable, false, true);
