@@ -34,7 +34,6 @@ static struct verdict_text_options doctor_text_options(const struct doctor_optio
 		.width = cli_width(),
 		.has_colour = cli_has_color(),
 		.has_all = options->has_all,
-		.documents = options->documents,
 	};
 }
 
@@ -174,6 +173,14 @@ static int take_operand(const struct cli_said *said)
 	CLI_TIME(struct doctor_options, field, least_ns, most_ns), \
 		.like = "is not a time like 20s or 500ms", .less = "is too short or too long"
 
+/* The setting of the agent, for this run. */
+static int take_runbooks(const struct cli_said *said)
+{
+	return setenv("RINGSIDE_RUNBOOKS", said->value, 1) == 0
+		       ? 0
+		       : cli_usage(said->page, "--runbooks: %s", strerror(errno));
+}
+
 static const struct cli_option doctor_option_rows[] = {
 	CLI_OPTION_JSON(struct doctor_options),
 	{ 'a', "all", NULL, "show every verdict with all its lines, and every communicator",
@@ -219,6 +226,9 @@ static const struct cli_option doctor_option_rows[] = {
 	  CLI_TEXT(struct doctor_options, ca_file) },
 	{ 0, "insecure", NULL, "accept any certificate",
 	  CLI_FLAG(struct doctor_options, is_insecure) },
+	{ 0, "runbooks", "URL",
+	  "link to runbooks there (a copy of docs/; default: RINGSIDE_RUNBOOKS)",
+	  CLI_CALL_ALL(take_runbooks) },
 	CLI_OPTIONS_SHOWING,
 	CLI_OPTION_END,
 };
@@ -269,17 +279,6 @@ static int doctor_check_options(const struct doctor_options *options)
 	return -1;
 }
 
-/* Where `make install` and packages put them, relative to the program. */
-static void find_documents(struct doctor_options *options)
-{
-	char found[sizeof(options->documents)], whole[PATH_MAX];
-
-	text_copy(options->documents, sizeof(options->documents), "docs/");
-	if (cli_become_find("../share/doc/ringside", found, sizeof(found)) &&
-	    realpath(found, whole))
-		text_format(options->documents, sizeof(options->documents), "%s/", whole);
-}
-
 int doctor_options_parse(struct doctor_options *options, int argc, char **argv)
 {
 	int code;
@@ -291,7 +290,6 @@ int doctor_options_parse(struct doctor_options *options, int argc, char **argv)
 		.parallel = 32,
 	};
 	fetch_targets_init(&options->targets);
-	find_documents(options);
 	code = cli_parse(&doctor_page, options, argc, argv);
 	return code == CLI_GO_ON ? doctor_check_options(options) : code;
 }

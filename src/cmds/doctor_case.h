@@ -44,8 +44,6 @@ struct doctor_options {
 	bool has_all;
 	bool is_watch;
 	uint64_t interval_ns;
-
-	char documents[4096]; /* location of runbooks: "docs/", or where they were installed */
 };
 
 /* -1: continue; else the exit code, after help or an error was printed. Always release. */

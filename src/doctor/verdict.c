@@ -245,6 +245,44 @@ void verdicts_sort(struct verdicts *verdicts)
 		qsort(verdicts->list, verdicts->count, sizeof(*verdicts->list), most_serious_first);
 }
 
+/* "runbooks/HangNetwork.md" is "hang-network". */
+static void page_name(const char *page, char *to, size_t size)
+{
+	const char *from = strrchr(page, '/') ? strrchr(page, '/') + 1 : page;
+	size_t used = 0;
+
+	for (size_t i = 0; from[i] != '\0' && strcmp(from + i, ".md") != 0 && used + 2 < size;
+	     i++) {
+		if (from[i] >= 'A' && from[i] <= 'Z' && i > 0)
+			to[used++] = '-';
+		to[used++] =
+			from[i] >= 'A' && from[i] <= 'Z' ? (char)(from[i] - 'A' + 'a') : from[i];
+	}
+	to[used] = '\0';
+}
+
+const char *verdict_runbook(const struct verdict *verdict, char to[static VERDICT_RUNBOOK])
+{
+	const char *base = getenv("RINGSIDE_RUNBOOKS"), *page = verdict->page;
+	size_t length = base ? strlen(base) : 0;
+	char name[sizeof(verdict->page) * 2];
+
+	while (length > 0 && base[length - 1] == '/')
+		length--;
+	if (page[0] == '\0')
+		to[0] = '\0';
+	else if (length > 0)
+		text_format(to, VERDICT_RUNBOOK, "%.*s/%s", (int)(length < 400 ? length : 400),
+			    base, page);
+	else if (strncmp(page, "runbooks/", 9) != 0 && strncmp(page, "setup/", 6) != 0)
+		text_format(to, VERDICT_RUNBOOK, "docs/%s", page);
+	else {
+		page_name(page, name, sizeof(name));
+		text_format(to, VERDICT_RUNBOOK, "ringside help %s", name);
+	}
+	return to;
+}
+
 double verdict_hours_hung(const struct verdict *verdict)
 {
 	/* The rank at fault is idle as well; in a deadlock it is among the waiting ones. */

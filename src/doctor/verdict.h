@@ -107,7 +107,7 @@ struct verdict {
 	struct verdict_lines advice;   /* next steps: a sentence, or a command after "$ " */
 	bool is_unjudged; /* BLIND: something could not be judged because of it; `rule` says
 			     what: "hang", "speed", ... If false, the job may still be healthy. */
-	char page[64];	  /* "runbooks/HangNetwork.md" below docs/; "" none */
+	char page[64]; /* "runbooks/HangNetwork.md" below docs/; "" none; see verdict_runbook() */
 };
 
 enum { VERDICTS_MAX = 256 };
@@ -144,6 +144,11 @@ void verdicts_sort(struct verdicts *verdicts);
 
 /* "certain" from 0.95, "very likely" from 0.8, "likely" from 0.5, "possible" below. */
 const char *verdict_confidence_word(double confidence);
+
+/* Where its page can be read: an address if RINGSIDE_RUNBOOKS says where docs/ is served, else the command that
+ * shows it, "ringside help hang-network", or its file, "docs/DOCTOR.md#not-judged". "" if it has none. */
+enum { VERDICT_RUNBOOK = 512 };
+const char *verdict_runbook(const struct verdict *verdict, char to[static VERDICT_RUNBOOK]);
 
 /* GPU-hours that waiting ranks have lost by a hang so far; 0: no hang, or its length is unknown. */
 double verdict_hours_hung(const struct verdict *verdict);

@@ -117,7 +117,7 @@ static enum status verdict_comms_text(struct sink *sink, const struct verdict_lo
  *	caveat      - ...
  *	next steps  - ...
  *	              $ ...
- *	runbook     docs/...
+ *	runbook     ringside help nccl-hang-rank-missing
  */
 
 /* What fits on a screen; --all shows the rest. */
@@ -328,7 +328,7 @@ static void put_title(struct sink *sink, const struct verdict *verdict, size_t n
 void verdict_text_one(struct sink *sink, const struct verdict *verdict, size_t number,
 		      const struct verdict_text_options *options)
 {
-	char page[128];
+	char runbook[VERDICT_RUNBOOK];
 
 	put_title(sink, verdict, number, options);
 	put_circumstances(sink, verdict, options);
@@ -339,9 +339,7 @@ void verdict_text_one(struct sink *sink, const struct verdict *verdict, size_t n
 	put_list(sink, "next steps", &verdict->advice, STEPS, options);
 	if (verdict->page[0] == '\0')
 		return;
-	text_format(page, sizeof(page), "%s%s", options->documents ? options->documents : "docs/",
-		    verdict->page);
-	put_line(sink, "runbook", "", page, options);
+	put_line(sink, "runbook", "", verdict_runbook(verdict, runbook), options);
 }
 
 /* ---- what was examined ----------------------------------------------------------------------- */
@@ -593,6 +591,8 @@ static void put_who(struct json *json, const struct verdict *verdict)
 
 void verdict_json_one(struct json *json, const struct verdict *verdict)
 {
+	char runbook[VERDICT_RUNBOOK];
+
 	json_object(json);
 	json_put_string(json, "class", verdict_class_name(verdict->class));
 	json_put_string(json, "severity", verdict_severity_name(verdict->severity));
@@ -613,6 +613,7 @@ void verdict_json_one(struct json *json, const struct verdict *verdict)
 	put_lines(json, "missing", &verdict->missing);
 	put_lines(json, "advice", &verdict->advice);
 	json_put_text_or_null(json, "page", verdict->page);
+	json_put_text_or_null(json, "runbook", verdict_runbook(verdict, runbook));
 	json_end(json);
 }
 

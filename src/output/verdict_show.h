@@ -33,9 +33,8 @@ struct verdict_text_options {
 	unsigned int width; /* of the terminal; 0: VERDICT_TEXT_WIDTH for sentences, titles are
 			       not wrapped */
 	bool has_colour;
-	bool has_jobs;	       /* several jobs: each verdict shows its job */
-	bool has_all;	       /* show all lines of all verdicts, and all communicators */
-	const char *documents; /* prefix of "runbooks/x.md"; NULL: "docs/" */
+	bool has_jobs; /* several jobs: each verdict shows its job */
+	bool has_all;  /* show all lines of all verdicts, and all communicators */
 };
 
 /* Sorted verdicts and what was examined. Returns ERR_NO_SPACE (out of memory) or the sink's status. */

@@ -184,6 +184,18 @@ diagnose "$tap_scratch/standing"
 expect_same "no GPU starts its kernel for 15 minutes: stuck, cause unknown" \
 	"$? $(value '"$_->{answer} $_->{verdicts}[0]{class} " . ($_->{verdicts}[0]{rank} // "nobody")')" "1 stuck_cause_unknown stuck nobody"
 
+# Runbooks open from where they are mentioned.
+runbook=$("$ringside" doctor --hang 5s "$tap_scratch/hung" | sed -n 's/^runbook *//p')
+expect_same "a verdict prints the command that shows its runbook" "$runbook" "ringside help nccl-hang-rank-missing"
+expect_same "which works" "$("$ringside" ${runbook#ringside } | head -n 1)" "# NcclHangRankMissing"
+export RINGSIDE_RUNBOOKS=https://wiki.example/ringside/
+diagnose --hang 5s "$tap_scratch/hung"
+expect_same "or its address, where the admin keeps them" "$(value '$_->{verdicts}[0]{runbook}')" \
+	https://wiki.example/ringside/runbooks/NcclHangRankMissing.md
+unset RINGSIDE_RUNBOOKS
+expect_same "also by an option" "$("$ringside" doctor --runbooks https://wiki.example --hang 5s "$tap_scratch/hung" | sed -n 's/^runbook *//p')" \
+	https://wiki.example/runbooks/NcclHangRankMissing.md
+
 # ---- agents
 
 if [ ! -x "$fetch" ]; then

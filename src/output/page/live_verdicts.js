@@ -34,6 +34,12 @@ function adviceParts(line) {
 	return line.startsWith('$ ') ? commandParts(line.slice(2)) : hintParts(line);
 }
 
+/* An address, or the command that shows it. */
+function runbookItem(runbook) {
+	return el('li', { class: 'hint' }, 'Runbook: ', ...(/^https?:\/\//.test(runbook)
+		? [el('a', { href: runbook, rel: 'noreferrer' }, runbook)] : commandParts(runbook)));
+}
+
 function makeVerdict(verdict) {
 	const made = { severity: verdict.severity };
 
@@ -73,7 +79,8 @@ function updateVerdict(made, verdict) {
 	setHidden(made.details, more.length === 0 && verdict.missing.length === 0);
 	if (made.shownAdvice !== verdict.advice.join('\n')) {
 		made.shownAdvice = verdict.advice.join('\n');
-		made.advice.replaceChildren(...verdict.advice.map((line) => el('li', { class: 'hint' }, ...adviceParts(line))));
+		made.advice.replaceChildren(...verdict.advice.map((line) => el('li', { class: 'hint' }, ...adviceParts(line))),
+			...(verdict.runbook ? [runbookItem(verdict.runbook)] : []));
 	}
 	setHidden(made.since.parentElement, verdict.since_ns === null);
 	setText(made.since, `since ${clockTime(sinceMs)}`);

@@ -120,7 +120,7 @@ static void test_hang(void)
 	EXPECT(strstr(sink_string(&sink), "\nconfidence  90%\ncaveat      - what its Python"));
 	EXPECT(strstr(sink_string(&sink), "\nnext steps  - Find out what the process does:\n       "
 					  "       $ ssh node30 py-spy dump --pid 4711\n"));
-	EXPECT(strstr(sink_string(&sink), "\nrunbook     docs/runbooks/NcclHangRankMissing.md\n"));
+	EXPECT(strstr(sink_string(&sink), "\nrunbook     ringside help nccl-hang-rank-missing\n"));
 	EXPECT(strstr(sink_string(&sink),
 		      "world           512   512     511  AllReduce #812  40.0 s  811-812\n"));
 	EXPECT_THAT("one cause fits on a screen", count_lines(sink_string(&sink)) <= 24);
