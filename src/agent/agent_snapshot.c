@@ -54,11 +54,6 @@ static void put_file(struct pack *pack, const char *name, const void *bytes, siz
 	sink_write(pack->sink, zeros, tar_padding(length));
 }
 
-static int64_t pid_of(const struct recording_process *process)
-{
-	return process->pid_here > 0 ? process->pid_here : process->pid;
-}
-
 /* Processes in different namespaces may have the same PID. */
 static size_t count_same(const struct recording *recording, size_t index)
 {
@@ -67,7 +62,7 @@ static size_t count_same(const struct recording *recording, size_t index)
 
 	for (size_t i = index; i-- > 0;)
 		same += recording->processes[i]->rank == process->rank &&
-			pid_of(recording->processes[i]) == pid_of(process);
+			recording_pid(recording->processes[i]) == recording_pid(process);
 	return same;
 }
 
@@ -82,7 +77,7 @@ static void name_of(const struct pack *pack, size_t index, char name[TAR_NAME_MA
 	if (same > 0)
 		text_format(again, sizeof(again), "-%zu", same + 1);
 	text_format(name, TAR_NAME_MAX, "%s/r%s-%" PRId64 "%s.ringside", pack->host, rank,
-		    pid_of(process), again);
+		    recording_pid(process), again);
 }
 
 static void note_process(struct pack *pack, const struct recording_process *process,
@@ -92,7 +87,7 @@ static void note_process(struct pack *pack, const struct recording_process *proc
 
 	json_object(&pack->note);
 	json_put_string(&pack->note, "file", left_out ? NULL : name);
-	json_put_signed(&pack->note, "pid", pid_of(process));
+	json_put_signed(&pack->note, "pid", recording_pid(process));
 	json_put_string(&pack->note, "job", process->job);
 	json_put_signed(&pack->note, "rank", process->rank);
 	json_put_string(&pack->note, "life", recording_life_name(process->life));

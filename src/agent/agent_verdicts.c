@@ -123,9 +123,8 @@ static void call_hook_when_due(struct agent_verdict *at, const struct agent_verd
 /* Processes in containers have two numbers; verdicts have the one that is valid on this host, if known. */
 static bool is_process(const struct verdict *verdict, const struct recording_process *process)
 {
-	return verdict->pid >= 0 && strcmp(verdict->host, process->host) == 0 &&
-	       (process->pid_here > 0 ? verdict->pid == process->pid_here
-				      : verdict->pid == process->pid);
+	return verdict->pid >= 0 && verdict->pid == recording_pid(process) &&
+	       strcmp(verdict->host, process->host) == 0;
 }
 
 /* The user of the culprit process, else of a process of its job. */

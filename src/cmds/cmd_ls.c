@@ -91,7 +91,7 @@ static void add_row(struct table *table, const struct recording_process *process
 
 	recorded_gpus(process, gpus, sizeof(gpus));
 	recording_kernel_events(process, is_on, reason);
-	table_cellf(table, "%" PRId64, process->pid_here > 0 ? process->pid_here : process->pid);
+	table_cellf(table, "%" PRId64, recording_pid(process));
 	table_cell(table, recording_life_name(process->life));
 	table_cell(table, process->job[0] ? process->job : "-");
 	if (process->rank < 0)

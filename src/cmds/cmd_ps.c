@@ -378,9 +378,7 @@ static void add_row(struct table *table, const struct ps_group *group)
 	if (group->count > 1)
 		table_cell(table, "-");
 	else
-		table_cellf(table, "%" PRId64,
-			    entry->process->pid_here > 0 ? entry->process->pid_here
-							 : entry->process->pid);
+		table_cellf(table, "%" PRId64, recording_pid(entry->process));
 }
 
 static void take_waits(const struct recording_proxy *proxies, size_t proxy_count,

@@ -18,8 +18,7 @@ void hang_say_whole_rank(char *text, size_t size, const struct hang_scene *scene
 
 	job_say_rank(text, size, scene->job, seat);
 	text_append(text, size, " (%.60s, pid %" PRId64,
-		    process->host[0] ? process->host : "host unknown",
-		    process->pid_here > 0 ? process->pid_here : process->pid);
+		    process->host[0] ? process->host : "host unknown", recording_pid(process));
 	if (rank->gpu >= 0)
 		text_append(text, size, ", GPU %d", rank->gpu);
 	text_append(text, size, ")");
@@ -973,7 +972,7 @@ void hang_tell_who(struct hang_tale *tale, uint32_t seat)
 	verdict->rank = rank->rank;
 	text_copy(verdict->rank_label, sizeof(verdict->rank_label), rank->label);
 	text_copy(verdict->host, sizeof(verdict->host), process->host);
-	verdict->pid = process->pid_here > 0 ? process->pid_here : process->pid;
+	verdict->pid = recording_pid(process);
 	verdict->gpu = rank->gpu;
 	verdict->comm_rank = scene->job->seats[seat].comm_rank;
 }

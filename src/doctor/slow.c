@@ -95,7 +95,7 @@ void slow_fill_rank(struct verdict *verdict, const struct job *job, uint32_t ran
 	const struct job_rank *of = &job->ranks[rank];
 
 	verdict->rank = of->rank;
-	verdict->pid = of->pid;
+	verdict->pid = recording_pid(job->recording->processes[of->process]);
 	verdict->gpu = of->gpu;
 	text_copy(verdict->rank_label, sizeof(verdict->rank_label), of->label);
 	text_copy(verdict->host, sizeof(verdict->host), job->hosts[of->host].name);

@@ -260,6 +260,12 @@ enum recording_flag {
 	RECORDING_LIST_FOREIGN = 1u << 2,
 };
 
+/* The pid to show and to use on its host: that of our own namespace if it is known. */
+static inline int64_t recording_pid(const struct recording_process *process)
+{
+	return process->pid_here > 0 ? process->pid_here : process->pid;
+}
+
 void recording_init(struct recording *recording);
 void recording_release(struct recording *recording);
 

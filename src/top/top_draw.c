@@ -330,7 +330,7 @@ static void seat_text(const struct top_cell_of *cell, char *text)
 		PUT(text, "%s", process->host);
 		break;
 	case TOP_COLUMN_PID:
-		PUT(text, "%" PRId64, process->pid_here > 0 ? process->pid_here : process->pid);
+		PUT(text, "%" PRId64, recording_pid(process));
 		break;
 	case TOP_COLUMN_GPU:
 		PUT(text, rank->gpu < 0 ? "?" : "%d", rank->gpu);

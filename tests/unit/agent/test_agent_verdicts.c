@@ -243,10 +243,14 @@ static void test_lines(void)
 	end();
 }
 
+/* The job of the verdicts; notices are of job "b". */
+static const char *verdict_job = "b";
+
 static void notice_at(uint64_t second, enum live_notice_kind kind, size_t notice_count,
 		      enum verdict_class class, size_t verdict_count)
 {
 	static struct agent_notices notices;
+	static struct job_group group = { .name = "b" };
 	static struct job_comm comm = { .label = "world" };
 	static struct job_rank rank = { .label = "5" };
 	static struct job_seat seat;
@@ -256,6 +260,8 @@ static void notice_at(uint64_t second, enum live_notice_kind kind, size_t notice
 	if (second == 0)
 		memset(&notices, 0, sizeof(notices));
 	notice = (struct live_notice){ .kind = kind, .title = "rank 5 of world" };
+	one.job.groups = &group;
+	one.job.group_count = 1;
 	one.job.comms = &comm;
 	one.job.ranks = &rank;
 	one.job.seats = &seat;
@@ -263,6 +269,7 @@ static void notice_at(uint64_t second, enum live_notice_kind kind, size_t notice
 	if (verdict_count > 0) {
 		struct verdict *verdict = verdicts_add(&one.verdicts, class, VERDICT_ERROR);
 
+		text_copy(verdict->job, sizeof(verdict->job), verdict_job);
 		text_copy(verdict->comm, sizeof(verdict->comm), "world");
 		text_copy(verdict->rank_label, sizeof(verdict->rank_label), "5");
 	}
@@ -301,6 +308,14 @@ static void test_notices(void)
 	notice_at(40, LIVE_DEAD, 0, VERDICT_PROCESS_DEAD, 0);
 	EXPECT_THAT("a death never clears",
 		    lines_with(log_path, "dead: ") == 1 && lines_with(log_path, "cleared") == 0);
+
+	forget();
+	verdict_job = "a";
+	notice_at(0, LIVE_DEAD, 1, VERDICT_PROCESS_DEAD, 1);
+	notice_at(4, LIVE_BEHIND, 1, VERDICT_NEVER_ISSUED, 1);
+	EXPECT_THAT("a verdict on rank 5 of another job covers no notice",
+		    lines_with(log_path, "dead: ") == 1 && lines_with(log_path, "behind: ") == 1);
+	verdict_job = "b";
 }
 
 /* Two jobs on one node: rank 3 of each dies, and the first death is a verdict. */
