@@ -375,6 +375,9 @@ static int report_run(void *context)
 	if (exit_code != 0)
 		return exit_code;
 	judge_end(request, &report);
+	/* Files without a readable operation. */
+	if (trouble == 0 && report.completeness.read == 0)
+		trouble = CLI_EXIT_UNKNOWN;
 	if (request->is_strict)
 		exit_code = report_read_strictly(&report);
 	if (exit_code == 0)

@@ -47,6 +47,10 @@ expect_same "rank 5" "$(first_of findings report | grep -o '^rank 5 ')" "rank 5 
 expect_same "and counts its GPU time" "$(json_says '$_->{gpu_hours_hung} * 3600 > 8 * 37 ? "yes" : "no"' "$tap_scratch/report.json")" yes
 expect_ok "in text" grep -q '^hang: .* GPU-seconds lost at the end' <("$ringside" report --answer "$tap_scratch/long")
 
+head -c 200 "$(find "$tap_scratch/fsdp" -type f | head -n 1)" >"$tap_scratch/stump"
+"$ringside" report "$tap_scratch/stump" >"$tap_scratch/answer"
+expect_same "a file from which nothing could be read: could not tell" "$? $(grep -c 'nothing to report' "$tap_scratch/answer")" "3 1"
+
 # The summary fits a screen, whatever the findings are.
 for job in fsdp slow degraded large hung killed both; do
 	env COLUMNS=80 "$ringside" report --answer "$tap_scratch/$job" >"$tap_scratch/answer"
