@@ -69,6 +69,7 @@ async function compareFindings(page, report, whose) {
 
 	await compareFindings(page, report, 'a hung job');
 	expect('a hang is an error', await page.locator('.finding.error').count() > 0);
+	expectPart('its GPU time is counted', await page.locator('p.lead').innerText(), 'The job hung at the end');
 	expectSame('no console output, errors or requests on its page', trouble, []);
 }
 

@@ -6,6 +6,6 @@
 html_needs
 html_job "$tap_scratch/job"
 html_page "$tap_scratch/job"
-"$BUILD/ringside" sim --offline --kernel --nodes 2 --gpus 2 -w ddp -f stuck-send:rank=1 --at 1s -o "$tap_scratch/stuck" >/dev/null
+"$BUILD/ringside" sim --offline --kernel --nodes 2 --gpus 2 -w ddp -f stuck-send:rank=1 --at 1s --seconds 40s -o "$tap_scratch/stuck" >/dev/null
 html_page "$tap_scratch/stuck"
 html_run answer.mjs "$tap_scratch/job" "$tap_scratch/stuck"
