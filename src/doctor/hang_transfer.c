@@ -1158,6 +1158,10 @@ void hang_tell_gpu_stuck(struct hang_tale *tale)
 		verdict_missing(tale->verdict, "Data passes through several GPUs of that host that "
 					       "report nothing; it may be any of them.");
 	}
+	if (lead->is_unsure && !is_any_of_host)
+		verdict_missing(tale->verdict,
+				"Kernel events were not recorded for this operation: the GPU may "
+				"also not have started it.");
 	if (lead->note == HANG_NOTE_LEAST_FAR)
 		verdict_evidence(tale->verdict, "Data passes through all GPUs of that host; this "
 						"one has received and sent the least.");
