@@ -187,7 +187,7 @@ expect_same "no GPU starts its kernel for 15 minutes: stuck, cause unknown" \
 # Runbooks open from where they are mentioned.
 runbook=$("$ringside" doctor --hang 5s "$tap_scratch/hung" | sed -n 's/^runbook *//p')
 expect_same "a verdict prints the command that shows its runbook" "$runbook" "ringside help nccl-hang-rank-missing"
-expect_same "which works" "$("$ringside" ${runbook#ringside } | head -n 1)" "# NcclHangRankMissing"
+expect_same "which works" "$("$ringside" help "${runbook##* }" | head -n 1)" "# NcclHangRankMissing"
 export RINGSIDE_RUNBOOKS=https://wiki.example/ringside/
 diagnose --hang 5s "$tap_scratch/hung"
 expect_same "or its address, where the admin keeps them" "$(value '$_->{verdicts}[0]{runbook}')" \
