@@ -1,4 +1,3 @@
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,53 +187,46 @@ static bool is_page_name(const char *file, const char *name)
 	return *name == '\0' || strcasecmp(name, ".md") == 0;
 }
 
-static bool find_page(const char *directory, const char *name, char *path, size_t size)
-{
-	DIR *pages = opendir(directory);
-	struct dirent *entry;
-	bool is_found = false;
+/* All pages, each after a byte 1 and a line with its name: inside the program, so that they are wherever it is. .incbin
+ * paths are relative to the root of the tree, where make runs. */
+__asm__(".pushsection .rodata\n"
+	".globl runbook_pages\n"
+	".hidden runbook_pages\n"
+	"runbook_pages:\n"
+	".incbin \"" RUNBOOK_PAGES "\"\n"
+	".byte 0\n"
+	".popsection\n");
+extern const char runbook_pages[] HIDDEN;
 
-	while (pages != NULL && !is_found && (entry = readdir(pages)) != NULL)
-		is_found = text_ends_with(entry->d_name, ".md") &&
-			   is_page_name(entry->d_name, name) &&
-			   text_format(path, size, "%s/%s", directory, entry->d_name);
-	if (pages != NULL)
-		closedir(pages);
-	return is_found;
-}
+enum { PAGE_START = 1, PAGE_NAME = 64 };
 
-/* Where `make install` puts them, or beside the build directory of a source tree. */
-static bool find_runbook(const char *name, char *path, size_t size)
+/* The text of a page; NULL: there is none of this name. */
+static const char *find_runbook(const char *name, size_t *length)
 {
-	static const char *const places[] = {
-		"../share/doc/ringside/runbooks",
-		"../share/doc/ringside/setup",
-		"../docs/runbooks",
-		"../docs/setup",
-	};
-	char directory[4000];
+	static const char start[] = { PAGE_START, '\0' };
 
 	name += strncmp(name, "runbooks/", 9) == 0 ? 9 : 0;
 	name += strncmp(name, "setup/", 6) == 0 ? 6 : 0;
-	for (size_t i = 0; i < ARRAY_LENGTH(places); i++)
-		if (cli_become_find(places[i], directory, sizeof(directory)) &&
-		    find_page(directory, name, path, size))
-			return true;
-	return false;
+	for (const char *at = runbook_pages; *at == PAGE_START;) {
+		size_t name_length = strcspn(at + 1, "\n");
+		const char *text = at + 1 + name_length + 1;
+		char file[PAGE_NAME];
+
+		*length = strcspn(text, start);
+		text_format(file, sizeof(file), "%.*s", (int)name_length, at + 1);
+		if (is_page_name(file, name))
+			return text;
+		at = text + *length;
+	}
+	return NULL;
 }
 
-static int show_runbook(const char *path)
+static int show_runbook(const char *text, size_t length)
 {
-	FILE *file = fopen(path, "re");
 	struct sink sink;
-	char line[4096];
 
-	if (file == NULL)
-		return cli_error("cannot read %s", path);
 	sink_init_fd(&sink, STDOUT_FILENO);
-	while (fgets(line, sizeof(line), file) != NULL)
-		sink_text(&sink, line);
-	fclose(file);
+	sink_write(&sink, text, length);
 	return cli_finish(&sink, CLI_EXIT_DONE);
 }
 
@@ -244,15 +236,17 @@ static int cmd_help(int argc, char **argv)
 {
 	const struct command *command;
 	char help_option[] = "--help";
-	char path[4096];
+	const char *runbook;
+	size_t length;
 	char **words;
 
 	if (argc < 2 || argv[1][0] == '-')
 		return show_overview();
 	command = find_command(argv[1]);
-	if (command == NULL)
-		return find_runbook(argv[1], path, sizeof(path)) ? show_runbook(path)
-								 : unknown_command(argv[1]);
+	if (command == NULL) {
+		runbook = find_runbook(argv[1], &length);
+		return runbook ? show_runbook(runbook, length) : unknown_command(argv[1]);
+	}
 	if (command->run == cmd_help || command->run == cmd_version)
 		return show_overview();
 	/* "help bench health" is "bench health --help". */
