@@ -626,22 +626,6 @@ static bool is_trouble(const struct recording_trouble *trouble, void *context)
 	return cli_input_is_trouble(&look->input, trouble);
 }
 
-/* Agents answered, and none of them knows a process. */
-static void note_nothing(struct doctor_case *look)
-{
-	struct verdict *verdict;
-
-	if (look->asked_for.count > 0 || look->source_count == 0 || look->has_log)
-		return;
-	verdict = verdicts_add(&look->verdicts, VERDICT_BLIND, VERDICT_WARNING);
-	verdict->is_unjudged = true;
-	text_copy(verdict->rule, sizeof(verdict->rule), "nothing");
-	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclRanksUnseen.md");
-	verdict_title(verdict, "not judged: no processes are being recorded there");
-	verdict_advice(verdict, "Check on a node of the job that the plugin was loaded:");
-	verdict_advice(verdict, "$ ringside ls");
-}
-
 /* Adds all verdicts and sorts them. */
 static void doctor_judge(struct doctor_case *look)
 {
@@ -659,7 +643,6 @@ static void doctor_judge(struct doctor_case *look)
 
 	if (look->asked_for.count > 0)
 		judge_job(look);
-	note_nothing(look);
 	must_succeed(
 		setup_find(&look->verdicts, look->has_log ? &look->log : NULL, &look->asked_for));
 	blind_find(&look->verdicts, &look->asked_for, look->has_job ? &look->scene : NULL, &blind);
