@@ -399,13 +399,15 @@ void live_speeds(struct live *live)
 	for (uint32_t j = 0; j < live->memory->job_count; j++) {
 		struct live_job *job = &live->jobs[j];
 
+		if (!job->is_alive)
+			continue;
 		job->speed = live->memory->jobs[j].speed;
-		if (job->is_alive && hangs(live, j)) {
+		if (hangs(live, j)) {
 			job->speed = (struct live_judged){ .is_judged = false };
 			text_copy(job->speed.why, sizeof(job->speed.why), "the job hangs");
-		} else if (job->is_alive) {
-			show_slow(live, j);
 		}
+		/* What was slow before it hung is not over: it may be why. */
+		show_slow(live, j);
 	}
 	verdicts_sort(&live->verdicts);
 }

@@ -34,7 +34,7 @@ plain.press('\x1b[Z');
 plain.press('s');
 await plain.shows('s changes the sort order', /COMMUNICATOR.*LAST 60s +by wait/);
 plain.press('ssss');
-await plain.until('and wraps around', () => /^. world/m.test(plain.lines()[2]));
+await plain.until('and wraps around', () => /^. world/m.test(plain.lines()[3]));
 
 plain.press('/PP-');
 await plain.shows('a filter is typed', /^filter: PP-_/m);

@@ -652,6 +652,7 @@ static void test_nobody(void)
 	     "ringside_agent_verdicts_total{class=\"network_stuck\"}", "7");
 	says("how many processes it asked for kernel events", text,
 	     "ringside_agent_kernel_requests_total{event=\"granted\"}", "4");
+	says("how often it judged speed", text, "ringside_agent_judgements_total", "3");
 	says("how much CPU time judging speed took", text, "ringside_agent_judge_seconds_total",
 	     "0.045678901");
 	says("of slowness, too", text, "ringside_agent_verdicts_total{class=\"slow_rank\"}", "8");
