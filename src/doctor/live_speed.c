@@ -53,12 +53,6 @@ static uint32_t job_of_process(const struct live *live, size_t process)
 					: UINT32_MAX;
 }
 
-/* Its last state is kept without its buffer. */
-static bool can_be_read(const struct recording_process *process)
-{
-	return process->region != NULL;
-}
-
 static bool hangs(const struct live *live, uint32_t job)
 {
 	for (size_t i = 0; i < live->verdicts.count; i++) {
@@ -122,7 +116,7 @@ static bool select_job(struct recording *chosen, const struct live *live, uint32
 	chosen->trouble_count = 0;
 	chosen->processes = calloc(all->count + 1, sizeof(struct recording_process *));
 	for (size_t p = 0; chosen->processes != NULL && p < all->count; p++)
-		if (job_of_process(live, p) == job && can_be_read(all->processes[p]))
+		if (job_of_process(live, p) == job)
 			chosen->processes[chosen->count++] = all->processes[p];
 	return chosen->processes != NULL;
 }

@@ -109,7 +109,7 @@ static void add_host(struct host_words *words, const char *word, size_t length)
 		memcpy(words->names[words->count++], name, sizeof(name));
 }
 
-/* "node7 8 node8 8": numbers are slots. A host whose name is a number cannot be told from them. */
+/* "node7 8 node8 8": numbers are slots. A host whose name is a number looks like them and is left out. */
 static void add_words(struct host_words *words, const char *text)
 {
 	while (*text != '\0') {

@@ -21,7 +21,7 @@ urls=() logs=()
 for node in 0 1; do
 	shm=$regions/node000$node
 	log=$tap_scratch/log-$node
-	# The culprit has been waited for as long on both nodes: what one reports, the other has found, too.
+	# Both have the same limit: what one reports, the other has found, too.
 	start_agent --hang 4s --lag 2s --hook "$hook $node"
 	urls+=("$url") logs+=("$log")
 done
