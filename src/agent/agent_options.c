@@ -68,7 +68,8 @@ static const struct cli_option agent_option_rows[] = {
 	{ 0, "lag", "TIME", "report a late rank after others have waited this long (default 5s)",
 	  CLI_TIME(struct agent_options, limits.lag_ns, CLI_SECONDS(1), 0), AGENT_TIME },
 	{ 0, "hook", "COMMAND",
-	  "run this command when a hang appears and when it clears: absolute path and arguments, "
+	  "run this command when a hang or slowness appears and when it clears: absolute path and "
+	  "arguments, "
 	  "split at blanks; standard input has the verdict as JSON",
 	  CLI_CALL_ALL(take_hook) },
 	{ 0, "hook-time", "TIME", "time limit of the hook (default 60s)",

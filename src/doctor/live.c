@@ -26,6 +26,7 @@
 #include "common/attributes.h"
 #include "common/hash.h"
 #include "common/op.h"
+#include "common/text.h"
 
 /* ---- memory ----------------------------------------------------------------------------------- */
 
@@ -1142,6 +1143,37 @@ enum live_state live_state(const struct live *live, uint32_t index)
 	if (seat->still_ns > STILL_NS)
 		return seat->in_flight > 0 ? LIVE_NO_PROGRESS : LIVE_IDLE;
 	return LIVE_RUNNING;
+}
+
+static bool is_killed(const struct live *live, uint32_t seat)
+{
+	return live_state(live, seat) == LIVE_KILLED;
+}
+
+bool live_say_absent(char *text, size_t size, const struct live *live, uint32_t seat)
+{
+	const struct job_comm *comm = &live->job.comms[live->job.seats[seat].comm];
+	const struct live_seat *of = &live->seats[seat];
+	uint32_t found = UINT32_MAX;
+
+	if (of->oldest == NULL || of->oldest->op.match == 0 || of->is_over)
+		return false;
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		uint32_t other = comm->seats[i];
+
+		if (is_killed(live, other)) {
+			found = other;
+			break;
+		}
+		if (found == UINT32_MAX && other != seat && live->seats[other].is_behind)
+			found = other;
+	}
+	if (found == UINT32_MAX)
+		return false;
+	text_append(text, size, "rank %s, which %s",
+		    live->job.ranks[live->job.seats[found].rank].label,
+		    is_killed(live, found) ? "died" : "has not called it");
+	return true;
 }
 
 /* ---------------------------------------------------------------------------------------------- */

@@ -221,6 +221,10 @@ bool live_is_fine(const struct live_judged *judged);
 
 enum live_state live_state(const struct live *live, uint32_t seat);
 
+/* Appends "rank 5, which has not called it": a rank that died or has not called the collective that this seat
+ * is in. That is why it waits, whatever the network shows. False: none. */
+bool live_say_absent(char *text, size_t size, const struct live *live, uint32_t seat);
+
 /* The communicator that a verdict is about, of its job: index into job.comms; UINT32_MAX none. */
 uint32_t live_verdict_comm(const struct live *live, const struct verdict *verdict);
 

@@ -356,14 +356,17 @@ static void put_wait(struct json *json, const struct flight_wait *wait, uint64_t
 	json_end(json);
 }
 
-static void put_oldest(struct json *json, const struct recording_process *process,
-		       const struct live_seat *seat)
+static void put_oldest(struct json *json, const struct live *live, uint32_t index)
 {
+	const struct recording_process *process =
+		live->job.recording->processes[live->job.seats[index].process];
+	const struct live_seat *seat = &live->seats[index];
 	const struct recording_flight *flight = seat->oldest;
 	const struct op_record *op = &flight->op;
 	uint64_t now_ns = flight_since_ns(flight) + seat->oldest_age_ns;
-	char words[FLIGHT_WORDS];
+	char words[FLIGHT_WORDS], absent[120] = "";
 
+	live_say_absent(absent, sizeof(absent), live, index);
 	json_put_object(json, "oldest");
 	json_put_string(json, "function", recording_name(process, OP_NAMES_FUNCTION, op->function));
 	json_put_string(json, "text", flight_words_operation(process, flight, words));
@@ -376,6 +379,7 @@ static void put_oldest(struct json *json, const struct recording_process *proces
 	else
 		json_put_unsigned(json, "bytes", op->bytes);
 	json_put_text_or_null(json, "kernel", flight_words_kernel(process, flight, words));
+	json_put_text_or_null(json, "absent", absent);
 	json_put_array(json, "waits");
 	for (uint32_t i = 0; i < seat->wait_count && i < LIVE_WAITS_MAX; i++)
 		put_wait(json, &seat->waits[i], now_ns);
@@ -403,7 +407,7 @@ static void put_member(struct json *json, const struct live *live, uint32_t inde
 	json_put_bool(json, "is_over", of->is_over);
 	json_put_string(json, "state", live_state_name(live_state(live, index)));
 	if (of->oldest)
-		put_oldest(json, live->job.recording->processes[seat->process], of);
+		put_oldest(json, live, index);
 	json_end(json);
 }
 

@@ -372,26 +372,6 @@ static bool is_killed(const struct live *live, uint32_t index)
 	return recording->processes[live->job.seats[index].process]->life == RECORDING_KILLED;
 }
 
-/* A rank that died or has not called the collective that this one is in: the cause of the wait,
- * whatever the network shows. UINT32_MAX none. */
-static uint32_t absent_member(const struct live *live, uint32_t index)
-{
-	const struct job_comm *comm = &live->job.comms[live->job.seats[index].comm];
-	uint32_t found = UINT32_MAX;
-
-	if (live->seats[index].oldest->op.match == 0 || live->seats[index].is_over)
-		return UINT32_MAX;
-	for (uint32_t i = 0; i < comm->seat_count; i++) {
-		uint32_t other = comm->seats[i];
-
-		if (is_killed(live, other))
-			return other;
-		if (found == UINT32_MAX && other != index && live->seats[other].is_behind)
-			found = other;
-	}
-	return found;
-}
-
 /* Details of an operation in flight, line by line: the progress of its kernel and what it waits
  * for. NULL after the last. */
 static const char *top_cells_detail(const struct live *live, uint32_t index, unsigned int line,
@@ -422,16 +402,12 @@ static const char *top_cells_detail(const struct live *live, uint32_t index, uns
 static void waits_for(const struct live *live, uint32_t index, char *text)
 {
 	static const char heading[] = "waits for ";
-	uint32_t absent;
 	const struct live_seat *seat = &live->seats[index];
 	char words[FLIGHT_WORDS];
 
-	absent = absent_member(live, index);
-	if (absent != UINT32_MAX) {
-		PUT(text, "rank %s, which %s", live->job.ranks[live->job.seats[absent].rank].label,
-		    is_killed(live, absent) ? "died" : "has not called it");
+	text[0] = '\0';
+	if (live_say_absent(text, TOP_CELL_TEXT, live, index))
 		return;
-	}
 	if (seat->wait_count == 0) {
 		top_cells_detail(live, index, 0, text);
 		return;

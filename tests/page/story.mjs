@@ -75,8 +75,8 @@ const agent = await serve(process.argv[2]);
 
 	expectSame('operations in flight come with age, number, size, communicator, rank, state', flights[0].slice(0, 5),
 		['38 s', 'AllReduce #812, 64 MiB', 'world', '8', 'running']);
-	expectSame('and what they wait for', flights[4][5],
-		'waits for rank 13 to be ready to receive on channels 0-5, for 37 s, 24 of 64 transfers done kernel: 8 of 8 channels started, 0 stopped');
+	expectSame('and what they wait for, as in ringside top', flights[4][5],
+		'rank 13, which has not called it waits for rank 13 to be ready to receive on channels 0-5, for 37 s, 24 of 64 transfers done kernel: 8 of 8 channels started, 0 stopped');
 	expectSame('the chart highlights the missing rank', await textOf(page, '#legend-mark'), 'rank 13');
 	const alerts = await page.evaluate(() => {
 		window.added = 0;

@@ -22,9 +22,9 @@ function makeFlight(flight) {
 const waitText = (wait) => `${wait.text}, for ${duration(wait.waiting_ns)}${wait.steps
 	? `, ${count(wait.steps_done)} of ${plural(wait.steps, 'transfer')} done` : ''}`;
 
-/* Lines: what the network side waits for, and the progress of the kernel. */
+/* Lines: a rank that has not arrived, what the network side waits for, and the progress of the kernel. */
 function waitLines(oldest) {
-	const lines = oldest.waits.map(waitText);
+	const lines = [...(oldest.absent ? [oldest.absent] : []), ...oldest.waits.map(waitText)];
 
 	if (oldest.kernel)
 		lines.push(oldest.kernel);
