@@ -144,7 +144,8 @@ struct live_judged {
 	uint32_t found;	  /* active verdicts */
 	uint64_t wall_ns; /* when it was judged; 0: not yet */
 	uint64_t span_ns; /* speed: time that the compared operations cover; 0 unknown */
-	char once[200];	  /* speed: found by the last judgement, not confirmed yet; "" nothing */
+	char once[200];	  /* speed: found by the last judgement, not confirmed yet; hangs: a dead or
+			     stopped process that others need; "" nothing */
 	char why[240];	  /* what was not judged, or why nothing was; "" everything was */
 	char how[1000];	  /* a command that tells, or settings that would; "" none */
 };

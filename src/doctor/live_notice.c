@@ -414,10 +414,16 @@ static void take_doubt(struct live *live, const struct verdict *verdict)
 	const char *title = verdict->title;
 	struct live_judged *hangs;
 
-	if (job == UINT32_MAX || live->jobs[job].hangs.why[0] != '\0')
+	if (job == UINT32_MAX)
 		return;
 	hangs = &live->jobs[job].hangs;
-	hangs->is_judged = verdict->class != VERDICT_BLIND;
+	if (verdict->class != VERDICT_BLIND) {
+		text_copy(hangs->once, sizeof(hangs->once), title);
+		return;
+	}
+	if (hangs->why[0] != '\0')
+		return;
+	hangs->is_judged = false;
 	if (strncmp(title, prefix, strlen(prefix)) == 0)
 		title += strlen(prefix);
 	text_copy(hangs->why, sizeof(hangs->why), title);

@@ -425,7 +425,8 @@ void live_say_hangs(char *text, size_t size, const struct live_job *job)
 {
 	text_append(text, size, "Hangs: ");
 	if (job->hangs.is_judged && job->hangs.found == 0)
-		text_append(text, size, "judged, none");
+		text_append(text, size, "judged, none%s%s", job->hangs.once[0] ? " yet: " : "",
+			    job->hangs.once);
 	else if (job->hangs.is_judged)
 		text_append(text, size, "judged, %u found", job->hangs.found);
 	say_rest(text, size, &job->hangs);

@@ -259,6 +259,25 @@ static void test_states(void)
 	stage_release(&stage);
 }
 
+/* A process is stopped, and nobody waits for it yet. */
+static void test_stopped(void)
+{
+	char text[300] = "";
+
+	stage_init(&stage);
+	stage_world(&stage, 2, 2, "dp");
+	process(1)->process_state = 'T';
+	stage_looks(&stage, 2);
+	live_say_hangs(text, sizeof(text), &stage.live.jobs[0]);
+	EXPECT_THAT("that is no hang, but not fine either",
+		    stage.live.verdicts.count == 0 && !live_is_fine(&stage.live.jobs[0].hangs) &&
+			    strstr(text, "Hangs: judged, none yet: rank 1 is stopped"));
+	process(1)->process_state = 'S';
+	stage_looks(&stage, 1);
+	EXPECT(live_is_fine(&stage.live.jobs[0].hangs));
+	stage_release(&stage);
+}
+
 static void test_mismatch(void)
 {
 	const struct live_notice *notice;
@@ -522,6 +541,7 @@ int main(void)
 	test_cause();
 	test_elsewhere();
 	test_states();
+	test_stopped();
 	test_mismatch();
 	test_one_after_the_other();
 	test_undecided();
