@@ -59,6 +59,11 @@ NcclHangUnexplained warning young -
 NcclHangUnexplained critical old -
 NcclHangCulprit warning old 1
 NcclStraggler warning slow 3
+NcclSlowRank warning slow 3
+NcclStraggler warning slow 4
+NcclSlowLink warning train 5
+NcclSlowLink warning link 7
+NcclNetworkDegraded warning link -
 END
 )
 tell_manager() {
@@ -69,12 +74,13 @@ until_ok is_up
 # Send them once: a second time could cause another page.
 expect_ok "it accepts the alerts" tell_manager
 expect_same "without errors" "$(cat "$tap_scratch/answer" "$tap_scratch/manager.log" | grep -E 'error|err=')" ""
-# Groups are sent one after the other: wait for all four.
-are_told() { [ "$(cut -d ' ' -f 2 "$pages" | sort -u | wc -l)" -ge 4 ]; }
+# Groups are sent one after the other: wait for all five.
+are_told() { [ "$(cut -d ' ' -f 2 "$pages" | sort -u | wc -l)" -ge 5 ]; }
 until_ok are_told
 expect_same "a hang is one page that names the ranks; related alerts are suppressed" "$(grep ' train ' "$pages")" \
 	"/pager train NcclHangCulprit NcclHangRankMissing"
 expect_same "before it is critical it is one message" "$(grep ' young ' "$pages")" "/chat young NcclHangCulprit"
 expect_same "a warning never suppresses a page" "$(grep ' old ' "$pages")" "/pager old NcclHangUnexplained"
-expect_same "a slow job is reported" "$(grep ' slow ' "$pages")" "/chat slow NcclStraggler"
+expect_same "a slow job is reported" "$(grep ' slow ' "$pages")" "/chat slow NcclSlowRank NcclStraggler"
+expect_same "what an agent names is not reported again" "$(grep ' link ' "$pages")" "/chat link NcclSlowLink"
 tap_done

@@ -57,3 +57,9 @@ export function rules(directory = 'deploy/prometheus/rules') {
 	}
 	return found;
 }
+
+// What the texts of alerts ask for by name: {{ query "NAME" }}.
+export function annotationQueries(directory = 'deploy/prometheus/rules') {
+	return readdirSync(directory).flatMap((file) =>
+		[...readFileSync(join(directory, file), 'utf8').matchAll(/query "([\w:]+)"/g)].map(([, name]) => name));
+}

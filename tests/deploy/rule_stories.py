@@ -9,10 +9,21 @@ The second node is a target twice, in all scenarios: nothing may depend on it.
 import json
 import os
 import sys
+import urllib.parse
 
 RULES = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../deploy/prometheus/rules"))
 HOSTS = [f"node{number}" for number in range(6)]
 TWICE = "node1"
+# The dashboard that an alert links to.
+DASHBOARDS = {alert: "ringside-" + dashboard for dashboard, alerts in {
+    "hang": ("NcclHangRankMissing", "NcclHangProcessGone", "NcclHangCulprit", "NcclHangAllArrived", "NcclHangUnexplained", "NcclMismatch"),
+    "waiting": ("NcclStraggler", "NcclSlowRank"),
+    "bandwidth": ("NcclNetworkDegraded", "NcclNvlinkDegraded", "NcclSlowLink", "NcclSlowNvlink", "NcclSlowNetwork"),
+    "job": ("NcclRecordingLosses", "NcclRanksUnseen")}.items() for alert in alerts}
+# Those that link to the agent of a node.
+OF_NODE = ("NcclHangRankMissing", "NcclHangProcessGone", "NcclHangCulprit", "NcclStraggler", "NcclNvlinkDegraded", "NcclSlowRank",
+           "NcclSlowLink", "NcclSlowNvlink")
+LINKS = "ringside-links.rules.yml"
 
 
 class Member:
@@ -123,8 +134,26 @@ class Story:
             self.expect(t)
 
     def text(self, t, alert, labels, annotations):
+        self.texts(t, alert, [(labels, annotations)])
+
+    def texts(self, t, alert, alerts):
+        """At t the alert has these labels and texts, and the links that belong to them."""
         self.words.append({"eval_time": f"{t}s", "alertname": alert,
-                           "exp_alerts": [{"exp_labels": labels, "exp_annotations": annotations}]})
+                           "exp_alerts": [{"exp_labels": labels, "exp_annotations": dict(words, **self.links(alert, labels))}
+                                          for labels, words in alerts]})
+
+    def links(self, alert, labels):
+        links = {"runbook_url": f"https://ringside.example.org/runbooks/{alert}.md"}
+        if "nccl_job" not in labels:
+            return dict(links, node_url=f"http://{labels['instance']}/")
+        job = urllib.parse.quote_plus(labels["nccl_job"])
+        links["dashboard_url"] = f"https://grafana/d/{DASHBOARDS[alert]}?var-nccl_job={job}"
+        links["job_url"] = f"https://hub/?job={job}"
+        if alert in OF_NODE:
+            processes = [at for job in self.jobs for metric, at, _ in job.series if metric == "nccl_process_info"]
+            is_known = any(at["nccl_job"] == labels["nccl_job"] and at["host"] == labels.get("host") for at in processes)
+            links["node_url"] = f"http://{labels['host']}:9400/" if is_known else ""
+        return links
 
     def document(self):
         series = [{"series": selector(metric, labels), "values": values(function, self.step, self.until)}
@@ -135,7 +164,7 @@ class Story:
                                                                     alertstate="firing"))}
                       for name, severity, labels in alerts]
             tests.append({"expr": 'ALERTS{alertstate="firing"}', "eval_time": f"{t}s", "exp_samples": wanted})
-        return {"rule_files": sorted(os.path.join(RULES, name) for name in os.listdir(RULES)),
+        return {"rule_files": [LINKS] + sorted(os.path.join(RULES, name) for name in os.listdir(RULES) if name != LINKS),
                 "evaluation_interval": f"{self.step}s",
                 "tests": [{"interval": f"{self.step}s", "input_series": series, "promql_expr_test": tests,
                            "alert_rule_test": self.words}]}
@@ -195,8 +224,7 @@ def rank_missing(s):
     s.text(90, "NcclHangRankMissing", dict(late, severity="warning"), {
         "summary": "Job train hangs: rank 2 on node1 has not arrived",
         "description": "Other ranks have been in an operation of communicator world (aa) for 30.5s. Its rank 2 of 4 has not called that"
-                       " operation and waits nowhere else: rank 2 of the job, process 102 on node1, GPU 0.",
-        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclHangRankMissing.md"})
+                       " operation and waits nowhere else: rank 2 of the job, process 102 on node1, GPU 0."})
 
 
 @story("a hang of five minutes is critical", 5, 400)
@@ -274,8 +302,7 @@ def all_arrived(s):
     s.text(90, "NcclHangAllArrived", dict(labels, severity="warning"), {
         "summary": "Job train hangs: all 4 ranks of world have arrived, none makes progress",
         "description": "All ranks of communicator world (aa, mixed) are in an operation, the oldest for 30.5s. No rank is missing: check the"
-                       " network, the GPUs and whether the calls match.",
-        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclHangAllArrived.md"})
+                       " network, the GPUs and whether the calls match."})
 
 
 @story("with unmonitored ranks no rank is named, and not all have arrived", 5, 120)
@@ -288,8 +315,7 @@ def half_seen(s):
     s.text(90, "NcclHangUnexplained", {"nccl_job": "train", "severity": "warning"}, {
         "summary": "Job train hangs, cause unknown",
         "description": "The oldest operation of job train has been in flight for 30.5s. The missing rank could not be determined: some ranks"
-                       " are not monitored, many are missing, or communicators wait for each other.",
-        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclHangUnexplained.md"})
+                       " are not monitored, many are missing, or communicators wait for each other."})
 
 
 @story("communicators that wait for each other are a hang without a culprit", 5, 120)
@@ -330,12 +356,10 @@ def killed_rank(s):
         job.progress(issue, age)
     gone = [culprit(m) for job in s.jobs for m in job.members if m.global_rank == 2 and m.name == "world"]
     s.expect(90, *[("NcclHangProcessGone", "warning", labels) for labels in gone])
-    texts = [{"exp_labels": dict(labels, severity="warning"), "exp_annotations": {
+    s.texts(90, "NcclHangProcessGone", [(dict(labels, severity="warning"), {
         "summary": f"Job {labels['nccl_job']} hangs: the process of rank 2 on node1 is gone",
         "description": "Other ranks have been in an operation of communicator world (aa) for 30.5s. The process of its rank 2 of 4 has ended"
-                       " or was killed: rank 2 of the job, process 102 on node1, GPU 0.",
-        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclHangProcessGone.md"}} for labels in gone]
-    s.words.append({"eval_time": "90s", "alertname": "NcclHangProcessGone", "exp_alerts": texts})
+                       " or was killed: rank 2 of the job, process 102 on node1, GPU 0."}) for labels in gone])
 
 
 @story("no alert for a running job", 5, 120)
@@ -427,8 +451,7 @@ def fewer_visible(s):
     s.text(320, "NcclRanksUnseen", {"nccl_job": "train", "severity": "info"}, {
         "summary": "Job train: some ranks are not monitored",
         "description": "3 communicators of job train have ranks without data: their nodes have no agent, it is not scraped, or their"
-                       " processes are not recorded. Other alerts cannot name these ranks.",
-        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclRanksUnseen.md"})
+                       " processes are not recorded. Other alerts cannot name these ranks."})
 
 
 # --- Verdicts of the agents.
@@ -457,8 +480,7 @@ def culprit_named(s):
         "summary": "Job train hangs: network send stuck, rank 2 on node1 -> rank 1",
         "description": "Rank 2 of 4 in communicator world (aa): process 102 on node1, GPU 0. Class network_stuck, reported by 1 agent,"
                        " confidence: certain."
-                       " For the evidence, run ringside doctor on that host, or with --agents or --prometheus.",
-        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclHangCulprit.md"})
+                       " For the evidence, run ringside doctor on that host, or with --agents or --prometheus."})
 
 
 @story("the same verdict of two agents with varying confidence is one continuous alert", 5, 400)
@@ -488,8 +510,7 @@ def culprit_elsewhere(s):
     s.text(110, "NcclHangCulprit", dict(said, severity="warning"), {
         "summary": "Job circle hangs: deadlock between ranks, one of them is an unknown rank",
         "description": "Communicator cc. Class deadlock, reported by 1 agent, confidence: likely."
-                       " For the evidence, run ringside doctor on that host, or with --agents or --prometheus.",
-        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclHangCulprit.md"})
+                       " For the evidence, run ringside doctor on that host, or with --agents or --prometheus."})
 
 
 @story("a job name may contain anything", 5, 120)
@@ -500,8 +521,7 @@ def culprit_odd_name(s):
     s.text(90, "NcclHangCulprit", dict(said, severity="warning"), {
         "summary": 'Job a "job" {{ 1 }} \\d hangs: rank 0 on node0 has not called the operation the others are in',
         "description": "Communicator aa. Class never_issued, reported by 1 agent, confidence: certain."
-                       " For the evidence, run ringside doctor on that host, or with --agents or --prometheus.",
-        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclHangCulprit.md"})
+                       " For the evidence, run ringside doctor on that host, or with --agents or --prometheus."})
 
 
 @story("more than eight culprits are not listed", 5, 120)
@@ -510,6 +530,132 @@ def culprit_many(s):
     for member in job.members[:9]:
         verdict(job, "process_dead", "node0", member)
     s.expect(90)
+
+
+# --- Thresholds of a job, and checkpoints.
+
+def patient(job, seconds):
+    for host in ("node0", "node1"):
+        job.add("nccl_job_hang_threshold_seconds", {"nccl_job": job.name}, host, lambda t: seconds)
+
+
+@story("a checkpoint of four minutes is no hang in a job that allows five, whatever the agents say", 5, 400)
+def checkpoint(s):
+    job = s.job()
+    job.describe()
+    patient(job, 300)
+    issue, age = hang_at(60, 0)
+    over = lambda t: t >= 300
+    job.progress(lambda m, t: issue(m, t) + (10 * (t - 300) if over(t) else 0), lambda m, t: 0.02 if over(t) else age(m, t))
+    for kind in ("never_issued", "gpu_not_reached", "not_launched"):
+        verdict(job, kind, "node0", job.members[0], there=lambda t: 80 <= t < 300)
+    s.never()
+
+
+@story("the threshold of a job is for that job, and for what a checkpoint looks like", 5, 400)
+def threshold(s):
+    slow, other = s.job("slow"), s.job("other", comm_suffix="2", first_pid=200)
+    for job in (slow, other):
+        job.describe()
+        job.progress(*hang_at(60, 2))
+    patient(slow, 120)
+    stopped = verdict(slow, "process_stopped", "node1", slow.members[2])
+    never = verdict(slow, "never_issued", "node1", slow.members[2])
+    late = [culprit(job.members[2]) for job in (slow, other)]
+    s.expect(150, ("NcclHangRankMissing", "warning", late[1]), ("NcclHangCulprit", "warning", stopped))
+    s.expect(200, *[("NcclHangRankMissing", "warning", each) for each in late],
+             ("NcclHangCulprit", "warning", stopped), ("NcclHangCulprit", "warning", never))
+
+
+# --- Slowness that agents report.
+
+def slow_verdict(job, kind, hosts, member=None, peer=None, ratio=None, **more):
+    """Labels of the alert; reported by the agents of `hosts`."""
+    labels = {"nccl_job": job.name, "class": kind}
+    if member:
+        labels.update(comm=member.labels["comm"], rank=member.labels["rank"], global_rank=str(member.global_rank), host=member.host)
+    if peer:
+        labels.update(peer_global_rank=str(peer.global_rank), peer_host=peer.host)
+    labels.update({key: value for key, value in more.items() if key in ("host",)})
+    there = lambda t: t >= 60
+    for host in hosts:
+        job.add("nccl_verdict_info", dict(labels, severity=more.get("severity", "warning"), confidence=more.get("confidence", "certain")),
+                host, lambda t: 1 if there(t) else None)
+        if ratio is not None:
+            job.add("nccl_verdict_slowdown_ratio", labels, host, lambda t: ratio if there(t) else None)
+    return labels
+
+
+def runs_well(job):
+    job.describe()
+    job.progress(healthy_issue, healthy_age)
+
+
+@story("a slow link is named with both ends, once, however many agents report it", 15, 480)
+def slow_link(s):
+    job = s.job()
+    runs_well(job)
+    labels = slow_verdict(job, "slow_link", ("node0", "node1"), job.members[1], job.members[2], 0.22)
+    s.expect(60)
+    s.expect(150)
+    s.expect(300, ("NcclSlowLink", "warning", labels))
+    s.text(300, "NcclSlowLink", dict(labels, severity="warning"), {
+        "summary": "Job train: slow link from rank 1 on node0 to rank 2 on node1",
+        "description": "Sends over this link take longer than over the others, by 22%. For the evidence, run ringside doctor on node0."})
+
+
+@story("a slow rank and a slow host are named", 15, 480)
+def slow_rank(s):
+    job = s.job()
+    runs_well(job)
+    rank = slow_verdict(job, "slow_rank", ("node1",), job.members[3], ratio=0.4)
+    host = slow_verdict(job, "slow_host", ("node1",), host="node0")
+    s.expect(300, ("NcclSlowRank", "warning", rank), ("NcclSlowRank", "warning", host))
+    s.texts(300, "NcclSlowRank", [(dict(rank, severity="warning"), {
+        "summary": "Job train: rank 3 on node1 is slow",
+        "description": "The other ranks of job train wait for it in collectives, 40% of the time. For the evidence, run ringside doctor on"
+                       " node1."}),
+        (dict(host, severity="warning"), {
+            "summary": "Job train: most ranks on node0 are slow",
+            "description": "The other ranks of job train wait for it in collectives. For the evidence, run ringside doctor on node0."})])
+
+
+@story("slow NVLink is named with its node", 15, 480)
+def slow_nvlink(s):
+    job = s.job()
+    runs_well(job)
+    labels = slow_verdict(job, "slow_nvlink", ("node1",), host="node1", ratio=0.6)
+    s.expect(300, ("NcclSlowNvlink", "warning", labels))
+    s.text(300, "NcclSlowNvlink", dict(labels, severity="warning"), {
+        "summary": "Job train: NVLink is slow on node1",
+        "description": "Collectives within the node take longer than they should, by 60%, and it is not waiting. For the evidence, run"
+                       " ringside doctor on node1."})
+
+
+@story("a slow network is one alert", 15, 480)
+def slow_network(s):
+    job = s.job()
+    runs_well(job)
+    for name, host in (("aa", "node0"), ("c0", "node1")):
+        job.add("nccl_verdict_info", {"nccl_job": "train", "class": "slow_network", "comm": name, "severity": "warning",
+                                      "confidence": "very likely"}, host, lambda t: 1)
+    labels = {"nccl_job": "train", "class": "slow_network"}
+    s.expect(300, ("NcclSlowNetwork", "warning", labels))
+    s.text(300, "NcclSlowNetwork", dict(labels, severity="warning"), {
+        "summary": "Job train: the network between its nodes is slow",
+        "description": "Collectives over the network take longer than they should, and it is not one link. For the evidence, run ringside"
+                       " doctor with --agents or --prometheus."})
+
+
+@story("notes, guesses and other classes of slowness are no alert, and slowness is no hang", 15, 480)
+def slow_unsure(s):
+    job = s.job()
+    runs_well(job)
+    slow_verdict(job, "slow_link", ("node0",), job.members[1], job.members[2], 0.01, severity="note")
+    slow_verdict(job, "slow_rank", ("node0",), job.members[1], ratio=0.3, confidence="likely")
+    slow_verdict(job, "slow_size", ("node0",), ratio=0.3)
+    slow_verdict(job, "below_expected", ("node0",), ratio=0.3)
+    s.never()
 
 
 # --- Mismatched calls.
@@ -525,8 +671,7 @@ def mismatch(s):
     s.text(80, "NcclMismatch", {"nccl_job": "train", "comm": "aa", "severity": "critical"}, {
         "summary": "Job train: ranks call different collectives on one communicator",
         "description": "Ranks of communicator aa have called the same number of collectives, but not the same ones: function, count, datatype"
-                       " or root differ. They hang or exchange wrong data.",
-        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclMismatch.md"})
+                       " or root differ. They hang or exchange wrong data."})
 
 
 @story("a mismatch between stuck ranks is found although others ran ahead", 5, 120)
@@ -592,8 +737,7 @@ def straggler(s):
     s.text(300, "NcclStraggler", dict(process(job, 1), severity="warning"), {
         "summary": "Job train: straggler, rank 1 on node0",
         "description": "For more than two minutes, the other ranks of job train have spent 20% of the time waiting in collectives for rank 1"
-                       " (process 101 on node0, GPU 1), which hardly waits itself.",
-        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclStraggler.md"})
+                       " (process 101 on node0, GPU 1), which hardly waits itself."})
 
 
 @story("a straggler is named when one operation in fifty is timed", 15, 480)
@@ -652,6 +796,17 @@ def late_by_waiting(s):
         return 0.05
     job.totals(share(of))
     s.expect(300, ("NcclStraggler", "warning", process(job, 3)))
+
+
+@story("other ranks waited for the checkpoint, but it is no straggler", 15, 900)
+def checkpoint_waiting(s):
+    job = s.job()
+    job.describe()
+    # Barriers of four minutes: the waiting counts when they end.
+    waited = lambda m, t: 240 * (t // 300) if m.global_rank != 0 and m.name == "world" else 0
+    base = share(lambda m, t: 0.1)
+    job.totals(lambda m, t: base(m, t) + waited(m, t))
+    s.never()
 
 
 @story("ranks that are late in turns are not named", 15, 480)
@@ -736,7 +891,7 @@ def transfers(job, slower, busy=lambda t: True, there=lambda t, host: True, wait
     job.totals(seconds, moved, there=there, timed=timed)
 
 
-LONG = 2400  # long enough for a past to compare with
+LONG = 1800  # long enough for a past to compare with
 
 
 @story("a network that is 13% slower is attributed to the network and not to NVLink", 30, 2 * LONG)
@@ -751,8 +906,7 @@ def network(s):
     s.text(LONG + 600, "NcclNetworkDegraded", dict(labels, severity="warning"), {
         "summary": "Job train: the network between nodes has become slower",
         "description": "Collectives over the network take 1.15x the time of the last 6 h on at least 80% of the communicators of job train"
-                       " that span nodes. Those within a node do not: the cause is the network, not NVLink.",
-        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclNetworkDegraded.md"})
+                       " that span nodes. Those within a node do not: the cause is the network, not NVLink."})
 
 
 @story("a slower network is detected when one operation in fifty is timed", 30, 2 * LONG)
@@ -770,8 +924,7 @@ def nvlink(s):
     s.expect(LONG + 600, ("NcclNvlinkDegraded", "warning", labels))
     s.text(LONG + 600, "NcclNvlinkDegraded", dict(labels, severity="warning"), {
         "summary": "Job train: NVLink on node1 has become slower",
-        "description": "Collectives of communicator tp (b1), whose ranks are all on node1, take 1.15x the time of the last 6 h.",
-        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclNvlinkDegraded.md"})
+        "description": "Collectives of communicator tp (b1), whose ranks are all on node1, take 1.15x the time of the last 6 h."})
 
 
 @story("a slowdown of NVLink that also affects the network is not attributed to the network", 30, 2 * LONG)
@@ -847,8 +1000,7 @@ def losses(s):
     s.text(330, "NcclRecordingLosses", dict(alert, severity="warning"), {
         "summary": "Job train: operations of rank 1 were not recorded",
         "description": "About 80 operations of rank 1 were lost in five minutes, reason: live_full. Totals of that rank are too low, and"
-                       " conclusions from missing operations are unreliable.",
-        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclRecordingLosses.md"})
+                       " conclusions from missing operations are unreliable."})
 
 
 @story("an agent down for a minute is reported, a missed scrape is not", 15, 300)
@@ -863,8 +1015,7 @@ def agent_down(s):
     s.text(195, "RingsideAgentDown", dict(labels, severity="warning"), {
         "summary": "Ringside agent on node1:9400 does not respond",
         "description": "Prometheus has not been able to scrape node1:9400 for a minute. Jobs are not affected, but their ranks on that node"
-                       " are not monitored, and a hang there is only detected through other nodes.",
-        "runbook_url": "file:///usr/share/doc/ringside/runbooks/RingsideAgentDown.md"})
+                       " are not monitored, and a hang there is only detected through other nodes."})
 
 
 @story("unreadable recordings are reported", 30, 600)
@@ -879,12 +1030,16 @@ def refused(s):
     s.text(330, "RingsideFilesRefused", dict(labels, severity="info"), {
         "summary": "Ringside agent on node0:9400 cannot read 3 recordings",
         "description": "The agent on node0:9400 has found recordings that it has no permission to read, cannot parse, or has no room for."
-                       " Their jobs are not monitored.",
-        "runbook_url": "file:///usr/share/doc/ringside/runbooks/RingsideFilesRefused.md"})
+                       " Their jobs are not monitored."})
 
 
 def main():
     directory = sys.argv[1]
+    # As an administrator would fill it in.
+    with open(os.path.join(RULES, LINKS), encoding="utf-8") as file:
+        links = file.read().replace("grafana: ''", "grafana: https://grafana").replace("job_page: ''", "job_page: https://hub/?job=")
+    with open(os.path.join(directory, LINKS), "w", encoding="utf-8") as file:
+        file.write(links)
     for name, made in stories.items():
         with open(os.path.join(directory, name + ".yml"), "w", encoding="utf-8") as file:
             json.dump(made.document(), file)

@@ -29,8 +29,9 @@ expect_complaint "a wrong rank is detected" 'FAILED' promtool test rules "$tap_s
 mapfile -t alerts < <(sed -n 's/^ *- alert: //p' deploy/prometheus/rules/*.yml | sort -u)
 expect_same "every alert has a runbook and vice versa" "$(printf '%s.md\n' "${alerts[@]}")" "$(cd docs/runbooks && ls -I 'Hang*')"
 expect_same "alerts link to their runbooks" \
-	"$(awk '/- alert:/ { alert = $3 } /runbook_url:/ { print alert, $2 }' deploy/prometheus/rules/*.yml | sort -u)" \
-	"$(for alert in "${alerts[@]}"; do echo "$alert file:///usr/share/doc/ringside/runbooks/$alert.md"; done)"
+	"$(awk '/- alert:/ { alert = $3 } match($0, /}\/[A-Za-z]+\.md/) { print alert, substr($0, RSTART + 2, RLENGTH - 2) }' \
+		deploy/prometheus/rules/*.yml | sort -u)" \
+	"$(for alert in "${alerts[@]}"; do echo "$alert $alert.md"; done)"
 for alert in "${alerts[@]}"; do
 	grep -q "(runbooks/$alert.md)" docs/PROMETHEUS.md || missing+=" $alert"
 done

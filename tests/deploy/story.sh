@@ -53,7 +53,9 @@ servers.forEach((server) => {
 # the unmodified rules (rules.t).
 story_rules() { # directory
 	mkdir -p "$1"
-	cp deploy/prometheus/rules/ringside-{culprit,hang}.rules.yml "$1"
+	cp deploy/prometheus/rules/ringside-{hang,links}.rules.yml "$1"
+	sed -e 's/interval: 15s/interval: 1s/; s/for: 2m/for: 4s/' deploy/prometheus/rules/ringside-culprit.rules.yml \
+		>"$1/ringside-culprit.rules.yml"
 	sed -e 's/interval: 15s/interval: 1s/; s/\[1m\]/[5s]/; s/for: 2m/for: 4s/' \
 		deploy/prometheus/rules/ringside-waiting.rules.yml >"$1/ringside-waiting.rules.yml"
 	sed -e 's/interval: 30s/interval: 1s/; s/interval: 2m/interval: 1s/; s/\[2m\]/[6s]/' \
