@@ -41,13 +41,14 @@ const recorded = new Set(rules().filter((rule) => !rule.isAlert).map((rule) => r
 for (const [name, labels] of Object.entries(INSPECTOR))
 	known.set(name, labels);
 known.set('up', []);
+const LINKS = ['runbooks', 'grafana', 'job_page', 'agent_scheme'];
 known.set('ALERTS', ['alertname', 'alertstate', 'severity', 'nccl_job']);
-const everyLabel = new Set([...[...known.values()].flat(), ...TARGET]);
+const everyLabel = new Set([...[...known.values()].flat(), ...TARGET, ...LINKS, 'comm_label', 'partition']);
 
 function complaints(expr) {
 	const found = [];
 	const text = (node) => expr.slice(node.from, node.to);
-	const made = [...expr.matchAll(/count_values[^"]*"(\w+)"/g)].map(([, label]) => label);
+	const made = [...expr.matchAll(/(?:count_values|label_join|label_replace)[^"]*"(\w+)"/g)].map(([, label]) => label);
 	let metric;
 	parser.parse(expr).iterate({
 		enter(node) {

@@ -6,12 +6,13 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { panelsOf } from './promql.mjs';
 
 const modules = resolve(fileURLToPath(import.meta.url), '../../../npm/node_modules');
 const [directory, ...files] = process.argv.slice(2);
 const schema = '@grafana/schema/dist/esm/raw/composable';
-const kinds = { timeseries: 'TimeSeries', stat: 'Stat', bargauge: 'BarGauge', table: 'Table' };
-const withFields = ['timeseries', 'table'];
+const kinds = { timeseries: 'TimeSeries', stat: 'Stat', bargauge: 'BarGauge', table: 'Table', heatmap: 'Heatmap' };
+const withFields = ['timeseries', 'table', 'heatmap'];
 
 // JSON has no enums: their values are strings.
 let source = `
@@ -37,10 +38,10 @@ for (const file of files) {
 	literal("Text<Omit<Dashboard, 'panels' | 'templating' | 'annotations'>>", rest, file);
 	templating.list.forEach((variable) => literal('Text<VariableModel>', variable, `${file}: ${variable.name}`));
 	annotations.list.forEach((annotation) => literal('Alerts', annotation, `${file}: ${annotation.name}`));
-	for (const panel of panels) {
+	for (const panel of panelsOf({ panels })) {
 		const where = `${file}: ${panel.title}`;
 		if (panel.type === 'row') {
-			literal('Text<RowPanel>', panel, where);
+			literal('Text<RowPanel>', { ...panel, panels: [] }, where);
 			continue;
 		}
 		const { options, targets, ...frame } = panel;

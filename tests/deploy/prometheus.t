@@ -31,6 +31,9 @@ scrape_configs:
         labels: {node: node0}
       - targets: [127.0.0.1:$agent1]
         labels: {node: node1}
+      # A node in two partitions, listed once for each: it must count once.
+      - targets: [127.0.0.1:$agent1]
+        labels: {node: node1, partition: debug}
     metric_relabel_configs: # one host simulates both
       - source_labels: [host, node]
         regex: .+;(.+)
@@ -64,7 +67,7 @@ story_start prometheus prometheus --config.file="$tap_scratch/prometheus.yml" --
 	--web.listen-address="127.0.0.1:$prometheus" --enable-feature=native-histograms --log.level=warn
 # Start the jobs after all of these are up: their first seconds are checked, too.
 are_up() {
-	curl -sf "http://127.0.0.1:$prometheus/api/v1/query?query=up==1" | grep -o '"__name__":"up"' | grep -c . | grep -qx 4
+	curl -sf "http://127.0.0.1:$prometheus/api/v1/query?query=up==1" | grep -o '"__name__":"up"' | grep -c . | grep -qx 5
 }
 until_ok are_up
 
@@ -73,7 +76,7 @@ unset RANK WORLD_SIZE LOCAL_RANK SLURM_JOB_ID SLURM_JOBID SLURM_PROCID TORCHELAS
 play() { # job option...
 	local job=$1
 	shift
-	story_start "$job" env RINGSIDE_JOB="$job" "$BUILD/ringside" sim --kernel --plugin "$BUILD/libnccl-profiler-ringside.so" --seconds 900s \
+	story_start "$job" env RINGSIDE_JOB="$job" SLURM_JOB_USER=ada SLURM_JOB_ACCOUNT=vision RINGSIDE_LABELS=team=vit "$BUILD/ringside" sim --kernel --plugin "$BUILD/libnccl-profiler-ringside.so" --seconds 900s \
 		-m trace -o "$tap_scratch/traces/$job" "$@"
 }
 # The first job and the pipelines also write the metrics of NCCL Inspector.

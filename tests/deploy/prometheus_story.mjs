@@ -106,7 +106,7 @@ async function tellTrain() {
 	const after = alert ? alert.values[0][0] - still : Infinity;
 	expectInTime('within 30 s of the last operation that finished', after <= 30, `it took ${after} s`);
 	console.log(`# the hang was reported ${after.toFixed(0)} s after the last operation finished`);
-	expectSame('no other alerts for the job', values(await history(firing('train')), 'alertname'),
+	expectSame('no other alerts for the job', values(await history(firing('train')), 'alertname').filter((name) => !name.startsWith('NcclSlow')),
 		['NcclHangCulprit', 'NcclHangRankMissing', 'NcclNetworkDegraded', 'NcclStraggler'], expectInTime);
 }
 
@@ -116,17 +116,25 @@ async function tellOthers() {
 	expectSame('a Recv without its Send: the peer is named', await named('pipeline', 'NcclHangRankMissing', 'global_rank'), ['0']);
 	expectSame('a killed process is named', await named('killed', 'NcclHangProcessGone', 'global_rank'), ['1']);
 	expectSame('through textfiles the same rank is named', await named('train-by-file', 'NcclHangRankMissing', 'global_rank'), ['11'], expectFresh);
+	// Not through textfiles, which have the same job again under another name.
+	expectSame('ranks of a node that is scraped twice count once', (await now(
+		'count by (nccl_job) (group by (nccl_job, host, pid, global_rank) (nccl_process_info{nccl_job="train"}))')).map(({ value }) => value), [16]);
+	expect('nobody waits more than all of the time', !hasData(await history('job:nccl_wait:gpus{nccl_job="train"} > 15')));
+	const owners = await now('group by (user, account, label_team) (nccl_job_info{nccl_job="train"})');
+	expectSame('the owner and labels of a job are known', owners.map(({ metric }) => Object.values(metric).sort()), [['ada', 'vision', 'vit']]);
 	expectSame('no textfile was rejected', values(await history('node_textfile_scrape_error > 0'), 'instance'), []);
 }
 
 // --- Every panel and every rule.
+
+const MAY_BE_EMPTY = /annotation (Job ends|Agent restarts)/;
 
 async function showPanels() {
 	const range = `${Math.ceil(Date.now() / 1000 - began)}s`;
 	for (const dashboard of dashboards()) {
 		const empty = [];
 		for (const { where, expr } of queriesOf(dashboard)) {
-			if (!hasData(await history(withoutVariables(expr, { window: '5s', range }), 2)))
+			if (!MAY_BE_EMPTY.test(where) && !hasData(await history(withoutVariables(expr, { window: '5s', range }), 2)))
 				empty.push(where);
 		}
 		expect(`${dashboard.name}: every panel and variable has data`, empty.length === 0, empty);
@@ -134,9 +142,10 @@ async function showPanels() {
 }
 
 // Rules for faults that do not occur in these jobs, or only on a slow machine; rules.t covers them.
-const NOT_HERE = ['NcclNvlinkDegraded', 'NcclRecordingLosses', 'RingsideAgentDown', 'RingsideFilesRefused', 'member:nccl_missing:replays',
-	'member:nccl_old:replays'];
-const PERHAPS = ['NcclHangUnexplained', 'NcclRanksUnseen'];
+const NOT_HERE = ['NcclNvlinkDegraded', 'NcclRecordingLosses', 'RingsideAgentDown', 'RingsideFilesRefused', 'job:nccl_hang:threshold_seconds',
+	'member:nccl_missing:replays', 'member:nccl_old:replays'];
+// Agents judge slowness by themselves, if there is enough to judge.
+const PERHAPS = ['NcclHangUnexplained', 'NcclRanksUnseen', 'NcclSlowRank', 'NcclSlowLink', 'NcclSlowNvlink', 'NcclSlowNetwork', 'culprit:nccl_slow:ratio'];
 
 async function showRules() {
 	const empty = new Set();
@@ -173,7 +182,7 @@ async function compareWithReport() {
 	const got = {};
 	for (const [index, metric] of ['nccl_operations_total', 'nccl_operation_bytes_total', 'nccl_operation_seconds_total'].entries()) {
 		// The last that is known: a scrape that came too late leaves a gap.
-		const last = `last_over_time(${metric}{nccl_job="train", job="ringside"}[5m])`;
+		const last = `max by (comm, rank, function, size) (last_over_time(${metric}{nccl_job="train", job="ringside"}[5m]))`;
 		for (const { metric: labels, value } of await now(`sum by (comm, function, size) (${last})`)) {
 			const sums = got[`${labels.comm} ${labels.function} ${labels.size}`] ??= [0, 0, 0];
 			sums[index] = index === 2 ? Math.round(value * 1e9) : value;

@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 // Substitutes Grafana's variables. Selections become "everything".
 export function withoutVariables(expr, { window = '1m', range = '1h' } = {}) {
 	return expr.replace(/\$__rate_interval|\$__interval/g, window).replace(/\$__range/g, range)
-		.replace(/"\$\w+"/g, '".*"');
+		.replace(/"\$\w+"/g, '".*"').replace(/\$price\b/g, '2');
 }
 
 export function dashboards(directory = 'deploy/grafana/dashboards') {
@@ -13,14 +13,19 @@ export function dashboards(directory = 'deploy/grafana/dashboards') {
 		.map((name) => ({ name, ...JSON.parse(readFileSync(join(directory, name), 'utf8')) }));
 }
 
+// Also those inside collapsed rows.
+export function panelsOf({ panels }) {
+	return panels.flatMap((panel) => [panel, ...(panel.panels ?? [])]);
+}
+
 // [{ where, expr, isVariable }] of one dashboard. label_values(metric, label) queries metric.
 export function queriesOf(dashboard) {
 	const found = [];
-	for (const panel of dashboard.panels)
+	for (const panel of panelsOf(dashboard))
 		for (const { expr } of panel.targets ?? [])
 			found.push({ where: `${dashboard.name}: ${panel.title}`, expr });
-	for (const { target } of dashboard.annotations.list)
-		found.push({ where: `${dashboard.name}: annotation`, expr: target.expr });
+	for (const { name, target } of dashboard.annotations.list)
+		found.push({ where: `${dashboard.name}: annotation ${name}`, expr: target.expr });
 	for (const { name, type, query } of dashboard.templating.list) {
 		if (type !== 'query')
 			continue;

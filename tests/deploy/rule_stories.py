@@ -120,6 +120,7 @@ def values(function, step, until):
 class Story:
     def __init__(self, sentence, step, until):
         self.sentence, self.step, self.until, self.jobs, self.checks, self.words = sentence, step, until, [], [], []
+        self.recorded = []
 
     def job(self, *arguments, **named):
         self.jobs.append(Job(*arguments, **named))
@@ -128,6 +129,11 @@ class Story:
     def expect(self, t, *alerts):
         """At t exactly these alerts fire: (name, severity, {labels})."""
         self.checks.append((t, alerts))
+
+    def series(self, t, expr, *samples):
+        """At t the expression has exactly these samples: (labels, value)."""
+        self.recorded.append({"expr": expr, "eval_time": f"{t}s",
+                              "exp_samples": [{"labels": selector("", labels), "value": value} for labels, value in samples]})
 
     def never(self, first=0):
         for t in range(first, self.until + 1, self.step):
@@ -166,7 +172,7 @@ class Story:
             tests.append({"expr": 'ALERTS{alertstate="firing"}', "eval_time": f"{t}s", "exp_samples": wanted})
         return {"rule_files": [LINKS] + sorted(os.path.join(RULES, name) for name in os.listdir(RULES) if name != LINKS),
                 "evaluation_interval": f"{self.step}s",
-                "tests": [{"interval": f"{self.step}s", "input_series": series, "promql_expr_test": tests,
+                "tests": [{"interval": f"{self.step}s", "input_series": series, "promql_expr_test": tests + self.recorded,
                            "alert_rule_test": self.words}]}
 
 
@@ -734,6 +740,8 @@ def straggler(s):
         s.expect(t)
     s.expect(300, ("NcclStraggler", "warning", process(job, 1)))
     s.expect(480, ("NcclStraggler", "warning", process(job, 1)))
+    # Three of four ranks wait for a fifth of the time.
+    s.series(300, "round(job:nccl_wait:gpus, 0.01)", ({"nccl_job": "train"}, 0.6))
     s.text(300, "NcclStraggler", dict(process(job, 1), severity="warning"), {
         "summary": "Job train: straggler, rank 1 on node0",
         "description": "For more than two minutes, the other ranks of job train have spent 20% of the time waiting in collectives for rank 1"
@@ -882,6 +890,16 @@ def straggler_unseen(s):
 
 
 # --- Bandwidth: 100 GB/s on NVLink, 20 GB/s over the network; a tenth of the time each.
+
+@story("communicators have names for legends, with the beginning of their hash", 30, 60)
+def names(s):
+    job = s.job()
+    for hash_, name in (("0123456789abcdef", "dp"), ("fedcba9876543210", ""), ("tp#12.3", "tp")):
+        labels = {"nccl_job": "train", "comm": hash_, "rank": "0", "comm_name": name}
+        job.add("nccl_communicator_info", {key: value for key, value in labels.items() if value}, "node1", lambda t: 1)
+    s.series(60, "comm:nccl_name:info * 1", *[({"nccl_job": "train", "comm": hash_, "comm_label": label}, 1) for hash_, label in (
+        ("0123456789abcdef", "dp 012345"), ("fedcba9876543210", "fedcba"), ("tp#12.3", "tp tp#12."))])
+
 
 def transfers(job, slower, busy=lambda t: True, there=lambda t, host: True, wait=lambda m, t: 0.0, timed=1):
     """slower(member, t): time relative to the usual time."""
