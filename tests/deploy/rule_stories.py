@@ -558,6 +558,18 @@ def checkpoint(s):
     s.never()
 
 
+@story("a process that is gone is reported whatever the threshold", 5, 120)
+def threshold_gone(s):
+    job = s.job()
+    job.describe()
+    patient(job, 600)
+    for index, (metric, labels, _) in enumerate(job.series):
+        if metric == "nccl_process_info" and labels["global_rank"] == "2":
+            job.series[index] = (metric, dict(labels, state="killed"), lambda t: 1)
+    job.progress(*hang_at(60, 2))
+    s.expect(90, ("NcclHangProcessGone", "warning", culprit(job.members[2])))
+
+
 @story("the threshold of a job is for that job, and for what a checkpoint looks like", 5, 400)
 def threshold(s):
     slow, other = s.job("slow"), s.job("other", comm_suffix="2", first_pid=200)
