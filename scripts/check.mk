@@ -190,7 +190,7 @@ demo: ## record and show a simulated job of eight ranks with a slow link
 	@scripts/demo $(BUILD)
 
 .PHONY: drill
-drill: all ## diagnose jobs with known faults; rewrites docs/results/doctor-drill.txt
+drill: all ## diagnose 1,000 random jobs with known faults; rewrites docs/results/doctor-drill.txt
 	BUILD=$(abspath $(BUILD)) tests/doctor/drill --write
 
 .PHONY: format

@@ -1,0 +1,373 @@
+#!/usr/bin/env python3
+"""The random drill: jobs with random faults are simulated, and the doctor's verdicts are compared with them.
+
+    drill_random.py [--jobs N] [--even] [--only WORD] [-j N] [--table FILE]
+    drill_random.py --case N [--keep DIR]
+
+Cases have odd numbers; --even takes the even ones, on which the doctor may be tuned. Prints misses with the
+command that repeats them, then the tables. BUILD is the build directory.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import drill_jobs  # noqa: E402
+import live_job  # noqa: E402
+
+COLUMNS = ("right", "harmless", "vague", "extra", "culprit", "class", "silent", "unjudged", "accused")
+GOOD = ("right", "harmless")
+WRONG = ("extra", "culprit", "class", "accused")
+HARMLESS = 0.02             # of a job's time: a note is enough
+NOTED = 0.05                # up to here a note that names the culprit is right
+BUCKETS = (0, 0.5, 0.8, 0.95, 0.99, 1.01)
+COSTS = (("below 2%", -1, 0.02), ("2 to 5%", 0.02, 0.05), ("5 to 10%", 0.05, 0.1), ("10 to 30%", 0.1, 0.3),
+         ("30% or more", 0.3, 1e9))
+
+
+class Outcome:
+    """What the doctor said about one job."""
+
+    def __init__(self, job):
+        self.job = job
+        self.row = job.row
+        self.column = None
+        self.cost = None            # of slow faults: share of the time while they last
+        self.told = []              # (class, rank, peer, host, severity, confidence, title)
+        self.confidence = None      # of its first warning or error
+        self.wrong_confidence = 0   # the highest of a wrong one
+        self.both = None            # of two faults: whether both were named
+        self.error = None
+
+
+def run(command, environment):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300,
+                          env=environment, check=False)
+
+
+def time_of(text, key, otherwise):
+    """Seconds of ",at=3.00s" in a fault."""
+    found = re.search(r",%s=([0-9.]+)s" % key, text)
+    return float(found.group(1)) if found else otherwise
+
+
+class Drill:
+    def __init__(self, build, scratch):
+        self.ringside = os.path.join(build, "ringside")
+        self.scratch = scratch
+        self.environment = live_job.clean_environment()
+
+    def play(self, options, directory):
+        result = run([self.ringside, "sim", "--json", *options, "-o", directory], self.environment)
+        if result.returncode != 0:
+            raise RuntimeError("cannot play it: %s" % result.stderr.strip())
+        return json.loads(result.stdout)
+
+    def damage(self, job, directory):
+        for what, which in job.damage:
+            if what == "without rank":
+                wanted = ["r%d-*" % which]
+            elif what == "without node":
+                wanted = ["r*-node%04d-*" % which]
+            else:
+                wanted = ["r%d-*" % rank for rank in which[0]]
+            for pattern in wanted:
+                for path in glob.glob(os.path.join(directory, pattern)):
+                    if what == "cut":
+                        os.truncate(path, int(os.path.getsize(path) * which[1]))
+                    else:
+                        os.unlink(path)
+
+    def measure_cost(self, job, played, directory):
+        """Time lost while the fault lasts, against as many iterations of the same job without it."""
+        calm = self.play(job.command(False, max(1, played["iterations"])), directory)
+        lost_s = (played["duration_ns"] - calm["duration_ns"]) / 1e9
+        began_s = min(time_of(text, "at", 0.0) for fault in job.faults for text in fault.texts() or [""])
+        ends = [time_of(text, "until", None) for fault in job.faults for text in fault.texts()
+                if ",until=" in text]
+        lasted_s = (max(ends) if ends else played["duration_ns"] / 1e9) - began_s
+        return max(0.0, lost_s) / max(0.5, lasted_s - max(0.0, lost_s))
+
+    def ask(self, job, directory, options):
+        result = run([self.ringside, "doctor", "--json", *options, directory], self.environment)
+        if result.returncode not in (0, 1, 3):
+            raise RuntimeError("the doctor ends with %d: %s" % (result.returncode, result.stderr.strip()[-300:]))
+        return json.loads(result.stdout), result.returncode
+
+    def judge(self, job, keep=None):
+        outcome = Outcome(job)
+        directory = keep or os.path.join(self.scratch, "job-%d" % job.number)
+        calm = os.path.join(self.scratch, "calm-%d" % job.number)
+        options = []
+        try:
+            if job.first:
+                self.play(job.first, directory)
+            played = self.play(job.command(), directory)
+            if job.faults and not any(fault.is_hang for fault in job.faults):
+                outcome.cost = self.measure_cost(job, played, calm)
+                shutil.rmtree(calm, ignore_errors=True)
+            if any(fault.baseline for fault in job.faults):
+                seed = job.number
+                job.number += 1000000
+                self.play(job.command(False), calm)
+                job.number = seed
+                saved = run([self.ringside, "baseline", "save", calm, "-o", calm + ".json"], self.environment)
+                if saved.returncode != 0:
+                    raise RuntimeError("cannot save a baseline: %s" % saved.stderr.strip())
+                options = ["--baseline", calm + ".json"]
+            self.damage(job, directory)
+            document, code = self.ask(job, directory, options)
+            grade_outcome(outcome, document, code, played["end"] == "hung")
+        except (RuntimeError, ValueError, KeyError, OSError, subprocess.SubprocessError) as error:
+            outcome.error = str(error)
+            outcome.column = "unjudged"
+        finally:
+            if not keep:
+                shutil.rmtree(directory, ignore_errors=True)
+            shutil.rmtree(calm, ignore_errors=True)
+            if os.path.exists(calm + ".json"):
+                os.unlink(calm + ".json")
+        return outcome
+
+
+# ---- grading -------------------------------------------------------------------------------------
+
+def best_grade(faults, verdict):
+    """About the fault that it fits best."""
+    order = ("right", "vague", "culprit", "class")
+    grades = [fault.grade(verdict) for fault in faults] or ["class"]
+    best = min(grades, key=order.index)
+    # About a rank without a file there is nothing else to say.
+    if verdict["class"] == "unseen" and any(fault.is_hang and not fault.is_seen for fault in faults):
+        best = "right"
+    return best
+
+
+def grade_outcome(outcome, document, code, is_hung):
+    job = outcome.job
+    accusing = [v for v in document["verdicts"]
+                if v["class"] not in ("setup", "blind") and v["severity"] != "note"]
+    notes = [v for v in document["verdicts"]
+             if v["class"] not in ("setup", "blind") and v["severity"] == "note"]
+    faults = [fault for fault in job.faults if not fault.is_hang or is_hung]
+    outcome.told = [(v["class"], v["rank"], v["peer"], v["host"], v["severity"], v["confidence"], v["title"])
+                    for v in accusing + notes]
+    outcome.confidence = accusing[0]["confidence"] if accusing else None
+    # Power that is capped everywhere is the job's own speed: nobody is to blame.
+    if faults and all(fault.row == "power-cap" for fault in faults):
+        faults = []
+    if job.row not in ("healthy",) and job.faults and not faults and job.row != "power-cap":
+        outcome.row = "healthy: its fault met no call"
+    if not faults:
+        outcome.column = "accused" if accusing else "right"
+        if accusing:
+            outcome.wrong_confidence = max(v["confidence"] or 0 for v in accusing)
+        elif code == 3 and not job.damage:
+            outcome.column = "unjudged"
+        return
+    is_harmless = outcome.cost is not None and outcome.cost < HARMLESS
+    grades = [best_grade(faults, verdict) for verdict in accusing]
+    outcome.wrong_confidence = max([v["confidence"] or 0 for v, grade in zip(accusing, grades)
+                                    if grade in ("culprit", "class")] or [0])
+    if not accusing:
+        is_noted = any(best_grade(faults, v) == "right" for v in notes) and \
+            (outcome.cost is None or outcome.cost < NOTED)
+        if is_noted:
+            outcome.column = "right"
+        elif is_harmless or job.is_young:
+            outcome.column = "harmless"
+        else:
+            outcome.column = "unjudged" if code == 3 or document["not_judged"] else "silent"
+    elif grades[0] == "right":
+        outcome.column = "extra" if any(grade in ("culprit", "class") for grade in grades) else "right"
+    else:
+        outcome.column = grades[0]
+    if len(faults) > 1 and outcome.column == "right":
+        outcome.both = all(any(fault.grade(v) == "right" for v in accusing) for fault in faults)
+
+
+# ---- tables --------------------------------------------------------------------------------------
+
+def is_slow(outcome):
+    return outcome.cost is not None and outcome.row != "power-cap"
+
+
+def count_row(name, outcomes, width):
+    counts = collections.Counter(outcome.column for outcome in outcomes)
+    return "%-*s" % (width, name) + "".join("%9s" % (counts[c] or ".") for c in COLUMNS) + "%7d" % len(outcomes)
+
+
+def matrix(title, groups):
+    width = max([len(name) for name in groups] + [len(title)]) + 2
+    lines = ["%-*s" % (width, title) + "".join("%9s" % column for column in COLUMNS) + "   jobs"]
+    lines += [count_row(name, groups[name], width) for name in groups]
+    return lines + [count_row("all", [o for some in groups.values() for o in some], width), ""]
+
+
+def grouped(outcomes, key):
+    groups = collections.defaultdict(list)
+    for outcome in outcomes:
+        groups[key(outcome)].append(outcome)
+    return {name: groups[name] for name in sorted(groups)}
+
+
+def calibration(outcomes):
+    lines = ["stated confidence of the first warning or error, and how many of these jobs are right (vague ones named no culprit)", "",
+             "%-16s%8s%8s%8s%8s%9s" % ("", "jobs", "right", "vague", "wrong", "right")]
+    for kind in ("hang", "slow"):
+        for low, high in zip(BUCKETS, BUCKETS[1:]):
+            mine = [o for o in outcomes if o.confidence is not None and low <= o.confidence < high and
+                    (o.told[0][0] in drill_jobs.SLOW) == (kind == "slow")]
+            if not mine:
+                continue
+            right = sum(o.column in GOOD for o in mine)
+            vague = sum(o.column == "vague" for o in mine)
+            lines.append("%-4s %.2f to %.2f%8d%8d%8d%8d%8.1f%%" % (
+                kind, low, min(high, 1), len(mine), right, vague, len(mine) - right - vague,
+                100.0 * right / len(mine)))
+    return lines + [""]
+
+
+def by_cost(outcomes):
+    slow = [o for o in outcomes if is_slow(o) and len(o.job.faults) == 1]
+    groups = {name: [o for o in slow if low <= o.cost < high] for name, low, high in COSTS}
+    return matrix("slow faults, by cost", {name: some for name, some in groups.items() if some})
+
+
+def targets(outcomes):
+    """(sentence, is it met?)"""
+    judged = [o for o in outcomes if all(fault.is_seen for fault in o.job.faults)]
+    hangs = [o for o in judged if len(o.job.faults) == 1 and o.job.faults[0].is_hang and
+             o.row != "healthy: its fault met no call"]
+    slow = [o for o in judged if is_slow(o) and len(o.job.faults) == 1 and o.cost >= 0.1 and o.job.has_times()]
+    healthy = [o for o in outcomes if o.row.startswith("healthy") or o.row in ("power-cap", "restart, then healthy")]
+    sure = [o for o in outcomes if o.wrong_confidence > 0.95]
+
+    def share(some):
+        return 100.0 * sum(o.column in GOOD for o in some) / len(some) if some else 100.0
+
+    accused = sum(o.column == "accused" for o in healthy)
+    return [("hangs right in class and culprit: %.1f%% of %d (target 98%%)" % (share(hangs), len(hangs)),
+             share(hangs) >= 98),
+            ("slow faults that cost 10%% or more right: %.1f%% of %d (target 90%%)" % (share(slow), len(slow)),
+             share(slow) >= 90),
+            ("healthy jobs accused: %d of %d (target 0)" % (accused, len(healthy)), accused == 0),
+            ("jobs with a wrong verdict above 95%% confidence: %d of %d (target 0)" % (len(sure), len(outcomes)),
+             not sure)]
+
+
+def report(outcomes, arguments):
+    seen = [o for o in outcomes if o.job.has_kernels()]
+    blind = [o for o in outcomes if not o.job.has_kernels()]
+    numbers = [o.job.number for o in outcomes]
+    lines = ["The doctor's drill: random jobs, their faults (rows), and what the doctor said (columns).", "",
+             "Made by: %s" % ("make drill" if arguments.table else "tests/doctor/drill --jobs %d%s" % (
+                 arguments.jobs, " --even" if arguments.even else "")),
+             "%d jobs of 2 to %d ranks on 1 to %d nodes; cases %d to %d, %s numbers." % (
+                 len(outcomes), max(o.job.world() for o in outcomes), max(o.job.nodes for o in outcomes),
+                 min(numbers), max(numbers), "even" if arguments.even else "odd"), "",
+             "right       class and culprit (rank, host, link, rail), and nobody else is accused",
+             "harmless    nothing was said: the fault costs less than 2%, or the hang is younger than 20 s",
+             "vague       trouble was seen, the culprit or cause not named",
+             "extra       right first, and others are accused too",
+             "culprit     right class, wrong culprit",
+             "class       wrong class",
+             "silent      no warning",
+             "unjudged    no warning, but it says what it could not judge",
+             "accused     a healthy job, or one in which nobody is to blame, gets a warning",
+             "Cost is measured: the same job without the fault, as many iterations.", ""]
+    lines += matrix("with kernel times", grouped(seen, lambda o: o.row)) if seen else []
+    lines += matrix("without kernel times", grouped(blind, lambda o: o.row)) if blind else []
+    lines += matrix("by workload", grouped(outcomes, lambda o: o.job.workload))
+    lines += matrix("by noise", grouped(outcomes, lambda o: "noise" if o.job.noise else "none"))
+    lines += matrix("healthy jobs with noise, by kind", grouped(
+        [o for o in outcomes if o.row == "healthy" and o.job.noise],
+        lambda o: "+".join(sorted(noise.split(":")[0] for noise in o.job.noise)))) if any(
+            o.row == "healthy" and o.job.noise for o in outcomes) else []
+    damaged = [o for o in outcomes if o.job.damage]
+    lines += matrix("files missing or cut", grouped(damaged, lambda o: o.job.damage[0][0] + (
+        "" if all(f.is_seen for f in o.job.faults) else ", the culprit's"))) if damaged else []
+    ended = [o for o in outcomes if o.job.is_over]
+    lines += matrix("faults that ended", grouped(ended, lambda o: o.row)) if ended else []
+    lines += by_cost(outcomes)
+    lines += calibration(outcomes)
+    both = [o for o in outcomes if o.both is not None]
+    lines.append("of %d jobs with two faults that are right, both were named in %d" % (
+        len(both), sum(o.both for o in both)))
+    lines += ["", "Targets. Not counted: culprits without a whole file; slow faults where the release records no times."]
+    lines += ["%s: %s" % ("met    " if is_met else "NOT MET", sentence) for sentence, is_met in targets(outcomes)]
+    return "\n".join(lines) + "\n"
+
+
+def tell_miss(outcome):
+    job = outcome.job
+    print("# %s: %s%s" % (outcome.column, outcome.row,
+                          "" if outcome.cost is None else ", costs %.1f%%" % (100 * outcome.cost)))
+    print("#   tests/doctor/drill --case %d" % job.number)
+    if job.first:
+        print("#   ringside sim %s -o DIR" % " ".join(job.first))
+    print("#   ringside sim %s -o DIR" % " ".join(job.command()))
+    for what, which in job.damage:
+        print("#   %s %s" % (what, str(which)[:100]))
+    if outcome.error:
+        print("#   %s" % outcome.error)
+    for told in outcome.told[:4]:
+        print("#   told: %s" % " ".join(str(word) for word in told if word is not None))
+    sys.stdout.flush()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=1000)
+    parser.add_argument("--even", action="store_true", help="the cases for tuning")
+    parser.add_argument("--only", default="", help="faults with this word in their row, or a workload")
+    parser.add_argument("--case", type=int, help="only this one, with everything that was said")
+    parser.add_argument("--keep", help="with --case: a directory for its files")
+    parser.add_argument("-j", "--workers", type=int, default=os.cpu_count() or 2)
+    parser.add_argument("--table", help="write the tables here")
+    arguments = parser.parse_args()
+    build = os.path.abspath(os.environ.get("BUILD", "build"))
+    scratch = tempfile.mkdtemp(prefix="ringside-drill-", dir=live_job.memory(1 << 30))
+    drill = Drill(build, scratch)
+    try:
+        if arguments.case is not None:
+            outcome = drill.judge(drill_jobs.Job(arguments.case), arguments.keep)
+            tell_miss(outcome)
+            return 0 if outcome.column in GOOD else 1
+        jobs, number = [], 2 if arguments.even else 1
+        while len(jobs) < arguments.jobs and number < 100 * arguments.jobs:
+            job = drill_jobs.Job(number)
+            if arguments.only in job.row or arguments.only == job.workload:
+                jobs.append(job)
+            number += 2
+        outcomes = []
+        with concurrent.futures.ThreadPoolExecutor(arguments.workers) as pool:
+            for outcome in pool.map(drill.judge, jobs):
+                outcomes.append(outcome)
+                if outcome.column not in GOOD:
+                    tell_miss(outcome)
+                if len(outcomes) % 50 == 0:
+                    print("# %d of %d" % (len(outcomes), len(jobs)), file=sys.stderr, flush=True)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    text = report(outcomes, arguments)
+    print(text, end="")
+    if arguments.table:
+        with open(arguments.table, "w", encoding="utf-8") as file:
+            file.write(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# The random drill works: a few of its jobs can be played and judged, the same ones in the same way, and its jobs
+# cover what they should. How well the doctor does is in docs/results/doctor-drill.txt.
+. "$(dirname "$0")/../tap.sh"
+command -v python3 >/dev/null || tap_skip_all "there is no python3"
+
+export PYTHONDONTWRITEBYTECODE=1
+
+# Every word of a list is in the jobs up to a number, and no number makes another job the second time.
+covers() {
+	python3 - "$(dirname "$0")" <<'PYTHON'
+import sys
+
+sys.path.insert(0, sys.argv[1])
+import drill_jobs
+
+jobs = [drill_jobs.Job(number) for number in range(1, 2001)]
+said = " ".join(" ".join(job.command()) for job in jobs)
+rows = {job.row for job in jobs}
+missing = [word for word in drill_jobs.WORKLOADS if "-w %s " % word not in said]
+missing += [word for word in (
+    "slow-rank", "slow-link", "degraded-network", "slow-nvlink", "slow-rail", "slow-uplink", "slow-receiver", "starved",
+    "power-cap", "never-arrives", "stuck-send", "mismatch", "deadlock", "gpu-stuck", "stop", "kill") if " %s:" % word not in said]
+missing += [word for word in (
+    "compute", "tail", "loader", "gc", "checkpoint", "evaluation", "thermal", "gpus", "batches", "contention", "loss",
+    "experts") if "--noise %s" % word not in said]
+missing += [word for word in ("until=", "--watchdog", "--attempt", "--channels", "--clock-shift 1s") if word not in said]
+missing += [row for row in ("healthy", "two faults: slow and slow", "two faults: slow and hang", "hang younger than 20 s",
+                            "restart, then healthy") if row not in rows]
+missing += [what for what in ("without rank", "without node", "cut")
+            if not any(job.damage and job.damage[0][0] == what for job in jobs)]
+missing += ["%d nodes" % nodes for nodes in (1, 64) if not any(job.nodes == nodes for job in jobs)]
+missing += ["the same job" for job in jobs[:50] if drill_jobs.Job(job.number).command() != job.command()]
+print("\n".join(missing))
+sys.exit(bool(missing))
+PYTHON
+}
+expect_ok "jobs have every workload, fault, noise and damage" covers
+
+drill() { python3 "$(dirname "$0")/drill_random.py" "$@"; }
+drill --jobs 6 -j 2 >"$tap_scratch/first" 2>"$tap_scratch/said"
+expect_same "it ends normally" "$?" 0
+drill --jobs 6 -j 1 >"$tap_scratch/second" 2>>"$tap_scratch/said"
+expect_same "and says nothing else" "$(cat "$tap_scratch/said")" ""
+expect_ok "the same jobs are judged in the same way" diff "$tap_scratch/first" "$tap_scratch/second"
+expect_same "all of them" "$(grep -c '^6 jobs of .*; cases 1 to 11, odd numbers.$' "$tap_scratch/first")" 1
+expect_same "each could be played" "$(grep -E "cannot play|cannot save|the doctor ends with" "$tap_scratch/first")" ""
+expect_same "four targets" "$(grep -cE '^(met    |NOT MET): ' "$tap_scratch/first")" 4
+drill --case 2 --keep "$tap_scratch/kept" >"$tap_scratch/case" 2>&1
+expect_ok "one case says how to repeat it" grep -q "ringside sim --offline .*--seed 2 .* -o DIR" "$tap_scratch/case"
+expect_ok "and keeps its files" sh -c "ls '$tap_scratch/kept' | grep -q ringside"
+tap_done
