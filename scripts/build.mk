@@ -169,9 +169,11 @@ install-built:
 	sed -i 's|file:///usr/share/doc/ringside|file://$(docdir)|' $(DESTDIR)$(docdir)/deploy/prometheus/rules/*.yml
 ifneq ($(AGENT),)
 	install -d $(DESTDIR)$(unitdir)
-	sed 's|@bindir@|$(bindir)|' packaging/systemd/ringside-agent.service \
-		> $(DESTDIR)$(unitdir)/ringside-agent.service
-	chmod 644 $(DESTDIR)$(unitdir)/ringside-agent.service
+	for unit in ringside-agent ringside-hub; do \
+		sed 's|@bindir@|$(bindir)|' packaging/systemd/$$unit.service \
+			> $(DESTDIR)$(unitdir)/$$unit.service && \
+		chmod 644 $(DESTDIR)$(unitdir)/$$unit.service || exit 1; \
+	done
 endif
 	install -d $(DESTDIR)$(bashcompletiondir) $(DESTDIR)$(zshcompletiondir) $(DESTDIR)$(fishcompletiondir)
 	$(TOOL) completions bash > $(DESTDIR)$(bashcompletiondir)/ringside

@@ -27,11 +27,15 @@ if [ -x "$BUILD/ringside-agent" ]; then
 	expect_ok "the agent's unit starts the installed one" \
 		grep -qx 'ExecStart=/opt/ringside/bin/ringside-agent $ARGS' \
 		"$root/opt/ringside/lib/systemd/system/ringside-agent.service"
+	expect_ok "so does the hub's" \
+		grep -qx 'ExecStart=/opt/ringside/bin/ringside-agent hub $ARGS' \
+		"$root/opt/ringside/lib/systemd/system/ringside-hub.service"
 	if command -v systemd-analyze >/dev/null; then
-		sed "s|=/opt|=$root/opt|" "$root/opt/ringside/lib/systemd/system/ringside-agent.service" \
-			>"$tap_scratch/ringside-agent.service"
-		expect_same "and systemd accepts it" \
-			"$(systemd-analyze verify --man=no "$tap_scratch/ringside-agent.service" 2>&1 | grep -F ringside-agent)" ""
+		for unit in ringside-agent ringside-hub; do
+			sed "s|=/opt|=$root/opt|" "$root/opt/ringside/lib/systemd/system/$unit.service" >"$tap_scratch/$unit.service"
+			expect_same "and systemd accepts $unit" \
+				"$(systemd-analyze verify --man=no "$tap_scratch/$unit.service" 2>&1 | grep -F "$unit")" ""
+		done
 	fi
 fi
 if [ -x "$BUILD/ringside-top" ]; then
