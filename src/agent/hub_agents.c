@@ -465,9 +465,9 @@ void hub_agents_fetch_words(const struct hub_agents *agents, const char *auth, s
 	size_t count = 0;
 
 	text_format(numbers[0], 24, "%zu",
-		    requests == 0		 ? 1
-		    : requests > HUB_POLL_AGENTS ? HUB_POLL_AGENTS
-						 : requests);
+		    requests == 0		   ? 1
+		    : requests > HUB_POLL_PARALLEL ? HUB_POLL_PARALLEL
+						   : requests);
 	text_format(numbers[1], 24, "%" PRIu64, timeout_ms);
 	text_format(numbers[2], 24, "%zu", limit_bytes);
 	text_format(numbers[3], 24, "%" PRIu64,
@@ -889,7 +889,8 @@ static void poll_start(struct hub_agents *agents, struct hub_poll *poll, size_t 
 	char *words[HUB_CHILD_WORDS], numbers[5][24];
 	struct hub_child_task task = {
 		.words = words,
-		.timeout_ns = agents->options->timeout_ns * 2 + UINT64_C(5000000000),
+		.timeout_ns = agents->options->timeout_ns * (due / HUB_POLL_PARALLEL + 2) +
+			      UINT64_C(5000000000),
 		.limit_bytes = (size_t)HUB_SUMMARY_BYTES * (HUB_POLL_AGENTS + 1),
 	};
 	char *requests = make_requests(agents, poll, due, now_ns);

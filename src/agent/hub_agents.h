@@ -28,7 +28,8 @@ enum {
 	HUB_SUMMARY_JOBS = 64, /* of one agent; further ones are counted */
 	HUB_SUMMARY_BYTES = 64 * 1024,
 	HUB_POLLS_MAX = 8,
-	HUB_POLL_AGENTS = 1024, /* in one batch */
+	HUB_POLL_AGENTS = 1024,	 /* in one batch */
+	HUB_POLL_PARALLEL = 256, /* asked at the same time by one child */
 	HUB_JOB_NAME = 128,
 };
 

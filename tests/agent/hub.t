@@ -57,6 +57,17 @@ expect_same "the doctor, asked for the same agents, has the same cause" \
 		perl -MJSON::PP -0777 -ne 'my $v = decode_json($_)->{verdicts}[0]; print "$v->{class} $v->{rank} $v->{key}"')" \
 	"$(job '"$j->{verdict}{class} $j->{verdict}{rank} $j->{verdict}{key}"')"
 
+# It stores nothing: another one, or the same after a restart, finds all this again.
+"$ringside" hub --listen 127.0.0.1:0 --agents "@$tap_scratch/agents" --interval 1s --hang 3s --timeout 20s 2>"$tap_scratch/second.log" &
+second_pid=$!
+started+=("$second_pid")
+log=$tap_scratch/second.log
+expect_soon "a hub that is started later finds the same" says '^ringside-hub: never_issued: rank 2 has not called .*; job a&b <c>, since '
+log=$hub_log
+kill -TERM "$second_pid"
+wait "$second_pid"
+expect_same "and ends when asked to" $? 0
+
 alert='{"version":"4","status":"firing","alerts":[{"status":"firing","labels":{"nccl_job":"a&b <c>"}},{"status":"firing","labels":{"nccl_job":"x"}}]}'
 post() { # curl-option...
 	fetch /api/v1/alerts -X POST -H 'Content-Type: application/json' "$@"

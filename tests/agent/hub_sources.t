@@ -6,6 +6,7 @@
 command -v python3 >/dev/null || tap_skip_all "there is no python3"
 
 log=$tap_scratch/agent.log
+# shellcheck disable=SC2119
 start_agent
 good=${url#http://}
 port=${good##*:}

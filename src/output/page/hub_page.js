@@ -120,7 +120,7 @@ function judgedLine(job) {
 
 	if (job.judged_ago_ns === null)
 		return `${job.is_judging ? 'Being judged now.' : 'Not judged yet.'}${again}`;
-	return `Judged ${duration(job.judged_ago_ns)} ago: ${judgedWords(job)}.${again}`;
+	return `Judged ${duration(job.judged_ago_ns)} ago${job.judgement === 'found' ? '' : `: ${judgedWords(job)}`}.${again}`;
 }
 
 function showJobLinks(job) {
