@@ -139,6 +139,35 @@ struct link *links_get(struct links *links, uint32_t comm, uint32_t from, int32_
 	return &links->list[links->count++];
 }
 
+/* All parts are full: two become one. */
+static void link_halve(struct link *link)
+{
+	for (unsigned int i = 0; i < LINK_PARTS / 2; i++) {
+		link->part_net_ns[i] = link->part_net_ns[2 * i] + link->part_net_ns[2 * i + 1];
+		link->part_steps[i] = link->part_steps[2 * i] + link->part_steps[2 * i + 1];
+	}
+	for (unsigned int i = LINK_PARTS / 2; i < LINK_PARTS; i++)
+		link->part_net_ns[i] = link->part_steps[i] = 0;
+	link->part_sends *= 2;
+}
+
+void link_add(struct link *link, uint32_t steps, uint64_t net_ns, uint64_t bytes)
+{
+	uint64_t part;
+
+	if (link->part_sends == 0)
+		link->part_sends = 1;
+	if (link->sends == LINK_PARTS * link->part_sends)
+		link_halve(link);
+	part = link->sends / link->part_sends;
+	link->part_net_ns[part] += (float)net_ns;
+	link->part_steps[part] += (float)steps;
+	link->sends++;
+	link->send_net_ns += net_ns;
+	link->send_steps += steps;
+	link->bytes += bytes;
+}
+
 void links_release(struct links *links)
 {
 	free(links->list);

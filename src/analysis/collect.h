@@ -91,6 +91,8 @@ uint64_t busy_last_ns(const struct busy *busy); /* latest end, 0 none */
 
 /* Sends by sender and receiver: how long their transfers are on the wire. Bounded. */
 
+enum { LINK_PARTS = 16 };
+
 struct link {
 	uint32_t comm; /* index into job.comms */
 	uint32_t from; /* index into job.seats */
@@ -100,6 +102,10 @@ struct link {
 	uint64_t send_net_ns;
 	uint64_t send_steps;
 	uint64_t bytes;
+	/* The same over time: each part has part_sends Sends, the last one maybe fewer. */
+	uint64_t part_sends;
+	float part_net_ns[LINK_PARTS];
+	float part_steps[LINK_PARTS];
 };
 
 struct links {
@@ -113,6 +119,8 @@ struct links {
 
 /* The link's entry; NULL if there are too many or out of memory. Valid until the next call. */
 struct link *links_get(struct links *links, uint32_t comm, uint32_t from, int32_t to);
+/* Adds a Send, in the order of time. */
+void link_add(struct link *link, uint32_t steps, uint64_t net_ns, uint64_t bytes);
 void links_release(struct links *links);
 
 /*

@@ -2,7 +2,8 @@
  * Compares two runs: the same keys, how much slower or faster, and whether that is more than noise.
  *
  * Keys are matched by what is displayed (names, size class, kind of communicator), not by indices: the runs
- * have different hashes and may have different numbers of ranks (then busbw is compared, not time).
+ * have different hashes. Rows of communicators with different numbers of ranks are compared by bus bandwidth
+ * and not judged.
  */
 #ifndef COMPARE_H
 #define COMPARE_H
@@ -13,6 +14,44 @@
 
 #include "analysis/timeline_report.h"
 #include "common/status.h"
+
+/* ---- the comparison itself, also of a run with a baseline ------------------------------------- */
+
+/* Logarithms of times: their mean, and how well it is known. */
+struct compare_sample {
+	double mean;
+	double error;	/* standard error of the mean; 0: exact */
+	double samples; /* independent ones, for degrees of freedom; 0: exact */
+};
+
+/* B relative to A. */
+struct compare_result {
+	double ratio;
+	double ratio_low; /* 95% interval */
+	double ratio_high;
+	bool is_significant; /* the interval, corrected for the number of comparisons, excludes 1 */
+	bool is_slower;	     /* significant, and the whole interval is above 1 + threshold */
+	bool is_faster;	     /* significant, and the whole interval is below 1 / (1 + threshold) */
+	double confidence;   /* that it is slower by more than the threshold */
+};
+
+/* Welch's t. Two runs of one job never agree better than 1%, however many calls there are: that is added to
+ * the error. */
+struct compare_result compare_judge(const struct compare_sample *a, const struct compare_sample *b,
+				    double threshold, double comparisons);
+
+/* ---- two runs --------------------------------------------------------------------------------- */
+
+enum compare_basis {
+	COMPARE_NOTHING = 0,
+	COMPARE_TRANSFER = 1, /* matched collectives: the time from the last arrival to the end */
+	COMPARE_FASTEST =
+		2, /* Sends and Recvs: the fastest tenth, which found their peer waiting */
+	COMPARE_DURATION = 3,  /* whole durations: waiting cannot be left out */
+	COMPARE_BANDWIDTH = 4, /* different numbers of ranks: not judged */
+	COMPARE_BASES = 5,
+};
+const char *compare_basis_name(enum compare_basis basis); /* "transfer", ... */
 
 struct compare_side {
 	bool is_there;
@@ -31,6 +70,8 @@ struct compare_side {
 	uint64_t wait_ns;
 	double wait_share; /* of the time of all calls; unmatched ones show no waiting */
 	uint64_t joined;
+	double transfer_ns; /* what is compared, by basis: geometric mean, or quantile; 0 unknown */
+	double transfer_busbw; /* without waiting; 0 unknown */
 };
 
 struct compare_row {
@@ -41,23 +82,57 @@ struct compare_row {
 	double median_ratio;
 	double mean_ratio;
 	double busbw_ratio;
+	enum compare_basis basis;
+	double share; /* of the time in all calls without waiting, the larger of the two sides' */
 	/*
-	 * 95% interval of the ratio of geometric mean durations, b / a (Welch's t of mean logarithms).
-	 * Samples are counted conservatively: ranks of one collective once, and at most one per iteration;
-	 * see docs/STATISTICS.md. has_interval false: fewer than COMPARE_SAMPLES_LEAST on a side.
+	 * 95% interval of the ratio of geometric means, b / a, see docs/STATISTICS.md. has_interval false:
+	 * fewer than COMPARE_SAMPLES_LEAST samples on a side.
 	 */
 	bool has_interval;
-	double ratio; /* of geometric means */
+	double ratio;
 	double ratio_low;
 	double ratio_high;
-	double samples_a; /* effective */
+	double samples_a; /* independent */
 	double samples_b;
-	bool is_significant; /* the interval, corrected for the number of rows, excludes 1 */
-	bool is_slower;	     /* significant, and the whole interval is above 1 + threshold */
-	bool is_faster;	     /* significant, and the whole interval is below 1 / (1 + threshold) */
+	bool is_significant; /* as in struct compare_result, these three */
+	bool is_slower;
+	bool is_faster;
+	bool is_undecided; /* it may well be slower, but is not certainly so, and it matters */
+};
+
+/* One rank's transfers over the network: their time on the wire. */
+struct compare_sender {
+	char comm[96];
+	char from[64]; /* rank */
+	char to[64];   /* "": its neighbours in rings */
+	char host_a[64];
+	char host_b[64];
+	double wire_a_ns; /* per transfer, geometric mean */
+	double wire_b_ns;
+	struct compare_result result;
+	bool is_undecided; /* more than noise, beyond the threshold by the best estimate only */
+};
+
+/* A value of the job: a time, or a share of its time. */
+struct compare_value {
+	bool is_known; /* on both sides */
+	bool has_interval;
+	double a;
+	double b;
+	/* Of times the ratio and its interval; of shares the difference, as a ratio of the job's time: 1.02
+	 * if two points more are lost. */
+	struct compare_result result;
+};
+
+struct compare_difference {
+	char what[64];
+	char a[96];
+	char b[96];
 };
 
 enum { COMPARE_SAMPLES_LEAST = 5 };
+/* A row with a smaller share is not worth an "unknown". */
+#define COMPARE_SHARE_LEAST 0.05
 
 struct compare {
 	uint32_t by;
@@ -69,8 +144,28 @@ struct compare {
 	size_t not_timed; /* rows of both sides that are not timed on both */
 	size_t slower;
 	size_t faster;
+	size_t undecided;
+	size_t judged;		  /* rows with an interval, of equal shape */
+	double judged_share;	  /* of the bytes in B */
 	struct compare_row total; /* key is empty */
+	/* Of two runs only: */
+	struct compare_sender *senders; /* slowest first */
+	size_t sender_count;
+	size_t senders_slower;
+	size_t senders_faster;
+	size_t senders_undecided;
+	struct compare_value iteration;	    /* its duration, ns */
+	struct compare_value communication; /* time of an iteration in communication, ns */
+	struct compare_value waiting;	    /* of all ranks, as a share of their time */
+	bool is_job_slower;		    /* the iteration; without known iterations, waiting */
+	struct compare_difference *differences;
+	size_t difference_count;
 };
+
+enum compare_answer { COMPARE_SAME = 0, COMPARE_SLOWER = 1, COMPARE_UNKNOWN = 2 };
+/* Unknown: nothing could be judged, or less than half of the bytes if iterations are unknown; or something
+ * that matters may be slower. */
+enum compare_answer compare_answer(const struct compare *compare);
 
 /*
  * `by`: enum tally_by bits; both reports were made with custom_by[0] == by. threshold: 0.05 for 5%.

@@ -1046,10 +1046,9 @@ static void add_link(struct scan *scan, const struct scan_entry *entry, const st
 			 (int32_t)(column(step, OP_WORD_ENDS)[place] >> 32));
 	if (link == NULL)
 		return;
-	link->sends++;
-	link->send_steps += (uint32_t)column(step, OP_WORD_STEPS)[place];
-	link->send_net_ns += column(step, OP_WORD_WAITS + OP_WAIT_SEND_NET)[place];
-	link->bytes += bytes == OP_BYTES_UNKNOWN ? 0 : bytes;
+	link_add(link, (uint32_t)column(step, OP_WORD_STEPS)[place],
+		 column(step, OP_WORD_WAITS + OP_WAIT_SEND_NET)[place],
+		 bytes == OP_BYTES_UNKNOWN ? 0 : bytes);
 }
 
 static void take_odd(struct scan *scan, const struct scan_entry *entry, const struct step *step,

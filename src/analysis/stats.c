@@ -249,3 +249,45 @@ struct stats_sample stats_series(const double *values, size_t count)
 	sample.error = sample.deviation / sqrt((double)count) * sqrt((1 + alike) / (1 - alike));
 	return sample;
 }
+
+enum { BATCHES_MOST = 64, BATCHES_LEAST = 8 };
+
+struct stats_sample stats_batches(const double *values, size_t count)
+{
+	struct stats_sample sample = stats_series(values, count);
+	double means[BATCHES_MOST];
+
+	for (size_t left = count, size = 2; left / 2 >= BATCHES_LEAST && count <= BATCHES_MOST;
+	     size *= 2) {
+		struct stats_sample other;
+
+		left /= 2;
+		for (size_t i = 0; i < left; i++)
+			means[i] = size == 2 ? (values[2 * i] + values[2 * i + 1]) / 2
+					     : (means[2 * i] + means[2 * i + 1]) / 2;
+		other = stats_series(means, left);
+		if (other.error > sample.error) {
+			sample.error = other.error;
+			sample.count = other.count;
+		}
+	}
+	return sample;
+}
+
+struct stats_sample stats_typical(const double *values, size_t count)
+{
+	const double distance_to_deviation = 1.4826;
+	double kept[BATCHES_MOST], middle, reach;
+
+	if (count > BATCHES_MOST)
+		return stats_batches(values, count);
+	for (size_t i = 0; i < count; i++)
+		kept[i] = values[i];
+	middle = stats_median(kept, count);
+	for (size_t i = 0; i < count; i++)
+		kept[i] = fabs(values[i] - middle);
+	reach = 3 * distance_to_deviation * stats_median(kept, count);
+	for (size_t i = 0; i < count; i++)
+		kept[i] = fmin(fmax(values[i], middle - reach), middle + reach);
+	return stats_batches(kept, count);
+}

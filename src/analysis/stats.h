@@ -29,6 +29,14 @@ struct stats_sample {
 /* Values in the order of time: consecutive ones may be similar (first-order autocorrelation). */
 struct stats_sample stats_series(const double *values, size_t count);
 
+/* The same, but the error also covers similarity that reaches further: it is the largest that values, or
+ * means of 2, 4, ... neighbours (as long as eight are left), give; count is the number of these. */
+struct stats_sample stats_batches(const double *values, size_t count);
+
+/* The same of what is typical: values far from the median (three deviations, by the median distance) count as
+ * that far, so that a few do not decide. At most 64 values. */
+struct stats_sample stats_typical(const double *values, size_t count);
+
 /* Offset and drift between two clocks from moments that both observed. */
 
 struct align_sample {

@@ -268,6 +268,8 @@ static enum status report_judge(struct timeline_report *report, struct scan *sca
 				      options->windows ? options->windows : WINDOWS_DEFAULT);
 	if (status == OK && !options->without_joins)
 		status = straggler_find(&report->stragglers, report, &scan->matches, &scan->links);
+	if (status == OK && !options->without_joins)
+		status = paces_make(&report->paces, &scan->matches, &scan->links);
 	if (status == OK)
 		status = find_iterations(report, scan);
 	return status;
@@ -343,6 +345,7 @@ void timeline_report_release(struct timeline_report *report)
 	free(report->hosts);
 	free(report->comms);
 	free(report->untimed);
+	paces_release(&report->paces);
 	align_release(&report->align);
 	stragglers_release(&report->stragglers);
 	windows_release(&report->windows);

@@ -24,6 +24,7 @@
 #include "analysis/iterations.h"
 #include "analysis/job.h"
 #include "analysis/match.h"
+#include "analysis/pace.h"
 #include "analysis/straggler.h"
 #include "analysis/tally.h"
 #include "analysis/windows.h"
@@ -177,6 +178,7 @@ struct timeline_report {
 	double gpu_hours_hung;	 /* lost in a hang at the end, set by callers that ask the doctor */
 	struct matches matches;	 /* counts only: its lanes are freed */
 
+	struct paces paces;
 	struct align align;
 	struct stragglers stragglers;
 	struct windows windows;

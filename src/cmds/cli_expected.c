@@ -205,6 +205,7 @@ static bool make_row(struct compare_row *row, const struct timeline_report *run,
 		row->a = row->b;
 		row->b = side;
 	}
+	row->basis = from->joined > 0 ? COMPARE_TRANSFER : COMPARE_DURATION;
 	judge_row(row, from, comm->nranks, threshold);
 	return true;
 }
@@ -241,7 +242,9 @@ enum status diff_expected_make(struct compare *compare, const struct timeline_re
 		compare->count++;
 		compare->slower += row->is_slower;
 		compare->faster += row->is_faster;
+		compare->judged += row->has_interval;
 	}
+	compare->judged_share = 1; /* of what was measured */
 	qsort(compare->rows, compare->count, sizeof(*compare->rows), by_importance);
 	return OK;
 }

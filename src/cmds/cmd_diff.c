@@ -29,6 +29,7 @@ struct request {
 	double threshold;
 	const char *path;
 	bool is_json;
+	bool is_html;
 	bool is_all;
 	bool is_strict;
 };
@@ -69,6 +70,7 @@ static const struct cli_option options[] = {
 	{ 'a', "all", NULL, "print all rows", CLI_FLAG(struct request, is_all) },
 	REPORT_FILTER_OPTIONS(struct request),
 	CLI_OPTION_JSON(struct request),
+	{ 0, "html", NULL, "write an HTML page to share", CLI_FLAG(struct request, is_html) },
 	REPORT_OPTION_OUTPUT(struct request),
 	REPORT_OPTION_STRICT(struct request),
 	CLI_OPTIONS_SHOWING,
@@ -79,6 +81,7 @@ static const struct cli_example examples[] = {
 	{ "ringside diff before/ after/", "is anything slower than before?" },
 	{ "ringside diff before/ after/ --by function,size --threshold 10%",
 	  "for CI: exit code 1 when an operation got more than 10% slower" },
+	{ "ringside diff before/ after/ --html -o diff.html", "a page for the ticket" },
 	{ "ringside diff all_reduce_perf.txt run/ --op AllReduce",
 	  "compare with results of nccl-tests" },
 	{ NULL, NULL },
@@ -88,9 +91,11 @@ static const struct cli_page page = {
 	.name = "diff",
 	.operands = "A B",
 	.about = "Compares two runs: the same communicators, operations and sizes side by side, "
-		 "how much longer they take in B, the 95% confidence interval, and whether that is "
-		 "more than noise. The exit code is 1 when something got slower by more than the "
-		 "threshold. docs/REPORT.md explains how it is decided.\n"
+		 "how much longer their transfers take in B, the 95% confidence interval, and "
+		 "whether that is more than noise. Waiting for late ranks is left out where ranks "
+		 "can be matched, and shown separately. The exit code is 0 if nothing is slower by "
+		 "more than the threshold, 1 if something is, 3 if it could not tell. "
+		 "docs/REPORT.md explains how it is decided.\n"
 		 "A and B are each a trace file, a directory of trace files, a region or @PID. One "
 		 "of them can be output of nccl-tests or 'ringside bench': then transfers are "
 		 "compared, without waiting.\n",
@@ -147,6 +152,8 @@ static int diff_check(struct request *request)
 		return cli_usage(&page, "nothing to compare: pass A and B");
 	if (request->path != NULL && request->path[0] == '\0')
 		return cli_usage(&page, "the file name is empty");
+	if (request->is_json && request->is_html)
+		return cli_usage(&page, "--json and --html exclude each other");
 	if (request->chosen.by == 0)
 		request->chosen.by = DIFF_BY;
 	if (request->chosen.by & TALLY_BY_GROUP)
@@ -173,6 +180,8 @@ static enum status write_diff(const struct request *request, struct sink *sink,
 	};
 	struct json json;
 
+	if (request->is_html)
+		return diff_html(sink, &a, &b, compare, request->is_all);
 	if (!request->is_json)
 		return diff_text(sink, &a, &b, compare, &style);
 	json_init(&json, sink);
@@ -230,6 +239,19 @@ static enum status diff_make(const struct request *request, struct compare *comp
 	return status;
 }
 
+static int exit_code_of(const struct compare *compare)
+{
+	switch (compare_answer(compare)) {
+	case COMPARE_SLOWER:
+		return CLI_EXIT_TROUBLE;
+	case COMPARE_UNKNOWN:
+		return CLI_EXIT_UNKNOWN;
+	case COMPARE_SAME:
+		break;
+	}
+	return CLI_EXIT_DONE;
+}
+
 static int diff_run(struct request *request)
 {
 	const char *path = request->path ? request->path : "-";
@@ -244,9 +266,9 @@ static int diff_run(struct request *request)
 	status = diff_make(request, &compare);
 	if (status != OK)
 		cli_no_memory();
-	trouble = cli_exit_join(trouble, compare.slower > 0 ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE);
-	exit_code = request->is_json ? cli_output_open(&output, path)
-				     : cli_output_open_text(&output, path);
+	trouble = cli_exit_join(trouble, exit_code_of(&compare));
+	exit_code = request->is_json || request->is_html ? cli_output_open(&output, path)
+							 : cli_output_open_text(&output, path);
 	if (exit_code != 0) {
 		compare_release(&compare);
 		return exit_code;

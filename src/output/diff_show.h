@@ -1,4 +1,4 @@
-/* Two runs side by side, as text and JSON. docs/REPORT.md explains the columns. */
+/* Two runs side by side, as text, HTML and JSON. docs/REPORT.md explains the columns. */
 #ifndef DIFF_SHOW_H
 #define DIFF_SHOW_H
 
@@ -18,6 +18,10 @@ struct diff_side {
 /* Returns ERR_NO_SPACE or the sink's status. */
 enum status diff_text(struct sink *sink, const struct diff_side *a, const struct diff_side *b,
 		      const struct compare *compare, const struct report_text_options *options);
+
+/* A self-contained page without scripts. Returns ERR_NO_SPACE or the sink's status. */
+enum status diff_html(struct sink *sink, const struct diff_side *a, const struct diff_side *b,
+		      const struct compare *compare, bool has_all);
 
 /* One object, see docs/REPORT.md. An unknown value is null, never 0. */
 void diff_json(struct json *json, const struct diff_side *a, const struct diff_side *b,

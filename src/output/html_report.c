@@ -162,6 +162,11 @@ static void write_escaped(struct sink *sink, const char *text, size_t length)
 	}
 }
 
+void html_write_text(struct sink *sink, const char *text)
+{
+	write_escaped(sink, text, strlen(text));
+}
+
 static void write_title(struct sink *sink, const struct job *job)
 {
 	const char *name = job->group_count > 0 ? job->groups[0].name : "";
@@ -333,4 +338,38 @@ enum status html_report_write(struct sink *sink, const struct timeline_report *r
 	}
 	sink_release(&data);
 	return status;
+}
+
+/* ---- pages without scripts ------------------------------------------------------------------- */
+
+void html_write_start(struct sink *sink, const char *title)
+{
+	struct html_asset style = html_asset(HTML_ASSET_STYLE);
+	char digest[SHA256_TEXT];
+
+	sink_text(sink,
+		  "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+		  "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+		  "img-src data:; style-src 'sha256-");
+	sink_text(sink, sha256_base64(style.text, style.length, digest));
+	sink_text(sink, "'; base-uri 'none'; form-action 'none'\">\n"
+			"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+			"<meta name=\"color-scheme\" content=\"light dark\">\n"
+			"<meta name=\"referrer\" content=\"no-referrer\">\n"
+			"<meta name=\"generator\" content=\"Ringside\">\n<title>");
+	html_write_text(sink, title);
+	sink_text(sink, "</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>");
+	write_asset(sink, HTML_ASSET_STYLE);
+	sink_text(sink,
+		  "</style>\n</head>\n<body>\n<header class=\"bar\"><div class=\"bar-inside\">"
+		  "<span class=\"brand\"><svg width=\"18\" height=\"18\" viewBox=\"0 0 16 16\" "
+		  "aria-hidden=\"true\"><circle class=\"brand-ring\" cx=\"8\" cy=\"8\" "
+		  "r=\"5.5\"></circle><circle class=\"brand-late\" cx=\"12.5\" cy=\"4.5\" "
+		  "r=\"3\"></circle></svg>Ringside</span></div></header>\n<main>\n");
+}
+
+void html_write_end(struct sink *sink)
+{
+	sink_text(sink, "</main>\n<footer>\n<p class=\"dim\">Ringside " RINGSIDE_VERSION
+			"</p>\n</footer>\n</body>\n</html>\n");
 }

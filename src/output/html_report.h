@@ -34,6 +34,13 @@ const char *html_report_missing(void);
  * taken, the chart uses the table by function and size. */
 void html_report_options(struct timeline_options *options);
 
+/* Text of a page: markup characters are escaped, bytes that are not UTF-8 become U+FFFD. */
+void html_write_text(struct sink *sink, const char *text);
+
+/* The head of a page without scripts, in the report's style, up to and including <main>; its end. */
+void html_write_start(struct sink *sink, const char *title);
+void html_write_end(struct sink *sink);
+
 /*
  * The same report gives the same bytes. Names from users and files stay text. Returns ERR_GONE (nothing is written) without
  * the chart library, ERR_NO_SPACE, or the sink's status.

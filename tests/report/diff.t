@@ -42,6 +42,42 @@ expect_same "by operation alone" "$(code_of before slowed --by function)" 1
 expect_same "by kind and size" "$(code_of before slowed --by kind,size --op AllGather)" 1
 expect_same "filters apply to both sides" "$(code_of before slowed --op AllReduce)" 0
 
+# Slowdowns that waiting used to hide. Without a fault, jobs of the same kind are the same.
+tenth() { # name option...
+	local name=$1
+	shift
+	simulate "$name" --nodes 4 --gpus 4 --seconds 20s "$@"
+}
+tenth fast -w fsdp
+tenth network -w fsdp --seed 2 -f degraded-network:factor=1.1
+tenth link -w fsdp --seed 3 -f slow-link:from=5,to=10,factor=1.1
+tenth stages -w tp-pp
+tenth nvlink -w tp-pp --seed 2 -f slow-nvlink:factor=1.1
+tenth one-nvlink -w tp-pp --seed 3 -f slow-nvlink:node=2,factor=1.1
+tenth stages-again -w tp-pp --seed 4
+tenth experts -w moe
+tenth expert-link -w moe --seed 2 -f slow-link:from=1,to=5,factor=1.1
+tenth computing -w fsdp --seed 5 -f slow-rank:rank=3,factor=1.3
+expect_same "a network 10% slower" "$(code_of fast network)" 1
+expect_same "a link 10% slower" "$(code_of fast link)" 1
+expect_same "the senders of its channel, which it holds up" "$(diff_of fast link --json |
+	json_says 'join " ", sort { $a <=> $b } map { $_->{rank} } grep { $_->{is_slower} } @{$_->{senders}}')" "1 5 9 13"
+expect_same "NVLink 10% slower" "$(code_of stages nvlink)" 1
+expect_same "NVLink of one node 10% slower" "$(code_of stages one-nvlink)" 1
+expect_same "in the communicator within that node" "$(diff_of stages one-nvlink --json | json_says 'join " ", map { $_->{name} } grep { $_->{is_slower} } @{$_->{rows}}')" tp-2
+expect_same "the same pipeline" "$(code_of stages stages-again)" 0
+expect_same "a link of an all-to-all 10% slower" "$(code_of experts expert-link)" 1
+expect_same "a straggler makes no transfer slower" "$(diff_of fast computing --json |
+	json_says '"$_->{slower} $_->{senders_slower}"')" "0 0"
+expect_same "but iterations" "$(diff_of fast computing --json | json_says '"$_->{job}{is_slower} $_->{answer}"')" "1 slower"
+expect_same "nothing in common: exit 3" "$(code_of before other --op AllGather)" 3
+expect_same "nothing timed on both sides: exit 3" "$(code_of all none)" 3
+expect_same "a larger job is not judged: exit 3" "$(code_of before larger)" 3
+expect_same "its size is stated" "$(diff_of before larger --json | json_says 'join ", ", map { "$_->{what} $_->{a} $_->{b}" } grep { $_->{what} =~ /ranks|hosts/ } @{$_->{differences}}')" "ranks 4 8, hosts 2 4"
+expect_ok "--html writes a page without scripts" sh -c '"$0" diff "$1" "$1" --html -o "$2" && grep -q "no slowdown above 5%" "$2" && ! grep -q "<script" "$2"' \
+	"$ringside" "$tap_scratch/before" "$tap_scratch/diff.html"
+expect_refusal "--html and --json" 2 "exclude each other" diff_of before before --html --json
+
 says() { # expression
 	json_says "$1" "$tap_scratch/diff.json"
 }
@@ -65,7 +101,7 @@ expect_same "and are counted" "$(says '$_->{not_timed}')" 3
 diff_of before larger --json --by function,size >"$tap_scratch/diff.json"
 expect_same "different number of ranks: bandwidths are compared" \
 	"$(says 'join ",", map { defined $_->{busbw_ratio} ? 1 : 0 } @{$_->{rows}}')" "1,1,1"
-expect_ok "-o writes a file" sh -c '"$0" diff "$1" "$1" -o "$2" && grep -q "^3 compared: none" "$2"' "$ringside" \
+expect_ok "-o writes a file" sh -c '"$0" diff "$1" "$1" -o "$2" && grep -q "^3 kinds of operations compared: none" "$2"' "$ringside" \
 	"$tap_scratch/before" "$tap_scratch/diff.txt"
 
 # Results of nccl-tests instead of a run.

@@ -109,6 +109,150 @@ static void look_tolerant(const struct compare *compare)
 		    row_of(compare, "AllReduce")->is_significant && compare->slower == 0);
 }
 
+/* ---- transfers without waiting --------------------------------------------------------------- */
+
+struct run {
+	uint64_t transfer_ns;
+	unsigned int spread; /* of transfers, percent */
+	uint64_t waiting_ns; /* at most: rank 0 is early by a random time */
+	int32_t nranks;
+	unsigned int calls;
+	const char *name;
+};
+
+static uint64_t seed;
+
+static uint64_t draw(uint64_t below)
+{
+	seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+	return below ? (seed >> 33) % below : 0;
+}
+
+static void play(struct timeline_report *report, struct hand_made *hand, const struct run *run,
+		 uint64_t hash)
+{
+	struct timeline_options options = { .custom_by = { TALLY_BY_COMM_NAME | TALLY_BY_FUNCTION },
+					    .custom_count = 1 };
+	uint64_t transfer_ns[1000], waiting_ns[1000];
+
+	for (unsigned int n = 0; n < run->calls; n++) {
+		transfer_ns[n] = run->transfer_ns *
+				 (1000 - run->spread * 5 + draw(run->spread * 10 + 1)) / 1000;
+		waiting_ns[n] = draw(run->waiting_ns);
+	}
+	for (int rank = 0; rank < run->nranks; rank++) {
+		struct recording_process *process = hand_process(hand, "j", rank, "a");
+		uint32_t comm = hand_comm(process, hash, run->name, rank, run->nranks, 1);
+
+		for (uint64_t n = 1; n <= run->calls; n++)
+			hand_op(process, comm, OP_ALL_REDUCE, n, 1 << 20,
+				transfer_ns[n - 1] + (rank == 0 ? waiting_ns[n - 1] : 0),
+				n * 10000000);
+	}
+	if (timeline_report_make(report, &hand->recording, NULL, &options) != OK)
+		abort();
+}
+
+static void against(const struct run *run_a, const struct run *run_b,
+		    void (*look)(const struct compare *compare))
+{
+	struct timeline_report a, b;
+	struct hand_made hand_a = { .list = { NULL } }, hand_b = { .list = { NULL } };
+	struct compare compare;
+
+	seed = 3;
+	play(&a, &hand_a, run_a, 0x11);
+	play(&b, &hand_b, run_b, 0x22);
+	if (compare_make(&compare, &a, &b, 0.05) != OK)
+		abort();
+	look(&compare);
+	compare_release(&compare);
+	timeline_report_release(&a);
+	timeline_report_release(&b);
+	hand_release(&hand_a);
+	hand_release(&hand_b);
+}
+
+static void look_tenth(const struct compare *compare)
+{
+	const struct compare_row *row = &compare->rows[0];
+
+	EXPECT_THAT("waiting does not hide a transfer that is 10% slower",
+		    row->basis == COMPARE_TRANSFER && row->is_slower &&
+			    fabs(row->ratio - 1.1) < 0.02);
+	EXPECT_THAT("the time shown is that of the transfer",
+		    fabs(row->a.transfer_ns - 100000) < 2000 &&
+			    fabs(row->b.transfer_ns - 110000) < 2000);
+	EXPECT(compare_answer(compare) == COMPARE_SLOWER);
+}
+
+static void look_waiting(const struct compare *compare)
+{
+	EXPECT_THAT("more waiting makes no transfer slower",
+		    !compare->rows[0].is_slower && !compare->rows[0].is_undecided);
+	EXPECT_THAT("but the job's waiting has a row of its own",
+		    compare->waiting.has_interval && compare->waiting.result.is_slower &&
+			    compare->waiting.b > compare->waiting.a + 0.05);
+	EXPECT_THAT("and decides about a job without known iterations",
+		    !compare->iteration.is_known && compare->is_job_slower &&
+			    compare_answer(compare) == COMPARE_SLOWER);
+}
+
+static void look_undecided(const struct compare *compare)
+{
+	const struct compare_row *row = &compare->rows[0];
+
+	EXPECT_THAT("slower by the best estimate, not by the whole interval",
+		    row->ratio > 1.05 && row->ratio_low < 1.05 && !row->is_slower);
+	EXPECT_THAT("is no pass", row->is_undecided && compare->undecided == 1 &&
+					  compare_answer(compare) == COMPARE_UNKNOWN);
+}
+
+static void look_same(const struct compare *compare)
+{
+	EXPECT_THAT("nothing differs", compare->difference_count == 0 && compare->judged == 1);
+	EXPECT(compare_answer(compare) == COMPARE_SAME);
+}
+
+static void look_larger(const struct compare *compare)
+{
+	const struct compare_row *row = &compare->rows[0];
+
+	EXPECT_THAT("another number of ranks is compared by bandwidth, and not judged",
+		    row->basis == COMPARE_BANDWIDTH && row->has_interval && !row->is_slower &&
+			    compare->judged == 0);
+	EXPECT_THAT("bandwidth: 1.5 of 1 against 1.75", fabs(row->ratio - 1.5 / 1.75 * 1.2) < 0.03);
+	EXPECT_THAT("the difference is stated",
+		    compare->difference_count == 1 &&
+			    strcmp(compare->differences[0].what, "ranks") == 0 &&
+			    strcmp(compare->differences[0].b, "8") == 0);
+	EXPECT(compare_answer(compare) == COMPARE_UNKNOWN);
+}
+
+static void look_nothing(const struct compare *compare)
+{
+	EXPECT_THAT("nothing in common: unknown, not the same",
+		    compare->judged == 0 && compare_answer(compare) == COMPARE_UNKNOWN);
+}
+
+static void test_transfers(void)
+{
+	const struct run plain = { 100000, 2, 900000, 2, 400, "world" };
+	const struct run slower = { 110000, 2, 900000, 2, 400, "world" };
+	const struct run waiting = { 100000, 2, 4000000, 2, 400, "world" };
+	const struct run noisy = { 107500, 60, 0, 2, 400, "world" };
+	const struct run four = { 100000, 2, 0, 4, 200, "world" };
+	const struct run eight = { 120000, 2, 0, 8, 200, "world" };
+	const struct run other = { 100000, 2, 0, 2, 200, "else" };
+
+	against(&plain, &plain, look_same);
+	against(&plain, &slower, look_tenth);
+	against(&plain, &waiting, look_waiting);
+	against(&plain, &noisy, look_undecided);
+	against(&four, &eight, look_larger);
+	against(&plain, &other, look_nothing);
+}
+
 int main(void)
 {
 	struct timeline_report empty = { .custom_count = 0 };
@@ -119,6 +263,7 @@ int main(void)
 	compared(200, 100000, 200, 130000, 0.5, true, look_tolerant);
 	compared(3, 100000, 3, 130000, 0.05, true, look_few);
 	compared(50, 100000, 50, 100000, 0.05, false, look_one_sided);
+	test_transfers();
 	EXPECT(compare_make(&compare, &empty, &empty, 0.05) == ERR_RANGE);
 	return tap_done();
 }

@@ -156,6 +156,65 @@ static void test_chance(void)
 	EXPECT(stats_median(values, 5) == 3 && stats_median(values, 0) == 0);
 }
 
+/* Series whose values resemble their neighbours, around 0: how often is 0 outside of the 95% interval? */
+static unsigned int misses(double alike, bool is_naive)
+{
+	enum { SERIES = 400, VALUES = 32 };
+	unsigned int missed = 0;
+	uint64_t seed = 11;
+
+	for (unsigned int i = 0; i < SERIES; i++) {
+		double values[VALUES], last = 0, error, reach;
+		struct stats_sample sample;
+
+		for (int j = -50; j < VALUES; j++) {
+			seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+			last = alike * last + (double)(seed >> 40) / (1 << 24) - 0.5;
+			if (j >= 0)
+				values[j] = last;
+		}
+		sample = stats_batches(values, VALUES);
+		error = is_naive ? sample.deviation / sqrt(VALUES) : sample.error;
+		reach = stats_student_quantile(0.025, (double)sample.count - 1) * error;
+		missed += fabs(sample.mean) > reach;
+	}
+	return missed * 100 / SERIES;
+}
+
+static void test_batches(void)
+{
+	double flat[40] = { 0 };
+
+	EXPECT_THAT("independent values: about one interval in twenty misses",
+		    misses(0, false) <= 6);
+	EXPECT_THAT("similar values, as if they were independent: many miss",
+		    misses(0.7, true) >= 30);
+	EXPECT_THAT("counted as similar: few", misses(0.7, false) <= 12);
+	EXPECT(stats_batches(flat, 40).error == 0 && stats_batches(flat, 40).count == 40);
+	EXPECT(stats_batches(flat, 1).count == 1 && stats_batches(flat, 0).count == 0);
+}
+
+static void test_link_parts(void)
+{
+	struct link link = { .comm = 0 };
+	double steps = 0, net_ns = 0;
+	unsigned int used = 0;
+
+	for (uint64_t i = 0; i < 1000; i++)
+		link_add(&link, 2, i < 500 ? 100 : 300, 1);
+	for (unsigned int i = 0; i < LINK_PARTS; i++) {
+		steps += (double)link.part_steps[i];
+		net_ns += (double)link.part_net_ns[i];
+		used += link.part_steps[i] > 0;
+	}
+	EXPECT_EQUAL(link.sends, 1000);
+	EXPECT_THAT("parts add up to the whole", steps == 2000 && net_ns == 200000);
+	EXPECT_THAT("of many Sends there are 9 to 16 parts", used > LINK_PARTS / 2);
+	EXPECT_THAT("in the order of time",
+		    link.part_net_ns[0] / link.part_steps[0] == 50 &&
+			    link.part_net_ns[used - 1] / link.part_steps[used - 1] == 150);
+}
+
 static void test_fit(void)
 {
 	struct align_sample samples[512];
@@ -271,6 +330,8 @@ int main(void)
 	test_filter_comms();
 	test_filter_times();
 	test_chance();
+	test_batches();
+	test_link_parts();
 	test_fit();
 	test_stretches();
 	test_links();
