@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/pace.h"
+#include "analysis/stats.h"
 #include "common/attributes.h"
 #include "common/op.h"
 #include "common/text.h"
@@ -32,6 +34,22 @@ const struct tally *baseline_table(const struct timeline_report *report)
 }
 
 /* ---- values of a row ------------------------------------------------------------------------- */
+
+/* As many independent calls of that spread as give the error of the mean over time. */
+static double samples_over_time(const struct timeline_report *report, const struct tally_row *row,
+				double log_variance)
+{
+	struct pace_series series;
+	struct stats_sample mean;
+
+	if (!pace_find(&report->paces, &row->key, &series))
+		return 0;
+	mean = pace_mean(&series);
+	if (mean.count < PACE_BLOCKS_LEAST)
+		return 0;
+	return fmin((double)row->moves,
+		    mean.error > 0 ? log_variance / (mean.error * mean.error) : (double)row->moves);
+}
 
 static double effective_samples(const struct timeline_report *report, double calls)
 {
@@ -85,7 +103,9 @@ struct baseline_figures baseline_figures(const struct timeline_report *report,
 	figures.log_mean = row->move_log_sum / count;
 	figures.log_variance =
 		fmax(0, row->move_log_squares / count - figures.log_mean * figures.log_mean);
-	figures.samples = effective_samples(report, count);
+	figures.samples = samples_over_time(report, row, figures.log_variance);
+	if (figures.samples <= 0)
+		figures.samples = effective_samples(report, count);
 	return figures;
 }
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "analysis/compare.h"
-#include "analysis/stats.h"
 #include "common/attributes.h"
 #include "common/op.h"
 #include "common/text.h"
@@ -364,16 +363,11 @@ enum status slow_wire(struct slow_wire *wire, const struct timeline_report *repo
 	return OK;
 }
 
-/*
- * Transfers compared with a reference. The interval is that of compare.h: logarithms, Welch's t, similar
- * calls counted once. Two runs of one job never agree better than `other_run`, however many calls there
- * are: that is added to the error.
- */
+/* Transfers compared with a reference, with the intervals of compare.h. */
 
 /* A quantile is accurate to 9%: Sends have to differ by more. Their confidence is unknown. */
 static const double sends_that_matter = 0.25, sends_confidence = 0.85;
 enum { SENDS_LEAST = 32 };
-static const double level = 0.05, other_run = 0.01;
 /* Large messages normally reach this share of a link's peak; smaller ones never do. */
 static const double share_of_peak = 0.8;
 enum { PEAK_SIZE_LEAST = 2 + 24 }; /* 16 MiB */
@@ -392,42 +386,31 @@ struct then {
 	char algorithm[48]; /* "RING SIMPLE" */
 };
 
-static double freedom_of(double error_now, double samples_now, double error_then,
-			 double samples_then)
-{
-	double both = error_now + error_then, freedom = 0;
-
-	if (samples_now > 1)
-		freedom += error_now * error_now / (samples_now - 1);
-	if (samples_then > 1)
-		freedom += error_then * error_then / (samples_then - 1);
-	return freedom > 0 ? fmax(1, both * both / freedom) : 1e6;
-}
-
 static void judge_cell(struct slow_cell *cell, const struct then *then, double gap,
 		       double threshold, double comparisons)
 {
-	double error_now = cell->log_variance / cell->samples;
-	double error_then = then->samples > 0 ? then->log_variance / then->samples : 0;
-	double error = sqrt(error_now + error_then + other_run * other_run);
-	double freedom = freedom_of(error_now, cell->samples, error_then, then->samples);
-	double reach = stats_student_quantile(level / 2, freedom) * error;
-	double far = stats_student_quantile(level / 2 / comparisons, freedom) * error;
+	const struct compare_sample before = {
+		.error = then->samples > 0 ? sqrt(then->log_variance / then->samples) : 0,
+		.samples = then->samples,
+	};
+	const struct compare_sample now = { .mean = gap,
+					    .error = sqrt(cell->log_variance / cell->samples),
+					    .samples = cell->samples };
+	const struct compare_result result = compare_judge(&before, &now, threshold, comparisons);
 
 	if (cell->samples < COMPARE_SAMPLES_LEAST ||
 	    (then->samples > 0 && then->samples < COMPARE_SAMPLES_LEAST))
 		return;
 	cell->is_compared = true;
 	cell->is_other_ranks = then->is_other_ranks;
-	cell->ratio = exp(gap);
-	cell->ratio_low = exp(gap - reach);
-	cell->ratio_high = exp(gap + reach);
+	cell->ratio = result.ratio;
+	cell->ratio_low = result.ratio_low;
+	cell->ratio_high = result.ratio_high;
 	cell->busbw_then = then->busbw;
 	cell->wire_then_ns = then->wire_ns;
 	cell->consume_then_ns = then->consume_ns;
-	cell->is_slow = gap > far && cell->ratio_low > 1 + threshold;
-	cell->confidence = 1 - fmin(1, stats_student((gap - log(1 + threshold)) / error, freedom) *
-					       comparisons);
+	cell->is_slow = result.is_slower;
+	cell->confidence = result.confidence;
 }
 
 /* ---- a baseline ------------------------------------------------------------------------------ */
