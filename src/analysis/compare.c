@@ -86,16 +86,24 @@ static struct pace_samples samples_of(const struct pace_series *series)
 	return (struct pace_samples){ sample_of(&typical), sample_of(&mean) };
 }
 
-/* By what is typical, unless the mean shows a slowdown that this does not. */
+/* By what is typical, unless the mean shows a slowdown that this does not: for part of the time. */
 static struct compare_result judge_samples(const struct pace_samples *a,
 					   const struct pace_samples *b, double threshold,
 					   double comparisons)
 {
-	struct compare_result typical =
+	struct compare_result result =
 		compare_judge(&a->typical, &b->typical, threshold, comparisons);
-	struct compare_result mean = compare_judge(&a->mean, &b->mean, threshold, comparisons);
 
-	return mean.is_slower && !typical.is_slower ? mean : typical;
+	if (result.ratio > 1 + threshold || b->mean.mean - a->mean.mean <= log(1 + threshold))
+		return result;
+	result = compare_judge(&a->mean, &b->mean, threshold, comparisons);
+	result.is_mean = true;
+	return result;
+}
+
+static double shown_time(const struct pace_samples *samples, const struct compare_result *result)
+{
+	return exp(result->is_mean ? samples->mean.mean : samples->typical.mean);
 }
 
 /* ---- keys as strings ------------------------------------------------------------------------- */
@@ -514,6 +522,8 @@ static void judge_row(struct compare_row *row, const struct pace_samples samples
 	row->ratio_high = result.ratio_high;
 	if (row->basis == COMPARE_BANDWIDTH)
 		return;
+	row->a.transfer_ns = shown_time(&samples[0], &result);
+	row->b.transfer_ns = shown_time(&samples[1], &result);
 	row->is_significant = result.is_significant;
 	row->is_slower = result.is_slower;
 	row->is_faster = result.is_faster;
@@ -726,14 +736,15 @@ static void add_sender(struct compare *compare, const struct sender_text *a,
 	if (sample_a.typical.samples < PACE_BLOCKS_LEAST ||
 	    sample_b.typical.samples < PACE_BLOCKS_LEAST)
 		return;
-	*to = (struct compare_sender){ .wire_a_ns = exp(sample_a.typical.mean),
-				       .wire_b_ns = exp(sample_b.typical.mean) };
+	*to = (struct compare_sender){ .result = judge_samples(&sample_a, &sample_b,
+							       compare->threshold, comparisons) };
+	to->wire_a_ns = shown_time(&sample_a, &to->result);
+	to->wire_b_ns = shown_time(&sample_b, &to->result);
 	text_copy(to->comm, sizeof(to->comm), a->comm);
 	text_copy(to->from, sizeof(to->from), a->from);
 	text_copy(to->to, sizeof(to->to), a->to);
 	text_copy(to->host_a, sizeof(to->host_a), a->host);
 	text_copy(to->host_b, sizeof(to->host_b), b->host);
-	to->result = judge_samples(&sample_a, &sample_b, compare->threshold, comparisons);
 	compare->senders_slower += to->result.is_slower;
 	compare->senders_faster += to->result.is_faster;
 	to->is_undecided = !to->result.is_slower && to->result.is_significant &&
@@ -821,11 +832,11 @@ static void compare_iterations(struct compare_value *value, const struct timelin
 	if (sample_a.typical.samples < 1 || sample_b.typical.samples < 1)
 		return;
 	value->is_known = true;
-	value->a = exp(sample_a.typical.mean);
-	value->b = exp(sample_b.typical.mean);
+	value->result = judge_samples(&sample_a, &sample_b, threshold, 1);
+	value->a = shown_time(&sample_a, &value->result);
+	value->b = shown_time(&sample_b, &value->result);
 	value->has_interval = sample_a.typical.samples >= PACE_BLOCKS_LEAST &&
 			      sample_b.typical.samples >= PACE_BLOCKS_LEAST;
-	value->result = judge_samples(&sample_a, &sample_b, threshold, 1);
 }
 
 /* Waiting as a share of all ranks' time, and how it varies over the recording. False: unknown. */

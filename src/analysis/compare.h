@@ -33,6 +33,7 @@ struct compare_result {
 	bool is_slower;	     /* significant, and the whole interval is above 1 + threshold */
 	bool is_faster;	     /* significant, and the whole interval is below 1 / (1 + threshold) */
 	double confidence;   /* that it is slower by more than the threshold */
+	bool is_mean;	     /* slow for part of the time: means, not what is typical */
 };
 
 /* Welch's t. Two runs of one job never agree better than 1%, however many calls there are: that is added to

@@ -214,7 +214,7 @@ double stats_student_quantile(double p, double freedom)
 
 	while (stats_student(high, freedom) > p && high < 1e12)
 		high *= 2;
-	for (int i = 0; i < 100; i++) {
+	while (high - low > 1e-12 * high) {
 		double middle = (low + high) / 2;
 
 		if (stats_student(middle, freedom) > p)

@@ -118,6 +118,7 @@ struct run {
 	int32_t nranks;
 	unsigned int calls;
 	const char *name;
+	unsigned int busy; /* so many calls in the middle take twice as long */
 };
 
 static uint64_t seed;
@@ -139,6 +140,8 @@ static void play(struct timeline_report *report, struct hand_made *hand, const s
 		transfer_ns[n] = run->transfer_ns *
 				 (1000 - run->spread * 5 + draw(run->spread * 10 + 1)) / 1000;
 		waiting_ns[n] = draw(run->waiting_ns);
+		if (n >= run->calls / 2 && n < run->calls / 2 + run->busy)
+			transfer_ns[n] *= 2;
 	}
 	for (int rank = 0; rank < run->nranks; rank++) {
 		struct recording_process *process = hand_process(hand, "j", rank, "a");
@@ -208,6 +211,15 @@ static void look_undecided(const struct compare *compare)
 					  compare_answer(compare) == COMPARE_UNKNOWN);
 }
 
+static void look_comes_and_goes(const struct compare *compare)
+{
+	const struct compare_row *row = &compare->rows[0];
+
+	EXPECT_THAT("slow for a third of the time is no pass: the mean says so",
+		    row->ratio > 1.2 && row->is_undecided &&
+			    compare_answer(compare) == COMPARE_UNKNOWN);
+}
+
 static void look_same(const struct compare *compare)
 {
 	EXPECT_THAT("nothing differs", compare->difference_count == 0 && compare->judged == 1);
@@ -237,15 +249,22 @@ static void look_nothing(const struct compare *compare)
 
 static void test_transfers(void)
 {
-	const struct run plain = { 100000, 2, 900000, 2, 400, "world" };
-	const struct run slower = { 110000, 2, 900000, 2, 400, "world" };
-	const struct run waiting = { 100000, 2, 4000000, 2, 400, "world" };
-	const struct run noisy = { 107500, 60, 0, 2, 400, "world" };
-	const struct run four = { 100000, 2, 0, 4, 200, "world" };
-	const struct run eight = { 120000, 2, 0, 8, 200, "world" };
-	const struct run other = { 100000, 2, 0, 2, 200, "else" };
+	const struct run plain = { 100000, 2, 900000, 2, 400, "world", 0 };
+	const struct run slower = { 110000, 2, 900000, 2, 400, "world", 0 };
+	const struct run waiting = { 100000, 2, 4000000, 2, 400, "world", 0 };
+	const struct run noisy = { 107500, 60, 0, 2, 400, "world", 0 };
+	const struct run four = { 100000, 2, 0, 4, 200, "world", 0 };
+	const struct run eight = { 120000, 2, 0, 8, 200, "world", 0 };
+	const struct run other = { 100000, 2, 0, 2, 200, "else", 0 };
+
+	const struct run busy = { 100000, 2, 900000, 2, 400, "world", .busy = 20 };
+	const struct run slower_busy = { 110000, 2, 900000, 2, 400, "world", .busy = 20 };
+	const struct run often = { 100000, 2, 900000, 2, 400, "world", .busy = 150 };
 
 	against(&plain, &plain, look_same);
+	against(&plain, &busy, look_same);
+	against(&busy, &slower_busy, look_tenth);
+	against(&plain, &often, look_comes_and_goes);
 	against(&plain, &slower, look_tenth);
 	against(&plain, &waiting, look_waiting);
 	against(&plain, &noisy, look_undecided);

@@ -194,6 +194,23 @@ static void test_batches(void)
 	EXPECT(stats_batches(flat, 1).count == 1 && stats_batches(flat, 0).count == 0);
 }
 
+static void test_typical(void)
+{
+	double values[32], flat[3] = { 1, 1, 1 };
+	struct stats_sample typical, mean;
+
+	/* Small differences, and five values that are far off. */
+	for (int i = 0; i < 32; i++)
+		values[i] = (i % 5 - 2) * 0.001 + (i >= 20 && i < 25 ? 0.3 : 0);
+	typical = stats_typical(values, 32);
+	mean = stats_batches(values, 32);
+	EXPECT_THAT("a few values that are far off move the mean",
+		    mean.mean > 0.04 && mean.error > 0.02);
+	EXPECT_THAT("but not what is typical", fabs(typical.mean) < 0.002 && typical.error < 0.002);
+	EXPECT(stats_typical(flat, 3).mean == 1 && stats_typical(flat, 3).error == 0);
+	EXPECT(stats_typical(flat, 0).count == 0);
+}
+
 static void test_link_parts(void)
 {
 	struct link link = { .comm = 0 };
@@ -331,6 +348,7 @@ int main(void)
 	test_filter_times();
 	test_chance();
 	test_batches();
+	test_typical();
 	test_link_parts();
 	test_fit();
 	test_stretches();
