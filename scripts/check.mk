@@ -193,6 +193,10 @@ demo: ## record and show a simulated job of eight ranks with a slow link
 drill: all ## diagnose 1,000 random jobs with known faults; rewrites docs/results/doctor-drill.txt
 	BUILD=$(abspath $(BUILD)) tests/doctor/drill --write
 
+.PHONY: diff-power
+diff-power: all ## compare pairs of simulated jobs; rewrites docs/results/diff-power.txt
+	BUILD=$(abspath $(BUILD)) tests/report/diff_power.py --table docs/results/diff-power.txt
+
 .PHONY: format
 format: ## format all C files with clang-format
 	scripts/check-format --fix
