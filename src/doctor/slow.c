@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "analysis/stats.h"
 #include "common/op.h"
 #include "common/text.h"
 
@@ -128,6 +129,121 @@ void slow_fill_cost(struct slow_search *search, struct verdict *verdict, double 
 {
 	verdict->gpu_hours = lost_ns / 3600e9;
 	verdict->money = verdict->gpu_hours * search->options->gpu_hour_price;
+}
+
+/*
+ * What slowness costs the job. Transfers may overlap with compute, and waiting of others includes what they would
+ * have waited anyway, so the time lost in operations is an upper bound. What was really lost shows in the
+ * iterations: those while it lasts, compared with those before or after, or with those of a baseline.
+ */
+
+enum { ITERATIONS_LEAST = 10, SIDE_LEAST = 5, SIDE_MOST = 4096 };
+static const double cost_of_note = 0.02;
+
+static bool has_iterations(const struct slow_search *search)
+{
+	const struct iterations *now = &search->report->iterations;
+
+	return now->is_found && search->report->job.ranks[now->rank].group == search->group;
+}
+
+/* An iteration of the job; of bursts the mean, because some iterations are not affected. */
+static double typical_iteration(const struct iterations *iterations, uint64_t from_ns,
+				uint64_t until_ns, bool is_mean)
+{
+	double values[SIDE_MOST], sum = 0;
+	size_t count = 0;
+
+	for (size_t i = 0; i < iterations->count && count < SIDE_MOST; i++) {
+		const struct iteration *one = &iterations->list[i];
+
+		if (one->is_odd || one->start_ns < from_ns || one->end_ns > until_ns)
+			continue;
+		values[count] = (double)(one->end_ns - one->start_ns);
+		sum += values[count++];
+	}
+	if (count < SIDE_LEAST)
+		return 0;
+	return is_mean ? sum / (double)count : stats_median(values, count);
+}
+
+/* By iterations; NAN: unknown. Iterations are called ahead of the GPU, so those close to a border are left out. */
+static double measured_cost(const struct slow_search *search, const struct slow_span *span)
+{
+	const struct iterations *iterations = &search->report->iterations;
+	bool is_mean = span->share > 0 && span->share < 0.95;
+	uint64_t margin_ns = 2 * iterations->median_ns;
+	double before = 0, after = 0, during;
+
+	if (!has_iterations(search) || (span->from_ns == 0 && span->until_ns == 0))
+		return NAN;
+	if (span->from_ns > margin_ns)
+		before = typical_iteration(iterations, 0, span->from_ns - margin_ns, is_mean);
+	if (span->until_ns > 0)
+		after = typical_iteration(iterations, span->until_ns + margin_ns, UINT64_MAX,
+					  is_mean);
+	during = typical_iteration(iterations, span->from_ns + (span->from_ns ? margin_ns : 0),
+				   span->until_ns ? span->until_ns - margin_ns : UINT64_MAX,
+				   is_mean);
+	if (during <= 0 || (before <= 0 && after <= 0))
+		return NAN;
+	if (before <= 0 || (after > 0 && after < before))
+		before = after;
+	return 1 - before / during;
+}
+
+static bool is_like_baseline(const struct slow_search *search)
+{
+	const struct baseline *then = search->options->baseline;
+	const struct iterations *now = &search->report->iterations;
+
+	return then != NULL && has_iterations(search) && now->regular >= ITERATIONS_LEAST &&
+	       then->iterations >= ITERATIONS_LEAST && then->iteration_ops == now->period_ops &&
+	       then->iteration_ns > 0 && then->ranks == search->report->job.rank_count;
+}
+
+static uint32_t ranks_of(const struct job *job, uint32_t group)
+{
+	uint32_t count = 0;
+
+	for (size_t r = 0; r < job->rank_count; r++)
+		count += job->ranks[r].group == group;
+	return count;
+}
+
+void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
+			const struct slow_span *span)
+{
+	double all_ns = (double)verdict->for_ns * ranks_of(&search->report->job, search->group);
+	double bound = all_ns > 0 ? fmin(1, verdict->gpu_hours * 3600e9 / all_ns) : 0;
+	double cost = measured_cost(search, span);
+	bool is_unknown =
+		verdict->class == VERDICT_SLOW_COMM && strcmp(verdict->rule, "others") == 0;
+	size_t used;
+
+	if (isnan(cost) && is_like_baseline(search))
+		cost = 1 - search->options->baseline->iteration_ns /
+				   (double)search->report->iterations.median_ns;
+	/* The time lost where ranks are held up says nothing about the origin. */
+	if (is_unknown && isnan(cost))
+		return;
+	bound = is_unknown ? 1 : bound;
+	verdict->is_cost_bound = isnan(cost);
+	/* Without a cost in operations it cannot have one; and other causes may lengthen iterations as well. */
+	cost = isnan(cost) ? bound : fmin(fmax(cost, 0), bound);
+	if (bound <= 0)
+		return;
+	verdict->cost_percent = 100 * cost;
+	if (cost < cost_of_note)
+		verdict->severity = VERDICT_NOTE;
+	used = strlen(verdict->title);
+	if (cost < 0.01)
+		text_format(verdict->title + used, sizeof(verdict->title) - used,
+			    " (costs less than 1%% of the job's time)");
+	else
+		text_format(verdict->title + used, sizeof(verdict->title) - used,
+			    " (costs %s%.0f%% of the job's time)",
+			    verdict->is_cost_bound ? "up to " : "", 100 * cost);
 }
 
 static uint32_t ranks_unseen(const struct job *job)
@@ -798,6 +914,7 @@ static void tell_common(struct slow_search *search, const struct slow_common *co
 	slow_common_tell_wire(verdict, common);
 	slow_common_advise(verdict, common);
 	slow_common_missing(verdict, common);
+	slow_fill_severity(search, verdict, &common->worst->span);
 	slow_fill_missing(search, verdict);
 }
 
@@ -1020,7 +1137,6 @@ static void slow_unjudged(struct slow_search *search)
 
 /* ---- iterations ------------------------------------------------------------------------------- */
 
-enum { ITERATIONS_LEAST = 10 };
 static const double more_waiting = 0.1; /* of collective time */
 
 static bool is_named(const struct slow_search *search)
@@ -1089,10 +1205,7 @@ static void slow_iterations(struct slow_search *search, const struct slow_rows *
 
 	for (size_t i = 0; i < rows->count; i++)
 		slow += rows->list[i].is_slow;
-	if (!now->is_found || search->report->job.ranks[now->rank].group != search->group ||
-	    now->regular < ITERATIONS_LEAST || then->iterations < ITERATIONS_LEAST ||
-	    then->iteration_ops != now->period_ops || then->iteration_ns <= 0 ||
-	    then->ranks != search->report->job.rank_count)
+	if (!is_like_baseline(search))
 		return;
 	ratio = (double)now->median_ns / then->iteration_ns;
 	text_format(

@@ -208,6 +208,10 @@ void slow_fill_comm(struct verdict *verdict, const struct job *job, uint32_t com
 void slow_fill_span(struct verdict *verdict, const struct timeline_report *report,
 		    const struct slow_span *span);
 void slow_fill_cost(struct slow_search *search, struct verdict *verdict, double lost_ns);
+/* What it costs the job: into the title, and a small cost makes it a note. After slow_fill_cost(), the title and
+ * the span are set. */
+void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
+			const struct slow_span *span);
 /* Caveats: call it last for a verdict. */
 void slow_fill_missing(struct slow_search *search, struct verdict *verdict);
 

@@ -517,6 +517,7 @@ static void tell_late(struct slow_search *search, const struct straggler *stragg
 	if (straggler->late_ns > 0 || straggler->is_origin)
 		advise_host(verdict, host);
 	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclStraggler.md");
+	slow_fill_severity(search, verdict, &span);
 	slow_fill_missing(search, verdict);
 }
 
@@ -597,6 +598,7 @@ static void tell_link(struct slow_search *search, const struct straggler *stragg
 	verdict_advice(verdict, "$ ssh %.200s ibstatus", verdict->host);
 	verdict_advice(verdict, "$ ssh %.200s ip -s link", verdict->host);
 	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
+	slow_fill_severity(search, verdict, &span);
 	slow_fill_missing(search, verdict);
 }
 
@@ -712,6 +714,7 @@ void slow_held_up(struct slow_search *search)
 			 slow_when(search->report, &span).text);
 	verdict_advice(verdict, "Compare with a run in which this was not so: `ringside diff`.");
 	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
+	slow_fill_severity(search, verdict, &span);
 	slow_fill_missing(search, verdict);
 }
 

@@ -100,6 +100,9 @@ struct verdict {
 	double money;		/* the same in money; 0: no price was given */
 	double percent;		/* slower by this; of a straggler: share of run time that others
 				   wait for it; 0 none */
+	double cost_percent;	/* slowness: share of the job's time that it costs while it lasts;
+				   0 unknown */
+	bool is_cost_bound;	/* it costs at most that */
 
 	char title[200];	       /* a phrase without a full stop */
 	struct verdict_lines evidence; /* from logs: "FILE:LINE: ..." */

@@ -812,13 +812,14 @@ void report_words_straggler(const struct timeline_report *report, const struct s
 	bool is_peer;
 
 	if (one->is_origin) {
+		bool is_host = one->class == STRAGGLER_SLOW_HOST;
+
 		text_format(to, REPORT_WORDS,
-			    "%s %s (%.1f%% more of the time outside of communication than its "
-			    "peers)",
-			    one->class == STRAGGLER_SLOW_HOST ? "host" : "rank",
-			    one->class == STRAGGLER_SLOW_HOST ? host
-							      : rank_label(report, one->rank),
-			    100 * one->own_excess);
+			    "%s%s%s%.64s (%.1f%% more of the time outside of communication than "
+			    "its peers)",
+			    is_host ? "host " : "rank ",
+			    is_host ? "" : rank_label(report, one->rank), is_host ? "" : " on ",
+			    host, 100 * one->own_excess);
 		return;
 	}
 	switch (one->class) {

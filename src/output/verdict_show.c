@@ -608,6 +608,7 @@ void verdict_json_one(struct json *json, const struct verdict *verdict)
 	put_figure(json, "gpu_hours", verdict->gpu_hours);
 	put_figure(json, "money", verdict->money);
 	put_figure(json, "percent", verdict->percent);
+	put_figure(json, "cost_percent", verdict->cost_percent);
 	json_put_text_or_null(json, "rule", verdict->rule);
 	put_lines(json, "evidence", &verdict->evidence);
 	put_lines(json, "missing", &verdict->missing);

@@ -42,7 +42,7 @@ simulate link "${size[@]}" -w fsdp --seed 3 -f slow-link:from=3,to=4
 expect_same "a slow link: both its ends" "$(named link)" "slow_link 3>4"
 expect_ok "with a caveat about channels" grep -q "RINGSIDE_MODE=full" <(value missing)
 expect_same "slower transfers are explained by it" \
-	"$(named link --baseline "$tap_scratch/good-fsdp.json")" "slow_link 3>4"
+	"$(found link --baseline "$tap_scratch/good-fsdp.json")" "slow_link 3>4"
 expect_ok "and part of its evidence" grep -q "This explains AllGather" <(value evidence)
 simulate link "${size[@]}" -w fsdp --seed 3 -m full --seconds 5s -f slow-link:from=3,to=4
 expect_same "full mode shows its receiver" "$(named link)" "slow_link 3>4"
@@ -50,14 +50,14 @@ expect_same "and its channels" "$(value channels)" "0,4"
 simulate link "${size[@]}" -w moe --seed 3 -f slow-link:from=3,to=4
 expect_same "a link of Sends" "$(named link)" "slow_link 3>4"
 simulate link --nodes 4 --gpus 4 --seconds 60s -w moe --seed 31 -f slow-link:from=3,to=4
-expect_same "its whole group is late elsewhere and is not blamed" "$(named link)" "slow_link 3>4"
+expect_same "its whole group is late elsewhere and is not blamed" "$(found link)" "slow_link 3>4"
 simulate link "${size[@]}" -w tp-pp --seed 3 -f slow-link:from=3,to=7
 expect_same "a link of a pipeline; the receiver is not blamed" "$(named link)" "slow_link 3>7"
 
 # ---- networks -------------------------------------------------------------------------------------
 for workload in ddp fsdp moe; do
 	simulate network "${size[@]}" -w "$workload" --seed 3 -f degraded-network:factor=2,at=7s
-	expect_same "$workload: the network became slow" "$(named network)" "slow_network"
+	expect_same "$workload: the network became slow" "$(found network)" "slow_network"
 	expect_ok "$workload: with the start" grep -q "since 00:00:0" <(value evidence)
 	simulate network "${size[@]}" -w "$workload" --seed 3 -f degraded-network:factor=2,at=3s,until=11s
 	expect_same "$workload: the network was slow for a while: no warning" "$(named network)" ""
@@ -68,44 +68,64 @@ for workload in ddp fsdp tp-pp moe; do
 	simulate network "${size[@]}" -w "$workload" --seed 3 -f degraded-network:factor=1.6
 	expect_same "$workload: slow from the beginning is not visible in its own past" "$(named network)" ""
 	expect_same "$workload: but compared with a baseline" \
-		"$(named network --baseline "$tap_scratch/good-$workload.json")" "slow_network"
+		"$(found network --baseline "$tap_scratch/good-$workload.json")" "slow_network"
 done
+
+# ---- what it costs --------------------------------------------------------------------------------
+simulate hidden "${size[@]}" -w fsdp --seed 3 -f degraded-network:factor=2,at=7s
+expect_same "slower transfers that hide behind compute: no warning" "$(named hidden)" ""
+expect_same "but a note" "$(value class) $(value severity)" "slow_network note"
+expect_ok "whose title says so" grep -q "(costs less than 1% of the job's time)" <(value title)
+simulate exposed --nodes 4 --gpus 4 -w loop --seconds 40s --seed 3 -f degraded-network:factor=4,at=20s
+expect_same "the same in a job that waits for them" "$(named exposed)" "slow_network"
+expect_ok "the cost is what iterations take longer" python3 - "$tap_scratch/exposed" "$ringside" "$(value cost_percent)" <<'PYTHON'
+import json, subprocess, sys
+def pace(*more):
+    text = subprocess.check_output([sys.argv[2], "sim", "--offline", "--json", "--nodes", "4", "--gpus", "4", "-w", "loop",
+        "--seconds", "20s", "--seed", "3", "-o", sys.argv[1] + "-pace", *more])
+    job = json.loads(text)
+    subprocess.run(["rm", "-r", sys.argv[1] + "-pace"])
+    return job["duration_ns"] / job["iterations"]
+cost = 100 * (1 - pace() / pace("-f", "degraded-network:factor=4"))
+print("# costs %.1f%%, reported %s%%" % (cost, sys.argv[3]))
+sys.exit(abs(cost - float(sys.argv[3])) > 2)
+PYTHON
 
 # ---- within nodes ---------------------------------------------------------------------------------
 for workload in fsdp tp-pp; do
 	simulate nvlink "${size[@]}" -w "$workload" --seed 3 -f slow-nvlink:factor=4
 	expect_same "$workload: NVLink is slow, in all nodes" \
-		"$(named nvlink --baseline "$tap_scratch/good-$workload.json")" "slow_nvlink"
+		"$(found nvlink --baseline "$tap_scratch/good-$workload.json")" "slow_nvlink"
 	simulate nvlink "${size[@]}" -w "$workload" --seed 3 -f slow-nvlink:node=2,factor=4,at=7s
-	expect_same "$workload: NVLink became slow in one node" "$(named nvlink)" "slow_nvlink @node0002"
+	expect_same "$workload: NVLink became slow in one node" "$(found nvlink)" "slow_nvlink @node0002"
 done
 
 for workload in ddp moe; do
 	simulate nvlink "${size[@]}" -w "$workload" --seed 3 -f slow-nvlink:factor=4,at=7s
-	expect_same "$workload: NVLink became slow, without a communicator within nodes" "$(named nvlink)" "slow_nvlink"
+	expect_same "$workload: NVLink became slow, without a communicator within nodes" "$(found nvlink)" "slow_nvlink"
 done
 expect_ok "transfers are not on the network longer than before" grep -q "so the network is not the cause" <(value evidence)
 simulate nvlink "${size[@]}" -w ddp --seed 3 -f slow-nvlink:node=3,factor=4,at=7s
-expect_same "ddp: NVLink became slow in one node" "$(named nvlink)" "slow_nvlink @node0003"
+expect_same "ddp: NVLink became slow in one node" "$(found nvlink)" "slow_nvlink @node0003"
 simulate nvlink --nodes 8 --gpus 8 --seconds 40s -w ddp --seed 1 -f slow-nvlink:factor=4,at=20s
-expect_same "ddp by a tree: NVLink became slow" "$(named nvlink)" "slow_nvlink"
+expect_same "ddp by a tree: NVLink became slow" "$(found nvlink)" "slow_nvlink"
 # Half of NVLink's bandwidth is about that of the network, with four GPUs: both limit equally.
 simulate nvlink "${size[@]}" -w fsdp --seed 3 -f slow-nvlink:factor=2,at=7s
-expect_same "fsdp: NVLink became about as slow as the network" "$(named nvlink)" "slow_nvlink"
+expect_same "fsdp: NVLink became about as slow as the network" "$(found nvlink)" "slow_nvlink"
 simulate nvlink "${size[@]}" -w fsdp --seed 3 -f degraded-network:factor=1.2,at=7s
-expect_same "fsdp: the network became a little slower" "$(named nvlink)" "slow_network"
+expect_same "fsdp: the network became a little slower" "$(found nvlink)" "slow_network"
 expect_ok "which looks like NVLink that became as slow as the network: low confidence" python3 -c "exit(not $(value confidence) < 0.8)"
 expect_ok "and the title says so" grep -q "or NVLink" <(value title)
 expect_ok "with a caveat" grep -q "NVLink slowed to about" <(value missing)
 expect_ok "and NVLink is not ruled out" test -z "$(value evidence | grep "NVLink is not the cause")"
 simulate network "${size[@]}" -w fsdp --seed 3 -f degraded-network:factor=1.5,at=7s
-expect_same "fsdp: the network became clearly slower" "$(named network)" "slow_network"
+expect_same "fsdp: the network became clearly slower" "$(found network)" "slow_network"
 expect_ok "and NVLink is ruled out" grep -q "NVLink is not the cause" <(value evidence)
 simulate nvlink "${size[@]}" -w fsdp --seed 3 -f slow-link:from=1,to=2,factor=2,at=7s
-expect_same "fsdp: one link within a node, which some rings use: not the network" "$(named nvlink)" "slow_nvlink"
+expect_same "fsdp: one link within a node, which some rings use: not the network" "$(found nvlink)" "slow_nvlink"
 for factor in 1.2 8; do
 	simulate network --nodes 8 --gpus 8 --seconds 40s -w ddp --seed 1 -f "degraded-network:factor=$factor,at=20s"
-	expect_same "ddp by a tree: the network became $factor times slower" "$(named network)" "slow_network"
+	expect_same "ddp by a tree: the network became $factor times slower" "$(found network)" "slow_network"
 done
 
 # ---- too little data ------------------------------------------------------------------------------
@@ -117,7 +137,7 @@ expect_ok "with the number of collectives, and how many are needed" \
 
 # ---- 13% slower than yesterday: why? --------------------------------------------------------------
 simulate today "${size[@]}" -w fsdp --seed 4 -f degraded-network:factor=1.15
-expect_same "13% less network bandwidth" "$(named today --baseline "$tap_scratch/good-fsdp.json")" "slow_network"
+expect_same "13% less network bandwidth" "$(found today --baseline "$tap_scratch/good-fsdp.json")" "slow_network"
 simulate today "${size[@]}" -w fsdp --seed 4 -f slow-rank:rank=9,factor=1.13
 expect_same "a rank that computes 13% slower" \
 	"$(named today --baseline "$tap_scratch/good-fsdp.json")" "slow_rank 9"
@@ -135,7 +155,7 @@ expect_same "as fast as its links: no verdict" "$(named peak --peak nvlink=360,n
 expect_same "links with twice the bandwidth" "$(named peak --peak net=100)" "below_expected"
 simulate loop --nodes 1 --gpus 8 -w loop --seconds 3s
 expect_same "compared with nccl-tests: small messages are slower, large ones are not" \
-	"$(named loop --expected tests/foreign/data/nccl-tests-all-reduce.txt)" "slow_size"
+	"$(found loop --expected tests/foreign/data/nccl-tests-all-reduce.txt)" "slow_size"
 expect_ok "as the title says" grep -q "larger ones are not" <(value title)
 named peak --peak net=100 >/dev/null
 expect_same "the reference is the peak" "$(value rule)" peak

@@ -19,15 +19,24 @@ save() { # name: a baseline of that job
 # The doctor's verdicts, one line each, without notes: "slow_rank 5", "slow_link 3>4",
 # "slow_nvlink @node0001", "slow_communicator =dp-1"; nothing if there are none.
 named() { # name option...
-	local name=$1
-	shift
+	list_verdicts note "$@"
+}
+
+# The same with notes about slowness, which costs the job little or is over.
+found() { # name option...
+	list_verdicts none "$@"
+}
+
+list_verdicts() { # severity-left-out name option...
+	local but=$1 name=$2
+	shift 2
 	"$ringside" doctor --json "$tap_scratch/$name" "$@" >"$tap_scratch/named.json"
-	python3 - "$tap_scratch/named.json" <<'PYTHON'
+	python3 - "$tap_scratch/named.json" "$but" <<'PYTHON'
 import json
 import sys
 
 for verdict in json.load(open(sys.argv[1]))["verdicts"]:
-    if verdict["severity"] == "note" or verdict["class"] == "setup":
+    if verdict["severity"] == sys.argv[2] or verdict["class"] in ("setup", "blind"):
         continue
     words = [verdict["class"]]
     if verdict["rank"] is not None:
