@@ -286,6 +286,11 @@ static inline uint8_t op_state_source(uint64_t word)
 	return (uint8_t)(word >> 40);
 }
 
+static inline uint8_t op_state_channels(uint64_t word)
+{
+	return (uint8_t)(word >> 48);
+}
+
 /*
  * Buckets for durations: Prometheus' exponential layout, schema 3. Bucket i holds durations d with
  *

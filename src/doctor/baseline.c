@@ -186,6 +186,7 @@ static void add_row(struct baseline_row *to, const struct baseline_row *from)
 	to->p10_ns = weighted_mean(to->p10_ns, calls_a, from->p10_ns, calls_b);
 	to->wire_ns = weighted_mean(to->wire_ns, calls_a, from->wire_ns, calls_b);
 	to->consume_ns = weighted_mean(to->consume_ns, calls_a, from->consume_ns, calls_b);
+	to->channels = weighted_mean(to->channels, calls_a, from->channels, calls_b);
 	to->p99_ns = to->p99_ns > from->p99_ns ? to->p99_ns : from->p99_ns;
 	/* Ranks of similar communicators do the same at the same time: they are not further samples. */
 	to->samples = a > b ? a : b;
@@ -247,6 +248,7 @@ static void fill_rows(struct baseline *baseline, const struct timeline_report *r
 		fill_row(row, report, &table->rows[i]);
 		row->wire_ns = cell ? cell->wire_ns : 0;
 		row->consume_ns = cell ? cell->consume_ns : 0;
+		row->channels = cell ? cell->channels : 0;
 		baseline->count++;
 	}
 }
@@ -488,6 +490,7 @@ static const struct field row_fields[] = {
 	{ "p99_ns", FIELD_FIGURE, ROW(p99_ns), 0, time_most, true },
 	{ "wire_ns", FIELD_FIGURE, ROW(wire_ns), 0, time_most, false },
 	{ "consume_ns", FIELD_FIGURE, ROW(consume_ns), 0, time_most, false },
+	{ "channels", FIELD_FIGURE, ROW(channels), 0, 255, false },
 	{ "log_mean", FIELD_FIGURE, ROW(log_mean), 0, log_most, true },
 	{ "log_deviation", FIELD_FIGURE, ROW(log_deviation), 0, log_most, true },
 	{ "samples", FIELD_FIGURE, ROW(samples), 0, calls_most, true },

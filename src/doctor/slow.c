@@ -310,7 +310,9 @@ void slow_fill_missing(struct slow_search *search, struct verdict *verdict)
  */
 
 enum { BIG = 2 + 18 /* 256 KiB */, ALIKE_CLASSES = 2, SENDERS_LEAST = 4 };
-static const double ratio_that_empties = 1.25;
+static const double ratio_that_empties = 1.25, fewer_channels = 0.9;
+/* What cannot be told apart from similar causes is at most this certain. */
+static const double sure_of_place = 0.9;
 
 static void add_common(struct slow_common *common, const struct slow_row *row)
 {
@@ -504,14 +506,34 @@ static enum verdict_class narrow_class(const struct slow_common *common)
 	return VERDICT_CLASSES;
 }
 
+/* NCCL uses fewer channels than before: that explains less bandwidth, whatever it looks like. */
+static bool has_fewer_channels(const struct slow_common *common)
+{
+	const struct slow_wire *wire = &common->wire;
+
+	return wire->channels_after > 0 &&
+	       wire->channels_after < fewer_channels * wire->channels_before;
+}
+
+/* Senders of one host or of one position on all hosts take longer, and the others do not. */
+static bool has_place(const struct slow_common *common)
+{
+	return common->wire.has_place && common->has_net &&
+	       (common->wire.slow_host != UINT32_MAX || common->wire.slow_rail != UINT32_MAX);
+}
+
 static enum verdict_class slow_common_class(const struct slow_common *common)
 {
 	enum verdict_class narrow = narrow_class(common);
 	bool is_measured =
 		common->rows->against == SLOW_PAST || common->rows->against == SLOW_BASELINE;
 
+	if (has_fewer_channels(common))
+		return VERDICT_SLOW_ALGORITHM;
 	if (narrow != VERDICT_CLASSES)
 		return narrow;
+	if (has_place(common))
+		return VERDICT_SLOW_NETWORK;
 	if (common->has_nvlink && !common->has_other &&
 	    (!common->has_net || common->host != UINT32_MAX || has_fine(common, NETWORK_FINE) ||
 	     slow_common_is_wire_fine(common)))
@@ -542,6 +564,8 @@ static void slow_common_wire(struct slow_search *search, struct slow_common *com
 			over = row;
 	}
 	common->wire = (struct slow_wire){ .host = UINT32_MAX };
+	if (over == NULL && !common->worst->is_send)
+		over = common->worst;
 	if (over == NULL || common->rows->against > SLOW_BASELINE)
 		return;
 	search->status = slow_wire(&common->wire, search->report, over);
@@ -572,7 +596,23 @@ static void slow_common_title(struct verdict *verdict, const struct slow_common 
 	op_size_text(size, sizeof(size), worst->size_class);
 	op_size_text(most, sizeof(most), common->most_class);
 	choice_text(choice, sizeof(choice), job, worst);
-	if (verdict->class == VERDICT_SLOW_NETWORK && slow_common_is_either(common))
+	if (has_fewer_channels(common))
+		verdict_title(
+			verdict,
+			"NCCL uses %.0f instead of %.0f channels for %.20s of %s, which %s slower",
+			common->wire.channels_after, common->wire.channels_before, function, size,
+			is);
+	else if (verdict->class == VERDICT_SLOW_NETWORK && has_place(common) &&
+		 common->wire.slow_host != UINT32_MAX)
+		verdict_title(verdict, "slow network: sends from %.80s %s slower than %s",
+			      job->hosts[common->wire.slow_host].name,
+			      common->is_all_over ? "were" : "are", tail);
+	else if (verdict->class == VERDICT_SLOW_NETWORK && has_place(common))
+		verdict_title(
+			verdict,
+			"slow network: sends of GPU %u of all nodes (one rail) %s slower than %s",
+			common->wire.slow_rail, common->is_all_over ? "were" : "are", tail);
+	else if (verdict->class == VERDICT_SLOW_NETWORK && slow_common_is_either(common))
 		verdict_title(
 			verdict,
 			"slow network or NVLink: inter-node traffic %s slower than %s everywhere",
@@ -675,10 +715,25 @@ static void slow_common_rows(struct slow_search *search, struct verdict *verdict
 
 static void slow_common_advise(struct verdict *verdict, const struct slow_common *common)
 {
+	if (has_fewer_channels(common)) {
+		verdict_advice(verdict,
+			       "Compare the NCCL version, NCCL_MAX_NCHANNELS, NCCL_MAX_CTAS, the "
+			       "topology file and the number of NICs that NCCL finds.");
+		text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
+		return;
+	}
 	switch (verdict->class) {
 	case VERDICT_SLOW_NETWORK:
-		verdict_advice(verdict, "Check the fabric: congestion from other jobs, a failed "
-					"switch or uplink, adaptive routing.");
+		if (has_place(common))
+			verdict_advice(verdict,
+				       "Check the ports of %s, and the switch they are connected "
+				       "to.",
+				       common->wire.slow_host != UINT32_MAX ? "this node"
+									    : "this rail");
+		else
+			verdict_advice(verdict,
+				       "Check the fabric: congestion from other jobs, a failed "
+				       "switch or uplink, adaptive routing.");
 		text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclNetworkDegraded.md");
 		break;
 	case VERDICT_SLOW_NVLINK:
@@ -741,6 +796,15 @@ static void slow_common_missing(struct verdict *verdict, const struct slow_commo
 			"look the same, and no communicator stays within a node to compare with.");
 		verdict->confidence *= 0.6;
 	}
+	if (verdict->class == VERDICT_SLOW_NETWORK && has_place(common))
+		verdict->confidence = fmin(verdict->confidence, sure_of_place);
+	if (verdict->class == VERDICT_SLOW_NVLINK && !common->has_nvlink &&
+	    common->host == UINT32_MAX) {
+		verdict_missing(verdict,
+				"No communicator stays within a node: it may also be one link "
+				"inside a node, or a part of the network.");
+		verdict->confidence = fmin(verdict->confidence, sure_of_place);
+	}
 	if (rows->is_other_ranks) {
 		verdict_missing(verdict,
 				"The reference has a different number of ranks; bus bandwidth was "
@@ -756,6 +820,13 @@ static void slow_common_tell_wire(struct verdict *verdict, const struct slow_com
 {
 	const struct slow_wire *wire = &common->wire;
 
+	if (has_fewer_channels(common))
+		return;
+	if (verdict->class == VERDICT_SLOW_NETWORK && has_place(common)) {
+		verdict_evidence(verdict, "Only these sends spend longer on the network than %s.",
+				 common->rows->against == SLOW_PAST ? "before" : "the others");
+		return;
+	}
 	if (verdict->class == VERDICT_SLOW_NETWORK && slow_common_is_wire_slow(common))
 		verdict_evidence(
 			verdict, "Their transfers spend %s each on the network, %s before%s.",
@@ -813,6 +884,10 @@ static void fill_verdict(struct slow_search *search, struct verdict *verdict,
 			  job_name(job, OP_NAMES_FUNCTION, worst->function));
 	if (verdict->class == VERDICT_SLOW_NVLINK && common->host != UINT32_MAX)
 		text_copy(verdict->host, sizeof(verdict->host), job->hosts[common->host].name);
+	if (verdict->class == VERDICT_SLOW_NETWORK && has_place(common) &&
+	    common->wire.slow_host != UINT32_MAX)
+		text_copy(verdict->host, sizeof(verdict->host),
+			  job->hosts[common->wire.slow_host].name);
 	slow_fill_span(verdict, search->report, &worst->span);
 	slow_fill_cost(search, verdict, common->lost_ns);
 	verdict->confidence = common->confidence;

@@ -51,6 +51,7 @@ struct baseline_row {
 	/* Transfers of its proxies: time on the wire, and until the GPU consumed them; 0 unknown. */
 	double wire_ns;
 	double consume_ns;
+	double channels; /* of an operation, mean; 0 unknown */
 	double log_mean; /* of durations in ns, of transfers if matched: mean and deviation of
 			    logarithms, for intervals */
 	double log_deviation;

@@ -151,6 +151,8 @@ struct wire_sums {
 	double sends;
 	double consume_ns;
 	double receives;
+	double channels; /* of all operations */
+	double operations;
 };
 
 struct walk {
@@ -199,8 +201,6 @@ static bool wire_visit(const struct op_batch *batch, enum recording_place place,
 		const struct slow_cell *cell;
 		struct wire_sums *sums;
 
-		if (steps == 0)
-			continue;
 		cell = cell_of_op(walk, batch->column[OP_WORD_KIND][i],
 				  batch->column[OP_WORD_BYTES][i]);
 		if (cell == NULL)
@@ -208,6 +208,10 @@ static bool wire_visit(const struct op_batch *batch, enum recording_place place,
 		sums = &walk->sums[((size_t)(cell - walk->cells->list) * 2 + is_slow) *
 					   walk->hosts +
 				   walk->host];
+		sums->channels += (double)op_state_channels(batch->column[OP_WORD_STATE][i]);
+		sums->operations++;
+		if (steps == 0)
+			continue;
 		sums->net_ns += (double)batch->column[OP_WORD_WAITS + OP_WAIT_SEND_NET][i];
 		sums->consume_ns += (double)batch->column[OP_WORD_WAITS + OP_WAIT_RECV_GPU][i];
 		sums->sends += (double)(uint32_t)steps;
@@ -225,7 +229,8 @@ static void walk_all(struct walk *walk, const struct timeline_report *report,
 		     const struct slow_span *span)
 {
 	const uint32_t words = OP_WORD_BIT(OP_WORD_KIND) | OP_WORD_BIT(OP_WORD_BYTES) |
-			       OP_WORD_BIT(OP_WORD_DONE) | OP_WORD_BIT(OP_WORD_STEPS) |
+			       OP_WORD_BIT(OP_WORD_STATE) | OP_WORD_BIT(OP_WORD_DONE) |
+			       OP_WORD_BIT(OP_WORD_STEPS) |
 			       OP_WORD_BIT(OP_WORD_WAITS + OP_WAIT_SEND_NET) |
 			       OP_WORD_BIT(OP_WORD_WAITS + OP_WAIT_RECV_GPU);
 	const struct recording *recording = report->recording;
@@ -256,6 +261,12 @@ static double per_receive(const struct wire_sums *sums)
 	return sums->receives >= TRANSFERS_LEAST ? sums->consume_ns / sums->receives : 0;
 }
 
+/* 0 unknown. */
+static double per_operation(const struct wire_sums *sums)
+{
+	return sums->operations > 0 ? sums->channels / sums->operations : 0;
+}
+
 /* ---- of all cells: for a baseline ------------------------------------------------------------- */
 
 enum status slow_cells_wire(struct slow_cells *cells, const struct timeline_report *report)
@@ -271,6 +282,7 @@ enum status slow_cells_wire(struct slow_cells *cells, const struct timeline_repo
 	for (size_t i = 0; i < cells->count; i++) {
 		cells->list[i].wire_ns = per_send(&walk.sums[i * 2 + 1]);
 		cells->list[i].consume_ns = per_receive(&walk.sums[i * 2 + 1]);
+		cells->list[i].channels = per_operation(&walk.sums[i * 2 + 1]);
 	}
 	free(walk.sums);
 	return OK;
@@ -307,6 +319,8 @@ static struct wire_sums wire_sum(const struct wire_sums *list, size_t count)
 		all.sends += list[i].sends;
 		all.consume_ns += list[i].consume_ns;
 		all.receives += list[i].receives;
+		all.channels += list[i].channels;
+		all.operations += list[i].operations;
 	}
 	return all;
 }
@@ -326,6 +340,83 @@ static void count_senders(struct slow_wire *wire, const struct wire_sums *sender
 	}
 }
 
+/*
+ * Do the senders whose transfers take longer have something in common: one host, or one position (rail) on
+ * every host? Compared with before; without that, with the median sender.
+ */
+static const double sender_that_matters = 1.3;
+
+static bool is_sender_slower(const struct wire_sums *sums, double ratio, double middle_ns,
+			     bool is_past)
+{
+	double before_ns = per_send(&sums[0]), after_ns = per_send(&sums[1]);
+
+	if (!is_past)
+		return after_ns > sender_that_matters * middle_ns;
+	return before_ns > 0 && after_ns > before_ns * (1 + (ratio - 1) * 0.6);
+}
+
+static double middle_sender(const struct wire_sums *senders, size_t processes)
+{
+	double *values = calloc(processes + 1, sizeof(*values)), middle = 0;
+	size_t count = 0;
+
+	for (size_t p = 0; values != NULL && p < processes; p++)
+		if (per_send(&senders[p * 2 + 1]) > 0)
+			values[count++] = per_send(&senders[p * 2 + 1]);
+	if (count > 0)
+		middle = stats_lower_middle(values, count);
+	free(values);
+	return middle;
+}
+
+/* The only index with slower senders, if nearly all of its senders are; UINT32_MAX: none such. */
+static uint32_t only_one(const uint32_t *pairs, size_t count)
+{
+	uint32_t found = UINT32_MAX;
+
+	for (size_t i = 0; i < count; i++) {
+		if (pairs[i * 2 + 1] == 0)
+			continue;
+		if (found != UINT32_MAX || pairs[i * 2 + 1] * 4 < pairs[i * 2] * 3)
+			return UINT32_MAX;
+		found = (uint32_t)i;
+	}
+	return found;
+}
+
+static void find_place(struct slow_wire *wire, const struct timeline_report *report,
+		       const struct wire_sums *senders, const struct slow_row *row, bool is_past)
+{
+	enum { RAILS = 64 };
+	const struct job *job = &report->job;
+	size_t processes = report->recording->count;
+	uint32_t *of_host = calloc(job->host_count * 2 + 1, sizeof(*of_host));
+	uint32_t of_rail[RAILS * 2] = { 0 }, count = 0, slower = 0, hosts = 0;
+	double middle_ns = middle_sender(senders, processes);
+
+	for (size_t p = 0; of_host != NULL && p < processes; p++) {
+		const struct job_rank *rank = &job->ranks[job->process_rank[p]];
+		bool is_slower = is_sender_slower(&senders[p * 2], row->ratio, middle_ns, is_past);
+
+		if (per_send(&senders[p * 2 + 1]) <= 0 || rank->gpu < 0 || rank->gpu >= RAILS)
+			continue;
+		hosts += of_host[(size_t)rank->host * 2] == 0;
+		of_host[(size_t)rank->host * 2]++;
+		of_host[(size_t)rank->host * 2 + 1] += is_slower;
+		of_rail[rank->gpu * 2]++;
+		of_rail[rank->gpu * 2 + 1] += is_slower;
+		count++;
+		slower += is_slower;
+	}
+	if (of_host != NULL && slower > 0 && slower * 4 < count * 3 && hosts > 1) {
+		wire->slow_host = only_one(of_host, job->host_count);
+		wire->slow_rail = only_one(of_rail, RAILS);
+		wire->has_place = true;
+	}
+	free(of_host);
+}
+
 enum status slow_wire(struct slow_wire *wire, const struct timeline_report *report,
 		      const struct slow_row *row)
 {
@@ -338,7 +429,9 @@ enum status slow_wire(struct slow_wire *wire, const struct timeline_report *repo
 	bool is_past = row->span.from_ns > 0 || row->span.until_ns > 0;
 	struct wire_sums *fast, *slow, all;
 
-	*wire = (struct slow_wire){ .host = UINT32_MAX };
+	*wire = (struct slow_wire){ .host = UINT32_MAX,
+				    .slow_host = UINT32_MAX,
+				    .slow_rail = UINT32_MAX };
 	walk.sums = calloc(hosts * 2 + 1, sizeof(*walk.sums));
 	walk.senders = calloc(processes * 2 + 1, sizeof(*walk.senders));
 	if (walk.sums == NULL || walk.senders == NULL) {
@@ -351,13 +444,16 @@ enum status slow_wire(struct slow_wire *wire, const struct timeline_report *repo
 	slow = walk.sums + hosts;
 	all = wire_sum(fast, hosts);
 	wire->before_ns = is_past ? per_send(&all) : row->wire_then_ns;
+	wire->channels_before = is_past ? per_operation(&all) : row->channels_then;
 	all = wire_sum(slow, hosts);
+	wire->channels_after = per_operation(&all);
 	wire->after_ns = per_send(&all);
 	wire->is_known = wire->before_ns > 0 && wire->after_ns > 0;
 	if (is_past || row->consume_then_ns > 0)
 		wire->host = find_host(fast, slow, hosts, is_past ? 0 : row->consume_then_ns);
 	if (is_past)
 		count_senders(wire, walk.senders, processes, row->ratio);
+	find_place(wire, report, walk.senders, row, is_past);
 	free(walk.sums);
 	free(walk.senders);
 	return OK;
@@ -383,6 +479,7 @@ struct then {
 	double p10_ns;
 	double wire_ns;
 	double consume_ns;
+	double channels;
 	char algorithm[48]; /* "RING SIMPLE" */
 };
 
@@ -409,6 +506,7 @@ static void judge_cell(struct slow_cell *cell, const struct then *then, double g
 	cell->busbw_then = then->busbw;
 	cell->wire_then_ns = then->wire_ns;
 	cell->consume_then_ns = then->consume_ns;
+	cell->channels_then = then->channels;
 	cell->is_slow = result.is_slower;
 	cell->confidence = result.confidence;
 }
@@ -451,6 +549,7 @@ static void add_then(struct then *then, const struct baseline_row *row, double *
 	then->p10_ns = (then->p10_ns * before + row->p10_ns * weight) / (before + weight);
 	then->wire_ns = fmax(then->wire_ns, row->wire_ns);
 	then->consume_ns = fmax(then->consume_ns, row->consume_ns);
+	then->channels = fmax(then->channels, row->channels);
 	then->samples = before + weight;
 	then->is_found = true;
 	then->is_joined = row->is_joined;
@@ -744,6 +843,7 @@ static void add_slow(struct slow_row *row, const struct job *job, const struct s
 		row->ratio_high = cell->ratio_high;
 		row->wire_then_ns = cell->wire_then_ns;
 		row->consume_then_ns = cell->consume_then_ns;
+		row->channels_then = cell->channels_then;
 		text_copy(row->was, sizeof(row->was), cell->was);
 	}
 	row->confidence = cell->confidence > row->confidence ? cell->confidence : row->confidence;

@@ -68,6 +68,7 @@ struct slow_cell {
 	double spent_ns;   /* in transfers, over all ranks */
 	double wire_ns;	   /* of one transfer of its proxies; 0 unknown, like the next */
 	double consume_ns; /* until the GPU has consumed received data */
+	double channels;   /* mean; 0 unknown */
 	double log_mean;
 	double log_variance;
 	double samples;
@@ -80,8 +81,9 @@ struct slow_cell {
 	double ratio_low;    /* 95% interval */
 	double ratio_high;
 	double busbw_then;
-	double wire_then_ns; /* 0 unknown, like the next */
+	double wire_then_ns; /* 0 unknown, like the next two */
 	double consume_then_ns;
+	double channels_then;
 	double confidence;
 	char was[48]; /* "RING SIMPLE": another algorithm or protocol was chosen; "" the same */
 };
@@ -123,8 +125,9 @@ struct slow_row {
 	struct slow_span span;
 	bool is_over;	     /* it was slow at first and no longer is */
 	bool is_send;	     /* by the fastest of its Sends: waiting cannot be excluded */
-	double wire_then_ns; /* as in the cell, these three */
+	double wire_then_ns; /* as in the cell, these four */
 	double consume_then_ns;
+	double channels_then;
 	char was[48];
 };
 
@@ -176,6 +179,13 @@ struct slow_wire {
 	uint32_t senders;
 	uint32_t senders_slower;
 	uint32_t senders_same;
+	/* Some senders take longer, others do not; nearly all senders of one host, or of one position on the
+	 * hosts (rail): UINT32_MAX not so. */
+	bool has_place;
+	uint32_t slow_host;
+	uint32_t slow_rail;
+	double channels_before; /* of an operation, 0 unknown */
+	double channels_after;
 };
 enum status slow_wire(struct slow_wire *wire, const struct timeline_report *report,
 		      const struct slow_row *row);

@@ -94,6 +94,7 @@ static void put_row(struct json *json, const struct baseline_row *row)
 	json_put_double(json, "p99_ns", row->p99_ns);
 	json_put_double(json, "wire_ns", row->wire_ns);
 	json_put_double(json, "consume_ns", row->consume_ns);
+	json_put_double(json, "channels", row->channels);
 	json_put_double(json, "log_mean", row->log_mean);
 	json_put_double(json, "log_deviation", row->log_deviation);
 	json_put_double(json, "samples", row->samples);

@@ -71,6 +71,25 @@ for workload in ddp fsdp tp-pp moe; do
 		"$(found network --baseline "$tap_scratch/good-$workload.json")" "slow_network"
 done
 
+# ---- a part of the network, or less of it -----------------------------------------------------------
+simulate good-loop --nodes 4 --gpus 4 --seconds 15s -w loop --seed 11
+expect_ok "a baseline of the benchmark is saved" save good-loop
+simulate channels --nodes 4 --gpus 4 --seconds 15s -w loop --seed 12 --channels 1
+expect_same "fewer channels than in the baseline: neither the network nor NVLink" \
+	"$(found channels --baseline "$tap_scratch/good-loop.json")" "slow_algorithm"
+expect_ok "as the title says" grep -q "^NCCL uses 1 instead of 8 channels" <(value title)
+uplink=()
+for rank in 24 25 26 27 28 29 30 31; do uplink+=(-f "slow-link:from=$rank,to=$(((rank % 8 + 1) % 8)),factor=4,at=18s"); done
+simulate uplink --nodes 4 --gpus 8 --seconds 60s -w fsdp --seed 1384 "${uplink[@]}"
+expect_same "all ports of a node: not NVLink" "$(found uplink)" "slow_network @node0003"
+expect_ok "the node is named" grep -q "sends from node0003 are slower" <(value title)
+expect_ok "not as certain" python3 -c "exit(not $(value confidence) <= 0.9)"
+rail=()
+for node in 0 1 2 3; do rail+=(-f "slow-link:from=$((node * 8 + 2)),to=$(((node * 8 + 11) % 32)),factor=4,at=18s"); done
+simulate rail --nodes 4 --gpus 8 --seconds 60s -w fsdp --seed 1385 "${rail[@]}"
+expect_same "one port of every node: not NVLink" "$(found rail)" "slow_network"
+expect_ok "the rail is named" grep -q "GPU 2 of all nodes (one rail)" <(value title)
+
 # ---- what it costs --------------------------------------------------------------------------------
 simulate hidden "${size[@]}" -w fsdp --seed 3 -f degraded-network:factor=2,at=7s
 expect_same "slower transfers that hide behind compute: no warning" "$(named hidden)" ""
