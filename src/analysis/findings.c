@@ -427,11 +427,22 @@ static void tell_starved_rank(struct findings *findings, const struct timeline_r
 	take_straggler(finding, straggler);
 	finding->count = straggler->matches;
 	finding->percent = 100 * (straggler->slowdown - 1);
-	text_format(finding->text, sizeof(finding->text),
-		    "In %.60s its transfers take %.1fx longer than the median%s; work that needs "
-		    "no network also takes %.1fx longer there: its process is slow, not the link.",
-		    job->comms[straggler->comm].label, straggler->slowdown,
-		    when_slow(report, straggler, times, sizeof(times)), straggler->own_slowdown);
+	if (straggler->own_slowdown <= 0) {
+		text_format(
+			finding->text, sizeof(finding->text),
+			"In %.60s transfers from it and to it take %.1fx longer than the median%s: "
+			"its process or its port is slow, not a link.",
+			job->comms[straggler->comm].label, straggler->slowdown,
+			when_slow(report, straggler, times, sizeof(times)));
+	} else
+		text_format(finding->text, sizeof(finding->text),
+			    "In %.60s its transfers take %.1fx longer than the median%s; work that "
+			    "needs "
+			    "no network also takes %.1fx longer there: its process is slow, not "
+			    "the link.",
+			    job->comms[straggler->comm].label, straggler->slowdown,
+			    when_slow(report, straggler, times, sizeof(times)),
+			    straggler->own_slowdown);
 	text_format(finding->hint, sizeof(finding->hint),
 		    "Check on %.60s whether NCCL's proxy thread gets enough CPU: other processes, "
 		    "cgroup limits, CPU affinity.",

@@ -817,6 +817,52 @@ static size_t replace_by_origins(struct straggler_search *search, uint32_t group
 	return dropped;
 }
 
+/*
+ * Transfers to a rank and from it stand out: two slow links at once are unlikely. Its process is late with both,
+ * or its port is slow both ways.
+ */
+static const double sure_of_both_ways = 0.85;
+
+static void merge_both_ways(struct straggler_search *search)
+{
+	for (size_t i = 0; i < search->count; i++) {
+		struct straggler *from = &search->found[i];
+		size_t kept = 0;
+		uint32_t rank = from->rank;
+
+		if (from->class != STRAGGLER_SLOW_LINK)
+			continue;
+		for (size_t j = 0; j < search->count && from->class == STRAGGLER_SLOW_LINK; j++) {
+			const struct straggler *to = &search->found[j];
+
+			if (to->class != STRAGGLER_SLOW_LINK || to->peer != rank)
+				continue;
+			from->class = STRAGGLER_SLOW_RANK;
+			from->confidence = fmin(from->confidence, to->confidence);
+			from->confidence = fmin(from->confidence, sure_of_both_ways);
+			from->caused_ns =
+				to->caused_ns > from->caused_ns ? to->caused_ns : from->caused_ns;
+		}
+		if (from->class == STRAGGLER_SLOW_LINK)
+			continue;
+		from->peer = UINT32_MAX;
+		from->peer_confidence = 0;
+		from->channel = -1;
+		from->is_of_sends = false;
+		from->is_starved = true;
+		/* All its links are explained by that. */
+		for (size_t j = 0; j < search->count; j++) {
+			const struct straggler *link = &search->found[j];
+
+			if (link->class != STRAGGLER_SLOW_LINK ||
+			    (link->peer != rank && link->rank != rank))
+				search->found[kept++] = *link;
+		}
+		search->count = kept;
+		i = (size_t)-1; /* indices have changed: from the start */
+	}
+}
+
 /* ---- one entry per rank, host or link -------------------------------------------------------- */
 
 static bool straggler_is_same(const struct straggler *a, const struct straggler *b)
@@ -976,6 +1022,8 @@ static void find_all(struct straggler_search *search, struct stragglers *straggl
 		look_at_lanes(search, stragglers);
 	if (search->status == OK)
 		straggler_links(search);
+	if (search->status == OK)
+		merge_both_ways(search);
 	if (search->status == OK)
 		find_origins(search, stragglers, ranks);
 	if (search->status == OK)

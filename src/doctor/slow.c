@@ -225,8 +225,10 @@ void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 		cost = 1 - search->options->baseline->iteration_ns /
 				   (double)search->report->iterations.median_ns;
 	/* The time lost where ranks are held up says nothing about the origin. */
-	if (is_unknown && isnan(cost))
+	if (is_unknown && isnan(cost)) {
+		verdict->severity = VERDICT_NOTE;
 		return;
+	}
 	bound = is_unknown ? 1 : bound;
 	verdict->is_cost_bound = isnan(cost);
 	/* Without a cost in operations it cannot have one; and other causes may lengthen iterations as well. */
@@ -311,7 +313,7 @@ void slow_fill_missing(struct slow_search *search, struct verdict *verdict)
 
 enum { BIG = 2 + 18 /* 256 KiB */, ALIKE_CLASSES = 2, SENDERS_LEAST = 4 };
 static const double ratio_that_empties = 1.25, fewer_channels = 0.9;
-/* What cannot be told apart from similar causes is at most this certain. */
+/* What looks the same as similar causes is at most this certain. */
 static const double sure_of_place = 0.9;
 
 static void add_common(struct slow_common *common, const struct slow_row *row)

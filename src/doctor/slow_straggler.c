@@ -84,6 +84,8 @@ static const struct straggler *slow_link_behind(const struct slow_search *search
  */
 
 static const double sure_though_late = 0.9, sure_of_held_up = 0.5;
+/* Either end may be the cause. */
+static const double sure_of_link = 0.9;
 
 static void fill_peer(struct verdict *verdict, const struct job *job, uint32_t rank)
 {
@@ -419,11 +421,22 @@ static void advise_host(struct verdict *verdict, const char *host)
 /* Its process is also late in work that needs no network. */
 static void tell_starved(struct verdict *verdict, const struct straggler *straggler)
 {
-	verdict_evidence(
-		verdict,
-		"Its transfers take %.1fx longer on the wire than the median, but work that needs "
-		"no network also takes %.1fx longer: its process is late, not the link.",
-		straggler->slowdown, straggler->own_slowdown);
+	if (straggler->own_slowdown <= 0) {
+		verdict_evidence(
+			verdict,
+			"Transfers from it and to it take %.1fx longer on the wire than the "
+			"median: its process is late with both.",
+			straggler->slowdown);
+		verdict_missing(verdict,
+				"A network port that is slow in both directions would look "
+				"the same.");
+	} else
+		verdict_evidence(
+			verdict,
+			"Its transfers take %.1fx longer on the wire than the median, but work "
+			"that needs "
+			"no network also takes %.1fx longer: its process is late, not the link.",
+			straggler->slowdown, straggler->own_slowdown);
 	verdict_advice(verdict,
 		       "NCCL's proxy thread seems short of CPU: check for other processes on its "
 		       "cores, cgroup limits (cpu.max, nr_throttled) and CPU affinity.");
@@ -597,6 +610,15 @@ static void tell_link(struct slow_search *search, const struct straggler *stragg
 		       verdict->host, verdict->rank_label);
 	verdict_advice(verdict, "$ ssh %.200s ibstatus", verdict->host);
 	verdict_advice(verdict, "$ ssh %.200s ip -s link", verdict->host);
+	if (verdict->peer_host[0] != '\0') {
+		verdict_missing(verdict,
+				"A receiver that takes data slowly would look the same as a "
+				"slow link.");
+		verdict_advice(verdict,
+			       "Check rank %.24s on %.100s as well: its port, its GPU and its CPU.",
+			       verdict->peer_label, verdict->peer_host);
+		verdict->confidence = fmin(verdict->confidence, sure_of_link);
+	}
 	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
 	slow_fill_severity(search, verdict, &span);
 	slow_fill_missing(search, verdict);

@@ -54,6 +54,13 @@ expect_same "its whole group is late elsewhere and is not blamed" "$(found link)
 simulate link "${size[@]}" -w tp-pp --seed 3 -f slow-link:from=3,to=7
 expect_same "a link of a pipeline; the receiver is not blamed" "$(named link)" "slow_link 3>7"
 
+simulate ways --nodes 4 --gpus 8 --seconds 30s -w loop --seed 5168 -f slow-link:from=7,to=8 -f slow-link:from=8,to=17
+expect_same "links to a rank and from it: the rank, not two links" "$(found ways)" "slow_rank 8"
+expect_ok "not as certain: its port may be slow" python3 -c "exit(not $(value confidence) <= 0.9)"
+simulate link "${size[@]}" -w fsdp --seed 3 -f slow-link:from=3,to=4
+expect_same "a link: not as certain, for either end may be slow" "$(found link) $(value confidence)" "slow_link 3>4 0.9"
+expect_ok "and both ends are to be checked" grep -q "Check rank 4 on node0001 as well" <(value advice)
+
 # ---- networks -------------------------------------------------------------------------------------
 for workload in ddp fsdp moe; do
 	simulate network "${size[@]}" -w "$workload" --seed 3 -f degraded-network:factor=2,at=7s
