@@ -58,7 +58,7 @@ static void check(const struct live *live)
 
 static void follow(struct recording *recording, const int *fds, const uint8_t *data, size_t size)
 {
-	struct live_limits limits = { SECOND, SECOND, 0.1, 2 * SECOND };
+	struct live_limits limits = { SECOND, SECOND, 0.1, 2 * SECOND, 1 };
 	struct live live;
 
 	live_init(&live, &limits);
@@ -73,6 +73,7 @@ static void follow(struct recording *recording, const int *fds, const uint8_t *d
 		if (live_look(&live, recording, look * SECOND * (1 + what / 32), look * SECOND) !=
 		    OK)
 			abort();
+		live_judge(&live, look * SECOND * (1 + what / 32));
 		check(&live);
 		write_sample(fds[what % PROCESSES], &sample,
 			     what & 128 ? sample.size * (what & 63) / 64 : sample.size);
