@@ -924,7 +924,7 @@ def transfers(job, slower, busy=lambda t: True, there=lambda t, host: True, wait
 LONG = 1800  # long enough for a past to compare with
 
 
-@story("a network that is 13% slower is attributed to the network and not to NVLink", 30, 2 * LONG)
+@story("a network that is 13% slower is attributed to the network and not to NVLink", 30, LONG + 1200)
 def network(s):
     job = s.job()
     transfers(job, lambda m, t: 1 / 0.87 if t >= LONG and m.kind != "nvlink-only" else 1)
@@ -932,20 +932,20 @@ def network(s):
     for t in range(0, LONG + 300, 30):
         s.expect(t)
     s.expect(LONG + 600, ("NcclNetworkDegraded", "warning", labels))
-    s.expect(2 * LONG, ("NcclNetworkDegraded", "warning", labels))
+    s.expect(LONG + 1200, ("NcclNetworkDegraded", "warning", labels))
     s.text(LONG + 600, "NcclNetworkDegraded", dict(labels, severity="warning"), {
         "summary": "Job train: the network between nodes has become slower",
         "description": "Collectives over the network take 1.15x the time of the last 6 h on at least 80% of the communicators of job train"
                        " that span nodes. Those within a node do not: the cause is the network, not NVLink."})
 
 
-@story("a slower network is detected when one operation in fifty is timed", 30, 2 * LONG)
+@story("a slower network is detected when one operation in fifty is timed", 30, LONG + 1200)
 def network_sampled(s):
     transfers(s.job(), lambda m, t: 1 / 0.87 if t >= LONG and m.kind != "nvlink-only" else 1, timed=0.02)
     s.expect(LONG + 600, ("NcclNetworkDegraded", "warning", {"nccl_job": "train"}))
 
 
-@story("NVLink that is 13% slower on one node is attributed to NVLink of that node", 30, 2 * LONG)
+@story("NVLink that is 13% slower on one node is attributed to NVLink of that node", 30, LONG + 1200)
 def nvlink(s):
     job = s.job()
     transfers(job, lambda m, t: 1 / 0.87 if t >= LONG and m.name == "tp" and m.host == "node1" else 1)
@@ -957,7 +957,7 @@ def nvlink(s):
         "description": "Collectives of communicator tp (b1), whose ranks are all on node1, take 1.15x the time of the last 6 h."})
 
 
-@story("a slowdown of NVLink that also affects the network is not attributed to the network", 30, 2 * LONG)
+@story("a slowdown of NVLink that also affects the network is not attributed to the network", 30, LONG + 1200)
 def both(s):
     job = s.job()
     transfers(job, lambda m, t: 1 / 0.87 if t >= LONG else 1)
@@ -965,14 +965,14 @@ def both(s):
                                                               "host": HOSTS[node]}) for node in range(2)])
 
 
-@story("no alert for 9% slower", 30, 2 * LONG)
+@story("no alert for 9% slower", 30, LONG + 1200)
 def little_slower(s):
     job = s.job()
     transfers(job, lambda m, t: 1.09 if t >= LONG and m.kind != "nvlink-only" else 1)
     s.never()
 
 
-@story("one slow communicator of three is a link, not the network", 30, 2 * LONG)
+@story("one slow communicator of three is a link, not the network", 30, LONG + 1200)
 def one_link(s):
     job = s.job()
     transfers(job, lambda m, t: 1.5 if t >= LONG and m.labels["comm"] == "c0" else 1)
@@ -1009,7 +1009,7 @@ def restarted_bandwidth(s):
     s.never()
 
 
-@story("missed scrapes are not a slowdown", 30, 2 * LONG)
+@story("missed scrapes are not a slowdown", 30, LONG + 1200)
 def scrape_missing_bandwidth(s):
     job = s.job()
     transfers(job, lambda m, t: 1, there=lambda t, host: not (host == "node1" and t % 600 == 300))
