@@ -456,9 +456,10 @@ static int look_up(const char *value)
 
 /* ---- refreshing ------------------------------------------------------------------------------ */
 
-void hub_agents_fetch_words(const struct hub_agents *agents, const char *auth, size_t limit_bytes,
-			    size_t requests, char *words[static HUB_CHILD_WORDS],
-			    char numbers[static 5][24])
+/* The command line of ringside-fetch. Texts live in `numbers`. */
+static void fetch_words(const struct hub_agents *agents, const char *auth, size_t limit_bytes,
+			size_t requests, char *words[static HUB_CHILD_WORDS],
+			char numbers[static 5][24])
 {
 	const struct hub_options *options = agents->options;
 	uint64_t timeout_ms = options->timeout_ns / 1000000;
@@ -646,8 +647,8 @@ static void source_start(struct hub_agents *agents, struct hub_source *source, u
 
 	switch (source->wanted.kind) {
 	case HUB_SOURCE_HTTP_SD:
-		hub_agents_fetch_words(agents, agents->options->prometheus_auth, LIST_BYTES / 2, 1,
-				       words, numbers);
+		fetch_words(agents, agents->options->prometheus_auth, LIST_BYTES / 2, 1, words,
+			    numbers);
 		text_format(request, sizeof(request), "0 %s\n", source->wanted.value);
 		task.words = words;
 		task.input = request;
@@ -895,8 +896,7 @@ static void poll_start(struct hub_agents *agents, struct hub_poll *poll, size_t 
 	};
 	char *requests = make_requests(agents, poll, due, now_ns);
 
-	hub_agents_fetch_words(agents, agents->options->auth, HUB_SUMMARY_BYTES, poll->count, words,
-			       numbers);
+	fetch_words(agents, agents->options->auth, HUB_SUMMARY_BYTES, poll->count, words, numbers);
 	task.input = requests ? requests : "";
 	fetch_frames_init(&poll->frames, HUB_SUMMARY_BYTES + FETCH_WHY_MAX);
 	agents->asked += poll->count;
@@ -1199,8 +1199,8 @@ static void prometheus_start(struct hub_agents *agents, uint64_t now_ns)
 		text_append(requests + used, room - used, "\n");
 		used += strlen(requests + used);
 	}
-	hub_agents_fetch_words(agents, agents->options->prometheus_auth, PROMETHEUS_BYTES,
-			       HUB_QUERIES, words, numbers);
+	fetch_words(agents, agents->options->prometheus_auth, PROMETHEUS_BYTES, HUB_QUERIES, words,
+		    numbers);
 	task.input = requests ? requests : "";
 	fetch_frames_init(&agents->prometheus.frames, PROMETHEUS_BYTES + FETCH_WHY_MAX);
 	for (size_t i = 0; i < agents->count; i++) {

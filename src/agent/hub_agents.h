@@ -148,9 +148,4 @@ size_t hub_agents_silent(const struct hub_agents *agents);
 
 const char *hub_source_name(enum hub_source_kind kind); /* "agents", "file-sd", ... */
 
-/* The options of ringside-fetch after its path, up to HUB_CHILD_WORDS. Texts live in `numbers`. */
-void hub_agents_fetch_words(const struct hub_agents *agents, const char *auth, size_t limit_bytes,
-			    size_t requests, char *words[static HUB_CHILD_WORDS],
-			    char numbers[static 5][24]);
-
 #endif
