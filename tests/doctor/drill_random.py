@@ -16,6 +16,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -278,7 +279,7 @@ def report(outcomes, arguments):
                  len(outcomes), max(o.job.world() for o in outcomes), max(o.job.nodes for o in outcomes),
                  min(numbers), max(numbers), "even" if arguments.even else "odd"), "",
              "right       class and culprit (rank, host, link, rail), and nobody else is accused",
-             "harmless    nothing was said: the fault costs less than 2%, or the hang is younger than 20 s",
+             "harmless    no verdict: the fault costs less than 2%, or the hang is younger than 20 s",
              "vague       trouble was seen, the culprit or cause not named",
              "extra       right first, and others are accused too",
              "culprit     right class, wrong culprit",
@@ -323,8 +324,26 @@ def tell_miss(outcome):
     if outcome.error:
         print("#   %s" % outcome.error)
     for told in outcome.told[:4]:
-        print("#   told: %s" % " ".join(str(word) for word in told if word is not None))
+        print("#   verdict: %s" % " ".join(str(word) for word in told if word is not None))
     sys.stdout.flush()
+
+
+def judge_all(drill, jobs, workers):
+    """In their order. After Ctrl-C or SIGTERM: those that are judged."""
+    outcomes = []
+    pool = concurrent.futures.ThreadPoolExecutor(workers)
+    try:
+        for outcome in pool.map(drill.judge, jobs):
+            outcomes.append(outcome)
+            if outcome.column not in GOOD:
+                tell_miss(outcome)
+            if len(outcomes) % 50 == 0:
+                print("# %d of %d" % (len(outcomes), len(jobs)), file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        print("# interrupted after %d of %d" % (len(outcomes), len(jobs)), file=sys.stderr)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return outcomes
 
 
 def main():
@@ -332,12 +351,13 @@ def main():
     parser.add_argument("--jobs", type=int, default=1000)
     parser.add_argument("--even", action="store_true", help="the cases for tuning")
     parser.add_argument("--only", default="", help="faults with this word in their row, or a workload")
-    parser.add_argument("--case", type=int, help="only this one, with everything that was said")
+    parser.add_argument("--case", type=int, help="only this one, with all verdicts")
     parser.add_argument("--keep", help="with --case: a directory for its files")
     parser.add_argument("-j", "--workers", type=int, default=os.cpu_count() or 2)
     parser.add_argument("--table", help="write the tables here")
     arguments = parser.parse_args()
     build = os.path.abspath(os.environ.get("BUILD", "build"))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     scratch = tempfile.mkdtemp(prefix="ringside-drill-", dir=live_job.memory(1 << 30))
     drill = Drill(build, scratch)
     try:
@@ -351,14 +371,7 @@ def main():
             if arguments.only in job.row or arguments.only == job.workload:
                 jobs.append(job)
             number += 2
-        outcomes = []
-        with concurrent.futures.ThreadPoolExecutor(arguments.workers) as pool:
-            for outcome in pool.map(drill.judge, jobs):
-                outcomes.append(outcome)
-                if outcome.column not in GOOD:
-                    tell_miss(outcome)
-                if len(outcomes) % 50 == 0:
-                    print("# %d of %d" % (len(outcomes), len(jobs)), file=sys.stderr, flush=True)
+        outcomes = judge_all(drill, jobs, arguments.workers)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     text = report(outcomes, arguments)
