@@ -139,17 +139,18 @@ static uint32_t places_of(const struct job *job, size_t p, uint32_t *places, uin
 	return count;
 }
 
-static int32_t largest_comm(const struct job *job, const uint32_t *group_of, uint32_t group)
+/* Per group: the ranks of its largest communicator. */
+static int32_t *find_worlds(const struct job *job, const uint32_t *group_of)
 {
-	int32_t most = 0;
+	int32_t *worlds = calloc(job->group_count + 1, sizeof(*worlds));
 
-	for (size_t s = 0; s < job->seat_count; s++) {
-		const struct comm_info *info = &seat_comm(job, (uint32_t)s)->info;
+	for (size_t s = 0; worlds != NULL && s < job->seat_count; s++) {
+		int32_t *world = &worlds[group_of[job->seats[s].process]];
 
-		if (group_of[job->seats[s].process] == group && info->nranks > most)
-			most = info->nranks;
+		if (seat_comm(job, (uint32_t)s)->info.nranks > *world)
+			*world = seat_comm(job, (uint32_t)s)->info.nranks;
 	}
-	return most;
+	return worlds;
 }
 
 enum { PLACES_MAX = 256 }; /* ranks of one process */
@@ -222,16 +223,60 @@ static void link_seats_to_ranks(struct job *job)
 	}
 }
 
+/* A start of a rank, in whichever run of its job. */
+struct start {
+	uint32_t job; /* its first group */
+	int64_t rank;
+	uint64_t wall_ns;
+	uint32_t index; /* in job.ranks */
+};
+
+static int by_start(const void *left, const void *right)
+{
+	const struct start *a = left, *b = right;
+
+	return ORDER(a->job, b->job) ?:
+	       ORDER(a->rank, b->rank) ?:
+	       ORDER(a->wall_ns, b->wall_ns) ?:
+	       ORDER(a->index, b->index);
+}
+
+static enum status count_attempts(struct job *job)
+{
+	struct start *starts = calloc(job->rank_count + 1, sizeof(*starts));
+	uint32_t first = 0;
+
+	if (starts == NULL)
+		return ERR_NO_SPACE;
+	for (uint32_t r = 0; r < job->rank_count; r++) {
+		const struct job_rank *rank = &job->ranks[r];
+
+		/* Groups of a job are adjacent, and ranks are sorted by group. */
+		if (strcmp(job->groups[rank->group].name, job->groups[first].name) != 0)
+			first = rank->group;
+		starts[r] =
+			(struct start){ first, rank->rank,
+					job->recording->processes[rank->process]->started_wall_ns,
+					r };
+	}
+	qsort(starts, job->rank_count, sizeof(*starts), by_start);
+	for (uint32_t i = 0; i < job->rank_count; i++) {
+		bool is_again = i > 0 && starts[i].rank >= 0 &&
+				starts[i].job == starts[i - 1].job &&
+				starts[i].rank == starts[i - 1].rank;
+
+		job->ranks[starts[i].index].attempt =
+			is_again ? job->ranks[starts[i - 1].index].attempt + 1 : 0;
+	}
+	free(starts);
+	return OK;
+}
+
 static void label_ranks(struct job *job)
 {
 	for (size_t r = 0; r < job->rank_count; r++) {
 		struct job_rank *rank = &job->ranks[r];
-		const struct job_rank *before = r > 0 ? rank - 1 : NULL;
 
-		rank->attempt = 0;
-		if (before && rank->rank >= 0 && before->group == rank->group &&
-		    before->rank == rank->rank)
-			rank->attempt = before->attempt + 1;
 		if (rank->rank < 0)
 			text_format(rank->label, sizeof(rank->label), "%.40s:%" PRId64,
 				    job->recording->processes[rank->process]->host, rank->pid);
@@ -272,24 +317,23 @@ static enum status make_hosts(struct job *job)
 /* group_of: per process. Seats and groups exist for both, ranks for the second. */
 static enum status job_make_ranks(struct job *job, const uint32_t *group_of)
 {
-	uint32_t group = UINT32_MAX;
-	enum status status = OK;
-	int32_t world = 0;
+	int32_t *worlds = find_worlds(job, group_of);
+	enum status status = worlds != NULL ? OK : ERR_NO_SPACE;
 
-	for (size_t p = 0; p < job->recording->count && status == OK; p++) {
-		if (group_of[p] != group) {
-			group = group_of[p];
-			world = largest_comm(job, group_of, group);
-			if (job->groups[group].world_size <= 0)
-				job->groups[group].world_size = world;
-		}
-		status = add_ranks(job, p, group, world);
-	}
+	for (size_t g = 0; g < job->group_count && status == OK; g++)
+		if (job->groups[g].world_size <= 0)
+			job->groups[g].world_size = worlds[g];
+	for (size_t p = 0; p < job->recording->count && status == OK; p++)
+		status = add_ranks(job, p, group_of[p], worlds[group_of[p]]);
+	free(worlds);
 	if (status != OK)
 		return status;
 	if (job->rank_count > 0)
 		qsort(job->ranks, job->rank_count, sizeof(*job->ranks), by_group_and_rank);
 	link_seats_to_ranks(job);
+	status = count_attempts(job);
+	if (status != OK)
+		return status;
 	label_ranks(job);
 	return make_hosts(job);
 }
@@ -969,28 +1013,33 @@ static enum status make_seats(struct job *job)
 	return OK;
 }
 
-/* Processes are sorted by job, so a group is a run of them. */
+/* Processes are sorted by job, but not always by run. */
 static enum status make_groups(struct job *job, uint32_t *group_of)
 {
 	const struct recording *recording = job->recording;
+	size_t first_of_job = 0;
 
 	job->groups = calloc(recording->count + 1, sizeof(*job->groups));
 	if (job->groups == NULL)
 		return ERR_NO_SPACE;
 	for (size_t p = 0; p < recording->count; p++) {
 		const struct recording_process *process = recording->processes[p];
-		struct job_group *group = &job->groups[job->group_count];
-		bool is_first = p == 0 || strcmp(process->job, recording->processes[p - 1]->job);
+		struct job_group *group;
+		size_t g;
 
-		if (is_first) {
-			text_copy(group->name, sizeof(group->name), process->job);
-			job->group_count++;
-		}
-		group = &job->groups[job->group_count - 1];
+		if (p == 0 || strcmp(process->job, recording->processes[p - 1]->job) != 0)
+			first_of_job = job->group_count;
+		for (g = job->group_count; g > first_of_job; g--)
+			if (job->groups[g - 1].run == process->run)
+				break;
+		g = g > first_of_job ? g - 1 : job->group_count++;
+		group = &job->groups[g];
+		text_copy(group->name, sizeof(group->name), process->job);
+		group->run = process->run;
 		group->process_count++;
 		if (process->world_size > group->world_size)
 			group->world_size = process->world_size;
-		group_of[p] = (uint32_t)job->group_count - 1;
+		group_of[p] = (uint32_t)g;
 	}
 	return OK;
 }

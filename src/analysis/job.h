@@ -14,7 +14,8 @@
  * already, or a different number of ranks, makes a separate communicator. A hash of 0 (NCCL before 2.27
  * does not report it) is never matched.
  *
- * Several jobs in one recording are kept separate: communicators match only within a group.
+ * Several jobs in one recording are kept separate, and so are the runs of a job: communicators match only
+ * within a group.
  */
 #ifndef JOB_H
 #define JOB_H
@@ -43,9 +44,10 @@ enum job_comm_kind job_comm_kind_of(int32_t nranks, int32_t nnodes);
 /* Between nodes, at least partly. */
 bool job_comm_is_over_network(enum job_comm_kind kind);
 
-/* Processes with the same job name. */
+/* Processes with the same job name, of one run. */
 struct job_group {
 	char name[128];	     /* "": none was set */
+	uint32_t run;	     /* as recording_process.run */
 	uint32_t first_rank; /* ranks[first_rank .. + rank_count - 1] */
 	uint32_t rank_count;
 	uint32_t process_count;
@@ -59,7 +61,7 @@ struct job_rank {
 	uint32_t host;	  /* index into job.hosts */
 	int64_t rank;	  /* global; -1 unknown */
 	bool is_derived;  /* rank is that of the largest communicator, not the launcher's */
-	uint32_t attempt; /* from 0: earlier processes of the same group with this rank */
+	uint32_t attempt; /* from 0: earlier processes of the same job with this rank, by start */
 	int32_t gpu;	  /* CUDA device number in its process, -1 unknown */
 	char gpu_uuid[48];
 	int64_t pid;

@@ -481,6 +481,22 @@ int report_take_tag(const struct cli_said *said)
 	return cli_usage(said->page, "--tag '%s' is not a whole number", said->value);
 }
 
+int report_take_run(const struct cli_said *said)
+{
+	struct report_filter *chosen = said->target;
+	int64_t run;
+
+	if (strcmp(said->value, "all") == 0) {
+		chosen->run = REPORT_RUN_ALL;
+		return 0;
+	}
+	if (text_number(said->value, 1, REPORT_RUN_ALL - 1, &run) != OK)
+		return cli_usage(said->page, "--run '%s' is neither a number from 1 nor all",
+				 said->value);
+	chosen->run = (uint32_t)run;
+	return 0;
+}
+
 /* ---- checking that names exist ----------------------------------------------------------------- */
 
 static int check_functions(const struct filter *filter, const struct cli_page *page,
@@ -644,6 +660,59 @@ static int choose_job(struct cli_input *input, const char *name)
 	return 0;
 }
 
+bool cli_run_has(uint32_t run, const struct recording_process *process)
+{
+	if (run == 0)
+		return !process->is_earlier_run;
+	return run == REPORT_RUN_ALL || process->run == run;
+}
+
+void cli_run_say_earlier(char *text, size_t size, const struct recording *recording)
+{
+	const struct recording_process *found = NULL;
+	uint32_t earlier = 0, first = UINT32_MAX, last = 0;
+
+	for (size_t i = 0; i < recording->count; i++) {
+		const struct recording_process *process = recording->processes[i];
+
+		if (!process->is_earlier_run)
+			continue;
+		/* Sorted by job and run. */
+		if (found == NULL || found->run != process->run ||
+		    strcmp(found->job, process->job) != 0)
+			earlier++;
+		found = process;
+		first = process->run < first ? process->run : first;
+		last = process->run > last ? process->run : last;
+	}
+	if (earlier == 0)
+		return;
+	text_append(text, size, "without %u earlier %s of the same name (--run %u", earlier,
+		    earlier == 1 ? "run" : "runs", first);
+	if (last > first)
+		text_append(text, size, "-%u", last);
+	text_append(text, size, " or all)");
+}
+
+static int choose_run(struct cli_input *input, uint32_t run)
+{
+	struct recording *recording = &input->recording;
+	bool *is_kept = cli_realloc(NULL, recording->count + 1);
+	char text[160] = "";
+	size_t kept = 0;
+
+	for (size_t i = 0; i < recording->count; i++)
+		kept += is_kept[i] = cli_run_has(run, recording->processes[i]);
+	if (run == 0 && kept < recording->count) {
+		cli_run_say_earlier(text, sizeof(text), recording);
+		cli_note("%s", text);
+	}
+	if (kept > 0)
+		hide_processes(input, is_kept);
+	free(is_kept);
+	return kept > 0 ? 0 : cli_error("no run %u: 'ringside ls' lists the runs of each job", run);
+}
+
 static int choose(struct cli_input *input, const struct report_filter *chosen,
 		  const struct cli_page *page, bool has_processes)
 {
@@ -655,6 +724,9 @@ static int choose(struct cli_input *input, const struct report_filter *chosen,
 	if (input->recording.count == 0)
 		return 0;
 	if (chosen->job != NULL && (exit_code = choose_job(input, chosen->job)) != 0)
+		return exit_code;
+	if ((chosen->run != 0 || input->has_last_run) &&
+	    (exit_code = choose_run(input, chosen->run)) != 0)
 		return exit_code;
 	if (filter_is_empty(filter))
 		return 0;
@@ -744,6 +816,7 @@ int report_read(struct timeline_report *report, struct cli_input *input,
 	enum status status;
 	int exit_code;
 
+	input->has_last_run = true;
 	exit_code = cli_input_choose(input, chosen, page);
 	if (exit_code != 0)
 		return exit_code;

@@ -37,6 +37,7 @@ struct cli_input {
 	const char **paths;
 	size_t path_count;
 	bool has_logs; /* the command reads NCCL_DEBUG output with --log */
+	bool has_last_run; /* of a job that was started several times only the last, unless another is requested */
 	size_t hidden; /* processes past recording.count, removed by a filter */
 };
 
@@ -96,6 +97,10 @@ uint64_t cli_input_operations(const struct recording *recording);
 
 #define CLI_OPTIONS_PROCESSES(request)                                                        \
 	{ 0, "job", "NAME", "only this job", CLI_TEXT(request, chosen.job) },                 \
+		{ 0, "run", "N",                                                              \
+		  "of a job that was started several times, only this run, by its number in " \
+		  "ringside ls, or all",                                                      \
+		  CLI_CALL(request, chosen, report_take_run) },                               \
 		{ 0, "comm", "COMM",                                                          \
 		  "only this communicator (process group), by name or hash; can be repeated", \
 		  CLI_CALL(request, chosen.filter, report_take_comm) },                       \
@@ -144,17 +149,29 @@ int report_take_functions(const struct cli_said *said);
 int report_take_comm(const struct cli_said *said);
 int report_take_ranks(const struct cli_said *said);
 int report_take_tag(const struct cli_said *said);
+int report_take_run(const struct cli_said *said);
 int report_take_time(const struct cli_said *said);
 
 /* All zero: everything. */
+enum { REPORT_RUN_ALL = INT32_MAX };
+
 struct report_filter {
 	struct filter filter;
 	const char *job;		       /* NULL: all */
+	uint32_t run;			       /* REPORT_RUN_...: 0: not given */
 	uint32_t by;			       /* enum tally_by bits; 0: not given */
 	char *functions[FILTER_FUNCTIONS_MAX]; /* owned copies; the filter borrows them */
 };
 
 void report_filter_release(struct report_filter *chosen);
+
+/*
+ * Is this process of the run asked for? By default the last run of its job, and runs that overlap it.
+ */
+bool cli_run_has(uint32_t run, const struct recording_process *process);
+
+/* Appends "without 2 earlier runs of the same name (--run 1-2 or all)", if the default leaves any out. */
+void cli_run_say_earlier(char *text, size_t size, const struct recording *recording);
 
 /*
  * Removes other jobs, and checks that communicators, ranks and operations exist. Returns 0, or the exit code after an

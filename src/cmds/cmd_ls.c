@@ -1,4 +1,7 @@
+#include <fcntl.h>
 #include <inttypes.h>
+#include <pwd.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,13 +43,17 @@ static const struct cli_example examples[] = {
 static const struct cli_page page = {
 	.name = "ls",
 	.operands = "[PATH...]",
-	.about = "Lists recorded processes, live and dead: job, rank, host and GPUs, how much was "
-		 "recorded and lost, where it is kept, and whether kernel events are "
+	.about = "Lists recorded processes, live and dead: job, run, rank, host and GPUs, how much "
+		 "was "
+		 "recorded and lost, when they started, their user and command, where the "
+		 "recording is kept, and whether kernel events are "
 		 "on.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
 	.options = options,
 	CLI_OPERANDS(struct request, input, cli_input_take),
 	.examples = examples,
 };
+
+enum { COMMAND_SHOWN = 60 };
 
 /* Path and size of a process's trace, even if it was not read. */
 struct trace_place {
@@ -85,32 +92,88 @@ static uint64_t in_flight(const struct recording_process *process)
 	return count;
 }
 
-static void add_row(struct table *table, const struct recording_process *process)
+/* By name only on the host where it ran: another host may give the number to someone else. */
+static void say_user(const struct recording_process *process, char *text, size_t size)
 {
-	char gpus[64], is_on[8], reason[RECORDING_REASON], number[UNITS_TEXT];
+	const struct passwd *user = NULL;
+	char uid[16], here[256] = "";
+
+	gethostname(here, sizeof(here) - 1);
+	if (!recording_info(process, "uid", uid, sizeof(uid)) || uid[0] == '\0') {
+		text_copy(text, size, "-");
+		return;
+	}
+	if (strcmp(here, process->host) == 0)
+		user = getpwuid((uid_t)strtoul(uid, NULL, 10));
+	text_copy(text, size, user ? user->pw_name : uid);
+}
+
+/* The command line is not recorded: it may contain secrets. The system shows it while the process lives. */
+static void say_command(const struct recording_process *process, char *text, size_t size)
+{
+	char path[64], exe[256];
+	const char *name;
+	ssize_t length = 0;
+	int fd = -1;
+
+	if (process->pid_here > 0) {
+		text_format(path, sizeof(path), "/proc/%" PRId64 "/cmdline", process->pid_here);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	if (fd != -1) {
+		length = read(fd, text, size - 1);
+		close(fd);
+	}
+	for (ssize_t i = 0; i < length; i++)
+		if (text[i] == '\0')
+			text[i] = ' ';
+	while (length > 0 && text[length - 1] == ' ')
+		length--;
+	if (length > 0) {
+		text[length] = '\0';
+		return;
+	}
+	recording_info(process, "exe", exe, sizeof(exe));
+	name = strrchr(exe, '/') ? strrchr(exe, '/') + 1 : exe;
+	text_copy(text, size, name[0] ? name : "-");
+}
+
+static void add_row(struct report_grid *grid, const struct recording_process *process,
+		    bool has_runs)
+{
+	char gpus[64], is_on[8], reason[RECORDING_REASON], number[UNITS_TEXT], text[COMMAND_SHOWN];
 
 	recorded_gpus(process, gpus, sizeof(gpus));
 	recording_kernel_events(process, is_on, reason);
-	table_cellf(table, "%" PRId64, recording_pid(process));
-	table_cell(table, recording_life_name(process->life));
-	table_cell(table, process->job[0] ? process->job : "-");
+	report_grid_cellf(grid, "%" PRId64, recording_pid(process));
+	report_grid_cell(grid, recording_life_name(process->life));
+	report_grid_cell(grid, process->job[0] ? process->job : "-");
+	if (has_runs)
+		report_grid_cellf(grid, "%u/%u", process->run, process->runs);
 	if (process->rank < 0)
-		table_cell(table, "-");
+		report_grid_cell(grid, "-");
 	else if (process->world_size > 0)
-		table_cellf(table, "%" PRId64 "/%" PRId64, process->rank, process->world_size);
+		report_grid_cellf(grid, "%" PRId64 "/%" PRId64, process->rank, process->world_size);
 	else
-		table_cellf(table, "%" PRId64, process->rank);
-	table_cell(table, process->host[0] ? process->host : "-");
-	table_cell(table, gpus[0] ? gpus : "-");
-	table_cellf(table, "%zu/%" PRIu64, recorded_live_comms(process),
-		    recorded_all_comms(process));
-	table_cell(table, units_count(number, process->recorded + process->flight_count));
-	table_cell(table, units_count(number, recorded_lost(process)));
-	table_cell(table, process->mode[0] ? process->mode : "-");
-	table_cell(table, is_on[0] ? is_on : "-");
+		report_grid_cellf(grid, "%" PRId64, process->rank);
+	report_grid_cell(grid, process->host[0] ? process->host : "-");
+	report_grid_cell(grid, gpus[0] ? gpus : "-");
+	report_grid_cellf(grid, "%zu/%" PRIu64, recorded_live_comms(process),
+			  recorded_all_comms(process));
+	report_grid_cell(grid, units_count(number, process->recorded + process->flight_count));
+	report_grid_cell(grid, units_count(number, recorded_lost(process)));
+	report_grid_cell(grid, process->mode[0] ? process->mode : "-");
+	report_grid_cell(grid, is_on[0] ? is_on : "-");
+	report_grid_cell(grid, process->started_wall_ns > 0
+				       ? units_date(number, process->started_wall_ns)
+				       : "-");
+	say_user(process, text, sizeof(text));
+	report_grid_cell(grid, text);
+	say_command(process, text, sizeof(text));
+	report_grid_cell(grid, text);
 }
 
-static void add_notes(struct table *table, const struct recording_process *process)
+static void add_notes(struct report_grid *grid, const struct recording_process *process)
 {
 	char is_on[8], reason[RECORDING_REASON], kind[32], bytes[UNITS_TEXT], region[1024];
 	struct trace_place trace;
@@ -119,46 +182,58 @@ static void add_notes(struct table *table, const struct recording_process *proce
 	recording_info(process, "region", region, sizeof(region));
 	recording_info(process, "region_reason", reason, sizeof(reason));
 	if (process->region_path)
-		table_note(table, "region: %s%s%s%s%s", process->region_path, kind[0] ? ", " : "",
-			   kind, reason[0] ? ", because " : "", reason);
+		report_grid_note(grid, "region: %s%s%s%s%s", process->region_path,
+				 kind[0] ? ", " : "", kind, reason[0] ? ", because " : "", reason);
 	else if (reason[0])
-		table_note(table, "region: gone; was %s, because %s", kind, reason);
+		report_grid_note(grid, "region: gone; was %s, because %s", kind, reason);
 	find_trace(process, &trace);
 	if (trace.is_there)
-		table_note(table, "%s: %s, %s%s%s%s", process->foreign ? "log" : "trace",
-			   trace.path, units_bytes(bytes, trace.bytes),
-			   process->foreign ? ", " : "",
-			   process->foreign ? process->foreign->format : "",
-			   process->file_count > 1 ? ", and more files" : "");
+		report_grid_note(grid, "%s: %s, %s%s%s%s", process->foreign ? "log" : "trace",
+				 trace.path, units_bytes(bytes, trace.bytes),
+				 process->foreign ? ", " : "",
+				 process->foreign ? process->foreign->format : "",
+				 process->file_count > 1 ? ", and more files" : "");
 	else if (trace.path[0])
-		table_note(table, "trace: %s (missing)", trace.path);
+		report_grid_note(grid, "trace: %s (missing)", trace.path);
 	recording_kernel_events(process, is_on, reason);
 	if (strcmp(is_on, "off") == 0)
-		table_note(table, "kernel events are off%s%s", reason[0] ? ": " : "", reason);
+		report_grid_note(grid, "kernel events are off%s%s", reason[0] ? ": " : "", reason);
 }
 
 static int write_text(const struct cli_input *input, struct sink *sink, bool is_quiet)
 {
-	static const struct table_column columns[] = {
-		{ "PID", TABLE_RIGHT, 0 },    { "STATE", TABLE_LEFT, 0 },
-		{ "JOB", TABLE_LEFT, 6 },     { "RANK", TABLE_RIGHT, 0 },
-		{ "HOST", TABLE_LEFT, 6 },    { "GPU", TABLE_LEFT, 3 },
-		{ "COMMS", TABLE_RIGHT, 0 },  { "OPERATIONS", TABLE_RIGHT, 0 },
-		{ "LOST", TABLE_RIGHT, 0 },   { "MODE", TABLE_LEFT, 0 },
-		{ "KERNELS", TABLE_LEFT, 0 },
-	};
-	struct table *table = table_new(columns, ARRAY_LENGTH(columns));
+	const struct recording *recording = &input->recording;
+	struct report_grid grid;
+	bool has_runs = false;
 	enum status status;
 
-	if (table == NULL)
-		cli_no_memory();
-	for (size_t i = 0; i < input->recording.count; i++) {
-		add_row(table, input->recording.processes[i]);
+	for (size_t i = 0; i < recording->count; i++)
+		has_runs |= recording->processes[i]->runs > 1;
+	report_grid_init(&grid);
+	grid.keeps_empty = true;
+	report_grid_column(&grid, "PID", TABLE_RIGHT, 0, 0);
+	report_grid_column(&grid, "STATE", TABLE_LEFT, 0, 0);
+	report_grid_column(&grid, "JOB", TABLE_LEFT, 6, 0);
+	if (has_runs)
+		report_grid_column(&grid, "RUN", TABLE_RIGHT, 0, 0);
+	report_grid_column(&grid, "RANK", TABLE_RIGHT, 0, 0);
+	report_grid_column(&grid, "HOST", TABLE_LEFT, 6, 1);
+	report_grid_column(&grid, "GPU", TABLE_LEFT, 3, 5);
+	report_grid_column(&grid, "COMMS", TABLE_RIGHT, 0, 7);
+	report_grid_column(&grid, "OPERATIONS", TABLE_RIGHT, 0, 3);
+	report_grid_column(&grid, "LOST", TABLE_RIGHT, 0, 1);
+	report_grid_column(&grid, "MODE", TABLE_LEFT, 0, 8);
+	report_grid_column(&grid, "KERNELS", TABLE_LEFT, 0, 9);
+	report_grid_column(&grid, "STARTED (UTC)", TABLE_LEFT, 0, 2);
+	report_grid_column(&grid, "USER", TABLE_LEFT, 0, 4);
+	report_grid_column(&grid, "COMMAND", TABLE_LEFT, 10, 6);
+	for (size_t i = 0; i < recording->count; i++) {
+		add_row(&grid, recording->processes[i], has_runs);
 		if (!is_quiet)
-			add_notes(table, input->recording.processes[i]);
+			add_notes(&grid, recording->processes[i]);
 	}
-	status = table_write(table, sink, cli_width());
-	table_free(table);
+	status = report_grid_write(&grid, sink, cli_width(), NULL);
+	report_grid_release(&grid);
 	if (status == ERR_NO_SPACE)
 		cli_no_memory();
 	return 0;
@@ -226,6 +301,11 @@ static void put_process(struct json *json, const struct recording_process *proce
 	json_put_number_or_null(json, "local_rank", process->local_rank);
 	json_put_number_or_null(json, "world_size",
 				process->world_size > 0 ? process->world_size : -1);
+	json_put_unsigned(json, "run", process->run);
+	json_put_unsigned(json, "runs", process->runs);
+	json_put_time_or_null(json, "started_ns", process->started_wall_ns);
+	put_info(json, process, "uid", "uid");
+	put_info(json, process, "exe", "exe");
 	json_put_string(json, "state", recording_life_name(process->life));
 	json_put_text_or_null(json, "mode", process->mode);
 	json_put_unsigned(json, "interface", process->interface);

@@ -699,6 +699,7 @@ static int ps_show(void *context)
 	if (recording_find_flights(&input->recording) == ERR_NO_SPACE)
 		cli_no_memory();
 	complaint = cli_input_complain(input, false);
+	input->has_last_run = true;
 	exit_code = cli_input_choose(input, &request->chosen, &page);
 	if (exit_code != 0)
 		return exit_code;

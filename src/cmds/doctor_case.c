@@ -802,6 +802,28 @@ static void leave_out_dead_jobs(struct doctor_case *look)
 			    ", without %zu processes of ended jobs", before - kept);
 }
 
+/* Of a job that was started several times, the last run counts. */
+static int choose_run(struct doctor_case *look)
+{
+	struct recording *chosen = &look->asked_for;
+	uint32_t run = look->options->chosen.run;
+	char text[160] = "";
+	size_t kept = 0;
+
+	if (run == 0)
+		cli_run_say_earlier(text, sizeof(text), chosen);
+	for (size_t i = 0; i < chosen->count; i++)
+		if (cli_run_has(run, chosen->processes[i]))
+			chosen->processes[kept++] = chosen->processes[i];
+	if (kept == 0 && chosen->count > 0 && !look->options->is_watch)
+		return cli_error("no run %u: 'ringside ls' lists the runs of each job", run);
+	chosen->count = kept;
+	if (text[0] != '\0')
+		text_append(look->from, sizeof(look->from), "%s%s", look->from[0] ? ", " : "",
+			    text);
+	return 0;
+}
+
 static int choose_job(struct doctor_case *look)
 {
 	const struct recording *all = &look->input.recording;
@@ -818,7 +840,7 @@ static int choose_job(struct doctor_case *look)
 	if (chosen->count == 0 && all->count > 0 && !look->options->is_watch)
 		return cli_job_check(all, name);
 	leave_out_dead_jobs(look);
-	return 0;
+	return choose_run(look);
 }
 
 /*
@@ -880,6 +902,7 @@ static int choose_verdicts(struct doctor_case *look)
 	if (!look->has_job || chosen.filter.comm_count + chosen.filter.range_count == 0)
 		return 0;
 	chosen.job = NULL;
+	chosen.run = 0;
 	code = cli_input_choose(&look->input, &chosen, NULL);
 	if (code != 0)
 		return look->options->is_watch ? 0 : code;

@@ -32,7 +32,7 @@ const char *op_time_source_name(uint8_t source);  /* "kernel_gpu" */
 const char *op_wait_name(unsigned int wait);	  /* "send_gpu" */
 const char *op_flag_name(unsigned int bit);	  /* "replay"; NULL for a bit without meaning */
 const char *op_lost_name(unsigned int reason);	  /* "ring_overrun"; NULL past the table */
-const char *op_lost_words(unsigned int reason);	  /* the same for people: "ring buffer overrun" */
+const char *op_lost_words(unsigned int reason);	  /* in words: "ring buffer overrun" */
 const char *op_odd_name(unsigned int reason);	  /* "stale_handle"; NULL past the table */
 const char *op_mode_name(unsigned int mode);	  /* "flight" */
 

@@ -311,7 +311,7 @@ static uint32_t choose_columns(const struct report_grid *grid, const size_t *wid
 {
 	const struct table *table = &grid->table;
 	size_t narrow[REPORT_GRID_COLUMNS];
-	uint32_t shown = report_grid_filled(grid);
+	uint32_t shown = grid->keeps_empty ? (1u << table->count) - 1 : report_grid_filled(grid);
 
 	for (size_t i = 0; i < table->count; i++)
 		narrow[i] = table->columns[i].least > 0 && table->columns[i].least < widths[i]

@@ -70,6 +70,7 @@ struct report_grid {
 	struct table_column columns[REPORT_GRID_COLUMNS];
 	unsigned int
 		ranks[REPORT_GRID_COLUMNS]; /* 0: never omitted; larger ones are omitted first */
+	bool keeps_empty; /* also columns without content: scripts count columns */
 	struct table table;
 };
 

@@ -192,6 +192,8 @@ enum status recording_load_info(struct recording_process *process, const char *t
 	process->start_ticks = number > 0 ? (uint64_t)number : 0;
 	number = info_get_number(text, bytes, "interface", 0);
 	process->interface = number > 0 && number < 1000 ? (uint32_t)number : 0;
+	number = info_get_number(text, bytes, "started_wall_ns", 0);
+	process->started_wall_ns = number > 0 ? (uint64_t)number : 0;
 	number = info_get_number(text, bytes, "heartbeat_ns", 0);
 	process->heartbeat_ns = number > 0 ? (uint64_t)number : 0;
 	return OK;
@@ -751,6 +753,28 @@ static int compare_identities(const void *one, const void *other)
 				    *(struct recording_process *const *)other);
 }
 
+int recording_start_order(const struct recording_process *a, const struct recording_process *b)
+{
+	int order = strcmp(a->job, b->job);
+
+	if (order == 0)
+		order = compare_numbers(a->rank, b->rank);
+	if (order == 0 && a->rank >= 0)
+		order = ORDER(a->started_wall_ns, b->started_wall_ns);
+	return order != 0 ? order : recording_load_order(a, b);
+}
+
+static int compare_runs(const void *one, const void *other)
+{
+	const struct recording_process *a = *(struct recording_process *const *)one;
+	const struct recording_process *b = *(struct recording_process *const *)other;
+	int order = strcmp(a->job, b->job);
+
+	if (order == 0)
+		order = ORDER(a->run, b->run);
+	return order != 0 ? order : recording_start_order(a, b);
+}
+
 /* The same file twice, under two names or named twice. */
 static bool is_repeated(const struct recording_process *one, const struct recording_process *other)
 {
@@ -896,8 +920,14 @@ enum status recording_finish(struct recording *recording)
 		qsort(recording->processes, recording->count, sizeof(*recording->processes),
 		      compare_identities);
 	status = join_all(recording);
-	for (size_t i = 0; i < recording->count; i++) {
+	for (size_t i = 0; i < recording->count; i++)
 		recording_load_life(recording->processes[i]);
+	if (status == OK)
+		status = recording_find_runs(recording);
+	if (recording->count > 1)
+		qsort(recording->processes, recording->count, sizeof(*recording->processes),
+		      compare_runs);
+	for (size_t i = 0; i < recording->count; i++) {
 		note_cuts(recording, recording->processes[i]);
 		note_refused(recording, recording->processes[i]);
 		for (size_t j = 0; j < recording->trouble_count; j++)

@@ -124,7 +124,15 @@ struct recording_process {
 	int64_t rank;
 	int64_t local_rank;
 	int64_t world_size;
-	uint32_t interface; /* of the first communicator; 0: unknown */
+	/*
+	 * A job that was started again keeps its name. Its runs are numbered from 1 by start; 0: not
+	 * determined. See recording_find_runs().
+	 */
+	uint64_t started_wall_ns; /* CLOCK_REALTIME of its host; 0: unknown */
+	uint32_t run;
+	uint32_t runs;	     /* how many its job has */
+	bool is_earlier_run; /* all of its run ended before the last one began */
+	uint32_t interface;  /* of the first communicator; 0: unknown */
 
 	enum recording_life life;
 	char process_state; /* as in /proc/PID/stat: 'T' stopped, 't' traced; 0: unknown or not alive */
@@ -234,7 +242,8 @@ enum { RECORDING_TROUBLES_MAX = 1000 };
 
 struct recording {
 	const char *directory; /* where to look for regions, see region_find(); NULL: default */
-	struct recording_process **processes; /* by job, rank, host, pid after recording_finish() */
+	/* After recording_finish(): by job, run, rank, start, host, pid. */
+	struct recording_process **processes;
 	size_t count;
 	struct recording_trouble *troubles; /* the first RECORDING_TROUBLES_MAX */
 	size_t trouble_count;
@@ -316,7 +325,7 @@ bool recording_stands_still(const struct recording_process *process);
 /* Close its region but keep its last state: a descriptor would keep a deleted region in memory. */
 void recording_rest(struct recording_process *process);
 
-/* After the last add: merge the sources of each process, sort, determine which are alive. */
+/* After the last add: merge the sources of each process, sort, determine which are alive and runs. */
 enum status recording_finish(struct recording *recording);
 
 /*
@@ -445,6 +454,12 @@ bool recording_clock_ns(const struct recording_process *process, uint64_t wall_n
 bool recording_now(const struct recording_process *process, uint64_t *now_ns);
 
 /*
+ * Determine the runs of each job. Processes of a job must be adjacent. Part of recording_finish();
+ * for recordings that grow. ERR_NO_SPACE (memory).
+ */
+enum status recording_find_runs(struct recording *recording);
+
+/*
  * The last sign of life: the newest heartbeat, anchor or event, the end of the recording, the moment
  * of a snapshot. "Now" for a process that is gone: it died at this time or later. 0: unknown.
  */
@@ -547,8 +562,11 @@ enum status recording_region_load(struct recording *recording, int fd, const cha
 /* Is it running? Checks its identity, under the pid where it was found before, if any. */
 void recording_load_life(struct recording_process *process);
 
-/* The order of processes in a recording, for qsort(). */
+/* By identity: job, rank, host, pid. What describes the same process is adjacent. For qsort(). */
 int recording_load_order(const struct recording_process *a, const struct recording_process *b);
+
+/* By job, rank and start: the order in which a rank was started again. */
+int recording_start_order(const struct recording_process *a, const struct recording_process *b);
 
 /* Do both describe the same process? */
 bool recording_load_is_same(const struct recording_process *one,

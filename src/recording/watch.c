@@ -288,7 +288,7 @@ static enum status insert_process(struct watch *watch, struct recording_process 
 		recording_process_free(process);
 		return ERR_NO_SPACE;
 	}
-	while (at > 0 && recording_load_order(recording->processes[at - 1], process) > 0) {
+	while (at > 0 && recording_start_order(recording->processes[at - 1], process) > 0) {
 		recording->processes[at] = recording->processes[at - 1];
 		watch->processes[at] = watch->processes[at - 1];
 		at--;
@@ -297,7 +297,7 @@ static enum status insert_process(struct watch *watch, struct recording_process 
 	watch->processes[at] = *own;
 	recording->count++;
 	watch->generation++;
-	return OK;
+	return recording_find_runs(recording);
 }
 
 /*
