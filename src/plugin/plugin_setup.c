@@ -390,7 +390,7 @@ static bool make_region(void)
 	text_format(dir, sizeof(dir), "%s/ringside-%u", settings->shm, (unsigned int)geteuid());
 	file_make_absolute(dir, sizeof(dir));
 	/* /dev/shm is memory and never blocks. */
-	if (strcmp(settings->shm, SETTINGS_SHM) == 0)
+	if (strcmp(settings->shm, SETTINGS_SHM) == 0 || settings_is_memory(dir))
 		return region_create(&recorder.region, &request) == OK;
 	return make_region_elsewhere(&request);
 }
@@ -560,7 +560,7 @@ static void begin_recording(unsigned int interface)
  * Once per process. It blocks for at most 100 ms in total:
  *
  *	the name of a group (RINGSIDE_GROUP)  40 ms  system libraries may ask a server
- *	a region outside /dev/shm             60 ms  RINGSIDE_SHM may be a disk; falls back to memory
+ *	a region not in /dev/shm              60 ms  RINGSIDE_SHM may be a disk; falls back to memory
  *	the trace file                        20 ms  then it comes later or not at all (trace_thread.c)
  *	lines for the user                    10 ms  then the reader of stderr gets them later
  *

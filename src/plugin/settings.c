@@ -6,6 +6,7 @@
 #include <grp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include "common/attributes.h"
@@ -457,6 +458,29 @@ static void inspector_settings_read(struct settings *settings)
 	read_interval(settings);
 	read_job(settings);
 	read_dir(settings);
+}
+
+bool settings_is_memory(const char *path)
+{
+	const size_t base = sizeof(SETTINGS_SHM) - 1;
+	struct stat memory, found;
+	char part[512];
+
+	if (strncmp(path, SETTINGS_SHM, base) != 0 || (path[base] != '/' && path[base] != '\0') ||
+	    strlen(path) >= sizeof(part) || stat(SETTINGS_SHM, &memory) == -1)
+		return false;
+	for (const char *at = path + base, *end; *at != '\0'; at = end) {
+		at += strspn(at, "/");
+		end = at + strcspn(at, "/");
+		if (end - at == 2 && at[0] == '.' && at[1] == '.')
+			return false;
+		text_format(part, sizeof(part), "%.*s", (int)(end - path), path);
+		if (lstat(part, &found) == -1)
+			return errno == ENOENT && strstr(at, "..") == NULL;
+		if (!S_ISDIR(found.st_mode) || found.st_dev != memory.st_dev)
+			return false;
+	}
+	return true;
 }
 
 void settings_read(struct settings *settings)

@@ -52,6 +52,12 @@ struct settings {
 
 void settings_read(struct settings *settings);
 
+/*
+ * Is this absolute path in the memory of /dev/shm, where nothing blocks: below it, on the same file
+ * system, without links and ".."? The end of the path need not exist.
+ */
+bool settings_is_memory(const char *path);
+
 /* The value of a variable; NULL if unset or empty. */
 const char *settings_variable(const char *name);
 

@@ -6,7 +6,9 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,9 +18,10 @@
 #include "tests/tap.h"
 
 static const char *const names[] = {
-	"RINGSIDE_MODE",  "RINGSIDE_DIR",     "RINGSIDE_SHM",	      "RINGSIDE_BUFFER",
-	"RINGSIDE_QUOTA", "RINGSIDE_EVENTS",  "RINGSIDE_JOB",	      "RINGSIDE_LABELS",
-	"RINGSIDE_GROUP", "RINGSIDE_DISABLE", "RINGSIDE_ENVIRONMENT", "RINGSIDE_HANG_AFTER"
+	"RINGSIDE_MODE",      "RINGSIDE_DIR",	  "RINGSIDE_SHM",	  "RINGSIDE_BUFFER",
+	"RINGSIDE_QUOTA",     "RINGSIDE_EVENTS",  "RINGSIDE_JOB",	  "RINGSIDE_LABELS",
+	"RINGSIDE_GROUP",     "RINGSIDE_DISABLE", "RINGSIDE_ENVIRONMENT", "RINGSIDE_HANG_AFTER",
+	"RINGSIDE_HEARTBEAT",
 };
 
 /* The settings with this one variable set. */
@@ -227,8 +230,42 @@ static void no_value_leads_a_trace_elsewhere(void)
 	EXPECT_THAT("a file's name has at most 255 bytes", strlen(strrchr(path, '/') + 1) <= 255);
 }
 
+static void memory_is_known(void)
+{
+	char dir[] = "/dev/shm/settings-test.XXXXXX", path[128];
+	int file;
+
+	EXPECT(settings_is_memory("/dev/shm") && settings_is_memory("/dev/shm/"));
+	EXPECT(!settings_is_memory("/dev/shmem") && !settings_is_memory("/tmp") &&
+	       !settings_is_memory("dev/shm") && !settings_is_memory(""));
+	if (mkdtemp(dir) == NULL) {
+		printf("# /dev/shm is not writable\n");
+		return;
+	}
+	EXPECT_THAT("a directory below /dev/shm", settings_is_memory(dir));
+	snprintf(path, sizeof(path), "%s/later/ringside-0", dir);
+	EXPECT_THAT("one that does not exist yet", settings_is_memory(path));
+	snprintf(path, sizeof(path), "%s/../../tmp", dir);
+	EXPECT_THAT("not one that leads elsewhere", !settings_is_memory(path));
+	snprintf(path, sizeof(path), "%s/later/../../../tmp", dir);
+	EXPECT_THAT("by a name that does not exist yet, either", !settings_is_memory(path));
+	snprintf(path, sizeof(path), "%s/link", dir);
+	EXPECT_EQUAL(symlink("/tmp", path), 0);
+	EXPECT_THAT("nor a link", !settings_is_memory(path));
+	snprintf(path, sizeof(path), "%s/link/deeper", dir);
+	EXPECT_THAT("nor what is behind it", !settings_is_memory(path));
+	snprintf(path, sizeof(path), "%s/link", dir);
+	unlink(path);
+	file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	EXPECT_THAT("nor a file", file != -1 && !settings_is_memory(path));
+	close(file);
+	unlink(path);
+	rmdir(dir);
+}
+
 int main(void)
 {
+	memory_is_known();
 	nothing_set_is_the_standard();
 	right_values_are_taken();
 	events_switch_one_by_one();
