@@ -66,7 +66,8 @@ struct job_rank {
 	char gpu_uuid[48];
 	int64_t pid;
 	enum recording_life life;
-	char label[64]; /* "3"; "3 (2nd)" after a restart; "host:pid" when the rank is unknown */
+	char label
+		[64]; /* "3"; "3 (start 2)" after a restart; "host:pid" when the rank is unknown */
 };
 
 struct job_seat {
