@@ -952,8 +952,8 @@ static const char *const queries[HUB_QUERIES] = {
 	[HUB_QUERY_NOTICES] = "count by (nccl_job, instance, kind) (nccl_notice_info)",
 	[HUB_QUERY_WAIT] = "sum by (nccl_job, instance) (nccl_wait_seconds_total)",
 	[HUB_QUERY_SHARE] =
-		"sum by (nccl_job, instance) (rate(nccl_wait_seconds_total[1m])) / on (nccl_job, "
-		"instance) count by (nccl_job, instance) (nccl_process_info)",
+		("sum by (nccl_job, instance) (rate(nccl_wait_seconds_total[1m])) / on (nccl_job, "
+		 "instance) count by (nccl_job, instance) (nccl_process_info)"),
 	[HUB_QUERY_OPERATIONS] = "sum by (nccl_job, instance) (nccl_operations_finished_total)",
 };
 
