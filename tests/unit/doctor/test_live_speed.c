@@ -18,12 +18,12 @@ static uint64_t now_ns;
 
 static double network_later(const struct transfers_what *what)
 {
-	return what->group != TRANSFERS_TP && what->call >= TRANSFERS_CALLS / 2 ? 1.5 : 1;
+	return what->group != TRANSFERS_TP && what->call >= TRANSFERS_CALLS / 2 ? 4 : 1;
 }
 
 static double network(const struct transfers_what *what)
 {
-	return what->group != TRANSFERS_TP ? 1.5 : 1;
+	return what->group != TRANSFERS_TP ? 4 : 1;
 }
 
 static void begin(uint32_t times)
@@ -161,12 +161,18 @@ static void test_persistence(void)
 /* Slower than before; then the buffers only hold the slow time. */
 static void test_held(void)
 {
-	struct transfers change = {
-		.nodes = 4, .gpus = 2, .seed = 5, .late_rank = -1, .slower = network_later
-	};
-	struct transfers after = {
-		.nodes = 4, .gpus = 2, .seed = 6, .late_rank = -1, .slower = network
-	};
+	struct transfers change = { .nodes = 4,
+				    .gpus = 2,
+				    .seed = 5,
+				    .late_rank = -1,
+				    .slower = network_later,
+				    .costs_time = true };
+	struct transfers after = { .nodes = 4,
+				   .gpus = 2,
+				   .seed = 6,
+				   .late_rank = -1,
+				   .slower = network,
+				   .costs_time = true };
 	const struct verdict *verdict;
 
 	begin(2);

@@ -36,6 +36,7 @@ struct transfers {
 	double late_ns;
 	unsigned int late_from; /* from this call on */
 	double pause_ns;	/* between calls; 0: 5 ms */
+	bool costs_time; /* what is slower delays the next call; else it hides behind compute */
 	/* Filled in by transfers_make(): */
 	struct hand_made hand;
 	struct timeline_report report;
@@ -80,6 +81,8 @@ static inline void transfers_call(struct transfers *job, struct recording_proces
 	    what->call >= job->late_from)
 		waits += job->late_ns;
 	*now_ns += (uint64_t)(job->pause_ns > 0 ? job->pause_ns : 5e6);
+	if (job->costs_time && job->slower)
+		*now_ns += (uint64_t)(transfers_ns(job, what) * (1 - 1 / job->slower(what)));
 	op = hand_op(process, comm, OP_ALL_REDUCE, match, what->bytes,
 		     (uint64_t)(transfers_ns(job, what) + waits), *now_ns);
 	if (job->is_tree && job->is_tree(what))

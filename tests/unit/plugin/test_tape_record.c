@@ -249,6 +249,8 @@ int main(void)
 	void *context;
 
 	plugin_host_setup("flight");
+	/* It would read the clock that the tape sets. */
+	setenv("RINGSIDE_HEARTBEAT", "0", 1);
 	ncclProfiler_v5.init(&context, 1, &mask, NULL, 1, 2, 0, NULL);
 	ncclProfiler_v5.finalize(context);
 	a_tape_is_recorded("tests/tapes/six-ops-rank0.tap", 5, 42);
