@@ -18,22 +18,40 @@ uint64_t sim_score_period(uint64_t duration_ns, uint32_t steps)
 	return duration_ns / (steps + window - 1);
 }
 
+/* From posting a step to its end, if the connection were busy for the whole call. */
+static uint64_t step_life_ns(uint64_t duration_ns, uint32_t steps)
+{
+	uint32_t window = steps < SIM_WINDOW ? steps : SIM_WINDOW;
+
+	return window * sim_score_period(duration_ns, steps);
+}
+
+/*
+ * A step's time on the wire. The host plays fewer and larger steps. Not a share of the waits of its connection: that of
+ * a fast channel is over early, while the call lasts as long as its slowest channel.
+ */
+static uint64_t net_ns(const struct sim_play *play, const struct sim_edge *edge, uint64_t life_ns)
+{
+	uint32_t steps = edge->steps > 0 ? edge->steps : 1;
+	uint64_t whole_ns = step_life_ns(play->duration_ns, steps);
+	uint64_t own_ns = edge->wait_ns[SEND_NET] / steps;
+
+	return own_ns < whole_ns ? (uint64_t)((double)life_ns * (double)own_ns / (double)whole_ns)
+				 : life_ns;
+}
+
 /* How long a step of this connection stays in each state, in real time. */
 static void set_waits(struct host_edge *to, const struct sim_play *play,
 		      const struct sim_edge *edge)
 {
-	uint64_t sum = edge->wait_ns[0] + edge->wait_ns[1] + edge->wait_ns[2];
-	uint64_t window = play->steps < SIM_WINDOW ? play->steps : SIM_WINDOW;
-	uint64_t life_ns = window * sim_score_period(play->duration_ns, play->steps);
+	uint64_t life_ns = step_life_ns(play->duration_ns, play->steps);
 	uint64_t small_ns = life_ns / SMALL_SHARE + 1;
 
 	if (small_ns > SMALL_NS)
 		small_ns = SMALL_NS;
 	if (edge->is_send) {
 		/* Time not on the wire is spent waiting before the step is ready. */
-		to->wait_ns[2] =
-			sum ? life_ns * (edge->wait_ns[SEND_NET] / 1000) / (sum / 1000 + 1) : 0;
-		to->wait_ns[2] += small_ns;
+		to->wait_ns[2] = net_ns(play, edge, life_ns) + small_ns;
 		to->wait_ns[1] = 0;
 		to->wait_ns[0] = small_ns;
 	} else {

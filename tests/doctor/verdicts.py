@@ -12,6 +12,13 @@ def accusing(document, is_timed=True):
             (is_timed or v["class"] not in SLOW)]
 
 
+def noted(told, document):
+    """Slowness of this class that costs the job next to nothing: a note."""
+    return [v for v in document["verdicts"]
+            if told in SLOW and v["class"] == told and v["severity"] == "note" and
+            v["cost_percent"] is not None and v["cost_percent"] < 2][:1]
+
+
 def compare(culprit, verdict):
     """Differences between the culprit and the verdict. Keys are those of a verdict, and two more:
     "either": a rank that is one of the two ends; "ends": the two ends, in any order."""
@@ -34,7 +41,7 @@ def compare(culprit, verdict):
 def judge(told, culprit, document, is_timed=True):
     """(class of the first verdict, what is wrong with it). The first argument is "none" for a healthy job, "not_judged" if a hang
     cannot be judged."""
-    verdicts = accusing(document, is_timed)
+    verdicts = accusing(document, is_timed) or noted(told, document)
     first = verdicts[0]["class"] if verdicts else "none"
     if first == "none" and any(what["aspect"] == "hang" for what in document["not_judged"]):
         first = "not_judged"
