@@ -33,7 +33,7 @@ expect_soon "and calls the hook" grep -q '^appeared never_issued rank 3$' "$tap_
 url=${urls[0]} log=${logs[0]}
 expect_soon "the other node names nobody" says 'elsewhere: 2 local ranks wait for ranks on other nodes; job sim-1, '
 expect_ok "its next step asks all nodes of the job" says "elsewhere: .*; next step: ringside doctor --agents 'gpu\[07-08\]'$"
-expect_soon "its metrics have the class, and no rank" shows '^nccl_verdict_info\{nccl_job="sim-1",class="elsewhere",comm="[0-9a-f]{16}",confidence="[a-z]+"\} 1'
+expect_soon "its metrics have the class, and no rank" shows '^nccl_verdict_info\{nccl_job="sim-1",class="elsewhere",comm="[0-9a-f]{16}",severity="error",confidence="[a-z]+"\} 1'
 has_verdict() {
 	perl -MJSON::PP -e 'my ($one, @more) = @{decode_json(shift)->{verdicts}};
 		exit !(!@more && $one->{class} eq "elsewhere" && $one->{severity} eq "error" && $one->{job} eq "sim-1" && $one->{victims} == 2 &&

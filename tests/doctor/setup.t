@@ -42,7 +42,7 @@ grep -v -e 'Init COMPLETE' -e ':1011:' "$clean" >"$tap_scratch/hang.log"
 expect_same "a missing rank is a problem" "$(doctor --log "$tap_scratch/hang.log" >"$tap_scratch/said" 2>&1; echo $?)" 1
 expect_same "and named" "$(grep -c 'rank 11 never reached the init of a communicator of 16 ranks' "$tap_scratch/said")" 1
 expect_same "with the line" "$(grep -c "$tap_scratch/hang.log:[0-9]*:" "$tap_scratch/said")" 1
-expect_same "and its runbook" "$(grep -c 'setup/init-incomplete.md' "$tap_scratch/said")" 1
+expect_same "and its runbook" "$(grep -c 'ringside help init-incomplete' "$tap_scratch/said")" 1
 
 # One node without its network cards.
 sed -e '/^node1/s/via NET\/IB\/[0-9]*\/GDRDMA/via NET\/Socket\/0/' -e '/^node1.*NET\/IB : Using/s/NET.*/NET\/IB : No device found./' \

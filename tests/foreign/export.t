@@ -55,5 +55,5 @@ expect_same "nothing that is there is counted as missing" \
 "$ringside" export "$tap_scratch/twins" --format inspector -o "$tap_scratch/twin-logs/" >/dev/null 2>&1
 expect_same "two processes with the same name get separate files, and records of unknown size no line" \
 	"$(cd "$tap_scratch/twin-logs" && wc -l -- *.log | awk '{ print $1, $2 }' | tr '\n' ' ')" \
-	"23 alpha-pid4100-2.log 6 alpha-pid4100.log 29 total "
+	"6 alpha-pid4100-2.log 23 alpha-pid4100.log 29 total "
 tap_done
