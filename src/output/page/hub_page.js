@@ -12,6 +12,7 @@ const hub = { now: null, isOpen: false, failures: 0, failedSince: 0, why: '', fi
 const shownJobs = new Map(), shownNodes = new Map(), shownVerdicts = new Map(), shownAgents = new Map();
 
 const showNoticeComm = () => {};
+const commOfVerdict = () => undefined;
 const order = ['stuck', 'slow', 'silent', 'running', 'ended'];
 const stateWords = { stuck: 'hung', slow: 'slow', silent: 'agents silent', running: 'running', ended: 'ended' };
 const jobName = (job) => job.name || `(no name) on${job.key}`;
