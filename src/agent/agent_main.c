@@ -21,7 +21,7 @@
 #include "agent/agent_route.h"
 #include "agent/agent_system.h"
 #include "agent/agent_verdicts.h"
-#include "agent/hub_main.h"
+#include "agent/hub_options.h"
 #include "common/clock.h"
 
 struct agent {

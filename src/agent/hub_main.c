@@ -11,7 +11,6 @@
  *
  * One thread. Requests to others run in child processes (hub_child.h).
  */
-#include "agent/hub_main.h"
 
 #include <errno.h>
 #include <stdlib.h>

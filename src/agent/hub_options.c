@@ -106,18 +106,6 @@ static int take_grafana(const struct cli_said *said)
 	return 0;
 }
 
-static int take_price(const struct cli_said *said)
-{
-	double *price = said->target;
-	char *end = NULL;
-
-	*price = strtod(said->value, &end);
-	if (end == said->value || *end != '\0' || !(*price > 0) || *price > 1e6)
-		return cli_usage(said->page, "--gpu-hour-price %s is not a price like 2.5",
-				 said->value);
-	return 0;
-}
-
 static int take_host(const struct cli_said *said)
 {
 	struct hub_options *options = said->target;
@@ -198,7 +186,7 @@ static const struct cli_option hub_option_rows[] = {
 	{ 0, "grafana", "URL", "dashboard of a job, for links; ?var-nccl_job=NAME is added",
 	  CLI_CALL(struct hub_options, grafana, take_grafana) },
 	{ 0, "gpu-hour-price", "PRICE", "price of a GPU-hour, to show what lost time costs",
-	  CLI_CALL(struct hub_options, gpu_hour_price, take_price) },
+	  CLI_CALL(struct hub_options, gpu_hour_price, cli_take_price) },
 	{ 0, "host", "NAME", "name of this host", CLI_CALL_ALL(take_host) },
 	{ 0, "user", "NAME", "switch to this user after startup (requires root)",
 	  CLI_TEXT(struct hub_options, user) },

@@ -58,4 +58,7 @@ struct hub_options {
 /* Returns -1 to continue, else the exit code: help or an error was printed. */
 int hub_options_parse(struct hub_options *options, int argc, char **argv);
 
+/* argv[0] is "hub". Runs until it is stopped; returns the exit code. */
+int hub_main(int argc, char **argv);
+
 #endif

@@ -170,6 +170,18 @@ int cli_take_no_pager(const struct cli_said *said)
 	return 0;
 }
 
+int cli_take_price(const struct cli_said *said)
+{
+	double *price = said->target;
+	char *end = NULL;
+
+	*price = strtod(said->value, &end);
+	if (end == said->value || *end != '\0' || !(*price > 0) || *price > 1e6)
+		return cli_usage(said->page, "--gpu-hour-price %s is not a price like 2.5",
+				 said->value);
+	return 0;
+}
+
 int cli_take_color(const struct cli_said *said)
 {
 	if (strcmp(said->value, "auto") == 0)

@@ -156,6 +156,9 @@ int cli_take_quiet(const struct cli_said *said);
 int cli_take_color(const struct cli_said *said);
 int cli_take_no_pager(const struct cli_said *said);
 
+/* --gpu-hour-price, into a double. */
+int cli_take_price(const struct cli_said *said);
+
 bool cli_is_quiet(void);
 
 /* For stdout: --color decides, else whether it is a terminal and NO_COLOR is not set. */

@@ -41,18 +41,6 @@ enum { LIST_FILE_BYTES = 4 << 20 };
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static int take_price(const struct cli_said *said)
-{
-	double *price = said->target;
-	char *end = NULL;
-
-	*price = strtod(said->value, &end);
-	if (end == said->value || *end != '\0' || !(*price > 0) || *price > 1e6)
-		return cli_usage(said->page, "--gpu-hour-price %s is not a price like 2.5",
-				 said->value);
-	return 0;
-}
-
 /* "nvlink=450,net=50", GB/s. */
 static int take_peak(const struct cli_said *said)
 {
@@ -209,7 +197,7 @@ static const struct cli_option doctor_option_rows[] = {
 	{ 0, "peak", "LIST", "expected bus bandwidth in GB/s: nvlink=450,net=50, or one of them",
 	  CLI_CALL_ALL(take_peak) },
 	{ 0, "gpu-hour-price", "PRICE", "price of a GPU-hour, to show what lost time costs",
-	  CLI_CALL(struct doctor_options, gpu_hour_price, take_price) },
+	  CLI_CALL(struct doctor_options, gpu_hour_price, cli_take_price) },
 	{ 'w', "watch", NULL,
 	  "keep watching; print verdicts as they appear, change and clear (Ctrl-C to stop)",
 	  CLI_FLAG(struct doctor_options, is_watch) },

@@ -39,7 +39,7 @@ struct settings {
 	bool has_quota;		 /* set by the user: applies to Inspector's log, too */
 	char job[128];		 /* "": not set */
 	char labels[512];	 /* as given, checked */
-	int64_t hang_after_s;	 /* what stands this long is no hang, says the user; 0: not set */
+	int64_t hang_after_s;	 /* how long ranks may wait before an alert; 0: not set */
 	gid_t group;		 /* (gid_t)-1: none */
 	bool is_environment_off; /* do not record variables */
 	enum settings_switch kernel, proxy, steps, launch;
