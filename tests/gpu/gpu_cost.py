@@ -72,6 +72,7 @@ def configurations(context):
                                 EMPTY_PLUGIN_MASK=COLL_AND_P2P)]
     plugin = context.plugin
     found += [Configuration("flight (default)", plugin, "flight"),
+              Configuration("flight, no heartbeat", plugin, "flight", RINGSIDE_HEARTBEAT="0"),
               Configuration("flight, sampled", plugin, "flight", **EVENTS["sample"]),
               Configuration("flight, kernel events", plugin, "flight", **EVENTS["kernel"]),
               Configuration("trace", plugin, "trace"), Configuration("full", plugin, "full")]

@@ -306,7 +306,8 @@ def _cost_tables(results, nccl, transport):
 
 
 def _configuration_order(row):
-    words = ("none", "empty plugin, no", "empty plugin, Coll", "flight (", "flight, sampled",
+    words = ("none", "empty plugin, no", "empty plugin, Coll", "flight (",
+             "flight, no heartbeat", "flight, sampled",
              "flight, kernel", "trace", "full", "NVIDIA")
     return next((index for index, word in enumerate(words)
                  if row["configuration"].startswith(word)), len(words))
