@@ -1094,5 +1094,6 @@ enum status hang_find(struct verdicts *verdicts, const struct job *job,
 
 	if (status == OK && verdicts->count == before && !(options && options->only_living))
 		status = guess_dead_jobs(verdicts, job, options);
+	hang_say_where(verdicts, before, job);
 	return status;
 }

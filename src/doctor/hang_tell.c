@@ -17,8 +17,9 @@ void hang_say_whole_rank(char *text, size_t size, const struct hang_scene *scene
 	const struct job_rank *rank = hang_rank(scene, seat);
 
 	job_say_rank(text, size, scene->job, seat);
-	text_append(text, size, " (%.60s, pid %" PRId64,
-		    process->host[0] ? process->host : "host unknown", recording_pid(process));
+	text_append(text, size, " (%.60s", process->host[0] ? process->host : "host unknown");
+	if (recording_pid(process) > 0)
+		text_append(text, size, ", pid %" PRId64, recording_pid(process));
 	if (rank->gpu >= 0)
 		text_append(text, size, ", GPU %d", rank->gpu);
 	text_append(text, size, ")");

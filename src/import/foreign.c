@@ -284,7 +284,7 @@ enum status foreign_process_of(struct foreign_log *log, const char *host, int64_
 	if (!list_grow(&log->processes, log->process_count, sizeof(*log->processes)))
 		return ERR_NO_SPACE;
 	made = &log->processes[log->process_count];
-	*made = (struct foreign_process){ .pid = pid };
+	*made = (struct foreign_process){ .pid = pid, .rank = -1 };
 	text_copy(made->host, sizeof(made->host), host);
 	*process = log->process_count++;
 	return OK;
@@ -415,11 +415,24 @@ void foreign_give_op(struct foreign_reading *reading, uint32_t comm, struct op_r
 
 	op->sequence = ++process->records;
 	op->comm = of->info.id;
-	op->number = ++of->records;
+	of->records++;
+	if (op->number == 0)
+		op->number = of->records;
+	of->last_number = op->number;
+	of->is_from_dump = reading->log->format == FOREIGN_TORCH_DUMP;
+	of->open += op->state != OP_DONE;
+	if (op->match > of->last_match)
+		of->last_match = op->match;
+	if (op->state == OP_DONE)
+		of->last_done_number = op->number;
+	if (op->issue_ns > of->last_issue_ns)
+		of->last_issue_ns = op->issue_ns;
 	of->timed += op->time_source == OP_TIME_KERNEL_GPU || op->time_source == OP_TIME_PROXY;
 	process->untimed += op->time_source == OP_TIME_NONE;
 	if (op->done_ns > of->last_done_ns)
 		of->last_done_ns = op->done_ns;
+	if (of->is_from_dump)
+		note_time(process, op->issue_ns);
 	note_time(process, op->task_ns);
 	note_time(process, op->done_ns);
 	if (op->time_source == OP_TIME_KERNEL_GPU) {
@@ -570,6 +583,13 @@ void foreign_comm_counts(const struct foreign_comm *comm, struct comm_counts *co
 		.last_done_ns = comm->last_done_ns,
 		.last_done_number = comm->records,
 	};
+	if (!comm->is_from_dump)
+		return;
+	counts->issued = comm->last_number;
+	counts->recorded = comm->last_number - comm->open;
+	counts->collectives = comm->last_match;
+	counts->last_issue_ns = comm->last_issue_ns;
+	counts->last_done_number = comm->last_done_number;
 }
 
 bool foreign_is_wall(uint64_t ns)
@@ -602,18 +622,22 @@ bool foreign_info_text(const struct foreign_log *log, uint32_t process, const ch
 		       char *text, size_t size)
 {
 	const struct foreign_process *of = &log->processes[process];
-	bool is_inspector = log->format == FOREIGN_INSPECTOR;
-	char job[128], pid[32] = "", from[1024];
+	const char *recorder = log->format == FOREIGN_INSPECTOR ? "nccl-inspector" : "comma";
+	bool is_dump = log->format == FOREIGN_TORCH_DUMP;
+	char job[128], pid[32] = "", rank[32] = "x", from[1024];
 
 	job_of(path, job, sizeof(job));
 	text_from_field(from, sizeof(from), path, strlen(path));
 	if (of->pid >= 0)
 		text_format(pid, sizeof(pid), "%lld", (long long)of->pid);
+	if (of->rank >= 0)
+		text_format(rank, sizeof(rank), "%lld", (long long)of->rank);
 	return text_format(
 		text, size,
-		"host=%s\npid=%s\njob=%s\nrank=x\nmode=trace\nrecorder=%s\nrecorder_format=%s\n"
+		"host=%s\npid=%s\njob=%s\nrank=%s\nmode=%s\nrecorder=%s\nrecorder_format=%s\n"
 		"times=%s\nimported_from=%s\n",
-		of->host, pid, job, is_inspector ? "nccl-inspector" : "comma", of->version,
+		of->host, pid, job, rank, is_dump ? "flight" : "trace",
+		is_dump ? "pytorch-flight-recorder" : recorder, of->version,
 		of->coarse == 0 ? "events" : "dumps", from);
 }
 
@@ -876,6 +900,8 @@ const char *foreign_format_name(enum foreign_format format)
 		return "NCCL Inspector's log";
 	case FOREIGN_COMMA:
 		return "CoMMA's latency file";
+	case FOREIGN_TORCH_DUMP:
+		return "dump of PyTorch's Flight Recorder";
 	case FOREIGN_COMMA_SUMMARY:
 		return "CoMMA's summary";
 	case FOREIGN_NCCL_TESTS:
@@ -892,7 +918,8 @@ const char *foreign_format_name(enum foreign_format format)
 
 bool foreign_has_operations(enum foreign_format format)
 {
-	return format == FOREIGN_INSPECTOR || format == FOREIGN_COMMA;
+	return format == FOREIGN_INSPECTOR || format == FOREIGN_COMMA ||
+	       format == FOREIGN_TORCH_DUMP;
 }
 
 /* ---- detecting the format -------------------------------------------------------------------- */
@@ -973,6 +1000,9 @@ static enum foreign_format probe_text(const char *text, size_t length)
 	       (text[at] == ' ' || text[at] == '\n' || text[at] == '\r' || text[at] == '\t'))
 		at++;
 	if (at < length && text[at] == '{') {
+		if (has(text, length, "\"collective_seq_id\"") ||
+		    (has(text, length, "\"pg_config\"") && has(text, length, "\"entries\"")))
+			return FOREIGN_TORCH_DUMP;
 		if (has(text, length, "\"ringside-expected\"") ||
 		    has(text, length, "\"ringside-bench\"") ||
 		    has(text, length, "\"ringside-health\"") ||
@@ -993,11 +1023,20 @@ static enum foreign_format probe_text(const char *text, size_t length)
 	return FOREIGN_NONE;
 }
 
+/* A pickle of protocol 2 to 5, with the keys of a dump near its start. */
+static bool is_pickled_dump(const char *text, size_t length)
+{
+	return length > 2 && (unsigned char)text[0] == 0x80 && text[1] >= 2 && text[1] <= 5 &&
+	       (has(text, length, "entries") || has(text, length, "pg_config"));
+}
+
 enum foreign_format foreign_probe(const char *text, size_t length)
 {
 	enum foreign_format format = FOREIGN_NONE;
 	size_t at = 0;
 
+	if (is_pickled_dump(text, length))
+		return FOREIGN_TORCH_DUMP;
 	/* A few lines may be damaged or not JSON at all; the last may be truncated. */
 	for (int lines = 0; lines < 64 && at < length && format == FOREIGN_NONE; lines++) {
 		const char *newline = memchr(text + at, '\n', length - at);
@@ -1101,10 +1140,15 @@ enum status foreign_read(struct foreign_log *log, int fd, const struct foreign_r
 	reading->log = log;
 	reading->request = request;
 	reading->details.is_wanted = request->visit_detail != NULL;
-	status = foreign_lines_init(&lines, fd, limit);
-	if (status == OK)
-		status = read_lines(reading, &lines);
-	foreign_lines_release(&lines);
+	if (log->format == FOREIGN_TORCH_DUMP) {
+		foreign_read_torch_dump(reading, fd, limit);
+		status = reading->status;
+	} else {
+		status = foreign_lines_init(&lines, fd, limit);
+		if (status == OK)
+			status = read_lines(reading, &lines);
+		foreign_lines_release(&lines);
+	}
 	free(reading->details.list);
 	free(reading);
 	free(log->comm_index);

@@ -1,7 +1,7 @@
 /*
  * Logs that other tools wrote about NCCL, read as if we had recorded them: NCCL Inspector's log
- * (v4.0 to v4.4) and CoMMA's latency file, plain or gzip. docs/IMPORT.md describes the mapping and
- * what those files lack.
+ * (v4.0 to v4.4) and CoMMA's latency file, plain or gzip, and dumps of PyTorch's Flight Recorder.
+ * docs/IMPORT.md describes the mapping and what those files lack.
  *
  *	foreign_log_init(&log);
  *	foreign_read(&log, fd, &(struct foreign_request){ .process = -1, ... });
@@ -26,6 +26,7 @@ enum foreign_format {
 	FOREIGN_NONE = 0, /* not a known format */
 	FOREIGN_INSPECTOR = 1,
 	FOREIGN_COMMA = 2,
+	FOREIGN_TORCH_DUMP = 7, /* of PyTorch's Flight Recorder */
 	/* These have no operations. */
 	FOREIGN_COMMA_SUMMARY = 3, /* histograms */
 	FOREIGN_NCCL_TESTS = 4,	   /* expected.h reads these three */
@@ -64,11 +65,19 @@ struct foreign_comm {
 	uint64_t dropped; /* by the recorder's own count: overwritten in its ring */
 	uint64_t dropped_details;
 	uint64_t last_done_ns;
+	/* A dump has the last operations, in flight ones too, with the numbers of its writer. */
+	bool is_from_dump;
+	uint64_t open;
+	uint64_t last_number;
+	uint64_t last_done_number;
+	uint64_t last_match;
+	uint64_t last_issue_ns;
 };
 
 struct foreign_process {
 	char host[256];	  /* "": unknown */
 	int64_t pid;	  /* -1: unknown */
+	int64_t rank;	  /* of the job; -1: unknown */
 	char version[32]; /* of the format, as last seen; "": unknown */
 	uint32_t *comms;  /* indexes into the log's list, by id */
 	uint32_t comm_count;
@@ -79,6 +88,9 @@ struct foreign_process {
 	uint64_t first_ns; /* recorder's clock of its first and last record; 0: unknown */
 	uint64_t last_ns;
 	uint64_t foreign_ops; /* transfers for other processes that its recorder left out (PXN) */
+	/* Of a dump: the first call that was not over, and after how long it would be aborted. */
+	uint64_t open_since_ns; /* 0: all were over */
+	uint64_t open_limit_ns; /* 0: unknown */
 };
 
 struct foreign_log {
@@ -109,13 +121,19 @@ struct foreign_damage {
 	const char *what; /* static */
 };
 
+/* Where in a program a call was made: room for a few frames. */
+enum { FOREIGN_WHERE_BYTES = 768 };
+
 struct foreign_request {
+	const char *name;     /* of the file: a dump has its rank nowhere else; NULL: unknown */
 	int64_t process;      /* only this one; -1: all */
 	uint64_t limit_bytes; /* of the file; 0: all of it */
 	/* Any may be NULL. Return false to stop reading. */
 	bool (*visit_op)(const struct op_record *op, uint32_t process, void *context);
 	bool (*visit_detail)(const struct op_detail *detail, uint32_t process, void *context);
 	void (*visit_damage)(const struct foreign_damage *damage, void *context);
+	/* After visit_op(), for calls whose place in the program is known: innermost frame first. */
+	void (*visit_where)(const struct op_record *op, const char *where, void *context);
 	void *context;
 };
 
@@ -139,6 +157,9 @@ uint64_t foreign_dropped_details(const struct foreign_log *log, uint32_t process
 
 /* The process's communicator as trace files and regions count: issued and recorded. */
 void foreign_comm_counts(const struct foreign_comm *comm, struct comm_counts *counts);
+
+/* The rank that the last digits of a file's name say; -1: none. */
+int64_t foreign_rank_in_name(const char *path);
 
 /* Is this time of a log relative to 1970? An old CoMMA counts from its own start. */
 bool foreign_is_wall(uint64_t ns);

@@ -130,7 +130,10 @@ enum status foreign_comm_of(struct foreign_log *log, uint32_t process, const str
 /* Add a detail of this line; NULL: only counted, or out of memory (reading->status). */
 struct op_detail *foreign_add_detail(struct foreign_reading *reading);
 
-/* The operation is complete except for its numbers: count it and pass it to the visitor. */
+/*
+ * The operation is complete except for its sequence, its communicator and, if it is 0, its number:
+ * count it and pass it to the visitor.
+ */
 void foreign_give_op(struct foreign_reading *reading, uint32_t comm, struct op_record *op);
 /*
  * Pass on the details of this line: of the communicator with this id (0: of another process), of
@@ -152,5 +155,7 @@ uint64_t foreign_count_collective(struct foreign_comm *comm, uint8_t function,
 /* One reader per format: all lines. */
 void foreign_read_inspector(struct foreign_reading *reading, struct foreign_lines *lines);
 void foreign_read_comma(struct foreign_reading *reading, struct foreign_lines *lines);
+/* Not lines, but one value; at most `limit` bytes. */
+void foreign_read_torch_dump(struct foreign_reading *reading, int fd, uint64_t limit);
 
 #endif

@@ -104,6 +104,9 @@ void recording_process_free(struct recording_process *process)
 	free(process->region);
 	free(process->region_path);
 	recording_foreign_free(process->foreign);
+	for (size_t i = 0; i < process->where_count; i++)
+		free(process->wheres[i].text);
+	free(process->wheres);
 	free(process->files);
 	free(process->flights);
 	free(process->proxies);
@@ -922,6 +925,7 @@ enum status recording_finish(struct recording *recording)
 	status = join_all(recording);
 	for (size_t i = 0; i < recording->count; i++)
 		recording_load_life(recording->processes[i]);
+	recording_foreign_join(recording);
 	if (status == OK)
 		status = recording_find_runs(recording);
 	if (recording->count > 1)

@@ -107,6 +107,16 @@ struct recording_foreign {
 	uint64_t untimed; /* records without a duration */
 	uint64_t damaged; /* lines of the file that could not be read */
 	bool is_alone;	  /* the file has no other process */
+	bool is_dump;	  /* one moment, with what was in flight: PyTorch's Flight Recorder */
+};
+
+/* Where in the program a call was made. */
+struct recording_where {
+	uint32_t comm;
+	uint64_t number;
+	uint64_t issue_ns;
+	bool is_open;
+	char *text; /* "train.py:88 in step < train.py:120 in main": innermost first */
 };
 
 struct recording_process {
@@ -156,6 +166,9 @@ struct recording_process {
 	struct region *region; /* open, its header as it was read; NULL: none */
 	bool is_moving;	       /* counts changed while they were read: they may not add up */
 	struct recording_foreign *foreign; /* NULL: recorded by Ringside itself */
+	/* From a dump of the program's own recorder: calls in flight, and the last of each communicator. */
+	struct recording_where *wheres;
+	size_t where_count;
 
 	/* Contents. */
 	struct recording_comm *comms; /* by id, including finalized ones */
@@ -274,6 +287,10 @@ static inline int64_t recording_pid(const struct recording_process *process)
 {
 	return process->pid_here > 0 ? process->pid_here : process->pid;
 }
+
+/* Where this operation was called; number 0: its last call of any communicator. NULL: unknown. */
+const struct recording_where *recording_where(const struct recording_process *process,
+					      uint32_t comm, uint64_t number);
 
 void recording_init(struct recording *recording);
 void recording_release(struct recording *recording);

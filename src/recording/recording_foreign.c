@@ -18,7 +18,7 @@
 #include "import/foreign.h"
 
 /* A file in which every line is damaged would repeat the same trouble. */
-enum { TROUBLES_OF_A_FILE = 100 };
+enum { TROUBLES_OF_A_FILE = 100, WHERES_MAX = 4096, FLIGHTS_MAX = 16384 };
 
 void recording_foreign_free(struct recording_foreign *foreign)
 {
@@ -43,7 +43,105 @@ struct load {
 	struct recording *recording;
 	const char *path;
 	size_t noted;
+	/* Of a dump: where calls were made, and what is in flight. */
+	struct recording_where *wheres;
+	size_t where_count;
+	struct recording_flight *flights;
+	size_t flight_count;
+	bool is_log; /* no dump: all its operations are over */
+	enum status status;
 };
+
+/* A watchdog may take this long to write its dump after an operation timed out. */
+static const uint64_t DUMP_DELAY_NS = UINT64_C(600) * 1000000000;
+
+/* Of calls that are over, only the last of each communicator. */
+static struct recording_where *where_place(struct load *load, const struct op_record *op)
+{
+	if (op->state == OP_DONE)
+		for (size_t i = 0; i < load->where_count; i++)
+			if (load->wheres[i].comm == op->comm && !load->wheres[i].is_open)
+				return &load->wheres[i];
+	if (load->where_count == WHERES_MAX ||
+	    !list_grow(&load->wheres, load->where_count, sizeof(*load->wheres)))
+		return NULL;
+	load->wheres[load->where_count] =
+		(struct recording_where){ .is_open = op->state != OP_DONE };
+	return &load->wheres[load->where_count++];
+}
+
+static void note_where(const struct op_record *op, const char *where, void *context)
+{
+	struct load *load = context;
+	struct recording_where *to = where_place(load, op);
+	char *text = strdup(where);
+
+	if (to == NULL || text == NULL) {
+		free(text);
+		return;
+	}
+	free(to->text);
+	to->comm = op->comm;
+	to->number = op->number;
+	to->issue_ns = op->issue_ns;
+	to->text = text;
+}
+
+/* As in a live table: calls in flight, and the last of each communicator. */
+static bool note_flight(const struct op_record *op, uint32_t process, void *context)
+{
+	struct load *load = context;
+	struct recording_flight *to = NULL;
+
+	(void)process;
+	if (load->is_log)
+		return true;
+	if (op->state == OP_DONE)
+		for (size_t i = 0; i < load->flight_count && to == NULL; i++)
+			if (load->flights[i].op.comm == op->comm &&
+			    load->flights[i].op.state == OP_DONE)
+				to = &load->flights[i];
+	if (to == NULL && load->flight_count < FLIGHTS_MAX) {
+		if (!list_grow(&load->flights, load->flight_count, sizeof(*load->flights))) {
+			load->status = ERR_NO_SPACE;
+			return false;
+		}
+		to = &load->flights[load->flight_count++];
+	}
+	if (to == NULL)
+		return true;
+	*to = (struct recording_flight){ .op = *op };
+	if (op->state != OP_DONE) {
+		to->open_children = 1;
+		to->op.sequence = 0;
+	}
+	return true;
+}
+
+static void free_load(struct load *load)
+{
+	free(load->flights);
+	for (size_t i = 0; i < load->where_count; i++)
+		free(load->wheres[i].text);
+	free(load->wheres);
+}
+
+const struct recording_where *recording_where(const struct recording_process *process,
+					      uint32_t comm, uint64_t number)
+{
+	const struct recording_where *found = NULL;
+
+	for (size_t i = 0; i < process->where_count; i++) {
+		const struct recording_where *where = &process->wheres[i];
+
+		if (where->text == NULL)
+			continue;
+		if (number == 0 ? found == NULL || where->issue_ns > found->issue_ns
+				: where->comm == comm && where->number == number)
+			found = where;
+	}
+	return found;
+}
 
 static void note_damage(const struct foreign_damage *damage, void *context)
 {
@@ -106,8 +204,35 @@ static enum status load_source(struct recording_process *process, const struct f
 		.untimed = from->untimed,
 		.damaged = log->damaged,
 		.is_alone = log->process_count == 1,
+		.is_dump = log->format == FOREIGN_TORCH_DUMP,
 	};
 	return foreign->path != NULL ? OK : ERR_NO_SPACE;
+}
+
+/*
+ * A dump does not say when it was made. The file was written then, unless it was copied since, which
+ * shows if an operation would have been in flight for longer than PyTorch's own time limit.
+ */
+static uint64_t dump_time(const struct foreign_process *from, const struct stat *st)
+{
+	uint64_t written_ns = st->st_mtim.tv_sec > 0 ? (uint64_t)st->st_mtim.tv_sec * 1000000000 +
+							       (uint64_t)st->st_mtim.tv_nsec
+						     : 0;
+	bool is_late = from->open_since_ns != 0 && from->open_limit_ns != 0 &&
+		       written_ns > from->open_since_ns + from->open_limit_ns + DUMP_DELAY_NS;
+
+	return written_ns < from->last_ns || is_late ? from->last_ns : written_ns;
+}
+
+static void load_moment(struct recording_process *process, const struct foreign_process *from,
+			const struct stat *st)
+{
+	process->counts_ns = dump_time(from, st);
+	process->is_snapshot = true;
+	process->is_final = true;
+	process->snapshot_wall_ns = process->counts_ns;
+	process->snapshot_operations = from->records;
+	process->snapshot_life = RECORDING_ALIVE;
 }
 
 static enum status load_process(struct recording_process *process, const struct foreign_log *log,
@@ -133,6 +258,8 @@ static enum status load_process(struct recording_process *process, const struct 
 	process->odd[ODD_FOREIGN_PROCESS] = from->foreign_ops;
 	process->has_counts = true;
 	process->counts_ns = from->last_ns;
+	if (status == OK && log->format == FOREIGN_TORCH_DUMP)
+		load_moment(process, from, st);
 	return status;
 }
 
@@ -152,6 +279,17 @@ static enum status load_processes(struct load *load, const struct foreign_log *l
 			recording_process_free(process);
 			return status;
 		}
+		if (log->format == FOREIGN_TORCH_DUMP) {
+			process->wheres = load->wheres;
+			process->where_count = load->where_count;
+			load->wheres = NULL;
+			load->where_count = 0;
+			process->flights = load->flights;
+			process->flight_count = load->flight_count;
+			load->flights = NULL;
+			load->flight_count = 0;
+			recording_flights_sort(process);
+		}
 		status = recording_load_keep(recording, process);
 		/* Damaged lines can be attributed only if the file has a single process. */
 		for (size_t j = first_trouble;
@@ -164,9 +302,14 @@ static enum status load_processes(struct load *load, const struct foreign_log *l
 enum status recording_foreign_load(struct recording *recording, int fd, const char *path,
 				   const struct stat *st)
 {
-	struct load load = { .recording = recording, .path = path };
+	struct load load = { .recording = recording,
+			     .path = path,
+			     .is_log = foreign_probe_fd(fd) != FOREIGN_TORCH_DUMP };
 	const struct foreign_request request = { .process = -1,
+						 .name = path,
 						 .visit_damage = note_damage,
+						 .visit_op = note_flight,
+						 .visit_where = note_where,
 						 .context = &load };
 	size_t first_trouble = recording->trouble_count;
 	struct foreign_log log;
@@ -174,6 +317,8 @@ enum status recording_foreign_load(struct recording *recording, int fd, const ch
 
 	foreign_log_init(&log);
 	status = foreign_read(&log, fd, &request);
+	if (status == OK)
+		status = load.status;
 	if (load.noted > TROUBLES_OF_A_FILE)
 		recording_load_trouble(recording, RECORDING_DAMAGE, path, NULL,
 				       "%zu more lines are skipped",
@@ -190,6 +335,7 @@ enum status recording_foreign_load(struct recording *recording, int fd, const ch
 		recording_load_trouble(recording, RECORDING_NOTHING, path, NULL,
 				       "contains no operations");
 	foreign_log_release(&log);
+	free_load(&load);
 	return status == ERR_UNKNOWN ? OK : status;
 }
 
@@ -300,6 +446,154 @@ void recording_foreign_ranks(struct recording *recording)
 	}
 }
 
+/* ---- dumps beside recordings ----------------------------------------------------------------- */
+
+/*
+ * PyTorch notes a call right before NCCL shows it to the recorder, on the same clock: so the last
+ * calls of a process group and of its communicator are this close, whatever they are called.
+ */
+static const uint64_t SAME_CALL_NS = UINT64_C(500) * 1000000;
+
+static bool is_dump(const struct recording_process *process)
+{
+	return process->foreign != NULL && process->foreign->is_dump;
+}
+
+static uint64_t distance(uint64_t one, uint64_t other)
+{
+	return one > other ? one - other : other - one;
+}
+
+/* How far apart the last calls are; UINT64_MAX: they are not the same group of ranks. */
+static uint64_t comm_distance(const struct recording_process *process,
+			      const struct recording_comm *comm, const struct recording_comm *group)
+{
+	uint64_t wall_ns;
+
+	if (comm->info.nranks != group->info.nranks || comm->info.rank != group->info.rank ||
+	    comm->counts.last_issue_ns == 0 || group->counts.last_issue_ns == 0 ||
+	    !recording_wall_ns(process, comm->counts.last_issue_ns, &wall_ns))
+		return UINT64_MAX;
+	return distance(wall_ns, group->counts.last_issue_ns);
+}
+
+/* The communicator of a process group; NULL: none, or it could be one of two. */
+static struct recording_comm *comm_of_group(const struct recording_process *process,
+					    const struct recording_comm *group)
+{
+	struct recording_comm *best = NULL;
+	uint64_t least = SAME_CALL_NS;
+	bool is_unique = true;
+
+	for (size_t i = 0; i < process->comm_count; i++) {
+		uint64_t apart = comm_distance(process, &process->comms[i], group);
+
+		if (apart >= least) {
+			is_unique &= apart != least;
+			continue;
+		}
+		is_unique = true;
+		least = apart;
+		best = &process->comms[i];
+	}
+	return is_unique ? best : NULL;
+}
+
+/* How many of the dump's process groups the process has. */
+static size_t count_shared(const struct recording_process *process,
+			   const struct recording_process *dump)
+{
+	size_t shared = 0;
+
+	for (size_t i = 0; i < dump->comm_count; i++)
+		shared += comm_of_group(process, &dump->comms[i]) != NULL;
+	return shared;
+}
+
+static struct recording_process *owner_of(const struct recording *recording,
+					  const struct recording_process *dump, bool *has_others)
+{
+	struct recording_process *owner = NULL;
+	size_t most = 0;
+
+	for (size_t i = 0; i < recording->count; i++) {
+		struct recording_process *process = recording->processes[i];
+		size_t shared;
+
+		if (process == NULL || is_dump(process))
+			continue;
+		*has_others = true;
+		shared = process->rank == dump->rank ? count_shared(process, dump) : 0;
+		if (shared > most) {
+			most = shared;
+			owner = process;
+		}
+	}
+	return owner;
+}
+
+static void give_to(struct recording_process *owner, struct recording_process *dump)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < dump->comm_count; i++) {
+		struct recording_comm *comm = comm_of_group(owner, &dump->comms[i]);
+
+		if (comm != NULL && comm->info.name[0] == '\0')
+			memcpy(comm->info.name, dump->comms[i].info.name, sizeof(comm->info.name));
+	}
+	for (size_t i = 0; i < dump->where_count; i++) {
+		struct recording_where *where = &dump->wheres[i];
+		const struct recording_comm *group = recording_comm(dump, where->comm),
+					    *comm = NULL;
+
+		if (group != NULL)
+			comm = comm_of_group(owner, group);
+		if (comm == NULL) {
+			free(where->text);
+			continue;
+		}
+		where->comm = comm->info.id;
+		where->number = 0; /* counted differently */
+		dump->wheres[kept++] = *where;
+	}
+	owner->wheres = dump->wheres;
+	owner->where_count = kept;
+	dump->wheres = NULL;
+	dump->where_count = 0;
+}
+
+void recording_foreign_join(struct recording *recording)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < recording->count; i++) {
+		struct recording_process *dump = recording->processes[i], *owner = NULL;
+		bool has_others = false;
+
+		if (is_dump(dump) && dump->rank >= 0)
+			owner = owner_of(recording, dump, &has_others);
+		if (!has_others) {
+			recording->processes[kept++] = dump;
+			continue;
+		}
+		if (owner != NULL && owner->where_count == 0)
+			give_to(owner, dump);
+		else
+			recording_load_trouble(recording, RECORDING_NOTHING, dump->foreign->path,
+					       NULL,
+					       "dump of rank %lld is not used: no recording "
+					       "here has its calls",
+					       (long long)dump->rank);
+		for (size_t j = 0; j < recording->trouble_count; j++)
+			if (recording->troubles[j].owner == dump)
+				recording->troubles[j].owner = NULL;
+		recording_process_free(dump);
+		recording->processes[i] = NULL;
+	}
+	recording->count = kept;
+}
+
 /* ---- walking --------------------------------------------------------------------------------- */
 
 struct walk {
@@ -307,6 +601,7 @@ struct walk {
 	recording_visit_detail *visit_detail;
 	void *context;
 	struct recording_walk *counts;
+	bool is_dump;
 };
 
 static bool walk_op(const struct op_record *record, uint32_t process, void *context)
@@ -322,6 +617,10 @@ static bool walk_op(const struct op_record *record, uint32_t process, void *cont
 		return true;
 	}
 	walk->counts->untimed += !op_check_time(&op);
+	if (walk->is_dump && op.state != OP_DONE) {
+		walk->counts->in_live++;
+		return walk->visit_op(&op, RECORDING_IN_LIVE, walk->context);
+	}
 	walk->counts->in_trace++;
 	return walk->visit_op(&op, RECORDING_IN_TRACE, walk->context);
 }
@@ -341,8 +640,10 @@ enum status recording_foreign_each(const struct recording_process *process,
 				   struct recording_walk *walk)
 {
 	struct recording_walk unwanted;
-	struct walk state = { visit_op, visit_detail, context, walk != NULL ? walk : &unwanted };
+	struct walk state = { visit_op, visit_detail, context, walk != NULL ? walk : &unwanted,
+			      process->foreign->is_dump };
 	const struct foreign_request request = {
+		.name = process->foreign->path,
 		.process = process->foreign->process,
 		.limit_bytes = process->foreign->bytes,
 		.visit_op = visit_op != NULL ? walk_op : NULL,

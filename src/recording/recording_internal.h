@@ -63,6 +63,11 @@ enum status recording_foreign_each(const struct recording_process *process,
  * Other tools do not record a process's rank in the job. If all of their processes are in one
  * communicator, use the rank there.
  */
+/*
+ * Dumps beside recordings of the same ranks: their places in the program and names of process groups
+ * go to those, and they are no processes of their own.
+ */
+void recording_foreign_join(struct recording *recording);
 void recording_foreign_ranks(struct recording *recording);
 
 /* Is it the same part of the same file? */

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Dumps of PyTorch's Flight Recorder: read by every command, alone or beside our own recordings.
+. "$(dirname "$0")/../cli/cli.sh"
+
+make() { # NAME KIND [SECONDS_AGO]
+	python3 tests/foreign/make_torch_dumps.py "$tap_scratch/$1" "${@:2}"
+}
+verdict() { # PATH: class, rank and title of the first one
+	"$ringside" doctor --json "$1" 2>/dev/null | python3 -c '
+import json, sys
+found = json.load(sys.stdin)["verdicts"]
+print("%s %s: %s" % (found[0]["class"], found[0]["rank"], found[0]["title"]) if found else "none")'
+}
+missing="never_issued 2: rank 2 has not called AllReduce #18 of default_pg; 3 ranks wait"
+
+for kind in pickle2 pickle3 pickle4 pickle5 json torchcomms wrapped; do
+	make "$kind" "$kind"
+	expect_same "$kind: the rank that has not called is named" "$(verdict "$tap_scratch/$kind")" "$missing"
+done
+"$ringside" doctor "$tap_scratch/pickle2" >"$tap_scratch/text"
+tr -s ' \n' ' ' <"$tap_scratch/text" >"$tap_scratch/line"
+expect_ok "where it made its last call" grep -q "Rank 2 made its last call at /home/user/data.py:41 in next_batch < /home/user/train.py:120 in main\." "$tap_scratch/line"
+expect_ok "where the others wait" grep -q "Ranks 0, 1, 3 wait at /home/user/train.py:88 in step < /home/user/train.py:120 in main\." "$tap_scratch/line"
+expect_ok "ps shows the call that is not over" grep -qE "AllReduce +1 MiB +bfloat16 +default_pg +3 ranks +18 +running" \
+	<("$ringside" ps "$tap_scratch/pickle2" 2>/dev/null)
+expect_same "dump has sizes as they were passed" \
+	"$("$ringside" dump "$tap_scratch/pickle2" | sed -n 1p | grep -oE '"(function|datatype|count|bytes|comm_name)":[^,]*' | tr '\n' ' ')" \
+	'"comm_name":"default_pg" "function":"AllReduce" "datatype":"bfloat16" "count":524288 "bytes":1048576 '
+expect_ok "verify finds nothing missing" "$ringside" verify "$tap_scratch/pickle2"
+expect_ok "verify finds nothing missing if the first calls were overwritten" "$ringside" verify "$tap_scratch/wrapped"
+
+make coalesced coalesced
+expect_same "a batch that is over leaves nothing in flight" "$("$ringside" ps "$tap_scratch/coalesced" 2>/dev/null | grep -cE 'Send|Recv')" 0
+expect_same "its transfers have peers" \
+	"$("$ringside" dump "$tap_scratch/coalesced" | grep '"rank":1,' | grep -oE '"function":"(Send|Recv)"|"peer":[0-9]+' | tr '\n' ' ')" \
+	'"function":"Send" "peer":2 "function":"Recv" "peer":0 '
+make calm calm
+expect_same "a job in which every call is over is not accused" "$(verdict "$tap_scratch/calm" | grep -c never_issued)" 0
+
+make hostile hostile
+"$ringside" ls "$tap_scratch/hostile" >/dev/null 2>"$tap_scratch/error"
+expect_same "a pickle that names a class is refused" "$(grep -c 'only plain values are read' "$tap_scratch/error")" 4
+expect_ok "and executes nothing" test ! -e "$tap_scratch/hostile/executed"
+"$ringside" doctor "$tap_scratch/hostile" >/dev/null 2>&1
+expect_same "a job of which nothing can be read is not healthy" $? 3
+head -c 3000 "$tap_scratch/pickle2/nccl_trace_rank_1" >"$tap_scratch/cut_rank_1"
+expect_ok "a truncated dump is reported with its place" grep -q "cut_rank_1: at byte [0-9]*: the file ends too early" \
+	<("$ringside" ls "$tap_scratch/cut_rank_1" 2>&1)
+
+# The time of a dump is that of its file, unless PyTorch would have ended the job long before.
+make copied pickle2 90000
+expect_same "a file that was copied a day later is no hang of a day" "$(verdict "$tap_scratch/copied" | grep -c '1 day')" 0
+
+# Dumps of another time say nothing about a recording.
+"$ringside" sim --offline --nodes 1 --gpus 4 --iterations 3 -o "$tap_scratch/own" >/dev/null 2>&1
+cp "$tap_scratch"/pickle2/* "$tap_scratch/own"
+expect_same "dumps whose calls are not in the recording are not used, and each is reported" \
+	"$("$ringside" ls "$tap_scratch/own" 2>&1 >/dev/null | grep -c 'dump of rank [0-3] is not used: no recording here has its calls')" 4
+expect_same "and are no processes beside it" "$("$ringside" ls --json "$tap_scratch/own" 2>/dev/null | grep -o '"pid":' | wc -l)" 4
+tap_done

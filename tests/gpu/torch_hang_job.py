@@ -1,0 +1,102 @@
+"""One rank of a PyTorch job that hangs: see torch_hangs. A thread writes the Flight Recorder's dump, as pickle and as
+JSON, and the Python stacks, when the launcher asks for them."""
+
+import faulthandler
+import os
+import sys
+import threading
+import time
+from datetime import timedelta
+
+SCENE, OUT = sys.argv[1], sys.argv[2]
+RANK, RANKS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+
+DEVICE = torch.device("cuda", 0)
+STEPS = 12
+FOREVER_S = 600
+
+
+def write(name, data):
+    path = os.path.join(OUT, name)
+    with open(path + ".part", "wb") as file:
+        file.write(data)
+    os.rename(path + ".part", path)
+
+
+def dump_when_asked():
+    while not os.path.exists(os.path.join(OUT, "dump-now")):
+        time.sleep(0.05)
+    recorder = torch._C._distributed_c10d
+    write("nccl_trace_rank_%d" % RANK, recorder._dump_nccl_trace())
+    write("json_rank_%d" % RANK, recorder._dump_nccl_trace_json())
+    with open(os.path.join(OUT, "stacks-%d" % RANK), "w", encoding="utf-8") as file:
+        faulthandler.dump_traceback(file, all_threads=True)
+    write("dumped-%d" % RANK, b"")
+
+
+def next_batch(step):
+    if SCENE == "loader" and RANK == 3 and step == STEPS - 2:
+        time.sleep(FOREVER_S)  # a data loader that waits for its storage
+    return torch.ones(4099, device=DEVICE) * step
+
+
+def forward(batch, step):
+    if SCENE == "exception" and RANK == 1 and step == STEPS - 2:
+        raise ValueError("a batch without labels")
+    return batch * 2
+
+
+def save_checkpoint(step):
+    if SCENE == "checkpoint" and RANK == 0 and step == STEPS - 3:
+        time.sleep(FOREVER_S)  # a file system that does not answer
+
+
+def reduce_gradients(gradients, step):
+    if SCENE == "skip" and RANK == 2 and step == STEPS - 2:
+        return
+    dist.all_reduce(gradients)
+    torch.cuda.synchronize()
+
+
+def evaluate(step):
+    if SCENE == "skip" and RANK == 2 and step == STEPS - 2:
+        time.sleep(FOREVER_S)
+
+
+def exchange(first, second):
+    dist.all_reduce(torch.ones(1031, device=DEVICE), group=first)
+    torch.cuda.synchronize()
+    dist.all_reduce(torch.ones(1033, device=DEVICE), group=second)
+    torch.cuda.synchronize()
+
+
+def train(left, right):
+    for step in range(STEPS):
+        gradients = forward(next_batch(step), step)
+        reduce_gradients(gradients, step)
+        evaluate(step)
+        save_checkpoint(step)
+        if SCENE == "deadlock" and step == STEPS - 2 and RANK % 2 == 1:
+            exchange(right, left)
+        else:
+            exchange(left, right)
+
+
+def main():
+    dist.init_process_group("nccl", timeout=timedelta(seconds=FOREVER_S))
+    left = dist.new_group(list(range(RANKS)), group_desc="left")
+    right = dist.new_group(list(range(RANKS)), group_desc="right")
+    threading.Thread(target=dump_when_asked, daemon=True).start()
+    write("started-%d" % RANK, b"%d" % os.getpid())
+    try:
+        train(left, right)
+    except ValueError as error:
+        print("rank %d: %s" % (RANK, error), flush=True)
+        os._exit(1)
+    print("rank %d: came to the end" % RANK, flush=True)
+
+
+main()
