@@ -8,7 +8,6 @@
  *	tables		input | low | high | poison | guard | counter | one
  */
 #include "bench/bench_job.h"
-#include "bench/bench_job_internal.h"
 
 #include <inttypes.h>
 #include <poll.h>

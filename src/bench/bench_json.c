@@ -2,7 +2,6 @@
  * The order of keys is part of the format: bench_read() must know sizes before it reads the arrays they describe.
  */
 #include "bench/bench_result.h"
-#include "bench/bench_result_internal.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -3,7 +3,6 @@
  * there are and informs the others between calls, never within a measured time.
  */
 #include "bench/bench_job.h"
-#include "bench/bench_job_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

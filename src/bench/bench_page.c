@@ -1,6 +1,5 @@
 /* SVG charts and the HTML page around them. */
 #include "bench/bench_plot.h"
-#include "bench/bench_plot_internal.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -10,7 +10,6 @@
  *	o Ring   x Tree
  */
 #include "bench/bench_plot.h"
-#include "bench/bench_plot_internal.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -5,7 +5,6 @@
  * defaults in inspector.cc (NCCL 2.30), CoMMA's README and its src/config.rs; docs/BENCH.md explains the
  * choices.
  */
-#include "bench/profilers_session_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

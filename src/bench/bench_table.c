@@ -1,6 +1,5 @@
 /* A run as tables: text like nccl-tests, histogram, Parquet. */
 #include "bench/bench_result.h"
-#include "bench/bench_result_internal.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -8,7 +7,6 @@
 #include <string.h>
 
 #include "bench/bench_plot.h"
-#include "bench/bench_plot_internal.h"
 #include "common/attributes.h"
 #include "common/op.h"
 #include "common/op_layout.h"

@@ -7,7 +7,6 @@
  * first one assumes links between nodes wherever they are used.
  */
 #include "bench/cost_model.h"
-#include "bench/cost_model_internal.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,6 +1,5 @@
 /* The formulas of cost_model.h; docs/BENCH.md derives them. */
 #include "bench/cost_model.h"
-#include "bench/cost_model_internal.h"
 
 #include <math.h>
 #include <stdarg.h>

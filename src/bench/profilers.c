@@ -1,6 +1,5 @@
 /* Comparing profilers: what jobs issued, what was recorded, and matching records to calls. */
 #include "bench/profilers.h"
-#include "bench/profilers_internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>

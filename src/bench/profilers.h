@@ -20,11 +20,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bench/bench_command.h"
+#include "bench/bench_launch.h"
+#include "bench/bench_plan.h"
 #include "bench/bench_result.h"
 #include "common/attributes.h"
 #include "common/op_layout.h"
 #include "common/status.h"
 #include "output/sink.h"
+#include "output/table.h"
 
 struct recording;
 struct ncclsee_profile;
@@ -349,5 +353,257 @@ enum status profilers_json_write(struct sink *sink, const struct profilers_compa
 /* `width` 0: unlimited. ERR_NO_SPACE, or the sink's status. */
 enum status profilers_text_write(struct sink *sink, const struct profilers_comparison *comparison,
 				 unsigned int width);
+
+/* Shared by the files that compare profilers. */
+
+/* A growing list: `items` of `size` bytes each. */
+struct profilers_list {
+	void *items;
+	size_t size;
+	size_t count;
+};
+
+/* Appends one zeroed item; NULL: out of memory, or more than `most`. */
+void *profilers_list_add(struct profilers_list *list, size_t most);
+void profilers_list_release(struct profilers_list *list);
+
+/* Times of the calls of one job: of one function, size and clock. */
+struct profilers_sample {
+	uint8_t plugin;
+	uint8_t mode;
+	uint8_t function;
+	uint8_t clock;
+	uint32_t run;
+	uint64_t bytes;
+	double *values;
+	size_t count;
+};
+
+/* Ratios of reported to measured times. Source OP_TIME_SOURCES: only the number of measured calls, no values. */
+struct profilers_ratios {
+	uint8_t plugin;
+	uint8_t mode;
+	uint8_t function;
+	uint8_t source;
+	bool is_mean_only;
+	uint64_t bytes;
+	uint64_t bytes_to;
+	uint64_t calls;
+	uint64_t in_order;
+	uint64_t by_time;
+	double *values;
+	size_t count;
+};
+
+struct profilers {
+	struct profilers_comparison out;
+	struct profilers_list complete;	 /* struct profilers_complete, unmerged */
+	struct profilers_list samples;	 /* struct profilers_sample */
+	struct profilers_list ratios;	 /* struct profilers_ratios */
+	struct profilers_list jobs;	 /* struct profilers_jobs */
+	struct profilers_list trainings; /* struct profilers_training, problem not kept */
+	char problems[PROFILERS_PLUGINS_MAX]
+		     [PROFILERS_TEXT_BYTES]; /* the last one of each plugin's trainings */
+};
+
+/* Where the ratios of a function and size are collected; NULL: out of memory. */
+struct profilers_ratios *profilers_ratios_of(struct profilers *work,
+					     const struct profilers_ratios *like);
+bool profilers_ratios_add(struct profilers_ratios *ratios, double value);
+
+enum status profilers_take_times(struct profilers *work, const struct profilers_trial *trial);
+
+/* Figures 1 to 4 of a comparison, as SVG and text: one chart per mode. */
+
+enum profilers_figure {
+	PROFILERS_FIGURE_COMPLETE = 1,
+	PROFILERS_FIGURE_ACCURACY = 2,
+	PROFILERS_FIGURE_OVERHEAD = 3,
+	PROFILERS_FIGURE_TRAINING = 4,
+	PROFILERS_FIGURES = 5,
+};
+
+const char *profilers_figure_title(enum profilers_figure which);
+/* The caption. */
+const char *profilers_figure_words(enum profilers_figure which);
+/* Whether there is anything to draw. */
+bool profilers_figure_is_there(const struct profilers_comparison *comparison,
+			       enum profilers_figure which);
+/* The same charts as text, each after an empty line. */
+enum status profilers_figure_text(struct sink *sink, const struct profilers_comparison *comparison,
+				  enum profilers_figure which, unsigned int width);
+
+/* The result for a plugin in one sentence, shown at the top of the text and the page. */
+
+enum { PROFILERS_SHORT_SENTENCE = 768 };
+
+/*
+ * "ringside: calls recorded: 100% (blocking), 100% (graph); GPU time per call 1.005x (0.981-1.030: no significant
+ * difference), graph 1.030x (1.002-1.058: slower); host time in the call ...". Unknown parts are omitted; "" if all
+ * are.
+ */
+const char *profilers_short(char to[static PROFILERS_SHORT_SENTENCE],
+			    const struct profilers_comparison *comparison, size_t plugin);
+
+/* The tables of a comparison as grids, for text and page. */
+
+enum profilers_table {
+	PROFILERS_TABLE_COMPLETE = 0,	 /* plugin x mode */
+	PROFILERS_TABLE_BY_FUNCTION = 1, /* plugin and function, one column per mode */
+	PROFILERS_TABLE_BY_SIZE = 2,
+	PROFILERS_TABLE_BY_RANK = 3,
+	PROFILERS_TABLE_ACCURACY = 4, /* plugin, mode, size */
+	PROFILERS_TABLE_OVERHEAD = 5, /* plugin, mode */
+	PROFILERS_TABLE_OVERHEAD_BY_SIZE = 6,
+	PROFILERS_TABLE_TRAINING = 7,
+	PROFILERS_TABLE_ACCURACY_CELLS = 8, /* details: each function and size */
+	PROFILERS_TABLE_OVERHEAD_CELLS = 9,
+	PROFILERS_TABLES = 10,
+};
+
+/* "Completeness: share of issued calls that were recorded". */
+const char *profilers_table_title(enum profilers_table which);
+/* Explains the columns in a sentence or two. */
+const char *profilers_table_words(enum profilers_table which);
+
+/* Adds columns and rows to an initialized grid; no rows: there is nothing to show. */
+void profilers_table_fill(struct report_grid *grid, const struct profilers_comparison *comparison,
+			  enum profilers_table which);
+
+enum { PROFILERS_SHORT_TEXT = 64 };
+/* "1 KiB"; "1 KiB to 8 KiB"; "from 32 MiB"; "unknown size". */
+const char *profilers_size_text(char to[static PROFILERS_SHORT_TEXT], uint64_t bytes,
+				uint64_t bytes_to);
+/* "NVIDIA H200 on node-1, 4 ranks sharing one GPU (MPS), NCCL 2.28.9, CUDA 13.0". */
+enum { PROFILERS_PLACE_TEXT = 320 };
+const char *profilers_place_text(char to[static PROFILERS_PLACE_TEXT],
+				 const struct profilers_comparison *comparison);
+/* "5 runs alternating, 15,000 measured calls per rank". */
+const char *profilers_amount_text(char to[static PROFILERS_PLACE_TEXT],
+				  const struct profilers_comparison *comparison);
+
+/*
+ * One variant that `ringside bench profilers` compares: no plugin, or a plugin with its settings. Defines the
+ * variables that make it record as much as it can, and where its files are.
+ */
+
+enum { VARIANT_VARIABLES = 256, VARIANT_PATH_BYTES = 4096, VARIANT_TEXT_BYTES = 32 << 10 };
+
+struct profilers_variant {
+	char label[64];
+	char path[VARIANT_PATH_BYTES]; /* absolute; "": no plugin */
+	enum profilers_kind kind;
+	const char *setting; /* static: "trace"; "best", "readme", "default"; "": only one */
+	size_t number;	     /* of profilers_plugin(), 0: no plugin */
+};
+
+/* Where a job's plugin can leave files. */
+struct profilers_place {
+	char output[VARIANT_PATH_BYTES]; /* the plugin's output; also the job's working directory */
+	char regions[VARIANT_PATH_BYTES]; /* in memory: shared regions of the Ringside plugin */
+};
+
+/* The variables of a job, with their storage. */
+struct profilers_variables {
+	struct bench_variable list[VARIANT_VARIABLES]; /* ends with a NULL name */
+	size_t count;
+	char text[VARIANT_TEXT_BYTES];
+	size_t used;
+	bool is_full; /* something did not fit */
+};
+
+/* Adds one; both are copied, value NULL unsets it. */
+void profilers_variables_add(struct profilers_variables *variables, const char *name,
+			     const char *value);
+
+/* Unsets the profilers' variables of this process's environment, then sets those of this variant. */
+void profilers_variant_variables(const struct profilers_variant *variant,
+				 const struct profilers_place *place,
+				 struct profilers_variables *variables);
+
+/*
+ * Where the jobs of a comparison leave their files: a directory on disk and one in memory (for regions, which must
+ * not wait for a disk). Both are removed at the end, by a separate child process even after a crash. With --keep
+ * the one on disk is the user's and stays, and what was in memory is copied into it.
+ */
+
+enum { WORK_PATH_BYTES = 3000, WORK_TAIL_LINES = 3 };
+
+struct profilers_work {
+	char disk[WORK_PATH_BYTES];
+	char memory[WORK_PATH_BYTES];
+	bool is_kept;
+	struct bench_keeper keeper;
+};
+
+/* `keep`: NULL, or a directory that is empty or does not exist. 0, or CLI_EXIT_UNKNOWN after a message. */
+int profilers_work_open(struct profilers_work *work, const char *keep);
+void profilers_work_close(struct profilers_work *work);
+
+/* The whole file, terminated; the caller frees it. NULL with errno; EFBIG: longer than `most`. */
+char *profilers_read_file(const char *path, size_t most, size_t *length);
+
+/*
+ * The run of `ringside bench profilers`: which jobs, in which order, within which time, and their output. Jobs of
+ * all variants alternate, so that changes on the host affect all of them.
+ *
+ *	for each run
+ *		for each mode (and the training)
+ *			for each variant, starting with a different one in each run
+ *				one job
+ */
+
+/* The parsed command line. */
+struct profilers_request {
+	struct bench_how how;
+	struct bench_plan plan; /* of all jobs; each runs one of the modes */
+	struct profilers_variant variants[PROFILERS_PLUGINS_MAX]; /* the first: no plugin */
+	size_t variant_count;
+	uint32_t runs;
+	double seconds; /* for all jobs; 0: no limit */
+	int job_seconds; /* a job counts as hung after this time; 0: derived from those without a plugin */
+	bool is_measured; /* false: only training */
+	bool is_trained;
+	uint32_t train_runs;
+	uint32_t train_epochs;
+	uint32_t train_steps;
+	uint32_t train_batch;
+	uint32_t train_image;
+	const char *keep; /* NULL: keep nothing */
+};
+
+/* The training counts as a mode here. */
+enum { SESSION_TRAINING = BENCH_MODES, SESSION_KINDS = BENCH_MODES + 1 };
+
+/* How many calls the time per cell allowed, for one mode and size. */
+struct session_cut {
+	uint32_t least; /* 0: not reduced */
+	uint32_t most;
+};
+
+struct profilers_session {
+	const struct profilers_request *request;
+	struct profilers *profilers;
+	struct profilers_work work;
+	struct bench_mps mps; /* for all jobs, until one fails */
+	const struct profilers_variant
+		*failed; /* the label of the previous job if it failed; otherwise NULL */
+	int gpus;
+	int ranks;
+	uint64_t began_ns; /* CLOCK_MONOTONIC */
+	uint32_t jobs;	   /* total, as far as known */
+	uint32_t done;
+	uint64_t last_ns[SESSION_KINDS]
+			[PROFILERS_PLUGINS_MAX]; /* duration of the last one; 0: none */
+	unsigned int hangs[SESSION_KINDS][PROFILERS_PLUGINS_MAX];
+	struct session_cut cuts[BENCH_MODES][PLAN_SIZES];
+	bool is_training_out; /* it cannot run here; already reported */
+};
+
+/*
+ * Runs all jobs and adds them to session->profilers. 0, or the exit code after a message: Ctrl-C, out of memory, no
+ * CUDA.
+ */
+int profilers_session_run(struct profilers_session *session);
 
 #endif

@@ -1,6 +1,5 @@
 /* Each figure is a table of groups along x and series, filled from the rows of the comparison. */
 #include "bench/profilers.h"
-#include "bench/profilers_internal.h"
 
 #include <inttypes.h>
 #include <math.h>

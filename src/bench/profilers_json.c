@@ -3,14 +3,12 @@
  * writing. The input is untrusted; indexes into tables are checked at the end.
  */
 #include "bench/profilers.h"
-#include "bench/profilers_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/bench_result.h"
-#include "bench/bench_result_internal.h"
 #include "common/attributes.h"
 #include "common/op.h"
 #include "output/json.h"

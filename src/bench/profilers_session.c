@@ -1,5 +1,5 @@
 /* Runs the jobs of `bench profilers`: alternating jobs, their output, the training. */
-#include "bench/profilers_session_internal.h"
+#include "bench/profilers.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -5,7 +5,6 @@
  * than calls.
  */
 #include "bench/profilers.h"
-#include "bench/profilers_internal.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* A comparison as tables and sentences. */
 #include "bench/profilers.h"
-#include "bench/profilers_internal.h"
 
 #include <inttypes.h>
 #include <math.h>
