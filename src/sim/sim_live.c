@@ -5,7 +5,6 @@
  * are killed if they do not. Signals that would end the job only reach the parent and are passed on through the
  * board.
  */
-#include "sim/sim_live.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -11,7 +11,6 @@
 #include "sim/host.h"
 #include "sim/sim_engine.h"
 #include "sim/sim_job.h"
-#include "sim/sim_live.h"
 
 /* The parsed command line of `ringside sim`. */
 

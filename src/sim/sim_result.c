@@ -1,5 +1,4 @@
 #include "sim/sim_job.h"
-#include "sim/sim_job_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

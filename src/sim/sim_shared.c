@@ -12,7 +12,6 @@
  * for data. More than fit there wait in the buffers of the connection before it, and keep its sender waiting.
  */
 #include "sim/sim_engine.h"
-#include "sim/sim_engine_internal.h"
 
 #include <stdlib.h>
 

@@ -13,7 +13,6 @@
  * the receiver for data or for its GPU.
  */
 #include "sim/sim_engine.h"
-#include "sim/sim_engine_internal.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,6 @@
  * written.
  */
 #include "sim/sim_engine.h"
-#include "sim/sim_engine_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,6 @@
 
 #include "common/op_layout.h"
 #include "sim/sim_engine.h"
-#include "sim/sim_engine_internal.h"
 
 #define MIB (UINT64_C(1) << 20)
 
