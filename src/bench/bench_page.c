@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/sha256.h"
+#include "common/hash.h"
 #include "common/text.h"
 #include "output/json.h"
 #include "output/sink.h"

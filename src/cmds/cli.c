@@ -14,7 +14,6 @@
 
 #include "common/clock.h"
 #include "common/text.h"
-#include "common/text_amounts.h"
 #include "output/sink.h"
 #include "output/table.h"
 

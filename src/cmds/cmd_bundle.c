@@ -14,7 +14,6 @@
 #include "cmds/commands.h"
 #include "common/clock.h"
 #include "common/text.h"
-#include "common/text_amounts.h"
 #include "output/json.h"
 
 enum { DOCTOR_SECONDS = 300, DOCTOR_MOST = 16 * 1024 * 1024 };

@@ -20,7 +20,6 @@
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/text.h"
-#include "common/text_amounts.h"
 #include "fetch/fetch.h"
 #include "output/json.h"
 #include "output/verdict_show.h"

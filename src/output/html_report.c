@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/attributes.h"
-#include "common/sha256.h"
+#include "common/hash.h"
 #include "common/text.h"
 #include "output/html_assets.h"
 #include "output/json.h"

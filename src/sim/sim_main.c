@@ -6,7 +6,6 @@
 #include "cmds/cli.h"
 #include "cmds/cli_program.h"
 #include "common/text.h"
-#include "common/text_amounts.h"
 #include "output/sink.h"
 #include "sim/host.h"
 #include "sim/sim_engine.h"

@@ -5,7 +5,6 @@
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/text.h"
-#include "common/text_amounts.h"
 #include "sim/host.h"
 
 static const char *const role_names[SIM_ROLES] = { "world", "tp", "pp", "dp", "ep" };

@@ -1,4 +1,4 @@
-#include "common/sha256.h"
+#include "common/hash.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/sha256.h"
+#include "common/hash.h"
 #include "output/html_assets.h"
 #include "tests/tap.h"
 #include "tests/support/hand_made.h"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "common/text_amounts.h"
+#include "common/text.h"
 #include "sim/sim_job.h"
 
 static struct sim_fault fault;
