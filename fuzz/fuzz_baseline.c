@@ -8,7 +8,7 @@
 
 #include "doctor/slow.h"
 #include "fuzz/fuzz_main.h"
-#include "output/baseline_show.h"
+#include "output/diff_show.h"
 
 static void check_row(const struct baseline_row *row)
 {

@@ -69,7 +69,7 @@ HTML_PARTS := $(sort $(wildcard src/output/palette.css src/output/base.css src/o
 $(BUILD)/html_parts: FORCE
 	@mkdir -p $(@D)
 	@cksum $(HTML_PARTS) | cmp -s - $@ || cksum $(HTML_PARTS) > $@
-$(BUILD)/src/output/html_assets.o: $(BUILD)/html_parts
+$(BUILD)/src/output/html_report.o: $(BUILD)/html_parts
 # The same for the live page; a checksum of its parts lets browsers ask whether it changed.
 PAGE_PARTS := $(sort $(wildcard src/output/palette.css src/output/base.css src/output/page/* \
 	$(addprefix $(UPLOT)/,LICENSE dist/uPlot.iife.min.js dist/uPlot.min.css)))

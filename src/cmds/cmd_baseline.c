@@ -6,7 +6,7 @@
 #include "cmds/cli_input.h"
 #include "cmds/cli_output.h"
 #include "cmds/commands.h"
-#include "output/baseline_show.h"
+#include "output/diff_show.h"
 
 struct request {
 	const char *verb;

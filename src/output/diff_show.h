@@ -5,6 +5,7 @@
 #include "analysis/compare.h"
 #include "analysis/timeline_report.h"
 #include "common/status.h"
+#include "doctor/slow.h"
 #include "output/json.h"
 #include "output/report.h"
 #include "output/sink.h"
@@ -26,5 +27,13 @@ enum status diff_html(struct sink *sink, const struct diff_side *a, const struct
 /* One object, see docs/REPORT.md. An unknown value is null, never 0. */
 void diff_json(struct json *json, const struct diff_side *a, const struct diff_side *b,
 	       const struct compare *compare);
+
+/* A baseline as text and as JSON, which is the format of its file. */
+
+/* width 0: no limit. Returns ERR_NO_SPACE or the sink's status. */
+enum status baseline_text(struct sink *sink, const struct baseline *baseline, unsigned int width);
+
+/* One object, see docs/REPORT.md; baseline_read() reads it back. */
+void baseline_json(struct json *json, const struct baseline *baseline);
 
 #endif

@@ -1,6 +1,5 @@
 /* The report as text: first a summary that fits a screen, then tables, charts and iterations. */
 #include "output/report.h"
-#include "output/report_internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 #include "output/report.h"
-#include "output/report_internal.h"
 
 #include <inttypes.h>
 #include <math.h>

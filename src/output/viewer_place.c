@@ -1,5 +1,4 @@
 #include "output/viewer.h"
-#include "output/viewer_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

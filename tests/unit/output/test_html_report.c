@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "common/hash.h"
-#include "output/html_assets.h"
 #include "tests/tap.h"
 #include "tests/support/hand_made.h"
 
