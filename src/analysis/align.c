@@ -14,7 +14,6 @@
 #include "analysis/flight.h"
 #include "analysis/job.h"
 #include "analysis/match.h"
-#include "analysis/match_cursor.h"
 #include "analysis/stats.h"
 #include "common/op.h"
 

@@ -1,4 +1,3 @@
-#include "analysis/findings.h"
 
 #include <math.h>
 #include <stdarg.h>

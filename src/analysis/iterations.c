@@ -8,7 +8,7 @@
  * other, while at most a tenth of the symbols differ; where that fails the next matching place is searched,
  * and what was skipped is one irregular iteration.
  */
-#include "analysis/iterations.h"
+#include "analysis/timeline_report.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "analysis/match_cursor.h"
 #include "common/attributes.h"
 #include "common/hash.h"
 

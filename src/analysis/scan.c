@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "analysis/filter.h"
-#include "analysis/match_cursor.h"
+#include "analysis/match.h"
 #include "common/attributes.h"
 #include "common/hash.h"
 #include "common/op.h"

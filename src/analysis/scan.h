@@ -19,7 +19,6 @@
 
 #include "analysis/collect.h"
 #include "analysis/filter.h"
-#include "analysis/iterations.h"
 #include "analysis/job.h"
 #include "analysis/match.h"
 #include "analysis/tally.h"

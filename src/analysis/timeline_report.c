@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "analysis/align.h"
-#include "analysis/findings.h"
 #include "analysis/scan.h"
 #include "analysis/straggler.h"
 #include "analysis/windows.h"

@@ -20,8 +20,6 @@
 
 #include "analysis/align.h"
 #include "analysis/filter.h"
-#include "analysis/findings.h"
-#include "analysis/iterations.h"
 #include "analysis/job.h"
 #include "analysis/match.h"
 #include "analysis/pace.h"
@@ -32,6 +30,149 @@
 #include "common/status.h"
 #include "common/text.h"
 #include "recording/recording.h"
+
+/* Findings, most serious first: numbers and a sentence. */
+
+struct scan;
+struct timeline_report;
+
+enum findings_severity {
+	FINDINGS_NOTE = 0,    /* worth knowing */
+	FINDINGS_WARNING = 1, /* costs time, or limits what can be concluded */
+	FINDINGS_ERROR = 2,   /* something is broken */
+};
+
+const char *findings_severity_name(enum findings_severity severity);
+
+enum findings_kind {
+	FINDINGS_NOTHING_RECORDED = 0,
+	FINDINGS_HUNG = 1,     /* operations in flight at the end of a truncated recording */
+	FINDINGS_MISMATCH = 2, /* ranks disagree on what was called */
+	FINDINGS_SLOW_RANK = 3,
+	FINDINGS_SLOW_HOST = 4,
+	FINDINGS_SLOW_LINK = 5,
+	FINDINGS_NETWORK = 6, /* slower everywhere */
+	FINDINGS_CHANGE = 7,  /* a transfer's speed changed */
+	FINDINGS_KILLED = 8,  /* truncated recordings */
+	FINDINGS_LOST = 9,    /* operations that were counted as lost */
+	FINDINGS_INCOMPLETE =
+		10, /* damaged, truncated or unreadable files; counts that do not add up */
+	FINDINGS_RANKS_MISSING = 11,  /* communicators with unrecorded ranks */
+	FINDINGS_UNTRUSTED = 12,      /* GPU timestamps that were rejected */
+	FINDINGS_UNTIMED = 13,	      /* many calls without a duration */
+	FINDINGS_MIXED_SOURCES = 14,  /* durations from several sources in one total */
+	FINDINGS_SMALL_MESSAGES = 15, /* many small messages */
+	FINDINGS_WAITING = 16,	      /* a large share of communication is waiting, without a
+					 single straggler */
+	FINDINGS_UNALIGNED = 17,      /* processes without common time */
+	FINDINGS_SEVERAL_JOBS = 18,
+	FINDINGS_SAMPLED = 19,	/* waiting from a sample of the collectives */
+	FINDINGS_CONFLICT = 20, /* two processes claim the same rank of one communicator */
+	FINDINGS_KINDS = 21,
+};
+
+const char *findings_kind_name(enum findings_kind kind); /* "slow_rank", ... */
+
+struct finding {
+	enum findings_kind kind;
+	enum findings_severity severity;
+	uint32_t rank; /* index into job.ranks, UINT32_MAX none; the same for the next three */
+	uint32_t host;
+	uint32_t comm;
+	uint32_t peer;
+	uint64_t count;	  /* operations, ranks, files: what the sentence counts */
+	uint64_t of;	  /* out of this many; 0: not a share */
+	uint64_t cost_ns; /* waiting or time lost, over all ranks; 0 unknown */
+	double percent;
+	uint64_t at_ns;	 /* common time; 0 none */
+	char title[200]; /* "straggler: rank 5 on node-3" */
+	char text[400];	 /* one or two sentences with the numbers */
+	char hint[240];	 /* next step; "" none */
+};
+
+struct findings {
+	struct finding *list;
+	size_t count;
+	size_t left_out;
+};
+
+void findings_release(struct findings *findings);
+
+/* Before all others, for callers that know more than the operations show. */
+struct finding *findings_add_first(struct findings *findings, enum findings_kind kind,
+				   enum findings_severity severity, const char *title);
+
+/* By severity. */
+void findings_sort(struct findings *findings);
+
+/* Removes all of a kind. */
+void findings_drop(struct findings *findings, enum findings_kind kind);
+
+/* The report is complete but for its findings. */
+enum status findings_make(struct findings *findings, const struct timeline_report *report,
+			  const struct scan *scan);
+
+/*
+ * Iterations, from the repeating sequence of operations of one rank: no code changes needed.
+ *
+ * Each operation becomes a symbol (communicator, function, datatype, size). The period is found where the
+ * sequence repeats; it may be interrupted by a warm-up, a checkpoint or an irregular iteration, after which
+ * it is picked up again. docs/STATISTICS.md has the method.
+ */
+
+enum {
+	ITERATIONS_OPS_MAX = 1 << 20,	 /* operations examined */
+	ITERATIONS_PERIOD_MAX = 1 << 16, /* operations of one iteration */
+};
+
+struct iteration {
+	uint64_t first_op; /* how many operations of the rank came before it */
+	uint32_t ops;
+	uint64_t start_ns; /* call of its first operation (end, if that is unknown) */
+	uint64_t end_ns;   /* start of the next one; end of its last operation for the last */
+	uint32_t timed;	   /* of ops: with a duration; the next two are of these only */
+	uint64_t busy_ns;  /* union of its operations' times, see collect.h */
+	uint64_t sum_ns;   /* sum of their durations */
+	uint64_t bytes;
+	bool is_odd; /* between two runs of the pattern: a checkpoint, an evaluation, ... */
+};
+
+struct iterations {
+	bool is_found;
+	bool is_by_tag;		/* the user's tag marks iterations: it counts up */
+	uint32_t rank;		/* index into job.ranks: the rank of these operations */
+	uint32_t period_ops;	/* operations of a regular iteration */
+	struct iteration *list; /* in order of time; times are common time */
+	size_t count;
+	size_t regular;		 /* of these: not irregular */
+	uint64_t warm_up_ops;	 /* before the first */
+	uint64_t tail_ops;	 /* after the last complete one */
+	uint64_t ops;		 /* examined */
+	bool is_cut;		 /* there were more than ITERATIONS_OPS_MAX */
+	uint64_t median_ns;	 /* duration of regular ones */
+	size_t timed;		 /* of regular: with all operations timed */
+	uint64_t median_busy_ns; /* of these; 0 if there are none */
+	uint64_t p99_ns;
+	uint64_t slowest_ns;
+	size_t slowest; /* index into list */
+};
+
+/* One operation as the detection sees it. */
+struct iterations_op {
+	uint32_t symbol;
+	uint32_t reserved;
+	uint64_t tag;
+	uint64_t issue_ns; /* 0 unknown */
+	uint64_t done_ns;  /* 0 unknown */
+	uint64_t duration_ns;
+	uint64_t bytes;
+	bool is_timed; /* false: no duration */
+};
+
+/* ops in the order of issue; kept by the caller. ERR_NO_SPACE. */
+enum status iterations_find(struct iterations *iterations, const struct iterations_op *ops,
+			    size_t count);
+void iterations_release(struct iterations *iterations);
 
 enum { TIMELINE_CUSTOM_MAX = 4 };
 

@@ -1,4 +1,4 @@
-#include "analysis/iterations.h"
+#include "analysis/timeline_report.h"
 
 #include <stdlib.h>
 
