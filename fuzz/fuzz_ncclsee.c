@@ -5,7 +5,7 @@
 
 #include "common/op_layout.h"
 #include "fuzz/fuzz_main.h"
-#include "import/ncclsee_read.h"
+#include "import/foreign.h"
 
 static const char head[] =
 	"CollectiveType,BucketLabel,BucketMin,BucketMax,Calls,BytesTransferred,TotalTime_us\n";

@@ -9,7 +9,7 @@
 #include "common/op.h"
 #include "common/op_layout.h"
 #include "common/text.h"
-#include "import/ncclsee_read.h"
+#include "import/foreign.h"
 #include "recording/recording.h"
 
 /* ---- what was issued ---------------------------------------------------------------------- */

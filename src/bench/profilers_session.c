@@ -25,7 +25,7 @@
 #include "common/file.h"
 #include "common/op_layout.h"
 #include "common/text.h"
-#include "import/ncclsee_read.h"
+#include "import/foreign.h"
 #include "recording/recording.h"
 
 /* One job: its variant, number and directories. */

@@ -13,7 +13,7 @@
 #include "analysis/stats.h"
 #include "common/op.h"
 #include "common/text.h"
-#include "import/ncclsee_read.h"
+#include "import/foreign.h"
 #include "recording/recording.h"
 
 enum { RUNS_FOR_INTERVAL = 3, SUMS_MAX = 1 << 14, SUM_KINDS = 4 };

@@ -1,5 +1,5 @@
 /* Finds regions on this host and the processes that wrote them. */
-#include "format/region_find.h"
+#include "format/region_read.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -8,7 +8,6 @@
 
 #include "common/op.h"
 #include "common/text.h"
-#include "format/region_find.h"
 
 /* The line that begins at `at`; returns where the next one begins. */
 static size_t line_end(const char *text, size_t text_bytes, size_t at)

@@ -7,7 +7,7 @@
  *	AllReduce,>33554432,33554432,2147483647,205,6878658560,99120.500000
  *	Group,N/A,0,0,410,0,5120.125000
  */
-#include "import/ncclsee_read.h"
+#include "import/foreign.h"
 
 #include <errno.h>
 #include <fcntl.h>

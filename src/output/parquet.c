@@ -1,5 +1,4 @@
 #include "output/parquet.h"
-#include "output/parquet_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
  * compress.
  */
 #include "output/parquet.h"
-#include "output/parquet_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

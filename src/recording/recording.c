@@ -9,7 +9,6 @@
 
 #include "common/hash.h"
 #include "common/status.h"
-#include "format/region_find.h"
 #include "format/region_read.h"
 
 /* Limit for a text that describes a process; that of a region has 8 KiB. */

@@ -21,7 +21,6 @@
 #include "common/op.h"
 #include "common/status.h"
 #include "common/text.h"
-#include "format/region_find.h"
 #include "format/region_read.h"
 #include "format/tar.h"
 #include "format/trace_read.h"

@@ -23,7 +23,7 @@
 #include "common/file.h"
 #include "common/status.h"
 #include "common/text.h"
-#include "format/region_find.h"
+#include "format/region_read.h"
 #include "recording/recording.h"
 
 /* What inotify cannot show (memfds, a directory created later) is found at most this late. */

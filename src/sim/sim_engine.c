@@ -13,7 +13,7 @@
 
 #include "common/op.h"
 #include "common/op_layout.h"
-#include "sim/sim_random.h"
+#include "sim/sim_job.h"
 
 enum {
 	KIB = 1024,

@@ -10,7 +10,6 @@
 #include "common/op_layout.h"
 #include "common/text.h"
 #include "plugin/abi_common.h"
-#include "sim/sim_random.h"
 
 static inline bool sim_fault_is_on(const struct sim_fault *fault, uint64_t ns)
 {

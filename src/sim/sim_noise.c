@@ -18,7 +18,6 @@
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/text.h"
-#include "sim/sim_random.h"
 
 enum noise_key {
 	KEY_PERCENT = 1u << 0,

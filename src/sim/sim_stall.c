@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 #include "common/op_layout.h"
-#include "sim/sim_random.h"
+#include "sim/sim_job.h"
 
 /* How far the data of a hung shared operation got, by connection. */
 

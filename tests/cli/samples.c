@@ -13,7 +13,7 @@
 #include "common/op.h"
 #include "common/text.h"
 #include "format/region_create.h"
-#include "format/region_find.h"
+#include "format/region_read.h"
 #include "format/trace_write.h"
 
 /* Larger than any pid on Linux. */

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "import/ncclsee_read.h"
+#include "import/foreign.h"
 #include "tests/unit/bench/profilers_stage.h"
 #include "tests/tap.h"
 

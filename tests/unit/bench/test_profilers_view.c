@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "bench/profilers.h"
-#include "import/ncclsee_read.h"
+#include "import/foreign.h"
 #include "tests/unit/bench/profilers_stage.h"
 #include "tests/tap.h"
 

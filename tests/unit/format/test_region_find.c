@@ -1,4 +1,4 @@
-#include "format/region_find.h"
+#include "format/region_read.h"
 
 #include <stdio.h>
 #include <stdlib.h>

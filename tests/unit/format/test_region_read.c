@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "format/region_find.h"
 #include "tests/support/sample_region.h"
 #include "tests/tap.h"
 

@@ -1,7 +1,7 @@
 /*
  * ncclsee's CSV is read strictly: anything its writer would not write is rejected, with the line.
  */
-#include "import/ncclsee_read.h"
+#include "import/foreign.h"
 
 #include <stdio.h>
 #include <string.h>

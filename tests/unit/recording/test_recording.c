@@ -13,7 +13,7 @@
 
 #include "common/file.h"
 #include "common/text.h"
-#include "format/region_find.h"
+#include "format/region_read.h"
 #include "tests/support/sample_region.h"
 #include "tests/tap.h"
 

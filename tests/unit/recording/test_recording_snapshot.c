@@ -8,7 +8,7 @@
 #include "analysis/flight.h"
 #include "common/file.h"
 #include "common/text.h"
-#include "format/region_find.h"
+#include "format/region_read.h"
 #include "format/tar.h"
 #include "recording/recording.h"
 #include "tests/support/sample_region.h"

@@ -13,7 +13,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/text.h"
-#include "format/region_find.h"
+#include "format/region_read.h"
 #include "recording/recording.h"
 #include "tests/support/sample_region.h"
 #include "tests/support/scratch.h"
