@@ -559,14 +559,17 @@ static inline void host_start_ce_batch(const struct host_plugin *plugin, struct 
 		(void)plugin->v##N->record_event_state(handle, (int)state, NULL); \
 		break;
 
+#define HOST_RECORDS_1(fill) HOST_RECORD(1, fill) HOST_RECORD(2, fill) HOST_RECORD(3, fill)
+#define HOST_RECORDS_4(fill) \
+	HOST_RECORD(4, fill) HOST_RECORD(5, fill) HOST_RECORD(6, fill) HOST_RECORD(7, fill)
+#define HOST_RECORDS_NULL_1 HOST_RECORD_NULL(1) HOST_RECORD_NULL(2) HOST_RECORD_NULL(3)
+
 /* Without argument: GroupApi's states. */
 static inline void host_state_null(const struct host_plugin *plugin, void *handle,
 				   enum abi_state state)
 {
 	switch (plugin->version) {
-		HOST_RECORD_NULL(1)
-		HOST_RECORD_NULL(2)
-		HOST_RECORD_NULL(3)
+		HOST_RECORDS_NULL_1
 		HOST_RECORD_NULL(4)
 		HOST_RECORD_NULL(5)
 		HOST_RECORD_NULL(6)
@@ -579,10 +582,7 @@ static inline void host_state_proxy_op(const struct host_plugin *plugin, void *h
 				       enum abi_state state)
 {
 	switch (plugin->version) {
-		HOST_RECORD(4, (void)0)
-		HOST_RECORD(5, (void)0)
-		HOST_RECORD(6, (void)0)
-		HOST_RECORD(7, (void)0)
+		HOST_RECORDS_4((void)0)
 	}
 }
 
@@ -590,17 +590,12 @@ static inline void host_state_proxy_op(const struct host_plugin *plugin, void *h
 static inline void host_state_proxy_op_old(const struct host_plugin *plugin, void *handle,
 					   enum abi_state state, uint64_t bytes, int steps)
 {
-#define HOST_FILL_OP_OLD                        \
-	do {                                    \
-		a.proxy_op.trans_bytes = bytes; \
-		a.proxy_op.steps = steps;       \
-	} while (0)
 	switch (plugin->version) {
-		HOST_RECORD(1, HOST_FILL_OP_OLD)
-		HOST_RECORD(2, HOST_FILL_OP_OLD)
-		HOST_RECORD(3, HOST_FILL_OP_OLD)
+		HOST_RECORDS_1({
+			a.proxy_op.trans_bytes = bytes;
+			a.proxy_op.steps = steps;
+		})
 	}
-#undef HOST_FILL_OP_OLD
 }
 
 /* ProxyStep: no argument before v4. */
@@ -608,13 +603,8 @@ static inline void host_state_proxy_step(const struct host_plugin *plugin, void 
 					 enum abi_state state, uint64_t bytes)
 {
 	switch (plugin->version) {
-		HOST_RECORD_NULL(1)
-		HOST_RECORD_NULL(2)
-		HOST_RECORD_NULL(3)
-		HOST_RECORD(4, a.proxy_step.trans_bytes = bytes)
-		HOST_RECORD(5, a.proxy_step.trans_bytes = bytes)
-		HOST_RECORD(6, a.proxy_step.trans_bytes = bytes)
-		HOST_RECORD(7, a.proxy_step.trans_bytes = bytes)
+		HOST_RECORDS_NULL_1
+		HOST_RECORDS_4(a.proxy_step.trans_bytes = bytes)
 	}
 }
 
@@ -622,13 +612,8 @@ static inline void host_state_proxy_ctrl(const struct host_plugin *plugin, void 
 					 enum abi_state state, int appended)
 {
 	switch (plugin->version) {
-		HOST_RECORD(1, a.proxy_ctrl.appended = appended)
-		HOST_RECORD(2, a.proxy_ctrl.appended = appended)
-		HOST_RECORD(3, a.proxy_ctrl.appended = appended)
-		HOST_RECORD(4, a.proxy_ctrl.appended = appended)
-		HOST_RECORD(5, a.proxy_ctrl.appended = appended)
-		HOST_RECORD(6, a.proxy_ctrl.appended = appended)
-		HOST_RECORD(7, a.proxy_ctrl.appended = appended)
+		HOST_RECORDS_1(a.proxy_ctrl.appended = appended)
+		HOST_RECORDS_4(a.proxy_ctrl.appended = appended)
 	}
 }
 
@@ -639,10 +624,7 @@ static inline void host_state_kernel_ch(const struct host_plugin *plugin, void *
 	const enum abi_state state = ABI_KERNEL_CH_STOP;
 
 	switch (plugin->version) {
-		HOST_RECORD(4, a.kernel_ch.gpu_ns = gpu_ns)
-		HOST_RECORD(5, a.kernel_ch.gpu_ns = gpu_ns)
-		HOST_RECORD(6, a.kernel_ch.gpu_ns = gpu_ns)
-		HOST_RECORD(7, a.kernel_ch.gpu_ns = gpu_ns)
+		HOST_RECORDS_4(a.kernel_ch.gpu_ns = gpu_ns)
 	}
 }
 
@@ -652,10 +634,7 @@ static inline void host_state_net_plugin(const struct host_plugin *plugin, void 
 	const enum abi_state state = ABI_NET_PLUGIN_UPDATE;
 
 	switch (plugin->version) {
-		HOST_RECORD(4, a.net_plugin.data = data)
-		HOST_RECORD(5, a.net_plugin.data = data)
-		HOST_RECORD(6, a.net_plugin.data = data)
-		HOST_RECORD(7, a.net_plugin.data = data)
+		HOST_RECORDS_4(a.net_plugin.data = data)
 	}
 }
 
