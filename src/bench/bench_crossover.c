@@ -57,7 +57,7 @@ struct crossover_recorder {
 	char why[512];
 	char plugin[4096];
 	char directory[4096];
-	struct bench_keeper keeper; /* removes the directory, whose files take up memory */
+	struct bench_cleaner cleaner; /* removes the directory, whose files take up memory */
 	struct bench_variable
 		variables[CROSSOVER_RECORDER_VARIABLES + 1]; /* for the ranks' environment */
 };
@@ -320,7 +320,7 @@ static void crossover_recorder_open(struct crossover_recorder *recorder)
 			    strerror(errno));
 		return;
 	}
-	(void)bench_keeper_start(&recorder->keeper, recorder_sweep, recorder);
+	(void)bench_cleaner_start(&recorder->cleaner, recorder_sweep, recorder);
 	recorder->is_in_place_of = other != NULL && other[0] != '\0' &&
 				   strcmp(other, "none") != 0 && strstr(other, "ringside") == NULL;
 	recorder->is_on = true;
@@ -341,7 +341,7 @@ static void crossover_recorder_set(const struct crossover_recorder *recorder)
 /* Removes the directory with the recordings. The keeper does this if the process is killed. */
 static void crossover_recorder_close(struct crossover_recorder *recorder)
 {
-	if (!bench_keeper_end(&recorder->keeper))
+	if (!bench_cleaner_end(&recorder->cleaner))
 		recorder_sweep(recorder);
 	recorder->directory[0] = '\0';
 }

@@ -153,9 +153,9 @@ static void health_watch_stop(struct health_watch *watch)
 /* Shares of the time for each step; unused time goes to later steps. */
 enum { SHARE_CHECK = 20, SHARE_COLLECTIVE = 10, SHARE_PAIRS = 55, SHARE_AGAIN = 10, SHARE_END = 5 };
 
-enum { CROWD = 64 };
+enum { MANY_RANKS = 64 };
 
-struct course {
+struct health_steps {
 	struct bench_team *team;
 	struct health_watch *watch;
 	const struct health_budget *budget;
@@ -164,7 +164,7 @@ struct course {
 };
 
 /* What rank 0 announces before a step. */
-struct leave {
+struct step_limit {
 	double seconds; /* time limit; 0: skip the step */
 	uint64_t large;
 	int32_t rounds; /* for pairs: total number of rounds */
@@ -182,37 +182,37 @@ static void health_steps_plan(struct bench_plan *plan, const struct health_budge
 	plan->patience_s = (int)(budget->seconds / 2) + 1;
 }
 
-static double seconds_left(const struct course *course)
+static double seconds_left(const struct health_steps *steps)
 {
-	uint64_t passed = clock_system_ns(CLOCK_MONOTONIC) - course->budget->began_ns;
+	uint64_t passed = clock_system_ns(CLOCK_MONOTONIC) - steps->budget->began_ns;
 
-	return course->budget->seconds - (double)passed / 1e9;
+	return steps->budget->seconds - (double)passed / 1e9;
 }
 
-/* 0, or -1. Distributes rank 0's *leave to all ranks. */
-static int take_leave(struct course *course, struct leave *leave)
+/* 0, or -1. Distributes rank 0's *limit to all ranks. */
+static int take_limit(struct health_steps *steps, struct step_limit *limit)
 {
-	health_watch_wait(course->watch);
-	return hub_share(course->team->hub, leave, sizeof(*leave));
+	health_watch_wait(steps->watch);
+	return hub_share(steps->team->hub, limit, sizeof(*limit));
 }
 
 /* Takes a share of the remaining time; a step that would start too late gets none. */
-static int begin_step(struct course *course, int share, struct leave *leave)
+static int begin_step(struct health_steps *steps, int share, struct step_limit *limit)
 {
-	double left = seconds_left(course);
+	double left = seconds_left(steps);
 
-	*leave = (struct leave){ .large = course->large };
+	*limit = (struct step_limit){ .large = steps->large };
 	if (left > 0)
-		leave->seconds = left * share / course->shares_left;
-	course->shares_left -= share;
-	return take_leave(course, leave);
+		limit->seconds = left * share / steps->shares_left;
+	steps->shares_left -= share;
+	return take_limit(steps, limit);
 }
 
-static void skip_note(const struct course *course, const char *what)
+static void skip_note(const struct health_steps *steps, const char *what)
 {
-	if (course->team->place->rank == 0)
-		bench_run_note(&course->team->run, "no time left for %s: --seconds %.0f", what,
-			       course->budget->seconds);
+	if (steps->team->place->rank == 0)
+		bench_run_note(&steps->team->run, "no time left for %s: --seconds %.0f", what,
+			       steps->budget->seconds);
 }
 
 /* Limits a step to this many calls and this time. */
@@ -225,37 +225,37 @@ static void step_allow(struct bench_plan *plan, uint32_t warmups, uint32_t calls
 	plan->seconds = seconds;
 }
 
-static int course_measure(struct course *course, const struct bench_cell *cell)
+static int steps_measure(struct health_steps *steps, const struct bench_cell *cell)
 {
 	char size[UNITS_TEXT];
-	int rank = course->team->place->rank;
+	int rank = steps->team->place->rank;
 
 	if (cell->peers == NULL)
-		health_watch_step(course->watch, "%s of %s", op_function_name(cell->function),
+		health_watch_step(steps->watch, "%s of %s", op_function_name(cell->function),
 				  units_bytes(size, cell->bytes));
 	else if (cell->peers[rank] >= 0)
-		health_watch_step(course->watch, "the exchange of %s with rank %d",
+		health_watch_step(steps->watch, "the exchange of %s with rank %d",
 				  units_bytes(size, cell->bytes), (int)cell->peers[rank]);
-	return bench_job_measure(course->team->job, cell) == 0 ? 0 : -1;
+	return bench_job_measure(steps->team->job, cell) == 0 ? 0 : -1;
 }
 
 /* ---- collectives ----------------------------------------------------------------------------- */
 
-static int check_results(struct course *course)
+static int check_results(struct health_steps *steps)
 {
 	static const uint8_t functions[] = { OP_ALL_REDUCE, OP_ALL_GATHER, OP_REDUCE_SCATTER,
 					     OP_BROADCAST, OP_ALL_TO_ALL };
 	static const uint64_t sizes[] = { 4 << 10, 1 << 20 };
 	const size_t cells = ARRAY_LENGTH(functions) * ARRAY_LENGTH(sizes);
-	struct leave leave;
+	struct step_limit limit;
 
-	if (begin_step(course, SHARE_CHECK, &leave) != 0)
+	if (begin_step(steps, SHARE_CHECK, &limit) != 0)
 		return -1;
-	if (leave.seconds <= 0) {
-		skip_note(course, "checking the results of collectives");
+	if (limit.seconds <= 0) {
+		skip_note(steps, "checking the results of collectives");
 		return 0;
 	}
-	step_allow(&course->team->plan, 1, 5, 1, leave.seconds / (double)cells);
+	step_allow(&steps->team->plan, 1, 5, 1, limit.seconds / (double)cells);
 	for (size_t f = 0; f < ARRAY_LENGTH(functions); f++)
 		for (size_t s = 0; s < ARRAY_LENGTH(sizes); s++) {
 			bool is_reducing =
@@ -266,16 +266,16 @@ static int check_results(struct course *course)
 				.redop = is_reducing ? BENCH_SUM : BENCH_NO_REDOP,
 				.mode = BENCH_BLOCKING,
 				.root = functions[f] == OP_BROADCAST ? 0 : -1,
-				.bytes = sizes[s] < course->large ? sizes[s] : course->large,
+				.bytes = sizes[s] < steps->large ? sizes[s] : steps->large,
 			};
 
-			if (course_measure(course, &cell) != 0)
+			if (steps_measure(steps, &cell) != 0)
 				return -1;
 		}
 	return 0;
 }
 
-static int measure_all_reduce(struct course *course, int share, const char *what)
+static int measure_all_reduce(struct health_steps *steps, int share, const char *what)
 {
 	const struct bench_cell cell = {
 		.function = OP_ALL_REDUCE,
@@ -283,49 +283,49 @@ static int measure_all_reduce(struct course *course, int share, const char *what
 		.redop = BENCH_SUM,
 		.mode = BENCH_BLOCKING,
 		.root = -1,
-		.bytes = course->large,
+		.bytes = steps->large,
 	};
-	struct leave leave;
+	struct step_limit limit;
 
-	if (begin_step(course, share, &leave) != 0)
+	if (begin_step(steps, share, &limit) != 0)
 		return -1;
-	if (leave.seconds <= 0) {
-		skip_note(course, what);
+	if (limit.seconds <= 0) {
+		skip_note(steps, what);
 		return 0;
 	}
-	step_allow(&course->team->plan, 2, 20, 3, leave.seconds);
-	return course_measure(course, &cell);
+	step_allow(&steps->team->plan, 2, 20, 3, limit.seconds);
+	return steps_measure(steps, &cell);
 }
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
 /* Large and small together: the first message sets up the connection between two ranks. */
-static int measure_round(struct course *course, int32_t *peers, double seconds)
+static int measure_round(struct health_steps *steps, int32_t *peers, double seconds)
 {
-	bool is_crowd = course->team->place->nranks > CROWD;
+	bool has_many_ranks = steps->team->place->nranks > MANY_RANKS;
 	struct bench_cell cell = {
 		.function = OP_SEND_RECV,
 		.datatype = OP_FLOAT32,
 		.mode = BENCH_BLOCKING,
 		.root = -1,
 		.peers = peers,
-		.bytes = course->large,
+		.bytes = steps->large,
 	};
 
 	/* Every call of every rank is kept, so large jobs make fewer of them. */
-	step_allow(&course->team->plan, 1, is_crowd ? 5 : 10, 3, seconds * 0.6);
-	if (course_measure(course, &cell) != 0)
+	step_allow(&steps->team->plan, 1, has_many_ranks ? 5 : 10, 3, seconds * 0.6);
+	if (steps_measure(steps, &cell) != 0)
 		return -1;
 	cell.bytes = HEALTH_SMALL;
-	step_allow(&course->team->plan, 3, is_crowd ? 12 : 40, 10, seconds * 0.3);
-	return course_measure(course, &cell);
+	step_allow(&steps->team->plan, 3, has_many_ranks ? 12 : 40, 10, seconds * 0.3);
+	return steps_measure(steps, &cell);
 }
 
 /* How many rounds fit, estimated after two rounds: the first includes one-time setup. */
-static int32_t rounds_that_fit(const struct course *course, int32_t all, double round_s,
+static int32_t rounds_that_fit(const struct health_steps *steps, int32_t all, double round_s,
 			       double until_s)
 {
-	double left = seconds_left(course) - until_s;
+	double left = seconds_left(steps) - until_s;
 	double fit = round_s > 0 ? left / round_s : all;
 
 	if (fit >= all)
@@ -333,85 +333,85 @@ static int32_t rounds_that_fit(const struct course *course, int32_t all, double 
 	return fit > 1 ? (int32_t)fit : 0;
 }
 
-static int play_rounds(struct course *course, struct pair_schedule *schedule, int32_t from,
+static int play_rounds(struct health_steps *steps, struct pair_schedule *schedule, int32_t from,
 		       double until_s, int32_t *peers)
 {
 	for (int32_t round = from; round < schedule->rounds; round++) {
-		struct leave leave = { .seconds = seconds_left(course) - until_s };
+		struct step_limit limit = { .seconds = seconds_left(steps) - until_s };
 
-		if (leave.seconds > 0)
-			leave.seconds /= schedule->rounds - round;
+		if (limit.seconds > 0)
+			limit.seconds /= schedule->rounds - round;
 		else
-			leave.seconds = 0;
-		if (take_leave(course, &leave) != 0)
+			limit.seconds = 0;
+		if (take_limit(steps, &limit) != 0)
 			return -1;
-		if (leave.seconds <= 0) {
-			if (course->team->place->rank == 0)
-				bench_run_note(&course->team->run,
+		if (limit.seconds <= 0) {
+			if (steps->team->place->rank == 0)
+				bench_run_note(&steps->team->run,
 					       "no time left for %d of %d rounds of pairs",
 					       schedule->rounds - round, schedule->rounds_all);
 			return 0;
 		}
 		pair_schedule_round(schedule, round, peers);
-		if (measure_round(course, peers, leave.seconds) != 0)
+		if (measure_round(steps, peers, limit.seconds) != 0)
 			return -1;
 	}
 	return 0;
 }
 
 /* The first rounds show how long one takes. If not all fit, the rounds to run are spread evenly. */
-static int course_play(struct course *course, struct leave leave, int32_t *peers)
+static int steps_run(struct health_steps *steps, struct step_limit limit, int32_t *peers)
 {
 	const int32_t probes = 2;
-	double until_s = seconds_left(course) - leave.seconds, before_s;
+	double until_s = seconds_left(steps) - limit.seconds, before_s;
 	struct pair_schedule schedule;
 
-	pair_schedule_init(&schedule, course->team->place->nranks, 0);
-	leave.seconds /= schedule.rounds;
+	pair_schedule_init(&schedule, steps->team->place->nranks, 0);
+	limit.seconds /= schedule.rounds;
 	for (int32_t round = 0; round < schedule.rounds && round < probes; round++) {
-		before_s = seconds_left(course);
+		before_s = seconds_left(steps);
 		pair_schedule_round(&schedule, round, peers);
-		if (measure_round(course, peers, leave.seconds) != 0)
+		if (measure_round(steps, peers, limit.seconds) != 0)
 			return -1;
-		leave.rounds = rounds_that_fit(course, schedule.rounds,
-					       before_s - seconds_left(course), until_s);
+		limit.rounds = rounds_that_fit(steps, schedule.rounds,
+					       before_s - seconds_left(steps), until_s);
 	}
 	if (schedule.rounds <= probes)
 		return 0;
-	if (take_leave(course, &leave) != 0)
+	if (take_limit(steps, &limit) != 0)
 		return -1;
-	if (leave.rounds >= schedule.rounds - probes)
-		return play_rounds(course, &schedule, probes, until_s, peers);
-	if (leave.rounds > 0)
-		pair_schedule_init(&schedule, course->team->place->nranks, leave.rounds);
-	if (course->team->place->rank == 0)
-		bench_run_note(&course->team->run,
+	if (limit.rounds >= schedule.rounds - probes)
+		return play_rounds(steps, &schedule, probes, until_s, peers);
+	if (limit.rounds > 0)
+		pair_schedule_init(&schedule, steps->team->place->nranks, limit.rounds);
+	if (steps->team->place->rank == 0)
+		bench_run_note(&steps->team->run,
 			       "not enough time for all pairs: ran %d of %d rounds; increase "
 			       "--seconds to measure all",
-			       leave.rounds > 0 ? schedule.rounds : probes, schedule.rounds_all);
-	return leave.rounds > 0 ? play_rounds(course, &schedule, 0, until_s, peers) : 0;
+			       limit.rounds > 0 ? schedule.rounds : probes, schedule.rounds_all);
+	return limit.rounds > 0 ? play_rounds(steps, &schedule, 0, until_s, peers) : 0;
 }
 
-static int measure_pairs(struct course *course)
+static int measure_pairs(struct health_steps *steps)
 {
 	int32_t *peers;
-	struct leave leave;
+	struct step_limit limit;
 	int result = 0;
 
-	if (begin_step(course, SHARE_PAIRS, &leave) != 0)
+	if (begin_step(steps, SHARE_PAIRS, &limit) != 0)
 		return -1;
-	if (course->team->place->nranks < 2)
+	if (steps->team->place->nranks < 2)
 		return 0;
-	if (leave.seconds <= 0) {
-		skip_note(course, "pairs of ranks");
+	if (limit.seconds <= 0) {
+		skip_note(steps, "pairs of ranks");
 		return 0;
 	}
-	peers = calloc((size_t)course->team->place->nranks, sizeof(*peers));
+	peers = calloc((size_t)steps->team->place->nranks, sizeof(*peers));
 	if (peers == NULL) {
-		hub_fail(course->team->hub, "out of memory");
+		hub_fail(steps->team->hub, "out of memory");
 		return -1;
 	}
-	result = course_play(course, leave, peers);
+	result = steps_run(steps, limit, peers);
 	free(peers);
 	return result;
 }
@@ -419,15 +419,15 @@ static int measure_pairs(struct course *course)
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 /* Only rank 0 knows whether a GPU is shared. */
-static int choose_size(struct course *course)
+static int choose_size(struct health_steps *steps)
 {
-	struct leave leave = { .large = course->budget->bytes };
+	struct step_limit limit = { .large = steps->budget->bytes };
 
-	if (leave.large == 0)
-		leave.large = course->team->run.is_gpu_shared ? HEALTH_LARGE_SHARED : HEALTH_LARGE;
-	if (take_leave(course, &leave) != 0)
+	if (limit.large == 0)
+		limit.large = steps->team->run.is_gpu_shared ? HEALTH_LARGE_SHARED : HEALTH_LARGE;
+	if (take_limit(steps, &limit) != 0)
 		return -1;
-	course->large = leave.large;
+	steps->large = limit.large;
 	return 0;
 }
 
@@ -438,7 +438,7 @@ static int choose_size(struct course *course)
 static int health_steps_measure(struct bench_team *team, const struct health_budget *budget,
 				struct health_watch *watch)
 {
-	struct course course = {
+	struct health_steps steps = {
 		.team = team,
 		.watch = watch,
 		.budget = budget,
@@ -446,13 +446,13 @@ static int health_steps_measure(struct bench_team *team, const struct health_bud
 			SHARE_CHECK + SHARE_COLLECTIVE + SHARE_PAIRS + SHARE_AGAIN + SHARE_END,
 	};
 
-	if (choose_size(&course) != 0 || check_results(&course) != 0)
+	if (choose_size(&steps) != 0 || check_results(&steps) != 0)
 		return -1;
-	if (measure_all_reduce(&course, SHARE_COLLECTIVE, "AllReduce") != 0)
+	if (measure_all_reduce(&steps, SHARE_COLLECTIVE, "AllReduce") != 0)
 		return -1;
-	if (measure_pairs(&course) != 0)
+	if (measure_pairs(&steps) != 0)
 		return -1;
-	if (measure_all_reduce(&course, SHARE_AGAIN, "AllReduce at the end") != 0)
+	if (measure_all_reduce(&steps, SHARE_AGAIN, "AllReduce at the end") != 0)
 		return -1;
 	health_watch_wait(watch);
 	return 0;

@@ -133,7 +133,7 @@ static void *keep_watch(void *context)
 	pthread_mutex_lock(&watch->thread.lock);
 	while (!watch_thread_is_over_within(&watch->thread, look_seconds)) {
 		look_at_time(watch);
-		if (hub_look(watch->job->hub) < 0 &&
+		if (hub_poll(watch->job->hub) < 0 &&
 		    !watch_thread_is_over_within(&watch->thread, grace_seconds))
 			watch_give_up(watch);
 	}
@@ -360,7 +360,7 @@ static void device_close(struct bench_job *job)
 	job->context = NULL;
 }
 
-enum { LOOK_MS = 20, CAUSE_MS = 1000 };
+enum { POLL_MS = 20, CAUSE_MS = 1000 };
 
 int job_fail(struct bench_job *job, const char *format, ...)
 {
@@ -374,7 +374,7 @@ int job_fail(struct bench_job *job, const char *format, ...)
 	 * The failure of another rank may be the cause of this one; then report that. If rank 0 is gone, another
 	 * rank must know that in order to report anything.
 	 */
-	(void)hub_look(job->hub);
+	(void)hub_poll(job->hub);
 	hub_fail(job->hub, problem);
 	return -1;
 }
@@ -393,8 +393,8 @@ int job_cuda(struct bench_job *job, cuda_result result, const char *what)
  */
 static void wait_for_cause(struct bench_job *job)
 {
-	for (int waited = 0; waited < CAUSE_MS && hub_look(job->hub) == 0; waited += LOOK_MS)
-		poll(NULL, 0, LOOK_MS);
+	for (int waited = 0; waited < CAUSE_MS && hub_poll(job->hub) == 0; waited += POLL_MS)
+		poll(NULL, 0, POLL_MS);
 }
 
 int job_nccl(struct bench_job *job, nccl_result result, const char *what)
@@ -588,7 +588,7 @@ static int look_around(const struct job_cell *work)
 	struct bench_job *job = work->job;
 	nccl_result error = 0, result;
 
-	if (hub_look(job->hub) < 0) {
+	if (hub_poll(job->hub) < 0) {
 		comm_give_up(job);
 		return -1;
 	}

@@ -597,7 +597,7 @@ static bool bench_find_program(const char *name, char *path, size_t size)
 	return false;
 }
 
-static void keeper_wait(bench_keeper_fn clean, const void *context, int fd)
+static void cleaner_wait(bench_cleaner_fn clean, const void *context, int fd)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
 	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -615,35 +615,35 @@ static void keeper_wait(bench_keeper_fn clean, const void *context, int fd)
 	_exit(0);
 }
 
-bool bench_keeper_start(struct bench_keeper *keeper, bench_keeper_fn clean, const void *context)
+bool bench_cleaner_start(struct bench_cleaner *cleaner, bench_cleaner_fn clean, const void *context)
 {
 	int ends[2];
 
-	keeper->pid = 0;
+	cleaner->pid = 0;
 	if (pipe2(ends, O_CLOEXEC) == -1)
 		return false;
-	keeper->pid = fork();
-	if (keeper->pid == 0) {
+	cleaner->pid = fork();
+	if (cleaner->pid == 0) {
 		close(ends[1]);
-		keeper_wait(clean, context, ends[0]);
+		cleaner_wait(clean, context, ends[0]);
 	}
 	close(ends[0]);
-	keeper->fd = ends[1];
-	if (keeper->pid > 0)
+	cleaner->fd = ends[1];
+	if (cleaner->pid > 0)
 		return true;
 	close(ends[1]);
-	keeper->pid = 0;
+	cleaner->pid = 0;
 	return false;
 }
 
-bool bench_keeper_end(struct bench_keeper *keeper)
+bool bench_cleaner_end(struct bench_cleaner *cleaner)
 {
-	if (keeper->pid == 0)
+	if (cleaner->pid == 0)
 		return false;
-	close(keeper->fd);
-	while (waitpid(keeper->pid, NULL, 0) == -1 && errno == EINTR)
+	close(cleaner->fd);
+	while (waitpid(cleaner->pid, NULL, 0) == -1 && errno == EINTR)
 		;
-	keeper->pid = 0;
+	cleaner->pid = 0;
 	return true;
 }
 
@@ -812,7 +812,7 @@ void bench_mps_start(struct bench_mps *mps)
 	if (!bench_find_program("nvidia-cuda-mps-control", mps->control, sizeof(mps->control)))
 		return;
 	mps->is_ours = true;
-	if (!make_directories(mps) || !bench_keeper_start(&mps->keeper, stop_all, mps) ||
+	if (!make_directories(mps) || !bench_cleaner_start(&mps->cleaner, stop_all, mps) ||
 	    run_control(mps, "-d", NULL, START_SECONDS) != 0) {
 		bench_mps_stop(mps);
 		return;
@@ -824,7 +824,7 @@ void bench_mps_stop(struct bench_mps *mps)
 {
 	if (!mps->is_ours)
 		return;
-	if (!bench_keeper_end(&mps->keeper))
+	if (!bench_cleaner_end(&mps->cleaner))
 		bench_remove_tree(mps->directory);
 	memset(mps, 0, sizeof(*mps));
 }

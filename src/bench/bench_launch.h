@@ -82,20 +82,21 @@ int bench_spawn(const char *const *words, const char *input, const char *log, in
  * batch system do not end it early.
  */
 
-struct bench_keeper {
+struct bench_cleaner {
 	pid_t pid; /* 0: none */
 	int fd;	   /* closed when our process ends */
 };
 
-typedef void (*bench_keeper_fn)(const void *context);
+typedef void (*bench_cleaner_fn)(const void *context);
 
 /*
  * clean(a copy of context as it is now) runs in the child once this process and everything it forks from now on has
  * ended (processes that call exec do not count). False: could not fork.
  */
-bool bench_keeper_start(struct bench_keeper *keeper, bench_keeper_fn clean, const void *context);
-/* Cleans up now and waits for it. False: there is no keeper, nothing was cleaned. */
-bool bench_keeper_end(struct bench_keeper *keeper);
+bool bench_cleaner_start(struct bench_cleaner *cleaner, bench_cleaner_fn clean,
+			 const void *context);
+/* Cleans up now and waits for it. False: there is none, nothing was cleaned. */
+bool bench_cleaner_end(struct bench_cleaner *cleaner);
 
 /* Removes a directory tree; ignores errors. "": does nothing. */
 void bench_remove_tree(const char *path);
@@ -112,7 +113,7 @@ struct bench_mps {
 	char directory[128]; /* "" if not ours */
 	char pipe[160];	     /* for CUDA_MPS_PIPE_DIRECTORY; "" if not ours */
 	char log[160];
-	struct bench_keeper keeper; /* stops it even if we are killed */
+	struct bench_cleaner cleaner; /* stops it even if we are killed */
 };
 
 /* Leaves is_on false if MPS is not available or does not start. */

@@ -106,7 +106,7 @@ static enum health_link health_link_of(const struct bench_run *run, int32_t firs
 /* ---- what each pair took --------------------------------------------------------------------- */
 
 /* One cell's transfers between two ranks. */
-struct shot {
+struct pair_sample {
 	int32_t first;
 	int32_t second;
 	uint64_t bytes;
@@ -114,9 +114,9 @@ struct shot {
 	size_t calls;
 };
 
-static int compare_shots(const void *left, const void *right)
+static int compare_samples(const void *left, const void *right)
 {
-	const struct shot *a = left, *b = right;
+	const struct pair_sample *a = left, *b = right;
 
 	if (a->first != b->first)
 		return a->first < b->first ? -1 : 1;
@@ -140,7 +140,8 @@ static double pair_slower_ns(const struct bench_cell *cell, int32_t a, int32_t b
 }
 
 /* The median over calls of the slower of the two ranks. False: not timed. */
-static bool take_shot(const struct bench_cell *cell, int32_t rank, double *times, struct shot *shot)
+static bool take_sample(const struct bench_cell *cell, int32_t rank, double *times,
+			struct pair_sample *sample)
 {
 	int32_t peer = cell->peers[rank];
 
@@ -148,19 +149,19 @@ static bool take_shot(const struct bench_cell *cell, int32_t rank, double *times
 		return false;
 	if (cell->peers[peer] == rank && peer < rank)
 		return false; /* already taken from the other end */
-	shot->first = rank < peer ? rank : peer;
-	shot->second = rank < peer ? peer : rank;
-	shot->bytes = cell->bytes;
-	shot->calls = 0;
+	sample->first = rank < peer ? rank : peer;
+	sample->second = rank < peer ? peer : rank;
+	sample->bytes = cell->bytes;
+	sample->calls = 0;
 	for (uint32_t call = 0; call < cell->calls; call++) {
-		times[shot->calls] = pair_slower_ns(cell, rank, peer, call);
-		shot->calls += times[shot->calls] > 0;
+		times[sample->calls] = pair_slower_ns(cell, rank, peer, call);
+		sample->calls += times[sample->calls] > 0;
 	}
-	shot->time_ns = bench_figures_of(times, shot->calls).p50;
-	return shot->calls > 0;
+	sample->time_ns = bench_figures_of(times, sample->calls).p50;
+	return sample->calls > 0;
 }
 
-static size_t shots_of(const struct bench_run *run, struct shot *shots, double *times)
+static size_t samples_of(const struct bench_run *run, struct pair_sample *samples, double *times)
 {
 	size_t count = 0;
 
@@ -168,24 +169,24 @@ static size_t shots_of(const struct bench_run *run, struct shot *shots, double *
 		const struct bench_cell *cell = &run->cells[c];
 
 		for (int32_t rank = 0; has_pairs(run, cell) && rank < cell->nranks; rank++)
-			count += take_shot(cell, rank, times, &shots[count]);
+			count += take_sample(cell, rank, times, &samples[count]);
 	}
 	return count;
 }
 
-/* Shots of one pair: smallest size first, the fastest first within a size, because that is what the link can do. */
+/* Samples of one pair: smallest size first, the fastest first within a size, because that is what the link can do. */
 static void fill_pair(const struct bench_run *run, struct health_pair *pair,
-		      const struct shot *shots, size_t count)
+		      const struct pair_sample *samples, size_t count)
 {
-	const struct shot *small = &shots[0], *large = &shots[count - 1];
+	const struct pair_sample *small = &samples[0], *large = &samples[count - 1];
 
-	while (large > shots && large[-1].bytes == large->bytes)
+	while (large > samples && large[-1].bytes == large->bytes)
 		large--;
-	pair->first = shots->first;
-	pair->second = shots->second;
+	pair->first = samples->first;
+	pair->second = samples->second;
 	pair->link = health_link_of(run, pair->first, pair->second);
 	for (size_t i = 0; i < count; i++)
-		pair->calls += shots[i].calls;
+		pair->calls += samples[i].calls;
 	if (large->bytes >= HEALTH_LARGE_BYTES) {
 		pair->bytes = large->bytes;
 		pair->bandwidth = (double)large->bytes / large->time_ns;
@@ -197,17 +198,17 @@ static void fill_pair(const struct bench_run *run, struct health_pair *pair,
 }
 
 static enum status fill_pairs(struct health *health, const struct bench_run *run,
-			      struct shot *shots, size_t count)
+			      struct pair_sample *samples, size_t count)
 {
-	qsort(shots, count, sizeof(*shots), compare_shots);
+	qsort(samples, count, sizeof(*samples), compare_samples);
 	health->pairs = calloc(count + 1, sizeof(*health->pairs));
 	if (health->pairs == NULL)
 		return ERR_NO_SPACE;
 	for (size_t at = 0, next; at < count; at = next) {
-		for (next = at + 1; next < count && shots[next].first == shots[at].first &&
-				    shots[next].second == shots[at].second;)
+		for (next = at + 1; next < count && samples[next].first == samples[at].first &&
+				    samples[next].second == samples[at].second;)
 			next++;
-		fill_pair(run, &health->pairs[health->pair_count++], shots + at, next - at);
+		fill_pair(run, &health->pairs[health->pair_count++], samples + at, next - at);
 	}
 	return OK;
 }
@@ -286,7 +287,7 @@ static enum status health_measure(struct health_scene *scene)
 	const struct bench_run *run = scene->run;
 	struct health *health = scene->health;
 	size_t room = 1, calls = 1;
-	struct shot *shots;
+	struct pair_sample *samples;
 	double *values;
 	enum status status = ERR_NO_SPACE;
 
@@ -295,13 +296,13 @@ static enum status health_measure(struct health_scene *scene)
 			room += (size_t)run->cells[c].nranks;
 			calls = run->cells[c].calls > calls ? run->cells[c].calls : calls;
 		}
-	shots = calloc(room, sizeof(*shots));
+	samples = calloc(room, sizeof(*samples));
 	values = calloc(room > calls ? room : calls, sizeof(*values));
-	if (shots && values)
-		status = fill_pairs(health, run, shots, shots_of(run, shots, values));
+	if (samples && values)
+		status = fill_pairs(health, run, samples, samples_of(run, samples, values));
 	for (int link = 0; link < HEALTH_LINKS && status == OK; link++)
 		fill_kind(health, (enum health_link)link, values);
-	free(shots);
+	free(samples);
 	free(values);
 	return status;
 }
@@ -570,7 +571,7 @@ enum { RANK_PAIRS_LEAST = 2 }; /* a single pair does not show which end it is */
 #define LATE_LEAST_NS 1000.0
 
 /* One pass: bandwidth or latency of one kind of link. */
-struct look {
+struct link_pass {
 	struct health_scene *scene;
 	enum health_link link;
 	bool is_latency;
@@ -585,28 +586,28 @@ struct look {
 	double *room; /* for medians: one per pair */
 };
 
-static bool look_has_pair(const struct look *look, const struct health_pair *pair)
+static bool pass_has_pair(const struct link_pass *pass, const struct health_pair *pair)
 {
-	return pair->link == look->link &&
-	       (look->is_latency ? pair->latency_ns > 0 : pair->bandwidth > 0);
+	return pair->link == pass->link &&
+	       (pass->is_latency ? pair->latency_ns > 0 : pair->bandwidth > 0);
 }
 
 /* A slow link has a high latency, too; report it once. */
-static bool is_bad(const struct look *look, const struct health_pair *pair)
+static bool is_bad(const struct link_pass *pass, const struct health_pair *pair)
 {
-	return look->is_latency ? pair->is_late && !pair->is_slow : pair->is_slow;
+	return pass->is_latency ? pair->is_late && !pair->is_slow : pair->is_slow;
 }
 
-static double pair_value(const struct look *look, const struct health_pair *pair)
+static double pair_value(const struct link_pass *pass, const struct health_pair *pair)
 {
-	return look->is_latency ? pair->latency_ns : pair->bandwidth;
+	return pass->is_latency ? pair->latency_ns : pair->bandwidth;
 }
 
-static int32_t node_of(const struct look *look, int32_t rank)
+static int32_t node_of(const struct link_pass *pass, int32_t rank)
 {
-	int32_t node = look->scene->run->ranks[rank].node;
+	int32_t node = pass->scene->run->ranks[rank].node;
 
-	return node >= 0 && node < look->scene->run->nranks ? node : 0;
+	return node >= 0 && node < pass->scene->run->nranks ? node : 0;
 }
 
 /* ---- which pairs ----------------------------------------------------------------------------- */
@@ -649,107 +650,108 @@ static void mark_pairs(struct health_scene *scene)
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
-static void look_count(struct look *look)
+static void pass_count(struct link_pass *pass)
 {
-	const struct health *health = look->scene->health;
-	int32_t ranks = look->scene->run->nranks;
+	const struct health *health = pass->scene->health;
+	int32_t ranks = pass->scene->run->nranks;
 
 	for (size_t i = 0; i < health->pair_count; i++) {
 		const struct health_pair *pair = &health->pairs[i];
 		const int32_t ends[2] = { pair->first, pair->second };
-		bool has_both = node_of(look, ends[0]) == node_of(look, ends[1]);
+		bool has_both = node_of(pass, ends[0]) == node_of(pass, ends[1]);
 
-		if (!look_has_pair(look, pair))
+		if (!pass_has_pair(pass, pair))
 			continue;
 		for (int end = 0; end < 2; end++) {
-			look->rank_pairs[ends[end]]++;
-			look->rank_bad[ends[end]] += is_bad(look, pair);
+			pass->rank_pairs[ends[end]]++;
+			pass->rank_bad[ends[end]] += is_bad(pass, pair);
 			if (end == 1 && has_both)
 				continue;
-			look->node_pairs[node_of(look, ends[end])]++;
-			look->node_bad[node_of(look, ends[end])] += is_bad(look, pair);
+			pass->node_pairs[node_of(pass, ends[end])]++;
+			pass->node_bad[node_of(pass, ends[end])] += is_bad(pass, pair);
 		}
 	}
 	for (int32_t rank = 0; rank < ranks; rank++)
-		look->node_ranks[node_of(look, rank)] += look->rank_pairs[rank] > 0;
+		pass->node_ranks[node_of(pass, rank)] += pass->rank_pairs[rank] > 0;
 }
 
 /* Median over the pairs of a rank or a node. */
-static double median_over(const struct look *look, int32_t rank, int32_t node)
+static double median_over(const struct link_pass *pass, int32_t rank, int32_t node)
 {
-	const struct health *health = look->scene->health;
+	const struct health *health = pass->scene->health;
 	size_t values = 0;
 
 	for (size_t i = 0; i < health->pair_count; i++) {
 		const struct health_pair *pair = &health->pairs[i];
 		bool is_there = rank >= 0 ? pair->first == rank || pair->second == rank
-					  : node_of(look, pair->first) == node ||
-						    node_of(look, pair->second) == node;
+					  : node_of(pass, pair->first) == node ||
+						    node_of(pass, pair->second) == node;
 
-		if (is_there && look_has_pair(look, pair))
-			look->room[values++] = pair_value(look, pair);
+		if (is_there && pass_has_pair(pass, pair))
+			pass->room[values++] = pair_value(pass, pair);
 	}
-	return stats_median(look->room, values);
+	return stats_median(pass->room, values);
 }
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
 /* Too few to compare with each other: compared with the expected value. */
-static bool is_among_few(const struct look *look)
+static bool is_among_few(const struct link_pass *pass)
 {
-	const struct health_kind *kind = &look->scene->health->kinds[look->link];
+	const struct health_kind *kind = &pass->scene->health->kinds[pass->link];
 
-	return !look->is_latency && kind->pairs < HEALTH_PAIRS_LEAST && kind->expected > 0;
+	return !pass->is_latency && kind->pairs < HEALTH_PAIRS_LEAST && kind->expected > 0;
 }
 
-static double usual_of(const struct look *look)
+static double usual_of(const struct link_pass *pass)
 {
-	const struct health_kind *kind = &look->scene->health->kinds[look->link];
+	const struct health_kind *kind = &pass->scene->health->kinds[pass->link];
 
-	if (look->is_latency)
+	if (pass->is_latency)
 		return kind->latency_median_ns;
-	return is_among_few(look) ? kind->expected : kind->median;
+	return is_among_few(pass) ? kind->expected : kind->median;
 }
 
-static enum health_confidence confidence_of(const struct look *look, double value)
+static enum health_confidence confidence_of(const struct link_pass *pass, double value)
 {
-	const struct health_kind *kind = &look->scene->health->kinds[look->link];
-	double usual = usual_of(look), spread = kind->spread;
-	double share = look->is_latency ? usual / value : value / usual;
+	const struct health_kind *kind = &pass->scene->health->kinds[pass->link];
+	double usual = usual_of(pass), spread = kind->spread;
+	double share = pass->is_latency ? usual / value : value / usual;
 
-	if (look->is_latency)
+	if (pass->is_latency)
 		spread = kind->latency_spread_ns;
 	return share < CERTAIN_SHARE && fabs(usual - value) > CERTAIN_DEVIATIONS * spread
 		       ? HEALTH_CERTAIN
 		       : HEALTH_LIKELY;
 }
 
-static struct health_finding *finding_of(const struct look *look, enum health_finding_kind kind,
-					 double value)
+static struct health_finding *finding_of(const struct link_pass *pass,
+					 enum health_finding_kind kind, double value)
 {
 	struct health_finding *finding =
-		health_find_add(look->scene->health, kind, confidence_of(look, value));
+		health_find_add(pass->scene->health, kind, confidence_of(pass, value));
 
 	if (finding) {
-		finding->link = look->link;
+		finding->link = pass->link;
 		finding->value = value;
-		finding->usual = usual_of(look);
+		finding->usual = usual_of(pass);
 		finding->ratio = finding->usual > 0 ? value / finding->usual : 0;
 	}
 	return finding;
 }
 
-static void say_values(struct health_finding *finding, const struct look *look, const char *who)
+static void say_values(struct health_finding *finding, const struct link_pass *pass,
+		       const char *who)
 {
-	const char *link = health_link_name(look->link);
+	const char *link = health_link_name(pass->link);
 	char usual[80];
 
-	if (look->is_latency) {
+	if (pass->is_latency) {
 		health_say(finding, "%s: a small transfer takes %.1f us, others %s %.1f us (%.1fx)",
 			   who, finding->value / 1000, link, finding->usual / 1000, finding->ratio);
 		return;
 	}
-	if (is_among_few(look))
+	if (is_among_few(pass))
 		snprintf(usual, sizeof(usual), "%.2f GB/s expected", finding->usual);
 	else
 		snprintf(usual, sizeof(usual), "others %s %.2f GB/s", link, finding->usual);
@@ -777,127 +779,127 @@ static const char *advice_of(enum health_finding_kind kind, enum health_link lin
 		       : "check the link between the two: nvidia-smi topo -m, nvidia-smi nvlink -s";
 }
 
-static void tell_nodes(struct look *look)
+static void tell_nodes(struct link_pass *pass)
 {
-	for (int32_t node = 0; node < look->scene->run->nranks; node++) {
+	for (int32_t node = 0; node < pass->scene->run->nranks; node++) {
 		struct health_finding *finding;
 		char who[HEALTH_RANK_TEXT];
 		int32_t rank = 0;
 
-		if (look->is_latency || look->node_ranks[node] < 2 ||
-		    look->node_pairs[node] < RANK_PAIRS_LEAST ||
-		    look->node_bad[node] < look->node_pairs[node])
+		if (pass->is_latency || pass->node_ranks[node] < 2 ||
+		    pass->node_pairs[node] < RANK_PAIRS_LEAST ||
+		    pass->node_bad[node] < pass->node_pairs[node])
 			continue;
-		while (node_of(look, rank) != node)
+		while (node_of(pass, rank) != node)
 			rank++;
-		look->is_node_told[node] = true;
-		finding = finding_of(look, HEALTH_SLOW_NODE, median_over(look, -1, node));
+		pass->is_node_told[node] = true;
+		finding = finding_of(pass, HEALTH_SLOW_NODE, median_over(pass, -1, node));
 		if (finding == NULL)
 			continue;
 		finding->node = node;
 		snprintf(who, sizeof(who), "node %d (%.63s), all links of all its ranks", (int)node,
-			 look->scene->run->ranks[rank].host);
-		say_values(finding, look, who);
-		health_advise(finding, advice_of(HEALTH_SLOW_NODE, look->link));
+			 pass->scene->run->ranks[rank].host);
+		say_values(finding, pass, who);
+		health_advise(finding, advice_of(HEALTH_SLOW_NODE, pass->link));
 	}
 }
 
-static void tell_ranks(struct look *look)
+static void tell_ranks(struct link_pass *pass)
 {
-	enum health_finding_kind kind = look->is_latency ? HEALTH_LATE_RANK : HEALTH_SLOW_RANK;
+	enum health_finding_kind kind = pass->is_latency ? HEALTH_LATE_RANK : HEALTH_SLOW_RANK;
 
-	for (int32_t rank = 0; rank < look->scene->run->nranks; rank++) {
+	for (int32_t rank = 0; rank < pass->scene->run->nranks; rank++) {
 		char name[HEALTH_RANK_TEXT], who[HEALTH_RANK_TEXT + 32];
 		struct health_finding *finding;
 
-		if (look->is_node_told[node_of(look, rank)] ||
-		    look->rank_pairs[rank] < RANK_PAIRS_LEAST ||
-		    look->rank_bad[rank] < look->rank_pairs[rank])
+		if (pass->is_node_told[node_of(pass, rank)] ||
+		    pass->rank_pairs[rank] < RANK_PAIRS_LEAST ||
+		    pass->rank_bad[rank] < pass->rank_pairs[rank])
 			continue;
-		look->is_rank_told[rank] = true;
-		finding = finding_of(look, kind, median_over(look, rank, -1));
+		pass->is_rank_told[rank] = true;
+		finding = finding_of(pass, kind, median_over(pass, rank, -1));
 		if (finding == NULL)
 			continue;
 		finding->rank = rank;
-		finding->node = look->scene->run->ranks[rank].node;
-		health_rank_text(name, look->scene->run, rank);
+		finding->node = pass->scene->run->ranks[rank].node;
+		health_rank_text(name, pass->scene->run, rank);
 		snprintf(who, sizeof(who), "%s, all its links %s", name,
-			 health_link_name(look->link));
-		say_values(finding, look, who);
-		health_advise(finding, advice_of(kind, look->link));
+			 health_link_name(pass->link));
+		say_values(finding, pass, who);
+		health_advise(finding, advice_of(kind, pass->link));
 	}
 }
 
-static bool is_explained(const struct look *look, const struct health_pair *pair)
+static bool is_explained(const struct link_pass *pass, const struct health_pair *pair)
 {
-	return look->is_rank_told[pair->first] || look->is_rank_told[pair->second] ||
-	       look->is_node_told[node_of(look, pair->first)] ||
-	       look->is_node_told[node_of(look, pair->second)];
+	return pass->is_rank_told[pair->first] || pass->is_rank_told[pair->second] ||
+	       pass->is_node_told[node_of(pass, pair->first)] ||
+	       pass->is_node_told[node_of(pass, pair->second)];
 }
 
-static void tell_pairs(struct look *look)
+static void tell_pairs(struct link_pass *pass)
 {
-	enum health_finding_kind kind = look->is_latency ? HEALTH_LATE_PAIR : HEALTH_SLOW_PAIR;
-	const struct health *health = look->scene->health;
+	enum health_finding_kind kind = pass->is_latency ? HEALTH_LATE_PAIR : HEALTH_SLOW_PAIR;
+	const struct health *health = pass->scene->health;
 
 	for (size_t i = 0; i < health->pair_count; i++) {
 		const struct health_pair *pair = &health->pairs[i];
 		char one[HEALTH_RANK_TEXT], other[HEALTH_RANK_TEXT], who[2 * HEALTH_RANK_TEXT + 32];
 		struct health_finding *finding;
 
-		if (!look_has_pair(look, pair) || !is_bad(look, pair) || is_explained(look, pair))
+		if (!pass_has_pair(pass, pair) || !is_bad(pass, pair) || is_explained(pass, pair))
 			continue;
-		finding = finding_of(look, kind, pair_value(look, pair));
+		finding = finding_of(pass, kind, pair_value(pass, pair));
 		if (finding == NULL)
 			continue;
 		finding->rank = pair->first;
 		finding->peer = pair->second;
 		snprintf(who, sizeof(who), "the link between %s and %s",
-			 health_rank_text(one, look->scene->run, pair->first),
-			 health_rank_text(other, look->scene->run, pair->second));
-		say_values(finding, look, who);
-		health_advise(finding, advice_of(kind, look->link));
+			 health_rank_text(one, pass->scene->run, pair->first),
+			 health_rank_text(other, pass->scene->run, pair->second));
+		say_values(finding, pass, who);
+		health_advise(finding, advice_of(kind, pass->link));
 	}
 }
 
 /* ---- one kind of link ------------------------------------------------------------------------ */
 
-static void look_release(struct look *look)
+static void pass_release(struct link_pass *pass)
 {
-	free(look->rank_pairs);
-	free(look->is_rank_told);
-	free(look->room);
+	free(pass->rank_pairs);
+	free(pass->is_rank_told);
+	free(pass->room);
 }
 
-static enum status look_init(struct look *look)
+static enum status pass_init(struct link_pass *pass)
 {
-	size_t ranks = (size_t)look->scene->run->nranks;
+	size_t ranks = (size_t)pass->scene->run->nranks;
 
-	look->rank_pairs = calloc(ranks * 5, sizeof(*look->rank_pairs));
-	look->is_rank_told = calloc(ranks * 2, sizeof(*look->is_rank_told));
-	look->room = calloc(look->scene->health->pair_count + 1, sizeof(*look->room));
-	if (!look->rank_pairs || !look->is_rank_told || !look->room)
+	pass->rank_pairs = calloc(ranks * 5, sizeof(*pass->rank_pairs));
+	pass->is_rank_told = calloc(ranks * 2, sizeof(*pass->is_rank_told));
+	pass->room = calloc(pass->scene->health->pair_count + 1, sizeof(*pass->room));
+	if (!pass->rank_pairs || !pass->is_rank_told || !pass->room)
 		return ERR_NO_SPACE;
-	look->rank_bad = look->rank_pairs + ranks;
-	look->node_pairs = look->rank_bad + ranks;
-	look->node_bad = look->node_pairs + ranks;
-	look->node_ranks = look->node_bad + ranks;
-	look->is_node_told = look->is_rank_told + ranks;
+	pass->rank_bad = pass->rank_pairs + ranks;
+	pass->node_pairs = pass->rank_bad + ranks;
+	pass->node_bad = pass->node_pairs + ranks;
+	pass->node_ranks = pass->node_bad + ranks;
+	pass->is_node_told = pass->is_rank_told + ranks;
 	return OK;
 }
 
 static enum status judge_links(struct health_scene *scene, enum health_link link, bool is_latency)
 {
-	struct look look = { .scene = scene, .link = link, .is_latency = is_latency };
-	enum status status = look_init(&look);
+	struct link_pass pass = { .scene = scene, .link = link, .is_latency = is_latency };
+	enum status status = pass_init(&pass);
 
 	if (status == OK) {
-		look_count(&look);
-		tell_nodes(&look);
-		tell_ranks(&look);
-		tell_pairs(&look);
+		pass_count(&pass);
+		tell_nodes(&pass);
+		tell_ranks(&pass);
+		tell_pairs(&pass);
 	}
-	look_release(&look);
+	pass_release(&pass);
 	return status;
 }
 

@@ -875,7 +875,7 @@ int hub_gather(struct bench_hub *hub, const void *bytes, size_t length, void *in
 			       : 0;
 }
 
-int hub_look(struct bench_hub *hub)
+int hub_poll(struct bench_hub *hub)
 {
 	if (hub->is_broken)
 		return -1;
@@ -902,15 +902,15 @@ bool hub_is_teller(const struct bench_hub *hub)
 }
 
 /*
- * Rank 0 waits for the others. A new connection is a guest until it has identified itself; one that sends something
+ * Rank 0 waits for the others. A new connection is a client until it has identified itself; one that sends something
  * else, or nothing for a while, is rejected, and waiting continues.
  */
 
 /* Files besides connections: libraries, GPUs, results. */
-enum { GUESTS_MAX = 64, BACKLOG = 1024, FILES_ELSE = 128, LOOK_NS = 200000000 };
-#define GUEST_PATIENCE_NS UINT64_C(10000000000)
+enum { CLIENTS_MAX = 64, BACKLOG = 1024, FILES_ELSE = 128, POLL_NS = 200000000 };
+#define CLIENT_TIMEOUT_NS UINT64_C(10000000000)
 
-struct guest {
+struct hub_client {
 	int fd; /* -1: free */
 	uint64_t deadline_ns;
 	size_t got;
@@ -920,16 +920,16 @@ struct guest {
 	} said;
 };
 
-struct door {
+struct hub_listener {
 	struct bench_hub *hub;
 	uint64_t token;
 	int listen_fd;
 	int port;
 	size_t missing;
 	bool has_card;
-	uint64_t next_look_ns;
-	struct guest guests[GUESTS_MAX];
-	struct pollfd polls[GUESTS_MAX + 1];
+	uint64_t next_poll_ns;
+	struct hub_client clients[CLIENTS_MAX];
+	struct pollfd polls[CLIENTS_MAX + 1];
 	size_t turned_away;
 	char why[128]; /* reason for the last rejection */
 };
@@ -994,29 +994,29 @@ static int port_of(int fd)
 	return ntohs(((struct sockaddr_in *)&address)->sin_port);
 }
 
-static int open_door(struct door *door, const struct bench_place *place)
+static int listener_open(struct hub_listener *listener, const struct bench_place *place)
 {
 	bool is_six = strcmp(place->address, "::1") == 0;
 	int ports = place->ports > 0 ? place->ports : 1;
 	int port = place->file[0] != '\0' ? 0 : place->port;
 
 	if (place->listen_fd != -1) {
-		door->listen_fd = place->listen_fd;
+		listener->listen_fd = place->listen_fd;
 	} else {
 		for (int i = 0; i < ports; i++) {
-			door->listen_fd = hub_is_local(place)
-						  ? listen_here(port ? port + i : 0, is_six)
-						  : listen_everywhere(port ? port + i : 0);
-			if (door->listen_fd != -1 || errno != EADDRINUSE)
+			listener->listen_fd = hub_is_local(place)
+						      ? listen_here(port ? port + i : 0, is_six)
+						      : listen_everywhere(port ? port + i : 0);
+			if (listener->listen_fd != -1 || errno != EADDRINUSE)
 				break;
 		}
 	}
-	if (door->listen_fd == -1)
-		return hub_break(door->hub, NULL,
+	if (listener->listen_fd == -1)
+		return hub_break(listener->hub, NULL,
 				 "rank 0 cannot listen on port %d: %s; use --meet HOST:PORT with "
 				 "another port",
 				 port, strerror(errno));
-	door->port = port_of(door->listen_fd);
+	listener->port = port_of(listener->listen_fd);
 	return 0;
 }
 
@@ -1071,92 +1071,95 @@ static bool is_replaceable(const char *path)
 	return hub_card_read(&card, path) == OK;
 }
 
-static int write_card(struct door *door, const struct bench_place *place)
+static int write_card(struct hub_listener *listener, const struct bench_place *place)
 {
-	struct hub_card card = { .port = door->port };
+	struct hub_card card = { .port = listener->port };
 
 	if (!is_replaceable(place->file))
-		return hub_break(door->hub, NULL,
+		return hub_break(listener->hub, NULL,
 				 "%s exists and is not a rendezvous file: use --meet with a new "
 				 "file",
 				 place->file);
 	if (getrandom(&card.token, sizeof(card.token), 0) != (ssize_t)sizeof(card.token))
-		return hub_break(door->hub, NULL, "cannot get random numbers: %s", strerror(errno));
+		return hub_break(listener->hub, NULL, "cannot get random numbers: %s",
+				 strerror(errno));
 	if (hub_is_local(place)) {
 		add_host(&card, "127.0.0.1");
 	} else {
-		add_host(&card, door->hub->host);
+		add_host(&card, listener->hub->host);
 		add_interfaces(&card);
 	}
 	unlink(place->file);
 	if (hub_card_write(&card, place->file) != OK)
-		return hub_break(door->hub, NULL, "rank 0 cannot write the rendezvous file %s: %s",
-				 place->file, strerror(errno));
-	door->has_card = true;
-	door->token = card.token;
+		return hub_break(listener->hub, NULL,
+				 "rank 0 cannot write the rendezvous file %s: %s", place->file,
+				 strerror(errno));
+	listener->has_card = true;
+	listener->token = card.token;
 	return 0;
 }
 
-/* ---- guests ------------------------------------------------------------------------------------ */
+/* ---- clients ----------------------------------------------------------------------------------- */
 
-static void turn_away(struct door *door, struct guest *guest, const char *why)
+static void turn_away(struct hub_listener *listener, struct hub_client *client, const char *why)
 {
-	close(guest->fd);
-	guest->fd = -1;
-	door->turned_away++;
-	text_copy(door->why, sizeof(door->why), why);
+	close(client->fd);
+	client->fd = -1;
+	listener->turned_away++;
+	text_copy(listener->why, sizeof(listener->why), why);
 }
 
-static void take_guest(struct door *door)
+static void client_add(struct hub_listener *listener)
 {
-	struct guest *place = NULL;
-	int fd = accept4(door->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct hub_client *place = NULL;
+	int fd = accept4(listener->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd == -1)
 		return;
-	for (size_t i = 0; i < GUESTS_MAX && place == NULL; i++)
-		if (door->guests[i].fd == -1)
-			place = &door->guests[i];
+	for (size_t i = 0; i < CLIENTS_MAX && place == NULL; i++)
+		if (listener->clients[i].fd == -1)
+			place = &listener->clients[i];
 	if (place == NULL) {
-		place = &door->guests[0];
-		for (size_t i = 1; i < GUESTS_MAX; i++)
-			if (door->guests[i].deadline_ns < place->deadline_ns)
-				place = &door->guests[i];
-		turn_away(door, place, "too many unknown connections");
+		place = &listener->clients[0];
+		for (size_t i = 1; i < CLIENTS_MAX; i++)
+			if (listener->clients[i].deadline_ns < place->deadline_ns)
+				place = &listener->clients[i];
+		turn_away(listener, place, "too many unknown connections");
 	}
 	hub_set_options(fd);
 	place->fd = fd;
 	place->got = 0;
-	place->deadline_ns = clock_now_system() + GUEST_PATIENCE_NS;
+	place->deadline_ns = clock_now_system() + CLIENT_TIMEOUT_NS;
 }
 
 /* Sends the reason to a rank of this job that cannot be admitted: otherwise it would try again. */
-static void guest_refuse(struct door *door, struct guest *guest, const char *why)
+static void client_refuse(struct hub_listener *listener, struct hub_client *client, const char *why)
 {
 	struct hub_header header = { .magic = HUB_MAGIC, .kind = HUB_FAIL, .length = strlen(why) };
 
-	if (hub_write_whole(guest->fd, &header, sizeof(header), clock_now_system()) == 0)
-		hub_write_whole(guest->fd, why, header.length, clock_now_system());
-	turn_away(door, guest, why);
+	if (hub_write_whole(client->fd, &header, sizeof(header), clock_now_system()) == 0)
+		hub_write_whole(client->fd, why, header.length, clock_now_system());
+	turn_away(listener, client, why);
 }
 
-static bool is_stranger(const struct door *door, const struct guest *guest)
+static bool is_stranger(const struct hub_listener *listener, const struct hub_client *client)
 {
-	const struct hub_header *header = &guest->said.header;
+	const struct hub_header *header = &client->said.header;
 
 	return header->magic != HUB_MAGIC || header->kind != HUB_HELLO ||
-	       header->length != sizeof(struct hub_hello) || guest->said.hello.token != door->token;
+	       header->length != sizeof(struct hub_hello) ||
+	       client->said.hello.token != listener->token;
 }
 
 /* It gave up waiting for an answer and reconnects: its hello is still queued here. */
-static bool has_left(const struct guest *guest)
+static bool has_left(const struct hub_client *client)
 {
 	char byte;
 
-	return recv(guest->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+	return recv(client->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-static void guest_welcome(struct door *door, struct guest *guest)
+static void client_accept(struct hub_listener *listener, struct hub_client *client)
 {
 	struct {
 		struct hub_header header;
@@ -1164,141 +1167,145 @@ static void guest_welcome(struct door *door, struct guest *guest)
 	} answer = { .header = { .magic = HUB_MAGIC,
 				 .kind = HUB_WELCOME,
 				 .length = sizeof(struct hub_hello) },
-		     .hello = hub_hello_of(door->hub, door->token) };
-	struct hub_hello *hello = &guest->said.hello;
-	struct hub_peer *peer = &door->hub->peers[hello->rank - 1];
+		     .hello = hub_hello_of(listener->hub, listener->token) };
+	struct hub_hello *hello = &client->said.hello;
+	struct hub_peer *peer = &listener->hub->peers[hello->rank - 1];
 
-	if (has_left(guest) ||
-	    hub_write_whole(guest->fd, &answer, sizeof(answer), clock_now_system()) != 0) {
-		turn_away(door, guest, "it disconnected");
+	if (has_left(client) ||
+	    hub_write_whole(client->fd, &answer, sizeof(answer), clock_now_system()) != 0) {
+		turn_away(listener, client, "it disconnected");
 		return;
 	}
 	text_from_field(peer->host, sizeof(peer->host), hello->host, sizeof(hello->host));
-	peer->fd = guest->fd;
-	if (hello->machine != door->hub->machine)
-		door->hub->is_one_machine = false;
-	guest->fd = -1;
-	door->missing--;
+	peer->fd = client->fd;
+	if (hello->machine != listener->hub->machine)
+		listener->hub->is_one_machine = false;
+	client->fd = -1;
+	listener->missing--;
 }
 
-static void guest_judge(struct door *door, struct guest *guest)
+static void client_judge(struct hub_listener *listener, struct hub_client *client)
 {
-	const struct hub_hello *hello = &guest->said.hello;
+	const struct hub_hello *hello = &client->said.hello;
 	char why[128];
 
-	if (is_stranger(door, guest)) {
-		turn_away(door, guest, "not part of this job");
+	if (is_stranger(listener, client)) {
+		turn_away(listener, client, "not part of this job");
 	} else if (hello->version != HUB_VERSION) {
-		guest_refuse(door, guest, "rank 0's host has a different version of ringside");
-	} else if (hello->nranks != door->hub->nranks) {
+		client_refuse(listener, client,
+			      "rank 0's host has a different version of ringside");
+	} else if (hello->nranks != listener->hub->nranks) {
 		text_format(why, sizeof(why), "a rank expects %d ranks, rank 0 expects %d",
-			    (int)hello->nranks, door->hub->nranks);
-		guest_refuse(door, guest, why);
-	} else if (hello->rank < 1 || hello->rank >= door->hub->nranks) {
-		guest_refuse(door, guest, "no such rank in this job");
-	} else if (door->hub->peers[hello->rank - 1].fd != -1) {
+			    (int)hello->nranks, listener->hub->nranks);
+		client_refuse(listener, client, why);
+	} else if (hello->rank < 1 || hello->rank >= listener->hub->nranks) {
+		client_refuse(listener, client, "no such rank in this job");
+	} else if (listener->hub->peers[hello->rank - 1].fd != -1) {
 		text_format(why, sizeof(why), "rank %d has already joined from %s",
-			    (int)hello->rank, door->hub->peers[hello->rank - 1].host);
-		guest_refuse(door, guest, why);
+			    (int)hello->rank, listener->hub->peers[hello->rank - 1].host);
+		client_refuse(listener, client, why);
 	} else {
-		guest_welcome(door, guest);
+		client_accept(listener, client);
 	}
 }
 
-static void listen_to_guest(struct door *door, struct guest *guest)
+static void client_read(struct hub_listener *listener, struct hub_client *client)
 {
-	ssize_t now = recv(guest->fd, (char *)&guest->said + guest->got,
-			   sizeof(guest->said) - guest->got, MSG_DONTWAIT);
+	ssize_t now = recv(client->fd, (char *)&client->said + client->got,
+			   sizeof(client->said) - client->got, MSG_DONTWAIT);
 
 	if (now < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (now <= 0) {
-		turn_away(door, guest, "it disconnected");
+		turn_away(listener, client, "it disconnected");
 		return;
 	}
-	guest->got += (size_t)now;
+	client->got += (size_t)now;
 	/* Invalid data is recognized by its first bytes: do not wait for the rest. */
-	if (guest->got >= sizeof(uint32_t) && guest->said.header.magic != HUB_MAGIC)
-		turn_away(door, guest, "not part of this job");
-	else if (guest->got == sizeof(guest->said))
-		guest_judge(door, guest);
+	if (client->got >= sizeof(uint32_t) && client->said.header.magic != HUB_MAGIC)
+		turn_away(listener, client, "not part of this job");
+	else if (client->got == sizeof(client->said))
+		client_judge(listener, client);
 }
 
 /* ---- waiting ----------------------------------------------------------------------------------- */
 
-static int tell_missing(struct door *door, int patience_s)
+static int tell_missing(struct hub_listener *listener, int patience_s)
 {
 	char list[96] = "", strangers[192] = "";
 	size_t at = 0, named = 0;
 
-	for (int rank = 1; rank < door->hub->nranks && named < 8; rank++) {
-		if (door->hub->peers[rank - 1].fd != -1)
+	for (int rank = 1; rank < listener->hub->nranks && named < 8; rank++) {
+		if (listener->hub->peers[rank - 1].fd != -1)
 			continue;
 		snprintf(list + at, sizeof(list) - at, "%s%d", named ? ", " : "", rank);
 		at += strlen(list + at);
 		named++;
 	}
-	if (named < door->missing)
-		snprintf(list + at, sizeof(list) - at, " and %zu more", door->missing - named);
-	if (door->turned_away > 0)
+	if (named < listener->missing)
+		snprintf(list + at, sizeof(list) - at, " and %zu more", listener->missing - named);
+	if (listener->turned_away > 0)
 		snprintf(strangers, sizeof(strangers), "; rejected %zu, the last one: %s",
-			 door->turned_away, door->why);
-	return hub_break(door->hub, NULL, "%s %s did not join within %d s%s",
-			 text_which(door->missing, "rank", "ranks"), list, patience_s, strangers);
+			 listener->turned_away, listener->why);
+	return hub_break(listener->hub, NULL, "%s %s did not join within %d s%s",
+			 text_which(listener->missing, "rank", "ranks"), list, patience_s,
+			 strangers);
 }
 
-static int wait_at_door(struct door *door, uint64_t deadline_ns)
+static int listener_wait(struct hub_listener *listener, uint64_t deadline_ns)
 {
 	uint64_t now = clock_now_system();
 	uint64_t until = deadline_ns;
 	uint64_t left;
 
-	door->polls[GUESTS_MAX] = (struct pollfd){ .fd = door->listen_fd, .events = POLLIN };
-	for (size_t i = 0; i < GUESTS_MAX; i++) {
-		struct guest *guest = &door->guests[i];
+	listener->polls[CLIENTS_MAX] =
+		(struct pollfd){ .fd = listener->listen_fd, .events = POLLIN };
+	for (size_t i = 0; i < CLIENTS_MAX; i++) {
+		struct hub_client *client = &listener->clients[i];
 
-		if (guest->fd != -1 && guest->deadline_ns <= now)
-			turn_away(door, guest, "it sent nothing");
-		if (guest->fd != -1 && guest->deadline_ns < until)
-			until = guest->deadline_ns;
-		door->polls[i] = (struct pollfd){ .fd = guest->fd, .events = POLLIN };
+		if (client->fd != -1 && client->deadline_ns <= now)
+			turn_away(listener, client, "it sent nothing");
+		if (client->fd != -1 && client->deadline_ns < until)
+			until = client->deadline_ns;
+		listener->polls[i] = (struct pollfd){ .fd = client->fd, .events = POLLIN };
 	}
 	left = until > now ? (until - now) / 1000000 + 1 : 0;
-	return poll(door->polls, GUESTS_MAX + 1, left > 200 ? 200 : (int)left);
+	return poll(listener->polls, CLIENTS_MAX + 1, left > 200 ? 200 : (int)left);
 }
 
 /* Checks now and then whether a rank that has joined failed: there may be thousands. */
-static int look_inside(struct door *door)
+static int hub_poll_ranks(struct hub_listener *listener)
 {
 	uint64_t now = clock_now_system();
 
-	if (now < door->next_look_ns)
+	if (now < listener->next_poll_ns)
 		return 0;
-	door->next_look_ns = now + LOOK_NS;
-	return hub_peek(door->hub);
+	listener->next_poll_ns = now + POLL_NS;
+	return hub_peek(listener->hub);
 }
 
 /*
  * If rank 0 had no CPU until the deadline, ranks that connected in time are admitted before any is reported
  * missing.
  */
-static int wait_for_ranks(struct door *door, int patience_s)
+static int wait_for_ranks(struct hub_listener *listener, int patience_s)
 {
 	uint64_t deadline_ns = clock_now_system() + (uint64_t)patience_s * 1000000000;
-	size_t late_looks = door->hub->peer_count + GUESTS_MAX;
+	size_t late_polls = listener->hub->peer_count + CLIENTS_MAX;
 
-	while (door->missing > 0) {
+	while (listener->missing > 0) {
 		bool is_late = clock_now_system() >= deadline_ns;
-		bool has_come = wait_at_door(door, deadline_ns) > 0;
+		bool has_come = listener_wait(listener, deadline_ns) > 0;
 
-		if (is_late && (!has_come || late_looks-- == 0))
-			return tell_missing(door, patience_s);
-		if (door->polls[GUESTS_MAX].revents != 0)
-			take_guest(door);
-		for (size_t i = 0; i < GUESTS_MAX; i++)
-			if (door->polls[i].revents != 0 && door->guests[i].fd == door->polls[i].fd)
-				listen_to_guest(door, &door->guests[i]);
-		if (look_inside(door) != 0)
+		if (is_late && (!has_come || late_polls-- == 0))
+			return tell_missing(listener, patience_s);
+		if (listener->polls[CLIENTS_MAX].revents != 0)
+			client_add(listener);
+		for (size_t i = 0; i < CLIENTS_MAX; i++)
+			if (listener->polls[i].revents != 0 &&
+			    listener->clients[i].fd == listener->polls[i].fd)
+				client_read(listener, &listener->clients[i]);
+		if (hub_poll_ranks(listener) != 0)
 			return -1;
 	}
 	return 0;
@@ -1307,7 +1314,7 @@ static int wait_for_ranks(struct door *door, int patience_s)
 /* One connection per rank. */
 static int allow_files(struct bench_hub *hub)
 {
-	rlim_t wanted = hub->peer_count + GUESTS_MAX + FILES_ELSE;
+	rlim_t wanted = hub->peer_count + CLIENTS_MAX + FILES_ELSE;
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) == -1 || limit.rlim_cur >= wanted)
@@ -1326,28 +1333,28 @@ static int allow_files(struct bench_hub *hub)
 /* Rank 0: fills hub->peers. 0 or -1. */
 static int hub_accept_ranks(struct bench_hub *hub, const struct bench_place *place, int patience_s)
 {
-	struct door door = {
+	struct hub_listener listener = {
 		.hub = hub, .token = place->token, .listen_fd = -1, .missing = hub->peer_count
 	};
 	int result;
 
-	for (size_t i = 0; i < GUESTS_MAX; i++)
-		door.guests[i].fd = -1;
+	for (size_t i = 0; i < CLIENTS_MAX; i++)
+		listener.clients[i].fd = -1;
 	hub->is_one_machine = true;
 	result = allow_files(hub);
 	if (result == 0)
-		result = open_door(&door, place);
+		result = listener_open(&listener, place);
 	if (result == 0 && place->file[0] != '\0')
-		result = write_card(&door, place);
+		result = write_card(&listener, place);
 	if (result == 0)
-		result = wait_for_ranks(&door, patience_s);
-	for (size_t i = 0; i < GUESTS_MAX; i++)
-		if (door.guests[i].fd != -1)
-			close(door.guests[i].fd);
-	if (door.listen_fd != -1)
-		close(door.listen_fd);
+		result = wait_for_ranks(&listener, patience_s);
+	for (size_t i = 0; i < CLIENTS_MAX; i++)
+		if (listener.clients[i].fd != -1)
+			close(listener.clients[i].fd);
+	if (listener.listen_fd != -1)
+		close(listener.listen_fd);
 	/* All have joined, or nobody will: remove the file now, so that no later failure leaves it behind. */
-	if (door.has_card)
+	if (listener.has_card)
 		unlink(place->file);
 	return result;
 }
@@ -1526,7 +1533,7 @@ static bool is_hopeless(const struct search *search, const struct bench_place *p
 }
 
 /* Other ranks: connects hub->peers[0]. 0 or -1. */
-static int hub_look_for(struct bench_hub *hub, const struct bench_place *place, int patience_s)
+static int hub_find_ranks(struct bench_hub *hub, const struct bench_place *place, int patience_s)
 {
 	struct search search = { .hub = hub,
 				 .place = place,
@@ -1580,7 +1587,7 @@ static int hub_connect(struct bench_hub *hub, const struct bench_place *place, i
 	if (hub->rank == 0)
 		result = hub_accept_ranks(hub, place, patience_s);
 	else
-		result = hub_look_for(hub, place, patience_s);
+		result = hub_find_ranks(hub, place, patience_s);
 	if (result != 0)
 		return result;
 	return meet_first(hub, patience_s, (int)((clock_now_system() - began_ns) / 1000000000));

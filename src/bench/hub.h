@@ -59,7 +59,7 @@ int hub_gather(struct bench_hub *hub, const void *bytes, size_t length, void *in
  * Checks without waiting whether another rank failed or died, e.g. while waiting for a GPU: -1 and the reason in
  * hub_problem(), otherwise 0. Costs a system call.
  */
-int hub_look(struct bench_hub *hub);
+int hub_poll(struct bench_hub *hub);
 /*
  * Informs all ranks that this one cannot continue; the first reason wins. Can be called from another thread while
  * this rank is in one of the calls above, which then ends at the next event.

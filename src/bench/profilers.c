@@ -475,7 +475,7 @@ static long profilers_ledger_find(struct profilers_ledger *ledger, uint8_t funct
 
 enum { RECORDS_MAX = 1 << 26 };
 
-struct taking {
+struct record_walk {
 	struct profilers_ledger *ledger;
 	struct profilers_list *records;
 	const struct recording_process *process;
@@ -512,10 +512,10 @@ static int32_t rank_of_process(const struct bench_run *bench,
 }
 
 /* The communicator has all ranks of the job, in their order. */
-static int32_t rank_of_comm(const struct taking *taking, uint32_t id)
+static int32_t rank_of_comm(const struct record_walk *walk, uint32_t id)
 {
-	const struct recording_comm *comm = recording_comm(taking->process, id);
-	int32_t nranks = taking->ledger->bench->nranks;
+	const struct recording_comm *comm = recording_comm(walk->process, id);
+	int32_t nranks = walk->ledger->bench->nranks;
 
 	if (comm == NULL || (comm->info.nranks != 0 && comm->info.nranks != nranks))
 		return -1;
@@ -524,7 +524,7 @@ static int32_t rank_of_comm(const struct taking *taking, uint32_t id)
 
 static bool take_op(const struct op_record *op, enum recording_place place, void *context)
 {
-	struct taking *taking = context;
+	struct record_walk *walk = context;
 	struct profilers_record *record;
 	struct profilers_tally *tally;
 	uint64_t issue_ns;
@@ -533,22 +533,22 @@ static bool take_op(const struct op_record *op, enum recording_place place, void
 	(void)place;
 	if (op->state == OP_CAPTURED)
 		return true;
-	key = profilers_ledger_find(taking->ledger, op->function, op->bytes);
-	record = profilers_list_add(taking->records, RECORDS_MAX);
+	key = profilers_ledger_find(walk->ledger, op->function, op->bytes);
+	record = profilers_list_add(walk->records, RECORDS_MAX);
 	if (key < 0 || record == NULL) {
-		taking->status = ERR_NO_SPACE;
+		walk->status = ERR_NO_SPACE;
 		return false;
 	}
-	record->rank = taking->rank >= 0 ? taking->rank : rank_of_comm(taking, op->comm);
+	record->rank = walk->rank >= 0 ? walk->rank : rank_of_comm(walk, op->comm);
 	record->key = (uint32_t)key;
 	record->comm = op->comm;
 	record->number = op->number;
 	record->duration_ns = op_duration_ns(op);
 	record->source = record->duration_ns ? op->time_source : OP_TIME_NONE;
 	issue_ns = op->issue_ns ? op->issue_ns : op->task_ns; /* both are taken within the call */
-	if (issue_ns == 0 || !recording_wall_ns(taking->process, issue_ns, &record->wall_ns))
+	if (issue_ns == 0 || !recording_wall_ns(walk->process, issue_ns, &record->wall_ns))
 		record->wall_ns = 0;
-	tally = profilers_ledger_tally(taking->ledger, record->rank, record->key);
+	tally = profilers_ledger_tally(walk->ledger, record->rank, record->key);
 	tally->recorded++;
 	tally->untimed += record->source == OP_TIME_NONE;
 	return true;
@@ -574,15 +574,15 @@ static enum status profilers_take_records(struct profilers_ledger *ledger,
 					  const struct recording *recording,
 					  struct profilers_list *records)
 {
-	struct taking taking = { .ledger = ledger, .records = records };
+	struct record_walk walk = { .ledger = ledger, .records = records };
 	enum status status;
 
 	for (size_t i = 0; i < recording->count; i++) {
-		taking.process = recording->processes[i];
-		taking.rank = rank_of_process(ledger->bench, taking.process);
-		status = recording_each_op(taking.process, take_op, &taking, NULL);
+		walk.process = recording->processes[i];
+		walk.rank = rank_of_process(ledger->bench, walk.process);
+		status = recording_each_op(walk.process, take_op, &walk, NULL);
 		if (status == OK)
-			status = taking.status;
+			status = walk.status;
 		if (status != OK)
 			return status;
 	}

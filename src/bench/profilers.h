@@ -533,7 +533,7 @@ struct profilers_work {
 	char disk[WORK_PATH_BYTES];
 	char memory[WORK_PATH_BYTES];
 	bool is_kept;
-	struct bench_keeper keeper;
+	struct bench_cleaner cleaner;
 };
 
 /* `keep`: NULL, or a directory that is empty or does not exist. 0, or CLI_EXIT_UNKNOWN after a message. */

@@ -15,7 +15,7 @@
 enum { CHART_GROUPS_MAX = 48, CHART_SERIES_MAX = SVG_SERIES_MAX, CHART_NAME_BYTES = 128 };
 
 /* Where it is drawn. */
-struct paper {
+struct chart_target {
 	struct sink *sink;
 	bool is_text;	    /* else <svg> */
 	unsigned int width; /* of text */
@@ -127,22 +127,22 @@ static bool is_wide(const struct chart *chart)
 	return least > 0 && most > 8 * least;
 }
 
-static enum status draw_boxes(const struct paper *paper, const struct svg_boxes *boxes,
+static enum status draw_boxes(const struct chart_target *target, const struct svg_boxes *boxes,
 			      const struct svg_options *options)
 {
-	return paper->is_text ? plot_rows_boxes(paper->sink, boxes, options, paper->width)
-			      : bench_svg_boxes(paper->sink, boxes, options);
+	return target->is_text ? plot_rows_boxes(target->sink, boxes, options, target->width)
+			       : bench_svg_boxes(target->sink, boxes, options);
 }
 
-static enum status draw_bars(const struct paper *paper, const struct svg_bars *bars,
+static enum status draw_bars(const struct chart_target *target, const struct svg_bars *bars,
 			     const struct svg_options *options)
 {
-	return paper->is_text ? plot_rows_bars(paper->sink, bars, options, paper->width)
-			      : bench_svg_bars(paper->sink, bars, options);
+	return target->is_text ? plot_rows_bars(target->sink, bars, options, target->width)
+			       : bench_svg_bars(target->sink, bars, options);
 }
 
 /* Call only once: it moves the values. A chart without groups or series draws nothing. */
-static enum status chart_draw(const struct paper *paper, struct chart *chart, bool is_boxes,
+static enum status chart_draw(const struct chart_target *target, struct chart *chart, bool is_boxes,
 			      struct svg_options *options)
 {
 	const char *names[CHART_GROUPS_MAX + CHART_SERIES_MAX];
@@ -155,22 +155,22 @@ static enum status chart_draw(const struct paper *paper, struct chart *chart, bo
 		options->y.scale = PLOT_LOG;
 	chart_point_names(&groups, &series, chart, names);
 	chart_pack(chart);
-	if (paper->is_text)
-		sink_byte(paper->sink, '\n');
+	if (target->is_text)
+		sink_byte(target->sink, '\n');
 	else
-		bench_page_chart(paper->sink, options->title);
+		bench_page_chart(target->sink, options->title);
 	if (is_boxes)
-		status = draw_boxes(paper,
+		status = draw_boxes(target,
 				    &(struct svg_boxes){ groups, chart->group_count, series,
 							 chart->series_count, chart->boxes },
 				    options);
 	else
-		status = draw_bars(paper,
+		status = draw_bars(target,
 				   &(struct svg_bars){ groups, chart->group_count, series,
 						       chart->series_count, chart->values },
 				   options);
-	if (!paper->is_text)
-		bench_page_chart_end(paper->sink);
+	if (!target->is_text)
+		bench_page_chart_end(target->sink);
 	return status;
 }
 
@@ -218,7 +218,7 @@ static void all_plugins(struct chart *chart, const struct profilers_comparison *
 
 /* ---- figure 1 --------------------------------------------------------------------------------- */
 
-static enum status draw_complete(const struct paper *paper,
+static enum status draw_complete(const struct chart_target *target,
 				 const struct profilers_comparison *comparison, unsigned int mode,
 				 struct chart *chart)
 {
@@ -256,7 +256,7 @@ static enum status draw_complete(const struct paper *paper,
 	options.id = id;
 	options.title = title;
 	options.description = profilers_figure_words(PROFILERS_FIGURE_COMPLETE);
-	return chart_draw(paper, chart, false, &options);
+	return chart_draw(target, chart, false, &options);
 }
 
 /* ---- figure 2 --------------------------------------------------------------------------------- */
@@ -277,7 +277,7 @@ static size_t source_at(struct chart *chart, const struct profilers_comparison *
 	return chart_series(chart, name);
 }
 
-static enum status draw_accuracy(const struct paper *paper,
+static enum status draw_accuracy(const struct chart_target *target,
 				 const struct profilers_comparison *comparison, unsigned int mode,
 				 struct chart *chart)
 {
@@ -322,7 +322,7 @@ static enum status draw_accuracy(const struct paper *paper,
 	options.id = id;
 	options.title = title;
 	options.description = profilers_figure_words(PROFILERS_FIGURE_ACCURACY);
-	return chart_draw(paper, chart, true, &options);
+	return chart_draw(target, chart, true, &options);
 }
 
 /* ---- figure 3 --------------------------------------------------------------------------------- */
@@ -332,7 +332,7 @@ static bool is_ratio(const struct profilers_overhead *row, unsigned int mode, ui
 	return row->mode == mode && row->clock == clock && row->function == 0 && row->bytes != 0;
 }
 
-static enum status draw_overhead(const struct paper *paper,
+static enum status draw_overhead(const struct chart_target *target,
 				 const struct profilers_comparison *comparison, unsigned int mode,
 				 uint8_t clock, struct chart *chart)
 {
@@ -376,12 +376,12 @@ static enum status draw_overhead(const struct paper *paper,
 	options.id = id;
 	options.title = title;
 	options.description = profilers_figure_words(PROFILERS_FIGURE_OVERHEAD);
-	return chart_draw(paper, chart, true, &options);
+	return chart_draw(target, chart, true, &options);
 }
 
 /* ---- figure 4 --------------------------------------------------------------------------------- */
 
-static enum status draw_epochs(const struct paper *paper,
+static enum status draw_epochs(const struct chart_target *target,
 			       const struct profilers_comparison *comparison, struct chart *chart)
 {
 	struct svg_options options = { .id = "figure-4-time",
@@ -404,10 +404,10 @@ static enum status draw_epochs(const struct paper *paper,
 		if (row->has_comm)
 			chart->values[group * CHART_SERIES_MAX + 1] = row->comm_ns;
 	}
-	return chart_draw(paper, chart, false, &options);
+	return chart_draw(target, chart, false, &options);
 }
 
-static enum status draw_training(const struct paper *paper,
+static enum status draw_training(const struct chart_target *target,
 				 const struct profilers_comparison *comparison, struct chart *chart)
 {
 	struct svg_options options = { .id = "figure-4-calls",
@@ -440,7 +440,7 @@ static enum status draw_training(const struct paper *paper,
 					(double)row->issued[function];
 		}
 	}
-	return chart_draw(paper, chart, false, &options);
+	return chart_draw(target, chart, false, &options);
 }
 
 /* ---- all -------------------------------------------------------------------------------------- */
@@ -461,7 +461,7 @@ bool profilers_figure_is_there(const struct profilers_comparison *comparison,
 }
 
 /* Charts of a figure are numbered: by mode, and by clock or part of the training. */
-static enum status draw_one(const struct paper *paper,
+static enum status draw_one(const struct chart_target *target,
 			    const struct profilers_comparison *comparison,
 			    enum profilers_figure which, unsigned int mode, unsigned int part)
 {
@@ -472,30 +472,31 @@ static enum status draw_one(const struct paper *paper,
 		return ERR_NO_SPACE;
 	switch (which) {
 	case PROFILERS_FIGURE_COMPLETE:
-		status = draw_complete(paper, comparison, mode, chart);
+		status = draw_complete(target, comparison, mode, chart);
 		break;
 	case PROFILERS_FIGURE_ACCURACY:
-		status = draw_accuracy(paper, comparison, mode, chart);
+		status = draw_accuracy(target, comparison, mode, chart);
 		break;
 	case PROFILERS_FIGURE_OVERHEAD:
-		status = draw_overhead(paper, comparison, mode, part ? BENCH_ISSUE : BENCH_GPU,
+		status = draw_overhead(target, comparison, mode, part ? BENCH_ISSUE : BENCH_GPU,
 				       chart);
 		break;
 	default:
-		status = part ? draw_training(paper, comparison, chart)
-			      : draw_epochs(paper, comparison, chart);
+		status = part ? draw_training(target, comparison, chart)
+			      : draw_epochs(target, comparison, chart);
 	}
 	if (chart->left_out > 0)
-		sink_format(paper->sink,
-			    paper->is_text ? "%zu more values did not fit: use --json to get them\n"
-					   : "<p>%zu more values did not fit: use --json to get "
-					     "them.</p>\n",
+		sink_format(target->sink,
+			    target->is_text
+				    ? "%zu more values did not fit: use --json to get them\n"
+				    : "<p>%zu more values did not fit: use --json to get "
+				      "them.</p>\n",
 			    chart->left_out);
 	free(chart);
 	return status;
 }
 
-static enum status draw_all(const struct paper *paper,
+static enum status draw_all(const struct chart_target *target,
 			    const struct profilers_comparison *comparison,
 			    enum profilers_figure which)
 {
@@ -506,7 +507,7 @@ static enum status draw_all(const struct paper *paper,
 	for (unsigned int part = 0; part <= has_parts; part++)
 		for (unsigned int mode = 1; mode < (has_modes ? BENCH_MODES : 2); mode++)
 			if (status == OK)
-				status = draw_one(paper, comparison, which, mode, part);
+				status = draw_one(target, comparison, which, mode, part);
 	return status;
 }
 
@@ -515,13 +516,13 @@ static enum status profilers_figure_write(struct sink *sink,
 					  const struct profilers_comparison *comparison,
 					  enum profilers_figure which)
 {
-	return draw_all(&(struct paper){ .sink = sink }, comparison, which);
+	return draw_all(&(struct chart_target){ .sink = sink }, comparison, which);
 }
 
 enum status profilers_figure_text(struct sink *sink, const struct profilers_comparison *comparison,
 				  enum profilers_figure which, unsigned int width)
 {
-	return draw_all(&(struct paper){ sink, true, width }, comparison, which);
+	return draw_all(&(struct chart_target){ sink, true, width }, comparison, which);
 }
 
 /* Columns with "-" in every row are dropped, as in the text. */

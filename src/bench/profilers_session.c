@@ -267,13 +267,13 @@ int profilers_work_open(struct profilers_work *work, const char *keep)
 		bench_remove_tree(work->disk);
 	/* Without a keeper it is only removed at a normal exit. */
 	if (!failed)
-		(void)bench_keeper_start(&work->keeper, work_sweep, work);
+		(void)bench_cleaner_start(&work->cleaner, work_sweep, work);
 	return failed;
 }
 
 void profilers_work_close(struct profilers_work *work)
 {
-	if (!bench_keeper_end(&work->keeper))
+	if (!bench_cleaner_end(&work->cleaner))
 		work_sweep(work);
 }
 

@@ -397,7 +397,7 @@ struct kind {
 	uint64_t sum_ns;
 };
 
-struct taking {
+struct record_walk {
 	struct profilers_training *training;
 	const struct recording_process *process;
 	uint64_t from;
@@ -422,34 +422,34 @@ static double time_of(const struct kind *kind, const struct kind *like)
 	return like->timed ? (double)like->sum_ns / (double)like->timed * (double)kind->calls : 0;
 }
 
-static void end_process(struct taking *taking)
+static void end_process(struct record_walk *walk)
 {
 	for (size_t i = 0; i < KINDS; i++) {
-		const struct kind *all = &taking->kinds[i][0], *inside = &taking->kinds[i][1];
+		const struct kind *all = &walk->kinds[i][0], *inside = &walk->kinds[i][1];
 
-		taking->all_ns += time_of(all, all);
-		taking->inside_ns += time_of(inside, inside->timed ? inside : all);
+		walk->all_ns += time_of(all, all);
+		walk->inside_ns += time_of(inside, inside->timed ? inside : all);
 	}
-	memset(taking->kinds, 0, KINDS * sizeof(*taking->kinds));
+	memset(walk->kinds, 0, KINDS * sizeof(*walk->kinds));
 }
 
-static bool is_in_epochs(struct taking *taking, const struct op_record *op)
+static bool is_in_epochs(struct record_walk *walk, const struct op_record *op)
 {
 	uint64_t wall_ns, clock_ns = op->issue_ns ? op->issue_ns : op->done_ns;
 
-	if (clock_ns == 0 || !recording_wall_ns(taking->process, clock_ns, &wall_ns)) {
-		taking->is_by_time = false;
+	if (clock_ns == 0 || !recording_wall_ns(walk->process, clock_ns, &wall_ns)) {
+		walk->is_by_time = false;
 		return false;
 	}
-	return wall_ns >= taking->from && wall_ns < taking->to;
+	return wall_ns >= walk->from && wall_ns < walk->to;
 }
 
 static bool take_op(const struct op_record *op, enum recording_place place, void *context)
 {
-	struct taking *taking = context;
-	struct profilers_training *training = taking->training;
+	struct record_walk *walk = context;
+	struct profilers_training *training = walk->training;
 	uint64_t duration_ns = op_duration_ns(op);
-	struct kind *kinds = taking->kinds[kind_of(op)];
+	struct kind *kinds = walk->kinds[kind_of(op)];
 	bool is_timed = duration_ns > 0;
 	int sets;
 
@@ -463,7 +463,7 @@ static bool take_op(const struct op_record *op, enum recording_place place, void
 	if (!is_timed && op->issue_ns == 0 && op->done_ns == 0)
 		sets = 1;
 	else
-		sets = is_in_epochs(taking, op) ? 2 : 1;
+		sets = is_in_epochs(walk, op) ? 2 : 1;
 	for (int i = 0; i < sets; i++) {
 		kinds[i].calls++;
 		kinds[i].timed += is_timed;
@@ -475,23 +475,22 @@ static bool take_op(const struct op_record *op, enum recording_place place, void
 enum status profilers_training_take(struct profilers_training *training,
 				    const struct recording *recording)
 {
-	struct taking taking = { .training = training };
+	struct record_walk walk = { .training = training };
 	enum status status = OK;
 
-	taking.kinds = calloc(KINDS, sizeof(*taking.kinds));
-	if (taking.kinds == NULL)
+	walk.kinds = calloc(KINDS, sizeof(*walk.kinds));
+	if (walk.kinds == NULL)
 		return ERR_NO_SPACE;
-	taking.is_by_time = epochs_span(training, &taking.from, &taking.to);
+	walk.is_by_time = epochs_span(training, &walk.from, &walk.to);
 	for (size_t i = 0; i < recording->count && status == OK; i++) {
-		taking.process = recording->processes[i];
-		status = recording_each_op(taking.process, take_op, &taking, NULL);
-		end_process(&taking);
+		walk.process = recording->processes[i];
+		status = recording_each_op(walk.process, take_op, &walk, NULL);
+		end_process(&walk);
 	}
-	free(taking.kinds);
+	free(walk.kinds);
 	training->has_comm = training->comm_ops > 0;
-	training->is_comm_by_time = training->has_comm && taking.is_by_time;
-	training->comm_ns =
-		(uint64_t)(training->is_comm_by_time ? taking.inside_ns : taking.all_ns);
+	training->is_comm_by_time = training->has_comm && walk.is_by_time;
+	training->comm_ns = (uint64_t)(training->is_comm_by_time ? walk.inside_ns : walk.all_ns);
 	return status;
 }
 

@@ -120,7 +120,7 @@ static inline int talk(struct bench_hub *hub, int rank, int nranks)
 			if (all[i] != (uint32_t)i * 1000 + round)
 				return 1;
 		shared += rank == 0;
-		if (hub_look(hub) != 0)
+		if (hub_poll(hub) != 0)
 			return 1;
 	}
 	return 0;

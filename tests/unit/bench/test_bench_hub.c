@@ -53,7 +53,7 @@ static int fail_after_sending(struct bench_hub *hub, int rank, int nranks)
 		hub_fail(hub, "too far ahead");
 		return 3;
 	}
-	while (hub_look(hub) == 0 && hub_gather(hub, &mine, 1, all) == 0)
+	while (hub_poll(hub) == 0 && hub_gather(hub, &mine, 1, all) == 0)
 		;
 	return 3;
 }
@@ -90,7 +90,7 @@ static int see_it_die(struct bench_hub *hub, int rank, int nranks)
 	if (rank == 1)
 		kill(getpid(), SIGKILL);
 	/* Like a rank that waits for a GPU. */
-	while (hub_look(hub) == 0)
+	while (hub_poll(hub) == 0)
 		poll(NULL, 0, 1);
 	return 3;
 }
@@ -115,7 +115,7 @@ static int wait_in_vain(struct bench_hub *hub, int rank, int nranks)
 	if (hub_meet(hub) != 0)
 		return 1;
 	if (rank == 2) {
-		while (hub_look(hub) == 0)
+		while (hub_poll(hub) == 0)
 			poll(NULL, 0, 5);
 		return 3;
 	}
@@ -150,7 +150,7 @@ static int answer_late(struct bench_hub *hub, int rank, int nranks)
 		poll(NULL, 0, 1);
 	if (rank == 1 && hub_gather(hub, &mine, 1, NULL) == 0)
 		told[STAGE].code = SENT;
-	while (hub_look(hub) == 0)
+	while (hub_poll(hub) == 0)
 		poll(NULL, 0, 1);
 	return 3;
 }
@@ -163,7 +163,7 @@ static int fail_and_look(struct bench_hub *hub, int rank, int nranks)
 	(void)nranks;
 	if (hub_meet(hub) != 0)
 		return 1;
-	while (rank != 1 && hub_look(hub) == 0)
+	while (rank != 1 && hub_poll(hub) == 0)
 		poll(NULL, 0, 1);
 	if (rank != 1)
 		return 3;
@@ -239,7 +239,7 @@ static void test_failures(void)
 	       is_told(3, "rank 1 on "));
 	EXPECT_THAT("rank 0 killed: rank 1 reports it", run_ranks(4, die_on_zero, 3) == 3);
 	EXPECT(is_told(3, "rank 0 on "));
-	EXPECT_THAT("hub_look sees a death", run_ranks(4, see_it_die, 3) == 3);
+	EXPECT_THAT("hub_poll sees a death", run_ranks(4, see_it_die, 3) == 3);
 	EXPECT(is_told(2, "rank 1 on "));
 	EXPECT_THAT("unexpected messages", run_ranks(3, differ, 3) == 3);
 	EXPECT(is_told(0, "another step"));
