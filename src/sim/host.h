@@ -276,13 +276,13 @@ enum { HOST_EDGES = 8 };
  * HOST_TIME_REAL: an operation that waits for other ranks. Called by the engine's threads once the kernel has
  * started, until it returns true: then the data moves from begin_ns on for duration_ns, one step every period_ns
  * (0: duration divided by steps). Until then sends wait for their GPU and receives for the network, and it is
- * called again at look_ns or soon after.
+ * called again at poll_ns or soon after.
  */
 struct host_gate {
 	uint64_t begin_ns; /* the host's clock */
 	uint64_t duration_ns;
 	uint64_t period_ns;
-	uint64_t look_ns;
+	uint64_t poll_ns;
 };
 typedef bool (*host_gate_fn)(void *arg, uint64_t now_ns, struct host_gate *gate);
 

@@ -455,7 +455,7 @@ static bool host_proxy_progress(struct host_engine *engine, struct host_active *
  * NCCL does.
  */
 
-enum { BIT_KERNEL = 6, BIT_PHASE = 15, NO_CHANNEL = 0xffff, GATE_LOOK_NS = 1000000 };
+enum { BIT_KERNEL = 6, BIT_PHASE = 15, NO_CHANNEL = 0xffff, GATE_POLL_NS = 1000000 };
 
 void host_device_free(struct host_device *device)
 {
@@ -665,7 +665,7 @@ static bool gpu_may_start(struct host_engine *engine, const struct host_active *
 /* Asks whether all other ranks have arrived. */
 static bool gate_try(struct host_engine *engine, struct host_active *active)
 {
-	struct host_gate gate = { .look_ns = 0 };
+	struct host_gate gate = { .poll_ns = 0 };
 	struct host_stream *stream = stream_of(engine, active);
 
 	if (!engine->is_real) {
@@ -675,9 +675,9 @@ static bool gate_try(struct host_engine *engine, struct host_active *active)
 	}
 	if (!active->work.gate(active->work.gate_arg, engine->now_ns, &gate)) {
 		/* Intentionally not due: the engine wakes up then. */
-		(void)engine_is_due(engine, gate.look_ns > engine->now_ns
-						    ? gate.look_ns
-						    : engine->now_ns + GATE_LOOK_NS);
+		(void)engine_is_due(engine, gate.poll_ns > engine->now_ns
+						    ? gate.poll_ns
+						    : engine->now_ns + GATE_POLL_NS);
 		return false;
 	}
 	active->is_open = true;
@@ -913,7 +913,7 @@ static void active_set_up(struct host_engine *engine, struct host_active *active
 	active->transfer = engine->host->config.transfer;
 	active->transfer_arg = engine->host->config.transfer_arg;
 	active->counts = &work->comm->counts[work->is_foreign ? LANE_FOREIGN : engine->lane];
-	active->wants = (struct host_wishes){
+	active->wants = (struct host_requested){
 		.op = version >= 1 && host_is_asked(asks, work->mask, ABI_PROXY_OP),
 		.step = version >= 1 && host_is_asked(asks, work->mask, ABI_PROXY_STEP),
 		.net = version >= 3 && work->has_net_events &&

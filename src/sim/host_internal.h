@@ -251,7 +251,7 @@ struct host_kernel {
 };
 
 /* Which of a work's events the mask requests and the version has. */
-struct host_wishes {
+struct host_requested {
 	bool op;
 	bool step;
 	bool net;
@@ -265,7 +265,7 @@ struct host_active {
 	struct host_plugin plugin;
 	struct host_call call;
 	struct host_counts *counts;
-	struct host_wishes wants;
+	struct host_requested wants;
 	bool is_old;		   /* before 2.27 */
 	host_transfer_fn transfer; /* as configured, NULL none */
 	void *transfer_arg;

@@ -191,8 +191,8 @@ static bool sim_board_is_full(const struct sim_seat *seat, uint64_t match, unsig
 /* How often a rank polls. Hundreds of ranks share a few CPUs, so each polls less often then. */
 enum {
 	NAP_NS = 500000,
-	PART_LOOK_NS = 1000000,
-	LONG_LOOK_NS = 50000000,
+	PART_POLL_NS = 1000000,
+	LONG_POLL_NS = 50000000,
 	MANY_RANKS = 32,
 	PATIENCE = 64,
 };
@@ -229,7 +229,7 @@ static bool is_stopped(const struct part *part)
 	return load_relaxed(&part->worker->board->stop) != 0;
 }
 
-static uint64_t look_interval(const struct part *part, uint64_t ns)
+static uint64_t poll_interval(const struct part *part, uint64_t ns)
 {
 	uint64_t world = (uint64_t)part->worker->job->world;
 
@@ -254,20 +254,20 @@ static bool wait_until(const struct part *part, uint64_t wall_ns)
 			return false;
 		if (now >= wall_ns)
 			return true;
-		nap_ns(wall_ns - now < LONG_LOOK_NS ? wall_ns - now
-						    : look_interval(part, LONG_LOOK_NS));
+		nap_ns(wall_ns - now < LONG_POLL_NS ? wall_ns - now
+						    : poll_interval(part, LONG_POLL_NS));
 	}
 }
 
 /* When to poll a call again: nothing happens before its planned time, and one that is late already may never happen.
  * Progress is noticed within a PATIENCE-th of the delay. */
-static uint64_t next_look(const struct turn *turn, uint64_t now_ns, uint64_t interval_ns)
+static uint64_t next_poll(const struct turn *turn, uint64_t now_ns, uint64_t interval_ns)
 {
 	uint64_t late_ns = now_ns > turn->planned_ns ? (now_ns - turn->planned_ns) / PATIENCE : 0;
-	uint64_t look_ns = now_ns + look_interval(turn->part, interval_ns);
+	uint64_t poll_ns = now_ns + poll_interval(turn->part, interval_ns);
 
-	look_ns += late_ns < LONG_LOOK_NS ? late_ns : LONG_LOOK_NS;
-	return turn->planned_ns > look_ns ? turn->planned_ns : look_ns;
+	poll_ns += late_ns < LONG_POLL_NS ? late_ns : LONG_POLL_NS;
+	return turn->planned_ns > poll_ns ? turn->planned_ns : poll_ns;
 }
 
 /* Called by the host's threads: have the other ranks arrived? */
@@ -277,12 +277,12 @@ static bool gate(void *arg, uint64_t now_ns, struct host_gate *answer)
 	const struct sim_play *play = turn->play;
 	uint64_t slip_ns = load_relaxed(&turn->part->mine->slip_ns), last_ns;
 
-	answer->look_ns = next_look(turn, now_ns, PART_LOOK_NS);
+	answer->poll_ns = next_poll(turn, now_ns, PART_POLL_NS);
 	if (!sim_board_is_full(turn->seat, play->match, turn->seats, turn->expected, &last_ns))
 		return false;
 	/* It can be in the future: arrivals are announced when a call is made. */
 	if (last_ns > now_ns) {
-		answer->look_ns = last_ns;
+		answer->poll_ns = last_ns;
 		return false;
 	}
 	answer->begin_ns = last_ns;
@@ -314,7 +314,7 @@ static bool wait_for_earlier(struct part *part, size_t next, uint64_t issue_ns)
 		if (end_ns == 0) {
 			uint64_t now_ns = clock_system_ns(CLOCK_REALTIME);
 
-			if (!wait_until(part, next_look(turn, now_ns, NAP_NS)))
+			if (!wait_until(part, next_poll(turn, now_ns, NAP_NS)))
 				return false;
 			continue;
 		}
@@ -579,7 +579,7 @@ static bool part_begin(struct part *part)
 	while (load_acquire(&worker->board->start_ns) == 0) {
 		if (is_stopped(part))
 			return false;
-		nap_ns(look_interval(part, NAP_NS));
+		nap_ns(poll_interval(part, NAP_NS));
 	}
 	return status == OK;
 }
@@ -627,11 +627,11 @@ static bool sim_worker_run(const struct sim_worker *worker)
 	return true;
 }
 
-enum { LOOK_NS = 20000000, MANY_PROCESSES = 32 };
+enum { POLL_NS = 20000000, MANY_PROCESSES = 32 };
 #define GRACE_NS UINT64_C(3000000000)
 #define KILL_SLACK_NS UINT64_C(1000000000)
 
-struct troupe {
+struct live_run {
 	const struct sim_job *job;
 	const struct sim_live *live;
 	struct sim_score score;
@@ -655,9 +655,9 @@ struct troupe {
 	size_t failed_size;
 };
 
-static enum status troupe_fail(struct troupe *troupe, enum status status, const char *what)
+static enum status run_fail(struct live_run *run, enum status status, const char *what)
 {
-	text_copy(troupe->failed, troupe->failed_size, what);
+	text_copy(run->failed, run->failed_size, what);
 	return status;
 }
 
@@ -684,21 +684,21 @@ static const char *events_of(enum kernel_events kernel)
 }
 
 /* Common to all ranks. */
-static bool set_job_environment(const struct troupe *troupe)
+static bool set_job_environment(const struct live_run *run)
 {
-	const struct sim_options *options = &troupe->job->options;
-	bool is_set = set_number("WORLD_SIZE", troupe->job->world) &&
+	const struct sim_options *options = &run->job->options;
+	bool is_set = set_number("WORLD_SIZE", run->job->world) &&
 		      set_number("LOCAL_WORLD_SIZE", options->gpus);
 	char job[40];
 
 	text_format(job, sizeof(job), "sim-%llu", (unsigned long long)options->seed);
 	is_set = is_set && setenv("RINGSIDE_JOB", job, 0) == 0;
-	if (troupe->live->directory)
-		is_set = is_set && setenv("RINGSIDE_DIR", troupe->live->directory, 1) == 0;
-	if (troupe->live->mode)
-		is_set = is_set && setenv("RINGSIDE_MODE", troupe->live->mode, 1) == 0;
+	if (run->live->directory)
+		is_set = is_set && setenv("RINGSIDE_DIR", run->live->directory, 1) == 0;
+	if (run->live->mode)
+		is_set = is_set && setenv("RINGSIDE_MODE", run->live->mode, 1) == 0;
 	/* Many regions must fit into memory, and none of them gets full. */
-	if (troupe->processes > MANY_PROCESSES)
+	if (run->processes > MANY_PROCESSES)
 		is_set = is_set && setenv("RINGSIDE_BUFFER", "256KiB", 0) == 0;
 	if (options->is_kernel_said)
 		is_set = is_set && setenv("RINGSIDE_EVENTS", events_of(options->kernel), 1) == 0;
@@ -717,10 +717,10 @@ static bool set_node_regions(const char *regions, int node)
 	       (mkdir(path, 0700) == 0 || errno == EEXIST) && setenv("RINGSIDE_SHM", path, 1) == 0;
 }
 
-static bool set_rank_environment(const struct troupe *troupe, int rank)
+static bool set_rank_environment(const struct live_run *run, int rank)
 {
-	const struct sim_job *job = troupe->job;
-	const char *regions = troupe->live->regions;
+	const struct sim_job *job = run->job;
+	const char *regions = run->live->regions;
 
 	return set_number("RANK", rank) && set_number("LOCAL_RANK", rank % job->options.gpus) &&
 	       set_number("GROUP_RANK", sim_job_node(job, rank)) &&
@@ -738,23 +738,23 @@ static void *thread_main(void *arg)
 }
 
 /* The ranks of this process; true if nothing of them is left. */
-static bool run_ranks(struct troupe *troupe, struct host *host, int first)
+static bool run_ranks(struct live_run *run, struct host *host, int first)
 {
 	struct sim_worker workers[SIM_GPUS_MAX];
 	pthread_t threads[SIM_GPUS_MAX];
 	bool is_over = true;
 
-	for (int i = 0; i < troupe->ranks_each; i++) {
-		workers[i] = (struct sim_worker){ .job = troupe->job,
-						  .score = &troupe->score,
-						  .board = troupe->board,
+	for (int i = 0; i < run->ranks_each; i++) {
+		workers[i] = (struct sim_worker){ .job = run->job,
+						  .score = &run->score,
+						  .board = run->board,
 						  .host = host,
 						  .rank = first + i };
 		if (i > 0 && pthread_create(&threads[i], NULL, thread_main, &workers[i]) != 0)
 			_exit(1);
 	}
 	(void)thread_main(&workers[0]);
-	for (int i = 0; i < troupe->ranks_each; i++) {
+	for (int i = 0; i < run->ranks_each; i++) {
 		if (i > 0)
 			pthread_join(threads[i], NULL);
 		is_over = is_over && workers[i].is_over;
@@ -762,141 +762,139 @@ static bool run_ranks(struct troupe *troupe, struct host *host, int first)
 	return is_over;
 }
 
-static void child_main(struct troupe *troupe, int process)
+static void child_main(struct live_run *run, int process)
 {
-	int rank = process * troupe->ranks_each;
-	struct sim_board_rank *mine = sim_board_rank(troupe->board, rank);
+	int rank = process * run->ranks_each;
+	struct sim_board_rank *mine = sim_board_rank(run->board, rank);
 	struct host *host;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_TIMERSLACK, 1);
-	if (getppid() != troupe->parent)
+	if (getppid() != run->parent)
 		_exit(1);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
-	sigprocmask(SIG_SETMASK, &troupe->before, NULL);
-	if (!set_rank_environment(troupe, rank) ||
-	    sim_worker_host(&host, troupe->job, rank, troupe->live->plugin) != OK) {
+	sigprocmask(SIG_SETMASK, &run->before, NULL);
+	if (!set_rank_environment(run, rank) ||
+	    sim_worker_host(&host, run->job, rank, run->live->plugin) != OK) {
 		text_copy(mine->trouble, sizeof(mine->trouble),
 			  "out of memory, or no directory for its region");
 		store_release(&mine->is_ready, 1);
 		_exit(1);
 	}
-	if (!run_ranks(troupe, host, rank))
+	if (!run_ranks(run, host, rank))
 		_exit(0);
 	host_free(host);
 	exit(0);
 }
 
-static enum status start_children(struct troupe *troupe)
+static enum status start_children(struct live_run *run)
 {
 	fflush(NULL);
-	for (int process = 0; process < troupe->processes; process++) {
+	for (int process = 0; process < run->processes; process++) {
 		pid_t child = fork();
 
 		if (child == -1)
-			return troupe_fail(troupe, ERR_SYSTEM, "cannot start a process");
+			return run_fail(run, ERR_SYSTEM, "cannot start a process");
 		if (child == 0)
-			child_main(troupe, process);
-		troupe->children[process] = troupe->pids[process] = child;
-		troupe->left++;
+			child_main(run, process);
+		run->children[process] = run->pids[process] = child;
+		run->left++;
 	}
 	return OK;
 }
 
-static bool should_die(const struct troupe *troupe, int process)
+static bool should_die(const struct live_run *run, int process)
 {
-	return troupe->is_killed[process] || load_acquire(&troupe->board->stop);
+	return run->is_killed[process] || load_acquire(&run->board->stop);
 }
 
 /* Whether all its ranks have reported how they ended. Pairs with their reports. */
-static bool is_reported(const struct troupe *troupe, int process)
+static bool is_reported(const struct live_run *run, int process)
 {
-	for (int i = 0; i < troupe->ranks_each; i++)
-		if (!load_acquire(&sim_board_rank(troupe->board, process * troupe->ranks_each + i)
-					   ->is_over))
+	for (int i = 0; i < run->ranks_each; i++)
+		if (!load_acquire(
+			    &sim_board_rank(run->board, process * run->ranks_each + i)->is_over))
 			return false;
 	return true;
 }
 
-static void note_loss(struct troupe *troupe)
+static void note_loss(struct live_run *run)
 {
-	troupe->lost_ns = clock_system_ns(CLOCK_REALTIME);
-	troupe->deadline_ns = troupe->lost_ns + troupe->job->options.hang_ns;
+	run->lost_ns = clock_system_ns(CLOCK_REALTIME);
+	run->deadline_ns = run->lost_ns + run->job->options.hang_ns;
 }
 
 /* Reaps children that have exited. */
-static void troupe_reap(struct troupe *troupe)
+static void run_reap(struct live_run *run)
 {
-	for (int process = 0; process < troupe->processes; process++) {
-		pid_t child = troupe->children[process];
+	for (int process = 0; process < run->processes; process++) {
+		pid_t child = run->children[process];
 		int status;
 
 		if (child == 0 || waitpid(child, &status, WNOHANG) != child)
 			continue;
-		troupe->children[process] = 0;
-		troupe->exits[process] = status;
-		troupe->left--;
-		if (!is_reported(troupe, process) && !should_die(troupe, process) &&
-		    troupe->lost_ns == 0)
-			note_loss(troupe);
+		run->children[process] = 0;
+		run->exits[process] = status;
+		run->left--;
+		if (!is_reported(run, process) && !should_die(run, process) && run->lost_ns == 0)
+			note_loss(run);
 	}
 }
 
 /* Sleeps briefly, or until something happens. */
-static void troupe_watch(struct troupe *troupe)
+static void run_watch(struct live_run *run)
 {
-	const struct timespec pause = { .tv_nsec = LOOK_NS };
-	int signal_number = sigtimedwait(&troupe->signals, NULL, &pause);
+	const struct timespec pause = { .tv_nsec = POLL_NS };
+	int signal_number = sigtimedwait(&run->signals, NULL, &pause);
 
 	if (signal_number == SIGINT || signal_number == SIGTERM || signal_number == SIGHUP) {
-		troupe->was_stopped = true;
-		store_release(&troupe->board->stop, SIM_STOP_INTERRUPTED);
+		run->was_stopped = true;
+		store_release(&run->board->stop, SIM_STOP_INTERRUPTED);
 	}
-	troupe_reap(troupe);
+	run_reap(run);
 }
 
 /* Kills or stops it if a fault says so and the time has come. */
-static void hit_faulty(struct troupe *troupe, int rank, uint64_t now)
+static void hit_faulty(struct live_run *run, int rank, uint64_t now)
 {
-	uint64_t slip_ns = load_relaxed(&sim_board_rank(troupe->board, rank)->slip_ns);
-	uint64_t at_ns = sim_job_gone_ns(troupe->job, rank);
-	bool is_kill = sim_job_killed_ns(troupe->job, rank) == at_ns;
-	int process = rank / troupe->ranks_each;
-	bool *is_hit = is_kill ? &troupe->is_killed[process] : &troupe->is_stopped[process];
+	uint64_t slip_ns = load_relaxed(&sim_board_rank(run->board, rank)->slip_ns);
+	uint64_t at_ns = sim_job_gone_ns(run->job, rank);
+	bool is_kill = sim_job_killed_ns(run->job, rank) == at_ns;
+	int process = rank / run->ranks_each;
+	bool *is_hit = is_kill ? &run->is_killed[process] : &run->is_stopped[process];
 
-	if (at_ns == UINT64_MAX || *is_hit || troupe->children[process] == 0 ||
-	    now < troupe->board->start_ns + at_ns + slip_ns)
+	if (at_ns == UINT64_MAX || *is_hit || run->children[process] == 0 ||
+	    now < run->board->start_ns + at_ns + slip_ns)
 		return;
 	*is_hit = true;
-	kill(troupe->children[process], is_kill ? SIGKILL : SIGSTOP);
-	if (troupe->score.end_ns > at_ns)
-		troupe->deadline_ns = now + troupe->score.end_ns - at_ns + KILL_SLACK_NS;
+	kill(run->children[process], is_kill ? SIGKILL : SIGSTOP);
+	if (run->score.end_ns > at_ns)
+		run->deadline_ns = now + run->score.end_ns - at_ns + KILL_SLACK_NS;
 }
 
-static void hit_all_faulty(struct troupe *troupe)
+static void hit_all_faulty(struct live_run *run)
 {
 	uint64_t now = clock_system_ns(CLOCK_REALTIME);
 
-	for (size_t i = 0; i < troupe->job->options.fault_count; i++)
-		hit_faulty(troupe, troupe->job->options.faults[i].rank, now);
+	for (size_t i = 0; i < run->job->options.fault_count; i++)
+		hit_faulty(run, run->job->options.faults[i].rank, now);
 }
 
 /* Waits until every rank has its plugin; otherwise one line says what is wrong. */
-static enum status wait_ready(struct troupe *troupe)
+static enum status wait_ready(struct live_run *run)
 {
-	for (int rank = 0; rank < troupe->job->world; rank++) {
-		struct sim_board_rank *one = sim_board_rank(troupe->board, rank);
+	for (int rank = 0; rank < run->job->world; rank++) {
+		struct sim_board_rank *one = sim_board_rank(run->board, rank);
 
-		while (!load_acquire(&one->is_ready) && !load_relaxed(&troupe->board->stop)) {
-			troupe_watch(troupe);
-			if (troupe->lost_ns != 0)
-				return troupe_fail(troupe, ERR_GONE,
-						   "a rank exited before it started");
+		while (!load_acquire(&one->is_ready) && !load_relaxed(&run->board->stop)) {
+			run_watch(run);
+			if (run->lost_ns != 0)
+				return run_fail(run, ERR_GONE, "a rank exited before it started");
 		}
 		if (one->trouble[0] != '\0')
-			return troupe_fail(troupe, ERR_UNKNOWN, one->trouble);
+			return run_fail(run, ERR_UNKNOWN, one->trouble);
 	}
 	return OK;
 }
@@ -906,97 +904,96 @@ static enum status wait_ready(struct troupe *troupe)
  * after a fault that killed one, as long as the score says, and a little longer: it may have died earlier in its
  * work than planned.
  */
-static void watch_children(struct troupe *troupe)
+static void watch_children(struct live_run *run)
 {
-	while (troupe->left > 0) {
-		troupe_watch(troupe);
-		hit_all_faulty(troupe);
-		if (load_relaxed(&troupe->board->stop))
+	while (run->left > 0) {
+		run_watch(run);
+		hit_all_faulty(run);
+		if (load_relaxed(&run->board->stop))
 			return;
-		if (troupe->deadline_ns != 0 &&
-		    clock_system_ns(CLOCK_REALTIME) > troupe->deadline_ns)
-			store_release(&troupe->board->stop, SIM_STOP_HUNG);
+		if (run->deadline_ns != 0 && clock_system_ns(CLOCK_REALTIME) > run->deadline_ns)
+			store_release(&run->board->stop, SIM_STOP_HUNG);
 	}
 }
 
-static void signal_all(const struct troupe *troupe, int signal_number)
+static void signal_all(const struct live_run *run, int signal_number)
 {
-	for (int process = 0; process < troupe->processes; process++)
-		if (troupe->children[process])
-			kill(troupe->children[process], signal_number);
+	for (int process = 0; process < run->processes; process++)
+		if (run->children[process])
+			kill(run->children[process], signal_number);
 }
 
 /* They were asked to exit; some may have to be killed. */
-static void end_children(struct troupe *troupe)
+static void end_children(struct live_run *run)
 {
 	uint64_t start = clock_system_ns(CLOCK_REALTIME);
 	bool has_killed = false;
 
-	if (!load_relaxed(&troupe->board->stop))
-		store_release(&troupe->board->stop, SIM_STOP_INTERRUPTED);
-	signal_all(troupe, SIGCONT);
-	while (troupe->left > 0) {
-		troupe_watch(troupe);
+	if (!load_relaxed(&run->board->stop))
+		store_release(&run->board->stop, SIM_STOP_INTERRUPTED);
+	signal_all(run, SIGCONT);
+	while (run->left > 0) {
+		run_watch(run);
 		if (has_killed || clock_system_ns(CLOCK_REALTIME) < start + GRACE_NS)
 			continue;
-		signal_all(troupe, SIGKILL);
+		signal_all(run, SIGKILL);
 		has_killed = true;
 	}
 }
 
-static enum status run_processes(struct troupe *troupe)
+static enum status run_processes(struct live_run *run)
 {
-	enum status status = start_children(troupe);
+	enum status status = start_children(run);
 
 	if (status == OK)
-		status = wait_ready(troupe);
+		status = wait_ready(run);
 	if (status == OK) {
 		/* Pairs with the ranks that wait for it. */
-		store_release(&troupe->board->start_ns, clock_system_ns(CLOCK_REALTIME));
-		watch_children(troupe);
+		store_release(&run->board->start_ns, clock_system_ns(CLOCK_REALTIME));
+		watch_children(run);
 	}
-	end_children(troupe);
+	end_children(run);
 	return status;
 }
 
 /* ---- ranks as threads ------------------------------------------------------------------------ */
 
-static enum status run_threads(struct troupe *troupe)
+static enum status run_threads(struct live_run *run)
 {
-	size_t world = (size_t)troupe->job->world;
+	size_t world = (size_t)run->job->world;
 	struct sim_worker *workers = calloc(world, sizeof(*workers));
 	pthread_t *threads = calloc(world, sizeof(*threads));
 	enum status status = workers && threads ? OK : ERR_NO_SPACE;
 	struct host *host = NULL;
 	size_t started = 0, over = 0;
 
-	set_rank_environment(troupe, 0);
+	set_rank_environment(run, 0);
 	if (status == OK)
-		status = sim_worker_host(&host, troupe->job, 0, troupe->live->plugin);
+		status = sim_worker_host(&host, run->job, 0, run->live->plugin);
 	for (; started < world && status == OK; started++) {
-		workers[started] = (struct sim_worker){ .job = troupe->job,
-							.score = &troupe->score,
-							.board = troupe->board,
+		workers[started] = (struct sim_worker){ .job = run->job,
+							.score = &run->score,
+							.board = run->board,
 							.host = host,
 							.rank = (int)started,
 							.may_abort = true };
 		if (pthread_create(&threads[started], NULL, thread_main, &workers[started]) != 0) {
-			status = troupe_fail(troupe, ERR_SYSTEM, "cannot start a thread");
+			status = run_fail(run, ERR_SYSTEM, "cannot start a thread");
 			break;
 		}
 	}
 	if (status == OK)
-		status = wait_ready(troupe);
+		status = wait_ready(run);
 	if (status == OK)
-		store_release(&troupe->board->start_ns, clock_system_ns(CLOCK_REALTIME));
-	while (status == OK && over < started && !troupe->board->stop) {
-		troupe_watch(troupe);
+		store_release(&run->board->start_ns, clock_system_ns(CLOCK_REALTIME));
+	while (status == OK && over < started && !run->board->stop) {
+		run_watch(run);
 		while (over < started &&
-		       load_acquire(&sim_board_rank(troupe->board, (int)over)->is_over))
+		       load_acquire(&sim_board_rank(run->board, (int)over)->is_over))
 			over++;
 	}
 	if (over < started)
-		store_release(&troupe->board->stop, SIM_STOP_INTERRUPTED);
+		store_release(&run->board->stop, SIM_STOP_INTERRUPTED);
 	for (size_t i = 0; i < started; i++)
 		pthread_join(threads[i], NULL);
 	host_free(host);
@@ -1007,35 +1004,34 @@ static enum status run_threads(struct troupe *troupe)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static enum sim_result_end live_end_of(const struct troupe *troupe, int rank)
+static enum sim_result_end live_end_of(const struct live_run *run, int rank)
 {
-	const struct sim_board_rank *one = sim_board_rank(troupe->board, rank);
-	int status = troupe->exits[rank / troupe->ranks_each];
+	const struct sim_board_rank *one = sim_board_rank(run->board, rank);
+	int status = run->exits[rank / run->ranks_each];
 
 	if (load_acquire(&one->is_over))
 		return (enum sim_result_end)one->end;
-	if (!troupe->live->is_threads && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+	if (!run->live->is_threads && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
 		return SIM_RESULT_KILLED;
-	return troupe->was_stopped ? SIM_RESULT_INTERRUPTED : SIM_RESULT_FAILED;
+	return run->was_stopped ? SIM_RESULT_INTERRUPTED : SIM_RESULT_FAILED;
 }
 
-static void fill_result(const struct troupe *troupe, struct sim_result *result)
+static void fill_result(const struct live_run *run, struct sim_result *result)
 {
 	uint64_t now = clock_system_ns(CLOCK_REALTIME);
 
-	result->ns = now - troupe->board->start_ns;
-	result->still_ns = troupe->lost_ns ? troupe->lost_ns - troupe->board->start_ns
-					   : troupe->score.still_ns;
-	result->iterations = troupe->score.iterations;
-	result->end = troupe->score.is_hung ? SIM_RESULT_HUNG : SIM_RESULT_FINISHED;
-	for (int rank = 0; rank < troupe->job->world; rank++) {
-		const struct sim_board_rank *one = sim_board_rank(troupe->board, rank);
+	result->ns = now - run->board->start_ns;
+	result->still_ns = run->lost_ns ? run->lost_ns - run->board->start_ns : run->score.still_ns;
+	result->iterations = run->score.iterations;
+	result->end = run->score.is_hung ? SIM_RESULT_HUNG : SIM_RESULT_FINISHED;
+	for (int rank = 0; rank < run->job->world; rank++) {
+		const struct sim_board_rank *one = sim_board_rank(run->board, rank);
 		struct sim_result_rank *to = &result->ranks[rank];
 
-		to->end = live_end_of(troupe, rank);
-		to->pid = troupe->pids[rank / troupe->ranks_each];
+		to->end = live_end_of(run, rank);
+		to->pid = run->pids[rank / run->ranks_each];
 		if (to->pid == 0)
-			to->pid = troupe->parent;
+			to->pid = run->parent;
 		if (gethostname(to->host, sizeof(to->host) - 1) == -1)
 			text_copy(to->host, sizeof(to->host), "unknown");
 		for (int role = 0; role < SIM_ROLES; role++) {
@@ -1048,70 +1044,69 @@ static void fill_result(const struct troupe *troupe, struct sim_result *result)
 		else if (to->end == SIM_RESULT_HUNG && result->end == SIM_RESULT_FINISHED)
 			result->end = SIM_RESULT_HUNG;
 	}
-	if (troupe->was_stopped && result->end != SIM_RESULT_FAILED)
+	if (run->was_stopped && result->end != SIM_RESULT_FAILED)
 		result->end = SIM_RESULT_INTERRUPTED;
 }
 
-static enum status troupe_init(struct troupe *troupe)
+static enum status run_init(struct live_run *run)
 {
 	size_t processes;
 	enum status status;
 
-	troupe->parent = getpid();
-	troupe->ranks_each = troupe->live->is_node_processes ? troupe->job->options.gpus : 1;
-	troupe->processes = troupe->job->world / troupe->ranks_each;
-	processes = (size_t)troupe->processes;
-	sigemptyset(&troupe->signals);
-	sigaddset(&troupe->signals, SIGINT);
-	sigaddset(&troupe->signals, SIGTERM);
-	sigaddset(&troupe->signals, SIGHUP);
-	sigaddset(&troupe->signals, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &troupe->signals, &troupe->before);
-	troupe->pids = calloc(processes, sizeof(*troupe->pids));
-	troupe->children = calloc(processes, sizeof(*troupe->children));
-	troupe->exits = calloc(processes, sizeof(*troupe->exits));
-	troupe->is_killed = calloc(processes, sizeof(*troupe->is_killed));
-	troupe->is_stopped = calloc(processes, sizeof(*troupe->is_stopped));
-	if (!troupe->pids || !troupe->children || !troupe->exits || !troupe->is_killed ||
-	    !troupe->is_stopped)
-		return troupe_fail(troupe, ERR_NO_SPACE, "cannot prepare the job");
-	if (troupe->live->regions && mkdir(troupe->live->regions, 0700) == -1 && errno != EEXIST)
-		return troupe_fail(troupe, ERR_SYSTEM, troupe->live->regions);
-	status = sim_score_init(&troupe->score, troupe->job);
+	run->parent = getpid();
+	run->ranks_each = run->live->is_node_processes ? run->job->options.gpus : 1;
+	run->processes = run->job->world / run->ranks_each;
+	processes = (size_t)run->processes;
+	sigemptyset(&run->signals);
+	sigaddset(&run->signals, SIGINT);
+	sigaddset(&run->signals, SIGTERM);
+	sigaddset(&run->signals, SIGHUP);
+	sigaddset(&run->signals, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &run->signals, &run->before);
+	run->pids = calloc(processes, sizeof(*run->pids));
+	run->children = calloc(processes, sizeof(*run->children));
+	run->exits = calloc(processes, sizeof(*run->exits));
+	run->is_killed = calloc(processes, sizeof(*run->is_killed));
+	run->is_stopped = calloc(processes, sizeof(*run->is_stopped));
+	if (!run->pids || !run->children || !run->exits || !run->is_killed || !run->is_stopped)
+		return run_fail(run, ERR_NO_SPACE, "cannot prepare the job");
+	if (run->live->regions && mkdir(run->live->regions, 0700) == -1 && errno != EEXIST)
+		return run_fail(run, ERR_SYSTEM, run->live->regions);
+	status = sim_score_init(&run->score, run->job);
 	if (status == OK)
-		status = sim_board_new(&troupe->board, troupe->job);
-	if (status == OK && !set_job_environment(troupe))
+		status = sim_board_new(&run->board, run->job);
+	if (status == OK && !set_job_environment(run))
 		status = ERR_NO_SPACE;
-	return status == OK ? OK : troupe_fail(troupe, status, "cannot prepare the job");
+	return status == OK ? OK : run_fail(run, status, "cannot prepare the job");
 }
 
-static void troupe_release(struct troupe *troupe)
+static void run_release(struct live_run *run)
 {
 	int error = errno;
 
-	sim_score_release(&troupe->score);
-	sim_board_free(troupe->board);
-	free(troupe->pids);
-	free(troupe->children);
-	free(troupe->exits);
-	free(troupe->is_killed);
-	free(troupe->is_stopped);
-	sigprocmask(SIG_SETMASK, &troupe->before, NULL);
+	sim_score_release(&run->score);
+	sim_board_free(run->board);
+	free(run->pids);
+	free(run->children);
+	free(run->exits);
+	free(run->is_killed);
+	free(run->is_stopped);
+	sigprocmask(SIG_SETMASK, &run->before, NULL);
 	errno = error;
 }
 
 enum status sim_live_run(const struct sim_job *job, const struct sim_live *live,
 			 struct sim_result *result, char *failed, size_t size)
 {
-	struct troupe troupe = { .job = job, .live = live, .failed = failed, .failed_size = size };
+	struct live_run run = { .job = job, .live = live, .failed = failed, .failed_size = size };
 	enum status status;
 
 	text_copy(failed, size, "");
-	status = troupe_init(&troupe);
+	status = run_init(&run);
 	if (status == OK)
-		status = live->is_threads ? run_threads(&troupe) : run_processes(&troupe);
+		status = live->is_threads ? run_threads(&run) : run_processes(&run);
 	if (status == OK)
-		fill_result(&troupe, result);
-	troupe_release(&troupe);
+		fill_result(&run, result);
+	run_release(&run);
 	return status;
 }

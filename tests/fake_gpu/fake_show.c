@@ -156,7 +156,7 @@ static bool gate(void *arg, uint64_t now_ns, struct host_gate *answer)
 	uint64_t taken = asker->taken;
 
 	if (taken == ended && !load_relaxed(&shown->show->is_closing)) {
-		answer->look_ns = now_ns + LOOK_NS;
+		answer->poll_ns = now_ns + LOOK_NS;
 		return false;
 	}
 	/* begin_ns 0: from when the host let it start. */
