@@ -98,7 +98,7 @@ static int weight(struct word word)
 }
 
 /* One part of the header: a media type with its parameters. */
-struct wish {
+struct media_range {
 	struct word media;
 	struct word version;
 	struct word proto;
@@ -106,7 +106,7 @@ struct wish {
 	int weight; /* thousandths */
 };
 
-static void read_parameter(struct wish *wish, const char *from, const char *to)
+static void read_parameter(struct media_range *range, const char *from, const char *to)
 {
 	const char *equal = memchr(from, '=', (size_t)(to - from));
 	struct word name, value;
@@ -116,18 +116,18 @@ static void read_parameter(struct wish *wish, const char *from, const char *to)
 	name = word_trimmed(from, equal);
 	value = word_trimmed(equal + 1, to);
 	if (is_word(name, "q"))
-		wish->weight = weight(value);
+		range->weight = weight(value);
 	else if (is_word(name, "version"))
-		wish->version = value;
+		range->version = value;
 	else if (is_word(name, "proto"))
-		wish->proto = value;
+		range->proto = value;
 	else if (is_word(name, "encoding"))
-		wish->encoding = value;
+		range->encoding = value;
 }
 
-static struct wish read_wish(const char *from, const char *to)
+static struct media_range read_range(const char *from, const char *to)
 {
-	struct wish wish = { .weight = 1000 };
+	struct media_range range = { .weight = 1000 };
 	const char *end;
 
 	for (bool is_first = true; from <= to; from = end + 1, is_first = false) {
@@ -135,29 +135,29 @@ static struct wish read_wish(const char *from, const char *to)
 		if (end == NULL)
 			end = to;
 		if (is_first)
-			wish.media = word_trimmed(from, end);
+			range.media = word_trimmed(from, end);
 		else
-			read_parameter(&wish, from, end);
+			read_parameter(&range, from, end);
 	}
-	return wish;
+	return range;
 }
 
 /* The matching format; false if it is unknown. */
-static bool format_of(const struct wish *wish, enum metrics_format *format)
+static bool format_of(const struct media_range *range, enum metrics_format *format)
 {
-	if (is_word(wish->media, "application/vnd.google.protobuf")) {
+	if (is_word(range->media, "application/vnd.google.protobuf")) {
 		*format = METRICS_PROTOBUF;
-		return is_word(wish->proto, "io.prometheus.client.MetricFamily") &&
-		       is_word(wish->encoding, "delimited");
+		return is_word(range->proto, "io.prometheus.client.MetricFamily") &&
+		       is_word(range->encoding, "delimited");
 	}
-	if (is_word(wish->media, "application/openmetrics-text")) {
+	if (is_word(range->media, "application/openmetrics-text")) {
 		*format = METRICS_OPENMETRICS;
-		return wish->version.length == 0 || is_word(wish->version, "1.0.0");
+		return range->version.length == 0 || is_word(range->version, "1.0.0");
 	}
 	*format = METRICS_TEXT;
-	if (is_word(wish->media, "text/plain"))
-		return wish->version.length == 0 || is_word(wish->version, "0.0.4");
-	return is_word(wish->media, "*/*") || is_word(wish->media, "text/*");
+	if (is_word(range->media, "text/plain"))
+		return range->version.length == 0 || is_word(range->version, "0.0.4");
+	return is_word(range->media, "*/*") || is_word(range->media, "text/*");
 }
 
 enum metrics_format metrics_negotiate(const char *accept)
@@ -167,13 +167,13 @@ enum metrics_format metrics_negotiate(const char *accept)
 	const char *end;
 
 	for (const char *at = accept ? accept : ""; *at != '\0'; at = end + (*end == ',')) {
-		struct wish wish;
+		struct media_range range;
 
 		end = at + strcspn(at, ",");
-		wish = read_wish(at, end);
-		if (format_of(&wish, &format) && wish.weight > best_weight) {
+		range = read_range(at, end);
+		if (format_of(&range, &format) && range.weight > best_weight) {
 			best = format;
-			best_weight = wish.weight;
+			best_weight = range.weight;
 		}
 	}
 	return best;

@@ -30,7 +30,7 @@ struct top_signals {
 
 /* The processes of this host, and what is known about them after a refresh. */
 
-struct top_look {
+struct top_source {
 	struct watch watch;
 	struct live live;
 	struct top_model model;
@@ -141,7 +141,7 @@ static void __attribute__((noreturn)) top_signals_die(int signal)
 #define KEEP_NS UINT64_C(60000000000)
 
 /* ERR_NO_SPACE, ERR_SYSTEM. `directory` is borrowed. Must be released even if it fails. */
-static enum status top_look_init(struct top_look *look, const char *directory, bool is_once)
+static enum status top_source_init(struct top_source *source, const char *directory, bool is_once)
 {
 	struct watch_settings settings = { .directory = directory, .keep_ns = KEEP_NS };
 	struct live_limits limits = live_limits_default();
@@ -149,25 +149,25 @@ static enum status top_look_init(struct top_look *look, const char *directory, b
 	/* There is no second judgement that could confirm the first. */
 	if (is_once)
 		limits.slow_times = 1;
-	*look = (struct top_look){ .around = { .host = "" } };
-	if (gethostname(look->around.host, sizeof(look->around.host) - 1) == -1)
-		text_copy(look->around.host, sizeof(look->around.host), "?");
-	live_init(&look->live, &limits);
-	top_model_init(&look->model);
-	return watch_init(&look->watch, &settings);
+	*source = (struct top_source){ .around = { .host = "" } };
+	if (gethostname(source->around.host, sizeof(source->around.host) - 1) == -1)
+		text_copy(source->around.host, sizeof(source->around.host), "?");
+	live_init(&source->live, &limits);
+	top_model_init(&source->model);
+	return watch_init(&source->watch, &settings);
 }
 
-static void top_look_release(struct top_look *look)
+static void top_source_release(struct top_source *source)
 {
-	top_model_release(&look->model);
-	live_release(&look->live);
-	watch_release(&look->watch);
+	top_model_release(&source->model);
+	live_release(&source->live);
+	watch_release(&source->watch);
 }
 
-static void look_remark(struct top_look *look, enum status status)
+static void source_remark(struct top_source *source, enum status status)
 {
-	const struct watch *watch = &look->watch;
-	char *text = look->around.remark;
+	const struct watch *watch = &source->watch;
+	char *text = source->around.remark;
 
 	text[0] = '\0';
 	if (status != OK)
@@ -190,30 +190,30 @@ static void look_remark(struct top_look *look, enum status status)
 /* Refreshes the recordings and the rows. If it fails, the result can still be drawn, and
  * around.remark has the reason. `live` points into the recording, so it is updated even if
  * watch_look() failed. */
-static void top_look_now(struct top_look *look, struct top_view *view)
+static void top_source_refresh(struct top_source *source, struct top_view *view)
 {
-	enum status status = watch_look(&look->watch, WATCH_TOTALS), next;
-	struct live_limits limits = look->live.limits;
+	enum status status = watch_look(&source->watch, WATCH_TOTALS), next;
+	struct live_limits limits = source->live.limits;
 	uint64_t now_ns = clock_now_system();
 
-	next = live_look(&look->live, &look->watch.recording, now_ns,
+	next = live_look(&source->live, &source->watch.recording, now_ns,
 			 clock_system_ns(CLOCK_REALTIME));
 	if (next == OK) {
-		live_judge(&look->live, now_ns);
+		live_judge(&source->live, now_ns);
 	} else {
-		live_release(&look->live);
-		live_init(&look->live, &limits);
+		live_release(&source->live);
+		live_init(&source->live, &limits);
 		status = next;
 	}
-	next = top_model_make(&look->model, &look->live, view);
-	look_remark(look, status != OK ? status : next);
+	next = top_model_make(&source->model, &source->live, view);
+	source_remark(source, status != OK ? status : next);
 }
 
 /* Rebuilds the rows after a key was pressed. */
-static void top_look_again(struct top_look *look, struct top_view *view)
+static void top_source_rebuild(struct top_source *source, struct top_view *view)
 {
-	if (top_model_make(&look->model, &look->live, view) != OK)
-		look_remark(look, ERR_NO_SPACE);
+	if (top_model_make(&source->model, &source->live, view) != OK)
+		source_remark(source, ERR_NO_SPACE);
 }
 
 /* Plain text of two refreshes on stdout: for scripts, pipes and dumb terminals. */
@@ -230,7 +230,7 @@ static void wait_for(uint64_t ns)
 		;
 }
 
-static int once_show(struct top_look *look, struct top_view *view, bool is_utf8)
+static int once_show(struct top_source *source, struct top_view *view, bool is_utf8)
 {
 	unsigned int width = cli_width();
 	struct top_canvas canvas;
@@ -238,8 +238,8 @@ static int once_show(struct top_look *look, struct top_view *view, bool is_utf8)
 	int code;
 
 	top_canvas_init(&canvas, is_utf8);
-	if (top_draw_once(&canvas, &look->model, view, &look->around, width ? width : PIPE_WIDTH) !=
-	    OK) {
+	if (top_draw_once(&canvas, &source->model, view, &source->around,
+			  width ? width : PIPE_WIDTH) != OK) {
 		top_canvas_release(&canvas);
 		return cli_error("out of memory");
 	}
@@ -253,23 +253,23 @@ static int once_show(struct top_look *look, struct top_view *view, bool is_utf8)
 /* Returns the exit code. */
 static int top_once(const struct top_options *options, bool is_utf8)
 {
-	struct top_look look;
+	struct top_source source;
 	struct top_view view;
 	int code;
 
 	top_view_init(&view, options->interval_ns);
 	view.is_once = true;
-	if (top_look_init(&look, options->directory, true) != OK) {
+	if (top_source_init(&source, options->directory, true) != OK) {
 		code = cli_error("cannot watch the processes: %s", strerror(errno));
 	} else {
-		top_look_now(&look, &view);
-		if (look.live.job.rank_count > 0) {
+		top_source_refresh(&source, &view);
+		if (source.live.job.rank_count > 0) {
 			wait_for(options->interval_ns);
-			top_look_now(&look, &view);
+			top_source_refresh(&source, &view);
 		}
-		code = once_show(&look, &view, is_utf8);
+		code = once_show(&source, &view, is_utf8);
 	}
-	top_look_release(&look);
+	top_source_release(&source);
 	return code;
 }
 
@@ -279,7 +279,7 @@ static int top_once(const struct top_options *options, bool is_utf8)
 #define SOON_NS (SECOND_NS / 5)
 
 struct loop {
-	struct top_look look;
+	struct top_source source;
 	struct top_view view;
 	struct top_canvas canvas;
 	struct top_signals signals;
@@ -292,14 +292,14 @@ static void loop_draw(struct loop *loop)
 	unsigned int width, height;
 
 	top_screen_size(&width, &height);
-	if (top_draw(&loop->canvas, &loop->look.model, &loop->view, &loop->look.around, width,
+	if (top_draw(&loop->canvas, &loop->source.model, &loop->view, &loop->source.around, width,
 		     height) == OK)
 		top_screen_show(&loop->canvas);
 }
 
-static void loop_look(struct loop *loop)
+static void loop_refresh(struct loop *loop)
 {
-	top_look_now(&loop->look, &loop->view);
+	top_source_refresh(&loop->source, &loop->view);
 	loop->next_ns = clock_now_system() + loop->view.interval_ns;
 	loop_draw(loop);
 }
@@ -313,12 +313,12 @@ static void take_keys(struct loop *loop)
 
 	while (!loop->is_ended && (key = top_screen_key(&character)) != TOP_KEY_NONE) {
 		enum top_action action =
-			top_keys_take(&loop->view, &loop->look.model, key, character);
+			top_keys_take(&loop->view, &loop->source.model, key, character);
 
 		loop->is_ended |= action == TOP_QUIT;
 		/* The next key acts on what this one changed. */
 		if (action == TOP_DRAW)
-			top_look_again(&loop->look, &loop->view);
+			top_source_rebuild(&loop->source, &loop->view);
 		is_changed |= action == TOP_DRAW;
 	}
 	if (loop->view.interval_ns != interval_ns || (was_paused && !loop->view.is_paused))
@@ -355,7 +355,7 @@ static void take_signals(struct loop *loop)
 static void wait_for_something(struct loop *loop)
 {
 	struct pollfd fds[2] = { { .fd = STDIN_FILENO, .events = POLLIN },
-				 { .fd = watch_fd(&loop->look.watch), .events = POLLIN } };
+				 { .fd = watch_fd(&loop->source.watch), .events = POLLIN } };
 	uint64_t now_ns = clock_now_system();
 	uint64_t left_ns = loop->next_ns > now_ns ? loop->next_ns - now_ns : 0;
 	struct timespec time = { .tv_sec = (time_t)(left_ns / SECOND_NS),
@@ -367,20 +367,20 @@ static void wait_for_something(struct loop *loop)
 	}
 	if (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL))
 		loop->is_ended = true;
-	if (fds[1].revents != 0 && watch_heed(&loop->look.watch) &&
+	if (fds[1].revents != 0 && watch_heed(&loop->source.watch) &&
 	    loop->next_ns > now_ns + SOON_NS)
 		loop->next_ns = now_ns + SOON_NS;
 }
 
 static void loop_run(struct loop *loop)
 {
-	loop_look(loop);
+	loop_refresh(loop);
 	while (!loop->is_ended) {
 		wait_for_something(loop);
 		take_signals(loop);
 		take_keys(loop);
 		if (!loop->is_ended && !loop->view.is_paused && clock_now_system() >= loop->next_ns)
-			loop_look(loop);
+			loop_refresh(loop);
 	}
 }
 
@@ -394,13 +394,13 @@ static int top_loop(const struct top_options *options, bool is_utf8)
 	top_signals_init(&loop.signals);
 	top_view_init(&loop.view, options->interval_ns);
 	top_canvas_init(&loop.canvas, is_utf8);
-	status = top_look_init(&loop.look, options->directory, false);
+	status = top_source_init(&loop.source, options->directory, false);
 	if (status == OK)
 		loop_run(&loop);
 	top_screen_close();
 	if (status != OK)
 		code = cli_error("cannot watch the processes: %s", strerror(errno));
-	top_look_release(&loop.look);
+	top_source_release(&loop.source);
 	top_canvas_release(&loop.canvas);
 	if (top_signals_end() != 0)
 		top_signals_die(top_signals_end());
