@@ -63,7 +63,9 @@ static const struct cli_option agent_option_rows[] = {
 	  CLI_TEXT(struct agent_options, watch.directory) },
 	{ 0, "keep", "TIME", "how long to keep the last state of an ended process (default 5m)",
 	  CLI_TIME(struct agent_options, watch.keep_ns, 0, 0), AGENT_TIME },
-	{ 0, "hang", "TIME", "report a hang after this long without progress (default 20s)",
+	{ 0, "hang", "TIME",
+	  "report a hang after this long without progress (default 20s, "
+	  "or RINGSIDE_HANG_AFTER of the job)",
 	  CLI_TIME(struct agent_options, limits.hang_ns, CLI_SECONDS(1), 0), AGENT_TIME },
 	{ 0, "lag", "TIME", "report a late rank after others have waited this long (default 5s)",
 	  CLI_TIME(struct agent_options, limits.lag_ns, CLI_SECONDS(1), 0), AGENT_TIME },
@@ -117,6 +119,8 @@ const struct cli_page agent_page = {
 
 int agent_options_parse(struct agent_options *options, int argc, char **argv)
 {
+	int code;
+
 	*options = (struct agent_options){
 		.interval_ns = CLI_SECONDS(15),
 		.hook_ns = AGENT_HOOK_TIMEOUT_NS,
@@ -124,7 +128,12 @@ int agent_options_parse(struct agent_options *options, int argc, char **argv)
 		.watch = { .directory = getenv("RINGSIDE_SHM"), .keep_ns = CLI_SECONDS(300) },
 		.limits = live_limits_default(),
 	};
+	options->limits.hang_ns = 0;
 	if (gethostname(options->host, sizeof(options->host) - 1) == -1)
 		options->host[0] = '\0';
-	return cli_parse(&agent_page, options, argc, argv);
+	code = cli_parse(&agent_page, options, argc, argv);
+	options->limits.is_hang_fixed = options->limits.hang_ns != 0;
+	if (!options->limits.is_hang_fixed)
+		options->limits.hang_ns = live_limits_default().hang_ns;
+	return code;
 }

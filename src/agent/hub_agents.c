@@ -97,6 +97,7 @@ static void read_row(struct json_scan *scan, struct hub_row *row)
 		JSON_SCAN_KEY_OF("wait_ns"),
 		JSON_SCAN_KEY_OF("verdicts"),
 		JSON_SCAN_KEY_OF("notices"),
+		JSON_SCAN_KEY_OF("hang_after_ns"),
 	};
 	uint64_t world = 0;
 	int hint = 0, key;
@@ -139,6 +140,9 @@ static void read_row(struct json_scan *scan, struct hub_row *row)
 		case 10:
 			row->notices = read_bits(scan, notice_name, LIVE_NOTICE_KINDS);
 			break;
+		case 11:
+			json_scan_read_unsigned(scan, &row->hang_after_ns);
+			break;
 		default:
 			json_scan_skip(scan);
 		}
@@ -147,6 +151,8 @@ static void read_row(struct json_scan *scan, struct hub_row *row)
 	row->ranks = row->ranks > 4096 ? 4096 : row->ranks;
 	row->processes = row->processes > 4096 ? 4096 : row->processes;
 	row->alive = row->alive > row->processes ? row->processes : row->alive;
+	if (row->hang_after_ns > RECORDING_HANG_AFTER_MOST_S * UINT64_C(1000000000))
+		row->hang_after_ns = 0;
 }
 
 static enum status read_rows(struct json_scan *scan, struct hub_summary *summary)
@@ -955,6 +961,7 @@ static const char *const queries[HUB_QUERIES] = {
 		("sum by (nccl_job, instance) (rate(nccl_wait_seconds_total[1m])) / on (nccl_job, "
 		 "instance) count by (nccl_job, instance) (nccl_process_info)"),
 	[HUB_QUERY_OPERATIONS] = "sum by (nccl_job, instance) (nccl_operations_finished_total)",
+	[HUB_QUERY_HANG_AFTER] = "max by (nccl_job, instance) (nccl_job_hang_threshold_seconds)",
 };
 
 /* A sample of an answer. */
@@ -1064,6 +1071,10 @@ static void add_sample(struct hub_agent *agent, enum hub_query query, const stru
 		break;
 	case HUB_QUERY_STUCK:
 		row->stuck_ns = (uint64_t)(amount(sample->value, 1e9) * 1e9);
+		break;
+	case HUB_QUERY_HANG_AFTER:
+		if (sample->value <= RECORDING_HANG_AFTER_MOST_S)
+			row->hang_after_ns = (uint64_t)(amount(sample->value, 1e9) * 1e9);
 		break;
 	case HUB_QUERY_VERDICTS:
 		row->verdicts |= bit_of(sample->name, class_name, VERDICT_CLASSES);

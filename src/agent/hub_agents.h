@@ -40,6 +40,7 @@ struct hub_row {
 	uint32_t ranks, processes, alive;
 	uint64_t operations;
 	uint64_t stuck_ns;
+	uint64_t hang_after_ns; /* RINGSIDE_HANG_AFTER; 0 not set */
 	uint64_t wait_ns;
 	double wait_share; /* NaN unknown */
 	uint64_t verdicts; /* bits: enum verdict_class */
@@ -77,7 +78,8 @@ enum hub_query {
 	HUB_QUERY_WAIT = 5,	 /* seconds in total */
 	HUB_QUERY_SHARE = 6,	 /* of the last minute */
 	HUB_QUERY_OPERATIONS = 7,
-	HUB_QUERIES = 8,
+	HUB_QUERY_HANG_AFTER = 8, /* seconds */
+	HUB_QUERIES = 9,
 };
 
 struct hub_agents;

@@ -140,7 +140,7 @@ static struct hub_job *job_of(struct hub_jobs *jobs, const struct hub_agent *age
 static void job_clear(struct hub_job *job)
 {
 	job->nodes = job->silent = job->ranks = job->processes = job->alive = 0;
-	job->operations = job->stuck_ns = job->wait_ns = 0;
+	job->operations = job->stuck_ns = job->wait_ns = job->hang_after_ns = 0;
 	job->verdicts = job->notices = 0;
 	job->wait_share = 0;
 	job->wait_known = 0;
@@ -160,6 +160,8 @@ static void job_add(struct hub_job *job, const struct hub_agent *agent, const st
 	job->seen_ns = now_ns;
 	if (row->world_size > job->world_size)
 		job->world_size = row->world_size;
+	if (row->hang_after_ns > job->hang_after_ns)
+		job->hang_after_ns = row->hang_after_ns;
 	job->operations += row->operations;
 	job->wait_ns += row->wait_ns;
 	if (agent->is_silent) {
@@ -267,7 +269,7 @@ static void job_decide(struct hub_job *job, const struct hub_options *options, u
 	if (job->silent == 0)
 		rate_take(&job->rate, job->operations, now_ns);
 	job->wait_share = job->wait_known > 0 ? job->wait_share / job->wait_known : NAN;
-	job->trouble = trouble_of(job, options->hang_ns, now_ns);
+	job->trouble = trouble_of(job, hub_job_hang_ns(job, options), now_ns);
 	if (job->trouble == HUB_TROUBLE_NONE) {
 		job_calm(job, options, now_ns);
 		return;
@@ -341,9 +343,17 @@ const char *hub_job_state(const struct hub_job *job)
 	return "running";
 }
 
-double hub_job_gpu_hours(const struct hub_job *job, uint64_t hang_ns)
+uint64_t hub_job_hang_ns(const struct hub_job *job, const struct hub_options *options)
 {
-	double stuck_ns = job->stuck_ns >= hang_ns ? (double)job->stuck_ns * job->alive : 0;
+	return job->hang_after_ns > options->hang_ns && !options->is_hang_fixed ? job->hang_after_ns
+										: options->hang_ns;
+}
+
+double hub_job_gpu_hours(const struct hub_job *job, const struct hub_options *options)
+{
+	double stuck_ns = job->stuck_ns >= hub_job_hang_ns(job, options)
+				  ? (double)job->stuck_ns * job->alive
+				  : 0;
 
 	return ((double)job->wait_ns + stuck_ns) / 3.6e12;
 }
@@ -721,8 +731,10 @@ static void judge_start(struct hub_jobs *jobs, struct hub_judge *judge, struct h
 	words[count++] = "--agents";
 	words[count++] = "@/dev/stdin";
 	words[count++] = name;
-	words[count++] = "--hang";
-	words[count++] = hang;
+	if (options->is_hang_fixed) {
+		words[count++] = "--hang";
+		words[count++] = hang;
+	}
 	words[count++] = "--timeout";
 	words[count++] = timeout;
 	words[count++] = "--parallel";

@@ -74,8 +74,9 @@ struct hub_job {
 	uint32_t ranks, processes, alive;
 	int64_t world_size; /* 0 unknown */
 	uint64_t operations, stuck_ns, wait_ns;
-	double wait_share;   /* NaN unknown */
-	uint32_t wait_known; /* processes that know it */
+	uint64_t hang_after_ns; /* RINGSIDE_HANG_AFTER, the largest; 0 not set */
+	double wait_share;	/* NaN unknown */
+	uint32_t wait_known;	/* processes that know it */
 	uint64_t verdicts, notices;
 	struct hub_rate rate;
 	uint64_t seen_ns; /* when an agent last had it */
@@ -149,7 +150,9 @@ struct hub_job *hub_jobs_find(const struct hub_jobs *jobs, const char *key);
 /* "stuck", "slow", "ended", "silent", "running". */
 const char *hub_job_state(const struct hub_job *job);
 /* Lost by waiting so far and by the present hang, at least. */
-double hub_job_gpu_hours(const struct hub_job *job, uint64_t hang_ns);
+double hub_job_gpu_hours(const struct hub_job *job, const struct hub_options *options);
+/* How long its ranks may wait. */
+uint64_t hub_job_hang_ns(const struct hub_job *job, const struct hub_options *options);
 
 /* Reads what `ringside doctor --json` wrote; on failure there is nothing to release. */
 enum status hub_verdicts_read(struct verdicts *verdicts, const char *bytes, size_t length);

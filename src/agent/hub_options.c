@@ -158,7 +158,9 @@ static const struct cli_option hub_option_rows[] = {
 	{ 0, "refresh", "TIME", "how often to look for new agents (default 30s)",
 	  CLI_TIME(struct hub_options, refresh_ns, CLI_SECONDS(1), CLI_SECONDS(86400)), HUB_TIME,
 	  .more = "is more than 1d" },
-	{ 0, "hang", "TIME", "report a hang after this long without progress (default 20s)",
+	{ 0, "hang", "TIME",
+	  "report a hang after this long without progress (default 20s, "
+	  "or RINGSIDE_HANG_AFTER of the job)",
 	  CLI_TIME(struct hub_options, hang_ns, CLI_SECONDS(1), CLI_SECONDS(86400)), HUB_TIME,
 	  .more = "is more than 1d" },
 	{ 0, "check", "TIME",
@@ -225,7 +227,6 @@ int hub_options_parse(struct hub_options *options, int argc, char **argv)
 	*options = (struct hub_options){
 		.interval_ns = CLI_SECONDS(5),
 		.refresh_ns = CLI_SECONDS(30),
-		.hang_ns = CLI_SECONDS(20),
 		.check_ns = CLI_SECONDS(600),
 		.timeout_ns = CLI_SECONDS(3),
 		.hook_ns = AGENT_HOOK_TIMEOUT_NS,
@@ -233,6 +234,9 @@ int hub_options_parse(struct hub_options *options, int argc, char **argv)
 	if (gethostname(options->host, sizeof(options->host) - 1) == -1)
 		options->host[0] = '\0';
 	code = cli_parse(&hub_page, options, argc, argv);
+	options->is_hang_fixed = options->hang_ns != 0;
+	if (!options->is_hang_fixed)
+		options->hang_ns = CLI_SECONDS(20);
 	if (code == CLI_GO_ON && options->source_count == 0 && options->prometheus == NULL)
 		return cli_usage(&hub_page, "no agents: use --agents, --file-sd, --http-sd, "
 					    "--slurm, --dns or --prometheus");

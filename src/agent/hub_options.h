@@ -40,7 +40,8 @@ struct hub_options {
 	uint64_t interval_ns;	/* between two polls of an agent */
 	uint64_t refresh_ns;	/* of the sources */
 	uint64_t hang_ns;
-	uint64_t check_ns; /* judge a job without trouble this often; 0: never */
+	bool is_hang_fixed; /* --hang was given: RINGSIDE_HANG_AFTER of jobs does not count */
+	uint64_t check_ns;  /* judge a job without trouble this often; 0: never */
 	uint64_t timeout_ns;
 	const char *auth; /* for agents */
 	const char *prometheus_auth;

@@ -97,7 +97,7 @@ static void put_judgement(struct json *json, const struct hub_job *job, uint64_t
 static void put_job(struct json *json, const struct hub_state *hub, const struct hub_job *job,
 		    uint64_t now_ns)
 {
-	double hours = hub_job_gpu_hours(job, hub->options->hang_ns);
+	double hours = hub_job_gpu_hours(job, hub->options);
 
 	json_object(json);
 	json_put_string(json, "key", job->key);

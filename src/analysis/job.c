@@ -1025,6 +1025,7 @@ static enum status make_groups(struct job *job, uint32_t *group_of)
 	for (size_t p = 0; p < recording->count; p++) {
 		const struct recording_process *process = recording->processes[p];
 		struct job_group *group;
+		uint64_t hang_after_ns;
 		size_t g;
 
 		if (p == 0 || strcmp(process->job, recording->processes[p - 1]->job) != 0)
@@ -1039,9 +1040,23 @@ static enum status make_groups(struct job *job, uint32_t *group_of)
 		group->process_count++;
 		if (process->world_size > group->world_size)
 			group->world_size = process->world_size;
+		hang_after_ns = recording_hang_after_ns(process);
+		if (hang_after_ns > group->hang_after_ns)
+			group->hang_after_ns = hang_after_ns;
 		group_of[p] = (uint32_t)g;
 	}
 	return OK;
+}
+
+uint64_t job_hang_after_ns(const struct job *job, const char *name)
+{
+	uint64_t most_ns = 0;
+
+	for (size_t g = 0; g < job->group_count; g++)
+		if (job->groups[g].hang_after_ns > most_ns &&
+		    strcmp(job->groups[g].name, name) == 0)
+			most_ns = job->groups[g].hang_after_ns;
+	return most_ns;
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */

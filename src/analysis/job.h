@@ -52,7 +52,8 @@ struct job_group {
 	uint32_t rank_count;
 	uint32_t process_count;
 	uint32_t host_count;
-	int64_t world_size; /* from the launcher, else the largest communicator; 0 unknown */
+	int64_t world_size;	/* from the launcher, else the largest communicator; 0 unknown */
+	uint64_t hang_after_ns; /* RINGSIDE_HANG_AFTER, the largest of its processes; 0 not set */
 };
 
 struct job_rank {
@@ -123,6 +124,9 @@ struct job {
 	uint32_t conflicts; /* conflicts: two processes claimed to be the same rank of the same
 			       communicator */
 };
+
+/* The same over all runs of a job. */
+uint64_t job_hang_after_ns(const struct job *job, const char *name);
 
 /* On ERR_NO_SPACE (out of memory) there is nothing to release. If NCCL did not report every call, the
  * numbers of operations in flight are aligned in the recording itself: see "Gaps" below. */

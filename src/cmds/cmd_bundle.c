@@ -180,7 +180,9 @@ static const struct cli_option options[] = {
 	  CLI_FLAG(struct command_line, request.has_regions) },
 	{ 0, "no-traces", NULL, "leave trace files out",
 	  CLI_CLEAR(struct command_line, request.has_traces) },
-	{ 0, "hang", "TIME", "doctor: report a hang after this long without progress (default 20s)",
+	{ 0, "hang", "TIME",
+	  "doctor: report a hang after this long without progress (default 20s, "
+	  "or RINGSIDE_HANG_AFTER of the job)",
 	  CLI_TIME(struct command_line, request.hang_ns, 1, 0),
 	  .like = "is not a time like 30s or 5m" },
 	{ 0, "ras", "ADDRESS",

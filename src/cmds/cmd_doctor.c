@@ -185,7 +185,9 @@ static const struct cli_option doctor_option_rows[] = {
 	  DOCTOR_TIME(past_ns, CLI_SECONDS(1), CLI_SECONDS(90 * 86400)) },
 	{ 0, "log", "FILE", "also read NCCL_DEBUG output; files that follow are logs, too",
 	  CLI_CALL_ALL(take_log) },
-	{ 0, "hang", "TIME", "report a hang after this long without progress (default 20s)",
+	{ 0, "hang", "TIME",
+	  "report a hang after this long without progress (default 20s, "
+	  "or RINGSIDE_HANG_AFTER of the job)",
 	  DOCTOR_TIME(hang_ns, CLI_SECONDS(1) / 10, CLI_SECONDS(86400)) },
 	CLI_OPTIONS_READING(struct doctor_options),
 	{ 0, "baseline", "FILE", "compare with a baseline ('ringside baseline save')",
@@ -271,13 +273,15 @@ int doctor_options_parse(struct doctor_options *options, int argc, char **argv)
 	int code;
 
 	*options = (struct doctor_options){
-		.hang_ns = 20000000000u,
 		.interval_ns = 10000000000u,
 		.timeout_ns = 5000000000u,
 		.parallel = 32,
 	};
 	fetch_targets_init(&options->targets);
 	code = cli_parse(&doctor_page, options, argc, argv);
+	options->is_hang_fixed = options->hang_ns != 0;
+	if (!options->is_hang_fixed)
+		options->hang_ns = CLI_SECONDS(20);
 	return code == CLI_GO_ON ? doctor_check_options(options) : code;
 }
 

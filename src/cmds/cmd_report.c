@@ -317,7 +317,7 @@ static void use_verdicts(struct timeline_report *report, struct verdicts *verdic
 
 	verdicts_sort(verdicts);
 	for (size_t i = 0; i < verdicts->count; i++)
-		hangs += verdict_is_hang(verdicts->list[i].class);
+		hangs += verdict_is_hang(verdicts->list[i].class) && !verdicts->list[i].is_allowed;
 	if (hangs == 0) {
 		demote_open(&report->findings);
 		findings_sort(&report->findings);
@@ -328,14 +328,14 @@ static void use_verdicts(struct timeline_report *report, struct verdicts *verdic
 		findings_drop(&report->findings, FINDINGS_MISMATCH);
 	/* The most serious one is added last, before the others. */
 	for (size_t i = verdicts->count < HANGS_SHOWN ? verdicts->count : HANGS_SHOWN; i-- > 0;)
-		if (verdict_is_hang(verdicts->list[i].class))
+		if (verdict_is_hang(verdicts->list[i].class) && !verdicts->list[i].is_allowed)
 			add_hang(report, &verdicts->list[i]);
 }
 
 /* The findings of the operations alone say who was stuck, but not why. */
 static void judge_end(struct request *request, struct timeline_report *report)
 {
-	const struct hang_options hang = { .has_unjudged = true };
+	const struct hang_options hang = { .has_job_limits = true, .has_unjudged = true };
 	struct verdicts verdicts;
 	struct job job;
 	enum status status;

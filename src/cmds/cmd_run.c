@@ -21,6 +21,7 @@
 #include "common/text.h"
 #include "output/json.h"
 #include "output/sink.h"
+#include "recording/recording.h"
 
 /* Sets up the recorder for a job: shared by `run` and `env`. */
 
@@ -183,6 +184,17 @@ static int take_plugin(const struct cli_said *said)
 	return 0;
 }
 
+static int take_hang_after(const struct cli_said *said)
+{
+	int64_t seconds;
+
+	if (text_number(said->value, 1, RECORDING_HANG_AFTER_MOST_S, &seconds) != OK)
+		return cli_usage(said->page,
+				 "--hang-after '%s' is not a number of seconds up to %d",
+				 said->value, RECORDING_HANG_AFTER_MOST_S);
+	return job_set(said->target, "RINGSIDE_HANG_AFTER", said->value, false);
+}
+
 static int take_directory(const struct cli_said *said)
 {
 	bool is_traces = strcmp(said->option->name, "output") == 0;
@@ -226,6 +238,10 @@ struct request {
 		  CLI_CALL(struct request, job, take_name) },                                     \
 		{ 0, "labels", "LIST", "labels to keep with the recording: k=v,...",              \
 		  CLI_CALL(struct request, job, take_labels) },                                   \
+		{ 0, "hang-after", "SECONDS",                                                     \
+		  "ranks of this job may wait this long, as in a checkpoint; no hang is "         \
+		  "reported before (if more than 20)",                                            \
+		  CLI_CALL(struct request, job, take_hang_after) },                               \
 		{ 0, "group", "GROUP", "a group that may also read the recording",                \
 		  CLI_CALL(struct request, job, take_name) },                                     \
 		{ 0, "plugin", "FILE", "use this plugin file",                                    \

@@ -578,6 +578,7 @@ static void judge_job(struct doctor_case *look)
 {
 	const struct hang_options hang = {
 		.hang_ns = look->options->hang_ns,
+		.has_job_limits = !look->options->is_hang_fixed,
 		.has_unjudged = true,
 		.is_one_moment = look->options->has_agents || look->notes.agent_count > 0,
 		.sources = look->sources,

@@ -27,6 +27,7 @@ struct doctor_options {
 	uint64_t past_ns;
 
 	uint64_t hang_ns;
+	bool is_hang_fixed; /* --hang was given: RINGSIDE_HANG_AFTER of jobs does not count */
 	struct report_filter chosen; /* job; verdicts to show; time span for slowness */
 	const char *baseline;
 	const char *expected;

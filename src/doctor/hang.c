@@ -1086,11 +1086,51 @@ static enum status find_now(struct verdicts *verdicts, const struct job *job,
 	return status;
 }
 
+/* A rank that writes a checkpoint looks like this; a dead process or a deadlock does not. */
+static bool may_be_work(const struct verdict *verdict)
+{
+	switch (verdict->class) {
+	case VERDICT_NEVER_ISSUED:
+	case VERDICT_NOT_LAUNCHED:
+	case VERDICT_GPU_NOT_REACHED:
+	case VERDICT_AGENT_DEAD:
+	case VERDICT_UNSEEN:
+	case VERDICT_STUCK:
+		return true;
+	default:
+		return verdict->is_unjudged && strcmp(verdict->rule, "hang") == 0;
+	}
+}
+
+/* The user of this job expects such waits. A job that died in one is not excused. */
+static void allow_waits(struct verdicts *verdicts, size_t first, const struct job *job)
+{
+	for (size_t i = first; i < verdicts->count; i++) {
+		struct verdict *verdict = &verdicts->list[i];
+		uint64_t allowed_ns = job_hang_after_ns(job, verdict->job);
+		char title[sizeof(verdict->title)], time[UNITS_TEXT];
+
+		if (!may_be_work(verdict) || verdict->for_ns == 0 ||
+		    verdict->for_ns >= allowed_ns || verdict->dead_wall_ns != 0)
+			continue;
+		verdict->is_allowed = true;
+		verdict->severity = VERDICT_NOTE;
+		text_copy(title, sizeof(title), verdict->title);
+		verdict_title(verdict, "within RINGSIDE_HANG_AFTER: %s", title);
+		verdict_evidence(verdict,
+				 "RINGSIDE_HANG_AFTER of this job is %s: ranks may wait that long.",
+				 units_duration(time, allowed_ns));
+	}
+}
+
 enum status hang_find(struct verdicts *verdicts, const struct job *job,
 		      const struct hang_options *options)
 {
 	size_t before = verdicts->count;
 	enum status status = find_now(verdicts, job, options);
+
+	if (options && options->has_job_limits)
+		allow_waits(verdicts, before, job);
 
 	if (status == OK && verdicts->count == before && !(options && options->only_living))
 		status = guess_dead_jobs(verdicts, job, options);

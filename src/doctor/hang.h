@@ -33,6 +33,9 @@ struct hang_source {
 struct hang_options {
 	/* Hung: in flight for at least this long without progress of its communicator. */
 	uint64_t hang_ns; /* 0: 20 s */
+	/* What long work outside NCCL looks like (a checkpoint) is a note until RINGSIDE_HANG_AFTER of its
+	 * job has passed: verdict.is_allowed. */
+	bool has_job_limits;
 	/* The current time of each process's recorder clock; NULL: as hang_now_ns() returns. */
 	const uint64_t *now_ns;
 	/* For each seat of the job, how long nothing was called and nothing finished, from a caller that

@@ -1117,6 +1117,13 @@ static bool is_not_arrived(const struct live *live, uint32_t index)
 	return false;
 }
 
+uint64_t live_hang_ns(const struct live *live, uint32_t group)
+{
+	uint64_t job_ns = live->limits.is_hang_fixed ? 0 : live->job.groups[group].hang_after_ns;
+
+	return job_ns > live->limits.hang_ns ? job_ns : live->limits.hang_ns;
+}
+
 enum live_state live_state(const struct live *live, uint32_t index)
 {
 	const struct job_seat *at = &live->job.seats[index];
@@ -1136,7 +1143,8 @@ enum live_state live_state(const struct live *live, uint32_t index)
 		return LIVE_FINALIZED;
 	if (is_not_arrived(live, index))
 		return LIVE_NOT_ARRIVED;
-	if (seat->oldest != NULL && seat->oldest_age_ns > live->limits.hang_ns)
+	if (seat->oldest != NULL &&
+	    seat->oldest_age_ns > live_hang_ns(live, live->job.comms[at->comm].group))
 		return LIVE_STUCK;
 	if (live->comms[at->comm].straggler == index)
 		return LIVE_LAST;

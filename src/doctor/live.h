@@ -34,6 +34,7 @@ enum {
 struct live_limits {
 	uint64_t
 		hang_ns; /* an operation in flight this long without progress of its communicator */
+	bool is_hang_fixed; /* the user asked for hang_ns: RINGSIDE_HANG_AFTER of jobs does not count */
 	uint64_t lag_ns; /* a rank that has not called what others have been in for this long */
 	double straggler_share; /* others wait for one rank for this share of the time */
 	uint64_t straggler_ns;	/* for this long */
@@ -219,6 +220,9 @@ void live_say_hangs(char *text, size_t size, const struct live_job *job);
 void live_say_speed(char *text, size_t size, const struct live_job *job);
 /* Judged, all of it, and nothing was found. */
 bool live_is_fine(const struct live_judged *judged);
+
+/* How long ranks of a job may wait: index into job.groups. */
+uint64_t live_hang_ns(const struct live *live, uint32_t group);
 
 enum live_state live_state(const struct live *live, uint32_t seat);
 

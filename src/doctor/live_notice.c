@@ -333,7 +333,7 @@ static uint32_t say_stuck(const struct live *live, uint32_t job, char *text, siz
 			const struct live_seat *seat = &live->seats[s];
 
 			if (live->job.seats[s].rank != r || r == last || seat->is_over ||
-			    seat->oldest == NULL || seat->oldest_age_ns < live->limits.hang_ns)
+			    seat->oldest == NULL || seat->oldest_age_ns < live_hang_ns(live, job))
 				continue;
 			last = r;
 			if (count++ < NAMED)
@@ -390,7 +390,8 @@ static const struct verdict *longest_elsewhere(const struct live *live,
 	for (size_t i = 0; i < found->count; i++) {
 		const struct verdict *verdict = &found->list[i];
 
-		if (strcmp(verdict->job, job) != 0 || !is_elsewhere(live, verdict))
+		if (strcmp(verdict->job, job) != 0 || verdict->is_allowed ||
+		    !is_elsewhere(live, verdict))
 			continue;
 		if (longest == NULL || verdict->severity > longest->severity ||
 		    (verdict->severity == longest->severity && verdict->for_ns > longest->for_ns))
@@ -399,10 +400,11 @@ static const struct verdict *longest_elsewhere(const struct live *live,
 	return longest;
 }
 
-/* Dead and stopped processes are reported as soon as others hang because of them; deaths have notices. */
+/* Dead and stopped processes are reported as soon as others hang because of them; deaths have notices. What the
+ * job allows is no hang yet. */
 static bool is_only_doubt(const struct verdict *verdict)
 {
-	return verdict->class == VERDICT_BLIND ||
+	return verdict->class == VERDICT_BLIND || verdict->is_allowed ||
 	       (verdict->severity < VERDICT_ERROR && (verdict->class == VERDICT_PROCESS_DEAD ||
 						      verdict->class == VERDICT_PROCESS_STOPPED));
 }
@@ -473,6 +475,7 @@ void live_verdicts(struct live *live)
 	uint64_t *now_ns = calloc(live->memory->process_count + 1, sizeof(*now_ns));
 	uint64_t *still_ns = calloc(live->job.seat_count + 1, sizeof(*still_ns));
 	struct hang_options options = { .hang_ns = live->limits.hang_ns,
+					.has_job_limits = !live->limits.is_hang_fixed,
 					.now_ns = now_ns,
 					.still_ns = still_ns,
 					.only_living = true,

@@ -201,6 +201,13 @@ static void put_since(char *text, const struct prom *prom)
 	    prom->window_s < 2 * STEPS ? 1 : prom->window_s / STEPS);
 }
 
+static void put_limits(char *text, const struct prom *prom)
+{
+	PUT(text, "max by (nccl_job) (");
+	put_series(text, prom, "nccl_job_hang_threshold_seconds", "");
+	PUT(text, ")");
+}
+
 static void put_increase(char *text, const struct prom *prom, const char *name,
 			 const char *matchers, bool is_before)
 {
@@ -271,6 +278,8 @@ static void put_query(char *text, const struct prom *prom, enum prom_ask ask)
 		put_sums(text, prom, ask);
 	else if (ask < PROM_TIMED_NOW)
 		put_edges(text, prom, ask);
+	else if (ask == PROM_LIMITS)
+		put_limits(text, prom);
 	else
 		put_sum(text, prom, "nccl_timed_operations_total", ask == PROM_TIMED_BEFORE);
 }
@@ -1190,6 +1199,17 @@ static void take_since(struct prom *prom, const struct prom_sample *sample)
 	};
 }
 
+static void take_limit(struct prom *prom, const struct prom_sample *sample)
+{
+	if (!sample->is_whole ||
+	    !has_room(prom, &prom->limits, prom->limit_count, sizeof(*prom->limits)))
+		return;
+	prom->limits[prom->limit_count++] = (struct prom_limit){
+		.job = label_text(prom, sample, PROM_LABEL_NCCL_JOB),
+		.seconds = sample->whole,
+	};
+}
+
 static void take_row(struct prom *prom, enum prom_ask ask, uint32_t member,
 		     const struct prom_sample *sample)
 {
@@ -1252,6 +1272,8 @@ static bool prom_take_sample(struct prom *prom, enum prom_ask ask, const struct 
 		take_unseen(prom, sample);
 	else if (ask == PROM_SINCE)
 		take_since(prom, sample);
+	else if (ask == PROM_LIMITS)
+		take_limit(prom, sample);
 	else
 		take_of_member(prom, ask, sample);
 	return prom->status == OK;
@@ -1315,6 +1337,7 @@ void prom_free(struct prom *prom)
 	free(prom->downs);
 	free(prom->unseen);
 	free(prom->since);
+	free(prom->limits);
 	for (unsigned int i = 0; i < PROM_ROWS_STRETCHES; i++) {
 		free_rows(&prom->sums[i]);
 		free_rows(&prom->edges[i]);
@@ -1347,6 +1370,7 @@ const char *prom_name(const struct prom *prom, size_t i)
 		[PROM_DOWN] = "agents that are down",
 		[PROM_UNSEEN] = "ranks of agents that are down",
 		[PROM_SINCE] = "since when jobs run",
+		[PROM_LIMITS] = "how long jobs may wait",
 		[PROM_SUMS_NOW] = "operations now",
 		[PROM_SUMS_NOW + 1] = "time in operations now",
 		[PROM_SUMS_NOW + 2] = "bytes now",

@@ -531,6 +531,25 @@ static void take_life(struct recording_process *process, const char *state)
 	}
 }
 
+/* As a recorder writes it. */
+static enum status take_limit(struct recording_process *process, const struct prom *prom,
+			      uint32_t job)
+{
+	char info[48];
+
+	for (size_t i = 0; i < prom->limit_count && process->info == NULL; i++) {
+		if (prom->limits[i].job != job)
+			continue;
+		text_format(info, sizeof(info), "hang_after_s=%" PRIu64 "\n",
+			    prom->limits[i].seconds);
+		process->info = strdup(info);
+		process->info_bytes = strlen(info);
+		if (process->info == NULL)
+			return ERR_NO_SPACE;
+	}
+	return OK;
+}
+
 static enum status add_process(const struct prom *prom, const struct prom_process *of,
 			       struct recording *recording)
 {
@@ -551,7 +570,9 @@ static enum status add_process(const struct prom *prom, const struct prom_proces
 	process->counts_ns = now_ns;
 	process->has_counts = process->is_final = true;
 	take_life(process, prom_text_of(prom, of->state));
-	status = recording_load_anchor(process, (struct clock_anchor){ now_ns, now_ns });
+	status = take_limit(process, prom, of->job);
+	if (status == OK)
+		status = recording_load_anchor(process, (struct clock_anchor){ now_ns, now_ns });
 	if (status != OK) {
 		recording_process_free(process);
 		return status;

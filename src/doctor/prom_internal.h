@@ -34,7 +34,8 @@ enum prom_ask {
 	PROM_EDGES_BEFORE = 18,
 	PROM_TIMED_NOW = 21, /* operations that seconds and bus bytes belong to */
 	PROM_TIMED_BEFORE = 22,
-	PROM_ASKS = 23,
+	PROM_LIMITS = 23, /* RINGSIDE_HANG_AFTER of jobs */
+	PROM_ASKS = 24,
 };
 
 /* ---- one answer (prom.c) ---------------------------------------------------------------- */
@@ -166,6 +167,12 @@ struct prom_since {
 	uint64_t first_ns;
 };
 
+/* RINGSIDE_HANG_AFTER of a job. */
+struct prom_limit {
+	uint32_t job;
+	uint64_t seconds;
+};
+
 /* Totals of one rank by function and size, or with one peer. */
 struct prom_row {
 	uint32_t member;
@@ -212,6 +219,8 @@ struct prom {
 	size_t unseen_count;
 	struct prom_since *since;
 	size_t since_count;
+	struct prom_limit *limits;
+	size_t limit_count;
 	struct prom_rows sums[PROM_ROWS_STRETCHES];
 	struct prom_rows edges[PROM_ROWS_STRETCHES];
 	uint64_t wall_ns;

@@ -94,6 +94,7 @@ struct verdict {
 
 	uint64_t since_wall_ns; /* 0 unknown */
 	uint64_t for_ns;	/* 0 unknown */
+	bool is_allowed;	/* its job allows such a wait: RINGSIDE_HANG_AFTER */
 	uint64_t dead_wall_ns;	/* the job is dead: its last sign of life; 0: it runs, or unknown */
 	uint32_t victims;	/* ranks that wait because of it */
 	double gpu_hours;	/* lost by it so far, 0 unknown */

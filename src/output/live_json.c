@@ -244,6 +244,7 @@ static void put_jobs(struct json *json, const struct live *live)
 		json_put_unsigned(json, "processes", group->process_count);
 		json_put_unsigned(json, "hosts", group->host_count);
 		json_put_bool(json, "is_alive", job->is_alive);
+		json_put_unsigned(json, "hang_ns", live_hang_ns(live, (uint32_t)i));
 		put_judged(json, "hangs", job, &job->hangs, live_say_hangs);
 		put_judged(json, "speed", job, &job->speed, live_say_speed);
 		json_end(json);
@@ -461,6 +462,7 @@ static void put_comm(struct json *json, const struct live *live, uint32_t index)
 	json_put_unsigned(json, "last_done", of->last_done);
 	json_put_unsigned(json, "in_flight", in_flight);
 	json_put_unsigned(json, "oldest_age_ns", oldest_age_ns);
+	json_put_unsigned(json, "hang_ns", live_hang_ns(live, comm->group));
 	json_put_array(json, "members");
 	for (uint32_t i = 0; i < comm->seat_count; i++)
 		put_member(json, live, comm->seats[i]);
@@ -628,7 +630,7 @@ static struct job_summary summarize(const struct live *live, uint32_t group)
 
 		summary.stuck_ns = stuck_ns > summary.stuck_ns ? stuck_ns : summary.stuck_ns;
 	}
-	summary.is_stuck = summary.stuck_ns >= live->limits.hang_ns;
+	summary.is_stuck = summary.stuck_ns >= live_hang_ns(live, group);
 	return summary;
 }
 
@@ -685,6 +687,7 @@ static void put_job_summary(struct json *json, const struct live *live, uint32_t
 	json_put_unsigned(json, "processes_alive", summary.alive);
 	json_put_unsigned(json, "operations", summary.operations);
 	json_put_unsigned(json, "stuck_ns", summary.stuck_ns);
+	json_put_unsigned(json, "hang_after_ns", group->hang_after_ns);
 	put_share(json, "wait_share",
 		  summary.waiters > 0 ? summary.wait_share / summary.waiters : NAN);
 	json_put_unsigned(json, "wait_ns", summary.wait_ns);

@@ -997,18 +997,6 @@ static void write_job_infos(struct metrics_writer *writer)
 	}
 }
 
-static int64_t hang_threshold(const struct recording_process *process)
-{
-	enum { MOST_S = 7 * 24 * 3600 };
-	int64_t seconds;
-	char text[24];
-
-	if (!recording_info(process, "hang_after_s", text, sizeof(text)) ||
-	    text_number(text, 1, MOST_S, &seconds) != OK)
-		return 0;
-	return seconds;
-}
-
 /* The largest of each job. */
 static void write_hang_thresholds(struct metrics_writer *writer)
 {
@@ -1019,21 +1007,23 @@ static void write_hang_thresholds(struct metrics_writer *writer)
 
 	metrics_family(out, METRICS_JOB_HANG_THRESHOLD);
 	for (uint32_t p = 0; p < recording->count && count < METRICS_JOBS; p++) {
-		int64_t most = hang_threshold(recording->processes[p]);
+		uint64_t most_ns = recording_hang_after_ns(recording->processes[p]);
 
-		if (most == 0)
+		if (most_ns == 0)
 			continue;
 		metrics_labels_begin(out, &labels[count]);
 		metrics_label(out, "nccl_job", recording->processes[p]->job);
 		if (!end_new(out, labels, count))
 			continue;
-		for (uint32_t other = p + 1; other < recording->count; other++)
-			if (strcmp(recording->processes[other]->job,
-				   recording->processes[p]->job) == 0 &&
-			    hang_threshold(recording->processes[other]) > most)
-				most = hang_threshold(recording->processes[other]);
+		for (uint32_t other = p + 1; other < recording->count; other++) {
+			uint64_t ns = recording_hang_after_ns(recording->processes[other]);
+
+			if (ns > most_ns && strcmp(recording->processes[other]->job,
+						   recording->processes[p]->job) == 0)
+				most_ns = ns;
+		}
 		if (metrics_is_in_file(writer, p))
-			metrics_put_unsigned(out, labels[count], (uint64_t)most);
+			metrics_put_unsigned(out, labels[count], most_ns / 1000000000);
 		count++;
 	}
 }

@@ -9,6 +9,7 @@
 
 #include "common/hash.h"
 #include "common/status.h"
+#include "common/text.h"
 #include "format/region_read.h"
 
 /* Limit for a text that describes a process; that of a region has 8 KiB. */
@@ -237,6 +238,17 @@ bool recording_info_next(const struct recording_process *process, size_t *at, ch
 			 size_t key_size, char *value, size_t value_size)
 {
 	return info_next(process->info, process->info_bytes, at, key, key_size, value, value_size);
+}
+
+uint64_t recording_hang_after_ns(const struct recording_process *process)
+{
+	int64_t seconds;
+	char text[24];
+
+	if (!recording_info(process, "hang_after_s", text, sizeof(text)) ||
+	    text_number(text, 1, RECORDING_HANG_AFTER_MOST_S, &seconds) != OK)
+		return 0;
+	return (uint64_t)seconds * 1000000000;
 }
 
 /* ---- wall time --------------------------------------------------------------------------------- */

@@ -449,6 +449,10 @@ bool recording_info(const struct recording_process *process, const char *key, ch
 bool recording_info_next(const struct recording_process *process, size_t *at, char *key,
 			 size_t key_size, char *value, size_t value_size);
 
+/* RINGSIDE_HANG_AFTER of its job: no hang is reported before; 0: not set. */
+enum { RECORDING_HANG_AFTER_MOST_S = 7 * 24 * 3600 };
+uint64_t recording_hang_after_ns(const struct recording_process *process);
+
 /*
  * The hosts of its job as its launcher lists them, in the syntax of `ringside doctor --agents`: from its
  * environment, or from RINGSIDE_HOSTS. Only host names, ranges and ports; nothing that a shell would

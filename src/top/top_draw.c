@@ -488,9 +488,9 @@ const char *top_cells_text(const struct top_cell_of *cell, char text[static TOP_
 	return text;
 }
 
-static enum top_style age_style(const struct live *live, uint64_t age_ns)
+static enum top_style age_style(const struct live *live, uint32_t comm, uint64_t age_ns)
 {
-	if (age_ns >= live->limits.hang_ns)
+	if (age_ns >= live_hang_ns(live, live->job.comms[comm].group))
 		return TOP_BAD;
 	return age_ns >= live->limits.lag_ns ? TOP_WARNING : TOP_PLAIN;
 }
@@ -511,7 +511,7 @@ static enum top_style seat_style(const struct top_cell_of *cell)
 			       ? TOP_WARNING
 			       : TOP_PLAIN;
 	if (cell->column == TOP_COLUMN_OLDEST || cell->column == TOP_COLUMN_AGE)
-		return age_style(live, seat->oldest_age_ns);
+		return age_style(live, at->comm, seat->oldest_age_ns);
 	return TOP_PLAIN;
 }
 
@@ -521,7 +521,7 @@ static enum top_style top_cells_style(const struct top_cell_of *cell)
 		return seat_style(cell);
 	if (cell->pane == TOP_COMMS && cell->column == TOP_COLUMN_OLDEST)
 		return age_style(
-			cell->live,
+			cell->live, cell->index,
 			top_model_oldest_ns(cell->live, &cell->live->job.comms[cell->index]));
 	return TOP_PLAIN;
 }

@@ -12,7 +12,7 @@ expect_refusal "env needs it, too" 3 "cannot find $plugin" "$tool" env
 
 cp "$BUILD/$plugin" "$tap_scratch/opt/lib/"
 variables() { # option... : what CMD sees
-	"$tool" run "$@" -- env | grep -E '^(NCCL_PROFILER_PLUGIN|RINGSIDE_[A-Z]*|LD_LIBRARY_PATH)=' | LC_ALL=C sort
+	"$tool" run "$@" -- env | grep -E '^(NCCL_PROFILER_PLUGIN|RINGSIDE_[A-Z_]*|LD_LIBRARY_PATH)=' | LC_ALL=C sort
 }
 expect_same "installed: the name, and the directory for the loader" "$(variables)" \
 	"LD_LIBRARY_PATH=$tap_scratch/opt/lib
@@ -56,11 +56,12 @@ fi
 
 expect_same "options become settings" \
 	"$(cd / && variables -m trace -o /x/%j --events kernel,-steps --buffer 1MiB --quota none --shm /y --job j \
-		--labels a=b,c_1= --group users | grep RINGSIDE)" \
+		--labels a=b,c_1= --hang-after 900 --group users | grep RINGSIDE)" \
 	"RINGSIDE_BUFFER=1MiB
 RINGSIDE_DIR=/x/%j
 RINGSIDE_EVENTS=kernel,-steps
 RINGSIDE_GROUP=users
+RINGSIDE_HANG_AFTER=900
 RINGSIDE_JOB=j
 RINGSIDE_LABELS=a=b,c_1=
 RINGSIDE_MODE=trace
@@ -93,6 +94,7 @@ expect_refusal "a wrong size" 2 "'8 MiB' is not a size from 64KiB" "$tool" run -
 expect_refusal "a size out of range" 2 "'1KiB' is not a size from 64KiB" "$tool" run --buffer 1KiB true
 expect_refusal "a wrong quota" 2 "'many' is neither none nor a size" "$tool" run --quota many true
 expect_refusal "a wrong event" 2 "'kernels' is not a kind of event" "$tool" run --events proxy,kernels true
+expect_refusal "a wrong number of seconds" 2 "--hang-after '15m' is not a number of seconds up to 604800" "$tool" run --hang-after 15m true
 expect_refusal "a wrong label" 2 "'a-b=c' is not a label" "$tool" run --labels a-b=c true
 expect_refusal "a plugin that is not there" 3 "cannot read the plugin '/nowhere.so'" \
 	"$tool" run --plugin /nowhere.so true

@@ -48,7 +48,7 @@ function updateComm(made, comm) {
 	setText(made.waitText, comm.wait_share === null ? '–' : percent(comm.wait_share));
 	setBar(made.waitBar, comm.wait_share);
 	setText(made.age, comm.in_flight ? duration(comm.oldest_age_ns) : '–');
-	setAttribute(made.age, 'data-severity', comm.oldest_age_ns > store.now.limits.hang_ns ? 'error' : null);
+	setAttribute(made.age, 'data-severity', comm.oldest_age_ns > comm.hang_ns ? 'error' : null);
 	setAttribute(made.row, 'data-chosen', isChosen ? 'true' : null);
 	setAttribute(made.button, 'aria-pressed', String(isChosen));
 	setAttribute(made.button, 'tabindex', isChosen ? '0' : '-1');

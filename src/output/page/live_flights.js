@@ -34,7 +34,7 @@ function waitLines(oldest) {
 function updateFlight(made, { member, comm }) {
 	const { oldest } = member;
 	const lines = waitLines(oldest);
-	const isOld = oldest.age_ns > store.now.limits.hang_ns;
+	const isOld = oldest.age_ns > comm.hang_ns;
 
 	setText(made.age, duration(oldest.age_ns));
 	setAttribute(made.age, 'data-severity', isOld ? 'error' : null);

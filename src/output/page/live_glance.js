@@ -40,7 +40,7 @@ function waitingShare() {
 }
 
 function showFigures() {
-	const { communicators: comms, processes, limits } = store.now;
+	const { communicators: comms, processes } = store.now;
 	const alive = processes.filter((process) => process.state === 'alive').length;
 	const dead = stateCounts(processes).filter(([state]) => state !== 'alive');
 	const share = waitingShare();
@@ -57,7 +57,7 @@ function showFigures() {
 	figure('wait', share === null ? '–' : percent(share),
 		share !== null ? 'of each rank’s time (lower bound)' : isUntimed ? 'not timed' : 'no ranks to compare');
 	figure('flight', count(inFlight), inFlight ? `oldest ${duration(oldest)}` : 'none waiting',
-		oldest > limits.hang_ns ? 'error' : null);
+		comms.some((comm) => comm.oldest_age_ns > comm.hang_ns) ? 'error' : null);
 	figure('lost', count(lost), lost ? `of ${count(issued)} operations` : 'no losses', lost ? 'warning' : null);
 }
 

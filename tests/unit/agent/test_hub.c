@@ -36,12 +36,14 @@ static void test_summary(void)
 	EXPECT(summary_of(&summary, HEAD
 			  "\"jobs\":[{\"name\":\"a\\u0022b\",\"world_size\":16,\"ranks\":8,"
 			  "\"processes\":8,\"processes_alive\":7,\"operations\":9,\"stuck_ns\":38,"
+			  "\"hang_after_ns\":900000000000,"
 			  "\"wait_share\":0.25,\"wait_ns\":5,\"verdicts\":[\"mismatch\",\"new\"],"
 			  "\"notices\":[\"dead\"],\"state\":\"stuck\",\"x\":{}}],"
 			  "\"jobs_left_out\":2}") == OK);
 	EXPECT(summary.count == 1 && strcmp(summary.rows[0].job, "a\"b") == 0);
 	EXPECT(summary.rows[0].ranks == 8 && summary.rows[0].alive == 7 &&
-	       summary.rows[0].stuck_ns == 38 && summary.rows[0].wait_share == 0.25);
+	       summary.rows[0].stuck_ns == 38 && summary.rows[0].hang_after_ns == 900 * SECOND &&
+	       summary.rows[0].wait_share == 0.25);
 	EXPECT_THAT("classes and kinds that are not known are left out",
 		    summary.rows[0].verdicts == UINT64_C(1) << VERDICT_MISMATCH &&
 			    summary.rows[0].notices == UINT64_C(1) << LIVE_DEAD);
@@ -50,11 +52,13 @@ static void test_summary(void)
 
 	EXPECT(summary_of(&summary,
 			  HEAD "\"jobs\":[{\"ranks\":99999999999,\"processes\":5000000000,"
+			       "\"hang_after_ns\":604800000000001,"
 			       "\"processes_alive\":7,\"wait_share\":7e300,\"name\":7,"
 			       "\"world_size\":-3}]}") == OK);
 	EXPECT_THAT("figures that no node has are bounded",
 		    summary.rows[0].ranks == 4096 && summary.rows[0].processes == 4096 &&
-			    summary.rows[0].wait_share == 1 && summary.rows[0].world_size == 0);
+			    summary.rows[0].hang_after_ns == 0 && summary.rows[0].wait_share == 1 &&
+			    summary.rows[0].world_size == 0);
 	hub_summary_release(&summary);
 
 	text_copy(many, 1 << 16, HEAD "\"jobs\":[{}");
@@ -273,6 +277,28 @@ static void test_hang(void)
 	hub_jobs_release(&jobs);
 }
 
+/* RINGSIDE_HANG_AFTER of a job, from the summaries. */
+static void test_hang_after(void)
+{
+	struct hub_options fixed = options;
+
+	begin();
+	rows[0].hang_after_ns = 60 * SECOND;
+	rows[1].stuck_ns = 21 * SECOND;
+	EXPECT_THAT("a job that allows a minute is not stuck before",
+		    look()->trouble == HUB_TROUBLE_NONE &&
+			    hub_job_gpu_hours(look(), &options) == 0);
+	fixed.is_hang_fixed = true;
+	jobs.options = &fixed;
+	EXPECT_THAT("--hang of the hub wins", look()->trouble == HUB_TROUBLE_STUCK);
+	hub_jobs_release(&jobs);
+	begin();
+	rows[0].hang_after_ns = 60 * SECOND;
+	rows[1].stuck_ns = 61 * SECOND;
+	EXPECT(look()->trouble == HUB_TROUBLE_STUCK && hub_job_gpu_hours(look(), &options) > 0);
+	hub_jobs_release(&jobs);
+}
+
 static void test_slow(void)
 {
 	struct hub_job *job;
@@ -345,6 +371,7 @@ static void test_queries(void)
 		{ HUB_QUERY_SHARE, ANSWER(NODE, "NaN") },
 		{ HUB_QUERY_WAIT, ANSWER(NODE, "1.5") },
 		{ HUB_QUERY_OPERATIONS, ANSWER(NODE, "700") },
+		{ HUB_QUERY_HANG_AFTER, ANSWER(NODE, "900") },
 	};
 	struct hub_agents found;
 	struct hub_row *row;
@@ -356,6 +383,7 @@ static void test_queries(void)
 	EXPECT(found.count == 1 && found.list[0]->is_coming && found.list[0]->coming.count == 1);
 	row = found.list[0]->coming.rows;
 	EXPECT(row->processes == 9 && row->alive == 8 && row->world_size == 16);
+	EXPECT(row->hang_after_ns == 900 * SECOND);
 	EXPECT(row->stuck_ns == 21500000000 && row->operations == 700 && isnan(row->wait_share));
 	EXPECT(row->verdicts == UINT64_C(1) << VERDICT_MISMATCH &&
 	       row->notices == UINT64_C(1) << LIVE_DEAD);
@@ -468,6 +496,7 @@ int main(void)
 	test_verdicts();
 	test_totals();
 	test_hang();
+	test_hang_after();
 	test_slow();
 	test_rate();
 	test_queries();

@@ -314,8 +314,47 @@ static void test_doubts(void)
 	stage_end(&stage);
 }
 
+/* A job that expects ranks to wait for long, while one writes a checkpoint. */
+static void test_hang_after(void)
+{
+	static char info[] = "uid=1000\nhang_after_s=900\n";
+
+	all_but(8, 4, 5, 60 * SECOND);
+	stage_rank(&stage, 3)->info = info;
+	stage_rank(&stage, 3)->info_bytes = strlen(info);
+	stage_only(&stage, VERDICT_NEVER_ISSUED, 5);
+	EXPECT_THAT("a caller with a limit of its own is not stopped",
+		    first()->severity == VERDICT_ERROR && !first()->is_allowed);
+	stage.options.has_job_limits = true;
+	stage_only(&stage, VERDICT_NEVER_ISSUED, 5);
+	EXPECT_THAT("before RINGSIDE_HANG_AFTER a missing rank is a note",
+		    first()->severity == VERDICT_NOTE && first()->is_allowed);
+	EXPECT_THAT("with the reason",
+		    strncmp(first()->title, "within RINGSIDE_HANG_AFTER: rank 5 has not", 42) ==
+				    0 &&
+			    stage_has_line(&first()->evidence, "of this job is 15 min"));
+	stage_rank(&stage, 5)->process_state = 'T';
+	EXPECT_THAT("a stopped process writes no checkpoint",
+		    stage_only(&stage, VERDICT_PROCESS_STOPPED, 5) &&
+			    first()->severity == VERDICT_ERROR);
+	stage_rank(&stage, 5)->process_state = 0;
+	stage_rank(&stage, 3)->info = NULL;
+	stage_end(&stage);
+
+	all_but(8, 4, 5, 901 * SECOND);
+	stage_rank(&stage, 3)->info = info;
+	stage_rank(&stage, 3)->info_bytes = strlen(info);
+	stage.options.has_job_limits = true;
+	stage_only(&stage, VERDICT_NEVER_ISSUED, 5);
+	EXPECT_THAT("after that it is a hang",
+		    first()->severity == VERDICT_ERROR && !first()->is_allowed);
+	stage_rank(&stage, 3)->info = NULL;
+	stage_end(&stage);
+}
+
 int main(void)
 {
+	test_hang_after();
 	test_never_issued();
 	test_several_missing();
 	test_held_elsewhere();

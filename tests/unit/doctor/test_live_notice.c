@@ -58,6 +58,42 @@ static void test_missing(void)
 	stage_release(&stage);
 }
 
+/* What agent, page, hub and top show of a job that allows a minute. */
+static void test_hang_after(void)
+{
+	static char info[] = "hang_after_s=60\n";
+	const struct live_job *job;
+	char text[300] = "";
+
+	stage_init(&stage);
+	stage_world(&stage, 4, 4, "dp");
+	process(1)->info = info;
+	process(1)->info_bytes = strlen(info);
+	for (size_t i = 0; i < 4; i++)
+		if (i != 2)
+			stage_enter(&stage, process(i), 1, OP_ALL_REDUCE, 1);
+	stage_looks(&stage, 40);
+	job = &stage.live.jobs[0];
+	EXPECT_THAT("after 40 s the missing rank is behind, and nothing hangs",
+		    stage.live.notice_count == 1 && stage_notice(&stage, LIVE_BEHIND, 0) != NULL &&
+			    stage.live.verdicts.count == 0);
+	EXPECT_THAT("no rank is stuck", live_state(&stage.live, 0) != LIVE_STUCK);
+	live_say_hangs(text, sizeof(text), job);
+	EXPECT_THAT("the job is judged, but not called fine",
+		    job->hangs.is_judged && !live_is_fine(&job->hangs) &&
+			    strstr(text, "none yet: within RINGSIDE_HANG_AFTER: rank 2 has not"));
+	stage.live.limits.is_hang_fixed = true;
+	stage_looks(&stage, 1);
+	EXPECT_THAT("--hang of the agent wins", stage_notice(&stage, LIVE_MISSING, 0) != NULL &&
+							live_state(&stage.live, 0) == LIVE_STUCK);
+	stage.live.limits.is_hang_fixed = false;
+	stage_looks(&stage, 20);
+	EXPECT_THAT("after a minute it hangs", stage_notice(&stage, LIVE_MISSING, 0) != NULL &&
+						       live_state(&stage.live, 0) == LIVE_STUCK);
+	process(1)->info = NULL;
+	stage_release(&stage);
+}
+
 static void test_hang(void)
 {
 	struct recording_proxy proxy = { .proxy = { .peer = 3, .steps = 4, .flags = 0 },
@@ -535,6 +571,7 @@ static void test_names(void)
 int main(void)
 {
 	test_missing();
+	test_hang_after();
 	test_hang();
 	test_no_hang();
 	test_pipeline();

@@ -104,7 +104,7 @@ static void test_queries(void)
 		are_once = are_once && !strstr(prom_query(of_job, count), "sum") &&
 			   !strstr(prom_query(of_job, count), "without");
 	}
-	EXPECT_EQUAL(count, 23);
+	EXPECT_EQUAL(count, 24);
 	EXPECT(prom_query(prom, count) == NULL && prom_path(prom, count) == NULL);
 	EXPECT_THAT("each fits into a request", are_short);
 	EXPECT_THAT("and needs no further encoding", are_encoded);
@@ -162,7 +162,7 @@ static void test_refused(void)
 		are_refused = false;
 	}
 	EXPECT_THAT("each is rejected with a one-line reason", are_refused);
-	EXPECT(take(prom, 23, VECTOR "[]}}") == ERR_FORMAT);
+	EXPECT(take(prom, 24, VECTOR "[]}}") == ERR_FORMAT);
 	EXPECT_EQUAL(take(prom, 0, VECTOR "[" SAMPLE "]}}"), OK);
 	EXPECT_THAT("an answer is accepted once",
 		    take(prom, 0, VECTOR "[" SAMPLE "]}}") == ERR_FORMAT);
@@ -413,6 +413,7 @@ static void check_waits(const struct recording *recording)
 
 static void test_standing(void)
 {
+	static struct answer limits;
 	struct prom *prom = made("j");
 	struct recording recording;
 	struct job job;
@@ -420,8 +421,14 @@ static void test_standing(void)
 	give_processes(prom);
 	give_numbers(prom);
 	give_calls(prom);
+	begin(&limits);
+	sample(&limits, "'nccl_job':'j'", "900");
+	EXPECT_EQUAL(give(prom, "how long jobs may wait", &limits), OK);
 	recording_init(&recording);
 	EXPECT_EQUAL(prom_finish(prom, &recording), OK);
+	EXPECT_THAT("RINGSIDE_HANG_AFTER of the job",
+		    recording_hang_after_ns(recording.processes[0]) == 0 &&
+			    recording_hang_after_ns(recording.processes[1]) == 900000000000);
 	EXPECT(prom_wall_ns(prom) == 1700000100500000000);
 	EXPECT(prom_scrape_age_ns(prom) == 1250000000);
 	check_processes(&recording);
