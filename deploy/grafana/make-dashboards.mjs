@@ -431,7 +431,7 @@ const hang = dashboard('ringside-hang', 'NCCL: hangs', 'Operations that take too
 			`count(group by (nccl_job, host, pid, global_rank, gpu) (member:nccl_stuck:age_seconds{${J}})) or vector(0)`, { w: 6, thresholds: any }),
 		figure('Missing ranks', 'Ranks that have not arrived and wait nowhere else.', `sum(job:nccl_culprit:ranks{${J}}) or vector(0)`, { w: 6, thresholds: any }),
 		figure('Killed processes', 'Processes that ended without closing their recording, as long as the agent keeps them.',
-			`count(group by (nccl_job, host, pid) (nccl_process_info{${J}, state="killed"})) or vector(0)`, { w: 6, thresholds: any }),
+			`count(group by (nccl_job, host, pid) (nccl_process_info{${J}, state="killed", run=""})) or vector(0)`, { w: 6, thresholds: any }),
 		table('Missing ranks', 'Ranks with fewer collectives than the others, nothing in flight on this communicator, and no wait elsewhere.',
 			`member:nccl_culprit:age_seconds{${J}}`,
 			[JOB, RANK, HOST, GPU, PID, value('Others waiting for', 's', age), COMM, COMM_RANK, ['nranks', 'of']], { h: 6 }),

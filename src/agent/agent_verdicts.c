@@ -44,6 +44,9 @@ static void add_variables(struct agent_hook_event *event, const struct verdict *
 			    verdict_confidence_word(verdict->confidence));
 	agent_hook_variable(event, "KEY", "0x%016" PRIx64, verdict_key(verdict));
 	agent_hook_variable(event, "JOB", "%s", verdict->job);
+	add_number(event, "JOB_START",
+		   verdict->job_start_wall_ns ? (int64_t)(verdict->job_start_wall_ns / SECOND_NS)
+					      : -1);
 	add_number(event, "RANK", verdict->rank);
 	agent_hook_variable(event, "HOST", "%s", verdict->host);
 	add_number(event, "PID", verdict->pid);
@@ -72,6 +75,8 @@ static void add_input(struct agent_hook_event *event, const char *what,
 	json_put_string(&json, "agent_host", host);
 	json_put_unsigned(&json, "time_ms", wall_ns / 1000000);
 	json_put_unsigned(&json, "first_ms", at->first_wall_ns / 1000000);
+	json_put_known_signed(&json, "job_start_ms", at->as_reported.list[0].job_start_wall_ns > 0,
+			      (int64_t)(at->as_reported.list[0].job_start_wall_ns / 1000000));
 	json_put_unsigned(&json, "told_ns", at->last_ns - at->first_ns);
 	json_key(&json, "verdict");
 	verdict_json_one(&json, &at->as_reported.list[0]);
@@ -235,11 +240,27 @@ static bool is_room(struct agent_verdicts *verdicts, uint64_t user)
 	return false;
 }
 
+static void verdict_clear(struct agent_verdict *at, const struct agent_verdicts_to *to,
+			  uint64_t wall_ns, uint64_t now_ns)
+{
+	log_cleared(at);
+	if (at->is_hook_called)
+		verdict_call_hook(to->hook, at, false, to->host, wall_ns, now_ns);
+	verdicts_release(&at->as_reported);
+}
+
 static void verdict_seen(struct agent_verdicts *verdicts, const struct verdict *verdict,
 			 const struct agent_verdicts_to *to, uint64_t wall_ns, uint64_t now_ns)
 {
 	uint64_t key = verdict_key(verdict);
 	struct agent_verdict *at = verdict_find(verdicts, key);
+
+	/* The same rank in a new run of the job. */
+	if (at != NULL && verdict->job_start_wall_ns > at->first_wall_ns) {
+		verdict_clear(at, to, wall_ns, now_ns);
+		*at = verdicts->reported[--verdicts->count];
+		at = NULL;
+	}
 
 	if (at == NULL) {
 		uint64_t user = user_of(verdict, to->watch);
@@ -280,10 +301,7 @@ void agent_verdicts_pass(struct agent_verdicts *verdicts, const struct verdicts 
 			verdicts->reported[kept++] = *at;
 			continue;
 		}
-		log_cleared(at);
-		if (at->is_hook_called)
-			verdict_call_hook(to->hook, at, false, to->host, wall_ns, now_ns);
-		verdicts_release(&at->as_reported);
+		verdict_clear(at, to, wall_ns, now_ns);
 	}
 	verdicts->is_full = verdicts->is_full && kept >= AGENT_VERDICTS_OF_USER;
 	verdicts->count = kept;

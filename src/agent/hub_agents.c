@@ -950,7 +950,7 @@ static uint64_t polls_run(struct hub_agents *agents, uint64_t now_ns)
 static const char *const queries[HUB_QUERIES] = {
 	[HUB_QUERY_AGENTS] = "max by (instance, version) (ringside_build_info)",
 	[HUB_QUERY_PROCESSES] =
-		"count by (nccl_job, instance, world_size, state) (nccl_process_info)",
+		"count by (nccl_job, instance, world_size, state) (nccl_process_info{run=\"\"})",
 	[HUB_QUERY_STUCK] = "max by (nccl_job, instance) (min by (nccl_job, instance, comm) "
 			    "(nccl_last_activity_age_seconds) and on (nccl_job, instance, comm) "
 			    "(max by (nccl_job, instance, comm) (nccl_operations_in_flight) > 0))",
@@ -959,7 +959,7 @@ static const char *const queries[HUB_QUERIES] = {
 	[HUB_QUERY_WAIT] = "sum by (nccl_job, instance) (nccl_wait_seconds_total)",
 	[HUB_QUERY_SHARE] =
 		("sum by (nccl_job, instance) (rate(nccl_wait_seconds_total[1m])) / on (nccl_job, "
-		 "instance) count by (nccl_job, instance) (nccl_process_info)"),
+		 "instance) count by (nccl_job, instance) (nccl_process_info{run=\"\"})"),
 	[HUB_QUERY_OPERATIONS] = "sum by (nccl_job, instance) (nccl_operations_finished_total)",
 	[HUB_QUERY_HANG_AFTER] = "max by (nccl_job, instance) (nccl_job_hang_threshold_seconds)",
 };

@@ -1013,6 +1013,27 @@ static enum status make_seats(struct job *job)
 	return OK;
 }
 
+/* The last run is the job. Earlier ones, while they are known, are named by their start, which is the same for every
+ * reader; their numbers depend on what each reader still sees. */
+static void name_runs(struct job *job)
+{
+	for (size_t g = 0; g < job->group_count; g++) {
+		struct job_group *group = &job->groups[g];
+		char name[sizeof(group->name)], start[UNITS_TEXT];
+		bool is_replaced = false;
+
+		for (size_t other = 0; group->is_earlier_run && other < job->group_count; other++)
+			is_replaced |= job->groups[other].run > group->run &&
+				       !job->groups[other].is_earlier_run &&
+				       strcmp(job->groups[other].name, group->name) == 0;
+		if (!is_replaced)
+			continue;
+		text_copy(name, sizeof(name), group->name);
+		text_format(group->name, sizeof(group->name), "%.95s (run of %s)", name,
+			    units_date(start, group->started_wall_ns));
+	}
+}
+
 /* Processes are sorted by job, but not always by run. */
 static enum status make_groups(struct job *job, uint32_t *group_of)
 {
@@ -1038,6 +1059,9 @@ static enum status make_groups(struct job *job, uint32_t *group_of)
 		text_copy(group->name, sizeof(group->name), process->job);
 		group->run = process->run;
 		group->process_count++;
+		group->is_earlier_run = process->is_earlier_run;
+		if (group->process_count == 1 || process->started_wall_ns < group->started_wall_ns)
+			group->started_wall_ns = process->started_wall_ns;
 		if (process->world_size > group->world_size)
 			group->world_size = process->world_size;
 		hang_after_ns = recording_hang_after_ns(process);
@@ -1045,6 +1069,7 @@ static enum status make_groups(struct job *job, uint32_t *group_of)
 			group->hang_after_ns = hang_after_ns;
 		group_of[p] = (uint32_t)g;
 	}
+	name_runs(job);
 	return OK;
 }
 

@@ -46,9 +46,12 @@ bool job_comm_is_over_network(enum job_comm_kind kind);
 
 /* Processes with the same job name, of one run. */
 struct job_group {
-	char name[128];	     /* "": none was set */
-	uint32_t run;	     /* as recording_process.run */
-	uint32_t first_rank; /* ranks[first_rank .. + rank_count - 1] */
+	char name
+		[128]; /* "": none was set; "train (run of 2026-11-16 08:00:00)" if a later run is here, too */
+	uint32_t run;		  /* as recording_process.run */
+	bool is_earlier_run;	  /* as recording_process.is_earlier_run */
+	uint64_t started_wall_ns; /* of its first process; 0 unknown */
+	uint32_t first_rank;	  /* ranks[first_rank .. + rank_count - 1] */
 	uint32_t rank_count;
 	uint32_t process_count;
 	uint32_t host_count;

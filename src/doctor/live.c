@@ -100,7 +100,7 @@ static struct live_place *find_place(struct live_place *places, size_t count, ui
 /* Jobs are distinguished by name, as in job_make(). */
 static uint64_t job_key(const struct job_group *group)
 {
-	return hash_text(3, group->name);
+	return hash_word(hash_text(3, group->name), group->started_wall_ns);
 }
 
 static bool memory_allocate(struct live_memory *memory, const struct job *job)
@@ -1232,6 +1232,7 @@ enum status live_look(struct live *live, const struct recording *recording, uint
 	live_points(live);
 	live_verdicts(live);
 	live_speeds(live);
+	live_date_verdicts(live);
 	live_notices(live);
 	return OK;
 }

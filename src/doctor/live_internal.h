@@ -117,6 +117,7 @@ void live_job_memory_release(struct live_job_memory *memory);
 uint32_t live_ranks_elsewhere(const struct live *live, uint32_t job);
 /* "ringside doctor --agents 'node[01-64]'", with the job's hosts if they are known. */
 void live_say_agents(struct live *live, uint32_t job, char *text, size_t size);
+void live_date_verdicts(struct live *live); /* job_start_wall_ns of each */
 void live_notices(struct live *live);
 
 #endif

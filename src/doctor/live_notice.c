@@ -243,7 +243,7 @@ static void take_times(const struct live *live, uint64_t *now_ns, uint64_t *stil
 
 static uint32_t job_named(const struct live *live, const char *name)
 {
-	for (uint32_t j = 0; j < live->job.group_count; j++)
+	for (uint32_t j = (uint32_t)live->job.group_count; j-- > 0;)
 		if (strcmp(live->job.groups[j].name, name) == 0)
 			return j;
 	return UINT32_MAX;
@@ -493,6 +493,17 @@ void live_verdicts(struct live *live)
 	verdicts_release(&found);
 	free(now_ns);
 	free(still_ns);
+}
+
+void live_date_verdicts(struct live *live)
+{
+	for (size_t i = 0; i < live->verdicts.count; i++) {
+		uint32_t job = job_named(live, live->verdicts.list[i].job);
+
+		if (job != UINT32_MAX)
+			live->verdicts.list[i].job_start_wall_ns =
+				live->job.groups[job].started_wall_ns;
+	}
 }
 
 /*

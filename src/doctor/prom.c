@@ -130,12 +130,14 @@ static void put_who(char *text, const struct prom *prom, enum prom_ask ask)
 	if (ask == PROM_PROCESSES) {
 		PUT(text, "max by (nccl_job, host, pid, global_rank, local_rank, world_size, gpu, "
 			  "gpu_uuid, mode, interface, state) (timestamp(");
-		put_series(text, prom, "nccl_process_info", "");
+		put_series(text, prom, "nccl_process_info", "run=\"\"");
 		PUT(text, "))");
 	} else {
 		PUT(text, "group by (nccl_job, comm, rank, comm_name, nranks, nnodes, global_rank, "
 			  "host, pid, gpu, finalized) (");
 		put_series(text, prom, "nccl_communicator_info", NO_OTHER);
+		PUT(text, " unless on (nccl_job, host, pid) ");
+		put_series(text, prom, "nccl_process_info", "run!=\"\"");
 		PUT(text, ")");
 	}
 }

@@ -92,18 +92,19 @@ struct verdict {
 			    "order", "function"; slow: the reference: "others", "past",
 			    "baseline", "expected", "peak" */
 
-	uint64_t since_wall_ns; /* 0 unknown */
-	uint64_t for_ns;	/* 0 unknown */
-	bool is_allowed;	/* its job allows such a wait: RINGSIDE_HANG_AFTER */
-	uint64_t dead_wall_ns;	/* the job is dead: its last sign of life; 0: it runs, or unknown */
-	uint32_t victims;	/* ranks that wait because of it */
-	double gpu_hours;	/* lost by it so far, 0 unknown */
-	double money;		/* the same in money; 0: no price was given */
-	double percent;		/* slower by this; of a straggler: share of run time that others
+	uint64_t job_start_wall_ns; /* of this run of its job on this node; 0 unknown */
+	uint64_t since_wall_ns;	    /* 0 unknown */
+	uint64_t for_ns;	    /* 0 unknown */
+	bool is_allowed;	    /* its job allows such a wait: RINGSIDE_HANG_AFTER */
+	uint64_t dead_wall_ns; /* the job is dead: its last sign of life; 0: it runs, or unknown */
+	uint32_t victims;      /* ranks that wait because of it */
+	double gpu_hours;      /* lost by it so far, 0 unknown */
+	double money;	       /* the same in money; 0: no price was given */
+	double percent;	       /* slower by this; of a straggler: share of run time that others
 				   wait for it; 0 none */
-	double cost_percent;	/* slowness: share of the job's time that it costs while it lasts;
+	double cost_percent;   /* slowness: share of the job's time that it costs while it lasts;
 				   0 unknown */
-	bool is_cost_bound;	/* it costs at most that */
+	bool is_cost_bound;    /* it costs at most that */
 
 	char title[200];	       /* a phrase without a full stop */
 	struct verdict_lines evidence; /* from logs: "FILE:LINE: ..." */

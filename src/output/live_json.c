@@ -244,6 +244,9 @@ static void put_jobs(struct json *json, const struct live *live)
 		json_put_unsigned(json, "processes", group->process_count);
 		json_put_unsigned(json, "hosts", group->host_count);
 		json_put_bool(json, "is_alive", job->is_alive);
+		json_put_bool(json, "is_earlier_run", group->is_earlier_run);
+		json_put_known_signed(json, "started_ms", group->started_wall_ns > 0,
+				      (int64_t)(group->started_wall_ns / 1000000));
 		json_put_unsigned(json, "hang_ns", live_hang_ns(live, (uint32_t)i));
 		put_judged(json, "hangs", job, &job->hangs, live_say_hangs);
 		put_judged(json, "speed", job, &job->speed, live_say_speed);
@@ -703,11 +706,9 @@ static void put_job_summary(struct json *json, const struct live *live, uint32_t
 
 void live_json_summary(struct sink *sink, const struct live *live, const char *host)
 {
-	size_t count = live->job.group_count;
+	size_t count = 0, left_out = 0;
 	struct json json;
 
-	if (count > LIVE_JSON_SUMMARY_JOBS)
-		count = LIVE_JSON_SUMMARY_JOBS;
 	json_init(&json, sink);
 	json_object(&json);
 	json_put_string(&json, "format", "ringside-summary");
@@ -716,10 +717,17 @@ void live_json_summary(struct sink *sink, const struct live *live, const char *h
 	json_put_string(&json, "host", host);
 	json_put_unsigned(&json, "time_ms", live->wall_ns / 1000000);
 	json_put_array(&json, "jobs");
-	for (uint32_t i = 0; i < count; i++)
-		put_job_summary(&json, live, i);
+	for (uint32_t i = 0; i < live->job.group_count; i++) {
+		/* A job that was started again is its last run. */
+		if (live->job.groups[i].is_earlier_run)
+			continue;
+		if (count++ < LIVE_JSON_SUMMARY_JOBS)
+			put_job_summary(&json, live, i);
+		else
+			left_out++;
+	}
 	json_end(&json);
-	json_put_unsigned(&json, "jobs_left_out", live->job.group_count - count);
+	json_put_unsigned(&json, "jobs_left_out", left_out);
 	json_end(&json);
 	json_line(&json);
 }

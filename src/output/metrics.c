@@ -45,9 +45,9 @@ static inline bool metrics_is_shown(const struct metrics_writer *writer,
 static const struct metrics_name families[METRICS_FAMILIES + 1] = {
 	[METRICS_PROCESS_INFO] = { "nccl_process_info", "info",
 				   "nccl_job,host,pid,global_rank,local_rank,world_size,gpu,"
-				   "gpu_uuid,mode,interface,state",
+				   "gpu_uuid,mode,interface,state,run",
 				   "A recorded process: its place in the job, first GPU and "
-				   "state." },
+				   "state; run is earlier if the job was started again since." },
 	[METRICS_JOB_INFO] = { "nccl_job_info", "info", "nccl_job,user,account,partition,job_name",
 			       "Owner of a job; in addition label_KEY for each key of "
 			       "RINGSIDE_LABELS." },
@@ -901,6 +901,7 @@ static void write_process_infos(struct metrics_writer *writer)
 		metrics_label(out, "mode", process->mode);
 		label_if_known(out, "interface", process->interface, 1);
 		metrics_label(out, "state", process_state(process));
+		metrics_label(out, "run", process->is_earlier_run ? "earlier" : "");
 		put_info(out, &labels);
 	}
 }

@@ -21,6 +21,7 @@
 
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/hash.h"
 #include "common/status.h"
 #include "common/text.h"
 #include "format/region_read.h"
@@ -297,7 +298,7 @@ static enum status insert_process(struct watch *watch, struct recording_process 
 	watch->processes[at] = *own;
 	recording->count++;
 	watch->generation++;
-	return recording_find_runs(recording);
+	return OK;
 }
 
 /*
@@ -710,6 +711,22 @@ static enum status forget_old(struct watch *watch, uint64_t now_ns)
 	return OK;
 }
 
+/* Which run a process belongs to shows when it has communicators, and when others have died. */
+static enum status find_runs(struct watch *watch)
+{
+	uint64_t state = hash_word(4, watch->generation);
+	enum status status;
+
+	for (size_t i = 0; i < watch->recording.count; i++)
+		state = hash_word(state, watch->recording.processes[i]->comm_count);
+	if (state == watch->runs_state)
+		return OK;
+	status = recording_find_runs(&watch->recording);
+	if (status == OK)
+		watch->runs_state = state;
+	return status;
+}
+
 enum status watch_look_at(struct watch *watch, unsigned int flags, uint64_t now_ns)
 {
 	enum status status = OK;
@@ -720,7 +737,9 @@ enum status watch_look_at(struct watch *watch, unsigned int flags, uint64_t now_
 		status = watch_search(watch, now_ns);
 	for (size_t i = 0; i < watch->recording.count && status == OK; i++)
 		status = read_process(watch, i, flags, now_ns);
-	return status == OK ? forget_old(watch, now_ns) : status;
+	if (status == OK)
+		status = forget_old(watch, now_ns);
+	return status == OK ? find_runs(watch) : status;
 }
 
 enum status watch_look(struct watch *watch, unsigned int flags)

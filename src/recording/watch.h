@@ -91,6 +91,7 @@ struct watch {
 	uint64_t earliest_ns;	  /* no search before this: the last one took long */
 	uint64_t next_memfds_ns;
 	uint64_t quiet_until_ns; /* the directory is too busy to watch */
+	uint64_t runs_state;	 /* of all processes, when their runs were determined */
 };
 
 /* ERR_SYSTEM, ERR_NO_SPACE. The texts of settings are borrowed. Release in every case. */

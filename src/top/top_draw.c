@@ -650,12 +650,17 @@ static void top_brush_head(struct top_brush *brush)
 	char parts[4][320], right[32] = "";
 	bool is_shown[4] = { false };
 	unsigned int used = 0, at = 0;
-	size_t jobs = model->live->job.group_count;
+	size_t jobs = 0, earlier = 0;
 	bool is_utf8 = brush->canvas->is_utf8;
 
 	text_format(parts[0], sizeof(parts[0]), "%.60s", brush->around->host);
 	clock_text(parts[1], sizeof(parts[1]), model->live->wall_ns);
+	for (size_t i = 0; i < model->live->job.group_count; i++)
+		*(model->live->job.groups[i].is_earlier_run ? &earlier : &jobs) += 1;
 	text_format(parts[2], sizeof(parts[2]), "%zu job%s", jobs, jobs == 1 ? "" : "s");
+	if (earlier > 0)
+		text_append(parts[2], sizeof(parts[2]), ", %zu earlier run%s", earlier,
+			    earlier == 1 ? "" : "s");
 	rank_text(parts[3], sizeof(parts[3]), model);
 	if (!brush->view->is_once)
 		interval_text(right, sizeof(right), brush->view);

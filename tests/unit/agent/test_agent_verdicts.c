@@ -400,6 +400,28 @@ static void write_hook(void)
 	chmod(hook_path, 0700);
 }
 
+/* The job is started again, and the same rank hangs before the old verdict has cleared. */
+static void test_next_run(void)
+{
+	const int five[] = { 5 };
+
+	begin();
+	scan(0, five, 1);
+	scan(4, NULL, 0);
+	add(5)->job_start_wall_ns = UINT64_C(1700000102) * SECOND;
+	live.wall_ns = UINT64_C(1700000106) * SECOND;
+	agent_verdicts_report(&verdicts, &live, &to, 1006 * SECOND);
+	EXPECT_THAT("that is another hang",
+		    lines_with(log_path, "cleared after 0 s") == 1 &&
+			    lines_with(log_path, "rank 5 has not come; job") == 2);
+	add(5)->job_start_wall_ns = UINT64_C(1700000102) * SECOND;
+	agent_verdicts_report(&verdicts, &live, &to, 1007 * SECOND);
+	settle();
+	EXPECT_EQUAL(hook.runs, 3);
+	EXPECT_EQUAL(verdicts.count, 1);
+	end();
+}
+
 int main(void)
 {
 	int fd;
@@ -412,6 +434,7 @@ int main(void)
 	if (fd == -1 || dup2(fd, STDERR_FILENO) == -1)
 		return 1;
 	write_hook();
+	test_next_run();
 	test_once();
 	test_flaps();
 	test_many();

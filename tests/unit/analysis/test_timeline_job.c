@@ -169,6 +169,40 @@ static void test_groups(void)
 	over();
 }
 
+/* A job that was started again: the last run has its name. */
+static void test_runs(void)
+{
+	struct recording_process *first = hand_process(&hand, "a", 0, "h");
+	struct recording_process *second = hand_process(&hand, "a", 0, "h");
+
+	hand_comm(first, 0x77, "c", 0, 1, 1);
+	hand_comm(second, 0x77, "c", 0, 1, 1);
+	first->run = 1;
+	first->is_earlier_run = true;
+	first->started_wall_ns = UINT64_C(1700000000123456789);
+	second->run = 2;
+	second->started_wall_ns = UINT64_C(1700000100) * 1000000000;
+	made();
+	EXPECT_EQUAL(job.group_count, 2);
+	EXPECT_THAT("the earlier run is named by its start",
+		    strcmp(job.groups[0].name, "a (run of 2023-11-14 22:13:20)") == 0 &&
+			    job.groups[0].is_earlier_run &&
+			    job.groups[0].started_wall_ns == first->started_wall_ns);
+	EXPECT_THAT("the last one is the job",
+		    strcmp(job.groups[1].name, "a") == 0 && !job.groups[1].is_earlier_run);
+	EXPECT_THAT("its ranks have not been started before", strcmp(job.ranks[1].label, "0") == 0);
+	over();
+
+	first = hand_process(&hand, "a", 0, "h");
+	first->run = 1;
+	first->is_earlier_run = true;
+	hand_comm(first, 0x77, "c", 0, 1, 1);
+	made();
+	EXPECT_THAT("a run that was asked for alone keeps the name",
+		    strcmp(job.groups[0].name, "a") == 0);
+	over();
+}
+
 static void test_names(void)
 {
 	struct recording_process *first = hand_process(&hand, "", 0, "h");
@@ -198,6 +232,7 @@ int main(void)
 	test_unknown();
 	test_threads();
 	test_groups();
+	test_runs();
 	test_names();
 	made();
 	EXPECT_THAT("an empty recording is a job, too", job.rank_count == 0 && job.comm_count == 0);

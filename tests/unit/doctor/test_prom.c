@@ -111,7 +111,7 @@ static void test_queries(void)
 	EXPECT_THAT("each selects the job, with its name escaped", are_of_job);
 	EXPECT_THAT("an agent that is scraped twice counts once", are_once);
 	EXPECT_THAT("without a job, all",
-		    strstr(prom_query(prom, 0), "nccl_process_info{}") != NULL);
+		    strstr(prom_query(prom, 0), "nccl_process_info{run=\"\"}") != NULL);
 	EXPECT_THAT("operations older than a quarter of the hang limit are asked for",
 		    strstr(prom_query(of_job, 2), "> 2.000)") &&
 			    strstr(prom_query(prom, 2), "> 5.000)"));
