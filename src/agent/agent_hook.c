@@ -311,6 +311,18 @@ static void end_now(pid_t pid)
 		poll(NULL, 0, 10);
 }
 
+int agent_hook_open(struct agent_hook *hook, const char *command, uint64_t timeout_ns, int epoll)
+{
+	const char *wrong = agent_hook_init(hook, command, epoll);
+
+	if (wrong)
+		return agent_log(AGENT_ERROR, "--hook %s: %s", command, wrong);
+	hook->timeout_ns = timeout_ns;
+	if (command && access(hook->words[0], X_OK) == -1)
+		agent_log(AGENT_WARNING, "--hook %s: %s", hook->words[0], strerror(errno));
+	return 0;
+}
+
 void agent_hook_release(struct agent_hook *hook)
 {
 	if (hook->pid > 0)

@@ -96,6 +96,8 @@ struct agent_hook {
  * message.
  */
 const char *agent_hook_init(struct agent_hook *hook, const char *command, int epoll);
+/* The same for an option --hook: what is wrong is logged. Returns 0, or the exit code. */
+int agent_hook_open(struct agent_hook *hook, const char *command, uint64_t timeout_ns, int epoll);
 /* Kills the running process and waits up to a second for it. */
 void agent_hook_release(struct agent_hook *hook);
 

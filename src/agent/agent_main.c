@@ -55,34 +55,21 @@ static int open_look(struct agent *agent)
 	return 0;
 }
 
-static int open_hook(struct agent *agent)
-{
-	const char *command = agent->options->hook;
-	const char *wrong = agent_hook_init(&agent->hook, command, agent->loop.epoll);
-
-	if (wrong)
-		return agent_log(AGENT_ERROR, "--hook %s: %s", command, wrong);
-	agent->hook.timeout_ns = agent->options->hook_ns;
-	if (command && access(agent->hook.words[0], X_OK) == -1)
-		agent_log(AGENT_WARNING, "--hook %s: %s", agent->hook.words[0], strerror(errno));
-	return 0;
-}
-
 static int open_all(struct agent *agent)
 {
 	const struct agent_options *options = agent->options;
 	struct agent_rights rights = { .must_write = options->has_kernel };
 	int code;
 
-	code = agent_rights_find(&rights, options->user, options->group);
+	code = agent_rights_find(&rights, options->serving.user, options->serving.group);
 	if (code == 0)
 		code = agent_loop_open(&agent->loop);
 	if (code == 0)
-		code = agent_loop_listen(&agent->loop, options->listen, options->listen_count,
-					 "127.0.0.1:9749",
-					 options->group ? rights.group : (gid_t)-1);
+		code = agent_loop_listen(&agent->loop, options->serving.listen,
+					 options->serving.listen_count, "127.0.0.1:9749",
+					 options->serving.group ? rights.group : (gid_t)-1);
 	if (code == 0)
-		code = agent_loop_serve(&agent->loop, options->web_config, agent_route,
+		code = agent_loop_serve(&agent->loop, options->serving.web_config, agent_route,
 					&agent->route);
 	if (code == 0)
 		code = agent_rights_drop(&rights);
@@ -92,15 +79,16 @@ static int open_all(struct agent *agent)
 	if (code == 0)
 		code = open_look(agent);
 	if (code == 0)
-		code = open_hook(agent);
+		code = agent_hook_open(&agent->hook, options->serving.hook,
+				       options->serving.hook_ns, agent->loop.epoll);
 	agent->route.http = &agent->loop.http;
 	agent->route.look = &agent->look;
 	agent->look.verdicts = agent->verdicts.totals;
 	agent->look.kernel = agent->kernel.totals;
 	if (options->has_kernel)
 		agent->kernel.seconds = (uint32_t)(options->kernel_ns / UINT64_C(1000000000));
-	agent->route.host = options->host;
-	agent_bodies_init(&agent->route.bodies, &agent->look, options->host);
+	agent->route.host = options->serving.host;
+	agent_bodies_init(&agent->route.bodies, &agent->look, options->serving.host);
 	return code;
 }
 
@@ -143,13 +131,13 @@ static void tell_status(struct agent *agent)
 static uint64_t do_due(void *context, uint64_t now_ns)
 {
 	struct agent *agent = context;
-	const struct agent_verdicts_to to = { &agent->hook, agent->options->host,
+	const struct agent_verdicts_to to = { &agent->hook, agent->options->serving.host,
 					      &agent->look.watch };
 	struct agent_textfile *textfile = &agent->textfile;
 	uint64_t next, at;
 
 	if (agent->loop.must_reload) {
-		agent_loop_reload(&agent->loop, agent->options->web_config);
+		agent_loop_reload(&agent->loop, agent->options->serving.web_config);
 		/* Cached answers have the old headers. */
 		agent_bodies_release(&agent->route.bodies);
 	}

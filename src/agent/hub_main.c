@@ -102,7 +102,7 @@ static enum MHD_Result answer_health(struct hub *hub, struct MHD_Connection *con
 	json_object(&json);
 	json_put_string(&json, "status", "ok");
 	json_put_string(&json, "version", RINGSIDE_VERSION);
-	json_put_string(&json, "host", hub->state.options->host);
+	json_put_string(&json, "host", hub->state.options->serving.host);
 	json_put_unsigned(&json, "agents", hub->state.agents.count);
 	json_put_unsigned(&json, "agents_silent", hub_agents_silent(&hub->state.agents));
 	json_put_unsigned(&json, "jobs", hub->state.jobs.count);
@@ -262,7 +262,8 @@ static enum MHD_Result hub_route(void *context, struct MHD_Connection *connectio
 static void publish(struct hub *hub, uint64_t now_ns)
 {
 	const struct hub_jobs *jobs = &hub->state.jobs;
-	const struct agent_verdicts_to to = { &hub->state.hook, hub->state.options->host, NULL };
+	const struct agent_verdicts_to to = { &hub->state.hook, hub->state.options->serving.host,
+					      NULL };
 	struct verdicts active = { .list = calloc(jobs->count + 1, sizeof(struct verdict)) };
 
 	for (size_t i = 0; active.list && i < jobs->count; i++)
@@ -293,7 +294,7 @@ static uint64_t do_due(void *context, uint64_t now_ns)
 	uint64_t next, at;
 
 	if (hub->loop.must_reload)
-		agent_loop_reload(&hub->loop, state->options->web_config);
+		agent_loop_reload(&hub->loop, state->options->serving.web_config);
 	next = hub_agents_run(&state->agents, now_ns);
 	at = hub_jobs_run(&state->jobs, &state->agents, now_ns);
 	next = at < next ? at : next;
@@ -331,20 +332,6 @@ static int find_programs(struct hub *hub)
 	return 0;
 }
 
-static int open_hook(struct hub *hub)
-{
-	const char *command = hub->state.options->hook;
-	const char *wrong = agent_hook_init(&hub->state.hook, command, hub->loop.epoll);
-
-	if (wrong)
-		return agent_log(AGENT_ERROR, "--hook %s: %s", command, wrong);
-	hub->state.hook.timeout_ns = hub->state.options->hook_ns;
-	if (command && access(hub->state.hook.words[0], X_OK) == -1)
-		agent_log(AGENT_WARNING, "--hook %s: %s", hub->state.hook.words[0],
-			  strerror(errno));
-	return 0;
-}
-
 static int open_all(struct hub *hub)
 {
 	const struct hub_options *options = hub->state.options;
@@ -352,21 +339,22 @@ static int open_all(struct hub *hub)
 	int code = find_programs(hub);
 
 	if (code == 0)
-		code = agent_rights_find(&rights, options->user, options->group);
+		code = agent_rights_find(&rights, options->serving.user, options->serving.group);
 	if (code == 0)
 		code = agent_loop_open(&hub->loop);
 	if (code == 0)
-		code = agent_loop_listen(&hub->loop, options->listen, options->listen_count,
-					 "127.0.0.1:9748",
-					 options->group ? rights.group : (gid_t)-1);
+		code = agent_loop_listen(&hub->loop, options->serving.listen,
+					 options->serving.listen_count, "127.0.0.1:9748",
+					 options->serving.group ? rights.group : (gid_t)-1);
 	if (code == 0)
-		code = agent_loop_serve(&hub->loop, options->web_config, hub_route, hub);
+		code = agent_loop_serve(&hub->loop, options->serving.web_config, hub_route, hub);
 	if (code == 0)
 		code = agent_rights_drop(&rights);
 	if (code == 0)
-		code = open_hook(hub);
+		code = agent_hook_open(&hub->state.hook, options->serving.hook,
+				       options->serving.hook_ns, hub->loop.epoll);
 	hub->route.http = &hub->loop.http;
-	hub->route.host = options->host;
+	hub->route.host = options->serving.host;
 	hub->state.start_wall_ns = clock_system_ns(CLOCK_REALTIME);
 	hub_agents_init(&hub->state.agents, options, hub->fetch, hub->loop.epoll);
 	hub_jobs_init(&hub->state.jobs, options, hub->doctor);

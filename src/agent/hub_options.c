@@ -8,20 +8,6 @@
 #include "common/text.h"
 #include "fetch/fetch.h"
 
-static int take_listen(const struct cli_said *said)
-{
-	struct hub_options *options = said->target;
-	const char *why;
-
-	if (options->listen_count == AGENT_LISTENERS_MAX)
-		return cli_usage(said->page, "--listen can be given at most %d times",
-				 AGENT_LISTENERS_MAX);
-	if (web_address_parse(&options->listen[options->listen_count], said->value, &why) != OK)
-		return cli_usage(said->page, "--listen %s: %s", said->value, why);
-	options->listen_count++;
-	return 0;
-}
-
 static int take_source(const struct cli_said *said, enum hub_source_kind kind)
 {
 	struct hub_options *options = said->target;
@@ -106,34 +92,8 @@ static int take_grafana(const struct cli_said *said)
 	return 0;
 }
 
-static int take_host(const struct cli_said *said)
-{
-	struct hub_options *options = said->target;
-
-	if (said->value[0] == '\0' || !text_copy(options->host, sizeof(options->host), said->value))
-		return cli_usage(said->page, "--host '%s' is not a host name", said->value);
-	return 0;
-}
-
-static int take_hook(const struct cli_said *said)
-{
-	if (said->value[0] != '/')
-		return cli_usage(said->page, "--hook %s is not an absolute path of a program",
-				 said->value);
-	*(const char **)said->target = said->value;
-	return 0;
-}
-
-#define HUB_TIME .like = "is not a time like 30s, 5m or 500ms", .less = "is less than 1s"
-
 static const struct cli_option hub_option_rows[] = {
-	{ 'l', "listen", "ADDRESS",
-	  "address to listen on: 127.0.0.1:9748 (default), [::1]:9748, :9748 for all addresses, "
-	  "unix:/path; can be repeated",
-	  CLI_CALL_ALL(take_listen) },
-	{ 0, "web-config", "FILE",
-	  "TLS and passwords, in the web configuration format of Prometheus exporters",
-	  CLI_TEXT(struct hub_options, web_config) },
+	SERVING_LISTEN(struct hub_options, "9748"),
 	{ 0, "agents", "LIST",
 	  "agents: host[:port], URLs, ranges like node[001-064], @FILE with one per line; can be "
 	  "repeated, as all sources of agents",
@@ -153,19 +113,19 @@ static const struct cli_option hub_option_rows[] = {
 	  "polling them",
 	  CLI_CALL(struct hub_options, prometheus, take_prometheus) },
 	{ 0, "interval", "TIME", "how often to ask each agent, or Prometheus (default 5s)",
-	  CLI_TIME(struct hub_options, interval_ns, CLI_SECONDS(1), CLI_SECONDS(3600)), HUB_TIME,
-	  .more = "is more than 1h" },
+	  CLI_TIME(struct hub_options, interval_ns, CLI_SECONDS(1), CLI_SECONDS(3600)),
+	  SERVING_TIME, .more = "is more than 1h" },
 	{ 0, "refresh", "TIME", "how often to look for new agents (default 30s)",
-	  CLI_TIME(struct hub_options, refresh_ns, CLI_SECONDS(1), CLI_SECONDS(86400)), HUB_TIME,
-	  .more = "is more than 1d" },
+	  CLI_TIME(struct hub_options, refresh_ns, CLI_SECONDS(1), CLI_SECONDS(86400)),
+	  SERVING_TIME, .more = "is more than 1d" },
 	{ 0, "hang", "TIME",
 	  "report a hang after this long without progress (default 20s, "
 	  "or RINGSIDE_HANG_AFTER of the job)",
-	  CLI_TIME(struct hub_options, hang_ns, CLI_SECONDS(1), CLI_SECONDS(86400)), HUB_TIME,
+	  CLI_TIME(struct hub_options, hang_ns, CLI_SECONDS(1), CLI_SECONDS(86400)), SERVING_TIME,
 	  .more = "is more than 1d" },
 	{ 0, "check", "TIME",
 	  "also judge jobs without any sign of trouble this often; 0s: never (default 10m)",
-	  CLI_TIME(struct hub_options, check_ns, 0, 0), HUB_TIME },
+	  CLI_TIME(struct hub_options, check_ns, 0, 0), SERVING_TIME },
 	{ 0, "timeout", "TIME", "timeout per agent (default 3s)",
 	  CLI_TIME(struct hub_options, timeout_ns, CLI_SECONDS(1) / 10, CLI_SECONDS(60)),
 	  .like = "is not a time like 3s or 500ms", .less = "is less than 100ms",
@@ -179,21 +139,12 @@ static const struct cli_option hub_option_rows[] = {
 	  CLI_TEXT(struct hub_options, ca_file) },
 	{ 0, "insecure", NULL, "accept any certificate",
 	  CLI_FLAG(struct hub_options, is_insecure) },
-	{ 0, "hook", "COMMAND",
-	  "run this command when a verdict appears and when it clears: absolute path and "
-	  "arguments, split at blanks; standard input has the verdict as JSON",
-	  CLI_CALL(struct hub_options, hook, take_hook) },
-	{ 0, "hook-time", "TIME", "time limit of the hook (default 60s)",
-	  CLI_TIME(struct hub_options, hook_ns, CLI_SECONDS(1), 0), HUB_TIME },
+	SERVING_HOOK(struct hub_options, "a verdict"),
 	{ 0, "grafana", "URL", "dashboard of a job, for links; ?var-nccl_job=NAME is added",
 	  CLI_CALL(struct hub_options, grafana, take_grafana) },
 	{ 0, "gpu-hour-price", "PRICE", "price of a GPU-hour, to show what lost time costs",
 	  CLI_CALL(struct hub_options, gpu_hour_price, cli_take_price) },
-	{ 0, "host", "NAME", "name of this host", CLI_CALL_ALL(take_host) },
-	{ 0, "user", "NAME", "switch to this user after startup (requires root)",
-	  CLI_TEXT(struct hub_options, user) },
-	{ 0, "group", "NAME", "switch to this group, which also owns Unix sockets",
-	  CLI_TEXT(struct hub_options, group) },
+	SERVING_USER(struct hub_options, "name of this host"),
 	CLI_OPTION_END,
 };
 
@@ -229,10 +180,8 @@ int hub_options_parse(struct hub_options *options, int argc, char **argv)
 		.refresh_ns = CLI_SECONDS(30),
 		.check_ns = CLI_SECONDS(600),
 		.timeout_ns = CLI_SECONDS(3),
-		.hook_ns = AGENT_HOOK_TIMEOUT_NS,
 	};
-	if (gethostname(options->host, sizeof(options->host) - 1) == -1)
-		options->host[0] = '\0';
+	serving_options_init(&options->serving);
 	code = cli_parse(&hub_page, options, argc, argv);
 	options->is_hang_fixed = options->hang_ns != 0;
 	if (!options->is_hang_fixed)

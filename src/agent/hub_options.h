@@ -7,13 +7,13 @@
 #include <stdint.h>
 
 #include "agent/agent_system.h"
-#include "agent/web.h"
+#include "agent/agent_options.h"
 #include "cmds/cli.h"
 
 /* Shared by its parser and the help of the tool. */
 extern const struct cli_page hub_page;
 
-enum { HUB_SOURCES_MAX = 16, HUB_AGENT_PORT = 9749 };
+enum { HUB_SOURCES_MAX = 16, HUB_AGENT_PORT = AGENT_PORT };
 
 /* Where addresses of agents come from. */
 enum hub_source_kind {
@@ -31,9 +31,7 @@ struct hub_source_wanted {
 };
 
 struct hub_options {
-	struct web_address listen[AGENT_LISTENERS_MAX];
-	size_t listen_count; /* 0: not given */
-	const char *web_config;
+	struct serving_options serving;
 	struct hub_source_wanted sources[HUB_SOURCES_MAX];
 	size_t source_count;
 	const char *prometheus; /* NULL: poll the agents */
@@ -47,13 +45,8 @@ struct hub_options {
 	const char *prometheus_auth;
 	const char *ca_file;
 	bool is_insecure;
-	const char *hook; /* NULL none */
-	uint64_t hook_ns;
 	const char *grafana; /* NULL none */
 	double gpu_hour_price;
-	char host[256]; /* name of this host */
-	const char *user;
-	const char *group;
 };
 
 /* Returns -1 to continue, else the exit code: help or an error was printed. */

@@ -162,7 +162,7 @@ void hub_show_jobs(struct sink *sink, const struct hub_state *hub, const char *k
 	json_put_string(&json, "format", "ringside-hub");
 	json_put_unsigned(&json, "version", 1);
 	json_put_string(&json, "ringside", RINGSIDE_VERSION);
-	json_put_string(&json, "host", hub->options->host);
+	json_put_string(&json, "host", hub->options->serving.host);
 	json_put_unsigned(&json, "time_ms", wall_ns / 1000000);
 	json_put_unsigned(&json, "interval_ns", hub->options->interval_ns);
 	json_put_unsigned(&json, "hang_ns", hub->options->hang_ns);

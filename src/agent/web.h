@@ -92,6 +92,9 @@ enum status web_address_parse(struct web_address *address, const char *text, con
 void web_address_of(struct web_address *address, const struct sockaddr_storage *socket,
 		    socklen_t length);
 
+/* 0: a Unix socket, or the system chooses. */
+unsigned int web_address_port(const struct web_address *address);
+
 /* "127.0.0.1:9749", "unix:/path". */
 void web_address_text(const struct web_address *address, char *to, size_t size);
 

@@ -102,6 +102,15 @@ enum status web_address_parse(struct web_address *address, const char *text, con
 	return parse_inet(address, host, is_v6, (uint16_t)port, why);
 }
 
+unsigned int web_address_port(const struct web_address *address)
+{
+	if (address->is_unix)
+		return 0;
+	return address->socket.ss_family == AF_INET6
+		       ? ntohs(((const struct sockaddr_in6 *)&address->socket)->sin6_port)
+		       : ntohs(((const struct sockaddr_in *)&address->socket)->sin_port);
+}
+
 void web_address_text(const struct web_address *address, char *to, size_t size)
 {
 	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address->socket;

@@ -36,8 +36,9 @@ struct live_limits {
 		hang_ns; /* an operation in flight this long without progress of its communicator */
 	bool is_hang_fixed; /* the user asked for hang_ns: RINGSIDE_HANG_AFTER of jobs does not count */
 	uint64_t lag_ns; /* a rank that has not called what others have been in for this long */
-	double straggler_share; /* others wait for one rank for this share of the time */
-	uint64_t straggler_ns;	/* for this long */
+	double straggler_share;	 /* others wait for one rank for this share of the time */
+	uint64_t straggler_ns;	 /* for this long */
+	unsigned int agent_port; /* of agents, for commands that ask them; 0: the default */
 	uint32_t slow_times; /* slowness is reported once this many judgements in a row found it */
 };
 struct live_limits live_limits_default(void); /* 20 s, 5 s, 0.1, 30 s, 2 */

@@ -268,18 +268,39 @@ uint32_t live_ranks_elsewhere(const struct live *live, uint32_t job)
 	return elsewhere;
 }
 
+/* "node[1-4],login:9800" with the port of this agent for those without one. False: too long. */
+static bool put_hosts(char *text, size_t size, const char *hosts, unsigned int port)
+{
+	bool is_inside = false, has_port = false, is_whole = true;
+
+	for (const char *at = hosts; is_whole; at++) {
+		is_inside = *at == '[' || (is_inside && *at != ']');
+		has_port |= *at == ':';
+		if (*at == '\0' || (*at == ',' && !is_inside)) {
+			if (port != 0 && !has_port)
+				is_whole = text_append(text, size, ":%u", port);
+			has_port = false;
+		}
+		if (*at == '\0')
+			break;
+		is_whole = is_whole && text_append(text, size, "%c", *at);
+	}
+	return is_whole;
+}
+
 void live_say_agents(struct live *live, uint32_t job, char *text, size_t size)
 {
 	struct live_job_memory *memory = &live->memory->jobs[job];
-	char hosts[900];
+	char hosts[900], ported[900] = "";
 
 	for (size_t p = 0; p < live->memory->process_count && !memory->has_hosts; p++) {
 		const struct recording_process *process = live->job.recording->processes[p];
 
 		if (live->job.ranks[live->job.process_rank[p]].group == job &&
 		    process->life == RECORDING_ALIVE &&
-		    recording_hosts(process, hosts, sizeof(hosts)))
-			memory->hosts = strdup(hosts);
+		    recording_hosts(process, hosts, sizeof(hosts)) &&
+		    put_hosts(ported, sizeof(ported), hosts, live->limits.agent_port))
+			memory->hosts = strdup(ported);
 		memory->has_hosts = memory->hosts != NULL;
 	}
 	memory->has_hosts = true;
@@ -287,6 +308,8 @@ void live_say_agents(struct live *live, uint32_t job, char *text, size_t size)
 		text_append(text, size, "ringside doctor --agents '%s'", memory->hosts);
 	else
 		text_append(text, size, "ringside doctor --agents HOSTS");
+	if (memory->hosts == NULL && live->limits.agent_port != 0)
+		text_append(text, size, ":%u", live->limits.agent_port);
 }
 
 uint32_t live_verdict_comm(const struct live *live, const struct verdict *verdict)

@@ -41,5 +41,11 @@ has_verdict() {
 }
 expect_soon "so has the answer for the page" has_verdict
 expect_ok "nothing else was reported as a cause" test "$(grep -cE '(unseen|stuck|never_issued|network_stuck): ' "$log")" = 0
+# An agent at a port of its own: others are expected there, too.
+port=$(perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1")->sockport')
+log=$tap_scratch/log-port shm=$regions/node0000
+start_agent_at --listen "127.0.0.1:$port" --hang 4s --lag 2s
+expect_soon "an agent that does not listen at 9749 puts its port into the command" \
+	says "elsewhere: .*; next step: ringside doctor --agents 'gpu\[07-08\]:$port'\$"
 expect_same "the hook was not called" "$(grep -v ' behind ' "$tap_scratch/calls-0")" ""
 tap_done

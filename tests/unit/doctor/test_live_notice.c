@@ -252,6 +252,21 @@ static void test_elsewhere(void)
 	stage_release(&stage);
 
 	stage_init(&stage);
+	stage.live.limits.agent_port = 9800;
+	stage_world(&stage, 2, 8, "dp");
+	for (size_t i = 0; i < 2; i++) {
+		process(i)->comms[0].info.nnodes = 4;
+		process(i)->info = strdup("env.RINGSIDE_HOSTS=node[001-003,7],a:1,b\n");
+		process(i)->info_bytes = strlen(process(i)->info);
+		stage_enter(&stage, process(i), 1, OP_ALL_REDUCE, 1);
+	}
+	stage_looks(&stage, 22);
+	EXPECT_THAT("with the port of this agent, where none is given",
+		    advises(verdict_of(VERDICT_ELSEWHERE),
+			    "$ ringside doctor --agents 'node[001-003,7]:9800,a:1,b:9800'"));
+	stage_release(&stage);
+
+	stage_init(&stage);
 	stage_world(&stage, 2, 8, "dp");
 	for (size_t i = 0; i < 2; i++) {
 		process(i)->comms[0].info.nnodes = 4;
