@@ -199,6 +199,7 @@ enum status recording_load_info(struct recording_process *process, const char *t
 	process->started_wall_ns = number > 0 ? (uint64_t)number : 0;
 	number = info_get_number(text, bytes, "heartbeat_ns", 0);
 	process->heartbeat_ns = number > 0 ? (uint64_t)number : 0;
+	recording_load_wheres(process);
 	return OK;
 }
 

@@ -110,6 +110,11 @@ struct recording_foreign {
 	bool is_dump;	  /* one moment, with what was in flight: PyTorch's Flight Recorder */
 };
 
+enum {
+	RECORDING_WHERE_BYTES = 768,
+	RECORDING_WHERES_KEPT = 8, /* in a snapshot */
+};
+
 /* Where in the program a call was made. */
 struct recording_where {
 	uint32_t comm;

@@ -15,6 +15,7 @@
 #include "common/file.h"
 #include "common/op.h"
 #include "common/status.h"
+#include "common/text.h"
 #include "import/foreign.h"
 
 /* A file in which every line is damaged would repeat the same trouble. */
@@ -124,6 +125,47 @@ static void free_load(struct load *load)
 	for (size_t i = 0; i < load->where_count; i++)
 		free(load->wheres[i].text);
 	free(load->wheres);
+}
+
+/* "COMM NUMBER ISSUE_NS IS_OPEN TEXT", as a snapshot has it. */
+static bool read_where(char *line, struct recording_where *where)
+{
+	int64_t numbers[4];
+
+	for (size_t i = 0; i < 4; i++) {
+		char *end = strchr(line, ' ');
+
+		if (end == NULL)
+			return false;
+		*end = '\0';
+		if (text_number(line, 0, INT64_MAX, &numbers[i]) != OK)
+			return false;
+		line = end + 1;
+	}
+	*where = (struct recording_where){ .comm = (uint32_t)numbers[0],
+					   .number = (uint64_t)numbers[1],
+					   .issue_ns = (uint64_t)numbers[2],
+					   .is_open = numbers[3] != 0,
+					   .text = strdup(line) };
+	return where->text != NULL;
+}
+
+void recording_load_wheres(struct recording_process *process)
+{
+	char key[32], line[RECORDING_WHERE_BYTES + 80];
+	struct recording_where where;
+
+	_Static_assert((int)RECORDING_WHERE_BYTES == (int)FOREIGN_WHERE_BYTES, "one size");
+	for (unsigned int i = 1; i <= RECORDING_WHERES_KEPT; i++) {
+		text_format(key, sizeof(key), "snapshot_where_%u", i);
+		if (!recording_info(process, key, line, sizeof(line)) || !read_where(line, &where))
+			return;
+		if (!list_grow(&process->wheres, process->where_count, sizeof(where))) {
+			free(where.text);
+			return;
+		}
+		process->wheres[process->where_count++] = where;
+	}
 }
 
 const struct recording_where *recording_where(const struct recording_process *process,

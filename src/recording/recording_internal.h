@@ -63,6 +63,8 @@ enum status recording_foreign_each(const struct recording_process *process,
  * Other tools do not record a process's rank in the job. If all of their processes are in one
  * communicator, use the rank there.
  */
+/* The places in the program that a snapshot's info text has. */
+void recording_load_wheres(struct recording_process *process);
 /*
  * Dumps beside recordings of the same ranks: their places in the program and names of process groups
  * go to those, and they are no processes of their own.

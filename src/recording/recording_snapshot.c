@@ -39,7 +39,8 @@ enum {
 	COMMS_PER_BLOCK = 2048,
 	/* With more than this, finalized ones are left out: a snapshot is small. */
 	COMMS_MAX = 4096,
-	INFO_ROOM = 1024, /* for the lines that a snapshot adds */
+	WHERE_ROOM = RECORDING_WHERES_KEPT * (RECORDING_WHERE_BYTES + 80),
+	INFO_ROOM = 1024 + WHERE_ROOM, /* for the lines that a snapshot adds */
 };
 
 struct snapshot {
@@ -345,6 +346,28 @@ static uint64_t held_back(const struct recording_process *process)
 	return held > open && held - open < INT32_MAX ? held - open : 0;
 }
 
+/* Those in flight first: of the calls that are over, only the last one may matter. */
+static int put_wheres(char *text, size_t size, const struct recording_process *process)
+{
+	unsigned int kept = 0;
+	int length = 0;
+
+	for (int is_open = 1; is_open >= 0; is_open--) {
+		for (size_t i = 0; i < process->where_count && kept < RECORDING_WHERES_KEPT; i++) {
+			const struct recording_where *where = &process->wheres[i];
+
+			if (where->is_open != is_open || where->text == NULL)
+				continue;
+			length += snprintf(text + length, size - (size_t)length,
+					   "snapshot_where_%u=%" PRIu32 " %" PRIu64 " %" PRIu64
+					   " %d %.*s\n",
+					   ++kept, where->comm, where->number, where->issue_ns,
+					   is_open, RECORDING_WHERE_BYTES - 1, where->text);
+		}
+	}
+	return length;
+}
+
 static enum status write_info(struct snapshot *snapshot)
 {
 	const struct recording_process *process = snapshot->process;
@@ -376,6 +399,7 @@ static enum status write_info(struct snapshot *snapshot)
 				   "snapshot_refused=%zu\n", process->refused);
 	if (process->region != NULL)
 		length += put_identity(text + length, INFO_ROOM - (size_t)length, process);
+	length += put_wheres(text + length, INFO_ROOM - (size_t)length, process);
 	length += (int)copy_info(text + length, process);
 	status = trace_write_text(&snapshot->writer, TRACE_PROCESS, text, (size_t)length);
 	free(text);

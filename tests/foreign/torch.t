@@ -29,6 +29,11 @@ expect_same "dump has sizes as they were passed" \
 expect_ok "verify finds nothing missing" "$ringside" verify "$tap_scratch/pickle2"
 expect_ok "verify finds nothing missing if the first calls were overwritten" "$ringside" verify "$tap_scratch/wrapped"
 
+"$ringside" bundle "$tap_scratch/pickle2" --no-ras -o "$tap_scratch/bundle.tar" >/dev/null 2>&1
+expect_same "a bundle of them has the same verdict" "$(verdict "$tap_scratch/bundle.tar")" "$missing"
+expect_ok "with the places in the program" grep -q "made its last call at /home/user/data.py:41 in next_batch" \
+	<("$ringside" doctor "$tap_scratch/bundle.tar" | tr -s ' \n' ' ')
+
 make coalesced coalesced
 expect_same "a batch that is over leaves nothing in flight" "$("$ringside" ps "$tap_scratch/coalesced" 2>/dev/null | grep -cE 'Send|Recv')" 0
 expect_same "its transfers have peers" \
