@@ -314,7 +314,10 @@ static struct sim_flow tree_flow(const struct sim_engine *engine, const struct s
 		flow.arrived = stop_step(engine, shared, plan, from);
 	else if (!flow.is_starved && flow.receiver >= SIM_POSTED)
 		flow.arrived = least_steps(plan->steps, SIM_WINDOW);
-	flow.consumed = flow.receiver >= SIM_RUNNING ? flow.arrived : 0;
+	/* A kernel takes what comes from all below at once, from its own host's GPUs as well: unless all of it
+	 * is there, it takes nothing. */
+	if (flow.receiver >= SIM_RUNNING && (!is_up || ready[comm->nodes[to]]))
+		flow.consumed = flow.arrived;
 	return flow;
 }
 
