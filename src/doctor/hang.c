@@ -1021,12 +1021,19 @@ static bool has_dated_snapshots(const struct job *job, const struct hang_options
 }
 
 /* The cause may be among what was left out. */
-static void doubt_outdated(struct verdicts *verdicts, size_t first, size_t outdated,
+static void doubt_outdated(struct verdicts *verdicts, size_t first, size_t outdated, size_t torn,
 			   const struct job *job)
 {
 	for (size_t i = first; i < verdicts->count; i++) {
 		struct verdict *verdict = &verdicts->list[i];
 
+		if (torn > 0)
+			verdict_missing(verdict,
+					"%zu of %zu recordings were left out: their files are "
+					"truncated, and they were active when these end.",
+					torn, job->recording->count);
+		if (outdated == 0)
+			continue;
 		if (verdict->confidence > 0.5)
 			verdict->confidence = 0.5;
 		verdict_missing(
@@ -1044,7 +1051,7 @@ static void doubt_outdated(struct verdicts *verdicts, size_t first, size_t outda
 /* Judges without outdated snapshots, as if their ranks were not recorded. */
 static enum status find_without(struct verdicts *verdicts, const struct job *job,
 				const struct hang_options *options, const bool *is_outdated,
-				size_t outdated)
+				size_t outdated, size_t torn)
 {
 	struct recording recording = *job->recording;
 	size_t before = verdicts->count;
@@ -1063,26 +1070,44 @@ static enum status find_without(struct verdicts *verdicts, const struct job *job
 		job_release(&rest);
 	}
 	free(recording.processes);
-	doubt_outdated(verdicts, before, outdated, job);
+	doubt_outdated(verdicts, before, outdated - torn, torn, job);
 	return status;
+}
+
+/* What their processes did last is lost, even if it was not much. */
+static void doubt_torn(struct verdicts *verdicts, size_t first, size_t torn, const struct job *job)
+{
+	for (size_t i = first; i < verdicts->count && torn > 0; i++) {
+		struct verdict *verdict = &verdicts->list[i];
+
+		if (verdict->confidence > 0.5)
+			verdict->confidence = 0.5;
+		verdict_missing(verdict,
+				"The files of %zu of %zu processes are truncated: what these "
+				"did last is missing.",
+				torn, job->recording->count);
+	}
 }
 
 static enum status find_now(struct verdicts *verdicts, const struct job *job,
 			    const struct hang_options *options)
 {
 	bool *is_outdated = NULL;
-	size_t outdated = 0;
+	size_t outdated = 0, torn = 0, all_torn = hang_count_torn(job), before = verdicts->count;
 	enum status status = OK;
 
-	if (has_dated_snapshots(job, options)) {
+	if (has_dated_snapshots(job, options) || all_torn > 0) {
 		is_outdated = calloc(job->recording->count, sizeof(*is_outdated));
-		status = is_outdated ? hang_find_outdated(job, options, is_outdated, &outdated)
-				     : ERR_NO_SPACE;
+		status = is_outdated
+				 ? hang_find_outdated(job, options, is_outdated, &outdated, &torn)
+				 : ERR_NO_SPACE;
 	}
 	if (status == OK)
-		status = outdated > 0 ? find_without(verdicts, job, options, is_outdated, outdated)
-				      : look_once(verdicts, job, options, false);
+		status = outdated > 0
+				 ? find_without(verdicts, job, options, is_outdated, outdated, torn)
+				 : look_once(verdicts, job, options, false);
 	free(is_outdated);
+	doubt_torn(verdicts, before, all_torn - torn, job);
 	return status;
 }
 

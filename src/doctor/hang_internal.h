@@ -129,12 +129,14 @@ enum status hang_scene_make(struct hang_scene *scene, const struct job *job,
 void hang_scene_release(struct hang_scene *scene);
 
 /*
- * Snapshots of a job that were made at different times. One that was made earlier shows the present only if its
- * process had stopped by then and so had everything else since; otherwise it is outdated: what its process did
- * later is unknown. is_outdated: per process.
+ * Snapshots of a job that were made at different times, and files of which the end is lost. They show the present
+ * only if their process had stopped by then and so had everything else since; otherwise they are outdated: what
+ * the process did later is unknown. is_outdated: per process. *torn: how many of *count have lost their end.
  */
 enum status hang_find_outdated(const struct job *job, const struct hang_options *options,
-			       bool *is_outdated, size_t *count);
+			       bool *is_outdated, size_t *count, size_t *torn);
+/* How many processes have a file that ends in the middle of a block? */
+size_t hang_count_torn(const struct job *job);
 
 const struct recording_process *hang_process(const struct hang_scene *scene, uint32_t seat);
 const struct job_rank *hang_rank(const struct hang_scene *scene, uint32_t seat);

@@ -129,11 +129,22 @@ static bool has_died_waiting(const struct recording_process *process, const stru
 	return false;
 }
 
+/* Its last file ends in the middle of a block: what follows was lost, and so was its end. */
+static bool is_torn(const struct recording_process *process)
+{
+	const struct recording_file *last =
+		process->file_count > 0 ? &process->files[process->file_count - 1] : NULL;
+
+	return last != NULL && process->life == RECORDING_UNKNOWN && process->region == NULL &&
+	       !last->is_closed && last->cut_offset < last->bytes;
+}
+
 static void judge_life(const struct recording_process *process, struct hang_process *of,
 		       const struct together *together, uint64_t hang_ns)
 {
 	bool has_waited = has_died_waiting(process, of, hang_ns);
-	bool ends_early = of->lag_ns >= hang_ns && recording_end_is_known(process) && !has_waited;
+	bool ends_early = of->lag_ns >= hang_ns && recording_end_is_known(process) && !has_waited &&
+			  !is_torn(process);
 
 	if (process->life == RECORDING_ENDED) {
 		of->life = HANG_ENDED;
@@ -1097,20 +1108,32 @@ static bool is_outdated(const struct hang_scene *scene, uint32_t p)
 	return false;
 }
 
+size_t hang_count_torn(const struct job *job)
+{
+	size_t count = 0;
+
+	for (size_t p = 0; p < job->recording->count; p++)
+		count += is_torn(job->recording->processes[p]);
+	return count;
+}
+
 enum status hang_find_outdated(const struct job *job, const struct hang_options *options,
-			       bool *is_old, size_t *count)
+			       bool *is_old, size_t *count, size_t *torn)
 {
 	struct hang_scene scene;
 	enum status status = hang_scene_make(&scene, job, options, false);
 
-	*count = 0;
+	*count = *torn = 0;
 	if (status != OK)
 		return status;
 	for (uint32_t p = 0; p < job->recording->count; p++) {
-		is_old[p] = scene.processes[p].lag_ns > 0 &&
-			    job->recording->processes[p]->life == RECORDING_ALIVE &&
+		const struct recording_process *process = job->recording->processes[p];
+
+		is_old[p] = ((scene.processes[p].lag_ns > 0 && process->life == RECORDING_ALIVE) ||
+			     is_torn(process)) &&
 			    is_outdated(&scene, p);
 		*count += is_old[p];
+		*torn += is_old[p] && is_torn(process);
 	}
 	hang_scene_release(&scene);
 	return OK;
