@@ -410,6 +410,7 @@ static void missing_gpu(struct hang_graph *graph, uint32_t c, uint32_t seat)
 static void add_gpu(struct hang_graph *graph, uint32_t c, const struct hang_side *side,
 		    uint32_t most_members)
 {
+	const struct job_comm *comm = &graph->scene->job->comms[c];
 	uint32_t seat = side->first, least = least_far(side);
 	struct hang_end *end;
 	uint64_t alone[CHANNEL_WORDS];
@@ -418,7 +419,9 @@ static void add_gpu(struct hang_graph *graph, uint32_t c, const struct hang_side
 		alone[i] = side->own[i] & ~side->others[i];
 	if (seat == HANG_NOBODY || !any_channel(alone))
 		return;
-	if (graph->scene->job->comms[c].missing > 0 && side->members < most_members) {
+	if (comm->missing > 0 &&
+	    (side->members < most_members ||
+	     (comm->nnodes > 0 && side->members < (uint32_t)(comm->nranks / comm->nnodes)))) {
 		missing_gpu(graph, c, seat);
 		return;
 	}
