@@ -620,19 +620,59 @@ static void take_front_by_calls(struct hang_scene *scene, uint32_t s,
 	scene->seats[s].in_ns = scene->seats[s].age_ns;
 }
 
+static bool is_any_gone(const struct hang_scene *scene, const struct job_comm *comm)
+{
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct job_seat *seat = &scene->job->seats[comm->seats[i]];
+		enum hang_life life = scene->processes[seat->process].life;
+
+		if ((life == HANG_DEAD || life == HANG_STOPPED) &&
+		    !(scene->seats[comm->seats[i]].comm->info.flags & COMM_FLAG_FINALIZED))
+			return true;
+	}
+	return false;
+}
+
+/* Its GPU has not started its front, which another rank has not called: it may be in an earlier call whose
+ * execution is not recorded. */
+static bool is_front_uncalled(const struct hang_seat *seat, uint64_t called_by_all)
+{
+	return seat->presence == HANG_LAUNCHED && !seat->is_pair && !is_replay(seat->front) &&
+	       seat->front->op.match > called_by_all;
+}
+
+static uint64_t fewest_calls(const struct hang_scene *scene, const struct job_comm *comm)
+{
+	uint64_t fewest = UINT64_MAX;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct recording_comm *of = scene->seats[comm->seats[i]].comm;
+
+		if (of->has_counts && !of->is_unplaced && of->counts.collectives < fewest)
+			fewest = of->counts.collectives;
+	}
+	return fewest;
+}
+
 static void take_fronts_by_calls(struct hang_scene *scene, uint32_t c)
 {
 	const struct job_comm *comm = &scene->job->comms[c];
+	/* A rank that is gone runs nothing, whatever it has called. */
+	uint64_t called_by_all = is_any_gone(scene, comm) ? 0 : fewest_calls(scene, comm);
 
 	scene->least[c] = comm->seat_count > 1 ? least_called(scene, comm) : UINT64_MAX;
 	for (uint32_t i = 0; i < comm->seat_count && scene->least[c] != UINT64_MAX; i++) {
 		uint32_t s = comm->seats[i];
+		const struct hang_seat *seat = &scene->seats[s];
 		const struct recording_flight *flights = hang_flights(scene, s);
 
-		if (scene->seats[s].front != NULL || scene->seats[s].is_over)
+		if (seat->is_over ||
+		    (seat->front != NULL && !is_front_uncalled(seat, called_by_all)))
 			continue;
-		for (size_t f = 0; f < scene->seats[s].flight_count; f++)
-			if (hang_is_open(scene, s, f)) {
+		for (size_t f = 0; f < seat->flight_count; f++)
+			if ((seat->front == NULL || &flights[f] == seat->front ||
+			     hang_flight_kind(scene, s, f) == FLIGHT_UNSEEN) &&
+			    hang_is_open(scene, s, f)) {
 				take_front_by_calls(scene, s, &flights[f]);
 				break;
 			}
@@ -913,19 +953,6 @@ static uint64_t survey_members(struct hang_scene *scene, uint32_t c, enum asked 
 	}
 	match->is_collective &= match->first != HANG_NOBODY;
 	return longest_ns;
-}
-
-static bool is_any_gone(const struct hang_scene *scene, const struct job_comm *comm)
-{
-	for (uint32_t i = 0; i < comm->seat_count; i++) {
-		const struct job_seat *seat = &scene->job->seats[comm->seats[i]];
-		enum hang_life life = scene->processes[seat->process].life;
-
-		if ((life == HANG_DEAD || life == HANG_STOPPED) &&
-		    !(scene->seats[comm->seats[i]].comm->info.flags & COMM_FLAG_FINALIZED))
-			return true;
-	}
-	return false;
 }
 
 static bool is_known_by_calls(const struct hang_scene *scene, const struct job_comm *comm)
