@@ -389,6 +389,29 @@ static void sort_edges(struct hang_graph *graph)
 	graph->first_in[0] = 0;
 }
 
+/*
+ * Sends and Recvs of which only the calls are known stand for all that their seat called since. If a rank has not
+ * started a collective because of them, the later ones among them wait for it in turn: this is no cycle.
+ */
+static void open_own_rounds(struct hang_graph *graph)
+{
+	const struct job_seat *seats = graph->scene->job->seats;
+
+	for (uint32_t n = (uint32_t)graph->scene->job->comm_count; n < graph->node_count; n++)
+		for (uint32_t o = graph->first_out[n]; o < graph->first_out[n + 1]; o++) {
+			struct hang_edge *out = &graph->edges[o];
+
+			for (uint32_t i = graph->first_in[n]; i < graph->first_in[n + 1]; i++) {
+				const struct hang_edge *in = &graph->edges[graph->in[i]];
+
+				if (in->from == out->to && out->before == NULL &&
+				    out->kind == HANG_EDGE_CALLED_BEFORE &&
+				    seats[in->seat].rank == seats[out->seat].rank)
+					out->kind = HANG_EDGE_MAYBE;
+			}
+		}
+}
+
 /* Sorts edges in both directions and puts ends into groups, one per verdict. */
 static void hang_graph_seal(struct hang_graph *graph)
 {
@@ -408,6 +431,7 @@ static void hang_graph_seal(struct hang_graph *graph)
 		return;
 	fill_with_nobody(graph->came_by, nodes + 1);
 	sort_edges(graph);
+	open_own_rounds(graph);
 	if (graph->end_count > 0)
 		make_groups(graph);
 }
@@ -453,52 +477,59 @@ bool hang_node_hangs(const struct hang_scene *scene, uint32_t node)
 	       scene->matches[scene->job->seats[node - comms].comm].level == HANG_HANGS;
 }
 
-/* The next step from a node: its first edge to a node that is unmarked or marked `walked`. */
-static uint32_t way_on(const struct hang_graph *graph, uint32_t node, uint8_t walked)
-{
-	for (uint32_t i = graph->first_out[node]; i < graph->first_out[node + 1]; i++) {
-		uint8_t mark = graph->marks[graph->edges[i].to];
+enum { WALKED = 254, BARREN = 255, SHORTEN_MAX = 16 };
 
-		if (graph->edges[i].kind != HANG_EDGE_MAYBE && (mark == 0 || mark == walked))
-			return i;
+/* From this edge of a node on, the first one to a node that is unmarked or walked; HANG_NOBODY: none. */
+static uint32_t way_on(const struct hang_graph *graph, uint32_t node, uint32_t edge)
+{
+	for (; edge < graph->first_out[node + 1]; edge++) {
+		uint8_t mark = graph->marks[graph->edges[edge].to];
+
+		if (graph->edges[edge].kind != HANG_EDGE_MAYBE && (mark == 0 || mark == WALKED))
+			return edge;
 	}
 	return HANG_NOBODY;
 }
 
-enum { WALKED = 254, BARREN = 255, SHORTEN_MAX = 16 };
-
-/* Starting at this node: the last edge before a node repeats; HANG_NOBODY: no cycle. */
-static uint32_t walk_round(struct hang_graph *graph, uint32_t node)
+/*
+ * Walks from a node until one repeats, and returns that; HANG_NOBODY: no cycle can be reached. Dead ends are left
+ * the way they were entered, and not visited again. queue[0 .. *length - 1] is the path, came_by[] the edge by
+ * which each of its nodes was left.
+ */
+static uint32_t walk_round(struct hang_graph *graph, uint32_t start, size_t *length)
 {
-	uint32_t edge = HANG_NOBODY;
+	size_t depth = 0;
 
-	while (graph->marks[node] == 0) {
-		graph->marks[node] = WALKED;
-		edge = way_on(graph, node, WALKED);
-		if (edge == HANG_NOBODY)
-			return HANG_NOBODY;
-		node = graph->edges[edge].to;
+	graph->queue[depth++] = start;
+	graph->came_by[start] = graph->first_out[start];
+	graph->marks[start] = WALKED;
+	while (depth > 0) {
+		uint32_t node = graph->queue[depth - 1], to;
+
+		graph->came_by[node] = way_on(graph, node, graph->came_by[node]);
+		if (graph->came_by[node] == HANG_NOBODY) {
+			graph->marks[node] = BARREN;
+			depth--;
+			continue;
+		}
+		to = graph->edges[graph->came_by[node]].to;
+		if (graph->marks[to] == WALKED) {
+			*length = depth;
+			return to;
+		}
+		graph->marks[to] = WALKED;
+		graph->came_by[to] = graph->first_out[to];
+		graph->queue[depth++] = to;
 	}
-	return edge;
+	return HANG_NOBODY;
 }
 
-/* A dead end: no need to visit it again. */
-static void give_up(struct hang_graph *graph, uint32_t node)
+static void forget_path(struct hang_graph *graph, size_t length)
 {
-	uint32_t edge;
-
-	do {
-		edge = way_on(graph, node, WALKED);
-		graph->marks[node] = BARREN;
-		node = edge == HANG_NOBODY ? node : graph->edges[edge].to;
-	} while (edge != HANG_NOBODY);
-}
-
-static void replace_marks(struct hang_graph *graph, uint8_t old, uint8_t new)
-{
-	for (size_t n = 0; n < graph->node_count; n++)
-		if (graph->marks[n] == old)
-			graph->marks[n] = new;
+	for (size_t i = 0; i < length; i++) {
+		graph->marks[graph->queue[i]] = 0;
+		graph->came_by[graph->queue[i]] = HANG_NOBODY;
+	}
 }
 
 /* The shortest path from a node back to itself, in edges; 0: longer than `less`. */
@@ -564,25 +595,22 @@ static size_t shorten(struct hang_graph *graph, uint32_t *edges, size_t count)
 static size_t hang_graph_circle(struct hang_graph *graph, uint32_t *edges, size_t room)
 {
 	for (uint32_t start = 0; start < graph->node_count; start++) {
-		uint32_t last, node, edge;
-		size_t count = 0;
+		uint32_t again, node;
+		size_t length, count = 0;
 
 		if (graph->marks[start] != 0 || !hang_node_hangs(graph->scene, start))
 			continue;
-		last = walk_round(graph, start);
-		if (last == HANG_NOBODY) {
-			give_up(graph, start);
+		again = walk_round(graph, start, &length);
+		if (again == HANG_NOBODY)
 			continue;
-		}
-		node = graph->edges[last].to;
+		node = again;
 		do {
-			edge = way_on(graph, node, WALKED);
 			if (count < room)
-				edges[count] = edge;
+				edges[count] = graph->came_by[node];
 			count++;
-			node = graph->edges[edge].to;
-		} while (node != graph->edges[last].to);
-		replace_marks(graph, WALKED, 0);
+			node = graph->edges[graph->came_by[node]].to;
+		} while (node != again);
+		forget_path(graph, length);
 		return shorten(graph, edges, count < room ? count : room);
 	}
 	return 0;
@@ -896,6 +924,43 @@ static bool is_queue(const struct hang_graph *graph, const uint32_t *edges, size
 	return is_any_before;
 }
 
+static uint32_t edge_rank(const struct hang_graph *graph, uint32_t edge)
+{
+	return graph->scene->job->seats[graph->edges[edge].seat].rank;
+}
+
+/* An edge between the same nodes because of another rank; HANG_NOBODY: none. */
+static uint32_t edge_of_another(const struct hang_graph *graph, uint32_t edge)
+{
+	uint32_t from = graph->edges[edge].from;
+
+	for (uint32_t i = graph->first_out[from]; i < graph->first_out[from + 1]; i++)
+		if (graph->edges[i].to == graph->edges[edge].to &&
+		    graph->edges[i].kind != HANG_EDGE_MAYBE &&
+		    edge_rank(graph, i) != edge_rank(graph, edge))
+			return i;
+	return HANG_NOBODY;
+}
+
+/* A rank does not wait for itself: its calls run in order, and something else holds up the first. Such a cycle
+ * becomes one between several ranks, if there is one, else it makes no cycles any more. */
+static bool is_of_one_rank(struct hang_graph *graph, uint32_t *edges, size_t count)
+{
+	uint32_t another = HANG_NOBODY;
+
+	for (size_t i = 1; i < count; i++)
+		if (edge_rank(graph, edges[i]) != edge_rank(graph, edges[0]))
+			return false;
+	for (size_t i = 0; i < count && another == HANG_NOBODY; i++) {
+		another = edge_of_another(graph, edges[i]);
+		if (another != HANG_NOBODY)
+			edges[i] = another;
+	}
+	for (size_t i = 0; i < count && another == HANG_NOBODY; i++)
+		graph->edges[edges[i]].kind = HANG_EDGE_MAYBE;
+	return another == HANG_NOBODY;
+}
+
 static void tell_circles(struct hang_tale *tale)
 {
 	struct hang_graph *graph = tale->graph;
@@ -906,6 +971,8 @@ static void tell_circles(struct hang_tale *tale)
 		graph->marks[n] = graph->is_told[n] ? TOLD : 0;
 	while (circles++ < CIRCLES_MAX &&
 	       (count = hang_graph_circle(graph, edges, CIRCLE_MAX)) > 0) {
+		if (is_of_one_rank(graph, edges, count))
+			continue;
 		for (size_t i = 0; i < count; i++)
 			graph->queue[i] = graph->edges[edges[i]].from;
 		tale->number++;

@@ -558,15 +558,16 @@ void hang_mismatches(struct hang_graph *graph)
  */
 
 enum {
-	CALLS = 16,		/* the last ones of a seat: what recorders always keep */
+	CALLS = 16,		/* the last ones that two ranks share */
 	COMPARISONS_MAX = 4096, /* pairs of ranks: a large job that hangs looks the same
 				   everywhere */
 };
 
-/* A call that both ranks made, with its times. */
+/* A call that both ranks made, with its times. On neither is it known to be over. */
 struct shared_call {
 	const struct recording_flight *one, *other;
-	bool is_second; /* of the second communicator */
+	bool is_unsure_on_one, is_unsure_on_other; /* nothing shows that the GPU has started it */
+	bool is_second;				   /* of the second communicator */
 };
 
 /* Two ranks on two communicators. */
@@ -585,14 +586,38 @@ static bool is_stuck_by_calls(const struct hang_scene *scene, uint32_t c)
 	       !hang_sees_kernels(scene, match->first, &scene->seats[match->first].front->op);
 }
 
-/* Does nothing show that a GPU has started this one? */
-static bool is_unsure(const struct hang_scene *scene, uint32_t seat, size_t i)
+static bool is_called_by_all(const struct hang_scene *scene, uint32_t c)
 {
-	const struct recording_flight *flight = &hang_flights(scene, seat)[i];
-	enum flight_kind kind = hang_flight_kind(scene, seat, i);
+	const struct job_comm *comm = &scene->job->comms[c];
 
-	return kind == FLIGHT_UNSEEN || (kind == FLIGHT_OPEN && !hang_has_worked(flight) &&
-					 !hang_sees_kernels(scene, seat, &flight->op));
+	if (scene->matches[c].unjudged == HANG_ALL_CALLED)
+		return true;
+	for (uint32_t i = 0; i < comm->seat_count; i++)
+		if (!hang_has_issued(scene, comm->seats[i], &scene->matches[c]))
+			return false;
+	return scene->matches[c].is_collective;
+}
+
+static enum flight_kind kind_of(const struct hang_scene *scene, uint32_t seat,
+				const struct recording_flight *flight)
+{
+	return hang_flight_kind(scene, seat, (size_t)(flight - hang_flights(scene, seat)));
+}
+
+static bool is_over(const struct hang_scene *scene, uint32_t seat,
+		    const struct recording_flight *flight)
+{
+	enum flight_kind kind = kind_of(scene, seat, flight);
+
+	return kind != FLIGHT_UNSEEN && kind != FLIGHT_OPEN;
+}
+
+/* Does nothing show that a GPU has started this one? */
+static bool is_unsure(const struct hang_scene *scene, uint32_t seat,
+		      const struct recording_flight *flight)
+{
+	return kind_of(scene, seat, flight) == FLIGHT_UNSEEN ||
+	       (!hang_has_worked(flight) && !hang_sees_kernels(scene, seat, &flight->op));
 }
 
 /* The same call on the other rank; for a Send, its Recv. */
@@ -619,34 +644,46 @@ static const struct recording_flight *same_call(const struct hang_scene *scene, 
 	return NULL;
 }
 
+/* Is it a Send or a Recv of a third rank? An exchange between all has very many of these. */
+static bool is_of_others(const struct hang_scene *scene, uint32_t other, const struct op_record *op)
+{
+	return !op_is_collective(op->function) && op->peer != scene->job->seats[other].comm_rank;
+}
+
 static size_t take_calls(const struct hang_scene *scene, const struct shared_seats *seats,
 			 unsigned int which, struct shared_call *calls)
 {
 	uint32_t s = seats->one[which];
 	const struct recording_flight *flights = hang_flights(scene, s);
-	size_t count = scene->seats[s].flight_count, taken = 0;
+	size_t taken = 0;
 
-	for (size_t i = count > CALLS ? count - CALLS : 0; i < count; i++) {
+	for (size_t i = scene->seats[s].flight_count; i-- > 0 && taken < CALLS;) {
 		const struct op_record *op = &flights[i].op;
 		const struct recording_flight *other;
 
 		if (op->match == 0 || op->flags & (OP_FLAG_REPLAY | OP_FLAG_SELF) ||
-		    !is_unsure(scene, s, i))
+		    is_of_others(scene, seats->other[which], op) || is_over(scene, s, &flights[i]))
 			continue;
 		other = same_call(scene, s, seats->other[which], op);
-		if (other != NULL)
-			calls[taken++] = (struct shared_call){ &flights[i], other, which == 1 };
+		if (other == NULL || is_over(scene, seats->other[which], other))
+			continue;
+		calls[taken++] =
+			(struct shared_call){ &flights[i], other, is_unsure(scene, s, &flights[i]),
+					      is_unsure(scene, seats->other[which], other),
+					      which == 1 };
 	}
 	return taken;
 }
 
-/* Two calls on different communicators whose order differs; false: there are none. */
+/* Two calls on different communicators whose order differs, and which keep each rank from the other's; false:
+ * there are none. */
 static bool find_crossing(const struct shared_call *calls, size_t count,
 			  const struct shared_call **first, const struct shared_call **second)
 {
 	for (size_t i = 0; i < count; i++)
 		for (size_t j = 0; j < count; j++)
 			if (!calls[i].is_second && calls[j].is_second &&
+			    calls[i].is_unsure_on_other && calls[j].is_unsure_on_one &&
 			    hang_is_called_before(calls[i].one, calls[j].one) &&
 			    hang_is_called_before(calls[j].other, calls[i].other)) {
 				*first = &calls[i];
@@ -755,8 +792,7 @@ void hang_orders(struct hang_graph *graph)
 
 			/* If not all ranks have called either, the missing rank is the cause. */
 			if (c >= d || !is_stuck_by_calls(scene, c) ||
-			    (scene->matches[c].unjudged != HANG_ALL_CALLED &&
-			     scene->matches[d].unjudged != HANG_ALL_CALLED))
+			    !(is_called_by_all(scene, c) || is_called_by_all(scene, d)))
 				continue;
 			/* The first one needs a node of its own. */
 			if (scene->matches[c].is_collective)

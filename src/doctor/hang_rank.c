@@ -222,15 +222,17 @@ static bool has_moved(const struct recording_flight *flight)
 	return false;
 }
 
-/* Only the last few finished calls are kept. If kernels do not show that this one runs, the peer's half may
- * have finished and been dropped. */
+/* Only the last few finished calls are kept, so the peer's half may have finished and been dropped: if kernels do
+ * not show that this one runs, or if the peer has made as many calls. */
 static bool may_be_over(const struct hang_scene *scene, uint32_t peer,
 			const struct recording_flight *flight)
 {
 	const struct hang_seat *of = &scene->seats[peer];
 
-	return flight->op.match > 1 && !hang_sees_kernels(scene, peer, &flight->op) &&
-	       of->comm->has_counts && of->comm->counts.issued > of->flight_count;
+	return flight->op.match > 1 && of->comm->has_counts &&
+	       of->comm->counts.issued > of->flight_count &&
+	       (!hang_sees_kernels(scene, peer, &flight->op) ||
+		of->comm->counts.issued >= flight->op.number);
 }
 
 static void one_pair(struct hang_graph *graph, uint32_t node, uint32_t seat,
@@ -333,7 +335,7 @@ static void pair_not_judged(struct hang_graph *graph, uint32_t node, uint32_t se
 void hang_pair(struct hang_graph *graph, uint32_t seat)
 {
 	const struct hang_scene *scene = graph->scene;
-	const struct recording_flight *flights = hang_flights(scene, seat);
+	const struct recording_flight *flights = hang_flights(scene, seat), *first = NULL;
 	uint32_t node = hang_seat_node(scene, seat);
 	size_t before_edges = graph->edge_count, before_ends = graph->end_count, looked_at = 0;
 
@@ -352,9 +354,14 @@ void hang_pair(struct hang_graph *graph, uint32_t seat)
 		if (op_is_collective(flight->op.function))
 			break;
 		looked_at++;
-		if (flight->op.peer != scene->job->seats[seat].comm_rank &&
-		    is_running(scene, seat, flight) && !is_transferred(flight))
-			one_pair(graph, node, seat, flight);
+		if (flight->op.peer == scene->job->seats[seat].comm_rank ||
+		    !is_running(scene, seat, flight) || is_transferred(flight))
+			continue;
+		/* Those of a later launch wait for the ones before them. */
+		if (first != NULL && hang_is_called_before(first, flight))
+			break;
+		first = first ? first : flight;
+		one_pair(graph, node, seat, flight);
 	}
 	if (graph->edge_count != before_edges || graph->end_count != before_ends)
 		return;
