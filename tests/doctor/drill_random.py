@@ -11,6 +11,7 @@ command that repeats them, then the tables. BUILD is the build directory.
 import argparse
 import collections
 import concurrent.futures
+import filecmp
 import glob
 import json
 import os
@@ -49,6 +50,7 @@ class Outcome:
         self.confidence = None      # of its first warning or error
         self.wrong_confidence = 0   # the highest of a wrong one
         self.both = None            # of two faults: whether both were named
+        self.alike = None           # of a hang: another rank whose fault would leave the same files
         self.error = None
 
 
@@ -106,6 +108,29 @@ class Drill:
             raise RuntimeError("the doctor ends with %d: %s" % (result.returncode, result.stderr.strip()[-300:]))
         return json.loads(result.stdout), result.returncode
 
+    def find_alike(self, job, directory):
+        """Another rank of the same host: the same fault there leaves the same files, byte by byte."""
+        fault, other = job.faults[0], directory + "-alike"
+        found = re.search(r"rank=([0-9]+)", fault.text)
+        text, rank = fault.text, int(found.group(1))
+        first = rank // job.gpus * job.gpus
+        try:
+            for twin in range(first, first + job.gpus):
+                if twin == rank:
+                    continue
+                fault.text = text.replace(found.group(0), "rank=%d" % twin)
+                shutil.rmtree(other, ignore_errors=True)
+                self.play(job.command(), other)
+                self.damage(job, other)
+                names = sorted(os.listdir(directory))
+                if names == sorted(os.listdir(other)) and \
+                        not any(filecmp.cmpfiles(directory, other, names, shallow=False)[1:]):
+                    return twin
+        finally:
+            fault.text = text
+            shutil.rmtree(other, ignore_errors=True)
+        return None
+
     def judge(self, job, keep=None):
         outcome = Outcome(job)
         directory = keep or os.path.join(self.scratch, "job-%d" % job.number)
@@ -130,6 +155,9 @@ class Drill:
             self.damage(job, directory)
             document, code = self.ask(job, directory, options)
             grade_outcome(outcome, document, code, played["end"] == "hung")
+            if outcome.column in ("vague", "unjudged") and len(job.faults) == 1 and \
+                    job.faults[0].row.startswith("gpu-stuck"):
+                outcome.alike = self.find_alike(job, directory)
         except (RuntimeError, ValueError, KeyError, OSError, subprocess.SubprocessError) as error:
             outcome.error = str(error)
             outcome.column = "unjudged"
@@ -250,7 +278,7 @@ def targets(outcomes):
     """(sentence, is it met?)"""
     judged = [o for o in outcomes if all(fault.is_seen for fault in o.job.faults)]
     hangs = [o for o in judged if len(o.job.faults) == 1 and o.job.faults[0].is_hang and
-             o.row != "healthy: its fault met no call"]
+             o.row != "healthy: its fault met no call" and o.alike is None]
     slow = [o for o in judged if is_slow(o) and len(o.job.faults) == 1 and o.cost >= 0.1 and o.job.has_times()]
     healthy = [o for o in outcomes if o.row.startswith("healthy") or o.row in ("power-cap", "restart, then healthy")]
     sure = [o for o in outcomes if o.wrong_confidence > 0.95]
@@ -306,7 +334,13 @@ def report(outcomes, arguments):
     both = [o for o in outcomes if o.both is not None]
     lines.append("of %d jobs with two faults that are right, both were named in %d" % (
         len(both), sum(o.both for o in both)))
-    lines += ["", "Targets. Not counted: culprits without a whole file; slow faults where the release records no times."]
+    alike = [o for o in outcomes if o.alike is not None]
+    lines += ["", "of %d stuck GPUs that are vague or unjudged, nobody could name the rank in %d: the same fault at another rank of" % (
+        sum(o.column in ("vague", "unjudged") and o.job.faults[0].row.startswith("gpu-stuck") for o in outcomes if o.job.faults),
+        len(alike)), "the host leaves the same files, byte by byte (%s)" % ", ".join("%s: %d" % (name, len(some)) for name, some in grouped(
+            alike, lambda o: o.row).items())] if alike else []
+    lines += ["", "Targets. Not counted: culprits without a whole file; hangs in which nobody could name the rank; slow faults where the",
+              "release records no times."]
     lines += ["%s: %s" % ("met    " if is_met else "NOT MET", sentence) for sentence, is_met in targets(outcomes)]
     return "\n".join(lines) + "\n"
 
@@ -323,6 +357,8 @@ def tell_miss(outcome):
         print("#   %s %s" % (what, str(which)[:100]))
     if outcome.error:
         print("#   %s" % outcome.error)
+    if outcome.alike is not None:
+        print("#   the same fault at rank %d leaves the same files" % outcome.alike)
     for told in outcome.told[:4]:
         print("#   verdict: %s" % " ".join(str(word) for word in told if word is not None))
     sys.stdout.flush()
@@ -350,7 +386,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=1000)
     parser.add_argument("--even", action="store_true", help="the cases for tuning")
-    parser.add_argument("--only", default="", help="faults with this word in their row, or a workload")
+    parser.add_argument("--only", default="", help="faults with this word in their row, or a workload; hang: all hangs")
     parser.add_argument("--case", type=int, help="only this one, with all verdicts")
     parser.add_argument("--keep", help="with --case: a directory for its files")
     parser.add_argument("-j", "--workers", type=int, default=os.cpu_count() or 2)
@@ -368,7 +404,8 @@ def main():
         jobs, number = [], 2 if arguments.even else 1
         while len(jobs) < arguments.jobs and number < 100 * arguments.jobs:
             job = drill_jobs.Job(number)
-            if arguments.only in job.row or arguments.only == job.workload:
+            if arguments.only in job.row or arguments.only == job.workload or (
+                    arguments.only == "hang" and any(fault.is_hang for fault in job.faults)):
                 jobs.append(job)
             number += 2
         outcomes = judge_all(drill, jobs, arguments.workers)

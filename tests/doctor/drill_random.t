@@ -49,4 +49,18 @@ expect_same "four targets" "$(grep -cE '^(met    |NOT MET): ' "$tap_scratch/firs
 drill --case 2 --keep "$tap_scratch/kept" >"$tap_scratch/case" 2>&1
 expect_ok "one case says how to repeat it" grep -q "ringside sim --offline .*--seed 2 .* -o DIR" "$tap_scratch/case"
 expect_ok "and keeps its files" sh -c "ls '$tap_scratch/kept' | grep -q ringside"
+
+# Hangs on which the doctor was once wrong or vague, each for a reason of its own.
+once_wrong() { # sentence case
+	expect_same "$1" "$(drill --case "$2" 2>&1 | sed -n '1s/:.*//p')" "# right"
+}
+once_wrong "a dead rank, while the other's next kernel has not started" 3786
+once_wrong "a rank that never arrives, while the other's next kernel has not started" 4328
+once_wrong "a truncated file is not a dead rank" 2986
+once_wrong "nor are many" 552
+once_wrong "a deadlock behind many Sends and Recvs" 528
+once_wrong "a deadlock of which one GPU is in a visible collective" 5328
+once_wrong "a deadlock next to what leads nowhere" 1330
+once_wrong "a deadlock with later exchanges queued behind it" 2530
+once_wrong "a deadlock with one rank not recorded" 4652
 tap_done
