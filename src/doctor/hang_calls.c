@@ -1079,6 +1079,17 @@ static void tell_peer(struct hang_tale *tale, uint32_t seat)
 		  hang_process(tale->scene, seat)->host);
 }
 
+static bool is_any_missing(const struct hang_tale *tale, const uint32_t *edges, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint32_t node = tale->graph->edges[edges[i]].from;
+
+		if (tale->scene->job->comms[node_comm(tale->scene, node)].missing > 0)
+			return true;
+	}
+	return false;
+}
+
 void hang_tell_circle(struct hang_tale *tale, const uint32_t *edges, size_t count)
 {
 	const struct hang_scene *scene = tale->scene;
@@ -1108,6 +1119,11 @@ void hang_tell_circle(struct hang_tale *tale, const uint32_t *edges, size_t coun
 		verdict_missing(tale->verdict,
 				"Kernel events were not recorded. That GPUs run these operations "
 				"in call order is inferred from the lack of progress.");
+	if (is_any_missing(tale, edges, count)) {
+		tale->verdict->confidence = 0.6;
+		verdict_missing(tale->verdict, "Not all ranks of these communicators are visible; "
+					       "one of them may be the cause.");
+	}
 	hang_tell_doubts(tale);
 	hang_tell_advice(tale);
 }

@@ -222,8 +222,18 @@ static bool has_moved(const struct recording_flight *flight)
 	return false;
 }
 
+static bool has_finished_calls(const struct hang_scene *scene, uint32_t seat)
+{
+	const struct recording_flight *flights = hang_flights(scene, seat);
+
+	for (size_t i = 0; i < scene->seats[seat].flight_count; i++)
+		if (flights[i].op.state == OP_DONE)
+			return true;
+	return false;
+}
+
 /* Only the last few finished calls are kept, so the peer's half may have finished and been dropped: if kernels do
- * not show that this one runs, or if the peer has made as many calls. */
+ * not show that this one runs, or if none of the peer's finished calls was kept. */
 static bool may_be_over(const struct hang_scene *scene, uint32_t peer,
 			const struct recording_flight *flight)
 {
@@ -232,7 +242,7 @@ static bool may_be_over(const struct hang_scene *scene, uint32_t peer,
 	return flight->op.match > 1 && of->comm->has_counts &&
 	       of->comm->counts.issued > of->flight_count &&
 	       (!hang_sees_kernels(scene, peer, &flight->op) ||
-		of->comm->counts.issued >= flight->op.number);
+		!has_finished_calls(scene, peer));
 }
 
 static void one_pair(struct hang_graph *graph, uint32_t node, uint32_t seat,
@@ -401,6 +411,58 @@ static uint32_t gone_of_job(struct hang_graph *graph, uint32_t c)
 	end->note = HANG_NOTE_NAMELESS;
 	end->confidence *= 0.8;
 	return 1;
+}
+
+/* Its process exited while this call was unfinished; 0: it did not, or that is unknown. */
+static double has_exited_in(const struct hang_scene *scene, uint32_t seat, uint64_t match,
+			    bool is_replay)
+{
+	const struct recording_flight *flights = hang_flights(scene, seat);
+	const struct hang_seat *of = &scene->seats[seat];
+
+	if (scene->processes[scene->job->seats[seat].process].life != HANG_ENDED ||
+	    of->comm->info.flags & COMM_FLAG_FINALIZED)
+		return 0;
+	for (size_t i = 0; i < of->flight_count; i++) {
+		const struct op_record *op = &flights[i].op;
+
+		if (!op_is_collective(op->function) || op->match != match ||
+		    ((op->flags & OP_FLAG_REPLAY) != 0) != is_replay)
+			continue;
+		if (hang_flight_kind(scene, seat, i) == FLIGHT_OPEN)
+			return 0.95;
+		/* Its end would not show, but nothing came after it. */
+		return hang_flight_kind(scene, seat, i) == FLIGHT_UNSEEN &&
+				       i + 1 == of->flight_count
+			       ? 0.75
+			       : 0;
+	}
+	/* At its end a recorder counts what it leaves unfinished. */
+	return !is_replay && of->comm->has_counts && of->comm->counts.abandoned > 0 &&
+			       of->comm->counts.collectives >= match
+		       ? 0.9
+		       : 0;
+}
+
+/* Ranks whose process exited in the middle of it. Without kernel events all may have ended with it: not judged. */
+static uint32_t exited_members(struct hang_graph *graph, uint32_t c)
+{
+	const struct hang_scene *scene = graph->scene;
+	const struct job_comm *comm = &scene->job->comms[c];
+	const struct hang_match *match = &scene->matches[c];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < comm->seat_count && !match->is_by_calls; i++) {
+		double confidence = has_exited_in(scene, comm->seats[i], match->match,
+						  match->is_replay);
+
+		if (confidence == 0)
+			continue;
+		hang_end_add(graph, VERDICT_PROCESS_DEAD, c, c, comm->seats[i])->confidence =
+			confidence;
+		count++;
+	}
+	return count;
 }
 
 /* Ranks that are gone or stopped. */
@@ -650,7 +712,8 @@ void hang_collective(struct hang_graph *graph, uint32_t c)
 		held_before(graph, c);
 		return;
 	}
-	if (gone_members(graph, c) > 0 || graph->is_split[c] || missing_members(graph, c) > 0)
+	if (gone_members(graph, c) + exited_members(graph, c) > 0 || graph->is_split[c] ||
+	    missing_members(graph, c) > 0)
 		return;
 	if (graph->scene->job->comms[c].hash != 0 &&
 	    (members_behind(graph, c) + waiting_gpus(graph, c) > 0 || missing_later(graph, c) > 0))
@@ -766,7 +829,9 @@ void hang_tell_process(struct hang_tale *tale)
 	bool is_dead = lead->class == VERDICT_PROCESS_DEAD;
 	char text[600] = "", end[60] = "";
 
-	if (is_dead)
+	if (process->life == HANG_ENDED)
+		hang_say_culprits(tale, SAY, "has exited", "have exited");
+	else if (is_dead)
 		hang_say_culprits(tale, SAY,
 				  process->is_dead_for_sure ? "is dead" : "is probably dead",
 				  process->is_dead_for_sure ? "are dead" : "are probably dead");
@@ -784,6 +849,11 @@ void hang_tell_process(struct hang_tale *tale)
 			tale->verdict,
 			"The process of %s is stopped (SIGSTOP, a debugger or a frozen container).",
 			text);
+	else if (process->life == HANG_ENDED)
+		verdict_evidence(tale->verdict,
+				 "The process of %s exited by itself%s%s, in the middle of this "
+				 "operation and without leaving the communicator.",
+				 text, end[0] ? ", at " : "", end);
 	else if (process->is_dead_for_sure)
 		verdict_evidence(tale->verdict,
 				 "The process of %s is gone and did not close its recording: it "

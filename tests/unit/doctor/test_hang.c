@@ -138,6 +138,22 @@ static void test_processes(void)
 		    stage_only(&stage, VERDICT_NEVER_ISSUED, 3));
 	EXPECT_THAT("is reported as ended", strstr(first()->title, "has ended") != NULL);
 	stage_end(&stage);
+
+	all_but(8, 4, -1, 60 * SECOND);
+	stage_rank(&stage, 3)->life = RECORDING_ENDED;
+	EXPECT_THAT("a rank that called exit() in the middle of it",
+		    stage_only(&stage, VERDICT_PROCESS_DEAD, 3));
+	EXPECT_THAT("is reported as exited", strstr(first()->title, "rank 3 has exited; 7") != NULL);
+	EXPECT_EQUAL(first()->victims, 7);
+	stage_rank(&stage, 3)->flight_count = 0;
+	stage_rank(&stage, 3)->comms[0].counts.abandoned = 1;
+	EXPECT_THAT("also if only its counts show that it left something unfinished",
+		    stage_only(&stage, VERDICT_PROCESS_DEAD, 3));
+	stage_rank(&stage, 3)->comms[0].info.flags |= COMM_FLAG_FINALIZED;
+	stage_find(&stage);
+	EXPECT_THAT("but not if it closed the communicator first",
+		    stage.verdicts.count == 0 || first()->rank != 3);
+	stage_end(&stage);
 }
 
 /* What a dead job left behind: whether a process was alive is unknown. */
