@@ -820,6 +820,46 @@ void hang_tell_never_issued(struct hang_tale *tale)
 				 scene->seats[lead->seat].comm->counts.collectives);
 }
 
+/* Is the rank of this seat alive and in nothing at all, on any communicator? */
+static bool is_idle(const struct hang_scene *scene, uint32_t seat)
+{
+	const struct job *job = scene->job;
+	const struct job_seat *of = &job->seats[seat];
+
+	if (scene->processes[of->process].life != HANG_RUNS || scene->seats[seat].is_over)
+		return false;
+	for (uint32_t s = job->first_seat[of->process]; s < job->first_seat[of->process + 1]; s++)
+		if (job->seats[s].rank == of->rank &&
+		    (scene->seats[s].front != NULL || scene->seats[s].is_blind))
+			return false;
+	return true;
+}
+
+/* Ranks that have not called it either do not wait for the dead one, as far as is seen. */
+static void tell_others_missing(struct hang_tale *tale)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct job_comm *comm = &scene->job->comms[tale->lead->comm];
+	const struct hang_match *match = &scene->matches[tale->lead->comm];
+	size_t count = 0;
+	char text[300] = "";
+
+	if (!match->is_collective || match->is_by_calls || tale->lead->node != tale->lead->comm)
+		return;
+	for (uint32_t i = 0; i < comm->seat_count; i++)
+		if (!hang_has_issued(scene, comm->seats[i], match) &&
+		    is_idle(scene, comm->seats[i]))
+			tale->ranks[count++] = scene->job->seats[comm->seats[i]].rank;
+	if (count == 0)
+		return;
+	text_append(SAY, count == 1 ? "Rank " : "Ranks ");
+	hang_say_ranks(SAY, scene->job, tale->ranks, count);
+	verdict_missing(tale->verdict,
+			"%s %s not called it either and %s in nothing: there may be a second "
+			"cause.",
+			text, count == 1 ? "has" : "have", count == 1 ? "is" : "are");
+}
+
 void hang_tell_process(struct hang_tale *tale)
 {
 	const struct hang_scene *scene = tale->scene;
@@ -866,6 +906,7 @@ void hang_tell_process(struct hang_tale *tale)
 				 text, process->lag_ns / SECOND_NS, end[0] ? ", at " : "", end);
 	hang_tell_waiting(tale);
 	hang_tell_culprits(tale);
+	tell_others_missing(tale);
 	if (scene->seats[lead->seat].front != NULL) {
 		text[0] = '\0';
 		hang_say_operation(SAY, scene, lead->seat, &scene->seats[lead->seat].front->op);

@@ -122,6 +122,15 @@ static void test_processes(void)
 	all_but(8, 4, 3, 60 * SECOND);
 	stage_rank(&stage, 3)->life = RECORDING_KILLED;
 	EXPECT_THAT("also if it had not called it", stage_only(&stage, VERDICT_PROCESS_DEAD, 3));
+	EXPECT_THAT("and no second cause is seen", first()->missing.count == 0);
+	stage_end(&stage);
+
+	all_but(8, 4, 5, 60 * SECOND);
+	stage_rank(&stage, 3)->life = RECORDING_KILLED;
+	EXPECT_THAT("a dead rank, and one that has not called it",
+		    stage_only(&stage, VERDICT_PROCESS_DEAD, 3));
+	EXPECT_THAT("which may be a second cause",
+		    stage_has_line(&first()->missing, "Rank 5 has not called it either"));
 	stage_end(&stage);
 
 	all_but(8, 4, -1, 60 * SECOND);
