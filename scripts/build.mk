@@ -80,12 +80,12 @@ $(BUILD)/page_parts: FORCE
 $(BUILD)/src/output/live_page.o: $(BUILD)/page_parts
 $(BUILD)/src/output/live_page.o: OWN_CFLAGS = -DLIVE_PAGE_SUM='"$(shell cat $(BUILD)/page_parts)"'
 
-# The pages of `ringside help`, each after a byte 1 and its name.
+# The pages of `ringside help` and of /runbooks, each after a byte 1 and its name.
 $(BUILD)/runbook_pages: $(RUNBOOKS) $(SETUP_PAGES)
 	@mkdir -p $(@D)
 	@for page in $^; do printf '\001%s\n' "$${page##*/}"; cat "$$page"; done > $@
-$(BUILD)/src/cmds/main.o: $(BUILD)/runbook_pages
-$(BUILD)/src/cmds/main.o: OWN_CFLAGS = -DRUNBOOK_PAGES='"$(BUILD)/runbook_pages"'
+$(BUILD)/src/output/verdict_show.o: $(BUILD)/runbook_pages
+$(BUILD)/src/output/verdict_show.o: OWN_CFLAGS = -DRUNBOOK_PAGES='"$(BUILD)/runbook_pages"'
 
 # The style of benchmark pages.
 $(BUILD)/src/bench/bench_page.o: src/output/palette.css src/bench/bench_page.css

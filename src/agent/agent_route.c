@@ -7,11 +7,13 @@
 #include "agent/agent_look.h"
 #include "agent/web.h"
 #include "common/clock.h"
+#include "common/hash.h"
 #include "common/text.h"
 #include "output/json.h"
 #include "output/live_page.h"
 #include "output/metrics.h"
 #include "output/sink.h"
+#include "output/verdict_show.h"
 
 /* A body may be started while less than this is held: with a snapshot of maximum size the total is about 128 MiB. */
 enum {
@@ -386,6 +388,21 @@ enum MHD_Result agent_route_file(struct agent_route *route, struct MHD_Connectio
 	return result;
 }
 
+enum MHD_Result agent_route_runbook(struct agent_route *route, struct MHD_Connection *connection,
+				    const char *path)
+{
+	struct live_page_file file = { .path = path, .type = AGENT_TYPE_TEXT };
+	const char *text = runbook_find(path + 1, &file.length);
+
+	if (text == NULL)
+		return agent_route_refuse(route, connection, MHD_HTTP_NOT_FOUND,
+					  "there is no such runbook\n");
+	file.bytes = (const unsigned char *)text;
+	text_format(file.etag, sizeof(file.etag), "\"%016" PRIx64 "\"",
+		    hash_bytes(text, file.length));
+	return agent_route_file(route, connection, &file);
+}
+
 static enum MHD_Result answer_path(struct agent_route *route, struct MHD_Connection *connection,
 				   const char *path)
 {
@@ -403,13 +420,15 @@ static enum MHD_Result answer_path(struct agent_route *route, struct MHD_Connect
 	for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
 		if (strcmp(path, paths[i].path) == 0)
 			return paths[i].answer(route, connection);
+	if (strncmp(path, AGENT_RUNBOOKS, strlen(AGENT_RUNBOOKS)) == 0)
+		return agent_route_runbook(route, connection, path);
 	file = live_page_file(path);
 	if (file)
 		return agent_route_file(route, connection, file);
 	return agent_route_refuse(
 		route, connection, MHD_HTTP_NOT_FOUND,
 		"not found; available are /metrics, /healthz, /api/v1/now, /api/v1/history, "
-		"/api/v1/snapshot, /api/v1/summary and the page at /\n");
+		"/api/v1/snapshot, /api/v1/summary, /runbooks/NAME and the page at /\n");
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */

@@ -81,6 +81,10 @@ enum MHD_Result agent_route_refuse(struct agent_route *route, struct MHD_Connect
 /* A file of a page. */
 enum MHD_Result agent_route_file(struct agent_route *route, struct MHD_Connection *connection,
 				 const struct live_page_file *file);
+/* A runbook, by name: paths that begin with AGENT_RUNBOOKS. */
+#define AGENT_RUNBOOKS "/runbooks/"
+enum MHD_Result agent_route_runbook(struct agent_route *route, struct MHD_Connection *connection,
+				    const char *path);
 /* Checks whether the client may be served. If not, it gets an error. */
 enum MHD_Result agent_route_check(struct agent_route *route, struct MHD_Connection *connection,
 				  const struct agent_connection *from, bool *may_pass);

@@ -127,6 +127,8 @@ static enum MHD_Result answer_path(struct hub *hub, struct MHD_Connection *conne
 	for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
 		if (strcmp(path, paths[i].path) == 0)
 			return paths[i].answer(hub, connection);
+	if (strncmp(path, AGENT_RUNBOOKS, strlen(AGENT_RUNBOOKS)) == 0)
+		return agent_route_runbook(&hub->route, connection, path);
 	file = live_page_hub_file(path);
 	if (file)
 		return agent_route_file(&hub->route, connection, file);

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "agent/agent_options.h"
@@ -13,6 +12,7 @@
 #include "common/attributes.h"
 #include "common/text.h"
 #include "output/sink.h"
+#include "output/verdict_show.h"
 #include "top/top_options.h"
 
 /* Help for a program that may not be installed. CLI_GO_ON: run the program. */
@@ -171,56 +171,6 @@ static int show_overview(void)
 
 /* ---- runbooks -------------------------------------------------------------------------------- */
 
-/* hang-network, HangNetwork and HangNetwork.md are the same. */
-static bool is_page_name(const char *file, const char *name)
-{
-	while (*file != '\0' && strcasecmp(file, ".md") != 0) {
-		while (*file == '-')
-			file++;
-		while (*name == '-')
-			name++;
-		if (strncasecmp(file, name, 1) != 0)
-			return false;
-		file++;
-		name++;
-	}
-	return *name == '\0' || strcasecmp(name, ".md") == 0;
-}
-
-/* All pages, each after a byte 1 and a line with its name: inside the program, so that they are wherever it is. .incbin
- * paths are relative to the root of the tree, where make runs. */
-__asm__(".pushsection .rodata\n"
-	".globl runbook_pages\n"
-	".hidden runbook_pages\n"
-	"runbook_pages:\n"
-	".incbin \"" RUNBOOK_PAGES "\"\n"
-	".byte 0\n"
-	".popsection\n");
-extern const char runbook_pages[] HIDDEN;
-
-enum { PAGE_START = 1, PAGE_NAME = 64 };
-
-/* The text of a page; NULL: there is none of this name. */
-static const char *find_runbook(const char *name, size_t *length)
-{
-	static const char start[] = { PAGE_START, '\0' };
-
-	name += strncmp(name, "runbooks/", 9) == 0 ? 9 : 0;
-	name += strncmp(name, "setup/", 6) == 0 ? 6 : 0;
-	for (const char *at = runbook_pages; *at == PAGE_START;) {
-		size_t name_length = strcspn(at + 1, "\n");
-		const char *text = at + 1 + name_length + 1;
-		char file[PAGE_NAME];
-
-		*length = strcspn(text, start);
-		text_format(file, sizeof(file), "%.*s", (int)name_length, at + 1);
-		if (is_page_name(file, name))
-			return text;
-		at = text + *length;
-	}
-	return NULL;
-}
-
 static int show_runbook(const char *text, size_t length)
 {
 	struct sink sink;
@@ -244,7 +194,7 @@ static int cmd_help(int argc, char **argv)
 		return show_overview();
 	command = find_command(argv[1]);
 	if (command == NULL) {
-		runbook = find_runbook(argv[1], &length);
+		runbook = runbook_find(argv[1], &length);
 		return runbook ? show_runbook(runbook, length) : unknown_command(argv[1]);
 	}
 	if (command->run == cmd_help || command->run == cmd_version)

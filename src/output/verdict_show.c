@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/text.h"
 #include "output/json.h"
@@ -697,4 +698,55 @@ void verdict_json(struct json *json, const struct verdicts *verdicts,
 {
 	verdict_json_open(json, verdicts, look);
 	json_end(json);
+}
+
+/* ---- runbooks -------------------------------------------------------------------------------- */
+
+/* hang-network, HangNetwork and HangNetwork.md are the same. */
+static bool is_page_name(const char *file, const char *name)
+{
+	while (*file != '\0' && strcasecmp(file, ".md") != 0) {
+		while (*file == '-')
+			file++;
+		while (*name == '-')
+			name++;
+		if (strncasecmp(file, name, 1) != 0)
+			return false;
+		file++;
+		name++;
+	}
+	return *name == '\0' || strcasecmp(name, ".md") == 0;
+}
+
+/* All pages, each after a byte 1 and a line with its name: inside the program, so that they are wherever it is. .incbin
+ * paths are relative to the root of the tree, where make runs. */
+__asm__(".pushsection .rodata\n"
+	".globl runbook_pages\n"
+	".hidden runbook_pages\n"
+	"runbook_pages:\n"
+	".incbin \"" RUNBOOK_PAGES "\"\n"
+	".byte 0\n"
+	".popsection\n");
+extern const char runbook_pages[] HIDDEN;
+
+enum { RUNBOOK_START = 1, RUNBOOK_NAME = 64 };
+
+const char *runbook_find(const char *name, size_t *length)
+{
+	static const char start[] = { RUNBOOK_START, '\0' };
+
+	name += strncmp(name, "runbooks/", 9) == 0 ? 9 : 0;
+	name += strncmp(name, "setup/", 6) == 0 ? 6 : 0;
+	for (const char *at = runbook_pages; *at == RUNBOOK_START;) {
+		size_t name_length = strcspn(at + 1, "\n");
+		const char *text = at + 1 + name_length + 1;
+		char file[RUNBOOK_NAME];
+
+		*length = strcspn(text, start);
+		text_format(file, sizeof(file), "%.*s", (int)name_length, at + 1);
+		if (is_page_name(file, name))
+			return text;
+		at = text + *length;
+	}
+	return NULL;
 }

@@ -63,4 +63,8 @@ void verdict_json_open(struct json *json, const struct verdicts *verdicts,
 void verdict_json(struct json *json, const struct verdicts *verdicts,
 		  const struct verdict_look *look);
 
+/* A page that a verdict or alert refers to: "runbooks/HangNetwork.md", "hang-network". It is part of the program.
+ * NULL: there is none of this name. */
+const char *runbook_find(const char *name, size_t *length);
+
 #endif

@@ -81,7 +81,17 @@ expect_same "five requests at once" "$(answers_of "$(
 	printf 'GET /healthz HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n'
 )")" 5
 
+expect_same "runbooks are served as the program has them" "$(fetch /runbooks/NcclHangRankMissing.md)" "$(cat docs/runbooks/NcclHangRankMissing.md)"
+expect_same "as text" "$(header_of Content-Type /runbooks/HangNetwork.md)" "text/plain; charset=utf-8"
+while read -r alert; do
+	answers 200 "/runbooks/$alert.md" || missing+=" $alert"
+done < <(sed -n 's/^ *- alert: //p' deploy/prometheus/rules/*.yml | sort -u)
+expect_same "each alert has one" "${missing:-}" ""
+expect_code "other files are not" 404 /runbooks/../web.yml --path-as-is
+expect_code "nor is the directory" 404 /runbooks/
+
 stop_agent
 expect_same "it exits with 0" "$?" 0
 expect_ok "and removes its socket" test ! -e "$tap_scratch/agent.sock"
+
 tap_done

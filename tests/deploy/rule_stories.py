@@ -1067,7 +1067,8 @@ def main():
     directory = sys.argv[1]
     # As an administrator would fill it in.
     with open(os.path.join(RULES, LINKS), encoding="utf-8") as file:
-        links = file.read().replace("grafana: ''", "grafana: https://grafana").replace("job_page: ''", "job_page: https://hub/?job=")
+        links = file.read().replace("grafana: ''", "grafana: https://grafana").replace("job_page: ''", "job_page: https://hub/?job=") \
+            .replace("runbooks: ''", "runbooks: https://ringside.example.org/runbooks")
     with open(os.path.join(directory, LINKS), "w", encoding="utf-8") as file:
         file.write(links)
     for name, made in stories.items():

@@ -41,6 +41,24 @@ expect_same "each alert has a scenario that checks its text" \
 expect_same "no expression is a YAML alias: Prometheus would read its name as a metric" \
 	"$(grep -nE '^ *expr: *[*&]' deploy/prometheus/rules/*.yml)" ""
 
+# As it is delivered: runbooks of an agent that is up; else no link.
+cat >"$tap_scratch/links.yml" <<END
+rule_files: [$PWD/deploy/prometheus/rules/ringside-links.rules.yml]
+tests:
+  - interval: 15s
+    input_series:
+      - { series: 'up{job="ringside", instance="n1:9749"}', values: '0x10 _x10' }
+      - { series: 'up{job="ringside", instance="n2:9749"}', values: '1x10 0x10' }
+    promql_expr_test:
+      - expr: ringside:links:info
+        eval_time: 60s
+        exp_samples: [{ labels: 'ringside:links:info{agent_scheme="http", runbooks="http://n2:9749/runbooks"}', value: 1 }]
+      - expr: ringside:links:info
+        eval_time: 240s
+        exp_samples: [{ labels: 'ringside:links:info{agent_scheme="http"}', value: 1 }]
+END
+expect_ok "runbooks are those of an agent unless another address is set" promtool test rules "$tap_scratch/links.yml"
+
 for config in deploy/prometheus/prometheus*.yml; do
 	# Debian's Prometheus is built without Kubernetes: check everything except that part.
 	sed '/kubernetes_sd_configs:/,/label:/c\    static_configs: [{targets: ["127.0.0.1:9749"]}]' "$config" >"$tap_scratch/config"
