@@ -18,6 +18,7 @@ bashcompletiondir ?= $(prefix)/share/bash-completion/completions
 zshcompletiondir ?= $(prefix)/share/zsh/site-functions
 fishcompletiondir ?= $(prefix)/share/fish/vendor_completions.d
 unitdir ?= $(prefix)/lib/systemd/system
+slurmdir ?= $(libdir)/slurm
 V ?=
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef \

@@ -16,6 +16,7 @@ TOP := $(if $(HAS_TOP),$(BUILD)/ringside-top)
 TOP_LIBRARY := $(BUILD)/libtop.a
 FETCH := $(if $(HAS_FETCH),$(BUILD)/ringside-fetch)
 FETCH_LIBRARY := $(BUILD)/libfetch.a
+SPANK := $(if $(HAS_SPANK),$(BUILD)/ringside_spank.so)
 
 # One line per file; V=1 shows the commands.
 quiet = $(if $(V),,@echo "  $(1) $@";)
@@ -24,7 +25,7 @@ quiet = $(if $(V),,@echo "  $(1) $@";)
 .SECONDARY:
 
 .PHONY: all plugin
-all: $(TOOL) $(SIM) $(BENCH) $(PLUGIN) $(TAPE) $(COUNT) $(AGENT) $(TOP) $(FETCH) ## build the tool, its programs and the plugin
+all: $(TOOL) $(SIM) $(BENCH) $(PLUGIN) $(TAPE) $(COUNT) $(AGENT) $(TOP) $(FETCH) $(SPANK) ## build the tool, its programs and the plugin
 ifeq ($(AGENT),)
 	@echo "  not building the agent: pkg-config does not find all of $(AGENT_PACKAGES) (scripts/install-deps build)"
 endif
@@ -33,6 +34,9 @@ ifeq ($(TOP),)
 endif
 ifeq ($(FETCH),)
 	@echo "  not building ringside-fetch: pkg-config does not find $(FETCH_PACKAGES) (scripts/install-deps build)"
+endif
+ifeq ($(SPANK),)
+	@echo "  not building ringside_spank.so: no slurm/spank.h (libslurm-dev, slurm-devel)"
 endif
 plugin: $(PLUGIN) ## build only the plugin (needs only a C compiler and libc)
 
@@ -121,6 +125,12 @@ $(PLUGIN) $(TAPE) $(COUNT):
 		-Wl,--version-script=$(filter %.map,$^) -Wl,-soname,$(notdir $@) \
 		-o $@.new $(filter %.o,$^) $(PLUGIN_LIBS) && mv $@.new $@
 
+# Slurm's programs load it and have the functions that it calls.
+ifneq ($(SPANK),)
+$(SPANK): $(call plugin_objects,$(SPANK_SOURCES))
+	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) -Wl,-z,now -Wl,-z,relro -o $@.new $^ && mv $@.new $@
+endif
+
 # Only the hub looks up SRV records.
 PROGRAM_LIBS := -lzstd -lz -lpthread -ldl -lm -Wl,--push-state,--as-needed -lresolv -Wl,--pop-state
 
@@ -167,6 +177,10 @@ install-built:
 	install -m 644 $(SETUP_PAGES) $(DESTDIR)$(docdir)/setup/
 	cp -R deploy $(DESTDIR)$(docdir)/
 	sed -i 's|file:///usr/share/doc/ringside|file://$(docdir)|' $(DESTDIR)$(docdir)/deploy/prometheus/rules/*.yml
+ifneq ($(SPANK),)
+	install -d $(DESTDIR)$(slurmdir)
+	install -m 755 $(SPANK) $(DESTDIR)$(slurmdir)/
+endif
 ifneq ($(AGENT),)
 	install -d $(DESTDIR)$(unitdir)
 	for unit in ringside-agent ringside-hub; do \

@@ -38,6 +38,7 @@ if [ -x "$BUILD/ringside-agent" ]; then
 		done
 	fi
 fi
+[ ! -e "$BUILD/ringside_spank.so" ] || expect_ok "Slurm's plugin is installed" test -s "$root/opt/ringside/lib/slurm/ringside_spank.so"
 if [ -x "$BUILD/ringside-top" ]; then
 	expect_ok "ringside finds the installed ringside-top" \
 		grep -q "unexpected argument 'x'" <("$root/opt/ringside/bin/ringside" top x 2>&1)
