@@ -45,7 +45,7 @@ static inline bool metrics_is_shown(const struct metrics_writer *writer,
 static const struct metrics_name families[METRICS_FAMILIES + 1] = {
 	[METRICS_PROCESS_INFO] = { "nccl_process_info", "info",
 				   "nccl_job,host,pid,global_rank,local_rank,world_size,gpu,"
-				   "gpu_uuid,mode,interface,state,run",
+				   "gpu_uuid,mode,interface,step,state,run",
 				   "A recorded process: its place in the job, first GPU and "
 				   "state; run is earlier if the job was started again since." },
 	[METRICS_JOB_INFO] = { "nccl_job_info", "info", "nccl_job,user,account,partition,job_name",
@@ -887,6 +887,7 @@ static void write_process_infos(struct metrics_writer *writer)
 		const struct recording_process *process;
 		const struct job_rank *rank;
 		struct metrics_labels labels;
+		char step[24];
 
 		if (member->kind != METRICS_PROCESS || !metrics_is_shown(writer, member))
 			continue;
@@ -900,6 +901,8 @@ static void write_process_infos(struct metrics_writer *writer)
 		metrics_label(out, "gpu_uuid", rank->gpu_uuid);
 		metrics_label(out, "mode", process->mode);
 		label_if_known(out, "interface", process->interface, 1);
+		if (recording_info(process, "env.SLURM_STEP_ID", step, sizeof(step)))
+			metrics_label(out, "step", step);
 		metrics_label(out, "state", process_state(process));
 		metrics_label(out, "run", process->is_earlier_run ? "earlier" : "");
 		put_info(out, &labels);

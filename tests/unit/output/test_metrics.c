@@ -493,7 +493,7 @@ static void test_owner(void)
 	static char first[] = "uid=1000\nenv.USER=ada\nenv.SLURM_JOB_USER=alan\n"
 			      "env.SLURM_JOB_ACCOUNT=vision\nenv.SLURM_JOB_PARTITION=h100\n"
 			      "env.SLURM_JOB_NAME=vit \"big\"\nlabel.team=a,b\nlabel.user=x\n"
-			      "hang_after_s=900\n";
+			      "hang_after_s=900\nenv.SLURM_STEP_ID=3\n";
 	static char second[] = "uid=1001\nhang_after_s=600\n";
 	static char wrong[] = "uid=1002\nhang_after_s=604801\n";
 	struct play play = { 0 };
@@ -510,6 +510,8 @@ static void test_owner(void)
 	     "nccl_job_info{nccl_job=\"j\",user=\"alan\",account=\"vision\",partition=\"h100\","
 	     "job_name=\"vit \\\"big\\\"\",label_team=\"a,b\",label_user=\"x\"}",
 	     "1");
+	EXPECT_EQUAL(series_of(text, "nccl_process_info", LIST("step=\"3\"")), 3);
+	EXPECT_EQUAL(series_of(text, "nccl_process_info", LIST("step=")), 3);
 	EXPECT_EQUAL(series_of(text, "nccl_job_info", LIST("nccl_job=\"k\"")), 2);
 	says("without a name, the number", text, "nccl_job_info{nccl_job=\"k\",user=\"1001\"}",
 	     "1");
