@@ -17,6 +17,7 @@
 #include "cmds/cli_input.h"
 #include "cmds/cli_program.h"
 #include "cmds/commands.h"
+#include "common/attributes.h"
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/text.h"
@@ -37,6 +38,9 @@ static struct verdict_text_options doctor_text_options(const struct doctor_optio
 }
 
 enum { LIST_FILE_BYTES = 4 << 20 };
+
+enum { SLURM_ID_MAX = 21, SLURM_SECONDS = 30, SLURM_BYTES = 4 << 20 };
+#define DIGITS "0123456789"
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -122,6 +126,22 @@ static int take_agents(const struct cli_said *said)
 	return status == OK ? 0 : cli_usage(said->page, "--agents: %s", why);
 }
 
+/* "4711", "4711_3" of an array, "4711+1" of a heterogeneous job. */
+static int take_slurm(const struct cli_said *said)
+{
+	const char *value = said->value;
+	size_t first = strspn(value, DIGITS);
+	size_t second =
+		value[first] == '_' || value[first] == '+' ? strspn(value + first + 1, DIGITS) : 0;
+
+	if (first == 0 || value[first + (second ? 1 + second : 0)] != '\0' ||
+	    strlen(value) > SLURM_ID_MAX)
+		return cli_usage(said->page, "--slurm '%s' is not a job ID like 4711 or 4711_3",
+				 value);
+	*(const char **)said->target = value;
+	return 0;
+}
+
 static int take_prometheus(const struct cli_said *said)
 {
 	const char *value = said->value;
@@ -176,6 +196,8 @@ static const struct cli_option doctor_option_rows[] = {
 	  "query these agents: host[:port], URLs, ranges like node[001-064], @FILE with one per "
 	  "line",
 	  CLI_CALL_ALL(take_agents) },
+	{ 0, "slurm", "JOBID", "query the agents on the nodes of this Slurm job (asks squeue)",
+	  CLI_CALL(struct doctor_options, slurm, take_slurm) },
 	{ 0, "prometheus", "URL", "query this Prometheus, which scrapes the agents",
 	  CLI_CALL(struct doctor_options, prometheus, take_prometheus) },
 	{ 0, "window", "TIME", "time window used to judge slowness (with --prometheus, default 5m)",
@@ -226,6 +248,7 @@ static const struct cli_example doctor_examples[] = {
 	{ "ringside doctor", "diagnose the jobs on this host" },
 	{ "ringside doctor traces/", "diagnose a job that has ended" },
 	{ "ringside doctor --agents 'node[001-064]'", "a whole job, through its nodes' agents" },
+	{ "ringside doctor --slurm 4711", "the same for a job of Slurm" },
 	{ "ringside doctor --agents @nodes --watch --interval 30s",
 	  "scan every 30 seconds and print changes" },
 	{ "ringside doctor --prometheus http://prometheus:9090 --job llm-7",
@@ -248,24 +271,125 @@ static const struct cli_page doctor_page = {
 
 static int doctor_check_options(const struct doctor_options *options)
 {
-	int sources =
-		(options->path_count > 0) + options->has_agents + (options->prometheus != NULL);
+	int sources = (options->path_count > 0) + options->has_agents + (options->slurm != NULL) +
+		      (options->prometheus != NULL);
 
 	if (sources > 1)
-		return cli_usage(&doctor_page,
-				 "PATH, --agents and --prometheus are three sources: give one");
+		return cli_usage(
+			&doctor_page,
+			"PATH, --agents, --slurm and --prometheus are four sources: give one");
 	if (options->has_agents && options->targets.count == 0)
 		return cli_usage(&doctor_page, "--agents lists no agent");
 	if (options->is_watch &&
 	    (options->path_count > 0 || (options->log_count > 0 && sources == 0)))
 		return cli_usage(&doctor_page,
-				 "--watch follows what runs: this machine, --agents or "
+				 "--watch follows what runs: this machine, --agents, --slurm or "
 				 "--prometheus, not files");
 	if (options->prometheus != NULL && (options->chosen.filter.since.base != FILTER_NO_TIME ||
 					    options->chosen.filter.until.base != FILTER_NO_TIME))
 		return cli_usage(&doctor_page, "--since and --until are for recordings: with "
 					       "--prometheus use --window");
 	return -1;
+}
+
+/* ---- the nodes of a Slurm job ---------------------------------------------------------------- */
+
+/* One line of squeue: 4711_3|4714|RUNNING|node[001-064] */
+struct slurm_line {
+	const char *id;
+	const char *raw_id;
+	const char *state;
+	const char *nodes; /* "": none yet */
+};
+
+/* Cuts the next line of `*text` into fields. False: there is none, or it has other fields. */
+static bool slurm_line_next(char **text, struct slurm_line *line)
+{
+	char *end = strchr(*text, '\n');
+	char *fields[4] = { *text };
+
+	if (end == NULL)
+		return false;
+	*end = '\0';
+	for (size_t i = 1; i < ARRAY_LENGTH(fields); i++) {
+		fields[i] = strchr(fields[i - 1], '|');
+		if (fields[i] == NULL)
+			return false;
+		*fields[i]++ = '\0';
+	}
+	*line = (struct slurm_line){ fields[0], fields[1], fields[2], fields[3] };
+	*text = end + 1;
+	return true;
+}
+
+/* SLURM_JOB_ID in the job: in all components of a heterogeneous job that of the first. */
+static void slurm_line_name(const struct slurm_line *line, char *name, size_t size)
+{
+	const char *plus = strchr(line->id, '+');
+
+	text_format(name, size, "%.*s", plus ? (int)(plus - line->id) : (int)size - 1,
+		    plus ? line->id : line->raw_id);
+}
+
+static int slurm_read(struct doctor_options *options, char *text)
+{
+	char name[sizeof(options->slurm_name)], state[40] = "", why[200];
+	struct slurm_line line;
+
+	while (text[0] != '\0') {
+		if (!slurm_line_next(&text, &line))
+			return cli_error("--slurm %s: cannot read the answer of squeue",
+					 options->slurm);
+		text_copy(state, sizeof(state), line.state);
+		if (line.nodes[0] == '\0')
+			continue;
+		slurm_line_name(&line, name, sizeof(name));
+		if (options->targets.count > 0 && strcmp(name, options->slurm_name) != 0)
+			return cli_error("--slurm %s is an array job: choose one of its tasks, "
+					 "like --slurm %s",
+					 options->slurm, line.id);
+		text_copy(options->slurm_name, sizeof(options->slurm_name), name);
+		if (fetch_targets_add(&options->targets, line.nodes, DOCTOR_AGENT_PORT, why,
+				      sizeof(why)) != OK)
+			return cli_error("--slurm %s: %s", options->slurm, why);
+	}
+	if (options->targets.count == 0)
+		return cli_error("--slurm %s: the job has no nodes%s%s", options->slurm,
+				 state[0] ? ": " : "", state);
+	return 0;
+}
+
+/* Asks Slurm which nodes the job has or had. Returns 0, or the exit code after an error was reported. */
+static int slurm_find(struct doctor_options *options)
+{
+	/* Those of the user would hide jobs. */
+	static const char *const filters[] = { "SQUEUE_ACCOUNT", "SQUEUE_LICENSES",
+					       "SQUEUE_NAMES",	 "SQUEUE_PARTITION",
+					       "SQUEUE_QOS",	 "SQUEUE_USERS" };
+	char jobs[SLURM_ID_MAX + sizeof("--jobs=")];
+	const char *words[] = { "squeue", "--noheader",		  "--states=all",
+				jobs,	  "--format=%i|%A|%T|%N", NULL };
+	struct cli_capture got;
+	int code;
+
+	for (size_t i = 0; i < ARRAY_LENGTH(filters); i++)
+		unsetenv(filters[i]);
+	text_format(jobs, sizeof(jobs), "--jobs=%s", options->slurm);
+	if (cli_capture(&got, words, -1, SLURM_SECONDS, SLURM_BYTES) != OK || got.exit_code != 0)
+		code = cli_error("--slurm %s: %s%s", options->slurm, got.why,
+				 strstr(got.why, "Invalid job id")
+					 ? "; Slurm forgets jobs minutes after their end: use "
+					   "--agents with their nodes (sacct -j ID -o NodeList)"
+					 : "");
+	else if (got.is_cut)
+		code = cli_error("--slurm %s: the answer of squeue is too long", options->slurm);
+	else
+		code = slurm_read(options, got.bytes);
+	free(got.bytes);
+	if (code == 0 && options->chosen.job == NULL)
+		options->chosen.job = options->slurm_name;
+	options->has_agents |= code == 0;
+	return code;
 }
 
 int doctor_options_parse(struct doctor_options *options, int argc, char **argv)
@@ -282,7 +406,11 @@ int doctor_options_parse(struct doctor_options *options, int argc, char **argv)
 	options->is_hang_fixed = options->hang_ns != 0;
 	if (!options->is_hang_fixed)
 		options->hang_ns = CLI_SECONDS(20);
-	return code == CLI_GO_ON ? doctor_check_options(options) : code;
+	if (code == CLI_GO_ON)
+		code = doctor_check_options(options);
+	if (code == -1 && options->slurm != NULL && slurm_find(options) != 0)
+		code = CLI_EXIT_UNKNOWN;
+	return code;
 }
 
 void doctor_options_release(struct doctor_options *options)

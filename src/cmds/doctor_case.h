@@ -22,6 +22,8 @@ struct doctor_options {
 	size_t log_count;
 	struct fetch_targets targets;
 	bool has_agents;
+	const char *slurm;	/* a job of Slurm, whose nodes have the agents; NULL none */
+	char slurm_name[24];	/* its name in recordings */
 	const char *prometheus; /* NULL none */
 	uint64_t window_ns;	/* of Prometheus; 0: default of prom_options */
 	uint64_t past_ns;

@@ -93,8 +93,8 @@ expect_same "and there are no others" "$(sed -n 's/.*\[VERDICT_[A-Z_]*\] = { "\(
 
 # ---- options
 
-expect_refusal "two sources" 2 "three sources" "$ringside" doctor --agents a x
-expect_refusal "two sources, with --prometheus" 2 "three sources" "$ringside" doctor --agents a --prometheus http://b
+expect_refusal "two sources" 2 "four sources" "$ringside" doctor --agents a x
+expect_refusal "two sources, with --prometheus" 2 "four sources" "$ringside" doctor --agents a --prometheus http://b
 expect_refusal "no agent" 2 "lists no agent" "$ringside" doctor --agents ,
 expect_refusal "a bad agent" 2 "'a:b' has no port" "$ringside" doctor --agents a:b
 expect_refusal "a password on the command line" 2 "password into a file" "$ringside" doctor --agents http://me:pw@a

@@ -99,8 +99,8 @@ cluster_start() { # further lines of slurm.conf...
 		MpiDefault=none
 		SelectType=select/cons_tres
 		SelectTypeParameters=CR_CPU
-		SchedulerType=sched/builtin
-		SchedulerParameters=batch_sched_delay=0,sched_interval=1
+		SchedulerType=sched/backfill
+		SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1
 		SlurmdParameters=config_overrides
 		KillWait=5
 		ReturnToService=0
