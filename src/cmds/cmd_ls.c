@@ -186,6 +186,10 @@ static void add_notes(struct report_grid *grid, const struct recording_process *
 				 kind[0] ? ", " : "", kind, reason[0] ? ", because " : "", reason);
 	else if (reason[0])
 		report_grid_note(grid, "region: gone; was %s, because %s", kind, reason);
+	if (process->pid_here > 0 && process->pid_here != process->pid)
+		report_grid_note(grid, "in a container%s%s, as pid %" PRId64,
+				 process->container_id[0] ? " " : "", process->container_id,
+				 process->pid);
 	find_trace(process, &trace);
 	if (trace.is_there)
 		report_grid_note(grid, "%s: %s, %s%s%s%s", process->foreign ? "log" : "trace",
@@ -298,6 +302,8 @@ static void put_process(struct json *json, const struct recording_process *proce
 	json_object(json);
 	recorded_process_json(json, process);
 	json_put_number_or_null(json, "pid_here", process->pid_here);
+	json_put_text_or_null(json, "container_id", process->container_id);
+	json_put_text_or_null(json, "pod_uid", process->pod_uid);
 	json_put_number_or_null(json, "local_rank", process->local_rank);
 	json_put_number_or_null(json, "world_size",
 				process->world_size > 0 ? process->world_size : -1);

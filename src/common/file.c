@@ -128,16 +128,29 @@ bool file_proc_stat(const char *task, char *state, uint64_t *start_ticks)
 }
 
 /* "pid:[4026531836]" */
-uint64_t file_proc_namespace(const char *task)
+/* The link's text is "KIND:[INODE]". */
+static uint64_t namespace_of(const char *task, const char *kind)
 {
 	char path[64], link[64];
 	unsigned long long inode = 0;
+	const char *number;
 	ssize_t length;
 
-	snprintf(path, sizeof(path), "/proc/%s/ns/pid", task);
+	snprintf(path, sizeof(path), "/proc/%s/ns/%s", task, kind);
 	length = readlink(path, link, sizeof(link) - 1);
 	link[length > 0 ? length : 0] = '\0';
-	return sscanf(link, "pid:[%llu]", &inode) == 1 ? inode : 0;
+	number = strchr(link, '[');
+	return number != NULL && sscanf(number, "[%llu]", &inode) == 1 ? inode : 0;
+}
+
+uint64_t file_proc_namespace(const char *task)
+{
+	return namespace_of(task, "pid");
+}
+
+uint64_t file_proc_mounts(const char *task)
+{
+	return namespace_of(task, "mnt");
 }
 
 bool file_make_absolute(char *path, size_t size)

@@ -42,8 +42,9 @@ bool file_read_text(const char *path, char *text, size_t size);
  * S, D, T, Z ...) and its start time; 0 where not given. False (errno): nothing could be read.
  */
 bool file_proc_stat(const char *task, char *state, uint64_t *start_ticks);
-/* The inode of its pid namespace; 0: unknown. */
+/* The inodes of its pid namespace and of its mount namespace; 0: unknown. */
 uint64_t file_proc_namespace(const char *task);
+uint64_t file_proc_mounts(const char *task);
 
 /*
  * Make a path absolute, for readers in another directory. False: not possible or too long;

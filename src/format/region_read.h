@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "common/clock.h"
 #include "common/op_layout.h"
@@ -239,15 +240,20 @@ bool info_next(const char *text, size_t text_bytes, size_t *at, char *key, size_
 	       char *value, size_t value_size);
 
 /*
- * Finds the regions on this host and which of their processes are alive. Opens nothing for writing
- * and follows no symbolic links.
+ * Finds the regions on this host, in containers, too, and which of their processes are alive. Opens
+ * nothing for writing and follows no symbolic links.
  */
 
+enum region_place_kind {
+	REGION_PLACE_FILE = 0,
+	REGION_PLACE_MEMFD = 1,	    /* /proc/PID/fd/N of a process that has it open */
+	REGION_PLACE_CONTAINER = 2, /* /proc/PID/root/..., a file that only its container sees */
+};
+
 struct region_place {
-	char *path;	 /* a file, or /proc/PID/fd/N */
-	uint64_t device; /* with inode: a region with two names is listed once */
-	uint64_t inode;
-	uint64_t holder; /* memfd: a process that has it open; 0: a file */
+	char *path;
+	struct stat st; /* when it was found; a region with two names is listed once */
+	enum region_place_kind kind;
 };
 
 struct region_places {
@@ -261,16 +267,24 @@ struct region_places {
 #define REGION_FIND_DIRECTORY "/dev/shm"
 
 /*
- * Regions in files: directory/ringside-* /x and directory/x.region (NULL: REGION_FIND_DIRECTORY),
- * and memfds named "ringside" of processes we may inspect. A missing directory is not an error.
- * ERR_SYSTEM (errno), ERR_NO_SPACE (memory). Release in every case.
+ * Regions in files: directory/ringside-* /x and directory/x.region (NULL: REGION_FIND_DIRECTORY);
+ * memfds named "ringside", and files in the directory of this name in other mount namespaces, of
+ * processes we may inspect. A missing directory is not an error. ERR_SYSTEM (errno), ERR_NO_SPACE
+ * (memory). Release in every case.
  */
 enum status region_find(struct region_places *places, const char *directory);
 /*
- * The same without memfds, which are expensive to find: it takes all descriptors of all processes.
+ * The same without what is reached through processes, which is expensive: it takes all descriptors
+ * of all processes.
  */
 enum status region_find_files(struct region_places *places, const char *directory);
 void region_find_release(struct region_places *places);
+
+/*
+ * Open for reading what was found. -1 with errno; ESTALE: the path names another file now. A path
+ * in a container must not be opened in any other way: its links would lead out of the container.
+ */
+int region_place_open(const struct region_place *place);
 
 /* Is the process that wrote a recording alive? Checks its identity, because pids are reused. */
 enum region_alive {

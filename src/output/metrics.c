@@ -44,12 +44,15 @@ static inline bool metrics_is_shown(const struct metrics_writer *writer,
 /* Help texts contain no backslash and no newline, so they need no escaping in any format. */
 static const struct metrics_name families[METRICS_FAMILIES + 1] = {
 	[METRICS_PROCESS_INFO] = { "nccl_process_info", "info",
-				   "nccl_job,host,pid,global_rank,local_rank,world_size,gpu,"
-				   "gpu_uuid,mode,interface,step,state,run",
+				   "nccl_job,host,pid,host_pid,global_rank,local_rank,world_size,"
+				   "gpu,gpu_uuid,mode,interface,step,state,run",
 				   "A recorded process: its place in the job, first GPU and "
 				   "state; run is earlier if the job was started again since." },
-	[METRICS_JOB_INFO] = { "nccl_job_info", "info", "nccl_job,user,account,partition,job_name",
-			       "Owner of a job; in addition label_KEY for each key of "
+	[METRICS_JOB_INFO] = { "nccl_job_info", "info",
+			       "nccl_job,user,account,partition,job_name,pod,namespace,container,"
+			       "container_id,pod_uid",
+			       "Owner and containers of a job; in addition label_KEY for each key "
+			       "of "
 			       "RINGSIDE_LABELS." },
 	[METRICS_JOB_HANG_THRESHOLD] = { "nccl_job_hang_threshold_seconds", "gauge", "nccl_job",
 					 "RINGSIDE_HANG_AFTER of a job: no alert about a hang "
@@ -895,6 +898,8 @@ static void write_process_infos(struct metrics_writer *writer)
 		rank = &model->job->ranks[model->job->process_rank[member->process]];
 		begin_labels(out, &labels, member);
 		metrics_label(out, "host", process->host);
+		if (process->pid_here != process->pid)
+			label_if_known(out, "host_pid", process->pid_here, 1);
 		label_if_known(out, "local_rank", process->local_rank, 0);
 		label_if_known(out, "world_size", process->world_size, 1);
 		label_if_known(out, "gpu", rank->gpu, 0);
@@ -919,6 +924,11 @@ struct job_owner {
 	char account[JOB_VALUE];
 	char partition[JOB_VALUE];
 	char name[JOB_VALUE];
+	char pod[JOB_VALUE];
+	char namespace[JOB_VALUE];
+	char container[JOB_VALUE];
+	char container_id[JOB_VALUE];
+	char pod_uid[JOB_VALUE];
 	char keys[METRICS_JOB_LABELS][JOB_KEY]; /* as label names, no two equal */
 	char values[METRICS_JOB_LABELS][JOB_VALUE];
 	size_t label_count;
@@ -957,6 +967,10 @@ static void read_owner(struct job_owner *owner, const struct recording_process *
 		      { "env.SLURM_JOB_ACCOUNT", owner->account },
 		      { "env.SLURM_JOB_PARTITION", owner->partition },
 		      { "env.SLURM_JOB_NAME", owner->name },
+		      { "env.POD_NAME", owner->pod },
+		      { "pod_namespace", owner->namespace },
+		      { "env.CONTAINER_NAME", owner->container },
+		      { "env.POD_UID", owner->pod_uid },
 		      { "env.USER", login },
 		      { "uid", uid } };
 	size_t at = 0;
@@ -969,6 +983,10 @@ static void read_owner(struct job_owner *owner, const struct recording_process *
 			if (strcmp(key, known[i].key) == 0)
 				text_copy(known[i].to, JOB_VALUE, value);
 	}
+	/* What the kernel says counts more than a variable. */
+	text_copy(owner->container_id, sizeof(owner->container_id), process->container_id);
+	if (process->pod_uid[0] != '\0')
+		text_copy(owner->pod_uid, sizeof(owner->pod_uid), process->pod_uid);
 	if (owner->user[0] == '\0')
 		text_copy(owner->user, sizeof(owner->user), login[0] != '\0' ? login : uid);
 }
@@ -991,6 +1009,11 @@ static void write_job_infos(struct metrics_writer *writer)
 		metrics_label(out, "account", owner.account);
 		metrics_label(out, "partition", owner.partition);
 		metrics_label(out, "job_name", owner.name);
+		metrics_label(out, "pod", owner.pod);
+		metrics_label(out, "namespace", owner.namespace);
+		metrics_label(out, "container", owner.container);
+		metrics_label(out, "container_id", owner.container_id);
+		metrics_label(out, "pod_uid", owner.pod_uid);
 		for (size_t i = 0; i < owner.label_count; i++)
 			metrics_label(out, owner.keys[i], owner.values[i]);
 		if (!put_once(out, labels, count,

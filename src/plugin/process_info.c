@@ -36,6 +36,53 @@ static void read_first(const char *const *names, const char *standard, char *to,
 	text_copy(to, size, standard);
 }
 
+/*
+ * Kubeflow names a pod after its job: NAME-worker-3, or NAME-node-0-3 (Trainer). Returns the length
+ * of NAME; 0: another name.
+ */
+static size_t job_in_pod(const char *pod)
+{
+	static const char *const roles[] = { "-master-", "-worker-", "-launcher-", "-node-0-" };
+
+	for (size_t i = 0; i < ARRAY_LENGTH(roles); i++) {
+		const char *role = NULL, *next = strstr(pod, roles[i]), *index;
+
+		for (; next != NULL; next = strstr(next + 1, roles[i]))
+			role = next;
+		index = role != NULL ? role + strlen(roles[i]) : "";
+		if (role != pod && index[0] != '\0' && index[strspn(index, "0123456789")] == '\0')
+			return (size_t)(role - pod);
+	}
+	return 0;
+}
+
+/*
+ * In Kubernetes the pod is known from variables that its manifest sets, its namespace also from the
+ * service account. A job without any other name gets that of its Kubeflow job.
+ */
+static void read_pod(struct identity *identity)
+{
+	static const char *const namespaces[] = { "POD_NAMESPACE", NULL };
+	static const char *const pods[] = { "POD_NAME", NULL };
+	char pod[256];
+	size_t length;
+
+	read_first(namespaces, "", identity->pod_namespace, sizeof(identity->pod_namespace));
+	if (getenv("KUBERNETES_SERVICE_HOST") == NULL)
+		return;
+	if (identity->pod_namespace[0] == '\0' &&
+	    file_read_text("/var/run/secrets/kubernetes.io/serviceaccount/namespace", pod,
+			   sizeof(pod)))
+		text_from_field(identity->pod_namespace, sizeof(identity->pod_namespace), pod,
+				strcspn(pod, "\n"));
+	read_first(pods, identity->host, pod, sizeof(pod));
+	length = job_in_pod(pod);
+	if (strcmp(identity->job, "local") == 0 && length > 0)
+		text_format(identity->job, sizeof(identity->job), "%s%s%.*s",
+			    identity->pod_namespace, identity->pod_namespace[0] != '\0' ? "/" : "",
+			    (int)length, pod);
+}
+
 void identity_read(struct identity *identity, const char *job)
 {
 	static const char *const jobs[] = {
@@ -63,6 +110,7 @@ void identity_read(struct identity *identity, const char *job)
 	identity->pid_namespace = file_proc_namespace("self");
 	file_proc_stat("self", &state, &identity->start_ticks);
 	read_first(jobs, "local", identity->job, sizeof(identity->job));
+	read_pod(identity);
 	if (job[0] != '\0')
 		text_from_field(identity->job, sizeof(identity->job), job, strlen(job));
 	read_first(ranks, "x", identity->rank, sizeof(identity->rank));
@@ -334,6 +382,11 @@ static const char *const listed_names[] = {
 	"SLURM_JOB_ACCOUNT",
 	"SLURM_JOB_PARTITION",
 	"USER",
+	"POD_NAME",
+	"POD_NAMESPACE",
+	"POD_UID",
+	"CONTAINER_NAME",
+	"NODE_NAME",
 };
 
 static const char *const prefixes[] = {
@@ -599,6 +652,8 @@ void process_info_write(const struct process_info *process)
 	add_line("rank", identity->rank);
 	add_line("local_rank", identity->local_rank);
 	add_line("world_size", identity->world_size);
+	if (identity->pod_namespace[0] != '\0')
+		add_line("pod_namespace", identity->pod_namespace);
 	add_line("version", RINGSIDE_VERSION);
 	add_line("mode", op_mode_name(settings->mode));
 	add_number("interface", process->interface);

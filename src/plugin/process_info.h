@@ -18,10 +18,11 @@ struct identity {
 	char host[256];
 	char boot_id[40];
 	char exe[256];
-	char job[128];	     /* "local" if no launcher set one */
-	char rank[32];	     /* global rank, or "x" */
-	char local_rank[32]; /* "": unknown */
-	char world_size[32]; /* "": unknown */
+	char job[128];		/* "local" if no launcher set one */
+	char rank[32];		/* global rank, or "x" */
+	char local_rank[32];	/* "": unknown */
+	char world_size[32];	/* "": unknown */
+	char pod_namespace[64]; /* of Kubernetes; "": none or unknown */
 	uint64_t pid;
 	uint64_t pid_namespace;
 	uint64_t start_ticks;

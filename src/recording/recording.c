@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/attributes.h"
+#include "common/file.h"
 #include "common/hash.h"
 #include "common/status.h"
 #include "common/text.h"
@@ -840,11 +842,67 @@ static void set_life_then(struct recording_process *process)
 	process->pid_here = -1;
 }
 
+enum { CONTAINER_ID = 64, CONTAINER_ID_SHOWN = 12, POD_UID = 36 };
+
+static size_t hex_digits(const char *text)
+{
+	return strspn(text, "0123456789abcdef");
+}
+
+/* 8-4-4-4-12 hexadecimal digits, joined by '-', or by '_' in the name of a slice. */
+static bool take_pod_uid(const char *text, char pod_uid[40])
+{
+	static const size_t groups[] = { 8, 4, 4, 4, 12 };
+	const char *at = text;
+
+	for (size_t i = 0; i < ARRAY_LENGTH(groups); i++) {
+		if (i > 0 && *at != '-' && *at != '_')
+			return false;
+		at += i > 0;
+		if (hex_digits(at) != groups[i])
+			return false;
+		at += groups[i];
+	}
+	text_format(pod_uid, 40, "%.*s", POD_UID, text);
+	for (char *one = pod_uid; *one != '\0'; one++)
+		if (*one == '_')
+			*one = '-';
+	return true;
+}
+
+void recording_container(const char *cgroups, char container_id[16], char pod_uid[40])
+{
+	size_t length;
+
+	container_id[0] = pod_uid[0] = '\0';
+	for (const char *at = cgroups; *at != '\0'; at += length > 0 ? length : 1) {
+		length = hex_digits(at);
+		if (length == CONTAINER_ID)
+			text_format(container_id, 16, "%.*s", CONTAINER_ID_SHOWN, at);
+	}
+	for (const char *at = strstr(cgroups, "pod"); at != NULL; at = strstr(at + 1, "pod"))
+		if (take_pod_uid(at + 3, pod_uid))
+			break;
+}
+
+/* Once, when it is found alive. */
+static void read_container(struct recording_process *process)
+{
+	char path[64], text[4096];
+
+	if (process->pid_here <= 0)
+		return;
+	text_format(path, sizeof(path), "/proc/%lld/cgroup", (long long)process->pid_here);
+	if (file_read_text(path, text, sizeof(text)))
+		recording_container(text, process->container_id, process->pod_uid);
+}
+
 void recording_load_life(struct recording_process *process)
 {
 	struct region_identity identity = { process->host, process->boot_id,
 					    process->pid > 0 ? (uint64_t)process->pid : 0,
 					    process->pid_namespace, process->start_ticks };
+	const bool is_known = process->pid_here > 0;
 	enum region_alive alive;
 	uint64_t pid_here = 0;
 
@@ -852,7 +910,7 @@ void recording_load_life(struct recording_process *process)
 		set_life_then(process);
 		return;
 	}
-	if (process->pid_here > 0) {
+	if (is_known) {
 		pid_here = (uint64_t)process->pid_here;
 		alive = region_alive_still(&identity, pid_here, &process->process_state);
 	} else {
@@ -865,6 +923,8 @@ void recording_load_life(struct recording_process *process)
 	    region_is_let_go(process->region))
 		alive = REGION_ALIVE_NO;
 	process->pid_here = alive == REGION_ALIVE_YES ? (int64_t)pid_here : -1;
+	if (!is_known)
+		read_container(process);
 	if (is_closed(process))
 		process->life = RECORDING_ENDED;
 	else if (alive == REGION_ALIVE_YES)

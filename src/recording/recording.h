@@ -134,6 +134,9 @@ struct recording_process {
 	char mode[16];
 	int64_t pid;	  /* in its own namespace */
 	int64_t pid_here; /* in our namespace; -1: unknown or not alive */
+	/* Of its cgroup, if it was seen alive on this host; "": unknown, or in no container. */
+	char container_id[16]; /* the first 12 digits, as tools show it */
+	char pod_uid[40];
 	uint64_t pid_namespace;
 	uint64_t start_ticks;
 	int64_t rank;
@@ -296,6 +299,12 @@ static inline int64_t recording_pid(const struct recording_process *process)
 /* Where this operation was called; number 0: its last call of any communicator. NULL: unknown. */
 const struct recording_where *recording_where(const struct recording_process *process,
 					      uint32_t comm, uint64_t number);
+
+/*
+ * The container's id and the pod's uid in a path of /proc/PID/cgroup, as containerd, CRI-O, Docker
+ * and Podman name them, with either cgroup driver. "" where there is none.
+ */
+void recording_container(const char *cgroups, char container_id[16], char pod_uid[40]);
 
 void recording_init(struct recording *recording);
 void recording_release(struct recording *recording);

@@ -686,6 +686,8 @@ enum status recording_add_again(struct recording *recording,
 	 */
 	found->life = found->ended_ns != 0 ? RECORDING_ENDED : process->life;
 	found->pid_here = process->pid_here;
+	text_copy(found->container_id, sizeof(found->container_id), process->container_id);
+	text_copy(found->pod_uid, sizeof(found->pod_uid), process->pod_uid);
 	if (found->pid_here > 0)
 		recording_load_life(found);
 	return recording_load_keep(recording, found);
@@ -733,36 +735,18 @@ static void settle(struct recording_ask *ask, enum recording_answer answer, cons
 }
 
 /*
- * Open the region's file for writing. The path may lead elsewhere by now, so neither the file nor
- * its directory, which belongs to the user, may be a link, and it must be the same file. -1 with
- * errno.
+ * Open the region's file for writing: the file that is being read, whatever its path leads to by
+ * now. -1 with errno.
  */
 static int open_to_write(const struct recording_process *process)
 {
-	const char *slash = strrchr(process->region_path, '/');
-	char directory[4096] = ".";
-	struct stat here, read_before;
-	int dir, fd;
+	char path[64];
+	struct stat st;
+	int fd;
 
-	if (slash != NULL && ((size_t)(slash - process->region_path) >= sizeof(directory) ||
-			      slash == process->region_path)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	if (slash != NULL)
-		text_format(directory, sizeof(directory), "%.*s",
-			    (int)(slash - process->region_path), process->region_path);
-	dir = open(directory, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (dir == -1)
-		return -1;
-	fd = openat(dir, slash != NULL ? slash + 1 : process->region_path,
-		    O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	close(dir);
-	if (fd == -1)
-		return -1;
-	if (fstat(fd, &here) == 0 && fstat(process->region->fd, &read_before) == 0 &&
-	    S_ISREG(here.st_mode) && here.st_dev == read_before.st_dev &&
-	    here.st_ino == read_before.st_ino && here.st_size >= REGION_HEADER_BYTES)
+	text_format(path, sizeof(path), "/proc/self/fd/%d", process->region->fd);
+	fd = open(path, O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd == -1 || (fstat(fd, &st) == 0 && st.st_size >= REGION_HEADER_BYTES))
 		return fd;
 	close(fd);
 	errno = ESTALE;

@@ -1091,13 +1091,12 @@ static enum status add_places(struct recording *recording, const struct region_p
 	enum status status = OK;
 
 	for (size_t i = 0; i < places->count && status == OK; i++) {
-		const char *path = places->list[i].path;
-		int fd = file_open(AT_FDCWD, path, places->list[i].holder != 0);
+		int fd = region_place_open(&places->list[i]);
 
 		/* Gone since it was found: its process ended and the region was removed. */
 		if (fd == -1)
 			continue;
-		status = add_file(recording, fd, path, flags);
+		status = add_file(recording, fd, places->list[i].path, flags);
 		close(fd);
 	}
 	return status;

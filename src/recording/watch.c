@@ -27,7 +27,7 @@
 #include "format/region_read.h"
 #include "recording/recording.h"
 
-/* What inotify cannot show (memfds, a directory created later) is found at most this late. */
+/* What inotify cannot show (memfds, containers, a directory created later) is found at most this late. */
 #define WATCH_SEARCH_NS (10 * SECOND_NS)
 /* A region's name exists before its content. */
 #define WATCH_SETTLE_NS (3 * SECOND_NS)
@@ -157,10 +157,11 @@ static void watch_notify_listen(struct watch *watch, uint64_t now_ns)
  */
 
 enum {
-	NEW_MAX = 256,	    /* processes added per scan; the next scan continues */
-	PAST_MAX = 65536,   /* files put aside */
-	SEARCH_SHARE = 50,  /* searching files takes at most this share of our time: 1/50 */
-	MEMFD_SHARE = 1000, /* ... and searching all descriptors of all processes: 1/1000 */
+	NEW_MAX = 256,	   /* processes added per scan; the next scan continues */
+	PAST_MAX = 65536,  /* files put aside */
+	SEARCH_SHARE = 50, /* searching files takes at most this share of our time: 1/50 */
+	PROCESS_SHARE =
+		1000, /* ... and searching all processes for memfds and containers: 1/1000 */
 };
 
 /* ---- identifying files ----------------------------------------------------------------------- */
@@ -176,14 +177,14 @@ static bool is_same_file(const struct watch_file *one, const struct watch_file *
 	       one->changed_ns == other->changed_ns;
 }
 
-static struct watch_file file_of(const struct stat *st, bool is_memfd)
+static struct watch_file file_of(const struct stat *st, enum region_place_kind kind)
 {
 	return (struct watch_file){ .device = st->st_dev,
 				    .inode = st->st_ino,
 				    .size = (uint64_t)st->st_size,
 				    .changed_ns = watch_changed_ns(st),
 				    .owner = st->st_uid,
-				    .is_memfd = is_memfd,
+				    .kind = kind,
 				    .is_there = true };
 }
 
@@ -249,12 +250,14 @@ static bool is_aside(struct watch *watch, const struct watch_file *file)
 }
 
 /* What this search can find has to be found again, or it is gone. */
-static void marks_clear(struct watch *watch, bool with_memfds)
+static void marks_clear(struct watch *watch, bool with_processes)
 {
 	for (size_t i = 0; i < watch->past_count; i++)
-		watch->past[i].is_there = watch->past[i].is_memfd && !with_memfds;
+		watch->past[i].is_there =
+			watch->past[i].kind != REGION_PLACE_FILE && !with_processes;
 	for (size_t i = 0; i < watch->refused_count; i++)
-		watch->refused[i].file.is_there = watch->refused[i].file.is_memfd && !with_memfds;
+		watch->refused[i].file.is_there =
+			watch->refused[i].file.kind != REGION_PLACE_FILE && !with_processes;
 }
 
 static void marks_sweep(struct watch *watch)
@@ -460,13 +463,10 @@ static enum status look_at(struct watch *watch, const struct region_place *place
 			   uint64_t now_ns)
 {
 	enum status status = OK;
-	struct watch_file file;
+	struct watch_file file = file_of(&place->st, place->kind);
 	struct stat st;
 	int fd;
 
-	if (fstatat(AT_FDCWD, place->path, &st, place->holder != 0 ? 0 : AT_SYMLINK_NOFOLLOW) == -1)
-		return OK;
-	file = file_of(&st, place->holder != 0);
 	if (is_followed(watch, &file) || is_aside(watch, &file))
 		return OK;
 	if (is_one_too_many(watch, &file)) {
@@ -477,14 +477,13 @@ static enum status look_at(struct watch *watch, const struct region_place *place
 		watch->must_search = true;
 		return OK;
 	}
-	fd = file_open(AT_FDCWD, place->path, place->holder != 0);
+	fd = region_place_open(place);
 	if (fd == -1) {
 		watch->left_out += errno == EMFILE || errno == ENFILE;
 		return OK;
 	}
-	/* Names can be reused: accept only the file that was found. */
-	if (fstat(fd, &st) == 0 && st.st_dev == place->device && st.st_ino == place->inode) {
-		file = file_of(&st, place->holder != 0);
+	if (fstat(fd, &st) == 0) {
+		file = file_of(&st, place->kind);
 		(*taken)++;
 		status = take_in(watch, fd, place->path, &file, now_ns);
 	}
@@ -507,18 +506,19 @@ static uint64_t later_of(uint64_t one, uint64_t other)
 	return one > other ? one : other;
 }
 
-static enum status find_places(struct watch *watch, struct region_places *places, bool *with_memfds,
-			       uint64_t now_ns)
+static enum status find_places(struct watch *watch, struct region_places *places,
+			       bool *with_processes, uint64_t now_ns)
 {
 	uint64_t began_ns = clock_system_ns(CLOCK_MONOTONIC), took_ns;
 	enum status status;
 
-	*with_memfds = now_ns >= watch->next_memfds_ns;
-	status = *with_memfds ? region_find(places, watch->settings.directory)
-			      : region_find_files(places, watch->settings.directory);
+	*with_processes = now_ns >= watch->next_processes_ns;
+	status = *with_processes ? region_find(places, watch->settings.directory)
+				 : region_find_files(places, watch->settings.directory);
 	took_ns = clock_system_ns(CLOCK_MONOTONIC) - began_ns;
-	if (*with_memfds)
-		watch->next_memfds_ns = now_ns + later_of(WATCH_SEARCH_NS, took_ns * MEMFD_SHARE);
+	if (*with_processes)
+		watch->next_processes_ns =
+			now_ns + later_of(WATCH_SEARCH_NS, took_ns * PROCESS_SHARE);
 	else
 		watch->earliest_ns = now_ns + took_ns * SEARCH_SHARE;
 	return status;
@@ -528,7 +528,7 @@ static enum status find_places(struct watch *watch, struct region_places *places
 static enum status watch_search(struct watch *watch, uint64_t now_ns)
 {
 	struct region_places places;
-	bool with_memfds;
+	bool with_processes;
 	enum status status;
 	size_t taken = 0;
 
@@ -538,11 +538,11 @@ static enum status watch_search(struct watch *watch, uint64_t now_ns)
 		watch->settle_until_ns = now_ns + WATCH_SETTLE_NS;
 	watch->must_search = false;
 	watch->next_search_ns = now_ns + WATCH_SEARCH_NS;
-	status = find_places(watch, &places, &with_memfds, now_ns);
+	status = find_places(watch, &places, &with_processes, now_ns);
 	watch->unreadable = places.unreadable;
 	watch->left_out = 0;
 	if (status == OK)
-		marks_clear(watch, with_memfds);
+		marks_clear(watch, with_processes);
 	for (size_t i = 0; i < places.count && status == OK; i++)
 		status = look_at(watch, &places.list[i], &taken, now_ns);
 	if (status == OK)
@@ -604,8 +604,8 @@ static bool is_deleted(const struct watch *watch, size_t index)
 	const struct region *region = watch->recording.processes[index]->region;
 	struct stat st;
 
-	return !watch->processes[index].file.is_memfd && region != NULL && region->fd > 0 &&
-	       fstat(region->fd, &st) == 0 && st.st_nlink == 0;
+	return watch->processes[index].file.kind != REGION_PLACE_MEMFD && region != NULL &&
+	       region->fd > 0 && fstat(region->fd, &st) == 0 && st.st_nlink == 0;
 }
 
 static bool is_gone(const struct watch *watch, size_t index)

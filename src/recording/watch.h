@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "common/status.h"
+#include "format/region_read.h"
 #include "recording/recording.h"
 
 enum {
@@ -42,7 +43,7 @@ struct watch_file {
 	uint64_t size;
 	uint64_t changed_ns;
 	uint32_t owner; /* uid */
-	bool is_memfd;
+	enum region_place_kind kind;
 	bool is_there; /* seen in the current search */
 };
 
@@ -89,7 +90,7 @@ struct watch {
 	uint64_t settle_until_ns; /* a new region gets its magic some time after its name */
 	uint64_t next_search_ns;  /* search at this time, in case something was missed */
 	uint64_t earliest_ns;	  /* no search before this: the last one took long */
-	uint64_t next_memfds_ns;
+	uint64_t next_processes_ns;
 	uint64_t quiet_until_ns; /* the directory is too busy to watch */
 	uint64_t runs_state;	 /* of all processes, when their runs were determined */
 };

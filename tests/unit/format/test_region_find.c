@@ -45,7 +45,7 @@ static size_t count_files(const struct region_places *places)
 	size_t count = 0;
 
 	for (size_t i = 0; i < places->count; i++)
-		count += places->list[i].holder == 0;
+		count += places->list[i].kind == REGION_PLACE_FILE;
 	return count;
 }
 

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "common/text.h"
 #include "tests/unit/output/metrics_read.h"
 
 /* ---- one member ------------------------------------------------------------------------------ */
@@ -525,6 +526,41 @@ static void test_owner(void)
 	play_release(&play);
 }
 
+static void test_pod(void)
+{
+	static char info[] = "uid=1000\nenv.POD_NAME=llama-worker-1\npod_namespace=team-a\n"
+			     "env.CONTAINER_NAME=pytorch\nenv.POD_UID=of a variable\n";
+	struct recording_process *process;
+	struct play play = { 0 };
+	char *text;
+
+	process = play_process(&play, "j", 0);
+	play_info(process, info);
+	process->pid = 1;
+	process->pid_here = 4711;
+	text_copy(process->container_id, sizeof(process->container_id), "2e1fa0a8ae56");
+	play_info(play_process(&play, "k", 0), info);
+	process = play_process(&play, "l", 0);
+	play_info(process, info);
+	text_copy(process->pod_uid, sizeof(process->pod_uid), "of the kernel");
+	text = metrics_of(&play);
+	says("where it runs", text,
+	     "nccl_job_info{nccl_job=\"j\",user=\"1000\",pod=\"llama-worker-1\","
+	     "namespace=\"team-a\",container=\"pytorch\",container_id=\"2e1fa0a8ae56\","
+	     "pod_uid=\"of a variable\"}",
+	     "1");
+	says("the kernel knows better", text,
+	     "nccl_job_info{nccl_job=\"l\",user=\"1000\",pod=\"llama-worker-1\","
+	     "namespace=\"team-a\",container=\"pytorch\",pod_uid=\"of the kernel\"}",
+	     "1");
+	EXPECT_EQUAL(series_of(text, "nccl_process_info",
+			       LIST("nccl_job=\"j\"", "pid=\"1\"", "host_pid=\"4711\"")),
+		     1);
+	EXPECT_EQUAL(series_of(text, "nccl_process_info", LIST("host_pid=")), 1);
+	free(text);
+	play_release(&play);
+}
+
 static void test_many_labels(void)
 {
 	enum { LABELS = METRICS_JOB_LABELS + 4 };
@@ -719,6 +755,7 @@ int main(void)
 	test_forgotten();
 	test_names();
 	test_owner();
+	test_pod();
 	test_many_labels();
 	test_slow_verdict();
 	test_textfiles();

@@ -39,6 +39,9 @@ static const char *const launchers[] = {
 	"PBS_JOBID",
 	"LSB_JOBID",
 	"JOB_ID",
+	"POD_NAME",
+	"POD_NAMESPACE",
+	"KUBERNETES_SERVICE_HOST",
 };
 
 static struct identity identity_with(const char *name, const char *value, const char *job)
@@ -98,6 +101,34 @@ static void launchers_tell_job_and_rank(void)
 	EXPECT(strcmp(identity_with("SLURM_LOCALID", "3", "").local_rank, "3") == 0);
 	EXPECT(strcmp(identity_with("WORLD_SIZE", "64", "").world_size, "64") == 0);
 	EXPECT_THAT("no line breaks", strcmp(identity_with("JOB_ID", "a\nb", "").job, "a?b") == 0);
+}
+
+static bool is_job_of_pod(const char *pod, const char *job)
+{
+	setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
+	setenv("POD_NAMESPACE", "team-a", 1);
+	return strcmp(identity_with("POD_NAME", pod, "").job, job) == 0;
+}
+
+static void pods_tell_job_and_namespace(void)
+{
+	EXPECT_THAT("a PyTorchJob", is_job_of_pod("llama-7b-worker-12", "team-a/llama-7b"));
+	EXPECT(is_job_of_pod("llama-master-0", "team-a/llama"));
+	EXPECT_THAT("a job that is named like a role",
+		    is_job_of_pod("a-worker-1-worker-0", "team-a/a-worker-1"));
+	EXPECT_THAT("a TrainJob", is_job_of_pod("llama-node-0-3", "team-a/llama"));
+	EXPECT_THAT("other pods give no name", is_job_of_pod("llama-5d9c7-x2x9z", "local") &&
+						       is_job_of_pod("llama-worker-", "local") &&
+						       is_job_of_pod("-worker-3", "local") &&
+						       is_job_of_pod("llama-worker-3x", "local"));
+	setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
+	setenv("POD_NAME", "llama-worker-0", 1);
+	EXPECT_THAT("what a launcher sets counts more",
+		    strcmp(identity_with("TORCHELASTIC_RUN_ID", "77", "").job, "77") == 0);
+	EXPECT_THAT("outside Kubernetes a pod's name means nothing",
+		    strcmp(identity_with("POD_NAME", "llama-worker-0", "").job, "local") == 0);
+	EXPECT(strcmp(identity_with("POD_NAMESPACE", "team-a", "").pod_namespace, "team-a") == 0);
+	EXPECT(strcmp(identity_with(NULL, NULL, "").pod_namespace, "") == 0);
 }
 
 static void names_are_copied_with_care(void)
@@ -250,6 +281,7 @@ int main(void)
 	identity_with(NULL, NULL, "");
 	the_process_is_known();
 	launchers_tell_job_and_rank();
+	pods_tell_job_and_namespace();
 	names_are_copied_with_care();
 	names_are_copied_in_a_sandbox();
 	names_are_read_while_others_print(false, "closed streams, and another thread prints");

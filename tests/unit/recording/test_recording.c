@@ -673,12 +673,46 @@ static void test_set_wall_clock(void)
 	free(region.bytes);
 }
 
+#define ID "2e1fa0a8ae56b12f15a0bb7d8e7a31b8c92d5b8b6e29d3d7f54a1d0c3b2a1908"
+#define UID "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
+
+static bool is_container(const char *cgroups, const char *id, const char *uid)
+{
+	char container_id[16], pod_uid[40];
+
+	recording_container(cgroups, container_id, pod_uid);
+	return strcmp(container_id, id) == 0 && strcmp(pod_uid, uid) == 0;
+}
+
+static void test_container(void)
+{
+	EXPECT_THAT("a pod of containerd, systemd's slices",
+		    is_container("0::/kubepods.slice/kubepods-burstable.slice/"
+				 "kubepods-burstable-pod0f1e2d3c_4b5a_6978_8796_a5b4c3d2e1f0.slice/"
+				 "cri-containerd-" ID ".scope\n",
+				 "2e1fa0a8ae56", UID));
+	EXPECT_THAT("a pod, cgroup v1, seen from another cgroup namespace",
+		    is_container("12:pids:/../../pod" UID "/" ID "\n0::/\n", "2e1fa0a8ae56", UID));
+	EXPECT_THAT("CRI-O",
+		    is_container("0::/../crio-" ID ".scope/container\n", "2e1fa0a8ae56", ""));
+	EXPECT_THAT("Docker", is_container("0::/docker/" ID "\n", "2e1fa0a8ae56", ""));
+	EXPECT_THAT("Podman without root",
+		    is_container("0::/user.slice/user-1000.slice/libpod-" ID ".scope/container",
+				 "2e1fa0a8ae56", ""));
+	EXPECT_THAT("no container",
+		    is_container("0::/system.slice/slurmstepd.scope/job_7/step_0/user/task_0\n", "",
+				 "") &&
+			    is_container("", "", "") && is_container("0::/" ID "0\n", "", "") &&
+			    is_container("0::/podman/pod0f1e2d3c_4b5a\n", "", ""));
+}
+
 int main(void)
 {
 	static void (*const tests[])(void) = {
 		test_trace,	     test_directory,   test_cut,	test_killed,
 		test_killed_between, test_quota,       test_alive,	test_claims,
-		test_damaged_region, test_lying_times, test_old_anchor, test_set_wall_clock
+		test_damaged_region, test_lying_times, test_old_anchor, test_set_wall_clock,
+		test_container
 	};
 
 	if (mkdtemp(directory) == NULL)

@@ -103,7 +103,7 @@ static void start(struct watch *watch, const char *host)
 	if (watch_init(watch, &settings) != OK)
 		abort();
 	/* Ignore memfds of whatever else is running, unless a test needs them. */
-	watch->next_memfds_ns = UINT64_MAX;
+	watch->next_processes_ns = UINT64_MAX;
 }
 
 static enum status look(struct watch *watch, uint64_t seconds)
@@ -623,7 +623,7 @@ static void test_memfd(void)
 	if (fd == -1 || write(fd, sample.bytes, sample.size) != (ssize_t)sample.size)
 		abort();
 	start(&watch, NULL);
-	watch.next_memfds_ns = 0;
+	watch.next_processes_ns = 0;
 	look(&watch, 1);
 	for (size_t i = 0; i < watch.recording.count; i++)
 		found += watch.recording.processes[i]->rank == 77;
