@@ -118,11 +118,6 @@ static void write_page_data(struct json *json, const struct timeline_report *rep
  * nothing in it can end that element.
  */
 
-bool html_report_has_charts(void)
-{
-	return html_assets_have_charts();
-}
-
 const char *html_report_missing(void)
 {
 	if (html_report_has_charts())
@@ -440,7 +435,7 @@ struct html_asset html_asset(enum html_asset_name name)
 				    (size_t)(assets[name].to - assets[name].from) };
 }
 
-bool html_assets_have_charts(void)
+bool html_report_has_charts(void)
 {
 	return HAS_CHARTS;
 }

@@ -69,6 +69,5 @@ enum html_asset_name {
 };
 
 struct html_asset html_asset(enum html_asset_name name);
-bool html_assets_have_charts(void);
 
 #endif

@@ -543,15 +543,8 @@ void sim_result_json(struct sink *sink, const struct sim_job *job, const struct 
 /* The output of --list. */
 void sim_result_list(struct sink *sink, unsigned int width);
 
-/* Shared by the files of sim_job. */
-
 /* "world", "tp", "pp", "dp", "ep"; also prefixes of communicator names. */
 const char *sim_role_name(int role);
-
-/* `stage` is in [0, stages) for a pipeline, otherwise 0 of 1. ERR_NO_SPACE. */
-enum status sim_workload_program(struct sim_programs *programs, const struct sim_options *options,
-				 int stage, int stages);
-void sim_programs_release(struct sim_programs *programs);
 
 /*
  * Pseudorandom numbers that depend only on their arguments: no state, so that the order of computation does not
