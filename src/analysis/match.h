@@ -39,7 +39,7 @@
 #include "common/attributes.h"
 #include "common/status.h"
 
-/* Where a seat's operations of one source go, while its process is read: see match_cursor.h. */
+/* Where a seat's operations of one source go, while its process is read: see struct match_cursor. */
 struct match_cursor;
 
 enum {
