@@ -4,6 +4,7 @@
 #	scripts/parts.mk    which sources belong to which part
 #	scripts/build.mk    how parts are built and installed
 #	scripts/check.mk    lint, tests, benchmarks, demo
+#	scripts/dist.mk     packages and tarballs
 
 VERSION := 0.1.0
 BUILD ?= build
@@ -31,7 +32,12 @@ STRICT := $(if $(DEVELOPER),-Werror)
 # gcc warns that TSan does not support fences. All words around ours are atomic, so nothing is missed.
 SANITIZER := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer \
 	-Wno-unknown-warning-option -Wno-tsan)
-ALL_CFLAGS = $(LANGUAGE) $(WARNINGS) $(STRICT) -fPIC -fvisibility=hidden $(CFLAGS) $(SANITIZER)
+# Mistakes end a program instead of being used. Checked bounds need an optimizing compiler and would hide from sanitizers.
+HARDENED := $(if $(SANITIZE),,-fstack-protector-strong $(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+HARDENED_LDFLAGS := -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
+# Where the tree lies is no part of what is built.
+WHEREVER := -ffile-prefix-map=$(CURDIR)=.
+ALL_CFLAGS = $(LANGUAGE) $(WARNINGS) $(STRICT) -fPIC -fvisibility=hidden $(WHEREVER) $(HARDENED) $(CFLAGS) $(SANITIZER)
 ALL_LDFLAGS = $(CFLAGS) $(SANITIZER) $(LDFLAGS)
 
 .DEFAULT_GOAL := all
@@ -39,6 +45,7 @@ ALL_LDFLAGS = $(CFLAGS) $(SANITIZER) $(LDFLAGS)
 include scripts/parts.mk
 include scripts/build.mk
 include scripts/check.mk
+include scripts/dist.mk
 
 .PHONY: help
 help: ## list the targets

@@ -109,7 +109,7 @@ $(LIBRARY) $(CLI_LIBRARY) $(SIM_LIBRARY) $(BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP
 
 # nodelete: NCCL unloads the plugin while our threads may still run.
 # libpthread.so.0 and libdl.so.2: see src/common/glibc_floor.h.
-PLUGIN_LDFLAGS := -Wl,-z,nodelete -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections \
+PLUGIN_LDFLAGS := $(HARDENED_LDFLAGS) -Wl,-z,nodelete -Wl,--gc-sections \
 	$(if $(SANITIZE),,-Wl,--no-undefined)
 PLUGIN_LIBS := -static-libgcc -Wl,--push-state,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 \
 	-Wl,--pop-state
@@ -128,39 +128,48 @@ $(PLUGIN) $(TAPE) $(COUNT):
 # Slurm's programs load it and have the functions that it calls.
 ifneq ($(SPANK),)
 $(SPANK): $(call plugin_objects,$(SPANK_SOURCES))
-	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) -Wl,-z,now -Wl,-z,relro -o $@.new $^ && mv $@.new $@
+	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) $(HARDENED_LDFLAGS) -o $@.new $^ && mv $@.new $@
 endif
 
+PROGRAM_LDFLAGS := -pie $(HARDENED_LDFLAGS)
 # Only the hub looks up SRV records.
 PROGRAM_LIBS := -lzstd -lz -lpthread -ldl -lm -Wl,--push-state,--as-needed -lresolv -Wl,--pop-state
 
-$(TOOL): $(call objects,$(CMDS_SOURCES)) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
-$(SIM): $(call objects,$(SIM_MAIN_SOURCES)) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
-$(BENCH): $(call objects,$(BENCH_MAIN_SOURCES)) $(BENCH_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
+# What each program consists of; also linked by dist.mk.
+TOOL_PARTS := $(call objects,$(CMDS_SOURCES)) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
+SIM_PARTS := $(call objects,$(SIM_MAIN_SOURCES)) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
+BENCH_PARTS := $(call objects,$(BENCH_MAIN_SOURCES)) $(BENCH_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
+AGENT_PARTS := $(call objects,$(AGENT_SERVER_SOURCES)) $(AGENT_LIBRARY) $(FETCH_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
+TOP_PARTS := $(call objects,$(TOP_SCREEN_SOURCES)) $(TOP_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
+FETCH_PARTS := $(call objects,$(FETCH_CURL_SOURCES)) $(FETCH_LIBRARY) $(LIBRARY)
+
+$(TOOL): $(TOOL_PARTS)
+$(SIM): $(SIM_PARTS)
+$(BENCH): $(BENCH_PARTS)
 $(TOOL) $(SIM) $(BENCH):
-	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
+	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) $(PROGRAM_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
 
 # A separate program, so that the tool runs without libmicrohttpd.
 ifneq ($(AGENT),)
 AGENT_LIBS := $(shell pkg-config --libs $(AGENT_PACKAGES))
-$(AGENT): $(call objects,$(AGENT_SERVER_SOURCES)) $(AGENT_LIBRARY) $(FETCH_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
-	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(AGENT_LIBS) $(PROGRAM_LIBS)
+$(AGENT): $(AGENT_PARTS)
+	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) $(PROGRAM_LDFLAGS) -o $@ $^ $(AGENT_LIBS) $(PROGRAM_LIBS)
 endif
 
 # The same for ncurses.
 ifneq ($(TOP),)
 TOP_LIBS := $(shell pkg-config --libs $(TOP_PACKAGES))
 $(BUILD)/src/top/top_screen.o: OWN_CFLAGS := $(shell pkg-config --cflags-only-I $(TOP_PACKAGES))
-$(TOP): $(call objects,$(TOP_SCREEN_SOURCES)) $(TOP_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
-	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TOP_LIBS) $(PROGRAM_LIBS)
+$(TOP): $(TOP_PARTS)
+	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) $(PROGRAM_LDFLAGS) -o $@ $^ $(TOP_LIBS) $(PROGRAM_LIBS)
 endif
 
 # The same for libcurl.
 ifneq ($(FETCH),)
 FETCH_LIBS := $(shell pkg-config --libs $(FETCH_PACKAGES))
 $(BUILD)/src/fetch/fetch_main.o: OWN_CFLAGS := $(shell pkg-config --cflags-only-I $(FETCH_PACKAGES))
-$(FETCH): $(call objects,$(FETCH_CURL_SOURCES)) $(FETCH_LIBRARY) $(LIBRARY)
-	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(FETCH_LIBS) $(PROGRAM_LIBS)
+$(FETCH): $(FETCH_PARTS)
+	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) $(PROGRAM_LDFLAGS) -o $@ $^ $(FETCH_LIBS) $(PROGRAM_LIBS)
 endif
 
 .PHONY: install install-built
