@@ -6,7 +6,7 @@
 #	scripts/check.mk    lint, tests, benchmarks, demo
 #	scripts/dist.mk     packages and tarballs
 
-VERSION := 0.1.0
+VERSION := 0.2.0
 BUILD ?= build
 CFLAGS ?= -O2 -g
 DESTDIR ?=

@@ -8,6 +8,7 @@ FLOOR := $(BUILD)/floor
 FLOOR_STUBS := $(FLOOR)/stubs
 floor_programs = $(patsubst $(BUILD)/%,$(FLOOR)/%,$(1))
 FLOOR_PROGRAMS := $(call floor_programs,$(TOOL) $(SIM) $(BENCH) $(AGENT) $(TOP) $(FETCH))
+
 $(FLOOR_STUBS)/made: packaging/floor/make-stubs $(BUILD)/flags
 	$(call quiet,STUBS )packaging/floor/make-stubs '$(CC)' $(abspath $(FLOOR_STUBS)) && touch $@
 
@@ -21,11 +22,27 @@ $(call floor_programs,$(BENCH)): $(BENCH_PARTS)
 $(call floor_programs,$(AGENT)): $(AGENT_PARTS)
 $(call floor_programs,$(TOP)): $(TOP_PARTS)
 $(call floor_programs,$(FETCH)): $(BUILD)/packaging/floor/floor_curl.o $(FETCH_PARTS)
-$(FLOOR_PROGRAMS): $(BUILD)/packaging/floor/floor.o $(FLOOR_STUBS)/made
-	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) $(PROGRAM_LDFLAGS) -o $@ $(filter-out %/floor.o %/made,$^) \
-		-L$(FLOOR_STUBS) -static-libgcc -Wl,--wrap=__libc_start_main $(BUILD)/packaging/floor/floor.o \
+$(FLOOR_PROGRAMS): $(BUILD)/packaging/floor/floor.o $(FLOOR_STUBS)/made scripts/dist.mk
+	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) $(PROGRAM_LDFLAGS) -o $@ -Wl,-Map=$@.map \
+		$(filter-out %/floor.o %/made %.mk,$^) -L$(FLOOR_STUBS) -static-libgcc -Wl,--wrap=__libc_start_main $(BUILD)/packaging/floor/floor.o \
 		$(FLOOR_OWN) -l:libzstd.a -l:libz.a -lm \
 		-Wl,--push-state,--no-as-needed -lpthread -ldl -lresolv -Wl,--pop-state
 
 .PHONY: floor
 floor: $(FLOOR_PROGRAMS) ## build the programs for any glibc from 2.28
+
+# ---- packages and tarballs ----
+
+DIST := $(BUILD)/dist
+pack = @packaging/dist/pack $(1) $(BUILD) $(VERSION) $(DIST)
+
+.PHONY: dist dist-source dist-binary dist-deb dist-rpm
+dist: dist-source dist-binary dist-deb dist-rpm ## tarballs and packages into build/dist: see packaging/README.md
+dist-source: ## source tarball, with the charts
+	$(call pack,source)
+dist-binary: all floor ## binary tarball for any glibc from 2.28
+	$(call pack,binary)
+dist-deb: all ## deb packages
+	$(call pack,deb)
+dist-rpm: all floor ## rpm packages
+	$(call pack,rpm)
