@@ -71,6 +71,8 @@ struct straggler {
 	double own_excess;   /* then: share of time that it spends outside longer than its peers */
 	bool is_stage;	     /* then: compared with other stages of a pipeline, which may differ
 				by design */
+	bool is_by_network;  /* then: by the network side of its Sends; GPU times are missing */
+	bool is_each;	     /* then: slow host, of which each rank stands out by itself */
 	double confidence;   /* 1 - probability of this by chance, corrected for the number of
 				ranks and sections examined; 0..1 */
 	double share_of_ns;  /* private to the search, like the next: cost_share of 1 ns */

@@ -81,12 +81,33 @@ struct straggler_stretch {
 	uint32_t to;
 	double typical; /* half of its blocks are at least this much above */
 	double chance;	/* corrected for the number of sections examined */
+	double doubt;	/* chance by how much others differ over that section; 0 unknown */
 };
 
-/* The section of values (NAN: none) above `least` that is least likely above 0 by chance: the whole,
- * halves, ... eighths. noise: the spread of values from block to block without a problem; 0 unknown. */
-struct straggler_stretch straggler_stretch(const double *values, uint32_t blocks, double least,
-					   double noise);
+/* The section of values (NAN: none) above `least` that is least likely above 0 by chance, of at least three
+ * consecutive blocks. */
+struct straggler_stretch straggler_stretch(const double *values, uint32_t blocks, double least);
+
+/* Ranks or hosts that are compared with each other, block by block. */
+struct straggler_field {
+	const double *values; /* [seat * blocks + block]; NAN: none */
+	uint32_t seats;
+	uint32_t blocks;
+	double *sorted; /* all of them */
+	size_t count;
+	double *levels;			/* scratch: as many as seats */
+	bool is_against_past;		/* values are: the others fall where one rises */
+	bool is_one_sided;		/* a seat may be far below the others without a problem */
+	struct straggler_stretch *best; /* [seat], if it is beyond chance by its blocks */
+};
+
+/* values are the caller's, and stay. */
+enum status straggler_field_make(struct straggler_field *field, const double *values,
+				 uint32_t seats, uint32_t blocks, double least);
+void straggler_field_release(struct straggler_field *field);
+/* As above, of one seat, if it is beyond chance, corrected for the number of seats. */
+struct straggler_stretch straggler_field_stretch(const struct straggler_field *field,
+						 uint32_t seat);
 
 struct straggler_search {
 	const struct job *job;
@@ -104,6 +125,7 @@ struct straggler_search {
 	uint64_t since_ns; /* only what ended then is examined, wall time; 0, like the next: no
 			      limit */
 	uint64_t until_ns;
+	uint64_t iteration_ns; /* of the job; 0 unknown */
 	double *wire_rise; /* per change of windows: time on the wire after relative to before; 0
 			      unknown */
 	enum status status;

@@ -941,7 +941,7 @@ static bool stands_out(const struct straggler_table *table, uint32_t seat, const
 	/* Nothing on the wire at all has no logarithm: a hundredth of the others' is used. */
 	for (uint32_t b = 0; b < table->blocks; b++)
 		logarithms[b] = log1p(excess[b] < -0.99 ? -0.99 : excess[b]);
-	*stretch = straggler_stretch(logarithms, table->blocks, log(ratio), 0);
+	*stretch = straggler_stretch(logarithms, table->blocks, log(ratio));
 	stretch->typical = expm1(stretch->typical);
 	return stretch->is_found && stretch->chance * table->seats < chance_accepted &&
 	       wire_share(table, seat, excess) > wire_share_that_matters;

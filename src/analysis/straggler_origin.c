@@ -10,8 +10,8 @@
  *
  * Peers are the other members of a rank's communicators; it must exceed the median of each. Members of one
  * pipeline are no peers, because stages may differ by design: a stage is compared with other stages only if
- * nothing else is left, and then with its own past. This needs GPU times of nearly all operations. No clocks
- * are compared but for the borders of windows.
+ * nothing else is left, and then with its own past. This needs GPU times of nearly all operations; without them
+ * the network side of Sends shows a part of that time. No clocks are compared but for the borders of windows.
  */
 #include "analysis/straggler_internal.h"
 
@@ -26,13 +26,12 @@
 #include "common/op.h"
 #include "common/text.h"
 
-enum { WINDOWS_LEAST = STRAGGLER_BLOCKS_LEAST, RANKS_LEAST = 3 };
+enum { WINDOWS_LEAST = STRAGGLER_BLOCKS_LEAST, WINDOWS_ENOUGH = 8, RANKS_LEAST = 2 };
 
 static const uint64_t window_least_ns = UINT64_C(1000000000);
 static const double timed_least = 0.98; /* of a rank's collectives */
 static const double sends_timed_least = 0.98;
 static const double share_of_time_that_matters = 0.01;
-static const double chance_accepted = 1e-4;
 /* What looks the same: a stage of a pipeline with more work, and a slow host. */
 static const double sure_of_stage = 0.6;
 static const double clear_second = 0.7; /* the next one must be below this share */
@@ -47,6 +46,7 @@ struct own_table {
 	double *share;	     /* [rank * windows + window]: of the window; NAN unknown */
 	double *sure_share;  /* the same without what precedes operations not timed by the GPU */
 	bool is_vague;	     /* of some rank, the beginning of these is unknown */
+	bool is_by_network;  /* share is from the network side of Sends */
 	bool *is_compared;   /* per communicator: its members are peers */
 	double *scratch;     /* as many as ranks */
 	double *comm_middle; /* [comm * windows + window]: of large communicators */
@@ -164,8 +164,9 @@ static int by_end(const void *left, const void *right)
 	return ORDER(a->end_ns, b->end_ns);
 }
 
-/* Takes [from, to) away from the share of the windows that it is in. */
-static void take_away(const struct own_table *table, double *share, uint64_t from, uint64_t to)
+/* Adds [from, to), or takes it away (by: 1 or -1), in the windows that it is in. */
+static void add_time(const struct own_table *table, double *share, uint64_t from, uint64_t to,
+		     double by)
 {
 	uint64_t end_ns = table->start_ns + table->windows * table->width_ns;
 
@@ -176,7 +177,7 @@ static void take_away(const struct own_table *table, double *share, uint64_t fro
 		uint64_t border = table->start_ns + (window + 1) * table->width_ns;
 		uint64_t until = to < border ? to : border;
 
-		share[window] -= (double)(until - from) / (double)table->width_ns;
+		share[window] += by * (double)(until - from) / (double)table->width_ns;
 		from = until;
 	}
 }
@@ -202,8 +203,8 @@ static void fill_shares(const struct own_table *table, uint32_t rank, double *sh
 			start_ns = i > 0 ? reading->list[i - 1].end_ns : end_ns;
 		if (start_ns >= end_ns)
 			continue;
-		take_away(table, share, align_ns(align, process, start_ns),
-			  align_ns(align, process, end_ns));
+		add_time(table, share, align_ns(align, process, start_ns),
+			 align_ns(align, process, end_ns), -1);
 		covered_ns = start_ns;
 	}
 }
@@ -245,12 +246,218 @@ static enum status read_rank(struct own_table *table, uint32_t rank)
 	return reading.is_out_of_memory ? ERR_NO_SPACE : OK;
 }
 
+/* ---- the same from the network side ----------------------------------------------------------- */
+
+/*
+ * Without GPU times, Sends over the network tell when their GPU came: their transfers are posted, and wait until it
+ * fills them (send_gpu). So the time from posting to that moment was spent outside of this operation, and unless
+ * the rank was in another one, it computed. In a Recv that is not launched together with a Send the rank may be
+ * as long as its data has not come; afterwards data waits until the GPU takes it (recv_gpu).
+ *
+ * Operations within the node do not show: waiting there counts like computing.
+ */
+
+enum { SLOTS = 8 /* transfers of a connection that are posted at a time */, SENDS_LEAST = 32 };
+
+struct net_op {
+	uint64_t launch_ns; /* common to those that are launched together */
+	uint64_t posted_ns;
+	uint64_t ready_ns; /* Send: its GPU is there; Recv: data is there */
+	uint64_t taken_ns; /* Recv: its GPU is there, at the earliest */
+	uint64_t done_ns;
+	bool is_send;
+};
+
+struct net_reading {
+	struct net_op *list;
+	size_t count;
+	size_t sends;
+	bool is_out_of_memory;
+};
+
+/* Each of the transfers that are posted first waits as long. */
+static uint64_t wait_of_first(uint64_t wait_ns, uint64_t steps, uint64_t connections)
+{
+	uint64_t slots = connections * SLOTS;
+
+	return wait_ns / (steps < slots ? steps : slots);
+}
+
+static bool read_network_batch(const struct op_batch *batch, enum recording_place place,
+			       void *context)
+{
+	struct net_reading *to = context;
+
+	(void)place;
+	for (uint32_t i = 0; i < batch->rows; i++) {
+		uint8_t function = (uint8_t)op_kind_names(batch->column[OP_WORD_KIND][i]);
+		uint64_t connections = (uint16_t)(batch->column[OP_WORD_CHILDREN][i] >> 32);
+		uint64_t steps = batch->column[OP_WORD_STEPS][i];
+		uint64_t send_steps = (uint32_t)steps, recv_steps = steps >> 32;
+		const uint64_t *const *wait = &batch->column[OP_WORD_WAITS];
+		struct net_op op = { .launch_ns = batch->column[OP_WORD_LAUNCH][i],
+				     .posted_ns = batch->column[OP_WORD_ACTIVE][i],
+				     .done_ns = batch->column[OP_WORD_DONE][i],
+				     .is_send = function == OP_SEND };
+
+		if ((function != OP_SEND && function != OP_RECV) || connections == 0 ||
+		    op.done_ns == 0 || op.posted_ns == 0 ||
+		    (op.is_send ? send_steps : recv_steps) == 0)
+			continue;
+		if (op.launch_ns == 0)
+			op.launch_ns = op.posted_ns;
+		op.ready_ns = op.taken_ns =
+			op.posted_ns + (op.is_send ? wait_of_first(wait[OP_WAIT_SEND_GPU][i],
+								   send_steps, connections)
+						   : wait_of_first(wait[OP_WAIT_RECV_NET][i],
+								   recv_steps, connections));
+		if (!op.is_send)
+			op.taken_ns +=
+				wait_of_first(wait[OP_WAIT_RECV_GPU][i], recv_steps, connections);
+		if (!list_grow(&to->list, to->count, sizeof(*to->list))) {
+			to->is_out_of_memory = true;
+			return false;
+		}
+		to->list[to->count++] = op;
+		to->sends += op.is_send;
+	}
+	return true;
+}
+
+static int by_launch(const void *left, const void *right)
+{
+	const struct net_op *a = left, *b = right;
+
+	return ORDER(a->launch_ns, b->launch_ns);
+}
+
+/* Where its own time begins or ends, and time in which it is or may be inside of an operation. */
+struct net_mark {
+	uint64_t ns;
+	int8_t own, inside; /* 1 begins, -1 ends */
+};
+
+static int by_time(const void *left, const void *right)
+{
+	const struct net_mark *a = left, *b = right;
+
+	return ORDER(a->ns, b->ns);
+}
+
+static size_t add_marks(struct net_mark *marks, size_t count, uint64_t from, uint64_t to,
+			int8_t own)
+{
+	if (from >= to)
+		return count;
+	marks[count++] = (struct net_mark){ from, own, (int8_t)(1 - own) };
+	marks[count++] = (struct net_mark){ to, (int8_t)-own, (int8_t)(own - 1) };
+	return count;
+}
+
+/* Operations first..end-1 were launched together. At most four marks for each. */
+static size_t mark_launch(struct net_mark *marks, size_t count, const struct net_op *first,
+			  const struct net_op *end)
+{
+	struct net_op all = *first;
+
+	for (const struct net_op *op = first; op < end; op++) {
+		all.posted_ns = op->posted_ns < all.posted_ns ? op->posted_ns : all.posted_ns;
+		all.done_ns = op->done_ns > all.done_ns ? op->done_ns : all.done_ns;
+		if (op->is_send && (!all.is_send || op->ready_ns < all.ready_ns))
+			all.ready_ns = op->ready_ns;
+		all.is_send |= op->is_send;
+	}
+	if (all.is_send) {
+		count = add_marks(marks, count, all.posted_ns, all.ready_ns, 1);
+		return add_marks(marks, count, all.ready_ns, all.done_ns, 0);
+	}
+	for (const struct net_op *op = first; op < end; op++) {
+		count = add_marks(marks, count, op->posted_ns, op->ready_ns, 0);
+		if (op + 1 == end)
+			count = add_marks(marks, count, op->ready_ns, op->taken_ns, 1);
+	}
+	return count;
+}
+
+static void sweep_marks(const struct own_table *table, uint32_t rank, const struct net_mark *marks,
+			size_t count)
+{
+	double *share = &table->share[(size_t)rank * table->windows];
+	uint32_t process = table->search->job->ranks[rank].process;
+	int64_t own = 0, inside = 0;
+
+	for (uint32_t w = 0; w < table->windows; w++)
+		share[w] = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (i > 0 && own > 0 && inside == 0)
+			add_time(table, share,
+				 align_ns(table->search->align, process, marks[i - 1].ns),
+				 align_ns(table->search->align, process, marks[i].ns), 1);
+		own += marks[i].own;
+		inside += marks[i].inside;
+	}
+}
+
+static enum status read_network(struct own_table *table, uint32_t rank)
+{
+	const struct job *job = table->search->job;
+	struct net_reading reading = { .count = 0 };
+	struct net_mark *marks = NULL;
+	size_t count = 0, first = 0;
+	enum status status = OK;
+	const uint32_t words = OP_WORD_BIT(OP_WORD_KIND) | OP_WORD_BIT(OP_WORD_LAUNCH) |
+			       OP_WORD_BIT(OP_WORD_ACTIVE) | OP_WORD_BIT(OP_WORD_DONE) |
+			       OP_WORD_BIT(OP_WORD_CHILDREN) | OP_WORD_BIT(OP_WORD_STEPS) |
+			       OP_WORD_BIT(OP_WORD_WAITS + OP_WAIT_SEND_GPU) |
+			       OP_WORD_BIT(OP_WORD_WAITS + OP_WAIT_RECV_NET) |
+			       OP_WORD_BIT(OP_WORD_WAITS + OP_WAIT_RECV_GPU);
+
+	recording_each_batch(job->recording->processes[job->ranks[rank].process], words,
+			     read_network_batch, &reading, NULL);
+	if (!reading.is_out_of_memory && reading.sends >= SENDS_LEAST)
+		marks = calloc(4 * reading.count, sizeof(*marks));
+	if (reading.is_out_of_memory || (reading.sends >= SENDS_LEAST && marks == NULL))
+		status = ERR_NO_SPACE;
+	if (marks != NULL) {
+		qsort(reading.list, reading.count, sizeof(*reading.list), by_launch);
+		for (size_t i = 1; i <= reading.count; i++)
+			if (i == reading.count ||
+			    reading.list[i].launch_ns != reading.list[first].launch_ns) {
+				count = mark_launch(marks, count, &reading.list[first],
+						    &reading.list[i]);
+				first = i;
+			}
+		qsort(marks, count, sizeof(*marks), by_time);
+		sweep_marks(table, rank, marks, count);
+	}
+	free(marks);
+	free(reading.list);
+	return status;
+}
+
 /* ---- the table -------------------------------------------------------------------------------- */
 
 static bool is_known(const struct own_table *table, uint32_t rank)
 {
 	return table->search->job->ranks[rank].group == table->group &&
 	       !isnan(table->share[(size_t)rank * table->windows]);
+}
+
+/* Whole iterations: otherwise windows differ by what part of an iteration they have. */
+static void cut_windows(struct own_table *table, uint64_t span_ns)
+{
+	uint64_t least_ns = span_ns / STRAGGLER_BLOCKS, whole_ns = table->search->iteration_ns;
+
+	if (least_ns < window_least_ns)
+		least_ns = window_least_ns;
+	table->width_ns = whole_ns > 0 ? (least_ns + whole_ns - 1) / whole_ns * whole_ns : least_ns;
+	if (table->width_ns * WINDOWS_ENOUGH > span_ns)
+		table->width_ns = least_ns;
+	table->windows = (uint32_t)(span_ns / table->width_ns);
+	if (table->windows > STRAGGLER_BLOCKS)
+		table->windows = STRAGGLER_BLOCKS;
+	if (whole_ns == 0)
+		table->width_ns = span_ns / table->windows;
 }
 
 /* The time in which all ranks of the job run; false: too short, or several ranks share a process. */
@@ -272,11 +479,8 @@ static bool find_time(struct own_table *table, const struct timeline_rank *ranks
 	}
 	if (count < RANKS_LEAST || until_ns < from_ns + WINDOWS_LEAST * window_least_ns)
 		return false;
-	table->windows = (uint32_t)((until_ns - from_ns) / window_least_ns);
-	if (table->windows > STRAGGLER_BLOCKS)
-		table->windows = STRAGGLER_BLOCKS;
 	table->start_ns = from_ns;
-	table->width_ns = (until_ns - from_ns) / table->windows;
+	cut_windows(table, until_ns - from_ns);
 	return true;
 }
 
@@ -305,7 +509,7 @@ static enum status own_table_allocate(struct own_table *table)
 	    table->scratch == NULL || table->comm_middle == NULL)
 		return ERR_NO_SPACE;
 	for (size_t i = 0; i < cells; i++)
-		table->share[i] = table->sure_share[i] = NAN;
+		table->sure_share[i] = NAN;
 	return OK;
 }
 
@@ -418,10 +622,9 @@ static bool host_excess(const struct own_table *table, uint32_t host, const doub
 
 /* ---- origins ---------------------------------------------------------------------------------- */
 
-/* The spread of what is compared, from window to window; a few that stand out do not matter. */
-static double noise_of(double *sizes, size_t count)
+static bool is_on(double excess, const struct straggler_stretch *stretch)
 {
-	return count > 0 ? stats_median(sizes, count) / 0.6745 : 0;
+	return !isnan(excess) && excess > stretch->typical / 2;
 }
 
 static void take_times(struct straggler *origin, const struct own_table *table,
@@ -429,25 +632,25 @@ static void take_times(struct straggler *origin, const struct own_table *table,
 {
 	struct straggler_table blocks = { .blocks = table->windows };
 	uint64_t start_ns[STRAGGLER_BLOCKS], end_ns[STRAGGLER_BLOCKS];
-	bool is_on[STRAGGLER_BLOCKS];
+	bool is_there[STRAGGLER_BLOCKS];
 	double sum = 0;
 
 	for (uint32_t w = 0; w < table->windows; w++) {
 		start_ns[w] = table->start_ns + w * table->width_ns;
 		end_ns[w] = start_ns[w] + table->width_ns;
-		is_on[w] = !isnan(excess[w]) && excess[w] > stretch->typical / 2;
-		sum += is_on[w] ? excess[w] : 0;
+		is_there[w] = is_on(excess[w], stretch);
+		sum += is_there[w] ? excess[w] : 0;
 	}
 	blocks.start_ns = start_ns;
 	blocks.end_ns = end_ns;
-	straggler_times(origin, &blocks, is_on);
+	straggler_times(origin, &blocks, is_there);
 	origin->own_excess = stretch->typical;
 	origin->cost_share = sum / table->windows;
 }
 
 static void add_origin(struct straggler_search *search, const struct own_table *table,
 		       struct straggler *origin, const double *excess,
-		       const struct straggler_stretch *stretch, double chance)
+		       const struct straggler_stretch *stretch)
 {
 	const struct job *job = search->job;
 	uint32_t others = 0;
@@ -460,7 +663,8 @@ static void add_origin(struct straggler_search *search, const struct own_table *
 	origin->peer = UINT32_MAX;
 	origin->channel = -1;
 	origin->is_origin = true;
-	origin->confidence = 1 - chance;
+	origin->is_by_network = table->is_by_network;
+	origin->confidence = 1 - fmax(stretch->chance, stretch->doubt);
 	take_times(origin, table, excess, stretch);
 	origin->caused_ns = units_whole(origin->cost_share * span_ns * others);
 	origin->share_of_ns = 1 / (span_ns * (others + 1));
@@ -489,8 +693,7 @@ struct own_best {
 };
 
 static void add_host(struct straggler_search *search, const struct own_table *table,
-		     const struct own_best *best, uint32_t with, const double *excess,
-		     uint32_t hosts)
+		     const struct own_best *best, uint32_t with, const double *excess)
 {
 	struct straggler origin = {
 		.class = STRAGGLER_SLOW_HOST, .rank = UINT32_MAX, .host = best->host, .comm = with
@@ -499,7 +702,7 @@ static void add_host(struct straggler_search *search, const struct own_table *ta
 
 	if (with == UINT32_MAX)
 		origin.comm = comm_of_host(search->job, table->group, best->host);
-	add_origin(search, table, &origin, excess, &best->stretch, best->stretch.chance * hosts);
+	add_origin(search, table, &origin, excess, &best->stretch);
 	if (search->status != OK)
 		return;
 	added = &search->found[search->count - 1];
@@ -510,39 +713,76 @@ static void add_host(struct straggler_search *search, const struct own_table *ta
 		added->confidence *= sure_of_stage;
 }
 
+/*
+ * Stages that have no peers, by the network side: how much time shows there depends on how Sends and Recvs alternate
+ * in a stage. So each is compared with its own past, and by how much more it changed than the others.
+ */
+static void stage_excess(const struct own_table *table, const double *middles, double *excess)
+{
+	uint32_t hosts = table->search->job->host_count, count;
+	double past[STRAGGLER_BLOCKS], others;
+
+	for (uint32_t h = 0; h < hosts; h++) {
+		const double *of = &middles[(size_t)h * table->windows];
+
+		memcpy(past, of, table->windows * sizeof(*past));
+		stats_sort(past, table->windows);
+		for (uint32_t w = 0; w < table->windows; w++)
+			excess[(size_t)h * table->windows + w] = of[w] - past[table->windows / 4];
+	}
+	for (uint32_t w = 0; w < table->windows; w++) {
+		count = 0;
+		for (uint32_t h = 0; h < hosts; h++)
+			if (!isnan(excess[(size_t)h * table->windows + w]))
+				table->scratch[count++] = excess[(size_t)h * table->windows + w];
+		others = count > 0 ? stats_lower_middle(table->scratch, count) : NAN;
+		for (uint32_t h = 0; h < hosts; h++)
+			excess[(size_t)h * table->windows + w] -= others;
+	}
+}
+
 /* excess: [host * windows + window] */
 static void judge_hosts(struct straggler_search *search, const struct own_table *table,
 			const double *middles, double *excess, uint32_t *with)
 {
 	const struct job *job = search->job;
-	size_t cells = job->host_count * table->windows, count = 0;
-	double *sizes = calloc(cells + 1, sizeof(*sizes)), noise;
+	struct straggler_field field;
 	struct own_best best = { .host = UINT32_MAX };
 	uint32_t hosts = 0;
+	bool has_stages = false;
 
-	if (sizes == NULL) {
-		search->status = ERR_NO_SPACE;
-		return;
-	}
 	for (uint32_t h = 0; h < job->host_count; h++) {
 		double *of = &excess[(size_t)h * table->windows];
 
 		if (!host_excess(table, h, middles, of, &with[h]))
 			of[0] = NAN;
-		hosts += !isnan(of[0]);
-		for (uint32_t w = 0; !isnan(of[0]) && w < table->windows; w++)
-			sizes[count++] = fabs(of[w]);
+		has_stages |= with[h] == UINT32_MAX;
 	}
-	noise = noise_of(sizes, count);
-	free(sizes);
-	for (uint32_t h = 0; h < job->host_count && hosts > 1; h++) {
+	has_stages = has_stages && table->is_by_network;
+	if (has_stages)
+		stage_excess(table, middles, excess);
+	for (uint32_t h = 0; h < job->host_count; h++) {
+		double *of = &excess[(size_t)h * table->windows];
+
+		hosts += !isnan(of[0]);
+		for (uint32_t w = 1; isnan(of[0]) && w < table->windows; w++)
+			of[w] = NAN;
+	}
+	search->status = straggler_field_make(&field, excess, (uint32_t)job->host_count,
+					      table->windows, share_of_time_that_matters);
+	field.is_one_sided = true;
+	field.is_against_past = has_stages;
+	for (uint32_t h = 0; search->status == OK && h < job->host_count && hosts > 1; h++) {
 		const double *of = &excess[(size_t)h * table->windows];
 		struct straggler_stretch stretch;
 
 		if (isnan(of[0]))
 			continue;
-		stretch = straggler_stretch(of, table->windows, share_of_time_that_matters, noise);
-		if (!stretch.is_found || stretch.chance * hosts >= chance_accepted)
+		stretch = straggler_field_stretch(&field, h);
+		if (!stretch.is_found)
+			continue;
+		/* From the beginning, it is how the stages are. */
+		if (has_stages && (is_on(of[0], &stretch) || is_on(of[1], &stretch)))
 			continue;
 		if (best.host != UINT32_MAX && stretch.typical <= best.stretch.typical) {
 			best.second = fmax(best.second, stretch.typical);
@@ -551,9 +791,10 @@ static void judge_hosts(struct straggler_search *search, const struct own_table 
 		best = (struct own_best){ h, stretch,
 					  best.host != UINT32_MAX ? best.stretch.typical : 0 };
 	}
+	straggler_field_release(&field);
 	if (best.host != UINT32_MAX)
 		add_host(search, table, &best, with[best.host],
-			 &excess[(size_t)best.host * table->windows], hosts);
+			 &excess[(size_t)best.host * table->windows]);
 }
 
 static void find_hosts(struct straggler_search *search, const struct own_table *table)
@@ -579,26 +820,26 @@ static void find_hosts(struct straggler_search *search, const struct own_table *
 static void find_ranks(struct straggler_search *search, const struct own_table *table)
 {
 	const struct job *job = search->job;
-	double *excess = calloc(job->rank_count * table->windows + 1, sizeof(*excess));
-	double *sizes = calloc(job->rank_count * table->windows + 1, sizeof(*sizes)), noise;
-	uint32_t *with = calloc(job->rank_count + 1, sizeof(*with)), compared = 0;
-	size_t count = 0;
+	size_t cells = job->rank_count * table->windows;
+	double *excess = calloc(cells + 1, sizeof(*excess));
+	uint32_t *with = calloc(job->rank_count + 1, sizeof(*with));
+	struct straggler_field field = { .values = NULL };
 
-	if (excess == NULL || sizes == NULL || with == NULL)
+	if (excess == NULL || with == NULL)
 		search->status = ERR_NO_SPACE;
 	for (uint32_t r = 0; search->status == OK && r < job->rank_count; r++) {
 		double *of = &excess[(size_t)r * table->windows];
 
 		with[r] = UINT32_MAX;
 		if (!is_known(table, r) || !rank_excess(table, r, of, &with[r]))
-			continue;
-		compared++;
-		for (uint32_t w = 0; w < table->windows; w++)
-			sizes[count++] = fabs(of[w]);
+			for (uint32_t w = 0; w < table->windows; w++)
+				of[w] = NAN;
 	}
-	noise = search->status == OK ? noise_of(sizes, count) : 0;
+	if (search->status == OK)
+		search->status = straggler_field_make(&field, excess, (uint32_t)job->rank_count,
+						      table->windows, share_of_time_that_matters);
+	field.is_one_sided = true;
 	for (uint32_t r = 0; search->status == OK && r < job->rank_count; r++) {
-		const double *of = &excess[(size_t)r * table->windows];
 		struct straggler origin = { .class = STRAGGLER_SLOW_RANK,
 					    .rank = r,
 					    .host = job->ranks[r].host,
@@ -607,12 +848,13 @@ static void find_ranks(struct straggler_search *search, const struct own_table *
 
 		if (with[r] == UINT32_MAX)
 			continue;
-		stretch = straggler_stretch(of, table->windows, share_of_time_that_matters, noise);
-		if (stretch.is_found && stretch.chance * compared < chance_accepted)
-			add_origin(search, table, &origin, of, &stretch, stretch.chance * compared);
+		stretch = straggler_field_stretch(&field, r);
+		if (stretch.is_found)
+			add_origin(search, table, &origin, &excess[(size_t)r * table->windows],
+				   &stretch);
 	}
+	straggler_field_release(&field);
 	free(excess);
-	free(sizes);
 	free(with);
 }
 
@@ -638,6 +880,7 @@ static void merge_ranks(struct straggler_search *search, const struct own_table 
 		if (members < 2 || late * 4 < members * 3 || job->host_count < 2)
 			continue;
 		one->class = STRAGGLER_SLOW_HOST;
+		one->is_each = true;
 		one->rank = UINT32_MAX;
 		for (size_t j = i + 1; j < search->count;) {
 			if (search->found[j].host == one->host)
@@ -662,15 +905,34 @@ bool straggler_has_sends(const struct straggler_search *search, uint32_t group)
 	return false;
 }
 
-static uint32_t count_known(const struct own_table *table)
+static uint32_t ranks_of(const struct own_table *table)
 {
-	uint32_t count = 0, known = 0;
+	uint32_t count = 0;
 
-	for (uint32_t r = 0; r < table->search->job->rank_count; r++) {
+	for (uint32_t r = 0; r < table->search->job->rank_count; r++)
 		count += table->search->job->ranks[r].group == table->group;
-		known += is_known(table, r);
+	return count;
+}
+
+typedef enum status read_rank_how(struct own_table *table, uint32_t rank);
+
+/* Of nearly all ranks, in the same way; stops when that has become impossible. */
+static bool read_ranks(struct straggler_search *search, struct own_table *table, read_rank_how *how)
+{
+	const struct job *job = search->job;
+	uint32_t count = ranks_of(table), unknown = 0;
+
+	for (size_t i = 0; i < job->rank_count * table->windows; i++)
+		table->share[i] = NAN;
+	for (uint32_t r = 0; search->status == OK && r < job->rank_count; r++) {
+		if (job->ranks[r].group != table->group)
+			continue;
+		search->status = how(table, r);
+		unknown += !is_known(table, r);
+		if (unknown * 20 > count)
+			return false;
 	}
-	return known * 20 >= count * 19 ? known : 0;
+	return search->status == OK && count - unknown >= RANKS_LEAST;
 }
 
 static bool fill_table(struct straggler_search *search, struct own_table *table)
@@ -678,10 +940,13 @@ static bool fill_table(struct straggler_search *search, struct own_table *table)
 	const struct job *job = search->job;
 
 	search->status = own_table_allocate(table);
-	for (uint32_t r = 0; search->status == OK && r < job->rank_count; r++)
-		if (job->ranks[r].group == table->group)
-			search->status = read_rank(table, r);
-	if (search->status != OK || count_known(table) < RANKS_LEAST)
+	if (search->status == OK && !read_ranks(search, table, read_rank)) {
+		table->is_by_network = true;
+		table->is_vague = false;
+		if (search->status != OK || !read_ranks(search, table, read_network))
+			return false;
+	}
+	if (search->status != OK)
 		return false;
 	/* All ranks are compared by the same. */
 	if (table->is_vague)

@@ -265,12 +265,13 @@ static enum status report_judge(struct timeline_report *report, struct scan *sca
 	if (status == OK && !options->without_windows)
 		status = windows_make(&report->windows, report, &scan->matches, scan->locals,
 				      options->windows ? options->windows : WINDOWS_DEFAULT);
+	/* The search for stragglers needs their length. */
+	if (status == OK)
+		status = find_iterations(report, scan);
 	if (status == OK && !options->without_joins)
 		status = straggler_find(&report->stragglers, report, &scan->matches, &scan->links);
 	if (status == OK && !options->without_joins)
 		status = paces_make(&report->paces, &scan->matches, &scan->links);
-	if (status == OK)
-		status = find_iterations(report, scan);
 	return status;
 }
 

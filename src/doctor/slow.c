@@ -138,7 +138,7 @@ void slow_fill_cost(struct slow_search *search, struct verdict *verdict, double 
  */
 
 enum { ITERATIONS_LEAST = 10, SIDE_LEAST = 5, SIDE_MOST = 4096 };
-static const double cost_of_note = 0.02;
+static const double cost_of_note = 0.02, cost_of_few = 0.1;
 
 static bool has_iterations(const struct slow_search *search)
 {
@@ -211,6 +211,17 @@ static uint32_t ranks_of(const struct job *job, uint32_t group)
 	return count;
 }
 
+/* From beginning to end, one of two or three ranks is always the slowest: GPUs differ. In collectives that overlap
+ * with compute the same lateness is counted several times. */
+static double least_bound(const struct slow_search *search, const struct verdict *verdict)
+{
+	enum { FEW_RANKS = 3 };
+	bool is_late = verdict->class == VERDICT_SLOW_RANK || verdict->class == VERDICT_SLOW_HOST;
+
+	return is_late && ranks_of(&search->report->job, search->group) <= FEW_RANKS ? cost_of_few
+										     : cost_of_note;
+}
+
 void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 			const struct slow_span *span)
 {
@@ -229,14 +240,15 @@ void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 		verdict->severity = VERDICT_NOTE;
 		return;
 	}
-	bound = is_unknown ? 1 : bound;
+	if (is_unknown || (span->is_least && !isnan(cost)))
+		bound = 1;
 	verdict->is_cost_bound = isnan(cost);
 	/* Without a cost in operations it cannot have one; and other causes may lengthen iterations as well. */
 	cost = isnan(cost) ? bound : fmin(fmax(cost, 0), bound);
 	if (bound <= 0)
 		return;
 	verdict->cost_percent = 100 * cost;
-	if (cost < cost_of_note)
+	if (cost < (verdict->is_cost_bound ? least_bound(search, verdict) : cost_of_note))
 		verdict->severity = VERDICT_NOTE;
 	used = strlen(verdict->title);
 	if (cost < 0.01)
@@ -245,7 +257,10 @@ void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 	else
 		text_format(verdict->title + used, sizeof(verdict->title) - used,
 			    " (costs %s%.0f%% of the job's time)",
-			    verdict->is_cost_bound ? "up to " : "", 100 * cost);
+			    !verdict->is_cost_bound ? ""
+			    : span->is_least	    ? "at least "
+						    : "up to ",
+			    100 * cost);
 }
 
 static uint32_t ranks_unseen(const struct job *job)

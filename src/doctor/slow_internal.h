@@ -39,7 +39,8 @@ struct slow_text {
 struct slow_span {
 	uint64_t from_ns;
 	uint64_t until_ns;
-	double share; /* share of the time between them; 0: all of it */
+	double share;  /* share of the time between them; 0: all of it */
+	bool is_least; /* what it is known to cost is only a part */
 };
 /* "always", "since 12:03:10", "until ...", "in bursts between ... and ... (12% of the time)". */
 struct slow_text slow_when(const struct timeline_report *report, const struct slow_span *span);

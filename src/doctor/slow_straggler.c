@@ -86,6 +86,7 @@ static const struct straggler *slow_link_behind(const struct slow_search *search
 static const double sure_though_late = 0.9, sure_of_held_up = 0.5;
 /* Either end may be the cause. */
 static const double sure_of_link = 0.9;
+static const double sure_of_host = 0.8; /* and not its NVLink */
 
 static void fill_peer(struct verdict *verdict, const struct job *job, uint32_t rank)
 {
@@ -360,7 +361,8 @@ static void slow_link_channels(struct slow_search *search, const struct straggle
 
 static struct slow_span span_of(const struct straggler *straggler)
 {
-	struct slow_span span = { .share = straggler->share_of_time };
+	struct slow_span span = { .share = straggler->share_of_time,
+				  .is_least = straggler->is_by_network };
 
 	if (!straggler->has_times)
 		return (struct slow_span){ 0 };
@@ -396,13 +398,13 @@ static void fill_common(struct slow_search *search, struct verdict *verdict,
 	slow_fill_comm(verdict, job, straggler->comm, straggler->rank);
 	slow_fill_span(verdict, search->report, span);
 	/* What is true of a sample is true of the rest of that communicator. */
-	sampled = slow_sampled(job, straggler->comm);
+	sampled = straggler->is_origin ? 1 : slow_sampled(job, straggler->comm);
 	if (sampled >= 1.5)
 		verdict_missing(verdict,
 				"Only 1 in %.0f operations of %.100s is timed; the cost is "
 				"estimated from these.",
 				sampled, job->comms[straggler->comm].label);
-	slow_fill_cost(search, verdict, (double)straggler->caused_ns * sampled);
+	slow_fill_cost(search, verdict, (double)straggler->caused_ns);
 	verdict->confidence = straggler->confidence;
 	/* It is over: the cost stays, but it is no warning. */
 	if (straggler->has_times && straggler->pattern == STRAGGLER_UNTIL)
@@ -445,6 +447,19 @@ static void tell_starved(struct verdict *verdict, const struct straggler *stragg
 			       (long long)verdict->pid);
 }
 
+/* Waiting for each other inside the node shows in all of its ranks alike. */
+static bool is_any_of_host(const struct slow_search *search, const struct straggler *straggler)
+{
+	const struct job *job = &search->report->job;
+	uint32_t ranks = 0;
+
+	for (size_t r = 0; r < job->rank_count; r++)
+		ranks += job->ranks[r].group == search->group &&
+			 job->ranks[r].host == straggler->host;
+	return straggler->is_by_network && straggler->class == STRAGGLER_SLOW_HOST &&
+	       !straggler->is_each && ranks > 1;
+}
+
 /* By its time outside of all operations (analysis/straggler_origin.c). */
 static void tell_origin(struct slow_search *search, struct verdict *verdict,
 			const struct straggler *straggler, const struct slow_span *span)
@@ -459,10 +474,19 @@ static void tell_origin(struct slow_search *search, struct verdict *verdict,
 			 : is_host	     ? "the others of "
 					     : "the other ranks of ",
 			 comm, slow_when(search->report, span).text);
+	if (straggler->is_by_network)
+		verdict_evidence(verdict, "There are no GPU times: this is how long its Sends to "
+					  "other nodes wait for their GPU while it is in no Send "
+					  "or Recv.");
 	verdict_evidence(verdict, "Other ranks wait for it in Sends, Recvs and collectives%s",
 			 search->report->stragglers.explained > 0
 				 ? "; those that arrive late elsewhere as a result are not named."
 				 : ".");
+	if (is_any_of_host(search, straggler)) {
+		verdict_missing(verdict, "Operations inside the node have no GPU times: it may be "
+					 "one of its ranks, all of them, or NVLink.");
+		verdict->confidence *= sure_of_host;
+	}
 	if (straggler->is_stage)
 		verdict_missing(verdict, "No other host does the same work: a pipeline stage with "
 					 "more work would look the same.");
@@ -490,9 +514,12 @@ static void tell_lateness(struct slow_search *search, struct verdict *verdict,
 				 search->report->stragglers.explained);
 }
 
-static void title_late(struct verdict *verdict, const struct straggler *straggler, const char *host)
+static void title_late(struct verdict *verdict, const struct straggler *straggler, const char *host,
+		       bool is_any)
 {
-	if (straggler->class == STRAGGLER_SLOW_HOST)
+	if (straggler->class == STRAGGLER_SLOW_HOST && is_any)
+		verdict_title(verdict, "straggler: one or all ranks of %.100s", host);
+	else if (straggler->class == STRAGGLER_SLOW_HOST)
 		verdict_title(verdict, "straggler: all ranks of %.100s", host);
 	else if (straggler->late_ns == 0 && !straggler->is_origin)
 		verdict_title(verdict,
@@ -520,7 +547,7 @@ static void tell_late(struct slow_search *search, const struct straggler *stragg
 	text_copy(verdict->host, sizeof(verdict->host), host);
 	verdict->victims = seats > members ? seats - members : 0;
 	verdict->percent = 100 * straggler->cost_share;
-	title_late(verdict, straggler, host);
+	title_late(verdict, straggler, host, is_any_of_host(search, straggler));
 	if (straggler->is_origin)
 		tell_origin(search, verdict, straggler, &span);
 	else if (straggler->late_ns > 0)

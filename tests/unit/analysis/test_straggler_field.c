@@ -1,0 +1,150 @@
+/* Is a rank late beyond chance? Noise with heavy tails, noise that lasts, and GPUs that differ name nobody. */
+#include "analysis/straggler_internal.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "common/hash.h"
+#include "tests/tap.h"
+
+enum { SEATS = 16, BLOCKS = 32, TRIALS = 200 };
+
+static double values[SEATS * BLOCKS];
+static uint64_t drawn;
+
+/* 0..1 */
+static double draw(void)
+{
+	drawn = hash_word(drawn, 1);
+	return (double)(drawn >> 11) / (double)(UINT64_C(1) << 53);
+}
+
+static double draw_normal(void)
+{
+	double sum = -6;
+
+	for (int i = 0; i < 12; i++)
+		sum += draw();
+	return sum;
+}
+
+static uint32_t count_named(uint32_t seats, double least)
+{
+	struct straggler_field field;
+	uint32_t named = 0;
+
+	if (straggler_field_make(&field, values, seats, BLOCKS, least) != OK)
+		return seats;
+	for (uint32_t seat = 0; seat < seats; seat++)
+		named += straggler_field_stretch(&field, seat).is_found;
+	straggler_field_release(&field);
+	return named;
+}
+
+/* Small differences, and 5% of the blocks have a long pause. */
+static void fill_tails(uint32_t seats)
+{
+	for (size_t i = 0; i < (size_t)seats * BLOCKS; i++)
+		values[i] = draw_normal() * 100 + (draw() < 0.05 ? 20000 * draw() : 0);
+}
+
+/* Each wanders, over about eight blocks. */
+static void fill_wandering(uint32_t seats)
+{
+	for (uint32_t seat = 0; seat < seats; seat++) {
+		double at = draw_normal();
+
+		for (uint32_t b = 0; b < BLOCKS; b++) {
+			at = 0.9 * at + 0.44 * draw_normal();
+			values[seat * BLOCKS + b] = 300 * at + 30 * draw_normal();
+		}
+	}
+}
+
+static void test_healthy(void)
+{
+	uint32_t tails = 0, wandering = 0, unequal = 0;
+
+	drawn = 1;
+	for (int i = 0; i < TRIALS; i++) {
+		fill_tails(SEATS);
+		tails += count_named(SEATS, 1000) > 0;
+		fill_wandering(SEATS);
+		wandering += count_named(SEATS, 100) > 0;
+		for (uint32_t seat = 0; seat < SEATS; seat++) {
+			double speed = 400 * (draw() - 0.5);
+
+			for (uint32_t b = 0; b < BLOCKS; b++)
+				values[seat * BLOCKS + b] = speed + 20 * draw_normal();
+		}
+		unequal += count_named(SEATS, 50) > 0;
+	}
+	EXPECT_THAT("long pauses of all ranks name nobody", tails == 0);
+	EXPECT_THAT("noise that lasts names hardly anybody", wandering <= TRIALS / 50);
+	EXPECT_THAT("nor do GPUs that differ", unequal <= TRIALS / 100);
+}
+
+static void add_late(uint32_t seat, uint32_t from, uint32_t to, double by)
+{
+	for (uint32_t b = from; b < to; b++)
+		values[seat * BLOCKS + b] += by;
+}
+
+static void test_slow(void)
+{
+	struct straggler_field field;
+	struct straggler_stretch stretch = { .chance = 1 };
+
+	drawn = 2;
+	fill_tails(SEATS);
+	add_late(5, 13, 29, 2000);
+	EXPECT_THAT("a rank that is late for a while", count_named(SEATS, 1000) == 1);
+	if (straggler_field_make(&field, values, SEATS, BLOCKS, 1000) == OK)
+		stretch = straggler_field_stretch(&field, 5);
+	EXPECT_THAT("it is this one, then", stretch.is_found && stretch.from >= 12 &&
+						    stretch.from <= 15 && stretch.to >= 27 &&
+						    stretch.to <= 30);
+	straggler_field_release(&field);
+
+	memset(values, 0, sizeof(values));
+	add_late(1, 17, 20, 11000);
+	EXPECT_THAT("three blocks suffice if nobody else is ever late", count_named(8, 200) == 1);
+	fill_wandering(SEATS);
+	add_late(3, 10, BLOCKS, 6000);
+	EXPECT_THAT("a late rank among wandering ones", count_named(SEATS, 100) == 1);
+	fill_wandering(SEATS);
+	for (uint32_t seat = 0; seat < SEATS / 2; seat++)
+		add_late(seat, 10, BLOCKS, 6000);
+	EXPECT_THAT("half of the ranks, as a host of two", count_named(SEATS, 100) == SEATS / 2);
+}
+
+static void test_few(void)
+{
+	uint32_t wandering = 0;
+
+	drawn = 3;
+	for (int i = 0; i < TRIALS; i++) {
+		/* Of two, one is 0 and the other above it. */
+		for (uint32_t b = 0; b < BLOCKS; b++)
+			values[b] = values[BLOCKS + b] = 0;
+		for (uint32_t b = 0, seat = 0; b < BLOCKS; b++) {
+			seat = draw() < 0.2 ? 1 - seat : seat;
+			values[seat * BLOCKS + b] = 1000 * draw();
+		}
+		wandering += count_named(2, 100) > 0;
+	}
+	EXPECT_THAT("of two that take turns, hardly ever one", wandering <= TRIALS / 25);
+	for (uint32_t b = 0; b < BLOCKS; b++) {
+		values[b] = 0;
+		values[BLOCKS + b] = b < 12 ? 50 * draw() : 2000 + 100 * draw();
+	}
+	EXPECT_THAT("but one that is late from some time on", count_named(2, 100) == 1);
+}
+
+int main(void)
+{
+	test_healthy();
+	test_slow();
+	test_few();
+	return tap_done();
+}
