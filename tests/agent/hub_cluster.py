@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """A job on simulated nodes with an agent each, and a hub: does everything that the hub publishes name one cause?
 
-    hub_cluster.py NODES MODE...       MODE: poll, prometheus
+    hub_cluster.py NODES MODE...       MODE: poll, prometheus, slow
 
-A network send gets stuck while two of the agents are dead. The hub's log, hook, metrics, API and page (in a browser) must
+A network send gets stuck while two of the agents are dead; or a rank is slow (slow). The hub's log, hook, metrics, API and page (in a browser) must
 name the same cause as `ringside doctor --agents`. Prints TAP, and how long after the threshold the verdict came.
 """
 
@@ -154,7 +154,40 @@ def tell_delay(tap, job, ready_s):
         tap.ok(delay_s <= LATEST_S, "the verdict came within %d s of the threshold" % LATEST_S, ["%.1f s" % delay_s])
 
 
+def play_slow(tap, build, scratch, nodes):
+    """Agents report that something is slow; the hub finds out what, and publishes it once."""
+    live = live_job.LiveJob(build, scratch, nodes, 2, HANG_S)
+    hub = None
+    try:
+        live.start("--gpus", "2", "-w", "fsdp", "--seconds", "600s", "-f", "slow-rank:rank=%d,factor=2" % CULPRIT)
+        live.start_agents()
+        hub = Hub(build, scratch, ["--agents", "@" + os.path.join(scratch, "agents")])
+        until(lambda: (hub.job() or {}).get("nodes") == nodes, "the hub sees all nodes", hub.process)
+        until(lambda: (hub.job() or {}).get("verdict"), "there is a verdict", hub.process)
+        job = hub.job()
+        verdict = job["verdict"]
+        tap.ok([verdict["class"], verdict["rank"]] == ["slow_rank", CULPRIT], "slow: the cause is right", [verdict["title"]])
+        tap.ok([job["state"], job["judgement"], job["nodes_silent"]] == ["slow", "found", 0], "the job is slow", [json.dumps(job)])
+        tap.ok("ringside-hub: slow_rank: %s; job sim-1" % verdict["title"] in hub.log(), "the log has it", hub.log().splitlines())
+        until(hub.calls, "the hook is called", hub.process)
+        tap.ok(hub.calls() == ["appeared slow_rank %d %s" % (CULPRIT, verdict["key"])], "so has the hook, once", hub.calls())
+        metric = [line for line in get(hub.url + "/metrics").splitlines() if line.startswith("ringside_hub_verdict_info")]
+        tap.ok(len(metric) == 1 and 'class="slow_rank"' in metric[0] and 'global_rank="%d"' % CULPRIT in metric[0],
+               "so have the metrics", metric)
+        document, _ = live.ask(True)
+        told = [one for one in document["verdicts"] if one["class"] == "slow_rank"]
+        tap.ok(told and told[0]["rank"] == CULPRIT and told[0]["key"] == verdict["key"],
+               "`ringside doctor --agents` names the same cause", [one["title"] for one in document["verdicts"]])
+    finally:
+        if hub:
+            hub.end()
+        live.end()
+
+
 def play(tap, build, scratch, nodes, mode):
+    if mode == "slow":
+        play_slow(tap, build, scratch, nodes)
+        return
     live = live_job.LiveJob(build, scratch, nodes, 1, HANG_S)
     hub = prometheus = None
     try:
@@ -197,7 +230,7 @@ def play(tap, build, scratch, nodes, mode):
 def main():
     build = os.path.abspath(os.environ.get("BUILD", "build"))
     nodes, modes = int(sys.argv[1]), sys.argv[2:]
-    place = live_job.memory(nodes * 24 << 20)
+    place = live_job.memory(nodes * (48 if "slow" in modes else 24) << 20)
     tap = Tap()
     if not place or not live_job.has_agents(build):
         print("1..0 # SKIP no agents, or too little room in /dev/shm")

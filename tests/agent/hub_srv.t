@@ -12,7 +12,11 @@ for tool in python3 ip; do
 done
 
 # Not 127.0.0.x: there agents answer only to local names.
-ip link set lo up && ip address add 10.77.0.1/32 dev lo && ip address add 10.77.0.2/32 dev lo || tap_skip_all "cannot set up a network"
+{
+	ip link set lo up
+	ip address add 10.77.0.1/32 dev lo
+	ip address add 10.77.0.2/32 dev lo
+} || tap_skip_all "cannot set up a network"
 echo 'nameserver 127.0.0.1' >"$tap_scratch/resolv.conf"
 echo 'hosts: files dns' >"$tap_scratch/nsswitch.conf"
 for file in resolv.conf nsswitch.conf; do
