@@ -75,6 +75,7 @@ set_plugstack() { # line
 }
 
 node_pids=()
+node_settings= # of both nodes in slurm.conf
 # shellcheck disable=SC2120 # some tests have none
 cluster_start() { # further lines of slurm.conf...
 	set_up_network || tap_skip_all "this host does not let a namespace have its own addresses"
@@ -104,8 +105,8 @@ cluster_start() { # further lines of slurm.conf...
 		SlurmdParameters=config_overrides
 		KillWait=5
 		ReturnToService=0
-		NodeName=n0 NodeAddr=192.0.2.1 Port=6818 CPUs=8
-		NodeName=n1 NodeAddr=192.0.2.2 Port=6819 CPUs=8
+		NodeName=n0 NodeAddr=192.0.2.1 Port=6818 CPUs=8 $node_settings
+		NodeName=n1 NodeAddr=192.0.2.2 Port=6819 CPUs=8 $node_settings
 		PartitionName=gpu Nodes=n[0-1] Default=YES State=UP
 		$(printf '%s\n' "$@")
 	END

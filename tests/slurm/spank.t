@@ -93,6 +93,8 @@ set_plugstack "optional $spank default=maybe mode=tarce mode= colour=red flight 
 expect_same "wrong arguments do not fail a job" "$(variables)" "$bare RINGSIDE_DIR=/x "
 expect_same "each has a line" "$(grep -oE "ringside: '[^']*' in plugstack.conf is not valid" "$tap_scratch/slurmd.n0.log" | cut -d "'" -f 2 | xargs)" \
 	"default=maybe mode=tarce mode= colour=red flight"
+set_plugstack "optional $tap_scratch/nowhere.so"
+expect_same "optional: where the plugin is missing, jobs run" "$(variables)" ""
 
 # A recorded job on two nodes.
 export RINGSIDE_CUDA=$fake/libcuda.so.1 RINGSIDE_NCCL=$fake/libnccl.so.2
