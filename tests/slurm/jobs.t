@@ -19,7 +19,7 @@ expect_same "srun starts a benchmark on two nodes" \
 # ---- a hung job --------------------------------------------------------------------------------
 
 for node in 0 1; do
-	on_node $node "$BUILD/ringside-agent" --listen "192.0.2.$((node + 1)):9749" --interval 1s 2>"$tap_scratch/agent.$node" &
+	on_node $node "$BUILD/ringside-agent" --listen "192.0.2.$((node + 1)):9749" --interval 1s --hang 2s 2>"$tap_scratch/agent.$node" &
 	until_ok grep -q 'listening on' "$tap_scratch/agent.$node"
 done
 srun -N2 --ntasks-per-node=2 --account=vision --job-name=vit \
