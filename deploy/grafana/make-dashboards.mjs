@@ -554,5 +554,17 @@ const inspector = dashboard('ringside-inspector', 'NCCL: Inspector\'s metrics',
 
 const directory = process.argv[2] ?? join(dirname(fileURLToPath(import.meta.url)), 'dashboards');
 mkdirSync(directory, { recursive: true });
-for (const made of [fleet, overview, bandwidth, waiting, hang, node, inspector])
+const all = [fleet, overview, bandwidth, waiting, hang, node, inspector];
+for (const made of all)
 	writeFileSync(join(directory, `${made.uid}.json`), `${JSON.stringify(made, null, 2)}\n`);
+// For Grafana's sidecar in Kubernetes, which loads ConfigMaps with this label.
+writeFileSync(join(directory, 'kustomization.yaml'), `apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+namespace: ringside
+generatorOptions:
+  disableNameSuffixHash: true
+  labels:
+    app.kubernetes.io/part-of: ringside
+    grafana_dashboard: "1"
+configMapGenerator:
+${all.map((made) => `  - name: ${made.uid}-dashboard\n    files: [${made.uid}.json]\n`).join('')}`);
