@@ -109,6 +109,33 @@ bool cli_plugin_is_hidden(const char *path)
 	return false;
 }
 
+bool cli_plugin_is_ours(const char *value)
+{
+	const char *slash = strrchr(value, '/');
+
+	return strcmp(value, "ringside") == 0 ||
+	       strcmp(slash ? slash + 1 : value, CLI_PLUGIN_FILE) == 0;
+}
+
+int cli_traces_find(const char *pattern, char *found, size_t size)
+{
+	struct stat st;
+
+	if (!text_copy(found, size, pattern))
+		return ENAMETOOLONG;
+	found[strcspn(found, "%")] = '\0';
+	while (stat(found, &st) == -1) {
+		char *slash = strrchr(found, '/');
+
+		if (errno != ENOENT || slash == NULL)
+			return errno;
+		slash[slash == found] = '\0';
+	}
+	if (!S_ISDIR(st.st_mode))
+		return ENOTDIR;
+	return access(found, W_OK | X_OK) == -1 ? errno : 0;
+}
+
 static bool become_find_in(const char *directory, const char *program, char *path, size_t size)
 {
 	static const char *const places[] = { ".", "../libexec/ringside", "../lib/ringside" };

@@ -21,6 +21,15 @@ bool cli_plugin_is_on_path(const char *path);
 /* Is there another file of that name in LD_LIBRARY_PATH, which the loader would load instead? */
 bool cli_plugin_is_hidden(const char *path);
 
+/* Does a value of NCCL_PROFILER_PLUGIN mean this plugin? */
+bool cli_plugin_is_ours(const char *value);
+
+/*
+ * The deepest directory of RINGSIDE_DIR that exists; placeholders are not known yet. 0: trace files can be written there;
+ * else errno.
+ */
+int cli_traces_find(const char *pattern, char *found, size_t size);
+
 /* Commands that are separate programs, because they need extra libraries or are not wanted on every node. */
 
 /*

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmds/cli.h"
@@ -294,15 +293,6 @@ static int cli_job_complete(struct cli_job *job)
 	return job_set(job, "LD_LIBRARY_PATH", directory, true);
 }
 
-/* Does a value of NCCL_PROFILER_PLUGIN mean this plugin? */
-static bool cli_job_is_ours(const char *value)
-{
-	const char *slash = strrchr(value, '/');
-
-	return strcmp(value, "ringside") == 0 ||
-	       strcmp(slash ? slash + 1 : value, CLI_PLUGIN_FILE) == 0;
-}
-
 /* Exit codes as in shells. */
 enum { RUN_NOT_EXECUTABLE = 126, RUN_NOT_FOUND = 127 };
 
@@ -349,25 +339,6 @@ static int set_variable(const struct cli_variable *variable)
 	return failed ? cli_error("cannot set %s: %s", variable->name, strerror(errno)) : 0;
 }
 
-/* The deepest existing directory of a path; placeholders are not known yet. */
-static int find_directory(const char *path, char found[JOB_PATH_BYTES])
-{
-	struct stat st;
-
-	text_copy(found, JOB_PATH_BYTES, path);
-	found[strcspn(found, "%")] = '\0';
-	while (stat(found, &st) == -1) {
-		char *slash = strrchr(found, '/');
-
-		if (errno != ENOENT || slash == NULL)
-			return errno;
-		slash[slash == found] = '\0';
-	}
-	if (!S_ISDIR(st.st_mode))
-		return ENOTDIR;
-	return access(found, W_OK | X_OK) == -1 ? errno : 0;
-}
-
 /* Warns now, not after the job, if no trace files will be written. The job runs anyway. */
 static void tell_traces(const struct cli_job *job)
 {
@@ -385,7 +356,7 @@ static void tell_traces(const struct cli_job *job)
 			  mode && mode[0] ? mode : "flight");
 		return;
 	}
-	problem = find_directory(path, directory);
+	problem = cli_traces_find(path, directory, sizeof(directory));
 	if (problem != 0)
 		cli_error("trace files cannot be written to %s: %s: %s", path, directory,
 			  strerror(problem));
@@ -412,7 +383,7 @@ int cmd_run(int argc, char **argv)
 		return failed;
 	if (words == argc)
 		return cli_usage(&run_page, "no command given: use ringside run -- CMD");
-	if (plugin && plugin[0] && !cli_job_is_ours(plugin) && !request.is_forced)
+	if (plugin && plugin[0] && !cli_plugin_is_ours(plugin) && !request.is_forced)
 		return cli_error("NCCL_PROFILER_PLUGIN is already set to '%s', and NCCL loads one "
 				 "profiler only; --force replaces it",
 				 plugin);

@@ -19,6 +19,7 @@ int cmd_export(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_bundle(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
+int cmd_self_check(int argc, char **argv);
 int cmd_completions(int argc, char **argv); /* not listed in the help */
 
 /* Name and summary of a listed command; NULL past the end. */

@@ -102,6 +102,7 @@ static const struct command {
 	{ "import", cmd_import, "convert logs of other tools to trace files" },
 	{ "bundle", cmd_bundle, "pack a job's recordings into one archive for a ticket" },
 	{ "verify", cmd_verify, "check that recordings are complete and readable" },
+	{ "self-check", cmd_self_check, "check that this machine is ready to record jobs" },
 	{ "agent", cmd_agent, "serve metrics and a live page of the jobs on this host" },
 	{ "hub", cmd_hub, "one verdict and one page for the jobs of a whole cluster" },
 	{ "bench", cmd_bench, "benchmark NCCL; check health, find crossovers, compare profilers" },
@@ -158,7 +159,7 @@ static int show_overview(void)
 			 "commands:\n");
 	for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
 		if (commands[i].summary != NULL)
-			sink_format(&sink, "  %-10s%s\n", commands[i].name, commands[i].summary);
+			sink_format(&sink, "  %-12s%s\n", commands[i].name, commands[i].summary);
 	sink_text(&sink,
 		  "\nexit codes:\n"
 		  "  0  done; nothing is wrong\n"

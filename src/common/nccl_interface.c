@@ -187,6 +187,17 @@ const char *op_interface_releases(unsigned int interface)
 	return releases[interface <= OP_INTERFACES ? interface : 0];
 }
 
+unsigned int op_interface_of_release(unsigned int version)
+{
+	static const unsigned int first_releases[OP_INTERFACES] = { 22300, 22400, 22600, 22700,
+								    22800, 22900, 23100 };
+	unsigned int interface = 0;
+
+	while (interface < OP_INTERFACES && version >= first_releases[interface])
+		interface++;
+	return interface;
+}
+
 const char *op_kernel_events_missed(void)
 {
 	return "operations within a node have no duration, and operations over the network have "

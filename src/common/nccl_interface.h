@@ -95,6 +95,12 @@ const struct op_blind_spot *op_blind_spot(unsigned int interface, size_t index);
 /* "2.28", "2.29-2.30"; "?" if there is no such version. */
 const char *op_interface_releases(unsigned int interface);
 
+/*
+ * The newest interface that this release of NCCL asks for; `version` as ncclGetVersion() gives it: 22809 for 2.28.9. 0:
+ * it has none.
+ */
+unsigned int op_interface_of_release(unsigned int version);
+
 /* What is unknown without kernel channel events. */
 const char *op_kernel_events_missed(void);
 

@@ -31,6 +31,7 @@ import             -o,OUT,PATH                0    2      -       3       3     
 record             --kernel,1s,PATH           0    2      3       3       3       3     3       HUNG:3
 run                -                          0    2      -       -       -       -     -       -
 env                -                          0    2      -       -       -       -     -       -
+self-check         -                          0    2      -       -       -       -     -       -
 top                -                          0    2      -       -       -       -     -       -
 agent              -                          0    2      -       -       -       -     -       -
 hub                -                          0    2      -       -       -       -     -       -
@@ -101,7 +102,7 @@ while read -r command arguments help option nothing missing garbage empty health
 	esac
 done <<<"$table"
 
-for command in $("$ringside" help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+for command in $("$ringside" help | sed -n '/^commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
 	expect_ok "the table has $command" grep -qE "^${command}[ ,]" <<<"$table"
 done
 

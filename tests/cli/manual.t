@@ -28,7 +28,7 @@ manual_options() { # file
 }
 
 "$ringside" help >"$tap_scratch/overview"
-commands=$(sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' "$tap_scratch/overview")
+commands=$(sed -n '/^commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p' "$tap_scratch/overview")
 for command in $commands; do
 	page=man/ringside-$command.1
 	case $command in help | version) continue ;; esac
@@ -49,6 +49,8 @@ done
 # Subcommands have their own page.
 for page in man/ringside-*-*.1; do
 	words=$(basename "$page" .1)
+	# A command with a hyphen is above.
+	! grep -qxF "${words#ringside-}" <<<"$commands" || continue
 	read -ra words <<<"${words//-/ }"
 	"$ringside" "${words[@]:1}" -h >"$tap_scratch/help"
 	expect_same "options of ${words[*]}" "$(manual_options "$page")" "$(help_options <"$tap_scratch/help")"

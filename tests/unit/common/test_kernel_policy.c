@@ -30,6 +30,20 @@ static void nothing_that_hangs_is_requested_by_default(void)
 	EXPECT_EQUAL(kernel_policy_of(7)->by_default, KERNEL_EVENTS_OFF);
 }
 
+static void every_release_has_its_interface(void)
+{
+	EXPECT_EQUAL(op_interface_of_release(0), 0);
+	EXPECT_EQUAL(op_interface_of_release(22206), 0);
+	EXPECT_EQUAL(op_interface_of_release(22304), 1);
+	EXPECT_EQUAL(op_interface_of_release(22501), 2);
+	EXPECT_EQUAL(op_interface_of_release(22602), 3);
+	EXPECT_EQUAL(op_interface_of_release(22799), 4);
+	EXPECT_EQUAL(op_interface_of_release(22800), 5);
+	EXPECT_EQUAL(op_interface_of_release(23007), 6);
+	EXPECT_EQUAL(op_interface_of_release(23100), 7);
+	EXPECT_EQUAL(op_interface_of_release(30000), 7);
+}
+
 static void a_block_has_one_level(void)
 {
 	bool is_same = true;
@@ -72,6 +86,7 @@ int main(void)
 {
 	every_interface_has_a_policy();
 	nothing_that_hangs_is_requested_by_default();
+	every_release_has_its_interface();
 	a_block_has_one_level();
 	levels_halve();
 	return tap_done();
