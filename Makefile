@@ -46,6 +46,7 @@ include scripts/parts.mk
 include scripts/build.mk
 include scripts/check.mk
 include scripts/dist.mk
+include packaging/wheel/wheel.mk
 
 .PHONY: help
 help: ## list the targets
