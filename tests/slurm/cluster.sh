@@ -14,11 +14,11 @@ slurm_skip() { # why
 	exit 0
 }
 if [ "${SLURM_TEST_INSIDE-}" != "$0" ]; then
+	[ "$(id -u)" -eq 0 ] || slurm_skip "nodes of Slurm need root"
 	for slurm_need in slurmctld slurmd srun sbatch ip unshare nsenter; do
 		command -v "$slurm_need" >/dev/null || slurm_skip "there is no $slurm_need (scripts/install-deps check)"
 	done
 	slurm_way=(--net --mount --pid --fork --kill-child --mount-proc)
-	[ "$(id -u)" -eq 0 ] || slurm_skip "nodes of Slurm need root"
 	unshare "${slurm_way[@]}" true 2>/dev/null || slurm_skip "this host has no namespaces for a cluster"
 	# The first process of a pid namespace ignores signals that it does not handle: let that be a shell, not the test.
 	export SLURM_TEST_INSIDE=$0
