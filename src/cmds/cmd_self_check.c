@@ -330,8 +330,9 @@ static void probe_parse(struct probe *probe, char text[PROBE_TEXT])
 
 	if (strncmp(text, "ok ", 3) != 0) {
 		text_copy(probe->why, sizeof(probe->why),
-			  strncmp(text, "error ", 6) == 0 ? text + 6
-							  : "loading it ends the process");
+			  strncmp(text, "error ", 6) == 0
+				  ? text + 6
+				  : "loading it ends the process, or takes longer than 10 s");
 		return;
 	}
 	at += 3;
@@ -371,7 +372,9 @@ static struct probe probe_in_child(const struct probe_request *request)
 	text[read_probe(ends[0], text)] = '\0';
 	close(ends[0]);
 	kill(child, SIGKILL);
-	waitpid(child, NULL, 0);
+	/* A process that is blocked in a driver cannot be killed: do not wait for it. */
+	for (int i = 0; i < 100 && waitpid(child, NULL, WNOHANG) == 0; i++)
+		poll(NULL, 0, 10);
 	probe_parse(&probe, text);
 	return probe;
 }

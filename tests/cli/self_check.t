@@ -42,6 +42,13 @@ printf 'NCCL_PROFILER_PLUGIN=ringside\nRINGSIDE_DISABLE=1\n' >"$root/etc/nccl.co
 : >"$root/usr/lib/libnccl.so.2.25.1"
 ln -s libnccl.so.2.25.1 "$root/usr/lib/libnccl.so.2"
 expect_output "a name that this NCCL does not know, and switched off" self-check-names "$ringside" self-check --root "$root"
+sed -n 's/^| \[`\(RINGSIDE_[A-Z_]*\)`\].*/\1=x/p' docs/SETTINGS.md >"$tap_scratch/list"
+settings=$(wc -l <"$tap_scratch/list")
+image all
+cp "$tap_scratch/list" "$root/etc/nccl.conf"
+expect_same "it knows all $settings settings of the manual" "$("$ringside" self-check --root "$root" | grep 'nccl.conf  ' | tidy)" \
+	"ok       nccl.conf    TMP/all/etc/nccl.conf has $settings settings for the recorder"
+root=$tap_scratch/names
 "$ringside" self-check --json --root "$root" >"$tap_scratch/json"
 expect_same "the same as JSON" \
 	"$(json_says '($_->{is_ready} ? 1 : 0) . " $_->{nccl}[0]{version} $_->{nccl}[0]{interface} " . join ",", map { $_->{state} } @{$_->{checks}}' "$tap_scratch/json")" \
