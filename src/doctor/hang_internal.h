@@ -220,6 +220,7 @@ enum hang_note {
 	HANG_NOTE_TREE,		/* GPU: one of a host's, which sends nothing up a tree */
 	HANG_NOTE_LEAST_FAR,	/* GPU: of a host's GPUs the one that is least far */
 	HANG_NOTE_RING,		/* GPU: it has sent the least of all ranks of a ring */
+	HANG_NOTE_HOPS,		/* GPU: so many hops before a ring leaves its host */
 	HANG_NOTE_CHANNEL,	/* NVLink: by kernel channels alone */
 	HANG_NOTE_PEER,		/* a Send or Recv has no counterpart */
 	HANG_NOTE_CONNECTING,	/* called, no rank is inside: NCCL may wait for others to connect */

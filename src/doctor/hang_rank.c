@@ -241,8 +241,7 @@ static bool may_be_over(const struct hang_scene *scene, uint32_t peer,
 
 	return flight->op.match > 1 && of->comm->has_counts &&
 	       of->comm->counts.issued > of->flight_count &&
-	       (!hang_sees_kernels(scene, peer, &flight->op) ||
-		!has_finished_calls(scene, peer));
+	       (!hang_sees_kernels(scene, peer, &flight->op) || !has_finished_calls(scene, peer));
 }
 
 static void one_pair(struct hang_graph *graph, uint32_t node, uint32_t seat,
@@ -453,8 +452,8 @@ static uint32_t exited_members(struct hang_graph *graph, uint32_t c)
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < comm->seat_count && !match->is_by_calls; i++) {
-		double confidence = has_exited_in(scene, comm->seats[i], match->match,
-						  match->is_replay);
+		double confidence =
+			has_exited_in(scene, comm->seats[i], match->match, match->is_replay);
 
 		if (confidence == 0)
 			continue;

@@ -494,10 +494,19 @@ struct ring {
 	bool is_any[CHANNELS];
 };
 
-/* false: a send is on the wire, or waits for its peer. */
+static bool are_steps_in(const struct recording_proxy *proxy, uint8_t state)
+{
+	for (size_t i = 0; i < proxy->step_count; i++)
+		if (proxy->steps[i].state != state)
+			return false;
+	return true;
+}
+
+/* Those that wait for their peer come before the stuck rank: what it does not take fills all buffers. false: a send
+ * is on the wire. */
 static bool add_to_ring(struct ring *ring, const struct recording_flight *flight, uint32_t seat)
 {
-	enum { FOR_ITS_GPU_TO_FILL = 8 }; /* NCCL's number */
+	enum { FOR_ITS_GPU_TO_FILL = 8, FOR_ITS_PEER = 20 }; /* NCCL's numbers */
 
 	for (size_t i = 0; i < flight->proxy_count; i++) {
 		const struct recording_proxy *of = &flight->proxies[i];
@@ -505,9 +514,10 @@ static bool add_to_ring(struct ring *ring, const struct recording_flight *flight
 
 		if (!(of->proxy.flags & PROXY_IS_SEND) || of->step_count == 0)
 			continue;
-		for (size_t s = 0; s < of->step_count; s++)
-			if (of->steps[s].state != FOR_ITS_GPU_TO_FILL)
-				return false;
+		if (are_steps_in(of, FOR_ITS_PEER))
+			continue;
+		if (!are_steps_in(of, FOR_ITS_GPU_TO_FILL))
+			return false;
 		if (ring->is_any[channel] && of->proxy.done > ring->steps[channel])
 			continue;
 		ring->least[channel] =
@@ -546,12 +556,127 @@ static uint32_t least_of_ring(const struct hang_scene *scene, const struct ring 
 	return found;
 }
 
+/* It has called this one and has no transfers of its own in it: its neighbours are on its host, and nothing is
+ * recorded of what it does. */
+static bool is_only_passed(const struct hang_scene *scene, uint32_t seat,
+			   const struct hang_match *match)
+{
+	const struct hang_seat *of = &scene->seats[seat];
+	const struct recording_flight *flights = hang_flights(scene, seat);
+
+	if (hang_is_in_match(scene, seat, match) || of->is_pair || of->is_over)
+		return false;
+	for (size_t i = 0; i < of->flight_count; i++)
+		if (flights[i].op.match == match->match && flights[i].op.algorithm == OP_RING &&
+		    hang_flight_kind(scene, seat, i) == FLIGHT_UNSEEN)
+			return flights[i].proxy_count == 0;
+	return false;
+}
+
+/* The seats of one host in a communicator, by communicator rank, and where a channel enters and leaves it. */
+struct ring_host {
+	uint32_t seats[64];
+	uint32_t count;
+	uint32_t entry, exit; /* places in seats[]; HANG_NOBODY unknown or several */
+};
+
+static void note_way(struct ring_host *host, const struct recording_flight *front,
+		     unsigned int channel)
+{
+	for (size_t i = 0; i < front->proxy_count; i++) {
+		const struct region_proxy *proxy = &front->proxies[i].proxy;
+
+		if (proxy->channel != channel)
+			continue;
+		if (proxy->flags & PROXY_IS_SEND)
+			host->exit = host->count - 1;
+		else
+			host->entry = host->count - 1;
+	}
+}
+
+static bool survey_host(const struct hang_scene *scene, uint32_t c, uint32_t of,
+			unsigned int channel, struct ring_host *host)
+{
+	const struct job_comm *comm = &scene->job->comms[c];
+
+	*host = (struct ring_host){ .entry = HANG_NOBODY, .exit = HANG_NOBODY };
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		uint32_t seat = comm->seats[i];
+
+		if (hang_rank(scene, seat)->host != hang_rank(scene, of)->host)
+			continue;
+		if (host->count == sizeof(host->seats) / sizeof(host->seats[0]))
+			return false;
+		host->seats[host->count++] = seat;
+		if (hang_is_in_match(scene, seat, &scene->matches[c]))
+			note_way(host, scene->seats[seat].front, channel);
+	}
+	return host->entry != HANG_NOBODY && host->exit != HANG_NOBODY;
+}
+
+/* Of one part per rank: each rank behind a stuck one has sent one part more than the rank before it. */
+static bool is_one_step_per_part(const struct hang_scene *scene, uint32_t c, uint32_t seat,
+				 unsigned int channel)
+{
+	const struct recording_flight *front = scene->seats[seat].front;
+	int64_t hops = scene->job->comms[c].nranks - 1;
+
+	for (size_t i = 0; i < front->proxy_count; i++) {
+		const struct region_proxy *proxy = &front->proxies[i].proxy;
+
+		if (proxy->channel == channel && proxy->flags & PROXY_IS_SEND)
+			return proxy->steps ==
+			       (front->op.function == OP_ALL_REDUCE ? 2 * hops : hops);
+	}
+	return false;
+}
+
+/* The rank so many hops before the one that leaves the host, if the ring passes the host's ranks in ascending or in
+ * descending order; HANG_NOBODY: it does not. */
+static uint32_t hops_before_exit(const struct ring_host *host, uint64_t hops)
+{
+	uint32_t n = host->count;
+
+	if (hops >= n)
+		return HANG_NOBODY;
+	if ((host->exit + 1) % n == host->entry)
+		return host->seats[(host->exit + n - (uint32_t)hops) % n];
+	if ((host->entry + 1) % n == host->exit)
+		return host->seats[(host->exit + (uint32_t)hops) % n];
+	return HANG_NOBODY;
+}
+
+/* The stuck rank, from how much its host has sent in each channel: all of them agree; HANG_NOBODY: unknown. */
+static uint32_t find_by_hops(const struct hang_scene *scene, uint32_t c, const struct ring *ring)
+{
+	uint32_t found = HANG_NOBODY;
+	struct ring_host host;
+
+	for (unsigned int channel = 0; channel < CHANNELS; channel++) {
+		uint32_t seat;
+
+		if (!ring->is_any[channel])
+			continue;
+		if (ring->least[channel] == HANG_NOBODY ||
+		    !is_one_step_per_part(scene, c, ring->least[channel], channel) ||
+		    !survey_host(scene, c, ring->least[channel], channel, &host))
+			return HANG_NOBODY;
+		seat = hops_before_exit(&host, ring->steps[channel]);
+		if (seat == HANG_NOBODY || (found != HANG_NOBODY && found != seat))
+			return HANG_NOBODY;
+		found = seat;
+	}
+	return found;
+}
+
 /* all: also a host whose rank is not known. */
 static bool hang_ring(struct hang_graph *graph, uint32_t c, bool all)
 {
 	const struct hang_scene *scene = graph->scene;
 	const struct job_comm *comm = &scene->job->comms[c];
 	uint32_t first = scene->matches[c].first, seat, members = 0;
+	uint32_t by_hops;
 	uint64_t channels[CHANNEL_WORDS] = { 0 };
 	struct ring ring = { .steps = { 0 } };
 	struct hang_end *end;
@@ -560,24 +685,34 @@ static bool hang_ring(struct hang_graph *graph, uint32_t c, bool all)
 	if (first == HANG_NOBODY || comm->missing > 0 ||
 	    !hang_is_ring(&scene->seats[first].front->op))
 		return false;
-	for (uint32_t i = 0; i < comm->seat_count; i++)
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		if (is_only_passed(scene, comm->seats[i], &scene->matches[c]))
+			continue;
 		if (!hang_is_in_match(scene, comm->seats[i], &scene->matches[c]) ||
 		    !add_to_ring(&ring, scene->seats[comm->seats[i]].front, comm->seats[i]))
 			return false;
+	}
 	seat = least_of_ring(scene, &ring, &is_certain, channels);
-	if (seat == HANG_NOBODY || !(is_certain || all))
+	if (seat == HANG_NOBODY)
 		return false;
+	by_hops = is_certain ? HANG_NOBODY : find_by_hops(scene, c, &ring);
+	if (!is_certain && !all && by_hops == HANG_NOBODY)
+		return false;
+	if (by_hops != HANG_NOBODY)
+		seat = by_hops;
 	for (uint32_t i = 0; i < comm->seat_count; i++)
 		members += hang_rank(scene, comm->seats[i])->host == hang_rank(scene, seat)->host;
 	end = hang_end_add(graph, VERDICT_GPU_STUCK, c, c, seat);
 	end->note = HANG_NOTE_RING;
-	if (!is_certain && members > 1)
+	if (by_hops != HANG_NOBODY)
+		end->note = HANG_NOTE_HOPS;
+	else if (!is_certain && members > 1)
 		end->note = HANG_NOTE_ONE_OF_HOST;
-	end->witness = seat;
-	end->flight = scene->seats[seat].front;
+	end->witness = hang_is_in_match(scene, seat, &scene->matches[c]) ? seat : first;
+	end->flight = scene->seats[end->witness].front;
 	memcpy(end->channels, channels, sizeof(end->channels));
 	end->is_unsure = scene->seats[seat].presence != HANG_INSIDE;
-	end->confidence = is_certain ? 0.8 : 0.55;
+	end->confidence = is_certain ? 0.8 : by_hops != HANG_NOBODY ? 0.6 : 0.55;
 	return true;
 }
 
@@ -1116,6 +1251,16 @@ static void tell_signs(struct hang_tale *tale)
 				 "%.60s sends nothing into the tree on %s: its transfers wait for "
 				 "its own GPUs, and they have received everything they need.",
 				 host, channels);
+		break;
+	case HANG_NOTE_HOPS:
+		verdict_evidence(
+			verdict,
+			"%.60s has sent less than any other host on %s. Behind a stuck rank of a "
+			"ring, each rank can send one part more than the rank before it: what left "
+			"this host was sent by as many ranks behind %s.",
+			host, channels, text);
+		verdict_missing(verdict, "This assumes that the ring passes the GPUs of a host in "
+					 "order of rank.");
 		break;
 	case HANG_NOTE_RING:
 		text_capital(text);

@@ -58,6 +58,8 @@ once_wrong "a dead rank, while the other's next kernel has not started" 3786
 once_wrong "a rank that never arrives, while the other's next kernel has not started" 4328
 once_wrong "a truncated file is not a dead rank" 2986
 once_wrong "nor are many" 552
+once_wrong "a stuck GPU inside a host, from how far the ring got" 216
+once_wrong "and in a ring whose buffers are full" 5140
 once_wrong "a deadlock behind many Sends and Recvs" 528
 once_wrong "a deadlock of which one GPU is in a visible collective" 5328
 once_wrong "a deadlock next to what leads nowhere" 1330

@@ -152,7 +152,8 @@ static void test_processes(void)
 	stage_rank(&stage, 3)->life = RECORDING_ENDED;
 	EXPECT_THAT("a rank that called exit() in the middle of it",
 		    stage_only(&stage, VERDICT_PROCESS_DEAD, 3));
-	EXPECT_THAT("is reported as exited", strstr(first()->title, "rank 3 has exited; 7") != NULL);
+	EXPECT_THAT("is reported as exited",
+		    strstr(first()->title, "rank 3 has exited; 7") != NULL);
 	EXPECT_EQUAL(first()->victims, 7);
 	stage_rank(&stage, 3)->flight_count = 0;
 	stage_rank(&stage, 3)->comms[0].counts.abandoned = 1;
