@@ -405,6 +405,12 @@ static void missing_gpu(struct hang_graph *graph, uint32_t c, uint32_t seat)
 	end->witness = seat;
 	end->flight = graph->scene->seats[seat].front;
 	end->confidence = 0.5;
+	/* Before 2.27 NCCL does not tell how many ranks there are. */
+	if (comm->nranks <= 0) {
+		end->class = VERDICT_STUCK;
+		end->note = HANG_NOTE_NONE;
+		end->confidence = 0.3;
+	}
 }
 
 static void add_gpu(struct hang_graph *graph, uint32_t c, const struct hang_side *side,
@@ -419,7 +425,7 @@ static void add_gpu(struct hang_graph *graph, uint32_t c, const struct hang_side
 		alone[i] = side->own[i] & ~side->others[i];
 	if (seat == HANG_NOBODY || !any_channel(alone))
 		return;
-	if (comm->missing > 0 &&
+	if ((comm->missing > 0 || comm->nranks <= 0) &&
 	    (side->members < most_members ||
 	     (comm->nnodes > 0 && side->members < (uint32_t)(comm->nranks / comm->nnodes)))) {
 		missing_gpu(graph, c, seat);
