@@ -858,6 +858,32 @@ static void find_ranks(struct straggler_search *search, const struct own_table *
 	free(with);
 }
 
+/*
+ * Members of a chain are not compared with each other, and a Send covers some compute of the rank that waits for the
+ * other one and not of the rest: it stands out as well. The one that stands out most is the origin.
+ */
+static void drop_chained(struct straggler_search *search, size_t first)
+{
+	const struct job *job = search->job;
+	size_t kept = first;
+
+	for (size_t i = first; i < search->count; i++) {
+		const struct straggler *one = &search->found[i];
+		bool is_dropped = false;
+
+		for (uint32_t c = 0; c < job->comm_count && !is_dropped; c++)
+			for (size_t j = first; search->is_chain[c] && j < search->count; j++)
+				is_dropped |= search->found[j].own_excess > one->own_excess &&
+					      job_is_member(job, c, one->rank) &&
+					      job_is_member(job, c, search->found[j].rank);
+		search->found[i].is_minor = is_dropped;
+	}
+	for (size_t i = first; i < search->count; i++)
+		if (!search->found[i].is_minor)
+			search->found[kept++] = search->found[i];
+	search->count = kept;
+}
+
 /* Most ranks of a host stand out, about equally: it is the host. first: the job's first in search->found. */
 static void merge_ranks(struct straggler_search *search, const struct own_table *table,
 			size_t first)
@@ -971,6 +997,8 @@ bool straggler_origins(struct straggler_search *search, uint32_t group,
 	is_judged = fill_table(search, &table);
 	if (is_judged)
 		find_ranks(search, &table);
+	if (is_judged && search->status == OK)
+		drop_chained(search, first);
 	if (is_judged && search->status == OK)
 		merge_ranks(search, &table, first);
 	if (is_judged && search->status == OK && search->count == first)

@@ -17,6 +17,8 @@ slow moe moe 8 830 53 3
 expect_same "eight nodes" "$(named moe)" "slow_rank 53"
 slow moe moe 4 417 7 1.3
 expect_same "a rank whose AllGather has no GPU times" "$(named moe)" "slow_rank 7"
+simulate moe --nodes 16 --gpus 1 -w moe --seed 1194 --jitter 5 --seconds 60s -f slow-rank:rank=2,factor=1.6,at=27.71s
+expect_same "experts of two ranks: not the other one" "$(named moe)" "slow_rank 2"
 
 # ---- pipelines: other stages and pipelines wait ----------------------------------------------------
 slow pipeline tp-pp 16 1611 16 1.15
