@@ -76,11 +76,20 @@ class Job:
         return "--kernel" in self.release or (
             self.workload not in ("tp-pp", "moe") and (not self.release or "--kernel-sampled" in self.release))
 
-
     def has_times(self):
         """Whether the release is one whose times the doctor judges, and something is timed."""
         is_old = "--release" in self.release and "--kernel-sampled" not in self.release
         return self.has_kernels() or (self.nodes > 1 and not is_old)
+
+    def hidden(self):
+        """Why nobody who has only this recording could name the cause of its fault; None if one could."""
+        fault = self.faults[0]
+        is_inside = self.workload == "tp-pp" or (self.workload == "moe" and self.nodes % 2 == 1)
+        if fault.row.endswith("slow-rank") and not self.has_kernels() and is_inside and self.gpus > 1:
+            return "slow ranks that the others wait for in operations inside their node, which are not timed"
+        if fault.row.endswith("no baseline") and ("node=" not in fault.texts()[0] or self.nodes == 1):
+            return "everything was as slow from the start, and there is no baseline"
+        return None
 
 
 def operations_of(job):

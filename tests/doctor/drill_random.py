@@ -275,12 +275,23 @@ def by_cost(outcomes):
     return matrix("slow faults, by cost", {name: some for name, some in groups.items() if some})
 
 
+def costly(outcomes):
+    return [o for o in outcomes if all(fault.is_seen for fault in o.job.faults) and is_slow(o) and
+            len(o.job.faults) == 1 and o.cost >= 0.1 and o.job.has_times()]
+
+
+def left_out(outcomes):
+    """Slow faults that do not count for the target, and why."""
+    why = collections.Counter(o.job.hidden() for o in costly(outcomes) if o.job.hidden())
+    return ["Nor %d of the slow faults that cost 10%% or more: %s." % (why[reason], reason) for reason in sorted(why)]
+
+
 def targets(outcomes):
     """(sentence, is it met?)"""
     judged = [o for o in outcomes if all(fault.is_seen for fault in o.job.faults)]
     hangs = [o for o in judged if len(o.job.faults) == 1 and o.job.faults[0].is_hang and
              o.row != "healthy: its fault met no call" and o.alike is None]
-    slow = [o for o in judged if is_slow(o) and len(o.job.faults) == 1 and o.cost >= 0.1 and o.job.has_times()]
+    slow = [o for o in costly(judged) if not o.job.hidden()]
     healthy = [o for o in outcomes if o.row.startswith("healthy") or o.row in ("power-cap", "restart, then healthy")]
     sure = [o for o in outcomes if o.wrong_confidence > 0.95]
 
@@ -342,6 +353,7 @@ def report(outcomes, arguments):
             alike, lambda o: o.row).items())] if alike else []
     lines += ["", "Targets. Not counted: culprits without a whole file; hangs in which nobody could name the rank; slow faults where the",
               "release records no times."]
+    lines += left_out(outcomes)
     lines += ["%s: %s" % ("met    " if is_met else "NOT MET", sentence) for sentence, is_met in targets(outcomes)]
     return "\n".join(lines) + "\n"
 
