@@ -58,6 +58,21 @@ expect_same "its constructor ran once, and its calls work" "$("$start" "$tap_scr
 expect_complaint "what 2.28 lacks does not link unnoticed" "undefined reference to .pidfd_open" \
 	"${compiler[@]}" -x c - -o "$tap_scratch/new" -L"$floor/stubs" -static-libgcc <<<'int pidfd_open(int, int); int main(void) { return pidfd_open(1, 0); }'
 
+# The other machine, where a compiler for it is installed.
+cross=aarch64-linux-gnu
+if [ "$(uname -m)" = x86_64 ] && command -v $cross-gcc >/dev/null; then
+	mkdir "$tap_scratch/cross"
+	expect_ok "the libraries to link with are made for aarch64" packaging/floor/make-stubs $cross-gcc "$tap_scratch/cross"
+	expect_ok "a program for it is linked" $cross-gcc -D_GNU_SOURCE -Isrc -fPIE -pie "$tap_scratch/start.c" packaging/floor/floor.c -o "$start-cross" \
+		-L"$tap_scratch/cross" -static-libgcc -Wl,--wrap=__libc_start_main -Wl,--no-as-needed -lpthread -ldl -lresolv
+	expect_ok "and stays below the floor" env OBJDUMP=$cross-objdump scripts/check-glibc-floor "$start-cross"
+	if command -v qemu-aarch64 >/dev/null; then
+		expect_same "it runs, too" "$(qemu-aarch64 -L /usr/$cross "$start-cross" "$tap_scratch/five" </dev/null)" "$wanted"
+	fi
+else
+	echo "# not linked for aarch64: there is no $cross-gcc"
+fi
+
 # For example: curl -O .../libc6_2.31-13+deb11u11_amd64.deb; dpkg-deb -x libc6_*.deb old; OLD_GLIBC=old
 loader=$(find "${OLD_GLIBC:-/nonexistent}" -name 'ld-linux-*.so.*' -path '*/lib/*' 2>/dev/null | head -n 1)
 if [ -n "$loader" ]; then

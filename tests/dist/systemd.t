@@ -47,7 +47,7 @@ say enabled "$(systemctl is-enabled ringside-agent) $(systemctl is-active ringsi
 for service in agent hub; do
 	# Quick, so that the test is.
 	mkdir -p "/etc/systemd/system/ringside-$service.service.d"
-	printf '[Service]\nRestartSec=100ms\nWatchdogSec=3\n' >"/etc/systemd/system/ringside-$service.service.d/quick.conf"
+	printf '[Service]\nRestartSec=100ms\nWatchdogSec=10\n' >"/etc/systemd/system/ringside-$service.service.d/quick.conf"
 done
 systemctl daemon-reload
 echo 'ARGS=--agents 127.0.0.1:9749 --listen 127.0.0.1:9748' >/etc/default/ringside-hub
@@ -71,7 +71,7 @@ before=$(show agent NRestarts)
 kill -STOP "$(show agent MainPID)"
 soon restarted $((before + 1))
 say watched $?
-# Crashes, again and again.
+# Repeated crashes.
 for crash in 2 3; do
 	kill -SEGV "$(show agent MainPID)"
 	soon restarted $((before + crash))
