@@ -5,6 +5,7 @@
 #	scripts/build.mk    how parts are built and installed
 #	scripts/check.mk    lint, tests, benchmarks, demo
 #	scripts/dist.mk     packages and tarballs
+#	scripts/image.mk    the OCI image
 
 VERSION := 0.2.0
 BUILD ?= build
@@ -47,6 +48,7 @@ include scripts/build.mk
 include scripts/check.mk
 include scripts/dist.mk
 include packaging/wheel/wheel.mk
+include scripts/image.mk
 
 .PHONY: help
 help: ## list the targets

@@ -38,7 +38,7 @@ HAS_FETCH := $(shell pkg-config --exists $(FETCH_PACKAGES) 2>/dev/null && echo y
 FETCH_LIBRARY_SOURCES := src/fetch/fetch.c
 # The plugin for Slurm's launcher; built where Slurm's headers are.
 SPANK_SOURCES := src/slurm/spank_ringside.c
-HAS_SPANK := $(shell echo '\#include <slurm/spank.h>' | $(CC) -E -x c - >/dev/null 2>&1 && echo yes)
+HAS_SPANK := $(shell $(CC) -E -x c -include slurm/spank.h /dev/null >/dev/null 2>&1 && echo yes)
 
 # Unit tests: one program per room. Some files have a separate program, ROOM_THEME: they replace a function
 # of libc for everything linked with them, or they take long and run in parallel with the others.
