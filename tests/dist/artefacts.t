@@ -86,8 +86,9 @@ else
 	tap_note_skip "there is no rpmlint: it was not asked"
 fi
 for package in "$dist"/*_"${VERSION}"_*.deb; do
-	expect_same "programs of $(basename "$package") have manual pages" "$(dpkg-deb -c "$package" | sed -n 's|.* ./usr/bin/||p' | while read -r program; do
-		dpkg-deb -c "$package" | grep -q "/man1/$program.1.gz" || echo "$program"
+	list=$(dpkg-deb -c "$package")
+	expect_same "programs of $(basename "$package") have manual pages" "$(sed -n 's|.* ./usr/bin/\(.\)|\1|p' <<<"$list" | while read -r program; do
+		grep -q "/man1/$program.1.gz" <<<"$list" || echo "$program"
 	done)" ""
 done
 
