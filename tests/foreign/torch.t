@@ -62,4 +62,24 @@ cp "$tap_scratch"/pickle2/* "$tap_scratch/own"
 expect_same "dumps whose calls are not in the recording are not used, and each is reported" \
 	"$("$ringside" ls "$tap_scratch/own" 2>&1 >/dev/null | grep -c 'dump of rank [0-3] is not used: no recording here has its calls')" 4
 expect_same "and are no processes beside it" "$("$ringside" ls --json "$tap_scratch/own" 2>/dev/null | grep -o '"pid":' | wc -l)" 4
+# Real hangs of PyTorch 2.11 with NCCL 2.28.9 on a GPU, made by tests/gpu/torch_hangs; only the names of folders were changed.
+# The time of a dump is that of its file, which a repository does not keep.
+for scene in skip deadlock loader checkpoint exception; do
+	real=tests/foreign/data/torch/$scene
+	dumped=$(grep -oE '"dumped": [0-9.]+' "$real/expected.json" | cut -d' ' -f2)
+	mkdir -p "$tap_scratch/$scene"/{pickle,json,both}
+	cp "$real"/nccl_trace_rank_* "$tap_scratch/$scene/pickle"
+	cp "$real"/json_rank_* "$tap_scratch/$scene/json"
+	cp "$real"/nccl_trace_rank_* "$real"/*.ringside "$tap_scratch/$scene/both"
+	find "$tap_scratch/$scene" -type f -exec touch -d "@$dumped" {} +
+	for kind in pickle json both; do
+		# PyTorch's JSON has no frames.
+		lines=has_lines
+		[ $kind != json ] || lines=no_lines
+		expect_same "real $scene, $kind: class, culprit and lines are right" \
+			"$("$ringside" doctor --json "$tap_scratch/$scene/$kind" 2>/dev/null | python3 tests/foreign/replay_torch.py "$real" $lines)" right
+	done
+done
+expect_ok "a communicator that NCCL does not name has the name of its process group" grep -q "AllReduce #11 of default_pg" \
+	<("$ringside" doctor "$tap_scratch/skip/both")
 tap_done
