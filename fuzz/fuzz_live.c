@@ -58,7 +58,11 @@ static void check(const struct live *live)
 
 static void follow(struct recording *recording, const int *fds, const uint8_t *data, size_t size)
 {
-	struct live_limits limits = { SECOND, SECOND, 0.1, 2 * SECOND, 1 };
+	struct live_limits limits = { .hang_ns = SECOND,
+				      .lag_ns = SECOND,
+				      .straggler_share = 0.1,
+				      .straggler_ns = 2 * SECOND,
+				      .slow_times = 1 };
 	struct live live;
 
 	live_init(&live, &limits);
