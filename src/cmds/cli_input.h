@@ -24,7 +24,7 @@ enum status cli_unpack(const char *path, uint64_t most, unsigned char **bytes, s
 /* For the help of commands that read recordings. */
 #define CLI_INPUT_ABOUT                                                                     \
 	"PATH is a trace file, a region (a process's shared-memory buffer), a log of NCCL " \
-	"Inspector or CoMMA, a bundle, a directory "                                        \
+	"Inspector or CoMMA, a dump of PyTorch's Flight Recorder, a bundle, a directory "   \
 	"of these, or @PID for a process on this host."
 #define CLI_INPUT_NONE " Without one, the regions of this host are read."
 

@@ -971,7 +971,7 @@ static const char *foreign_words(int fd, const struct stat *st)
 	if (file_pread(fd, &magic, 2, 0) == OK && (magic & 0xffff) == 0x8b1f)
 		return "compressed file: unpack it with gunzip first";
 	return "unrecognized file format (expected a Ringside trace, an NCCL Inspector or CoMMA "
-	       "log, or a bundle)";
+	       "log, a Flight Recorder dump, or a bundle)";
 }
 
 static enum status add_file(struct recording *recording, int fd, const char *path,
