@@ -65,7 +65,7 @@ expect_same "and are no processes beside it" "$("$ringside" ls --json "$tap_scra
 # Real hangs of PyTorch 2.11 with NCCL 2.28.9 on a GPU, made by tests/gpu/torch_hangs; only the names of folders were changed.
 # The time of a dump is that of its file, which a repository does not keep.
 for scene in skip deadlock loader checkpoint exception; do
-	real=tests/foreign/data/torch/$scene
+	real=tests/foreign/torch/$scene
 	dumped=$(grep -oE '"dumped": [0-9.]+' "$real/expected.json" | cut -d' ' -f2)
 	mkdir -p "$tap_scratch/$scene"/{pickle,json,both}
 	cp "$real"/nccl_trace_rank_* "$tap_scratch/$scene/pickle"
