@@ -262,6 +262,12 @@ static void job_calm(struct hub_job *job, const struct hub_options *options, uin
 		job->judge_ns = now_ns + (job->judged > 0 ? check_ns : 2 * HUB_RATE_NS);
 }
 
+static uint64_t job_hang_ns(const struct hub_job *job, const struct hub_options *options)
+{
+	return job->hang_after_ns > options->hang_ns && !options->is_hang_fixed ? job->hang_after_ns
+										: options->hang_ns;
+}
+
 static void job_decide(struct hub_job *job, const struct hub_options *options, uint64_t now_ns)
 {
 	enum hub_trouble before = job->trouble;
@@ -269,7 +275,7 @@ static void job_decide(struct hub_job *job, const struct hub_options *options, u
 	if (job->silent == 0)
 		rate_take(&job->rate, job->operations, now_ns);
 	job->wait_share = job->wait_known > 0 ? job->wait_share / job->wait_known : NAN;
-	job->trouble = trouble_of(job, hub_job_hang_ns(job, options), now_ns);
+	job->trouble = trouble_of(job, job_hang_ns(job, options), now_ns);
 	if (job->trouble == HUB_TROUBLE_NONE) {
 		job_calm(job, options, now_ns);
 		return;
@@ -343,17 +349,10 @@ const char *hub_job_state(const struct hub_job *job)
 	return "running";
 }
 
-uint64_t hub_job_hang_ns(const struct hub_job *job, const struct hub_options *options)
-{
-	return job->hang_after_ns > options->hang_ns && !options->is_hang_fixed ? job->hang_after_ns
-										: options->hang_ns;
-}
-
 double hub_job_gpu_hours(const struct hub_job *job, const struct hub_options *options)
 {
-	double stuck_ns = job->stuck_ns >= hub_job_hang_ns(job, options)
-				  ? (double)job->stuck_ns * job->alive
-				  : 0;
+	double stuck_ns =
+		job->stuck_ns >= job_hang_ns(job, options) ? (double)job->stuck_ns * job->alive : 0;
 
 	return ((double)job->wait_ns + stuck_ns) / 3.6e12;
 }

@@ -151,8 +151,6 @@ struct hub_job *hub_jobs_find(const struct hub_jobs *jobs, const char *key);
 const char *hub_job_state(const struct hub_job *job);
 /* Lost by waiting so far and by the present hang, at least. */
 double hub_job_gpu_hours(const struct hub_job *job, const struct hub_options *options);
-/* How long its ranks may wait. */
-uint64_t hub_job_hang_ns(const struct hub_job *job, const struct hub_options *options);
 
 /* Reads what `ringside doctor --json` wrote; on failure there is nothing to release. */
 enum status hub_verdicts_read(struct verdicts *verdicts, const char *bytes, size_t length);

@@ -158,9 +158,6 @@ uint64_t foreign_dropped_details(const struct foreign_log *log, uint32_t process
 /* The process's communicator as trace files and regions count: issued and recorded. */
 void foreign_comm_counts(const struct foreign_comm *comm, struct comm_counts *counts);
 
-/* The rank that the last digits of a file's name say; -1: none. */
-int64_t foreign_rank_in_name(const char *path);
-
 /* Is this time of a log relative to 1970? An old CoMMA counts from its own start. */
 bool foreign_is_wall(uint64_t ns);
 

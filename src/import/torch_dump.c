@@ -604,7 +604,7 @@ static void read_root(struct dump *dump, const struct plain_value *root)
 }
 
 /* The last digits of "nccl_trace_rank_17", "rank_3.json". */
-int64_t foreign_rank_in_name(const char *path)
+static int64_t rank_in_name(const char *path)
 {
 	const char *name = path != NULL ? path : "", *end;
 	int64_t rank = -1;
@@ -621,8 +621,7 @@ int64_t foreign_rank_in_name(const char *path)
 
 static void read_values(struct foreign_reading *reading, const char *bytes, size_t length)
 {
-	struct dump dump = { .reading = reading,
-			     .rank = foreign_rank_in_name(reading->request->name) };
+	struct dump dump = { .reading = reading, .rank = rank_in_name(reading->request->name) };
 	struct plain_values values;
 	const struct plain_value *root;
 

@@ -21,7 +21,7 @@ expect_same "every file of the tree is inside" "$(git ls-files 2>/dev/null | whi
 expect_ok "npm is not asked for" env PATH=/usr/bin:/bin "$tree/scripts/install-npm" build
 mkdir "$tree/build"
 cp -a "$BUILD/src" "$BUILD/flags" "$BUILD/runbook_pages" "$tree/build/"
-rm "$tree"/build/src/output/{html_assets,live_page}.o
+rm "$tree"/build/src/output/{html_report,live_page}.o
 offline=()
 unshare --net true 2>/dev/null && offline=(unshare --net)
 strict=
