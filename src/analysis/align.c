@@ -11,9 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/flight.h"
-#include "analysis/job.h"
-#include "analysis/match.h"
 #include "analysis/stats.h"
 #include "common/op.h"
 

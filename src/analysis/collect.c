@@ -1,6 +1,5 @@
 #include "analysis/collect.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -16,7 +16,6 @@
 
 #include "analysis/match.h"
 #include "common/attributes.h"
-#include "common/op.h"
 #include "common/text.h"
 
 static struct recording_comm *seat_comm(const struct job *job, uint32_t seat)

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "common/attributes.h"
 #include "common/hash.h"
 
 static inline unsigned int match_lane_index(uint8_t source, bool is_replay, unsigned int variant)

@@ -4,11 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/filter.h"
-#include "analysis/match.h"
 #include "common/attributes.h"
 #include "common/hash.h"
-#include "common/op.h"
 
 static inline uint64_t scan_cell_bytes(const struct scan_cell *cell)
 {

@@ -3,10 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/align.h"
 #include "analysis/scan.h"
-#include "analysis/straggler.h"
-#include "analysis/windows.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 

@@ -8,9 +8,6 @@
 #include <unistd.h>
 
 #include "bench/bench_job.h"
-#include "bench/bench_launch.h"
-#include "bench/bench_result.h"
-#include "cmds/cli.h"
 #include "cmds/cli_output.h"
 #include "common/text.h"
 

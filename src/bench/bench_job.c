@@ -19,7 +19,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bench/bench_launch.h"
 #include "cmds/cli.h"
 #include "common/clock.h"
 #include "common/hash.h"

@@ -5,15 +5,10 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "common/attributes.h"
 #include "common/op.h"
-#include "common/text.h"
-#include "import/json_scan.h"
 
 enum { BENCH_FIELDS_MAX = 32 };
 

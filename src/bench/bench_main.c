@@ -12,7 +12,6 @@
 #include "bench/bench_result.h"
 #include "bench/cost_model.h"
 #include "cmds/cli.h"
-#include "cmds/cli_output.h"
 #include "common/attributes.h"
 #include "common/text.h"
 

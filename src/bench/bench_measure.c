@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/bench_plan.h"
 #include "common/clock.h"
 #include "common/op.h"
 #include "common/op_layout.h"

@@ -10,7 +10,6 @@
 #include "common/hash.h"
 #include "common/text.h"
 #include "output/json.h"
-#include "output/sink.h"
 
 enum { SVG_COLOURS = 8, SVG_PATTERNS = 4 };
 

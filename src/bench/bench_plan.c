@@ -4,11 +4,9 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/bench_result.h"
 #include "common/attributes.h"
 #include "common/op.h"
 #include "common/op_layout.h"

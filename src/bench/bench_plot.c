@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/attributes.h"
 #include "common/text.h"
 
 /* ---- values in words --------------------------------------------------------------------------- */

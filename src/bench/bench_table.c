@@ -4,13 +4,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "bench/bench_plot.h"
-#include "common/attributes.h"
 #include "common/op.h"
 #include "common/op_layout.h"
-#include "common/text.h"
 #include "output/parquet.h"
 
 /* A row of the table; one of both can be NULL. */

@@ -9,7 +9,6 @@
 #include "bench/cost_model.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "bench/bench_plot.h"
-#include "bench/bench_result.h"
-#include "bench/cost_model.h"
 #include "common/attributes.h"
 #include "common/op.h"
 #include "common/text.h"

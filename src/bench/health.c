@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "analysis/stats.h"
-#include "bench/bench_result.h"
 #include "cmds/cli.h"
 #include "common/attributes.h"
 #include "common/op.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "common/op.h"
-#include "common/op_layout.h"
 #include "common/text.h"
 #include "import/foreign.h"
 #include "recording/recording.h"

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bench_result.h"
-#include "common/attributes.h"
 #include "common/op.h"
 #include "output/json.h"
 

@@ -15,15 +15,12 @@
 #include <unistd.h>
 
 #include "bench/bench_job.h"
-#include "bench/bench_launch.h"
-#include "bench/bench_result.h"
 #include "bench/training_files.h"
 #include "cmds/cli.h"
 #include "cmds/cli_output.h"
 #include "cmds/cli_program.h"
 #include "common/clock.h"
 #include "common/file.h"
-#include "common/op_layout.h"
 #include "common/text.h"
 #include "import/foreign.h"
 #include "recording/recording.h"

@@ -6,10 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/attributes.h"
 #include "common/op.h"
 #include "common/text.h"
-#include "output/table.h"
 
 static const char *mode_text(uint8_t mode)
 {

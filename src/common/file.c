@@ -1,13 +1,10 @@
 /* Opening and reading files that someone else named. */
 #include "common/file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/text.h"
 

@@ -1,8 +1,6 @@
 /* The hash, over bytes and over blocks. */
 #include "common/hash.h"
 
-#include <string.h>
-
 /* Words are little-endian in the formats, as on both architectures we build for. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the formats are little-endian");
 

@@ -1,8 +1,6 @@
 /* Tables with one row per range of interface versions. */
 #include "common/nccl_interface.h"
 
-#include <stddef.h>
-
 #include "common/attributes.h"
 
 static const struct kernel_policy policies[] = {

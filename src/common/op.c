@@ -1,12 +1,9 @@
 /* Names, sizes, checks and duration buckets of operations. */
 #include "common/op.h"
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "common/attributes.h"
-#include "common/op_layout.h"
 #include "common/text.h"
 
 static const char *const functions[] = {

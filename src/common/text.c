@@ -9,8 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/attributes.h"
-
 bool text_copy(char *to, size_t size, const char *from)
 {
 	size_t length = from ? strlen(from) : 0;

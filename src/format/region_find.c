@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,6 @@
 #include "common/attributes.h"
 #include "common/file.h"
 #include "common/text.h"
-#include "format/region_layout.h"
 
 void region_boot_id(char boot_id[40])
 {

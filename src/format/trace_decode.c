@@ -5,7 +5,6 @@
  */
 #include "format/trace_read.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "common/attributes.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "common/op.h"
-#include "common/op_layout.h"
 #include "format/trace_code.h"
 
 enum {

@@ -16,8 +16,6 @@
 
 #include "common/file.h"
 #include "common/hash.h"
-#include "format/region_layout.h"
-#include "format/trace_code.h"
 
 enum {
 	WINDOW_BYTES = 2 << 20,

@@ -17,7 +17,6 @@
 #include "common/file.h"
 #include "common/hash.h"
 #include "common/op.h"
-#include "common/status.h"
 #include "common/text.h"
 
 /* Limits for one file. */

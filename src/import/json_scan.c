@@ -9,7 +9,6 @@
 #include "import/json_scan.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/attributes.h"
 #include "common/text.h"

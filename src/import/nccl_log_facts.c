@@ -2,7 +2,6 @@
 #include "import/nccl_log.h"
 #include "import/nccl_log_internal.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #include "common/attributes.h"

@@ -18,7 +18,6 @@
 
 #include "common/attributes.h"
 #include "common/file.h"
-#include "common/op_layout.h"
 #include "common/text.h"
 
 static const char header[] = "CollectiveType,BucketLabel,BucketMin,BucketMax,"

@@ -8,7 +8,6 @@
 #include "common/attributes.h"
 #include "common/text.h"
 #include "output/html_report.h"
-#include "output/report.h"
 #include "output/table.h"
 
 enum { DIFF_ROWS = 30, DIFF_SENDERS = 10, DIFF_KEY_LEAST = 13, DIFF_NAME = 240 };

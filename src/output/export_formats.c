@@ -6,7 +6,6 @@
 
 #include "output/json.h"
 #include "output/parquet.h"
-#include "output/sink.h"
 
 #define DAY_NS INT64_C(86400000000000)
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "analysis/job.h"
-#include "common/op.h"
 #include "common/text.h"
 #include "output/json.h"
 

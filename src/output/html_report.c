@@ -5,10 +5,8 @@
 
 #include "common/attributes.h"
 #include "common/hash.h"
-#include "common/text.h"
 #include "output/json.h"
 #include "output/report.h"
-#include "output/sink.h"
 
 enum { HTML_DATA_VERSION = 3, HTML_ITERATIONS_MAX = 2000 };
 

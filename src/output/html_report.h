@@ -16,7 +16,6 @@
 #include "analysis/tally.h"
 #include "analysis/timeline_report.h"
 #include "common/status.h"
-#include "output/json.h"
 #include "output/sink.h"
 
 /* Key of the table for the chart of bandwidth by size, see html_report_options(). */

@@ -17,7 +17,6 @@
 #include <strings.h>
 
 #include "common/text.h"
-#include "output/sink.h"
 
 /*
  * Classic buckets: 2^-20 s (0.95 us) times powers of 4, up to 16 s. Each bound is also the upper bound of

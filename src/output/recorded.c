@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "common/op.h"
-#include "common/op_layout.h"
 #include "common/text.h"
 
 const char *flight_words_operation(const struct recording_process *process,

@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "common/attributes.h"
@@ -11,7 +10,6 @@
 #include "common/op.h"
 #include "common/text.h"
 #include "output/recorded.h"
-#include "output/sink.h"
 
 /* Rows of a table in the HTML report, so that the page stays small whatever the job's size. */
 enum { PAGE_RANKS = 4096, PAGE_ROWS = 2000, PAGE_NAMES = 500 };

@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #include "common/text.h"
-#include "output/json.h"
 #include "output/table.h"
 
 enum { VERDICT_TEXT_WIDTH = 80 };

@@ -23,7 +23,6 @@
 #include "common/op.h"
 #include "common/text.h"
 #include "output/json.h"
-#include "output/sink.h"
 
 static void chrome_put(struct viewer *viewer, const char *text)
 {

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/job.h"
 #include "analysis/match.h"
 #include "common/attributes.h"
 #include "common/hash.h"

@@ -12,8 +12,6 @@
 #include <stdlib.h>
 
 #include "common/op.h"
-#include "common/op_layout.h"
-#include "sim/sim_job.h"
 
 enum {
 	KIB = 1024,

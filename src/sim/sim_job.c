@@ -1,13 +1,10 @@
 #include "sim/sim_job.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/hash.h"
 #include "common/op.h"
-#include "common/op_layout.h"
 #include "common/text.h"
 #include "plugin/abi_common.h"
 

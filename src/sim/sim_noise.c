@@ -16,7 +16,6 @@
 
 #include "common/attributes.h"
 #include "common/clock.h"
-#include "common/hash.h"
 #include "common/text.h"
 
 enum noise_key {

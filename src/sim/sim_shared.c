@@ -17,7 +17,6 @@
 
 #include "common/hash.h"
 #include "common/op.h"
-#include "sim/sim_job.h"
 
 enum { FLUSH_NS = 1500, CONSUME_NS = 2500, HOPS_MAX = 4 };
 enum { SEND_GPU = 0, SEND_PEER = 1, SEND_NET = 2, RECV_NET = 0, RECV_FLUSH = 1, RECV_GPU = 2 };

@@ -16,9 +16,6 @@
 
 #include <stdlib.h>
 
-#include "common/op_layout.h"
-#include "sim/sim_job.h"
-
 /* How far the data of a hung shared operation got, by connection. */
 
 /* How far a rank got with a call. */

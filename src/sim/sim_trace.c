@@ -19,7 +19,6 @@
 #include "format/region_layout.h"
 #include "format/trace_layout.h"
 #include "format/trace_write.h"
-#include "sim/sim_job.h"
 
 /* What a simulated rank moved to and from each peer, added up like in the recorder. */
 

@@ -9,8 +9,6 @@
 #include "common/op.h"
 #include "common/text.h"
 #include "output/recorded.h"
-#include "top/top_canvas.h"
-#include "top/top_model.h"
 
 /* Non-interactive output: all notices with their text, all rows (TOP_DRAW_ROWS per pane at most),
  * no cursor, no keys. `view` has is_once. */

@@ -1,7 +1,6 @@
 #include "top/top_model.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

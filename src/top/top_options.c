@@ -1,9 +1,7 @@
 #include "top/top_options.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 
-#include "cmds/cli.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 
