@@ -47,7 +47,6 @@ include scripts/parts.mk
 include scripts/build.mk
 include scripts/check.mk
 include scripts/dist.mk
-include packaging/wheel/wheel.mk
 include scripts/image.mk
 
 .PHONY: help

@@ -6,12 +6,12 @@
 tree=$tap_scratch/tree
 mkdir -p "$tree/src/common" "$tree/src/output"
 cp -r Makefile scripts "$tree/"
-cp -r src/output/palette.css src/output/base.css src/output/html src/output/html_assets.c src/output/html_assets.h "$tree/src/output/"
+cp -r src/output/palette.css src/output/base.css src/output/html src/output/html_report.c src/output/html_report.h "$tree/src/output/"
 cp src/common/attributes.h "$tree/src/common/"
 
-object=build/src/output/html_assets.o
+object=build/src/output/html_report.o
 build() { env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -C "$tree" BUILD=build CC="${CC:-cc}" "$object"; }
-is_rebuilt() { build | grep "html_assets.o" >/dev/null; }
+is_rebuilt() { build | grep "html_report.o" >/dev/null; }
 is_kept() { ! is_rebuilt; }
 has() { grep -a -F -- "$1" "$tree/$object" >/dev/null; }
 has_not() { ! has "$1"; }
