@@ -4,10 +4,8 @@
 . "$(dirname "$0")/../tap.sh"
 
 tree=$tap_scratch/tree
-mkdir -p "$tree/src/common" "$tree/src/output"
-cp -r Makefile scripts "$tree/"
-cp -r src/output/palette.css src/output/base.css src/output/html src/output/html_report.c src/output/html_report.h "$tree/src/output/"
-cp src/common/attributes.h "$tree/src/common/"
+mkdir -p "$tree"
+cp -r Makefile scripts src "$tree/"
 
 object=build/src/output/html_report.o
 build() { env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -C "$tree" BUILD=build CC="${CC:-cc}" "$object"; }
