@@ -46,8 +46,9 @@ expect_same "doctor --slurm asks the nodes of a job" "$(verdict)" "process_stopp
 metrics() { curl -s "http://n$1:9749/metrics"; }
 expect_same "user, account, partition and name are labels of the job" "$(metrics 0 | grep -F "nccl_job_info{nccl_job=\"$job\"" | sed -E 's/,(container|container_id|pod|pod_uid|namespace)="[^"]*"//g')" \
 	"nccl_job_info{nccl_job=\"$job\",user=\"$(id -un)\",account=\"vision\",partition=\"gpu\",job_name=\"vit\"} 1"
+# The nodes share a kernel, so that an agent finds the other's processes, too, as those of a container.
 expect_same "and the step is a label of each process" \
-	"$(for node in 0 1; do metrics $node; done | grep -E "^nccl_process_info\{nccl_job=\"$job\".*step=\"0\"" | grep -oE 'host="[^"]*"|global_rank="[0-9]*"' | xargs)" \
+	"$(for node in 0 1; do metrics $node | grep -F "host=\"n$node\""; done | grep -E "^nccl_process_info\{nccl_job=\"$job\".*step=\"0\"" | grep -oE 'host="[^"]*"|global_rank="[0-9]*"' | xargs)" \
 	"global_rank=0 host=n0 global_rank=1 host=n0 global_rank=2 host=n1 global_rank=3 host=n1"
 
 # ---- jobs that cannot be asked -----------------------------------------------------------------
