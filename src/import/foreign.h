@@ -132,7 +132,10 @@ struct foreign_request {
 	bool (*visit_op)(const struct op_record *op, uint32_t process, void *context);
 	bool (*visit_detail)(const struct op_detail *detail, uint32_t process, void *context);
 	void (*visit_damage)(const struct foreign_damage *damage, void *context);
-	/* After visit_op(), for calls whose place in the program is known: innermost frame first. */
+	/*
+	 * Where in the program calls were made, innermost frame first, if it is known: those in flight
+	 * and the last of each communicator that is over. After their visit_op().
+	 */
 	void (*visit_where)(const struct op_record *op, const char *where, void *context);
 	void *context;
 };

@@ -87,12 +87,23 @@ static struct plain_value *make(struct plain_values *values, enum plain_kind kin
 
 /* ---- the stack ------------------------------------------------------------------------------- */
 
-static bool push(struct plain_values *values, struct plain_value *value)
+static bool grow(struct plain_values *values, struct plain_value ***list, size_t *room)
 {
-	if (value == NULL)
-		return false;
-	if (!list_grow(&values->stack, values->depth, sizeof(struct plain_value *)))
+	size_t more_room = *room == 0 ? 1024 : *room * 2;
+	struct plain_value **more = reallocarray(*list, more_room, sizeof(*more));
+
+	if (more == NULL)
 		return refuse(values, "not enough memory") != NULL;
+	*list = more;
+	*room = more_room;
+	return true;
+}
+
+static inline bool push(struct plain_values *values, struct plain_value *value)
+{
+	if (value == NULL || (values->depth == values->stack_room &&
+			      !grow(values, &values->stack, &values->stack_room)))
+		return false;
 	values->stack[values->depth++] = value;
 	return true;
 }
@@ -266,15 +277,32 @@ struct pickle {
 	size_t at;
 };
 
+/* Little-endian, like everything that this runs on. Of fixed widths: a copy of variable width is slow. */
 static inline bool read_number(struct pickle *pickle, unsigned int width, uint64_t *number)
 {
-	*number = 0;
+	const unsigned char *from = pickle->bytes + pickle->at;
+	uint16_t two;
+	uint32_t four;
+
 	if (pickle->length - pickle->at < width)
 		return refuse(pickle->values, "the file ends too early") != NULL;
-	/* Little-endian, like everything that this reads or runs on. */
-	memcpy(number, pickle->bytes + pickle->at, width);
 	pickle->at += width;
-	return true;
+	switch (width) {
+	case 1:
+		*number = *from;
+		return true;
+	case 2:
+		memcpy(&two, from, sizeof(two));
+		*number = two;
+		return true;
+	case 4:
+		memcpy(&four, from, sizeof(four));
+		*number = four;
+		return true;
+	default:
+		memcpy(number, from, sizeof(*number));
+		return true;
+	}
 }
 
 static bool read_text(struct pickle *pickle, unsigned int width)
@@ -341,8 +369,9 @@ static bool remember(struct pickle *pickle, uint64_t place)
 	if (place > values->value_count + 1)
 		return refuse(values, "a memo place beyond all values") != NULL;
 	while (values->memo_count <= place) {
-		if (!list_grow(&values->memo, values->memo_count, sizeof(struct plain_value *)))
-			return refuse(values, "not enough memory") != NULL;
+		if (values->memo_count == values->memo_room &&
+		    !grow(values, &values->memo, &values->memo_room))
+			return false;
 		values->memo[values->memo_count++] = NULL;
 	}
 	values->memo[place] = value;

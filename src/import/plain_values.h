@@ -48,10 +48,12 @@ struct plain_values {
 	struct plain_block *blocks;
 	struct plain_value **stack;
 	size_t depth;
+	size_t stack_room;
 	size_t *marks;
 	size_t mark_count;
 	struct plain_value **memo;
 	size_t memo_count;
+	size_t memo_room;
 	size_t value_count;
 };
 

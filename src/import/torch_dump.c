@@ -42,6 +42,8 @@ struct group {
 	uint32_t comm;	     /* index in the log */
 	uint64_t last_number;
 	uint64_t last_collective;
+	struct op_record last_done;
+	const struct plain_value *last_frames; /* its; NULL: none */
 };
 
 enum entry_key {
@@ -546,6 +548,18 @@ static void note_open(struct dump *dump, const struct entry *entry, const struct
 	}
 }
 
+static void say_where(struct foreign_reading *reading, const struct op_record *op,
+		      const struct plain_value *frames)
+{
+	char where[FOREIGN_WHERE_BYTES];
+
+	if (reading->request->visit_where == NULL || reading->is_over)
+		return;
+	describe_frames(frames, where, sizeof(where));
+	if (where[0] != '\0')
+		reading->request->visit_where(op, where, reading->request->context);
+}
+
 static void read_call(struct dump *dump, const struct plain_value *entries, uint32_t at)
 {
 	struct foreign_reading *reading = dump->reading;
@@ -575,12 +589,11 @@ static void read_call(struct dump *dump, const struct plain_value *entries, uint
 	op_check_time(&op);
 	note_open(dump, &entry, &op);
 	foreign_give_op(reading, group->comm, &op);
-	if (reading->request->visit_where != NULL && !reading->is_over) {
-		char where[FOREIGN_WHERE_BYTES];
-
-		describe_frames(entry.of[ENTRY_FRAMES], where, sizeof(where));
-		if (where[0] != '\0')
-			reading->request->visit_where(&op, where, reading->request->context);
+	if (op.state != OP_DONE) {
+		say_where(reading, &op, entry.of[ENTRY_FRAMES]);
+	} else {
+		group->last_done = op;
+		group->last_frames = entry.of[ENTRY_FRAMES];
 	}
 }
 
@@ -601,6 +614,11 @@ static void read_root(struct dump *dump, const struct plain_value *root)
 	for (uint32_t i = 0;
 	     i < entries->count && dump->reading->status == OK && !dump->reading->is_over; i++)
 		read_call(dump, entries, i);
+	/* Of the calls that are over, only the last of each group matters. */
+	for (uint32_t i = 0; i < dump->group_count; i++)
+		if (dump->groups[i].last_frames != NULL)
+			say_where(dump->reading, &dump->groups[i].last_done,
+				  dump->groups[i].last_frames);
 }
 
 /* The last digits of "nccl_trace_rank_17", "rank_3.json". */
