@@ -27,7 +27,7 @@
 enum {
 	/* PyTorch keeps 2,000 calls by default, a few megabytes with their frames. */
 	DUMP_BYTES_MAX = 512 << 20,
-	GROUPS_MAX = 1 << 16,
+	GROUPS_MAX = 1 << 12, /* searched for each call */
 	GROUP_RANKS_MAX = 1 << 20,
 	FRAMES_SHOWN = 3,
 	KEYS_REMEMBERED = 64,
@@ -210,16 +210,18 @@ static void read_groups(struct dump *dump, const struct plain_value *config)
 	}
 }
 
-/* Its name, or [name, description]. */
+/* Of a process group as an entry has it: its name, or [name, description]. */
+static const struct plain_value *group_name(const struct plain_value *said)
+{
+	return plain_count(said) > 0 ? said->items[0] : said;
+}
+
 static struct group *group_of(struct dump *dump, const struct plain_value *said)
 {
-	const struct plain_value *name = said, *what = NULL;
+	const struct plain_value *name = group_name(said);
+	const struct plain_value *what = plain_count(said) > 1 ? said->items[1] : NULL;
 	char text[sizeof(dump->groups->name)];
 
-	if (plain_count(said) > 0) {
-		name = said->items[0];
-		what = plain_count(said) > 1 ? said->items[1] : NULL;
-	}
 	if (!plain_text(name, text, sizeof(text)))
 		return NULL;
 	for (uint32_t i = 0; i < dump->group_count; i++)
@@ -277,8 +279,6 @@ static bool is_end_of_calls(const struct entry *entry)
 
 static bool is_same_text(const struct plain_value *one, const struct plain_value *other)
 {
-	if (plain_count(one) > 0 && plain_count(other) > 0)
-		return is_same_text(one->items[0], other->items[0]);
 	return one != NULL && other != NULL && one->kind == PLAIN_TEXT &&
 	       other->kind == PLAIN_TEXT && one->count == other->count &&
 	       memcmp(one->text, other->text, one->count) == 0;
@@ -304,7 +304,8 @@ static bool find_ends(struct dump *dump, const struct plain_value *entries)
 			end = entry;
 			end_at = i + 1;
 		} else if (end_at != 0 &&
-			   is_same_text(end.of[ENTRY_GROUP], entry.of[ENTRY_GROUP]) &&
+			   is_same_text(group_name(end.of[ENTRY_GROUP]),
+					group_name(entry.of[ENTRY_GROUP])) &&
 			   number_of(end.of[ENTRY_COLLECTIVE]) ==
 				   number_of(entry.of[ENTRY_COLLECTIVE]) &&
 			   number_of(end.of[ENTRY_P2P]) == number_of(entry.of[ENTRY_P2P])) {

@@ -49,7 +49,7 @@ struct load {
 	size_t where_count;
 	struct recording_flight *flights;
 	size_t flight_count;
-	bool is_log; /* no dump: all its operations are over */
+	const struct foreign_log *log;
 	enum status status;
 };
 
@@ -95,7 +95,7 @@ static bool note_flight(const struct op_record *op, uint32_t process, void *cont
 	struct recording_flight *to = NULL;
 
 	(void)process;
-	if (load->is_log)
+	if (load->log->format != FOREIGN_TORCH_DUMP)
 		return true;
 	if (op->state == OP_DONE)
 		for (size_t i = 0; i < load->flight_count && to == NULL; i++)
@@ -344,9 +344,8 @@ static enum status load_processes(struct load *load, const struct foreign_log *l
 enum status recording_foreign_load(struct recording *recording, int fd, const char *path,
 				   const struct stat *st)
 {
-	struct load load = { .recording = recording,
-			     .path = path,
-			     .is_log = foreign_probe_fd(fd) != FOREIGN_TORCH_DUMP };
+	struct foreign_log log;
+	struct load load = { .recording = recording, .path = path, .log = &log };
 	const struct foreign_request request = { .process = -1,
 						 .name = path,
 						 .visit_damage = note_damage,
@@ -354,7 +353,6 @@ enum status recording_foreign_load(struct recording *recording, int fd, const ch
 						 .visit_where = note_where,
 						 .context = &load };
 	size_t first_trouble = recording->trouble_count;
-	struct foreign_log log;
 	enum status status;
 
 	foreign_log_init(&log);
