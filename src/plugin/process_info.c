@@ -57,8 +57,9 @@ static size_t job_in_pod(const char *pod)
 }
 
 /*
- * In Kubernetes the pod is known from variables that its manifest sets, its namespace also from the
- * service account. A job without any other name gets that of its Kubeflow job.
+ * In Kubernetes the pod is known from variables that its manifest sets. The namespace is also in a
+ * file of the service account, which is not read: nothing here may wait for a file system. A job
+ * without any other name gets that of its Kubeflow job.
  */
 static void read_pod(struct identity *identity)
 {
@@ -70,11 +71,6 @@ static void read_pod(struct identity *identity)
 	read_first(namespaces, "", identity->pod_namespace, sizeof(identity->pod_namespace));
 	if (getenv("KUBERNETES_SERVICE_HOST") == NULL)
 		return;
-	if (identity->pod_namespace[0] == '\0' &&
-	    file_read_text("/var/run/secrets/kubernetes.io/serviceaccount/namespace", pod,
-			   sizeof(pod)))
-		text_from_field(identity->pod_namespace, sizeof(identity->pod_namespace), pod,
-				strcspn(pod, "\n"));
 	read_first(pods, identity->host, pod, sizeof(pod));
 	length = job_in_pod(pod);
 	if (strcmp(identity->job, "local") == 0 && length > 0)
