@@ -124,8 +124,7 @@ bool file_proc_stat(const char *task, char *state, uint64_t *start_ticks)
 	return true;
 }
 
-/* "pid:[4026531836]" */
-/* The link's text is "KIND:[INODE]". */
+/* The link's text is "pid:[4026531836]". */
 static uint64_t namespace_of(const char *task, const char *kind)
 {
 	char path[64], link[64];

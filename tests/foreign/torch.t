@@ -54,7 +54,7 @@ expect_ok "a truncated dump is reported with its place" grep -q "cut_rank_1: at 
 
 # The time of a dump is that of its file, unless PyTorch would have ended the job long before.
 make copied pickle2 90000
-expect_same "a file that was copied a day later is no hang of a day" "$(verdict "$tap_scratch/copied" | grep -c '1 day')" 0
+expect_same "a file that was copied a day later does not show a hang" "$(verdict "$tap_scratch/copied" | grep -c never_issued)" 0
 
 # Dumps of another time say nothing about a recording.
 "$ringside" sim --offline --nodes 1 --gpus 4 --iterations 3 -o "$tap_scratch/own" >/dev/null 2>&1
