@@ -460,7 +460,5 @@ void hang_say_wall(char *text, size_t size, uint64_t wall_ns);
 
 /* "5, 6, 9-12 and 31 more": labels of ranks (indices into job.ranks, in any order; sorted here). */
 void hang_say_ranks(char *text, size_t size, const struct job *job, uint32_t *ranks, size_t count);
-/* Add to verdicts from `first` on where in the program their ranks are, if a dump says so. */
-void hang_say_where(struct verdicts *verdicts, size_t first, const struct job *job);
 
 #endif
