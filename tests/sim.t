@@ -229,4 +229,9 @@ kill -KILL "${children[1]}"
 wait "$sim"
 expect_ok "a killed process hangs the others, as in a real job" \
 	grep -q '"end":"hung"' "$tap_scratch/sim.json"
+
+# The machine's wall clock, and two hours: whoever waits for a moment of the one by the other sleeps that long.
+perl -e 'print pack "q", 7200 * 1e9' >"$tap_scratch/step"
+expect_same "a wall clock that was set holds nobody up" "$(LD_PRELOAD=$BUILD/tests/stepped_clock_plugin.so STEPPED_CLOCK=$tap_scratch/step \
+	timeout 120 "$ringside" sim --nodes 2 --gpus 2 --iterations 3 --json 2>&1 | grep -o '"end":"[a-z]*"' | sort -u)" '"end":"finished"'
 tap_done

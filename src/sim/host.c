@@ -578,11 +578,23 @@ int *host_mask(struct host *host)
 	return &host->mask;
 }
 
+uint64_t host_clock_ns(void)
+{
+	static uint64_t offset_ns;
+	uint64_t now_ns = clock_system_ns(CLOCK_MONOTONIC), offset = load_relaxed(&offset_ns);
+
+	if (offset == 0) {
+		offset = clock_system_ns(CLOCK_REALTIME) - now_ns;
+		store_relaxed(&offset_ns, offset);
+	}
+	return now_ns + offset;
+}
+
 uint64_t host_now(const struct host *host)
 {
 	if (host->config.clock)
 		return host->config.clock(host->config.clock_arg);
-	return clock_system_ns(CLOCK_REALTIME);
+	return host_clock_ns();
 }
 
 /* Adds the words of a struct that has only uint64_t; the lanes' threads may still write theirs. */

@@ -145,7 +145,7 @@ struct host_config {
 	unsigned int quirks;	   /* enum host_quirk, for every operation ... */
 	unsigned int quirk_one_in; /* ... or for one in this many; 0 and 1: every one */
 	int64_t gpu_offset_ns;	   /* the GPU's clock minus wall time */
-	host_clock_fn clock;	   /* NULL: CLOCK_REALTIME; with HOST_TIME_REAL see host_tick() */
+	host_clock_fn clock;	   /* NULL: host_clock_ns(); with HOST_TIME_REAL see host_tick() */
 	void *clock_arg;
 	abi_log_fn log; /* passed to init since v4; NULL: one that prints nothing */
 	/*
@@ -169,6 +169,8 @@ const struct host_plugin *host_plugin(const struct host *host);
 const char *host_load_error(const struct host *host);
 /* The one mask of all communicators. Tests can write it, as a plugin or RAS would. */
 int *host_mask(struct host *host);
+/* The wall clock at the first call, and time since then: it never steps, nor does a GPU's clock. Children continue it. */
+uint64_t host_clock_ns(void);
 uint64_t host_now(const struct host *host);
 /*
  * After the caller has advanced its own clock: runs what is due. host_comm_settle() then waits for that and not for

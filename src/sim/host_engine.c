@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "common/clock.h"
 #include "common/attributes.h"
 #include "common/order.h"
 #include "sim/host_event.h"
@@ -1118,12 +1119,18 @@ static bool has_audience(const struct host_engine *engine)
 
 static void sleep_until(struct host_engine *engine, uint64_t ns)
 {
-	struct timespec deadline = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
-
-	if (ns == ENGINE_NEVER || engine->host->config.clock)
+	if (ns == ENGINE_NEVER || engine->host->config.clock) {
 		pthread_cond_wait(&engine->arrived, &engine->lock);
-	else
-		pthread_cond_timedwait(&engine->arrived, &engine->lock, &deadline);
+		return;
+	}
+	uint64_t now_ns = host_clock_ns(), until_ns = clock_system_ns(CLOCK_MONOTONIC);
+
+	if (ns > now_ns)
+		until_ns += ns - now_ns;
+	struct timespec deadline = { (time_t)(until_ns / 1000000000u),
+				     (long)(until_ns % 1000000000u) };
+
+	pthread_cond_timedwait(&engine->arrived, &engine->lock, &deadline);
 }
 
 /* False if the thread must exit. */
@@ -1200,6 +1207,7 @@ enum status host_engine_new(struct host_engine **engine, struct host_comm *owner
 			    enum host_engine_kind kind)
 {
 	struct host_engine *made = calloc(1, sizeof(*made));
+	pthread_condattr_t attributes;
 
 	if (made == NULL)
 		return ERR_NO_SPACE;
@@ -1213,7 +1221,10 @@ enum status host_engine_new(struct host_engine **engine, struct host_comm *owner
 	made->wakes_at_ns = made->next_due_ns = ENGINE_NEVER;
 	made->random = owner->random ^ (uint64_t)kind;
 	pthread_mutex_init(&made->lock, NULL);
-	pthread_cond_init(&made->arrived, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&made->arrived, &attributes);
+	pthread_condattr_destroy(&attributes);
 	pthread_cond_init(&made->room, NULL);
 	pthread_cond_init(&made->quiet, NULL);
 	pthread_mutex_lock(&made->host->lock);

@@ -248,7 +248,7 @@ static void nap_ns(uint64_t ns)
 static bool wait_until(const struct part *part, uint64_t wall_ns)
 {
 	for (;;) {
-		uint64_t now = clock_system_ns(CLOCK_REALTIME);
+		uint64_t now = host_clock_ns();
 
 		if (is_stopped(part))
 			return false;
@@ -312,7 +312,7 @@ static bool wait_for_earlier(struct part *part, size_t next, uint64_t issue_ns)
 			continue;
 		}
 		if (end_ns == 0) {
-			uint64_t now_ns = clock_system_ns(CLOCK_REALTIME);
+			uint64_t now_ns = host_clock_ns();
 
 			if (!wait_until(part, next_poll(turn, now_ns, NAP_NS)))
 				return false;
@@ -408,8 +408,7 @@ static enum status play_launch(struct part *part, size_t first, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		const struct sim_play *play = &part->score->plays[first + i];
 		struct turn *turn = &part->turns[first + i];
-		uint64_t arrive_ns = start + play->start_ns + slip_ns,
-			 now = clock_system_ns(CLOCK_REALTIME);
+		uint64_t arrive_ns = start + play->start_ns + slip_ns, now = host_clock_ns();
 
 		*turn = (struct turn){ .play = play, .part = part, .slip_ns = slip_ns };
 		turn->planned_ns = start + play->begin_ns + slip_ns;
@@ -502,7 +501,7 @@ static void part_report(struct part *part)
 {
 	const struct sim_score_rank *score = part->score;
 	enum sim_result_end end = SIM_RESULT_FINISHED;
-	uint64_t now = clock_system_ns(CLOCK_REALTIME);
+	uint64_t now = host_clock_ns();
 
 	for (size_t i = 0; i < score->count; i++)
 		if (part->turns[i].play && !is_over(&part->turns[i], now))
@@ -792,6 +791,8 @@ static void child_main(struct live_run *run, int process)
 static enum status start_children(struct live_run *run)
 {
 	fflush(NULL);
+	/* Asked here for the first time, it is the same clock in all children. */
+	(void)host_clock_ns();
 	for (int process = 0; process < run->processes; process++) {
 		pid_t child = fork();
 
@@ -822,7 +823,7 @@ static bool is_reported(const struct live_run *run, int process)
 
 static void note_loss(struct live_run *run)
 {
-	run->lost_ns = clock_system_ns(CLOCK_REALTIME);
+	run->lost_ns = host_clock_ns();
 	run->deadline_ns = run->lost_ns + run->job->options.hang_ns;
 }
 
@@ -876,7 +877,7 @@ static void hit_faulty(struct live_run *run, int rank, uint64_t now)
 
 static void hit_all_faulty(struct live_run *run)
 {
-	uint64_t now = clock_system_ns(CLOCK_REALTIME);
+	uint64_t now = host_clock_ns();
 
 	for (size_t i = 0; i < run->job->options.fault_count; i++)
 		hit_faulty(run, run->job->options.faults[i].rank, now);
@@ -911,7 +912,7 @@ static void watch_children(struct live_run *run)
 		hit_all_faulty(run);
 		if (load_relaxed(&run->board->stop))
 			return;
-		if (run->deadline_ns != 0 && clock_system_ns(CLOCK_REALTIME) > run->deadline_ns)
+		if (run->deadline_ns != 0 && host_clock_ns() > run->deadline_ns)
 			store_release(&run->board->stop, SIM_STOP_HUNG);
 	}
 }
@@ -926,7 +927,7 @@ static void signal_all(const struct live_run *run, int signal_number)
 /* They were asked to exit; some may have to be killed. */
 static void end_children(struct live_run *run)
 {
-	uint64_t start = clock_system_ns(CLOCK_REALTIME);
+	uint64_t start = host_clock_ns();
 	bool has_killed = false;
 
 	if (!load_relaxed(&run->board->stop))
@@ -934,7 +935,7 @@ static void end_children(struct live_run *run)
 	signal_all(run, SIGCONT);
 	while (run->left > 0) {
 		run_watch(run);
-		if (has_killed || clock_system_ns(CLOCK_REALTIME) < start + GRACE_NS)
+		if (has_killed || host_clock_ns() < start + GRACE_NS)
 			continue;
 		signal_all(run, SIGKILL);
 		has_killed = true;
@@ -949,7 +950,7 @@ static enum status run_processes(struct live_run *run)
 		status = wait_ready(run);
 	if (status == OK) {
 		/* Pairs with the ranks that wait for it. */
-		store_release(&run->board->start_ns, clock_system_ns(CLOCK_REALTIME));
+		store_release(&run->board->start_ns, host_clock_ns());
 		watch_children(run);
 	}
 	end_children(run);
@@ -985,7 +986,7 @@ static enum status run_threads(struct live_run *run)
 	if (status == OK)
 		status = wait_ready(run);
 	if (status == OK)
-		store_release(&run->board->start_ns, clock_system_ns(CLOCK_REALTIME));
+		store_release(&run->board->start_ns, host_clock_ns());
 	while (status == OK && over < started && !run->board->stop) {
 		run_watch(run);
 		while (over < started &&
@@ -1018,7 +1019,7 @@ static enum sim_result_end live_end_of(const struct live_run *run, int rank)
 
 static void fill_result(const struct live_run *run, struct sim_result *result)
 {
-	uint64_t now = clock_system_ns(CLOCK_REALTIME);
+	uint64_t now = host_clock_ns();
 
 	result->ns = now - run->board->start_ns;
 	result->still_ns = run->lost_ns ? run->lost_ns - run->board->start_ns : run->score.still_ns;
