@@ -1,6 +1,6 @@
-"""Dumps of PyTorch's Flight Recorder for a job of four ranks whose rank 2 has not made its last call.
+"""Dumps of PyTorch's Flight Recorder for a job (four ranks, 18 calls) whose rank 2 has not made its last call.
 
-    make_torch_dumps.py DIR KIND [SECONDS_AGO]
+    make_torch_dumps.py DIR KIND [SECONDS_AGO [RANKS CALLS]]
 
 KIND: pickle2 to pickle5, json, torchcomms (JSON, ranks without brackets), coalesced (a batch of Send and Recv that is not
 over), wrapped (the first calls were overwritten), calm (all are over), hostile (a pickle that calls a function)."""
@@ -11,7 +11,7 @@ import pickle
 import sys
 import time
 
-RANKS, CALLS = 4, 18
+RANKS, CALLS = [int(word) for word in sys.argv[4:6]] or (4, 18)
 directory, kind = sys.argv[1], sys.argv[2]
 ago_s = float(sys.argv[3]) if len(sys.argv) > 3 else 300
 begin_ns = time.time_ns() - int(ago_s * 1e9)
@@ -63,7 +63,7 @@ def entries(rank):
 
 os.makedirs(directory, exist_ok=True)
 for rank in range(RANKS):
-    listed = "0,1,2,3" if kind == "torchcomms" else "[0, 1, 2, 3]"
+    listed = ",".join(map(str, range(RANKS))) if kind == "torchcomms" else str(list(range(RANKS)))
     dump = {"version": "2.10", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": listed}},
             "entries": entries(rank), "comm_lib_version": "2.28.9"}
     if kind == "hostile":
