@@ -42,6 +42,7 @@ enum {
 	STRANGERS_MAX = 2000,	/* events between two scans */
 	BATCHES_MAX = 64,	/* reads of the queue at a time: a flood must not keep us here */
 	EVENTS = IN_CREATE | IN_MOVED_TO | IN_ATTRIB,
+	COMMS_COMPARED = 8, /* of a dead process: its world and what was made first */
 };
 #define QUIET_NS (60 * SECOND_NS)
 
@@ -316,10 +317,10 @@ static bool is_known_process(const struct watch *watch, const struct recording_p
 	return false;
 }
 
-/* How long ago it was last active by its own clock and anchors. 0 if unknown. */
+/* How long ago it was last active: by its own clock, or by the wall clock, which may have been set since. 0 if unknown. */
 static uint64_t watch_quiet_for_ns(const struct recording_process *process)
 {
-	uint64_t now_ns = clock_system_ns(CLOCK_REALTIME), last_ns = process->ended_ns, wall_ns = 0;
+	uint64_t now_ns, last_ns = process->ended_ns, wall_ns = 0;
 
 	if (process->anchor_count > 0 &&
 	    process->anchors[process->anchor_count - 1].clock_ns > last_ns)
@@ -332,9 +333,34 @@ static uint64_t watch_quiet_for_ns(const struct recording_process *process)
 		if (counts->last_done_ns > last_ns)
 			last_ns = counts->last_done_ns;
 	}
+	if (recording_now(process, &now_ns) && now_ns >= last_ns)
+		return now_ns - last_ns;
+	now_ns = clock_system_ns(CLOCK_REALTIME);
 	if (!recording_wall_ns(process, last_ns, &wall_ns) || wall_ns > now_ns)
 		return 0;
 	return now_ns - wall_ns;
+}
+
+/*
+ * Was it killed while a process that lives here has a communicator with it? Then that one waits for it, and what it did
+ * last explains why, however long the job hangs.
+ */
+static bool is_missed(const struct watch *watch, const struct recording_process *process)
+{
+	if (process->life != RECORDING_KILLED)
+		return false;
+	for (size_t i = 0; i < watch->recording.count; i++) {
+		const struct recording_process *other = watch->recording.processes[i];
+
+		if (other->life != RECORDING_ALIVE)
+			continue;
+		for (size_t a = 0; a < other->comm_count; a++)
+			for (size_t b = 0; b < process->comm_count && b < COMMS_COMPARED; b++)
+				if (process->comms[b].info.hash != 0 &&
+				    process->comms[b].info.hash == other->comms[a].info.hash)
+					return true;
+	}
+	return false;
 }
 
 static bool is_wanted(const struct watch *watch, const struct recording_process *process)
@@ -345,7 +371,7 @@ static bool is_wanted(const struct watch *watch, const struct recording_process 
 		return false;
 	/* Found dead: recorders leave some regions behind, including old ones. */
 	return process->life == RECORDING_ALIVE || process->life == RECORDING_UNKNOWN ||
-	       watch_quiet_for_ns(process) < watch->settings.keep_ns;
+	       watch_quiet_for_ns(process) < watch->settings.keep_ns || is_missed(watch, process);
 }
 
 /*
@@ -545,6 +571,12 @@ static enum status watch_search(struct watch *watch, uint64_t now_ns)
 		marks_clear(watch, with_processes);
 	for (size_t i = 0; i < places.count && status == OK; i++)
 		status = look_at(watch, &places.list[i], &taken, now_ns);
+	/* Whether somebody misses a dead process shows when all that live are known. Later ones were seen alive. */
+	if (watch->looks == 1 && status == OK) {
+		watch->past_count = 0;
+		for (size_t i = 0; i < places.count && status == OK; i++)
+			status = look_at(watch, &places.list[i], &taken, now_ns);
+	}
 	if (status == OK)
 		marks_sweep(watch);
 	else if (status == ERR_NO_SPACE)
@@ -701,7 +733,8 @@ static enum status forget_old(struct watch *watch, uint64_t now_ns)
 		struct watch_process *own = &watch->processes[i];
 		struct watch_file file = own->file;
 
-		if (own->died_ns == 0 || now_ns - own->died_ns < watch->settings.keep_ns)
+		if (own->died_ns == 0 || now_ns - own->died_ns < watch->settings.keep_ns ||
+		    is_missed(watch, watch->recording.processes[i]))
 			continue;
 		watch_forget(watch, i);
 		/* Its file may still be there. */

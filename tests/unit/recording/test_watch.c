@@ -53,7 +53,8 @@ static struct sample region_of(pid_t pid, int rank, const char *host)
 	struct sample sample = sample_region();
 	struct region_header *header = sample_head(&sample);
 	uint64_t start_ticks = pid == getpid() ? start_ticks_of_self() : 5;
-	uint64_t wall_ns = clock_system_ns(CLOCK_REALTIME);
+	uint64_t wall_ns = clock_system_ns(CLOCK_REALTIME),
+		 clock_ns = clock_system_ns(CLOCK_MONOTONIC);
 	char info[SAMPLE_INFO_BYTES];
 
 	text_format(info, sizeof(info), "host=%s\njob=watched\nrank=%d\nmode=flight\n", host, rank);
@@ -62,8 +63,8 @@ static struct sample region_of(pid_t pid, int rank, const char *host)
 	header->pid = (uint64_t)pid;
 	header->pid_namespace = file_proc_namespace("self");
 	header->start_ticks = start_ticks;
-	header->first_anchor.wall_ns = wall_ns;
-	header->last_anchor.wall_ns = wall_ns + 1000000;
+	header->first_anchor = (struct clock_anchor){ clock_ns, wall_ns };
+	header->last_anchor = (struct clock_anchor){ clock_ns + 1000000, wall_ns + 1000000 };
 	header->proxy_cursor = SAMPLE_PROXIES;
 	header->totals_used = 1;
 	return sample;
@@ -83,6 +84,28 @@ static void put_region(const char *name, pid_t pid, int rank)
 {
 	struct sample sample = region_of(pid, rank, "here");
 
+	write_region(name, &sample);
+	free(sample.bytes);
+}
+
+/* Of another job: nobody shares a communicator with it. */
+static void put_stranger(const char *name, pid_t pid, int rank)
+{
+	struct sample sample = region_of(pid, rank, "here");
+
+	for (uint32_t i = 0; i < 3; i++)
+		((struct region_comm *)sample_slot(&sample, REGION_COMMS, i))->info.hash += 1000;
+	write_region(name, &sample);
+	free(sample.bytes);
+}
+
+/* Quiet for an hour, by its own clock; the wall clock has been set meanwhile. */
+static void put_old(const char *name, pid_t pid, int rank)
+{
+	struct sample sample = region_of(pid, rank, "here");
+
+	sample_head(&sample)->first_anchor.clock_ns -= 3600 * SECOND_NS;
+	sample_head(&sample)->last_anchor.clock_ns -= 3600 * SECOND_NS;
 	write_region(name, &sample);
 	free(sample.bytes);
 }
@@ -374,7 +397,7 @@ static void test_killed(void)
 
 	empty_directory();
 	put_region("a", dead_pid, 0);
-	put_region("b", getpid(), 1);
+	put_stranger("b", getpid(), 1);
 	start(&watch, NULL);
 	look(&watch, 1);
 	EXPECT_EQUAL(watch.recording.count, 2);
@@ -395,6 +418,37 @@ static void test_killed(void)
 	unlink(path_of("a"));
 	look(&watch, 20);
 	EXPECT_EQUAL(watch.past_count, 0);
+	watch_release(&watch);
+}
+
+/* A job hangs for as long as its framework lets it, because one rank was killed. */
+static void test_missed(void)
+{
+	struct watch watch;
+
+	empty_directory();
+	put_region("a", dead_pid, 0);
+	put_region("b", getpid(), 1);
+	put_stranger("c", dead_pid, 2);
+	start(&watch, NULL);
+	look(&watch, 1);
+	EXPECT_EQUAL(watch.recording.count, 3);
+	look(&watch, 3600);
+	EXPECT_THAT("kept while a process that lives has a communicator with it",
+		    watch.recording.count == 2 && watch.recording.processes[0]->rank == 0);
+	watch_release(&watch);
+	/* Started an hour later. */
+	unlink(path_of("c"));
+	put_old("a", dead_pid, 0);
+	start(&watch, NULL);
+	look(&watch, 1);
+	EXPECT_THAT("and found, though it is dead for long",
+		    watch.recording.count == 2 && watch.recording.processes[0]->rank == 0);
+	watch_release(&watch);
+	unlink(path_of("b"));
+	start(&watch, NULL);
+	look(&watch, 1);
+	EXPECT_EQUAL(watch.recording.count, 0);
 	watch_release(&watch);
 }
 
@@ -455,8 +509,8 @@ static void test_ended(void)
 	look(&watch, 1);
 	EXPECT_EQUAL(watch.recording.count, 1);
 	watch_release(&watch);
-	sample_head(&sample)->first_anchor.wall_ns -= 1000 * SECOND_NS;
-	sample_head(&sample)->last_anchor.wall_ns -= 1000 * SECOND_NS;
+	sample_head(&sample)->first_anchor.clock_ns -= 1000 * SECOND_NS;
+	sample_head(&sample)->last_anchor.clock_ns -= 1000 * SECOND_NS;
 	write_region("a", &sample);
 	start(&watch, NULL);
 	look(&watch, 1);
@@ -724,6 +778,7 @@ int main(void)
 	test_held_back();
 	test_cut();
 	test_killed();
+	test_missed();
 	test_dies();
 	test_ended();
 	test_refused();
