@@ -646,7 +646,8 @@ static void add_raw(struct bundle_archive *archive, const struct raw *raw,
 		    const struct recording_process *process, uint64_t *left)
 {
 	char name[NAME], about[600], bytes[UNITS_TEXT], room[UNITS_TEXT], ending[32] = ".trace";
-	int fd = file_open(AT_FDCWD, raw->path, true);
+	/* What has been read, whatever its path leads to by now. */
+	int fd = file_open_same(raw->path, raw->device, raw->inode);
 	uint64_t length;
 	struct stat st;
 
@@ -654,10 +655,10 @@ static void add_raw(struct bundle_archive *archive, const struct raw *raw,
 		text_format(ending, sizeof(ending), "-%zu.trace", raw->number + 1);
 	name_of(name, raw->is_region ? "regions" : "traces", raw->is_region ? ".region" : ending,
 		raw->process, process);
-	if (fd == -1 || fstat(fd, &st) == -1) {
-		bundle_gap(archive, name, "%s: %s", raw->path, strerror(errno));
-	} else if (raw->inode != 0 && (raw->device != st.st_dev || raw->inode != st.st_ino)) {
+	if (fd == -1 && errno == ESTALE) {
 		bundle_gap(archive, name, "%s was replaced by another file", raw->path);
+	} else if (fd == -1 || fstat(fd, &st) == -1) {
+		bundle_gap(archive, name, "%s: %s", raw->path, strerror(errno));
 	} else if ((uint64_t)st.st_size > *left) {
 		bundle_gap(archive, name, "%s (%s) exceeds the rest of the --most limit (%s)",
 			   raw->path, units_bytes(bytes, (uint64_t)st.st_size),
@@ -679,6 +680,7 @@ static size_t list_raw(struct raw **list, const struct recording *recording,
 
 	for (size_t i = 0; i < recording->count; i++) {
 		const struct recording_process *process = recording->processes[i];
+		struct stat st;
 
 		*list = cli_realloc(*list, (count + process->file_count + 1) * sizeof(**list));
 		for (size_t f = 0; request->has_traces && f < process->file_count; f++)
@@ -689,10 +691,13 @@ static size_t list_raw(struct raw **list, const struct recording *recording,
 					      .device = process->files[f].device,
 					      .inode = process->files[f].inode,
 					      .when = process->files[f].created_wall_ns };
-		if (request->has_regions && process->region_path)
+		if (request->has_regions && process->region != NULL &&
+		    fstat(process->region->fd, &st) == 0)
 			(*list)[count++] = (struct raw){ .path = process->region_path,
 							 .process = i,
-							 .is_region = true };
+							 .is_region = true,
+							 .device = st.st_dev,
+							 .inode = st.st_ino };
 	}
 	return count;
 }

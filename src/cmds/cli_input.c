@@ -229,13 +229,17 @@ static enum status add_path(struct cli_input *input, const char *path, unsigned 
 					       : "compressed data is damaged");
 		return OK;
 	}
-	if (status == ERR_UNKNOWN)
-		return recording_add(&input->recording, path, flags);
 	if (status == OK) {
 		status = recording_add_memory(&input->recording, path, bytes, length, flags);
 		free(bytes);
+		return status;
 	}
-	return status;
+	if (status == ERR_NO_SPACE) {
+		recording_load_trouble(&input->recording, RECORDING_UNREADABLE, path, NULL,
+				       "not enough memory to unpack it");
+		return OK;
+	}
+	return recording_add(&input->recording, path, flags);
 }
 
 int cli_input_read(struct cli_input *input, unsigned int flags)

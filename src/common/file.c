@@ -1,11 +1,15 @@
 /* Opening and reading files that someone else named. */
 #include "common/file.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
 
+#include "common/attributes.h"
 #include "common/text.h"
 
 /* The type of a file as an errno; 0 for a regular file. */
@@ -27,37 +31,189 @@ static int refuse_kind(int fd)
 	}
 }
 
-int file_open(int directory, const char *path, bool may_follow)
+/* The second open is of the file that `place` (O_PATH) refers to. Takes over `place`. */
+static int open_place(int place)
 {
 	char again[64];
-	int place, refused, fd = -1;
+	int fd, error;
 
-	/* O_PATH refers to the file without opening it; the second open is of the same file. */
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", place);
+	fd = open(again, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	error = errno;
+	close(place);
+	errno = error;
+	return fd;
+}
+
+static int refuse_place(int place, int error)
+{
+	close(place);
+	errno = error;
+	return -1;
+}
+
+int file_open(int directory, const char *path, bool may_follow)
+{
+	int place, refused;
+
+	/* O_PATH refers to the file without opening it. */
 	place = openat(directory, path, O_PATH | O_CLOEXEC | (may_follow ? 0 : O_NOFOLLOW));
 	if (place == -1)
 		return -1;
 	refused = refuse_kind(place);
-	if (refused == 0) {
-		snprintf(again, sizeof(again), "/proc/self/fd/%d", place);
-		fd = open(again, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-		refused = errno;
-	}
-	close(place);
-	if (fd == -1)
-		errno = refused;
-	return fd;
+	return refused != 0 ? refuse_place(place, refused) : open_place(place);
 }
 
 int file_open_same(const char *path, uint64_t device, uint64_t inode)
 {
-	int fd = file_open(AT_FDCWD, path, true);
+	int place = open(path, O_PATH | O_CLOEXEC), refused;
 	struct stat st;
 
-	if (fd == -1 || (fstat(fd, &st) == 0 && st.st_dev == device && st.st_ino == inode))
-		return fd;
-	close(fd);
-	errno = ESTALE;
+	if (place == -1)
+		return -1;
+	refused = refuse_kind(place);
+	if (refused == 0 && (fstat(place, &st) == -1 || st.st_dev != device || st.st_ino != inode))
+		refused = ESTALE;
+	return refused != 0 ? refuse_place(place, refused) : open_place(place);
+}
+
+/* <linux/openat2.h>, which the oldest systems that we build on do not have. */
+#ifndef SYS_openat2
+#define SYS_openat2 437
+#endif
+
+int file_open_within(int directory, const char *path, int flags, uint64_t resolve)
+{
+	struct {
+		uint64_t flags, mode, resolve;
+	} how = { (uint64_t)(flags | O_CLOEXEC), 0, resolve };
+
+	return (int)syscall(SYS_openat2, directory, path, &how, sizeof(how));
+}
+
+/* Component by component, for kernels before 5.6 and sandboxes without openat2(). */
+static int open_without_links(const char *path)
+{
+	char name[NAME_MAX + 1];
+	int place = open("/", O_PATH | O_CLOEXEC), next;
+
+	while (place != -1) {
+		size_t length;
+		struct stat st;
+
+		path += strspn(path, "/");
+		length = strcspn(path, "/");
+		if (length == 0)
+			return place;
+		if (length > NAME_MAX)
+			return refuse_place(place, ENAMETOOLONG);
+		memcpy(name, path, length);
+		name[length] = '\0';
+		path += length;
+		next = openat(place, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		if (next == -1)
+			return refuse_place(place, errno);
+		close(place);
+		place = next;
+		if (fstat(place, &st) == -1 || S_ISLNK(st.st_mode))
+			return refuse_place(place, ELOOP);
+	}
 	return -1;
+}
+
+/* "/proc/PID/fd/N" that leads to a region in the memory of a process. */
+static bool is_memfd(const char *path)
+{
+	static const char wanted[] = "/memfd:ringside";
+	char link[64];
+	int end = 0;
+
+	if (sscanf(path, "/proc/%*9[0-9]/fd/%*9[0-9]%n", &end) == EOF || end == 0 ||
+	    path[end] != '\0')
+		return false;
+	return readlink(path, link, sizeof(link)) >= (ssize_t)strlen(wanted) &&
+	       memcmp(link, wanted, strlen(wanted)) == 0;
+}
+
+/* Reading a file of the kernel can have effects, and what it says is nobody's recording. */
+static bool is_of_kernel(int place)
+{
+	static const uint64_t kernel_magics[] = {
+		0x9fa0, 0x62656572, 0x64626720, 0x74726163, 0x27e0eb, 0x63677270, 0xcafe4a11,
+	}; /* proc, sysfs, debugfs, tracefs, cgroup, cgroup2, bpf */
+	struct statfs fs;
+
+	if (fstatfs(place, &fs) == -1)
+		return true;
+	for (size_t i = 0; i < ARRAY_LENGTH(kernel_magics); i++)
+		if ((uint64_t)fs.f_type == kernel_magics[i])
+			return true;
+	return false;
+}
+
+static const char *refuse_for(int place, uid_t owner)
+{
+	struct stat st;
+
+	if (fstat(place, &st) == -1)
+		return "it cannot be examined";
+	if (!S_ISREG(st.st_mode))
+		return "it is not a regular file";
+	if (is_of_kernel(place))
+		return "it is a file of the kernel";
+	if (st.st_uid != owner && owner != geteuid())
+		return "it belongs to another user";
+	return NULL;
+}
+
+int file_open_for(uid_t owner, const char *path, const char **why)
+{
+	bool may_follow = owner == geteuid() || is_memfd(path);
+	int place, fd;
+
+	*why = NULL;
+	if (path[0] != '/') {
+		errno = EINVAL;
+		return -1;
+	}
+	if (may_follow) {
+		place = open(path, O_PATH | O_CLOEXEC);
+	} else {
+		place = file_open_within(AT_FDCWD, path, O_PATH, FILE_NO_LINKS);
+		if (place == -1 && (errno == ENOSYS || errno == EPERM || errno == EINVAL))
+			place = open_without_links(path);
+		if (place == -1 && errno == ELOOP)
+			*why = "a symbolic link leads to it";
+	}
+	if (place == -1)
+		return -1;
+	*why = refuse_for(place, owner);
+	if (*why != NULL)
+		return refuse_place(place, EACCES);
+	fd = open_place(place);
+	if (fd != -1 && file_is_hollow(fd)) {
+		*why = FILE_HOLLOW_WORDS;
+		return refuse_place(fd, EFBIG);
+	}
+	return fd;
+}
+
+/*
+ * Where st_blocks is 0 (some network file systems) or small (compression), there is no hole either:
+ * only both together count.
+ */
+bool file_is_hollow(int fd)
+{
+	const uint64_t always = 64 << 20, per_stored = 4;
+	struct stat st;
+	off_t hole;
+
+	if (fstat(fd, &st) == -1 || !S_ISREG(st.st_mode) || st.st_size < 0 ||
+	    (uint64_t)st.st_size <= always + (uint64_t)st.st_blocks * 512 * per_stored)
+		return false;
+	hole = lseek(fd, 0, SEEK_HOLE);
+	lseek(fd, 0, SEEK_SET);
+	return hole != -1 && hole < st.st_size;
 }
 
 enum status file_pread_some(int fd, void *to, size_t length, uint64_t offset, size_t *got)

@@ -25,6 +25,34 @@ int file_open(int directory, const char *path, bool may_follow);
 /* Open the file seen before. If the path names another file now: -1 with ESTALE. */
 int file_open_same(const char *path, uint64_t device, uint64_t inode);
 
+/*
+ * Open what a file of user `owner` names, for reading: the trace of a region, the region of a trace.
+ * That user chooses the path and the reader may be root, so it must be an absolute path without
+ * symbolic links to a regular file of the same user that is no file of the kernel and not hollow.
+ * What a file of the caller names counts as named by the caller: links are followed, and it may
+ * belong to anyone. A path /proc/PID/fd/N to a region's memfd is allowed. -1 with errno; *why says
+ * what is wrong (static), or is NULL if it could not be opened.
+ */
+int file_open_for(uid_t owner, const char *path, const char **why);
+
+/*
+ * Is nearly all of it a hole? A sparse file can have any size at no cost for who creates it, while
+ * its reader pays for each byte. Up to 64 MiB, or four times what is stored, is fine.
+ */
+bool file_is_hollow(int fd);
+#define FILE_HOLLOW_WORDS "it consists of holes: a sparse file much larger than its contents"
+
+/* openat2(2) for reading, -1 with ENOSYS where there is none; `resolve` as RESOLVE_*. */
+enum file_resolve {
+	FILE_STAY_ON_MOUNT = 0x01, /* RESOLVE_NO_XDEV */
+	FILE_NO_MAGIC_LINKS = 0x02,
+	FILE_NO_LINKS = 0x04,
+	FILE_BENEATH = 0x08,
+	FILE_IN_ROOT = 0x10,
+	FILE_CACHED = 0x20,
+};
+int file_open_within(int directory, const char *path, int flags, uint64_t resolve);
+
 /* pread() all of it. ERR_TRUNCATED if the file ends before that, ERR_SYSTEM. */
 enum status file_pread(int fd, void *to, size_t length, uint64_t offset);
 

@@ -48,22 +48,24 @@ enum { HEADER_BYTES_MAX = 1 << 20, STRIDE_MAX = 1 << 16 };
 
 /*
  * The smallest stride that this version understands (a newer minor version may have longer slots),
- * and the largest slot count it accepts: a false header must not make a reader allocate all memory.
+ * and the largest slot count it accepts. What is copied as a whole may be twice as large as any
+ * recorder creates it: a false header must not make a reader allocate all memory.
  */
 static const struct {
 	uint32_t stride;
 	uint32_t count_max;
+	bool is_copied;
 } limits[REGION_PARTS] = {
-	[REGION_INFO] = { 8, REGION_INFO_BYTES },
-	[REGION_NAMES] = { sizeof(struct region_name), 1 << 12 },
-	[REGION_COMMS] = { sizeof(struct region_comm), 1 << 14 },
-	[REGION_LIVE] = { sizeof(struct region_live), 1 << 17 },
-	[REGION_PROXIES] = { sizeof(struct region_proxy), 1 << 19 },
-	[REGION_PEERS] = { sizeof(struct region_peer), 1 << 20 },
-	[REGION_TOTALS] = { sizeof(struct region_total), 1 << 16 },
-	[REGION_LINKS] = { sizeof(struct region_link), 1 << 20 },
-	[REGION_RING] = { OP_RECORD_BYTES, 1 << 26 },
-	[REGION_DETAILS] = { OP_DETAIL_BYTES, 1 << 27 },
+	[REGION_INFO] = { 8, REGION_INFO_BYTES, false },
+	[REGION_NAMES] = { sizeof(struct region_name), 2 * OP_NAMES_INTERNED_MAX, true },
+	[REGION_COMMS] = { sizeof(struct region_comm), 1024, true },
+	[REGION_LIVE] = { sizeof(struct region_live), 8192, true },
+	[REGION_PROXIES] = { sizeof(struct region_proxy), 16384, true },
+	[REGION_PEERS] = { sizeof(struct region_peer), 1 << 20, false },
+	[REGION_TOTALS] = { sizeof(struct region_total), 2048, true },
+	[REGION_LINKS] = { sizeof(struct region_link), 8192, true },
+	[REGION_RING] = { OP_RECORD_BYTES, 1 << 26, false },
+	[REGION_DETAILS] = { OP_DETAIL_BYTES, 1 << 27, false },
 };
 
 static const char *check_part(const struct region_header *header, unsigned int index)
@@ -79,8 +81,9 @@ static const char *check_part(const struct region_header *header, unsigned int i
 	if (part->stride < limits[index].stride || part->stride % 8 != 0 ||
 	    part->stride > STRIDE_MAX)
 		return "invalid slot size in a part";
-	if (part->count > limits[index].count_max)
-		return "too many slots in a part";
+	if (part->count > limits[index].count_max ||
+	    (limits[index].is_copied && part->stride > 2 * limits[index].stride))
+		return "tables larger than any recorder creates";
 	if (part->offset % 64 != 0 || part->offset < header->header_bytes)
 		return "invalid offset of a part";
 	if (part->offset > header->total_bytes || bytes > header->total_bytes - part->offset)
@@ -194,6 +197,11 @@ enum status region_open_fd(struct region *region, int fd, struct status_problem 
 		return ERR_SYSTEM;
 	}
 	made.file_bytes = (uint64_t)st.st_size;
+	if (file_is_hollow(made.fd)) {
+		close(made.fd);
+		return problem != NULL ? status_refuse(problem, ERR_FORMAT, FILE_HOLLOW_WORDS)
+				       : ERR_FORMAT;
+	}
 	status = open_contents(&made, problem);
 	if (status == OK)
 		*region = made;

@@ -163,28 +163,6 @@ enum {
 	CONTAINER_ENTRIES = 1 << 17 /* of a directory in a container */
 };
 
-/* <linux/openat2.h>, which the oldest systems that we build on do not have. */
-#ifndef SYS_openat2
-#define SYS_openat2 437
-#endif
-enum {
-	STAY_ON_MOUNT = 0x01, /* RESOLVE_NO_XDEV */
-	NO_MAGIC_LINKS = 0x02,
-	NO_LINKS = 0x04,
-	BENEATH = 0x08,
-	IN_ROOT = 0x10,
-	CACHED = 0x20,
-};
-
-static int open_within(int directory, const char *path, int flags, uint64_t resolve)
-{
-	struct {
-		uint64_t flags, mode, resolve;
-	} how = { (uint64_t)(flags | O_CLOEXEC), 0, resolve };
-
-	return (int)syscall(SYS_openat2, directory, path, &how, sizeof(how));
-}
-
 /* Device and inode as the kernel knows them: a network or FUSE server is not asked. */
 static bool stat_quietly(int fd, uint64_t *device, uint64_t *inode)
 {
@@ -269,8 +247,9 @@ static enum status look_at(struct region_places *places, int directory, const ch
 	struct stat st;
 	int fd = kind == REGION_PLACE_FILE
 			 ? file_open(directory, name, false)
-			 : open_path_fd(open_within(directory, name, O_PATH,
-						    STAY_ON_MOUNT | NO_LINKS | BENEATH));
+			 : open_path_fd(file_open_within(directory, name, O_PATH,
+							 FILE_STAY_ON_MOUNT | FILE_NO_LINKS |
+								 FILE_BENEATH));
 
 	if (fd == -1) {
 		/* Links, directories and devices are not regions; entries may also disappear. */
@@ -301,7 +280,8 @@ static DIR *list_directory(int directory, const char *name, enum region_place_ki
 	return list_descriptor(
 		kind == REGION_PLACE_FILE
 			? openat(directory, name, flags)
-			: open_within(directory, name, flags, STAY_ON_MOUNT | NO_LINKS | BENEATH));
+			: file_open_within(directory, name, flags,
+					   FILE_STAY_ON_MOUNT | FILE_NO_LINKS | FILE_BENEATH));
 }
 
 /* All files of a recorder's own directory. */
@@ -494,8 +474,8 @@ static int open_other_directory(struct search *search, const char *pid, enum sta
 
 	if (root == -1)
 		return -1;
-	place = open_within(root, search->directory, O_PATH | O_DIRECTORY,
-			    IN_ROOT | NO_MAGIC_LINKS | NO_LINKS | CACHED);
+	place = file_open_within(root, search->directory, O_PATH | O_DIRECTORY,
+				 FILE_IN_ROOT | FILE_NO_MAGIC_LINKS | FILE_NO_LINKS | FILE_CACHED);
 	close(root);
 	if (place == -1)
 		return -1;
@@ -577,8 +557,8 @@ static int open_in_container(const struct region_place *place)
 	root = open_root(name);
 	if (root == -1)
 		return -1;
-	fd = open_within(root, end + strlen("/root"), O_PATH,
-			 IN_ROOT | NO_MAGIC_LINKS | NO_LINKS | CACHED);
+	fd = file_open_within(root, end + strlen("/root"), O_PATH,
+			      FILE_IN_ROOT | FILE_NO_MAGIC_LINKS | FILE_NO_LINKS | FILE_CACHED);
 	close(root);
 	if (fd == -1)
 		return -1;

@@ -21,6 +21,9 @@ enum {
 	ITEMS_MAX = 1 << 28,
 };
 
+/* A file of some hundred megabytes in which every byte is a value would need twenty times that. */
+static const size_t memory_max = (size_t)1 << 31;
+
 struct plain_block {
 	struct plain_block *next;
 	size_t size;
@@ -63,6 +66,9 @@ static void *allocate(struct plain_values *values, size_t bytes)
 	bytes = (bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
 	if (block == NULL || block->size - block->used < bytes) {
 		size = size < bytes ? bytes : size;
+		if (size > memory_max - values->memory)
+			return refuse(values, "its values need more than 2 GiB of memory");
+		values->memory += size;
 		block = malloc(sizeof(*block) + size);
 		if (block == NULL)
 			return refuse(values, "not enough memory");

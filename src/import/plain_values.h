@@ -9,7 +9,8 @@
  *	plain_values_release(&values);
  *
  * Texts point into the bytes, which must stay while the values are used, and are not terminated.
- * A pickle may name a value in several places, even inside itself: who walks a tree limits depth.
+ * A pickle may name a value in several places, even inside itself: who walks a tree limits depth and
+ * work.
  */
 #ifndef PLAIN_VALUES_H
 #define PLAIN_VALUES_H
@@ -55,6 +56,7 @@ struct plain_values {
 	size_t memo_count;
 	size_t memo_room;
 	size_t value_count;
+	size_t memory; /* bytes of all blocks */
 };
 
 void plain_values_init(struct plain_values *values);

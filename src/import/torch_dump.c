@@ -31,6 +31,9 @@ enum {
 	GROUP_RANKS_MAX = 1 << 20,
 	FRAMES_SHOWN = 3,
 	KEYS_REMEMBERED = 64,
+	/* Items looked at, per byte of the file and at least; a real dump needs one or two per byte. */
+	WORK_PER_BYTE = 64,
+	WORK_LEAST = 16 << 20,
 };
 
 /* A process group that the dump names. */
@@ -102,11 +105,33 @@ struct dump {
 	int8_t key_number[KEYS_REMEMBERED];
 	/* For each entry, the one that says how its group of calls went; 0: none. */
 	uint32_t *ends;
+	uint64_t work_left;
 };
 
 static void complain(struct dump *dump, const char *what)
 {
 	foreign_damage_note(dump->reading, &(struct foreign_damage){ .what = what });
+}
+
+/*
+ * A pickle can name one long list in a million places, two bytes each. False: that is enough; it was
+ * noted, and the rest of the dump is not read.
+ */
+static bool work(struct dump *dump, uint64_t items)
+{
+	if (items < dump->work_left) {
+		dump->work_left -= items;
+		return true;
+	}
+	if (dump->work_left > 0)
+		complain(dump, "the same values are repeated too often: the rest is not read");
+	dump->work_left = 0;
+	return false;
+}
+
+static uint64_t items_in(const struct plain_value *value)
+{
+	return 1 + (value != NULL && value->kind >= PLAIN_TEXT ? value->count : 0);
 }
 
 /* ---- process groups -------------------------------------------------------------------------- */
@@ -120,6 +145,8 @@ static bool read_ranks(struct dump *dump, struct group *group, const struct plai
 
 	if (is_text)
 		count = ranks->count + 1;
+	if (!work(dump, count))
+		return false;
 	for (uint32_t i = 0; i < count && group->rank_count < GROUP_RANKS_MAX; i++) {
 		bool is_digit = is_text && i < ranks->count && ranks->text[i] >= '0' &&
 				ranks->text[i] <= '9';
@@ -203,8 +230,11 @@ static void read_groups(struct dump *dump, const struct plain_value *config)
 			     dump->reading->status == OK;
 	     i += 2) {
 		const struct plain_value *group = config->items[i + 1];
-		const struct plain_value *name = plain_get(group, "name");
+		const struct plain_value *name;
 
+		if (!work(dump, 3 * items_in(group)))
+			return;
+		name = plain_get(group, "name");
 		add_group(dump, name != NULL ? name : config->items[i], plain_get(group, "desc"),
 			  plain_get(group, "ranks"));
 	}
@@ -243,7 +273,7 @@ static int find_key(const struct plain_value *key)
 static void read_entry(struct dump *dump, const struct plain_value *map, struct entry *entry)
 {
 	*entry = (struct entry){ 0 };
-	if (map->kind != PLAIN_MAP)
+	if (map->kind != PLAIN_MAP || !work(dump, items_in(map)))
 		return;
 	for (uint32_t i = 0; i + 1 < map->count; i += 2) {
 		const struct plain_value *key = map->items[i];
@@ -298,7 +328,7 @@ static bool find_ends(struct dump *dump, const struct plain_value *entries)
 		dump->reading->status = ERR_NO_SPACE;
 		return false;
 	}
-	for (uint32_t i = entries->count; i-- > 0;) {
+	for (uint32_t i = entries->count; i-- > 0 && dump->work_left > 0;) {
 		read_entry(dump, entries->items[i], &entry);
 		if (is_end_of_calls(&entry)) {
 			end = entry;
@@ -392,13 +422,16 @@ static uint8_t datatype_of(const struct plain_value *types)
 }
 
 /* Elements of all tensors; UINT64_MAX: not given, or more than can be. */
-static uint64_t elements_of(const struct plain_value *tensors)
+static uint64_t elements_of(struct dump *dump, const struct plain_value *tensors)
 {
 	uint64_t total = 0;
 
 	for (uint32_t i = 0; i < plain_count(tensors); i++) {
 		const struct plain_value *sizes = tensors->items[i];
 		uint64_t elements = 1;
+
+		if (!work(dump, items_in(sizes)))
+			return UINT64_MAX;
 
 		for (uint32_t j = 0; j < plain_count(sizes); j++)
 			if (__builtin_mul_overflow(elements, number_of(sizes->items[j]), &elements))
@@ -410,10 +443,11 @@ static uint64_t elements_of(const struct plain_value *tensors)
 }
 
 /* What one rank gave to NCCL, as op_message_bytes() wants it. */
-static uint64_t count_of(const struct entry *entry, uint8_t function, int32_t nranks)
+static uint64_t count_of(struct dump *dump, const struct entry *entry, uint8_t function,
+			 int32_t nranks)
 {
-	uint64_t input = elements_of(entry->of[ENTRY_INPUT_SIZES]);
-	uint64_t output = elements_of(entry->of[ENTRY_OUTPUT_SIZES]);
+	uint64_t input = elements_of(dump, entry->of[ENTRY_INPUT_SIZES]);
+	uint64_t output = elements_of(dump, entry->of[ENTRY_OUTPUT_SIZES]);
 
 	switch (function) {
 	case OP_REDUCE_SCATTER:
@@ -429,9 +463,10 @@ static uint64_t count_of(const struct entry *entry, uint8_t function, int32_t nr
 	}
 }
 
-static void set_size(const struct entry *entry, struct op_record *op, int32_t nranks)
+static void set_size(struct dump *dump, const struct entry *entry, struct op_record *op,
+		     int32_t nranks)
 {
-	uint64_t count = count_of(entry, op->function, nranks);
+	uint64_t count = count_of(dump, entry, op->function, nranks);
 
 	op->datatype = datatype_of(entry->of[ENTRY_INPUT_TYPES]);
 	if (op->datatype == OP_DATATYPE_UNKNOWN)
@@ -524,13 +559,17 @@ static bool add_frame(const struct plain_value *frame, char *where, size_t size,
 }
 
 /* Innermost first: "train.py:88 in step < train.py:120 in main". Frames of PyTorch say nothing. */
-static void describe_frames(const struct plain_value *frames, char *where, size_t size)
+static void describe_frames(struct dump *dump, const struct plain_value *frames, char *where,
+			    size_t size)
 {
 	unsigned int shown = 0;
 
 	where[0] = '\0';
-	for (uint32_t i = 0; i < plain_count(frames) && shown < FRAMES_SHOWN; i++)
+	for (uint32_t i = 0; i < plain_count(frames) && shown < FRAMES_SHOWN; i++) {
+		if (!work(dump, 3 * items_in(frames->items[i])))
+			return;
 		shown += add_frame(frames->items[i], where, size, false);
+	}
 	for (uint32_t i = 0; i < plain_count(frames) && shown == 0; i++)
 		shown += add_frame(frames->items[i], where, size, true);
 }
@@ -549,14 +588,15 @@ static void note_open(struct dump *dump, const struct entry *entry, const struct
 	}
 }
 
-static void say_where(struct foreign_reading *reading, const struct op_record *op,
+static void say_where(struct dump *dump, const struct op_record *op,
 		      const struct plain_value *frames)
 {
+	struct foreign_reading *reading = dump->reading;
 	char where[FOREIGN_WHERE_BYTES];
 
 	if (reading->request->visit_where == NULL || reading->is_over)
 		return;
-	describe_frames(frames, where, sizeof(where));
+	describe_frames(dump, frames, where, sizeof(where));
 	if (where[0] != '\0')
 		reading->request->visit_where(op, where, reading->request->context);
 }
@@ -569,7 +609,7 @@ static void read_call(struct dump *dump, const struct plain_value *entries, uint
 	struct group *group;
 
 	read_entry(dump, entries->items[at], &entry);
-	if (is_end_of_calls(&entry))
+	if (is_end_of_calls(&entry) || !work(dump, dump->group_count))
 		return;
 	group = group_of(dump, entry.of[ENTRY_GROUP]);
 	if (group == NULL || entry.of[ENTRY_NAME] == NULL || entry.of[ENTRY_STATE] == NULL) {
@@ -584,14 +624,14 @@ static void read_call(struct dump *dump, const struct plain_value *entries, uint
 	if (op.function == OP_SEND || op.function == OP_RECV)
 		op.peer = peer_of(entry.of[ENTRY_NAME]);
 	op.issue_ns = number_of(entry.of[ENTRY_CREATED]);
-	set_size(&entry, &op, (int32_t)group->rank_count);
+	set_size(dump, &entry, &op, (int32_t)group->rank_count);
 	set_state(&end, &op);
 	set_numbers(&entry, group, &op);
 	op_check_time(&op);
 	note_open(dump, &entry, &op);
 	foreign_give_op(reading, group->comm, &op);
 	if (op.state != OP_DONE) {
-		say_where(reading, &op, entry.of[ENTRY_FRAMES]);
+		say_where(dump, &op, entry.of[ENTRY_FRAMES]);
 	} else {
 		group->last_done = op;
 		group->last_frames = entry.of[ENTRY_FRAMES];
@@ -612,14 +652,14 @@ static void read_root(struct dump *dump, const struct plain_value *root)
 	}
 	if (dump->reading->status != OK || !find_ends(dump, entries))
 		return;
-	for (uint32_t i = 0;
-	     i < entries->count && dump->reading->status == OK && !dump->reading->is_over; i++)
+	for (uint32_t i = 0; i < entries->count && dump->reading->status == OK &&
+			     !dump->reading->is_over && dump->work_left > 0;
+	     i++)
 		read_call(dump, entries, i);
 	/* Of the calls that are over, only the last of each group matters. */
 	for (uint32_t i = 0; i < dump->group_count; i++)
 		if (dump->groups[i].last_frames != NULL)
-			say_where(dump->reading, &dump->groups[i].last_done,
-				  dump->groups[i].last_frames);
+			say_where(dump, &dump->groups[i].last_done, dump->groups[i].last_frames);
 }
 
 /* The last digits of "nccl_trace_rank_17", "rank_3.json". */
@@ -640,7 +680,9 @@ static int64_t rank_in_name(const char *path)
 
 static void read_values(struct foreign_reading *reading, const char *bytes, size_t length)
 {
-	struct dump dump = { .reading = reading, .rank = rank_in_name(reading->request->name) };
+	struct dump dump = { .reading = reading,
+			     .rank = rank_in_name(reading->request->name),
+			     .work_left = (uint64_t)length * WORK_PER_BYTE + WORK_LEAST };
 	struct plain_values values;
 	const struct plain_value *root;
 

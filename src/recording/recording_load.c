@@ -883,16 +883,18 @@ static struct recording_source source_of(int fd, const char *path, const struct 
 
 /*
  * Add the companion of a process's file: the region of a trace, the trace of a region. The path in
- * an info text cannot be trusted: no links are followed, and it must belong to the same process.
+ * an info text cannot be trusted: file_open_for() decides whether it is opened for a file of this
+ * owner, and it must belong to the same process.
  */
 static enum status add_companion(struct recording *recording, struct recording_process *process,
-				 const char *key, enum content wanted)
+				 const char *key, enum content wanted, uid_t owner)
 {
 	struct recording_process *other = NULL;
 	char path[PATH_MAX], boot_id[40];
 	enum status status = ERR_GONE;
 	struct recording_source source;
 	struct recording aside;
+	const char *why;
 	struct stat st;
 	int fd;
 
@@ -900,8 +902,11 @@ static enum status add_companion(struct recording *recording, struct recording_p
 	if (!recording_info(process, key, path, sizeof(path)) || path[0] != '/' ||
 	    strcmp(boot_id, process->boot_id) != 0)
 		return OK;
-	/* A memfd is reached through a link in /proc, which leads nowhere else. */
-	fd = file_open(AT_FDCWD, path, strncmp(path, "/proc/", strlen("/proc/")) == 0);
+	fd = file_open_for(owner, path, &why);
+	if (fd == -1 && why != NULL)
+		recording_load_trouble(recording, RECORDING_UNREADABLE, path, process,
+				       "not read as the %s of process %lld: %s", key,
+				       (long long)process->pid, why);
 	if (fd == -1)
 		return OK;
 	recording_init(&aside);
@@ -933,7 +938,7 @@ static enum status add_trace_file(struct recording *recording, int fd, const cha
 	recording->files_read++;
 	/* A snapshot is of a different moment than what there is now. */
 	if (!(flags & RECORDING_TRACES_ALONE) && !process->is_snapshot)
-		status = add_companion(recording, process, "region", CONTENT_REGION);
+		status = add_companion(recording, process, "region", CONTENT_REGION, st->st_uid);
 	if (status != OK) {
 		recording_process_free(process);
 		return status;
@@ -942,7 +947,7 @@ static enum status add_trace_file(struct recording *recording, int fd, const cha
 }
 
 static enum status add_region(struct recording *recording, int fd, const char *path,
-			      unsigned int flags)
+			      const struct stat *st, unsigned int flags)
 {
 	struct recording_process *process = NULL;
 	enum status status = recording_region_load(recording, fd, path, &process);
@@ -951,7 +956,7 @@ static enum status add_region(struct recording *recording, int fd, const char *p
 		return status == ERR_NO_SPACE ? status : OK;
 	recording->files_read++;
 	if (flags & RECORDING_WITH_TRACES)
-		status = add_companion(recording, process, "trace", CONTENT_TRACE);
+		status = add_companion(recording, process, "trace", CONTENT_TRACE, st->st_uid);
 	if (status != OK) {
 		recording_process_free(process);
 		return status;
@@ -974,25 +979,19 @@ static const char *foreign_words(int fd, const struct stat *st)
 	       "log, a Flight Recorder dump, or a bundle)";
 }
 
-static enum status add_file(struct recording *recording, int fd, const char *path,
-			    unsigned int flags)
+static enum status add_content(struct recording *recording, int fd, const char *path,
+			       const struct stat *st, unsigned int flags)
 {
 	struct recording_source source;
 	enum foreign_format format;
-	struct stat st;
 
-	if (fstat(fd, &st) == -1) {
-		recording_load_trouble(recording, RECORDING_UNREADABLE, path, NULL,
-				       "cannot be read: %s", strerror(errno));
-		return OK;
-	}
 	switch (content_of(fd)) {
 	case CONTENT_TRACE:
-		return add_trace_file(recording, fd, path, &st, flags);
+		return add_trace_file(recording, fd, path, st, flags);
 	case CONTENT_REGION:
-		return add_region(recording, fd, path, flags);
+		return add_region(recording, fd, path, st, flags);
 	case CONTENT_ARCHIVE:
-		source = source_of(fd, path, &st);
+		source = source_of(fd, path, st);
 		return recording_archive_load(recording, &source);
 	default:
 		break;
@@ -1001,48 +1000,75 @@ static enum status add_file(struct recording *recording, int fd, const char *pat
 	if (foreign_has_operations(format) && flags & RECORDING_LIST_FOREIGN)
 		return recording_foreign_list(recording, path);
 	if (foreign_has_operations(format))
-		return recording_foreign_load(recording, fd, path, &st);
+		return recording_foreign_load(recording, fd, path, st);
 	recording->files_foreign++;
 	if (format != FOREIGN_NONE)
 		recording_load_trouble(recording, RECORDING_FOREIGN, path, NULL,
 				       "%s: contains no operations", foreign_format_name(format));
 	else
 		recording_load_trouble(recording, RECORDING_FOREIGN, path, NULL, "%s",
-				       foreign_words(fd, &st));
+				       foreign_words(fd, st));
 	return OK;
 }
 
-static enum status add_directory(struct recording *recording, int fd, const char *path,
-				 unsigned int flags, int depth);
-
-static enum status add_entry(struct recording *recording, int directory, const char *parent,
-			     const char *name, unsigned int flags, int depth)
+/* A file that cannot be read, or that needs more memory than there is, affects only itself. */
+static void add_file(struct recording *recording, int fd, const char *path, unsigned int flags)
 {
-	enum status status = OK;
+	unsigned char first;
+	enum status status;
+	struct stat st;
+	size_t got;
+
+	if (fstat(fd, &st) == -1 || file_pread_some(fd, &first, 1, 0, &got) != OK) {
+		recording_load_trouble(recording, RECORDING_UNREADABLE, path, NULL,
+				       "cannot be read: %s", strerror(errno));
+		return;
+	}
+	if (file_is_hollow(fd)) {
+		recording_load_trouble(recording, RECORDING_UNREADABLE, path, NULL, "not read: %s",
+				       FILE_HOLLOW_WORDS);
+		return;
+	}
+	status = add_content(recording, fd, path, &st, flags);
+	if (status != OK)
+		recording_load_trouble(recording, RECORDING_UNREADABLE, path, NULL,
+				       "cannot be read: %s",
+				       status == ERR_NO_SPACE ? "not enough memory"
+				       : status == ERR_SYSTEM ? strerror(errno)
+							      : status_text(status));
+}
+
+static void add_directory(struct recording *recording, int fd, const char *path, unsigned int flags,
+			  int depth);
+
+static void add_entry(struct recording *recording, int directory, const char *parent,
+		      const char *name, unsigned int flags, int depth)
+{
 	char path[PATH_MAX];
 	int fd;
 
 	if (!text_format(path, sizeof(path), "%s/%s", parent, name)) {
 		recording_load_trouble(recording, RECORDING_UNREADABLE, parent, NULL,
 				       "contains a name that is too long");
-		return OK;
+		return;
 	}
 	fd = file_open(directory, name, false);
 	if (fd != -1) {
-		status = add_file(recording, fd, path, flags);
+		add_file(recording, fd, path, flags);
 		close(fd);
-		return status;
+		return;
 	}
 	if (errno == EISDIR && depth < DIRECTORY_DEPTH_MAX) {
 		fd = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd != -1)
-			return add_directory(recording, fd, path, flags, depth + 1);
+		if (fd != -1) {
+			add_directory(recording, fd, path, flags, depth + 1);
+			return;
+		}
 	}
 	/* Links, sockets and the like are not recordings; files may also disappear. */
 	if (errno != ELOOP && errno != EINVAL && errno != ENOENT)
 		recording_load_trouble(recording, RECORDING_UNREADABLE, path, NULL,
 				       "cannot be opened: %s", strerror(errno));
-	return OK;
 }
 
 static int is_not_dot(const struct dirent *entry)
@@ -1051,24 +1077,21 @@ static int is_not_dot(const struct dirent *entry)
 }
 
 /* Takes over fd. Sorted by name, so that a recording reads the same everywhere. */
-static enum status add_directory(struct recording *recording, int fd, const char *path,
-				 unsigned int flags, int depth)
+static void add_directory(struct recording *recording, int fd, const char *path, unsigned int flags,
+			  int depth)
 {
 	struct dirent **entries = NULL;
 	int count = scandirat(fd, ".", &entries, is_not_dot, alphasort);
-	enum status status = OK;
 
 	if (count < 0)
 		recording_load_trouble(recording, RECORDING_UNREADABLE, path, NULL,
 				       "cannot be read: %s", strerror(errno));
 	for (int i = 0; i < count; i++) {
-		if (status == OK)
-			status = add_entry(recording, fd, path, entries[i]->d_name, flags, depth);
+		add_entry(recording, fd, path, entries[i]->d_name, flags, depth);
 		free(entries[i]);
 	}
 	free(entries);
 	close(fd);
-	return status;
 }
 
 /* Is this the region of the process with this pid, in either namespace? */
@@ -1085,21 +1108,18 @@ static bool is_of_pid(const struct recording_process *process, int64_t pid)
 	return process->pid == pid;
 }
 
-static enum status add_places(struct recording *recording, const struct region_places *places,
-			      unsigned int flags)
+static void add_places(struct recording *recording, const struct region_places *places,
+		       unsigned int flags)
 {
-	enum status status = OK;
-
-	for (size_t i = 0; i < places->count && status == OK; i++) {
+	for (size_t i = 0; i < places->count; i++) {
 		int fd = region_place_open(&places->list[i]);
 
 		/* Gone since it was found: its process ended and the region was removed. */
 		if (fd == -1)
 			continue;
-		status = add_file(recording, fd, places->list[i].path, flags);
+		add_file(recording, fd, places->list[i].path, flags);
 		close(fd);
 	}
-	return status;
 }
 
 enum status recording_add_machine(struct recording *recording, const char *directory,
@@ -1116,7 +1136,7 @@ enum status recording_add_machine(struct recording *recording, const char *direc
 		status = OK;
 	}
 	if (status == OK)
-		status = add_places(recording, &places, flags);
+		add_places(recording, &places, flags);
 	region_find_release(&places);
 	return status;
 }
@@ -1127,6 +1147,7 @@ static enum status add_pid(struct recording *recording, const char *path, unsign
 	struct recording all = { .directory = recording->directory };
 	enum status status = OK;
 	size_t found = 0;
+	struct stat st;
 	int64_t pid;
 
 	if (text_number(path + 1, 1, INT32_MAX, &pid) != OK) {
@@ -1140,8 +1161,10 @@ static enum status add_pid(struct recording *recording, const char *path, unsign
 
 		if (!is_of_pid(process, pid))
 			continue;
-		if (flags & RECORDING_WITH_TRACES)
-			status = add_companion(recording, process, "trace", CONTENT_TRACE);
+		if (flags & RECORDING_WITH_TRACES && process->region != NULL &&
+		    fstat(process->region->fd, &st) == 0)
+			status = add_companion(recording, process, "trace", CONTENT_TRACE,
+					       st.st_uid);
 		all.processes[i] = NULL;
 		if (status == OK)
 			status = recording_load_keep(recording, process);
@@ -1159,21 +1182,22 @@ static enum status add_pid(struct recording *recording, const char *path, unsign
 
 enum status recording_add(struct recording *recording, const char *path, unsigned int flags)
 {
-	enum status status;
 	int fd;
 
 	if (path[0] == '@')
 		return add_pid(recording, path, flags);
 	fd = file_open(AT_FDCWD, path, true);
 	if (fd != -1) {
-		status = add_file(recording, fd, path, flags);
+		add_file(recording, fd, path, flags);
 		close(fd);
-		return status;
+		return OK;
 	}
 	if (errno == EISDIR) {
 		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fd != -1)
-			return add_directory(recording, fd, path, flags, 0);
+		if (fd != -1) {
+			add_directory(recording, fd, path, flags, 0);
+			return OK;
+		}
 	}
 	recording_load_trouble(recording, RECORDING_UNREADABLE, path, NULL, "cannot be read: %s",
 			       errno == EINVAL ? "neither a file nor a directory"

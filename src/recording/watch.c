@@ -422,33 +422,6 @@ static enum status follow_process(struct watch *watch, struct recording_process 
 	return insert_process(watch, process, &own);
 }
 
-/*
- * Tables more than twice as large as any recorder creates are an attempt to use up memory and time.
- */
-static bool is_oversized(int fd)
-{
-	static const struct {
-		uint32_t count, stride;
-	} most[REGION_PARTS] = {
-		[REGION_NAMES] = { 2 * OP_NAMES_INTERNED_MAX, 2 * sizeof(struct region_name) },
-		[REGION_COMMS] = { 1024, 2 * sizeof(struct region_comm) },
-		[REGION_LIVE] = { 8192, 2 * sizeof(struct region_live) },
-		[REGION_PROXIES] = { 16384, 2 * sizeof(struct region_proxy) },
-		[REGION_TOTALS] = { 2048, 2 * sizeof(struct region_total) },
-		[REGION_LINKS] = { 8192, 2 * sizeof(struct region_link) },
-	};
-	struct region region;
-	bool is_over = false;
-
-	if (region_open_fd(&region, fd, NULL) != OK)
-		return false;
-	for (int i = 0; i < REGION_PARTS; i++)
-		is_over |= most[i].count != 0 && (region.header.parts[i].count > most[i].count ||
-						  region.header.parts[i].stride > most[i].stride);
-	region_close(&region);
-	return is_over;
-}
-
 static enum status take_in(struct watch *watch, int fd, const char *path,
 			   const struct watch_file *file, uint64_t now_ns)
 {
@@ -456,8 +429,6 @@ static enum status take_in(struct watch *watch, int fd, const char *path,
 	struct recording aside;
 	enum status status;
 
-	if (is_oversized(fd))
-		return refuse_file(watch, path, file, "tables larger than any recorder creates");
 	recording_init(&aside);
 	errno = 0;
 	status = recording_region_load(&aside, fd, path, &process);

@@ -62,6 +62,17 @@ cp "$tap_scratch"/pickle2/* "$tap_scratch/own"
 expect_same "dumps whose calls are not in the recording are not used, and each is reported" \
 	"$("$ringside" ls "$tap_scratch/own" 2>&1 >/dev/null | grep -c 'dump of rank [0-3] is not used: no recording here has its calls')" 4
 expect_same "and are no processes beside it" "$("$ringside" ls --json "$tap_scratch/own" 2>/dev/null | grep -o '"pid":' | wc -l)" 4
+
+# A pickle can name one long list in very many places. Reading all of them would take hours.
+mkdir "$tap_scratch/bomb"
+python3 - "$tap_scratch/bomb/nccl_trace_rank_0" <<'EOF'
+import pickle, sys
+entry = {"process_group": ["0", "world"], "profiling_name": "nccl:all_reduce", "state": "started",
+         "input_sizes": [[1] * 1000000], "time_created_ns": 1, "frames": [{"filename": "/torch/x"}] * 1000000}
+pickle.dump({"version": "2.4", "pg_config": {}, "entries": [entry] * 500000}, open(sys.argv[1], "wb"), protocol=2)
+EOF
+expect_complaint "a dump that repeats its values" "the same values are repeated too often" \
+	timeout 60 "$ringside" verify "$tap_scratch/bomb"
 # Real hangs of PyTorch 2.11 with NCCL 2.28.9 on a GPU, made by tests/gpu/torch_hangs; only the names of folders were changed.
 # The time of a dump is that of its file, which a repository does not keep.
 for scene in skip deadlock loader checkpoint exception; do

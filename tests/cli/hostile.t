@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Files of other users, made to mislead root: each affects only itself.
+. "$(dirname "$0")/cli.sh"
+[ "$(id -u)" = 0 ] || tap_skip_all "needs root, to have files of other users"
+command -v python3 >/dev/null || tap_skip_all "python3 is not installed"
+make_samples
+template=$(find "$tap_scratch/stuck" -type f | head -n 1)
+shm=$tap_scratch/shm
+mkdir -p "$shm/ringside-0" "$shm/ringside-1000"
+cp "$template" "$shm/ringside-0/good.region"
+bad=$shm/ringside-1000/bad.region
+export RINGSIDE_SHM=$shm
+forge() { python3 tests/cli/forge.py "$template" "$@"; }
+
+# Runs a command on the directory with 4 GiB of memory and ten seconds, which is far more than it needs.
+limited() { # command...
+	(ulimit -v $((4 << 20)) && exec timeout -s KILL 10 unshare --kill-child -pf --mount-proc "$@")
+}
+# The command ends, names the bad file in one line, shows the other one, and its exit code says so.
+expect_only_itself() { # sentence reason command...
+	local sentence=$1 reason=$2 code
+	shift 2
+	limited "$ringside" "$@" >"$tap_scratch/out" 2>"$tap_scratch/err"
+	code=$?
+	if { [ "$code" -eq 1 ] || [ "$code" -eq 3 ]; } &&
+		[ "$(cat "$tap_scratch/err" "$tap_scratch/out" | grep -cE -- "$reason")" -eq 1 ] &&
+		! grep -q "cannot read:" "$tap_scratch/err" && grep -q '999999990\|tp' "$tap_scratch/out"; then
+		tap_line ok "$sentence" ""
+	else
+		tap_line "not ok" "$sentence" "exit $code, wanted 1 or 3, and one line like: $reason
+$(cat "$tap_scratch/err" "$tap_scratch/out" | head -n 20)"
+	fi
+}
+
+forge "$bad" part:proxies=524288*65536 word:912=524288 key:rank=6 owner=1000
+expect_same "a region of 34 GB has a few KiB" "$(($(stat -c %b "$bad") < 64))" 1
+for command in ls "ps --dead" verify "dump --json"; do
+	# shellcheck disable=SC2086
+	expect_only_itself "$command: a sparse region of 34 GB" "bad.region: not read: it consists of holes" $command
+done
+forge "$bad" part:live=8193*528 owner=1000
+expect_only_itself "a table larger than any recorder creates" "bad.region: tables larger than any" ls
+forge "$bad" part:live=64*65536 owner=1000
+expect_only_itself "slots larger than any recorder creates" "bad.region: tables larger than any" ls
+
+# What a region names as its trace. The good one has the same process, so a copy of it would be joined.
+trace=$tap_scratch/named.ringside
+leads_to() { # path
+	forge "$bad" "key:trace=$1" key:rank=6 owner=1000
+}
+sample=$(find "$tap_scratch/open" -type f | head -n 1)
+cp "$sample" "$trace"
+truncate -s 4E "$trace" 2>/dev/null || truncate -s 1T "$trace"
+chown 1000 "$trace"
+leads_to "$trace"
+for command in verify report "dump --json"; do
+	# shellcheck disable=SC2086
+	expect_only_itself "$command: a sparse trace as large as can be" "not read as the trace of process.*holes" $command
+done
+limited "$ringside" bundle --no-ras -o "$tap_scratch/bundle.tar" >/dev/null 2>"$tap_scratch/err"
+expect_same "bundle ends, too" "$?" 3
+leads_to /etc/shadow
+expect_only_itself "a file of root" "/etc/shadow: not read as the trace of process.*another user" verify
+chown 0 "$trace"
+truncate -s 4096 "$trace"
+leads_to "$trace"
+expect_only_itself "a trace of root" "named.ringside: not read as the trace.*another user" verify
+chown 1000 "$trace"
+ln -s "$trace" "$tap_scratch/link"
+leads_to "$tap_scratch/link"
+expect_only_itself "a link" "link: not read as the trace of process.*symbolic link" verify
+ln -s "$tap_scratch" "$shm/way"
+leads_to "$shm/way/named.ringside"
+expect_only_itself "a link on the way" "not read as the trace of process.*symbolic link" verify
+mkfifo "$tap_scratch/pipe"
+chown 1000 "$tap_scratch/pipe"
+leads_to "$tap_scratch/pipe"
+expect_only_itself "a pipe" "pipe: not read as the trace of process.*not a regular file" verify
+sleep 60 &
+sleeper=$!
+for path in /proc/kmsg /proc/$sleeper/environ /sys/kernel/notes; do
+	leads_to "$path"
+	if command -v strace >/dev/null; then
+		strace -f -e trace=openat,openat2,open -o "$tap_scratch/strace" timeout -s KILL 10 "$ringside" verify >/dev/null 2>&1
+		expect_same "$path is not opened, only examined" \
+			"$(grep -F "\"$path\"" "$tap_scratch/strace" | grep -vc O_PATH)" 0
+	fi
+done
+leads_to /proc/kmsg
+expect_complaint "and it is said" "/proc/kmsg: not read as the trace of process.*kernel" limited "$ringside" verify
+kill "$sleeper"
+rm "$bad"
+
+expect_same "one path that gives an error does not hide the others" \
+	"$("$ringside" ls -q "$tap_scratch/ended" /proc/self/mem 2>"$tap_scratch/err")" "$("$ringside" ls -q "$tap_scratch/ended")"
+expect_ok "it is named" grep -q '/proc/self/mem: cannot be read' "$tap_scratch/err"
+"$ringside" ls -q "$tap_scratch/ended" /proc/self/mem >/dev/null 2>&1
+expect_same "and the exit code says so" "$?" 3
+cat tests/foreign/data/inspector-v4.1.log >"$tap_scratch/sparse.log"
+truncate -s 1T "$tap_scratch/sparse.log"
+expect_complaint "a sparse log of 1 TB" "sparse.log: not read: it consists of holes" timeout -s KILL 10 "$ringside" ls "$tap_scratch/sparse.log"
+tap_done
