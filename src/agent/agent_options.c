@@ -61,6 +61,9 @@ static const struct cli_option agent_option_rows[] = {
 	  CLI_TEXT(struct agent_options, watch.directory) },
 	{ 0, "keep", "TIME", "how long to keep the last state of an ended process (default 5m)",
 	  CLI_TIME(struct agent_options, watch.keep_ns, 0, 0), SERVING_TIME },
+	{ 0, "any-owner", NULL,
+	  "take processes of different users for one job if it has the same name",
+	  CLI_FLAG(struct agent_options, watch.is_any_owner) },
 	{ 0, "hang", "TIME",
 	  "report a hang after this long without progress (default 20s, "
 	  "or RINGSIDE_HANG_AFTER of the job)",

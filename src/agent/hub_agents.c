@@ -98,11 +98,12 @@ static void read_row(struct json_scan *scan, struct hub_row *row)
 		JSON_SCAN_KEY_OF("verdicts"),
 		JSON_SCAN_KEY_OF("notices"),
 		JSON_SCAN_KEY_OF("hang_after_ns"),
+		JSON_SCAN_KEY_OF("owner"),
 	};
-	uint64_t world = 0;
+	uint64_t world = 0, owner;
 	int hint = 0, key;
 
-	*row = (struct hub_row){ .wait_share = NAN };
+	*row = (struct hub_row){ .owner = -1, .wait_share = NAN };
 	while ((key = json_scan_next_key(scan, keys, ARRAY_LENGTH(keys), &hint)) >=
 	       JSON_SCAN_KEY_UNKNOWN) {
 		switch (key) {
@@ -142,6 +143,11 @@ static void read_row(struct json_scan *scan, struct hub_row *row)
 			break;
 		case 11:
 			json_scan_read_unsigned(scan, &row->hang_after_ns);
+			break;
+		case 12:
+			owner = UINT64_MAX;
+			json_scan_read_unsigned(scan, &owner);
+			row->owner = owner < UINT32_MAX ? (int64_t)owner : -1;
 			break;
 		default:
 			json_scan_skip(scan);
@@ -1034,7 +1040,7 @@ static struct hub_row *row_of(struct hub_agent *agent, const char *job)
 	}
 	if (!list_grow(&summary->rows, summary->count, sizeof(*summary->rows)))
 		return NULL;
-	summary->rows[summary->count] = (struct hub_row){ .wait_share = NAN };
+	summary->rows[summary->count] = (struct hub_row){ .owner = -1, .wait_share = NAN };
 	text_copy(summary->rows[summary->count].job, HUB_JOB_NAME, job);
 	return &summary->rows[summary->count++];
 }

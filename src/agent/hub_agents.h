@@ -36,6 +36,7 @@ enum {
 /* What an agent says about the part of a job that runs on its node. */
 struct hub_row {
 	char job[HUB_JOB_NAME]; /* "": it has no name */
+	int64_t owner;		/* uid; -1 unknown */
 	int64_t world_size;	/* 0 unknown */
 	uint32_t ranks, processes, alive;
 	uint64_t operations;

@@ -99,28 +99,54 @@ static void make_key(char key[static HUB_JOB_KEY], const char *name, const struc
 		text_format(key, HUB_JOB_KEY, " %.200s", agent->target.name);
 }
 
+/* As agents name the later one of two jobs of one name. */
+static void make_own_key(char own[static HUB_JOB_KEY], const char *key, int64_t owner)
+{
+	text_format(own, HUB_JOB_KEY, "%.100s (uid %lld)", key, (long long)owner);
+}
+
+static bool is_of_others(const struct hub_job *job, const struct hub_row *row)
+{
+	return job->owner >= 0 && row->owner >= 0 && job->owner != row->owner;
+}
+
 bool hub_job_is_row(const struct hub_job *job, const struct hub_agent *agent,
 		    const struct hub_row *row)
 {
-	char key[HUB_JOB_KEY];
+	char key[HUB_JOB_KEY], own[HUB_JOB_KEY];
 
+	if (is_of_others(job, row))
+		return false;
 	make_key(key, row->job, agent);
-	return strcmp(key, job->key) == 0;
+	make_own_key(own, key, row->owner);
+	return strcmp(key, job->key) == 0 || strcmp(own, job->key) == 0;
 }
 
 /* NULL: there are too many, or out of memory. */
 static struct hub_job *job_of(struct hub_jobs *jobs, const struct hub_agent *agent,
-			      const char *name)
+			      const struct hub_row *row)
 {
 	size_t most = agent->summary.count > CROWD ? HUB_JOBS_MAX / 2 : HUB_JOBS_MAX, place;
-	char key[HUB_JOB_KEY];
+	char key[HUB_JOB_KEY], own[HUB_JOB_KEY];
+	bool is_there, is_second = false;
 	struct hub_job *job;
-	bool is_there;
 
-	make_key(key, name, agent);
+	make_key(key, row->job, agent);
 	place = place_of(jobs, key, &is_there);
-	if (is_there)
+	if (is_there && is_of_others(jobs->list[place], row)) {
+		is_second = true;
+		make_own_key(own, key, row->owner);
+		text_copy(key, sizeof(key), own);
+		place = place_of(jobs, key, &is_there);
+		/* Somebody else chose that name. */
+		if (is_there && is_of_others(jobs->list[place], row))
+			return NULL;
+	}
+	if (is_there) {
+		if (jobs->list[place]->owner < 0)
+			jobs->list[place]->owner = row->owner;
 		return jobs->list[place];
+	}
 	if (jobs->count >= most || !list_grow(&jobs->list, jobs->count, sizeof(struct hub_job *)) ||
 	    (job = calloc(1, sizeof(*job))) == NULL)
 		return NULL;
@@ -129,7 +155,8 @@ static struct hub_job *job_of(struct hub_jobs *jobs, const struct hub_agent *age
 	jobs->list[place] = job;
 	jobs->count++;
 	text_copy(job->key, sizeof(job->key), key);
-	text_copy(job->name, sizeof(job->name), name);
+	text_copy(job->name, sizeof(job->name), is_second ? key : row->job);
+	job->owner = row->owner;
 	job->judge_ns = UINT64_MAX;
 	verdicts_init(&job->found);
 	return job;
@@ -182,7 +209,7 @@ static void job_add(struct hub_job *job, const struct hub_agent *agent, const st
 static void add_agent(struct hub_jobs *jobs, const struct hub_agent *agent, uint64_t now_ns)
 {
 	for (size_t i = 0; i < agent->summary.count; i++) {
-		struct hub_job *job = job_of(jobs, agent, agent->summary.rows[i].job);
+		struct hub_job *job = job_of(jobs, agent, &agent->summary.rows[i]);
 
 		if (job)
 			job_add(job, agent, &agent->summary.rows[i], now_ns);

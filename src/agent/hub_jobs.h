@@ -67,6 +67,7 @@ struct hub_rate {
 struct hub_job {
 	char key[HUB_JOB_KEY]; /* unique: its name, or for a job without one the agent's, after a blank */
 	char name[HUB_JOB_NAME];
+	int64_t owner; /* uid; -1 unknown. Other users' jobs of this name are jobs of their own */
 
 	/* From the summaries, of agents that answer. */
 	uint32_t nodes;	 /* all that have it */

@@ -1057,7 +1057,8 @@ static enum status make_groups(struct job *job, uint32_t *group_of)
 		group = &job->groups[g];
 		text_copy(group->name, sizeof(group->name), process->job);
 		group->run = process->run;
-		group->process_count++;
+		if (group->process_count++ == 0)
+			group->owner = process->owner;
 		group->is_earlier_run = process->is_earlier_run;
 		if (group->process_count == 1 || process->started_wall_ns < group->started_wall_ns)
 			group->started_wall_ns = process->started_wall_ns;

@@ -49,6 +49,7 @@ struct job_group {
 	char name
 		[128]; /* "": none was set; "train (run of 2026-11-16 08:00:00)" if a later run is here, too */
 	uint32_t run;		  /* as recording_process.run */
+	int64_t owner;		  /* as recording_process.owner, of its first process */
 	bool is_earlier_run;	  /* as recording_process.is_earlier_run */
 	uint64_t started_wall_ns; /* of its first process; 0 unknown */
 	uint32_t first_rank;	  /* ranks[first_rank .. + rank_count - 1] */

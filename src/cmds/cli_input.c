@@ -183,6 +183,9 @@ enum status cli_unpack(const char *path, uint64_t most, unsigned char **bytes, s
 	return OK;
 }
 
+/* --any-owner: for everything that this command reads. */
+static bool is_any_owner;
+
 /* A thousand killed ranks have the same problem: print only the first few. */
 enum { TOLD_OF_A_KIND = 5 };
 
@@ -254,8 +257,13 @@ int cli_input_read(struct cli_input *input, unsigned int flags)
 		status = add_path(input, input->paths[i], flags);
 	if (input->path_count == 0)
 		status = recording_add_machine(&input->recording, NULL, flags);
+	input->recording.is_any_owner = is_any_owner;
 	if (status == OK)
 		status = recording_finish(&input->recording);
+	if (status == OK && input->recording.owners_apart > 0)
+		cli_note("different users have jobs of the same name: kept apart, see 'ringside "
+			 "ls'; "
+			 "--any-owner joins them");
 	if (status == ERR_SYSTEM)
 		return cli_error("cannot read: %s", strerror(errno));
 	return status == OK ? 0 : cli_error("cannot read: %s", status_text(status));
@@ -696,6 +704,13 @@ void cli_run_say_earlier(char *text, size_t size, const struct recording *record
 	if (last > first)
 		text_append(text, size, "-%u", last);
 	text_append(text, size, " or all)");
+}
+
+int report_take_any_owner(const struct cli_said *said)
+{
+	(void)said;
+	is_any_owner = true;
+	return 0;
 }
 
 static int choose_run(struct cli_input *input, uint32_t run)

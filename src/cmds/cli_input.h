@@ -104,6 +104,9 @@ uint64_t cli_input_operations(const struct recording *recording);
 		{ 0, "comm", "COMM",                                                          \
 		  "only this communicator (process group), by name or hash; can be repeated", \
 		  CLI_CALL(request, chosen.filter, report_take_comm) },                       \
+		{ 0, "any-owner", NULL,                                                       \
+		  "take processes of different users for one job if it has the same name",    \
+		  CLI_CALL(request, chosen, report_take_any_owner) },                         \
 	{                                                                                     \
 		0, "rank", "RANKS", "only these ranks, like 0-7,12",                          \
 			CLI_CALL(request, chosen.filter, report_take_ranks)                   \
@@ -150,6 +153,7 @@ int report_take_comm(const struct cli_said *said);
 int report_take_ranks(const struct cli_said *said);
 int report_take_tag(const struct cli_said *said);
 int report_take_run(const struct cli_said *said);
+int report_take_any_owner(const struct cli_said *said);
 int report_take_time(const struct cli_said *said);
 
 /* All zero: everything. */

@@ -684,6 +684,7 @@ static void put_job_summary(struct json *json, const struct live *live, uint32_t
 
 	json_object(json);
 	json_put_text_or_null(json, "name", group->name);
+	json_put_known_signed(json, "owner", group->owner >= 0, group->owner);
 	json_put_known_signed(json, "world_size", group->world_size > 0, group->world_size);
 	json_put_unsigned(json, "ranks", group->rank_count);
 	json_put_unsigned(json, "processes", group->process_count);

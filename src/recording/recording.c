@@ -79,8 +79,8 @@ struct recording_process *recording_process_new(void)
 	struct recording_process *process = calloc(1, sizeof(*process));
 
 	if (process != NULL)
-		process->pid = process->pid_here = process->rank = process->local_rank =
-			process->world_size = -1;
+		process->owner = process->pid = process->pid_here = process->rank =
+			process->local_rank = process->world_size = -1;
 	return process;
 }
 
@@ -503,6 +503,8 @@ bool recording_load_is_same(const struct recording_process *one,
 	/* Without these two, equal does not mean the same: simulations leave them out. */
 	if (one->pid <= 0 || one->start_ticks == 0)
 		return false;
+	if (one->owner != other->owner && one->owner >= 0 && other->owner >= 0)
+		return false;
 	return one->pid == other->pid && one->start_ticks == other->start_ticks &&
 	       one->pid_namespace == other->pid_namespace && one->rank == other->rank &&
 	       strcmp(one->boot_id, other->boot_id) == 0 && strcmp(one->host, other->host) == 0 &&
@@ -729,6 +731,8 @@ enum status recording_join(struct recording *recording, struct recording_process
 		join_snapshot(to, from, is_from_newer);
 	if (to->region == NULL && from->region != NULL)
 		join_region(to, from);
+	if (to->owner < 0)
+		to->owner = from->owner;
 	if (to->info == NULL) {
 		TAKE(info);
 		TAKE(info_bytes);
@@ -761,6 +765,8 @@ int recording_load_order(const struct recording_process *a, const struct recordi
 		order = strcmp(a->boot_id, b->boot_id);
 	if (order == 0)
 		order = compare_numbers((int64_t)a->pid_namespace, (int64_t)b->pid_namespace);
+	if (order == 0)
+		order = compare_numbers(a->owner, b->owner);
 	return order;
 }
 
@@ -986,6 +992,139 @@ static void note_refused(struct recording *recording, const struct recording_pro
 			       process->refused, process->refused_why);
 }
 
+/* ---- owners ----------------------------------------------------------------------------------- */
+
+bool recording_is_forged(const struct recording_process *process)
+{
+	char path[64], line[256];
+	unsigned int real = 0, effective = 0;
+	bool is_found = false;
+	FILE *status;
+
+	if (process->life != RECORDING_ALIVE || process->pid_here <= 0 || process->owner < 0 ||
+	    process->region == NULL)
+		return false;
+	text_format(path, sizeof(path), "/proc/%lld/status", (long long)process->pid_here);
+	status = fopen(path, "re");
+	while (status != NULL && !is_found && fgets(line, sizeof(line), status) != NULL)
+		is_found = sscanf(line, "Uid: %u %u", &real, &effective) == 2;
+	if (status != NULL)
+		fclose(status);
+	return is_found && process->owner != real && process->owner != effective;
+}
+
+static void drop_forged(struct recording *recording)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < recording->count; i++) {
+		struct recording_process *process = recording->processes[i];
+
+		if (!recording_is_forged(process)) {
+			recording->processes[kept++] = process;
+			continue;
+		}
+		recording_load_trouble(recording, RECORDING_DAMAGE, process->region_path, NULL,
+				       "claims to be of a process of another user");
+		for (size_t j = 0; j < recording->trouble_count; j++)
+			if (recording->troubles[j].owner == process)
+				recording->troubles[j].owner = NULL;
+		recording_process_free(process);
+	}
+	recording->count = kept;
+}
+
+static void name_by_owner(struct recording_process *process)
+{
+	char name[sizeof(process->job)];
+
+	text_copy(name, sizeof(name), process->job);
+	text_format(process->job, sizeof(process->job), "%.100s (uid %lld)", name,
+		    (long long)process->owner);
+}
+
+static bool are_apart(const struct recording_process *one, const struct recording_process *other)
+{
+	return one->owner >= 0 && other->owner >= 0 && one->owner != other->owner;
+}
+
+/* A name with a uid may be the name that another user chose for a job. */
+enum { OWNER_ROUNDS = 4 };
+
+void recording_keep_apart(struct recording_process *process, struct recording_process *const *list,
+			  size_t count)
+{
+	for (int round = 0; round < OWNER_ROUNDS; round++) {
+		bool is_taken = false;
+
+		for (size_t i = 0; i < count && !is_taken; i++)
+			is_taken = are_apart(process, list[i]) &&
+				   strcmp(process->job, list[i]->job) == 0;
+		if (!is_taken)
+			return;
+		name_by_owner(process);
+	}
+}
+
+/*
+ * Who had the name first? A living process cannot lie about its start: the kernel confirmed it. The
+ * others say what they like, so they come after those.
+ */
+static bool is_before(const struct recording_process *one, const struct recording_process *other)
+{
+	bool is_sure = one->pid_here > 0, is_other_sure = other->pid_here > 0;
+
+	if (is_sure != is_other_sure)
+		return is_sure;
+	if (is_sure && one->start_ticks != other->start_ticks)
+		return one->start_ticks < other->start_ticks;
+	if (one->started_wall_ns != other->started_wall_ns)
+		return one->started_wall_ns < other->started_wall_ns;
+	return one->owner < other->owner;
+}
+
+/* Processes [first, end) have the same job. Its first owner keeps the name. */
+static bool separate_job(struct recording *recording, size_t first, size_t end)
+{
+	struct recording_process *before = NULL, **list = recording->processes;
+	bool is_changed = false;
+
+	for (size_t i = first; i < end; i++)
+		if (list[i]->owner >= 0 && (before == NULL || is_before(list[i], before)))
+			before = list[i];
+	for (size_t i = first; i < end; i++) {
+		if (before == NULL || !are_apart(list[i], before))
+			continue;
+		name_by_owner(list[i]);
+		recording->owners_apart++;
+		is_changed = true;
+	}
+	return is_changed;
+}
+
+/*
+ * Joining ranks relies on the names of jobs and on hashes of communicators, and everybody can read
+ * both in an agent's metrics. So one user's process could be taken for a rank of another user's job.
+ */
+static void separate_owners(struct recording *recording)
+{
+	bool is_changed = !recording->is_any_owner;
+
+	for (int round = 0; round < OWNER_ROUNDS && is_changed; round++) {
+		is_changed = false;
+		for (size_t first = 0, end; first < recording->count; first = end) {
+			for (end = first + 1; end < recording->count; end++)
+				if (strcmp(recording->processes[end]->job,
+					   recording->processes[first]->job) != 0)
+					break;
+			is_changed |= separate_job(recording, first, end);
+		}
+		if (is_changed)
+			qsort(recording->processes, recording->count, sizeof(*recording->processes),
+			      compare_identities);
+	}
+}
+
 enum status recording_finish(struct recording *recording)
 {
 	enum status status;
@@ -997,6 +1136,8 @@ enum status recording_finish(struct recording *recording)
 	status = join_all(recording);
 	for (size_t i = 0; i < recording->count; i++)
 		recording_load_life(recording->processes[i]);
+	drop_forged(recording);
+	separate_owners(recording);
 	recording_foreign_join(recording);
 	if (status == OK)
 		status = recording_find_runs(recording);

@@ -132,6 +132,11 @@ struct recording_process {
 	char boot_id[40];
 	char job[128];
 	char mode[16];
+	/*
+	 * The user whose file it is, as the file system says; of a snapshot, as its agent said; -1:
+	 * unknown. Processes of different users are never of one job.
+	 */
+	int64_t owner;
 	int64_t pid;	  /* in its own namespace */
 	int64_t pid_here; /* in our namespace; -1: unknown or not alive */
 	/* Of its cgroup, if it was seen alive on this host; "": unknown, or in no container. */
@@ -263,6 +268,8 @@ enum { RECORDING_TROUBLES_MAX = 1000 };
 
 struct recording {
 	const char *directory; /* where to look for regions, see region_find(); NULL: default */
+	bool is_any_owner;     /* processes of different users may be of one job */
+	size_t owners_apart; /* after recording_finish(): processes whose job was renamed for that */
 	/* After recording_finish(): by job, run, rank, start, host, pid. */
 	struct recording_process **processes;
 	size_t count;
@@ -602,6 +609,19 @@ int recording_load_order(const struct recording_process *a, const struct recordi
 
 /* By job, rank and start: the order in which a rank was started again. */
 int recording_start_order(const struct recording_process *a, const struct recording_process *b);
+
+/*
+ * Does its region belong to another user than the process that it claims to be of? Anyone who can
+ * write a file can make it claim any process. True only if both are known.
+ */
+bool recording_is_forged(const struct recording_process *process);
+
+/*
+ * Give the job of `process` another name, "NAME (uid 1000)", if a process of the list has the same job
+ * and another owner.
+ */
+void recording_keep_apart(struct recording_process *process, struct recording_process *const *list,
+			  size_t count);
 
 /* Do both describe the same process? */
 bool recording_load_is_same(const struct recording_process *one,

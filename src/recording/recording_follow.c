@@ -686,6 +686,8 @@ enum status recording_add_again(struct recording *recording,
 	 */
 	found->life = found->ended_ns != 0 ? RECORDING_ENDED : process->life;
 	found->pid_here = process->pid_here;
+	found->owner = process->owner;
+	text_copy(found->job, sizeof(found->job), process->job);
 	text_copy(found->container_id, sizeof(found->container_id), process->container_id);
 	text_copy(found->pod_uid, sizeof(found->pod_uid), process->pod_uid);
 	if (found->pid_here > 0)

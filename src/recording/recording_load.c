@@ -936,6 +936,9 @@ static enum status add_trace_file(struct recording *recording, int fd, const cha
 	if (status != OK)
 		return status == ERR_NO_SPACE ? status : OK;
 	recording->files_read++;
+	/* In our own file, a snapshot may say whose process it was. */
+	if (!process->is_snapshot || st->st_uid != geteuid())
+		process->owner = st->st_uid;
 	/* A snapshot is of a different moment than what there is now. */
 	if (!(flags & RECORDING_TRACES_ALONE) && !process->is_snapshot)
 		status = add_companion(recording, process, "region", CONTENT_REGION, st->st_uid);
@@ -955,6 +958,7 @@ static enum status add_region(struct recording *recording, int fd, const char *p
 	if (status != OK)
 		return status == ERR_NO_SPACE ? status : OK;
 	recording->files_read++;
+	process->owner = st->st_uid;
 	if (flags & RECORDING_WITH_TRACES)
 		status = add_companion(recording, process, "trace", CONTENT_TRACE, st->st_uid);
 	if (status != OK) {

@@ -381,6 +381,9 @@ static enum status write_info(struct snapshot *snapshot)
 		text, INFO_ROOM,
 		"snapshot_wall_ns=%" PRIu64 "\nsnapshot_life=%s\nsnapshot_operations=%" PRIu64 "\n",
 		snapshot->wall_ns, recording_life_name(process->life), op_count(snapshot));
+	if (process->owner >= 0)
+		length += snprintf(text + length, INFO_ROOM - (size_t)length,
+				   "snapshot_owner=%" PRId64 "\n", process->owner);
 	if (process->life == RECORDING_KILLED)
 		length += snprintf(text + length, INFO_ROOM - (size_t)length,
 				   "snapshot_alive_ns=%" PRIu64 "\n", moment_of(process));
@@ -592,6 +595,7 @@ static void read_words(struct recording_process *process)
 
 	process->snapshot_operations = number_of(process, "snapshot_operations");
 	process->snapshot_life = life_of(process);
+	process->owner = info_get_number(process->info, process->info_bytes, "snapshot_owner", -1);
 	process->is_moving = number_of(process, "snapshot_moving") != 0;
 	process->filling = (size_t)number_of(process, "snapshot_filling");
 	if (recording_info(process, "snapshot_state", state, sizeof(state)) && state[1] == '\0')

@@ -374,40 +374,19 @@ static bool is_wanted(const struct watch *watch, const struct recording_process 
 	       watch_quiet_for_ns(process) < watch->settings.keep_ns || is_missed(watch, process);
 }
 
-/*
- * Do process and file belong to different users? Anyone who can write a file can make it claim any
- * process. True only if both are known.
- */
-static bool is_forged(const struct recording_process *process, const struct watch_file *file)
-{
-	char path[64], line[256];
-	unsigned int real = 0, effective = 0;
-	bool is_found = false;
-	FILE *status;
-
-	if (process->life != RECORDING_ALIVE || process->pid_here <= 0)
-		return false;
-	text_format(path, sizeof(path), "/proc/%lld/status", (long long)process->pid_here);
-	status = fopen(path, "re");
-	while (status != NULL && !is_found && fgets(line, sizeof(line), status) != NULL)
-		is_found = sscanf(line, "Uid: %u %u", &real, &effective) == 2;
-	if (status != NULL)
-		fclose(status);
-	return is_found && file->owner != real && file->owner != effective;
-}
-
 static enum status follow_process(struct watch *watch, struct recording_process *process,
 				  const struct watch_file *file, uint64_t now_ns)
 {
 	struct watch_process own = { .file = *file, .seen_ns = now_ns };
 	enum status status;
 
+	process->owner = file->owner;
 	recording_load_life(process);
 	if (!is_wanted(watch, process)) {
 		recording_process_free(process);
 		return watch_put_aside(watch, file);
 	}
-	if (is_forged(process, file)) {
+	if (recording_is_forged(process)) {
 		status = refuse_file(watch, process->region_path, file,
 				     "claims to be of a process of another user");
 		recording_process_free(process);
@@ -419,6 +398,9 @@ static enum status follow_process(struct watch *watch, struct recording_process 
 		recording_process_free(process);
 		return status;
 	}
+	/* Whoever had the name first keeps it. */
+	if (!watch->settings.is_any_owner)
+		recording_keep_apart(process, watch->recording.processes, watch->recording.count);
 	return insert_process(watch, process, &own);
 }
 

@@ -34,6 +34,7 @@ struct watch_settings {
 	const char *directory; /* where regions are; NULL: REGION_FIND_DIRECTORY */
 	uint64_t keep_ns;      /* how long to keep the last state of a dead process */
 	const char *only_host; /* skip processes with another hostname; NULL: none */
+	bool is_any_owner;     /* processes of different users may be of one job */
 };
 
 /* Identifies a file. One that was put aside is retried when one of the four changes. */

@@ -87,7 +87,7 @@ for path in /proc/kmsg /proc/$sleeper/environ /sys/kernel/notes; do
 	fi
 done
 leads_to /proc/kmsg
-expect_complaint "and it is said" "/proc/kmsg: not read as the trace of process.*kernel" limited "$ringside" verify
+expect_complaint "and it is reported" "/proc/kmsg: not read as the trace of process.*kernel" limited "$ringside" verify
 kill "$sleeper"
 rm "$bad"
 
@@ -99,4 +99,27 @@ expect_same "and the exit code says so" "$?" 3
 cat tests/foreign/data/inspector-v4.1.log >"$tap_scratch/sparse.log"
 truncate -s 1T "$tap_scratch/sparse.log"
 expect_complaint "a sparse log of 1 TB" "sparse.log: not read: it consists of holes" timeout -s KILL 10 "$ringside" ls "$tap_scratch/sparse.log"
+
+# The same job and communicator, another user: joined, it could turn the verdict on a job of root.
+jobs() { # option...
+	limited "$ringside" ls --json "$@" 2>/dev/null | json_says 'join " | ", sort map { $_->{job} } @{$_->{processes}}'
+}
+job=$("$ringside" ls --json "$template" | json_says '$_->{processes}[0]{job}')
+forge "$bad" key:rank=6 word:288=999999980 owner=1000
+expect_same "processes of different users are not of one job" "$(jobs)" "$job | $job (uid 1000)"
+expect_same "unless that is asked for" "$(jobs --any-owner)" "$job | $job"
+expect_ok "it is reported" grep -q "different users have jobs of the same name" <(limited "$ringside" ls 2>&1)
+forge "$shm/ringside-0/other.region" key:rank=7 word:288=999999981 "key:job=$job (uid 1000)"
+expect_same "whatever names they choose" "$(jobs)" "$job | $job (uid 1000) | $job (uid 1000) (uid 1000)"
+rm "$shm/ringside-0/other.region"
+limited "$ringside" bundle --no-ras -o "$tap_scratch/users.tar" >/dev/null 2>&1
+expect_same "nor in a bundle" \
+	"$("$ringside" ls --json "$tap_scratch/users.tar" 2>/dev/null | json_says 'join " | ", sort map { $_->{job} } @{$_->{processes}}')" \
+	"$job | $job (uid 1000)"
+# A region of uid 1000 that claims to be of this script, a process of root.
+start=$(cut -d' ' -f22 "/proc/$$/stat")
+namespace=$(stat -Lc %i /proc/self/ns/pid)
+forge "$bad" "word:288=$$" "word:296=$namespace" "word:304=$start" owner=1000
+expect_ok "a region that claims to be of another user's process is refused" \
+	grep -q "bad.region: claims to be of a process of another user" <("$ringside" ls 2>&1)
 tap_done

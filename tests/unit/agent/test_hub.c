@@ -212,6 +212,24 @@ static void judge(struct hub_job *job, const char *class, int code)
 	hub_jobs_judged(&jobs, job, &child, now, now);
 }
 
+static void test_owners(void)
+{
+	begin();
+	rows[0].owner = rows[1].owner = 0;
+	rows[2].owner = 1000;
+	look();
+	EXPECT_THAT("jobs of one name and two users are two jobs",
+		    jobs.count == 2 && jobs.list[0]->nodes == 2 && jobs.list[1]->nodes == 1);
+	EXPECT_THAT("the later one is named by its user",
+		    strcmp(jobs.list[0]->name, "llm") == 0 &&
+			    strcmp(jobs.list[1]->name, "llm (uid 1000)") == 0);
+	EXPECT_THAT("each has its own rows",
+		    hub_job_is_row(jobs.list[0], &agents_of[0], &rows[0]) &&
+			    !hub_job_is_row(jobs.list[0], &agents_of[2], &rows[2]) &&
+			    hub_job_is_row(jobs.list[1], &agents_of[2], &rows[2]));
+	hub_jobs_release(&jobs);
+}
+
 static void test_totals(void)
 {
 	struct hub_job *job;
@@ -494,6 +512,7 @@ int main(void)
 	test_summary();
 	test_targets();
 	test_verdicts();
+	test_owners();
 	test_totals();
 	test_hang();
 	test_hang_after();

@@ -616,6 +616,33 @@ static void test_forged(void)
 	free(sample.bytes);
 }
 
+/* The same job and communicators, another user. */
+static void test_owners(void)
+{
+	struct watch watch;
+	bool is_apart;
+
+	empty_directory();
+	put_region("mine", dead_pid, 0);
+	put_region("theirs", dead_pid, 1);
+	if (chown(path_of("theirs"), 12345, (gid_t)-1) == -1)
+		return;
+	start(&watch, NULL);
+	look(&watch, 1);
+	is_apart = watch.recording.count == 2 &&
+		   strcmp(watch.recording.processes[0]->job, "watched") == 0 &&
+		   strcmp(watch.recording.processes[1]->job, "watched (uid 12345)") == 0;
+	EXPECT_THAT("processes of different users are not of one job", is_apart);
+	watch_release(&watch);
+	start(&watch, NULL);
+	watch.settings.is_any_owner = true;
+	look(&watch, 1);
+	EXPECT_THAT("unless that is asked for",
+		    watch.recording.count == 2 &&
+			    strcmp(watch.recording.processes[1]->job, "watched") == 0);
+	watch_release(&watch);
+}
+
 static void test_oddities(void)
 {
 	struct watch watch;
@@ -785,6 +812,7 @@ int main(void)
 	test_oversized();
 	test_oversized_slots();
 	test_forged();
+	test_owners();
 	test_oddities();
 	test_host();
 	test_memfd();
