@@ -56,12 +56,14 @@ expect_same() { # sentence got wanted
 	fi
 }
 
-# Wait until a command succeeds. Two minutes are generous for a busy machine.
+# Wait until a command succeeds. Two minutes are generous for a busy machine. The longer it takes, the more rarely the command
+# runs: one that asks a server costs more than what it waits for.
 until_ok() { # command...
-	local end=$((SECONDS + 120))
+	local end=$((SECONDS + 120)) ms=20
 	until "$@" >/dev/null 2>&1; do
 		[ "$SECONDS" -lt "$end" ] || return 1
-		sleep 0.02
+		sleep "$(printf '0.%03d' "$ms")"
+		ms=$((ms < 400 ? ms + ms / 4 : 500))
 	done
 }
 
