@@ -814,21 +814,25 @@ double straggler_scale(const struct straggler_search *search, uint32_t comm)
 
 /* ---- pipelines ------------------------------------------------------------------------------- */
 
-/* Each rank sends only to a few of the others, or there are only two. */
+/* Each rank sends only to a few of the others, or there are only two. Ranks that also send to themselves exchange
+ * what all of them have: no stage of a pipeline does that. */
 static void find_chains(struct straggler_search *search)
 {
 	const struct job *job = search->job;
 	uint32_t *peers = calloc(job->comm_count + 1, sizeof(*peers));
 	uint32_t *senders = calloc(job->comm_count + 1, sizeof(*senders));
 	bool *has_sent = calloc(job->seat_count + 1, sizeof(*has_sent));
+	bool *is_exchange = calloc(job->comm_count + 1, sizeof(*is_exchange));
 
-	if (peers == NULL || senders == NULL || has_sent == NULL)
+	if (peers == NULL || senders == NULL || has_sent == NULL || is_exchange == NULL)
 		search->status = ERR_NO_SPACE;
 	for (size_t i = 0; search->status == OK && i < search->links->count; i++) {
 		const struct link *link = &search->links->list[i];
 
-		if (link->to == job->seats[link->from].comm_rank)
+		if (link->to == job->seats[link->from].comm_rank) {
+			is_exchange[link->comm] = true;
 			continue;
+		}
 		peers[link->comm]++;
 		senders[link->comm] += !has_sent[link->from];
 		has_sent[link->from] = true;
@@ -837,12 +841,13 @@ static void find_chains(struct straggler_search *search)
 		int32_t others = job->comms[c].nranks - 1;
 
 		search->is_chain[c] =
-			senders[c] > 0 &&
+			senders[c] > 0 && !is_exchange[c] &&
 			(others < 2 || (double)peers[c] / senders[c] < 0.75 * (double)others);
 	}
 	free(peers);
 	free(senders);
 	free(has_sent);
+	free(is_exchange);
 }
 
 /* Two of its ranks are in one chain. marks: per rank, all 0 before and after. */
@@ -1006,6 +1011,47 @@ static size_t replace_by_origins(struct straggler_search *search, uint32_t group
  */
 static const double sure_of_both_ways = 0.85;
 
+/* Within a tenth of the recording. */
+static bool began_together(const struct straggler_search *search, const struct straggler *a,
+			   const struct straggler *b)
+{
+	uint64_t apart =
+		a->first_ns > b->first_ns ? a->first_ns - b->first_ns : b->first_ns - a->first_ns;
+
+	return a->has_times && b->has_times &&
+	       apart * 10 <= search->windows->end_ns - search->windows->start_ns;
+}
+
+static bool sends_to(const struct straggler_search *search, uint32_t comm, uint32_t from,
+		     uint32_t to)
+{
+	const struct job *job = search->job;
+	uint32_t place = job_place_in(job, comm, to);
+
+	return place != UINT32_MAX &&
+	       link_has_peer(job, comm, from, job->seats[job->comms[comm].seats[place]].comm_rank);
+}
+
+/*
+ * Do these transfers go to the rank that the others come from? If they go to several ranks and it is not known
+ * which of them is slow: it is one of those, it sends nothing back, and what it sends is as slow since the same
+ * time.
+ */
+static bool goes_to(const struct straggler_search *search, const struct straggler *link,
+		    const struct straggler *from)
+{
+	enum { ALIKE = 2 };
+
+	if (link->class != STRAGGLER_SLOW_LINK || link == from)
+		return false;
+	if (link->peer != UINT32_MAX)
+		return link->peer == from->rank;
+	return link->comm == from->comm && began_together(search, link, from) &&
+	       link->slowdown < ALIKE * from->slowdown && from->slowdown < ALIKE * link->slowdown &&
+	       sends_to(search, link->comm, link->rank, from->rank) &&
+	       !sends_to(search, link->comm, from->rank, link->rank);
+}
+
 static void merge_both_ways(struct straggler_search *search)
 {
 	for (size_t i = 0; i < search->count; i++) {
@@ -1016,10 +1062,11 @@ static void merge_both_ways(struct straggler_search *search)
 		if (from->class != STRAGGLER_SLOW_LINK)
 			continue;
 		for (size_t j = 0; j < search->count && from->class == STRAGGLER_SLOW_LINK; j++) {
-			const struct straggler *to = &search->found[j];
+			struct straggler *to = &search->found[j];
 
-			if (to->class != STRAGGLER_SLOW_LINK || to->peer != rank)
+			if (!goes_to(search, to, from))
 				continue;
+			to->peer = rank;
 			from->class = STRAGGLER_SLOW_RANK;
 			from->confidence = fmin(from->confidence, to->confidence);
 			from->confidence = fmin(from->confidence, sure_of_both_ways);

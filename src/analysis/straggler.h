@@ -131,6 +131,9 @@ struct link_peer {
 /* The sender is job->seats[seat]. On ERR_NO_SPACE nothing is known. */
 enum status link_peer_find(struct link_peer *found, const struct job *job, uint32_t seat);
 
+/* Does a rank (index into job.ranks) send a relevant part of its bytes to this rank of the communicator? */
+bool link_has_peer(const struct job *job, uint32_t comm, uint32_t rank, int32_t peer);
+
 /* Index into job.ranks of a rank of a communicator; UINT32_MAX: not recorded. */
 uint32_t link_peer_rank(const struct job *job, uint32_t comm, int32_t comm_rank);
 

@@ -243,6 +243,25 @@ enum status link_peer_find(struct link_peer *found, const struct job *job, uint3
 	return OK;
 }
 
+bool link_has_peer(const struct job *job, uint32_t comm, uint32_t rank, int32_t peer)
+{
+	uint32_t place = job_place_in(job, comm, rank);
+	const struct job_seat *seat;
+	const struct recording_process *process;
+	double least;
+
+	if (place == UINT32_MAX)
+		return false;
+	seat = &job->seats[job->comms[comm].seats[place]];
+	process = job->recording->processes[seat->process];
+	least = least_bytes(process, seat->comm_id);
+	for (size_t i = 0; i < process->link_count; i++)
+		if (is_send_of(&process->links[i], seat->comm_id) &&
+		    peer_of(&process->links[i]) == peer && (double)process->links[i].bytes >= least)
+			return true;
+	return false;
+}
+
 uint32_t link_peer_rank(const struct job *job, uint32_t comm, int32_t comm_rank)
 {
 	uint32_t seat = job_member(job, &job->comms[comm], comm_rank);

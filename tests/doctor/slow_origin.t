@@ -50,6 +50,8 @@ blind experts --nodes 4 --gpus 4 -w moe --seed 8 --seconds 20s -f slow-rank:rank
 expect_same "Sends over the network show the rank" "$(named experts)" "slow_rank 5"
 expect_ok "with less confidence than GPU times" python3 -c "exit(not $(value confidence) < 0.95)"
 expect_ok "as evidence says" grep -q "There are no GPU times" <(value evidence)
+blind two --nodes 2 --gpus 1 -w moe --seed 1094 --jitter 5 --rate 6 --seconds 33.33s -f slow-rank:rank=1,factor=1.6,at=13.17s
+expect_same "two ranks that exchange data are no pipeline" "$(named two)" "slow_rank 1"
 blind stages --nodes 4 --gpus 4 -w tp-pp --seed 8 --seconds 20s -f slow-rank:rank=5,factor=1.3,at=8s
 expect_same "ranks that wait for each other inside a node look alike" "$(named stages)" "slow_host @node0001"
 expect_ok "as the title says" grep -q "one or all ranks" <(value title)
