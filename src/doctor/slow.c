@@ -222,12 +222,41 @@ static double least_bound(const struct slow_search *search, const struct verdict
 										     : cost_of_note;
 }
 
+/*
+ * What it can cost at most: the time lost in operations, of the time of those who lost it. Everybody else may have
+ * waited for them. Of a straggler the others' waiting is known.
+ */
+static double bound_of_cost(const struct slow_search *search, const struct verdict *verdict)
+{
+	bool is_late = verdict->class == VERDICT_SLOW_RANK || verdict->class == VERDICT_SLOW_HOST;
+	uint32_t all = ranks_of(&search->report->job, search->group);
+	uint32_t ranks = !is_late && verdict->victims + 1 < all ? verdict->victims + 1 : all;
+	double all_ns = (double)verdict->for_ns * ranks;
+
+	return all_ns > 0 ? fmin(1, verdict->gpu_hours * 3600e9 / all_ns) : 0;
+}
+
+static bool is_past(const struct timeline_report *report, const struct slow_span *span)
+{
+	uint64_t length_ns = report->end_ns - report->start_ns;
+
+	return span->until_ns != 0 && span->until_ns + length_ns / 20 < report->end_ns;
+}
+
+/* What counts is what the job loses as long as it lasts; of what is over, what the job lost altogether. */
+static double cost_that_counts(const struct slow_search *search, const struct verdict *verdict,
+			       const struct slow_span *span, double cost)
+{
+	const struct timeline_report *report = search->report;
+	double all_ns = (double)(report->end_ns - report->start_ns);
+
+	return is_past(report, span) && all_ns > 0 ? cost * (double)verdict->for_ns / all_ns : cost;
+}
+
 void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 			const struct slow_span *span)
 {
-	double all_ns = (double)verdict->for_ns * ranks_of(&search->report->job, search->group);
-	double bound = all_ns > 0 ? fmin(1, verdict->gpu_hours * 3600e9 / all_ns) : 0;
-	double cost = measured_cost(search, span);
+	double cost = measured_cost(search, span), bound = bound_of_cost(search, verdict);
 	bool is_unknown =
 		verdict->class == VERDICT_SLOW_COMM && strcmp(verdict->rule, "others") == 0;
 	size_t used;
@@ -248,7 +277,8 @@ void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 	if (bound <= 0)
 		return;
 	verdict->cost_percent = 100 * cost;
-	if (cost < (verdict->is_cost_bound ? least_bound(search, verdict) : cost_of_note))
+	if (cost_that_counts(search, verdict, span, cost) <
+	    (verdict->is_cost_bound ? least_bound(search, verdict) : cost_of_note))
 		verdict->severity = VERDICT_NOTE;
 	used = strlen(verdict->title);
 	if (cost < 0.01)
@@ -261,6 +291,21 @@ void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 			    : span->is_least	    ? "at least "
 						    : "up to ",
 			    100 * cost);
+}
+
+bool slow_is_over(const struct slow_search *search, bool is_past)
+{
+	const struct job *job = &search->report->job;
+
+	for (size_t r = 0; is_past && r < job->rank_count; r++) {
+		const struct recording_process *process =
+			job->recording->processes[job->ranks[r].process];
+
+		if (job->ranks[r].group == search->group &&
+		    (process->life == RECORDING_ALIVE || process->is_snapshot))
+			return true;
+	}
+	return false;
 }
 
 static uint32_t ranks_unseen(const struct job *job)
@@ -532,6 +577,18 @@ static bool has_fewer_channels(const struct slow_common *common)
 	       wire->channels_after < fewer_channels * wire->channels_before;
 }
 
+/* Only one sender takes longer. */
+static bool has_sender(const struct slow_common *common)
+{
+	return common->wire.has_place && common->has_net && common->wire.slow_sender != UINT32_MAX;
+}
+
+/* Only transfers to one rank and from it take longer. */
+static bool has_both(const struct slow_common *common)
+{
+	return common->wire.has_place && common->has_net && common->wire.slow_both != UINT32_MAX;
+}
+
 /* Senders of one host or of one position on all hosts take longer, and the others do not. */
 static bool has_place(const struct slow_common *common)
 {
@@ -549,6 +606,10 @@ static enum verdict_class slow_common_class(const struct slow_common *common)
 		return VERDICT_SLOW_ALGORITHM;
 	if (narrow != VERDICT_CLASSES)
 		return narrow;
+	if (has_sender(common))
+		return VERDICT_SLOW_LINK;
+	if (has_both(common))
+		return VERDICT_SLOW_RANK;
 	if (has_place(common))
 		return VERDICT_SLOW_NETWORK;
 	if (common->has_nvlink && !common->has_other &&
@@ -580,7 +641,9 @@ static void slow_common_wire(struct slow_search *search, struct slow_common *com
 		    (over == NULL || row->lost_ns > over->lost_ns))
 			over = row;
 	}
-	common->wire = (struct slow_wire){ .host = UINT32_MAX };
+	common->wire = (struct slow_wire){ .host = UINT32_MAX,
+					   .slow_sender = UINT32_MAX,
+					   .slow_both = UINT32_MAX };
 	if (over == NULL && !common->worst->is_send)
 		over = common->worst;
 	if (over == NULL || common->rows->against > SLOW_BASELINE)
@@ -839,7 +902,8 @@ static void slow_common_tell_wire(struct verdict *verdict, const struct slow_com
 
 	if (has_fewer_channels(common))
 		return;
-	if (verdict->class == VERDICT_SLOW_NETWORK && has_place(common)) {
+	if (verdict->class == VERDICT_SLOW_LINK || verdict->class == VERDICT_SLOW_RANK ||
+	    (verdict->class == VERDICT_SLOW_NETWORK && has_place(common))) {
 		verdict_evidence(verdict, "Only these sends spend longer on the network than %s.",
 				 common->rows->against == SLOW_PAST ? "before" : "the others");
 		return;
@@ -879,13 +943,6 @@ static bool is_brief(const struct timeline_report *report, uint64_t for_ns)
 	return for_ns < BRIEF_NS && for_ns < (report->end_ns - report->start_ns) / 5;
 }
 
-static bool is_past(const struct timeline_report *report, const struct slow_span *span)
-{
-	uint64_t length_ns = report->end_ns - report->start_ns;
-
-	return span->until_ns != 0 && span->until_ns + length_ns / 20 < report->end_ns;
-}
-
 static void fill_verdict(struct slow_search *search, struct verdict *verdict,
 			 const struct slow_common *common)
 {
@@ -911,7 +968,7 @@ static void fill_verdict(struct slow_search *search, struct verdict *verdict,
 	verdict->percent = common->percent;
 	verdict->victims = common->ranks;
 	/* It is over, or has only begun: the cost stays, but it is no warning. */
-	if (common->is_all_over ||
+	if (slow_is_over(search, common->is_all_over) ||
 	    (common->rows->against == SLOW_PAST && is_brief(search->report, verdict->for_ns)))
 		verdict->severity = VERDICT_NOTE;
 }
@@ -962,7 +1019,8 @@ static bool may_be_waiting(const struct slow_search *search, const struct slow_c
 	if (report->total.by_source[OP_TIME_KERNEL_GPU] * 2 >= report->total.timed ||
 	    common->rows->against > SLOW_BASELINE)
 		return false;
-	return class != VERDICT_SLOW_NETWORK ||
+	return (class != VERDICT_SLOW_NETWORK && class != VERDICT_SLOW_LINK &&
+		class != VERDICT_SLOW_RANK) ||
 	       common->wire.after_ns <
 		       common->wire.before_ns * (1 + (common->worst->ratio - 1) / 2);
 }
@@ -1004,7 +1062,13 @@ static void tell_common(struct slow_search *search, const struct slow_common *co
 	slow_common_title(verdict, common, &search->report->job);
 	slow_common_rows(search, verdict, common);
 	slow_common_tell_wire(verdict, common);
-	slow_common_advise(verdict, common);
+	if (class == VERDICT_SLOW_LINK)
+		slow_tell_sender(search, verdict, common->wire.slow_sender, common->worst->comm);
+	else if (class == VERDICT_SLOW_RANK)
+		slow_tell_both(search, verdict, common->wire.slow_both,
+			       common->wire.after_ns / common->wire.before_ns);
+	else
+		slow_common_advise(verdict, common);
 	slow_common_missing(verdict, common);
 	slow_fill_severity(search, verdict, &common->worst->span);
 	slow_fill_missing(search, verdict);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analysis/compare.h"
+#include "analysis/straggler.h"
 #include "common/attributes.h"
 #include "common/op.h"
 #include "common/text.h"
@@ -385,6 +386,25 @@ static uint32_t only_one(const uint32_t *pairs, size_t count)
 	return found;
 }
 
+/* Of two ranks the one that the other sends to, and that does not send back; UINT32_MAX: none. */
+static uint32_t receiver_of(const struct job *job, uint32_t comm, const uint32_t *ranks)
+{
+	uint32_t found = UINT32_MAX;
+
+	for (int i = 0; i < 2; i++) {
+		uint32_t place = job_place_in(job, comm, ranks[i]);
+
+		if (place == UINT32_MAX ||
+		    !link_has_peer(job, comm, ranks[1 - i],
+				   job->seats[job->comms[comm].seats[place]].comm_rank))
+			continue;
+		if (found != UINT32_MAX)
+			return UINT32_MAX;
+		found = ranks[i];
+	}
+	return found;
+}
+
 static void find_place(struct slow_wire *wire, const struct timeline_report *report,
 		       const struct wire_sums *senders, const struct slow_row *row, bool is_past)
 {
@@ -393,6 +413,7 @@ static void find_place(struct slow_wire *wire, const struct timeline_report *rep
 	size_t processes = report->recording->count;
 	uint32_t *of_host = calloc(job->host_count * 2 + 1, sizeof(*of_host));
 	uint32_t of_rail[RAILS * 2] = { 0 }, count = 0, slower = 0, hosts = 0;
+	uint32_t slow[2] = { UINT32_MAX, UINT32_MAX };
 	double middle_ns = middle_sender(senders, processes);
 
 	for (size_t p = 0; of_host != NULL && p < processes; p++) {
@@ -407,11 +428,16 @@ static void find_place(struct slow_wire *wire, const struct timeline_report *rep
 		of_rail[rank->gpu * 2]++;
 		of_rail[rank->gpu * 2 + 1] += is_slower;
 		count++;
-		slower += is_slower;
+		if (is_slower && slower++ < 2)
+			slow[slower - 1] = job->process_rank[p];
 	}
 	if (of_host != NULL && slower > 0 && slower * 4 < count * 3 && hosts > 1) {
 		wire->slow_host = only_one(of_host, job->host_count);
 		wire->slow_rail = only_one(of_rail, RAILS);
+		if (slower == 1)
+			wire->slow_sender = slow[0];
+		if (slower == 2)
+			wire->slow_both = receiver_of(job, row->comm, slow);
 		wire->has_place = true;
 	}
 	free(of_host);
@@ -430,6 +456,8 @@ enum status slow_wire(struct slow_wire *wire, const struct timeline_report *repo
 	struct wire_sums *fast, *slow, all;
 
 	*wire = (struct slow_wire){ .host = UINT32_MAX,
+				    .slow_sender = UINT32_MAX,
+				    .slow_both = UINT32_MAX,
 				    .slow_host = UINT32_MAX,
 				    .slow_rail = UINT32_MAX };
 	walk.sums = calloc(hosts * 2 + 1, sizeof(*walk.sums));

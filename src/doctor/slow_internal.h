@@ -180,9 +180,11 @@ struct slow_wire {
 	uint32_t senders;
 	uint32_t senders_slower;
 	uint32_t senders_same;
-	/* Some senders take longer, others do not; nearly all senders of one host, or of one position on the
-	 * hosts (rail): UINT32_MAX not so. */
+	/* Some senders take longer, others do not: only one, nearly all of one host, or of one position on the
+	 * hosts (rail). UINT32_MAX: not so. */
 	bool has_place;
+	uint32_t slow_sender; /* index into job.ranks, like the next */
+	uint32_t slow_both;   /* the only two slow senders are this one and one that sends to it */
 	uint32_t slow_host;
 	uint32_t slow_rail;
 	double channels_before; /* of an operation, 0 unknown */
@@ -223,11 +225,20 @@ void slow_fill_cost(struct slow_search *search, struct verdict *verdict, double 
  * the span are set. */
 void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 			const struct slow_span *span);
+/* Is it over, in a job that still runs? Then it is no warning. After the end of a job everything is over. */
+bool slow_is_over(const struct slow_search *search, bool is_past);
 /* Caveats: call it last for a verdict. */
 void slow_fill_missing(struct slow_search *search, struct verdict *verdict);
 
 /* Ranks, hosts and links of the report's stragglers. */
 void slow_stragglers(struct slow_search *search);
+
+/* A link of which only the sender is known so far: its receiver, title, advice and caveats. */
+void slow_tell_sender(struct slow_search *search, struct verdict *verdict, uint32_t rank,
+		      uint32_t comm);
+/* A rank to which and from which transfers are slower. */
+void slow_tell_both(struct slow_search *search, struct verdict *verdict, uint32_t rank,
+		    double slowdown);
 
 /* If nothing else was found: ranks that are late because they wait in other operations. Call it last. */
 void slow_held_up(struct slow_search *search);

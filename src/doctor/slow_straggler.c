@@ -87,6 +87,7 @@ static const double sure_though_late = 0.9, sure_of_held_up = 0.5;
 /* Either end may be the cause. */
 static const double sure_of_link = 0.9;
 static const double sure_of_host = 0.8; /* and not its NVLink */
+static const double sure_of_both_ways = 0.85;
 
 static void fill_peer(struct verdict *verdict, const struct job *job, uint32_t rank)
 {
@@ -407,7 +408,7 @@ static void fill_common(struct slow_search *search, struct verdict *verdict,
 	slow_fill_cost(search, verdict, (double)straggler->caused_ns);
 	verdict->confidence = straggler->confidence;
 	/* It is over: the cost stays, but it is no warning. */
-	if (straggler->has_times && straggler->pattern == STRAGGLER_UNTIL)
+	if (slow_is_over(search, straggler->has_times && straggler->pattern == STRAGGLER_UNTIL))
 		verdict->severity = VERDICT_NOTE;
 }
 
@@ -426,9 +427,9 @@ static void tell_starved(struct verdict *verdict, const struct straggler *stragg
 	if (straggler->own_slowdown <= 0) {
 		verdict_evidence(
 			verdict,
-			"Transfers from it and to it take %.1fx longer on the wire than the "
-			"median: its process is late with both.",
-			straggler->slowdown);
+			"Transfers from it and to it take %.1fx longer on the wire than %s: its "
+			"process is late with both.",
+			straggler->slowdown, straggler->is_starved ? "the median" : "before");
 		verdict_missing(verdict,
 				"A network port that is slow in both directions would look "
 				"the same.");
@@ -601,6 +602,26 @@ static void tell_held_up(struct slow_search *search, struct verdict *verdict,
 	slow_fill_cost(search, verdict, lost_ns);
 }
 
+static void advise_link(struct verdict *verdict)
+{
+	verdict_advice(verdict,
+		       "Check the network port of %.100s that rank %.24s uses: errors, speed, "
+		       "cable, and the switch it is connected to.",
+		       verdict->host, verdict->rank_label);
+	verdict_advice(verdict, "$ ssh %.200s ibstatus", verdict->host);
+	verdict_advice(verdict, "$ ssh %.200s ip -s link", verdict->host);
+	if (verdict->peer_host[0] != '\0') {
+		verdict_missing(verdict,
+				"A receiver that takes data slowly would look the same as a "
+				"slow link.");
+		verdict_advice(verdict,
+			       "Check rank %.24s on %.100s as well: its port, its GPU and its CPU.",
+			       verdict->peer_label, verdict->peer_host);
+	}
+	verdict->confidence = fmin(verdict->confidence, sure_of_link);
+	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
+}
+
 static void tell_link(struct slow_search *search, const struct straggler *straggler)
 {
 	const struct job *job = &search->report->job;
@@ -631,24 +652,35 @@ static void tell_link(struct slow_search *search, const struct straggler *stragg
 	tell_held_up(search, verdict, straggler);
 	slow_link_channels(search, straggler, verdict);
 	title_link(verdict);
-	verdict_advice(verdict,
-		       "Check the network port of %.100s that rank %.24s uses: errors, speed, "
-		       "cable, and the switch it is connected to.",
-		       verdict->host, verdict->rank_label);
-	verdict_advice(verdict, "$ ssh %.200s ibstatus", verdict->host);
-	verdict_advice(verdict, "$ ssh %.200s ip -s link", verdict->host);
-	if (verdict->peer_host[0] != '\0') {
-		verdict_missing(verdict,
-				"A receiver that takes data slowly would look the same as a "
-				"slow link.");
-		verdict_advice(verdict,
-			       "Check rank %.24s on %.100s as well: its port, its GPU and its CPU.",
-			       verdict->peer_label, verdict->peer_host);
-		verdict->confidence = fmin(verdict->confidence, sure_of_link);
-	}
-	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
+	advise_link(verdict);
 	slow_fill_severity(search, verdict, &span);
 	slow_fill_missing(search, verdict);
+}
+
+void slow_tell_sender(struct slow_search *search, struct verdict *verdict, uint32_t rank,
+		      uint32_t comm)
+{
+	const struct straggler sender = {
+		.class = STRAGGLER_SLOW_LINK, .rank = rank, .peer = UINT32_MAX, .comm = comm
+	};
+
+	slow_fill_rank(verdict, &search->report->job, rank);
+	slow_link_channels(search, &sender, verdict);
+	title_link(verdict);
+	advise_link(verdict);
+}
+
+void slow_tell_both(struct slow_search *search, struct verdict *verdict, uint32_t rank,
+		    double slowdown)
+{
+	const struct straggler starved = { .slowdown = slowdown };
+
+	slow_fill_rank(verdict, &search->report->job, rank);
+	verdict->percent = 0; /* how long the others waited is not known */
+	title_late(verdict, &starved, verdict->host, false);
+	tell_starved(verdict, &starved);
+	verdict->confidence = fmin(verdict->confidence, sure_of_both_ways);
+	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclStraggler.md");
 }
 
 static struct verdict *verdict_of(struct slow_search *search, const struct straggler *straggler)
@@ -769,13 +801,17 @@ void slow_held_up(struct slow_search *search)
 
 /* ---- what they explain ----------------------------------------------------------------------- */
 
-/* Began at about the same time: within a few windows. */
+/* Began at about the same time: within a few windows. Of the Sends of a starved rank the time is not known; all that
+ * it takes part in is slow. */
 static bool is_together(const struct slow_search *search, const struct straggler *straggler,
 			const struct slow_row *row)
 {
 	uint64_t width = 3 * search->report->windows.width_ns;
 	uint64_t a = straggler->first_ns, b = row->span.from_ns;
 
+	if (straggler->is_starved && !straggler->has_times)
+		return row->comms_slow == 1 &&
+		       job_is_member(&search->report->job, row->comm, straggler->rank);
 	return row->span.from_ns > 0 && straggler->has_times && (a > b ? a - b : b - a) <= width;
 }
 

@@ -61,16 +61,36 @@ simulate link "${size[@]}" -w fsdp --seed 3 -f slow-link:from=3,to=4
 expect_same "a link: not as certain, for either end may be slow" "$(found link) $(value confidence)" "slow_link 3>4 0.9"
 expect_ok "and both ends are to be checked" grep -q "Check rank 4 on node0001 as well" <(value advice)
 
+# A sender has several peers, and the totals do not show which of them is slow.
+"$ringside" sim --offline -o "$tap_scratch/starved" --nodes 24 --gpus 4 -w loop --seed 1002 --jitter 2 --rate 20 --seconds 10s \
+	-f starved:rank=45,factor=10,at=3.89s >/dev/null
+expect_same "what it sends and what is sent to it: the rank, not two links" "$(named starved)" "slow_rank 45"
+expect_ok "its port may be slow" python3 -c "exit(not $(value confidence) <= 0.85)"
+"$ringside" sim --offline -o "$tap_scratch/three" --nodes 3 --gpus 1 -w moe --seed 2046 --jitter 10 --seconds 60s \
+	-f starved:rank=0,factor=10,at=28.86s >/dev/null
+expect_same "two of three senders: the rank, not the network" "$(named three)" "slow_rank 0"
+expect_ok "is not certain" python3 -c "exit(not $(value confidence) <= 0.85)"
+"$ringside" sim --offline -o "$tap_scratch/mild" --nodes 6 --gpus 1 -w fsdp --seed 1030 --jitter 0 --rate 7.5 --seconds 26.67s \
+	-f slow-link:from=2,to=3,factor=1.15,at=11.37s >/dev/null
+expect_same "only one sender is slower than before: its link, not its node" "$(named mild)" "slow_link 2>3"
+expect_ok "either end may be slow" python3 -c "exit(not $(value confidence) <= 0.9)"
+
 # ---- networks -------------------------------------------------------------------------------------
 for workload in ddp fsdp moe; do
 	simulate network "${size[@]}" -w "$workload" --seed 3 -f degraded-network:factor=2,at=7s
 	expect_same "$workload: the network became slow" "$(found network)" "slow_network"
 	expect_ok "$workload: with the start" grep -q "since 00:00:0" <(value evidence)
 	simulate network "${size[@]}" -w "$workload" --seed 3 -f degraded-network:factor=2,at=3s,until=11s
-	expect_same "$workload: the network was slow for a while: no warning" "$(named network)" ""
-	expect_same "$workload: but a note" "$(value class) $(value severity)" "slow_network note"
+	expect_same "$workload: the network was slow for a while" "$(found network)" "slow_network"
 	expect_ok "$workload: with start and end" grep -q "between 00:00:0. and 00:00:1" <(value evidence)
 done
+# Of slowness that is over counts what the job lost altogether.
+simulate network "${size[@]}" -w fsdp --seed 3 -f degraded-network:factor=2,at=3s,until=11s
+expect_same "over, and it cost much: a warning" "$(named network)" "slow_network"
+simulate network --nodes 4 --gpus 4 --seconds 90s -w fsdp --seed 3 -f degraded-network:factor=2,at=3s,until=11s
+expect_same "the same in a longer job: a note" "$(found network) $(value severity)" "slow_network note"
+simulate nvlink --nodes 3 --gpus 8 -w fsdp --seed 1036 --seconds 26.67s --rate 7.5 -f slow-nvlink:factor=8,at=8.08s,until=18.16s
+expect_same "NVLink that was slow for a third of the time" "$(named nvlink)" "slow_nvlink"
 for workload in ddp fsdp tp-pp moe; do
 	simulate network "${size[@]}" -w "$workload" --seed 3 -f degraded-network:factor=1.6
 	expect_same "$workload: slow from the beginning is not visible in its own past" "$(named network)" ""
