@@ -595,10 +595,121 @@ static void name_late_seat(struct straggler_search *search, const struct straggl
 	straggler_add(search, &straggler);
 }
 
+/*
+ * Hosts, by the median of their ranks. If half of all ranks are late, their own spread hides each of them; and where
+ * ranks of a host take turns at being the last one, none of them causes much.
+ */
+
+/* [host * blocks + block]; NAN: it has fewer than two. */
+static void fill_hosts(double *of_hosts, const struct straggler_search *search,
+		       const struct straggler_table *table, const double *late, double *scratch)
+{
+	const struct job *job = search->job;
+	const struct job_comm *comm = &job->comms[table->lane->comm];
+
+	for (uint32_t h = 0; h < job->host_count; h++)
+		for (uint32_t b = 0; b < table->blocks; b++) {
+			uint32_t count = 0;
+
+			for (uint32_t seat = 0; seat < table->seats; seat++) {
+				double value = late[(size_t)seat * table->blocks + b];
+
+				if (job->ranks[job->seats[comm->seats[seat]].rank].host == h &&
+				    !isnan(value))
+					scratch[count++] = value;
+			}
+			of_hosts[(size_t)h * table->blocks + b] =
+				count > 1 ? stats_lower_middle(scratch, count) : NAN;
+		}
+}
+
+/* One of its ranks is much later than the others: then it is that rank. */
+static bool has_later_rank(const struct straggler_search *search, size_t first, uint32_t host,
+			   double typical_ns)
+{
+	for (size_t i = first; i < search->count; i++)
+		if (search->found[i].host == host &&
+		    (double)search->found[i].late_ns > 2 * typical_ns)
+			return true;
+	return false;
+}
+
+/* first: what was found in this lane begins there in search->found. */
+static void name_late_host(struct straggler_search *search, const struct straggler_table *table,
+			   uint32_t host, const double *values,
+			   const struct straggler_stretch *stretch, size_t first)
+{
+	const struct job_comm *comm = &search->job->comms[table->lane->comm];
+	struct straggler straggler = { .class = STRAGGLER_SLOW_HOST,
+				       .rank = UINT32_MAX,
+				       .host = host,
+				       .peer = UINT32_MAX,
+				       .channel = -1,
+				       .comm = table->lane->comm,
+				       .late_ns = (uint64_t)stretch->typical,
+				       .confidence = 1 - fmax(stretch->chance, stretch->doubt) };
+	bool is_on[STRAGGLER_BLOCKS];
+	uint32_t members = 0;
+	size_t kept = first;
+
+	for (uint32_t seat = 0; seat < table->seats; seat++) {
+		if (search->job->ranks[search->job->seats[comm->seats[seat]].rank].host != host)
+			continue;
+		members++;
+		straggler.last_in += table->last_in[seat];
+		if (table->took_part[seat] > straggler.matches)
+			straggler.matches = table->took_part[seat];
+	}
+	for (uint32_t b = 0; b < table->blocks; b++)
+		is_on[b] = !isnan(values[b]) && values[b] > stretch->typical / 2;
+	straggler_times(&straggler, table, is_on);
+	straggler.share_of_ns = straggler_cost_share(table, 1);
+	straggler.caused_ns =
+		units_whole(stretch->typical * (double)straggler.matches * straggler.share_of_time *
+			    (table->seats - members) * straggler_scale(search, table->lane->comm));
+	straggler.cost_share = (double)straggler.caused_ns * straggler.share_of_ns;
+	for (size_t i = first; i < search->count; i++)
+		if (search->found[i].class != STRAGGLER_SLOW_RANK || search->found[i].host != host)
+			search->found[kept++] = search->found[i];
+	search->count = kept;
+	straggler_add(search, &straggler);
+}
+
+static void find_late_hosts(struct straggler_search *search, const struct straggler_table *table,
+			    const double *late, double least, size_t first)
+{
+	const struct job *job = search->job;
+	uint32_t hosts = (uint32_t)job->host_count, several = 0;
+	double *of_hosts = calloc((size_t)hosts * table->blocks + 1, sizeof(*of_hosts));
+	double *scratch = calloc(table->seats + 1, sizeof(*scratch));
+	struct straggler_field field = { .values = NULL };
+
+	if (of_hosts == NULL || scratch == NULL)
+		search->status = ERR_NO_SPACE;
+	for (uint32_t h = 0; h < hosts; h++)
+		several += job_members_on(job, table->lane->comm, h) > 1;
+	if (search->status == OK && several > 1) {
+		fill_hosts(of_hosts, search, table, late, scratch);
+		search->status =
+			straggler_field_make(&field, of_hosts, hosts, table->blocks, least);
+		for (uint32_t h = 0; search->status == OK && h < hosts; h++) {
+			struct straggler_stretch stretch = straggler_field_stretch(&field, h);
+
+			if (stretch.is_found && !has_later_rank(search, first, h, stretch.typical))
+				name_late_host(search, table, h,
+					       &of_hosts[(size_t)h * table->blocks], &stretch,
+					       first);
+		}
+		straggler_field_release(&field);
+	}
+	free(of_hosts);
+	free(scratch);
+}
+
 /* Each adds what it finds in a lane. */
 static void straggler_late(struct straggler_search *search, const struct straggler_table *table)
 {
-	size_t cells = (size_t)table->seats * table->blocks;
+	size_t cells = (size_t)table->seats * table->blocks, first = search->count;
 	double *late = calloc(cells + table->seats + 1, sizeof(*late)), *scratch = &late[cells];
 	double least = share_that_matters * mean_of(table->mean_ns, table->blocks);
 	struct straggler_field field = { .values = NULL };
@@ -624,6 +735,8 @@ static void straggler_late(struct straggler_search *search, const struct straggl
 				       &stretch, fmax(stretch.chance, stretch.doubt));
 	}
 	straggler_field_release(&field);
+	if (search->status == OK)
+		find_late_hosts(search, table, late, least, first);
 	free(late);
 }
 
@@ -984,8 +1097,9 @@ static size_t replace_by_origins(struct straggler_search *search, uint32_t group
 
 	for (size_t i = 0; i < search->count; i++) {
 		const struct straggler *late = &search->found[i];
-		bool is_late = late->class == STRAGGLER_SLOW_RANK && !late->is_starved &&
-			       search->job->comms[late->comm].group == group;
+		bool is_late = (late->class == STRAGGLER_SLOW_RANK ||
+				late->class == STRAGGLER_SLOW_HOST) &&
+			       !late->is_starved && search->job->comms[late->comm].group == group;
 
 		has_origin |= late->is_origin;
 		if (!is_late || late->is_origin) {
@@ -1097,7 +1211,7 @@ static void merge_both_ways(struct straggler_search *search)
 
 static bool straggler_is_same(const struct straggler *a, const struct straggler *b)
 {
-	if (a->class != b->class || a->rank != b->rank)
+	if (a->class != b->class || a->rank != b->rank || a->host != b->host)
 		return false;
 	return a->class != STRAGGLER_SLOW_LINK || a->peer == b->peer || a->peer == UINT32_MAX ||
 	       b->peer == UINT32_MAX;
@@ -1141,6 +1255,50 @@ static void merge_same(struct straggler_search *search)
 			search->found[kept++] = search->found[i];
 	}
 	search->count = kept;
+}
+
+static bool is_late_on(const struct straggler *late, uint32_t host)
+{
+	return late->class == STRAGGLER_SLOW_RANK && late->host == host && late->late_ns > 0 &&
+	       !late->is_starved && !late->is_origin;
+}
+
+/* Most ranks of a host are late, each in a communicator of its own. */
+static void merge_apart(struct straggler_search *search)
+{
+	const struct job *job = search->job;
+
+	for (size_t i = 0; i < search->count; i++) {
+		struct straggler *first = &search->found[i];
+		uint32_t members = 0, all = 0, late = 0, group = job->comms[first->comm].group;
+		size_t kept = i + 1;
+
+		if (!is_late_on(first, first->host))
+			continue;
+		for (uint32_t r = 0; r < job->rank_count; r++) {
+			all += job->ranks[r].group == group;
+			members +=
+				job->ranks[r].group == group && job->ranks[r].host == first->host;
+		}
+		for (size_t j = i; j < search->count; j++)
+			late += is_late_on(&search->found[j], first->host) &&
+				search->found[j].late_ns * 2 >= first->late_ns;
+		if (members < 2 || late * 4 < members * 3 || members == all)
+			continue;
+		first->class = STRAGGLER_SLOW_HOST;
+		first->rank = UINT32_MAX;
+		first->is_any = true;
+		for (size_t j = i + 1; j < search->count; j++) {
+			if (is_late_on(&search->found[j], first->host)) {
+				first->caused_ns += search->found[j].caused_ns;
+				first->last_in += search->found[j].last_in;
+				first->confidence =
+					fmin(first->confidence, search->found[j].confidence);
+			} else
+				search->found[kept++] = search->found[j];
+		}
+		search->count = kept;
+	}
 }
 
 /* Most ranks of a host in a communicator are late: it is the host. */
@@ -1233,13 +1391,56 @@ static enum status init_jobs(struct stragglers *stragglers, const struct job *jo
 	return OK;
 }
 
+/* Transfers of this rank take longer than those of others. */
+static bool is_end_of_slow(const struct straggler_search *search, uint32_t rank)
+{
+	for (size_t i = 0; i < search->count; i++) {
+		const struct straggler *slow = &search->found[i];
+
+		if ((slow->class == STRAGGLER_SLOW_LINK &&
+		     (slow->rank == rank || slow->peer == rank)) ||
+		    (slow->is_starved && slow->rank == rank))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A rank whose transfers are slow is inside of operations for longer. If most peers of a rank are such ones, it
+ * spends more time outside than they do without being slow.
+ */
+static void drop_beside_slow(struct straggler_search *search, size_t first)
+{
+	const struct job *job = search->job;
+	size_t kept = first;
+
+	for (size_t i = first; i < search->count; i++) {
+		const struct straggler *origin = &search->found[i];
+		const struct job_comm *comm = &job->comms[origin->comm];
+		uint32_t slow = 0;
+
+		for (uint32_t s = 0; origin->rank != UINT32_MAX && s < comm->seat_count; s++) {
+			uint32_t peer = job->seats[comm->seats[s]].rank;
+
+			slow += peer != origin->rank && is_end_of_slow(search, peer);
+		}
+		if (slow == 0 || slow * 2 < comm->seat_count - 1)
+			search->found[kept++] = *origin;
+	}
+	search->count = kept;
+}
+
 static void find_origins(struct straggler_search *search, struct stragglers *stragglers,
 			 const struct timeline_rank *ranks)
 {
+	size_t first;
+
 	for (uint32_t g = 0; g < search->job->group_count && search->status == OK; g++) {
 		if (!straggler_has_sends(search, g))
 			continue;
+		first = search->count;
 		stragglers->jobs[g].is_judged |= straggler_origins(search, g, ranks);
+		drop_beside_slow(search, first);
 		stragglers->explained += replace_by_origins(search, g);
 	}
 }
@@ -1262,6 +1463,7 @@ static void find_all(struct straggler_search *search, struct stragglers *straggl
 		return;
 	merge_same(search);
 	merge_hosts(search);
+	merge_apart(search);
 	drop_minor(search);
 	straggler_network(search);
 }

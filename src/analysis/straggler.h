@@ -73,6 +73,8 @@ struct straggler {
 				by design */
 	bool is_by_network;  /* then: by the network side of its Sends; GPU times are missing */
 	bool is_each;	     /* then: slow host, of which each rank stands out by itself */
+	bool is_any;	     /* slow host: its ranks are late in different communicators; one of
+				them or what they exchange inside the host may be the origin */
 	double confidence;   /* 1 - probability of this by chance, corrected for the number of
 				ranks and sections examined; 0..1 */
 	double share_of_ns;  /* private to the search, like the next: cost_share of 1 ns */

@@ -77,6 +77,39 @@ static const struct straggler *slow_link_behind(const struct slow_search *search
 	return NULL;
 }
 
+/* Began at about the same time: within a few windows. */
+static bool is_at(const struct slow_search *search, const struct straggler *straggler, uint64_t ns)
+{
+	uint64_t width = 3 * search->report->windows.width_ns, at = straggler->first_ns;
+
+	return straggler->has_times && ns > 0 && (at > ns ? at - ns : ns - at) <= width;
+}
+
+/*
+ * Transfers inside a host became slower when its ranks became late for others. Waiting is not part of these times, so
+ * no late rank makes them longer; but whoever takes part in them is late elsewhere.
+ */
+static bool is_nvlink_behind(const struct slow_search *search, const struct straggler *late)
+{
+	const struct timeline_report *report = search->report;
+	const struct job *job = &report->job;
+
+	for (size_t i = 0; i < report->windows.change_count; i++) {
+		const struct windows_change *change = &report->windows.changes[i];
+		const struct job_comm *comm = &job->comms[change->example_comm];
+
+		if (change->kind == JOB_COMM_NVLINK && change->percent < 0 &&
+		    change->comms_changed == 1 && change->example_comm != late->comm &&
+		    comm->seat_count > 0 &&
+		    job->ranks[job->seats[comm->seats[0]].rank].host == late->host &&
+		    (late->class == STRAGGLER_SLOW_HOST ||
+		     job_is_member(job, change->example_comm, late->rank)) &&
+		    is_at(search, late, change->at_ns))
+			return true;
+	}
+	return false;
+}
+
 /*
  * The receiving end of a slow link, from the totals that recorders keep for each peer in every mode. They
  * count from the start of the process; if the slowness began later, and there are several peers, a caveat
@@ -457,8 +490,9 @@ static bool is_any_of_host(const struct slow_search *search, const struct stragg
 	for (size_t r = 0; r < job->rank_count; r++)
 		ranks += job->ranks[r].group == search->group &&
 			 job->ranks[r].host == straggler->host;
-	return straggler->is_by_network && straggler->class == STRAGGLER_SLOW_HOST &&
-	       !straggler->is_each && ranks > 1;
+	return straggler->is_any ||
+	       (straggler->is_by_network && straggler->class == STRAGGLER_SLOW_HOST &&
+		!straggler->is_each && ranks > 1);
 }
 
 /* By its time outside of all operations (analysis/straggler_origin.c). */
@@ -483,11 +517,6 @@ static void tell_origin(struct slow_search *search, struct verdict *verdict,
 			 search->report->stragglers.explained > 0
 				 ? "; those that arrive late elsewhere as a result are not named."
 				 : ".");
-	if (is_any_of_host(search, straggler)) {
-		verdict_missing(verdict, "Operations inside the node have no GPU times: it may be "
-					 "one of its ranks, all of them, or NVLink.");
-		verdict->confidence *= sure_of_host;
-	}
 	if (straggler->is_stage)
 		verdict_missing(verdict, "No other host does the same work: a pipeline stage with "
 					 "more work would look the same.");
@@ -553,6 +582,16 @@ static void tell_late(struct slow_search *search, const struct straggler *stragg
 		tell_origin(search, verdict, straggler, &span);
 	else if (straggler->late_ns > 0)
 		tell_lateness(search, verdict, straggler, &span);
+	if (is_any_of_host(search, straggler)) {
+		verdict_missing(verdict,
+				straggler->is_by_network
+					? "Operations inside the node have no GPU times: "
+					  "it may be one of its ranks, all of them, or "
+					  "NVLink."
+					: "Each is late in another communicator: it may be "
+					  "one of them, all of them, or NVLink.");
+		verdict->confidence *= sure_of_host;
+	}
 	if (straggler->is_starved)
 		tell_starved(verdict, straggler);
 	if (straggler->late_ns > 0 || straggler->is_origin)
@@ -756,7 +795,8 @@ void slow_stragglers(struct slow_search *search)
 			if (!merge_link(search, straggler))
 				tell_link(search, straggler);
 		} else if (is_rank_or_host(straggler) &&
-			   slow_link_behind(search, straggler) == NULL) {
+			   slow_link_behind(search, straggler) == NULL &&
+			   !is_nvlink_behind(search, straggler)) {
 			tell_late(search, straggler);
 		}
 		/* STRAGGLER_NETWORK is derived from changes: slow_classify() has them all. */
@@ -801,18 +841,14 @@ void slow_held_up(struct slow_search *search)
 
 /* ---- what they explain ----------------------------------------------------------------------- */
 
-/* Began at about the same time: within a few windows. Of the Sends of a starved rank the time is not known; all that
- * it takes part in is slow. */
+/* Of the Sends of a starved rank the time is not known; all that it takes part in is slow. */
 static bool is_together(const struct slow_search *search, const struct straggler *straggler,
 			const struct slow_row *row)
 {
-	uint64_t width = 3 * search->report->windows.width_ns;
-	uint64_t a = straggler->first_ns, b = row->span.from_ns;
-
 	if (straggler->is_starved && !straggler->has_times)
 		return row->comms_slow == 1 &&
 		       job_is_member(&search->report->job, row->comm, straggler->rank);
-	return row->span.from_ns > 0 && straggler->has_times && (a > b ? a - b : b - a) <= width;
+	return is_at(search, straggler, row->span.from_ns) && !is_nvlink_behind(search, straggler);
 }
 
 static const struct straggler *straggler_behind(const struct slow_search *search,

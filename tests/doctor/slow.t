@@ -30,6 +30,10 @@ expect_ok "with start and end" grep -q "between 00:00:0. and 00:00:0" <(value ev
 simulate since "${size[@]}" -w fsdp --seed 3 -f slow-rank:rank=5,factor=1.3,at=8s
 expect_same "slow from some time on" "$(named since)" "slow_rank 5"
 expect_ok "with the start" grep -q "since 00:00:0" <(value evidence)
+half=()
+for rank in 8 9 10 11 12 13 14 15; do half+=(-f "slow-rank:rank=$rank,factor=1.15,at=4.66s"); done
+"$ringside" sim --offline -o "$tap_scratch/half" --nodes 2 --gpus 8 -w ddp --seed 2246 --jitter 5 --rate 15 --seconds 13.33s "${half[@]}" >/dev/null
+expect_same "half of all ranks are on the slow host" "$(named half)" "slow_host @node0001"
 simulate experts --nodes 4 --gpus 4 --seconds 60s -w moe --seed 3 -f slow-rank:rank=5,factor=1.3
 expect_same "a straggler in a group of experts, which is late as a whole" "$(named experts)" "slow_rank 5"
 host=()

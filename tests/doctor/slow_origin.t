@@ -38,6 +38,13 @@ expect_same "a whole stage from the start" "$(named pipeline)" "slow_host @node0
 expect_ok "may have more work by design: less confident" python3 -c "exit(not $(value confidence) < 0.8)"
 expect_ok "as a caveat says" grep -q "with more work would look the same" <(value missing)
 
+# ---- held up inside the node, or by slow transfers -------------------------------------------------
+simulate inside --nodes 3 --gpus 8 -w tp-pp --seed 1116 --jitter 2 --rate 3.75 --seconds 53.33s -f slow-link:from=1,to=2,factor=6.4,at=23.17s
+expect_same "a slow link inside a node makes its ranks late: none of them is named" "$(named inside)" "slow_nvlink @node0000"
+simulate starved --nodes 4 --gpus 2 -w tp-pp --seed 2446 --rate 3.75 --seconds 53.33s --noise checkpoint:every=10s,for=1s \
+	-f starved:rank=1,factor=10,at=23.14s
+expect_same "a starved rank, and not the one whose only peer it is" "$(named starved)" "slow_rank 1"
+
 # ---- without GPU times: the network side of Sends shows as much as it can --------------------------
 blind() { # name, options of the simulator
 	local name=$1
@@ -59,6 +66,10 @@ expect_ok "and a caveat" grep -q "inside the node have no GPU times" <(value mis
 expect_ok "at low confidence" python3 -c "exit(not $(value confidence) < 0.7)"
 blind blind --nodes 16 --gpus 8 -w tp-pp --seed 1260 --seconds 60s -f slow-rank:rank=38,factor=1.6,at=18s
 expect_same "of several pipelines" "$(named blind)" "slow_host @node0004"
+blind apart --nodes 3 --gpus 4 -w tp-pp --seed 2030 --jitter 2 --seconds 60s -f slow-rank:rank=9,factor=1.3,at=26.39s
+expect_same "each rank of a node is late in another communicator: the node" "$(named apart)" "slow_host @node0002"
+expect_ok "as one or all of its ranks" grep -q "one or all ranks" <(value title)
+expect_ok "with less confidence" python3 -c "exit(not $(value confidence) < 0.7)"
 blind stages --nodes 2 --gpus 8 -w tp-pp --seed 2710 --jitter 5 --seconds 60s
 expect_same "stages that differ by design: nobody is named" "$(named stages)" ""
 
