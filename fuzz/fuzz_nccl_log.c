@@ -45,6 +45,19 @@ static void check_facts(const struct nccl_log *log)
 	}
 	for (size_t i = 0; i < log->report_count; i++)
 		check_text(log->reports[i].text);
+	for (size_t i = 0; i < log->queue_count; i++) {
+		check_text(log->queues[i].device);
+		check_text(log->queues[i].peer);
+		if (log->queues[i].process >= log->process_count || log->queues[i].number < 0 ||
+		    log->queues[i].stall_lines + log->queues[i].slow_lines > log->nccl_lines)
+			abort();
+	}
+	for (size_t i = 0; i < log->diagnosis_count; i++) {
+		check_text(log->diagnoses[i].text);
+		if (log->diagnoses[i].process >= log->process_count ||
+		    log->diagnoses[i].rank_count > NCCL_LOG_DIAGNOSIS_RANKS)
+			abort();
+	}
 	for (size_t i = 0; i < log->warning_count; i++) {
 		check_text(log->warnings[i].text);
 		if (log->warnings[i].process >= log->process_count ||
@@ -56,14 +69,24 @@ static void check_facts(const struct nccl_log *log)
 static void check_verdicts(const struct nccl_log *log)
 {
 	struct verdicts verdicts;
+	struct verdict *hang;
 
 	verdicts_init(&verdicts);
+	/* A hang that queue pairs may belong to. */
+	hang = verdicts_add(&verdicts, VERDICT_NETWORK_STUCK, VERDICT_ERROR);
+	memcpy(hang->host, "n1", 3);
+	hang->pid = 100;
+	verdict_title(hang, "stuck");
 	if (setup_find(&verdicts, log, NULL) != OK)
 		abort();
 	for (size_t i = 0; i < verdicts.count; i++) {
 		const struct verdict *verdict = &verdicts.list[i];
 
 		check_text(verdict->title);
+		if (!(verdict->confidence >= 0 && verdict->confidence <= 1))
+			abort();
+		if (verdict->class != VERDICT_SETUP)
+			continue;
 		if (verdict->rule[0] == '\0' || verdict->title[0] == '\0' ||
 		    verdict->evidence.count == 0 || verdict->advice.count == 0)
 			abort();

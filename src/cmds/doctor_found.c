@@ -190,6 +190,7 @@ static void put_processes(struct json *json, const struct nccl_log *log)
 		json_put_natural_or_null(json, "launcher_rank", process->launcher_rank);
 		json_put_text_or_null(json, "version", process->version);
 		json_put_text_or_null(json, "cuda_version", process->cuda_version);
+		json_put_text_or_null(json, "git", process->git);
 		json_put_natural_or_null(json, "driver_version", process->driver_version);
 		json_put_unsigned(json, "lines", process->lines);
 		put_place(json, log, process->first);
@@ -382,6 +383,61 @@ static void put_choices(struct json *json, const struct nccl_log *log)
 	json_end(json);
 }
 
+static void put_queue(struct json *json, const struct nccl_log_queue *queue)
+{
+	json_put_unsigned(json, "process", queue->process);
+	json_put_string(json, "device", queue->device);
+	json_put_natural_or_null(json, "port", queue->port);
+	json_put_signed(json, "queue_pair", queue->number);
+	json_put_text_or_null(json, "peer", queue->peer);
+	json_put_natural_or_null(json, "peer_queue_pair", queue->remote_number);
+	json_put_natural_or_null(json, "peer_port", queue->remote_port);
+	json_put_text_or_null(json, "gid", queue->local_gid);
+	json_put_text_or_null(json, "peer_gid", queue->remote_gid);
+	json_put_natural_or_null(json, "lid", queue->local_lid);
+	json_put_natural_or_null(json, "peer_lid", queue->remote_lid);
+	json_put_unsigned(json, "threshold_ns", queue->threshold_ns);
+	json_put_unsigned(json, "slow_lines", queue->slow_lines);
+	json_put_unsigned(json, "slowest_ns", queue->slowest_ns);
+	json_put_unsigned(json, "stall_lines", queue->stall_lines);
+	json_put_unsigned(json, "stall_ns", queue->stall_ns);
+	json_put_bool(json, "is_stalled", queue->is_stalled);
+	json_put_unsigned(json, "samples", queue->samples);
+	json_put_unsigned(json, "slow_samples", queue->slow_samples);
+	json_put_unsigned(json, "median_ns", queue->median_ns);
+	json_put_unsigned(json, "p99_ns", queue->p99_ns);
+}
+
+static void put_health(struct json *json, const struct nccl_log *log)
+{
+	json_put_array(json, "queue_pairs");
+	for (size_t i = 0; i < log->queue_count; i++) {
+		json_object(json);
+		put_queue(json, &log->queues[i]);
+		put_place(json, log, log->queues[i].last);
+		json_end(json);
+	}
+	json_end(json);
+	json_put_array(json, "diagnostics");
+	for (size_t i = 0; i < log->diagnosis_count; i++) {
+		const struct nccl_log_diagnosis *diagnosis = &log->diagnoses[i];
+
+		json_object(json);
+		json_put_unsigned(json, "process", diagnosis->process);
+		json_put_string(json, "text", diagnosis->text);
+		json_put_hex(json, "communicator_hash", diagnosis->comm_hash);
+		json_put_array(json, "ranks");
+		for (size_t j = 0; j < diagnosis->rank_count; j++)
+			json_signed(json, diagnosis->ranks[j]);
+		json_end(json);
+		json_put_unsigned(json, "lines", diagnosis->lines);
+		put_place(json, log, diagnosis->place);
+		json_end(json);
+	}
+	json_end(json);
+	json_put_unsigned(json, "diagnostics_ok", log->diagnoses_fine);
+}
+
 static void put_lines(struct json *json, const struct nccl_log *log)
 {
 	json_put_object(json, "lines");
@@ -413,6 +469,7 @@ void doctor_found_json(struct json *json, const struct nccl_log *log)
 	put_nets(json, log);
 	put_told(json, log);
 	put_choices(json, log);
+	put_health(json, log);
 	put_lines(json, log);
 	json_end(json);
 }

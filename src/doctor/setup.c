@@ -13,7 +13,7 @@
 #include "common/text.h"
 
 /* "node1" and "node1.cluster" are the same host: NCCL cuts its name at the first dot. */
-static bool setup_same_host(const char *one, const char *other)
+bool setup_same_host(const char *one, const char *other)
 {
 	size_t length = strcspn(one, ".");
 
@@ -882,26 +882,30 @@ static enum status setup_find_differences(const struct setup *setup)
 
 /* ---- releases -------------------------------------------------------------------------------- */
 
-/* Strings are stored once: the same version is the same pointer. */
-static const char *version_of(const struct setup *setup, uint32_t who)
+/* Strings are stored once: the same version is the same pointer. Or the build: its git revision. */
+static const char *version_of(const struct setup *setup, uint32_t who, bool is_build)
 {
 	int64_t process = setup->whos[who].logged;
 
-	return process >= 0 ? setup->log->processes[process].version : "";
+	if (process < 0)
+		return "";
+	return is_build ? setup->log->processes[process].git
+			: setup->log->processes[process].version;
 }
 
 /* The value most of a team have. There are few releases among many ranks: the first 64 have it. */
-static uint32_t most_common(const struct setup *setup, const uint32_t *whos, size_t count)
+static uint32_t most_common(const struct setup *setup, const uint32_t *whos, size_t count,
+			    bool is_build)
 {
 	uint32_t most = whos[0];
 	size_t most_count = 0;
 
 	for (size_t i = 0; i < count && i < 64; i++) {
-		const char *version = version_of(setup, whos[i]);
+		const char *version = version_of(setup, whos[i], is_build);
 		size_t same = 0;
 
 		for (size_t j = 0; version[0] != '\0' && j < count; j++)
-			same += version_of(setup, whos[j]) == version;
+			same += version_of(setup, whos[j], is_build) == version;
 		if (same > most_count) {
 			most = whos[i];
 			most_count = same;
@@ -930,18 +934,39 @@ static void tell_versions(const struct setup *setup, uint32_t most, const struct
 	setup_blame(setup, verdict, group);
 }
 
-static bool find_logged_versions(const struct setup *setup, const uint32_t *whos, size_t count)
+static void tell_builds(const struct setup *setup, uint32_t most, const struct setup_group *group)
 {
-	uint32_t most = most_common(setup, whos, count);
+	struct verdict *verdict = setup_verdict(setup, "version-mismatch", VERDICT_WARNING);
+	const struct nccl_log_process *one = &setup->log->processes[setup->whos[most].logged];
+	const struct nccl_log_process *other =
+		&setup->log->processes[setup->whos[group->first].logged];
+	char where[400];
+
+	verdict_title(verdict, "a different build of NCCL %s runs %s", other->version,
+		      setup_group_text(setup, group, where, sizeof(where)));
+	setup_cite(setup, verdict, other->git_place, "NCCL git version %s", other->git);
+	setup_cite(setup, verdict, one->git_place, "NCCL git version %s", one->git);
+	verdict_advice(verdict, "Use the same libnccl.so on all nodes and in all containers of the "
+				"job: builds of one release can differ in their protocol");
+	verdict_advice(verdict, "$ grep libnccl /proc/PID/maps");
+	setup_blame(setup, verdict, group);
+}
+
+static bool find_logged_versions(const struct setup *setup, const uint32_t *whos, size_t count,
+				 bool is_build)
+{
+	uint32_t most = most_common(setup, whos, count, is_build);
 	struct setup_group group = { .count = 0 };
 
 	for (size_t i = 0; i < count; i++) {
-		const char *version = version_of(setup, whos[i]);
+		const char *version = version_of(setup, whos[i], is_build);
 
-		if (version[0] != '\0' && version != version_of(setup, most))
+		if (version[0] != '\0' && version != version_of(setup, most, is_build))
 			setup_group_add(setup, &group, whos[i]);
 	}
-	if (group.count > 0)
+	if (group.count > 0 && is_build)
+		tell_builds(setup, most, &group);
+	else if (group.count > 0)
 		tell_versions(setup, most, &group);
 	return group.count > 0;
 }
@@ -987,7 +1012,8 @@ static void setup_find_versions(const struct setup *setup)
 		const uint32_t *whos = setup->by_team + first;
 
 		end = team_end(setup, first);
-		if (end - first > 1 && !find_logged_versions(setup, whos, end - first))
+		if (end - first > 1 && !find_logged_versions(setup, whos, end - first, false) &&
+		    !find_logged_versions(setup, whos, end - first, true))
 			find_recorded_versions(setup, whos, end - first);
 	}
 }
@@ -1003,12 +1029,16 @@ static const struct setup_rule rules[] = {
 	{ "shm-full", "not enough shared memory" },
 	{ "memlock-limit", "memory cannot be registered with the network card" },
 	{ "ib-error", "the InfiniBand or RoCE network reported an error" },
+	{ "ib-stall", "the network card does not complete sends, or completes them late" },
 	{ "gpu-error", "CUDA reported an error" },
 	{ "duplicate-gpu", "two ranks use the same GPU" },
 	{ "size-mismatch", "ranks sent and received different sizes" },
 	{ "torch-timeout", "PyTorch's watchdog timed out on a collective" },
 	{ "nccl-error", "PyTorch got an error from NCCL" },
 	{ "nccl-warning", "other NCCL warnings" },
+	{ "nccl-attention", "other messages of NCCL's level ATTN" },
+	{ "diagnostics", "NCCL's diagnostics report a problem" },
+	{ "nvlink-degraded", "NVLink runs with fewer links or less bandwidth" },
 	{ "net-socket-fallback", "traffic uses sockets although InfiniBand is present" },
 	{ "net-socket", "inter-node traffic uses sockets" },
 	{ "interface-slow", "data goes over a management or container interface" },
@@ -1162,10 +1192,13 @@ enum status setup_find(struct verdicts *verdicts, const struct nccl_log *log,
 	}
 	if (status == OK && log != NULL) {
 		setup_find_warnings(&setup);
+		setup_find_diagnoses(&setup);
 		setup_find_reports(&setup);
 		setup_find_plugins(&setup);
 		setup_find_node(&setup);
 		status = setup_find_network(&setup);
+		if (status == OK)
+			status = setup_find_queues(&setup);
 		if (status == OK)
 			status = setup_find_init(&setup);
 	}

@@ -74,6 +74,9 @@ void setup_cite_variable(const struct setup *setup, struct verdict *verdict,
 /* The same for the first process that has it, if any. */
 void setup_cite_any(const struct setup *setup, struct verdict *verdict, const char *name);
 
+/* "node1" and "node1.cluster" are the same host. */
+bool setup_same_host(const char *one, const char *other);
+
 /* The processes a finding is about. One: the verdict names it. All on one host: the host. */
 struct setup_group {
 	size_t count;
@@ -100,6 +103,9 @@ void setup_find_node(const struct setup *setup);
 enum status setup_find_init(const struct setup *setup);
 void setup_find_plugins(const struct setup *setup);
 void setup_find_warnings(const struct setup *setup);
+void setup_find_diagnoses(const struct setup *setup);
+/* Also adds to verdicts on hangs that are in the list. */
+enum status setup_find_queues(const struct setup *setup);
 void setup_find_reports(const struct setup *setup);
 
 #endif

@@ -1,4 +1,7 @@
-/* Communicators that were never completed, or took long; plugins that were not loaded. */
+/*
+ * Communicators that were never completed, or took long; plugins that were not loaded; warnings, diagnostics and slow
+ * queue pairs.
+ */
 #include "doctor/setup_internal.h"
 
 #include <stdlib.h>
@@ -354,6 +357,16 @@ struct warning_rule {
 
 /* The first match counts. */
 static const struct warning_rule warning_rules[] = {
+	/* The words of 2.32 for these two are not known: its release notes announce them. */
+	{ "it revision", NULL, "version-mismatch", VERDICT_WARNING,
+	  "ranks run different builds of NCCL",
+	  "Use the same libnccl.so on all nodes and in all containers of the job" },
+	{ "egraded", "NVLink", "nvlink-degraded", VERDICT_WARNING,
+	  "the bandwidth of the NVLink fabric is reduced",
+	  "Check the NVLinks and NVSwitches of that node, and the Fabric Manager" },
+	{ "egraded", "fabric", "nvlink-degraded", VERDICT_WARNING,
+	  "the bandwidth of the NVLink fabric is reduced",
+	  "Check the NVLinks and NVSwitches of that node, and the Fabric Manager" },
 	{ "Mismatched NCCL version", NULL, "version-mismatch", VERDICT_ERROR,
 	  "ranks run different NCCL releases",
 	  "Install the same NCCL release on all nodes and in all containers and environments of "
@@ -520,6 +533,25 @@ static const struct warning_rule unknown = {
 	"Read it in context in the log: the first warning of all ranks is closest to the cause",
 };
 
+static const struct warning_rule attention = {
+	"",
+	NULL,
+	"nccl-attention",
+	VERDICT_WARNING,
+	"NCCL asks for attention",
+	"Read it in context in the log: a setting that does not take effect, or a part that NCCL "
+	"does without",
+};
+
+static const struct warning_rule *rule_of(const struct nccl_log_warning *warning)
+{
+	const struct warning_rule *rule = rule_for(warning->text);
+
+	if (rule != NULL)
+		return rule;
+	return warning->is_attention ? &attention : &unknown;
+}
+
 static void add_advice(const struct setup *setup, struct verdict *verdict,
 		       const struct warning_rule *rule)
 {
@@ -547,18 +579,21 @@ static void tell_warning(const struct setup *setup, const struct warning_rule *r
 
 	for (size_t i = first; i < log->warning_count; i++) {
 		const struct nccl_log_warning *warning = &log->warnings[i];
-		const struct warning_rule *its = rule_for(warning->text);
 
-		if ((its != NULL ? its : &unknown) != rule)
+		if (rule_of(warning) != rule)
 			continue;
 		lines += warning->lines;
 		setup_group_add_process(setup, &group, warning->process);
 		if (shown++ < SETUP_CITED)
-			setup_cite(setup, verdict, warning->place, "NCCL WARN %s", warning->text);
+			setup_cite(setup, verdict, warning->place, "NCCL %s %s",
+				   warning->is_attention ? "ATTN" : "WARN", warning->text);
 	}
 	if (rule == &unknown)
 		verdict_title(verdict, "%llu unrecognized %s from NCCL", (unsigned long long)lines,
 			      lines == 1 ? "warning" : "warnings");
+	else if (rule == &attention)
+		verdict_title(verdict, "NCCL asks for attention with %llu %s",
+			      (unsigned long long)lines, lines == 1 ? "message" : "messages");
 	else
 		verdict_title(verdict, "%s, %s", rule->means,
 			      setup_group_text(setup, &group, where, sizeof(where)));
@@ -570,18 +605,443 @@ static void tell_warning(const struct setup *setup, const struct warning_rule *r
 
 void setup_find_warnings(const struct setup *setup)
 {
-	bool is_told[ARRAY_LENGTH(warning_rules) + 1] = { false };
+	enum { KNOWN = ARRAY_LENGTH(warning_rules) };
+	bool is_told[KNOWN + 2] = { false };
 
 	for (size_t i = 0; i < setup->log->warning_count; i++) {
-		const struct warning_rule *rule = rule_for(setup->log->warnings[i].text);
-		size_t number =
-			rule != NULL ? (size_t)(rule - warning_rules) : ARRAY_LENGTH(warning_rules);
+		const struct warning_rule *rule = rule_of(&setup->log->warnings[i]);
+		size_t number = rule == &unknown     ? KNOWN
+				: rule == &attention ? KNOWN + 1
+						     : (size_t)(rule - warning_rules);
 
 		if (is_told[number])
 			continue;
 		is_told[number] = true;
-		tell_warning(setup, rule != NULL ? rule : &unknown, i);
+		tell_warning(setup, rule, i);
 	}
+}
+
+/* NCCL's diagnostics. What they print is [OK] or [INFO], and [INFO] is a problem or a check that was not possible. */
+
+struct diagnosis_rule {
+	const char *begins;
+	const char *has; /* NULL: nothing more */
+	const char *rule;
+	enum verdict_severity severity;
+	const char *means;
+	const char *advice;
+};
+
+/* The first match counts. */
+static const struct diagnosis_rule diagnosis_rules[] = {
+	{ "Xid/SXid:", NULL, "diagnostics", VERDICT_NOTE,
+	  "NCCL's diagnostics could not read the kernel log",
+	  "Read it yourself: dmesg | grep -i xid" },
+	{ "Xid ", NULL, "gpu-error", VERDICT_WARNING, "the kernel log has GPU errors (Xid)",
+	  "Look up the Xid in NVIDIA's catalog: 48, 74, 79, 94 and 95 are hardware" },
+	{ "SXid ", NULL, "gpu-error", VERDICT_WARNING, "the kernel log has NVSwitch errors (SXid)",
+	  "Check the NVSwitches and the Fabric Manager of that host" },
+	{ "ECC: uncorrected", NULL, "gpu-error", VERDICT_WARNING,
+	  "GPUs have uncorrected memory errors", "Drain the node and reset or replace the GPU" },
+	{ "ECC: corrected", NULL, "gpu-error", VERDICT_NOTE,
+	  "GPUs have many corrected memory errors",
+	  "Watch the GPU: nvidia-smi -q -d ECC; many corrected errors announce uncorrected ones" },
+	{ "NVLink: inactive", NULL, "nvlink-degraded", VERDICT_WARNING, "NVLinks are inactive",
+	  "Check the links: nvidia-smi nvlink -s; reset the GPU or drain the node" },
+	{ "NVLink: link-count mismatch", NULL, "nvlink-degraded", VERDICT_WARNING,
+	  "GPUs have different numbers of NVLinks", "Check the links: nvidia-smi nvlink -s" },
+	{ "NVLink: inconsistent", NULL, "nvlink-degraded", VERDICT_WARNING,
+	  "NVLinks run at different speeds", "Check the links: nvidia-smi nvlink -s" },
+	{ "GPU inventory:", "mismatch", "environment-differs", VERDICT_WARNING,
+	  "nodes have different GPUs or numbers of GPUs",
+	  "Find out which GPU is missing or different; nvidia-smi -L on all nodes" },
+	{ "", "driver version: mismatch", "environment-differs", VERDICT_WARNING,
+	  "ranks run with different drivers", "Install the same driver on all nodes" },
+	{ "NCCL environment:", "comparison may be partial", "diagnostics", VERDICT_NOTE,
+	  "NCCL's diagnostics could not compare all variables",
+	  "Compare the NCCL_* variables of all ranks" },
+	{ "NCCL environment:", "incomplete", "diagnostics", VERDICT_NOTE,
+	  "NCCL's diagnostics are incomplete", "Run them again when all ranks answer" },
+	{ "NCCL environment:", NULL, "environment-differs", VERDICT_WARNING,
+	  "NCCL's variables differ between ranks",
+	  "Set them to the same value on all ranks, or on none" },
+	{ "Net device", "port is not active", "diagnostics", VERDICT_WARNING,
+	  "the port of a network card is not active",
+	  "Check the port, the cable and the switch: ibstat, rdma link" },
+	{ "Net device", "may be missing", "diagnostics", VERDICT_WARNING,
+	  "nodes have different network cards",
+	  "Compare ibstat, or rdma link, of the nodes: a card may be missing or renamed" },
+	{ "Net device", "differ", "diagnostics", VERDICT_WARNING,
+	  "network cards differ in speed, state or kind",
+	  "Compare ibstat, or rdma link, of the nodes: a port may run below its speed" },
+	{ "p2p: write mismatch", NULL, "diagnostics", VERDICT_ERROR,
+	  "data written from one GPU to another arrived damaged",
+	  "Do not train on that node: check ACS and the IOMMU, then NVLink and the GPUs" },
+	{ "p2p: read mismatch", NULL, "diagnostics", VERDICT_ERROR,
+	  "data read by one GPU from another was damaged",
+	  "Do not train on that node: check ACS and the IOMMU, then NVLink and the GPUs" },
+	{ "p2p:", NULL, "diagnostics", VERDICT_WARNING,
+	  "direct transfers between GPUs of a node failed their check",
+	  "Look at the warnings before these lines; check ACS and the IOMMU, NVLink and the GPUs" },
+	{ "", "incomplete", "diagnostics", VERDICT_NOTE, "NCCL's diagnostics are incomplete",
+	  "Run them again when all ranks answer" },
+	{ "", "unavailable", "diagnostics", VERDICT_NOTE,
+	  "NCCL's diagnostics could not check something",
+	  "Check by hand what they could not: nvidia-smi -q" },
+	{ "", "skipped", "diagnostics", VERDICT_NOTE,
+	  "NCCL's diagnostics could not check something", "Check by hand what they could not" },
+	{ "", "not inspected", "diagnostics", VERDICT_NOTE,
+	  "NCCL's diagnostics could not check something", "Check by hand what they could not" },
+	{ "", NULL, "diagnostics", VERDICT_NOTE, "NCCL's diagnostics report something",
+	  "Read the lines: NCCL does not say whether they are errors" },
+};
+
+static const struct diagnosis_rule *diagnosis_rule(const char *text)
+{
+	const struct diagnosis_rule *rule = diagnosis_rules;
+
+	while (strncmp(text, rule->begins, strlen(rule->begins)) != 0 ||
+	       (rule->has != NULL && strstr(text, rule->has) == NULL))
+		rule++; /* the last one matches everything */
+	return rule;
+}
+
+/* The processes of the ranks it names, if their logs are here. */
+static void add_diagnosed(const struct setup *setup, struct setup_group *group,
+			  const struct nccl_log_diagnosis *diagnosis)
+{
+	for (size_t i = 0; i < setup->log->comm_count && diagnosis->comm_hash != 0; i++) {
+		const struct nccl_log_comm *comm = &setup->log->comms[i];
+
+		for (size_t j = 0; j < diagnosis->rank_count; j++)
+			if (comm->hash == diagnosis->comm_hash && comm->rank == diagnosis->ranks[j])
+				setup_group_add_process(setup, group, comm->process);
+	}
+}
+
+static void tell_diagnosis(const struct setup *setup, const struct diagnosis_rule *rule)
+{
+	const struct nccl_log *log = setup->log;
+	struct setup_group group = { .count = 0 };
+	struct verdict *verdict = NULL;
+	size_t shown = 0;
+	char where[400] = "";
+
+	for (size_t i = 0; i < log->diagnosis_count; i++) {
+		const struct nccl_log_diagnosis *diagnosis = &log->diagnoses[i];
+
+		if (diagnosis_rule(diagnosis->text) != rule)
+			continue;
+		if (verdict == NULL)
+			verdict = setup_verdict(setup, rule->rule, rule->severity);
+		/* Those that are cited are enough to name ranks. */
+		if (shown < SETUP_CITED)
+			add_diagnosed(setup, &group, diagnosis);
+		if (shown++ < SETUP_CITED)
+			setup_cite(setup, verdict, diagnosis->place, "NCCL DIAG %s",
+				   diagnosis->text);
+	}
+	if (verdict == NULL)
+		return;
+	if (group.count > 0)
+		setup_group_text(setup, &group, where, sizeof(where));
+	verdict_title(verdict, "%s%s%s", rule->means, where[0] != '\0' ? ", " : "", where);
+	if (shown > SETUP_CITED)
+		verdict_evidence(verdict, "and %zu more of this kind", shown - SETUP_CITED);
+	verdict_advice(verdict, "%s", rule->advice);
+	if (rule->severity != VERDICT_NOTE && shown <= SETUP_CITED)
+		setup_blame(setup, verdict, &group);
+}
+
+void setup_find_diagnoses(const struct setup *setup)
+{
+	if (setup->log->diagnosis_count == 0)
+		return;
+	for (size_t i = 0; i < ARRAY_LENGTH(diagnosis_rules); i++)
+		tell_diagnosis(setup, &diagnosis_rules[i]);
+}
+
+/*
+ * Queue pairs. The proxy of the sender posts only what the receiver has made room for, so a send without a completion is
+ * the network's: the NICs, the cable, the switches, or a peer that is gone. Below a second it can also be a busy host.
+ */
+
+#define STALL_NS UINT64_C(1000000000)
+#define LATE_NS UINT64_C(100000000)
+
+/* The host that uses this address for its connections, if its log is here. */
+static const char *host_of_address(const struct setup *setup, const char *address)
+{
+	char part[128];
+
+	if (address[0] == '\0')
+		return "";
+	text_format(part, sizeof(part), ":%.100s<", address);
+	for (size_t i = 0; i < setup->log->note_count; i++) {
+		const struct nccl_log_note *note = &setup->log->notes[i];
+
+		if (note->kind == NCCL_LOG_KIND_BOOTSTRAP && strstr(note->text, part) != NULL)
+			return setup->log->processes[note->process].host;
+	}
+	return "";
+}
+
+static const struct setup_who *who_of_queue(const struct setup *setup,
+					    const struct nccl_log_queue *queue)
+{
+	return &setup->whos[setup->who_of_logged[queue->process]];
+}
+
+/* "10.0.0.2 (node2)" */
+static const char *say_peer(const struct setup *setup, const struct nccl_log_queue *queue, char *to,
+			    size_t size)
+{
+	const char *host = host_of_address(setup, queue->peer);
+
+	text_format(to, size, "%.100s", queue->peer[0] != '\0' ? queue->peer : "an unknown peer");
+	if (host[0] != '\0')
+		text_append(to, size, " (%.100s)", host);
+	return to;
+}
+
+static void cite_stall(const struct setup *setup, struct verdict *verdict,
+		       const struct nccl_log_queue *queue)
+{
+	char age[UNITS_TEXT], threshold[UNITS_TEXT], peer[256];
+
+	setup_cite(setup, verdict, queue->last,
+		   "WQE %s: %s port %d, queue pair %lld to %s, queue pair %lld: no completion "
+		   "for %s%s, %llu in flight, threshold %s",
+		   queue->is_stalled ? "stall" : "stall that ended", queue->device, queue->port,
+		   (long long)queue->number, say_peer(setup, queue, peer, sizeof(peer)),
+		   (long long)queue->remote_number, units_duration(age, queue->stall_ns),
+		   queue->is_stalled ? "" : " at most", (unsigned long long)queue->in_flight,
+		   units_duration(threshold, queue->threshold_ns));
+}
+
+/* ---- next to a hang -------------------------------------------------------------------------- */
+
+static bool is_of_verdict(const struct setup *setup, const struct nccl_log_queue *queue,
+			  const struct verdict *verdict)
+{
+	const struct setup_who *who = who_of_queue(setup, queue);
+
+	if (verdict->host[0] == '\0' || !setup_same_host(who->host, verdict->host))
+		return false;
+	if (who->pid >= 0 && who->pid == verdict->pid)
+		return true;
+	/* In a container the log may have another process id. */
+	return who->recorded < 0 && who->rank >= 0 && who->rank == verdict->rank;
+}
+
+/* What NCCL says about the link of this verdict: its sender's NIC, and the peer. The longest stall of those that last. */
+static void support_link(const struct setup *setup, struct verdict *verdict, bool *is_used)
+{
+	const struct nccl_log_queue *worst = NULL;
+	bool is_peer_known = false;
+
+	for (size_t i = 0; i < setup->log->queue_count; i++) {
+		const struct nccl_log_queue *queue = &setup->log->queues[i];
+		const char *host;
+
+		if (!queue->is_stalled || queue->stall_ns < STALL_NS ||
+		    !is_of_verdict(setup, queue, verdict))
+			continue;
+		host = host_of_address(setup, queue->peer);
+		if (host[0] != '\0' && verdict->peer_host[0] != '\0' &&
+		    !setup_same_host(host, verdict->peer_host))
+			continue; /* another link of the same rank */
+		is_used[i] = true;
+		if (worst != NULL && queue->stall_ns <= worst->stall_ns)
+			continue;
+		worst = queue;
+		is_peer_known = host[0] != '\0' && verdict->peer_host[0] != '\0';
+	}
+	if (worst == NULL)
+		return;
+	cite_stall(setup, verdict, worst);
+	if (is_peer_known)
+		verdict->confidence = 1 - (1 - verdict->confidence) / 2;
+	else
+		verdict_missing(verdict,
+				"these logs do not show whose address %s is: the stalled "
+				"queue pair of %s may lead to another rank",
+				worst->peer, worst->device);
+	verdict_advice(verdict,
+		       "Check port %d of %s, its cable and switch port, and the NIC of "
+		       "the peer",
+		       worst->port, worst->device);
+	verdict_advice(verdict, "$ ibstat %s %d; perfquery -x", worst->device, worst->port);
+}
+
+/* ---- alone ----------------------------------------------------------------------------------- */
+
+struct stalls {
+	const struct nccl_log_queue *worst; /* one that lasts, if any does */
+	size_t count;
+	bool is_one_device, is_one_peer;
+	struct setup_group group;
+};
+
+static bool is_worse(const struct nccl_log_queue *queue, const struct nccl_log_queue *than)
+{
+	if (queue->is_stalled != than->is_stalled)
+		return queue->is_stalled;
+	return queue->stall_ns > than->stall_ns;
+}
+
+static void add_stall(const struct setup *setup, struct stalls *stalls,
+		      const struct nccl_log_queue *queue)
+{
+	const struct nccl_log_queue *worst = stalls->worst;
+
+	setup_group_add_process(setup, &stalls->group, queue->process);
+	if (stalls->count++ == 0) {
+		stalls->worst = queue;
+		stalls->is_one_device = stalls->is_one_peer = true;
+		return;
+	}
+	stalls->is_one_device &=
+		strcmp(queue->device, worst->device) == 0 &&
+		setup_same_host(who_of_queue(setup, queue)->host, who_of_queue(setup, worst)->host);
+	stalls->is_one_peer &= queue->peer[0] != '\0' && strcmp(queue->peer, worst->peer) == 0;
+	if (is_worse(queue, worst))
+		stalls->worst = queue;
+}
+
+static void title_stalls(const struct setup *setup, struct verdict *verdict,
+			 const struct stalls *stalls)
+{
+	const struct nccl_log_queue *worst = stalls->worst;
+	const char *host = who_of_queue(setup, worst)->host;
+	char age[UNITS_TEXT], peer[256];
+
+	units_duration(age, worst->stall_ns);
+	say_peer(setup, worst, peer, sizeof(peer));
+	if (!worst->is_stalled)
+		verdict_title(verdict, "sends stalled for up to %s and went on: %s on %s", age,
+			      worst->device, host);
+	else if (stalls->is_one_device && stalls->is_one_peer)
+		verdict_title(verdict, "%s on %s has not completed sends to %s for %s",
+			      worst->device, host, peer, age);
+	else if (stalls->is_one_device)
+		verdict_title(verdict, "%s on %s has not completed sends on %zu queue pairs for %s",
+			      worst->device, host, stalls->count, age);
+	else if (stalls->is_one_peer)
+		verdict_title(verdict, "sends to %s have not completed for %s, from several NICs",
+			      peer, age);
+	else
+		verdict_title(verdict, "%zu queue pairs have not completed sends for up to %s",
+			      stalls->count, age);
+}
+
+static void find_stalls(const struct setup *setup, const bool *is_used)
+{
+	struct stalls stalls = { .count = 0 };
+	struct verdict *verdict;
+	size_t shown = 0;
+
+	for (size_t i = 0; i < setup->log->queue_count; i++)
+		if (!is_used[i] && setup->log->queues[i].stall_ns >= STALL_NS)
+			add_stall(setup, &stalls, &setup->log->queues[i]);
+	if (stalls.count == 0)
+		return;
+	verdict = setup_verdict(setup, "ib-stall", VERDICT_WARNING);
+	title_stalls(setup, verdict, &stalls);
+	cite_stall(setup, verdict, stalls.worst);
+	for (size_t i = 0; i < setup->log->queue_count && shown < SETUP_CITED - 1; i++)
+		if (!is_used[i] && setup->log->queues[i].stall_ns >= STALL_NS &&
+		    &setup->log->queues[i] != stalls.worst) {
+			cite_stall(setup, verdict, &setup->log->queues[i]);
+			shown++;
+		}
+	if (stalls.count > shown + 1)
+		verdict_evidence(verdict, "and %zu more queue pairs", stalls.count - shown - 1);
+	verdict->confidence =
+		stalls.worst->is_stalled && stalls.worst->stall_ns >= 10 * STALL_NS ? 0.9 : 0.7;
+	if (!stalls.is_one_device && !stalls.is_one_peer)
+		verdict->confidence = 0.6;
+	verdict_missing(verdict, "the log does not show whether the cable, a switch or the NIC of "
+				 "either end is the cause, nor whether the job waits for it");
+	verdict_advice(verdict,
+		       "Check port %d of %s, its cable and switch port, and the NIC of "
+		       "the peer",
+		       stalls.worst->port, stalls.worst->device);
+	verdict_advice(verdict, "$ ibstat %s %d; perfquery -x", stalls.worst->device,
+		       stalls.worst->port);
+	setup_blame(setup, verdict, &stalls.group);
+}
+
+static uint64_t latest_of(const struct nccl_log_queue *queue)
+{
+	return queue->slowest_ns > queue->stall_ns ? queue->slowest_ns : queue->stall_ns;
+}
+
+static bool is_late(const struct nccl_log_queue *queue)
+{
+	return queue->stall_ns < STALL_NS &&
+	       (queue->slow_lines > 0 || queue->slow_samples > 0 || queue->stall_lines > 0);
+}
+
+/* The threshold is the user's, so most of these are worth no more than a note. */
+static void find_late(const struct setup *setup)
+{
+	const struct nccl_log_queue *worst = NULL;
+	struct setup_group group = { .count = 0 };
+	char time[UNITS_TEXT], threshold[UNITS_TEXT], median[UNITS_TEXT], p99[UNITS_TEXT];
+	struct verdict *verdict;
+	size_t count = 0;
+
+	for (size_t i = 0; i < setup->log->queue_count; i++) {
+		const struct nccl_log_queue *queue = &setup->log->queues[i];
+
+		if (!is_late(queue))
+			continue;
+		count++;
+		setup_group_add_process(setup, &group, queue->process);
+		if (worst == NULL || latest_of(queue) > latest_of(worst))
+			worst = queue;
+	}
+	if (worst == NULL)
+		return;
+	verdict = setup_verdict(setup, "ib-stall",
+				latest_of(worst) >= LATE_NS ? VERDICT_WARNING : VERDICT_NOTE);
+	units_duration(threshold, worst->threshold_ns);
+	verdict_title(verdict, "sends completed late on %zu queue pairs: up to %s on %s (%s)",
+		      count, units_duration(time, latest_of(worst)), worst->device,
+		      who_of_queue(setup, worst)->host);
+	setup_cite(setup, verdict, worst->last,
+		   "WQE slow: %s port %d, queue pair %lld to %s: %s, threshold %s", worst->device,
+		   worst->port, (long long)worst->number, worst->peer, time, threshold);
+	if (worst->samples > 0)
+		verdict_evidence(verdict, "of %llu sends there: median %s, 99%% below %s",
+				 (unsigned long long)worst->samples,
+				 units_duration(median, worst->median_ns),
+				 units_duration(p99, worst->p99_ns));
+	verdict->confidence = 0.6;
+	verdict_missing(verdict, "the time includes the host: a busy CPU looks the same");
+	verdict_advice(verdict, "Compare %s with the other NICs of the node, and with the CPU load",
+		       worst->device);
+	verdict_advice(verdict, "$ ringside report RECORDING");
+	setup_blame(setup, verdict, &group);
+}
+
+enum status setup_find_queues(const struct setup *setup)
+{
+	bool *is_used;
+
+	if (setup->log->queue_count == 0)
+		return OK;
+	is_used = calloc(setup->log->queue_count, sizeof(*is_used));
+	if (is_used == NULL)
+		return ERR_NO_SPACE;
+	for (size_t i = 0; i < setup->verdicts->count; i++)
+		if (setup->verdicts->list[i].class == VERDICT_NETWORK_STUCK)
+			support_link(setup, &setup->verdicts->list[i], is_used);
+	find_stalls(setup, is_used);
+	find_late(setup);
+	free(is_used);
+	return OK;
 }
 
 /* PyTorch's messages about NCCL: symptoms, not the cause. */

@@ -88,6 +88,9 @@ const char *nccl_log_kind_name(enum nccl_log_kind kind)
 		[NCCL_LOG_KIND_PROFILER] = "profiler",
 		[NCCL_LOG_KIND_RAS] = "ras",
 		[NCCL_LOG_KIND_TRACE] = "trace",
+		[NCCL_LOG_KIND_ATTENTION] = "attention",
+		[NCCL_LOG_KIND_LATENCY] = "latency",
+		[NCCL_LOG_KIND_DIAGNOSIS] = "diagnosis",
 	};
 
 	return (size_t)kind < NCCL_LOG_KINDS ? names[kind] : "?";
@@ -253,6 +256,10 @@ static const struct {
 	[LOG_COSTS] = LIST(cost, 1 << 12),
 	[LOG_OPERATIONS] = LIST(operation, 1 << 20),
 	[LOG_WARNINGS] = LIST(warning, 1 << 16),
+	[LOG_QUEUES] = LIST(queue, 1 << 18),
+	[LOG_DIAGNOSES] = { offsetof(struct nccl_log, diagnoses),
+			    offsetof(struct nccl_log, diagnosis_count),
+			    sizeof(struct nccl_log_diagnosis), 1 << 14 },
 	[LOG_REPORTS] = LIST(report, 1 << 16),
 	[LOG_NOTES] = LIST(note, 1 << 18),
 	[LOG_OTHERS] = LIST(other, 1024),
@@ -537,14 +544,19 @@ static const char *number_back(const char *start, const char *end, int64_t *numb
 	return at - 1;
 }
 
-/* Does "host:pid:tid" end here? */
-static bool read_head_word(const char *start, const char *end, struct head *head)
+/* Does "host:pid:tid" end here? Diagnostics have "host:pid". */
+static bool read_head_word(const char *start, const char *end, bool is_diagnosis, struct head *head)
 {
 	const char *second, *first;
 	int64_t thread;
 
 	second = number_back(start, end, &thread);
 	first = second != NULL ? number_back(start, second, &head->pid) : NULL;
+	if (first == NULL && second != NULL && is_diagnosis) {
+		first = second;
+		head->pid = thread;
+		thread = 0;
+	}
 	if (first == NULL)
 		return false;
 	head->thread = (uint64_t)thread;
@@ -558,7 +570,7 @@ static bool read_head_word(const char *start, const char *end, struct head *head
 /* Words between the header and "NCCL": "[3]", "12.345", "net.cc:12 (function)". */
 enum { WORDS_BETWEEN = 8 };
 
-static bool read_head(const char *start, const char *label, struct head *head,
+static bool read_head(const char *start, const char *label, bool is_diagnosis, struct head *head,
 		      struct log_text *between)
 {
 	const char *end = label;
@@ -569,7 +581,7 @@ static bool read_head(const char *start, const char *label, struct head *head,
 
 		while (end > start && end[-1] == ' ')
 			end--;
-		if (read_head_word(start, end, head)) {
+		if (read_head_word(start, end, is_diagnosis, head)) {
 			*between = log_trim((struct log_text){ end, label });
 			if (LOG_SKIP(between, "[") && log_int(between, &head->device))
 				LOG_SKIP(between, "]");
@@ -687,7 +699,7 @@ static const char *log_read_whose(struct log_line *line, const char *start, cons
 		return start;
 	}
 	line->thread = 0;
-	if (!read_head(start, label, &head, &line->source)) {
+	if (!read_head(start, label, line->level == NCCL_LOG_LEVEL_DIAG, &head, &line->source)) {
 		line->process = find_nobody(line->log, line->place.file);
 		return label;
 	}
@@ -740,7 +752,8 @@ static bool read_level(struct log_text *text, enum nccl_log_level *level)
 	} levels[] = {
 		{ "INFO ", NCCL_LOG_LEVEL_INFO },   { "WARN ", NCCL_LOG_LEVEL_WARN },
 		{ "TRACE ", NCCL_LOG_LEVEL_TRACE }, { "CALL ", NCCL_LOG_LEVEL_CALL },
-		{ "ABORT ", NCCL_LOG_LEVEL_ABORT },
+		{ "ABORT ", NCCL_LOG_LEVEL_ABORT }, { "ATTN ", NCCL_LOG_LEVEL_ATTN },
+		{ "DIAG ", NCCL_LOG_LEVEL_DIAG },
 	};
 
 	for (size_t i = 0; i < ARRAY_LENGTH(levels); i++)
@@ -845,13 +858,13 @@ static void take_messages(struct log_line *line, struct log_text rest, const cha
 			text.at += LABEL_BYTES;
 		label = find_label(start, &text, &next);
 		if (label != NULL) {
+			after.level = next;
 			message.end = log_read_whose(&after, message.at, label, true);
 			line->log->cut_lines++;
 		}
 		take_message(line, message);
 		if (label == NULL)
 			break;
-		after.level = next;
 		*line = after;
 	}
 }

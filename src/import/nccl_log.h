@@ -1,5 +1,5 @@
 /*
- * Reads what NCCL logs with NCCL_DEBUG=VERSION, WARN, INFO, TRACE: any mix of ranks and releases in
+ * Reads what NCCL logs with NCCL_DEBUG=VERSION, WARN, ATTN, INFO, TRACE: any mix of ranks and releases in
  * any number of files, megabytes of them, with lines of other programs in between. Every line of
  * NCCL is either understood and becomes a fact below, or is counted by its beginning in `others`;
  * no line is silently dropped. Facts refer to file and line. docs/SETUP-RULES.md describes what is
@@ -48,12 +48,12 @@ struct nccl_log_process {
 	int32_t cuda_device;	  /* of its first line; -1: unknown */
 	const char *version;	  /* "2.28.9"; "": unknown */
 	const char *cuda_version; /* that NCCL was built with: "13.0" */
-	const char *git;	  /* the rest of the version line */
+	const char *git;	  /* "v2.32.3-1 12df1a1", of "NCCL git version"; "" */
 	int32_t driver_version;	  /* 13000; 0: unknown */
-	struct nccl_log_place version_place;
+	struct nccl_log_place version_place, git_place;
 	struct nccl_log_place first, last;
 	uint64_t lines;
-	uint64_t levels[6]; /* nccl_log_level */
+	uint64_t levels[8]; /* nccl_log_level */
 	int32_t last_comm;  /* its latest communicator; -1: none */
 };
 
@@ -237,13 +237,54 @@ struct nccl_log_operation {
 	struct nccl_log_place first, last;
 };
 
+/* Levels WARN and ATTN (2.32). */
 struct nccl_log_warning {
 	uint32_t process;
+	bool is_attention;  /* level ATTN: something to know about, not an error */
 	int32_t comm;	    /* that the thread worked for; -1: unknown */
 	const char *text;   /* the first of its kind; the others differ in numbers */
 	const char *source; /* "transport/net.cc:123"; "" */
 	uint64_t lines;
 	struct nccl_log_place place, last;
+};
+
+/*
+ * A queue pair of a NIC, from lines of NCCL_IB_WQE_LATENCY_THRESHOLD_NS (2.31 and later): the time
+ * from posting a send to polling its completion. Numbers are 0 and texts "" if no line has them.
+ */
+struct nccl_log_queue {
+	uint32_t process;
+	const char *device; /* "mlx5_3" */
+	int32_t port;	    /* -1: unknown */
+	int64_t number;	    /* of the queue pair */
+	const char *peer;   /* address of the peer's process: "10.0.0.2" */
+	int64_t remote_number, remote_port, local_lid, remote_lid; /* -1: unknown */
+	const char *local_gid, *remote_gid;			   /* with RoCE */
+	char direction; /* 's' send, 'r' receive, '-' unknown */
+	uint64_t threshold_ns;
+	uint64_t slow_lines, stall_lines;
+	uint64_t slowest_ns; /* of completions */
+	uint64_t stall_ns;   /* the longest time without a completion */
+	uint64_t in_flight;  /* at its last stall */
+	bool is_stalled;     /* no later line shows a completion */
+	uint64_t samples, slow_samples, median_ns, p99_ns;
+	struct nccl_log_place first, last; /* lines */
+};
+
+/*
+ * "NCCL DIAG [INFO] NVLink: inactive link(s) on rank(s) {3} ...": a result of NCCL's diagnostics
+ * (2.31 and later; NCCL_RUN_RAS_DIAGNOSTICS, NCCL_RUN_DIAGNOSTICS, ncclras -D) that is not "[OK]".
+ * They have no level for errors: [INFO] is a problem or a check that could not be made.
+ */
+enum { NCCL_LOG_DIAGNOSIS_RANKS = 8 };
+struct nccl_log_diagnosis {
+	uint32_t process;
+	const char *text;			 /* without "[INFO]" */
+	uint64_t comm_hash;			 /* 0: none */
+	int32_t ranks[NCCL_LOG_DIAGNOSIS_RANKS]; /* of that communicator, as listed */
+	size_t rank_count;
+	uint64_t lines;
+	struct nccl_log_place place;
 };
 
 /*
@@ -299,6 +340,9 @@ enum nccl_log_kind {
 	NCCL_LOG_KIND_PROFILER,
 	NCCL_LOG_KIND_RAS,
 	NCCL_LOG_KIND_TRACE, /* of level TRACE, other than calls */
+	NCCL_LOG_KIND_ATTENTION,
+	NCCL_LOG_KIND_LATENCY, /* of queue pairs */
+	NCCL_LOG_KIND_DIAGNOSIS,
 	NCCL_LOG_KINDS,
 };
 const char *nccl_log_kind_name(enum nccl_log_kind kind);
@@ -350,6 +394,11 @@ struct nccl_log {
 	size_t operation_count;
 	struct nccl_log_warning *warnings;
 	size_t warning_count;
+	struct nccl_log_queue *queues;
+	size_t queue_count;
+	struct nccl_log_diagnosis *diagnoses;
+	size_t diagnosis_count;
+	uint64_t diagnoses_fine; /* lines with [OK] */
 	struct nccl_log_report *reports;
 	size_t report_count;
 	struct nccl_log_note *notes;

@@ -397,8 +397,21 @@ bool log_take_version(struct log_line *line)
 	process->version = log_keep(line->log, log_until(&version, '+'));
 	LOG_SKIP(&version, "cuda");
 	process->cuda_version = log_keep(line->log, version);
-	process->git = log_keep(line->log, log_trim(text));
 	process->version_place = line->place;
+	return true;
+}
+
+/* "NCCL git version BRANCH REVISION", after the version. */
+bool log_take_git(struct log_line *line)
+{
+	struct nccl_log_process *process = &line->log->processes[line->process];
+	struct log_text text = line->message;
+
+	if (!LOG_SKIP(&text, "NCCL git version "))
+		return false;
+	line->log->kinds[NCCL_LOG_KIND_VERSION]++;
+	process->git = log_keep(line->log, log_trim(text));
+	process->git_place = line->place;
 	return true;
 }
 

@@ -17,6 +17,8 @@ enum nccl_log_level {
 	NCCL_LOG_LEVEL_TRACE = 3,
 	NCCL_LOG_LEVEL_CALL = 4,
 	NCCL_LOG_LEVEL_ABORT = 5,
+	NCCL_LOG_LEVEL_ATTN = 6,
+	NCCL_LOG_LEVEL_DIAG = 7, /* not a level of NCCL_DEBUG: its diagnostics print it */
 };
 
 /* A cursor in one message: nothing is read past `end`. */
@@ -78,6 +80,8 @@ enum log_list {
 	LOG_COSTS,
 	LOG_OPERATIONS,
 	LOG_WARNINGS,
+	LOG_QUEUES,
+	LOG_DIAGNOSES,
 	LOG_REPORTS,
 	LOG_NOTES,
 	LOG_OTHERS,
@@ -163,7 +167,7 @@ int32_t log_comm_of(struct log_line *line, int32_t from, int32_t to);
 /* Each reads a message of its kind; false if it turns out to be something else. */
 typedef bool log_taker(struct log_line *line);
 log_taker log_take_init, log_take_timings, log_take_bootstrap_timings, log_take_channel_counts,
-	log_take_connected, log_take_version, log_take_driver;
+	log_take_connected, log_take_version, log_take_git, log_take_driver;
 log_taker log_take_link, log_take_collnet_link, log_take_ring, log_take_trees, log_take_tree;
 log_taker log_take_net_using, log_take_net_gdr, log_take_gdr, log_take_virtual_device,
 	log_take_variable, log_take_plugin, log_take_plugin_words, log_take_plugin_state;

@@ -183,6 +183,8 @@ static const struct rule rules[] = {
 	{ BEGINS("Max P2P Peers"), NCCL_LOG_KIND_CONFIG, NOTE, NULL },
 	{ BEGINS("Marking physical"), NCCL_LOG_KIND_TOPOLOGY, COUNT, NULL },
 	{ BEGINS("NCCL version "), 0, 0, log_take_version },
+	{ BEGINS("NCCL git version "), 0, 0, log_take_git },
+	{ BEGINS("NCCL progress counter"), NCCL_LOG_KIND_RAS, NOTE, NULL },
 	{ BEGINS("NCCL Inspector"), NCCL_LOG_KIND_PROFILER, COUNT, NULL },
 	{ BEGINS("NCCL_"), 0, 0, log_take_variable },
 	{ BEGINS("NCCL_"), NCCL_LOG_KIND_CONFIG, NOTE, NULL },
@@ -342,19 +344,21 @@ void log_note(struct log_line *line, enum nccl_log_kind kind)
 	note->lines++;
 }
 
-static void take_warning(struct log_line *line)
+static void take_warning(struct log_line *line, bool is_attention)
 {
-	uint64_t key = hash_word(hash_word(15, line->process), log_shape(line->message));
+	uint64_t key = hash_word(hash_word(is_attention ? 18 : 15, line->process),
+				 log_shape(line->message));
 	struct nccl_log_warning *warning;
 	bool is_new;
 
-	line->log->kinds[NCCL_LOG_KIND_WARNING]++;
+	line->log->kinds[is_attention ? NCCL_LOG_KIND_ATTENTION : NCCL_LOG_KIND_WARNING]++;
 	warning = log_entry(line->log, LOG_WARNINGS, key, &is_new);
 	if (warning == NULL)
 		return;
 	if (is_new)
 		*warning = (struct nccl_log_warning){
 			.process = line->process,
+			.is_attention = is_attention,
 			.comm = log_comm_of(line, -1, -1),
 			.text = log_keep(line->log, log_trim(line->message)),
 			.source = log_keep(line->log, line->source),
@@ -362,6 +366,212 @@ static void take_warning(struct log_line *line)
 		};
 	warning->lines++;
 	warning->last = line->place;
+}
+
+/* ---- "NET/IB: WQE stall (no CQE): peer=10.0.0.2<4711> | local: qpn=17 dev=mlx5_0 port=1 ..." ----- */
+
+/* The value of "name=value" in these words. */
+static struct log_text value_of(struct log_text text, const char *name)
+{
+	size_t length = strlen(name);
+	struct log_text value = { text.end, text.end };
+
+	while (log_left(&text) > 0) {
+		struct log_text word = log_until(&text, ' ');
+
+		if (log_left(&word) > length && word.at[length] == '=' &&
+		    memcmp(word.at, name, length) == 0) {
+			value = (struct log_text){ word.at + length + 1, word.end };
+			break;
+		}
+	}
+	return value;
+}
+
+/* "1200ns", "1200.5"; 0 if there is none. */
+static uint64_t time_of(struct log_text text, const char *name)
+{
+	struct log_text value = value_of(text, name);
+	int64_t number;
+
+	return log_number(&value, &number) && number > 0 ? (uint64_t)number : 0;
+}
+
+static int64_t number_of(struct log_text text, const char *name)
+{
+	struct log_text value = value_of(text, name);
+	int64_t number;
+
+	return log_number(&value, &number) && number >= 0 ? number : -1;
+}
+
+static struct log_text section_of(struct log_text text, const char *name)
+{
+	if (!log_find(&text, name))
+		text.at = text.end;
+	return log_until(&text, '|');
+}
+
+static struct nccl_log_queue *find_queue(struct log_line *line, struct log_text local,
+					 struct log_text peer)
+{
+	struct log_text device = value_of(local, "dev"), address = log_until(&peer, '<');
+	int64_t number = number_of(local, "qpn"), port = number_of(local, "port");
+	struct nccl_log_queue *queue;
+	bool is_new;
+
+	if (log_left(&device) == 0 || number < 0)
+		return NULL;
+	queue = log_entry(line->log, LOG_QUEUES,
+			  hash_word(hash_word(hash_word(19, line->process), (uint64_t)number),
+				    hash_bytes(device.at, log_left(&device))),
+			  &is_new);
+	if (queue == NULL)
+		return NULL;
+	if (is_new)
+		*queue = (struct nccl_log_queue){ .process = line->process,
+						  .device = log_keep(line->log, device),
+						  .port = port <= INT32_MAX ? (int32_t)port : -1,
+						  .number = number,
+						  .peer = log_keep(line->log, address),
+						  .remote_number = -1,
+						  .remote_port = -1,
+						  .local_lid = -1,
+						  .remote_lid = -1,
+						  .local_gid = "",
+						  .remote_gid = "",
+						  .direction = '-',
+						  .first = line->place };
+	queue->last = line->place;
+	return queue;
+}
+
+static void read_ends(struct log_line *line, struct nccl_log_queue *queue, struct log_text local,
+		      struct log_text remote)
+{
+	queue->local_lid = number_of(local, "lid");
+	queue->local_gid = log_keep(line->log, value_of(local, "localGid"));
+	queue->remote_number = number_of(remote, "qpn");
+	queue->remote_port = number_of(remote, "port");
+	queue->remote_lid = number_of(remote, "lid");
+	queue->remote_gid = log_keep(line->log, value_of(remote, "remoteGid"));
+}
+
+static void read_times(struct nccl_log_queue *queue, struct log_text text, uint64_t samples)
+{
+	uint64_t slowest = time_of(text, "max");
+
+	queue->samples = samples;
+	queue->median_ns = time_of(text, "p50");
+	queue->p99_ns = time_of(text, "p99");
+	queue->slowest_ns = slowest > queue->slowest_ns ? slowest : queue->slowest_ns;
+}
+
+/* "NET/IB: WQE latency summary [send peer=... dev=... qpn=... port=...]: n=... | post-to-poll ns: ..." */
+static bool take_queue_summary(struct log_line *line, struct log_text text)
+{
+	struct log_text which = log_until(&text, ']');
+	struct nccl_log_queue *queue = find_queue(line, which, value_of(which, "peer"));
+
+	if (queue == NULL)
+		return false;
+	queue->direction = LOG_SKIP(&which, "send") ? 's' : 'r';
+	queue->threshold_ns = time_of(text, "thr");
+	queue->slow_samples = time_of(text, "slow");
+	read_times(queue, text, time_of(text, "n"));
+	queue->is_stalled = false;
+	return true;
+}
+
+static bool take_queue_event(struct log_line *line, struct log_text text, bool is_stall)
+{
+	struct log_text local = section_of(text, "local: ");
+	struct nccl_log_queue *queue = find_queue(line, local, value_of(text, "peer"));
+	uint64_t age;
+
+	if (queue == NULL)
+		return false;
+	read_ends(line, queue, local, section_of(text, "remote: "));
+	queue->is_stalled = is_stall;
+	if (is_stall) {
+		age = time_of(text, "age");
+		queue->threshold_ns = time_of(text, "stall_thr");
+		queue->stall_lines++;
+		queue->stall_ns = age > queue->stall_ns ? age : queue->stall_ns;
+		queue->in_flight = time_of(text, "inflight");
+		return true;
+	}
+	age = time_of(text, "delta");
+	queue->threshold_ns = time_of(text, "thr");
+	queue->slow_lines++;
+	queue->slowest_ns = age > queue->slowest_ns ? age : queue->slowest_ns;
+	read_times(queue, text, time_of(text, "count"));
+	return true;
+}
+
+/* Level INFO or WARN, depending on the release; RCCL has "NET/IB-CAST". */
+static bool take_queue(struct log_line *line)
+{
+	struct log_text text = line->message;
+	bool is_known;
+
+	if (!LOG_SKIP(&text, "NET/IB") || !log_find(&text, ": WQE "))
+		return false;
+	if (LOG_SKIP(&text, "latency summary ["))
+		is_known = take_queue_summary(line, text);
+	else if (LOG_SKIP(&text, "stall (no CQE): "))
+		is_known = take_queue_event(line, text, true);
+	else
+		is_known = LOG_SKIP(&text, "slow: ") && take_queue_event(line, text, false);
+	line->log->kinds[NCCL_LOG_KIND_LATENCY] += is_known;
+	return is_known;
+}
+
+/* ---- "NCCL DIAG [INFO] ECC: uncorrected volatile errors on rank(s) {3,7} (worst=2) across 8 ranks ..." -- */
+
+static void read_diagnosed_ranks(struct nccl_log_diagnosis *diagnosis, struct log_text text)
+{
+	if (!log_find(&text, "rank(s) {"))
+		return;
+	while (diagnosis->rank_count < NCCL_LOG_DIAGNOSIS_RANKS &&
+	       log_int(&text, &diagnosis->ranks[diagnosis->rank_count])) {
+		diagnosis->rank_count++;
+		if (!LOG_SKIP(&text, ","))
+			break;
+	}
+}
+
+/* Without a tag: headings, and how long it took. */
+static void take_diagnosis(struct log_line *line)
+{
+	struct log_text text = line->message, comm;
+	struct nccl_log_diagnosis *diagnosis;
+	bool is_new;
+
+	line->log->kinds[NCCL_LOG_KIND_DIAGNOSIS]++;
+	if (LOG_SKIP(&text, "[OK]")) {
+		line->log->diagnoses_fine++;
+		return;
+	}
+	if (LOG_SKIP(&text, "["))
+		log_until(&text, ']');
+	else if (!log_has(text, "ERROR"))
+		return;
+	text = log_trim(text);
+	diagnosis = log_entry(line->log, LOG_DIAGNOSES,
+			      hash_word(20, hash_bytes(text.at, log_left(&text))), &is_new);
+	if (diagnosis == NULL)
+		return;
+	if (is_new) {
+		*diagnosis = (struct nccl_log_diagnosis){ .process = line->process,
+							  .text = log_keep(line->log, text),
+							  .place = line->place };
+		comm = text;
+		if (log_find(&comm, "comm 0x"))
+			log_hex(&comm, &diagnosis->comm_hash);
+		read_diagnosed_ranks(diagnosis, text);
+	}
+	diagnosis->lines++;
 }
 
 /* Its first bytes; numbers, with everything attached to them, become '#'. */
@@ -497,9 +707,15 @@ static bool take_by_rule(struct log_line *line)
 
 void log_take(struct log_line *line)
 {
+	if (line->level != NCCL_LOG_LEVEL_DIAG && take_queue(line))
+		return;
 	switch (line->level) {
 	case NCCL_LOG_LEVEL_WARN:
-		take_warning(line);
+	case NCCL_LOG_LEVEL_ATTN:
+		take_warning(line, line->level == NCCL_LOG_LEVEL_ATTN);
+		return;
+	case NCCL_LOG_LEVEL_DIAG:
+		take_diagnosis(line);
 		return;
 	case NCCL_LOG_LEVEL_CALL:
 		log_take_call(line);

@@ -105,6 +105,12 @@ static void add_info(struct played *played, int rank, const char *line)
 
 #define R0 "node0:1000:1000 [0] NCCL INFO "
 #define W0 "\nnode0:1000:1000 [0] some.cc:12 NCCL WARN "
+#define A0 "\nnode0:1000:1000 [0] init.cc:12 (someFunction) NCCL ATTN "
+#define D0 "node0:1000 NCCL DIAG "
+#define STALL(age)                                                                              \
+	R0 "NET/IB: WQE stall (no CQE): peer=10.0.0.2<4711> | local: qpn=17 dev=mlx5_3 port=1 " \
+	   "lid=7 localGid= | remote: qpn=99 port=1 lid=8 remoteGid= | stall_thr=100000ns "     \
+	   "age=" age "ns inflight=5\n"
 #define INIT(host, rank)                                                              \
 	host ":10" #rank ":10" #rank " [0] NCCL INFO ncclCommInitRank comm 0x5" #rank \
 	     " rank " #rank " nranks 2 cudaDev 0 nvmlDev 0 busId 1000 commId 0x77 - Init "
@@ -176,6 +182,55 @@ static const struct example examples[] = {
 		 "unhandled system "
 		 "error (run with NCCL_DEBUG=INFO for details), NCCL version 2.19.3\n",
 	  .cited = "unhandled system error" },
+	{ "version-mismatch", VERDICT_WARNING,
+	  .add = R0 "NCCL git version master 12df1a1\nnode1:1008:1008 [0] NCCL INFO NCCL git "
+		    "version master 8898068\n",
+	  .harmless = R0 "NCCL git version master 12df1a1\nnode1:1008:1008 [0] NCCL INFO NCCL git "
+			 "version master 12df1a1\n",
+	  .cited = "NCCL git version master 8898068" },
+	{ "version-mismatch", VERDICT_WARNING,
+	  .add = A0 "Mismatched NCCL Git revision detected on rank 1\n",
+	  .cited = "NCCL ATTN Mismatched NCCL Git revision" },
+	{ "nvlink-degraded", VERDICT_WARNING,
+	  .add = A0 "Degraded NVLink fabric bandwidth on GPU 3\n", .cited = "NCCL ATTN Degraded" },
+	{ "nvlink-degraded", VERDICT_WARNING,
+	  .add = D0
+	  "[INFO] NVLink: inactive link(s) on rank(s) {3} across 16 ranks in comm 0x8cda\n",
+	  .harmless =
+		  D0 "[OK]   NVLink: 18 links per GPU, all active at consistent speed across 16 "
+		     "ranks in comm 0x8cda\n",
+	  .cited = "on rank(s) {3} across" },
+	{ "nccl-attention", VERDICT_WARNING, .add = A0 "Net plugin moon was not initialized\n",
+	  .cited = "NCCL ATTN Net plugin moon" },
+	{ "diagnostics", VERDICT_ERROR,
+	  .add = D0 "[INFO] p2p: write mismatch srcRank=0 dstRank=3 expected=0x1 got=0x2\n",
+	  .harmless = D0 "[OK]   p2p: all 56 directed GPU P2P edges verified\n",
+	  .cited = "p2p: write mismatch" },
+	{ "diagnostics", VERDICT_NOTE,
+	  .add = D0 "[INFO] ECC: unavailable via NVML across 16 ranks in comm 0x8cda\n",
+	  .harmless = D0 "=== RAS Diagnostics ===\n" },
+	{ "gpu-error", VERDICT_WARNING,
+	  .add = D0 "[INFO] Xid 79 detected 2 times on host node1. For the recommended response, "
+		    "see\n",
+	  .harmless = D0 "[OK]   Xid/SXid: no events requiring immediate attention across 2 "
+			 "hosts\n" },
+	{ "environment-differs", VERDICT_WARNING,
+	  .add = D0 "[INFO] CUDA driver version: mismatch across 16 ranks in comm 0x8cda, rank(s) "
+		    "{8} differ from rank 0 (13000)\n",
+	  .harmless = D0 "[OK]   CUDA driver version: 13000 consistent across 16 ranks in comm "
+			 "0x8cda\n" },
+	{ "ib-stall", VERDICT_WARNING, .add = STALL("36000000000"),
+	  .harmless = R0 "NET/IB: WQE latency summary [send peer=10.0.0.2<1> dev=mlx5_3 qpn=17 "
+			 "port=1]: n=100 slow=0 thr=100000ns | post-to-poll ns: mean=9 std=1 p50=9 "
+			 "p90=9 p99=9 p99.9=9 max=10\n",
+	  .cited = "mlx5_3 port 1, queue pair 17 to 10.0.0.2 (node1), queue pair 99: no completion "
+		   "for 36.0 s" },
+	{ "ib-stall", VERDICT_NOTE, .add = STALL("200000") },
+	{ "ib-stall", VERDICT_NOTE,
+	  .add = R0 "NET/IB: WQE latency summary [send peer=10.0.0.2<1> dev=mlx5_3 qpn=17 port=1]: "
+		    "n=100 slow=3 thr=100000ns | post-to-poll ns: mean=9 std=1 p50=9000 p90=9 "
+		    "p99=300000 p99.9=9 max=400000\n",
+	  .cited = "of 100 sends there: median 9.00 us, 99% below 300 us" },
 	{ "nccl-warning", VERDICT_WARNING, .add = W0 "The moon is in the wrong house\n",
 	  .cited = "nccl.log:" },
 	{ "net-socket-fallback", VERDICT_WARNING, .from = "NET/IB/3/GDRDMA", .to = "NET/Socket/0",
@@ -550,6 +605,84 @@ static void the_odd_one_is_named(void)
 	verdicts_release(&verdicts);
 }
 
+/* ---- queue pairs ----------------------------------------------------------------------------- */
+
+#define FROM "node0:1000:1 [0] NCCL INFO Bootstrap: Using eth0:10.0.0.1<0>\n"
+#define TO "node1:1002:1 [0] NCCL INFO Bootstrap: Using eth0:10.0.0.2<0>\n"
+
+/* A hang of the link from rank 0 to this host, and what the log adds to it. */
+static struct verdicts hang_with(const char *text, const char *peer_host)
+{
+	struct verdicts verdicts;
+	struct played played;
+	struct nccl_log log;
+	struct verdict *hang;
+
+	play(&played, "");
+	verdicts_init(&verdicts);
+	hang = verdicts_add(&verdicts, VERDICT_NETWORK_STUCK, VERDICT_ERROR);
+	hang->rank = 0;
+	hang->pid = 1000;
+	hang->peer = 2;
+	hang->confidence = 0.8;
+	text_copy(hang->host, sizeof(hang->host), "node0");
+	text_copy(hang->peer_host, sizeof(hang->peer_host), peer_host);
+	verdict_title(hang, "network send stuck: rank 0 -> rank 2");
+	nccl_log_init(&log);
+	if (nccl_log_add_memory(&log, "nccl.log", text, strlen(text)) != OK ||
+	    setup_find(&verdicts, &log, &played.recording) != OK)
+		abort();
+	nccl_log_release(&log);
+	return verdicts;
+}
+
+static void a_stalled_queue_pair_locates_a_hang(void)
+{
+	struct verdicts verdicts = hang_with(FROM TO STALL("36000000000"), "node1");
+	const struct verdict *hang = &verdicts.list[0];
+
+	EXPECT_THAT("the NIC and its peer are in the verdict",
+		    has_line(&hang->evidence, "mlx5_3 port 1, queue pair 17 to 10.0.0.2 (node1)") &&
+			    has_line(&hang->advice, "$ ibstat mlx5_3 1"));
+	EXPECT_THAT("both agree: more certain", hang->confidence > 0.85 && hang->confidence < 1);
+	EXPECT_THAT("it is not reported twice", find(&verdicts, "ib-stall") == NULL);
+	verdicts_release(&verdicts);
+
+	verdicts = hang_with(FROM STALL("36000000000"), "node1");
+	hang = &verdicts.list[0];
+	EXPECT_THAT("whose address it is is not known: no more certain than before",
+		    hang->confidence == 0.8 && has_line(&hang->evidence, "mlx5_3 port 1") &&
+			    has_line(&hang->missing, "may lead to another rank"));
+	verdicts_release(&verdicts);
+}
+
+static void a_queue_pair_of_another_link_does_not(void)
+{
+	struct verdicts verdicts = hang_with(FROM TO STALL("36000000000"), "node7");
+
+	EXPECT_THAT("it leads elsewhere: a finding of its own",
+		    verdicts.list[0].evidence.count == 0 && verdicts.list[0].confidence == 0.8 &&
+			    find(&verdicts, "ib-stall") != NULL);
+	verdicts_release(&verdicts);
+
+	verdicts =
+		hang_with(FROM TO STALL("36000000000") R0
+			  "NET/IB: WQE slow: peer=10.0.0.2<4711> | local: qpn=17 dev=mlx5_3 port=1 "
+			  "lid=7 localGid= | remote: qpn=99 port=1 lid=8 remoteGid= | thr=100000ns "
+			  "delta=37000000000ns mean=9ns stddev=1ns p50=9ns p90=9ns p99=9ns "
+			  "p99.9=9ns max=37000000000ns count=7 | t_post=1 t_poll=2\n",
+			  "node1");
+	EXPECT_THAT("it has completed since: not what hangs",
+		    verdicts.list[0].evidence.count == 0 && find(&verdicts, "ib-stall") != NULL &&
+			    strstr(find(&verdicts, "ib-stall")->title, "and went on") != NULL);
+	verdicts_release(&verdicts);
+
+	verdicts = hang_with(FROM TO STALL("200000000"), "node1");
+	EXPECT_THAT("a fifth of a second says nothing about a hang",
+		    verdicts.list[0].evidence.count == 0);
+	verdicts_release(&verdicts);
+}
+
 /* The same process in log and recording counts once, and its rank is the recorded one. */
 static void log_and_recording_are_joined(void)
 {
@@ -582,5 +715,7 @@ int main(void)
 	one_log_of_many_blames_nobody();
 	the_odd_one_is_named();
 	log_and_recording_are_joined();
+	a_stalled_queue_pair_locates_a_hang();
+	a_queue_pair_of_another_link_does_not();
 	return tap_done();
 }

@@ -399,6 +399,85 @@ static void communicators_are_told_apart(void)
 	nccl_log_release(&log);
 }
 
+/* ---- NCCL 2.31 and 2.32 -------------------------------------------------------------------------- */
+
+/* The formats are those of NCCL's sources: no log of these releases was at hand. */
+static void lines_of_newer_releases(void)
+{
+	struct nccl_log log =
+		log_of("\n[2026-11-16 10:00:00] n1:4711:4711 [3] init.cc:812 (initTransportsRank) "
+		       "NCCL ATTN "
+		       "the plugin is not used\n"
+		       "n1:4711 NCCL DIAG === RAS Diagnostics ===\n"
+		       "n1:4711 NCCL DIAG [OK]   ECC: no uncorrected volatile errors across 8 "
+		       "ranks in comm "
+		       "0x77\n"
+		       "n1:4711 NCCL DIAG [INFO] ECC: uncorrected volatile errors on rank(s) "
+		       "{3,7,...} (N=9) "
+		       "(worst=2) across 16 ranks in comm 0x77\n"
+		       "n1:4711 NCCL DIAG [INFO] Xid 31 detected 1 time on host n2.\n"
+		       "n1:4711 NCCL DIAG [INFO] Xid 79 detected 1 time on host n2.\n"
+		       "NCCL DIAG [OK]   p2p: all 56 directed GPU P2P edges verified\n");
+
+	EXPECT_EQUAL(log.nccl_lines, 7);
+	EXPECT_EQUAL(log.kinds[NCCL_LOG_KIND_OTHER], 0);
+	EXPECT_THAT("header, source and text of level ATTN",
+		    log.warning_count == 1 && log.warnings[0].is_attention &&
+			    strcmp(log.warnings[0].source, "init.cc:812 (initTransportsRank)") ==
+				    0 &&
+			    strcmp(log.warnings[0].text, "the plugin is not used") == 0);
+	EXPECT_THAT("diagnostics have no thread in their header: the same process",
+		    log.process_count == 2 && log.processes[0].pid == 4711 &&
+			    strcmp(log.processes[0].host, "n1") == 0);
+	EXPECT_THAT("two Xids are two facts", log.diagnosis_count == 3 && log.diagnoses_fine == 2);
+	EXPECT(log.diagnoses[0].rank_count == 2 && log.diagnoses[0].ranks[1] == 7 &&
+	       log.diagnoses[0].comm_hash == 0x77 && log.diagnoses[0].process == 0);
+	nccl_log_release(&log);
+}
+
+#define ENDS                                                                                      \
+	"peer=10.0.0.2<4711> | local: qpn=17 dev=mlx5_3 port=1 lid=7 localGid=fe80::1 | remote: " \
+	"qpn=99 port=2 lid=8 remoteGid=fe80::2 | "
+
+static void queue_pairs_have_both_ends(void)
+{
+	struct nccl_log log = log_of(
+		HEAD
+		"NET/IB: WQE slow: " ENDS
+		"thr=100000ns delta=4100000ns mean=12000ns stddev=100ns p50=11000ns p90=20000ns "
+		"p99=90000ns p99.9=4000000ns max=4200000ns count=5000 | t_post=1 t_poll=2\n"
+		"\nnode1:7:4720 [0] wqe_lat_mon.cc:9 NCCL WARN NET/IB: WQE stall (no CQE): " ENDS
+		"stall_thr=100000ns age=36000000000ns inflight=5\n" HEAD
+		"NET/IB-CAST: WQE stall (no CQE): peer=10.0.0.3<1> | local: qpn=18 dev=rdma0 "
+		"port=1 "
+		"lid=0 localGid= | remote: qpn=1 port=1 lid=0 remoteGid= | stall_thr=5ns age=7ns "
+		"inflight=1\n" HEAD "NET/IB: WQE latency summary [recv peer=10.0.0.3<1> dev=rdma0 "
+		"qpn=18 port=1]: n=100 "
+		"slow=3 thr=5ns | post-to-poll ns: mean=9 std=1 p50=8 p90=9 p99=30 p99.9=9 "
+		"max=40\n" HEAD "NET/IB: WQE stall (no CQE): peer= | local: qpn= dev= port=\n");
+	const struct nccl_log_queue *queue = log.queues;
+
+	EXPECT_THAT("two queue pairs; a line without one is not lost",
+		    log.queue_count == 2 && log.kinds[NCCL_LOG_KIND_LATENCY] == 4 &&
+			    log.kinds[NCCL_LOG_KIND_IB] == 1);
+	EXPECT(strcmp(queue->device, "mlx5_3") == 0 && queue->port == 1 && queue->number == 17 &&
+	       strcmp(queue->peer, "10.0.0.2") == 0 && queue->remote_number == 99 &&
+	       queue->remote_port == 2 && queue->local_lid == 7 && queue->remote_lid == 8 &&
+	       strcmp(queue->local_gid, "fe80::1") == 0 &&
+	       strcmp(queue->remote_gid, "fe80::2") == 0);
+	EXPECT_THAT("it stalls after it was slow; level WARN in early builds",
+		    queue->is_stalled && queue->slow_lines == 1 && queue->stall_lines == 1 &&
+			    queue->stall_ns == UINT64_C(36000000000) &&
+			    queue->slowest_ns == 4200000 && queue->in_flight == 5 &&
+			    queue->samples == 5000 && queue->median_ns == 11000 &&
+			    queue->p99_ns == 90000);
+	EXPECT_THAT("a summary comes at the end: it no longer stalls",
+		    !queue[1].is_stalled && queue[1].direction == 'r' &&
+			    queue[1].slow_samples == 3 && queue[1].slowest_ns == 40 &&
+			    queue[1].local_gid[0] == '\0');
+	nccl_log_release(&log);
+}
+
 /* ---- bounds ---------------------------------------------------------------------------------- */
 
 static void the_same_again_costs_nothing(void)
@@ -491,6 +570,8 @@ int main(void)
 	facts_of_single_lines();
 	what_frameworks_say_is_kept_apart();
 	communicators_are_told_apart();
+	lines_of_newer_releases();
+	queue_pairs_have_both_ends();
 	the_same_again_costs_nothing();
 	unknown_lines_have_a_bound();
 	a_stream_is_read_as_a_file();
