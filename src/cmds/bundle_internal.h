@@ -83,6 +83,9 @@ struct bundle_request {
 	uint64_t most;	   /* bytes of trace files and regions */
 	bool has_regions;
 	bool has_traces;
+	bool has_no_stacks;
+	bool has_native;
+	bool has_any_user;
 	bool is_remote;	  /* agents are queried: snapshots only */
 	const char *ras;  /* NULL: NCCL_RAS_ADDR; "": do not query */
 	uint64_t hang_ns; /* 0: the doctor's default */

@@ -14,6 +14,7 @@
 #include "cmds/commands.h"
 #include "common/clock.h"
 #include "common/text.h"
+#include "doctor/stacks.h"
 #include "output/json.h"
 
 enum { DOCTOR_SECONDS = 300, DOCTOR_MOST = 16 * 1024 * 1024 };
@@ -73,6 +74,40 @@ static void bundle_doctor(struct bundle_archive *archive, const struct bundle_re
 		   snapshots);
 }
 
+/* ---- stacks ----------------------------------------------------------------------------------- */
+
+/*
+ * Before the snapshots, so that these have them. The file has one line for each process; what is not known about it is
+ * there, too.
+ */
+static void bundle_stacks(struct bundle_archive *archive, struct recording *recording,
+			  const struct bundle_request *request)
+{
+	const struct stacks_options options = { .may_stop = request->has_native,
+						.any_user = request->has_any_user };
+	struct sink sink;
+
+	if (request->is_remote || request->has_no_stacks || stacks_are_off())
+		return;
+	if (stacks_of_recording(recording, NULL, NULL, &options) == 0)
+		return;
+	sink_init_memory(&sink);
+	for (size_t i = 0; i < recording->count; i++) {
+		const struct recording_process *process = recording->processes[i];
+
+		if (process->stack == NULL)
+			continue;
+		sink_format(&sink, "pid %" PRId64, recording_pid(process));
+		if (process->rank >= 0)
+			sink_format(&sink, ", rank %" PRId64, process->rank);
+		if (process->job[0] != '\0')
+			sink_format(&sink, " of %s", process->job);
+		sink_format(&sink, ": %s\n", process->stack);
+	}
+	bundle_add_sink(archive, "stacks.txt", "where processes of this host are in their program",
+			&sink);
+}
+
 /* ---- README.txt ------------------------------------------------------------------------------- */
 
 static void write_files(struct sink *sink, const struct bundle_lines *files)
@@ -125,8 +160,9 @@ static void bundle_readme(struct bundle_archive *archive, const struct bundle_re
 		&sink,
 		"\nThis bundle contains names of hosts, jobs, communicators and network "
 		"interfaces, process IDs and file paths,\nand the environment variables listed in "
-		"environment.txt, except those whose name or value looks like a\nsecret. It "
-		"contains no communicated data and no command lines.\n");
+		"environment.txt, except those whose name or value looks like a\nsecret, and "
+		"names of files and functions of the program. It contains\nno communicated data, "
+		"no command lines and no values of variables.\n");
 	bundle_add_sink(archive, "README.txt", "this file", &sink);
 }
 
@@ -199,6 +235,13 @@ static const struct cli_option options[] = {
 	{ 0, "cacert", "FILE", "CA certificates to trust instead of the system's",
 	  CLI_CALL_ALL(take_for_agents) },
 	{ 0, "insecure", NULL, "accept any certificate", CLI_CALL_ALL(take_for_agents) },
+	{ 0, "no-stacks", NULL, "do not look where processes are in their program",
+	  CLI_FLAG(struct command_line, request.has_no_stacks) },
+	{ 0, "native", NULL,
+	  "also show native frames of processes (eu-stack or gdb); stops each for up to 100 ms",
+	  CLI_FLAG(struct command_line, request.has_native) },
+	{ 0, "any-user", NULL, "as root, also look where processes of other users are",
+	  CLI_FLAG(struct command_line, request.has_any_user) },
 	CLI_OPTIONS_PROCESSES(struct command_line),
 	CLI_OPTION_JSON(struct command_line),
 	CLI_OPTION_QUIET,
@@ -341,6 +384,7 @@ static void bundle_fill(struct bundle_archive *archive, const struct command_lin
 		if (is_gap(recording, &recording->troubles[i]))
 			bundle_gap(archive, recording->troubles[i].path, "%s",
 				   recording->troubles[i].what);
+	bundle_stacks(archive, recording, &line->request);
 	bundle_snapshots(archive, recording, &line->request, clean, &snapshots);
 	bundle_doctor(archive, &line->request, snapshots);
 	bundle_environment(archive, recording);

@@ -8,6 +8,7 @@ int cmd_run(int argc, char **argv);
 int cmd_env(int argc, char **argv);
 int cmd_ls(int argc, char **argv);
 int cmd_ps(int argc, char **argv);
+int cmd_stacks(int argc, char **argv);
 int cmd_record(int argc, char **argv);
 int cmd_dump(int argc, char **argv);
 int cmd_report(int argc, char **argv);

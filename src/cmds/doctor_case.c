@@ -21,6 +21,7 @@
 #include "doctor/prom.h"
 #include "doctor/setup.h"
 #include "doctor/slow.h"
+#include "doctor/stacks.h"
 #include "format/region_read.h"
 
 /* ---- parts: read into look->input.recording and look->log ------------------------------------ */
@@ -574,6 +575,33 @@ static void put_price(struct doctor_case *look)
 	}
 }
 
+static bool is_in_stuck_job(const struct recording_process *process, void *context)
+{
+	const struct verdicts *verdicts = context;
+
+	for (size_t i = 0; i < verdicts->count; i++)
+		if (verdict_is_hang(verdicts->list[i].class) &&
+		    strcmp(verdicts->list[i].job, process->job) == 0)
+			return true;
+	return false;
+}
+
+/* Where the ranks of hung jobs are in their program, if they run on this host. */
+static void take_stacks(struct doctor_case *look, size_t first)
+{
+	const struct stacks_options options = { .may_stop = look->options->has_native,
+						.any_user = look->options->has_any_user };
+	bool is_hung = false;
+
+	for (size_t i = first; i < look->verdicts.count; i++)
+		is_hung |= verdict_is_hang(look->verdicts.list[i].class) &&
+			   look->verdicts.list[i].severity == VERDICT_ERROR;
+	if (!is_hung || look->options->has_no_stacks || stacks_are_off())
+		return;
+	if (stacks_of_recording(&look->asked_for, is_in_stuck_job, &look->verdicts, &options) > 0)
+		hang_say_stacks(&look->verdicts, first, &look->job);
+}
+
 static void judge_job(struct doctor_case *look)
 {
 	const struct hang_options hang = {
@@ -584,11 +612,13 @@ static void judge_job(struct doctor_case *look)
 		.sources = look->sources,
 		.source_count = look->source_count,
 	};
+	size_t first = look->verdicts.count;
 
 	must_succeed(job_make(&look->job, &look->asked_for));
 	look->has_job = true;
 	must_succeed(scene_make(&look->scene, &look->job, NULL, look->options->hang_ns));
 	must_succeed(hang_find(&look->verdicts, &look->job, &hang));
+	take_stacks(look, first);
 	if (look->prom)
 		judge_sums(look);
 	else

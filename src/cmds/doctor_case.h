@@ -46,6 +46,9 @@ struct doctor_options {
 	bool is_json;
 	bool has_all;
 	bool is_watch;
+	bool has_no_stacks;
+	bool has_native;   /* native frames, too: stops processes for a moment */
+	bool has_any_user; /* also stacks of other users' processes */
 	uint64_t interval_ns;
 };
 

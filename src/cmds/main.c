@@ -90,6 +90,7 @@ static const struct command {
 	{ "env", cmd_env, "print the environment that enables the recorder, for job scripts" },
 	{ "ls", cmd_ls, "list recorded processes" },
 	{ "ps", cmd_ps, "list operations in flight and what they wait for" },
+	{ "stacks", cmd_stacks, "show where processes are in their program" },
 	{ "record", cmd_record, "time every operation of running processes for a while" },
 	{ "top", cmd_top, "watch the jobs on this host live" },
 	{ "report", cmd_report, "summarize communication time and flag problems" },

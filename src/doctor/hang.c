@@ -1321,6 +1321,95 @@ static void say_places(struct verdict *verdict, const struct job *job)
 	free(ranks);
 }
 
+/* How long ago its last NCCL call was when it was read, as in the rest of the verdict; 0: unknown. */
+static uint64_t since_last_call(const struct recording_process *process)
+{
+	uint64_t now_ns = process->counts_ns, last_ns = 0;
+
+	for (size_t i = 0; i < process->comm_count; i++)
+		if (process->comms[i].counts.last_issue_ns > last_ns)
+			last_ns = process->comms[i].counts.last_issue_ns;
+	return last_ns > 0 && now_ns > last_ns ? now_ns - last_ns : 0;
+}
+
+static void say_stack_of_culprit(struct verdict *verdict, const struct job *job, uint32_t rank)
+{
+	const struct recording_process *process = process_of(job, rank);
+	uint64_t since_ns = verdict->class == VERDICT_NEVER_ISSUED ? since_last_call(process) : 0;
+
+	if (since_ns > 0)
+		verdict_evidence(verdict, "Rank %s is %s, %s after its last NCCL call.",
+				 job->ranks[rank].label, process->stack,
+				 units_of_ns((double)since_ns).text);
+	else
+		verdict_evidence(verdict, "Rank %s is %s.", job->ranks[rank].label, process->stack);
+}
+
+/* Those in the same place as rank `first`, in one line. */
+static void say_stack_of(struct verdict *verdict, const struct job *job, uint32_t first,
+			 bool *is_named, uint32_t *ranks)
+{
+	const char *place = process_of(job, first)->stack;
+	char text[160] = "";
+	size_t count = 0;
+
+	for (uint32_t r = first; r < job->rank_count; r++) {
+		const char *other = process_of(job, r)->stack;
+
+		if (is_named[r] || other == NULL || strcmp(other, place) != 0)
+			continue;
+		is_named[r] = true;
+		ranks[count++] = r;
+	}
+	hang_say_ranks(text, sizeof(text), job, ranks, count);
+	verdict_evidence(verdict, "Rank%s %s %s %s.", count == 1 ? "" : "s", text,
+			 count == 1 ? "is" : "are", place);
+}
+
+static void say_stacks(struct verdict *verdict, const struct job *job)
+{
+	bool *is_named = calloc(job->rank_count + 1, sizeof(*is_named));
+	uint32_t *ranks = calloc(job->rank_count + 1, sizeof(*ranks));
+	uint32_t *shares = calloc(job->recording->count + 1, sizeof(*shares));
+	bool has_memory = is_named != NULL && ranks != NULL && shares != NULL;
+	unsigned int shown = 0;
+
+	for (uint32_t r = 0; has_memory && r < job->rank_count; r++)
+		shares[job->ranks[r].process]++;
+	for (uint32_t r = 0; has_memory && r < job->rank_count; r++) {
+		/* Several ranks may share a process: then its stack belongs to none of them. */
+		is_named[r] = !is_of_job(verdict, job, r) || process_of(job, r)->stack == NULL ||
+			      shares[job->ranks[r].process] > 1;
+		if (is_named[r] || !is_culprit(verdict, job, r))
+			continue;
+		is_named[r] = true;
+		say_stack_of_culprit(verdict, job, r);
+	}
+	for (uint32_t r = 0; has_memory && r < job->rank_count; r++) {
+		if (is_named[r])
+			continue;
+		if (shown++ == PLACES_SHOWN) {
+			verdict_evidence(verdict, "Other ranks are elsewhere in the program.");
+			break;
+		}
+		say_stack_of(verdict, job, r, is_named, ranks);
+	}
+	free(is_named);
+	free(ranks);
+	free(shares);
+}
+
+void hang_say_stacks(struct verdicts *verdicts, size_t first, const struct job *job)
+{
+	bool has_any = false;
+
+	for (size_t p = 0; p < job->recording->count; p++)
+		has_any |= job->recording->processes[p]->stack != NULL;
+	for (size_t i = first; has_any && i < verdicts->count; i++)
+		if (verdict_is_hang(verdicts->list[i].class))
+			say_stacks(&verdicts->list[i], job);
+}
+
 static void say_where(struct verdicts *verdicts, size_t first, const struct job *job)
 {
 	bool has_any = false;
@@ -1345,5 +1434,6 @@ enum status hang_find(struct verdicts *verdicts, const struct job *job,
 	if (status == OK && verdicts->count == before && !(options && options->only_living))
 		status = guess_dead_jobs(verdicts, job, options);
 	say_where(verdicts, before, job);
+	hang_say_stacks(verdicts, before, job);
 	return status;
 }

@@ -62,4 +62,10 @@ uint64_t hang_now_ns(const struct recording_process *process);
 enum status hang_find(struct verdicts *verdicts, const struct job *job,
 		      const struct hang_options *options);
 
+/*
+ * Adds to the hangs from index `first` on where their ranks are in the program, where a process has a stack. hang_find()
+ * does so for stacks that were there before; this is for those taken because of its verdicts.
+ */
+void hang_say_stacks(struct verdicts *verdicts, size_t first, const struct job *job);
+
 #endif

@@ -109,6 +109,7 @@ void recording_process_free(struct recording_process *process)
 	for (size_t i = 0; i < process->where_count; i++)
 		free(process->wheres[i].text);
 	free(process->wheres);
+	free(process->stack);
 	free(process->files);
 	free(process->flights);
 	free(process->proxies);

@@ -182,6 +182,11 @@ struct recording_process {
 	/* From a dump of the program's own recorder: calls in flight, and the last of each communicator. */
 	struct recording_where *wheres;
 	size_t where_count;
+	/*
+	 * Where the process was in its program at this moment, as a phrase after "is": "in train.py:88 in step (asleep in
+	 * futex)". NULL: not known. From a snapshot, or set by stacks_of_recording().
+	 */
+	char *stack;
 
 	/* Contents. */
 	struct recording_comm *comms; /* by id, including finalized ones */

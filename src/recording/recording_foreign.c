@@ -155,6 +155,9 @@ void recording_load_wheres(struct recording_process *process)
 	char key[32], line[RECORDING_WHERE_BYTES + 80];
 	struct recording_where where;
 
+	if (process->stack == NULL &&
+	    recording_info(process, "snapshot_stack", line, RECORDING_WHERE_BYTES))
+		process->stack = strdup(line);
 	_Static_assert((int)RECORDING_WHERE_BYTES == (int)FOREIGN_WHERE_BYTES, "one size");
 	for (unsigned int i = 1; i <= RECORDING_WHERES_KEPT; i++) {
 		text_format(key, sizeof(key), "snapshot_where_%u", i);

@@ -40,7 +40,8 @@ enum {
 	/* With more than this, finalized ones are left out: a snapshot is small. */
 	COMMS_MAX = 4096,
 	WHERE_ROOM = RECORDING_WHERES_KEPT * (RECORDING_WHERE_BYTES + 80),
-	INFO_ROOM = 1024 + WHERE_ROOM, /* for the lines that a snapshot adds */
+	INFO_ROOM =
+		1024 + RECORDING_WHERE_BYTES + WHERE_ROOM, /* for the lines that a snapshot adds */
 };
 
 struct snapshot {
@@ -402,6 +403,10 @@ static enum status write_info(struct snapshot *snapshot)
 				   "snapshot_refused=%zu\n", process->refused);
 	if (process->region != NULL)
 		length += put_identity(text + length, INFO_ROOM - (size_t)length, process);
+	if (process->stack != NULL)
+		length +=
+			snprintf(text + length, INFO_ROOM - (size_t)length, "snapshot_stack=%.*s\n",
+				 RECORDING_WHERE_BYTES - 1, process->stack);
 	length += put_wheres(text + length, INFO_ROOM - (size_t)length, process);
 	length += (int)copy_info(text + length, process);
 	status = trace_write_text(&snapshot->writer, TRACE_PROCESS, text, (size_t)length);

@@ -5,7 +5,7 @@ expect_output "help lists the commands" help "$ringside" help
 expect_same "-h is the same" "$("$ringside" -h)" "$("$ringside" help)"
 expect_same "version says what it is" "$("$ringside" version | cut -d' ' -f1)" ringside
 expect_same "--version is the same" "$("$ringside" --version)" "$("$ringside" version)"
-for command in run env ls ps record report doctor diff baseline dump trace export import bundle verify self-check agent hub top model bench; do
+for command in run env ls ps stacks record report doctor diff baseline dump trace export import bundle verify self-check agent hub top model bench; do
 	expect_output "help of $command" "help-$command" "$ringside" help "$command"
 	expect_same "$command -h is help $command" "$("$ringside" "$command" -h)" \
 		"$("$ringside" help "$command")"

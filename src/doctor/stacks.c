@@ -1,0 +1,669 @@
+/*
+ * All targets are read at about the same time:
+ *
+ *	check each: rights, identity, RINGSIDE_STACKS
+ *	CPU time of all threads -> run the tools -> at least window_ns later: CPU time and /proc of all threads
+ *	identity again: if the pid has another process now, nothing is kept
+ *
+ * A tool is a child in a process group of its own. While it runs, the states of the threads are polled every
+ * millisecond; as soon as one of them has been stopped for STACKS_STOP_NS the tool is killed. A tracer that is
+ * killed releases the process; but if it had sent SIGSTOP and not received the stop yet, the process stops
+ * afterwards. Nobody else would continue it, so this is waited for and ended with SIGCONT.
+ */
+#include "doctor/stacks.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/attributes.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/text.h"
+
+enum {
+	OUTPUT_MOST = 4 << 20,
+	ENVIRONMENT_MOST = 4 << 20,
+	SOCKETS_MOST = 4 << 20,
+	KERNEL_TEXT = 4096,
+};
+
+#define TOOL_NS UINT64_C(5000000000)
+#define END_NS UINT64_C(1000000000)
+/* A tracer that has just died may leave a SIGSTOP behind: watched for this long. */
+#define SETTLE_NS UINT64_C(30000000)
+
+bool stacks_are_off(void)
+{
+	const char *value = getenv("RINGSIDE_STACKS");
+
+	return value != NULL && strcmp(value, "0") == 0;
+}
+
+void stacks_target_init(struct stacks_target *target, int64_t pid, uint64_t start_ticks)
+{
+	*target = (struct stacks_target){ .pid = pid, .start_ticks = start_ticks };
+	stack_init(&target->stack, pid);
+}
+
+void stacks_target_release(struct stacks_target *target)
+{
+	stack_release(&target->stack);
+}
+
+static uint64_t now_ns(void)
+{
+	return clock_system_ns(CLOCK_MONOTONIC);
+}
+
+static bool refuse(struct stacks_target *target, const char *why)
+{
+	text_copy(target->why, sizeof(target->why), why);
+	return false;
+}
+
+/* ---- may it be read? ------------------------------------------------------------------------- */
+
+static bool proc_text(int64_t pid, const char *name, char *text, size_t size)
+{
+	char path[96];
+
+	text_format(path, sizeof(path), "/proc/%" PRId64 "/%s", pid, name);
+	return file_read_text(path, text, size);
+}
+
+static uint64_t start_of(int64_t pid, char *state)
+{
+	uint64_t start_ticks = 0;
+	char task[24];
+
+	text_format(task, sizeof(task), "%" PRId64, pid);
+	return file_proc_stat(task, state, &start_ticks) ? start_ticks : 0;
+}
+
+/* The number after "\nName:" in the text of status; -1: it is not there. */
+static int64_t status_number(const char *status, const char *name)
+{
+	const char *at = strstr(status, name);
+	char *end;
+	long long number;
+
+	if (at == NULL)
+		return -1;
+	at += strlen(name);
+	number = strtoll(at, &end, 10);
+	return end != at ? number : -1;
+}
+
+static int64_t tracer_of(int64_t pid)
+{
+	char status[4096];
+
+	if (!proc_text(pid, "status", status, sizeof(status)))
+		return -1;
+	return status_number(status, "\nTracerPid:");
+}
+
+/* Real, effective and saved user: all ours, or it has more rights than we do. */
+static bool is_ours(const char *status, bool any_user)
+{
+	const char *at = strstr(status, "\nUid:");
+	long long users[3];
+
+	if (at == NULL || sscanf(at, "\nUid: %lld %lld %lld", &users[0], &users[1], &users[2]) != 3)
+		return false;
+	if (any_user)
+		return true;
+	for (size_t i = 0; i < ARRAY_LENGTH(users); i++)
+		if (users[i] != (long long)geteuid())
+			return false;
+	return true;
+}
+
+/* A whole file of /proc, terminated, up to `most` bytes; NULL: unreadable. */
+static char *read_whole(const char *path, size_t most, size_t *length)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char *text = NULL;
+	size_t used = 0, room = 0;
+	ssize_t got = -1;
+
+	while (fd != -1) {
+		if (room - used < 4096 + 1) {
+			char *more = room < most ? realloc(text, room * 2 + 65536) : NULL;
+
+			if (more == NULL)
+				break;
+			text = more;
+			room = room * 2 + 65536;
+		}
+		got = read(fd, text + used, room - used - 1);
+		if (got <= 0)
+			break;
+		used += (size_t)got;
+	}
+	if (fd != -1)
+		close(fd);
+	if (got == -1 && used == 0) {
+		free(text);
+		return NULL;
+	}
+	text[used] = '\0';
+	*length = used;
+	return text;
+}
+
+static bool is_off_there(int64_t pid)
+{
+	static const char setting[] = "RINGSIDE_STACKS=0";
+	char path[64], *text;
+	size_t length = 0;
+	bool is_off = false;
+
+	text_format(path, sizeof(path), "/proc/%" PRId64 "/environ", pid);
+	text = read_whole(path, ENVIRONMENT_MOST, &length);
+	for (size_t at = 0; text != NULL && at < length; at += strlen(text + at) + 1)
+		is_off |= strcmp(text + at, setting) == 0;
+	free(text);
+	return is_off;
+}
+
+static bool may_read(struct stacks_target *target, const struct stacks_options *options)
+{
+	char status[4096], state;
+	uint64_t start_ticks = start_of(target->pid, &state);
+
+	if (stacks_are_off())
+		return refuse(target, "RINGSIDE_STACKS=0");
+	if (start_ticks == 0 || state == 'Z' ||
+	    !proc_text(target->pid, "status", status, sizeof(status)))
+		return refuse(target, "no such process");
+	if (target->start_ticks == 0)
+		target->start_ticks = start_ticks;
+	if (target->start_ticks != start_ticks)
+		return refuse(target, "the process has ended, and another one has its PID");
+	if (status_number(status, "\nTgid:") != target->pid)
+		return refuse(target, "not a process but one of its threads");
+	if (!is_ours(status, options->any_user))
+		return refuse(target, geteuid() == 0
+					      ? "it belongs to another user (--any-user reads it)"
+					      : "it belongs to another user");
+	if (is_off_there(target->pid))
+		return refuse(target, "RINGSIDE_STACKS=0 in its environment");
+	return true;
+}
+
+/* ---- /proc ----------------------------------------------------------------------------------- */
+
+typedef void visit_thread(struct stacks_target *target, int64_t tid);
+
+static void each_thread(struct stacks_target *target, visit_thread *visit)
+{
+	char path[64];
+	DIR *list;
+
+	text_format(path, sizeof(path), "/proc/%" PRId64 "/task", target->pid);
+	list = opendir(path);
+	for (struct dirent *entry; list != NULL && (entry = readdir(list)) != NULL;) {
+		int64_t tid;
+
+		if (text_number(entry->d_name, 1, INT32_MAX, &tid) == OK)
+			visit(target, tid);
+	}
+	if (list != NULL)
+		closedir(list);
+}
+
+static bool task_text(const struct stacks_target *target, int64_t tid, const char *name, char *text,
+		      size_t size)
+{
+	char path[64];
+
+	text_format(path, sizeof(path), "task/%" PRId64 "/%s", tid, name);
+	return proc_text(target->pid, path, text, size);
+}
+
+static void note_cpu(struct stacks_target *target, int64_t tid)
+{
+	struct stack_thread *thread = stack_thread(&target->stack, tid);
+	char text[256];
+
+	if (thread != NULL && task_text(target, tid, "schedstat", text, sizeof(text)))
+		thread->is_cpu_known = stack_read_schedstat(text, &thread->cpu_ns);
+}
+
+/* Of a process in another network namespace these are its own files, too. */
+static void find_peer(const struct stacks_target *target, struct stack_thread *thread,
+		      uint64_t socket)
+{
+	static const char *const kinds[] = { "tcp", "tcp6" };
+	bool is_found = false;
+
+	for (size_t i = 0; i < ARRAY_LENGTH(kinds) && !is_found; i++) {
+		char path[64], *text;
+		size_t length;
+
+		text_format(path, sizeof(path), "/proc/%" PRId64 "/net/%s", target->pid, kinds[i]);
+		text = read_whole(path, SOCKETS_MOST, &length);
+		is_found = text != NULL && stack_read_peer(text, socket, thread->waits_for,
+							   sizeof(thread->waits_for));
+		free(text);
+	}
+	if (!is_found)
+		text_copy(thread->waits_for, sizeof(thread->waits_for), "a socket");
+}
+
+static void find_file(const struct stacks_target *target, struct stack_thread *thread)
+{
+	char path[96], link[1024];
+	uint64_t socket;
+	ssize_t length;
+
+	if (thread->waits_on < 0)
+		return;
+	text_format(path, sizeof(path), "/proc/%" PRId64 "/fd/%" PRId64, target->pid,
+		    thread->waits_on);
+	length = readlink(path, link, sizeof(link) - 1);
+	if (length <= 0)
+		return;
+	link[length] = '\0';
+	if (!stack_read_link(link, thread->waits_for, sizeof(thread->waits_for), &socket))
+		find_peer(target, thread, socket);
+}
+
+static void read_thread(struct stacks_target *target, int64_t tid)
+{
+	struct stack_thread *thread = stack_thread(&target->stack, tid);
+	uint64_t spent_ns, passed_ns = now_ns() - target->first_ns;
+	char text[KERNEL_TEXT];
+
+	if (thread == NULL)
+		return;
+	if (task_text(target, tid, "stat", text, sizeof(text)))
+		stack_read_stat(thread, text);
+	if (task_text(target, tid, "syscall", text, sizeof(text)))
+		stack_read_syscall(thread, text);
+	if (task_text(target, tid, "stack", text, sizeof(text)) ||
+	    task_text(target, tid, "wchan", text, sizeof(text)))
+		stack_read_kernel(thread, text);
+	if (thread->is_cpu_known && task_text(target, tid, "schedstat", text, sizeof(text)) &&
+	    stack_read_schedstat(text, &spent_ns) && spent_ns >= thread->cpu_ns && passed_ns > 0) {
+		double percent = 100.0 * (double)(spent_ns - thread->cpu_ns) / (double)passed_ns;
+
+		thread->cpu_percent = percent > 100 ? 100 : (int)(percent + 0.5);
+	}
+	find_file(target, thread);
+}
+
+/* ---- tools ----------------------------------------------------------------------------------- */
+
+struct tool {
+	const char *const *words;
+	char path[512];
+	bool is_stopping;
+	char *output;
+	size_t length;
+	char problem[80]; /* "" none */
+};
+
+/* Its absolute path; false: it is not installed. */
+static bool find_program(const char *program, char *path, size_t size)
+{
+	const char *list = getenv("PATH");
+
+	for (const char *at = list; at != NULL; at = strchr(at, ':')) {
+		size_t length;
+
+		at += *at == ':' && at != list;
+		length = strcspn(at, ":");
+		if (length > 0 && at[0] == '/' &&
+		    text_format(path, size, "%.*s/%s", (int)length, at, program) &&
+		    access(path, X_OK) == 0)
+			return true;
+		if (at[length] == '\0')
+			break;
+		at += length;
+	}
+	return false;
+}
+
+static _Noreturn void become_tool(const struct tool *tool, int out)
+{
+	int null = open("/dev/null", O_RDWR);
+
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (null != -1 && dup2(null, 0) != -1 && dup2(out, 1) != -1 && dup2(null, 2) != -1) {
+		for (int fd = 3; fd < 1024; fd++)
+			close(fd);
+		/* No downloads of symbols while the process is stopped. */
+		unsetenv("DEBUGINFOD_URLS");
+		unsetenv("LD_PRELOAD");
+		setenv("LC_ALL", "C", 1);
+		execv(tool->path, (char *const *)tool->words);
+	}
+	/* It could not be started: this child ends, and the tool has failed. */
+	for (;;)
+		kill(getpid(), SIGKILL);
+}
+
+static pid_t start_tool(const struct tool *tool, int *from)
+{
+	int ends[2];
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) == -1)
+		return -1;
+	pid = fork();
+	if (pid == 0)
+		become_tool(tool, ends[1]);
+	close(ends[1]);
+	if (pid == -1) {
+		close(ends[0]);
+		return -1;
+	}
+	fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	*from = ends[0];
+	return pid;
+}
+
+/* Reads what is there. False: the end, or as much as is allowed. */
+static bool drain(struct tool *tool, int from)
+{
+	for (;;) {
+		ssize_t got = read(from, tool->output + tool->length, OUTPUT_MOST - tool->length);
+
+		if (got == -1)
+			return errno == EAGAIN || errno == EINTR;
+		if (got == 0)
+			return false;
+		tool->length += (size_t)got;
+		if (tool->length == OUTPUT_MOST)
+			return false;
+	}
+}
+
+static char task_state(const struct stacks_target *target, int64_t tid)
+{
+	char text[512];
+	const char *end;
+
+	if (!task_text(target, tid, "stat", text, sizeof(text)))
+		return 0;
+	end = strrchr(text, ')');
+	return end != NULL && end[1] == ' ' ? end[2] : 0;
+}
+
+/* eu-stack stops one thread after the other, gdb all of them. */
+static void note_stop(struct stacks_target *target, int64_t tid)
+{
+	struct stack_thread *thread = stack_thread(&target->stack, tid);
+	char state = task_state(target, tid);
+
+	if (thread == NULL)
+		return;
+	if (state != 't' && state != 'T') {
+		thread->stopped_ns = 0;
+		return;
+	}
+	if (thread->stopped_ns == 0)
+		thread->stopped_ns = now_ns();
+	target->is_stopped_long |= now_ns() - thread->stopped_ns > STACKS_STOP_NS;
+}
+
+static bool is_stopped_long(struct stacks_target *target)
+{
+	target->is_stopped_long = false;
+	each_thread(target, note_stop);
+	return target->is_stopped_long;
+}
+
+/* It ran before, so a stop that is there now is the tool's. */
+static void make_it_run(const struct stacks_target *target)
+{
+	uint64_t until_ns = now_ns() + SETTLE_NS, last_ns = now_ns() + END_NS;
+
+	while (now_ns() < until_ns && now_ns() < last_ns) {
+		char state;
+
+		if (start_of(target->pid, &state) != target->start_ticks)
+			return;
+		if (state == 'T' && tracer_of(target->pid) == 0) {
+			kill((pid_t)target->pid, SIGCONT);
+			until_ns = now_ns() + SETTLE_NS;
+		}
+		poll(NULL, 0, 1);
+	}
+}
+
+/* Until the tool ends by itself: true. False: it must be killed, and `problem` says why. */
+static bool follow_tool(struct stacks_target *target, struct tool *tool, pid_t pid, int from)
+{
+	uint64_t until_ns = now_ns() + TOOL_NS;
+	const char *why = NULL;
+	bool is_open = true;
+
+	while (why == NULL) {
+		struct pollfd end = { is_open ? from : -1, POLLIN, 0 };
+		siginfo_t ended = { .si_pid = 0 };
+
+		poll(&end, 1, tool->is_stopping || !is_open ? 1 : 20);
+		if (end.revents != 0)
+			is_open = drain(tool, from);
+		if (tool->length == OUTPUT_MOST)
+			why = "wrote too much";
+		else if (tool->is_stopping && is_stopped_long(target))
+			why = "would have stopped it for too long";
+		else if (now_ns() > until_ns)
+			why = "took too long";
+		else if (!is_open &&
+			 (waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) == -1 ||
+			  ended.si_pid == pid))
+			return true;
+	}
+	text_format(tool->problem, sizeof(tool->problem), "%s %s", tool->words[0], why);
+	return false;
+}
+
+/* One that cannot be killed is left behind. */
+static void end_tool(struct tool *tool, pid_t pid, bool has_ended)
+{
+	uint64_t until_ns = now_ns() + END_NS;
+	int how = 0;
+	pid_t got;
+
+	if (!has_ended)
+		kill(pid, SIGKILL);
+	kill(-pid, SIGKILL); /* what it started, too */
+	while ((got = waitpid(pid, &how, WNOHANG)) == 0 && now_ns() < until_ns)
+		poll(NULL, 0, 1);
+	if (has_ended && got == pid && (!WIFEXITED(how) || WEXITSTATUS(how) != 0))
+		text_format(tool->problem, sizeof(tool->problem), "%s failed", tool->words[0]);
+}
+
+static void run_tool(struct stacks_target *target, struct tool *tool)
+{
+	void (*before)(int) = signal(SIGCHLD, SIG_DFL);
+	int from = -1;
+	pid_t pid;
+
+	tool->length = 0;
+	tool->problem[0] = '\0';
+	tool->output = malloc(OUTPUT_MOST + 1);
+	pid = tool->output != NULL ? start_tool(tool, &from) : -1;
+	if (pid == -1) {
+		text_format(tool->problem, sizeof(tool->problem), "%s cannot be started",
+			    tool->words[0]);
+	} else {
+		end_tool(tool, pid, follow_tool(target, tool, pid, from));
+		close(from);
+		if (tool->is_stopping)
+			make_it_run(target);
+	}
+	signal(SIGCHLD, before);
+}
+
+/* Does any thread sleep in a way that a tracer would have to wait for, or is it stopped or traced? */
+static void note_unstoppable(struct stacks_target *target, int64_t tid)
+{
+	char state = task_state(target, tid);
+
+	if (state != 0 && strchr("DTtZX", state) != NULL)
+		text_format(target->why, sizeof(target->why),
+			    "not stopped for its native frames: a thread is in state %c", state);
+}
+
+static bool may_stop(struct stacks_target *target)
+{
+	char before[sizeof(target->why)];
+
+	text_copy(before, sizeof(before), target->why);
+	target->why[0] = '\0';
+	if (tracer_of(target->pid) != 0)
+		return refuse(target, "not stopped for its native frames: it is being traced");
+	each_thread(target, note_unstoppable);
+	if (target->why[0] != '\0')
+		return false;
+	text_copy(target->why, sizeof(target->why), before);
+	return true;
+}
+
+static void use_tool(struct stacks_target *target, struct tool *tool,
+		     enum status (*read_output)(struct stack *stack, const char *text,
+						size_t length))
+{
+	run_tool(target, tool);
+	if (tool->problem[0] == '\0' &&
+	    read_output(&target->stack, tool->output, tool->length) != OK)
+		text_format(tool->problem, sizeof(tool->problem), "%s shows no frames",
+			    tool->words[0]);
+	if (tool->problem[0] != '\0')
+		text_append(target->why, sizeof(target->why), "%s%s", target->why[0] ? "; " : "",
+			    tool->problem);
+	free(tool->output);
+}
+
+static void run_tools(struct stacks_target *target, const struct stacks_options *options)
+{
+	char pid[24];
+	const char *pyspy[] = { "py-spy", "dump", "--json", "--nonblocking", "--pid", pid, NULL };
+	const char *eu_stack[] = { "eu-stack", "-n", "64", "-p", pid, NULL };
+	const char *eu_stack_main[] = { "eu-stack", "-1", "-n", "64", "-p", pid, NULL };
+	const char *gdb[] = { "gdb",  "-nx",
+			      "-nh",  "-batch",
+			      "-iex", "set auto-load off",
+			      "-iex", "set print frame-arguments none",
+			      "-p",   pid,
+			      "-ex",  "thread apply all bt 64",
+			      NULL };
+
+	struct tool python = { .words = pyspy },
+		    native = { .words = eu_stack, .is_stopping = true };
+
+	text_format(pid, sizeof(pid), "%" PRId64, target->pid);
+	if (find_program("py-spy", python.path, sizeof(python.path)))
+		use_tool(target, &python, stack_read_pyspy);
+	if (target->stack.has_python || !options->may_stop)
+		return;
+	if (!find_program("eu-stack", native.path, sizeof(native.path))) {
+		native.words = gdb;
+		if (!find_program("gdb", native.path, sizeof(native.path)))
+			return;
+	}
+	if (may_stop(target))
+		use_tool(target, &native, stack_read_native);
+	/* Of hundreds of threads the main one says most. */
+	if (native.words == eu_stack && native.problem[0] != '\0' && may_stop(target)) {
+		native.words = eu_stack_main;
+		use_tool(target, &native, stack_read_native);
+	}
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static void wait_until(uint64_t until_ns)
+{
+	for (uint64_t now; (now = now_ns()) < until_ns;)
+		poll(NULL, 0, (int)((until_ns - now) / 1000000) + 1);
+}
+
+void stacks_take(struct stacks_target *targets, size_t count, const struct stacks_options *options)
+{
+	uint64_t until_ns = now_ns() + (options->window_ns ? options->window_ns : SECOND_NS);
+	bool has_any = false;
+
+	for (size_t i = 0; i < count; i++) {
+		targets[i].is_read = may_read(&targets[i], options);
+		targets[i].first_ns = now_ns();
+		if (targets[i].is_read)
+			each_thread(&targets[i], note_cpu);
+		has_any |= targets[i].is_read;
+	}
+	if (!has_any)
+		return;
+	for (size_t i = 0; i < count && !options->is_proc_only; i++)
+		if (targets[i].is_read)
+			run_tools(&targets[i], options);
+	wait_until(until_ns);
+	for (size_t i = 0; i < count; i++) {
+		char state;
+
+		if (!targets[i].is_read)
+			continue;
+		each_thread(&targets[i], read_thread);
+		if (start_of(targets[i].pid, &state) == targets[i].start_ticks && state != 'Z')
+			continue;
+		stack_release(&targets[i].stack);
+		refuse(&targets[i], "the process has ended");
+	}
+}
+
+static bool is_candidate(const struct recording_process *process)
+{
+	char value[8];
+
+	return process->life == RECORDING_ALIVE && process->region != NULL &&
+	       process->pid_here > 0 && process->stack == NULL &&
+	       !(recording_info(process, "env.RINGSIDE_STACKS", value, sizeof(value)) &&
+		 strcmp(value, "0") == 0);
+}
+
+size_t stacks_of_recording(struct recording *recording,
+			   bool (*wanted)(const struct recording_process *process, void *context),
+			   void *context, const struct stacks_options *options)
+{
+	struct stacks_target *targets = calloc(STACKS_PROCESSES_MAX, sizeof(*targets));
+	struct recording_process *processes[STACKS_PROCESSES_MAX];
+	size_t count = 0, found = 0;
+
+	for (size_t i = 0; i < recording->count && count < STACKS_PROCESSES_MAX && targets; i++) {
+		struct recording_process *process = recording->processes[i];
+
+		if (!is_candidate(process) || (wanted != NULL && !wanted(process, context)))
+			continue;
+		stacks_target_init(&targets[count], process->pid_here, process->start_ticks);
+		processes[count++] = process;
+	}
+	if (count > 0)
+		stacks_take(targets, count, options);
+	for (size_t i = 0; i < count; i++) {
+		char place[STACK_PLACE];
+
+		stack_say(&targets[i].stack, place, sizeof(place));
+		if (place[0] != '\0')
+			processes[i]->stack = strdup(place);
+		found += processes[i]->stack != NULL;
+		stacks_target_release(&targets[i]);
+	}
+	free(targets);
+	return found;
+}
