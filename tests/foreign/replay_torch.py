@@ -1,14 +1,16 @@
 """A verdict on a recorded PyTorch hang against what is true and what PyTorch's own tool said.
 
-    ringside doctor --json DUMPS | replay_torch.py SCENE_DIRECTORY has_lines|no_lines
+    ringside doctor --json DUMPS | replay_torch.py SCENE_DIRECTORY has_lines|no_lines|has_stacks|has_states
 
-Prints "right", or what is wrong. A rank without a dump can be named, but not where it is."""
+Prints "right", or what is wrong. A rank without a dump can be named, but not where it is. has_stacks: with the Python
+frames of the moment; has_states: with what /proc said."""
 
 import json
 import re
 import sys
 
 directory, has_lines = sys.argv[1], sys.argv[2] == "has_lines"
+has_stacks, has_states = sys.argv[2] == "has_stacks", sys.argv[2] == "has_states"
 with open(directory + "/expected.json", encoding="utf-8") as file:
     truth = json.load(file)
 with open(directory + "/fr_trace.txt", encoding="utf-8") as file:
@@ -33,4 +35,15 @@ if has_lines and not re.search(r"[Ww]aits? at \S+:[0-9]+ in %s <" % truth["waiti
     wrong.append("where the others wait is missing: %s" % evidence)
 if has_lines and culprit in truth["alive"] and not re.search(r"last call at \S+:[0-9]+ in %s <" % truth["last"], evidence):
     wrong.append("where it called last is missing: %s" % evidence)
+is_alive = culprit in truth["alive"]
+if has_stacks and is_alive and not re.search(r"Rank %d is in \S+:[0-9]+ in %s < .*asleep in clock_nanosleep\), .* after its last NCCL call\."
+                                             % (culprit, truth["is_in"]), evidence):
+    wrong.append("where it is is missing: %s" % evidence)
+if has_stacks and not re.search(r"Ranks [0-9, -]+ are in torch/cuda/__init__.py:[0-9]+ in synchronize < \S+:[0-9]+ in %s < "
+                                % truth["waiting"], evidence):
+    wrong.append("where the others are is missing: %s" % evidence)
+if has_states and is_alive and "Rank %d is asleep in clock_nanosleep, " % culprit not in evidence:
+    wrong.append("what it does is missing: %s" % evidence)
+if has_states and not re.search(r"Ranks [0-9, -]+ are running\.", evidence):
+    wrong.append("what the others do is missing: %s" % evidence)
 print("; ".join(wrong) or "right")

@@ -90,6 +90,11 @@ for scene in skip deadlock loader checkpoint exception; do
 		expect_same "real $scene, $kind: class, culprit and lines are right" \
 			"$("$ringside" doctor --json "$tap_scratch/$scene/$kind" 2>/dev/null | python3 tests/foreign/replay_torch.py "$real" $lines)" right
 	done
+	# Snapshots of the same hangs, taken with stacks: Python's frames, and /proc alone.
+	expect_same "real $scene: where in the program each rank is" \
+		"$("$ringside" doctor --json "$real/stacks" 2>/dev/null | python3 tests/foreign/replay_torch.py "$real" has_stacks)" right
+	expect_same "real $scene: what each rank does, from /proc alone" \
+		"$("$ringside" doctor --json "$real/proc" 2>/dev/null | python3 tests/foreign/replay_torch.py "$real" has_states)" right
 done
 expect_ok "a communicator that NCCL does not name has the name of its process group" grep -q "AllReduce #11 of default_pg" \
 	<("$ringside" doctor "$tap_scratch/skip/both")

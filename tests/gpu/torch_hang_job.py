@@ -1,7 +1,8 @@
-"""One rank of a PyTorch job that hangs: see torch_hangs. A thread writes the Flight Recorder's dump, as pickle and as
-JSON, and the Python stacks, when the launcher asks for them."""
+"""One rank of a PyTorch job that hangs: see torch_hangs. A thread writes its Python frames as py-spy would, and then the
+Flight Recorder's dump, as pickle and as JSON, and the Python stacks, when the launcher asks for them."""
 
 import faulthandler
+import json
 import os
 import sys
 import threading
@@ -26,7 +27,28 @@ def write(name, data):
     os.rename(path + ".part", path)
 
 
+def write_frames():
+    """What `py-spy dump --json` prints; there is no py-spy on the machine."""
+    threads = {thread.ident: thread for thread in threading.enumerate()}
+    found = []
+    for ident, frame in sys._current_frames().items():
+        frames = []
+        while frame is not None:
+            frames.append({"name": frame.f_code.co_name, "filename": frame.f_code.co_filename, "module": None,
+                           "short_filename": None, "line": frame.f_lineno or 0, "locals": None, "is_entry": False,
+                           "is_shim_entry": False})
+            frame = frame.f_back
+        thread = threads.get(ident)
+        found.append({"pid": os.getpid(), "thread_id": ident, "thread_name": thread.name if thread else None,
+                      "os_thread_id": thread.native_id if thread else None, "active": False, "owns_gil": False,
+                      "frames": frames, "process_info": None})
+    write("frames-%d.json" % RANK, json.dumps(found, indent=2).encode())
+
+
 def dump_when_asked():
+    while not os.path.exists(os.path.join(OUT, "frames-now")):
+        time.sleep(0.05)
+    write_frames()
     while not os.path.exists(os.path.join(OUT, "dump-now")):
         time.sleep(0.05)
     recorder = torch._C._distributed_c10d
