@@ -10,6 +10,7 @@
 #include "cmds/cli_input.h"
 #include "cmds/cli_output.h"
 #include "cmds/commands.h"
+#include "cmds/torch_trace.h"
 #include "common/clock.h"
 #include "common/text.h"
 #include "output/json.h"
@@ -32,6 +33,7 @@ struct trace_target {
 	enum viewer_format format;
 	bool is_gzip;
 	bool is_json; /* the summary, on stdout */
+	struct torch_traces *merge;
 };
 
 /* A duration like "2s". `target` is a struct trace_window. */
@@ -274,10 +276,11 @@ static void alignment_text(const struct viewer_plan *plan, char *text, size_t si
 			    (unsigned int)align->island_count);
 }
 
-static void trace_about(const struct viewer_plan *plan, struct viewer *viewer)
+static void trace_about(const struct viewer_plan *plan, const struct torch_traces *merge,
+			struct viewer *viewer)
 {
 	struct viewer_args args = { .count = 0 };
-	char text[256], start[UNITS_TEXT];
+	char text[256], merged[256], start[UNITS_TEXT];
 
 	alignment_text(plan, text, sizeof(text));
 	viewer_arg_text(&args, "written_by", "ringside " RINGSIDE_VERSION);
@@ -288,6 +291,11 @@ static void trace_about(const struct viewer_plan *plan, struct viewer *viewer)
 	viewer_arg_unsigned(&args, "alignment_uncertainty_ns", plan->align->worst_uncertainty_ns);
 	viewer_arg_unsigned(&args, "processes_not_aligned", plan->align->unaligned);
 	viewer_arg_unsigned(&args, "operations_not_joined", plan->meet.left_out);
+	if (merge->count > 0) {
+		viewer_arg_unsigned(&args, "torch_traces", merge->count);
+		torch_trace_clock_text(&merge->list[0], merged, sizeof(merged));
+		viewer_arg_text(&args, "torch_clock", merged);
+	}
 	viewer_about(viewer, &args);
 }
 
@@ -318,9 +326,50 @@ static void summary_text(const struct viewer_plan *plan, const struct viewer *vi
 	if (tally->details_out > 0)
 		fprintf(stderr, "not shown: %s details without a time\n",
 			units_count(count, tally->details_out));
+	for (size_t i = 0; i < target->merge->count; i++) {
+		const struct torch_trace *one = &target->merge->list[i];
+
+		torch_trace_clock_text(one, text, sizeof(text));
+		fprintf(stderr, "%s: %s slices; %s\n", one->path, units_count(count, one->slices),
+			text);
+		if (one->left_out + one->about.too_long + one->about.unusable > 0)
+			fprintf(stderr,
+				"%s: not shown: %s counters, arrows and events without a place, %s "
+				"damaged or too long\n",
+				one->path, units_count(count, one->left_out),
+				units_count(other, one->about.too_long + one->about.unusable));
+	}
 	if (plan->meet.left_out > 0)
 		fprintf(stderr, "not matched, out of memory: %s operations; they show no waiting\n",
 			units_count(count, plan->meet.left_out));
+}
+
+static void put_merged(struct json *json, const struct viewer_plan *plan,
+		       const struct torch_traces *merge)
+{
+	char text[256];
+
+	json_put_array(json, "torch_traces");
+	for (size_t i = 0; i < merge->count; i++) {
+		const struct torch_trace *one = &merge->list[i];
+		const struct recording_process *process = plan->recording->processes[one->process];
+
+		torch_trace_clock_text(one, text, sizeof(text));
+		json_object(json);
+		json_put_string(json, "file", one->path);
+		json_put_known(json, "rank", process->rank >= 0, (uint64_t)process->rank);
+		json_put_unsigned(json, "pid", (uint64_t)process->pid);
+		json_put_unsigned(json, "slices", one->slices);
+		json_put_unsigned(json, "left_out", one->left_out);
+		json_put_unsigned(json, "unusable", one->about.unusable + one->about.too_long);
+		json_put_string(json, "clock", text);
+		json_put_unsigned(json, "compared", one->compared);
+		json_put_unsigned(json, "agreed", one->agreed);
+		json_put_signed(json, "offset_ns", one->offset_ns);
+		json_put_known(json, "within_ns", one->clock != TORCH_CLOCK_WALL, one->within_ns);
+		json_end(json);
+	}
+	json_end(json);
 }
 
 static int summary_json(const struct viewer_plan *plan, const struct viewer *viewer,
@@ -363,14 +412,16 @@ static int summary_json(const struct viewer_plan *plan, const struct viewer *vie
 	json_put_string(&json, "alignment", text);
 	json_put_unsigned(&json, "alignment_uncertainty_ns", plan->align->worst_uncertainty_ns);
 	json_put_unsigned(&json, "processes_not_aligned", plan->align->unaligned);
+	if (target->merge->count > 0)
+		put_merged(&json, plan, target->merge);
 	json_end(&json);
 	json_line(&json);
 	return cli_finish(&sink, exit_code);
 }
 
-/* Writes the timeline to an open output. */
+/* Writes the timeline to an open output. *failed: the exit code of an error that was reported, else 0. */
 static enum status write_timeline(struct viewer_plan *plan, const struct trace_target *target,
-				  struct sink *sink, struct viewer *viewer)
+				  struct sink *sink, struct viewer *viewer, int *failed)
 {
 	struct gzip_sink gzip = { .stream = NULL };
 	bool has_wall = plan->align->count > 0 &&
@@ -382,8 +433,10 @@ static enum status write_timeline(struct viewer_plan *plan, const struct trace_t
 	status = viewer_init(viewer, target->format, target->is_gzip ? &gzip.plain : sink,
 			     target->is_gzip ? &gzip : NULL, has_wall ? plan->origin_ns : 0);
 	if (status == OK) {
-		trace_about(plan, viewer);
+		trace_about(plan, target->merge, viewer);
 		status = viewer_plan_write(plan, viewer);
+		if (status == OK)
+			*failed = torch_traces_write(target->merge, plan, viewer);
 		end = viewer_end(viewer);
 		/* Errors of the output are reported by the output. */
 		if (status == OK && sink->status == OK)
@@ -400,10 +453,11 @@ static int trace_timeline_write(struct viewer_plan *plan, const struct trace_tar
 	struct cli_output output;
 	struct viewer viewer;
 	enum status status;
+	int failed = 0;
 
 	if (cli_output_open(&output, target->path) != 0)
 		return CLI_EXIT_UNKNOWN;
-	status = write_timeline(plan, target, &output.sink, &viewer);
+	status = write_timeline(plan, target, &output.sink, &viewer, &failed);
 	cli_progress_end(progress);
 	if (status == ERR_NO_SPACE)
 		cli_no_memory();
@@ -411,6 +465,10 @@ static int trace_timeline_write(struct viewer_plan *plan, const struct trace_tar
 		cli_output_discard(&output);
 		return cli_error("cannot read: %s",
 				 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
+	}
+	if (failed != 0) {
+		cli_output_discard(&output);
+		return failed;
 	}
 	/* No summary of a file that was not written. */
 	if (cli_output_commit(&output, CLI_EXIT_DONE) != CLI_EXIT_DONE)
@@ -428,6 +486,7 @@ struct trace {
 	struct trace_target target;
 	struct trace_window window;
 	struct report_filter chosen; /* its times are those of the window */
+	struct torch_traces merge;
 	struct cli_progress progress;
 	bool is_aligned; /* the first of the four walks is done */
 	bool has_calls;
@@ -469,6 +528,7 @@ static const struct cli_option options[] = {
 	  CLI_FLAG(struct trace, has_calls) },
 	{ 0, "no-details", NULL, "leave out channels and transfers (recorded by mode full)",
 	  CLI_CLEAR(struct trace, has_details) },
+	TORCH_OPTION_MERGE(struct trace, "shown as tracks of its rank"),
 	{ 'j', "json", NULL, "also describe the file as JSON on standard output",
 	  CLI_FLAG(struct trace, target.is_json) },
 	CLI_OPTION_QUIET,
@@ -482,6 +542,8 @@ static const struct cli_example examples[] = {
 	  "two seconds around the 1234th operation on communicator world" },
 	{ "ringside trace traces/ -o end.json --window 5s --rank 0-15",
 	  "the last five seconds of 16 ranks: where it hangs" },
+	{ "ringside trace traces/ -o both.pftrace --merge kineto-0.json.gz",
+	  "with what torch.profiler recorded of one rank" },
 	{ NULL, NULL },
 };
 
@@ -567,6 +629,7 @@ static int show_plan(struct trace *trace, struct viewer_plan *plan, int exit_cod
 	cli_progress_hide(&trace->progress);
 	if (status != OK)
 		return trace_failed(status);
+	torch_traces_widen(&trace->merge, plan);
 	if (plan->expected == 0)
 		return cli_error("no operation to show; nothing was written");
 	trace_timeline_warn(plan, &trace->target);
@@ -579,6 +642,7 @@ static int show_job(struct trace *trace, const struct job *job, int exit_code)
 	struct align align;
 	uint64_t operations = 0;
 	enum status status;
+	int failed;
 
 	for (size_t i = 0; i < job->recording->count; i++)
 		operations += job->recording->processes[i]->recorded;
@@ -587,6 +651,12 @@ static int show_job(struct trace *trace, const struct job *job, int exit_code)
 	if (status != OK)
 		return trace_failed(status);
 	trace->is_aligned = true;
+	cli_progress_hide(&trace->progress);
+	failed = torch_traces_join(&trace->merge, job->recording, &align);
+	if (failed != 0) {
+		align_release(&align);
+		return failed;
+	}
 	status = viewer_plan_init(&plan, job, &align, &trace->chosen.filter);
 	if (status == OK) {
 		exit_code = show_plan(trace, &plan, exit_code);
@@ -623,7 +693,11 @@ static int trace_show(void *context)
 int cmd_trace(int argc, char **argv)
 {
 	struct trace trace = { .has_details = true };
+	int exit_code;
 
-	return cli_input_command(&page, &trace, RECORDING_WITH_TRACES, check_options, trace_show,
-				 argc, argv);
+	trace.target.merge = &trace.merge;
+	exit_code = cli_input_command(&page, &trace, RECORDING_WITH_TRACES, check_options,
+				      trace_show, argc, argv);
+	torch_traces_release(&trace.merge);
+	return exit_code;
 }
