@@ -113,6 +113,8 @@ static uint32_t scan_words(const struct scan *scan, uint32_t p)
 		words |= OP_WORD_BIT(OP_WORD_NUMBER);
 	if (p == scan->iteration_process || scan->has_tags || scan->filter->has_tag)
 		words |= OP_WORD_BIT(OP_WORD_USER_TAG);
+	if (p == scan->iteration_process)
+		words |= OP_WORD_BIT(OP_WORD_STREAM);
 	return words | job_gaps_words(&scan->gaps);
 }
 
@@ -1006,6 +1008,18 @@ static COLD void take_untimed(struct scan *scan, const struct scan_entry *entry,
 	open->state = state;
 }
 
+/* NCCL shows the stream of a call from interface 5 on; a replay has none of its own. */
+static bool is_on_default_stream(const struct scan *scan, const struct scan_entry *entry,
+				 const struct step *step, uint32_t place)
+{
+	const struct recording_process *process = scan->job->recording->processes[scan->process];
+	const struct recording_comm *comm =
+		&process->comms[entry->cell->seat - scan->job->first_seat[scan->process]];
+
+	return comm->info.interface >= 5 && column(step, OP_WORD_STREAM)[place] == 0 &&
+	       !(op_state_flags(column(step, OP_WORD_STATE)[place]) & OP_FLAG_REPLAY);
+}
+
 static void take_iteration_op(struct scan *scan, const struct scan_entry *entry,
 			      const struct step *step, uint32_t place)
 {
@@ -1021,12 +1035,17 @@ static void take_iteration_op(struct scan *scan, const struct scan_entry *entry,
 	}
 	scan->iteration_ops[scan->iteration_count++] = (struct iterations_op){
 		.symbol = entry->symbol,
+		.comm = entry->cell->seat,
 		.tag = column(step, OP_WORD_USER_TAG)[place],
 		.issue_ns = column(step, OP_WORD_ISSUE)[place],
 		.done_ns = column(step, OP_WORD_DONE)[place],
 		.duration_ns = duration_of(step, place, entry->cell->source),
 		.bytes = bytes == OP_BYTES_UNKNOWN ? 0 : bytes,
+		.gpu_stop_ns = entry->cell->source == OP_TIME_KERNEL_GPU
+				       ? column(step, OP_WORD_GPU_STOP)[place]
+				       : 0,
 		.is_timed = entry->cell->source != OP_TIME_NONE,
+		.is_default_stream = is_on_default_stream(scan, entry, step, place),
 	};
 }
 

@@ -233,6 +233,27 @@ static void sort_by_call(struct iterations_op *ops, size_t count)
 	}
 }
 
+/* The operations of one communicator run one after the other. */
+static enum status set_floors(struct scan *scan)
+{
+	uint32_t first = scan->job->first_seat[scan->iteration_process];
+	uint32_t seats = scan->job->first_seat[scan->iteration_process + 1] - first;
+	uint64_t *done_ns = calloc(seats + 1, sizeof(*done_ns));
+
+	if (done_ns == NULL)
+		return ERR_NO_SPACE;
+	for (size_t i = 0; i < scan->iteration_count; i++) {
+		struct iterations_op *op = &scan->iteration_ops[i];
+		uint64_t *before = &done_ns[op->comm - first];
+
+		op->floor_ns = *before;
+		if (op->done_ns > *before)
+			*before = op->done_ns;
+	}
+	free(done_ns);
+	return OK;
+}
+
 static enum status find_iterations(struct timeline_report *report, struct scan *scan)
 {
 	struct iterations *iterations = &report->iterations;
@@ -241,7 +262,9 @@ static enum status find_iterations(struct timeline_report *report, struct scan *
 	if (scan->iteration_process == UINT32_MAX)
 		return OK;
 	sort_by_call(scan->iteration_ops, scan->iteration_count);
-	status = iterations_find(iterations, scan->iteration_ops, scan->iteration_count);
+	status = set_floors(scan);
+	if (status == OK)
+		status = iterations_find(iterations, scan->iteration_ops, scan->iteration_count);
 	iterations->is_cut = scan->is_iteration_cut;
 	for (size_t i = 0; status == OK && i < iterations->count; i++) {
 		struct iteration *iteration = &iterations->list[i];
@@ -250,6 +273,10 @@ static enum status find_iterations(struct timeline_report *report, struct scan *
 			align_ns(&report->align, scan->iteration_process, iteration->start_ns);
 		iteration->end_ns =
 			align_ns(&report->align, scan->iteration_process, iteration->end_ns);
+		iteration->called_ns =
+			align_ns(&report->align, scan->iteration_process, iteration->called_ns);
+		iteration->next_called_ns = align_ns(&report->align, scan->iteration_process,
+						     iteration->next_called_ns);
 	}
 	return status;
 }

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "analysis/align.h"
+#include "analysis/exposed.h"
 #include "analysis/filter.h"
 #include "analysis/job.h"
 #include "analysis/match.h"
@@ -128,18 +129,30 @@ enum {
 struct iteration {
 	uint64_t first_op; /* how many operations of the rank came before it */
 	uint32_t ops;
-	uint64_t start_ns; /* call of its first operation (end, if that is unknown) */
-	uint64_t end_ns;   /* start of the next one; end of its last operation for the last */
-	uint32_t timed;	   /* of ops: with a duration; the next two are of these only */
-	uint64_t busy_ns;  /* union of its operations' times, see collect.h */
-	uint64_t sum_ns;   /* sum of their durations */
+	/*
+	 * From the call of its first operation (its end, if that is unknown) to the call of the next one's; the
+	 * last ends with its last operation. is_by_end: from the end of the previous one's last operation.
+	 */
+	uint64_t start_ns;
+	uint64_t end_ns;
+	uint64_t called_ns; /* its first call, and that of the next one (or its own end) */
+	uint64_t next_called_ns;
+	uint32_t timed;	  /* of ops: with a duration; the next two are of these only */
+	uint64_t busy_ns; /* union of its operations' times, see collect.h */
+	uint64_t sum_ns;  /* sum of their durations */
 	uint64_t bytes;
 	bool is_odd; /* between two runs of the pattern: a checkpoint, an evaluation, ... */
+	/* Communication that no computation hid, docs/STATISTICS.md: between these, if it is known at all. */
+	bool is_exposed_known;
+	bool is_exposed_measured; /* both are equal: from a profile of the GPU */
+	uint64_t exposed_low_ns;
+	uint64_t exposed_high_ns;
 };
 
 struct iterations {
 	bool is_found;
 	bool is_by_tag;		/* the user's tag marks iterations: it counts up */
+	bool is_by_end;		/* the host runs ahead of the GPU: durations are between ends */
 	uint32_t rank;		/* index into job.ranks: the rank of these operations */
 	uint32_t period_ops;	/* operations of a regular iteration */
 	struct iteration *list; /* in order of time; times are common time */
@@ -155,24 +168,37 @@ struct iterations {
 	uint64_t p99_ns;
 	uint64_t slowest_ns;
 	size_t slowest; /* index into list */
+	/* Of regular ones: how many have bounds, and how many of these were measured. Medians of each bound. */
+	size_t exposed;
+	size_t exposed_measured;
+	uint64_t exposed_low_ns; /* if any was measured, only those count */
+	uint64_t exposed_high_ns;
 };
 
 /* One operation as the detection sees it. */
 struct iterations_op {
 	uint32_t symbol;
-	uint32_t reserved;
+	uint32_t comm;
 	uint64_t tag;
 	uint64_t issue_ns; /* 0 unknown */
 	uint64_t done_ns;  /* 0 unknown */
 	uint64_t duration_ns;
 	uint64_t bytes;
-	bool is_timed; /* false: no duration */
+	uint64_t
+		floor_ns; /* end of the operations of its communicator before it: it began later; 0 unknown */
+	uint64_t gpu_stop_ns; /* GPU's clock; 0: the duration is not from there */
+	bool is_timed;	      /* false: no duration */
+	bool is_default_stream;
 };
 
 /* ops in the order of issue; kept by the caller. ERR_NO_SPACE. */
 enum status iterations_find(struct iterations *iterations, const struct iterations_op *ops,
 			    size_t count);
 void iterations_release(struct iterations *iterations);
+
+/* Replaces the bounds of exposed communication where a profile of that rank covers an iteration. ERR_NO_SPACE. */
+enum status iterations_measure(struct iterations *iterations,
+			       const struct exposed_activity *activity);
 
 enum { TIMELINE_CUSTOM_MAX = 4 };
 

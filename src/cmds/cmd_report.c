@@ -7,6 +7,7 @@
 #include "cmds/cli_input.h"
 #include "cmds/cli_output.h"
 #include "cmds/commands.h"
+#include "cmds/torch_trace.h"
 #include "common/text.h"
 #include "doctor/hang.h"
 #include "doctor/verdict.h"
@@ -16,6 +17,7 @@
 struct request {
 	struct cli_input input;
 	struct report_filter chosen;
+	struct torch_traces merge;
 	const char *table; /* NULL: not given */
 	const char *path;
 	const char *html; /* NULL: not given */
@@ -57,6 +59,7 @@ static const struct cli_option options[] = {
 	{ 0, "answer", NULL, "print only the first screenful",
 	  CLI_FLAG(struct request, is_answer) },
 	REPORT_FILTER_OPTIONS(struct request),
+	TORCH_OPTION_MERGE(struct request, "measures exposed communication"),
 	{ 0, "csv", NULL, "write a table as CSV: that of --by or --table, else size",
 	  CLI_FLAG(struct request, is_csv) },
 	CLI_OPTION_JSON(struct request),
@@ -75,6 +78,8 @@ static const struct cli_example examples[] = {
 	  "one operation, by communicator and size" },
 	{ "ringside report traces/ --since -5m --rank 0-7",
 	  "the last five minutes of eight ranks" },
+	{ "ringside report traces/ --table iterations --merge kineto-0.json.gz",
+	  "how much communication computation did not hide" },
 	{ "ringside report traces/ --html report.html", "an HTML page to share" },
 	{ "ringside report traces/ --table rank --csv -o ranks.csv",
 	  "all ranks, for a spreadsheet" },
@@ -357,6 +362,32 @@ static void judge_end(struct request *request, struct timeline_report *report)
 	verdicts_release(&verdicts);
 }
 
+/* Exposed communication, where torch.profiler has seen the GPU. Returns 0, or the exit code after an error. */
+static int measure_exposed(struct request *request, struct timeline_report *report)
+{
+	const struct torch_trace *trace;
+	struct iterations *iterations = &report->iterations;
+	int failed = torch_traces_join(&request->merge, report->recording, &report->align);
+
+	if (failed != 0 || request->merge.count == 0)
+		return failed;
+	if (!iterations->is_found) {
+		cli_note("--merge: no iterations were found; nothing to measure");
+		return 0;
+	}
+	trace = torch_traces_of(&request->merge, report->job.ranks[iterations->rank].process);
+	if (trace == NULL) {
+		cli_note("--merge: iterations are those of rank %s: its trace is needed, or --rank",
+			 report->job.ranks[iterations->rank].label);
+		return 0;
+	}
+	if (iterations_measure(iterations, &trace->activity) != OK)
+		cli_no_memory();
+	if (iterations->exposed_measured == 0)
+		cli_note("%s: covers no whole iteration", trace->path);
+	return 0;
+}
+
 static int report_run(void *context)
 {
 	struct request *request = context;
@@ -375,6 +406,11 @@ static int report_run(void *context)
 	if (exit_code != 0)
 		return exit_code;
 	judge_end(request, &report);
+	exit_code = measure_exposed(request, &report);
+	if (exit_code != 0) {
+		timeline_report_release(&report);
+		return exit_code;
+	}
 	/* Files without a readable operation. */
 	if (trouble == 0 && report.completeness.read == 0)
 		trouble = CLI_EXIT_UNKNOWN;
@@ -393,5 +429,6 @@ int cmd_report(int argc, char **argv)
 					  report_run, argc, argv);
 
 	report_filter_release(&request.chosen);
+	torch_traces_release(&request.merge);
 	return exit_code;
 }

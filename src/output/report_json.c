@@ -390,6 +390,9 @@ static void put_iteration(struct json *json, const struct iteration *one)
 	json_put_known(json, "sum_ns", one->timed == one->ops, one->sum_ns);
 	json_put_unsigned(json, "bytes", one->bytes);
 	json_put_bool(json, "is_odd", one->is_odd);
+	json_put_known(json, "exposed_low_ns", one->is_exposed_known, one->exposed_low_ns);
+	json_put_known(json, "exposed_high_ns", one->is_exposed_known, one->exposed_high_ns);
+	json_put_bool(json, "is_exposed_measured", one->is_exposed_measured);
 	json_end(json);
 }
 
@@ -417,6 +420,11 @@ static void put_iterations(struct json *json, const struct timeline_report *repo
 	json_put_unsigned(json, "p99_ns", from->p99_ns);
 	json_put_unsigned(json, "slowest_ns", from->slowest_ns);
 	json_put_unsigned(json, "slowest", from->slowest);
+	json_put_bool(json, "is_by_end", from->is_by_end);
+	json_put_unsigned(json, "exposed", from->exposed);
+	json_put_unsigned(json, "exposed_measured", from->exposed_measured);
+	json_put_known(json, "exposed_low_ns", from->exposed > 0, from->exposed_low_ns);
+	json_put_known(json, "exposed_high_ns", from->exposed > 0, from->exposed_high_ns);
 	json_put_unsigned(json, "count", from->count);
 	/* The page has its own list, with neighbours merged. */
 	if (form == REPORT_JSON_WHOLE) {
@@ -950,7 +958,7 @@ enum status report_csv_windows(struct sink *sink, const struct timeline_report *
 enum status report_csv_iterations(struct sink *sink, const struct timeline_report *report)
 {
 	sink_text(sink, "number,first_op,ops,start_ns,duration_ns,busy_ns,sum_ns,bytes,is_odd,"
-			"timed");
+			"timed,exposed_low_ns,exposed_high_ns,is_exposed_measured");
 	csv_line(sink);
 	for (size_t i = 0; i < report->iterations.count; i++) {
 		const struct iteration *one = &report->iterations.list[i];
@@ -965,6 +973,9 @@ enum status report_csv_iterations(struct sink *sink, const struct timeline_repor
 		put_number(sink, true, one->bytes);
 		put_number(sink, true, one->is_odd);
 		put_number(sink, true, one->timed);
+		put_number(sink, one->is_exposed_known, one->exposed_low_ns);
+		put_number(sink, one->is_exposed_known, one->exposed_high_ns);
+		put_number(sink, true, one->is_exposed_measured);
 		csv_line(sink);
 	}
 	return sink->status;

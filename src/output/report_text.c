@@ -946,6 +946,32 @@ static void rank_words(const struct timeline_report *report, uint32_t index,
 		text_format(to, REPORT_WORDS, "rank %s", job->ranks[index].label);
 }
 
+/* Exposed communication of the median iteration: measured, or as far as it is known. */
+static void add_exposed_text(struct sink *text, const struct iterations *from)
+{
+	char low[UNITS_TEXT], high[UNITS_TEXT];
+
+	if (from->exposed == 0)
+		return;
+	units_duration(low, from->exposed_low_ns);
+	units_duration(high, from->exposed_high_ns);
+	if (from->exposed_measured > 0)
+		sink_format(text,
+			    " Exposed communication: %s of the median iteration, measured in %zu "
+			    "of %zu.",
+			    low, from->exposed_measured, from->regular);
+	else if (from->exposed_low_ns > 0)
+		sink_format(text,
+			    " Exposed communication: %s to %s of the median iteration; --merge "
+			    "measures it.",
+			    low, high);
+	else
+		sink_format(text,
+			    " Exposed communication: at most %s of the median iteration; --merge "
+			    "measures it.",
+			    high);
+}
+
 static void write_iterations_text(struct sink *sink, const struct timeline_report *report,
 				  const struct report_text_options *options)
 {
@@ -976,6 +1002,10 @@ static void write_iterations_text(struct sink *sink, const struct timeline_repor
 	if (from->timed > 0 && from->timed < from->regular)
 		sink_format(&text, " (timed: %zu of %zu iterations)", from->timed, from->regular);
 	sink_text(&text, from->timed > 0 ? "." : "");
+	add_exposed_text(&text, from);
+	if (from->is_by_end)
+		sink_text(&text, " The host runs ahead of the GPU: durations are between the ends "
+				 "of iterations.");
 	if (from->count > from->regular)
 		sink_format(&text, " %zu more irregular (checkpoints, evaluations, ...).",
 			    from->count - from->regular);

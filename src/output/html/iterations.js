@@ -97,6 +97,17 @@ function iterationsPlot(host, list, onZoom) {
 	return plot;
 }
 
+function exposedText(found) {
+	if (found.exposed === 0)
+		return '';
+	if (found.exposed_measured > 0)
+		return ` Exposed communication: ${duration(found.exposed_low_ns)} of the median iteration, ` +
+			`measured in ${count(found.exposed_measured)} of ${count(found.regular)}.`;
+	return ' Exposed communication: ' +
+		(found.exposed_low_ns > 0 ? `${duration(found.exposed_low_ns)} to ` : 'at most ') +
+		`${duration(found.exposed_high_ns)} of the median iteration.`;
+}
+
 function iterationsText() {
 	const found = report.iterations;
 	const how = found.is_by_tag ? 'from its tags' : `from a repeating sequence of ${plural(found.period_ops, 'operation')}`;
@@ -106,7 +117,7 @@ function iterationsText() {
 		`Median ${duration(found.median_ns)} (dashed line), ` +
 		`${found.median_busy_ns === null ? 'communication unknown (not timed)' : `${duration(found.median_busy_ns)} of it communication`}; ` +
 		`p99 ${duration(found.p99_ns)}; the slowest, #${count(found.slowest + 1)}, took ` +
-		`${duration(found.slowest_ns)}.` +
+		`${duration(found.slowest_ns)}.` + exposedText(found) +
 		(odd > 0 ? ` ${count(odd)} irregular (gray): checkpoints, evaluations.` : '');
 }
 

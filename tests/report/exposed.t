@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Exposed communication of real jobs on a GPU equals what torch.profiler says, and lies within the bounds that are known
+# without it. docs/results/exposed-h200.md is this comparison.
+. "$(dirname "$0")/../cli/cli.sh"
+data=tests/gpu/recorded/exposed
+
+while read -r result; do
+	case $result in
+	"ok "*) tap_line ok "${result#* - }" "" ;;
+	"not ok "*) tap_line "not ok" "${result#* - }" "" ;;
+	"1.."*) compared=${result#1..} ;;
+	*) echo "# $result" ;;
+	esac
+done < <(python3 tests/report/exposed.py "$ringside" $data 2>&1)
+expect_same "all scenes were compared" "${compared:-none}" 28
+expect_same "the page has these figures" \
+	"$(python3 tests/report/exposed.py --page "$ringside" $data)" "$(cat docs/results/exposed-h200.md)"
+
+shown() { # scene option...
+	"$ringside" report "$data/$1/trace" --table iterations "${@:2}" 2>"$tap_scratch/err" | tr -s ' \n' ' '
+}
+expect_ok "bounds in the text" grep -qE "Exposed communication: [0-9.]+ us to [0-9.]+ ms of the median iteration" <(shown ddp-overlap)
+expect_ok "an upper bound alone" grep -qE "Exposed communication: at most [0-9.]+ ms of the median" <(shown ddp-overlap-proxy)
+expect_ok "a measured value" grep -qE "Exposed communication: [0-9.]+ ms of the median iteration, measured in 5 of 1[0-9]" \
+	<(shown ddp-overlap --merge $data/ddp-overlap/kineto-0.json.gz)
+expect_same "of a rank without a trace there is no value, and it is said" \
+	"$(shown ddp-overlap --rank 1 --merge $data/ddp-overlap/kineto-0.json.gz | grep -c measured) $(grep -c "those of rank 1: its trace is needed" "$tap_scratch/err")" "0 1"
+expect_refusal "a trace of another run is refused" 3 "process [0-9]+: another run" \
+	"$ringside" report $data/manual/trace --merge $data/ddp-none/kineto-0.json.gz
+
+# Nothing timed, no number.
+"$ringside" sim --offline --no-kernel --nodes 1 --gpus 2 -w ddp --seconds 3s --seed 7 -o "$tap_scratch/untimed" >/dev/null 2>&1
+"$ringside" report --json "$tap_scratch/untimed" | python3 -c '
+import json, sys
+found = json.load(sys.stdin)["iterations"]
+print(found["regular"] > 5, found["exposed"], found["exposed_low_ns"], found["exposed_high_ns"], found["list"][0]["exposed_high_ns"])' >"$tap_scratch/said"
+expect_same "no number where nothing is timed" "$(cat "$tap_scratch/said")" "True 0 None None None"
+tap_done
