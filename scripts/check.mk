@@ -92,18 +92,19 @@ $(SMALL_PLUGINS): $(BUILD)/%.so: $(BUILD)/plugin/%.o
 	@mkdir -p $(@D)
 	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) -o $@ $^
 
-# A CUDA driver and an NCCL that play on the CPU, and an older NCCL: see docs/HACKING.md.
+# A CUDA driver, an NCCL and an NVML that play on the CPU, and an older NCCL: see docs/HACKING.md.
 FAKE_GPU := $(BUILD)/tests/fake_gpu
-FAKE_LIBRARIES := $(addprefix $(FAKE_GPU)/,libcuda.so.1 libnccl.so.2 libnccl-old.so.2)
+FAKE_LIBRARIES := $(addprefix $(FAKE_GPU)/,libcuda.so.1 libnccl.so.2 libnccl-old.so.2 libnvidia-ml.so.1)
 FAKE_CUDA_SOURCES := $(addprefix tests/fake_gpu/fake_,cuda.c graph.c kernel.c memory.c point.c queue.c)
-FAKE_NCCL_SOURCES := $(filter-out $(FAKE_CUDA_SOURCES),$(wildcard tests/fake_gpu/fake_*.c)) \
+FAKE_NCCL_SOURCES := $(filter-out $(FAKE_CUDA_SOURCES) tests/fake_gpu/fake_nvml.c,$(wildcard tests/fake_gpu/fake_*.c)) \
 	tests/fake_gpu/fake_point.c $(wildcard src/sim/host*.c src/common/*.c)
 $(FAKE_GPU)/libcuda.so.1: $(call objects,$(FAKE_CUDA_SOURCES))
 $(FAKE_GPU)/libnccl.so.2: $(call objects,$(FAKE_NCCL_SOURCES)) $(FAKE_GPU)/libcuda.so.1
 $(FAKE_GPU)/libnccl-old.so.2: $(call objects,$(filter-out %_new.c,$(FAKE_NCCL_SOURCES))) $(FAKE_GPU)/libcuda.so.1
+$(FAKE_GPU)/libnvidia-ml.so.1: $(call objects,tests/fake_gpu/fake_nvml.c)
 $(FAKE_LIBRARIES):
 	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,$(notdir $@) -Wl,-rpath,'$$ORIGIN' -o $@ $^ -lpthread -ldl -lm
-$(BUILD)/tests/unit/bench: | $(FAKE_LIBRARIES)
+$(BUILD)/tests/unit/bench $(BUILD)/tests/unit/cmds: | $(FAKE_LIBRARIES)
 
 # One entry point, two engines: libFuzzer if FUZZ_ENGINE selects it, otherwise our own driver.
 FUZZ_ENGINE ?= $(BUILD)/fuzz/fuzz_main.o

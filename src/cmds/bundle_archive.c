@@ -543,10 +543,15 @@ static void add_note(struct bundle_archive *archive, const struct recording_note
 
 	text_format(from, sizeof(from), "%.*s", (int)(file - note->path), note->path);
 	make_plain(from);
-	text_format(name, sizeof(name), "agents/%04zu-%s/%s", index, from, file);
+	if (strcmp(note->path, BUNDLE_FACTS) == 0)
+		text_copy(name, sizeof(name), BUNDLE_FACTS);
+	else
+		text_format(name, sizeof(name), "agents/%04zu-%s/%s", index, from, file);
 	bundle_add(archive, name,
 		   strcmp(file, "agent.json") == 0 ? "notes of an agent on its snapshots"
-						   : "agents queried, and which did not answer",
+		   : strcmp(file, "host.json") == 0
+			   ? "facts of this host: GPUs, ports, memory, errors"
+			   : "agents queried, and which did not answer",
 		   note->text, note->length);
 	if (fd != -1 && !add_to_memory(fd, name, note->text, note->length))
 		bundle_gap(archive, name, "not passed to the doctor: %s", strerror(errno));

@@ -121,6 +121,10 @@ void bundle_environment(struct bundle_archive *archive, const struct recording *
 void bundle_raw(struct bundle_archive *archive, const struct recording *recording,
 		const struct bundle_request *request, const bool *clean);
 
+/* Facts of this host (import/host_facts.h), as a note that the doctor reads: before bundle_snapshots(). */
+#define BUNDLE_FACTS "node/host.json"
+void bundle_facts(struct bundle_archive *archive, struct recording *recording);
+
 /* This machine: versions, counters of network and kernel, GPUs. */
 void bundle_node(struct bundle_archive *archive, const struct recording *recording);
 

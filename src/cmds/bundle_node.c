@@ -18,11 +18,14 @@
 #include <unistd.h>
 
 #include "cmds/cli.h"
+#include "cmds/cli_host.h"
 #include "cmds/cli_program.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/text.h"
+#include "import/host_facts.h"
 #include "import/ras_talk.h"
+#include "output/json.h"
 
 /*
  * Queries NCCL's RAS for the state of a job over TCP (import/ras_talk.h). The total time is limited, whatever the
@@ -230,7 +233,6 @@ enum {
 	COUNTERS_MOST = 50000, /* per tree */
 	VALUE_MOST = 200,
 	LOG_MOST = 256 * 1024,
-	RECORD_MOST = 8192,
 };
 
 /* ---- trees of small files --------------------------------------------------------------------- */
@@ -416,28 +418,23 @@ static void keep_line(struct sink *sink, const char *line)
 	sink_byte(sink, '\n');
 }
 
-/* Records of /dev/kmsg: "priority,number,microseconds,flags;text\n", then lines with a blank. */
+static void keep_record(void *context, const char *record)
+{
+	keep_line(context, record);
+}
+
 static bool read_records(struct sink *sink)
 {
-	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	char record[RECORD_MOST + 1];
-	ssize_t got;
+	struct host_log log;
+	enum status status;
 
-	if (fd == -1)
+	if (!host_log_open(&log, ""))
 		return false;
-	lseek(fd, 0, SEEK_SET);
-	/* EPIPE: the record was overwritten. */
-	while ((got = read(fd, record, RECORD_MOST)) > 0 ||
-	       (got == -1 && (errno == EPIPE || errno == EINTR))) {
-		if (got <= 0)
-			continue;
-		record[got] = '\0';
-		record[strcspn(record, "\n")] = '\0';
-		keep_line(sink, record);
-	}
-	got = got == -1 && errno != EAGAIN ? -1 : 0;
-	close(fd);
-	return got == 0;
+	do
+		status = host_log_each(&log, keep_record, sink);
+	while (status == ERR_TRUNCATED);
+	host_log_close(&log);
+	return status == OK;
 }
 
 static bool read_ring(struct sink *sink)
@@ -592,6 +589,36 @@ static void add_gpus(struct bundle_archive *archive)
 		bundle_gap(archive, "node/nvidia-smi.txt", "truncated after %d MiB",
 			   SMI_MOST / 1024 / 1024);
 	free(got.bytes);
+}
+
+void bundle_facts(struct bundle_archive *archive, struct recording *recording)
+{
+	struct cli_host_watch host;
+	char line[HOST_LINE_BYTES];
+	struct sink sink;
+	struct json json;
+
+	cli_host_watch_open(&host, "");
+	cli_host_watch_read(&host, recording, "", clock_system_ns(CLOCK_MONOTONIC));
+	cli_host_wait(&host.child, &host.facts);
+	sink_init_memory(&sink);
+	json_init(&json, &sink);
+	json_object(&json);
+	json_put_string(&json, "host", host.facts.host);
+	json_put_array(&json, "host_facts");
+	for (size_t at = 0; host_facts_next_line(&host.facts, &at, line);)
+		json_string(&json, line);
+	json_end(&json);
+	json_end(&json);
+	json_line(&json);
+	if (sink.status != OK ||
+	    recording_add_note(recording, BUNDLE_FACTS, sink_string(&sink), sink.used) != OK)
+		bundle_gap(archive, BUNDLE_FACTS, "out of memory");
+	for (int i = 0; i < HOST_SOURCES; i++)
+		if (host.facts.gaps[i][0] != '\0')
+			bundle_gap(archive, BUNDLE_FACTS, "%s", host.facts.gaps[i]);
+	sink_release(&sink);
+	cli_host_watch_close(&host);
 }
 
 void bundle_node(struct bundle_archive *archive, const struct recording *recording)

@@ -385,6 +385,8 @@ static void bundle_fill(struct bundle_archive *archive, const struct command_lin
 			bundle_gap(archive, recording->troubles[i].path, "%s",
 				   recording->troubles[i].what);
 	bundle_stacks(archive, recording, &line->request);
+	if (!line->has_agents && line->input.path_count == 0)
+		bundle_facts(archive, recording);
 	bundle_snapshots(archive, recording, &line->request, clean, &snapshots);
 	bundle_doctor(archive, &line->request, snapshots);
 	bundle_environment(archive, recording);

@@ -683,7 +683,8 @@ static bool is_note(const char *path)
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
 
-	return strcmp(name, "agent.json") == 0 || strcmp(name, "agents.json") == 0;
+	return strcmp(name, "agent.json") == 0 || strcmp(name, "agents.json") == 0 ||
+	       strcmp(name, "host.json") == 0;
 }
 
 /* NULL: out of memory. */
