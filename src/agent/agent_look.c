@@ -14,12 +14,16 @@
 #include "agent/agent_system.h"
 #include "common/clock.h"
 #include "common/text.h"
+#include "doctor/host_support.h"
 #include "output/metrics.h"
 
 #define AGENT_KERNEL_PAUSE_NS UINT64_C(600000000000)
 
 #define IDLE_NS (10 * SECOND_NS)
 #define SLOWEST_NS (4 * SECOND_NS)
+#define HOST_PAUSE_NS (30 * SECOND_NS)
+/* While a child reads. */
+#define HOST_POLL_NS (100 * MS_NS)
 enum { PAUSE_PER_COST = 200 };
 /* The file of a region exists before its contents. */
 #define BUSY_NS (4 * SECOND_NS)
@@ -62,6 +66,42 @@ static void judge_now(struct agent_look *look, uint64_t now_ns)
 		look->judgements++;
 		look->judged_ns += clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) - start_ns;
 	}
+}
+
+/* ---- facts of the host ------------------------------------------------------------------------ */
+
+uint64_t agent_look_host(struct agent_look *look, uint64_t now_ns)
+{
+	struct cli_host_watch *host = look->host;
+
+	if (host == NULL)
+		return UINT64_MAX;
+	if (host->child.pid != 0 &&
+	    !cli_host_take(&host->child, &host->facts, now_ns, clock_system_ns(CLOCK_REALTIME)))
+		return now_ns + HOST_POLL_NS;
+	if (look->watch.recording.count == 0)
+		return UINT64_MAX;
+	if (now_ns < look->next_host_ns)
+		return look->next_host_ns;
+	look->next_host_ns = now_ns + HOST_PAUSE_NS;
+	cli_host_watch_read(host, &look->watch.recording, false, now_ns);
+	return host->child.pid != 0 ? now_ns + HOST_POLL_NS : look->next_host_ns;
+}
+
+/* A new verdict wants new facts. */
+static void support_verdicts(struct agent_look *look, uint64_t now_ns)
+{
+	size_t count = look->live.verdicts.count;
+
+	if (look->host == NULL || look->status != OK || look->live.job.recording == NULL)
+		return;
+	if (count > look->supported)
+		look->next_host_ns = now_ns;
+	look->supported = count;
+	if (count == 0)
+		return;
+	host_log_read(&look->host->log, &look->host->facts, clock_system_ns(CLOCK_REALTIME));
+	host_support(&look->live.verdicts, &look->live.job, &look->host->facts, false);
 }
 
 static void tell_failure(const struct agent_look *look, enum status before)
@@ -132,6 +172,7 @@ void agent_look_take(struct agent_look *look, uint64_t now_ns)
 	look->last_ns = now_ns;
 	look->next_ns = now_ns + pause_of(look, now_ns);
 	judge_now(look, now_ns);
+	support_verdicts(look, now_ns);
 	tell_failure(look, before);
 	tell_refused(look);
 }

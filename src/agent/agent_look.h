@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cmds/cli_host.h"
 #include "common/status.h"
 #include "doctor/live.h"
 #include "output/metrics.h"
@@ -22,21 +23,30 @@ struct agent_look {
 	struct watch watch;
 	struct live live;
 	struct live_limits limits;
-	uint64_t last_ns;	  /* monotonic, 0: never */
-	uint64_t next_ns;	  /* monotonic: when the next scan is due */
-	uint64_t busy_until_ns;	  /* activity expected: scan every second until then */
-	uint64_t number;	  /* number of the scan */
-	uint64_t cost_ns;	  /* CPU time of a scan: the cheaper one of the last two */
-	uint64_t last_cost_ns;	  /* of the last scan */
-	uint64_t spent_ns;	  /* total time of scans */
-	uint64_t failures;	  /* failed scans */
-	uint64_t judgements;	  /* of the speed of a job: see live_judge() */
-	uint64_t judged_ns;	  /* CPU time of these */
-	enum status status;	  /* of the last scan */
-	uint64_t start_wall_ns;	  /* of the agent */
-	const uint64_t *verdicts; /* [VERDICT_CLASSES] so far; borrowed, NULL none */
-	const uint64_t *kernel;	  /* [METRICS_KERNEL_EVENTS] so far; borrowed, NULL none */
+	uint64_t last_ns;	     /* monotonic, 0: never */
+	uint64_t next_ns;	     /* monotonic: when the next scan is due */
+	uint64_t busy_until_ns;	     /* activity expected: scan every second until then */
+	uint64_t number;	     /* number of the scan */
+	uint64_t cost_ns;	     /* CPU time of a scan: the cheaper one of the last two */
+	uint64_t last_cost_ns;	     /* of the last scan */
+	uint64_t spent_ns;	     /* total time of scans */
+	uint64_t failures;	     /* failed scans */
+	uint64_t judgements;	     /* of the speed of a job: see live_judge() */
+	uint64_t judged_ns;	     /* CPU time of these */
+	enum status status;	     /* of the last scan */
+	uint64_t start_wall_ns;	     /* of the agent */
+	const uint64_t *verdicts;    /* [VERDICT_CLASSES] so far; borrowed, NULL none */
+	const uint64_t *kernel;	     /* [METRICS_KERNEL_EVENTS] so far; borrowed, NULL none */
+	struct cli_host_watch *host; /* facts of this host; borrowed, NULL none */
+	uint64_t next_host_ns;	     /* monotonic: when they are read again */
+	size_t supported;	     /* verdicts of the last scan */
 };
+
+/*
+ * Facts of the host are read every half minute while there are processes: in a child process, which takes some
+ * milliseconds of CPU time (docs/AGENT.md). Returns when to call again.
+ */
+uint64_t agent_look_host(struct agent_look *look, uint64_t now_ns);
 
 enum status agent_look_init(struct agent_look *look, const struct watch_settings *settings,
 			    const struct live_limits *limits);

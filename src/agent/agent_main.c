@@ -22,13 +22,16 @@
 #include "agent/agent_system.h"
 #include "agent/agent_verdicts.h"
 #include "agent/hub_options.h"
+#include "cmds/cli_host.h"
 #include "common/clock.h"
+#include "common/text.h"
 
 struct agent {
 	const struct agent_options *options;
 	struct agent_loop loop;
 	struct agent_route route;
 	struct agent_look look;
+	struct cli_host_watch host;
 	struct agent_notices notices;
 	struct agent_verdicts verdicts;
 	struct agent_kernel kernel;
@@ -71,6 +74,9 @@ static int open_all(struct agent *agent)
 	if (code == 0)
 		code = agent_loop_serve(&agent->loop, options->serving.web_config, agent_route,
 					&agent->route);
+	/* The kernel log needs a right that is dropped. */
+	cli_host_watch_open(&agent->host);
+	text_copy(agent->host.facts.host, sizeof(agent->host.facts.host), options->serving.host);
 	if (code == 0)
 		code = agent_rights_drop(&rights);
 	if (code == 0)
@@ -85,6 +91,7 @@ static int open_all(struct agent *agent)
 	agent->route.look = &agent->look;
 	agent->look.verdicts = agent->verdicts.totals;
 	agent->look.kernel = agent->kernel.totals;
+	agent->look.host = &agent->host;
 	if (options->has_kernel)
 		agent->kernel.seconds = (uint32_t)(options->kernel_ns / UINT64_C(1000000000));
 	agent->route.host = options->serving.host;
@@ -101,6 +108,7 @@ static void close_all(struct agent *agent)
 	agent_verdicts_release(&agent->verdicts);
 	agent_kernel_release(&agent->kernel);
 	agent_look_release(&agent->look);
+	cli_host_watch_close(&agent->host);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -158,6 +166,8 @@ static uint64_t do_due(void *context, uint64_t now_ns)
 			agent_textfile_write(textfile, &agent->look.live, now_ns);
 		next = textfile->next_ns < next ? textfile->next_ns : next;
 	}
+	at = agent_look_host(&agent->look, now_ns);
+	next = at < next ? at : next;
 	at = agent_hook_run(&agent->hook, now_ns);
 	return at < next ? at : next;
 }
@@ -176,6 +186,7 @@ static int agent_run(const struct agent_options *options)
 	agent_loop_init(&agent->loop);
 	agent->textfile.fd = agent->hook.output = -1;
 	agent->look.watch.inotify = -1;
+	agent->host.log.fd = agent->host.child.fd = -1;
 	code = open_all(agent);
 	if (code == 0)
 		code = agent_loop_run(&agent->loop, &program);

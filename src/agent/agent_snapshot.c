@@ -1,6 +1,7 @@
 #include "agent/agent_look.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -228,6 +229,35 @@ static void note_begin(struct pack *pack, const char *host)
 	json_put_array(note, "processes");
 }
 
+/* Does this line of facts belong to a process that is not in the archive? */
+static bool is_of_others(const struct pack *pack, const char *line)
+{
+	const struct recording *recording = &pack->look->watch.recording;
+	char object[24];
+
+	if (!pack->wanted.has_job || sscanf(line, "series process_%*s %23s", object) != 1)
+		return false;
+	for (size_t i = 0; i < recording->count; i++)
+		if (strcmp(recording->processes[i]->job, pack->wanted.job) == 0 &&
+		    recording_pid(recording->processes[i]) == strtoll(object, NULL, 10))
+			return false;
+	return true;
+}
+
+/* Lines of import/host_facts.h. Processes of other jobs are not mentioned. */
+static void note_facts(struct pack *pack)
+{
+	char line[HOST_LINE_BYTES];
+
+	if (pack->look->host == NULL || pack->look->host->facts.begin_ns == 0)
+		return;
+	json_put_array(&pack->note, "host_facts");
+	for (size_t at = 0; host_facts_next_line(&pack->look->host->facts, &at, line);)
+		if (!is_of_others(pack, line))
+			json_string(&pack->note, line);
+	json_end(&pack->note);
+}
+
 static void note_end(struct pack *pack)
 {
 	json_end(&pack->note);
@@ -236,6 +266,7 @@ static void note_end(struct pack *pack)
 	/* When time runs out, the remaining processes have the state of the last scan, without finished operations. */
 	json_put_bool(&pack->note, "is_time_up", !is_in_time(pack));
 	note_refused(pack);
+	note_facts(pack);
 	json_end(&pack->note);
 	json_line(&pack->note);
 }

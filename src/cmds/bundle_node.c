@@ -598,8 +598,8 @@ void bundle_facts(struct bundle_archive *archive, struct recording *recording)
 	struct sink sink;
 	struct json json;
 
-	cli_host_watch_open(&host, "");
-	cli_host_watch_read(&host, recording, "", clock_system_ns(CLOCK_MONOTONIC));
+	cli_host_watch_open(&host);
+	cli_host_watch_read(&host, recording, true, clock_system_ns(CLOCK_MONOTONIC));
 	cli_host_wait(&host.child, &host.facts);
 	sink_init_memory(&sink);
 	json_init(&json, &sink);

@@ -144,6 +144,9 @@ static void read_kinds(struct out *out, enum host_object object, const char *dir
 		    !read_text(out, "%s/%s", directory, host_kinds[kind].file) ||
 		    !first_number(out->text, &value))
 			continue;
+		/* -1: unknown, as of virtual interfaces. */
+		if (kind == HOST_INTERFACE_SPEED && value <= 0)
+			continue;
 		/* "2.5 Gb/sec" is the only rate with a fraction, of a port that is down. */
 		if (kind == HOST_PORT_RATE)
 			value = value > INT64_MAX / 1000 ? 0 : value * 1000;
@@ -733,13 +736,13 @@ static void stop_child(struct cli_host *host)
 
 enum { DIRECTORIES_MOST = 8 };
 
-void cli_host_watch_open(struct cli_host_watch *watch, const char *root)
+void cli_host_watch_open(struct cli_host_watch *watch)
 {
 	*watch = (struct cli_host_watch){ .child = CLI_HOST_INIT };
 	host_facts_init(&watch->facts);
 	if (gethostname(watch->facts.host, sizeof(watch->facts.host) - 1) == -1)
 		watch->facts.host[0] = '\0';
-	if (!host_log_open(&watch->log, root))
+	if (!host_log_open(&watch->log, ""))
 		host_facts_gap(&watch->facts, HOST_SOURCE_LOG, strerror(errno));
 }
 
@@ -769,11 +772,11 @@ static void add_directory(const struct recording_process *process, char (*list)[
 }
 
 void cli_host_watch_read(struct cli_host_watch *watch, const struct recording *recording,
-			 const char *root, uint64_t now_ns)
+			 bool has_traces, uint64_t now_ns)
 {
 	char directories[DIRECTORIES_MOST][PATH_BYTES];
 	const char *paths[DIRECTORIES_MOST];
-	struct cli_host_what what = { .root = root, .directories = paths };
+	struct cli_host_what what = { .root = "", .directories = paths };
 	int64_t *pids = calloc(recording->count + 1, sizeof(*pids));
 
 	host_log_read(&watch->log, &watch->facts, clock_system_ns(CLOCK_REALTIME));
@@ -784,7 +787,7 @@ void cli_host_watch_read(struct cli_host_watch *watch, const struct recording *r
 
 		/* Of a dead one, what is known is kept: it may explain its death. */
 		pids[i] = recording_pid(process);
-		if (process->life == RECORDING_ALIVE)
+		if (has_traces && process->life == RECORDING_ALIVE)
 			add_directory(process, directories, &what.directory_count);
 	}
 	for (size_t i = 0; i < what.directory_count; i++)

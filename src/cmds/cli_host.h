@@ -57,12 +57,15 @@ struct cli_host_watch {
 	struct cli_host child;
 };
 
-/* Opens the kernel log, which may need rights that are dropped later. `root` as above. */
-void cli_host_watch_open(struct cli_host_watch *watch, const char *root);
+/* Opens the kernel log, which may need rights that are dropped later. */
+void cli_host_watch_open(struct cli_host_watch *watch);
 void cli_host_watch_close(struct cli_host_watch *watch);
-/* Reads what is new in the kernel log and starts a child, unless one still runs: for the processes of a recording that
- * are alive, and the directories of their traces. Then cli_host_take() or cli_host_wait(). */
+/*
+ * Reads what is new in the kernel log and starts a child, unless one still runs: for the processes of a recording, and
+ * with has_traces the directories of their traces (named by whoever runs the job). Then cli_host_take() or
+ * cli_host_wait().
+ */
 void cli_host_watch_read(struct cli_host_watch *watch, const struct recording *recording,
-			 const char *root, uint64_t now_ns);
+			 bool has_traces, uint64_t now_ns);
 
 #endif

@@ -725,14 +725,22 @@ int cmd_doctor(int argc, char **argv)
 {
 	struct doctor_yardstick yardstick = { .has_baseline = false };
 	struct doctor_options options;
+	struct cli_host_watch host;
 	int code = doctor_options_parse(&options, argc, argv);
 
 	if (code == -1) {
+		if (options.path_count == 0 && !options.has_agents && !options.prometheus &&
+		    options.log_count == 0) {
+			cli_host_watch_open(&host);
+			yardstick.host = &host;
+		}
 		code = doctor_yardstick_read(&yardstick, &options);
 		if (code == 0)
 			code = options.is_watch ? doctor_watch(&options, &yardstick)
 						: doctor_look_once(&options, &yardstick);
 	}
+	if (yardstick.host != NULL)
+		cli_host_watch_close(&host);
 	doctor_yardstick_release(&yardstick);
 	doctor_options_release(&options);
 	return code;

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,6 +19,7 @@
 #include "common/clock.h"
 #include "common/text.h"
 #include "doctor/coverage.h"
+#include "doctor/host_support.h"
 #include "doctor/prom.h"
 #include "doctor/setup.h"
 #include "doctor/slow.h"
@@ -657,6 +659,53 @@ static bool is_trouble(const struct recording_trouble *trouble, void *context)
 	return cli_input_is_trouble(&look->input, trouble);
 }
 
+/* ---- facts of hosts --------------------------------------------------------------------------- */
+
+/* Counters need two readings. */
+#define HOST_READINGS_APART_NS SECOND_NS
+
+static bool has_verdict_here(const struct doctor_case *look)
+{
+	for (size_t i = 0; i < look->verdicts.count; i++) {
+		const struct verdict *verdict = &look->verdicts.list[i];
+
+		if ((verdict_is_hang(verdict->class) || verdict_is_slow(verdict->class)) &&
+		    strcmp(verdict->host, look->yardstick->host->facts.host) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void read_host(struct doctor_case *look)
+{
+	struct cli_host_watch *host = look->yardstick->host;
+
+	cli_host_watch_read(host, &look->asked_for, true, clock_system_ns(CLOCK_MONOTONIC));
+	cli_host_wait(&host->child, &host->facts);
+}
+
+/* Facts only support verdicts: without one about this host, one reading is enough. */
+static void support_verdicts(struct doctor_case *look)
+{
+	struct cli_host_watch *host = look->yardstick->host;
+	uint64_t first_ns = clock_system_ns(CLOCK_MONOTONIC), now_ns;
+
+	if (host != NULL) {
+		bool is_first = host->facts.begin_ns == 0;
+
+		read_host(look);
+		now_ns = clock_system_ns(CLOCK_MONOTONIC);
+		if (is_first && has_verdict_here(look)) {
+			if (now_ns < first_ns + HOST_READINGS_APART_NS)
+				poll(NULL, 0,
+				     (int)((first_ns + HOST_READINGS_APART_NS - now_ns) / MS_NS) +
+					     1);
+			read_host(look);
+		}
+	}
+	host_support(&look->verdicts, &look->job, host ? &host->facts : NULL, true);
+}
+
 /* Adds all verdicts and sorts them. */
 static void doctor_judge(struct doctor_case *look)
 {
@@ -672,8 +721,10 @@ static void doctor_judge(struct doctor_case *look)
 		.hang_ns = look->options->hang_ns,
 	};
 
-	if (look->asked_for.count > 0)
+	if (look->asked_for.count > 0) {
 		judge_job(look);
+		support_verdicts(look);
+	}
 	must_succeed(
 		setup_find(&look->verdicts, look->has_log ? &look->log : NULL, &look->asked_for));
 	blind_find(&look->verdicts, &look->asked_for, look->has_job ? &look->scene : NULL, &blind);

@@ -8,6 +8,7 @@
 
 #include "analysis/job.h"
 #include "cmds/cli_input.h"
+#include "cmds/cli_host.h"
 #include "cmds/doctor_case.h"
 #include "doctor/coverage.h"
 #include "doctor/hang.h"
@@ -26,6 +27,8 @@ struct doctor_yardstick {
 	struct expected expected;
 	bool has_baseline;
 	bool has_expected;
+	struct cli_host_watch
+		*host; /* facts of this host; NULL: jobs of this host are not judged */
 };
 
 struct doctor_case {
