@@ -13,13 +13,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size == 0)
 		return 0;
-	ras_talk_init(&talk, data[0] & 1, data[0]);
+	ras_talk_init(&talk, (enum ras_request)(data[0] % 3), data[0]);
 	while (at < size && status == OK) {
 		size_t piece = 1 + data[at] % 32;
 
 		piece = piece < size - at ? piece : size - at;
 		status = ras_talk_take(&talk, (const char *)data + at, piece);
-		if (memchr(talk.request, '\0', sizeof(talk.request)) == NULL)
+		if (memchr(talk.request, '\0', sizeof(talk.request)) == NULL ||
+		    strcasestr(talk.request, "control") != NULL)
 			abort();
 		talk.request[0] = data[0] & 2 ? '\0' : talk.request[0];
 		at += piece;

@@ -20,212 +20,12 @@
 #include "cmds/cli.h"
 #include "cmds/cli_host.h"
 #include "cmds/cli_program.h"
+#include "cmds/ras_client.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/text.h"
 #include "import/host_facts.h"
-#include "import/ras_talk.h"
 #include "output/json.h"
-
-/*
- * Queries NCCL's RAS for the state of a job over TCP (import/ras_talk.h). The total time is limited, whatever the
- * server does.
- */
-
-enum { RAS_CLIENT_TIME_S = 12, RAS_CLIENT_WAITS_S = 5 };
-#define RAS_CLIENT_ADDRESS "localhost:28028"
-
-struct ras_answer {
-	char address[300]; /* of the server */
-	char *text;	   /* the caller's to free() */
-	size_t length;
-	bool is_json;
-	bool is_cut;
-	char why[300]; /* reason of a failure */
-};
-
-/* ---- where ------------------------------------------------------------------------------------ */
-
-static bool ras_split_address(const char *address, char *host, size_t host_size, char *port,
-			      size_t port_size)
-{
-	const char *colon = strrchr(address, ':');
-	size_t length = colon ? (size_t)(colon - address) : 0;
-
-	if (length > 1 && address[0] == '[' && address[length - 1] == ']') {
-		address++;
-		length -= 2;
-	}
-	if (length == 0 || length >= host_size)
-		return false;
-	memcpy(host, address, length);
-	host[length] = '\0';
-	return colon[1 + strspn(colon + 1, "0123456789")] == '\0' && colon[1] != '\0' &&
-	       text_copy(port, port_size, colon + 1);
-}
-
-/* ---- waiting ---------------------------------------------------------------------------------- */
-
-static bool is_ready(int fd, short events, uint64_t until_ns)
-{
-	for (;;) {
-		uint64_t now_ns = clock_system_ns(CLOCK_MONOTONIC);
-		struct pollfd wait = { .fd = fd, .events = events };
-		int count;
-
-		if (now_ns >= until_ns)
-			break;
-		count = poll(&wait, 1, (int)((until_ns - now_ns) / MS_NS) + 1);
-		if (count > 0)
-			return true;
-		if (count == -1 && errno != EINTR)
-			return false;
-	}
-	errno = ETIMEDOUT;
-	return false;
-}
-
-static int connect_one(const struct addrinfo *to, uint64_t until_ns)
-{
-	int fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	int error = 0;
-	socklen_t size = sizeof(error);
-
-	if (fd == -1)
-		return -1;
-	if (connect(fd, to->ai_addr, to->ai_addrlen) == 0)
-		return fd;
-	if (errno != EINPROGRESS)
-		error = errno;
-	else if (!is_ready(fd, POLLOUT, until_ns))
-		error = errno;
-	else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == -1)
-		error = errno;
-	if (error == 0)
-		return fd;
-	close(fd);
-	errno = error;
-	return -1;
-}
-
-static int connect_to(struct ras_answer *answer, uint64_t until_ns)
-{
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
-	char host[256], port[8];
-	int fd = -1, code;
-
-	if (!ras_split_address(answer->address, host, sizeof(host), port, sizeof(port))) {
-		text_format(answer->why, sizeof(answer->why), "'%.200s' is not HOST:PORT",
-			    answer->address);
-		return -1;
-	}
-	code = getaddrinfo(host, port, &hints, &list);
-	if (code != 0) {
-		text_format(answer->why, sizeof(answer->why), "%.200s: %s", answer->address,
-			    gai_strerror(code));
-		return -1;
-	}
-	for (const struct addrinfo *at = list; at && fd == -1; at = at->ai_next)
-		fd = connect_one(at, until_ns);
-	if (fd == -1)
-		text_format(answer->why, sizeof(answer->why), "cannot connect to %.200s: %s",
-			    answer->address, strerror(errno));
-	freeaddrinfo(list);
-	return fd;
-}
-
-/* ---- talking ---------------------------------------------------------------------------------- */
-
-static bool send_request(int fd, struct ras_talk *talk, uint64_t until_ns)
-{
-	size_t done = 0, length = strlen(talk->request);
-
-	while (done < length) {
-		ssize_t sent;
-
-		if (!is_ready(fd, POLLOUT, until_ns))
-			return false;
-		sent = send(fd, talk->request + done, length - done, MSG_NOSIGNAL);
-		if (sent == -1 && errno != EINTR && errno != EAGAIN)
-			return false;
-		done += sent > 0 ? (size_t)sent : 0;
-	}
-	talk->request[0] = '\0';
-	return true;
-}
-
-/* ERR_SYSTEM with errno. */
-static enum status talk_until_end(int fd, struct ras_talk *talk, uint64_t until_ns)
-{
-	char bytes[16384];
-
-	for (;;) {
-		enum status status;
-		ssize_t got;
-
-		if (!send_request(fd, talk, until_ns) || !is_ready(fd, POLLIN, until_ns))
-			return ERR_SYSTEM;
-		got = recv(fd, bytes, sizeof(bytes), 0);
-		if (got == 0)
-			return ras_talk_end(talk);
-		if (got == -1 && (errno == EINTR || errno == EAGAIN))
-			continue;
-		if (got == -1)
-			return ERR_SYSTEM;
-		status = ras_talk_take(talk, bytes, (size_t)got);
-		if (status != OK)
-			return status == ERR_RANGE ? OK : status;
-	}
-}
-
-static void take_talk(struct ras_answer *answer, struct ras_talk *talk, enum status status,
-		      int error)
-{
-	if (status == ERR_SYSTEM && error == ETIMEDOUT && talk->answer_length > 0)
-		text_format(answer->why, sizeof(answer->why), "no complete answer within %d s",
-			    RAS_CLIENT_TIME_S);
-	else if (status == ERR_SYSTEM)
-		text_format(answer->why, sizeof(answer->why), "%.200s: %s", answer->address,
-			    strerror(error));
-	else if (status != OK)
-		text_format(answer->why, sizeof(answer->why), "%s",
-			    status == ERR_FORMAT ? talk->why : status_text(status));
-	if (status != OK)
-		return;
-	answer->text = talk->answer;
-	answer->length = talk->answer_length;
-	answer->is_json = talk->is_json;
-	answer->is_cut = talk->is_cut;
-	talk->answer = NULL;
-}
-
-/*
- * HOST:PORT, [ADDRESS]:PORT, or NULL: NCCL_RAS_ADDR, else NCCL's default. On ERR_SYSTEM, ERR_FORMAT or ERR_NO_SPACE,
- * `why` has the reason and text is NULL. Prints nothing.
- */
-static enum status ras_client_ask(struct ras_answer *answer, const char *address, bool is_json)
-{
-	uint64_t until_ns =
-		clock_system_ns(CLOCK_MONOTONIC) + (uint64_t)RAS_CLIENT_TIME_S * SECOND_NS;
-	const char *named = getenv("NCCL_RAS_ADDR");
-	struct ras_talk talk;
-	enum status status;
-	int fd;
-
-	*answer = (struct ras_answer){ .text = NULL };
-	if (address == NULL)
-		address = named && named[0] ? named : RAS_CLIENT_ADDRESS;
-	text_copy(answer->address, sizeof(answer->address), address);
-	fd = connect_to(answer, until_ns);
-	if (fd == -1)
-		return ERR_SYSTEM;
-	ras_talk_init(&talk, is_json, RAS_CLIENT_WAITS_S);
-	status = talk_until_end(fd, &talk, until_ns);
-	take_talk(answer, &talk, status, errno);
-	ras_talk_release(&talk);
-	close(fd);
-	return status;
-}
 
 /* Counters of InfiniBand ports and network interfaces, and kernel messages about GPUs, network and memory. */
 
@@ -639,7 +439,7 @@ void bundle_ras(struct bundle_archive *archive, const char *address)
 		bundle_gap(archive, "ras", "--no-ras was given");
 		return;
 	}
-	if (ras_client_ask(&answer, address, false) != OK) {
+	if (ras_client_ask(&answer, address, RAS_TEXT) != OK) {
 		bundle_gap(archive, "ras/status.txt", "%s", answer.why);
 		return;
 	}
@@ -649,7 +449,7 @@ void bundle_ras(struct bundle_archive *archive, const char *address)
 		bundle_gap(archive, "ras/status.txt", "truncated: too long");
 	free(answer.text);
 	/* The same as JSON, from NCCL 2.28.7 on. */
-	if (ras_client_ask(&answer, address, true) == OK && answer.is_json)
+	if (ras_client_ask(&answer, address, RAS_JSON) == OK && answer.is_json)
 		bundle_add(archive, "ras/status.json", "the same as JSON", answer.text,
 			   answer.length);
 	else

@@ -207,6 +207,9 @@ static const struct cli_option doctor_option_rows[] = {
 	  DOCTOR_TIME(past_ns, CLI_SECONDS(1), CLI_SECONDS(90 * 86400)) },
 	{ 0, "log", "FILE", "also read NCCL_DEBUG output; files that follow are logs, too",
 	  CLI_CALL_ALL(take_log) },
+	{ 0, "ras", "ADDRESS",
+	  "also query NCCL's RAS at HOST:PORT; 'local': NCCL_RAS_ADDR or localhost:28028",
+	  CLI_TEXT(struct doctor_options, ras) },
 	{ 0, "hang", "TIME",
 	  "report a hang after this long without progress (default 20s, "
 	  "or RINGSIDE_HANG_AFTER of the job)",

@@ -16,15 +16,19 @@
 
 #include "cmds/cli.h"
 #include "cmds/cli_fetch.h"
+#include "cmds/ras_client.h"
+#include "common/attributes.h"
 #include "common/clock.h"
 #include "common/text.h"
 #include "doctor/coverage.h"
 #include "doctor/host_support.h"
 #include "doctor/prom.h"
+#include "doctor/ras_find.h"
 #include "doctor/setup.h"
 #include "doctor/slow.h"
 #include "doctor/stacks.h"
 #include "format/region_read.h"
+#include "import/ras_status.h"
 
 /* ---- parts: read into look->input.recording and look->log ------------------------------------ */
 
@@ -627,6 +631,71 @@ static void judge_job(struct doctor_case *look)
 		judge_slowness(look);
 }
 
+/* ---- NCCL's RAS ------------------------------------------------------------------------------ */
+
+/* OK: it was about a job, this one or another. */
+static enum status read_ras(struct doctor_case *look, const char *from, const char *text,
+			    size_t length)
+{
+	struct ras_status ras;
+	enum status status;
+
+	ras_status_init(&ras);
+	status = ras_status_read(&ras, text, length);
+	if (status == OK)
+		status = ras_find(&look->verdicts, &look->asked_for, &ras, from);
+	ras_status_release(&ras);
+	if (status == ERR_NO_SPACE)
+		cli_no_memory();
+	return status;
+}
+
+/* A watch asks only when something hangs. */
+static bool is_ras_needed(const struct doctor_case *look)
+{
+	bool has_hang = false;
+
+	for (size_t i = 0; i < look->verdicts.count; i++)
+		has_hang |= verdict_is_hang(look->verdicts.list[i].class);
+	return look->options->ras != NULL && (has_hang || !look->options->is_watch);
+}
+
+static void ask_ras(struct doctor_case *look)
+{
+	bool is_local = strcmp(look->options->ras, "local") == 0;
+	struct ras_answer answer;
+	enum status status;
+	char from[400];
+
+	status = ras_client_ask(&answer, is_local ? NULL : look->options->ras, RAS_JSON);
+	if (status == OK) {
+		text_format(from, sizeof(from), "RAS at %s", answer.address);
+		status = read_ras(look, from, answer.text, answer.length);
+		if (status != OK)
+			text_copy(answer.why, sizeof(answer.why), "its answer cannot be read");
+	}
+	if (status != OK)
+		doctor_note_failure(look, "NCCL's RAS", answer.why, strlen(answer.why));
+	free(answer.text);
+}
+
+/* Answers in bundles. JSON has more than text: the text counts if there is none, or it cannot be read. */
+static void judge_ras(struct doctor_case *look)
+{
+	static const char *const kinds[] = { "/ras/status.json", "/ras/status.txt" };
+	const struct recording *recording = &look->input.recording;
+	size_t read = 0;
+
+	for (size_t kind = 0; kind < ARRAY_LENGTH(kinds) && read == 0; kind++)
+		for (size_t i = 0; i < recording->note_count; i++)
+			if (text_ends_with(recording->notes[i].path, kinds[kind]))
+				read += read_ras(look, recording->notes[i].path,
+						 recording->notes[i].text,
+						 recording->notes[i].length) == OK;
+	if (is_ras_needed(look))
+		ask_ras(look);
+}
+
 /* A hang looks slow, too: report it only as a hang. */
 static void temper_slowness(struct verdicts *verdicts)
 {
@@ -723,6 +792,7 @@ static void doctor_judge(struct doctor_case *look)
 
 	if (look->asked_for.count > 0) {
 		judge_job(look);
+		judge_ras(look);
 		support_verdicts(look);
 	}
 	must_succeed(

@@ -20,6 +20,7 @@ struct doctor_options {
 	size_t path_count;
 	const char **logs;
 	size_t log_count;
+	const char *ras; /* address of NCCL's RAS, or "local"; NULL: do not query it */
 	struct fetch_targets targets;
 	bool has_agents;
 	const char *slurm;	/* a job of Slurm, whose nodes have the agents; NULL none */

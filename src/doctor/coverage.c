@@ -509,7 +509,8 @@ enum status agent_notes_read(struct agent_notes *notes, const struct recording *
 
 	*notes = (struct agent_notes){ .gaps = NULL };
 	for (size_t i = 0; i < recording->note_count && status == OK; i++)
-		status = read_note(notes, &recording->notes[i]);
+		if (strstr(recording->notes[i].path, "/ras/status.") == NULL)
+			status = read_note(notes, &recording->notes[i]);
 	return status;
 }
 

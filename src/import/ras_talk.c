@@ -16,9 +16,11 @@ static void ask(struct ras_talk *talk, const char *request)
 	snprintf(talk->request + used, sizeof(talk->request) - used, "%s\n", request);
 }
 
-void ras_talk_init(struct ras_talk *talk, bool is_json, unsigned int timeout_s)
+void ras_talk_init(struct ras_talk *talk, enum ras_request request, unsigned int timeout_s)
 {
-	*talk = (struct ras_talk){ .is_json = is_json, .timeout_s = timeout_s };
+	*talk = (struct ras_talk){ .request_kind = request,
+				   .is_json = request == RAS_JSON,
+				   .timeout_s = timeout_s };
 	ask(talk, "client protocol 2");
 }
 
@@ -63,7 +65,9 @@ static enum status take_line(struct ras_talk *talk)
 		if (!is_fine)
 			return fail(talk, "it rejects the timeout");
 		talk->state = talk->is_json ? RAS_SETS_FORMAT : RAS_ANSWERS;
-		ask(talk, talk->is_json ? "set format json" : "verbose status");
+		ask(talk, talk->is_json				  ? "set format json"
+			  : talk->request_kind == RAS_DIAGNOSTICS ? "diagnostics"
+								  : "verbose status");
 		return OK;
 	case RAS_SETS_FORMAT:
 		/* Releases before 2.28.7 do not know this command. */
@@ -136,6 +140,13 @@ static enum status take_answer(struct ras_talk *talk, const char *bytes, size_t 
 			talk->answer[talk->answer_length++] = is_control ? '?' : (char)byte;
 	}
 	talk->answer[talk->answer_length] = '\0';
+	/* After an error the connection stays open for another command. */
+	if ((strncmp(talk->answer, "ERROR: ", 7) == 0 || strncmp(talk->answer, "BUSY: ", 6) == 0) &&
+	    strchr(talk->answer, '\n') != NULL) {
+		text_format(talk->line, sizeof(talk->line), "%.*s",
+			    (int)strcspn(talk->answer, "\n"), talk->answer);
+		return fail(talk, "it rejects the request");
+	}
 	return talk->is_cut ? ERR_RANGE : OK;
 }
 

@@ -10,8 +10,10 @@
  *	                    <--  OK
  *	set format json     -->       (if JSON is requested; since 2.28.7)
  *	                    <--  OK   (otherwise it is text)
- *	verbose status      -->
+ *	verbose status      -->       (or diagnostics; since 2.31)
  *	                    <--  the answer, until it closes
+ *
+ * Nothing else is ever sent: CONTROL (since 2.31) would change the job.
  */
 #ifndef RAS_TALK_H
 #define RAS_TALK_H
@@ -36,8 +38,16 @@ enum ras_state {
 	RAS_FAILED = 4,
 };
 
+/* DIAGNOSTICS makes every process of the job read its GPUs and NICs, and start a tool if it is installed. */
+enum ras_request {
+	RAS_TEXT = 0,
+	RAS_JSON = 1,
+	RAS_DIAGNOSTICS = 2,
+};
+
 struct ras_talk {
 	enum ras_state state;
+	enum ras_request request_kind;
 	bool is_json; /* requested; after the answer: it is JSON */
 	unsigned int timeout_s;
 	char request[RAS_REQUEST_MAX]; /* to be sent now; "": nothing. Clear it after sending */
@@ -52,7 +62,7 @@ struct ras_talk {
 };
 
 /* NCCL waits up to timeout_s for its other processes. */
-void ras_talk_init(struct ras_talk *talk, bool is_json, unsigned int timeout_s);
+void ras_talk_init(struct ras_talk *talk, enum ras_request request, unsigned int timeout_s);
 void ras_talk_release(struct ras_talk *talk);
 
 /*

@@ -259,7 +259,8 @@ struct recording_trouble {
 
 /*
  * What an agent reports about its snapshot, and a bundle about its agents: the files agent.json and
- * agents.json of an archive, unchanged. doctor/coverage.h interprets them.
+ * agents.json of an archive, unchanged; and the answers of NCCL's RAS, ras/status.json and .txt.
+ * doctor/coverage.h and doctor/ras_find.h interpret them.
  */
 struct recording_note {
 	char *path;

@@ -684,7 +684,8 @@ static bool is_note(const char *path)
 	const char *name = slash ? slash + 1 : path;
 
 	return strcmp(name, "agent.json") == 0 || strcmp(name, "agents.json") == 0 ||
-	       strcmp(name, "host.json") == 0;
+	       strcmp(name, "host.json") == 0 ||
+	       text_ends_with(path, "/ras/status.json") || text_ends_with(path, "/ras/status.txt");
 }
 
 /* NULL: out of memory. */
@@ -713,7 +714,7 @@ static enum status add_note(struct recording *recording, const struct recording_
 	if (recording->note_count >= RECORDING_NOTES_MAX ||
 	    source->length > RECORDING_NOTES_BYTES - recording->note_bytes) {
 		recording_load_trouble(recording, RECORDING_DAMAGE, source->path, NULL,
-				       "not read: too many notes of agents, or too long");
+				       "not read: too many notes of agents and RAS, or too long");
 		return OK;
 	}
 	note = new_note(recording, source->path, source->length);

@@ -23,7 +23,7 @@ static void test_text(void)
 {
 	struct ras_talk talk;
 
-	ras_talk_init(&talk, false, 5);
+	ras_talk_init(&talk, RAS_TEXT, 5);
 	EXPECT(strcmp(talk.request, "client protocol 2\n") == 0);
 	EXPECT_EQUAL(say(&talk, "SERVER PROTO", ""), OK);
 	EXPECT_EQUAL(say(&talk, "COL 2\n", "timeout 5\n"), OK);
@@ -42,7 +42,7 @@ static void test_json(void)
 {
 	struct ras_talk talk;
 
-	ras_talk_init(&talk, true, 5);
+	ras_talk_init(&talk, RAS_JSON, 5);
 	say(&talk, "server protocol 3\n", "timeout 5\n");
 	EXPECT_THAT("another version is accepted", talk.protocol == 3);
 	say(&talk, "OK\n", "set format json\n");
@@ -52,7 +52,7 @@ static void test_json(void)
 	EXPECT(talk.is_json && strcmp(talk.answer, "{\"nccl_version\":\"2.28.9\"}") == 0);
 	ras_talk_release(&talk);
 
-	ras_talk_init(&talk, true, 5);
+	ras_talk_init(&talk, RAS_JSON, 5);
 	say(&talk, "SERVER PROTOCOL 2\n", "timeout 5\n");
 	say(&talk, "OK\n", "set format json\n");
 	say(&talk, "ERROR: Unknown command\n", "verbose status\n");
@@ -63,13 +63,35 @@ static void test_json(void)
 	ras_talk_release(&talk);
 }
 
+/* Since 2.31. Earlier releases do not know it, and keep the connection open. */
+static void test_diagnostics(void)
+{
+	struct ras_talk talk;
+
+	ras_talk_init(&talk, RAS_DIAGNOSTICS, 5);
+	say(&talk, "SERVER PROTOCOL 2\n", "timeout 5\n");
+	say(&talk, "OK\n", "diagnostics\n");
+	EXPECT_EQUAL(say(&talk, "n1:7 NCCL DIAG [OK]   ECC: fine\n", ""), OK);
+	EXPECT_EQUAL(ras_talk_end(&talk), OK);
+	ras_talk_release(&talk);
+
+	ras_talk_init(&talk, RAS_DIAGNOSTICS, 5);
+	say(&talk, "SERVER PROTOCOL 2\n", "timeout 5\n");
+	say(&talk, "OK\n", "diagnostics\n");
+	EXPECT_EQUAL(say(&talk, "ERROR: Unknown comm", ""), OK);
+	EXPECT_EQUAL(say(&talk, "and diagnostics\n", ""), ERR_FORMAT);
+	EXPECT_THAT("why is reported", strstr(talk.why, "Unknown command diagnostics") != NULL);
+	EXPECT_EQUAL(ras_talk_end(&talk), ERR_FORMAT);
+	ras_talk_release(&talk);
+}
+
 static void test_hostile(void)
 {
 	static char flood[70000];
 	struct ras_talk talk;
 	enum status status = OK;
 
-	ras_talk_init(&talk, false, 5);
+	ras_talk_init(&talk, RAS_TEXT, 5);
 	EXPECT_EQUAL(say(&talk, "HTTP/1.1 400 Bad Request\r\n", ""), ERR_FORMAT);
 	EXPECT(strstr(talk.why, "not NCCL's RAS") && strstr(talk.why, "HTTP/1.1 400"));
 	EXPECT_EQUAL(ras_talk_take(&talk, "OK\n", 3), ERR_FORMAT);
@@ -77,12 +99,12 @@ static void test_hostile(void)
 	ras_talk_release(&talk);
 
 	memset(flood, 'A', sizeof(flood));
-	ras_talk_init(&talk, false, 5);
+	ras_talk_init(&talk, RAS_TEXT, 5);
 	EXPECT_THAT("an endless line is rejected",
 		    ras_talk_take(&talk, flood, sizeof(flood)) == ERR_FORMAT);
 	ras_talk_release(&talk);
 
-	ras_talk_init(&talk, true, 5);
+	ras_talk_init(&talk, RAS_JSON, 5);
 	EXPECT_THAT("answers that come before the requests",
 		    ras_talk_take(&talk, "SERVER PROTOCOL 2\nOK\nOK\nx", 25) == OK);
 	EXPECT_THAT("are accepted", talk.answer_length == 1);
@@ -93,7 +115,7 @@ static void test_hostile(void)
 		    talk.is_cut && talk.answer_length == RAS_ANSWER_MAX);
 	ras_talk_release(&talk);
 
-	ras_talk_init(&talk, false, 5);
+	ras_talk_init(&talk, RAS_TEXT, 5);
 	EXPECT_THAT("closing at once is no answer", ras_talk_end(&talk) == ERR_FORMAT);
 	ras_talk_release(&talk);
 }
@@ -102,6 +124,7 @@ int main(void)
 {
 	test_text();
 	test_json();
+	test_diagnostics();
 	test_hostile();
 	return tap_done();
 }
