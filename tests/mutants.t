@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# scripts/mutants: what a test checks is noticed, what none checks survives, and what makes no difference is listed.
+. "$(dirname "$0")/tap.sh"
+command -v python3 >/dev/null || tap_skip_all "there is no python3"
+
+# Each change that is listed as equivalent is one that can still be made.
+scripts/mutants --list >"$tap_scratch/list"
+while IFS=$'\t' read -r path change line reason; do
+	case $path in "#"* | "") continue ;; esac
+	[ -n "$reason" ] || echo "$path: $line: there is no reason"
+	read -r operator other which <<<"$change"
+	[ "$other" != nothing ] || other=
+	grep -F "$path:" "$tap_scratch/list" | grep -qF ": \`$operator\`${which:+ $which} -> \`$other\` in \`$line\`" || echo "$path: $change: $line"
+done <tests/mutants/equivalent >"$tap_scratch/gone"
+expect_same "equivalent changes are of lines that are there" "$(cat "$tap_scratch/gone")" ""
+
+# A small tree with one room.
+tree=$tap_scratch/tree
+mkdir -p "$tree"/{src/room,tests/unit/room,tests/mutants,build/tests/unit}
+cat >"$tree/src/room/room.c" <<'END'
+/* a < b */
+#define LESS(a, b) ((a) < (b))
+static const char *const text = "a < b";
+int is_less(int a, int b) { return text[0] == 'a' && a < b; }
+int sum(int a, int b) { return a + b; }
+int half(int a) { return a > 0 ? a >> 1 : 0; }
+END
+cat >"$tree/tests/unit/room/test_room.c" <<'END'
+#include <stdio.h>
+int is_less(int a, int b);
+int half(int a);
+int main(void)
+{
+	int is_good = is_less(1, 2) && !is_less(2, 2) && !is_less(3, 2) && half(6) == 3;
+	printf("%s 1 - all\n1..1\n", is_good ? "ok" : "not ok");
+	return !is_good;
+}
+END
+cat >"$tree/Makefile" <<'END'
+UNIT_PROGRAMS := room
+$(BUILD)/tests/unit/room: $(BUILD)/src/room/room.o tests/unit/room/test_room.c
+	cc -o $@ $^
+$(BUILD)/src/room/room.o: src/room/room.c
+	@mkdir -p $(@D)
+	cc -O1 -c -o $@ $<
+END
+printf 'src/room/room.c\t> >=\tint half(int a) { return a > 0 ? a >> 1 : 0; }\thalf of 0 is 0\n' >"$tree/tests/mutants/equivalent"
+cp -r "$tree" "$tap_scratch/before"
+mutate() {
+	BUILD=$tree/build scripts/mutants --tree "$tree" --seed 1 "$@" 2>&1 | tee "$tap_scratch/said"
+}
+expect_ok "a room is judged" mutate --only src/room/room.c --write "$tap_scratch/table"
+said() { grep "^$1" "$tap_scratch/said" | sed 's/ by room:.*//; s/ in .*//'; }
+expect_same "what tests check is noticed" "$(said noticed)" 'noticed: src/room/room.c:4: `==` -> `!=`
+noticed: src/room/room.c:4: `&&` -> `||`
+noticed: src/room/room.c:4: `<` -> `<=`
+noticed: src/room/room.c:4: `<` -> `>=`
+noticed: src/room/room.c:6: `>` -> `<=`
+noticed: src/room/room.c:6: `>>` -> `<<`'
+expect_same "the rest survives" "$(said survived)" 'survived: src/room/room.c:5: `+` -> `-`'
+expect_same "except what makes no difference" "$(said equivalent)" 'equivalent: src/room/room.c:6: `>` -> `>=`'
+expect_same "the table has them all" "$(grep '^room' "$tap_scratch/table" | xargs)" "room 6 8 6 1 1 86%"
+expect_same "and the survivor" "$(grep -A 1 '^Survivors' "$tap_scratch/table" | sed -n 's/: `.*//; 2p')" src/room/room.c:5
+expect_ok "the tree is as before" diff -r "$tap_scratch/before" "$tree"
+expect_ok "a random one" mutate --each 1
+expect_same "is one" "$(grep -cE '^(noticed|survived|equivalent|same code|not compiled): ' "$tap_scratch/said")" 1
+cp "$tap_scratch/said" "$tap_scratch/first"
+mutate --each 1 >/dev/null
+expect_same "and the same again from the same seed" "$(grep room.c "$tap_scratch/said")" "$(grep room.c "$tap_scratch/first")"
+sed -i 's/half(6) == 3/half(6) == 4/' "$tree/tests/unit/room/test_room.c"
+expect_complaint "a test that fails by itself judges nothing" "room fails without a change: not ok 1" mutate --each 1
+tap_done
