@@ -29,8 +29,10 @@ cat >"$tree/tests/unit/room/test_room.c" <<'END'
 #include <stdio.h>
 int is_less(int a, int b);
 int half(int a);
-int main(void)
+int main(int argc, char **argv)
 {
+	if (argc > 1 && argv[1][0] == '-')
+		return puts("test_room") == EOF;
 	int is_good = is_less(1, 2) && !is_less(2, 2) && !is_less(3, 2) && half(6) == 3;
 	printf("%s 1 - all\n1..1\n", is_good ? "ok" : "not ok");
 	return !is_good;
@@ -50,7 +52,7 @@ mutate() {
 	BUILD=$tree/build scripts/mutants --tree "$tree" --seed 1 "$@" 2>&1 | tee "$tap_scratch/said"
 }
 expect_ok "a room is judged" mutate --only src/room/room.c --write "$tap_scratch/table"
-said() { grep "^$1" "$tap_scratch/said" | sed 's/ by room:.*//; s/ in .*//'; }
+said() { grep "^$1" "$tap_scratch/said" | sed 's/ by test_room:.*//; s/ in .*//'; }
 expect_same "what tests check is noticed" "$(said noticed)" 'noticed: src/room/room.c:4: `==` -> `!=`
 noticed: src/room/room.c:4: `&&` -> `||`
 noticed: src/room/room.c:4: `<` -> `<=`
@@ -68,5 +70,5 @@ cp "$tap_scratch/said" "$tap_scratch/first"
 mutate --each 1 >/dev/null
 expect_same "and the same again from the same seed" "$(grep room.c "$tap_scratch/said")" "$(grep room.c "$tap_scratch/first")"
 sed -i 's/half(6) == 3/half(6) == 4/' "$tree/tests/unit/room/test_room.c"
-expect_complaint "a test that fails by itself judges nothing" "room fails without a change: not ok 1" mutate --each 1
+expect_complaint "a test that fails by itself judges nothing" "room fails without a change: test_room: not ok 1" mutate --each 1
 tap_done
