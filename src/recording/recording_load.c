@@ -684,8 +684,8 @@ static bool is_note(const char *path)
 	const char *name = slash ? slash + 1 : path;
 
 	return strcmp(name, "agent.json") == 0 || strcmp(name, "agents.json") == 0 ||
-	       strcmp(name, "host.json") == 0 ||
-	       text_ends_with(path, "/ras/status.json") || text_ends_with(path, "/ras/status.txt");
+	       strcmp(name, "host.json") == 0 || text_ends_with(path, "/ras/status.json") ||
+	       text_ends_with(path, "/ras/status.txt");
 }
 
 /* NULL: out of memory. */

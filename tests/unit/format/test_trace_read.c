@@ -538,6 +538,51 @@ static void test_large(void)
 	free(ops);
 }
 
+/* The items of a part, and the effort that is left after all of them. */
+static uint64_t read_part(int fd, uint64_t start, uint64_t length, unsigned int *items)
+{
+	struct trace_reader reader;
+	struct trace_item item;
+	uint64_t left;
+
+	*items = 0;
+	if (trace_open_part(&reader, fd, start, length, NULL) != OK)
+		abort();
+	while (trace_next(&reader, &item) != TRACE_END)
+		*items += item.found == TRACE_BLOCK;
+	EXPECT_THAT("not a byte after the part is kept",
+		    reader.window_offset + reader.window_bytes <= length);
+	left = reader.effort_left;
+	trace_close(&reader);
+	return left;
+}
+
+/* Of a file that takes many reads. */
+static void test_parts(void)
+{
+	struct sample sample = read_file(path_of("large")), archive = { NULL, 0, 0 };
+	unsigned int alone = 0, inside = 0;
+	uint64_t left;
+	int fd;
+
+	fd = open(path_of("large"), O_RDONLY);
+	left = read_part(fd, 0, sample.size, &alone);
+	close(fd);
+	sample_put(&archive, "before", 6);
+	sample_put(&archive, sample.bytes, sample.size);
+	sample_put(&archive, sample.bytes, sample.size);
+	write_file(path_of("part"), archive.bytes, archive.size);
+	fd = open(path_of("part"), O_RDONLY);
+	EXPECT_THAT("bytes after a part of a file are no effort for its reader",
+		    read_part(fd, 6, sample.size, &inside) == left);
+	close(fd);
+	EXPECT(alone > 0);
+	EXPECT_EQUAL(inside, alone);
+	unlink(path_of("part"));
+	free(archive.bytes);
+	free(sample.bytes);
+}
+
 static void test_refusals(void)
 {
 	struct status_problem problem = { .what = "" };
@@ -580,6 +625,7 @@ int main(int argc, char **argv)
 	test_lies();
 	test_effort();
 	test_large();
+	test_parts();
 	test_refusals();
 	unlink(path_of("sample"));
 	unlink(path_of("large"));
