@@ -51,6 +51,15 @@ expect_same "one file per process, and one about the agent" \
 expect_same "its content type" "$(header_of Content-Type /api/v1/snapshot)" application/x-tar
 expect_ok "gzip if accepted" tar tf <(fetch /api/v1/snapshot -H 'Accept-Encoding: gzip' | gzip -dc)
 
+facts() { # of the host, line by line
+	fetch /api/v1/snapshot | tar xO "$host/agent.json" |
+		perl -MJSON::PP -0777 -ne 'print map { "$_\n" } @{decode_json($_)->{host_facts} // []}'
+}
+has_facts() { facts | grep -q '^series memory_available - [0-9]* [0-9]* [0-9]*:[0-9]*$'; }
+expect_soon "facts of the host are in it" has_facts
+expect_same "when they were read" "$(facts | grep -cE '^time [1-9][0-9]+ [1-9][0-9]+$')" 1
+expect_ok "GPUs, or why they cannot be read" grep -qE '^(gpu [0-9a-f]+:|gap gpu [^ ])' <(facts)
+
 mkdir "$tap_scratch/unpacked"
 expect_ok "tar unpacks it" tar xf "$tap_scratch/snapshot.tar" -C "$tap_scratch/unpacked"
 expect_same "the unpacked files show the same" "$(flights_of "$tap_scratch/unpacked")" "$(cat "$tap_scratch/fetched")"
