@@ -507,6 +507,9 @@ static const struct warning_rule warning_rules[] = {
 	  "a device is missing from the PCI topology",
 	  "In a virtual machine, ask the provider for a topology file and set NCCL_TOPO_FILE; in a "
 	  "container, check that /sys is mounted" },
+	{ "lib wrapper not initialized", NULL, "ib-disabled", VERDICT_NOTE,
+	  "NCCL looked for InfiniBand although it is turned off",
+	  "Nothing to do if InfiniBand is meant to be off: 2.29 and later warn of it" },
 	{ "is being ignored", NULL, "value-ignored", VERDICT_NOTE,
 	  "NCCL did not accept a value as given", "Use an allowed value, or unset it" },
 	{ "Bootstrap Root", NULL, "init-incomplete", VERDICT_ERROR,

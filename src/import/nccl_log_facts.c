@@ -6,6 +6,7 @@
 
 #include "common/attributes.h"
 #include "common/hash.h"
+#include "common/text.h"
 
 static uint64_t hash_log_text(uint64_t before, struct log_text text)
 {
@@ -994,6 +995,7 @@ static bool is_missing(struct log_text text)
 static void keep_plugin_words(struct log_line *line, struct log_text kind, struct log_text text)
 {
 	struct log_text name;
+	char variable[32];
 
 	if (LOG_SKIP(&text, "Could not find:")) {
 		name = log_trim(text);
@@ -1006,9 +1008,17 @@ static void keep_plugin_words(struct log_line *line, struct log_text kind, struc
 		keep_plugin(line, kind, text_of("internal"), -1, NCCL_LOG_PLUGIN_INTERNAL);
 	else if (LOG_SKIP(&text, "Using "))
 		keep_loaded(line, kind, text);
-	else if (LOG_SKIP(&text, "Plugin name set by env to "))
-		keep_variable(line, text_of("NCCL_NET_PLUGIN"), log_trim(text));
-	else if (log_has(text, "ailed to find ")) {
+	else if (LOG_SKIP(&text, "Plugin name set by env to ")) {
+		text_format(variable, sizeof(variable), "NCCL_%.*s_PLUGIN", (int)log_left(&kind),
+			    kind.at);
+		keep_variable(line, text_of(variable), log_trim(text));
+	} else if (LOG_SKIP(&text, "Failed to load external plugin ")) {
+		/* Since 2.30, also for those that nobody asked for. */
+		name = log_until(&text, ',');
+		keep_plugin(line, kind, name, -1,
+			    log_has(text, "dlHandle: (nil)") ? NCCL_LOG_PLUGIN_NOT_FOUND
+							     : NCCL_LOG_PLUGIN_FAILED);
+	} else if (log_has(text, "ailed to find ")) {
 		if (is_final_failure(text))
 			keep_plugin(line, kind, text_of("symbol"), -1, NCCL_LOG_PLUGIN_FAILED);
 	} else if (is_missing(text))

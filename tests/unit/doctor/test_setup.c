@@ -200,6 +200,7 @@ static const struct example examples[] = {
 		  D0 "[OK]   NVLink: 18 links per GPU, all active at consistent speed across 16 "
 		     "ranks in comm 0x8cda\n",
 	  .cited = "on rank(s) {3} across" },
+	{ "ib-disabled", VERDICT_NOTE, .add = W0 "lib wrapper not initialized.\n" },
 	{ "nccl-attention", VERDICT_WARNING, .add = A0 "Net plugin moon was not initialized\n",
 	  .cited = "NCCL ATTN Net plugin moon" },
 	{ "diagnostics", VERDICT_ERROR,

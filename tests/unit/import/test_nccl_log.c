@@ -435,6 +435,46 @@ static void lines_of_newer_releases(void)
 	nccl_log_release(&log);
 }
 
+static void a_real_log_of_2_31(void)
+{
+	struct nccl_log log;
+
+	nccl_log_init(&log);
+	add_file(&log, "tests/nccllog/info-2.31.0.dbg");
+	EXPECT(log.nccl_lines > 100 && sum_of_kinds(&log) == log.nccl_lines &&
+	       log.other_count == 0);
+	EXPECT(strcmp(log.processes[0].version, "2.31.0a7") == 0 &&
+	       strcmp(log.processes[0].git, "main 1f5d73f-dirty") == 0 &&
+	       log.processes[0].git_place.line == 8);
+	for (size_t i = 0; i < log.plugin_count; i++)
+		EXPECT_THAT("only InfiniBand, which is turned off, could not be used",
+			    log.plugins[i].state != NCCL_LOG_PLUGIN_FAILED ||
+				    strcmp(log.plugins[i].name, "IB") == 0);
+	nccl_log_release(&log);
+}
+
+/* As 2.27.7, 2.30.7 and 2.31.0 write them on a host without any of these plugins. */
+static void plugins_that_nobody_asked_for(void)
+{
+	struct nccl_log log = log_of(
+		HEAD "PROFILER/Plugin: Plugin name set by env to /opt/x.so\n" HEAD
+		     "GIN/Plugin: Could not find: libnccl-gin.so\n" HEAD
+		     "GIN/Plugin: Failed to load external plugin libnccl-gin.so, dlHandle: (nil), "
+		     "ncclGin: (nil)\n" HEAD
+		     "RMA/Plugin: Failed to load external plugin librma.so, dlHandle: 0x5581, "
+		     "ncclRma: (nil)\n");
+
+	EXPECT_THAT("a name belongs to its kind of plugin",
+		    log.variable_count == 1 &&
+			    strcmp(log.variables[0].name, "NCCL_PROFILER_PLUGIN") == 0);
+	EXPECT_THAT("a library that is not there was not found; one that is there cannot be used",
+		    log.plugin_count == 2 && log.plugins[0].state == NCCL_LOG_PLUGIN_NOT_FOUND &&
+			    strcmp(log.plugins[0].name, "libnccl-gin.so") == 0 &&
+			    log.plugins[1].state == NCCL_LOG_PLUGIN_FAILED &&
+			    strcmp(log.plugins[1].name, "librma.so") == 0);
+	nccl_log_release(&log);
+}
+
 #define ENDS                                                                                      \
 	"peer=10.0.0.2<4711> | local: qpn=17 dev=mlx5_3 port=1 lid=7 localGid=fe80::1 | remote: " \
 	"qpn=99 port=2 lid=8 remoteGid=fe80::2 | "
@@ -571,6 +611,8 @@ int main(void)
 	what_frameworks_say_is_kept_apart();
 	communicators_are_told_apart();
 	lines_of_newer_releases();
+	a_real_log_of_2_31();
+	plugins_that_nobody_asked_for();
 	queue_pairs_have_both_ends();
 	the_same_again_costs_nothing();
 	unknown_lines_have_a_bound();
