@@ -86,8 +86,9 @@ struct bundle_request {
 	bool has_no_stacks;
 	bool has_native;
 	bool has_any_user;
-	bool is_remote;	  /* agents are queried: snapshots only */
-	const char *ras;  /* NULL: NCCL_RAS_ADDR; "": do not query */
+	bool is_remote;	 /* agents are queried: snapshots only */
+	const char *ras; /* NULL: NCCL_RAS_ADDR; "": do not query */
+	bool has_ras_diagnostics;
 	uint64_t hang_ns; /* 0: the doctor's default */
 };
 
@@ -129,6 +130,6 @@ void bundle_facts(struct bundle_archive *archive, struct recording *recording);
 void bundle_node(struct bundle_archive *archive, const struct recording *recording);
 
 /* The status that NCCL's RAS reports. */
-void bundle_ras(struct bundle_archive *archive, const char *address);
+void bundle_ras(struct bundle_archive *archive, const char *address, bool has_diagnostics);
 
 #endif

@@ -431,7 +431,19 @@ void bundle_node(struct bundle_archive *archive, const struct recording *recordi
 	add_gpus(archive);
 }
 
-void bundle_ras(struct bundle_archive *archive, const char *address)
+static void add_ras_diagnostics(struct bundle_archive *archive, const char *address)
+{
+	struct ras_answer answer;
+
+	if (ras_client_ask(&answer, address, RAS_DIAGNOSTICS) == OK)
+		bundle_add(archive, "ras/diagnostics.txt", "NCCL's diagnostics", answer.text,
+			   answer.length);
+	else
+		bundle_gap(archive, "ras/diagnostics.txt", "%s", answer.why);
+	free(answer.text);
+}
+
+void bundle_ras(struct bundle_archive *archive, const char *address, bool has_diagnostics)
 {
 	struct ras_answer answer;
 
@@ -456,4 +468,6 @@ void bundle_ras(struct bundle_archive *archive, const char *address)
 		bundle_gap(archive, "ras/status.json", "%s",
 			   answer.why[0] ? answer.why : "this NCCL release provides text only");
 	free(answer.text);
+	if (has_diagnostics)
+		add_ras_diagnostics(archive, address);
 }

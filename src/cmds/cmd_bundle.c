@@ -225,6 +225,9 @@ static const struct cli_option options[] = {
 	  "host:port of NCCL's RAS (default NCCL_RAS_ADDR, else localhost:28028)",
 	  CLI_CALL_ALL(take_ras) },
 	{ 0, "no-ras", NULL, "do not query NCCL's RAS", CLI_CALL_ALL(take_ras) },
+	{ 0, "ras-diagnostics", NULL,
+	  "let NCCL 2.31 and later also check GPUs, links and NICs of all its ranks",
+	  CLI_FLAG(struct command_line, request.has_ras_diagnostics) },
 	{ 0, "agents", "LIST",
 	  "query these agents: host[:port], URLs, ranges like node[001-064], @FILE with one per "
 	  "line",
@@ -391,7 +394,7 @@ static void bundle_fill(struct bundle_archive *archive, const struct command_lin
 	bundle_doctor(archive, &line->request, snapshots);
 	bundle_environment(archive, recording);
 	bundle_node(archive, recording);
-	bundle_ras(archive, line->request.ras);
+	bundle_ras(archive, line->request.ras, line->request.has_ras_diagnostics);
 	bundle_raw(archive, recording, &line->request, clean);
 	bundle_readme(archive, &line->request, recording);
 	if (snapshots != -1)

@@ -410,7 +410,7 @@ static bool is_dead(const struct lines *lines, int64_t pid)
 /* "  Rank 1 has launched up to operation 10 -- GPU 0 managed by process 3633 on node 127.0.0.1" */
 static enum status take_rank_line(struct lines *lines, const char *line)
 {
-	int64_t number = number_after(line, "  Rank "), count;
+	int64_t number = number_after(line, "  Rank "), count, pid;
 	const char *host = after(line, "on node ");
 	struct ras_rank rank;
 
@@ -418,7 +418,8 @@ static enum status take_rank_line(struct lines *lines, const char *line)
 		return OK;
 	rank = blank_rank(lines->status);
 	rank.rank = (int32_t)number;
-	rank.pid = number_after(line, "process ");
+	pid = number_after(line, "process ");
+	rank.pid = pid > 0 && pid <= INT32_MAX ? pid : -1;
 	if (host != NULL)
 		text_format(rank.host, sizeof(rank.host), "%.*s", (int)strcspn(host, " "), host);
 	if (lines->section == SECTION_MISSING) {

@@ -20,7 +20,7 @@ bundle() { # option...
 	"$tool" bundle "$@"
 }
 ras() { # kind: sets port
-	python3 tests/doctor/ras_servers.py "$1" >"$tap_scratch/port.$1" &
+	python3 tests/doctor/ras_servers.py "$1" tests/gpu/ras/2.28.9-skip "$work/commands" >"$tap_scratch/port.$1" &
 	started+=("$!")
 	until_ok test -s "$tap_scratch/port.$1"
 	port=$(cat "$tap_scratch/port.$1")
@@ -37,6 +37,17 @@ ras old
 bundle --ras "127.0.0.1:$port" -o "$work/old.tar" >/dev/null
 expect_ok "an older release returns text" has "$work/old.tar" ras/status.txt '^Job summary'
 expect_ok "and README says that there is no JSON" has "$work/old.tar" README.txt 'this NCCL release provides text only'
+: >"$work/commands"
+ras 2.31
+bundle --ras "127.0.0.1:$port" -o "$work/plain.tar" >/dev/null
+expect_same "diagnostics work in every rank of the job: only on request" "$(grep -c diagnostics "$work/commands")" 0
+bundle --ras "127.0.0.1:$port" --ras-diagnostics -o "$work/diagnostics.tar" >/dev/null
+expect_ok "then they are in the bundle" has "$work/diagnostics.tar" ras/diagnostics.txt 'NVLink: inactive'
+file_of "$work/diagnostics.tar" ras/diagnostics.txt >"$work/diagnostics.log"
+expect_ok "and the doctor reads them as a log" grep -q 'NVLinks are inactive' <<<"$("$tool" doctor --log "$work/diagnostics.log")"
+ras 2.30
+bundle --ras "127.0.0.1:$port" --ras-diagnostics -o "$work/earlier.tar" >/dev/null
+expect_ok "a release that has none says so at once" has "$work/earlier.tar" README.txt 'rejects the request: ERROR: Unknown command diagnostics'
 ras http
 bundle --ras "127.0.0.1:$port" -o "$work/http.tar" >/dev/null
 expect_ok "another service is reported as such" has "$work/http.tar" README.txt 'not NCCL.s RAS; the peer says: HTTP/1.1 400'
