@@ -839,6 +839,27 @@ static void compare_iterations(struct compare_value *value, const struct timelin
 			      sample_b.typical.samples >= PACE_BLOCKS_LEAST;
 }
 
+static void compare_exposed(struct compare_exposed *exposed, const struct timeline_report *a,
+			    const struct timeline_report *b, double threshold)
+{
+	const struct iterations *from = &a->iterations, *to = &b->iterations;
+
+	if (!from->is_found || !to->is_found || from->period_ops != to->period_ops ||
+	    from->exposed == 0 || to->exposed == 0)
+		return;
+	*exposed = (struct compare_exposed){
+		.is_known = true,
+		.a_low_ns = from->exposed_low_ns,
+		.a_high_ns = from->exposed_high_ns,
+		.b_low_ns = to->exposed_low_ns,
+		.b_high_ns = to->exposed_high_ns,
+		.is_more = (double)to->exposed_low_ns >
+			   (double)from->exposed_high_ns * (1 + threshold),
+		.is_less = (double)from->exposed_low_ns >
+			   (double)to->exposed_high_ns * (1 + threshold),
+	};
+}
+
 /* Waiting as a share of all ranks' time, and how it varies over the recording. False: unknown. */
 static bool waiting_sample(const struct timeline_report *report, struct compare_sample *sample)
 {
@@ -880,6 +901,7 @@ static void compare_job(struct compare *compare, const struct timeline_report *a
 {
 	compare_iterations(&compare->iteration, a, b, false, compare->threshold);
 	compare_iterations(&compare->communication, a, b, true, compare->threshold);
+	compare_exposed(&compare->exposed, a, b, compare->threshold);
 	compare_waiting(&compare->waiting, a, b, compare->threshold);
 	/* Waiting may hide behind compute: where iterations are known, they decide. */
 	compare->is_job_slower =

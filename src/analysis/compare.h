@@ -125,6 +125,18 @@ struct compare_value {
 	struct compare_result result;
 };
 
+/* Exposed communication of an iteration: bounds on each side, or measured values. */
+struct compare_exposed {
+	bool is_known; /* on both sides */
+	uint64_t a_low_ns;
+	uint64_t a_high_ns;
+	uint64_t b_low_ns;
+	uint64_t b_high_ns;
+	/* The bounds are apart by more than the threshold. Neither: could not tell, or the same. */
+	bool is_more;
+	bool is_less;
+};
+
 struct compare_difference {
 	char what[64];
 	char a[96];
@@ -157,6 +169,7 @@ struct compare {
 	size_t senders_undecided;
 	struct compare_value iteration;	    /* its duration, ns */
 	struct compare_value communication; /* time of an iteration in communication, ns */
+	struct compare_exposed exposed;	    /* of it: not hidden by computation */
 	struct compare_value waiting;	    /* of all ranks, as a share of their time */
 	bool is_job_slower;		    /* the iteration; without known iterations, waiting */
 	struct compare_difference *differences;

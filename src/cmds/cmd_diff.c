@@ -7,6 +7,7 @@
 #include "cmds/cli_input.h"
 #include "cmds/cli_output.h"
 #include "cmds/commands.h"
+#include "cmds/torch_trace.h"
 #include "output/diff_show.h"
 
 enum { DIFF_BY = TALLY_BY_COMM_NAME | TALLY_BY_FUNCTION | TALLY_BY_SIZE };
@@ -17,6 +18,7 @@ struct side {
 	struct cli_input input;
 	struct timeline_report report;
 	struct expected expected;
+	struct torch_traces merge;
 	bool has_report;
 	bool has_expected;
 };
@@ -26,6 +28,7 @@ struct request {
 	size_t path_count;
 	const char *paths[2];
 	struct report_filter chosen;
+	struct torch_traces merge;
 	double threshold;
 	const char *path;
 	bool is_json;
@@ -69,6 +72,7 @@ static const struct cli_option options[] = {
 	  CLI_CALL(struct request, threshold, take_threshold) },
 	{ 'a', "all", NULL, "print all rows", CLI_FLAG(struct request, is_all) },
 	REPORT_FILTER_OPTIONS(struct request),
+	TORCH_OPTION_MERGE(struct request, "measures exposed communication of its run"),
 	CLI_OPTION_JSON(struct request),
 	{ 0, "html", NULL, "write an HTML page to share", CLI_FLAG(struct request, is_html) },
 	REPORT_OPTION_OUTPUT(struct request),
@@ -111,11 +115,13 @@ static void diff_release(struct request *request)
 	for (size_t i = 0; i < ARRAY_LENGTH(request->sides); i++) {
 		if (request->sides[i].has_report)
 			timeline_report_release(&request->sides[i].report);
+		torch_traces_release(&request->sides[i].merge);
 		if (request->sides[i].has_expected)
 			expected_release(&request->sides[i].expected);
 		cli_input_release(&request->sides[i].input);
 	}
 	report_filter_release(&request->chosen);
+	torch_traces_release(&request->merge);
 }
 
 /* Returns 0, or the exit code after an error was reported; *trouble: exit code of problems with single files. */
@@ -213,6 +219,24 @@ static int find_expected(struct request *request)
 	return 0;
 }
 
+static int merge_sides(struct request *request)
+{
+	struct side *a = &request->sides[0], *b = &request->sides[1];
+	int exit_code;
+
+	if (request->merge.count == 0)
+		return 0;
+	if (a->has_expected || b->has_expected)
+		return cli_usage(&page, "--merge needs two recordings");
+	exit_code = torch_traces_split(&request->merge, &a->input.recording, &b->input.recording,
+				       &a->merge, &b->merge);
+	if (exit_code == 0)
+		exit_code = torch_traces_measure(&a->merge, &a->report);
+	if (exit_code == 0)
+		exit_code = torch_traces_measure(&b->merge, &b->report);
+	return exit_code;
+}
+
 static int read_sides(struct request *request, int *trouble)
 {
 	int exit_code = find_expected(request);
@@ -220,7 +244,7 @@ static int read_sides(struct request *request, int *trouble)
 	for (size_t i = 0; i < ARRAY_LENGTH(request->sides) && exit_code == 0; i++)
 		if (!request->sides[i].has_expected)
 			exit_code = read_side(request, i, trouble);
-	return exit_code;
+	return exit_code == 0 ? merge_sides(request) : exit_code;
 }
 
 static enum status diff_make(const struct request *request, struct compare *compare)

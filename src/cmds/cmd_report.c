@@ -362,32 +362,6 @@ static void judge_end(struct request *request, struct timeline_report *report)
 	verdicts_release(&verdicts);
 }
 
-/* Exposed communication, where torch.profiler has seen the GPU. Returns 0, or the exit code after an error. */
-static int measure_exposed(struct request *request, struct timeline_report *report)
-{
-	const struct torch_trace *trace;
-	struct iterations *iterations = &report->iterations;
-	int failed = torch_traces_join(&request->merge, report->recording, &report->align);
-
-	if (failed != 0 || request->merge.count == 0)
-		return failed;
-	if (!iterations->is_found) {
-		cli_note("--merge: no iterations were found; nothing to measure");
-		return 0;
-	}
-	trace = torch_traces_of(&request->merge, report->job.ranks[iterations->rank].process);
-	if (trace == NULL) {
-		cli_note("--merge: iterations are those of rank %s: its trace is needed, or --rank",
-			 report->job.ranks[iterations->rank].label);
-		return 0;
-	}
-	if (iterations_measure(iterations, &trace->activity) != OK)
-		cli_no_memory();
-	if (iterations->exposed_measured == 0)
-		cli_note("%s: covers no whole iteration", trace->path);
-	return 0;
-}
-
 static int report_run(void *context)
 {
 	struct request *request = context;
@@ -406,7 +380,7 @@ static int report_run(void *context)
 	if (exit_code != 0)
 		return exit_code;
 	judge_end(request, &report);
-	exit_code = measure_exposed(request, &report);
+	exit_code = torch_traces_measure(&request->merge, &report);
 	if (exit_code != 0) {
 		timeline_report_release(&report);
 		return exit_code;

@@ -113,14 +113,6 @@ void torch_traces_release(struct torch_traces *traces)
 	*traces = (struct torch_traces){ .list = NULL };
 }
 
-const struct torch_trace *torch_traces_of(const struct torch_traces *traces, size_t process)
-{
-	for (size_t i = 0; i < traces->count; i++)
-		if (traces->list[i].process == process)
-			return &traces->list[i];
-	return NULL;
-}
-
 /* ---- the first reading ----------------------------------------------------------------------- */
 
 /* On the trace's own time: ns after its base. */
@@ -767,6 +759,75 @@ int torch_traces_join(struct torch_traces *traces, const struct recording *recor
 		survey_release(&survey);
 		if (failed != 0)
 			return failed;
+	}
+	return 0;
+}
+
+/* The trace of a process; NULL: there is none. */
+static const struct torch_trace *trace_of(const struct torch_traces *traces, size_t process)
+{
+	for (size_t i = 0; i < traces->count; i++)
+		if (traces->list[i].process == process)
+			return &traces->list[i];
+	return NULL;
+}
+
+int torch_traces_measure(struct torch_traces *traces, struct timeline_report *report)
+{
+	struct iterations *iterations = &report->iterations;
+	const struct torch_trace *trace;
+	int failed = torch_traces_join(traces, report->recording, &report->align);
+
+	if (failed != 0 || traces->count == 0)
+		return failed;
+	if (!iterations->is_found) {
+		cli_note("--merge: no iterations were found; nothing to measure");
+		return 0;
+	}
+	trace = trace_of(traces, report->job.ranks[iterations->rank].process);
+	if (trace == NULL) {
+		cli_note("--merge: iterations are those of rank %s: its trace is needed, or --rank",
+			 report->job.ranks[iterations->rank].label);
+		return 0;
+	}
+	if (iterations_measure(iterations, &trace->activity) != OK)
+		cli_no_memory();
+	if (iterations->exposed_measured == 0)
+		cli_note("%s: covers no whole iteration", trace->path);
+	return 0;
+}
+
+static bool is_in(const struct torch_trace *trace, const struct recording *recording)
+{
+	for (size_t i = 0; i < recording->count; i++)
+		if (is_of(trace, recording->processes[i]))
+			return true;
+	return false;
+}
+
+int torch_traces_split(const struct torch_traces *traces, const struct recording *a,
+		       const struct recording *b, struct torch_traces *to_a,
+		       struct torch_traces *to_b)
+{
+	for (size_t i = 0; i < traces->count; i++) {
+		struct torch_trace trace = { .path = traces->list[i].path, .pid = -1 };
+		struct survey survey = { .trace = &trace,
+					 .first_ns = UINT64_MAX,
+					 .host_first_ns = UINT64_MAX };
+		int failed = survey_file(&survey);
+		bool is_a, is_b;
+
+		survey_release(&survey);
+		free(trace.tracks);
+		if (failed != 0)
+			return failed;
+		is_a = is_in(&trace, a);
+		is_b = is_in(&trace, b);
+		if (is_a == is_b)
+			return cli_error("%s: of %s", trace.path,
+					 is_a ? "a process that both runs have"
+					      : "no process of either run");
+		add_path(is_a ? to_a : to_b, trace.path);
 	}
 	return 0;
 }

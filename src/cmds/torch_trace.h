@@ -16,6 +16,7 @@
 
 #include "analysis/align.h"
 #include "analysis/exposed.h"
+#include "analysis/timeline_report.h"
 #include "cmds/cli.h"
 #include "import/kineto.h"
 #include "output/viewer.h"
@@ -86,11 +87,16 @@ void torch_traces_release(struct torch_traces *traces);
 int torch_traces_join(struct torch_traces *traces, const struct recording *recording,
 		      const struct align *align);
 
+/* Joins them with a report's recording and measures its exposed communication. Returns 0, or an exit code. */
+int torch_traces_measure(struct torch_traces *traces, struct timeline_report *report);
+
+/* Adds each to that of two recordings to which its process belongs. Returns 0, or an exit code. */
+int torch_traces_split(const struct torch_traces *traces, const struct recording *a,
+		       const struct recording *b, struct torch_traces *to_a,
+		       struct torch_traces *to_b);
+
 /* "clocks agree within 12 us: 48 of 48 launches lie within our calls" */
 void torch_trace_clock_text(const struct torch_trace *trace, char *text, size_t size);
-
-/* The trace of a process; NULL: there is none. */
-const struct torch_trace *torch_traces_of(const struct torch_traces *traces, size_t process);
 
 /* The plan is widened to show all of them; to be called between viewer_plan_join() and viewer_init(). */
 void torch_traces_widen(const struct torch_traces *traces, struct viewer_plan *plan);

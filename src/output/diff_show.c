@@ -418,11 +418,51 @@ static void add_job_columns(struct report_grid *grid)
 	report_grid_column(grid, "RESULT", TABLE_LEFT, 0, 0);
 }
 
+/* "12.1 ms to 12.3 ms", "at most 12.3 ms", "12.2 ms". */
+static void bounds_text(char *text, size_t size, uint64_t low_ns, uint64_t high_ns)
+{
+	char low[UNITS_TEXT], high[UNITS_TEXT];
+
+	units_duration(low, low_ns);
+	units_duration(high, high_ns);
+	if (low_ns == high_ns)
+		text_copy(text, size, low);
+	else if (low_ns == 0)
+		text_format(text, size, "at most %s", high);
+	else
+		text_format(text, size, "%s to %s", low, high);
+}
+
+/* Two upper bounds say nothing: communication is at most that anyway. */
+static bool has_exposed(const struct compare_exposed *exposed)
+{
+	return exposed->is_known && (exposed->a_low_ns > 0 || exposed->b_low_ns > 0);
+}
+
+static void add_exposed(struct report_grid *grid, const struct compare_exposed *exposed)
+{
+	char text[2 * UNITS_TEXT + 8];
+
+	if (!has_exposed(exposed))
+		return;
+	report_grid_cell(grid, "exposed communication");
+	bounds_text(text, sizeof(text), exposed->a_low_ns, exposed->a_high_ns);
+	report_grid_cell(grid, text);
+	bounds_text(text, sizeof(text), exposed->b_low_ns, exposed->b_high_ns);
+	report_grid_cell(grid, text);
+	report_grid_cell(grid, "-");
+	report_grid_cell(grid, "-");
+	report_grid_cell(grid, exposed->is_more	  ? "more"
+			       : exposed->is_less ? "less"
+						  : "not judged: bounds overlap");
+}
+
 static void add_job(struct report_grid *grid, const struct compare *compare)
 {
 	add_value(grid, "iteration", &compare->iteration, false, compare->threshold);
 	add_value(grid, "communication per iteration", &compare->communication, false,
 		  compare->threshold);
+	add_exposed(grid, &compare->exposed);
 	add_value(grid, "waiting, share of run time", &compare->waiting, true, compare->threshold);
 }
 
@@ -750,8 +790,9 @@ static enum status html_rows(struct sink *sink, const struct compare *compare, b
 
 static void html_job(struct sink *sink, const struct compare *compare)
 {
+	/* As add_job() adds them; NULL: exposed communication, which has no interval. */
 	const struct compare_value *const values[] = { &compare->iteration, &compare->communication,
-						       &compare->waiting };
+						       NULL, &compare->waiting };
 	struct drawn drawn[ARRAY_LENGTH(values)];
 	struct report_grid grid;
 	size_t count = 0;
@@ -761,10 +802,13 @@ static void html_job(struct sink *sink, const struct compare *compare)
 	report_grid_init(&grid);
 	add_job_columns(&grid);
 	add_job(&grid, compare);
-	for (size_t i = 0; i < ARRAY_LENGTH(values); i++)
-		if (values[i]->is_known)
+	for (size_t i = 0; i < ARRAY_LENGTH(values); i++) {
+		if (values[i] == NULL && has_exposed(&compare->exposed))
+			drawn[count++] = (struct drawn){ .is_known = false };
+		else if (values[i] != NULL && values[i]->is_known)
 			drawn[count++] =
 				(struct drawn){ values[i]->has_interval, values[i]->result };
+	}
 	write_grid(sink, &grid, "job", "The job", drawn, compare->threshold);
 	report_grid_release(&grid);
 }
@@ -1021,11 +1065,28 @@ static void put_value(struct json *json, const char *key, const struct compare_v
 	json_end(json);
 }
 
+static void put_exposed(struct json *json, const struct compare_exposed *exposed)
+{
+	if (!exposed->is_known) {
+		json_put_null(json, "exposed");
+		return;
+	}
+	json_put_object(json, "exposed");
+	json_put_unsigned(json, "a_low_ns", exposed->a_low_ns);
+	json_put_unsigned(json, "a_high_ns", exposed->a_high_ns);
+	json_put_unsigned(json, "b_low_ns", exposed->b_low_ns);
+	json_put_unsigned(json, "b_high_ns", exposed->b_high_ns);
+	json_put_bool(json, "is_more", exposed->is_more);
+	json_put_bool(json, "is_less", exposed->is_less);
+	json_end(json);
+}
+
 static void put_job(struct json *json, const struct compare *compare)
 {
 	json_put_object(json, "job");
 	put_value(json, "iteration", &compare->iteration, false);
 	put_value(json, "communication", &compare->communication, false);
+	put_exposed(json, &compare->exposed);
 	put_value(json, "waiting", &compare->waiting, true);
 	json_put_bool(json, "is_slower", compare->is_job_slower);
 	json_end(json);

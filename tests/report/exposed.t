@@ -23,10 +23,24 @@ expect_ok "bounds in the text" grep -qE "Exposed communication: [0-9.]+ us to [0
 expect_ok "an upper bound alone" grep -qE "Exposed communication: at most [0-9.]+ ms of the median" <(shown ddp-overlap-proxy)
 expect_ok "a measured value" grep -qE "Exposed communication: [0-9.]+ ms of the median iteration, measured in 5 of 1[0-9]" \
 	<(shown ddp-overlap --merge $data/ddp-overlap/kineto-0.json.gz)
-expect_same "of a rank without a trace there is no value, and it is said" \
+expect_same "of a rank without a trace there is no value, and a remark" \
 	"$(shown ddp-overlap --rank 1 --merge $data/ddp-overlap/kineto-0.json.gz | grep -c measured) $(grep -c "those of rank 1: its trace is needed" "$tap_scratch/err")" "0 1"
 expect_refusal "a trace of another run is refused" 3 "process [0-9]+: another run" \
 	"$ringside" report $data/manual/trace --merge $data/ddp-none/kineto-0.json.gz
+
+difference() { # option...
+	"$ringside" diff $data/manual/trace $data/ddp-overlap/trace "$@" 2>"$tap_scratch/err" | grep '^exposed' | tr -s ' '
+}
+expect_ok "diff has bounds, and does not judge them if they overlap" \
+	grep -qE "^exposed communication [0-9.]+ ms to [0-9.]+ ms [0-9.]+ us to [0-9.]+ ms - - not judged: bounds overlap" <(difference)
+expect_ok "traces of both runs find their side: with overlap less is exposed" \
+	grep -qE "^exposed communication [0-9.]+ ms [0-9.]+ ms - - less" \
+	<(difference --merge $data/ddp-overlap/kineto-0.json.gz --merge $data/manual)
+expect_same "the same as JSON" "$("$ringside" diff --json $data/manual/trace $data/ddp-overlap/trace --merge $data/ddp-overlap --merge $data/manual |
+	python3 -c 'import json, sys; found = json.load(sys.stdin)["job"]["exposed"]; print(found["is_more"], found["is_less"], found["a_low_ns"] == found["a_high_ns"])')" \
+	"False True True"
+expect_refusal "a trace of neither run is refused" 3 "of no process of either run" \
+	"$ringside" diff $data/manual/trace $data/ddp-overlap/trace --merge $data/ddp-none
 
 # Nothing timed, no number.
 "$ringside" sim --offline --no-kernel --nodes 1 --gpus 2 -w ddp --seconds 3s --seed 7 -o "$tap_scratch/untimed" >/dev/null 2>&1
