@@ -367,7 +367,7 @@ struct straggler_stretch straggler_stretch(const double *values, uint32_t blocks
 
 enum { FIELD_SEATS_LEAST = 4 };
 static const double chance_accepted = 1e-4, doubt_accepted = 0.01, doubt_of_one_side = 0.05;
-static const double clear_of_others = 4;
+static const double clear_of_others = 4, clear_of_uneven = 1.5;
 /* A median of deviations tells as much as the standard deviation of this share of them. */
 static const double worth_of_middle = 0.37;
 static const double normal_middle =
@@ -423,7 +423,7 @@ static double level_over(const struct straggler_field *field, uint32_t seat, uin
 
 /* Is it well above all that they differ by at other times? */
 static bool is_clear_of_others(const struct straggler_field *field, uint32_t seat,
-			       const struct straggler_stretch *stretch)
+			       const struct straggler_stretch *stretch, double times)
 {
 	uint32_t length = stretch->to - stretch->from;
 	double own = level_over(field, seat, stretch->from, stretch->to, true), highest = 0;
@@ -433,7 +433,7 @@ static bool is_clear_of_others(const struct straggler_field *field, uint32_t sea
 			if (i != seat || from >= stretch->to || from + length <= stretch->from)
 				highest = fmax(highest,
 					       level_over(field, i, from, from + length, true));
-	return own > clear_of_others * highest;
+	return own > times * highest;
 }
 
 /*
@@ -454,7 +454,10 @@ static double chance_by_others(const struct straggler_field *field, uint32_t sea
 			field->levels[known++] = field->is_one_sided ? fmax(level, 0) : level;
 	}
 	if (known < FIELD_SEATS_LEAST)
-		return field->is_against_past || is_clear_of_others(field, seat, stretch) ? 0 : 1;
+		return field->is_against_past ||
+				       is_clear_of_others(field, seat, stretch, clear_of_others)
+			       ? 0
+			       : 1;
 	if (field->is_one_sided) {
 		spread = stats_select(field->levels, known, (known * 3 - 1) / 4);
 	} else {
@@ -476,7 +479,8 @@ struct straggler_stretch straggler_field_stretch(const struct straggler_field *f
 		stretch.doubt = chance_by_others(field, seat, &stretch);
 	stretch.is_found =
 		stretch.is_found &&
-		stretch.doubt < (field->is_one_sided ? doubt_of_one_side : doubt_accepted);
+		stretch.doubt < (field->is_one_sided ? doubt_of_one_side : doubt_accepted) &&
+		(!field->is_uneven || is_clear_of_others(field, seat, &stretch, clear_of_uneven));
 	return stretch;
 }
 
@@ -935,15 +939,14 @@ static void find_chains(struct straggler_search *search)
 	uint32_t *peers = calloc(job->comm_count + 1, sizeof(*peers));
 	uint32_t *senders = calloc(job->comm_count + 1, sizeof(*senders));
 	bool *has_sent = calloc(job->seat_count + 1, sizeof(*has_sent));
-	bool *is_exchange = calloc(job->comm_count + 1, sizeof(*is_exchange));
 
-	if (peers == NULL || senders == NULL || has_sent == NULL || is_exchange == NULL)
+	if (peers == NULL || senders == NULL || has_sent == NULL)
 		search->status = ERR_NO_SPACE;
 	for (size_t i = 0; search->status == OK && i < search->links->count; i++) {
 		const struct link *link = &search->links->list[i];
 
 		if (link->to == job->seats[link->from].comm_rank) {
-			is_exchange[link->comm] = true;
+			search->is_exchange[link->comm] = true;
 			continue;
 		}
 		peers[link->comm]++;
@@ -954,13 +957,12 @@ static void find_chains(struct straggler_search *search)
 		int32_t others = job->comms[c].nranks - 1;
 
 		search->is_chain[c] =
-			senders[c] > 0 && !is_exchange[c] &&
+			senders[c] > 0 && !search->is_exchange[c] &&
 			(others < 2 || (double)peers[c] / senders[c] < 0.75 * (double)others);
 	}
 	free(peers);
 	free(senders);
 	free(has_sent);
-	free(is_exchange);
 }
 
 /* Two of its ranks are in one chain. marks: per rank, all 0 before and after. */
@@ -1486,11 +1488,14 @@ enum status straggler_find(struct stragglers *stragglers, const struct timeline_
 	search.wire_rise = calloc(report->windows.change_count + 1, sizeof(*search.wire_rise));
 	search.status = init_jobs(stragglers, &report->job);
 	search.is_staggered = calloc(report->job.comm_count + 1, sizeof(*search.is_staggered));
-	if (search.is_chain == NULL || search.is_staggered == NULL || search.wire_rise == NULL)
+	search.is_exchange = calloc(report->job.comm_count + 1, sizeof(*search.is_exchange));
+	if (search.is_exchange == NULL || search.is_chain == NULL || search.is_staggered == NULL ||
+	    search.wire_rise == NULL)
 		search.status = ERR_NO_SPACE;
 	if (search.status == OK)
 		find_all(&search, stragglers, report->ranks);
 	free(search.is_chain);
+	free(search.is_exchange);
 	free(search.is_staggered);
 	free(search.wire_rise);
 	if (search.status != OK) {

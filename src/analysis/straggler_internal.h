@@ -97,6 +97,7 @@ struct straggler_field {
 	size_t count;
 	double *levels;			/* scratch: as many as seats */
 	bool is_against_past;		/* values are: the others fall where one rises */
+	bool is_uneven;			/* seats may differ for a while without a problem */
 	bool is_one_sided;		/* a seat may be far below the others without a problem */
 	struct straggler_stretch *best; /* [seat], if it is beyond chance by its blocks */
 };
@@ -119,6 +120,7 @@ struct straggler_search {
 	struct straggler *found;
 	size_t count;
 	bool *is_chain;	    /* per communicator: its Sends and Recvs make a chain (a pipeline) */
+	bool *is_exchange;  /* per communicator: all send to all, and to themselves (experts) */
 	bool *is_staggered; /* per communicator: two of its ranks are in one chain */
 	uint32_t looks;	    /* closer examinations of links, which are limited */
 	struct link_sample sample;

@@ -34,6 +34,7 @@ static const double sends_timed_least = 0.98;
 static const double share_of_time_that_matters = 0.01;
 /* What looks the same: a stage of a pipeline with more work, and a slow host. */
 static const double sure_of_stage = 0.6;
+static const double steady_share = 0.75;
 static const double clear_second = 0.7; /* the next one must be below this share */
 
 /* Ranks of one job over time. */
@@ -622,9 +623,36 @@ static bool host_excess(const struct own_table *table, uint32_t host, const doub
 
 /* ---- origins ---------------------------------------------------------------------------------- */
 
+/* Experts get different numbers of tokens, for a while: who has more computes longer. */
+static bool has_experts(const struct own_table *table)
+{
+	const struct job *job = table->search->job;
+
+	for (uint32_t c = 0; c < job->comm_count; c++)
+		if (job->comms[c].group == table->group && table->search->is_exchange[c])
+			return true;
+	return false;
+}
+
 static bool is_on(double excess, const struct straggler_stretch *stretch)
 {
 	return !isnan(excess) && excess > stretch->typical / 2;
+}
+
+/* From its first to its last window, nearly always: not one that has more tokens now and then. */
+static bool is_steady(const struct own_table *table, const double *excess,
+		      const struct straggler_stretch *stretch)
+{
+	uint32_t first = table->windows, last = 0, on = 0;
+
+	for (uint32_t w = 0; w < table->windows; w++) {
+		if (!is_on(excess[w], stretch))
+			continue;
+		first = first < w ? first : w;
+		last = w;
+		on++;
+	}
+	return on >= steady_share * (last - first + 1);
 }
 
 static void take_times(struct straggler *origin, const struct own_table *table,
@@ -771,6 +799,7 @@ static void judge_hosts(struct straggler_search *search, const struct own_table 
 	search->status = straggler_field_make(&field, excess, (uint32_t)job->host_count,
 					      table->windows, share_of_time_that_matters);
 	field.is_one_sided = true;
+	field.is_uneven = has_experts(table);
 	field.is_against_past = has_stages;
 	for (uint32_t h = 0; search->status == OK && h < job->host_count && hosts > 1; h++) {
 		const double *of = &excess[(size_t)h * table->windows];
@@ -779,7 +808,7 @@ static void judge_hosts(struct straggler_search *search, const struct own_table 
 		if (isnan(of[0]))
 			continue;
 		stretch = straggler_field_stretch(&field, h);
-		if (!stretch.is_found)
+		if (!stretch.is_found || (field.is_uneven && !is_steady(table, of, &stretch)))
 			continue;
 		/* From the beginning, it is how the stages are. */
 		if (has_stages && (is_on(of[0], &stretch) || is_on(of[1], &stretch)))
@@ -839,6 +868,7 @@ static void find_ranks(struct straggler_search *search, const struct own_table *
 		search->status = straggler_field_make(&field, excess, (uint32_t)job->rank_count,
 						      table->windows, share_of_time_that_matters);
 	field.is_one_sided = true;
+	field.is_uneven = has_experts(table);
 	for (uint32_t r = 0; search->status == OK && r < job->rank_count; r++) {
 		struct straggler origin = { .class = STRAGGLER_SLOW_RANK,
 					    .rank = r,
@@ -849,7 +879,9 @@ static void find_ranks(struct straggler_search *search, const struct own_table *
 		if (with[r] == UINT32_MAX)
 			continue;
 		stretch = straggler_field_stretch(&field, r);
-		if (stretch.is_found)
+		if (stretch.is_found &&
+		    (!field.is_uneven ||
+		     is_steady(table, &excess[(size_t)r * table->windows], &stretch)))
 			add_origin(search, table, &origin, &excess[(size_t)r * table->windows],
 				   &stretch);
 	}

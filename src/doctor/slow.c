@@ -139,12 +139,17 @@ void slow_fill_cost(struct slow_search *search, struct verdict *verdict, double 
 
 enum { ITERATIONS_LEAST = 10, SIDE_LEAST = 5, SIDE_MOST = 4096 };
 static const double cost_of_note = 0.02, cost_of_few = 0.1;
+/* Of what is over, of the whole recording. */
+static const double cost_of_past = 0.005;
 
+/* What takes only a small part of the time is a repetition inside of iterations. */
 static bool has_iterations(const struct slow_search *search)
 {
 	const struct iterations *now = &search->report->iterations;
+	double all_ns = (double)(search->report->end_ns - search->report->start_ns);
 
-	return now->is_found && search->report->job.ranks[now->rank].group == search->group;
+	return now->is_found && search->report->job.ranks[now->rank].group == search->group &&
+	       (double)now->median_ns * (double)now->count * 2 >= all_ns;
 }
 
 /* An iteration of the job; of bursts the mean, because some iterations are not affected. */
@@ -243,14 +248,14 @@ static bool is_past(const struct timeline_report *report, const struct slow_span
 	return span->until_ns != 0 && span->until_ns + length_ns / 20 < report->end_ns;
 }
 
-/* What counts is what the job loses as long as it lasts; of what is over, what the job lost altogether. */
-static double cost_that_counts(const struct slow_search *search, const struct verdict *verdict,
-			       const struct slow_span *span, double cost)
+/* Of what is over counts what the job lost altogether, too. */
+static bool is_past_minor(const struct slow_search *search, const struct verdict *verdict,
+			  const struct slow_span *span, double cost)
 {
 	const struct timeline_report *report = search->report;
 	double all_ns = (double)(report->end_ns - report->start_ns);
 
-	return is_past(report, span) && all_ns > 0 ? cost * (double)verdict->for_ns / all_ns : cost;
+	return is_past(report, span) && cost * (double)verdict->for_ns < cost_of_past * all_ns;
 }
 
 void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
@@ -277,8 +282,8 @@ void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 	if (bound <= 0)
 		return;
 	verdict->cost_percent = 100 * cost;
-	if (cost_that_counts(search, verdict, span, cost) <
-	    (verdict->is_cost_bound ? least_bound(search, verdict) : cost_of_note))
+	if (cost < (verdict->is_cost_bound ? least_bound(search, verdict) : cost_of_note) ||
+	    is_past_minor(search, verdict, span, cost))
 		verdict->severity = VERDICT_NOTE;
 	used = strlen(verdict->title);
 	if (cost < 0.01)
@@ -1377,6 +1382,106 @@ static void slow_iterations(struct slow_search *search, const struct slow_rows *
 		tell_elsewhere(search, ratio, figures);
 }
 
+/*
+ * Iterations that became longer while nothing was found to be the reason: all ranks compute longer (a power cap, a
+ * larger batch, data that comes late for all), or the reason is not visible. Nobody is to blame, so it is a note.
+ */
+
+static const double longer_that_matters = 0.05, errors_of_change = 5;
+enum { CHANGE_SIDE_LEAST = 8 };
+
+/* Logarithms of the regular ones, and their indices. */
+static size_t take_iterations(const struct iterations *iterations, double *values, size_t *indices)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < iterations->count && count < SIDE_MOST; i++) {
+		const struct iteration *one = &iterations->list[i];
+
+		if (one->is_odd || one->end_ns <= one->start_ns)
+			continue;
+		indices[count] = i;
+		values[count++] = log((double)(one->end_ns - one->start_ns));
+	}
+	return count;
+}
+
+/* Where the means of both sides differ most, weighted by how many there are; 0: too few. */
+static size_t find_cut(const double *values, size_t count)
+{
+	double all = 0, before = 0, most = 0;
+	size_t cut = 0;
+
+	for (size_t i = 0; i < count; i++)
+		all += values[i];
+	for (size_t i = 0; i + CHANGE_SIDE_LEAST < count; i++) {
+		double n = (double)i + 1, m = (double)count - n, gap;
+
+		before += values[i];
+		if (i + 1 < CHANGE_SIDE_LEAST)
+			continue;
+		gap = ((all - before) / m - before / n) * sqrt(n * m);
+		if (gap > most) {
+			most = gap;
+			cut = i + 1;
+		}
+	}
+	return cut;
+}
+
+static void tell_longer(struct slow_search *search, double gap, uint64_t at_ns, size_t before,
+			size_t after)
+{
+	const struct timeline_report *report = search->report;
+	const struct straggler_judged *judged = &report->stragglers.jobs[search->group];
+	const struct slow_span span = { .from_ns = at_ns };
+	bool is_judged = judged->is_judged &&
+			 report->total.by_source[OP_TIME_KERNEL_GPU] * 2 >= report->total.timed;
+	struct verdict *verdict = slow_verdict(search, VERDICT_BELOW_EXPECTED, SLOW_PAST);
+
+	verdict->severity = VERDICT_NOTE;
+	verdict_title(verdict, "iterations take %.0f%% longer than before: %s", 100 * expm1(gap),
+		      is_judged ? "communication is not the cause" : "cause not visible");
+	verdict_evidence(verdict, "%zu iterations are compared with the %zu before, %s.", after,
+			 before, slow_when(report, &span).text);
+	if (is_judged)
+		verdict_evidence(verdict, "No transfers became slower, and no rank stands out.");
+	verdict->confidence = is_judged ? 0.9 : 0.5;
+	verdict->percent = 100 * expm1(gap);
+	verdict->victims = (uint32_t)ranks_of(&report->job, search->group);
+	slow_fill_span(verdict, report, &span);
+	verdict_advice(verdict, "If all ranks compute longer: check GPU clocks and power caps, the "
+				"batch size and data loading.");
+	verdict_advice(verdict, "$ ssh NODE nvidia-smi -q -d PERFORMANCE,POWER,CLOCK");
+	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
+	slow_fill_missing(search, verdict);
+}
+
+static void slow_longer(struct slow_search *search)
+{
+	const struct iterations *iterations = &search->report->iterations;
+	double values[SIDE_MOST];
+	size_t indices[SIDE_MOST], count, cut;
+	struct stats_sample before, after;
+	double gap;
+
+	for (size_t i = search->first; i < search->verdicts->count; i++)
+		if (verdict_is_slow(search->verdicts->list[i].class))
+			return;
+	if (!has_iterations(search) || search->report->stragglers.jobs == NULL)
+		return;
+	count = take_iterations(iterations, values, indices);
+	cut = find_cut(values, count);
+	if (cut == 0)
+		return;
+	before = stats_series(values, cut);
+	after = stats_series(values + cut, count - cut);
+	gap = after.mean - before.mean;
+	if (gap < log1p(longer_that_matters) + errors_of_change * hypot(before.error, after.error))
+		return;
+	tell_longer(search, gap, iterations->list[indices[cut]].start_ns, cut, count - cut);
+}
+
 /* ---- comparisons ------------------------------------------------------------------------------ */
 
 typedef void slow_compare(struct slow_cells *cells, const struct timeline_report *report,
@@ -1510,6 +1615,7 @@ static void look_at_job(struct slow_search *search, struct slow_cells *cells)
 		compare_cells(search, cells, SLOW_PEAK, slow_compare_peak);
 	slow_held_up(search);
 	slow_unjudged(search);
+	slow_longer(search);
 }
 
 enum status slow_find(struct verdicts *verdicts, const struct timeline_report *report,

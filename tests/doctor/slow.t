@@ -79,6 +79,15 @@ expect_ok "is not certain" python3 -c "exit(not $(value confidence) <= 0.85)"
 expect_same "only one sender is slower than before: its link, not its node" "$(named mild)" "slow_link 2>3"
 expect_ok "either end may be slow" python3 -c "exit(not $(value confidence) <= 0.9)"
 
+# ---- nobody ---------------------------------------------------------------------------------------
+simulate cap "${size[@]}" -w fsdp --seed 3 --seconds 40s -f power-cap:factor=1.4,at=20s
+expect_same "a power cap of all ranks: nobody is accused" "$(named cap)" ""
+expect_same "but iterations are longer" "$(found cap)" "below_expected"
+expect_ok "and communication is not the cause" grep -q "iterations take .*% longer than before: communication is not the cause" <(value title)
+expect_ok "since then" grep -q "since 00:00:[12]" <(value evidence)
+simulate calm "${size[@]}" -w fsdp --seed 3 --seconds 40s
+expect_same "iterations that stay as long are not mentioned" "$(found calm)" ""
+
 # ---- networks -------------------------------------------------------------------------------------
 for workload in ddp fsdp moe; do
 	simulate network "${size[@]}" -w "$workload" --seed 3 -f degraded-network:factor=2,at=7s
@@ -91,7 +100,7 @@ done
 # Of slowness that is over counts what the job lost altogether.
 simulate network "${size[@]}" -w fsdp --seed 3 -f degraded-network:factor=2,at=3s,until=11s
 expect_same "over, and it cost much: a warning" "$(named network)" "slow_network"
-simulate network --nodes 4 --gpus 4 --seconds 90s -w fsdp --seed 3 -f degraded-network:factor=2,at=3s,until=11s
+simulate network --nodes 4 --gpus 4 --seconds 120s -w fsdp --seed 3 -f degraded-network:factor=2,at=3s,until=11s
 expect_same "the same in a longer job: a note" "$(found network) $(value severity)" "slow_network note"
 simulate nvlink --nodes 3 --gpus 8 -w fsdp --seed 1036 --seconds 26.67s --rate 7.5 -f slow-nvlink:factor=8,at=8.08s,until=18.16s
 expect_same "NVLink that was slow for a third of the time" "$(named nvlink)" "slow_nvlink"

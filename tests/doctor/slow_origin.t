@@ -13,6 +13,9 @@ expect_same "experts on one node" "$(named moe)" "slow_rank 4"
 slow moe moe 4 416 3 1.6
 expect_same "experts on two nodes: not the hosts of the group" "$(named moe)" "slow_rank 3"
 expect_ok "by its time outside of communication" grep -q "outside of communication" <(value evidence)
+simulate moe --nodes 4 --gpus 8 -w moe --seed 2650 --jitter 2 --seconds 29.71s --noise evaluation:every=8s,for=2s \
+	-f slow-rank:rank=23,factor=3,at=11.05s,until=21.63s
+expect_same "where evaluations hide the iterations, its cost is not that of single exchanges" "$(named moe)" "slow_rank 23"
 slow moe moe 8 830 53 3
 expect_same "eight nodes" "$(named moe)" "slow_rank 53"
 slow moe moe 4 417 7 1.3
@@ -72,6 +75,13 @@ expect_ok "as one or all of its ranks" grep -q "one or all ranks" <(value title)
 expect_ok "with less confidence" python3 -c "exit(not $(value confidence) < 0.7)"
 blind stages --nodes 2 --gpus 8 -w tp-pp --seed 2710 --jitter 5 --seconds 60s
 expect_same "stages that differ by design: nobody is named" "$(named stages)" ""
+
+# Experts that get more tokens for a while are no stragglers.
+simulate uneven --nodes 16 --gpus 4 -w moe --seed 3902 --jitter 1 --seconds 28.94s --noise loss:percent=1,for=5ms \
+	--noise experts:percent=60 --noise tail:percent=1,for=20ms
+expect_same "uneven experts: no host is named" "$(named uneven)" ""
+blind uneven --nodes 8 --gpus 8 -w moe --seed 3252 --jitter 10 --release 2.27 --noise experts:percent=60 --rate 2 --seconds 10s
+expect_same "nor a rank" "$(named uneven)" ""
 
 # ---- and nobody in healthy jobs --------------------------------------------------------------------
 for workload in moe tp-pp; do
