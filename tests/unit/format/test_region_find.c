@@ -1,5 +1,6 @@
 #include "format/region_read.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,6 +99,38 @@ static void test_files(void)
 	free(sample.bytes);
 }
 
+static void test_open(void)
+{
+	const char *path = path_of("ringside-1000/12-34.region");
+	const struct region_place *place = NULL;
+	struct region_places places;
+	char other[256], name[256];
+	struct stat st;
+	int fd;
+
+	text_format(name, sizeof(name), "%s", path);
+	EXPECT_EQUAL(region_find(&places, directory), OK);
+	for (size_t i = 0; i < places.count; i++)
+		if (strcmp(places.list[i].path, name) == 0)
+			place = &places.list[i];
+	if (place == NULL)
+		abort();
+	fd = region_place_open(place);
+	EXPECT_THAT("the file that was found is opened",
+		    fd != -1 && fstat(fd, &st) == 0 && st.st_ino == place->st.st_ino);
+	close(fd);
+	text_format(other, sizeof(other), "%s", path_of("other/56-78.region"));
+	if (rename(other, name) == -1)
+		abort();
+	errno = 0;
+	EXPECT_THAT("another file with its name is not",
+		    region_place_open(place) == -1 && errno == ESTALE);
+	unlink(name);
+	EXPECT_THAT("nor is there anything to open without one",
+		    region_place_open(place) == -1 && errno == ENOENT);
+	region_find_release(&places);
+}
+
 static void test_memfd(void)
 {
 	struct sample sample = sample_region();
@@ -150,6 +183,7 @@ int main(void)
 	if (mkdtemp(directory) == NULL)
 		return tap_skip_all("no temporary directory");
 	test_files();
+	test_open();
 	test_memfd();
 	clean_up();
 	return tap_done();

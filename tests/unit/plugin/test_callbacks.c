@@ -193,6 +193,45 @@ static void transfers_are_summed_by_state(void)
 	transfers_are_summed_by_peer(record, comm);
 }
 
+static void states_of_a_proxy_are_known_or_odd(void)
+{
+	uint64_t *odd = &recorder.region.header->odd[ODD_UNKNOWN_STATE];
+	void *context = play_init(10, 2, 2, 0);
+	struct play_op op = play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
+	void *proxy = play_proxy_start(context, op.task, getpid(), 0, 1, true);
+	uint64_t before = *odd;
+
+	for (int state = ABI_OP_SEND_POSTED; state <= ABI_OP_RECV_DONE; state++)
+		play_state(proxy, state, 0);
+	EXPECT_THAT("all eight states of NCCL 2.23 to 2.26 are known", *odd == before);
+	play_state(proxy, ABI_OP_SEND_POSTED - 1, 0);
+	EXPECT_EQUAL(*odd, before + 1);
+	play_state(proxy, ABI_OP_RECV_DONE + 1, 0);
+	EXPECT_EQUAL(*odd, before + 2);
+	play_stop(proxy);
+	ncclProfiler_v5.finalize(context);
+}
+
+/* As many kinds of operations as there are slots for, but for one in eight: some share their first slot. */
+static void kinds_that_share_a_slot_have_totals_of_their_own(void)
+{
+	uint32_t kinds = recorder.region.total_count / 8;
+	uint32_t missing = 0, shared = 0;
+	const struct region_total *total;
+
+	for (uint32_t i = 0; i < kinds; i++) {
+		total = record_total_find(TOTALS_KEY(1000 + i, 1, 1, 1, 1, 1));
+		missing += total == NULL;
+	}
+	EXPECT_THAT("every kind has a slot", missing == 0);
+	for (uint32_t i = 0; i < kinds; i++) {
+		total = record_total_find(TOTALS_KEY(1000 + i, 1, 1, 1, 1, 1));
+		shared += total == NULL || total == recorder.region.totals ||
+			  total->key != TOTALS_KEY(1000 + i, 1, 1, 1, 1, 1);
+	}
+	EXPECT_THAT("its own, and found again", shared == 0);
+}
+
 static void open_operations_are_abandoned_with_their_communicator(void)
 {
 	void *context = play_init(7, 2, 2, 0);
@@ -262,5 +301,7 @@ int main(void)
 	open_operations_are_abandoned_with_their_communicator();
 	handles_of_others_are_refused();
 	issued_is_recorded_exactly();
+	states_of_a_proxy_are_known_or_odd();
+	kinds_that_share_a_slot_have_totals_of_their_own();
 	return tap_done();
 }
