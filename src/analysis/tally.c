@@ -28,6 +28,9 @@ enum status tally_by_parse(const char *text, uint32_t *by, const char **bad)
 		while (bit < TALLY_BYS && (strlen(by_names[bit]) != length ||
 					   strncmp(by_names[bit], word, length) != 0))
 			bit++;
+		/* PyTorch's word for communicators of one name. */
+		if (length == strlen("group") && strncmp(word, "group", length) == 0)
+			bit = (unsigned int)__builtin_ctz(TALLY_BY_COMM_NAME);
 		if (bit == TALLY_BYS) {
 			*bad = word;
 			return ERR_UNKNOWN;

@@ -87,12 +87,13 @@ uint64_t cli_input_operations(const struct recording *recording);
  * They go into the field `chosen` of the request, a struct report_filter. Then cli_input_choose() or
  * cli_input_choose_processes() applies them. docs/COMMANDS.md describes their effect on each command.
  */
-#define REPORT_OPTION_BY(request)                                                                \
-	{                                                                                        \
-		0, "by", "LIST",                                                                 \
-			"group by these, like function,size: comm, name, kind, function, size, " \
-			"datatype, algorithm, protocol, rank, host, tag, source, job",           \
-			CLI_CALL(request, chosen, report_take_by)                                \
+#define REPORT_OPTION_BY(request)                                                            \
+	{                                                                                    \
+		0, "by", "LIST",                                                             \
+			"group by these, like function,size: comm, name (or group), kind, "  \
+			"function, "                                                         \
+			"size, datatype, algorithm, protocol, rank, host, tag, source, job", \
+			CLI_CALL(request, chosen, report_take_by)                            \
 	}
 
 #define CLI_OPTIONS_PROCESSES(request)                                                        \

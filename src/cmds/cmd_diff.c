@@ -231,10 +231,14 @@ static int merge_sides(struct request *request)
 	exit_code = torch_traces_split(&request->merge, &a->input.recording, &b->input.recording,
 				       &a->merge, &b->merge);
 	if (exit_code == 0)
-		exit_code = torch_traces_measure(&a->merge, &a->report);
+		exit_code = torch_traces_open(&a->merge, &a->input.recording);
 	if (exit_code == 0)
-		exit_code = torch_traces_measure(&b->merge, &b->report);
-	return exit_code;
+		exit_code = torch_traces_open(&b->merge, &b->input.recording);
+	if (exit_code != 0)
+		return exit_code;
+	torch_traces_measure(&a->merge, &a->report);
+	torch_traces_measure(&b->merge, &b->report);
+	return 0;
 }
 
 static int read_sides(struct request *request, int *trouble)

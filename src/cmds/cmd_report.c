@@ -376,15 +376,14 @@ static int report_run(void *context)
 		wanted.custom_by[wanted.custom_count++] = request->chosen.by;
 	if (request->html != NULL)
 		html_report_options(&wanted);
+	exit_code = torch_traces_open(&request->merge, &request->input.recording);
+	if (exit_code != 0)
+		return exit_code;
 	exit_code = report_read(&report, &request->input, &request->chosen, &wanted, &page);
 	if (exit_code != 0)
 		return exit_code;
 	judge_end(request, &report);
-	exit_code = torch_traces_measure(&request->merge, &report);
-	if (exit_code != 0) {
-		timeline_report_release(&report);
-		return exit_code;
-	}
+	torch_traces_measure(&request->merge, &report);
 	/* Files without a readable operation. */
 	if (trouble == 0 && report.completeness.read == 0)
 		trouble = CLI_EXIT_UNKNOWN;

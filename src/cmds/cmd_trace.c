@@ -344,15 +344,14 @@ static void summary_text(const struct viewer_plan *plan, const struct viewer *vi
 			units_count(count, plan->meet.left_out));
 }
 
-static void put_merged(struct json *json, const struct viewer_plan *plan,
-		       const struct torch_traces *merge)
+static void put_merged(struct json *json, const struct torch_traces *merge)
 {
 	char text[256];
 
 	json_put_array(json, "torch_traces");
 	for (size_t i = 0; i < merge->count; i++) {
 		const struct torch_trace *one = &merge->list[i];
-		const struct recording_process *process = plan->recording->processes[one->process];
+		const struct recording_process *process = one->owner;
 
 		torch_trace_clock_text(one, text, sizeof(text));
 		json_object(json);
@@ -413,7 +412,7 @@ static int summary_json(const struct viewer_plan *plan, const struct viewer *vie
 	json_put_unsigned(&json, "alignment_uncertainty_ns", plan->align->worst_uncertainty_ns);
 	json_put_unsigned(&json, "processes_not_aligned", plan->align->unaligned);
 	if (target->merge->count > 0)
-		put_merged(&json, plan, target->merge);
+		put_merged(&json, target->merge);
 	json_end(&json);
 	json_line(&json);
 	return cli_finish(&sink, exit_code);
@@ -642,7 +641,6 @@ static int show_job(struct trace *trace, const struct job *job, int exit_code)
 	struct align align;
 	uint64_t operations = 0;
 	enum status status;
-	int failed;
 
 	for (size_t i = 0; i < job->recording->count; i++)
 		operations += job->recording->processes[i]->recorded;
@@ -652,11 +650,7 @@ static int show_job(struct trace *trace, const struct job *job, int exit_code)
 		return trace_failed(status);
 	trace->is_aligned = true;
 	cli_progress_hide(&trace->progress);
-	failed = torch_traces_join(&trace->merge, job->recording, &align);
-	if (failed != 0) {
-		align_release(&align);
-		return failed;
-	}
+	torch_traces_join(&trace->merge, job->recording, &align);
 	status = viewer_plan_init(&plan, job, &align, &trace->chosen.filter);
 	if (status == OK) {
 		exit_code = show_plan(trace, &plan, exit_code);
@@ -678,6 +672,9 @@ static int trace_show(void *context)
 
 	if (trace->input.recording.count == 0)
 		return exit_code;
+	failed = torch_traces_open(&trace->merge, &trace->input.recording);
+	if (failed != 0)
+		return failed;
 	failed = cli_input_choose(&trace->input, &trace->chosen, &page);
 	if (failed != 0)
 		return failed;

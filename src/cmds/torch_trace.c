@@ -29,6 +29,7 @@
 
 enum {
 	TRACKS_MAX = 4096,
+	GROUPS_MAX = 1024,
 	SPANS_MAX = 1 << 24,	  /* launches kept */
 	SAMPLES_MAX = 4096,	  /* launches compared */
 	LEAST_SAMPLES = 3,	  /* fewer prove nothing */
@@ -102,11 +103,14 @@ int torch_traces_take(const struct cli_said *said)
 	return 0;
 }
 
+static void free_survey(struct torch_trace *trace);
+
 void torch_traces_release(struct torch_traces *traces)
 {
 	for (size_t i = 0; i < traces->count; i++) {
 		free(traces->list[i].path);
 		free(traces->list[i].tracks);
+		free_survey(&traces->list[i]);
 		exposed_release(&traces->list[i].activity);
 	}
 	free(traces->list);
@@ -124,9 +128,10 @@ struct span {
 struct launch {
 	uint64_t correlation;
 	struct span span;
+	uint32_t group; /* of NCCL's kernels: index into the survey's groups + 1; 0: unknown */
 };
 
-struct survey {
+struct torch_survey {
 	struct torch_trace *trace;
 	struct launch *launches; /* of any kernel; its correlation decides */
 	size_t launch_count;
@@ -140,6 +145,8 @@ struct survey {
 	uint64_t last_ns;
 	uint64_t host_first_ns; /* of what the host did */
 	uint64_t host_last_ns;
+	char (*groups)[KINETO_GROUP_NAME]; /* names of process groups */
+	size_t group_count;
 	struct torch_track *labels; /* names of threads */
 	size_t label_count;
 	size_t last_track; /* events of a track follow each other */
@@ -192,7 +199,8 @@ static bool is_launch(const struct kineto_event *event)
 		strncmp(event->name, "cuLaunchKernel", 14) == 0);
 }
 
-static void keep_span(struct survey *survey, struct span **list, size_t *count, struct span span)
+static void keep_span(struct torch_survey *survey, struct span **list, size_t *count,
+		      struct span span)
 {
 	if (*count == SPANS_MAX) {
 		survey->is_full = true;
@@ -203,7 +211,24 @@ static void keep_span(struct survey *survey, struct span **list, size_t *count, 
 	(*list)[(*count)++] = span;
 }
 
-static void keep_launch(struct survey *survey, struct launch **list, size_t *count,
+/* The number of a process group, from 1; 0: it has no name, or there are too many. */
+static uint32_t group_of(struct torch_survey *survey, const char *name)
+{
+	size_t at = 0;
+
+	while (at < survey->group_count && strcmp(survey->groups[at], name) != 0)
+		at++;
+	if (name[0] == '\0' || at == GROUPS_MAX)
+		return 0;
+	if (at == survey->group_count) {
+		if (!list_grow(&survey->groups, at, sizeof(*survey->groups)))
+			cli_no_memory();
+		text_copy(survey->groups[survey->group_count++], KINETO_GROUP_NAME, name);
+	}
+	return (uint32_t)at + 1;
+}
+
+static void keep_launch(struct torch_survey *survey, struct launch **list, size_t *count,
 			const struct kineto_event *event)
 {
 	if (*count == SPANS_MAX) {
@@ -214,7 +239,8 @@ static void keep_launch(struct survey *survey, struct launch **list, size_t *cou
 		cli_no_memory();
 	(*list)[(*count)++] =
 		(struct launch){ event->correlation,
-				 { event->start_ns, event->start_ns + event->duration_ns } };
+				 { event->start_ns, event->start_ns + event->duration_ns },
+				 event->is_nccl ? group_of(survey, event->group) : 0 };
 }
 
 static void widen(uint64_t *first_ns, uint64_t *last_ns, const struct kineto_event *event)
@@ -227,7 +253,7 @@ static void widen(uint64_t *first_ns, uint64_t *last_ns, const struct kineto_eve
 		*last_ns = end_ns;
 }
 
-static void keep_label(struct survey *survey, const struct kineto_event *event)
+static void keep_label(struct torch_survey *survey, const struct kineto_event *event)
 {
 	struct torch_track *label;
 
@@ -242,7 +268,7 @@ static void keep_label(struct survey *survey, const struct kineto_event *event)
 }
 
 /* The names come before or after the events. */
-static void name_tracks(struct survey *survey)
+static void name_tracks(struct torch_survey *survey)
 {
 	for (size_t i = 0; i < survey->trace->track_count; i++) {
 		struct torch_track *track = &survey->trace->tracks[i];
@@ -256,7 +282,7 @@ static void name_tracks(struct survey *survey)
 
 static bool survey_event(const struct kineto_event *event, void *context)
 {
-	struct survey *survey = context;
+	struct torch_survey *survey = context;
 	struct torch_trace *trace = survey->trace;
 	struct span span = { event->start_ns, event->start_ns + event->duration_ns };
 
@@ -292,7 +318,7 @@ static int by_correlation(const void *left, const void *right)
 	return ORDER(a->correlation, b->correlation);
 }
 
-static const struct launch *launch_of(const struct survey *survey, uint64_t correlation)
+static const struct launch *launch_of(const struct torch_survey *survey, uint64_t correlation)
 {
 	struct launch key = { .correlation = correlation };
 
@@ -301,13 +327,22 @@ static const struct launch *launch_of(const struct survey *survey, uint64_t corr
 	return bsearch(&key, survey->launches, survey->launch_count, sizeof(key), by_correlation);
 }
 
-static void survey_release(struct survey *survey)
+static void survey_release(struct torch_survey *survey)
 {
 	free(survey->launches);
 	free(survey->comms);
 	free(survey->computes);
 	free(survey->calls);
+	free(survey->groups);
 	free(survey->labels);
+}
+
+static void free_survey(struct torch_trace *trace)
+{
+	if (trace->survey != NULL)
+		survey_release(trace->survey);
+	free(trace->survey);
+	trace->survey = NULL;
 }
 
 /* Says why a file cannot be read. */
@@ -326,7 +361,7 @@ static int complain(const struct torch_trace *trace, enum status status)
 			 (unsigned long long)about->offset);
 }
 
-static int survey_file(struct survey *survey)
+static int survey_file(struct torch_survey *survey)
 {
 	struct torch_trace *trace = survey->trace;
 	enum status status = kineto_read(trace->path, &trace->about, survey_event, survey);
@@ -359,6 +394,14 @@ static bool is_of(const struct torch_trace *trace, const struct recording_proces
 	       (trace->pid >= 0 && process->pid > 0);
 }
 
+static bool is_in_time(const struct torch_trace *trace, const struct recording_process *process)
+{
+	uint64_t last_ns;
+
+	return recording_wall_ns(process, recording_last_ns(process), &last_ns) &&
+	       trace->first_ns < last_ns && trace->last_ns > process->started_wall_ns;
+}
+
 static const struct recording_process *with_rank(const struct recording *recording, int64_t rank)
 {
 	for (size_t i = 0; i < recording->count; i++)
@@ -369,22 +412,23 @@ static const struct recording_process *with_rank(const struct recording *recordi
 
 static int find_process(struct torch_trace *trace, const struct recording *recording)
 {
-	const struct recording_process *like;
-	size_t found = SIZE_MAX;
+	const struct recording_process *like, *found = NULL;
 
 	for (size_t i = 0; i < recording->count; i++) {
-		if (!is_of(trace, recording->processes[i]))
+		const struct recording_process *process = recording->processes[i];
+
+		/* In containers two runs can have the same numbers. */
+		if (!is_of(trace, process) || (found != NULL && !is_in_time(trace, process)))
 			continue;
-		if (found != SIZE_MAX)
+		if (found != NULL && is_in_time(trace, found))
 			return cli_error("%s: several processes of the recording could have "
-					 "written it: choose one with --job and --run",
+					 "written it",
 					 trace->path);
-		found = i;
+		found = process;
 	}
-	if (found != SIZE_MAX) {
-		trace->process = found;
+	trace->owner = found;
+	if (found != NULL)
 		return 0;
-	}
 	like = with_rank(recording, trace->about.rank);
 	if (like != NULL && trace->pid >= 0)
 		return cli_error("%s: of rank %lld, process %lld; rank %lld of the recording is "
@@ -570,8 +614,9 @@ static size_t count_votes(struct vote *vote, int64_t *from, int64_t *to)
 }
 
 /* Launches of NCCL's kernels, or PyTorch's calls, on the wall clock; those in the time of the recording. */
-static size_t collect_samples(const struct survey *survey, const struct windows_of_calls *calls,
-			      struct span *samples, enum torch_clock clock)
+static size_t collect_samples(const struct torch_survey *survey,
+			      const struct windows_of_calls *calls, struct span *samples,
+			      enum torch_clock clock)
 {
 	uint64_t base_ns = survey->trace->about.base_ns;
 	size_t all = clock == TORCH_CLOCK_LAUNCHES ? survey->comm_count : survey->call_count;
@@ -598,7 +643,7 @@ static size_t collect_samples(const struct survey *survey, const struct windows_
 	return count;
 }
 
-static int compare_clocks(struct torch_trace *trace, const struct survey *survey,
+static int compare_clocks(struct torch_trace *trace, const struct torch_survey *survey,
 			  const struct windows_of_calls *calls)
 {
 	struct span *samples = cli_realloc(NULL, (SAMPLES_MAX + 1) * sizeof(*samples));
@@ -635,10 +680,9 @@ static int compare_clocks(struct torch_trace *trace, const struct survey *survey
 	return 0;
 }
 
-static int join_clock(struct torch_trace *trace, const struct survey *survey,
-		      const struct recording *recording)
+static int join_clock(struct torch_trace *trace, const struct torch_survey *survey)
 {
-	const struct recording_process *process = recording->processes[trace->process];
+	const struct recording_process *process = trace->owner;
 	struct windows_of_calls calls = {
 		.process = process,
 		.first_ns = UINT64_MAX,
@@ -697,7 +741,7 @@ void torch_trace_clock_text(const struct torch_trace *trace, char *text, size_t 
 static uint64_t common_ns(const struct torch_traces *traces, const struct torch_trace *trace,
 			  uint64_t own_ns)
 {
-	const struct recording_process *process = traces->recording->processes[trace->process];
+	const struct recording_process *process = trace->owner;
 	uint64_t wall_ns = trace->about.base_ns + own_ns + (uint64_t)trace->offset_ns, clock_ns;
 
 	if (!recording_clock_ns(process, wall_ns, &clock_ns))
@@ -706,7 +750,7 @@ static uint64_t common_ns(const struct torch_traces *traces, const struct torch_
 }
 
 static void keep_activity(const struct torch_traces *traces, struct torch_trace *trace,
-			  const struct survey *survey)
+			  const struct torch_survey *survey)
 {
 	struct exposed_activity *activity = &trace->activity;
 	bool is_kept = true;
@@ -738,29 +782,152 @@ static void keep_activity(const struct torch_traces *traces, struct torch_trace 
 	exposed_finish(activity);
 }
 
-int torch_traces_join(struct torch_traces *traces, const struct recording *recording,
-		      const struct align *align)
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* How many of a communicator's launches were of each process group. */
+struct naming {
+	const struct torch_survey *survey;
+	const struct recording_process *process;
+	uint32_t *votes;	 /* [communicator of the process][group] */
+	struct launch *launches; /* of NCCL's kernels, on the wall clock, by time */
+	size_t count;
+};
+
+static int by_launch(const void *left, const void *right)
+{
+	const struct launch *a = left, *b = right;
+
+	return by_span(&a->span, &b->span);
+}
+
+/* The launch within a call says to which group the call's communicator belongs. */
+static bool vote_name(const struct op_record *op, enum recording_place place, void *context)
+{
+	struct naming *naming = context;
+	const struct recording_comm *comm = recording_comm(naming->process, op->comm);
+	struct launch key = { .correlation = 0 };
+	size_t low = 0, high = naming->count;
+	uint64_t end_ns;
+
+	(void)place;
+	if (comm == NULL || op->issue_ns == 0 || op->launch_ns <= op->issue_ns ||
+	    op->flags & OP_FLAG_REPLAY ||
+	    !recording_wall_ns(naming->process, op->issue_ns, &key.span.start_ns) ||
+	    !recording_wall_ns(naming->process, op->launch_ns, &end_ns))
+		return true;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (naming->launches[middle].span.start_ns < key.span.start_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < naming->count && naming->launches[low].span.end_ns <= end_ns + SLACK_NS &&
+	    naming->launches[low].group > 0)
+		naming->votes[(size_t)(comm - naming->process->comms) *
+				      naming->survey->group_count +
+			      naming->launches[low].group - 1]++;
+	return true;
+}
+
+/* In every process that has this communicator. */
+static void give_name(struct recording *recording, const struct comm_info *of, const char *name)
+{
+	for (size_t i = 0; i < recording->count; i++)
+		for (size_t j = 0; j < recording->processes[i]->comm_count; j++) {
+			struct comm_info *info = &recording->processes[i]->comms[j].info;
+
+			if (info->hash == of->hash && info->hash != 0 && info->name[0] == '\0')
+				text_copy(info->name, sizeof(info->name), name);
+		}
+}
+
+static void name_comms(const struct torch_trace *trace, const struct torch_survey *survey,
+		       struct recording *recording)
+{
+	const struct recording_process *process = trace->owner;
+	struct naming naming = { .survey = survey, .process = process };
+
+	if (survey->group_count == 0 || survey->comm_count == 0)
+		return;
+	naming.votes = calloc(process->comm_count * survey->group_count + 1, sizeof(uint32_t));
+	naming.launches = calloc(survey->comm_count, sizeof(*naming.launches));
+	if (naming.votes == NULL || naming.launches == NULL)
+		cli_no_memory();
+	for (size_t i = 0; i < survey->comm_count; i++) {
+		const struct launch *launch = launch_of(survey, survey->comms[i].correlation);
+		uint64_t shift_ns = trace->about.base_ns + (uint64_t)trace->offset_ns;
+
+		if (launch == NULL)
+			continue;
+		naming.launches[naming.count] = *launch;
+		naming.launches[naming.count].span.start_ns += shift_ns;
+		naming.launches[naming.count].span.end_ns += shift_ns;
+		naming.launches[naming.count++].group = survey->comms[i].group;
+	}
+	qsort(naming.launches, naming.count, sizeof(*naming.launches), by_launch);
+	recording_each_op(process, vote_name, &naming, NULL);
+	for (size_t c = 0; c < process->comm_count; c++) {
+		const uint32_t *votes = naming.votes + c * survey->group_count;
+		uint64_t all = 0;
+		size_t most = 0;
+
+		for (size_t g = 0; g < survey->group_count; g++) {
+			all += votes[g];
+			most = votes[g] > votes[most] ? g : most;
+		}
+		/* All of them, or none: a communicator has one name. */
+		if (all >= LEAST_SAMPLES && votes[most] == all)
+			give_name(recording, &process->comms[c].info, survey->groups[most]);
+	}
+	free(naming.votes);
+	free(naming.launches);
+}
+
+int torch_traces_open(struct torch_traces *traces, struct recording *recording)
+{
+	for (size_t i = 0; i < traces->count; i++) {
+		struct torch_trace *trace = &traces->list[i];
+		struct torch_survey *survey = calloc(1, sizeof(*survey));
+		int failed;
+
+		if (survey == NULL)
+			cli_no_memory();
+		*survey = (struct torch_survey){ .trace = trace,
+						 .first_ns = UINT64_MAX,
+						 .host_first_ns = UINT64_MAX };
+		trace->survey = survey;
+		failed = survey_file(survey);
+		if (failed == 0)
+			failed = find_process(trace, recording);
+		if (failed == 0)
+			failed = join_clock(trace, survey);
+		if (failed != 0)
+			return failed;
+		name_comms(trace, survey, recording);
+	}
+	return 0;
+}
+
+void torch_traces_join(struct torch_traces *traces, const struct recording *recording,
+		       const struct align *align)
 {
 	traces->recording = recording;
 	traces->align = align;
 	for (size_t i = 0; i < traces->count; i++) {
 		struct torch_trace *trace = &traces->list[i];
-		struct survey survey = { .trace = trace,
-					 .first_ns = UINT64_MAX,
-					 .host_first_ns = UINT64_MAX };
-		int failed = survey_file(&survey);
 
-		if (failed == 0)
-			failed = find_process(trace, recording);
-		if (failed == 0)
-			failed = join_clock(trace, &survey, recording);
-		if (failed == 0)
-			keep_activity(traces, trace, &survey);
-		survey_release(&survey);
-		if (failed != 0)
-			return failed;
+		trace->process = SIZE_MAX;
+		for (size_t p = 0; p < recording->count; p++)
+			if (recording->processes[p] == trace->owner)
+				trace->process = p;
+		if (trace->process == SIZE_MAX)
+			cli_note("%s: left out: of a run that is not shown", trace->path);
+		else
+			keep_activity(traces, trace, trace->survey);
+		free_survey(trace);
 	}
-	return 0;
 }
 
 /* The trace of a process; NULL: there is none. */
@@ -772,29 +939,28 @@ static const struct torch_trace *trace_of(const struct torch_traces *traces, siz
 	return NULL;
 }
 
-int torch_traces_measure(struct torch_traces *traces, struct timeline_report *report)
+void torch_traces_measure(struct torch_traces *traces, struct timeline_report *report)
 {
 	struct iterations *iterations = &report->iterations;
 	const struct torch_trace *trace;
-	int failed = torch_traces_join(traces, report->recording, &report->align);
 
-	if (failed != 0 || traces->count == 0)
-		return failed;
+	torch_traces_join(traces, report->recording, &report->align);
+	if (traces->count == 0)
+		return;
 	if (!iterations->is_found) {
 		cli_note("--merge: no iterations were found; nothing to measure");
-		return 0;
+		return;
 	}
 	trace = trace_of(traces, report->job.ranks[iterations->rank].process);
 	if (trace == NULL) {
 		cli_note("--merge: iterations are those of rank %s: its trace is needed, or --rank",
 			 report->job.ranks[iterations->rank].label);
-		return 0;
+		return;
 	}
 	if (iterations_measure(iterations, &trace->activity) != OK)
 		cli_no_memory();
 	if (iterations->exposed_measured == 0)
 		cli_note("%s: covers no whole iteration", trace->path);
-	return 0;
 }
 
 static bool is_in(const struct torch_trace *trace, const struct recording *recording)
@@ -811,9 +977,9 @@ int torch_traces_split(const struct torch_traces *traces, const struct recording
 {
 	for (size_t i = 0; i < traces->count; i++) {
 		struct torch_trace trace = { .path = traces->list[i].path, .pid = -1 };
-		struct survey survey = { .trace = &trace,
-					 .first_ns = UINT64_MAX,
-					 .host_first_ns = UINT64_MAX };
+		struct torch_survey survey = { .trace = &trace,
+					       .first_ns = UINT64_MAX,
+					       .host_first_ns = UINT64_MAX };
 		int failed = survey_file(&survey);
 		bool is_a, is_b;
 
@@ -841,9 +1007,12 @@ void torch_traces_widen(const struct torch_traces *traces, struct viewer_plan *p
 	for (size_t i = 0; i < traces->count && !is_cut; i++) {
 		const struct torch_trace *trace = &traces->list[i];
 		uint64_t base_ns = trace->about.base_ns;
-		uint64_t first_ns = common_ns(traces, trace, trace->first_ns - base_ns);
-		uint64_t last_ns = common_ns(traces, trace, trace->last_ns - base_ns);
+		uint64_t first_ns, last_ns;
 
+		if (trace->process == SIZE_MAX)
+			continue;
+		first_ns = common_ns(traces, trace, trace->first_ns - base_ns);
+		last_ns = common_ns(traces, trace, trace->last_ns - base_ns);
 		if (!plan->sources[trace->process].is_shown || first_ns == 0)
 			continue;
 		if (first_ns < plan->origin_ns)
@@ -1017,6 +1186,8 @@ int torch_traces_write(struct torch_traces *traces, const struct viewer_plan *pl
 		};
 		enum status status;
 
+		if (traces->list[i].process == SIZE_MAX)
+			continue;
 		if (!plan->sources[traces->list[i].process].is_shown) {
 			cli_note("%s: left out: of a rank that is not shown", traces->list[i].path);
 			continue;

@@ -3,6 +3,7 @@
  * on the GPU. Nothing is guessed: a trace that cannot belong to the recording is refused.
  *
  *	torch_traces_take()                         --merge FILE of a command line; can be repeated
+ *	torch_traces_open(&traces, &recording)
  *	torch_traces_join(&traces, &recording, &align)
  *	torch_traces_write(&traces, &plan, &viewer)
  *	torch_traces_release(&traces)
@@ -43,8 +44,9 @@ struct torch_track {
 struct torch_trace {
 	char *path;
 	struct kineto_about about;
-	int64_t pid;	   /* -1: unknown */
-	size_t process;	   /* index into recording.processes */
+	int64_t pid; /* -1: unknown */
+	const struct recording_process *owner;
+	size_t process;	   /* its index in the recording; SIZE_MAX: it is not among those chosen */
 	uint64_t first_ns; /* CLOCK_REALTIME, as the trace says */
 	uint64_t last_ns;
 	struct torch_track *tracks;
@@ -60,6 +62,7 @@ struct torch_trace {
 	uint64_t within_ns; /* how well that is known; with TORCH_CLOCK_WALL unknown: 0 */
 
 	struct exposed_activity activity; /* common time */
+	struct torch_survey *survey;	  /* between torch_traces_open() and torch_traces_join() */
 };
 
 struct torch_traces {
@@ -81,14 +84,17 @@ int torch_traces_take(const struct cli_said *said);
 void torch_traces_release(struct torch_traces *traces);
 
 /*
- * Reads all of them. The recording and its alignment are borrowed. Returns 0, or the exit code after one was refused
- * and the reason was printed.
+ * Reads all of them and finds their processes. Communicators without a name get that of PyTorch's process group, so
+ * call it before job_make(). Returns 0, or the exit code after one was refused and the reason was printed.
  */
-int torch_traces_join(struct torch_traces *traces, const struct recording *recording,
-		      const struct align *align);
+int torch_traces_open(struct torch_traces *traces, struct recording *recording);
 
-/* Joins them with a report's recording and measures its exposed communication. Returns 0, or an exit code. */
-int torch_traces_measure(struct torch_traces *traces, struct timeline_report *report);
+/* Puts them on the common time of the ranks. The recording and its alignment are borrowed. */
+void torch_traces_join(struct torch_traces *traces, const struct recording *recording,
+		       const struct align *align);
+
+/* Joins those that were opened with a report's recording and measures its exposed communication. */
+void torch_traces_measure(struct torch_traces *traces, struct timeline_report *report);
 
 /* Adds each to that of two recordings to which its process belongs. Returns 0, or an exit code. */
 int torch_traces_split(const struct torch_traces *traces, const struct recording *a,

@@ -273,6 +273,7 @@ static bool read_microseconds(struct json_scan *scan, uint64_t *ns)
 
 static void read_args(struct json_scan *scan, struct kineto_event *event)
 {
+	char name[KINETO_GROUP_NAME] = "";
 	const char *start;
 
 	if (json_scan_next(scan) != JSON_SCAN_OBJECT) {
@@ -286,9 +287,16 @@ static void read_args(struct json_scan *scan, struct kineto_event *event)
 			json_scan_read_unsigned(scan, &event->correlation);
 		else if (json_scan_is(scan, "name"))
 			json_scan_read_text(scan, event->label, sizeof(event->label));
+		else if (json_scan_is(scan, "Process Group Description"))
+			json_scan_read_text(scan, event->group, sizeof(event->group));
+		else if (json_scan_is(scan, "Process Group Name"))
+			json_scan_read_text(scan, name, sizeof(name));
 		else
 			json_scan_skip(scan);
 	}
+	/* PyTorch's word for a group without a description. */
+	if (event->group[0] == '\0' || strcmp(event->group, "undefined") == 0)
+		text_copy(event->group, sizeof(event->group), name);
 	event->args = start;
 	event->args_length = (size_t)(scan->at - start);
 }

@@ -63,6 +63,8 @@ struct kineto_event {
 	uint64_t correlation;	       /* of a call of CUDA and what it started; 0: none */
 	bool is_nccl;		       /* a kernel of NCCL */
 	char label[KINETO_GROUP_NAME]; /* metadata: args.name */
+	char group
+		[KINETO_GROUP_NAME]; /* of a kernel of NCCL: description, else name of its process group */
 };
 
 /* What the file says beside its events. */

@@ -42,6 +42,13 @@ expect_same "the same as JSON" "$("$ringside" diff --json $data/manual/trace $da
 expect_refusal "a trace of neither run is refused" 3 "of no process of either run" \
 	"$ringside" diff $data/manual/trace $data/ddp-overlap/trace --merge $data/ddp-none
 
+# PyTorch 2.11 gives NCCL no name.
+expect_same "without the trace the communicator has no name" \
+	"$("$ringside" report $data/fsdp-none/trace --by group --csv | sed -n 2p | cut -d, -f1,2)" '"(2 ranks, 2 nodes)"'
+expect_same "with it, that of the process group, on all ranks" \
+	"$("$ringside" report $data/fsdp-none/trace --by group,rank --csv --merge $data/fsdp-none | sed 1d | cut -d, -f1 | sort | uniq -c | tr -s ' ')" " 2 default_pg"
+expect_ok "it can be chosen by that name" "$ringside" report $data/fsdp-none/trace --comm default_pg --merge $data/fsdp-none
+
 # Nothing timed, no number.
 "$ringside" sim --offline --no-kernel --nodes 1 --gpus 2 -w ddp --seconds 3s --seed 7 -o "$tap_scratch/untimed" >/dev/null 2>&1
 "$ringside" report --json "$tap_scratch/untimed" | python3 -c '
