@@ -14,7 +14,7 @@
 enum {
 	LINE = 400,
 	NOTE_LINES = 8,
-	LEVEL_OLD_S = 300,  /* a level that was not read for so long says nothing about now */
+	LEVEL_OLD_S = 300,  /* a level that was last read before this says nothing about now */
 	DEATH_BEFORE_S = 5, /* heartbeats come every second; clocks differ a little */
 	DEATH_AFTER_S = 60,
 	SOFT_LEAST = 1000,	/* counters that healthy networks move, too */
@@ -256,7 +256,7 @@ static void tell_switches(struct support *support)
 	}
 }
 
-/* The last sign of life of the verdict's process, wall time; 0: unknown. */
+/* The last sign of life of the rank's process, wall time; 0: unknown. */
 static uint64_t last_of(const struct support *support)
 {
 	const struct recording_process *process;
@@ -274,28 +274,37 @@ static bool is_around(uint64_t at_ns, uint64_t death_ns)
 	       at_ns <= death_ns + (uint64_t)DEATH_AFTER_S * SECOND_NS;
 }
 
-/* Of a process that is dead. A PID alone is not enough: they are used again. */
+/* Was the rank's process, which is dead, killed? A PID alone is not enough: they are used again. */
+static const struct host_event *find_kill(const struct support *support, uint64_t death_ns)
+{
+	const struct host_facts *facts = support->facts;
+
+	for (size_t i = 0; i < facts->event_count; i++)
+		if (facts->events[i].kind == HOST_EVENT_OOM &&
+		    facts->events[i].number == support->rank->pid &&
+		    is_around(facts->events[i].first_ns, death_ns))
+			return &facts->events[i];
+	return NULL;
+}
+
 static void tell_kill(struct support *support)
 {
 	const struct host_facts *facts = support->facts;
 	const struct host_series *kills;
+	const struct host_event *kill;
 	uint64_t death_ns = last_of(support);
-	char at[UNITS_TEXT], text[24];
+	char at[UNITS_TEXT], pid[24];
 
 	if (death_ns == 0)
 		return;
-	for (size_t i = 0; i < facts->event_count; i++) {
-		const struct host_event *event = &facts->events[i];
-
-		if (event->kind == HOST_EVENT_OOM && event->number == support->verdict->pid &&
-		    is_around(event->first_ns, death_ns)) {
-			tell(support, "Killed by the OOM killer at %s: %s (kernel log)",
-			     units_clock(at, event->first_ns), event->text);
-			return;
-		}
+	kill = find_kill(support, death_ns);
+	if (kill != NULL) {
+		tell(support, "Killed by the OOM killer at %s: %s (kernel log)",
+		     units_clock(at, kill->first_ns), kill->text);
+		return;
 	}
-	text_format(text, sizeof(text), "%" PRId64, support->verdict->pid);
-	kills = host_facts_find(facts, HOST_PROCESS_OOM_KILLS, text);
+	text_format(pid, sizeof(pid), "%" PRId64, support->rank->pid);
+	kills = host_facts_find(facts, HOST_PROCESS_OOM_KILLS, pid);
 	if (kills == NULL)
 		kills = host_facts_find(facts, HOST_OOM_KILLS, "-");
 	for (uint32_t i = 1; kills != NULL && i < kills->count; i++)
@@ -721,7 +730,7 @@ static void support_verdict(struct verdict *verdict, const struct job *job,
 
 /* ---- notes --------------------------------------------------------------------------------------------- */
 
-enum note { NOTE_XID, NOTE_GPU, NOTE_PORT, NOTE_DISK, NOTES };
+enum note { NOTE_KILL, NOTE_XID, NOTE_GPU, NOTE_PORT, NOTE_DISK, NOTES };
 
 struct notes {
 	struct verdicts *verdicts; /* one for each kind of note, if there is anything to tell */
@@ -734,6 +743,8 @@ static const struct {
 	const char *title;
 	const char *advice;
 } note_words[NOTES] = {
+	[NOTE_KILL] = { "host-oom", "the OOM killer killed processes of the job",
+			"give the job more memory, or find out which rank needs more than before" },
 	[NOTE_XID] = { "host-xid", "GPU errors (Xid) on hosts of the job",
 		       "no rank hangs or is slow because of them: check these GPUs before the next "
 		       "job" },
@@ -769,7 +780,20 @@ static void note_disks(struct support *support)
 	}
 }
 
-/* Of a rank's own GPU, or the whole host's ports and disks. */
+static void note_kill(struct notes *notes, struct support *support)
+{
+	uint64_t death_ns = last_of(support);
+	const struct host_event *kill = death_ns ? find_kill(support, death_ns) : NULL;
+	char at[UNITS_TEXT];
+
+	support->verdict = &notes->lists[NOTE_KILL].list[0];
+	if (kill != NULL)
+		tell(support, "Rank %s (pid %" PRId64 ") on %s was killed at %s: %s (kernel log)",
+		     support->rank->label, support->rank->pid, support->facts->host,
+		     units_clock(at, kill->first_ns), kill->text);
+}
+
+/* Of a rank's own GPU. */
 static void note_rank(struct notes *notes, struct support *support)
 {
 	support->verdict = &notes->lists[NOTE_XID].list[0];
@@ -804,6 +828,9 @@ static void note_host(struct notes *notes, const struct job *job, const struct h
 			continue;
 		support.gpu = gpu_of(&support, rank);
 		is_ours = true;
+		support.rank = rank;
+		if (rank->life == RECORDING_KILLED)
+			note_kill(notes, &support);
 		if (support.gpu != NULL)
 			note_rank(notes, &support);
 	}

@@ -95,7 +95,8 @@ static bool take_xid(const char *line, struct host_event *event)
 	pid = pid ? strstr(at, "name=") : NULL;
 	if (pid != NULL && strchr(pid, ',') != NULL)
 		at = strchr(pid, ',') + 2;
-	text_format(event->text, sizeof(event->text), "%s", at);
+	if (!text_copy(event->text, sizeof(event->text), at))
+		memcpy(event->text + sizeof(event->text) - 4, "...", 4);
 	return true;
 }
 

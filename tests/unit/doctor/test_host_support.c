@@ -160,6 +160,33 @@ static void test_oom_kill(void)
 	end();
 }
 
+/* Without a verdict on any rank. */
+static void test_notes(void)
+{
+	const struct verdict *note;
+
+	begin("node1");
+	stage_rank(&stage, 2)->life = RECORDING_KILLED;
+	fact("event oom - 4002 4002 1700000001 1700000001 1 memory of the host");
+	if (job_make(&stage.job, &stage.recording) != OK)
+		abort();
+	host_support(&stage.verdicts, &stage.job, &facts, true);
+	EXPECT_EQUAL(stage.verdicts.count, 1);
+	note = &stage.verdicts.list[0];
+	EXPECT(note->severity == VERDICT_NOTE && strcmp(note->rule, "host-oom") == 0);
+	EXPECT(strcmp(note->evidence.list[0], "Rank 2 (pid 4002) on node1 was killed at 22:13:21: "
+					      "memory of the host (kernel log).") == 0);
+	end();
+
+	begin("node1");
+	fact("event oom - 4002 4002 1700000001 1700000001 1 memory of the host");
+	if (job_make(&stage.job, &stage.recording) != OK)
+		abort();
+	host_support(&stage.verdicts, &stage.job, &facts, true);
+	EXPECT_THAT("a process that lives was not killed", stage.verdicts.count == 0);
+	end();
+}
+
 static void test_starved_rank(void)
 {
 	const char *text;
@@ -233,6 +260,7 @@ int main(void)
 {
 	test_xid_of_a_hang();
 	test_oom_kill();
+	test_notes();
 	test_starved_rank();
 	test_gpu_errors();
 	return tap_done();

@@ -218,7 +218,11 @@ static const char kernel_log[] =
 	"total-vm:1kB\n"
 	"12,109,9600000,-;NVRM: Xid (PCI:0000:3b:00): 48, a program that writes to the log\n"
 	"4,110,9700000,-;foo NVRM: Xid (PCI:0000:3b:00): 48, quoted\n"
-	"4,111,9800000,-;NVRM: Xid (PCI:0000:3b:00): , no number\n";
+	"4,111,9800000,-;NVRM: Xid (PCI:0000:3b:00): , no number\n"
+	"4,112,9900000,-;NVRM: Xid (PCI:0000:00:06): 31, pid=1764, name=python3, channel "
+	"0x0000000c, "
+	"intr 00000000. MMU Fault: ENGINE GRAPHICS GPC1 GPCCLIENT_T1_8 faulted @ 0x0_00000000. "
+	"Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_WRITE\n";
 
 static void test_kernel_log(void)
 {
@@ -230,7 +234,7 @@ static void test_kernel_log(void)
 	for (char *line; (line = strsep(&rest, "\n")) != NULL;)
 		if (line[0] != ' ')
 			host_log_line(&facts, line, (int64_t)AT(0), 0, UINT64_MAX);
-	EXPECT_EQUAL(facts.event_count, 6);
+	EXPECT_EQUAL(facts.event_count, 7);
 	EXPECT_EQUAL(facts.events[0].number, 79);
 	EXPECT_EQUAL(facts.events[0].first_ns, AT(5) + 1000);
 	EXPECT_EQUAL(facts.events[0].pid, -1);
@@ -248,6 +252,11 @@ static void test_kernel_log(void)
 	EXPECT_THAT("names of processes are not kept", strcmp(facts.events[4].object, "-") == 0);
 	EXPECT_EQUAL(facts.events[5].number, 4712);
 	EXPECT(strstr(facts.events[5].text, "cgroup") != NULL);
+	EXPECT_EQUAL(facts.events[6].number, 31);
+	EXPECT_EQUAL(facts.events[6].pid, 1764);
+	EXPECT(strncmp(facts.events[6].text, "channel 0x0000000c, intr", 24) == 0);
+	EXPECT_THAT("long words end in an ellipsis",
+		    strcmp(facts.events[6].text + sizeof(facts.events[6].text) - 4, "...") == 0);
 	EXPECT_EQUAL(facts.gpu_count, 1);
 	EXPECT(strcmp(facts.gpus[0].bus, "0000:3b:00.0") == 0);
 	EXPECT(strcmp(facts.gpus[0].uuid, "GPU-efbdfde9-5798-a6e7-4c46-12518fa15375") == 0);
@@ -285,7 +294,7 @@ static void test_log_file(void)
 		abort();
 	EXPECT(host_log_open(&log, root));
 	host_log_read(&log, &facts, AT(0));
-	EXPECT_EQUAL(facts.event_count, 6);
+	EXPECT_EQUAL(facts.event_count, 7);
 	EXPECT_THAT("records of the first reading have the times of the log",
 		    facts.events[0].first_ns < AT(0));
 	host_log_read(&log, &facts, AT(30));
@@ -293,9 +302,9 @@ static void test_log_file(void)
 	if (dprintf(fd, "4,120,1,-;NVRM: Xid (PCI:0000:3b:00): 95, later\n") <= 0)
 		abort();
 	host_log_read(&log, &facts, AT(60));
-	EXPECT_EQUAL(facts.events[6].number, 95);
+	EXPECT_EQUAL(facts.events[7].number, 95);
 	EXPECT_THAT("what is new happened since the last reading, whatever its clock says",
-		    facts.events[6].first_ns == AT(30));
+		    facts.events[7].first_ns == AT(30));
 	host_log_close(&log);
 	EXPECT(!host_log_open(&log, "/nowhere"));
 	close(fd);
