@@ -2,13 +2,13 @@
  * All targets are read at about the same time:
  *
  *	check each: rights, identity, RINGSIDE_STACKS
- *	CPU time of all threads -> run the tools -> at least window_ns later: CPU time and /proc of all threads
+ *	CPU time of all threads -> run the tools -> at least a second later: CPU time and /proc of all threads
  *	identity again: if the pid has another process now, nothing is kept
  *
  * A tool is a child in a process group of its own. While it runs, the states of the threads are polled every
  * millisecond; as soon as one of them has been stopped for STACKS_STOP_NS the tool is killed. A tracer that is
  * killed releases the process; but if it had sent SIGSTOP and not received the stop yet, the process stops
- * afterwards. Nobody else would continue it, so this is waited for and ended with SIGCONT.
+ * afterwards. Nobody else would continue it, so its state is watched for a moment, and SIGCONT ends such a stop.
  */
 #include "doctor/stacks.h"
 
@@ -598,7 +598,7 @@ static void wait_until(uint64_t until_ns)
 
 void stacks_take(struct stacks_target *targets, size_t count, const struct stacks_options *options)
 {
-	uint64_t until_ns = now_ns() + (options->window_ns ? options->window_ns : SECOND_NS);
+	uint64_t until_ns = now_ns() + SECOND_NS;
 	bool has_any = false;
 
 	for (size_t i = 0; i < count; i++) {
@@ -610,7 +610,7 @@ void stacks_take(struct stacks_target *targets, size_t count, const struct stack
 	}
 	if (!has_any)
 		return;
-	for (size_t i = 0; i < count && !options->is_proc_only; i++)
+	for (size_t i = 0; i < count; i++)
 		if (targets[i].is_read)
 			run_tools(&targets[i], options);
 	wait_until(until_ns);

@@ -24,9 +24,7 @@
 
 struct stacks_options {
 	bool may_stop;
-	bool any_user;	    /* read processes of other users, too, as far as the system allows it */
-	bool is_proc_only;  /* run no program */
-	uint64_t window_ns; /* over which CPU time is measured; 0: a second */
+	bool any_user; /* read processes of other users, too, as far as the system allows it */
 };
 
 struct stacks_target {
@@ -47,7 +45,7 @@ bool stacks_are_off(void);
 void stacks_target_init(struct stacks_target *target, int64_t pid, uint64_t start_ticks);
 void stacks_target_release(struct stacks_target *target);
 
-/* Reads all of them; takes about window_ns, and longer if tools do: at most 5 s for each tool. */
+/* Reads all of them; takes about a second, and longer if tools do: at most 5 s for each tool. */
 void stacks_take(struct stacks_target *targets, size_t count, const struct stacks_options *options);
 
 /*

@@ -53,6 +53,7 @@ snapshots/0000-rank0.trace
 snapshots/0001-rank1.trace
 snapshots/0002-rank2.trace
 snapshots/0003-rank3.trace
+stacks.txt
 traces/0000-rank0.trace
 traces/0001-rank1.trace
 traces/0002-rank2.trace

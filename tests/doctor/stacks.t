@@ -114,7 +114,7 @@ $frames
 FRAMES
 END
 expect_ok "Python frames: the innermost one that is not only waiting" until_ok is_in "$place \(asleep in clock_nanosleep\)"
-expect_same "py-spy is told not to stop the process" "$(cat "$tap_scratch/words")" "dump --json --nonblocking --pid $pid"
+expect_same "py-spy runs without stopping the process" "$(cat "$tap_scratch/words")" "dump --json --nonblocking --pid $pid"
 broken() { # sentence complaint < script
 	tool py-spy
 	PATH=$tools:/usr/bin:/bin "$ringside" stacks --no-stop "@$pid" >"$tap_scratch/said" 2>&1
@@ -148,7 +148,7 @@ cat <<'FRAMES'
 $frames
 FRAMES
 END
-expect_ok "the process dies meanwhile: nothing is said" grep -q ": could not tell: the process has ended$" \
+expect_ok "the process dies meanwhile: nothing is shown" grep -q ": could not tell: the process has ended$" \
 	<(PATH=$tools:/usr/bin:/bin "$ringside" stacks --brief --no-stop "@$pid")
 wait "$pid" 2>/dev/null
 rm "$tools/py-spy"
