@@ -7,20 +7,34 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cmds/cli.h"
 #include "cmds/cli_program.h"
 #include "cmds/commands.h"
 #include "common/attributes.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/hash.h"
 #include "common/text.h"
+#include "format/region_read.h"
 #include "output/json.h"
 #include "output/sink.h"
 #include "recording/recording.h"
+#include "recording/watch.h"
 
 /* Sets up the recorder for a job: shared by `run` and `env`. */
 
@@ -212,8 +226,9 @@ static int take_name(const struct cli_said *said)
 
 struct request {
 	struct cli_job job;
-	bool is_forced; /* run */
-	bool is_json;	/* env */
+	bool is_forced;	    /* run */
+	bool has_no_report; /* run */
+	bool is_json;	    /* env */
 };
 
 /* Options of both pages. */
@@ -300,6 +315,9 @@ static const struct cli_option run_options[] = {
 	JOB_OPTIONS,
 	{ 0, "force", NULL, "replace a profiler plugin that is already set",
 	  CLI_FLAG(struct request, is_forced) },
+	{ 0, "no-report", NULL,
+	  "do not print what is recorded, nor the doctor's verdict if the job hangs or dies",
+	  CLI_FLAG(struct request, has_no_report) },
 	CLI_OPTION_END,
 };
 
@@ -316,6 +334,9 @@ static const struct cli_page run_page = {
 	.operands = "[--] CMD [ARG...]",
 	.about = "Runs CMD with the recorder enabled: NCCL loads it in CMD and in every process "
 		 "that CMD starts on this host. The exit code is that of CMD.\n"
+		 "A process beside CMD prints on standard error what is recorded, and the doctor's "
+		 "verdict if the job hangs or its processes are killed, once per node. "
+		 "RINGSIDE_REPORT=0 or --no-report turns it off.\n"
 		 "A launcher that starts processes on other hosts must pass the environment on; "
 		 "'ringside env' prints it for job scripts.\n",
 	.options = run_options,
@@ -362,6 +383,413 @@ static void tell_traces(const struct cli_job *job)
 			  strerror(problem));
 }
 
+/* ---- the report ------------------------------------------------------------------------------ */
+
+/*
+ * A process beside the job reports what becomes of it, so that the job itself is the command and nothing else: the
+ * same PID, parent, children, signals and exit code as without `ringside run`.
+ *
+ *	ringside run --fork--> (child, ends at once) --fork--> reporter: a session of its own, no child of the job
+ *	     |                                                    |
+ *	     exec CMD                                             waits for the end of CMD; scans its regions
+ *
+ * It looks for regions of processes that CMD started. Several may run for one job on one node, one for each rank: the
+ * one that locks a file named after the job reports. The file also holds what was reported. Nothing that goes wrong
+ * here is worth a message: the job runs without a report.
+ */
+#define REPORT_SEARCH_NS SECOND_NS	 /* between scans, until the job is found */
+#define REPORT_SCAN_NS (5 * SECOND_NS)	 /* then: a scan of 8 processes takes 16 ms */
+#define REPORT_CHECK_NS (60 * SECOND_NS) /* ask the doctor even if the job moves */
+#define REPORT_STILL_NS (10 * SECOND_NS) /* or if it has not moved for this long */
+enum {
+	REPORT_PARENTS_MAX = 64,
+	REPORT_BYTES = 16384,
+	REPORT_DOCTOR_SECONDS = 30,
+	REPORT_LAST_SECONDS = 60, /* after the end of CMD */
+	REPORT_WRITE_SECONDS = 10,
+};
+
+/* In the lock file. */
+#define SAID_START 's'
+#define SAID_VERDICT 'v'
+
+struct reporter {
+	pid_t pid; /* of CMD */
+	uint64_t start_ticks;
+	int pidfd; /* -1: poll */
+	struct watch watch;
+	bool has_job;
+	char job[128];
+	int lock;		   /* -1: not open */
+	char path[JOB_PATH_BYTES]; /* of the lock; "": it has none */
+	bool is_elected;
+	uint64_t moved; /* calls so far */
+	size_t dead;	/* processes of the job that were killed */
+	size_t seen;	/* processes of the job */
+	uint64_t moved_ns;
+	uint64_t checked_ns;
+};
+
+static bool is_off(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value != NULL && strcmp(value, "0") == 0;
+}
+
+static uint64_t start_of(pid_t pid)
+{
+	uint64_t start_ticks = 0;
+	char task[24], state;
+
+	text_format(task, sizeof(task), "%d", (int)pid);
+	file_proc_stat(task, &state, &start_ticks);
+	return state == 'Z' ? 0 : start_ticks;
+}
+
+/* False: CMD has ended. */
+static bool wait_for_command(const struct reporter *reporter, uint64_t wait_ns)
+{
+	struct pollfd end = { reporter->pidfd, POLLIN, 0 };
+
+	if (poll(&end, 1, (int)(wait_ns / MS_NS)) > 0)
+		return false;
+	return start_of(reporter->pid) == reporter->start_ticks;
+}
+
+/*
+ * Standard error is the job's, and may be full: the job must not notice, so its flags stay, and whoever blocks is this
+ * process, which then ends.
+ */
+static void say(const char *text, size_t length)
+{
+	alarm(REPORT_WRITE_SECONDS);
+	while (length > 0) {
+		size_t piece = length < 512 ? length : 512;
+		ssize_t wrote = write(STDERR_FILENO, text, piece);
+
+		if (wrote == -1 && errno != EINTR)
+			break;
+		text += wrote > 0 ? wrote : 0;
+		length -= wrote > 0 ? (size_t)wrote : 0;
+	}
+	alarm(0);
+}
+
+static pid_t parent_of(pid_t pid)
+{
+	char path[64], text[1024];
+	const char *end;
+	int parent = 0;
+
+	text_format(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (!file_read_text(path, text, sizeof(text)))
+		return 0;
+	end = strrchr(text, ')');
+	return end != NULL && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
+}
+
+static bool is_started_by(pid_t command, int64_t pid)
+{
+	pid_t at = (pid_t)pid;
+
+	for (int i = 0; i < REPORT_PARENTS_MAX && at > 1; i++) {
+		if (at == command)
+			return true;
+		at = parent_of(at);
+	}
+	return false;
+}
+
+/* Processes that CMD did not start may have the same name, so it is taken from one that it did. */
+static void find_job(struct reporter *reporter)
+{
+	const struct recording *recording = &reporter->watch.recording;
+
+	for (size_t i = 0; i < recording->count && !reporter->has_job; i++) {
+		const struct recording_process *process = recording->processes[i];
+
+		if (process->life != RECORDING_ALIVE || process->pid_here <= 0 ||
+		    !is_started_by(reporter->pid, process->pid_here))
+			continue;
+		text_copy(reporter->job, sizeof(reporter->job), process->job);
+		reporter->has_job = true;
+	}
+}
+
+static bool is_of_job(const struct reporter *reporter, const struct recording_process *process)
+{
+	return strcmp(process->job, reporter->job) == 0 && !process->is_earlier_run;
+}
+
+/* What an earlier run of the job left in the file does not count: it was written before this run began. */
+static void clear_earlier(const struct reporter *reporter, const struct stat *st)
+{
+	const struct recording *recording = &reporter->watch.recording;
+	uint64_t first_ns = UINT64_MAX;
+
+	for (size_t i = 0; i < recording->count; i++)
+		if (is_of_job(reporter, recording->processes[i]) &&
+		    recording->processes[i]->started_wall_ns < first_ns)
+			first_ns = recording->processes[i]->started_wall_ns;
+	if ((uint64_t)st->st_mtim.tv_sec * SECOND_NS + (uint64_t)st->st_mtim.tv_nsec < first_ns)
+		(void)!ftruncate(reporter->lock, 0);
+}
+
+/* In a directory where everybody can create files: one that is not ours does not count, and then there is no choice. */
+static void elect(struct reporter *reporter)
+{
+	const char *directory = reporter->watch.settings.directory;
+	struct stat st;
+
+	if (reporter->is_elected || !reporter->has_job)
+		return;
+	if (reporter->lock == -1) {
+		text_format(reporter->path, sizeof(reporter->path),
+			    "%s/.ringside-report-%u-%016" PRIx64,
+			    directory ? directory : REGION_FIND_DIRECTORY, (unsigned int)geteuid(),
+			    hash_bytes(reporter->job, strlen(reporter->job)));
+		reporter->lock =
+			open(reporter->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	}
+	if (reporter->lock == -1 || fstat(reporter->lock, &st) == -1 || st.st_uid != geteuid() ||
+	    !S_ISREG(st.st_mode)) {
+		reporter->path[0] = '\0';
+		reporter->is_elected = true;
+	} else if (flock(reporter->lock, LOCK_EX | LOCK_NB) == 0) {
+		reporter->is_elected = true;
+		if (fstat(reporter->lock, &st) == 0)
+			clear_earlier(reporter, &st);
+	}
+}
+
+/* Was this said already, by this process or one before it? */
+static bool was_said(const struct reporter *reporter, char what)
+{
+	char bytes[64];
+	ssize_t length = reporter->lock != -1 ? pread(reporter->lock, bytes, sizeof(bytes), 0) : 0;
+
+	return length > 0 && memchr(bytes, what, (size_t)length) != NULL;
+}
+
+static void note_said(const struct reporter *reporter, char what)
+{
+	struct stat st;
+
+	if (reporter->lock != -1 && fstat(reporter->lock, &st) == 0)
+		(void)!pwrite(reporter->lock, &what, 1, st.st_size);
+}
+
+static void count(struct reporter *reporter, uint64_t now_ns)
+{
+	const struct recording *recording = &reporter->watch.recording;
+	uint64_t moved = 0;
+	size_t dead = 0, seen = 0;
+
+	for (size_t i = 0; i < recording->count; i++) {
+		const struct recording_process *process = recording->processes[i];
+
+		if (!is_of_job(reporter, process))
+			continue;
+		seen++;
+		dead += process->life == RECORDING_KILLED;
+		for (size_t c = 0; c < process->comm_count; c++)
+			moved +=
+				process->comms[c].counts.issued + process->comms[c].counts.recorded;
+	}
+	if (moved != reporter->moved)
+		reporter->moved_ns = now_ns;
+	/* Whoever ended one rank may be ending the others: look a little later. */
+	if (dead > reporter->dead)
+		reporter->checked_ns = now_ns - REPORT_CHECK_NS + REPORT_SCAN_NS;
+	reporter->moved = moved;
+	reporter->dead = dead;
+	reporter->seen = seen;
+}
+
+static void say_start(struct reporter *reporter)
+{
+	const struct recording *recording = &reporter->watch.recording;
+	const struct recording_process *first = NULL;
+	char text[700] = "", where[256] = "";
+	size_t alive = 0;
+
+	for (size_t i = 0; i < recording->count; i++) {
+		const struct recording_process *process = recording->processes[i];
+
+		if (!is_of_job(reporter, process) || process->life != RECORDING_ALIVE)
+			continue;
+		first = first == NULL ? process : first;
+		alive++;
+	}
+	if (first == NULL || first->interface == 0 || was_said(reporter, SAID_START))
+		return;
+	recording_info(first, "trace", where, sizeof(where));
+	if (where[0] == '\0' && first->region_path != NULL)
+		text_copy(where, sizeof(where), first->region_path);
+	/* Of all ranks: the directory. */
+	if (strrchr(where, '/') != NULL)
+		*strrchr(where, '/') = '\0';
+	text_format(text, sizeof(text),
+		    "ringside run: recording %zu %s of job %s (mode %s, NCCL profiler interface "
+		    "v%u) in %s\n",
+		    alive, text_which(alive, "process", "processes"), reporter->job, first->mode,
+		    first->interface, where);
+	if (first->world_size > 0)
+		text_format(text, sizeof(text),
+			    "ringside run: recording %zu of %" PRId64
+			    " ranks of job %s here (mode %s, NCCL profiler interface v%u) in %s\n",
+			    alive, first->world_size, reporter->job, first->mode, first->interface,
+			    where);
+	note_said(reporter, SAID_START);
+	say(text, strlen(text));
+}
+
+/* Says what the doctor says if the job hangs or is dead; misconfiguration and slowness are not for this place. */
+static void ask_doctor(struct reporter *reporter, const char *event)
+{
+	const char *words[] = {
+		"/proc/self/exe", "doctor", "--quiet", "--job", reporter->job, NULL
+	};
+	struct cli_capture got;
+	struct sink sink;
+
+	if (was_said(reporter, SAID_VERDICT))
+		return;
+	if (cli_capture(&got, words, -1, REPORT_DOCTOR_SECONDS, REPORT_BYTES) == OK &&
+	    got.exit_code == CLI_EXIT_TROUBLE &&
+	    (strstr(got.bytes, "\nerror ") != NULL || strstr(got.bytes, "\ndead ") != NULL)) {
+		note_said(reporter, SAID_VERDICT);
+		sink_init_memory(&sink);
+		sink_format(&sink, "ringside run: %s:\n%s%s", event, got.bytes,
+			    got.is_cut ? "...\n" : "");
+		say(sink_string(&sink), sink.used);
+		sink_release(&sink);
+	}
+	free(got.bytes);
+}
+
+static void check(struct reporter *reporter, uint64_t now_ns)
+{
+	bool is_still = now_ns - reporter->moved_ns >= REPORT_STILL_NS &&
+			now_ns - reporter->checked_ns >= REPORT_STILL_NS;
+
+	if (!is_still && now_ns - reporter->checked_ns < REPORT_CHECK_NS)
+		return;
+	reporter->checked_ns = now_ns;
+	ask_doctor(reporter, "the job may hang");
+}
+
+/* Removes the file if nothing of the job is left. */
+static void clean_up(const struct reporter *reporter)
+{
+	const struct recording *recording = &reporter->watch.recording;
+
+	for (size_t i = 0; i < recording->count; i++)
+		if (is_of_job(reporter, recording->processes[i]) &&
+		    recording->processes[i]->life == RECORDING_ALIVE)
+			return;
+	if (reporter->path[0] != '\0')
+		unlink(reporter->path);
+}
+
+static void report(struct reporter *reporter)
+{
+	while (wait_for_command(reporter, reporter->has_job ? REPORT_SCAN_NS : REPORT_SEARCH_NS)) {
+		uint64_t now_ns = clock_system_ns(CLOCK_MONOTONIC);
+
+		/* Others scan for this job. */
+		if (reporter->has_job && !reporter->is_elected) {
+			elect(reporter);
+			continue;
+		}
+		if (watch_look(&reporter->watch, 0) != OK)
+			return;
+		find_job(reporter);
+		elect(reporter);
+		if (!reporter->is_elected)
+			continue;
+		count(reporter, now_ns);
+		say_start(reporter);
+		check(reporter, now_ns);
+	}
+	alarm(REPORT_LAST_SECONDS);
+	elect(reporter);
+	if (!reporter->is_elected || watch_look(&reporter->watch, 0) != OK)
+		return;
+	count(reporter, clock_system_ns(CLOCK_MONOTONIC));
+	if (reporter->dead > 0)
+		ask_doctor(reporter, "the command has ended, and processes of the job did not end "
+				     "by themselves");
+	clean_up(reporter);
+}
+
+/* No child of the job, no holder of its files but standard error, and the first to go if memory is short. */
+static _Noreturn void become_reporter(struct reporter *reporter)
+{
+	static const int ignored[] = { SIGHUP,	SIGINT,	 SIGQUIT, SIGTERM, SIGPIPE,
+				       SIGTSTP, SIGTTOU, SIGUSR1, SIGUSR2 };
+	const struct watch_settings settings = { .directory = getenv("RINGSIDE_SHM"),
+						 .keep_ns = 3600 * SECOND_NS };
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), score;
+	sigset_t none;
+
+	setsid();
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	for (size_t i = 0; i < ARRAY_LENGTH(ignored); i++)
+		signal(ignored[i], SIG_IGN);
+	signal(SIGALRM, SIG_DFL);
+	signal(SIGCHLD, SIG_DFL);
+	if (null == -1 || dup2(null, STDIN_FILENO) == -1 || dup2(null, STDOUT_FILENO) == -1)
+		_exit(0);
+	for (int fd = STDERR_FILENO + 1; fd < 1024; fd++)
+		if (fd != reporter->pidfd)
+			close(fd);
+	score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	if (score != -1) {
+		(void)!write(score, "1000", 4);
+		close(score);
+	}
+	(void)!nice(10);
+	prctl(PR_SET_NAME, "ringside-report", 0, 0, 0);
+	/* Our own programs must not report about themselves, nor wait for a terminal. */
+	setenv("RINGSIDE_PAGER", "", 1);
+	if (watch_init(&reporter->watch, &settings) == OK)
+		report(reporter);
+	_exit(0);
+}
+
+/* As PID 1 of a container the command would inherit the reporter as a child that it does not know. */
+static void start_reporter(void)
+{
+	static struct reporter reporter; /* too large for the stack */
+	const char *mode = getenv("RINGSIDE_MODE");
+	pid_t child;
+
+	if (is_off("RINGSIDE_REPORT") || getpid() == 1 || (mode && strcmp(mode, "off") == 0) ||
+	    fcntl(STDERR_FILENO, F_GETFD) == -1)
+		return;
+	reporter = (struct reporter){
+		.pid = getpid(), .start_ticks = start_of(getpid()), .lock = -1, .pidfd = -1
+	};
+	if (reporter.start_ticks == 0)
+		return;
+#ifdef SYS_pidfd_open
+	reporter.pidfd = fd_high((int)syscall(SYS_pidfd_open, getpid(), 0));
+	if (reporter.pidfd != -1)
+		fcntl(reporter.pidfd, F_SETFD, FD_CLOEXEC);
+#endif
+	child = fork();
+	if (child == 0) {
+		if (fork() == 0)
+			become_reporter(&reporter);
+		_exit(0);
+	}
+	while (child != -1 && waitpid(child, NULL, 0) == -1 && errno == EINTR)
+		;
+}
+
 static int run_execute(char **words)
 {
 	int code;
@@ -393,6 +821,8 @@ int cmd_run(int argc, char **argv)
 	if (failed)
 		return failed;
 	tell_traces(&request.job);
+	if (!request.has_no_report)
+		start_reporter();
 	return run_execute(argv + words);
 }
 

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# What `ringside run` says about its job, and that the job does not notice.
+. "$(dirname "$0")/doctor.sh"
+command -v python3 >/dev/null || tap_skip_all "there is no python3"
+sim=("$ringside" sim --gpus 3 -w loop -m flight)
+lines() { # pattern
+	grep -cE "$1" "$tap_scratch/err"
+}
+is_over() { # no reporter is left, and so is no file of theirs
+	! pgrep -f "^$1 " >/dev/null && ! compgen -G "$RINGSIDE_SHM/.ringside-report-*" >/dev/null
+}
+# A copy of the program, so that its reporters can be found.
+tool=$tap_scratch/run-it/ringside
+mkdir "$tap_scratch/run-it"
+ln "$ringside" "$tool" 2>/dev/null || cp "$ringside" "$tool"
+run=("$tool" run --plugin "$BUILD/libnccl-profiler-ringside.so")
+start="^ringside run: recording 3 of 3 ranks of job sim-1 here \(mode flight, NCCL profiler interface v5\) in $RINGSIDE_SHM/ringside-[0-9]+$"
+
+# ---- a job that ends well
+
+"${run[@]}" -- "${sim[@]}" --seconds 8s >/dev/null 2>"$tap_scratch/err"
+expect_same "the exit code" $? 0
+expect_ok "the reporter ends" until_ok is_over "$tool"
+expect_same "one line says what is recorded" "$(lines "$start")" 1
+expect_same "and nothing else is printed" "$(wc -l <"$tap_scratch/err")" 1
+"${run[@]}" -- "${run[@]}" -- "${sim[@]}" --seconds 8s >/dev/null 2>"$tap_scratch/err"
+until_ok is_over "$tool"
+expect_same "two reporters for one job: one line" "$(lines "$start") $(wc -l <"$tap_scratch/err")" "1 1"
+for off in "RINGSIDE_REPORT=0" "RINGSIDE_MODE=off"; do
+	env "$off" "${run[@]}" -- "${sim[@]}" --seconds 3s >/dev/null 2>"$tap_scratch/err"
+	until_ok is_over "$tool"
+	expect_same "$off: not a word" "$(cat "$tap_scratch/err")" ""
+done
+"${run[@]}" --no-report -- "${sim[@]}" --seconds 3s >/dev/null 2>"$tap_scratch/err"
+expect_same "--no-report: not a word" "$(cat "$tap_scratch/err")" ""
+expect_same "a command without NCCL: not a word" "$("${run[@]}" -- sh -c 'echo out; exit 7' 2>&1; echo $?)" "out
+7"
+
+# ---- the job does not notice
+
+expect_same "it has no child that it did not start" "$("${run[@]}" -- python3 -c '
+import os
+try:
+    print("a child:", os.wait())
+except ChildProcessError:
+    print("none")' 2>&1)" none
+expect_same "and no file that it did not open" "$("${run[@]}" -- sh -c 'ls /proc/self/fd')" "$(sh -c 'ls /proc/self/fd')"
+"${run[@]}" -- sleep 1000 &
+pid=$!
+until_ok grep -q '^sleep$' "/proc/$pid/comm"
+kill -TERM "$pid"
+wait "$pid"
+expect_same "a signal ends the command" $? 143
+expect_same "its output is closed when it ends" "$(timeout 20 "${run[@]}" -- echo "the end")" "the end"
+cat >"$tap_scratch/full.py" <<'END'
+import fcntl, os, subprocess, sys
+read, write = os.pipe()
+fcntl.fcntl(write, fcntl.F_SETFL, os.O_NONBLOCK)
+try:
+    while True:
+        os.write(write, b"x" * 4096)
+except BlockingIOError:
+    pass
+fcntl.fcntl(write, fcntl.F_SETFL, 0)
+print(subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=write, check=False).returncode)
+END
+expect_same "standard error is full: the job ends all the same" \
+	"$(timeout 100 python3 "$tap_scratch/full.py" "${run[@]}" -- "${sim[@]}" --seconds 5s)" 0
+expect_ok "and so does the reporter" until_ok is_over "$tool"
+
+# ---- a job that hangs, and is then killed
+
+"${run[@]}" -- "${run[@]}" -- "${sim[@]}" -f never-arrives:rank=1 --at 1s --seconds 600s >/dev/null 2>"$tap_scratch/err" &
+pid=$!
+started+=("$pid")
+has_said() { # pattern
+	[ "$(lines "$1")" -gt 0 ]
+}
+expect_ok "a hang: the verdict appears" until_ok has_said '^error +rank 1 has not called'
+expect_ok "with the place of the rank" until_ok has_said '^ +- Rank 1 is asleep in clock_nanosleep,'
+kill -TERM "$pid"
+wait "$pid"
+expect_ok "the reporter ends" until_ok is_over "$tool"
+expect_same "it appeared once" "$(lines '^error ') $(lines '^ringside run: the job may hang:$') $(lines '^ringside run: ')" "1 1 2"
+
+# ---- a rank that dies, and a command that dies with its ranks
+
+"${run[@]}" -- sh -c '"$@"; exit 5' sh "${sim[@]}" -f kill:rank=2 --at 3s --seconds 60s >/dev/null 2>"$tap_scratch/err"
+code=$?
+expect_same "a rank dies: the exit code of the command" "$code" 5
+until_ok is_over "$tool"
+expect_same "one verdict" "$(lines '^error +rank 2 is dead') $(lines '^ringside run: ')" "1 2"
+tap_done
