@@ -19,20 +19,21 @@
 /* A test that hangs is killed and fails. */
 enum { DEFECT_PATIENCE_S = 170 };
 
-static bool defect_is_child;
+/* Weak: one of several files of a program defines it. */
+__attribute__((weak)) bool defect_is_child;
 
 #if TAP_IS_SLOW
 /*
  * Searching for leaks takes seconds on some machines: once is enough, in the parent. This also
  * avoids a second of sleep at each exit. The names are the sanitizers'.
  */
-EXPORTED int __lsan_is_turned_off(void);
+EXPORTED __attribute__((weak)) int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {
 	return defect_is_child;
 }
 
-EXPORTED const char *__tsan_default_options(void);
+EXPORTED __attribute__((weak)) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
 	return "atexit_sleep_ms=0";
