@@ -440,7 +440,7 @@ static void a_real_log_of_2_31(void)
 	struct nccl_log log;
 
 	nccl_log_init(&log);
-	add_file(&log, "tests/nccllog/info-2.31.0.dbg");
+	add_file(&log, "tests/gpu/ras/2.31.0-skip.log");
 	EXPECT(log.nccl_lines > 100 && sum_of_kinds(&log) == log.nccl_lines &&
 	       log.other_count == 0);
 	EXPECT(strcmp(log.processes[0].version, "2.31.0a7") == 0 &&
