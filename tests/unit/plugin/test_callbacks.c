@@ -232,6 +232,32 @@ static void kinds_that_share_a_slot_have_totals_of_their_own(void)
 	EXPECT_THAT("its own, and found again", shared == 0);
 }
 
+/* NCCL numbers transfers; the eighth after one is in the same slot. */
+static void a_forgotten_transfer_makes_room_for_another(void)
+{
+	uint64_t *odd = recorder.region.header->odd;
+	void *context = play_init(11, 2, 2, 0), *proxy, *first, *next;
+	struct play_op op = play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
+	uint64_t repeated, stale;
+
+	proxy = play_proxy_start(context, op.task, getpid(), 0, 1, true);
+	first = play_step_start(context, proxy, 0);
+	play_state(first, ABI_STEP_SEND_GPU_WAIT, 0);
+	repeated = odd[ODD_REPEATED_STATE];
+	stale = odd[ODD_STALE_HANDLE];
+	next = play_step_start(context, proxy, WINDOW_STEPS);
+	play_state(next, ABI_STEP_SEND_GPU_WAIT, 0);
+	EXPECT_THAT("its first state is not the other's again",
+		    odd[ODD_REPEATED_STATE] == repeated);
+	play_state(first, ABI_STEP_SEND_WAIT, 1000);
+	EXPECT_THAT("which is over", odd[ODD_STALE_HANDLE] == stale + 1);
+	play_state(next, ABI_STEP_SEND_WAIT, 1000);
+	EXPECT_EQUAL(odd[ODD_STALE_HANDLE], stale + 1);
+	play_stop(next);
+	play_stop(proxy);
+	ncclProfiler_v5.finalize(context);
+}
+
 static void open_operations_are_abandoned_with_their_communicator(void)
 {
 	void *context = play_init(7, 2, 2, 0);
@@ -302,6 +328,7 @@ int main(void)
 	handles_of_others_are_refused();
 	issued_is_recorded_exactly();
 	states_of_a_proxy_are_known_or_odd();
+	a_forgotten_transfer_makes_room_for_another();
 	kinds_that_share_a_slot_have_totals_of_their_own();
 	return tap_done();
 }

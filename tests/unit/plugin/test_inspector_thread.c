@@ -111,6 +111,7 @@ static void expect_said(const char *sentence, const char *wanted)
 
 	while (said != NULL && said > text && said[-1] != ' ')
 		said--;
+	EXPECT_THAT("it is all that is printed", count_of(text, "\n") == 1);
 	EXPECT_THAT(sentence, said != NULL && strcmp(said, wanted) == 0);
 	if (said == NULL || strcmp(said, wanted) != 0)
 		printf("# %s\n", text);
