@@ -1,6 +1,5 @@
 """A running simulated job, with an agent for each of its nodes if wanted, and the doctor's answer."""
 
-import glob
 import json
 import os
 import re
@@ -61,8 +60,13 @@ class LiveJob:
     def start(self, *options):
         """A job that runs for longer than it takes to see it."""
         self.launch(*options)
-        self.wait(lambda: all(len(glob.glob(node + "/*/*.region")) == self.per_node
-                              for node in self.nodes), "every node has its regions")
+        self.wait(lambda: all(self.count(node) == self.per_node for node in self.nodes), "every node has its regions")
+
+    def count(self, node):
+        """Processes that readers see on a node: a file is there before it is a region."""
+        done = subprocess.run([self.ringside, "ls", "--json", node], text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, env=clean_environment(), check=False)
+        return len(json.loads(done.stdout)["processes"]) if done.stdout else 0
 
     def start_agents(self):
         self.agents = [Agent(self.build, node, self.hang_s) for node in self.nodes]
