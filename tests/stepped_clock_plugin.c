@@ -45,8 +45,7 @@ EXPORTED int clock_gettime(clockid_t clock, struct timespec *at)
 	return 0;
 }
 
-EXPORTED int gettimeofday(struct timeval *restrict at,
-							void *restrict zone)
+EXPORTED int gettimeofday(struct timeval *restrict at, void *restrict zone)
 {
 	struct timespec now;
 	(void)zone;
