@@ -314,6 +314,10 @@ static void job_decide(struct hub_job *job, const struct hub_options *options, u
 		job->pause_ns = HUB_JUDGE_FIRST_NS;
 		job->judge_ns = now_ns;
 		job->judged = 0;
+	} else if (job->silent < job->judged_without && !job->is_judging) {
+		/* A node that was missing answers again: the cause may be there. */
+		job->judged_without = job->silent;
+		job->judge_ns = now_ns;
 	} else if (job->judge_ns == UINT64_MAX) {
 		job->judge_ns = now_ns + job->pause_ns;
 	}
@@ -649,6 +653,8 @@ void hub_jobs_judged(struct hub_jobs *jobs, struct hub_job *job, const struct hu
 	job->judged_ns = now_ns;
 	job->judged_wall_ns = wall_ns;
 	job->took_ns = now_ns - child->begun_ns;
+	if (job->judged_without < job->silent)
+		job->judged_without = job->silent;
 	jobs->judge_ns += job->took_ns;
 	text_copy(job->why, sizeof(job->why), child->why);
 	if (child->code >= 0 && child->bytes &&
@@ -784,6 +790,7 @@ static void judge_start(struct hub_jobs *jobs, struct hub_judge *judge, struct h
 	text_copy(judge->key, sizeof(judge->key), job->key);
 	job->is_judging = true;
 	job->judged_for = job->trouble;
+	job->judged_without = job->silent;
 	job->judge_ns = UINT64_MAX;
 	hub_child_start(&judge->child, &task, agents->epoll, now_ns);
 	free(hosts);

@@ -95,7 +95,8 @@ struct hub_job {
 	uint64_t judge_ns; /* when it is judged next; UINT64_MAX: not before there is trouble */
 	uint64_t pause_ns; /* before that */
 	uint64_t judged_ns, judged_wall_ns, took_ns;
-	unsigned int judged; /* how often */
+	unsigned int judged;	 /* how often */
+	uint32_t judged_without; /* nodes that were silent at the last judgement */
 	char why[HUB_CHILD_WHY];
 	struct verdicts
 		found; /* warnings and errors, the most serious first; the first is published */

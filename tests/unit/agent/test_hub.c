@@ -295,6 +295,25 @@ static void test_hang(void)
 	hub_jobs_release(&jobs);
 }
 
+/* A judgement that waits for a silent agent takes long, and what takes long is not repeated soon. */
+static void test_agent_returns(void)
+{
+	struct hub_job *job;
+
+	begin();
+	rows[1].stuck_ns = 21 * SECOND;
+	agents_of[2].is_silent = true;
+	job = look();
+	judge(job, "agent_dead", 1);
+	EXPECT(look()->judge_ns > now);
+	agents_of[2].is_silent = false;
+	EXPECT_THAT("a job is judged again as soon as a node that was missing answers",
+		    look()->judge_ns == now && hub_jobs_due(&jobs, now, true) == job);
+	judge(job, "never_issued", 1);
+	EXPECT_THAT("once", look()->judge_ns > now);
+	hub_jobs_release(&jobs);
+}
+
 /* RINGSIDE_HANG_AFTER of a job, from the summaries. */
 static void test_hang_after(void)
 {
@@ -515,6 +534,7 @@ int main(void)
 	test_owners();
 	test_totals();
 	test_hang();
+	test_agent_returns();
 	test_hang_after();
 	test_slow();
 	test_rate();
