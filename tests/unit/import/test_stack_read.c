@@ -39,6 +39,7 @@ static const char *say(const struct stack *stack)
 
 static void test_python_frames(void)
 {
+	static const char native[] = "TID 4711:\n#0  0x1 poll\nTID 4799:\n#0  0x1 pause\n";
 	struct stack stack;
 	struct stack_thread *thread;
 
@@ -54,8 +55,7 @@ static void test_python_frames(void)
 	stack_read_syscall(thread, "7 0x1 0x2\n");
 	EXPECT(strstr(say(&stack), " in main (asleep") != NULL);
 	/* Native frames are for threads without Python's. */
-	EXPECT(stack_read_native(&stack, "TID 4711:\n#0  0x1 poll\nTID 4799:\n#0  0x1 pause\n",
-				 50) == OK);
+	EXPECT(stack_read_native(&stack, native, strlen(native)) == OK);
 	EXPECT(stack_thread(&stack, 4711)->is_python);
 	EXPECT_STR(stack_thread(&stack, 4799)->frames[0].function, "pause");
 	stack_release(&stack);
