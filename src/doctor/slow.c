@@ -1383,11 +1383,12 @@ static void slow_iterations(struct slow_search *search, const struct slow_rows *
 }
 
 /*
- * Iterations that became longer while nothing was found to be the reason: all ranks compute longer (a power cap, a
- * larger batch, data that comes late for all), or the reason is not visible. Nobody is to blame, so it is a note.
+ * Iterations that became longer while nothing was found to be the reason. If the time in communication did not grow,
+ * all ranks compute longer: a power cap, a larger batch, data that comes late for all. Otherwise the reason is not
+ * visible. Nobody is to blame in either case, so it is a note.
  */
 
-static const double longer_that_matters = 0.05, errors_of_change = 5;
+static const double longer_that_matters = 0.05, errors_of_change = 5, busy_that_explains = 0.2;
 enum { CHANGE_SIDE_LEAST = 8 };
 
 /* Logarithms of the regular ones, and their indices. */
@@ -1429,23 +1430,44 @@ static size_t find_cut(const double *values, size_t count)
 	return cut;
 }
 
-static void tell_longer(struct slow_search *search, double gap, uint64_t at_ns, size_t before,
-			size_t after)
+/* Mean time of an iteration in communication, as far as operations are timed by the GPU; NAN: none is. */
+static double mean_busy(const struct iterations *iterations, const size_t *indices, size_t count)
+{
+	double sum = 0;
+	size_t known = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct iteration *one = &iterations->list[indices[i]];
+
+		if (one->timed == 0)
+			continue;
+		sum += (double)one->busy_ns * (double)one->ops / (double)one->timed;
+		known++;
+	}
+	return known >= CHANGE_SIDE_LEAST ? sum / (double)known : NAN;
+}
+
+/* indices: of `before` iterations, and of `after` ones behind them. */
+static void tell_longer(struct slow_search *search, double gap, const size_t *indices,
+			size_t before, size_t after)
 {
 	const struct timeline_report *report = search->report;
-	const struct straggler_judged *judged = &report->stragglers.jobs[search->group];
-	const struct slow_span span = { .from_ns = at_ns };
-	bool is_judged = judged->is_judged &&
-			 report->total.by_source[OP_TIME_KERNEL_GPU] * 2 >= report->total.timed;
+	const struct iterations *iterations = &report->iterations;
+	const struct slow_span span = { .from_ns = iterations->list[indices[before]].start_ns };
+	double busy = mean_busy(iterations, indices + before, after) -
+		      mean_busy(iterations, indices, before);
+	double longer = (double)iterations->median_ns * gap;
+	bool is_judged = report->stragglers.jobs[search->group].is_judged &&
+			 report->total.by_source[OP_TIME_KERNEL_GPU] * 2 >= report->total.timed &&
+			 busy < busy_that_explains * longer;
 	struct verdict *verdict = slow_verdict(search, VERDICT_BELOW_EXPECTED, SLOW_PAST);
 
 	verdict->severity = VERDICT_NOTE;
-	verdict_title(verdict, "iterations take %.0f%% longer than before: %s", 100 * expm1(gap),
-		      is_judged ? "communication is not the cause" : "cause not visible");
+	verdict_title(verdict, "iterations take %.0f%% longer than before%s", 100 * expm1(gap),
+		      is_judged ? "; time in communication did not grow" : ": cause not visible");
 	verdict_evidence(verdict, "%zu iterations are compared with the %zu before, %s.", after,
 			 before, slow_when(report, &span).text);
-	if (is_judged)
-		verdict_evidence(verdict, "No transfers became slower, and no rank stands out.");
+	verdict_evidence(verdict, "No transfers are known to be slower, and no rank stands out.");
 	verdict->confidence = is_judged ? 0.9 : 0.5;
 	verdict->percent = 100 * expm1(gap);
 	verdict->victims = (uint32_t)ranks_of(&report->job, search->group);
@@ -1479,7 +1501,7 @@ static void slow_longer(struct slow_search *search)
 	gap = after.mean - before.mean;
 	if (gap < log1p(longer_that_matters) + errors_of_change * hypot(before.error, after.error))
 		return;
-	tell_longer(search, gap, iterations->list[indices[cut]].start_ns, cut, count - cut);
+	tell_longer(search, gap, indices, cut, count - cut);
 }
 
 /* ---- comparisons ------------------------------------------------------------------------------ */

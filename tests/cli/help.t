@@ -12,6 +12,7 @@ for command in run env ls ps stacks record report doctor diff baseline dump trac
 done
 for second in health crossover profilers; do
 	expect_output "help of bench $second" "help-bench-$second" "$ringside" bench "$second" -h
+	expect_same "help bench $second is the same" "$("$ringside" help bench "$second")" "$("$ringside" bench "$second" -h)"
 done
 
 expect_refusal "no command" 2 "no command given" "$ringside"

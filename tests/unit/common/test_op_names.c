@@ -56,6 +56,13 @@ static void other_words_are_not_known(void)
 	EXPECT(!find(OP_NAMES_FUNCTION, "AllReduce2", OP_ALL_REDUCE));
 }
 
+/* Match numbers of logs contain the function; nobody wants to read that. */
+static void shown_numbers_are_those_of_calls(void)
+{
+	EXPECT_EQUAL(op_shown_number(3726), 3726);
+	EXPECT_EQUAL(op_shown_number(UINT64_C(4) << 48 | 2), 2);
+}
+
 /* Names convert both ways, none is used twice, and there is none past the end. */
 static void names_are_a_bijection(void)
 {
@@ -125,6 +132,7 @@ int main(void)
 {
 	nccl_spells_it_so();
 	other_words_are_not_known();
+	shown_numbers_are_those_of_calls();
 	names_are_a_bijection();
 	datatypes_have_their_sizes();
 	v1_sends_numbers();

@@ -133,6 +133,12 @@ static void test_hang(void)
 	EXPECT_THAT("nearly certain is not 100%",
 		    strstr(sink_string(&sink), "\nconfidence  >99%\n") != NULL);
 	sink_release(&sink);
+	sink_init_memory(&sink);
+	verdicts.list[0].gpu_hours = 9.35e-06;
+	verdict_text_one(&sink, &verdicts.list[0], 0, &plain);
+	EXPECT_THAT("little time is in seconds, without an exponent",
+		    strstr(sink_string(&sink), "0.0337 GPU-seconds") != NULL);
+	sink_release(&sink);
 	verdicts_release(&verdicts);
 	scene.comms = NULL;
 	scene.comm_count = scene.standing = 0;
