@@ -45,7 +45,7 @@ CGROUP = "/sys/fs/cgroup/memory"
 
 
 class Life:
-    """A job: how it is started, what is done to it, and what must be said about it."""
+    """A job: how it is started, what is done to it, and what must be reported of it."""
 
     def __init__(self, kind, serial, world, cluster):
         self.kind, self.name, self.cluster = kind, "%s-%d" % (kind, serial), cluster
@@ -59,7 +59,7 @@ class Life:
         self.met_full_disk = False
         self.process = None
 
-    #     kind -> fault of the simulator, and the class of the verdict; None: nothing may be said
+    #     kind -> fault of the simulator, and the class of the verdict; None: nothing may be reported
     FAULTS = {
         "healthy": (None, None),
         "traced": (None, None),
@@ -121,7 +121,7 @@ class Life:
         return children[self.rank] if len(children) == self.world else None
 
     def tick(self, jobs):
-        """Looks at what is said now. True: this life is over."""
+        """Looks at what is reported now. True: this life is over."""
         now = time.monotonic()
         for job in jobs:
             if job["name"] != self.name or not job.get("verdict"):
@@ -144,7 +144,7 @@ class Life:
         self.process.wait()
 
     def wrong(self):
-        """What was said and should not have been, and what was not said. Slowness of a busy machine is real and is not judged."""
+        """What was reported and should not have been, and what was not reported. Slowness of a busy machine is real and is not judged."""
         found = ["said of it: %s, rank %s" % said for said in self.told
                  if said != self.expected() and said[0] not in NAMES_NOBODY and not said[0].startswith("slow")]
         if self.expected() and self.verdict_s is None:
@@ -473,7 +473,7 @@ def grew(what, second, last):
 
 
 def start_steady(cluster, mode, seconds):
-    """A job that runs all the time; it lives until it is told to end."""
+    """A job that runs all the time; it ends with the whole."""
     life = Life("healthy", 0, NODES, cluster)
     life.name = "steady-" + mode
     life.traces = os.path.join(cluster.scratch, "steady") if mode == "trace" else None
@@ -590,7 +590,7 @@ class Soak:
         kinds = collections.Counter(life.kind for life in self.over)
         for kind in sorted(kinds):
             bad = [text for name, text in self.problems if name == kind]
-            self.tap.ok(not bad, "%d jobs %s: everything said of them is right, nothing is missing" % (kinds[kind], kind), bad)
+            self.tap.ok(not bad, "%d jobs %s: everything reported of them is right, nothing is missing" % (kinds[kind], kind), bad)
         ended = [text for name, text in self.problems if name == "programs"]
         self.tap.ok(not ended, "agents and hub only ended when they were killed", ended)
         reports = [program.name for program in self.cluster.agents + [self.cluster.hub] if "Sanitizer" in program.log()]
