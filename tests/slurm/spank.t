@@ -91,6 +91,7 @@ expect_same "a plugin that is not on the node: the job runs as it is" "$(variabl
 expect_same "and the node's log says why" "$(logged 0 'not recording: cannot read /nowhere/.*: No such file')" 1
 set_plugstack "optional $spank default=maybe mode=tarce mode= colour=red flight dir=/x"
 expect_same "wrong arguments do not fail a job" "$(variables)" "$bare RINGSIDE_DIR=/x "
+until_ok logged 0 "ringside: 'flight' in plugstack.conf is not valid" >/dev/null
 expect_same "each has a line" "$(grep -oE "ringside: '[^']*' in plugstack.conf is not valid" "$tap_scratch/slurmd.n0.log" | cut -d "'" -f 2 | xargs)" \
 	"default=maybe mode=tarce mode= colour=red flight"
 set_plugstack "optional $tap_scratch/nowhere.so"
