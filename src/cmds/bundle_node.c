@@ -209,12 +209,12 @@ static bool is_worth(const char *line)
 	return false;
 }
 
-static void keep_line(struct sink *sink, char *line)
+static void keep_line(struct sink *sink, const char *line)
 {
 	if (!is_worth(line))
 		return;
-	text_clean(line);
-	sink_text(sink, line);
+	for (; *line != '\0'; line++)
+		sink_byte(sink, (unsigned char)*line < 0x20 || *line == 0x7f ? '?' : *line);
 	sink_byte(sink, '\n');
 }
 
