@@ -220,10 +220,7 @@ static void keep_line(struct sink *sink, const char *line)
 
 static void keep_record(void *context, const char *record)
 {
-	char line[8192]; /* the kernel's records are shorter */
-
-	text_copy(line, sizeof(line), record);
-	keep_line(context, line);
+	keep_line(context, record);
 }
 
 static bool read_records(struct sink *sink)

@@ -8,7 +8,7 @@
  * A tool is a child in a process group of its own. While it runs, the states of the threads are polled every
  * millisecond; as soon as one of them has been stopped for STACKS_STOP_NS the tool is killed. A tracer that is
  * killed releases the process; but if it had sent SIGSTOP and not received the stop yet, the process stops
- * afterwards. Nobody else would continue it, so its state is watched for a moment, and SIGCONT ends such a stop.
+ * afterwards. Nobody else would continue it: SIGCONT removes such a stop, and the state is watched for a moment.
  */
 #include "doctor/stacks.h"
 
@@ -427,11 +427,17 @@ static bool is_stopped_long(struct stacks_target *target)
 	return target->is_stopped_long;
 }
 
-/* It ran before, so a stop that is there now is the tool's. */
-static void make_it_run(const struct stacks_target *target)
+/*
+ * It ran before, so a stop that is there now is the tool's. A tool that was killed may have sent a stop that arrives
+ * later, however late on a busy machine: SIGCONT removes it.
+ */
+static void make_it_run(const struct stacks_target *target, bool was_killed)
 {
 	uint64_t until_ns = now_ns() + SETTLE_NS, last_ns = now_ns() + END_NS;
+	char now_state;
 
+	if (was_killed && start_of(target->pid, &now_state) == target->start_ticks)
+		kill((pid_t)target->pid, SIGCONT);
 	while (now_ns() < until_ns && now_ns() < last_ns) {
 		char state;
 
@@ -493,6 +499,7 @@ static void end_tool(struct tool *tool, pid_t pid, bool has_ended)
 static void run_tool(struct stacks_target *target, struct tool *tool)
 {
 	void (*before)(int) = signal(SIGCHLD, SIG_DFL);
+	bool has_ended;
 	int from = -1;
 	pid_t pid;
 
@@ -504,10 +511,11 @@ static void run_tool(struct stacks_target *target, struct tool *tool)
 		text_format(tool->problem, sizeof(tool->problem), "%s cannot be started",
 			    tool->words[0]);
 	} else {
-		end_tool(tool, pid, follow_tool(target, tool, pid, from));
+		has_ended = follow_tool(target, tool, pid, from);
+		end_tool(tool, pid, has_ended);
 		close(from);
 		if (tool->is_stopping)
-			make_it_run(target);
+			make_it_run(target, !has_ended);
 	}
 	signal(SIGCHLD, before);
 }

@@ -58,10 +58,8 @@ else
 	tap_line ok "node-exporter reads them # SKIP not installed" ""
 fi
 
-kill -9 "$first"
-expect_soon "the file of a forgotten process is removed" has_files 1
-kill -9 "$second"
-expect_soon "so is the last one" has_files 0
+kill -9 "$first" "$second"
+expect_soon "the files of forgotten processes are removed" has_files 0
 
 start_job ops=100000 comms=1 pace=1000
 expect_soon "a new process has a file" has_files 1
