@@ -398,7 +398,7 @@ static void tell_traces(const struct cli_job *job)
  * here is worth a message: the job runs without a report.
  */
 #define REPORT_SEARCH_NS SECOND_NS	 /* between scans, until the job is found */
-#define REPORT_SCAN_NS (5 * SECOND_NS)	 /* then: a scan of 8 processes takes 16 ms */
+#define REPORT_SCAN_NS (5 * SECOND_NS)	 /* then */
 #define REPORT_CHECK_NS (60 * SECOND_NS) /* ask the doctor even if the job moves */
 #define REPORT_STILL_NS (10 * SECOND_NS) /* or if it has not moved for this long */
 enum {
