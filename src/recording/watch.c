@@ -352,7 +352,7 @@ static bool is_missed(const struct watch *watch, const struct recording_process 
 	for (size_t i = 0; i < watch->recording.count; i++) {
 		const struct recording_process *other = watch->recording.processes[i];
 
-		if (other->life != RECORDING_ALIVE)
+		if (other->life != RECORDING_ALIVE || other->owner != process->owner)
 			continue;
 		for (size_t a = 0; a < other->comm_count; a++)
 			for (size_t b = 0; b < process->comm_count && b < COMMS_COMPARED; b++)
