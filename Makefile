@@ -4,8 +4,7 @@
 #	scripts/parts.mk    which sources belong to which part
 #	scripts/build.mk    how parts are built and installed
 #	scripts/check.mk    lint, tests, benchmarks, demo
-#	scripts/dist.mk     packages and tarballs
-#	scripts/image.mk    the OCI image
+#	scripts/dist.mk     packages, tarballs, image
 
 VERSION := 0.2.0
 BUILD ?= build
@@ -47,7 +46,6 @@ include scripts/parts.mk
 include scripts/build.mk
 include scripts/check.mk
 include scripts/dist.mk
-include scripts/image.mk
 
 .PHONY: help
 help: ## list the targets

@@ -145,7 +145,7 @@ check: ## everything a commit must pass: setup, build, lint, tests (no GPU, no r
 	+@$(SUBMAKE) DEVELOPER=1 check-built
 
 .PHONY: check-built
-check-built: all tests benches floor $(CALLERS)
+check-built: all tests benches floor $(BUILD)/copy-plugin $(CALLERS)
 	+@$(SUBMAKE) BUILD=$(BUILD)/clang CC=clang CFLAGS=-O0 all
 	+@$(asan_make) tests fuzzers
 	+@$(tsan_make) race-tests

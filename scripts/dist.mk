@@ -34,25 +34,24 @@ floor: $(FLOOR_PROGRAMS) ## build the programs for any glibc from 2.28
 # ---- packages and tarballs ----
 
 DIST := $(BUILD)/dist
-pack = @packaging/dist/pack $(1) $(BUILD) $(VERSION) $(DIST)
+# What has programs for a machine, and what has not.
+MACHINE_KINDS := binary deb rpm wheel image
+SOURCE_KINDS := source srpm
+DIST_KINDS := $(SOURCE_KINDS) $(MACHINE_KINDS)
 
-.PHONY: dist dist-source dist-binary dist-deb dist-rpm
-dist: dist-source dist-binary dist-deb dist-rpm ## tarballs and packages into build/dist: see packaging/README.md
+.PHONY: dist $(addprefix dist-,$(SOURCE_KINDS) $(MACHINE_KINDS))
+dist: $(addprefix dist-,$(DIST_KINDS)) ## tarballs, packages, wheel and image into build/dist: see packaging/README.md
+
 dist-source: ## source tarball, with the charts
-	$(call pack,source)
+dist-srpm: ## source package of the plugin for Slurm, for rpm
 dist-binary: all floor ## binary tarball for any glibc from 2.28
-	$(call pack,binary)
 dist-deb: all ## deb packages
-	$(call pack,deb)
 dist-rpm: all floor ## rpm packages
-	$(call pack,rpm)
+dist-wheel: $(PLUGIN) floor ## Python wheel (manylinux_2_28)
+dist-image: all $(BUILD)/copy-plugin ## OCI image of agent, hub, tool and plugin
+$(addprefix dist-,$(DIST_KINDS)):
+	@packaging/dist/pack $(@:dist-%=%) $(BUILD) $(VERSION) $(DIST)
 
-# The wheel: the Python package with the plugin and the programs that need glibc alone. agent and fetch need GnuTLS and
-# libcurl of the system, which a wheel may not expect.
-WHEEL_PROGRAMS := $(call floor_programs,$(TOOL) $(SIM) $(BENCH) $(TOP))
-
-.PHONY: dist-wheel
-dist: dist-wheel
-dist-wheel: $(PLUGIN) $(WHEEL_PROGRAMS) ## Python wheel (manylinux_2_28)
-	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md)} \
-		packaging/wheel/build-wheel --version $(VERSION) --out $(BUILD)/dist --maps $(FLOOR) $(PLUGIN) $(WHEEL_PROGRAMS)
+# For init containers.
+$(BUILD)/copy-plugin: $(BUILD)/packaging/image/copy_plugin.o
+	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) $(PROGRAM_LDFLAGS) -o $@ $^

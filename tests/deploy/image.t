@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
-# The OCI image: built twice with buildah, the same bytes; what is in it; and, where Podman runs, the agent in a container that
-# follows a job in another one.
+# The OCI image: packed twice, the same bytes; what is in it; and, where container runtimes work, the agent in a container that
+# follows jobs in others, without and with the host's pids.
 . "$(dirname "$0")/../agent/agent.sh"
 
-command -v buildah >/dev/null || tap_skip_all "buildah is not installed"
-store=$tap_scratch/store
-storage=(--root "$store" --runroot "$tap_scratch/run")
-try=$(buildah --storage-driver vfs "${storage[@]}" from scratch 2>&1) || tap_skip_all "buildah does not run here: ${try##*$'\n'}"
+command -v dpkg-query >/dev/null || tap_skip_all "licences and versions of libraries come from dpkg"
+[ -x "$BUILD/copy-plugin" ] || tap_skip_all "copy-plugin is not built: make dist-image"
 export SOURCE_DATE_EPOCH=1700000000
-image=$tap_scratch/image.tar
-expect_ok "the image is built" packaging/image/build 1.2.3 "$image" "${storage[@]}"
-expect_ok "again" packaging/image/build 1.2.3 "$tap_scratch/again.tar" "${storage[@]}"
-expect_ok "with the same bytes" cmp "$image" "$tap_scratch/again.tar"
+pack() { MAINTAINER="Somebody <somebody@example.org>" packaging/dist/pack image "$BUILD" 1.2.3 "$1"; }
+expect_ok "the image is packed" pack "$tap_scratch/one"
+image=$(echo "$tap_scratch"/one/ringside-agent-1.2.3-*.oci.tar)
+expect_ok "again" eval '(umask 077 && TZ=Asia/Tokyo pack "$tap_scratch/two")'
+expect_ok "with the same bytes" diff -r "$tap_scratch/one" "$tap_scratch/two"
 
 mkdir "$tap_scratch/layout" "$tap_scratch/root"
 tar -xf "$image" -C "$tap_scratch/layout"
@@ -23,8 +22,9 @@ layer=$(blob "$(field "$manifest" layers 0 digest)")
 expect_same "it runs as user 65532 by default" "$(field "$config" config User)" 65532:65532
 expect_same "it starts the agent" "$(field "$config" config Entrypoint)" '["/usr/bin/ringside-agent"]'
 expect_same "its version is a label" "$(field "$config" config Labels org.opencontainers.image.version)" 1.2.3
+expect_same "so is who published it" "$(field "$config" config Labels org.opencontainers.image.vendor)" "Somebody <somebody@example.org>"
 tar --no-same-owner -xf "$layer" -C "$tap_scratch/root"
-expect_same "it has these programs only" "$(cd "$tap_scratch/root/usr/bin" && echo *)" "cp ringside ringside-agent ringside-fetch"
+expect_same "it has these programs only" "$(cd "$tap_scratch/root/usr/bin" && echo *)" "copy-plugin ringside ringside-agent ringside-fetch"
 expect_same "nothing in it can gain rights" "$(find "$tap_scratch/root" -perm /6000)" ""
 expect_same "nothing is newer than the commit" "$(find "$tap_scratch/root" -mindepth 1 -newermt "@$SOURCE_DATE_EPOCH" | head -n 3)" ""
 missing() { # libraries that a program needs; the plugin needs those of its job
@@ -34,10 +34,34 @@ missing() { # libraries that a program needs; the plugin needs those of its job
 	done
 }
 expect_same "no library is missing" "$(missing)" ""
-expect_ok "their licences are there" [ "$(find "$tap_scratch/root/usr/share/doc" -name copyright | wc -l)" -ge 3 ]
+# The list of parts: in the image and beside it.
+sbom=${image%.oci.tar}.spdx.json
+expect_ok "the list of parts is in it, too" cmp "$sbom" "$tap_scratch/root/usr/share/doc/ringside/sbom.spdx.json"
+parts() { # libraries that no package in the list contains, or whose licence is not in the image
+	python3 - "$sbom" "$tap_scratch/root" <<'END'
+import glob, json, os, sys
+document, root = json.load(open(sys.argv[1])), sys.argv[2]
+packages = {item["SPDXID"]: item for item in document["packages"]}
+owners = {relation["relatedSpdxElement"]: packages[relation["spdxElementId"]] for relation in document["relationships"]
+          if relation["relationshipType"] == "CONTAINS" and relation["spdxElementId"] in packages}
+listed = {item["fileName"][1:]: owners.get(item["SPDXID"]) for item in document["files"]}
+for path in glob.glob(root + "/**", recursive=True):
+    if ".so" in path or "/bin/" in path:
+        owner = listed.get(path[len(root):])
+        if not owner:
+            print("not listed:", path)
+        elif owner["name"] != "ringside" and not os.path.exists(root + owner["comment"].split()[-1]):
+            print("no licence:", path)
+for item in packages.values():
+    if not item.get("versionInfo") and "not part of this" not in item["comment"]:
+        print("no version:", item["name"])
+END
+}
+expect_same "every library is listed, with version and licence" "$(parts 2>&1)" ""
 
 # Podman, in a mount namespace with one cgroup hierarchy, as its runtime wants; without limits that need more rights.
 podman_works=
+storage=(--root "$tap_scratch/store" --runroot "$tap_scratch/run")
 podman() {
 	unshare --mount bash -c 'umount -R /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup; exec "$@"' - \
 		podman --storage-driver vfs "${storage[@]}" --cgroup-manager cgroupfs "$@"
@@ -58,27 +82,67 @@ expect_ok "the agent starts in it" grep -q '^Usage: ringside agent\|usage: rings
 expect_ok "and the hub" run "$name" hub --help
 expect_ok "and the tool" run --entrypoint /usr/bin/ringside "$name" help
 mkdir "$tap_scratch/volume"
-expect_ok "an init container copies the plugin" run --user 0 --entrypoint /usr/bin/cp -v "$tap_scratch/volume:/ringside" "$name" \
-	/usr/lib/ringside/libnccl-profiler-ringside.so /ringside/
-expect_ok "which is there" [ -s "$tap_scratch/volume/libnccl-profiler-ringside.so" ]
+expect_ok "an init container copies the plugin" run --user 0 --entrypoint /usr/bin/copy-plugin -v "$tap_scratch/volume:/ringside" "$name" /ringside
+expect_ok "which is there" cmp "$tap_scratch/volume/libnccl-profiler-ringside.so" "$tap_scratch/root/usr/lib/ringside/libnccl-profiler-ringside.so"
+expect_same "and nothing else" "$(ls "$tap_scratch/volume")" libnccl-profiler-ringside.so
+expect_complaint "a directory that is not there is an error" 'copy-plugin: /nowhere: No such file' run --entrypoint /usr/bin/copy-plugin "$name" /nowhere
 
-# As in deploy/kubernetes/shared-shm: the host's directory, root with one capability, own pids. Podman refuses the host's pids to
-# containers without cgroups.
-PLUGIN=$tap_scratch/volume/libnccl-profiler-ringside.so RINGSIDE_SHM=$shm RINGSIDE_BUFFER=4MiB \
-	unshare --mount --pid --ipc --uts --fork --kill-child --mount-proc bash -c 'hostname job-pod; exec "$@"' - \
-	"$BUILD/tests/process/process_job" end=hold ops=1000 comms=1 >"$tap_scratch/job" 2>&1 <&9 &
-started+=("$!")
-disown "$!"
-until_ok eval '[ -s "$tap_scratch/job" ]'
-run --user 0 --cap-drop ALL --cap-add DAC_READ_SEARCH --read-only --pidfile "$tap_scratch/pid" \
+start_job() { # host-name commands
+	PLUGIN=$tap_scratch/volume/libnccl-profiler-ringside.so RINGSIDE_SHM=$shm RINGSIDE_BUFFER=4MiB RINGSIDE_JOB=$1 \
+		unshare --mount --pid --ipc --uts --fork --kill-child --mount-proc bash -c "hostname $1; $2"'; exec "$@"' - \
+		"$BUILD/tests/process/process_job" end=hold ops=1000 comms=1 >"$tap_scratch/$1" 2>&1 <&9 &
+	started+=("$!")
+	disown "$!"
+	until_ok test -s "$tap_scratch/$1"
+}
+listens() { # pid: the agent in the container listens, or has ended
+	until_ok eval "is_listening || ! kill -0 $1 2>/dev/null"
+	url=$(sed -n 's|.*listening on \(https*://[^,]*\).*|\1|p' "$log" | head -n 1)
+	is_listening
+}
+
+# As in deploy/kubernetes/shared-shm: the host's directory, root with one capability, own pids.
+start_job job-pod :
+run --user 0 --cap-drop ALL --cap-add DAC_READ_SEARCH --read-only --pidfile "$tap_scratch/podman.pid" \
 	-v "$shm:$shm:ro" "$name" --listen 127.0.0.1:0 --directory "$shm" >"$tap_scratch/out" 2>"$log" &
-runs=$!
-started+=("$runs")
-until_ok eval 'is_listening || ! kill -0 $runs 2>/dev/null'
-url=$(sed -n 's|.*listening on \(https*://[^,]*\).*|\1|p' "$log" | head -n 1)
-expect_ok "the agent runs in the image as in the cluster" is_listening
-if is_listening; then
-	expect_soon "and finds the job of another container" shows '^nccl_process_info\{.*pid="1",host="job-pod"'
+started+=("$!")
+if listens "$!"; then
+	expect_soon "the agent in the image finds the job of another container" shows '^nccl_process_info\{.*pid="1",host="job-pod"'
+else
+	tap_line "not ok" "the agent runs in the image as in the cluster" "$(cat "$log")"
+fi
+[ ! -s "$tap_scratch/podman.pid" ] || kill -TERM "$(cat "$tap_scratch/podman.pid")"
+
+# As in deploy/kubernetes/base: the host's pids and two capabilities find jobs that have a /dev/shm of their own. Podman refuses the
+# host's pids to containers without cgroups, so its runtime is asked directly, for what `podman run --pid=host` asks for.
+start_job far-pod "mount -t tmpfs -o size=64m none $shm"
+far_pid=$(pgrep -P "${started[-1]}")
+(cd "$tap_scratch" && crun spec)
+python3 - "$tap_scratch/config.json" "$shm" <<'END'
+import json, sys
+config, shm = json.load(open(sys.argv[1])), sys.argv[2]
+rights = ["CAP_DAC_READ_SEARCH", "CAP_SYS_PTRACE"]
+config["process"] = {"args": ["/usr/bin/ringside-agent", "--listen", "127.0.0.1:0", "--directory", shm], "cwd": "/",
+                     "user": {"uid": 0, "gid": 0}, "noNewPrivileges": True,
+                     "capabilities": {kind: rights for kind in ("bounding", "effective", "permitted")}}
+config["root"] = {"path": "root", "readonly": True}
+config["mounts"] = [{"destination": "/proc", "type": "bind", "source": "/proc", "options": ["rbind"]},
+                    {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755"]},
+                    {"destination": shm, "type": "bind", "source": shm, "options": ["rbind", "ro"]}]
+config["linux"] = {"namespaces": [{"type": kind} for kind in ("mount", "ipc", "uts")]}
+json.dump(config, open(sys.argv[1], "w"))
+END
+mkdir -p "$tap_scratch/root$shm"
+log=$tap_scratch/crun.log
+unshare --mount bash -c 'umount -R /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup; exec "$@"' - \
+	crun --root "$tap_scratch/state" --cgroup-manager disabled run --bundle "$tap_scratch" --pid-file "$tap_scratch/pid" agent >"$tap_scratch/out" 2>"$log" &
+started+=("$!")
+if listens "$!"; then
+	expect_soon "with the host's pids it finds the job that has its own /dev/shm" shows "^nccl_process_info\{.*pid=\"1\",host=\"far-pod\".*host_pid=\"$far_pid\""
+	expect_soon "and the one in the host's, with its pid here" shows '^nccl_process_info\{.*host="job-pod".*host_pid="[1-9]'
+	expect_same "with no other rights" "$(sed -n 's/^CapBnd:\t0*//p' "/proc/$(cat "$tap_scratch/pid")/status")" 80004
+else
+	tap_line "not ok" "the agent runs in the image with the host's pids" "$(cat "$log")"
 fi
 [ ! -s "$tap_scratch/pid" ] || kill -TERM "$(cat "$tap_scratch/pid")"
 tap_done

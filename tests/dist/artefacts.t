@@ -3,8 +3,13 @@
 # source tarball, which builds without npm and without a network.
 . "$(dirname "$0")/dist.sh"
 
-pack_once source
-pack_once binary
+pack_once source binary deb rpm srpm
+# Again, as another user elsewhere would, while the first are looked at.
+kinds=(source binary deb rpm srpm)
+again=$tap_scratch/again
+for kind in "${kinds[@]}"; do
+	(umask 077 && TZ=Asia/Tokyo packaging/dist/pack "$kind" "$BUILD" "$VERSION" "$again" >"$again.$kind" 2>&1 || echo "failed: $kind" >>"$again.$kind") &
+done
 source=$dist/ringside-$VERSION.tar.gz
 machine=$(uname -m)
 binary=$dist/ringside-$VERSION-linux-$machine.tar.gz
@@ -73,8 +78,6 @@ END
 fi
 
 # ---- what others say ----
-pack_once deb
-pack_once rpm
 if command -v lintian >/dev/null; then
 	expect_same "lintian is content" "$(lintian --no-cfg --allow-root --tag-display-limit 0 --fail-on error,warning "$dist"/*_"${VERSION}"_*.deb 2>&1)" ""
 else
@@ -92,12 +95,28 @@ for package in "$dist"/*_"${VERSION}"_*.deb; do
 	done)" ""
 done
 
+# ---- the source package of the plugin for Slurm: built with the Slurm of this machine ----
+if [ -e "$BUILD/ringside_spank.so" ]; then
+	expect_ok "the plugin for Slurm is built from its source package" rpmbuild --quiet --rebuild --nodeps --define "_topdir $tap_scratch/rpm" \
+		"$dist/ringside-slurm-$VERSION-1.src.rpm"
+	built=$(find "$tap_scratch/rpm/RPMS" -name '*.rpm' 2>/dev/null)
+	release=$(sed -nE 's/^#define SLURM_VERSION_NUMBER 0x(..)(..)..$/\1 \2/p' /usr/include/slurm/slurm_version.h |
+		{ read -r year month && printf '%d.%02d' "0x$year" "0x$month"; })
+	expect_same "it requires the release of Slurm it was built for" "$(rpm -qp --requires "$built" | grep '^slurm' | sort)" \
+		"slurm < $release.99"$'\n'"slurm >= $release"
+	expect_same "and has the plugin, its licence and its page" "$(rpm -qpl "$built" | sed 's|.*/||' | grep -v '^ringside-slurm' | sort | tr '\n' ' ')" \
+		"LICENSE SLURM.md ringside_spank.so "
+	expect_same "the deb depends on the same" "$(dpkg-deb -f "$dist"/ringside-slurm_"$VERSION"_*.deb Depends | grep -o 'slurm.*')" \
+		"slurm-wlm-basic-plugins (>= $release), slurm-wlm-basic-plugins (<< $release.99)"
+else
+	tap_note_skip "there are no headers of Slurm: its plugin was not built from its package"
+fi
+
 # ---- the same bytes again ----
-for kind in source binary deb rpm; do
-	expect_ok "$kind is packed again" packaging/dist/pack $kind "$BUILD" "$VERSION" "$tap_scratch/again"
-done
-expect_ok "more than ten files were packed" test "$(find "$tap_scratch/again" -type f | wc -l)" -gt 10
-for file in "$tap_scratch"/again/*; do
+wait
+expect_same "everything is packed again" "$(grep -h -B9 '^failed: ' "$again".*)" ""
+expect_ok "more than ten files were packed" test "$(find "$again" -type f | wc -l)" -gt 10
+for file in "$again"/*; do
 	expect_ok "$(basename "$file") has the same bytes" cmp "$file" "$dist/$(basename "$file")"
 done
 tap_done

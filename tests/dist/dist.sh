@@ -3,26 +3,40 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 
 VERSION=$(sed -n 's/^VERSION := //p' Makefile)
-dist=$BUILD/dist
+dist=$BUILD/tests/dist # not those of `make dist`, which are compressed better
 
-# Packs one kind into $dist, unless it is there and nothing was built since; other tests may need it, too.
-pack_once() { # kind
-	local stamp=$dist/.$1 log
+# Packs kinds into $dist, side by side, unless they are there and nothing was built since; other tests may need them, too.
+export PACK_QUICKLY=1
+pack_once() { # kind...
+	local kind log
 	mkdir -p "$dist"
+	for kind in "$@"; do
+		pack_unless_done "$kind" &
+	done
+	wait
+	for kind in "$@"; do
+		[ -e "$tap_scratch/failed-$kind" ] || continue
+		log=$(cat "$tap_scratch/failed-$kind")
+		case $log in
+		*"there is no "*": install "* | *"make floor"*) tap_skip_all "${log##*$'\n'}" ;;
+		esac
+		tap_line "not ok" "packing $kind" "$log"
+		tap_done
+		exit
+	done
+}
+pack_unless_done() { # kind
+	local stamp=$dist/.$1
 	exec 9>"$stamp.lock"
 	flock 9
 	if [ ! -e "$stamp" ] || [ -n "$(find "$BUILD/ringside" "$BUILD/ringside-agent" "$BUILD/floor/ringside" "$BUILD/libnccl-profiler-ringside.so" \
 		packaging Makefile scripts man docs deploy -newer "$stamp" -print -quit 2>/dev/null)" ]; then
-		if ! log=$(packaging/dist/pack "$1" "$BUILD" "$VERSION" "$dist" 2>&1); then
-			case $log in
-			*"there is no "*": install "* | *"make floor"*) tap_skip_all "${log##*$'\n'}" ;;
-			esac
-			tap_line "not ok" "packing $1" "$log"
-			tap_done
+		if packaging/dist/pack "$1" "$BUILD" "$VERSION" "$dist" >"$tap_scratch/pack-$1" 2>&1; then
+			touch "$stamp"
+		else
+			mv "$tap_scratch/pack-$1" "$tap_scratch/failed-$1"
 		fi
-		touch "$stamp"
 	fi
-	exec 9>&-
 }
 
 # A part of a test that cannot run here.

@@ -128,7 +128,7 @@ systemd-nspawn --quiet -D "$root" --register=no --keep-unit --private-network --
 [ ! -e "$root/out" ] || cat "$root/out"
 [ ! -e "$root/install.log" ] || cp "$root/install.log" .
 END
-heard=$(timeout 550 unshare --mount --propagation private bash "$tap_scratch/boot" "$tap_scratch" "$dist"/*_"${VERSION}"_*.deb 2>&1)
+heard=$(timeout 550 unshare --mount --propagation private bash "$tap_scratch/boot" "$tap_scratch" "$dist"/{nccl-profiler-ringside,ringside,ringside-{agent,bench,sim}}_"$VERSION"_*.deb 2>&1)
 if ! grep -q '^installed' <<<"$heard"; then
 	printf '%s\n' "$heard" | sed 's/^/# /'
 	tap_note_skip "no systemd could be started in a container here: its services were not run"
