@@ -7,7 +7,27 @@
 #	scripts/dist.mk     packages, tarballs, image
 
 VERSION := 0.2.0
+# The machine to build for, on the command line only: ARCH=amd64 or ARCH=arm64. For another than this one, Debian's cross compiler and
+# the other's libraries; `make dist ARCH=...` brings its own (packaging/dist/cross).
+THIS_ARCH := $(patsubst x86_64,amd64,$(patsubst aarch64,arm64,$(shell uname -m)))
+CROSS :=
+ifeq ($(origin ARCH),command line)
+ifeq ($(filter amd64 arm64,$(ARCH)),)
+$(error ARCH=$(ARCH): amd64 or arm64)
+endif
+CROSS := $(filter-out $(THIS_ARCH),$(ARCH))
+endif
+ifneq ($(CROSS),)
+BUILD ?= build/$(CROSS)
+MACHINE := $(patsubst amd64,x86_64,$(patsubst arm64,aarch64,$(CROSS)))
+CC := $(MACHINE)-linux-gnu-gcc
+AR := $(MACHINE)-linux-gnu-ar
+PKG_CONFIG := PKG_CONFIG_LIBDIR=/usr/lib/$(MACHINE)-linux-gnu/pkgconfig:/usr/share/pkgconfig pkg-config
+# Runs what is built.
+EMULATOR := qemu-$(MACHINE)
+endif
 BUILD ?= build
+PKG_CONFIG ?= pkg-config
 CFLAGS ?= -O2 -g
 DESTDIR ?=
 prefix ?= /usr/local

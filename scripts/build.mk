@@ -151,23 +151,23 @@ $(TOOL) $(SIM) $(BENCH):
 
 # A separate program, so that the tool runs without libmicrohttpd.
 ifneq ($(AGENT),)
-AGENT_LIBS := $(shell pkg-config --libs $(AGENT_PACKAGES))
+AGENT_LIBS := $(shell $(PKG_CONFIG) --libs $(AGENT_PACKAGES))
 $(AGENT): $(AGENT_PARTS)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) $(PROGRAM_LDFLAGS) -o $@ $^ $(AGENT_LIBS) $(PROGRAM_LIBS)
 endif
 
 # The same for ncurses.
 ifneq ($(TOP),)
-TOP_LIBS := $(shell pkg-config --libs $(TOP_PACKAGES))
-$(BUILD)/src/top/top_screen.o: OWN_CFLAGS := $(shell pkg-config --cflags-only-I $(TOP_PACKAGES))
+TOP_LIBS := $(shell $(PKG_CONFIG) --libs $(TOP_PACKAGES))
+$(BUILD)/src/top/top_screen.o: OWN_CFLAGS := $(shell $(PKG_CONFIG) --cflags-only-I $(TOP_PACKAGES))
 $(TOP): $(TOP_PARTS)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) $(PROGRAM_LDFLAGS) -o $@ $^ $(TOP_LIBS) $(PROGRAM_LIBS)
 endif
 
 # The same for libcurl.
 ifneq ($(FETCH),)
-FETCH_LIBS := $(shell pkg-config --libs $(FETCH_PACKAGES))
-$(BUILD)/src/fetch/fetch_main.o: OWN_CFLAGS := $(shell pkg-config --cflags-only-I $(FETCH_PACKAGES))
+FETCH_LIBS := $(shell $(PKG_CONFIG) --libs $(FETCH_PACKAGES))
+$(BUILD)/src/fetch/fetch_main.o: OWN_CFLAGS := $(shell $(PKG_CONFIG) --cflags-only-I $(FETCH_PACKAGES))
 $(FETCH): $(FETCH_PARTS)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) $(PROGRAM_LDFLAGS) -o $@ $^ $(FETCH_LIBS) $(PROGRAM_LIBS)
 endif
@@ -199,9 +199,9 @@ ifneq ($(AGENT),)
 	done
 endif
 	install -d $(DESTDIR)$(bashcompletiondir) $(DESTDIR)$(zshcompletiondir) $(DESTDIR)$(fishcompletiondir)
-	$(TOOL) completions bash > $(DESTDIR)$(bashcompletiondir)/ringside
-	$(TOOL) completions zsh > $(DESTDIR)$(zshcompletiondir)/_ringside
-	$(TOOL) completions fish > $(DESTDIR)$(fishcompletiondir)/ringside.fish
+	$(EMULATOR) $(TOOL) completions bash > $(DESTDIR)$(bashcompletiondir)/ringside
+	$(EMULATOR) $(TOOL) completions zsh > $(DESTDIR)$(zshcompletiondir)/_ringside
+	$(EMULATOR) $(TOOL) completions fish > $(DESTDIR)$(fishcompletiondir)/ringside.fish
 ifneq ($(MAN_PAGES),)
 	install -d $(DESTDIR)$(mandir)/man1
 	install -m 644 $(MAN_PAGES) $(DESTDIR)$(mandir)/man1/

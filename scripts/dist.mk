@@ -37,11 +37,19 @@ DIST := $(BUILD)/dist
 # What has programs for a machine, and what has not.
 MACHINE_KINDS := binary deb rpm wheel image
 SOURCE_KINDS := source srpm
-DIST_KINDS := $(SOURCE_KINDS) $(MACHINE_KINDS)
+DIST_KINDS := $(if $(CROSS),,$(SOURCE_KINDS)) $(MACHINE_KINDS)
 
 .PHONY: dist $(addprefix dist-,$(SOURCE_KINDS) $(MACHINE_KINDS))
 dist: $(addprefix dist-,$(DIST_KINDS)) ## tarballs, packages, wheel and image into build/dist: see packaging/README.md
 
+# For another machine than this one: in a Debian that has its libraries, unless this one has them.
+ifneq ($(and $(CROSS),$(if $(and $(HAS_AGENT),$(HAS_TOP),$(HAS_FETCH)),,lacking)),)
+$(addprefix dist-,$(DIST_KINDS)): dist-cross
+	@:
+.PHONY: dist-cross
+dist-cross:
+	+@packaging/dist/cross $(CROSS) $(VERSION) $(DIST)
+else
 dist-source: ## source tarball, with the charts
 dist-srpm: ## source package of the plugin for Slurm, for rpm
 dist-binary: all floor ## binary tarball for any glibc from 2.28
@@ -51,6 +59,7 @@ dist-wheel: $(PLUGIN) floor ## Python wheel (manylinux_2_28)
 dist-image: all $(BUILD)/copy-plugin ## OCI image of agent, hub, tool and plugin
 $(addprefix dist-,$(DIST_KINDS)):
 	@packaging/dist/pack $(@:dist-%=%) $(BUILD) $(VERSION) $(DIST)
+endif
 
 # For init containers.
 $(BUILD)/copy-plugin: $(BUILD)/packaging/image/copy_plugin.o

@@ -23,18 +23,18 @@ COUNT_ALL_SOURCES := $(COUNT_SOURCES) $(wildcard src/common/*.c)
 # The node agent: everything but the server is a library, for the tests and for the tool's help.
 AGENT_SERVER_SOURCES := $(addprefix src/agent/agent_,http.c loop.c main.c route.c) src/agent/hub_main.c
 AGENT_PACKAGES := libmicrohttpd gnutls libcrypt
-HAS_AGENT := $(shell pkg-config --exists $(AGENT_PACKAGES) 2>/dev/null && echo yes)
+HAS_AGENT := $(shell $(PKG_CONFIG) --exists $(AGENT_PACKAGES) 2>/dev/null && echo yes)
 AGENT_LIBRARY_SOURCES := $(filter-out $(AGENT_SERVER_SOURCES) \
 	$(if $(HAS_AGENT),,src/agent/web_auth.c),$(wildcard src/agent/*.c))
 # ringside-top: everything that needs no terminal is a library, for the same reasons.
 TOP_SCREEN_SOURCES := $(addprefix src/top/top_,main.c screen.c)
 TOP_PACKAGES := ncursesw
-HAS_TOP := $(shell pkg-config --exists $(TOP_PACKAGES) 2>/dev/null && echo yes)
+HAS_TOP := $(shell $(PKG_CONFIG) --exists $(TOP_PACKAGES) 2>/dev/null && echo yes)
 TOP_LIBRARY_SOURCES := $(filter-out $(TOP_SCREEN_SOURCES),$(wildcard src/top/*.c))
 # ringside-fetch queries agents and Prometheus: everything that needs no libcurl is a library, for the same reasons.
 FETCH_CURL_SOURCES := src/fetch/fetch_main.c
 FETCH_PACKAGES := libcurl
-HAS_FETCH := $(shell pkg-config --exists $(FETCH_PACKAGES) 2>/dev/null && echo yes)
+HAS_FETCH := $(shell $(PKG_CONFIG) --exists $(FETCH_PACKAGES) 2>/dev/null && echo yes)
 FETCH_LIBRARY_SOURCES := src/fetch/fetch.c
 # The plugin for Slurm's launcher; built where Slurm's headers are.
 SPANK_SOURCES := src/slurm/spank_ringside.c
