@@ -880,10 +880,12 @@ static void check_permissions(struct self_check *self)
 	       "the agent reads all if it is started as root; RINGSIDE_GROUP lets a group read");
 }
 
+enum { ANSWER_SECONDS = 5 };
+
 /* Sends a request and returns what came back, "" if nothing; false: no connection. */
 static bool http_get(const char *address, const char *path, char *answer, size_t size)
 {
-	const struct timeval patience = { .tv_sec = 2 };
+	const struct timeval patience = { .tv_sec = ANSWER_SECONDS };
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
 	char host[256], request[512];
 	const char *colon = strrchr(address, ':');
@@ -941,6 +943,13 @@ static void check_server(struct self_check *self, const char *name, const char *
 	if (!http_get(address, "/healthz", answer, sizeof(answer))) {
 		tell(self, CHECK_NOTE, name, "nothing answers on %s: %s", address, strerror(errno));
 		advise(self, "%s", how_to_start);
+		return;
+	}
+	if (answer[0] == '\0') {
+		tell(self, CHECK_NOTE, name,
+		     "%s accepts connections, but gave no answer (waited up to %d s)", address,
+		     ANSWER_SECONDS);
+		advise(self, "it is very busy, or it wants TLS");
 		return;
 	}
 	found = strstr(answer, "\"version\":\"");

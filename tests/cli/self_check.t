@@ -110,7 +110,10 @@ if [ -x "$BUILD/ringside-agent" ]; then
 	agent=$(sed -n 's|.*listening on http://\([0-9.:]*\).*|\1|p' "$tap_scratch/log")
 	expect_same "an agent that answers" "$(line agent | head -n 1)" \
 		"ok       agent        $agent answers, version VERSION"
-	kill "$agent_pid"
+	kill -STOP "$agent_pid"
+	expect_same "an agent that does not answer" "$(line agent | head -n 1)" \
+		"note     agent        $agent accepts connections, but gave no answer (waited up to 5 s)"
+	kill -KILL "$agent_pid"
 fi
 expect_refusal "an argument" 2 "unexpected argument 'x'" "$ringside" self-check x
 expect_refusal "a root that is not there" 3 "cannot read '/nowhere'" "$ringside" self-check --root /nowhere
