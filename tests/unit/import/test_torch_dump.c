@@ -418,6 +418,7 @@ static void test_groups(void)
 		int32_t rank; /* of job rank 1 */
 	} cases[] = {
 		{ "\"[0, 1, 2, 3]\"", 4, 1 },
+		{ "\"[0, 1, 3, 2]\"", 4, 1 },
 		{ "\"1,0\"", 2, 0 },
 		{ "\"[12, 1]\"", 2, 1 },
 		{ "[4, 5, 1]", 3, 2 },
@@ -452,9 +453,10 @@ static void test_groups(void)
 	/* A group without a useful description goes by its name; one without a name by its key. */
 	static const char several[] =
 		"{\"pg_config\":{\"a\":{\"name\":\"n1\",\"desc\":\"\"},"
-		"\"b\":{\"desc\":\"undefined\"},\"c\":{\"name\":\"n3\",\"desc\":\"tp\"}},"
+		"\"b\":{\"desc\":\"undefined\"},\"c\":{\"name\":\"n3\",\"desc\":\"tp\",\"ranks\":["
+		"1,2]}},"
 		"\"entries\":[{\"process_group\":[\"n3\",\"x\"],\"profiling_name\":\"nccl:reduce\","
-		"\"state\":\"completed\"},{\"process_group\":\"b\",\"profiling_name\":"
+		"\"state\":\"completed\"},{\"process_group\":[\"b\"],\"profiling_name\":"
 		"\"nccl:reduce\",\"state\":\"completed\"},{\"process_group\":[\"new\",\"pp\"],"
 		"\"profiling_name\":\"nccl:reduce\",\"state\":\"completed\"}]}";
 	read_text("rank_1", several);
