@@ -256,8 +256,446 @@ static void test_gpu_errors(void)
 	end();
 }
 
+/* One line of facts after the other, and the lines that a verdict gets from them. The job began at 21:58:20; 1699999800
+ * is 22:10:00. */
+struct told {
+	enum verdict_class class;
+	const char *facts[8];
+	const char *text;
+};
+
+#define GREW(kind, object, by) \
+	"series " kind " " object " " by " 1700000000 1699999000:0 1699999800:" by
+#define LEVEL(kind, object, value) \
+	"series " kind " " object " " value " 1700000000 1699999000:" value
+
+static void expect_told(const struct told *cases, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const char *text;
+
+		begin("node0");
+		for (size_t j = 0; j < 8 && cases[i].facts[j] != NULL; j++)
+			fact("%s", cases[i].facts[j]);
+		verdict_on(cases[i].class, 0);
+		text = judge();
+		if (!EXPECT_THAT(cases[i].facts[0], strcmp(text, cases[i].text) == 0))
+			printf("# case %zu: %s", i, text);
+		end();
+	}
+}
+
+static void test_ports(void)
+{
+#define STATE(port) LEVEL("port_state", port, "4")
+	static const struct told cases[] = {
+		{ VERDICT_SLOW_LINK,
+		  { GREW("port_link_downed", "mlx5_0/1", "1") },
+		  "Host node0, mlx5_0 port 1: 1 link failures since 22:10:00.\n" },
+		{ VERDICT_NETWORK_STUCK,
+		  { GREW("interface_crc_errors", "eth0", "2") },
+		  "Host node0, eth0: 2 CRC errors since 22:10:00.\n" },
+		{ VERDICT_SLOW_HOST,
+		  { GREW("port_integrity_errors", "mlx5_0", "3") },
+		  "Host node0, mlx5_0: 3 link integrity errors since 22:10:00.\n" },
+		{ VERDICT_SLOW_RANK, { GREW("port_link_downed", "mlx5_0/1", "1") }, "" },
+		/* Of other ports it is known that they did not move, or by how much. */
+		{ VERDICT_SLOW_LINK,
+		  { GREW("port_link_downed", "mlx5_0/1", "1"), STATE("mlx5_0/1"), STATE("mlx5_1/1"),
+		    STATE("mlx5_2/1"), LEVEL("interface_speed", "eth0", "1000") },
+		  "Host node0, mlx5_0 port 1: 1 link failures since 22:10:00 (the other 2: "
+		  "none).\n" },
+		{ VERDICT_SLOW_LINK,
+		  { GREW("port_link_downed", "mlx5_0/1", "9"), STATE("mlx5_0/1"), STATE("mlx5_1/1"),
+		    STATE("mlx5_2/1"), GREW("port_link_downed", "mlx5_1/1", "0") },
+		  "Host node0, mlx5_0 port 1: 9 link failures since 22:10:00 (the other 2: "
+		  "none).\n" },
+		/* One of two others: told of both. Both of two others: of neither, unless ten times as many. */
+		{ VERDICT_SLOW_LINK,
+		  { GREW("port_link_downed", "mlx5_0/1", "9"), STATE("mlx5_0/1"), STATE("mlx5_1/1"),
+		    STATE("mlx5_2/1"), GREW("port_link_downed", "mlx5_1/1", "4") },
+		  "Host node0, mlx5_0 port 1: 9 link failures since 22:10:00 (at most 4 on the "
+		  "other "
+		  "2).\n"
+		  "Host node0, mlx5_1 port 1: 4 link failures since 22:10:00 (at most 9 on the "
+		  "other "
+		  "2).\n" },
+		{ VERDICT_SLOW_LINK,
+		  { GREW("port_link_downed", "mlx5_0/1", "9"), STATE("mlx5_0/1"), STATE("mlx5_1/1"),
+		    STATE("mlx5_2/1"), GREW("port_link_downed", "mlx5_1/1", "1"),
+		    GREW("port_link_downed", "mlx5_2/1", "1") },
+		  "" },
+		{ VERDICT_SLOW_LINK,
+		  { GREW("port_link_downed", "mlx5_0/1", "10"), STATE("mlx5_0/1"),
+		    STATE("mlx5_1/1"), STATE("mlx5_2/1"), GREW("port_link_downed", "mlx5_1/1", "1"),
+		    GREW("port_link_downed", "mlx5_2/1", "1") },
+		  "Host node0, mlx5_0 port 1: 10 link failures since 22:10:00 (at most 1 on the "
+		  "other "
+		  "2).\n" },
+		/* Ten symbol errors, and a thousand of what healthy networks count. */
+		{ VERDICT_SLOW_LINK, { GREW("port_symbol_error", "mlx5_0/1", "9") }, "" },
+		{ VERDICT_SLOW_LINK,
+		  { GREW("port_symbol_error", "mlx5_0/1", "10") },
+		  "Host node0, mlx5_0 port 1: 10 symbol errors since 22:10:00.\n" },
+		{ VERDICT_SLOW_LINK,
+		  { GREW("port_out_of_sequence", "a/1", "999"),
+		    GREW("port_sequence_errors", "a/1", "999"), GREW("port_discards", "a/1", "999"),
+		    GREW("port_not_ready_retries", "a/1", "999"),
+		    GREW("port_overruns", "a/1", "999"), GREW("interface_missed", "a", "999"),
+		    GREW("port_remote_errors", "a/1", "999"),
+		    GREW("port_ack_timeouts", "a/1", "999") },
+		  "" },
+		{ VERDICT_SLOW_LINK,
+		  { GREW("port_out_of_sequence", "a/1", "1000"),
+		    GREW("port_ack_timeouts", "a/1", "1000") },
+		  "Host node0, a port 1: 1,000 packets out of sequence since 22:10:00.\n"
+		  "Host node0, a port 1: 1,000 acknowledgement timeouts since 22:10:00.\n" },
+		{ VERDICT_SLOW_LINK,
+		  { GREW("port_discards", "a/1", "9999"), GREW("port_discards", "b/1", "1000"),
+		    STATE("a/1"), STATE("b/1"), STATE("c/1"), STATE("d/1") },
+		  "" },
+		{ VERDICT_SLOW_LINK,
+		  { GREW("port_discards", "a/1", "10000"), GREW("port_discards", "b/1", "1000"),
+		    STATE("a/1"), STATE("b/1"), STATE("c/1"), STATE("d/1") },
+		  "Host node0, a port 1: 10,000 discarded packets since 22:10:00 (at most 1,000 on "
+		  "the other 3).\n" },
+		/* Levels: slower than before, or down. */
+		{ VERDICT_SLOW_LINK,
+		  { "series port_rate a/1 200000 1700000000 1699999000:400000 1699999800:200000",
+		    "series interface_speed eth0 10000 1700000000 1699999000:25000 "
+		    "1699999500:10000",
+		    "series interface_speed eth1 0 1700000000 1699999000:25000 1699999500:0",
+		    LEVEL("port_rate", "b/1", "100000") },
+		  "Host node0, a port 1 runs at 200 Gb/s since 22:10:00, before at 400 Gb/s.\n"
+		  "Host node0, eth0 runs at 10 Gb/s since 22:05:00, before at 25 Gb/s.\n" },
+		{ VERDICT_SLOW_LINK,
+		  { "series port_state a/1 1 1700000000 1699999000:4 1699999800:1",
+		    "series port_state b/1 1 1700000000 1699999000:1",
+		    "series port_state c/1 4 1700000000 1699999000:1 1699999800:4" },
+		  "Host node0, a port 1 is down since 22:10:00.\n" },
+		/* A level of five minutes ago counts, an older one does not. */
+		{ VERDICT_SLOW_LINK,
+		  { "series port_state a/1 1 1699999700 1699999000:4 1699999600:1",
+		    "series port_state b/1 1 1699999699 1699999000:4 1699999600:1" },
+		  "Host node0, a port 1 is down since 22:06:40.\n" },
+	};
+
+	expect_told(cases, sizeof(cases) / sizeof(cases[0]));
+
+	begin("node1");
+	fact(GREW("port_link_downed", "mlx5_0/1", "1"));
+	text_copy(verdict_on(VERDICT_SLOW_LINK, 0)->peer_host, 256, "node1");
+	EXPECT_THAT("the port at the other end counts, too",
+		    strcmp(judge(),
+			   "Host node1, mlx5_0 port 1: 1 link failures since 22:10:00.\n") == 0);
+	end();
+	begin("node1");
+	fact(GREW("port_link_downed", "mlx5_0/1", "1"));
+	verdict_on(VERDICT_SLOW_LINK, 0);
+	EXPECT_THAT("that of a third host does not", judge()[0] == '\0');
+	end();
+}
+
+static void test_clocks(void)
+{
+#define OWN "0000:10:00.0"
+#define NEXT "0000:20:00.0"
+	static const struct told cases[] = {
+		/* Below 90% of the others. */
+		{ VERDICT_SLOW_RANK,
+		  { LEVEL("gpu_clock", OWN, "1619"), LEVEL("gpu_clock", NEXT, "1800") },
+		  "Its GPU (0000:10:00.0) runs at 1,619 MHz, the other 1 GPU of its host at 1,800 "
+		  "MHz.\n" },
+		{ VERDICT_SLOW_RANK,
+		  { LEVEL("gpu_clock", OWN, "1620"), LEVEL("gpu_clock", NEXT, "1800") },
+		  "" },
+		{ VERDICT_SLOW_RANK,
+		  { LEVEL("gpu_clock", OWN, "1000"), LEVEL("gpu_clock", NEXT, "1200"),
+		    LEVEL("gpu_clock", "0000:30:00.0", "1900"),
+		    LEVEL("gpu_clock", "0000:40:00.0", "1800") },
+		  "Its GPU (0000:10:00.0) runs at 1,000 MHz, the other 3 GPUs of its host at 1,800 "
+		  "MHz.\n" },
+		/* An idle one is no comparison, and is not judged. */
+		{ VERDICT_SLOW_RANK,
+		  { LEVEL("gpu_clock", OWN, "1800"), LEVEL("gpu_clock", NEXT, "3000"),
+		    LEVEL("gpu_throttle", NEXT, "1") },
+		  "" },
+		{ VERDICT_SLOW_RANK,
+		  { LEVEL("gpu_clock", OWN, "200"), LEVEL("gpu_clock", NEXT, "1800"),
+		    LEVEL("gpu_throttle", OWN, "1") },
+		  "" },
+		/* Alone: below 90% of what it was since the job began, else half of what it can do. */
+		{ VERDICT_SLOW_RANK,
+		  { "series gpu_clock " OWN " 1700 1700000000 1699999200:1900 1699999800:1700" },
+		  "Its GPU (0000:10:00.0) runs at 1,700 MHz since 22:10:00, before at 1,900 "
+		  "MHz.\n" },
+		{ VERDICT_SLOW_RANK,
+		  { "series gpu_clock " OWN " 1710 1700000000 1699999200:1900 1699999800:1710" },
+		  "" },
+		{ VERDICT_SLOW_RANK,
+		  { "series gpu_clock " OWN " 1000 1700000000 1699999000:1900 1699999800:1000",
+		    LEVEL("gpu_clock_max", OWN, "2000") },
+		  "" },
+		{ VERDICT_SLOW_RANK,
+		  { LEVEL("gpu_clock", OWN, "999"), LEVEL("gpu_clock_max", OWN, "2000") },
+		  "Its GPU (0000:10:00.0) runs at 999 MHz of 2,000 MHz.\n" },
+		{ VERDICT_SLOW_RANK,
+		  { LEVEL("gpu_clock", OWN, "1000"), LEVEL("gpu_clock_max", OWN, "2000") },
+		  "" },
+		/* Thermal throttling counts at any clock. */
+		{ VERDICT_GPU_STUCK,
+		  { LEVEL("gpu_clock", OWN, "1800"),
+		    "series gpu_throttle " OWN " 32 1700000000 1699999000:0 1699999800:32" },
+		  "Its GPU (0000:10:00.0) runs at 1,800 MHz since 22:10:00; throttle reason: "
+		  "thermal "
+		  "slowdown.\n" },
+		{ VERDICT_SLOW_HOST,
+		  { "gpu " NEXT " GPU-1", LEVEL("gpu_clock", NEXT, "1800"),
+		    LEVEL("gpu_throttle", NEXT, "64"), LEVEL("gpu_throttle", OWN, "64"),
+		    LEVEL("gpu_clock", OWN, "1800") },
+		  "A GPU (0000:20:00.0) runs at 1,800 MHz; throttle reason: hardware thermal "
+		  "slowdown.\n" },
+		/* Other classes have other causes. */
+		{ VERDICT_SLOW_LINK,
+		  { LEVEL("gpu_clock", OWN, "1000"), LEVEL("gpu_clock", NEXT, "1800") },
+		  "" },
+	};
+
+	expect_told(cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+static void test_gpu_facts(void)
+{
+	static const struct told cases[] = {
+		{ VERDICT_SLOW_RANK,
+		  { GREW("gpu_ecc_corrected", OWN, "1000") },
+		  "Its GPU (0000:10:00.0): 1,000 corrected memory errors (ECC) since 22:10:00.\n" },
+		{ VERDICT_SLOW_RANK, { GREW("gpu_ecc_corrected", OWN, "999") }, "" },
+		/* Ten times as many as the others. */
+		{ VERDICT_SLOW_RANK,
+		  { GREW("gpu_nvlink_crc", OWN, "50"), GREW("gpu_nvlink_crc", NEXT, "5") },
+		  "Its GPU (0000:10:00.0): 50 NVLink CRC errors since 22:10:00.\n" },
+		{ VERDICT_SLOW_RANK,
+		  { GREW("gpu_nvlink_crc", OWN, "49"), GREW("gpu_nvlink_crc", NEXT, "5") },
+		  "" },
+		{ VERDICT_SLOW_RANK,
+		  { LEVEL("gpu_remap_pending", OWN, "1") },
+		  "Its GPU (0000:10:00.0) has memory rows that are replaced at the next reset.\n" },
+		{ VERDICT_SLOW_RANK,
+		  { LEVEL("gpu_remap_pending", OWN, "2") },
+		  "Its GPU (0000:10:00.0) has memory rows that could not be replaced.\n" },
+		{ VERDICT_SLOW_RANK, { LEVEL("gpu_remap_pending", OWN, "0") }, "" },
+		/* The others use as few lanes: so the host is built. */
+		{ VERDICT_SLOW_RANK,
+		  { LEVEL("gpu_pcie_width", OWN, "8"), LEVEL("gpu_pcie_width_max", OWN, "16"),
+		    LEVEL("gpu_pcie_width", NEXT, "8") },
+		  "" },
+		{ VERDICT_SLOW_RANK,
+		  { LEVEL("gpu_pcie_width", OWN, "8"), LEVEL("gpu_pcie_width_max", OWN, "16"),
+		    LEVEL("gpu_pcie_width", NEXT, "16") },
+		  "Its GPU (0000:10:00.0) uses 8 of 16 PCIe lanes.\n" },
+		{ VERDICT_SLOW_RANK,
+		  { LEVEL("gpu_pcie_width", OWN, "16"), LEVEL("gpu_pcie_width_max", OWN, "16") },
+		  "" },
+		{ VERDICT_SLOW_RANK,
+		  { LEVEL("gpu_nvlinks", OWN, "18"), LEVEL("gpu_nvlinks", NEXT, "18") },
+		  "" },
+		{ VERDICT_SLOW_RANK, { LEVEL("gpu_nvlinks", OWN, "0") }, "" },
+	};
+
+	expect_told(cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+static void test_events(void)
+{
+	static const struct told cases[] = {
+		{ VERDICT_STUCK,
+		  { "event sxid 0000:05:00.0 12028 -1 1699999800 1699999800 1 egress" },
+		  "NVSwitch error (SXid 12028, 0000:05:00.0) at 22:10:00: egress.\n" },
+		{ VERDICT_SLOW_RANK,
+		  { "event sxid 0000:05:00.0 12028 -1 1699999800 1699999800 1 egress" },
+		  "" },
+		{ VERDICT_GPU_STUCK,
+		  { "event xid 0000:10:00 74 -1 1699999500 1699999800 3 link 2" },
+		  "Xid 74 on its GPU (0000:10:00) at 22:05:00, 3 times until 22:10:00: NVLink "
+		  "error; "
+		  "driver: link 2.\n" },
+		{ VERDICT_GPU_STUCK,
+		  { "event xid 0000:10:00 9999 -1 1699999500 1699999500 1 new" },
+		  "Xid 9999 on its GPU (0000:10:00) at 22:05:00: new.\n" },
+		{ VERDICT_GPU_STUCK,
+		  { "event xid 0000:20:00 79 4000 1699999500 1699999500 1 x" },
+		  "Xid 79 on a GPU that it uses (0000:20:00) at 22:05:00: the GPU has fallen off "
+		  "the "
+		  "bus; driver: x.\n" },
+		/* It began before the job and went on. */
+		{ VERDICT_GPU_STUCK,
+		  { "event xid 0000:10:00 79 -1 1699990001 1699999100 2 x" },
+		  "Xid 79 on its GPU (0000:10:00) at 19:26:41, 2 times until 21:58:20: the GPU has "
+		  "fallen off the bus; driver: x.\n" },
+		{ VERDICT_GPU_STUCK,
+		  { "event xid 0000:10:00 79 -1 1699990001 1699999099 2 x" },
+		  "" },
+		/* What follows from another error of the same GPU, and what does not. */
+		{ VERDICT_STUCK,
+		  { "event xid 0000:10:00 45 4000 1699999500 1699999500 1 removed" },
+		  "Xid 45 on its GPU (0000:10:00) at 22:05:00: the channels of an ended process "
+		  "were "
+		  "removed; driver: removed.\n" },
+		{ VERDICT_STUCK,
+		  { "event xid 0000:10:00 45 4000 1699999500 1699999500 1 removed",
+		    "event xid 0000:20:00 79 -1 1699999500 1699999500 1 x" },
+		  "Xid 45 on its GPU (0000:10:00) at 22:05:00: the channels of an ended process "
+		  "were "
+		  "removed; driver: removed.\n" },
+		{ VERDICT_PROCESS_DEAD,
+		  { "event xid 0000:10:00 45 4000 1699999500 1699999500 1 removed" },
+		  "" },
+		{ VERDICT_SLOW_LINK,
+		  { "event xid 0000:10:00 79 -1 1699999500 1699999500 1 x" },
+		  "" },
+	};
+
+	expect_told(cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+/* 2% of the 900 s since the job began are 18 s. */
+static void test_starving(void)
+{
+	static const struct told cases[] = {
+		{ VERDICT_NEVER_ISSUED,
+		  { GREW("process_throttled_us", "4000", "18000000") },
+		  "The CPU quota of its cgroup stopped its threads for 18.0 s since 22:10:00.\n" },
+		{ VERDICT_NEVER_ISSUED, { GREW("process_throttled_us", "4000", "17999999") }, "" },
+		{ VERDICT_SLOW_RANK,
+		  { LEVEL("processors", "-", "4"), GREW("steal_ms", "-", "72000") },
+		  "2% of the processor time of node0 went to other virtual machines (steal) since "
+		  "22:10:00.\n" },
+		{ VERDICT_SLOW_RANK,
+		  { LEVEL("processors", "-", "4"), GREW("steal_ms", "-", "71999") },
+		  "" },
+		{ VERDICT_SLOW_RANK, { GREW("steal_ms", "-", "72000") }, "" },
+		{ VERDICT_SLOW_HOST,
+		  { GREW("memory_stall_us", "-", "450000000") },
+		  "Tasks of node0 waited for memory 50% of the time since 22:10:00.\n" },
+		{ VERDICT_SLOW_HOST, { GREW("memory_stall_us", "-", "17999999") }, "" },
+		{ VERDICT_SLOW_LINK, { GREW("memory_stall_us", "-", "450000000") }, "" },
+	};
+
+	expect_told(cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+/* All notes of a host as "rule: line" lines. */
+static const char *notes_of(void)
+{
+	static char text[8192];
+
+	if (job_make(&stage.job, &stage.recording) != OK)
+		abort();
+	host_support(&stage.verdicts, &stage.job, &facts, true);
+	text[0] = '\0';
+	for (size_t i = 0; i < stage.verdicts.count; i++)
+		for (size_t j = 0; j < stage.verdicts.list[i].evidence.count; j++)
+			text_append(text, sizeof(text), "%s: %s\n", stage.verdicts.list[i].rule,
+				    stage.verdicts.list[i].evidence.list[j]);
+	return text;
+}
+
+static void test_all_notes(void)
+{
+	begin("node0");
+	fact("event xid 0000:10:00 79 -1 1699999500 1699999500 1 x");
+	fact("event xid 0000:10:00 31 -1 1699999500 1699999500 1 a fault of a program");
+	fact("event xid 0000:50:00 79 -1 1699999500 1699999500 1 a GPU of nobody");
+	fact(LEVEL("gpu_clock", NEXT, "1800"));
+	fact(LEVEL("gpu_throttle", NEXT, "32"));
+	fact(GREW("port_link_downed", "mlx5_0/1", "1"));
+	fact(LEVEL("disk_free", "/dev/shm", "4"));
+	fact(LEVEL("disk_free", "/", "5"));
+	EXPECT(strcmp(notes_of(),
+		      "host-xid: Host node0: Xid 79 on a GPU of the job (0000:10:00) at 22:05:00: "
+		      "the "
+		      "GPU has fallen off the bus; driver: x.\n"
+		      "host-gpu: Host node0: GPU (0000:20:00.0) runs at 1,800 MHz; throttle "
+		      "reason: "
+		      "thermal slowdown.\n"
+		      "host-port: Host node0, mlx5_0 port 1: 1 link failures since 22:10:00.\n"
+		      "host-disk: Host node0: /dev/shm is full (0.4% free).\n") == 0);
+	EXPECT(stage.verdicts.count == 4 &&
+	       strcmp(stage.verdicts.list[3].title, "full file systems on hosts of the job") == 0 &&
+	       stage.verdicts.list[3].advice.count == 1);
+	end();
+
+	begin("node0");
+	fact(LEVEL("disk_free", "/", "0"));
+	verdict_on(VERDICT_SLOW_RANK, 0);
+	EXPECT_THAT("a host that a verdict names gets no notes", notes_of()[0] == '\0');
+	end();
+	begin("node0");
+	fact(LEVEL("disk_free", "/", "0"));
+	text_copy(verdict_on(VERDICT_SLOW_LINK, 2)->peer_host, 256, "node0");
+	EXPECT_THAT("nor one at the other end of a link", notes_of()[0] == '\0');
+	end();
+	begin("node0");
+	fact(LEVEL("disk_free", "/", "0"));
+	verdict_on(VERDICT_SETUP, 0);
+	EXPECT_THAT("a verdict about the set-up does not name it",
+		    strcmp(notes_of(), "host-disk: Host node0: / is full (0.0% free).\n") == 0);
+	end();
+	begin("node7");
+	fact(LEVEL("disk_free", "/", "0"));
+	EXPECT_THAT("a host of another job is no concern", notes_of()[0] == '\0');
+	end();
+}
+
+/* The same facts in an agent's note. */
+static void test_from_notes(void)
+{
+	static const struct {
+		const char *text;
+		size_t lines;
+	} cases[] = {
+		{ "{\"other\":[1],\"host\":\"node0\",\"host_facts\":[\"time 1699990000 "
+		  "1700000000\",7,[1],"
+		  "{\"a\":1},\"series disk_free / 0 1700000000 1699999000:0\"]}",
+		  1 },
+		{ "{\"host\":\"node0\",\"host_facts\":[\"series disk_free / 0 1700000000 "
+		  "1699999000:0\"]}",
+		  0 },
+		{ "{\"host\":\"node0\"}", 0 },
+		{ "{\"host\":\"node0\",\"host_facts\":7}", 0 },
+		{ "{\"host\":\"node0\",\"host_facts\":[\"time 1699990000 1700000000\","
+		  "\"series disk_free / 0 1700000000 1699999000:0\"],",
+		  0 },
+		{ "[]", 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct recording_note note = { .text = (char *)(uintptr_t)cases[i].text,
+					       .length = strlen(cases[i].text) };
+		size_t lines;
+
+		begin("node1");
+		facts.begin_ns = 0;
+		stage.recording.notes = &note;
+		stage.recording.note_count = 1;
+		lines = notes_of()[0] != '\0';
+		EXPECT_THAT(cases[i].text, lines == cases[i].lines);
+		stage.recording.notes = NULL;
+		stage.recording.note_count = 0;
+		end();
+	}
+}
+
 int main(void)
 {
+	test_ports();
+	test_clocks();
+	test_gpu_facts();
+	test_events();
+	test_starving();
+	test_all_notes();
+	test_from_notes();
 	test_xid_of_a_hang();
 	test_oom_kill();
 	test_notes();

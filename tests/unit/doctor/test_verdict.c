@@ -166,8 +166,100 @@ static void test_keys(void)
 	EXPECT(key_with(1, 2, "a", "others") != key_with(1, 2, "a", "past"));
 }
 
+/* Where its page can be read. */
+static void test_runbook(void)
+{
+	static const struct {
+		const char *base, *page, *where;
+	} cases[] = {
+		{ NULL, "runbooks/HangNetwork.md", "ringside help hang-network" },
+		{ NULL, "runbooks/AZaz.md", "ringside help a-zaz" },
+		{ NULL, "setup/p2p-disabled.md", "ringside help p2p-disabled" },
+		{ NULL, "setup/Plain", "ringside help plain" },
+		{ NULL, "DOCTOR.md#not-judged", "docs/DOCTOR.md#not-judged" },
+		{ NULL, "", "" },
+		{ "", "runbooks/HangNetwork.md", "ringside help hang-network" },
+		{ "/", "runbooks/HangNetwork.md", "ringside help hang-network" },
+		{ "https://x/docs", "runbooks/HangNetwork.md",
+		  "https://x/docs/runbooks/HangNetwork.md" },
+		{ "https://x/docs//", "DOCTOR.md#a", "https://x/docs/DOCTOR.md#a" },
+		{ "https://x", "", "" },
+	};
+	const char *before = getenv("RINGSIDE_RUNBOOKS");
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct verdict verdict = { .page = "" };
+		char where[VERDICT_RUNBOOK];
+
+		if (cases[i].base != NULL)
+			setenv("RINGSIDE_RUNBOOKS", cases[i].base, 1);
+		else
+			unsetenv("RINGSIDE_RUNBOOKS");
+		text_copy(verdict.page, sizeof(verdict.page), cases[i].page);
+		EXPECT_THAT(cases[i].where,
+			    strcmp(verdict_runbook(&verdict, where), cases[i].where) == 0 &&
+				    strcmp(where, cases[i].where) == 0);
+	}
+	if (before == NULL)
+		unsetenv("RINGSIDE_RUNBOOKS");
+}
+
+static void test_hours_hung(void)
+{
+	static const struct {
+		enum verdict_class class;
+		enum verdict_severity severity;
+		const char *host;
+		double hours;
+	} cases[] = {
+		/* Seven ranks wait for half an hour; the one at fault is idle as well. */
+		{ VERDICT_NEVER_ISSUED, VERDICT_ERROR, "node1", 4 },
+		{ VERDICT_NEVER_ISSUED, VERDICT_ERROR, "", 3.5 },
+		{ VERDICT_DEADLOCK, VERDICT_ERROR, "node1", 3.5 },
+		{ VERDICT_NEVER_ISSUED, VERDICT_WARNING, "node1", 0 },
+		{ VERDICT_SLOW_RANK, VERDICT_ERROR, "node1", 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct verdict verdict = { .class = cases[i].class,
+					   .severity = cases[i].severity,
+					   .victims = 7,
+					   .for_ns = UINT64_C(1800000000000) };
+
+		text_copy(verdict.host, sizeof(verdict.host), cases[i].host);
+		EXPECT(verdict_hours_hung(&verdict) == cases[i].hours);
+	}
+}
+
+static void test_channels(void)
+{
+	static const struct {
+		uint64_t channels[4];
+		const char *text;
+	} cases[] = {
+		{ { 0 }, "" },
+		{ { 1 }, "0" },
+		{ { 0x10ff }, "0-7,12" },
+		{ { UINT64_C(1) << 63, 1 }, "63-64" },
+		{ { 0, 0, 0, UINT64_C(3) << 62 }, "254-255" },
+		{ { 0, 0, 0, UINT64_C(1) << 63 }, "255" },
+		{ { UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX }, "0-255" },
+		{ { 5 }, "0,2" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[64] = "";
+
+		verdict_say_channels(text, sizeof(text), cases[i].channels);
+		EXPECT_THAT(cases[i].text, strcmp(text, cases[i].text) == 0);
+	}
+}
+
 int main(void)
 {
+	test_runbook();
+	test_hours_hung();
+	test_channels();
 	test_names();
 	test_unknown();
 	test_too_many();
