@@ -99,13 +99,21 @@ static void put_stranger(const char *name, pid_t pid, int rank)
 	free(sample.bytes);
 }
 
-/* Quiet for an hour, by its own clock; the wall clock has been set meanwhile. */
+/*
+ * Quiet since the host booted, by its own clock; the wall clock has been set meanwhile. How long that is depends on the
+ * host, which may have booted a minute ago.
+ */
+static void make_old(struct sample *sample)
+{
+	sample_head(sample)->first_anchor.clock_ns = 1000000;
+	sample_head(sample)->last_anchor.clock_ns = 2000000;
+}
+
 static void put_old(const char *name, pid_t pid, int rank)
 {
 	struct sample sample = region_of(pid, rank, "here");
 
-	sample_head(&sample)->first_anchor.clock_ns -= 3600 * SECOND_NS;
-	sample_head(&sample)->last_anchor.clock_ns -= 3600 * SECOND_NS;
+	make_old(&sample);
 	write_region(name, &sample);
 	free(sample.bytes);
 }
@@ -117,16 +125,27 @@ static void empty_directory(void)
 		abort();
 }
 
-static void start(struct watch *watch, const char *host)
+static void start_keeping(struct watch *watch, const char *host, uint64_t keep_ns)
 {
 	struct watch_settings settings = { .directory = directory,
-					   .keep_ns = 60 * SECOND_NS,
+					   .keep_ns = keep_ns,
 					   .only_host = host };
 
 	if (watch_init(watch, &settings) != OK)
 		abort();
 	/* Ignore memfds of whatever else is running, unless a test needs them. */
 	watch->next_processes_ns = UINT64_MAX;
+}
+
+static void start(struct watch *watch, const char *host)
+{
+	start_keeping(watch, host, 60 * SECOND_NS);
+}
+
+/* By which an old region has been quiet for long. */
+static void start_impatient(struct watch *watch)
+{
+	start_keeping(watch, NULL, SECOND_NS);
 }
 
 static enum status look(struct watch *watch, uint64_t seconds)
@@ -437,16 +456,16 @@ static void test_missed(void)
 	EXPECT_THAT("kept while a process that lives has a communicator with it",
 		    watch.recording.count == 2 && watch.recording.processes[0]->rank == 0);
 	watch_release(&watch);
-	/* Started an hour later. */
+	/* Started long after. */
 	unlink(path_of("c"));
 	put_old("a", dead_pid, 0);
-	start(&watch, NULL);
+	start_impatient(&watch);
 	look(&watch, 1);
 	EXPECT_THAT("and found, though it is dead for long",
 		    watch.recording.count == 2 && watch.recording.processes[0]->rank == 0);
 	watch_release(&watch);
 	unlink(path_of("b"));
-	start(&watch, NULL);
+	start_impatient(&watch);
 	look(&watch, 1);
 	EXPECT_EQUAL(watch.recording.count, 0);
 	watch_release(&watch);
@@ -509,10 +528,9 @@ static void test_ended(void)
 	look(&watch, 1);
 	EXPECT_EQUAL(watch.recording.count, 1);
 	watch_release(&watch);
-	sample_head(&sample)->first_anchor.clock_ns -= 1000 * SECOND_NS;
-	sample_head(&sample)->last_anchor.clock_ns -= 1000 * SECOND_NS;
+	make_old(&sample);
 	write_region("a", &sample);
-	start(&watch, NULL);
+	start_impatient(&watch);
 	look(&watch, 1);
 	EXPECT_THAT("much later it is not followed any more",
 		    watch.recording.count == 0 && watch.past_count == 1);
