@@ -61,7 +61,7 @@ noticed: src/room/room.c:6: `>` -> `<=`
 noticed: src/room/room.c:6: `>>` -> `<<`'
 expect_same "the rest survives" "$(said survived)" 'survived: src/room/room.c:5: `+` -> `-`'
 expect_same "except what makes no difference" "$(said equivalent)" 'equivalent: src/room/room.c:6: `>` -> `>=`'
-expect_same "the table has them all" "$(grep '^room' "$tap_scratch/table" | xargs)" "room 6 8 6 1 1 86%"
+expect_same "the table has them all" "$(grep '^room' "$tap_scratch/table" | xargs)" "room 6 8 6 0 1 1 86% 86%"
 expect_same "and the survivor" "$(grep -A 1 '^Survivors' "$tap_scratch/table" | sed -n 's/: `.*//; 2p')" src/room/room.c:5
 expect_ok "the tree is as before" diff -r "$tap_scratch/before" "$tree"
 expect_ok "a random one" mutate --each 1
@@ -69,6 +69,45 @@ expect_same "is one" "$(grep -cE '^(noticed|survived|equivalent|same code|not co
 cp "$tap_scratch/said" "$tap_scratch/first"
 mutate --each 1 >/dev/null
 expect_same "and the same again from the same seed" "$(grep room.c "$tap_scratch/said")" "$(grep room.c "$tap_scratch/first")"
+
+# Scripts see what the unit tests let pass.
+cat >"$tree/tests/sum.t" <<'END'
+#!/bin/sh
+[ "$(build/sum 3 2)" = 5 ] && echo "ok 1 - sum" || echo "not ok 1 - sum"
+END
+printf '#!/bin/sh\necho "not ok 1 - never"\n' >"$tree/tests/broken.t"
+cat >"$tree/tests/rare.t" <<END
+#!/bin/sh
+echo x >>"$tap_scratch/rare"
+[ "\$(wc -l <"$tap_scratch/rare")" != 2 ] && echo "ok 1 - rare" || echo "not ok 1 - rare"
+END
+chmod +x "$tree"/tests/*.t
+cat >"$tree/tests/sum.c" <<'END'
+#include <stdio.h>
+#include <stdlib.h>
+int sum(int a, int b);
+int main(int argc, char **argv) { return argc < 3 || printf("%d\n", sum(atoi(argv[1]), atoi(argv[2]))) < 0; }
+END
+cat >>"$tree/Makefile" <<'END'
+all: $(BUILD)/sum
+$(BUILD)/sum: $(BUILD)/src/room/room.o tests/sum.c
+	cc -o $@ $^
+END
+rm -f "$tree/build/sum"
+printf '# which\nroom tests/broken.t tests/sum.t\n' >"$tree/tests/mutants/scripts"
+mutate --only src/room/room.c:5 --scripts >/dev/null
+expect_same "a script notices" "$(sed -n 's/ in .* by / by /p' "$tap_scratch/said")" \
+	'noticed by scripts: src/room/room.c:5: `+` -> `-` by tests/sum.t: not ok 1 - sum'
+expect_same "one that fails by itself is left out" "$(grep '^left out' "$tap_scratch/said")" \
+	"left out, fails without a change: tests/broken.t: not ok 1 - never"
+expect_same "and both columns are there" "$(grep '^room' "$tap_scratch/said" | xargs)" "room 6 1 0 1 0 0 0% 100%"
+printf 'room tests/rare.t\n' >"$tree/tests/mutants/scripts"
+mutate --only src/room/room.c:5 --scripts >/dev/null
+expect_same "a failure that does not repeat is none" "$(said survived)" 'survived: src/room/room.c:5: `+` -> `-`'
+expect_same "though it happened" "$(wc -l <"$tap_scratch/rare")" 3
+printf 'room tests/gone.t\n' >"$tree/tests/mutants/scripts"
+expect_complaint "a script that is not there is none" "there is no tests/gone.t" mutate --only src/room/room.c:5 --scripts
+
 sed -i 's/half(6) == 3/half(6) == 4/' "$tree/tests/unit/room/test_room.c"
 expect_complaint "a test that fails by itself judges nothing" "room fails without a change: test_room: not ok 1" mutate --each 1
 tap_done
