@@ -374,7 +374,12 @@ static int region_own_directory(const char *path, gid_t group, const char **why)
 							  : "cannot be opened";
 		return -1;
 	}
-	if (fstat(fd, &st) == -1 || st.st_uid != geteuid()) {
+	if (fstat(fd, &st) == -1) {
+		*why = "its owner is unknown";
+		close(fd);
+		return -1;
+	}
+	if (st.st_uid != geteuid()) {
 		*why = "owned by another user";
 		close(fd);
 		return -1;
@@ -441,19 +446,33 @@ static bool map_shared(struct region_writer *writer, int fd, uint64_t bytes)
 	return true;
 }
 
-/* Space is reserved now: a full tmpfs is an error here and never a SIGBUS in a callback. */
-static bool fill_file(struct region_writer *writer, int fd, uint64_t bytes)
+static const char too_little_space[] = "too little space";
+
+/*
+ * Space is reserved now: a full tmpfs is an error here and never a SIGBUS in a callback. Returns
+ * NULL, or why not.
+ */
+static const char *fill_file(struct region_writer *writer, int fd, uint64_t bytes)
 {
-	return posix_fallocate(fd, 0, (off_t)bytes) == 0 && map_shared(writer, fd, bytes);
+	int error = posix_fallocate(fd, 0, (off_t)bytes);
+
+	if (error != 0)
+		return error == ENOSPC || error == EDQUOT || error == EFBIG
+			       ? too_little_space
+			       : "no space can be reserved";
+	return map_shared(writer, fd, bytes) ? NULL : "cannot be mapped";
 }
 
-/* A tmpfs without a limit reports no blocks at all. */
-static bool has_room(int dir, uint64_t bytes)
+/* NULL if there is room. A tmpfs without a limit reports no blocks at all. */
+static const char *find_room(int dir, uint64_t bytes)
 {
 	struct statvfs fs;
 
-	return fstatvfs(dir, &fs) == 0 &&
-	       (fs.f_blocks == 0 || bytes <= (uint64_t)fs.f_bavail * fs.f_frsize / REGION_SHARE);
+	if (fstatvfs(dir, &fs) == -1)
+		return "its free space is unknown";
+	return fs.f_blocks == 0 || bytes <= (uint64_t)fs.f_bavail * fs.f_frsize / REGION_SHARE
+		       ? NULL
+		       : too_little_space;
 }
 
 static bool create_in_directory(struct region_writer *writer, const struct region_request *request,
@@ -468,13 +487,15 @@ static bool create_in_directory(struct region_writer *writer, const struct regio
 		return false;
 	}
 	region_sweep(dir, request->pid_namespace, NULL);
-	why = "too little space";
 	for (int shrink = 0; shrink <= REGION_SHRINK_STEPS && !writer->header; shrink++) {
 		uint64_t bytes = place_parts(parts, request, shrink);
+		const char *trouble = find_room(dir, bytes);
 		int fd;
 
-		if (!has_room(dir, bytes))
+		if (trouble != NULL) {
+			why = trouble;
 			continue;
+		}
 		fd = create_file(dir, request, name, sizeof(name));
 		if (fd == -1) {
 			why = "cannot create a file in it";
@@ -485,10 +506,13 @@ static bool create_in_directory(struct region_writer *writer, const struct regio
 		 * locked.
 		 */
 		writer->lock_inode = hold_lock(fd);
-		if (fill_file(writer, fd, bytes))
+		trouble = fill_file(writer, fd, bytes);
+		if (trouble == NULL) {
 			writer->kind = shrink ? REGION_KIND_SHM_SMALL : REGION_KIND_SHM;
-		else
+		} else {
+			why = trouble;
 			unlinkat(dir, name, 0);
+		}
 		close(fd);
 	}
 	close(dir);
@@ -507,7 +531,7 @@ static bool create_memfd(struct region_writer *writer, const struct region_reque
 
 	if (fd == -1)
 		return false;
-	if (!fill_file(writer, fd, bytes)) {
+	if (fill_file(writer, fd, bytes) != NULL) {
 		close(fd);
 		return false;
 	}

@@ -395,6 +395,20 @@ static bool make_region(void)
 	return make_region_elsewhere(&request);
 }
 
+/* Without a trace file, nothing of it can ever be read. */
+static void note_private_region(void)
+{
+	char line[512];
+
+	if (recorder.region.kind != REGION_KIND_PRIVATE)
+		return;
+	text_format(line, sizeof(line),
+		    "ringside: no memory can be shared (%s); other processes cannot read this "
+		    "recording, only a trace file\n",
+		    recorder.region.reason);
+	note_messages(line);
+}
+
 static bool make_private_tables(void)
 {
 	size_t comms = recorder.region.comm_count * sizeof(*recorder.comms);
@@ -541,6 +555,7 @@ static void begin_recording(unsigned int interface)
 		note_messages("ringside: out of memory; not recording\n");
 		return;
 	}
+	note_private_region();
 	choose_trace();
 	clock_source_init(&recorder.clock, setup.early);
 	fill_header();

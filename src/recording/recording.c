@@ -501,8 +501,11 @@ const struct recording_comm *recording_comm(const struct recording_process *proc
 bool recording_load_is_same(const struct recording_process *one,
 			    const struct recording_process *other)
 {
-	/* Without these two, equal does not mean the same: simulations leave them out. */
-	if (one->pid <= 0 || one->start_ticks == 0)
+	/* Without these, equal does not mean the same: simulations leave them out. */
+	if (one->pid <= 0 || (one->start_ticks == 0 && one->started_wall_ns == 0))
+		return false;
+	/* Without /proc, the moment at which recording began tells processes apart. */
+	if (one->start_ticks == 0 && one->started_wall_ns != other->started_wall_ns)
 		return false;
 	if (one->owner != other->owner && one->owner >= 0 && other->owner >= 0)
 		return false;
