@@ -399,6 +399,12 @@ static void issue_call(struct comm_state *comm, struct op_record *op, const stru
 	store_relaxed(&op->peer, OP_NOBODY);
 	store_relaxed(&op->state, OP_ISSUED);
 	store_relaxed(&op->issue_ns, now);
+	/*
+	 * Its number comes before it is counted, so that a process killed in between leaves no
+	 * operation that is counted and cannot be read. Only a replay at this very moment makes it
+	 * another one.
+	 */
+	store_relaxed(&op->number, load_relaxed(&shared->counts.issued) + 1);
 	store_relaxed(&op->number, add_relaxed(&shared->counts.issued, 1) + 1);
 	store_relaxed(&shared->counts.last_issue_ns, now);
 	/* Whether a replay was captured with kernel events is unknown. */
@@ -585,26 +591,6 @@ static COLD uint64_t recall_tag(const struct comm_state *comm, uint64_t number)
 	return load_relaxed(&at->key) == key ? tag : 0;
 }
 
-/* A captured call runs when its graph does; each replay gets a record of its own. */
-static void *record_captured(struct comm_state *comm, const struct call *call, const void *group)
-{
-	struct op_record op = { .sequence = 0 };
-
-	issue_call(comm, &op, call, false);
-	if (load_relaxed(&comm->capture_group) != (uint64_t)(uintptr_t)group) {
-		store_relaxed(&comm->capture_group, (uint64_t)(uintptr_t)group);
-		store_relaxed(&comm->capture_first, op.number);
-		store_relaxed(&comm->capture_calls, 0);
-		store_relaxed(&comm->capture_tasks, 0);
-	}
-	bump_relaxed(&comm->capture_calls, 1);
-	if (UNLIKELY(op.user_tag != 0))
-		remember_tag(comm, &op);
-	op.state = OP_CAPTURED;
-	record_push(comm, &op);
-	return handle_encode_captured(recorder.salt, op.number);
-}
-
 /* Operations of a group end in any order, but all of them after those of earlier groups. */
 static void join_group(struct comm_state *comm, struct region_live *live, const void *group,
 		       bool is_replay)
@@ -629,6 +615,35 @@ static struct region_live *begin_op(struct comm_state *comm, const struct call *
 	store_relaxed(&live->comm_slot, (uint64_t)(comm - recorder.comms));
 	issue_call(comm, &live->op, call, is_replay);
 	return live;
+}
+
+/*
+ * A captured call runs when its graph does; each replay gets a record of its own. It is in a live
+ * slot until its record is in the ring, in case the process is killed in between.
+ */
+static void *record_captured(struct comm_state *comm, const struct call *call, const void *group)
+{
+	struct op_record untracked = { .sequence = 0 };
+	uint32_t slot;
+	struct region_live *live = begin_op(comm, call, false, &slot);
+	struct op_record *op = live != NULL ? &live->op : &untracked;
+
+	if (UNLIKELY(live == NULL))
+		issue_call(comm, op, call, false);
+	if (load_relaxed(&comm->capture_group) != (uint64_t)(uintptr_t)group) {
+		store_relaxed(&comm->capture_group, (uint64_t)(uintptr_t)group);
+		store_relaxed(&comm->capture_first, op->number);
+		store_relaxed(&comm->capture_calls, 0);
+		store_relaxed(&comm->capture_tasks, 0);
+	}
+	bump_relaxed(&comm->capture_calls, 1);
+	if (UNLIKELY(op->user_tag != 0))
+		remember_tag(comm, op);
+	store_relaxed(&op->state, OP_CAPTURED);
+	if (LIKELY(live != NULL))
+		return handle_encode_captured(recorder.salt, live_record(live, comm));
+	record_push(comm, op);
+	return handle_encode_captured(recorder.salt, op->number);
 }
 
 /* Calls that make NCCL's counters differ from the GPU's end sampling. */

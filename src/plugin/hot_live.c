@@ -302,3 +302,16 @@ bool live_retire(struct region_live *live, uint32_t generation, bool by_force)
 	store_release(&live->word, (uint64_t)(REGION_GENERATION(word) + 1) << 32);
 	return true;
 }
+
+uint64_t live_record(struct region_live *live, struct comm_state *comm)
+{
+	uint64_t word = load_relaxed(&live->word);
+	struct op_record op;
+
+	words_copy(&op, &live->op, OP_RECORD_WORDS);
+	record_push(comm, &op);
+	hint_lower(&comm->live_hint, (uint32_t)(live - recorder.region.live));
+	/* Pairs with the acquire in claim_at(). */
+	store_release(&live->word, (uint64_t)(REGION_GENERATION(word) + 1) << 32);
+	return op.number;
+}

@@ -487,6 +487,8 @@ void live_publish(struct region_live *live);
 bool live_child_begin(struct region_live *live, uint32_t generation);
 void live_child_end(struct region_live *live, uint32_t generation);
 bool live_retire(struct region_live *live, uint32_t generation, bool by_force);
+/* Record one that was never published, and free its slot. Returns its number. */
+uint64_t live_record(struct region_live *live, struct comm_state *comm);
 
 static inline void live_mark_running(struct region_live *live, uint64_t now)
 {

@@ -433,6 +433,15 @@ static bool is_given_up(uint64_t word)
 	return word & LIVE_RETIRING && LIVE_OPEN(word) != 0;
 }
 
+/* Numbered, but its process was killed, or read, before counting it. */
+static bool is_uncounted(const struct recording_process *process, const struct region_live *live)
+{
+	const struct recording_comm *comm = recording_comm(process, live->op.comm);
+
+	return live->word & LIVE_RETIRING && comm != NULL && comm->has_counts &&
+	       live->op.number > comm->counts.issued;
+}
+
 /* Per slot of the part: its index in the copy and its flight. */
 struct from_slot {
 	uint32_t copied;
@@ -454,6 +463,10 @@ static enum status load_flights(struct recording_process *process, struct from_s
 		}
 		if (is_given_up(live.word))
 			continue;
+		if (is_uncounted(process, &live)) {
+			process->filling++;
+			continue;
+		}
 		if (process->totals != NULL &&
 		    recording_totals_take(process, &live, region_copy_index(copy, i)))
 			continue;

@@ -202,6 +202,11 @@ static bool compare(const struct recording_process *process, const struct round 
 		       (unsigned long long)account.walk.refused);
 		is_right = false;
 	}
+	/* Also what was in flight. */
+	if (account.issued != found.count[0] + found.count[1] + found.count[2]) {
+		printf("# %llu are counted, others are read\n", (unsigned long long)account.issued);
+		is_right = false;
+	}
 	recording_account_release(&account);
 	for (long t = 0; t < THREADS; t++)
 		free(found.seen[t]);
