@@ -317,6 +317,24 @@ static bool is_known_process(const struct watch *watch, const struct recording_p
 	return false;
 }
 
+/*
+ * Recorders mark the files of dead processes with the time at which they found them: that is a new
+ * time of change, and no new process. Returns the one that it belongs to.
+ */
+static struct watch_process *find_buried(struct watch *watch,
+					 const struct recording_process *process,
+					 const struct watch_file *file)
+{
+	if (process->life != RECORDING_ENDED && process->life != RECORDING_KILLED)
+		return NULL;
+	for (size_t i = 0; i < watch->recording.count; i++)
+		if (watch->processes[i].died_ns != 0 &&
+		    is_same_inode(&watch->processes[i].file, file) &&
+		    recording_load_is_same(watch->recording.processes[i], process))
+			return &watch->processes[i];
+	return NULL;
+}
+
 /* How long ago it was last active: by its own clock, or by the wall clock, which may have been set since. 0 if unknown. */
 static uint64_t watch_quiet_for_ns(const struct recording_process *process)
 {
@@ -377,11 +395,17 @@ static bool is_wanted(const struct watch *watch, const struct recording_process 
 static enum status follow_process(struct watch *watch, struct recording_process *process,
 				  const struct watch_file *file, uint64_t now_ns)
 {
-	struct watch_process own = { .file = *file, .seen_ns = now_ns };
+	struct watch_process own = { .file = *file, .seen_ns = now_ns }, *buried;
 	enum status status;
 
 	process->owner = file->owner;
 	recording_load_life(process);
+	buried = find_buried(watch, process, file);
+	if (buried != NULL) {
+		buried->file = *file;
+		recording_process_free(process);
+		return OK;
+	}
 	if (!is_wanted(watch, process)) {
 		recording_process_free(process);
 		return watch_put_aside(watch, file);

@@ -440,6 +440,27 @@ static void test_killed(void)
 	watch_release(&watch);
 }
 
+/* The sweep of another process marks its file with a new time of change. */
+static void test_marked(void)
+{
+	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = 1000000 } };
+	struct watch watch;
+
+	empty_directory();
+	put_region("a", dead_pid, 0);
+	start(&watch, NULL);
+	look(&watch, 1);
+	EXPECT_EQUAL(watch.recording.count, 1);
+	EXPECT_EQUAL(utimensat(AT_FDCWD, path_of("a"), times, 0), 0);
+	look(&watch, 20);
+	EXPECT_THAT("a dead process is listed once, whoever found it", watch.recording.count == 1);
+	look(&watch, 60);
+	EXPECT_EQUAL(watch.recording.count, 0);
+	EXPECT_THAT("and put aside as it is now",
+		    watch.past_count == 1 && watch.refused_count == 0);
+	watch_release(&watch);
+}
+
 /* A job hangs for as long as its framework lets it, because one rank was killed. */
 static void test_missed(void)
 {
@@ -823,6 +844,7 @@ int main(void)
 	test_held_back();
 	test_cut();
 	test_killed();
+	test_marked();
 	test_missed();
 	test_dies();
 	test_ended();
