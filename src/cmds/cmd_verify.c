@@ -834,6 +834,7 @@ static void put_process(struct json *json, const struct verify_process *of)
 	json_put_unsigned(json, "in_flight", account->in_flight);
 	json_put_unsigned(json, "readable", account->kept);
 	json_put_unsigned(json, "lost_operations", account->lost_operations);
+	json_put_unsigned(json, "recovered_operations", account->walk.recovered);
 	json_put_unsigned(json, "lost_details", account->lost_details);
 	json_put_signed(json, "missing", account->missing);
 	json_put_signed(json, "unread", account->unread);

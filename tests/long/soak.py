@@ -36,6 +36,7 @@ from hub_cluster import free_port  # noqa: E402
 from story import Tap  # noqa: E402
 
 NODES = 3
+RANKS_PER_NODE = 2
 HANG_S = 10
 PACE_S = 15  # at most one job is started in this time, so that as many come and go on a busy machine as on an idle one
 PATIENCE_S = 240  # from the fault to the verdict, while agents are killed and stopped
@@ -53,7 +54,7 @@ class Life:
         self.world = world
         self.told = collections.Counter()  # (class, rank) -> how often it was seen
         self.started = self.fault_at = time.monotonic()
-        self.is_struck = False
+        self.is_struck = self.is_whole = False
         self.verdict_s = None
         self.traces = None
         self.met_full_disk = False
@@ -106,7 +107,7 @@ class Life:
             self.start("never-arrives:rank=%d,at=8s")
         elif self.kind == "oom":
             pid = self.rank_pid()
-            if not pid or not kill_by_kernel(pid):
+            if not pid or not self.is_whole or not kill_by_kernel(pid):
                 return False
             self.fault_at = time.monotonic()
         return True
@@ -124,6 +125,8 @@ class Life:
         """Looks at what is reported now. True: this life is over."""
         now = time.monotonic()
         for job in jobs:
+            # On a busy machine a job may take longer to begin than until it is struck.
+            self.is_whole |= job["name"] == self.name and job["ranks"] >= self.world and not job["nodes_silent"]
             if job["name"] != self.name or not job.get("verdict"):
                 continue
             said = (job["verdict"]["class"], job["verdict"]["rank"])
@@ -134,7 +137,7 @@ class Life:
             self.is_struck = self.kind not in ("restart", "oom") or self.strike()
         if self.expected() is None:
             return self.process.poll() is not None
-        return self.verdict_s is not None or now > self.fault_at + HANG_S + PATIENCE_S
+        return self.verdict_s is not None or self.is_struck and now > self.fault_at + HANG_S + PATIENCE_S
 
     def end(self):
         try:
@@ -172,13 +175,14 @@ class Life:
                 if not self.met_full_disk:
                     problems.append("rank %d has no trace" % rank["rank"])
                 continue
-            if process["issued"] != issued or process["readable"] + process["lost_operations"] != issued:
+            gone = process["lost_operations"] - process["recovered_operations"]
+            if process["issued"] != issued or process["readable"] + gone != issued:
                 problems.append("rank %d: issued %d, of which verify knows %d; %d readable, %d lost" %
-                                (rank["rank"], issued, process["issued"], process["readable"], process["lost_operations"]))
+                                (rank["rank"], issued, process["issued"], process["readable"], gone))
             if process["lost_operations"] and not self.met_full_disk:
                 problems.append("rank %d lost %d although the disk had space" % (rank["rank"], process["lost_operations"]))
             recorded += process["readable"]
-            lost += process["lost_operations"]
+            lost += gone
         return problems, recorded, lost
 
 
@@ -298,6 +302,13 @@ class Cluster:
     def jobs(self):
         try:
             with urllib.request.urlopen(self.hub_url + "/api/v1/jobs", timeout=10) as answer:
+                return json.load(answer)["jobs"]
+        except (OSError, ValueError):
+            return []
+
+    def summary(self, address):
+        try:
+            with urllib.request.urlopen("http://%s/api/v1/summary" % address, timeout=10) as answer:
                 return json.load(answer)["jobs"]
         except (OSError, ValueError):
             return []
@@ -544,6 +555,8 @@ class Soak:
             for pid in children(life.process.pid)[:1]:
                 self.samples.add_process("a rank of " + life.name, pid)
         if self.cluster.agents[0] not in self.troubles.down:
+            self.problems += [("programs", "agent0 counts %d ranks of %s" % (job["ranks"], job["name"]))
+                              for job in self.cluster.summary(self.cluster.addresses[0]) if job["ranks"] > RANKS_PER_NODE]
             self.samples.add("agent0: series", self.cluster.agents[0].process.pid, self.cluster.series(self.cluster.addresses[0]))
         self.samples.add("regions", 0, len(glob.glob(self.cluster.regions + "/*/*/*")))
         self.samples.add("traces", 0, len(glob.glob(self.cluster.disk + "/*")))
@@ -573,7 +586,7 @@ class Soak:
             if time.monotonic() < end and len(self.lives) < self.options.jobs and time.monotonic() > started + PACE_S:
                 started = time.monotonic()
                 self.serial += 1
-                life = Life(self.next_kind(), self.serial, NODES * 2, self.cluster)
+                life = Life(self.next_kind(), self.serial, NODES * RANKS_PER_NODE, self.cluster)
                 life.start()
                 life.met_full_disk = self.troubles.is_disk_full
                 self.lives.append(life)

@@ -94,6 +94,12 @@ if mount_small 1m; then
 	RINGSIDE_DIR=$mounted read_facts
 	expect_balance "a real disk is full: losses are counted"
 	expect_facts "and the file still ends with its closing record" closed=1 lost_no_space\>0 in_trace\>0
+	# shellcheck disable=SC2016
+	expect_same "verify: what is lost and not in the region either is not readable, the rest is" \
+		"$("$BUILD/ringside" verify --json "$mounted" 2>/dev/null | perl -MJSON::PP -0777 -ne '
+			my ($p) = @{decode_json($_)->{processes}};
+			print $p->{recovered_operations} > 0 ? "some, " : "none, ",
+				$p->{readable} + $p->{lost_operations} - $p->{recovered_operations} - $p->{issued}')" "some, 0"
 else
 	expect_skip "a real disk is full" "needs root, to mount a small one"
 fi
