@@ -258,7 +258,7 @@ static void test_gpu_errors(void)
 
 /* One line of facts after the other, and the lines that a verdict gets from them. The job began at 21:58:20; 1699999800
  * is 22:10:00. */
-struct told {
+struct shown {
 	enum verdict_class class;
 	const char *facts[8];
 	const char *text;
@@ -269,7 +269,7 @@ struct told {
 #define LEVEL(kind, object, value) \
 	"series " kind " " object " " value " 1700000000 1699999000:" value
 
-static void expect_told(const struct told *cases, size_t count)
+static void expect_shown(const struct shown *cases, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		const char *text;
@@ -288,7 +288,7 @@ static void expect_told(const struct told *cases, size_t count)
 static void test_ports(void)
 {
 #define STATE(port) LEVEL("port_state", port, "4")
-	static const struct told cases[] = {
+	static const struct shown cases[] = {
 		{ VERDICT_SLOW_LINK,
 		  { GREW("port_link_downed", "mlx5_0/1", "1") },
 		  "Host node0, mlx5_0 port 1: 1 link failures since 22:10:00.\n" },
@@ -310,7 +310,7 @@ static void test_ports(void)
 		    STATE("mlx5_2/1"), GREW("port_link_downed", "mlx5_1/1", "0") },
 		  "Host node0, mlx5_0 port 1: 9 link failures since 22:10:00 (the other 2: "
 		  "none).\n" },
-		/* One of two others: told of both. Both of two others: of neither, unless ten times as many. */
+		/* One of two others: shown for both. Both of two others: for neither, unless ten times as many. */
 		{ VERDICT_SLOW_LINK,
 		  { GREW("port_link_downed", "mlx5_0/1", "9"), STATE("mlx5_0/1"), STATE("mlx5_1/1"),
 		    STATE("mlx5_2/1"), GREW("port_link_downed", "mlx5_1/1", "4") },
@@ -380,7 +380,7 @@ static void test_ports(void)
 		  "Host node0, a port 1 is down since 22:06:40.\n" },
 	};
 
-	expect_told(cases, sizeof(cases) / sizeof(cases[0]));
+	expect_shown(cases, sizeof(cases) / sizeof(cases[0]));
 
 	begin("node1");
 	fact(GREW("port_link_downed", "mlx5_0/1", "1"));
@@ -400,7 +400,7 @@ static void test_clocks(void)
 {
 #define OWN "0000:10:00.0"
 #define NEXT "0000:20:00.0"
-	static const struct told cases[] = {
+	static const struct shown cases[] = {
 		/* Below 90% of the others. */
 		{ VERDICT_SLOW_RANK,
 		  { LEVEL("gpu_clock", OWN, "1619"), LEVEL("gpu_clock", NEXT, "1800") },
@@ -461,12 +461,12 @@ static void test_clocks(void)
 		  "" },
 	};
 
-	expect_told(cases, sizeof(cases) / sizeof(cases[0]));
+	expect_shown(cases, sizeof(cases) / sizeof(cases[0]));
 }
 
 static void test_gpu_facts(void)
 {
-	static const struct told cases[] = {
+	static const struct shown cases[] = {
 		{ VERDICT_SLOW_RANK,
 		  { GREW("gpu_ecc_corrected", OWN, "1000") },
 		  "Its GPU (0000:10:00.0): 1,000 corrected memory errors (ECC) since 22:10:00.\n" },
@@ -503,12 +503,12 @@ static void test_gpu_facts(void)
 		{ VERDICT_SLOW_RANK, { LEVEL("gpu_nvlinks", OWN, "0") }, "" },
 	};
 
-	expect_told(cases, sizeof(cases) / sizeof(cases[0]));
+	expect_shown(cases, sizeof(cases) / sizeof(cases[0]));
 }
 
 static void test_events(void)
 {
-	static const struct told cases[] = {
+	static const struct shown cases[] = {
 		{ VERDICT_STUCK,
 		  { "event sxid 0000:05:00.0 12028 -1 1699999800 1699999800 1 egress" },
 		  "NVSwitch error (SXid 12028, 0000:05:00.0) at 22:10:00: egress.\n" },
@@ -556,13 +556,13 @@ static void test_events(void)
 		  "" },
 	};
 
-	expect_told(cases, sizeof(cases) / sizeof(cases[0]));
+	expect_shown(cases, sizeof(cases) / sizeof(cases[0]));
 }
 
 /* 2% of the 900 s since the job began are 18 s. */
 static void test_starving(void)
 {
-	static const struct told cases[] = {
+	static const struct shown cases[] = {
 		{ VERDICT_NEVER_ISSUED,
 		  { GREW("process_throttled_us", "4000", "18000000") },
 		  "The CPU quota of its cgroup stopped its threads for 18.0 s since 22:10:00.\n" },
@@ -582,7 +582,7 @@ static void test_starving(void)
 		{ VERDICT_SLOW_LINK, { GREW("memory_stall_us", "-", "450000000") }, "" },
 	};
 
-	expect_told(cases, sizeof(cases) / sizeof(cases[0]));
+	expect_shown(cases, sizeof(cases) / sizeof(cases[0]));
 }
 
 /* All notes of a host as "rule: line" lines. */
