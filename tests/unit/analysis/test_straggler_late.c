@@ -1,0 +1,370 @@
+/*
+ * Ranks and hosts that arrive late, and a network that became slower. In every AllReduce the ranks that are late take
+ * 10 ms, and the others 10 ms and their lateness: so late_ns and what it costs follow from the lateness alone.
+ */
+#include "analysis/straggler.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/straggler_internal.h"
+#include "analysis/timeline_report.h"
+#include "tests/tap.h"
+#include "tests/support/hand_made.h"
+
+enum { MATCHES = 1024, RANKS_MAX = 12 };
+#define MS UINT64_C(1000000)
+
+static struct hand_made hand;
+static struct timeline_report report;
+
+struct scene {
+	int ranks;
+	const char *hosts; /* a letter for each rank */
+	int comms;	   /* rank r is in communicator r % comms */
+	uint32_t late_ms[RANKS_MAX];
+	int first; /* match from which on they are late */
+};
+
+static uint32_t latest_of(const struct scene *scene, int comm)
+{
+	uint32_t latest = 0;
+
+	for (int rank = comm; rank < scene->ranks; rank += scene->comms)
+		if (scene->late_ms[rank] > latest)
+			latest = scene->late_ms[rank];
+	return latest;
+}
+
+static void play(const struct scene *scene)
+{
+	struct timeline_options options = { 0 };
+
+	for (int rank = 0; rank < scene->ranks; rank++) {
+		char host[2] = { scene->hosts[rank], '\0' }, name[16];
+		struct recording_process *process = hand_process(&hand, "j", rank, host);
+		int comm = rank % scene->comms, members = scene->ranks / scene->comms;
+
+		snprintf(name, sizeof(name), "c%d", comm);
+		hand_comm(process, 0x70 + (uint64_t)comm, name, rank / scene->comms, members,
+			  members);
+		for (int i = 0; i < MATCHES; i++) {
+			uint32_t waits = i < scene->first
+						 ? 0
+						 : latest_of(scene, comm) - scene->late_ms[rank];
+
+			hand_op(process, 1, OP_ALL_REDUCE, (uint64_t)i + MATCH_CHUNK, 32 << 20,
+				(10 + waits) * MS, (uint64_t)(i + 1) * 100 * MS);
+		}
+	}
+	if (timeline_report_make(&report, &hand.recording, NULL, &options) != OK)
+		abort();
+}
+
+static void over(void)
+{
+	timeline_report_release(&report);
+	hand_release(&hand);
+}
+
+static bool is_near(double got, double wanted)
+{
+	return fabs(got - wanted) <= 0.001 * fabs(wanted);
+}
+
+/* The time of all ranks from the first block's start to the last one's end, as the cost's share counts it. */
+static const double all_ns = 1023.0 * 100e6;
+
+static void test_rank(void)
+{
+	static const struct scene always = { 8, "abcdefgh", 1, { [3] = 20 }, 0 };
+	static const struct scene since = { 8, "abcdefgh", 1, { [3] = 20 }, MATCHES / 2 };
+	static const struct scene little = { 8, "abcdefgh", 1, { [3] = 1 }, 0 };
+	const struct straggler *late;
+
+	play(&always);
+	late = report.stragglers.list;
+	EXPECT(report.stragglers.count == 1 && late->class == STRAGGLER_SLOW_RANK &&
+	       late->rank == 3 && late->host == 3 && late->pattern == STRAGGLER_ALWAYS);
+	EXPECT(report.stragglers.count == 1 && late->late_ns == 20 * MS &&
+	       late->matches == MATCHES && late->last_in == MATCHES);
+	EXPECT_THAT("seven others wait 20 ms, a thousand times",
+		    report.stragglers.count == 1 &&
+			    is_near((double)late->caused_ns, 7 * 20e6 * MATCHES));
+	EXPECT(report.stragglers.count == 1 &&
+	       fabs(late->cost_share - 7 * 20e6 * MATCHES / (8 * all_ns)) < 0.01 &&
+	       late->confidence > 0.99);
+	EXPECT(report.stragglers.has_enough && report.stragglers.matches == MATCHES &&
+	       report.stragglers.jobs[0].is_judged && report.stragglers.jobs[0].comm == 0 &&
+	       report.stragglers.jobs[0].matches == MATCHES);
+	over();
+
+	play(&since);
+	late = report.stragglers.list;
+	EXPECT(report.stragglers.count == 1 && late->rank == 3 &&
+	       late->pattern == STRAGGLER_SINCE && late->last_in >= MATCHES / 2);
+	EXPECT(report.stragglers.count == 1 &&
+	       is_near((double)late->caused_ns, 7 * 20e6 * MATCHES / 2) &&
+	       fabs(late->share_of_time - 0.5) < 0.02);
+	over();
+
+	play(&little);
+	EXPECT_THAT("a tenth of a collective's duration matters, less does not",
+		    report.stragglers.count == 0);
+	over();
+}
+
+static void test_hosts(void)
+{
+	static const struct {
+		const char *what;
+		struct scene scene;
+		enum straggler_class class;
+		uint32_t which;
+		uint32_t late_ms;
+		double caused_ms; /* per match */
+		bool is_any;
+	} cases[] = {
+		{ "both ranks of a host",
+		  { 8, "aabbccdd", 1, { [2] = 20, [3] = 20 }, 0 },
+		  STRAGGLER_SLOW_HOST,
+		  1,
+		  20,
+		  6 * 20,
+		  false },
+		{ "in the middle of three",
+		  { 12, "aaabbbcccddd", 1, { [3] = 20, [4] = 20, [5] = 20 }, 0 },
+		  STRAGGLER_SLOW_HOST,
+		  1,
+		  20,
+		  9 * 20,
+		  false },
+		{ "the only host with two ranks",
+		  { 8, "abbcdefg", 1, { [1] = 20, [2] = 20 }, 0 },
+		  STRAGGLER_SLOW_HOST,
+		  1,
+		  20,
+		  6 * 20,
+		  false },
+		{ "one much later than the other is a rank",
+		  { 8, "aabbccdd", 1, { [2] = 50, [3] = 5 }, 0 },
+		  STRAGGLER_SLOW_RANK,
+		  2,
+		  50,
+		  6 * 45 + 45,
+		  false },
+		{ "each in a communicator of its own",
+		  { 12, "aabbccddeeff", 2, { [2] = 20, [3] = 20 }, 0 },
+		  STRAGGLER_SLOW_HOST,
+		  1,
+		  20,
+		  2 * 5 * 20,
+		  true },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct straggler *late;
+
+		play(&cases[i].scene);
+		late = report.stragglers.list;
+		if (!EXPECT_THAT(cases[i].what, report.stragglers.count == 1 &&
+							late->class == cases[i].class &&
+							(late->class == STRAGGLER_SLOW_HOST
+								 ? late->host
+								 : late->rank) == cases[i].which))
+			printf("# %zu found, class %d\n", report.stragglers.count,
+			       report.stragglers.count ? (int)late->class : 0);
+		if (report.stragglers.count == 1) {
+			EXPECT(is_near((double)late->late_ns, cases[i].late_ms * 1e6));
+			EXPECT(is_near((double)late->caused_ns,
+				       cases[i].caused_ms * 1e6 * MATCHES));
+			EXPECT(late->is_any == cases[i].is_any && late->confidence > 0.9);
+			EXPECT(late->rank ==
+			       (late->class == STRAGGLER_SLOW_HOST ? UINT32_MAX : cases[i].which));
+		}
+		over();
+	}
+}
+
+/* ---- the network, from changes that are given ---------------------------------------------------- */
+
+static void test_network(void)
+{
+	static const struct windows_change slower = { .kind = JOB_COMM_NET,
+						      .function = OP_ALL_REDUCE,
+						      .size_class = 20,
+						      .at_ns = 600,
+						      .window = 6,
+						      .before = 100,
+						      .after = 50,
+						      .percent = -50,
+						      .matches_before = 30,
+						      .matches_after = 20,
+						      .lost_ns = 77,
+						      .confidence = 0.9,
+						      .is_everywhere = true };
+	static const struct {
+		const char *what;
+		struct {
+			enum job_comm_kind kind;
+			double percent;
+			bool is_everywhere;
+			uint32_t window;
+			uint64_t at_ns, matches_after;
+		} other; /* a second change; percent 0: none */
+		bool is_everywhere;
+		bool is_found;
+		enum straggler_pattern pattern;
+		uint64_t first_ns, last_ns, matches;
+	} cases[] = {
+		{ "slower everywhere",
+		  { .percent = 0 },
+		  true,
+		  true,
+		  STRAGGLER_SINCE,
+		  600,
+		  1000,
+		  50 },
+		{ "slower in places", { .percent = 0 }, false, false, 0, 0, 0, 0 },
+		{ "NVLink as well",
+		  { JOB_COMM_NVLINK, -50, true, 8, 800, 1 },
+		  true,
+		  false,
+		  0,
+		  0,
+		  0,
+		  0 },
+		{ "NVLink before",
+		  { JOB_COMM_NVLINK, -50, true, 4, 400, 1 },
+		  true,
+		  false,
+		  0,
+		  0,
+		  0,
+		  0 },
+		{ "NVLink later",
+		  { JOB_COMM_NVLINK, -50, true, 9, 900, 1 },
+		  true,
+		  true,
+		  STRAGGLER_SINCE,
+		  600,
+		  1000,
+		  50 },
+		{ "NVLink earlier",
+		  { JOB_COMM_NVLINK, -50, true, 3, 300, 1 },
+		  true,
+		  true,
+		  STRAGGLER_SINCE,
+		  600,
+		  1000,
+		  50 },
+		{ "NVLink faster",
+		  { JOB_COMM_NVLINK, 50, true, 6, 600, 1 },
+		  true,
+		  true,
+		  STRAGGLER_SINCE,
+		  600,
+		  1000,
+		  50 },
+		{ "it recovered",
+		  { JOB_COMM_NET, 50, true, 8, 800, 1 },
+		  true,
+		  true,
+		  STRAGGLER_BURSTS,
+		  600,
+		  800,
+		  50 },
+		{ "it was worse before",
+		  { JOB_COMM_NET, 50, true, 5, 500, 1 },
+		  true,
+		  true,
+		  STRAGGLER_SINCE,
+		  600,
+		  1000,
+		  50 },
+		{ "more after another",
+		  { JOB_COMM_MIXED, -20, true, 2, 200, 21 },
+		  true,
+		  true,
+		  STRAGGLER_SINCE,
+		  200,
+		  1000,
+		  51 },
+		{ "fewer after another",
+		  { JOB_COMM_MIXED, -20, true, 2, 200, 20 },
+		  true,
+		  true,
+		  STRAGGLER_SINCE,
+		  600,
+		  1000,
+		  50 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct windows_change changes[2] = { slower, slower };
+		struct timeline_report given = {
+			.windows = { .start_ns = 200,
+				     .end_ns = 1000,
+				     .changes = changes,
+				     .change_count = cases[i].other.percent != 0 ? 2 : 1 }
+		};
+		struct match_comm none = { .kind_count = 0 };
+		struct matches matches = { .comms = &none };
+		struct links links = { .count = 0 };
+		struct stragglers found;
+		const struct straggler *network;
+
+		changes[0].is_everywhere = cases[i].is_everywhere;
+		changes[1].kind = cases[i].other.kind;
+		changes[1].percent = cases[i].other.percent;
+		changes[1].is_everywhere = cases[i].other.is_everywhere;
+		changes[1].window = cases[i].other.window;
+		changes[1].at_ns = cases[i].other.at_ns;
+		changes[1].matches_after = cases[i].other.matches_after;
+		hand_comm(hand_process(&hand, "j", 0, "a"), 0x77, "world", 0, 2, 2);
+		hand_comm(hand_process(&hand, "j", 1, "b"), 0x77, "world", 1, 2, 2);
+		if (job_make(&given.job, &hand.recording) != OK ||
+		    straggler_find(&found, &given, &matches, &links) != OK)
+			abort();
+		network = found.list;
+		EXPECT_THAT(cases[i].what, found.count == cases[i].is_found);
+		if (found.count == 1 && cases[i].is_found) {
+			EXPECT(network->class == STRAGGLER_NETWORK &&
+			       network->pattern == cases[i].pattern &&
+			       network->first_ns == cases[i].first_ns &&
+			       network->last_ns == cases[i].last_ns &&
+			       network->matches == cases[i].matches);
+			EXPECT(network->slowdown == 2 && network->confidence == 0.9 &&
+			       network->caused_ns == 77 && network->rank == UINT32_MAX &&
+			       network->host == UINT32_MAX && !network->has_wire &&
+			       network->has_times && network->channel == -1);
+			EXPECT(network->share_of_time ==
+			       (double)(cases[i].last_ns - cases[i].first_ns) / 800);
+		}
+		stragglers_release(&found);
+		job_release(&given.job);
+		hand_release(&hand);
+	}
+}
+
+static void test_words(void)
+{
+	static const char *const classes[] = { "none",	  "slow_rank", "slow_host", "slow_link",
+					       "network", "held_up",   "none" };
+	static const char *const patterns[] = { "always", "since", "until", "bursts", "always" };
+
+	for (int i = 0; i < 7; i++)
+		EXPECT(strcmp(straggler_class_name((enum straggler_class)i), classes[i]) == 0);
+	for (int i = 0; i < 5; i++)
+		EXPECT(strcmp(straggler_pattern_name((enum straggler_pattern)i), patterns[i]) == 0);
+}
+
+int main(void)
+{
+	test_rank();
+	test_hosts();
+	test_network();
+	test_words();
+	return tap_done();
+}
