@@ -1099,11 +1099,12 @@ static size_t replace_by_origins(struct straggler_search *search, uint32_t group
 
 	for (size_t i = 0; i < search->count; i++) {
 		const struct straggler *late = &search->found[i];
+		bool is_own = search->job->comms[late->comm].group == group;
 		bool is_late = (late->class == STRAGGLER_SLOW_RANK ||
 				late->class == STRAGGLER_SLOW_HOST) &&
-			       !late->is_starved && search->job->comms[late->comm].group == group;
+			       !late->is_starved && is_own;
 
-		has_origin |= late->is_origin;
+		has_origin |= late->is_origin && is_own;
 		if (!is_late || late->is_origin) {
 			search->found[kept++] = *late;
 			continue;

@@ -187,6 +187,68 @@ static void test_hosts(void)
 	}
 }
 
+/* ---- jobs with Sends ----------------------------------------------------------------------------- */
+
+/* Four ranks that also send to each other; rank 2 comes 20 ms late. Without times of Sends, it may itself wait for
+ * another one. */
+static void add_job(const char *name, bool has_times)
+{
+	for (int rank = 0; rank < 4; rank++) {
+		char host[8];
+		struct recording_process *process;
+
+		snprintf(host, sizeof(host), "%s%d", name, rank);
+		process = hand_process(&hand, name, rank, host);
+		hand_comm(process, (uint64_t)name[0], name, rank, 4, 4);
+		for (int i = 0; i < MATCHES; i++) {
+			uint64_t end_ns = (uint64_t)(i + 1) * 100 * MS;
+			struct op_record *op =
+				hand_op(process, 1, OP_SEND, 0, 1024, MS / 10, end_ns - 50 * MS);
+
+			op->peer = (rank + 1 + i % 3) % 4;
+			if (!has_times)
+				op->time_source = OP_TIME_NONE;
+			hand_op(process, 1, OP_ALL_REDUCE, (uint64_t)i + MATCH_CHUNK, 32 << 20,
+				(rank == 2 ? 10 : 30) * MS, end_ns);
+		}
+	}
+}
+
+static const struct straggler *found_in(const char *name)
+{
+	for (size_t i = 0; i < report.stragglers.count; i++) {
+		const struct straggler *late = &report.stragglers.list[i];
+		const struct job_group *group =
+			&report.job.groups[report.job.comms[late->comm].group];
+
+		if (strcmp(group->name, name) == 0)
+			return late;
+	}
+	return NULL;
+}
+
+static void test_jobs_with_sends(void)
+{
+	struct timeline_options options = { 0 };
+	const struct straggler *origin, *held;
+
+	add_job("a", true);
+	add_job("b", false);
+	if (timeline_report_make(&report, &hand.recording, NULL, &options) != OK)
+		abort();
+	origin = found_in("a");
+	held = found_in("b");
+	EXPECT_EQUAL(report.stragglers.count, 2);
+	EXPECT_THAT("the origin spends 20 ms of 100 more outside of operations",
+		    origin != NULL && origin->class == STRAGGLER_SLOW_RANK && origin->is_origin &&
+			    report.job.ranks[origin->rank].rank == 2 &&
+			    fabs(origin->own_excess - 0.2) < 0.001);
+	EXPECT_THAT("another job's origin does not explain who is held up in this one",
+		    held != NULL && held->class == STRAGGLER_HELD_UP && !held->is_origin &&
+			    held->late_ns == 20 * MS);
+	over();
+}
+
 /* ---- the network, from changes that are given ---------------------------------------------------- */
 
 static void test_network(void)
@@ -364,6 +426,7 @@ int main(void)
 {
 	test_rank();
 	test_hosts();
+	test_jobs_with_sends();
 	test_network();
 	test_words();
 	return tap_done();
