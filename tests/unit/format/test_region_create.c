@@ -651,6 +651,27 @@ static void memory_and_age_are_capped(void)
 		    !is_there(dir, 20) && count_there(dir, 0, 10) == 3);
 }
 
+/* Whatever the numbers in their names, which start again after a boot. */
+static void who_died_last_is_newest(void)
+{
+	const char *dir = below("order");
+	struct region_limits limits;
+
+	make_old(dir, 9, HERE, 3 * DAY);
+	make_old(dir, 1, HERE, 2 * DAY);
+	make_old(dir, 5, HERE, 4 * DAY);
+	limits = limits_of(dir);
+	limits.count = 2;
+	sweep(dir, limits);
+	EXPECT(is_there(dir, 1) && is_there(dir, 9) && !is_there(dir, 5));
+	limits.count = 1;
+	sweep(dir, limits);
+	EXPECT(is_there(dir, 1) && !is_there(dir, 9));
+	limits.count = 0;
+	sweep(dir, limits);
+	EXPECT(!is_there(dir, 1));
+}
+
 /* It started nine days ago and was killed just now: a user will want to look at it. */
 static void age_counts_from_death(void)
 {
@@ -738,6 +759,7 @@ int main(void)
 	a_copy_says_nothing_about_its_process();
 	many_containers_share_one_cap();
 	memory_and_age_are_capped();
+	who_died_last_is_newest();
 	age_counts_from_death();
 	whose_owner_is_unknown_stays_for_days();
 	a_sweep_is_bounded();

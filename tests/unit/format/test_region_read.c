@@ -206,6 +206,66 @@ static void test_live(void)
 	free(sample.bytes);
 }
 
+/* A slot is retiring from its claim until its operation is filled in. */
+static void test_filling(void)
+{
+	static const struct {
+		const char *sentence;
+		uint64_t word;
+		bool has_number, has_state, is_filling;
+	} cases[] = {
+		{ "claimed", UINT64_C(1) << 32 | LIVE_RETIRING, false, false, true },
+		{ "the number comes first", UINT64_C(1) << 32 | LIVE_RETIRING, true, false, true },
+		{ "or the state", UINT64_C(1) << 32 | LIVE_RETIRING, false, true, true },
+		{ "freed on the way", UINT64_C(2) << 32 | LIVE_RETIRING, true, true, true },
+		{ "filled and retiring", UINT64_C(1) << 32 | LIVE_RETIRING, true, true, false },
+		{ "not retiring", UINT64_C(1) << 32, false, false, false },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		struct sample sample = sample_region();
+		struct region_live *slot = sample_slot(&sample, REGION_LIVE, 2);
+		struct region region;
+
+		slot->word = cases[i].word;
+		slot->op = sample_op(1);
+		slot->op.number = cases[i].has_number ? 9 : 0;
+		slot->op.state = cases[i].has_state ? OP_RUNNING : OP_STATE_NONE;
+		region_open_memory(&region, sample.bytes, sample.size, NULL);
+		region_copy(&region, REGION_COPY_LIVE);
+		EXPECT_THAT(cases[i].sentence,
+			    region_live_is_filling(&region, 2) == cases[i].is_filling);
+		region_close(&region);
+		free(sample.bytes);
+	}
+}
+
+/* Part of a table: its limits, and the slots by their own numbers. */
+static void test_slots(void)
+{
+	struct sample sample = sample_region();
+	struct region_copy copy;
+	struct region region;
+
+	region_open_memory(&region, sample.bytes, sample.size, NULL);
+	EXPECT_EQUAL(region_copy_slots(&region, REGION_RING, SAMPLE_RING, 1, &copy), ERR_RANGE);
+	EXPECT_EQUAL(region_copy_slots(&region, REGION_RING, SAMPLE_RING + 1, 0, &copy), ERR_RANGE);
+	EXPECT_EQUAL(region_copy_slots(&region, REGION_RING, 3, SAMPLE_RING - 2, &copy), ERR_RANGE);
+	EXPECT_EQUAL(region_copy_slots(&region, REGION_RING, 3, UINT32_MAX, &copy), ERR_RANGE);
+	EXPECT_EQUAL(region_copy_slots(&region, REGION_RING, SAMPLE_RING, 0, &copy), OK);
+	EXPECT_THAT("none at the end", copy.count == 0 && region_copy_slot(&copy, 0) == NULL);
+	region_copy_release(&copy);
+	EXPECT_EQUAL(region_copy_slots(&region, REGION_RING, 3, SAMPLE_RING - 3, &copy), OK);
+	EXPECT_THAT("the rest", copy.count == SAMPLE_RING - 3 && region_copy_index(&copy, 2) == 5 &&
+					region_copy_slot(&copy, SAMPLE_RING - 3) == NULL);
+	EXPECT_THAT("is what is there",
+		    memcmp(region_copy_slot(&copy, 2), sample_slot(&sample, REGION_RING, 5),
+			   OP_RECORD_BYTES) == 0);
+	region_copy_release(&copy);
+	region_close(&region);
+	free(sample.bytes);
+}
+
 static void test_proxies(void)
 {
 	struct sample sample = sample_region();
@@ -379,6 +439,8 @@ int main(void)
 	test_files();
 	test_comms();
 	test_live();
+	test_filling();
+	test_slots();
 	test_proxies();
 	test_ring();
 	test_rest();

@@ -237,6 +237,62 @@ static void hostile_sizes(void)
 	EXPECT_EQUAL(accepted, 0);
 }
 
+static void set_sum(unsigned char *header)
+{
+	uint32_t sum = 0;
+
+	memset(header + 148, ' ', 8);
+	for (size_t i = 0; i < TAR_BLOCK; i++)
+		sum += header[i];
+	snprintf((char *)header + 148, 8, "%06o", sum);
+}
+
+/* Sizes as other programs write them: of an archive that has 1,000 bytes of data, which ones are read. */
+static void kinds_of_sizes(void)
+{
+#define FIELD(text) text, sizeof(text) - 1
+	static const struct {
+		const char *sentence, *field;
+		size_t length;
+		bool is_good;
+		uint64_t size;
+	} cases[] = {
+		{ "octal", FIELD("00000001750"), true, 1000 },
+		{ "blanks before and behind", FIELD("      1750 "), true, 1000 },
+		{ "without an end", FIELD("000000001750"), true, 1000 },
+		{ "nothing", FIELD("           "), true, 0 },
+		{ "the largest digit", FIELD("00000000777"), true, 511 },
+		{ "no digit", FIELD("00000000778"), false, 0 },
+		{ "a sign", FIELD("-0000000001"), false, 0 },
+		{ "binary", FIELD("\x80\0\0\0\0\0\0\0\0\0\x03\xe8"), true, 1000 },
+		{ "binary, one byte", FIELD("\x80\0\0\0\0\0\0\0\0\0\0\x07"), true, 7 },
+		{ "binary, past the end", FIELD("\x80\0\0\0\0\0\0\0\0\x01\0\0"), false, 0 },
+		{ "binary, more than 63 bits", FIELD("\x80\0\0\0\x80\0\0\0\0\0\0\0"), false, 0 },
+		{ "binary, more than 64 bits", FIELD("\x80\1\0\0\0\0\0\0\0\0\0\1"), false, 0 },
+		{ "binary, negative", FIELD("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"),
+		  false, 0 },
+	};
+	static struct archive archive;
+	static const char data[1000];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct tar_reader reader;
+		struct tar_entry entry;
+		bool is_good;
+
+		archive.length = 0;
+		put_file(&archive, "a", data, sizeof(data));
+		put_end(&archive);
+		memset(archive.bytes + 124, 0, 12);
+		memcpy(archive.bytes + 124, cases[i].field, cases[i].length);
+		set_sum(archive.bytes);
+		tar_reader_init(&reader, archive.bytes, archive.length);
+		is_good = tar_next(&reader, &entry) == OK;
+		EXPECT_THAT(cases[i].sentence, is_good == cases[i].is_good &&
+						       (!is_good || entry.length == cases[i].size));
+	}
+}
+
 static size_t read_whole(const char *path, struct archive *archive)
 {
 	FILE *file = fopen(path, "rb");
@@ -319,6 +375,7 @@ int main(void)
 	from_file(&archive);
 	hostile_names();
 	hostile_sizes();
+	kinds_of_sizes();
 	if (system("tar --version >/dev/null 2>&1") != 0)
 		return tap_done();
 	scratch_make();

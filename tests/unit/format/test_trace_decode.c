@@ -78,6 +78,79 @@ static void test_packings(void)
 		    GIVES("\x00\x0e\x05\x04\x10\x02", 2, 8, 8, 0));
 }
 
+/* What can be said about a column without decoding its rows. Three rows, of which the word is the only one. */
+static const struct {
+	const char *sentence, *bytes;
+	size_t size;
+	uint32_t count;
+	uint64_t values[3];
+	bool is_constant, is_rising;
+	uint64_t next, last;
+} summaries[] = {
+#define BYTES(text) text, sizeof(text) - 1
+	{ "a constant", BYTES("\x00\x0e"), 1, { 7 }, true, false, 0, 0 },
+	{ "a constant with holes", BYTES("\x05\x02\x00\x0e"), 2, { 7, 0 }, false, false, 0, 0 },
+	{ "a table", BYTES("\x03\x02\x01\x12\x0c\x05"), 2, { 9, 6 }, false, false, 0, 0 },
+	{ "a step", BYTES("\x08\x0e\x06"), 0, { 0 }, false, true, 10, 16 },
+	{ "a step back", BYTES("\x08\x0e\x05"), 0, { 0 }, false, false, 0, 0 },
+	{ "no step", BYTES("\x08\x0e\x00"), 0, { 0 }, false, false, 0, 0 },
+	{ "a step with holes", BYTES("\x05\x02\x08\x0c\x02"), 0, { 0 }, false, false, 0, 0 },
+	{ "packed numbers", BYTES("\x01\xc8\x01\x04\x21\x0f"), 0, { 0 }, false, false, 0, 0 },
+	{ "halves", BYTES("\x04\x00\x02\x00\x08"), 0, { 0 }, false, false, 0, 0 },
+	/* From 2^64 - 10 on in steps of 3 it ends at 2^64 - 1, in steps of 4 it would wrap. */
+	{ "a step to the end",
+	  BYTES("\x08\x13\x06"),
+	  0,
+	  { 0 },
+	  false,
+	  true,
+	  UINT64_MAX - 6,
+	  UINT64_MAX },
+	{ "a step past the end", BYTES("\x08\x13\x08"), 0, { 0 }, false, false, 0, 0 },
+};
+
+static void test_summaries(void)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(summaries); i++) {
+		unsigned char payload[32] = { 1, 0 };
+		uint64_t values[TRACE_VALUES_MAX], value = 0, next = 0, last = 0;
+		struct trace_columns columns;
+		bool is_good;
+
+		memcpy(payload + 2, summaries[i].bytes, summaries[i].size);
+		is_good = trace_columns_open(&columns, payload, 2 + summaries[i].size,
+					     OP_DETAIL_WORDS, 3, UINT32_MAX) == OK;
+		is_good = is_good &&
+			  trace_columns_values(&columns, 0, values) == summaries[i].count &&
+			  memcmp(values, summaries[i].values, 8 * summaries[i].count) == 0;
+		is_good = is_good &&
+			  trace_columns_constant(&columns, 0, &value) == summaries[i].is_constant;
+		is_good =
+			is_good && value == (summaries[i].is_constant ? summaries[i].values[0] : 0);
+		is_good = is_good &&
+			  trace_columns_rising(&columns, 0, &next, &last) == summaries[i].is_rising;
+		EXPECT_THAT(summaries[i].sentence,
+			    is_good && next == summaries[i].next && last == summaries[i].last);
+	}
+}
+
+/* After some rows, only the others are left. */
+static void test_rising_on(void)
+{
+	static const unsigned char payload[] = { 1, 0, 0x08, 0x0e, 0x06 };
+	struct trace_columns columns;
+	uint64_t next = 0, last = 0;
+
+	EXPECT_EQUAL(trace_columns_open(&columns, payload, sizeof(payload), OP_DETAIL_WORDS, 3,
+					UINT32_MAX),
+		     OK);
+	EXPECT_EQUAL(trace_columns_next(&columns, 2, to), 2);
+	EXPECT_THAT("the last row is left",
+		    trace_columns_rising(&columns, 0, &next, &last) && next == 16 && last == 16);
+	EXPECT_EQUAL(trace_columns_next(&columns, 2, to), 1);
+	EXPECT_THAT("nothing is", !trace_columns_rising(&columns, 0, &next, &last));
+}
+
 /* Words 1 and 5 are present, and 4 is computed from them. */
 static void test_signed(void)
 {
@@ -205,6 +278,8 @@ int main(void)
 	for (unsigned int word = 0; word < TRACE_WORDS_MAX; word++)
 		to[word] = fast[word];
 	test_packings();
+	test_summaries();
+	test_rising_on();
 	test_signed();
 	test_lies();
 	test_damage();

@@ -250,6 +250,137 @@ static void test_sizes(void)
 	EXPECT(comes_back(OP_RECORD_WORDS, TRACE_ROWS_MAX));
 }
 
+/* ---- what a column costs ---------------------------------------------------------------------- */
+
+enum { COST_ROWS = 1024, COST_WORD = offsetof(struct op_detail, time_ns) / 8, CENTER_STEP = 8 };
+static const uint64_t LEVEL = UINT64_C(1000000000000); /* as a varint: six bytes */
+
+/* The row that the encoder samples as its k-th: golden-ratio steps. */
+static uint32_t sampled_row(uint32_t k)
+{
+	return (uint32_t)((uint64_t)(k * 0x9e3779b9u) * COST_ROWS >> 32);
+}
+
+static void make_noise(uint64_t level, uint64_t range)
+{
+	memset(records, 0, sizeof(records));
+	for (uint32_t i = 0; i < COST_ROWS; i++)
+		records[i * OP_DETAIL_WORDS + COST_WORD] = level + hash_word(i, 5) % range;
+	/* Both ends occur. */
+	records[700 * OP_DETAIL_WORDS + COST_WORD] = level;
+	records[701 * OP_DETAIL_WORDS + COST_WORD] = level + range - 1;
+}
+
+/* Far away, up or down in turn. Returns 0 if the row was changed before. */
+static unsigned int put_far(uint32_t row)
+{
+	static unsigned int turn;
+	uint64_t *value = &records[row * OP_DETAIL_WORDS + COST_WORD];
+
+	if (*value - LEVEL > UINT64_C(1) << 60)
+		return 0;
+	*value += turn++ % 2 == 0 ? UINT64_C(1) << 62 : UINT64_MAX << 62;
+	return 1;
+}
+
+/* Bytes of a block with that column alone, by an encoder that has seen nothing else. */
+static size_t cost(void)
+{
+	static unsigned char payload[TRACE_ENCODED_MAX(OP_DETAIL_WORDS, COST_ROWS)];
+	struct trace_encoder *fresh = trace_encoder_new();
+	size_t size = fresh == NULL
+			      ? 0
+			      : trace_encode(fresh, records, OP_DETAIL_WORDS, COST_ROWS, payload);
+
+	free(fresh);
+	return size;
+}
+
+/* Presence, tag, base, width; count and size of patches; rows; patches of a row number and eight bytes. */
+static size_t packed_cost(size_t base, unsigned int width)
+{
+	return 2 + 1 + base + 1 + COST_ROWS * width / 8;
+}
+
+static size_t patched_cost(size_t base, unsigned int width, unsigned int patches)
+{
+	return packed_cost(base, width) + 2 + patches * (2 + 8u);
+}
+
+/* One sampled row of each group of three, and a whole group and one more: the median of medians is not among them. */
+static unsigned int count_wrong_centers(uint32_t step)
+{
+	unsigned int wrong = 0;
+
+	for (uint32_t a = 0; a < 3; a++)
+		for (uint32_t b = 3; b < 6; b++)
+			for (uint32_t c = 6; c < 9; c++) {
+				uint32_t last = step == 1 || c < 8 ? c * step : 63;
+				unsigned int count;
+
+				make_noise(LEVEL, 256);
+				count = put_far(sampled_row(a * step));
+				count += put_far(sampled_row(b * step));
+				count += put_far(sampled_row(last));
+				wrong += cost() != patched_cost(6, 8, count);
+			}
+	for (uint32_t group = 0; group < 9; group += 3)
+		for (uint32_t more = 0; more < 9; more++) {
+			unsigned int count = 0;
+
+			make_noise(LEVEL, 256);
+			for (uint32_t k = group; k < group + 3; k++)
+				count += put_far(sampled_row(k == 8 && step > 1 ? 63 : k * step));
+			count += put_far(sampled_row(more == 8 && step > 1 ? 63 : more * step));
+			wrong += cost() != patched_cost(6, 8, count);
+		}
+	return wrong;
+}
+
+static void test_cost(void)
+{
+	make_noise(LEVEL, 256);
+	EXPECT_EQUAL(cost(), packed_cost(6, 8));
+	make_noise(LEVEL, 257);
+	EXPECT_EQUAL(cost(), packed_cost(6, 9));
+	make_noise(1, 2);
+	EXPECT_EQUAL(cost(), packed_cost(1, 1));
+	make_noise(LEVEL, 256);
+	put_far(10);
+	put_far(20);
+	EXPECT_EQUAL(cost(), patched_cost(6, 8, 2));
+	EXPECT_THAT("rows far away cost no others, wherever the sample meets them",
+		    count_wrong_centers(1) == 0);
+	EXPECT_THAT("also not in the choice of a reference", count_wrong_centers(CENTER_STEP) == 0);
+	make_noise(0, UINT64_C(1) << 55);
+	put_far(sampled_row(5));
+	EXPECT_THAT("wide numbers are packed as well", cost() < patched_cost(9, 56, 1) + 1);
+	make_noise(0, UINT64_MAX);
+	EXPECT_THAT("the widest as they are", cost() <= packed_cost(10, 64));
+	for (uint32_t i = 0; i < COST_ROWS; i++)
+		records[i * OP_DETAIL_WORDS + COST_WORD] = LEVEL + 1000 * i;
+	EXPECT_THAT("a step: presence, tag, start and step", cost() == 2 + 1 + 6 + 2);
+	for (uint32_t i = 0; i < COST_ROWS; i++)
+		records[i * OP_DETAIL_WORDS + COST_WORD + 1] =
+			records[i * OP_DETAIL_WORDS + COST_WORD] + 50 + hash_word(i, 9) % 16;
+	/* The next time refers to it: tag, base, width. */
+	EXPECT_EQUAL(cost(), 2 + (1 + 6 + 2) + (1 + 1 + 1 + COST_ROWS * 4 / 8));
+}
+
+/* The largest distance that is one step too far in one row, at any place of a long column. */
+static void test_almost_same(void)
+{
+	unsigned int wrong = 0;
+
+	for (uint32_t odd = 2; odd < 70; odd++) {
+		memset(records, 0, sizeof(records));
+		for (uint32_t i = 0; i < 70; i++)
+			records[i * OP_DETAIL_WORDS + COST_WORD] = LEVEL + 1000 * i + (i == odd);
+		wrong += !comes_back(OP_DETAIL_WORDS, 70);
+	}
+	EXPECT_THAT("a step that one row breaks comes back", wrong == 0);
+}
+
 int main(void)
 {
 	encoder = trace_encoder_new();
@@ -260,6 +391,8 @@ int main(void)
 	test_signatures();
 	test_alone();
 	test_sizes();
+	test_cost();
+	test_almost_same();
 	for (unsigned int i = TRACE_SAME; i <= TRACE_SIGNED; i++)
 		EXPECT_THAT("every packing was used", packings[i] > 0);
 	EXPECT_THAT("and every reference",
