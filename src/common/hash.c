@@ -158,7 +158,7 @@ const char *sha256_base64(const void *bytes, size_t length, char to[static SHA25
 {
 	static const char letters[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	uint8_t digest[SHA256_BYTES + 1] = { 0 };
+	uint8_t digest[SHA256_BYTES];
 	size_t used = 0;
 
 	sha256_digest(bytes, length, digest);
