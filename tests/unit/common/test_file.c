@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/attributes.h"
 #include "common/text.h"
 #include "tests/support/scratch.h"
 #include "tests/tap.h"
@@ -164,6 +166,213 @@ static void test_holes(void)
 	close(fd);
 }
 
+/* By default file systems store whole pages, so the limit follows from what is stored. */
+static void test_hollow_limit(void)
+{
+	struct stat st;
+	int fd;
+
+	make("edge", 1 << 20, 1 << 20);
+	fd = open(path_of("edge"), O_RDWR);
+	if (fd == -1 || fstat(fd, &st) == -1)
+		abort();
+	if (ftruncate(fd, (64 << 20) + (off_t)st.st_blocks * 512 * 4) == -1)
+		abort();
+	EXPECT_THAT("64 MiB and four times what is stored", !file_is_hollow(fd));
+	if (ftruncate(fd, (64 << 20) + (off_t)st.st_blocks * 512 * 4 + 1) == -1)
+		abort();
+	EXPECT_THAT("and a byte more", file_is_hollow(fd));
+	close(fd);
+	fd = open(directory, O_RDONLY | O_DIRECTORY);
+	EXPECT_THAT("a directory is no file with holes", !file_is_hollow(fd));
+	close(fd);
+	EXPECT(!file_is_hollow(-1));
+}
+
+/* Only root can give a file away. */
+static void test_owners(void)
+{
+	const uid_t user = 12345;
+
+	make("given", 100, 100);
+	if (geteuid() != 0 || chown(path_of("given"), user, (gid_t)-1) == -1)
+		return;
+	EXPECT_THAT("root's own file may name any", refused(0, path_of("given")) == NULL);
+	EXPECT_THAT("a user's file may name the user's", refused(user, path_of("given")) == NULL);
+	EXPECT_THAT("but nobody else's", is_refused(user + 1, path_of("given"), "another user"));
+}
+
+static void test_kernel(void)
+{
+	static const char *const paths[] = { "/proc/version", "/sys/devices/system/cpu/possible",
+					     "/sys/fs/cgroup/cgroup.controllers" };
+
+	for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
+		if (access(paths[i], R_OK) == 0)
+			EXPECT_THAT(paths[i], is_refused(geteuid(), paths[i], "kernel"));
+}
+
+static void test_flags(void)
+{
+	int fd;
+
+	make("flags", 10, 10);
+	fd = file_open(AT_FDCWD, path_of("flags"), false);
+	EXPECT_THAT("no program that is started gets it",
+		    fd != -1 && fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	EXPECT_EQUAL(fcntl(fd, F_GETFL) & (O_ACCMODE | O_NONBLOCK), O_RDONLY | O_NONBLOCK);
+	close(fd);
+}
+
+static void write_text(const char *name, const char *text)
+{
+	FILE *file = fopen(path_of(name), "w");
+
+	if (file == NULL || fputs(text, file) == EOF || fclose(file) != 0)
+		abort();
+}
+
+static void test_pread(void)
+{
+	char to[8] = "#######";
+	size_t got = 77;
+	int fd;
+
+	write_text("digits", "0123456789");
+	fd = open(path_of("digits"), O_RDONLY);
+	EXPECT(file_pread(fd, to, 4, 3) == OK && memcmp(to, "3456###", 8) == 0);
+	EXPECT(file_pread(fd, to, 4, 6) == OK && memcmp(to, "6789###", 8) == 0);
+	EXPECT_EQUAL(file_pread(fd, to, 4, 7), ERR_TRUNCATED);
+	EXPECT(file_pread_some(fd, to, 4, 7, &got) == OK && got == 3);
+	EXPECT(file_pread_some(fd, to, 4, 10, &got) == OK && got == 0);
+	EXPECT_EQUAL(file_pread(fd, to, 4, INT64_MAX - 3), ERR_TRUNCATED);
+	EXPECT_EQUAL(file_pread(fd, to, 4, UINT64_MAX), ERR_TRUNCATED);
+	EXPECT_EQUAL(file_pread_some(fd, to, 4, (uint64_t)INT64_MAX + 1, &got), ERR_TRUNCATED);
+	EXPECT_EQUAL(file_pread_some(fd, to, SIZE_MAX, 1, &got), ERR_TRUNCATED);
+	EXPECT_THAT("the last offset that there is",
+		    file_pread_some(fd, to, 4, INT64_MAX - 4, &got) == OK && got == 0);
+	EXPECT_THAT("nothing is read from nowhere",
+		    file_pread_some(-1, to, 0, 0, &got) == OK && got == 0);
+	EXPECT_EQUAL(file_pread(-1, to, 1, 0), ERR_SYSTEM);
+	EXPECT_EQUAL(file_pread_some(-1, to, 1, 0, &got), ERR_SYSTEM);
+	close(fd);
+}
+
+static void test_read_text(void)
+{
+	char text[12] = "###########";
+
+	write_text("text", "0123456789");
+	EXPECT(file_read_text(path_of("text"), text, sizeof(text)) &&
+	       strcmp(text, "0123456789") == 0);
+	memset(text, '#', sizeof(text));
+	EXPECT_THAT("no more than fits",
+		    file_read_text(path_of("text"), text, 5) && memcmp(text, "0123\0#", 6) == 0);
+	errno = 0;
+	EXPECT(!file_read_text(path_of("no text"), text, sizeof(text)) && errno == ENOENT &&
+	       text[0] == '\0');
+	write_text("empty", "");
+	text[0] = '#';
+	EXPECT(!file_read_text(path_of("empty"), text, sizeof(text)) && errno == ENODATA &&
+	       text[0] == '\0');
+}
+
+/* Whatever the process calls itself: fields are counted from the last parenthesis. */
+static void test_proc(void)
+{
+	uint64_t ticks = 0, again = 0;
+	struct stat st;
+	char state = 0;
+
+	EXPECT(file_proc_stat("self", &state, &ticks) && state == 'R');
+	EXPECT_THAT("it began before now and after boot",
+		    ticks > 0 && ticks <= (uint64_t)(sysconf(_SC_CLK_TCK) * 100000000));
+	prctl(PR_SET_NAME, "a) S 1 2 (b c");
+	EXPECT_THAT("a name with anything in it",
+		    file_proc_stat("self", &state, &again) && state == 'R' && again == ticks);
+	EXPECT_THAT("what is not there has nothing",
+		    !file_proc_stat("none", &state, &again) && state == 0 && again == 0);
+	EXPECT(stat("/proc/self/ns/pid", &st) == 0 && file_proc_namespace("self") == st.st_ino);
+	EXPECT(stat("/proc/self/ns/mnt", &st) == 0 && file_proc_mounts("self") == st.st_ino);
+	EXPECT(file_proc_namespace("none") == 0 && file_proc_mounts("none") == 0);
+}
+
+/* The 22nd field of a child that sleeps, as the kernel's documentation counts them. */
+static void test_child_ticks(void)
+{
+	char task[32], text[1024] = "", state, *at;
+	uint64_t ticks = 0;
+	pid_t child = fork();
+	FILE *file;
+
+	if (child == -1)
+		abort();
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	text_format(task, sizeof(task), "/proc/%d/stat", (int)child);
+	file = fopen(task, "r");
+	if (file == NULL || fgets(text, sizeof(text), file) == NULL)
+		abort();
+	fclose(file);
+	at = text;
+	for (int field = 1; field < 22; field++)
+		at = strchr(at, ' ') + 1; /* the name of this program has no blanks */
+	text_format(task, sizeof(task), "%d", (int)child);
+	EXPECT(file_proc_stat(task, &state, &ticks) && ticks == strtoull(at, NULL, 10));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
+static void test_absolute(void)
+{
+	char path[PATH_MAX + 64], wanted[PATH_MAX + 64], before[PATH_MAX];
+
+	if (getcwd(before, sizeof(before)) == NULL || chdir(directory) == -1)
+		abort();
+	text_format(path, sizeof(path), "/a/b");
+	EXPECT(file_make_absolute(path, sizeof(path)) && strcmp(path, "/a/b") == 0);
+	path[0] = '\0';
+	EXPECT(file_make_absolute(path, sizeof(path)) && path[0] == '\0');
+	text_format(path, sizeof(path), "a/b");
+	text_format(wanted, sizeof(wanted), "%s/a/b", directory);
+	EXPECT(!file_make_absolute(path, strlen(wanted)) && strcmp(path, "a/b") == 0);
+	EXPECT(file_make_absolute(path, strlen(wanted) + 1) && strcmp(path, wanted) == 0);
+	if (chdir(before) == -1)
+		abort();
+}
+
+static mode_t mode_of(const char *name)
+{
+	struct stat st;
+
+	return stat(path_of(name), &st) == 0 && S_ISDIR(st.st_mode) ? st.st_mode & 0777 : 0;
+}
+
+static void test_directories(void)
+{
+	char path[PATH_MAX + 64];
+	struct stat st;
+
+	text_format(path, sizeof(path), "%s", path_of("x/y/z"));
+	errno = EPERM;
+	file_make_directories(path, 0700, (gid_t)-1);
+	EXPECT(mode_of("x") == 0700 && mode_of("x/y") == 0700 && mode_of("x/y/z") == 0700);
+	EXPECT_EQUAL(errno, 0);
+	text_format(path, sizeof(path), "%s", path_of("x/y/group/own"));
+	file_make_directories(path, 0700, getegid());
+	EXPECT_THAT("for a group: what is new", mode_of("x/y/group") == 0750 &&
+							mode_of("x/y/group/own") == 0750 &&
+							mode_of("x/y") == 0700);
+	if (geteuid() == 0) {
+		text_format(path, sizeof(path), "%s", path_of("x/others"));
+		file_make_directories(path, 0700, 54321);
+		EXPECT(stat(path, &st) == 0 && st.st_gid == 54321 && mode_of("x/others") == 0750);
+	}
+	file_make_directories("", 0700, (gid_t)-1);
+}
+
 static void test_same(void)
 {
 	struct stat st;
@@ -192,6 +401,16 @@ int main(void)
 	test_old_kernel(EPERM);
 	test_memfd();
 	test_holes();
+	test_hollow_limit();
+	test_owners();
+	test_kernel();
+	test_flags();
+	test_pread();
+	test_read_text();
+	test_child_ticks();
+	test_proc();
+	test_absolute();
+	test_directories();
 	test_same();
 	return tap_done();
 }

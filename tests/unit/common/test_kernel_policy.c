@@ -2,7 +2,9 @@
 #include "common/nccl_interface.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "common/attributes.h"
 #include "tests/tap.h"
 
 static void every_interface_has_a_policy(void)
@@ -42,6 +44,40 @@ static void every_release_has_its_interface(void)
 	EXPECT_EQUAL(op_interface_of_release(23007), 6);
 	EXPECT_EQUAL(op_interface_of_release(23100), 7);
 	EXPECT_EQUAL(op_interface_of_release(30000), 7);
+}
+
+static void an_interface_has_its_releases(void)
+{
+	static const char *const releases[] = { "?",	"2.23", "2.24-2.25", "2.26",
+						"2.27", "2.28", "2.29-2.30", "2.31 or later" };
+
+	for (unsigned int i = 0; i < ARRAY_LENGTH(releases); i++)
+		EXPECT_THAT(releases[i], strcmp(op_interface_releases(i), releases[i]) == 0);
+	EXPECT(strcmp(op_interface_releases(OP_INTERFACES + 1), "?") == 0);
+	EXPECT(strcmp(op_interface_releases(UINT32_MAX), "?") == 0);
+}
+
+/* Each interface has those of all that include it, in the same order, and then no more. */
+static void an_interface_has_its_blind_spots(void)
+{
+	const struct op_blind_spot *spot, *before = NULL;
+	size_t count = 0;
+
+	for (; (spot = op_blind_spot(0, count)) != NULL && spot != before && count < 100; count++)
+		before = spot;
+	EXPECT_THAT("they end", spot == NULL && strcmp(before->name, "inside_node") == 0);
+	for (unsigned int interface = 1; interface <= OP_INTERFACES; interface++) {
+		size_t index = 0, wrong = 0;
+
+		for (size_t i = 0; i < count; i++) {
+			spot = op_blind_spot(0, i);
+			if (interface >= spot->first && interface <= spot->last)
+				wrong += op_blind_spot(interface, index++) != spot;
+		}
+		EXPECT(wrong == 0 && index > 5 && op_blind_spot(interface, index) == NULL);
+	}
+	EXPECT(strcmp(op_blind_spot(4, 5)->name, "symmetric") == 0);
+	EXPECT(strcmp(op_blind_spot(5, 5)->name, "symmetric_call_only") == 0);
 }
 
 static void a_block_has_one_level(void)
@@ -84,6 +120,8 @@ static void levels_halve(void)
 
 int main(void)
 {
+	an_interface_has_its_releases();
+	an_interface_has_its_blind_spots();
 	every_interface_has_a_policy();
 	nothing_that_hangs_is_requested_by_default();
 	every_release_has_its_interface();

@@ -69,6 +69,13 @@ static void test_time(void)
 	op.time_source = OP_TIME_HOST;
 	op.done_ns = op.issue_ns - 1;
 	EXPECT(!op_check_time(&op));
+	op.time_source = OP_TIME_HOST;
+	op.done_ns = op.issue_ns;
+	EXPECT_THAT("the host's time runs from call to end",
+		    op_check_time(&op) && op.time_source == OP_TIME_HOST);
+	op.issue_ns = 0;
+	EXPECT_THAT("without a call there is none",
+		    !op_check_time(&op) && op.time_source == OP_TIME_NONE);
 }
 
 int main(void)
@@ -86,6 +93,11 @@ int main(void)
 	EXPECT(op_check_detail(&detail) != NULL);
 	EXPECT(op_check_comm(&comm) == NULL);
 	comm.nranks = -1;
+	EXPECT(op_check_comm(&comm) != NULL);
+	comm.nranks = 0;
+	comm.nnodes = 0;
+	EXPECT_THAT("an unknown size is none", op_check_comm(&comm) == NULL);
+	comm.nnodes = -1;
 	EXPECT(op_check_comm(&comm) != NULL);
 	comm = sample_comm(0);
 	EXPECT(op_check_comm(&comm) != NULL);

@@ -96,6 +96,7 @@ static void datatypes_have_their_sizes(void)
 		wrong += op_datatype_bytes(op_datatype_from_nccl(i)) != bytes[i];
 	EXPECT_EQUAL(wrong, 0);
 	EXPECT_EQUAL(op_datatype_bytes(OP_DATATYPE_UNKNOWN), 0);
+	EXPECT_EQUAL(op_datatype_bytes(OP_DATATYPES), 0);
 	EXPECT_EQUAL(op_datatype_bytes(OP_NAME_INTERNED), 0);
 	EXPECT_EQUAL(op_datatype_from_nccl(200), OP_DATATYPE_UNKNOWN);
 }
@@ -128,8 +129,29 @@ static void reasons_and_modes_have_names(void)
 	EXPECT(op_flag_name(0) != NULL && op_flag_name(31) == NULL && op_flag_name(32) == NULL);
 }
 
+/* Of details, proxy operations and totals only a part is lost; the operation itself is recorded. */
+static void whole_operations_are_lost_for_eight_reasons(void)
+{
+	static const bool is_whole[LOST_REASONS] = {
+		[LOST_NO_COMM] = true, [LOST_RING_BUSY] = true, [LOST_RING_OVERRUN] = true,
+		[LOST_QUOTA] = true,   [LOST_NO_SPACE] = true,	[LOST_WRITE_ERROR] = true,
+		[LOST_OFF] = true,     [LOST_NOT_SHOWN] = true,
+	};
+	uint64_t lost[LOST_REASONS];
+	unsigned int wrong = 0;
+
+	for (unsigned int i = 0; i < LOST_REASONS; i++) {
+		wrong += op_lost_is_whole(i) != is_whole[i];
+		lost[i] = UINT64_C(1) << 3 * i;
+	}
+	EXPECT_EQUAL(wrong, 0);
+	EXPECT_THAT("their sum", op_lost_operations(lost) == (01111111 | UINT64_C(1) << 39));
+	EXPECT_THAT("those never seen", op_lost_unseen(lost) == (01000001 | UINT64_C(1) << 39));
+}
+
 int main(void)
 {
+	whole_operations_are_lost_for_eight_reasons();
 	nccl_spells_it_so();
 	other_words_are_not_known();
 	shown_numbers_are_those_of_calls();

@@ -78,7 +78,7 @@ static void test_packings(void)
 		    GIVES("\x00\x0e\x05\x04\x10\x02", 2, 8, 8, 0));
 }
 
-/* What can be said about a column without decoding its rows. Three rows, of which the word is the only one. */
+/* What a column gives without decoding its rows. Three rows, of which the word is the only one. */
 static const struct {
 	const char *sentence, *bytes;
 	size_t size;

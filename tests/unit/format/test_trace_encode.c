@@ -307,7 +307,7 @@ static size_t patched_cost(size_t base, unsigned int width, unsigned int patches
 	return packed_cost(base, width) + 2 + patches * (2 + 8u);
 }
 
-/* One sampled row of each group of three, and a whole group and one more: the median of medians is not among them. */
+/* The median of medians of three is not far away if one row of each group is, or a whole group and one row of the others. */
 static unsigned int count_wrong_centers(uint32_t step)
 {
 	unsigned int wrong = 0;
@@ -328,10 +328,17 @@ static unsigned int count_wrong_centers(uint32_t step)
 		for (uint32_t more = 0; more < 9; more++) {
 			unsigned int count = 0;
 
+			/* A whole group, and one of each other group. */
 			make_noise(LEVEL, 256);
-			for (uint32_t k = group; k < group + 3; k++)
-				count += put_far(sampled_row(k == 8 && step > 1 ? 63 : k * step));
-			count += put_far(sampled_row(more == 8 && step > 1 ? 63 : more * step));
+			for (uint32_t k = 0; k < 9; k++) {
+				bool is_far = k / 3 == group / 3 ||
+					      k % 3 == (k / 3 == (group / 3 + 1) % 3 ? more / 3
+										     : more % 3);
+
+				if (is_far)
+					count += put_far(
+						sampled_row(k == 8 && step > 1 ? 63 : k * step));
+			}
 			wrong += cost() != patched_cost(6, 8, count);
 		}
 	return wrong;
