@@ -368,7 +368,8 @@ static enum status add_one(const struct adding *adding, const char *word)
 	if (word[length] != '\0' &&
 	    (word[length] != ':' || text_number(word + length + 1, 1, 65535, &port) != OK))
 		return target_refuse(adding, word, "has no port between 1 and 65535 after its ':'");
-	text_format(name, sizeof(name), "%.*s:%d", (int)length, word, (int)port);
+	if (!text_format(name, sizeof(name), "%.*s:%d", (int)length, word, (int)port))
+		return target_refuse(adding, word, "is too long");
 	text_format(url, sizeof(url), "http://%s", name);
 	return target_append(adding, name, url, NULL);
 }
@@ -382,10 +383,9 @@ static bool parse_range(const char *text, int64_t *first, int64_t *last, int *di
 	size_t dash = strcspn(text, "-");
 	bool has_end = text[dash] == '-';
 
-	if (dash == 0 || dash >= sizeof(low) || strlen(text) >= sizeof(low) + sizeof(high))
+	if (dash == 0 || !text_format(low, sizeof(low), "%.*s", (int)dash, text) ||
+	    !text_copy(high, sizeof(high), has_end ? text + dash + 1 : low))
 		return false;
-	text_format(low, sizeof(low), "%.*s", (int)dash, text);
-	text_copy(high, sizeof(high), has_end ? text + dash + 1 : low);
 	*digits = low[0] == '0' ? (int)dash : 1;
 	return strspn(low, "0123456789") == strlen(low) &&
 	       strspn(high, "0123456789") == strlen(high) &&

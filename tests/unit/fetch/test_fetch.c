@@ -1,8 +1,16 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "common/attributes.h"
 #include "common/text.h"
 #include "fetch/fetch.h"
+#include "tests/support/scratch.h"
 #include "tests/tap.h"
 
 /* ---- frames ---------------------------------------------------------------------------------- */
@@ -64,6 +72,79 @@ static void test_frames_bad(void)
 	EXPECT(first_of("\n") == ERR_FORMAT);
 	EXPECT_THAT("a line without an end",
 		    first_of("111111111111111111111111111111111111111111111111111") == ERR_FORMAT);
+}
+
+/* A line of `length` characters, zeros in the last number included. */
+static enum status first_of_length(size_t length, bool has_end)
+{
+	char text[100];
+	size_t digits = length - strlen("1 200 ");
+
+	text_format(text, sizeof(text), "1 200 %0*d%shello", (int)digits, 5, has_end ? "\n" : "");
+	if (!has_end)
+		text[length] = '\0';
+	return first_of(text);
+}
+
+static void test_frames_limits(void)
+{
+	EXPECT_EQUAL(first_of_length(FETCH_HEADER_MAX - 1, true), OK);
+	EXPECT_EQUAL(first_of_length(FETCH_HEADER_MAX, true), ERR_FORMAT);
+	EXPECT_EQUAL(first_of_length(FETCH_HEADER_MAX - 1, false), ERR_GONE);
+	EXPECT_EQUAL(first_of_length(FETCH_HEADER_MAX, false), ERR_FORMAT);
+	EXPECT(first_of("1x200 1\nx") == ERR_FORMAT && first_of("1 200x1\nx") == ERR_FORMAT);
+	EXPECT(first_of("1 200 1x\nx") == ERR_FORMAT && first_of("1 200 /\nx") == ERR_FORMAT);
+	EXPECT(first_of("1 200 :\nx") == ERR_FORMAT && first_of(" 200 1\nx") == ERR_FORMAT);
+	EXPECT(first_of("65535 999 1\nx") == OK && first_of("0 0 0\n") == OK);
+}
+
+/* ---- outgoing frames -------------------------------------------------------------------------- */
+
+enum { BODY = 10000, PIPE = 4096 };
+
+/* A pipe that takes one page, and a body that is longer. */
+static void test_out(void)
+{
+	static char all[3 * BODY], wanted[3 * BODY];
+	char *body = malloc(BODY);
+	size_t got = 0, total;
+	struct fetch_out out;
+	unsigned int rounds = 0;
+	bool is_good = true;
+	ssize_t now;
+	int ends[2];
+
+	if (body == NULL || pipe2(ends, O_NONBLOCK) == -1 ||
+	    fcntl(ends[1], F_SETPIPE_SZ, PIPE) != PIPE)
+		abort();
+	for (int i = 0; i < BODY; i++)
+		body[i] = (char)('a' + i % 23);
+	text_format(wanted, sizeof(wanted), "7 200 10000\n%.*s8 404 0\n9 0 4\nlate", BODY, body);
+	total = strlen(wanted);
+	fetch_out_init(&out, ends[1]);
+	EXPECT_EQUAL(fetch_out_add(&out, 7, 200, body, BODY), OK);
+	EXPECT_EQUAL(fetch_out_add(&out, 8, 404, NULL, 0), OK);
+	EXPECT_EQUAL(fetch_out_add(&out, 9, 0, strdup("late"), 4), OK);
+	EXPECT_EQUAL(out.waiting, total);
+	for (; got < total && is_good && rounds < 100; rounds++) {
+		is_good = fetch_out_write(&out) == OK && out.waiting < total - got;
+		now = read(ends[0], all + got, 1000);
+		got += now > 0 ? (size_t)now : 0;
+	}
+	EXPECT_THAT("a slow reader gets everything in order",
+		    is_good && got == total && memcmp(all, wanted, total) == 0);
+	EXPECT(out.waiting == 0 && fetch_out_write(&out) == OK && out.first == NULL &&
+	       out.last == NULL);
+	EXPECT_EQUAL(fetch_out_add(&out, 1, 200, strdup("x"), 1), OK);
+	EXPECT_EQUAL(fetch_out_write(&out), OK);
+	EXPECT_THAT("and what comes later",
+		    read(ends[0], all, 100) == 9 && memcmp(all, "1 200 1\nx", 9) == 0);
+	signal(SIGPIPE, SIG_IGN);
+	close(ends[0]);
+	EXPECT_EQUAL(fetch_out_add(&out, 2, 200, NULL, 0), OK);
+	EXPECT_THAT("without a reader", fetch_out_write(&out) == ERR_SYSTEM);
+	close(ends[1]);
+	free(out.first);
 }
 
 static void test_header(void)
@@ -137,6 +218,103 @@ static void test_secret(void)
 		    !fetch_options_secret(&options, "bearer a\001b"));
 }
 
+/* ---- options --------------------------------------------------------------------------------- */
+
+static struct fetch_options options;
+
+/* The exit code, or -1 to continue. */
+static int parse_options(const char *first, const char *second, const char *third,
+			 const char *fourth)
+{
+	char *words[] = { (char[]){ "ringside-fetch" },
+			  (char *)first,
+			  (char *)second,
+			  (char *)third,
+			  (char *)fourth,
+			  NULL };
+	int count = 1;
+
+	while (words[count] != NULL)
+		count++;
+	optind = 0;
+	return fetch_options_parse(&options, count, words);
+}
+
+static void test_options(void)
+{
+	static const struct {
+		const char *name, *value;
+		int code;
+	} cases[] = {
+		{ "--parallel", "0", 2 },
+		{ "--parallel", "1", -1 },
+		{ "--parallel", "1024", -1 },
+		{ "--parallel", "1025", 2 },
+		{ "--timeout", "0", 2 },
+		{ "--timeout", "3600000", -1 },
+		{ "--timeout", "3600001", 2 },
+		{ "--connect", "x", 2 },
+		{ "--limit", "0", 2 },
+		{ "--limit", "1", -1 },
+		{ "--limit", "1TiB", -1 },
+		{ "--limit", "1099511627777", 2 },
+		{ "--limit", "x", 2 },
+		{ "--total", "0", 2 },
+		{ "--auth", "/does/not/exist", 2 },
+		{ "--nonsense", "1", 2 },
+	};
+
+	EXPECT_EQUAL(parse_options(NULL, NULL, NULL, NULL), -1);
+	EXPECT(options.parallel == 32 && options.timeout_ms == 5000 && options.connect_ms == 5000);
+	EXPECT(options.limit_bytes == 67108864 && options.total_bytes == UINT64_C(4294967296));
+	EXPECT(!options.is_insecure && options.ca_file == NULL && options.user[0] == '\0' &&
+	       options.bearer[0] == '\0');
+	EXPECT(parse_options("--timeout", "250", "--limit", "3KiB") == -1 &&
+	       options.timeout_ms == 250 && options.connect_ms == 250 &&
+	       options.limit_bytes == 3072);
+	EXPECT(parse_options("--connect", "40", "--total", "5MB") == -1 &&
+	       options.timeout_ms == 5000 && options.connect_ms == 40 &&
+	       options.total_bytes == 5000000);
+	EXPECT(parse_options("--insecure", "--cacert", "file", NULL) == -1 && options.is_insecure &&
+	       strcmp(options.ca_file, "file") == 0);
+	EXPECT_EQUAL(parse_options("more", NULL, NULL, NULL), 2);
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
+		EXPECT_THAT(cases[i].value, parse_options(cases[i].name, cases[i].value, NULL,
+							  NULL) == cases[i].code);
+}
+
+static int parse_auth(const char *path, const char *text, mode_t mode)
+{
+	FILE *file = fopen(path, "w");
+
+	if (file == NULL || fputs(text, file) == EOF || fclose(file) != 0 ||
+	    chmod(path, mode) == -1)
+		abort();
+	return parse_options("--auth", path, NULL, NULL);
+}
+
+static void test_auth(void)
+{
+	char path[100], longest[5000], text[5100];
+
+	text_format(path, sizeof(path), "%s/auth", scratch_make());
+	EXPECT(parse_auth(path, "basic me:word\n", 0600) == -1 &&
+	       strcmp(options.user, "me:word") == 0);
+	EXPECT(parse_auth(path, "bearer token", 0640) == -1 &&
+	       strcmp(options.bearer, "token") == 0);
+	EXPECT_THAT("a secret that everybody can read is none",
+		    parse_auth(path, "bearer token", 0644) == 2);
+	EXPECT_EQUAL(parse_auth(path, "token", 0600), 2);
+	EXPECT_EQUAL(parse_auth(path, "", 0600), 2);
+	memset(longest, 'x', sizeof(longest));
+	longest[sizeof(options.bearer) - 1] = '\0';
+	text_format(text, sizeof(text), "bearer %s\n", longest);
+	EXPECT_THAT("the longest token",
+		    parse_auth(path, text, 0600) == -1 && strcmp(options.bearer, longest) == 0);
+	text_format(text, sizeof(text), "bearer %sx\n", longest);
+	EXPECT_THAT("one that is longer is not cut", parse_auth(path, text, 0600) == 2);
+}
+
 /* ---- lists of agents ------------------------------------------------------------------------- */
 
 static struct fetch_targets targets;
@@ -183,6 +361,45 @@ static void test_targets(void)
 	EXPECT(list("") == OK && targets.count == 0);
 }
 
+/* What does not fit is refused, not cut. */
+static void test_long_targets(void)
+{
+	char word[FETCH_TARGET_TEXT + 16], url[FETCH_TARGET_TEXT + 16];
+	const size_t most = FETCH_TARGET_TEXT - 1 - strlen(":9749");
+
+	memset(word, 'h', sizeof(word));
+	word[most] = '\0';
+	text_format(url, sizeof(url), "http://%s:9749", word);
+	EXPECT(list(word) == OK && targets.count == 1 && strcmp(targets.list[0].url, url) == 0 &&
+	       strcmp(targets.list[0].name, url + 7) == 0);
+	word[most] = 'h';
+	word[most + 1] = '\0';
+	EXPECT(list(word) == ERR_FORMAT && strstr(why, "too long") && targets.count == 0);
+	memset(word, 'h', sizeof(word));
+	word[FETCH_TARGET_TEXT] = '\0';
+	EXPECT(list(word) == ERR_FORMAT && strstr(why, "too long"));
+	EXPECT(list("a[000000000000001]") == OK && strcmp(names(), "a000000000000001:9749") == 0);
+	EXPECT(list("a[0-000000000000002]") == OK && targets.count == 3);
+	EXPECT(list("a[0000000000000001]") == ERR_FORMAT);
+	EXPECT_THAT("the end of a range is not cut", list("a[0-0000000000000002]") == ERR_FORMAT);
+	EXPECT(list("a[1-999999999999999999999999999999999999]") == ERR_FORMAT);
+	EXPECT(list("a[999999998-999999999]") == OK && targets.count == 2);
+	EXPECT(list("a[999999999-1000000000]") == ERR_FORMAT);
+}
+
+static void test_addresses(void)
+{
+	EXPECT(list("http://[::1]:5/x/,https://[fe80::2]") == OK &&
+	       strcmp(names(), "http://[::1]:5/x https://[fe80::2]") == 0);
+	EXPECT(list("http://[::1]:5[0-1]") == OK &&
+	       strcmp(names(), "http://[::1]:50 http://[::1]:51") == 0);
+	EXPECT(list("[::1]x") == ERR_FORMAT && list("[::g]") == ERR_FORMAT);
+	EXPECT(list("unix:/run/a.sock,unix:/run/b.sock") == OK && targets.count == 2 &&
+	       strcmp(targets.list[1].url, "http://localhost") == 0 &&
+	       strcmp(targets.list[1].name, "unix:/run/b.sock") == 0);
+	EXPECT(list("a:1,a:65535") == OK && strcmp(names(), "a:1 a:65535") == 0);
+}
+
 static void test_bad_targets(void)
 {
 	EXPECT(list("a b/c") == ERR_FORMAT && strstr(why, "'b/c'"));
@@ -201,12 +418,18 @@ int main(void)
 {
 	test_frames_bytewise();
 	test_frames_bad();
+	test_frames_limits();
+	test_out();
+	test_options();
+	test_auth();
 	test_header();
 	test_requests();
 	test_url_append();
 	test_secret();
 	fetch_targets_init(&targets);
 	test_targets();
+	test_long_targets();
+	test_addresses();
 	test_bad_targets();
 	fetch_targets_release(&targets);
 	return tap_done();
