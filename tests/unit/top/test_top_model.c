@@ -185,6 +185,78 @@ static void test_filter(void)
 	end(&top);
 }
 
+/* What is typed arrives as UTF-8; what no text contains does not. */
+static void test_typing(void)
+{
+	static const struct {
+		wchar_t character;
+		const char *bytes;
+	} cases[] = {
+		{ 0x1f, "" },
+		{ 0x20, " " },
+		{ 0x7e, "~" },
+		{ 0x7f, "" },
+		{ 0x80, "\xc2\x80" },
+		{ 0xe9, "\xc3\xa9" },
+		{ 0x7ff, "\xdf\xbf" },
+		{ 0x800, "\xe0\xa0\x80" },
+		{ 0x8a13, "\xe8\xa8\x93" },
+		{ 0xffff, "\xef\xbf\xbf" },
+		{ 0x10000, "\xf0\x90\x80\x80" },
+		{ 0x10ffff, "\xf4\x8f\xbf\xbf" },
+		{ 0x110000, "" },
+	};
+	struct top top;
+
+	begin(&top);
+	make(&top);
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		top.view.filter[0] = '\0';
+		top.view.is_typing = true;
+		top_keys_take(&top.view, &top.model, TOP_KEY_CHARACTER, cases[i].character);
+		EXPECT_THAT("typed", strcmp(top.view.filter, cases[i].bytes) == 0);
+		top_keys_take(&top.view, &top.model, TOP_KEY_BACKSPACE, 0);
+		EXPECT(top.view.filter[0] == '\0');
+	}
+	for (int i = 0; i < TOP_FILTER_BYTES; i++)
+		top_keys_take(&top.view, &top.model, TOP_KEY_CHARACTER, L'x');
+	EXPECT_EQUAL(strlen(top.view.filter), TOP_FILTER_BYTES - 1);
+	end(&top);
+}
+
+static void test_pages(void)
+{
+	struct top top;
+	struct top_place *place = &top.view.places[TOP_COMMS];
+
+	begin(&top);
+	make(&top);
+	place->shown = 3;
+	top_keys_take(&top.view, &top.model, TOP_KEY_PAGE_DOWN, 0);
+	EXPECT_THAT("a page is one row less than is shown", place->at == 2);
+	top_keys_take(&top.view, &top.model, TOP_KEY_PAGE_DOWN, 0);
+	EXPECT_EQUAL(place->at, 3);
+	top_keys_take(&top.view, &top.model, TOP_KEY_PAGE_UP, 0);
+	EXPECT_EQUAL(place->at, 1);
+	top_keys_take(&top.view, &top.model, TOP_KEY_PAGE_UP, 0);
+	EXPECT_EQUAL(place->at, 0);
+	place->shown = 1;
+	top_keys_take(&top.view, &top.model, TOP_KEY_PAGE_DOWN, 0);
+	EXPECT_THAT("but at least one", place->at == 1);
+	top_keys_take(&top.view, &top.model, TOP_KEY_PAGE_UP, 0);
+	EXPECT_EQUAL(place->at, 0);
+	top_keys_take(&top.view, &top.model, TOP_KEY_END, 0);
+	EXPECT_EQUAL(place->at, 3);
+	press(&top, "/tp-\n");
+	EXPECT_THAT("the last row if there are fewer", place->at == 1);
+	press(&top, "/none\n");
+	EXPECT_THAT("the first if there is none", place->at == 0 && place->key == 0);
+	press(&top, "\033");
+	top_keys_take(&top.view, &top.model, TOP_KEY_HOME, 0);
+	EXPECT_EQUAL(place->at, 0);
+	end(&top);
+}
+
 static void test_cursor(void)
 {
 	struct top top;
@@ -289,6 +361,8 @@ int main(void)
 	test_sorting();
 	test_flights();
 	test_filter();
+	test_typing();
+	test_pages();
 	test_cursor();
 	test_panes();
 	test_other_keys();

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/attributes.h"
 #include "common/clock.h"
 #include "tests/tap.h"
 #include "top/top_canvas.h"
@@ -50,6 +51,113 @@ static void test_numbers(void)
 	EXPECT(strcmp(top_text_age(to, 7500 * SECOND_NS), "2h05m") == 0);
 	EXPECT(strcmp(top_text_age(to, 3 * 86400 * SECOND_NS), "3d00h") == 0);
 	EXPECT_THAT("no age is wider than its column", strlen(top_text_age(to, UINT64_MAX)) <= 6);
+}
+
+/* A number never gets wider because it is rounded: the limits on both sides. */
+static void test_number_limits(void)
+{
+	static const struct {
+		double per_s;
+		const char *text;
+	} rates[] = {
+		{ 0.0949, "0.09" }, { 0.095, "0.1" },	{ 9.94, "9.9" },       { 9.95, "10" },
+		{ 999.49, "999" },  { 999.5, "1.0k" },	{ 99949, "99.9k" },    { 99950, "100k" },
+		{ 999499, "999k" }, { 999500, "1.0M" }, { 99.949e6, "99.9M" }, { 99.95e6, "100M" },
+		{ -1, "-" },	    { INFINITY, "-" },
+	};
+	static const struct {
+		double bytes_per_s;
+		const char *text;
+	} bandwidths[] = {
+		{ 0, "0 B/s" },	       { 999.4, "999 B/s" },  { 999.5, "1.00 kB/s" },
+		{ 9994, "9.99 kB/s" }, { 9996, "10.0 kB/s" }, { 99940, "99.9 kB/s" },
+		{ 99951, "100 kB/s" }, { 5e12, "5.00 TB/s" }, { 5e15, "5.00 PB/s" },
+		{ 5e18, "5000 PB/s" }, { -1, "-" },
+	};
+	static const struct {
+		uint64_t ns;
+		const char *text;
+	} ages[] = {
+		{ 1, "1us" },
+		{ US_NS - 1, "1us" },
+		{ 2 * US_NS, "2us" },
+		{ MS_NS - 1, "999us" },
+		{ MS_NS, "1ms" },
+		{ SECOND_NS - 1, "999ms" },
+		{ SECOND_NS, "1.0s" },
+		{ 60 * SECOND_NS - 1, "59.9s" },
+		{ 60 * SECOND_NS, "1m00s" },
+		{ 3600 * SECOND_NS - 1, "59m59s" },
+		{ 3600 * SECOND_NS, "1h00m" },
+		{ 86400 * SECOND_NS - 1, "23h59m" },
+		{ 86400 * SECOND_NS, "1d00h" },
+		{ UINT64_C(99) * 86400 * SECOND_NS + 3600 * SECOND_NS, "99d01h" },
+		{ UINT64_C(100) * 86400 * SECOND_NS, ">99d" },
+	};
+	char to[TOP_TEXT_NUMBER];
+
+	for (size_t i = 0; i < ARRAY_LENGTH(rates); i++)
+		EXPECT_THAT(rates[i].text,
+			    strcmp(top_text_rate(to, rates[i].per_s), rates[i].text) == 0);
+	for (size_t i = 0; i < ARRAY_LENGTH(bandwidths); i++)
+		EXPECT_THAT(bandwidths[i].text,
+			    strcmp(top_text_bandwidth(to, bandwidths[i].bytes_per_s),
+				   bandwidths[i].text) == 0);
+	for (size_t i = 0; i < ARRAY_LENGTH(ages); i++)
+		EXPECT_THAT(ages[i].text, strcmp(top_text_age(to, ages[i].ns), ages[i].text) == 0);
+	EXPECT(strcmp(top_text_share(to, 0.0099), "<1%") == 0 &&
+	       strcmp(top_text_share(to, 0.01), "1%") == 0 &&
+	       strcmp(top_text_share(to, 9.99), "999%") == 0 &&
+	       strcmp(top_text_share(to, -0.1), "-") == 0);
+}
+
+/* Marks that change what is around them are shown as '?'; their neighbours are not. */
+static void test_marks(void)
+{
+	static const char *const marks[] = {
+		"\u00ad", "\u061c", "\u180e", "\u200b", "\u200f", "\u2028", "\u202e",	  "\u2060",
+		"\u206f", "\ufe00", "\ufe0f", "\ufeff", "\ufff9", "\ufffb", "\U000e0001",
+	};
+	static const char *const others[] = { "\u2010", "\u2027", "\u2070",
+					      "\ufffd", "\u00e9", "\U0001f600" };
+	struct top_canvas canvas;
+	char wanted[16];
+
+	top_canvas_init(&canvas, true);
+	for (size_t i = 0; i < ARRAY_LENGTH(marks); i++) {
+		top_canvas_clear(&canvas, 6, 1);
+		top_canvas_text(&canvas, 0, 0, 6, TOP_PLAIN, marks[i]);
+		EXPECT(is_line(&canvas, "?\n"));
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(others); i++) {
+		top_canvas_clear(&canvas, 6, 1);
+		top_canvas_text(&canvas, 0, 0, 6, TOP_PLAIN, others[i]);
+		snprintf(wanted, sizeof(wanted), "%s\n", others[i]);
+		EXPECT(is_line(&canvas, wanted));
+	}
+	top_canvas_release(&canvas);
+}
+
+static void test_style(void)
+{
+	struct top_canvas canvas;
+	unsigned int wrong = 0;
+
+	top_canvas_init(&canvas, true);
+	top_canvas_clear(&canvas, 6, 2);
+	top_canvas_text(&canvas, 1, 0, 2, TOP_ALARM, "ab");
+	top_canvas_style(&canvas, 1, TOP_WARNING, false);
+	for (unsigned int i = 0; i < 6; i++) {
+		wrong += top_canvas_cell(&canvas, 0, i)->style != TOP_PLAIN;
+		wrong += top_canvas_cell(&canvas, 1, i)->style != (i < 2 ? TOP_ALARM : TOP_WARNING);
+	}
+	EXPECT_THAT("a row gets a style where it has none", wrong == 0);
+	top_canvas_style(&canvas, 1, TOP_WARNING, true);
+	EXPECT_THAT("or everywhere", top_canvas_cell(&canvas, 1, 0)->style == TOP_WARNING &&
+					     top_canvas_cell(&canvas, 1, 5)->style == TOP_WARNING);
+	top_canvas_style(&canvas, 2, TOP_ALARM, true);
+	EXPECT(top_canvas_cell(&canvas, 1, 5)->style == TOP_WARNING);
+	top_canvas_release(&canvas);
 }
 
 static void test_widths(void)
@@ -126,6 +234,18 @@ static void test_minute(void)
 	EXPECT_THAT("a history that stopped moves left",
 		    strcmp(top_bars_minute(to, &history, now_ns + 30 * SECOND_NS, 8, true),
 			   "██      ") == 0);
+	for (uint64_t i = 0; i < 35; i++)
+		points[i] = (struct live_point){ .wall_ns = now_ns - (34 - i) * SECOND_NS,
+						 .busbw = i < 5 ? 8e9f : 1e9f };
+	history.count = 35;
+	history.next = 35;
+	EXPECT_THAT("the highest bar is full, wherever it is",
+		    strcmp(top_bars_minute(to, &history, now_ns, 4, true), "██▁▁") == 0);
+	for (int i = 0; i < 35; i++)
+		points[i].busbw = 0;
+	EXPECT_THAT("no bandwidth at all is a flat line",
+		    strcmp(top_bars_minute(to, &history, now_ns, 4, true), "▁▁▁▁") == 0);
+	history.next = 60;
 	history.count = 1;
 	points[0] = (struct live_point){ .wall_ns = now_ns, .busbw = 5 };
 	EXPECT_THAT("one refresh is one block",
@@ -160,6 +280,9 @@ int main(void)
 	if (setlocale(LC_CTYPE, "C.UTF-8") == NULL)
 		return tap_skip_all("locale C.UTF-8 is not available");
 	test_numbers();
+	test_number_limits();
+	test_marks();
+	test_style();
 	test_widths();
 	test_canvas();
 	test_minute();
