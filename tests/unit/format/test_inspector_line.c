@@ -264,6 +264,26 @@ static void test_bounds(void)
 	EXPECT_EQUAL(inspector_line(line, sizeof(line), &speaker, &world, &op, 0, NULL), 0);
 }
 
+/* Whatever the room, nothing is written behind it, and a line is complete or none. */
+static void test_room(void)
+{
+	static char whole[INSPECTOR_LINE_BYTES], room[INSPECTOR_LINE_BYTES + 1];
+	struct op_record op = made(OP_ALL_REDUCE, 1 << 20, 5000);
+	size_t length = inspector_line(whole, sizeof(whole), &speaker, &world, &op, 0, NULL);
+	size_t wrong = 0;
+
+	EXPECT(length > 100 && whole[length - 1] == '\n' && whole[length] == '\0');
+	for (size_t size = 1; size <= length + 2; size++) {
+		size_t used;
+
+		memset(room, '#', sizeof(room));
+		used = inspector_line(room, size, &speaker, &world, &op, 0, NULL);
+		wrong += used != (size > length ? length : 0) || room[size] != '#';
+		wrong += used > 0 && memcmp(room, whole, length) != 0;
+	}
+	EXPECT_EQUAL(wrong, 0);
+}
+
 static void test_verbose(void)
 {
 	static const char *const fields =
@@ -304,6 +324,7 @@ int main(void)
 	test_extremes();
 	test_fates();
 	test_bounds();
+	test_room();
 	test_verbose();
 	return tap_done();
 }

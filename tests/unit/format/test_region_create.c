@@ -81,6 +81,11 @@ static void no_mode_takes_more_than_16_mib(void)
 	}
 }
 
+static bool is_at(const void *part, const struct region_header *header, int index)
+{
+	return (const char *)part == (const char *)header + header->parts[index].offset;
+}
+
 static void parts_lie_behind_each_other(void)
 {
 	struct region_request request = request_in(below("parts"));
@@ -104,6 +109,17 @@ static void parts_lie_behind_each_other(void)
 	wrong += end > writer.bytes;
 	EXPECT_EQUAL(wrong, 0);
 	EXPECT_EQUAL(not_zero, 0);
+	EXPECT_THAT("and the writer finds each",
+		    writer.info == (char *)header + header->parts[REGION_INFO].offset &&
+			    is_at(writer.names, header, REGION_NAMES) &&
+			    is_at(writer.comms, header, REGION_COMMS) &&
+			    is_at(writer.live, header, REGION_LIVE) &&
+			    is_at(writer.proxies, header, REGION_PROXIES) &&
+			    is_at(writer.peers, header, REGION_PEERS) &&
+			    is_at(writer.totals, header, REGION_TOTALS) &&
+			    is_at(writer.ring, header, REGION_RING) &&
+			    is_at(writer.details, header, REGION_DETAILS) &&
+			    is_at(writer.links, header, REGION_LINKS));
 	EXPECT_EQUAL(header->total_bytes, writer.bytes);
 	EXPECT_EQUAL(header->pid, getpid());
 	EXPECT_EQUAL(header->start_ticks, 12345);

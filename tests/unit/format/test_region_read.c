@@ -266,6 +266,104 @@ static void test_slots(void)
 	free(sample.bytes);
 }
 
+/* Only what is asked for is copied; in brief, only slots in use, with their own numbers. */
+static void test_parts(void)
+{
+	struct sample sample = sample_region();
+	const struct region_copy *live;
+	struct region region;
+	unsigned int copied = 0;
+
+	sample_head(&sample)->proxy_cursor = SAMPLE_PROXIES;
+	region_open_memory(&region, sample.bytes, sample.size, NULL);
+	EXPECT_EQUAL(region_copy(&region, 1u << REGION_TOTALS), OK);
+	for (unsigned int part = 0; part < REGION_PARTS; part++)
+		copied |= region.copies[part].bytes != NULL ? 1u << part : 0;
+	EXPECT_EQUAL(copied, 1u << REGION_TOTALS);
+	region_copy_drop(&region, 1u << REGION_NAMES);
+	EXPECT(region.copies[REGION_TOTALS].bytes != NULL);
+	region_copy_drop(&region, 1u << REGION_TOTALS);
+	EXPECT(region.copies[REGION_TOTALS].bytes == NULL);
+	EXPECT_EQUAL(
+		region_copy(&region, REGION_COPY_LIVE | REGION_COPY_PROXIES | REGION_COPY_BRIEF),
+		OK);
+	live = &region.copies[REGION_LIVE];
+	EXPECT_THAT("slots 1 and 4", live->count == 2 && region_copy_index(live, 0) == 1 &&
+					     region_copy_index(live, 1) == 4);
+	EXPECT_THAT("with what is in them",
+		    memcmp(region_copy_slot(live, 0), sample_slot(&sample, REGION_LIVE, 1),
+			   sizeof(struct region_live)) == 0 &&
+			    memcmp(region_copy_slot(live, 1), sample_slot(&sample, REGION_LIVE, 4),
+				   sizeof(struct region_live)) == 0);
+	EXPECT_EQUAL(region.copies[REGION_PROXIES].count, 3);
+	region_close(&region);
+	free(sample.bytes);
+}
+
+/* More slots than are read at a time. */
+static void test_many_slots(void)
+{
+	enum { SLOTS = 1000, KNOWN = 167 }; /* every sixth slot */
+	static struct region_known known[KNOWN];
+	struct sample sample = sample_region();
+	struct region_header *header;
+	struct region_part *part;
+	struct region region;
+	const struct region_copy *live;
+	size_t wrong = 0;
+
+	part = &sample_head(&sample)->parts[REGION_LIVE];
+	part->offset = (sample.size + 63) & ~UINT64_C(63);
+	part->count = SLOTS;
+	sample_head(&sample)->total_bytes = part->offset + (uint64_t)SLOTS * part->stride;
+	sample.bytes = realloc(sample.bytes, sample_head(&sample)->total_bytes);
+	header = sample_head(&sample);
+	memset(sample.bytes + sample.size, 0, header->total_bytes - sample.size);
+	sample.size = header->total_bytes;
+	for (uint32_t i = 0; i < SLOTS; i += 3) {
+		struct region_live *slot = sample_slot(&sample, REGION_LIVE, i);
+
+		slot->word = UINT64_C(1) << 32;
+		slot->op = sample_op(1 + i);
+		slot->op.number = 1 + i;
+	}
+	region_open_memory(&region, sample.bytes, sample.size, NULL);
+	EXPECT_EQUAL(region_copy(&region, REGION_COPY_LIVE | REGION_COPY_BRIEF), OK);
+	live = &region.copies[REGION_LIVE];
+	EXPECT_EQUAL(live->count, (SLOTS + 2) / 3);
+	for (uint32_t i = 0; i < live->count; i++) {
+		struct region_live found;
+
+		memcpy(&found, region_copy_slot(live, i), sizeof(found));
+		wrong += region_copy_index(live, i) != 3 * i || found.op.number != 1 + 3 * i;
+	}
+	EXPECT_THAT("every third slot", wrong == 0);
+	for (uint32_t i = 0; i < KNOWN; i++)
+		known[i] = (struct region_known){ .slot = 6 * i, .word = UINT64_C(1) << 32 };
+	known[KNOWN - 1].word = UINT64_C(3) << 32;
+	region.known = known;
+	region.known_count = KNOWN;
+	EXPECT_EQUAL(region_copy(&region, REGION_COPY_LIVE | REGION_COPY_BRIEF), OK);
+	EXPECT_EQUAL(live->count, (SLOTS + 2) / 3 - (KNOWN - 1));
+	for (uint32_t i = 0; i < KNOWN; i++)
+		wrong += known[i].is_there != (i < KNOWN - 1);
+	EXPECT_THAT("known ones are still there, and not copied again", wrong == 0);
+	EXPECT_THAT("unless something else is in their place",
+		    region_copy_index(live, live->count - 1) == 999 &&
+			    region_copy_index(live, live->count - 2) == 6 * (KNOWN - 1));
+	region.known_count = 0;
+	EXPECT_EQUAL(region_copy(&region, REGION_COPY_LIVE), OK);
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		struct region_live found;
+		bool is_used = region_live_at(&region, i, &found, NULL);
+
+		wrong += is_used != (i % 3 == 0) || (is_used && found.op.number != 1 + i);
+	}
+	EXPECT_THAT("and by their numbers", wrong == 0);
+	region_close(&region);
+	free(sample.bytes);
+}
+
 static void test_proxies(void)
 {
 	struct sample sample = sample_region();
@@ -441,6 +539,8 @@ int main(void)
 	test_live();
 	test_filling();
 	test_slots();
+	test_parts();
+	test_many_slots();
 	test_proxies();
 	test_ring();
 	test_rest();
