@@ -148,18 +148,22 @@ static uint32_t choose_comm_slot(bool must_be_saved)
 
 /*
  * Files should have everything about a communicator before its slot is reused. If the disk prevents
- * that, recording the new one's operations matters more than the description of the old one.
+ * that, recording the new one's operations matters more than the description of the old one. If
+ * all are open, there is nothing to wait for.
  */
 static uint32_t take_comm_slot(void)
 {
-	uint32_t slot = choose_comm_slot(true);
+	uint32_t slot = choose_comm_slot(true), unsaved;
 
-	if (slot == recorder.region.comm_count) {
-		trace_thread_save_comms();
-		inspector_save_comms();
-		slot = choose_comm_slot(true);
-	}
-	return slot != recorder.region.comm_count ? slot : choose_comm_slot(false);
+	if (slot != recorder.region.comm_count)
+		return slot;
+	unsaved = choose_comm_slot(false);
+	if (unsaved == recorder.region.comm_count)
+		return unsaved;
+	trace_thread_save_comms();
+	inspector_save_comms();
+	slot = choose_comm_slot(true);
+	return slot != recorder.region.comm_count ? slot : unsaved;
 }
 
 /* Start with what other communicators learned about the clock of the same GPU. */

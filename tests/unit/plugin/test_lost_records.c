@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "tests/unit/plugin/defect_process.h"
 
@@ -19,6 +20,16 @@ ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset)
 			;
 	}
 	return syscall(SYS_pwrite64, fd, bytes, size, offset);
+}
+
+/* How often a thread of the job has waited for one of the recorder. */
+static uint32_t pauses;
+
+/* Replaces libc's. */
+int nanosleep(const struct timespec *pause, struct timespec *left)
+{
+	add_relaxed(&pauses, 1);
+	return (int)syscall(SYS_nanosleep, pause, left);
 }
 
 /* ---- D1 -------------------------------------------------------------------------------------- */
@@ -123,6 +134,49 @@ static void a_destroyed_communicator_keeps_its_last_records(const char *mode)
 	for (size_t i = 0; run.process != NULL && i < run.process->comm_count; i++)
 		ended += run.process->comms[i].info.finalize_ns != 0;
 	EXPECT_THAT("D2: each communicator's end is known", ended == COMMS);
+	defect_release(&run);
+}
+
+/*
+ * Nothing can be done for those that do not fit. When one ends, the next one waits until its end is
+ * in the file, and takes its slot.
+ */
+static void open_more_than_fit(void)
+{
+	void *contexts[COMMS];
+	uint32_t before = 0;
+
+	for (uint64_t i = 0; i < COMMS; i++) {
+		if (i == recorder.region.comm_count && i > 0)
+			before = load_relaxed(&pauses);
+		contexts[i] = play_init(i + 1, 1, 2, 0);
+		play_issue(contexts[i], "AllReduce", 8, "ncclFloat32", 1);
+	}
+	if (load_relaxed(&pauses) != before)
+		_exit(2);
+	ncclProfiler_v5.finalize(contexts[7]);
+	if (hot_comm(play_init(COMMS + 1, 1, 2, 0)) == NULL)
+		_exit(3);
+}
+
+static void open_communicators_wait_for_nothing(void)
+{
+	struct defect_run run = defect_run("trace", open_more_than_fit);
+	const struct recording_process *process = run.process;
+	size_t ended = 0, latest = 0;
+
+	EXPECT_THAT("D2: init waits for nothing while all communicators are open, and for the end "
+		    "of one to be written when it has ended",
+		    run.status == 0);
+	EXPECT_THAT("D2: operations of those that did not fit are counted",
+		    process != NULL && run.account.issued + process->lost[LOST_NO_COMM] == COMMS &&
+			    process->lost[LOST_NO_COMM] > 0 && run.account.is_exact);
+	for (size_t i = 0; process != NULL && i < process->comm_count; i++) {
+		ended += process->comms[i].info.finalize_ns != 0;
+		latest += process->comms[i].info.hash == COMMS + 1;
+	}
+	EXPECT_THAT("D2: both the ended one and the one in its slot are described",
+		    ended == 1 && latest == 1);
 	defect_release(&run);
 }
 
@@ -286,6 +340,7 @@ int main(void)
 	a_burst_is_seen_or_counted();
 	a_reader_that_stands_still_costs_no_count();
 	a_destroyed_communicator_keeps_its_last_records("trace");
+	open_communicators_wait_for_nothing();
 	the_exit_flushes();
 	defaults_record_something();
 	teardown_waits_for_nobody();
