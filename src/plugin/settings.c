@@ -6,6 +6,7 @@
 #include <grp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
@@ -483,6 +484,28 @@ bool settings_is_memory(const char *path)
 	return true;
 }
 
+/*
+ * A program with more rights than its user (setuid, setgid, file capabilities): that user chooses
+ * the environment and the working directory, but not where such a program writes files, nor who may
+ * read them.
+ */
+static void distrust_paths(struct settings *settings)
+{
+	bool is_asked = settings->mode >= REGION_MODE_TRACE || settings->inspector.is_on ||
+			settings->group != (gid_t)-1 || strcmp(settings->shm, SETTINGS_SHM) != 0;
+
+	if (settings->mode >= REGION_MODE_TRACE)
+		settings->mode = REGION_MODE_FLIGHT;
+	settings->inspector = (struct inspector_settings){ .is_on = false };
+	settings->group = (gid_t)-1;
+	text_copy(settings->shm, sizeof(settings->shm), SETTINGS_SHM);
+	if (is_asked)
+		text_append(settings->complaints, sizeof(settings->complaints),
+			    "ringside: this program has more rights than its user (setuid or file "
+			    "capabilities); recording to " SETTINGS_SHM
+			    " only, without other files or a group\n");
+}
+
 void settings_read(struct settings *settings)
 {
 	*settings = (struct settings){ .is_disabled = false };
@@ -500,6 +523,8 @@ void settings_read(struct settings *settings)
 	read_group(settings);
 	read_environment(settings);
 	inspector_settings_read(settings);
+	if (getauxval(AT_SECURE) != 0)
+		distrust_paths(settings);
 }
 
 /*
