@@ -19,6 +19,7 @@
 
 #include "agent/agent_system.h"
 #include "common/attributes.h"
+#include "common/text.h"
 
 /* Standard input is a file in memory: there is no pipe to feed, and a hook that does not read it is harmless. */
 static int input_of(const struct agent_hook_event *event)
@@ -178,9 +179,7 @@ void agent_hook_variable(struct agent_hook_event *event, const char *name, const
 	va_start(values, format);
 	vsnprintf(value, sizeof(value), format, values);
 	va_end(values);
-	for (char *at = value; *at != '\0'; at++)
-		if ((unsigned char)*at < 0x20 || *at == 0x7f)
-			*at = '?';
+	text_clean(value);
 	if (event->variable_count == AGENT_HOOK_VARIABLES ||
 	    asprintf(&variable, "RINGSIDE_%s=%s", name, value) == -1) {
 		event->is_lost = true;

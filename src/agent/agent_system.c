@@ -46,9 +46,7 @@ int agent_log(enum agent_level level, const char *format, ...)
 	va_start(values, format);
 	vsnprintf(line, sizeof(line), format, values);
 	va_end(values);
-	for (char *at = line; *at != '\0'; at++)
-		if ((unsigned char)*at < 0x20 || *at == 0x7f)
-			*at = '?';
+	text_clean(line);
 	if (is_journal())
 		text_format(whole, sizeof(whole), "<%d>%s\n", (int)level, line);
 	else

@@ -148,7 +148,11 @@ static void archive_note(struct bundle_lines *lines, const char *name, const cha
 			 uint64_t bytes)
 {
 	lines->list = cli_realloc(lines->list, (lines->count + 1) * sizeof(*lines->list));
-	lines->list[lines->count++] = (struct bundle_line){ copy_of(name), copy_of(text), bytes };
+	lines->list[lines->count] = (struct bundle_line){ copy_of(name), copy_of(text), bytes };
+	/* Both may contain names of files that users chose. */
+	text_clean(lines->list[lines->count].name);
+	text_clean(lines->list[lines->count].text);
+	lines->count++;
 }
 
 void bundle_gap(struct bundle_archive *archive, const char *what, const char *format, ...)

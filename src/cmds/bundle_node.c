@@ -211,10 +211,12 @@ static bool is_worth(const char *line)
 
 static void keep_line(struct sink *sink, const char *line)
 {
+	char clean[8192]; /* the longest record of the kernel */
+
 	if (!is_worth(line))
 		return;
-	for (; *line != '\0'; line++)
-		sink_byte(sink, (unsigned char)*line < 0x20 || *line == 0x7f ? '?' : *line);
+	text_from_field(clean, sizeof(clean), line, strlen(line));
+	sink_text(sink, clean);
 	sink_byte(sink, '\n');
 }
 

@@ -32,9 +32,7 @@ static void print_line(const struct cli_page *page, const char *format, va_list 
 	char line[CLI_LINE_BYTES];
 
 	vsnprintf(line, sizeof(line), format, values);
-	for (char *at = line; *at != '\0'; at++)
-		if ((unsigned char)*at < 0x20 || *at == 0x7f)
-			*at = '?';
+	text_clean(line);
 	fprintf(stderr, "ringside%s%s: %s%s\n", page ? " " : "", page ? page->name : "", line,
 		suffix);
 }

@@ -759,7 +759,8 @@ static void add_directory(const struct recording_process *process, char (*list)[
 {
 	char path[PATH_BYTES], *slash;
 
-	if (*count == DIRECTORIES_MOST || !recording_info(process, "trace", path, sizeof(path)))
+	if (*count == DIRECTORIES_MOST ||
+	    !recording_info_path(process, "trace", path, sizeof(path)))
 		return;
 	slash = strrchr(path, '/');
 	if (path[0] != '/' || slash == NULL || slash == path)

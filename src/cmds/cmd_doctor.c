@@ -554,7 +554,7 @@ static void watch_tell(struct sink *sink, const char *event, const struct doctor
 		verdict_text_one(sink, verdict, 0, &style);
 		return;
 	}
-	verdict_text_clean(title, sizeof(title), known->title);
+	text_from_field(title, sizeof(title), known->title, strlen(known->title));
 	sink_format(sink, "\n%s UTC: %s after %s: %s\n", time, event,
 		    units_duration(stood, look->wall_ns - known->first_ns), title);
 }

@@ -76,7 +76,7 @@ static void find_trace(const struct recording_process *process, struct trace_pla
 		text_copy(trace->path, sizeof(trace->path), process->foreign->path);
 		trace->bytes = process->foreign->bytes;
 		trace->is_there = true;
-	} else if (recording_info(process, "trace", trace->path, sizeof(trace->path)) &&
+	} else if (recording_info_path(process, "trace", trace->path, sizeof(trace->path)) &&
 		   trace->path[0] && stat(trace->path, &st) == 0) {
 		trace->bytes = (uint64_t)st.st_size;
 		trace->is_there = true;

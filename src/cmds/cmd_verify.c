@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -339,6 +340,7 @@ static void set_first_trouble(struct verify *verify, const char *text, ...)
 		return;
 	va_start(values, text);
 	verify->first_trouble = verify_format(text, values);
+	text_clean(verify->first_trouble);
 	va_end(values);
 }
 
@@ -689,6 +691,16 @@ static void write_summary(const struct verify *verify, struct sink *sink, unsign
 	table_wrap(sink, line, "", 0, width);
 }
 
+/* The path is a name that somebody chose. */
+static void put_trouble(struct sink *sink, const struct recording_trouble *trouble)
+{
+	char path[PATH_MAX];
+
+	text_copy(path, sizeof(path), trouble->path);
+	text_clean(path);
+	sink_format(sink, "trouble: %s: %s\n", path, trouble->what);
+}
+
 /* Prints all but the first, which is in the summary; truncation is reported with its process. */
 static void write_file_troubles(const struct verify *verify, struct sink *sink)
 {
@@ -701,7 +713,7 @@ static void write_file_troubles(const struct verify *verify, struct sink *sink)
 		if (trouble->kind == RECORDING_CUT || !cli_input_is_trouble(verify->input, trouble))
 			continue;
 		if (!is_first)
-			sink_format(sink, "trouble: %s: %s\n", trouble->path, trouble->what);
+			put_trouble(sink, trouble);
 		is_first = false;
 	}
 	if (recording->troubles_left_out > 0)

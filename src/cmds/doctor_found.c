@@ -53,7 +53,7 @@ static void write_rows(struct sink *sink, const char *title, const char *one, co
 	char clean[ROW_BYTES * 2];
 
 	for (size_t i = 0; i < rows->count; i++) {
-		verdict_text_clean(clean, sizeof(clean), rows->texts[i]);
+		text_from_field(clean, sizeof(clean), rows->texts[i], strlen(rows->texts[i]));
 		sink_format(sink, "%-9s- %s", i == 0 ? title : "", clean);
 		sink_format(sink, " (%llu %s)\n", (unsigned long long)rows->counts[i],
 			    text_which(rows->counts[i], one, many));

@@ -43,13 +43,85 @@ bool text_append(char *to, size_t size, const char *format, ...)
 	return length >= 0 && (size_t)length < size - used;
 }
 
+/*
+ * Control characters, what Unicode calls default ignorable (soft hyphen, joiners, direction marks and
+ * overrides, fillers, tags, the byte order mark), line separators, annotations, and planes without
+ * letters. Variation selectors stay: they are parts of emoji.
+ */
+bool text_is_unseen(uint32_t character)
+{
+	static const struct {
+		uint32_t first, last;
+	} ranges[] = {
+		{ 0, 0x1f },	      { 0x7f, 0x9f },	    { 0xad, 0xad },
+		{ 0x34f, 0x34f },     { 0x61c, 0x61c },	    { 0x115f, 0x1160 },
+		{ 0x17b4, 0x17b5 },   { 0x180b, 0x180f },   { 0x200b, 0x200f },
+		{ 0x2028, 0x202e },   { 0x2060, 0x206f },   { 0x3164, 0x3164 },
+		{ 0xfeff, 0xfeff },   { 0xffa0, 0xffa0 },   { 0xfff0, 0xfffb },
+		{ 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a }, { 0xe0000, UINT32_MAX },
+	};
+
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+		if (character <= ranges[i].last)
+			return character >= ranges[i].first;
+	return true;
+}
+
+uint32_t text_decode(const unsigned char *at, size_t bytes)
+{
+	static const unsigned char masks[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+	uint32_t character = at[0] & masks[bytes];
+
+	for (size_t i = 1; i < bytes; i++)
+		character = character << 6 | (at[i] & 0x3f);
+	return character;
+}
+
+size_t text_clean_bytes(char *text, size_t length)
+{
+	const unsigned char *bytes = (const unsigned char *)text;
+	size_t to = 0, at = 0;
+
+	while (at < length) {
+		size_t count = bytes[at] < 0x80 ? 1 : utf8_bytes(bytes + at, length - at);
+		bool is_shown = count > 0 && !text_is_unseen(text_decode(bytes + at, count));
+
+		count = count > 0 ? count : 1;
+		if (is_shown)
+			memmove(text + to, text + at, count);
+		else
+			text[to] = '?';
+		to += is_shown ? count : 1;
+		at += count;
+	}
+	return to;
+}
+
+void text_clean(char *text)
+{
+	text[text_clean_bytes(text, strlen(text))] = '\0';
+}
+
 void text_from_field(char *to, size_t size, const char *field, size_t field_size)
 {
-	size_t at = 0;
+	size_t length = strnlen(field, field_size);
 
-	for (; at < field_size && at + 1 < size && field[at] != '\0'; at++)
-		to[at] = (unsigned char)field[at] < 0x20 || field[at] == 0x7f ? '?' : field[at];
-	to[at] = '\0';
+	if (length > size - 1)
+		length = size - 1;
+	/* Of a character that is cut, nothing is left. */
+	for (size_t back = 1; back < 4 && back <= length; back++) {
+		unsigned char lead = (unsigned char)field[length - back];
+
+		if (lead >= 0xc2 && lead <= 0xf4 &&
+		    back < (lead < 0xe0	  ? 2u
+			    : lead < 0xf0 ? 3u
+					  : 4u))
+			length -= back;
+		if ((lead & 0xc0) != 0x80)
+			break;
+	}
+	memcpy(to, field, length);
+	to[text_clean_bytes(to, length)] = '\0';
 }
 
 enum status text_size(const char *text, uint64_t *bytes)

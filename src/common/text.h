@@ -21,7 +21,20 @@ bool text_format(char *to, size_t size, const char *format, ...) PRINTF_LIKE(3, 
 /* Append; false if it was cut. */
 bool text_append(char *to, size_t size, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* Copy a fixed-size field that may lack its terminator; control bytes become '?'. */
+/*
+ * Texts come from users and reach terminals, logs and pages of others. What would do more than show
+ * itself becomes '?': control characters (C0 and C1), bytes that are not UTF-8, what changes the
+ * direction of writing, and what has no width. In place; the text becomes no longer.
+ */
+void text_clean(char *text);
+/* The same for a text without terminator; returns its new length. */
+size_t text_clean_bytes(char *text, size_t length);
+/* Is it such a character? */
+bool text_is_unseen(uint32_t character);
+/* The character of this many bytes, see utf8_bytes(). */
+uint32_t text_decode(const unsigned char *at, size_t bytes);
+
+/* Copy a fixed-size field that may lack its terminator, cleaned as above. */
 void text_from_field(char *to, size_t size, const char *field, size_t field_size);
 
 /*

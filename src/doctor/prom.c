@@ -454,11 +454,13 @@ static bool check_envelope(struct json_scan *scan, struct envelope *envelope,
 	return key == JSON_SCAN_KEY_NONE && json_scan_next(scan) == JSON_SCAN_END;
 }
 
-static void without_control_bytes(char *text)
+/* In one line: a text that another program wrote. */
+static void clean_line(char *text)
 {
-	for (; *text != '\0'; text++)
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			*text = ' ';
+	for (char *at = text; *at != '\0'; at++)
+		if ((unsigned char)*at < 0x20 || *at == 0x7f)
+			*at = ' ';
+	text_clean(text);
 }
 
 /* Foreign data is quoted by its beginning. */
@@ -497,9 +499,9 @@ static enum status check_answer(const char *text, size_t length, struct envelope
 		say_foreign(text, length, &scan, why, why_size);
 		return ERR_FORMAT;
 	}
-	without_control_bytes(envelope->error);
-	without_control_bytes(envelope->error_type);
-	without_control_bytes(answer->warning);
+	clean_line(envelope->error);
+	clean_line(envelope->error_type);
+	clean_line(answer->warning);
 	if (strcmp(envelope->status, "success") != 0) {
 		text_format(why, why_size, "Prometheus refused the query: %s%s%s",
 			    envelope->error_type, envelope->error_type[0] ? ": " : "",
@@ -780,10 +782,10 @@ static bool text_add(struct prom_texts *texts, const char *text, size_t length)
 	return true;
 }
 
-static bool has_control_bytes(struct prom_slice slice)
+static bool may_control(struct prom_slice slice)
 {
 	for (size_t i = 0; i < slice.length; i++)
-		if ((unsigned char)slice.text[i] < 0x20 || slice.text[i] == 0x7f)
+		if ((unsigned char)slice.text[i] < 0x20 || (unsigned char)slice.text[i] >= 0x7f)
 			return true;
 	return false;
 }
@@ -828,12 +830,9 @@ uint32_t prom_text(struct prom *prom, struct prom_slice slice)
 		while (slice.length > 0 && (slice.text[slice.length] & 0xc0) == 0x80)
 			slice.length--;
 	}
-	if (has_control_bytes(slice)) {
-		for (size_t i = 0; i < slice.length; i++) {
-			unsigned char byte = (unsigned char)slice.text[i];
-
-			clean[i] = byte < 0x20 || byte == 0x7f ? '?' : slice.text[i];
-		}
+	if (may_control(slice)) {
+		memcpy(clean, slice.text, slice.length);
+		slice.length = text_clean_bytes(clean, slice.length);
 		slice.text = clean;
 	}
 	return text_number_of(prom, slice);

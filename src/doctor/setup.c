@@ -252,9 +252,7 @@ static enum status add_environment(struct setup *setup, uint32_t who,
 		if (strncmp(line, "env.", 4) != 0 || equals == NULL)
 			continue;
 		*equals = '\0';
-		for (char *byte = equals + 1; *byte != '\0'; byte++)
-			if ((unsigned char)*byte < 0x20 || *byte == 0x7f)
-				*byte = '?';
+		text_clean(equals + 1);
 		setup->variables[setup->variable_count++] = (struct setup_variable){
 			.name = line + 4, .value = equals + 1, .who = who
 		};

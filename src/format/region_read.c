@@ -36,12 +36,12 @@ bool info_next(const char *text, size_t text_bytes, size_t *at, char *key, size_
 	return false;
 }
 
-bool info_get(const char *text, size_t text_bytes, const char *key, char *value, size_t size)
+/* Where the value of the first line with this key is; NULL: there is none. */
+static const char *info_find(const char *text, size_t text_bytes, const char *key, size_t *length)
 {
 	size_t key_bytes = strlen(key);
 	size_t end;
 
-	value[0] = '\0';
 	for (size_t at = 0; at < text_bytes; at = end + 1) {
 		const char *line = text + at;
 
@@ -49,10 +49,31 @@ bool info_get(const char *text, size_t text_bytes, const char *key, char *value,
 		if (end - at <= key_bytes || line[key_bytes] != '=' ||
 		    memcmp(line, key, key_bytes) != 0)
 			continue;
-		text_from_field(value, size, line + key_bytes + 1, end - at - key_bytes - 1);
-		return true;
+		*length = end - at - key_bytes - 1;
+		return line + key_bytes + 1;
 	}
-	return false;
+	return NULL;
+}
+
+bool info_get(const char *text, size_t text_bytes, const char *key, char *value, size_t size)
+{
+	size_t length;
+	const char *found = info_find(text, text_bytes, key, &length);
+
+	value[0] = '\0';
+	if (found != NULL)
+		text_from_field(value, size, found, length);
+	return found != NULL;
+}
+
+bool info_get_path(const char *text, size_t text_bytes, const char *key, char *path, size_t size)
+{
+	size_t length;
+	const char *found = info_find(text, text_bytes, key, &length);
+
+	path[0] = '\0';
+	return found != NULL && length < size && memchr(found, '\0', length) == NULL &&
+	       text_format(path, size, "%.*s", (int)length, found);
 }
 
 int64_t info_get_number(const char *text, size_t text_bytes, const char *key, int64_t otherwise)
@@ -91,7 +112,7 @@ static bool no_slot(const char **problem)
 	return false;
 }
 
-/* Terminate in place and replace control bytes. */
+/* Terminate in place and clean, see text_clean(). */
 #define CLEAN_TEXT(field)                                                          \
 	do {                                                                       \
 		char clean[sizeof(field)];                                         \

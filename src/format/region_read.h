@@ -224,10 +224,13 @@ void region_ring_close(struct region_ring *ring);
 /*
  * The "key=value" lines that identify a recording; region and trace file share them.
  *
- * The value of the first line with this key, terminated, control bytes as '?', cut to `size`. False
- * and value "" if there is none. The text needs no terminator and is not trusted.
+ * The value of the first line with this key, terminated, as text_clean() makes it, cut to `size`.
+ * False and value "" if there is none. The text needs no terminator and is not trusted.
  */
 bool info_get(const char *text, size_t text_bytes, const char *key, char *value, size_t size);
+
+/* A path to open, byte for byte: clean it before it is shown. False if there is none or it does not fit. */
+bool info_get_path(const char *text, size_t text_bytes, const char *key, char *path, size_t size);
 
 /* The same as an integer; `otherwise` if it is missing or not a number. */
 int64_t info_get_number(const char *text, size_t text_bytes, const char *key, int64_t otherwise);

@@ -722,9 +722,7 @@ bool foreign_take_text(struct foreign_reading *reading, char *to, size_t size)
 	if (reading->scan.token != JSON_SCAN_STRING)
 		return complain(reading, "a value is not a string");
 	json_scan_text(&reading->scan, to, size);
-	for (char *at = to; *at != '\0'; at++)
-		if ((unsigned char)*at < 0x20 || *at == 0x7f)
-			*at = '?';
+	text_clean(to);
 	return true;
 }
 

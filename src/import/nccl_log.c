@@ -2,6 +2,7 @@
  * Reads NCCL's log: names, parsing of numbers and words, storage of facts, line headers, and input.
  */
 #include "import/nccl_log.h"
+#include "common/text.h"
 #include "import/nccl_log_internal.h"
 
 #include <ctype.h>
@@ -434,11 +435,8 @@ const char *log_keep(struct nccl_log *log, struct log_text text)
 	if (length == 0)
 		return "";
 	length = length < sizeof(clean) ? length : sizeof(clean) - 1;
-	for (size_t i = 0; i < length; i++) {
-		unsigned char byte = (unsigned char)text.at[i];
-
-		clean[i] = byte < 0x20 || byte == 0x7f ? '?' : (char)byte;
-	}
+	memcpy(clean, text.at, length);
+	length = text_clean_bytes(clean, length);
 	if ((work->text_count + 1) * 4 > work->text_room * 3 && !grow_texts(work)) {
 		log_fail(log);
 		return "";

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/status.h"
+#include "common/text.h"
 #include "import/json_scan.h"
 
 enum {
@@ -706,12 +707,8 @@ bool plain_text(const struct plain_value *value, char *to, size_t size)
 	while (length > 0 && length < value->count &&
 	       ((unsigned char)value->text[length] & 0xc0) == 0x80)
 		length--;
-	for (size_t i = 0; i < length; i++) {
-		unsigned char c = (unsigned char)value->text[i];
-
-		to[i] = c < 0x20 || c == 0x7f ? '?' : (char)c;
-	}
-	to[length] = '\0';
+	memcpy(to, value->text, length);
+	to[text_clean_bytes(to, length)] = '\0';
 	return true;
 }
 

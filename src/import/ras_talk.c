@@ -97,7 +97,7 @@ static enum status take_byte_of_line(struct ras_talk *talk, char byte)
 	}
 	if (byte != '\r')
 		talk->line[talk->line_used++] =
-			(unsigned char)byte < 0x20 || byte == 0x7f ? '?' : byte;
+			(unsigned char)byte < 0x20 || (unsigned char)byte >= 0x7f ? '?' : byte;
 	return OK;
 }
 
@@ -134,7 +134,7 @@ static enum status take_answer(struct ras_talk *talk, const char *bytes, size_t 
 		return status;
 	for (size_t i = 0; i < length; i++) {
 		unsigned char byte = (unsigned char)bytes[i];
-		bool is_control = (byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f;
+		bool is_control = (byte < 0x20 && byte != '\n' && byte != '\t') || byte >= 0x7f;
 
 		if (byte != '\r')
 			talk->answer[talk->answer_length++] = is_control ? '?' : (char)byte;

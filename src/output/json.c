@@ -145,6 +145,16 @@ static bool is_plain(unsigned char byte)
 	return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
 }
 
+/* JSON is read in terminals, too. Escaped, nothing is lost. */
+static void write_escaped(struct sink *sink, uint32_t character)
+{
+	if (character >= 0x10000) {
+		sink_format(sink, "\\u%04x", 0xd800 + ((character - 0x10000) >> 10));
+		character = 0xdc00 + ((character - 0x10000) & 0x3ff);
+	}
+	sink_format(sink, "\\u%04x", character);
+}
+
 static void write_string(struct sink *sink, const char *text)
 {
 	const unsigned char *at = (const unsigned char *)text;
@@ -160,7 +170,9 @@ static void write_string(struct sink *sink, const char *text)
 		if (*at == '\0')
 			break;
 		length = json_utf8_length(at);
-		if (length > 0)
+		if (length > 0 && text_is_unseen(text_decode(at, length)))
+			write_escaped(sink, text_decode(at, length));
+		else if (length > 0)
 			sink_write(sink, at, length);
 		else if (*at >= 0x80)
 			sink_text(sink, "\\ufffd");

@@ -248,14 +248,15 @@ void metrics_clean_text(struct sink *to, const char *text)
 
 	while (good < left) {
 		character = at[good] < 0x80 ? 1 : utf8_bytes(at + good, left - good);
-		if (character > 0) {
+		if (character == 1 ||
+		    (character > 1 && !text_is_unseen(text_decode(at + good, character)))) {
 			good += character;
 			continue;
 		}
 		sink_write(to, at, good);
 		sink_text(to, "\xef\xbf\xbd");
-		at += good + 1;
-		left -= good + 1;
+		at += good + (character > 0 ? character : 1);
+		left -= good + (character > 0 ? character : 1);
 		good = 0;
 	}
 	sink_write(to, at, left);

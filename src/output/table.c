@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
+
 enum { TABLE_GAP = 2, TABLE_NOTE_INDENT = 6, TABLE_COLUMNS_MAX = 32 };
 
 struct table *table_new(const struct table_column *columns, size_t count)
@@ -56,9 +58,7 @@ static void add_item(struct table *table, char *text, bool is_note)
 		return;
 	}
 	/* Names come from users: they must not send control codes to the terminal. */
-	for (char *at = text; *at != '\0'; at++)
-		if ((unsigned char)*at < 0x20 || *at == 0x7f)
-			*at = '?';
+	text_clean(text);
 	table->items[table->used++] = (struct table_item){ text, is_note };
 }
 

@@ -10,40 +10,6 @@
 
 enum { VERDICT_TEXT_WIDTH = 80 };
 
-/* C1 control characters, and characters that change the text direction. */
-static bool is_unsafe(const unsigned char *at, size_t length)
-{
-	if (length == 2)
-		return at[0] == 0xc2 && at[1] < 0xa0;
-	if (length != 3 || at[0] != 0xe2)
-		return false;
-	return (at[1] == 0x80 &&
-		((at[2] >= 0xa8 && at[2] <= 0xae) || at[2] == 0x8e || at[2] == 0x8f)) ||
-	       (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9);
-}
-
-void verdict_text_clean(char *to, size_t size, const char *from)
-{
-	const unsigned char *at = (const unsigned char *)from;
-	size_t used = 0;
-
-	while (*at != '\0') {
-		bool is_plain = *at >= ' ' && *at < 0x7f;
-		size_t length = is_plain ? 1 : json_utf8_length(at);
-
-		if (used + (length > 0 ? length : 1) >= size)
-			break;
-		if (is_plain || (length > 1 && !is_unsafe(at, length))) {
-			memcpy(to + used, at, length);
-			used += length;
-		} else {
-			to[used++] = '?';
-		}
-		at += length > 0 ? length : 1;
-	}
-	to[used] = '\0';
-}
-
 /* The state of each communicator, as a table below the verdicts. */
 
 enum { ROWS = 4 }; /* --all shows the rest */
@@ -161,7 +127,7 @@ static void put_line(struct sink *sink, const char *word, const char *before, co
 {
 	char clean[LINE], first[2 * MARGIN + 1];
 
-	verdict_text_clean(clean, sizeof(clean), text);
+	text_from_field(clean, sizeof(clean), text, strlen(text));
 	text_format(first, sizeof(first), "%-*s%s", MARGIN, word, before);
 	table_wrap(sink, clean, first, MARGIN + strlen(before), sentence_width(options));
 }
@@ -292,7 +258,7 @@ static void put_painted(struct sink *sink, const char *word, enum paint word_pai
 	char clean[LINE], margin[MARGIN + 16];
 	struct sink wrapped;
 
-	verdict_text_clean(clean, sizeof(clean), text);
+	text_from_field(clean, sizeof(clean), text, strlen(text));
 	text_format(margin, sizeof(margin), "%-*s", MARGIN, word);
 	sink_init_memory(&wrapped);
 	table_wrap(&wrapped, clean, margin, MARGIN, width);
@@ -391,7 +357,7 @@ static void put_head(struct sink *sink, const struct verdict_look *look,
 		text_format(piece, sizeof(piece), "at %s UTC", units_date(time, look->wall_ns));
 		join_piece(text, sizeof(text), piece);
 	}
-	verdict_text_clean(clean, sizeof(clean), text);
+	text_from_field(clean, sizeof(clean), text, strlen(text));
 	table_wrap(sink, clean, "", 0, sentence_width(options));
 }
 

@@ -46,10 +46,6 @@ enum status verdict_text(struct sink *sink, const struct verdicts *verdicts,
 void verdict_text_one(struct sink *sink, const struct verdict *verdict, size_t number,
 		      const struct verdict_text_options *options);
 
-/* A copy that is safe for a terminal: control bytes, characters that change the text direction and bytes
- * that are not UTF-8 become '?'. Truncated if it does not fit. */
-void verdict_text_clean(char *to, size_t size, const char *from);
-
 /* Verdicts as JSON: docs/DOCTOR.md lists every key. */
 
 /* One verdict as an object, also used in lists of other documents. */

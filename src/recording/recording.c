@@ -238,6 +238,12 @@ bool recording_info(const struct recording_process *process, const char *key, ch
 	return info_get(process->info, process->info_bytes, key, value, size);
 }
 
+bool recording_info_path(const struct recording_process *process, const char *key, char *path,
+			 size_t size)
+{
+	return info_get_path(process->info, process->info_bytes, key, path, size);
+}
+
 bool recording_info_next(const struct recording_process *process, size_t *at, char *key,
 			 size_t key_size, char *value, size_t value_size)
 {

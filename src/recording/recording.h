@@ -472,6 +472,9 @@ const char *recording_name(const struct recording_process *process, enum op_name
 /* A value from the process's info text; false and "" if there is none. */
 bool recording_info(const struct recording_process *process, const char *key, char *value,
 		    size_t size);
+/* A path from it, byte for byte, see info_get_path(). */
+bool recording_info_path(const struct recording_process *process, const char *key, char *path,
+			 size_t size);
 /* All lines of the info text, see info_next(): start with *at = 0, call until false. */
 bool recording_info_next(const struct recording_process *process, size_t *at, char *key,
 			 size_t key_size, char *value, size_t value_size);

@@ -914,7 +914,7 @@ static enum status add_companion(struct recording *recording, struct recording_p
 	int fd;
 
 	region_boot_id(boot_id);
-	if (!recording_info(process, key, path, sizeof(path)) || path[0] != '/' ||
+	if (!recording_info_path(process, key, path, sizeof(path)) || path[0] != '/' ||
 	    strcmp(boot_id, process->boot_id) != 0)
 		return OK;
 	fd = file_open_for(owner, path, &why);

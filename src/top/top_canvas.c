@@ -10,25 +10,10 @@
 
 #define TOP_BARS_WINDOW_NS UINT64_C(60000000000)
 
-/* Joiners, variation selectors and direction marks: terminals treat them in different ways. */
-static bool is_format(wchar_t character)
+/* Terminals treat variation selectors in different ways. */
+static bool is_format(uint32_t character)
 {
-	return character == 0xad || character == 0x61c || character == 0x180e ||
-	       (character >= 0x200b && character <= 0x200f) ||
-	       (character >= 0x2028 && character <= 0x202e) ||
-	       (character >= 0x2060 && character <= 0x206f) ||
-	       (character >= 0xfe00 && character <= 0xfe0f) || character == 0xfeff ||
-	       (character >= 0xfff9 && character <= 0xfffb) || character >= 0xe0000;
-}
-
-static wchar_t text_decode(const unsigned char *at, size_t bytes)
-{
-	static const unsigned char masks[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
-	wchar_t character = at[0] & masks[bytes];
-
-	for (size_t i = 1; i < bytes; i++)
-		character = character << 6 | (at[i] & 0x3f);
-	return character;
+	return text_is_unseen(character) || (character >= 0xfe00 && character <= 0xfe0f);
 }
 
 /* One character of a text: its length in bytes and how it is shown; width 0 is a combining mark.
@@ -53,9 +38,11 @@ static size_t top_text_next(const char *at, bool is_utf8, wchar_t *character, un
 		return 1;
 	if (!is_utf8)
 		return length;
-	columns = is_format(text_decode(bytes, length)) ? -1 : wcwidth(text_decode(bytes, length));
+	columns = is_format(text_decode(bytes, length))
+			  ? -1
+			  : wcwidth((wchar_t)text_decode(bytes, length));
 	if (columns >= 0 && columns <= 2) {
-		*character = text_decode(bytes, length);
+		*character = (wchar_t)text_decode(bytes, length);
 		*width = (unsigned int)columns;
 	}
 	return length;

@@ -100,6 +100,23 @@ cat tests/foreign/data/inspector-v4.1.log >"$tap_scratch/sparse.log"
 truncate -s 1T "$tap_scratch/sparse.log"
 expect_complaint "a sparse log of 1 TB" "sparse.log: not read: it consists of holes" timeout -s KILL 10 "$ringside" ls "$tap_scratch/sparse.log"
 
+# Names must not control the terminal of whoever reads them.
+evil='\xc2\x9d0;OWNED\xc2\x9c\xc2\x9b2J\xc2\x9bHall is well\xc2\x9b8m\xe2\x80\xae\x9b2J\xe2\x80\x8b'
+rm -f "$bad"
+forge "$shm/ringside-1000/$(printf 'a\xc2\x9b2J\xc2\x9d0;OWNED\xc2\x9c.region')" part:live=9000*528 owner=1000
+forge "$shm/ringside-1000/b.region" "key:job=$evil" "key:host=$evil" "key:label.$evil=$evil" owner=1000
+if command -v node >/dev/null && [ -e npm/node_modules/@xterm/headless ]; then
+	for command in ls "ls --json" "ps --dead" verify report "report --json" doctor "dump --json"; do
+		# shellcheck disable=SC2086
+		limited "$ringside" $command >"$tap_scratch/screen" 2>&1
+		expect_same "$command: hostile names change neither title nor screen" \
+			"$(node tests/cli/hostile_terminal.mjs "$tap_scratch/screen")" "title before
+first FIRST LINE
+hidden false"
+	done
+fi
+rm "$shm"/ringside-1000/*
+
 # The same job and communicator, another user: joined, it could turn the verdict on a job of root.
 jobs() { # option...
 	limited "$ringside" ls --json "$@" 2>/dev/null | json_says 'join " | ", sort map { $_->{job} } @{$_->{processes}}'

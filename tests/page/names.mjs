@@ -26,7 +26,7 @@ expectPart('the name of the selected one', await textOf(page, '#chosen-title'), 
 expect('the communicator of an operation', (await rowsOf(page, 'flight-rows')).some((row) => row[2].includes(evil)), await rowsOf(page, 'flight-rows'));
 expectPart('the process', (await rowsOf(page, 'process-rows'))[0][2], '"><svg onload=alert(2)>');
 expectSame('a name that changes the writing direction is isolated', await page.locator('#comm-rows bdi').count(), 4);
-expect('invalid bytes are marked', (await textOf(page, '#chosen-title')).includes('\ufffd'));
+expectPart('a change of direction and invalid bytes are marked', await textOf(page, '#chosen-title'), '&amp;?gnp?');
 
 /* Open everything that can be opened. */
 for (const row of await page.locator('#comm-rows button').all()) {

@@ -25,7 +25,7 @@ for (const [columns, rows, environment] of [[80, 40, {}], [120, 40, {}], [60, 40
 	const session = new Session(columns, rows, [ringside, 'top', '--interval', '200ms'], environment);
 	const name = `${columns} columns${environment.LC_ALL ? ', no UTF-8' : ''}`;
 
-	await session.shows(`${name}: names are shown`, /plain .*\n(.*\n)*.*-bytes/);
+	await session.shows(`${name}: names are shown`, /-bytes .*\n(.*\n)*.*plain/);
 	await session.until(`${name}: all ten of them`, () => ends(session).length === 10);
 	expect(`${name}: columns are aligned`, new Set(ends(session)).size === 1, session.text());
 	expect(`${name}: no name controls the terminal`, /1 rank alive/.test(session.lines()[0]), session.text());

@@ -46,7 +46,7 @@ static void fields_need_no_terminator(void)
 	text_from_field(to, 3, field, sizeof(field));
 	EXPECT(is(to, "ab"));
 	text_from_field(to, sizeof(to), "a\nb\x7f\x1b\xc3", 7);
-	EXPECT(is(to, "a?b??\xc3"));
+	EXPECT(is(to, "a?b??"));
 }
 
 static void sizes_have_units(void)
@@ -124,6 +124,60 @@ static void test_endings(void)
 	EXPECT(!text_ends_with(".json", ".json") && !text_ends_with("", ".json"));
 }
 
+static void test_clean(void)
+{
+	static const struct {
+		const char *what, *text, *clean;
+	} cases[] = {
+		{ "plain text stays", "train-7 (a/b)", "train-7 (a/b)" },
+		{ "letters of all languages stay", "\u8a13\u7df4 \u00e9 e\u0301 \U0001f600",
+		  "\u8a13\u7df4 \u00e9 e\u0301 \U0001f600" },
+		{ "C0 and DEL", "a\x1b[2Jb\x07\nc\x7f", "a?[2Jb??c?" },
+		{ "C1, which terminals take for escapes",
+		  "\xc2\x9d"
+		  "0;T\xc2\x9c\xc2\x9b"
+		  "2J",
+		  "?0;T??2J" },
+		{ "C1 as single bytes",
+		  "\x9b"
+		  "2J\x9d",
+		  "?2J?" },
+		{ "invalid UTF-8", "a\xff\xc0\xaf\xe2\x82", "a?????" },
+		{ "a surrogate", "\xed\xa0\x80", "???" },
+		{ "direction", "a\u202eb\u2066c\u200fd\u061c", "a?b?c?d?" },
+		{ "no width", "a\u200bb\u200dc\ufeffd\u2060e\u00adf", "a?b?c?d?e?f" },
+		{ "letters without ink", "a\u3164b\u115fc\u034f", "a?b?c?" },
+		{ "what marks errors elsewhere, and an emoji's style, are shown",
+		  "\ufffd\u2764\ufe0f", "\ufffd\u2764\ufe0f" },
+		{ "tags and separators", "a\U000e0041b\u2028c\u2029", "a?b?c?" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[64], field[64];
+
+		text_copy(text, sizeof(text), cases[i].text);
+		text_clean(text);
+		text_from_field(field, sizeof(field), cases[i].text, strlen(cases[i].text));
+		EXPECT_THAT(cases[i].what, strcmp(text, cases[i].clean) == 0);
+		if (i != 5) /* ends inside a character */
+			EXPECT_THAT("as a field", strcmp(field, cases[i].clean) == 0);
+	}
+}
+
+static void test_cut_field(void)
+{
+	char text[6];
+
+	text_from_field(text, sizeof(text), "abcd\u8a13", 7);
+	EXPECT_THAT("a character that does not fit is left out", strcmp(text, "abcd") == 0);
+	text_from_field(text, sizeof(text), "ab\u8a13", 5);
+	EXPECT_THAT("one that fits stays", strcmp(text, "ab\u8a13") == 0);
+	text_from_field(text, sizeof(text), "ab\xff", 3);
+	EXPECT_THAT("a byte that begins no character is marked", strcmp(text, "ab?") == 0);
+	text_from_field(text, sizeof(text), "ab\xe8\xa8", 4);
+	EXPECT_THAT("one that the field cuts is left out", strcmp(text, "ab") == 0);
+}
+
 int main(void)
 {
 	test_endings();
@@ -133,5 +187,7 @@ int main(void)
 	sizes_have_units();
 	numbers_are_whole_and_within();
 	patterns_expand();
+	test_clean();
+	test_cut_field();
 	return tap_done();
 }

@@ -37,6 +37,12 @@ int main(void)
 	EXPECT_THAT("control bytes are harmless",
 		    info_get(info, bytes, "color", value, sizeof(value)) &&
 			    strcmp(value, "?[31m") == 0);
+	EXPECT_THAT("a path stays as it is",
+		    info_get_path(info, bytes, "color", value, sizeof(value)) &&
+			    strcmp(value, "\033[31m") == 0);
+	EXPECT_THAT("or is none: a part of it is another path",
+		    !info_get_path(info, bytes, "last", value, 3) && value[0] == '\0');
+	EXPECT(!info_get_path(info, bytes, "none", value, sizeof(value)));
 	EXPECT_THAT("the first one counts", info_get_number(info, bytes, "rank", -1) == 7);
 	EXPECT_EQUAL(info_get_number(info, bytes, "bad", -1), -1);
 	EXPECT_EQUAL(info_get_number(info, bytes, "empty", -2), -2);

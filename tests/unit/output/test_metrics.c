@@ -479,7 +479,7 @@ static void test_names(void)
 	EXPECT_EQUAL(series_of(text, "nccl_notice_info", LIST("")), 2);
 	EXPECT_EQUAL(series_of(text, "nccl_verdict_info", LIST("")), 2);
 	EXPECT_EQUAL(series_of(text, "nccl_verdict_info",
-			       LIST("class=\"network_stuck\"", "comm=\"000000000000abc0\"",
+			       LIST("class=\"network_stuck\"", "comm=\"000000000000abc1\"",
 				    "rank=\"1\"", "global_rank=\"13\"", "peer_global_rank=\"14\"",
 				    "host=\"node\\n\xef\xbf\xbd\"", "confidence=\"very likely\"")),
 		     1);

@@ -253,23 +253,6 @@ static void test_jobs(void)
 	verdicts_release(&verdicts);
 }
 
-static void test_clean(void)
-{
-	char to[32];
-
-	verdict_text_clean(to, sizeof(to), "a\033[31mb\nc\x7f");
-	EXPECT(strcmp(to, "a?[31mb?c?") == 0);
-	verdict_text_clean(to, sizeof(to), "gr\xc3\xbc\xc3\x9f \xff\xc3");
-	EXPECT(strcmp(to, "gr\xc3\xbc\xc3\x9f ??") == 0);
-	verdict_text_clean(to, sizeof(to), "x\xc2\x9by\xe2\x80\xaez\xe2\x81\xa6");
-	EXPECT_THAT("C1 controls and characters that change the text direction",
-		    strcmp(to, "x?y?z?") == 0);
-	verdict_text_clean(to, 4, "abc\xc3\xbc");
-	EXPECT(strcmp(to, "abc") == 0);
-	verdict_text_clean(to, 5, "abc\xc3\xbc");
-	EXPECT_THAT("no partial characters", strcmp(to, "abc") == 0);
-}
-
 static void test_json(void)
 {
 	struct verdict_look look = look_at();
@@ -373,7 +356,6 @@ int main(void)
 	test_many();
 	test_colour();
 	test_jobs();
-	test_clean();
 	test_json();
 	return tap_done();
 }
