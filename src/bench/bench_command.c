@@ -265,10 +265,11 @@ int bench_outputs_take_page(const struct cli_said *said)
 
 int bench_outputs_check(const struct bench_outputs *files)
 {
-	for (size_t i = 0; i < files->count; i++)
-		if (cli_output_check(files->paths[i]) != 0)
-			return CLI_EXIT_UNKNOWN;
-	return 0;
+	int failed = 0;
+
+	for (size_t i = 0; i < files->count && failed == 0; i++)
+		failed = cli_output_check(files->paths[i]);
+	return failed;
 }
 
 int bench_team_quit(struct bench_team *team)
@@ -282,9 +283,10 @@ static int output_write_one(const char *path, enum bench_output_kind kind, unsig
 {
 	struct cli_output output;
 	enum status status;
+	int failed = cli_output_open(&output, path);
 
-	if (cli_output_open(&output, path) != 0)
-		return CLI_EXIT_UNKNOWN;
+	if (failed != 0)
+		return failed;
 	status = write(context, kind, width, &output.sink);
 	if (status == ERR_NO_SPACE && output.sink.status == OK)
 		cli_no_memory();

@@ -55,7 +55,7 @@ int bundle_open(struct bundle_archive *archive, const char *path, enum bundle_pa
 	code = cli_output_open(&archive->output, path);
 	umask(before);
 	if (code != 0)
-		return CLI_EXIT_UNKNOWN;
+		return code;
 	if (packing == BUNDLE_ZSTD) {
 		archive->zstd = ZSTD_createCCtx();
 		sink_init_memory(&archive->plain);

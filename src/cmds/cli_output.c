@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -287,6 +288,65 @@ static int open_failed(struct cli_output *output, int error)
 	return CLI_EXIT_UNKNOWN;
 }
 
+/*
+ * What another user put in the place of the output would decide who reads it, or which file is replaced. Root must be
+ * trusted in any case.
+ */
+
+static bool is_trusted(uid_t owner)
+{
+	return owner == geteuid() || owner == 0;
+}
+
+/* Nobody else can make the link, or replace it. */
+static bool is_safe_link(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *directory = slash ? cli_path_join(path, (int)(slash - path + 1), "", ".")
+				: cli_path_join("", 0, "", ".");
+	struct stat link, around;
+	bool is_safe = true;
+
+	if (lstat(path, &link) == 0 && S_ISLNK(link.st_mode))
+		is_safe = is_trusted(link.st_uid) && stat(directory, &around) == 0 &&
+			  is_trusted(around.st_uid) &&
+			  (!(around.st_mode & S_IWOTH) || (around.st_mode & S_ISVTX));
+	free(directory);
+	return is_safe;
+}
+
+/* /dev/stdout and /dev/stderr: whoever started the command opened them. */
+static bool is_own_stream(const struct stat *st)
+{
+	struct stat stream;
+
+	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fstat(fd, &stream) == 0 && stream.st_dev == st->st_dev &&
+		    stream.st_ino == st->st_ino)
+			return true;
+	return false;
+}
+
+/* null, full and the terminal: others may control hardware. */
+static bool is_plain_device(const struct stat *st)
+{
+	return S_ISCHR(st->st_mode) &&
+	       (st->st_rdev == makedev(1, 3) || st->st_rdev == makedev(1, 7) ||
+		st->st_rdev == makedev(5, 0));
+}
+
+/* NULL: it may be written. `st`: what is there, links followed; NULL: nothing. */
+static const char *output_refusal(const char *path, const struct stat *st)
+{
+	if (!is_safe_link(path))
+		return "it is a symbolic link in a place where another user can change it";
+	if (st == NULL || is_own_stream(st) || S_ISDIR(st->st_mode))
+		return NULL;
+	if (S_ISBLK(st->st_mode) || S_ISCHR(st->st_mode))
+		return is_plain_device(st) ? NULL : "it is a device";
+	return st->st_uid == geteuid() ? NULL : "it belongs to another user";
+}
+
 /* A device or a pipe cannot be renamed. */
 static int open_directly(struct cli_output *output)
 {
@@ -318,8 +378,9 @@ static int take_fd(struct cli_output *output, int fd, const struct stat *before)
 {
 	if (fd == -1)
 		return open_failed(output, errno);
-	/* Keep the permissions of the old file if possible; else those from the umask. */
-	if (before != NULL && fchmod(fd, before->st_mode & 0777) == -1)
+	/* Keep the permissions of one's own old file if possible; else those from the umask. */
+	if (before != NULL && before->st_uid == geteuid() &&
+	    fchmod(fd, before->st_mode & 0777) == -1)
 		errno = 0;
 	output_begin(output, fd, true);
 	return 0;
@@ -348,6 +409,7 @@ static int open_beside(struct cli_output *output, const struct stat *before)
 
 static int output_start(struct cli_output *output, const char *path, bool is_trial)
 {
+	const char *refusal;
 	struct stat st;
 	bool is_there;
 
@@ -359,6 +421,13 @@ static int output_start(struct cli_output *output, const char *path, bool is_tri
 	is_there = stat(output->path, &st) == 0;
 	if (!is_there && errno != ENOENT)
 		return open_failed(output, errno);
+	refusal = output_refusal(output->path, is_there ? &st : NULL);
+	if (refusal != NULL) {
+		cli_error("cannot write %s: %s", path, refusal);
+		free(output->path);
+		*output = (struct cli_output){ .fd = -1 };
+		return CLI_EXIT_USAGE;
+	}
 	/* A pipe may be reachable only through such a link: /dev/stdout, and >(command) of the shell. */
 	if ((!is_there || S_ISREG(st.st_mode)) && output_follow_link(output) != 0)
 		return CLI_EXIT_UNKNOWN;
@@ -571,11 +640,20 @@ static char *temporary_of(const struct cli_tree *tree)
 int cli_tree_open(struct cli_tree *tree, const char *path, unsigned int flags)
 {
 	size_t length = strlen(path);
+	struct stat st;
 	int empty;
 
 	while (length > 1 && path[length - 1] == '/')
 		length--;
 	*tree = (struct cli_tree){ .path = cli_path_join(path, (int)length, "", "") };
+	/* The owner of a directory can replace what is in it. */
+	if (!is_safe_link(tree->path) || (stat(tree->path, &st) == 0 && !is_trusted(st.st_uid))) {
+		cli_error("cannot write %s: it belongs to another user, or is a symbolic link that "
+			  "another user can change",
+			  tree->path);
+		tree_release(tree);
+		return CLI_EXIT_USAGE;
+	}
 	empty = is_empty(tree->path);
 	if (empty == -1 && errno != ENOENT)
 		return give_up(tree, errno);

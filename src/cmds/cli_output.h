@@ -36,9 +36,11 @@ struct cli_output {
 };
 
 /*
- * Begins a file. "-" is standard output, which is only flushed at the end; devices and pipes are written directly,
- * too. A symbolic link is followed and its target replaced. A read-only file is rejected even if its directory is
- * writable. Returns 0, or CLI_EXIT_UNKNOWN after an error was reported; then *output needs no release.
+ * Begins a file. "-" is standard output, which is only flushed at the end; pipes, the terminal, /dev/null and /dev/full
+ * are written directly, too. A symbolic link is followed and its target replaced. A read-only file is rejected even if
+ * its directory is writable. Refused are files and pipes of another user, links that another user can change, and
+ * devices. Returns 0, or after an error was reported CLI_EXIT_USAGE (refused) or CLI_EXIT_UNKNOWN; then *output needs no
+ * release.
  */
 int cli_output_open(struct cli_output *output, const char *path);
 
@@ -46,8 +48,8 @@ int cli_output_open(struct cli_output *output, const char *path);
 int cli_output_open_text(struct cli_output *output, const char *path);
 
 /*
- * Checks that it can be written, for commands that work long before they write. Leaves nothing behind. Returns 0, or
- * CLI_EXIT_UNKNOWN after an error was reported.
+ * Checks that it can be written, for commands that work long before they write. Leaves nothing behind. Returns as
+ * cli_output_open().
  */
 int cli_output_check(const char *path);
 
@@ -83,7 +85,10 @@ struct cli_tree {
 	const char *replaces;
 };
 
-/* Returns 0, or CLI_EXIT_UNKNOWN after an error was reported: not empty, not a directory, cannot be created. */
+/*
+ * Returns 0, or after an error was reported CLI_EXIT_USAGE (a directory of another user) or CLI_EXIT_UNKNOWN (not empty,
+ * not a directory, cannot be created).
+ */
 int cli_tree_open(struct cli_tree *tree, const char *path, unsigned int flags);
 
 /*

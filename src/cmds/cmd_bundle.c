@@ -416,8 +416,9 @@ static int bundle_run(struct command_line *line)
 	exit_code = cli_input_choose_processes(input, &line->chosen, &page);
 	if (exit_code != 0)
 		return exit_code;
-	if (bundle_open(&archive, line->request.path, line->packing) != 0)
-		return CLI_EXIT_UNKNOWN;
+	exit_code = bundle_open(&archive, line->request.path, line->packing);
+	if (exit_code != 0)
+		return exit_code;
 	if (line->has_agents) {
 		exit_code = bundle_read_agents(&archive, &line->agents, line->request.operations,
 					       &input->recording);

@@ -558,15 +558,18 @@ static uint64_t count_expected(const struct recording *recording)
 static int open_output(struct doing *doing)
 {
 	struct export_job *job = doing->job;
+	int failed;
 
 	if (!job->is_directory) {
-		if (cli_output_open(&doing->output, job->path) != 0)
-			return CLI_EXIT_UNKNOWN;
+		failed = cli_output_open(&doing->output, job->path);
+		if (failed != 0)
+			return failed;
 		export_begin_file(doing);
 		return doing->is_failed ? CLI_EXIT_UNKNOWN : 0;
 	}
-	if (cli_tree_open(&doing->tree, job->path, job->is_forced ? CLI_OUTPUT_FORCE : 0) != 0)
-		return CLI_EXIT_UNKNOWN;
+	failed = cli_tree_open(&doing->tree, job->path, job->is_forced ? CLI_OUTPUT_FORCE : 0);
+	if (failed != 0)
+		return failed;
 	doing->tree.replaces = job->format->file_name ? NULL : "part-";
 	return 0;
 }
@@ -595,11 +598,12 @@ static int export_job_run(struct export_job *job, const struct cli_input *input)
 {
 	const struct recording *recording = &input->recording;
 	struct doing doing = { .job = job };
-	int exit_code = 0;
+	int exit_code = 0, failed;
 
 	job->is_complete = true;
-	if (open_output(&doing) != 0)
-		return CLI_EXIT_UNKNOWN;
+	failed = open_output(&doing);
+	if (failed != 0)
+		return failed;
 	if (job->filter != NULL && !filter_is_empty(job->filter))
 		set_up_filter(&doing, recording);
 	cli_progress_start(&doing.progress, "export", "operations", count_expected(recording));

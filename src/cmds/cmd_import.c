@@ -548,8 +548,10 @@ static int import_input(void *context)
 				  : cli_error("no log of another tool found: nothing to import");
 	if (is_trouble && request->is_strict)
 		return cli_error("nothing written: not all files can be read");
-	if (cli_tree_open(&tree, request->output, request->is_forced ? CLI_OUTPUT_FORCE : 0) != 0)
-		return CLI_EXIT_UNKNOWN;
+	exit_code =
+		cli_tree_open(&tree, request->output, request->is_forced ? CLI_OUTPUT_FORCE : 0);
+	if (exit_code != 0)
+		return exit_code;
 	exit_code = import_all(input, request, &tree, &totals);
 	if (exit_code != 0) {
 		cli_tree_discard(&tree);

@@ -237,9 +237,10 @@ static int write_html(const struct request *request, const struct timeline_repor
 {
 	struct cli_output output;
 	enum status status;
+	int failed = cli_output_open(&output, request->html);
 
-	if (cli_output_open(&output, request->html) != 0)
-		return CLI_EXIT_UNKNOWN;
+	if (failed != 0)
+		return failed;
 	status = html_report_write(&output.sink, report);
 	if (status == ERR_NO_SPACE && output.sink.status == OK)
 		cli_no_memory();

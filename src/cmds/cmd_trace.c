@@ -452,10 +452,10 @@ static int trace_timeline_write(struct viewer_plan *plan, const struct trace_tar
 	struct cli_output output;
 	struct viewer viewer;
 	enum status status;
-	int failed = 0;
+	int failed = cli_output_open(&output, target->path);
 
-	if (cli_output_open(&output, target->path) != 0)
-		return CLI_EXIT_UNKNOWN;
+	if (failed != 0)
+		return failed;
 	status = write_timeline(plan, target, &output.sink, &viewer, &failed);
 	cli_progress_end(progress);
 	if (status == ERR_NO_SPACE)

@@ -117,6 +117,53 @@ hidden false"
 fi
 rm "$shm"/ringside-1000/*
 
+# Where root writes, another user may have put something.
+common=$tap_scratch/common
+mkdir -m 1777 "$common"
+refused() { # sentence reason file [command...]
+	local sentence=$1 reason=$2 file=$3
+	shift 3
+	expect_refusal "$sentence" 2 "cannot write .*: $reason" timeout -s KILL 20 "$ringside" "${@:-bundle}" "$tap_scratch/ended" -o "$file"
+}
+echo theirs >"$common/x.tar"
+chmod 666 "$common/x.tar"
+chown 1000 "$common/x.tar"
+refused "bundle: another user's file" "it belongs to another user" "$common/x.tar"
+expect_same "it is unchanged" "$(stat -c '%u %a' "$common/x.tar") $(cat "$common/x.tar")" "1000 666 theirs"
+mkfifo "$common/pipe.tar"
+chown 1000 "$common/pipe.tar"
+refused "another user's pipe" "it belongs to another user" "$common/pipe.tar"
+ln -s "$tap_scratch/target.tar" "$common/link.tar"
+chown -h 1000 "$common/link.tar"
+refused "another user's link to nothing" "it is a symbolic link in a place" "$common/link.tar"
+echo mine >"$tap_scratch/target.tar"
+refused "another user's link to a file of root" "it is a symbolic link in a place" "$common/link.tar"
+mkdir -m 777 "$common/open"
+ln -s "$tap_scratch/target.tar" "$common/open/link.tar"
+refused "root's link where anybody can replace it" "it is a symbolic link in a place" "$common/open/link.tar"
+mkdir "$common/theirs"
+ln -s "$tap_scratch/target.tar" "$common/theirs/link.tar"
+chown 1000 "$common/theirs"
+refused "root's link in another user's directory" "it is a symbolic link in a place" "$common/theirs/link.tar"
+expect_same "no target was replaced" "$(cat "$tap_scratch/target.tar")" mine
+chown 1000 "$tap_scratch/target.tar"
+ln -s "$tap_scratch/target.tar" "$common/own.tar"
+refused "root's link to another user's file" "it belongs to another user" "$common/own.tar"
+refused "a device" "it is a device" /dev/zero export -f csv
+expect_refusal "report --html" 2 "it belongs to another user" "$ringside" report "$tap_scratch/ended" -o /dev/null --html "$common/x.tar"
+for command in report "report --json" "report --csv" "trace --format json" "export -f csv" "export -f parquet"; do
+	# shellcheck disable=SC2086
+	refused "$command" "it belongs to another user" "$common/x.tar" $command
+done
+refused "a directory of another user" "it belongs to another user" "$common/theirs/" export -f csv --force
+chown 0 "$tap_scratch/target.tar"
+"$ringside" bundle --no-ras "$tap_scratch/ended" -o "$common/own.tar" >/dev/null 2>&1
+expect_ok "root's own link in a sticky directory is followed" tar -tf "$tap_scratch/target.tar"
+"$ringside" bundle --no-ras "$tap_scratch/ended" -o "$common/new.tar" >/dev/null 2>&1
+expect_same "a new bundle is for its owner alone" "$(stat -c '%u %a' "$common/new.tar")" "0 600"
+"$ringside" bundle --no-ras "$tap_scratch/ended" -o "$common/theirs/new.tar" >/dev/null 2>&1
+expect_same "also in a directory of another user" "$(stat -c '%u %a' "$common/theirs/new.tar")" "0 600"
+
 # The same job and communicator, another user: joined, it could turn the verdict on a job of root.
 jobs() { # option...
 	limited "$ringside" ls --json "$@" 2>/dev/null | json_says 'join " | ", sort map { $_->{job} } @{$_->{processes}}'

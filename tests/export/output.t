@@ -38,7 +38,18 @@ if [ "$(id -u)" -ne 0 ]; then
 else
 	tap_line ok "a read-only file # SKIP root may write everything" ""
 fi
-rm -f "$out"/*
+mkdir -m 777 "$out/open"
+ln -s ../x.csv "$out/open/link.csv"
+expect_refusal "a link that others could replace" 2 "cannot write .*link.csv: it is a symbolic link in a place" \
+	"$ringside" export "$tap_scratch/small" -o "$out/open/link.csv"
+expect_refusal "a device" 2 "cannot write /dev/zero: it is a device" "$ringside" export "$tap_scratch/small" -f csv -o /dev/zero
+expect_ok "/dev/null" "$ringside" export "$tap_scratch/small" -f csv -o /dev/null
+mkfifo "$out/pipe"
+cat "$out/pipe" >"$out/from_pipe" &
+"$ringside" export "$tap_scratch/small" -f csv -o "$out/pipe" >/dev/null
+wait "$!"
+expect_same "one's own pipe" "$(head -c 4 "$out/from_pipe")" "job,"
+rm -rf "${out:?}"/*
 
 # No space: a full device, a file size limit.
 expect_refusal "a full device" 3 "cannot write /dev/full: No space left on device" \
