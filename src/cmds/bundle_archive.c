@@ -144,15 +144,21 @@ static char *copy_of(const char *text)
 	return memcpy(cli_realloc(NULL, size), text, size);
 }
 
+/* It may contain names of files that users chose. */
+static char *harmless_copy(const char *text)
+{
+	char *copy = copy_of(secret_is_value(text) ? "(hidden: it may contain a secret)" : text);
+
+	text_clean(copy);
+	return copy;
+}
+
 static void archive_note(struct bundle_lines *lines, const char *name, const char *text,
 			 uint64_t bytes)
 {
 	lines->list = cli_realloc(lines->list, (lines->count + 1) * sizeof(*lines->list));
-	lines->list[lines->count] = (struct bundle_line){ copy_of(name), copy_of(text), bytes };
-	/* Both may contain names of files that users chose. */
-	text_clean(lines->list[lines->count].name);
-	text_clean(lines->list[lines->count].text);
-	lines->count++;
+	lines->list[lines->count++] =
+		(struct bundle_line){ harmless_copy(name), harmless_copy(text), bytes };
 }
 
 void bundle_gap(struct bundle_archive *archive, const char *what, const char *format, ...)
@@ -276,7 +282,7 @@ void bundle_release(struct bundle_archive *archive)
  * recorders, and secrets in unexpected variables: many people read a ticket.
  */
 
-/* Removes lines "env.NAME=VALUE" with secrets from the description of a process. Returns how many. */
+/* Removes variables, labels, paths and messages with secrets from the description of a process. Returns how many. */
 static size_t bundle_clean_info(struct recording_process *process)
 {
 	size_t kept = 0, found = 0, at = 0;
@@ -577,7 +583,7 @@ void bundle_snapshots(struct bundle_archive *archive, struct recording *recordin
 		clean[i] = secrets == 0;
 		if (secrets > 0)
 			bundle_gap(archive, recorded_process_text(recording->processes[i], text),
-				   "%zu recorded variables look like secrets and were removed",
+				   "%zu recorded values look like secrets and were removed",
 				   secrets);
 		snapshot_one(archive, recording->processes[i], i, request->operations, *snapshots);
 	}
@@ -598,8 +604,7 @@ static size_t write_environment(struct sink *sink, const struct recording_proces
 	sink_format(sink, "# %s\n", recorded_process_text(process, text));
 	while (info_next(process->info, process->info_bytes, &at, key, sizeof(key), value,
 			 sizeof(value))) {
-		if (strncmp(key, "env.", 4) != 0 || secret_is_name(key + 4) ||
-		    secret_is_value(value))
+		if (strncmp(key, "env.", 4) != 0 || secret_is_pair(key + 4, value))
 			continue;
 		sink_format(sink, "%s=%s\n", key + 4, value);
 		count++;

@@ -23,6 +23,7 @@
 #include "cmds/ras_client.h"
 #include "common/attributes.h"
 #include "common/clock.h"
+#include "common/secret.h"
 #include "common/text.h"
 #include "import/host_facts.h"
 #include "output/json.h"
@@ -216,6 +217,8 @@ static void keep_line(struct sink *sink, const char *line)
 	if (!is_worth(line))
 		return;
 	text_from_field(clean, sizeof(clean), line, strlen(line));
+	if (secret_is_value(clean))
+		text_copy(clean, sizeof(clean), "(a line that may contain a secret was left out)");
 	sink_text(sink, clean);
 	sink_byte(sink, '\n');
 }

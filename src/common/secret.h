@@ -12,7 +12,13 @@
 bool secret_is_name(const char *name);
 bool secret_is_value(const char *value);
 
-/* For a line "env.NAME=VALUE" without its line end; other lines are never secret. */
+/* Both; a name such as GIT_COMMIT says that a long hexadecimal number is a hash. */
+bool secret_is_pair(const char *name, const char *value);
+
+/*
+ * For a line "KEY=VALUE" of an info text, without its line end: variables (env.NAME), labels (label.NAME),
+ * paths and messages. Other lines are never secret.
+ */
 bool secret_is_line(const char *line, size_t length);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "common/attributes.h"
 #include "common/hash.h"
+#include "common/secret.h"
 #include "common/text.h"
 
 static uint64_t hash_log_text(uint64_t before, struct log_text text)
@@ -905,11 +906,14 @@ static void keep_variable(struct log_line *line, struct log_text name, struct lo
 	variable = log_entry(line->log, LOG_VARIABLES, key, &is_new);
 	if (variable == NULL)
 		return;
-	if (is_new)
+	if (is_new) {
 		*variable = (struct nccl_log_variable){ .process = line->process,
 							.name = log_keep(line->log, name),
 							.value = log_keep(line->log, value),
 							.place = line->place };
+		if (secret_is_pair(variable->name, variable->value))
+			variable->value = "***";
+	}
 	variable->lines++;
 }
 

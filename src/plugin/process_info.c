@@ -452,7 +452,7 @@ static void add_variable(struct environment *environment, const char *name)
 	if (found == NULL)
 		return;
 	copy_value(value, sizeof(value), found);
-	if (secret_is_value(value))
+	if (secret_is_pair(name, value))
 		text_copy(value, sizeof(value), "***");
 	if (strlen(value) > ENVIRONMENT_VALUE_BYTES)
 		memcpy(value + ENVIRONMENT_VALUE_BYTES - 3, "...", 4);
@@ -572,7 +572,7 @@ static void add_labels(const char *labels)
 			continue;
 		*equals = '\0';
 		text_format(key, sizeof(key), "label.%s", pair);
-		add_line(key, equals + 1);
+		add_line(key, secret_is_pair(pair, equals + 1) ? "***" : equals + 1);
 	}
 }
 

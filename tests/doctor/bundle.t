@@ -110,8 +110,17 @@ NCCL_TOPO_FILE="/topology?token=S3cr3tValueFive" RINGSIDE_SHM=$tap_scratch/shm2 
 expect_ok "a trace may hold a secret" grep -qraF S3cr3tValueFive "$work/leaky"
 expect_ok "a bundle is made from it" "$tool" bundle "$work/leaky" --no-ras -o "$work/leaky.tar"
 expect_same "without it" "$(grep -acF S3cr3tValueFive "$work/leaky.tar")" 0
-expect_ok "and README mentions it" has "$work/leaky.tar" README.txt '1 recorded variables look like secrets and were removed'
+expect_ok "and README mentions it" has "$work/leaky.tar" README.txt '1 recorded values look like secrets and were removed'
 expect_same "the trace itself is not in it" "$(tar tf "$work/leaky.tar" | grep -c '/traces/')" 0
+
+# A path may hold one, too. Where a trace is must be in the region, but not in what is passed on.
+mkdir "$tap_scratch/shm3"
+RINGSIDE_SHM=$tap_scratch/shm3 RINGSIDE_BUFFER=4MiB RINGSIDE_MODE=trace RINGSIDE_DIR=$work/token=S3cr3tValueSeven \
+	"$tool" sim --nodes 1 --gpus 2 -w ddp --seconds 1s >/dev/null 2>&1
+expect_same "a job with a secret in the path of its traces" "$(grep -rlaF S3cr3tValueSeven "$tap_scratch/shm3" | wc -l)" 2
+expect_ok "a bundle is made of it" "$tool" bundle --no-ras --regions -o "$work/path.tar" "$tap_scratch/shm3"
+expect_same "without the path" "$(grep -acF S3cr3tValueSeven "$work/path.tar")" 0
+expect_same "but with the processes" "$(tar tf "$work/path.tar" | grep -c '/snapshots/')" 2
 
 expect_ok "the size can be limited" bundle --no-ras --most 1KiB -o "$work/small.tar"
 expect_ok "what does not fit is listed, with its size" has "$work/small.tar" README.txt 'KiB\) exceeds the rest of the --most limit \(1 KiB\)'

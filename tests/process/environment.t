@@ -17,6 +17,17 @@ expect_same "so are the recorder's own" "$(grep -c '^env.RINGSIDE_SHM=' <<<"$lin
 expect_same "a value with a password is not recorded" "$(grep '^env.MASTER_ADDR' <<<"$lines")" 'env.MASTER_ADDR=***'
 expect_same "no secret is anywhere in it" "$(grep -a -c -E 'hidden[123]' "$(region_file)")" 0
 
+# One of each kind that docs/SETTINGS.md lists; what they begin with is all that may be recognized.
+fresh
+commit=0123456789abcdef0123456789abcdef01234567
+RINGSIDE_LABELS="team=a,api_token=hidden4,cloud=AKIAHIDDEN5,commit=$commit" NCCL_HIDDEN_1=wJalrXUtnFEMI/K7MDENG/bPxRfiCYHIDDENDATA \
+	NCCL_HIDDEN_2=c2VjcmV0LWhpZGRlbi1kYXRhLTEyMw== NCCL_HIDDEN_3="run --password hidden6" NCCL_HIDDEN_4=https://hooks.slack.com/services/hidden7 \
+	NCCL_HIDDEN_5=SG.hidden8hidden8hidden8 NCCL_HIDDEN_6=ya29.hidden9hidden9 NCCL_HIDDEN_7=fedcba9876543210fedcba9876543210fedcba98 run_job ops=10
+expect_same "nor is any kind of secret" "$(lines_of "$(region_file)" | grep HIDDEN_)" "$(printf 'env.NCCL_HIDDEN_%s=***\n' 1 2 3 4 5 6 7)"
+expect_same "the same in labels" "$(LC_ALL=C grep -a -o -E 'label\.[a-z_]*=[ -~]*' "$(region_file)" | tr '\n' ' ')" \
+	"label.team=a label.api_token=*** label.cloud=*** label.commit=$commit "
+expect_same "they are nowhere in it" "$(grep -a -c -i -E 'hidden[0-9]|HIDDENDATA|c2VjcmV0|fedcba98' "$(region_file)")" 0
+
 fresh
 NCCL_ALGO=Ring RINGSIDE_MODE=trace run_job ops=10
 expect_same "the trace file has the same" "$("$BUILD/ringside" ls --json "$RINGSIDE_DIR" | grep -o '"NCCL_ALGO":"[^"]*"')" '"NCCL_ALGO":"Ring"'

@@ -1,9 +1,11 @@
 /* What looks like a secret, and what NCCL's variables usually hold. */
 #include "common/secret.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "common/attributes.h"
+#include "common/text.h"
 #include "tests/tap.h"
 
 static void names_that_speak_of_secrets(void)
@@ -72,6 +74,39 @@ static void values_that_are_secrets(void)
 		"https://token@host/x",
 		"user%3Ap%40h",
 		"aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bD1fG3hJ5",
+		/* AWS: as documented there, with '/' and '+' */
+		"wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+		"je7MtGbClwBF/2Zp9Utk/h3yCo8nvbEXAMPLEKEY",
+		"ASIAIOSFODNN7EXAMPLE",
+		/* GCP */
+		"ya29.a0AfH6SMBxyz12345",
+		"{\"type\": \"service_account\", \"private_key\": \"abc\"}",
+		"AIzaSyA1234567890abcdefghijklmnopqrstuv",
+		/* Azure */
+		"DefaultEndpointsProtocol=https;AccountName=a;AccountKey=b",
+		"https://a.blob.core.windows.net/c?sv=2022&se=2030&sr=c&sig=x",
+		/* Slack, GitHub, GitLab, Hugging Face, W&B, SendGrid, OpenAI, NVIDIA */
+		"https://hooks.slack.com/services/T0/B0/x",
+		"xoxp-1",
+		"ghs_1",
+		"hf_AbCdEfGhIjKlMnOpQrStUvWxYz",
+		"0123456789abcdef0123456789abcdef01234567",
+		"SG.ngeVfQFYQlKU0ufo8x5d1A.TwL2iGABf9DHoTf",
+		"sk-ant-x",
+		"nvapi-0123456789abcdefgh",
+		"npm_abcdefghijklmnopqrstuvwxyz0123456789",
+		/* command lines */
+		"train --password hunter2",
+		"train --hf-token x --steps 3",
+		"curl -H 'Authorization: x' host",
+		"mysql --db_pass x",
+		/* by entropy */
+		"c2VjcmV0LXZhbHVlLTEyMzQ1Njc4OTA=",
+		"id=5,x=c2VjcmV0LXZhbHVlLTEyMzQ1Njc4OTA=",
+		"deadbeef00112233445566778899aabbccddeeff",
+		"https://example.com/hook/0123456789abcdef0123456789abcdef",
+		"/data/run/aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bD1fG",
+		"mf4tb2r5ay2068y9d37p1a3c5e7g9i2k4m",
 	};
 
 	for (size_t i = 0; i < ARRAY_LENGTH(values); i++)
@@ -107,10 +142,102 @@ static void values_that_are_none(void)
 		"quiet,mask_cpu:0x000000000000FFFF,0x00000000FFFF0000",
 		"team=vision,model=vit",
 		"***",
+		/* hashes that are known as such, and in paths */
+		"commit 0123456789abcdef0123456789abcdef01234567",
+		"image@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+		"2.4.0a0+git0123456",
+		"/var/lib/docker/overlay2/"
+		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef/merged",
+		"/nix/store/s66mzxpvicwk07gjbjfw9izjfa797vsw-nccl-2.28",
+		/* names of GPUs, hosts, libraries, functions */
+		"MIG-GPU-8f3c9a1e-1b2c-4d5e-8f90-123456789abc/1/0",
+		"GPU-8F3C9A1E-1B2C-4D5E-8F90-123456789ABC",
+		"dgx-h100-a1-0042.cluster.example.com",
+		"ip-10-0-12-34.us-west-2.compute.internal",
+		"train-llama3-70b-7f9c6d5b8-x2x9k",
+		"node[001-064,070,080-099]",
+		"gpu-a100-[1-4],gpu-h100-[001-128]",
+		"libcudart.so.12.4.127",
+		"/usr/lib/x86_64-linux-gnu/libnccl.so.2.28.9",
+		"/opt/conda/envs/Py311Torch24Cuda124/lib/python3.11/site-packages/torch/lib",
+		"/home/User1/Data2/run3/Qwen25Base7B/checkpoint-12000/"
+		"model-00001-of-00064.safetensors",
+		"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+		"_ZN4c10d16ProcessGroupNCCL8WorkNCCL4waitENSt6chrono8durationIlSt5ratioILl1ELl1000E"
+		"EEE",
+		"c10d::ProcessGroupNCCL::watchdogHandler()",
+		"TransformerEngineBaseModuleForwardBackwardHook",
+		"0xffffffffffffffffffffffffffffffffffffffffffffffff",
+		"0x000000000000000000000000ffff00000000ffff",
+		"fe80:0000:0000:0000:0002:c903:00ab:cdef",
+		"0x7f8c496ae9f66100",
+		"ens1f0np0,ens1f1np1,ibp24s0,mlx5_bond_0",
+		"--tokens 4096 --key-length 128",
+		"train --max-tokens-per-gpu 8192",
+		"/etc/pki/authorization/x.pem",
+		"token",
+		"--password",
 	};
 
 	for (size_t i = 0; i < ARRAY_LENGTH(values); i++)
 		EXPECT_THAT(values[i], !secret_is_value(values[i]));
+}
+
+static void hashes_by_their_names(void)
+{
+	static const char hash[] = "0123456789abcdef0123456789abcdef01234567";
+
+	EXPECT(!secret_is_pair("commit", hash) && !secret_is_pair("GIT_SHA", hash));
+	EXPECT(!secret_is_pair("CONTAINER_ID", hash) && !secret_is_pair("image_digest", hash));
+	EXPECT(secret_is_pair("WANDB", hash) && secret_is_pair("api_token", "1"));
+	EXPECT(!secret_is_pair("NCCL_IB_PKEY", "0x8001") && !secret_is_pair("team", "vision"));
+	EXPECT_THAT("a name excuses hashes only", secret_is_pair("commit", "ghp_abc"));
+}
+
+static uint64_t random_state = 20;
+
+static size_t random_below(size_t most)
+{
+	random_state = random_state * 6364136223846793005 + 1442695040888963407;
+	return (size_t)(random_state >> 33) % most;
+}
+
+/* Random tokens as programs make them. A few look like names: their share is small. */
+static void tokens_by_entropy(void)
+{
+	static const struct {
+		const char *what, *letters;
+		size_t length;
+		unsigned int found_percent;
+	} kinds[] = {
+		{ "a secret key of AWS",
+		  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", 40, 95 },
+		{ "letters and digits",
+		  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", 32, 95 },
+		{ "base64 for URLs",
+		  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", 43, 95 },
+		{ "hexadecimal", "0123456789abcdef", 40, 99 },
+		{ "capitals in hexadecimal", "0123456789ABCDEF", 32, 99 },
+		{ "small letters and digits", "abcdefghijklmnopqrstuvwxyz0123456789", 40, 95 },
+	};
+
+	for (size_t k = 0; k < ARRAY_LENGTH(kinds); k++) {
+		unsigned int found = 0, among = 0;
+
+		for (unsigned int i = 0; i < 1000; i++) {
+			char token[64], text[128];
+
+			for (size_t at = 0; at < kinds[k].length; at++)
+				token[at] =
+					kinds[k].letters[random_below(strlen(kinds[k].letters))];
+			token[kinds[k].length] = '\0';
+			text_format(text, sizeof(text), "--steps 3 --x %s --y", token);
+			found += secret_is_value(token);
+			among += secret_is_value(text);
+		}
+		EXPECT_THAT(kinds[k].what, found >= kinds[k].found_percent * 10);
+		EXPECT_THAT("the same among other words", among >= found);
+	}
 }
 
 static bool is_line(const char *line)
@@ -124,7 +251,11 @@ static void lines_of_a_process(void)
 
 	EXPECT(is_line("env.NCCL_TOKEN=1") && is_line("env.NCCL_X=ghp_abc"));
 	EXPECT(!is_line("env.NCCL_ALGO=Ring") && !is_line("env.NCCL_X=***"));
-	EXPECT_THAT("other lines are never secret", !is_line("labels=token=1") && !is_line("env") &&
+	EXPECT(is_line("label.api_token=1") && is_line("label.x=ghp_abc") &&
+	       !is_line("label.commit=0123456789abcdef0123456789abcdef01234567"));
+	EXPECT(is_line("trace=/data/token=abc/r0.ringside") && !is_line("trace=/data/r0.ringside"));
+	EXPECT(is_line("exe=/x/ghp_abc") && is_line("message.1=X=ghp_abc is not a size"));
+	EXPECT_THAT("other lines are never secret", !is_line("job=token=1") && !is_line("env") &&
 							    !is_line("") && !is_line("env.TOKEN"));
 	EXPECT_THAT("only up to its end", !secret_is_line("env.A=1ghp_abc,token=", 7));
 	memset(long_line, 'v', sizeof(long_line) - 1);
@@ -138,5 +269,7 @@ int main(void)
 	values_that_are_secrets();
 	values_that_are_none();
 	lines_of_a_process();
+	hashes_by_their_names();
+	tokens_by_entropy();
 	return tap_done();
 }
