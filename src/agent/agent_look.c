@@ -27,6 +27,8 @@
 enum { PAUSE_PER_COST = 200 };
 /* The file of a region exists before its contents. */
 #define BUSY_NS (4 * SECOND_NS)
+/* While what was found is examined. */
+#define SEARCHING_NS (100 * MS_NS)
 
 enum status agent_look_init(struct agent_look *look, const struct watch_settings *settings,
 			    const struct live_limits *limits)
@@ -135,6 +137,35 @@ static void tell_refused(struct agent_look *look)
 			  first->why, count - 1);
 }
 
+static bool was_told(const struct agent_look *look, uint32_t uid)
+{
+	for (size_t i = 0; i < look->told_count; i++)
+		if (look->told[i] == uid)
+			return true;
+	return false;
+}
+
+/* One line per user, until nothing is left out of that user any more. */
+static void tell_left_out(struct agent_look *look)
+{
+	const struct recording *recording = &look->watch.recording;
+	uint32_t told[AGENT_LOOK_TOLD];
+	size_t count = 0;
+
+	for (size_t i = 0; i < recording->left_out_count && count < AGENT_LOOK_TOLD; i++) {
+		const struct recording_left_out *one = &recording->left_out[i];
+
+		told[count++] = one->owner;
+		if (!was_told(look, one->owner))
+			agent_log(AGENT_WARNING,
+				  "user %" PRIu32 " has more than the agent follows: %zu processes "
+				  "and the rest of %zu directories are left out",
+				  one->owner, one->processes, one->directories);
+	}
+	memcpy(look->told, told, count * sizeof(*told));
+	look->told_count = count;
+}
+
 /* The first scan of a process is more expensive than later ones, so the cheaper of two counts. */
 static void note_cost(struct agent_look *look, uint64_t cost_ns)
 {
@@ -154,6 +185,9 @@ static uint64_t fair_pause(const struct agent_look *look)
 /* Time until the next scan. */
 static uint64_t pause_of(const struct agent_look *look, uint64_t now_ns)
 {
+	/* Clients are served between two scans, and a long search goes on there. */
+	if (watch_is_searching(&look->watch))
+		return SEARCHING_NS;
 	if (look->watch.recording.count == 0 && now_ns >= look->busy_until_ns)
 		return IDLE_NS;
 	return fair_pause(look);
@@ -175,6 +209,12 @@ void agent_look_take(struct agent_look *look, uint64_t now_ns)
 	support_verdicts(look, now_ns);
 	tell_failure(look, before);
 	tell_refused(look);
+	tell_left_out(look);
+}
+
+bool agent_look_search(struct agent_look *look)
+{
+	return watch_search_more(&look->watch);
 }
 
 bool agent_look_fresh(struct agent_look *look, uint64_t now_ns)

@@ -19,27 +19,31 @@
 #include "recording/recording.h"
 #include "recording/watch.h"
 
+enum { AGENT_LOOK_TOLD = 64 };
+
 struct agent_look {
 	struct watch watch;
 	struct live live;
 	struct live_limits limits;
-	uint64_t last_ns;	     /* monotonic, 0: never */
-	uint64_t next_ns;	     /* monotonic: when the next scan is due */
-	uint64_t busy_until_ns;	     /* activity expected: scan every second until then */
-	uint64_t number;	     /* number of the scan */
-	uint64_t cost_ns;	     /* CPU time of a scan: the cheaper one of the last two */
-	uint64_t last_cost_ns;	     /* of the last scan */
-	uint64_t spent_ns;	     /* total time of scans */
-	uint64_t failures;	     /* failed scans */
-	uint64_t judgements;	     /* of the speed of a job: see live_judge() */
-	uint64_t judged_ns;	     /* CPU time of these */
-	enum status status;	     /* of the last scan */
-	uint64_t start_wall_ns;	     /* of the agent */
-	const uint64_t *verdicts;    /* [VERDICT_CLASSES] so far; borrowed, NULL none */
-	const uint64_t *kernel;	     /* [METRICS_KERNEL_EVENTS] so far; borrowed, NULL none */
-	struct cli_host_watch *host; /* facts of this host; borrowed, NULL none */
-	uint64_t next_host_ns;	     /* monotonic: when they are read again */
-	size_t supported;	     /* verdicts of the last scan */
+	uint64_t last_ns;		/* monotonic, 0: never */
+	uint64_t next_ns;		/* monotonic: when the next scan is due */
+	uint64_t busy_until_ns;		/* activity expected: scan every second until then */
+	uint64_t number;		/* number of the scan */
+	uint64_t cost_ns;		/* CPU time of a scan: the cheaper one of the last two */
+	uint64_t last_cost_ns;		/* of the last scan */
+	uint64_t spent_ns;		/* total time of scans */
+	uint64_t failures;		/* failed scans */
+	uint64_t judgements;		/* of the speed of a job: see live_judge() */
+	uint64_t judged_ns;		/* CPU time of these */
+	enum status status;		/* of the last scan */
+	uint64_t start_wall_ns;		/* of the agent */
+	const uint64_t *verdicts;	/* [VERDICT_CLASSES] so far; borrowed, NULL none */
+	const uint64_t *kernel;		/* [METRICS_KERNEL_EVENTS] so far; borrowed, NULL none */
+	struct cli_host_watch *host;	/* facts of this host; borrowed, NULL none */
+	uint64_t next_host_ns;		/* monotonic: when they are read again */
+	size_t supported;		/* verdicts of the last scan */
+	uint32_t told[AGENT_LOOK_TOLD]; /* users with something left out, as logged */
+	size_t told_count;
 };
 
 /*
@@ -54,6 +58,9 @@ void agent_look_release(struct agent_look *look);
 
 /* Scans now. */
 void agent_look_take(struct agent_look *look, uint64_t now_ns);
+
+/* Continues a long search between scans, for some milliseconds. True: call again when clients have been served. */
+bool agent_look_search(struct agent_look *look);
 
 /* A client asks: scans unless the last scan is less than a second old, or recent enough given the cost of scans.
  * True: it scanned. */

@@ -160,7 +160,7 @@ static uint64_t do_due(void *context, uint64_t now_ns)
 		agent_kernel_look(&agent->kernel, &agent->look.live, &agent->look.watch, now_ns);
 		tell_status(agent);
 	}
-	next = agent->look.next_ns;
+	next = agent_look_search(&agent->look) ? now_ns : agent->look.next_ns;
 	if (textfile->directory && (agent->look.watch.recording.count > 0 || textfile->count > 0)) {
 		if (now_ns >= textfile->next_ns)
 			agent_textfile_write(textfile, &agent->look.live, now_ns);

@@ -1032,6 +1032,21 @@ static struct live_point point_of(const struct live *live, const struct live_sum
 				    .wait_share = NAN };
 }
 
+/* Are there histories for this seat? Those that a user's first processes have do not change. */
+static bool has_history(const struct live *live, uint32_t s)
+{
+	const struct recording *recording = live->job.recording;
+	int64_t owner = recording->processes[live->job.seats[s].process]->owner;
+	uint32_t seats = 0;
+
+	if (s < LIVE_HISTORIES_MAX / 2)
+		return true;
+	for (uint32_t p = 0; p < live->job.seats[s].process; p++)
+		if (recording->processes[p]->owner == owner)
+			seats += live->job.first_seat[p + 1] - live->job.first_seat[p];
+	return seats < LIVE_HISTORIES_MAX / 2;
+}
+
 /* A history begins with the first recorded operation and ends with the process. */
 static void seat_point(struct live *live, uint32_t s)
 {
@@ -1040,7 +1055,10 @@ static void seat_point(struct live *live, uint32_t s)
 	struct live_point point = point_of(live, &seat->grown);
 
 	if (!seat->is_over &&
-	    (history->count > 0 || (seat->grown.operations > 0 && s < LIVE_HISTORIES_MAX))) {
+	    (history->count > 0 ||
+	     (seat->grown.operations > 0 && live->memory->seat_histories < LIVE_HISTORIES_MAX &&
+	      has_history(live, s)))) {
+		live->memory->seat_histories++;
 		if (seat->has_wait)
 			point.wait_share =
 				wait_share((double)seat->wait_grown_ns, (double)live->elapsed_ns);
@@ -1063,7 +1081,10 @@ static void comm_point(struct live *live, uint32_t c)
 		waiting += seat->has_wait;
 		wait_ns += seat->has_wait ? (double)seat->wait_grown_ns : 0;
 	}
-	if (open > 0 && (live->comms[c].grown.operations > 0 || history->count > 0)) {
+	if (open > 0 && (history->count > 0 || (live->comms[c].grown.operations > 0 &&
+						live->memory->comm_histories < LIVE_HISTORIES_MAX &&
+						has_history(live, comm->seats[0])))) {
+		live->memory->comm_histories++;
 		point.busy_share /= (float)open;
 		if (waiting > 0)
 			point.wait_share =
@@ -1076,6 +1097,7 @@ static void live_points(struct live *live)
 {
 	struct live_memory *memory = live->memory;
 
+	memory->seat_histories = memory->comm_histories = 0;
 	for (uint32_t s = 0; s < live->job.seat_count; s++) {
 		if (live->elapsed_ns > 0)
 			seat_point(live, s);

@@ -24,8 +24,9 @@
 #include "recording/recording.h"
 
 enum {
-	LIVE_POINTS = 300,	   /* history per communicator and seat: number of scans kept */
-	LIVE_HISTORIES_MAX = 2048, /* further seats have none: a full one takes 9.4 KiB */
+	LIVE_POINTS = 300, /* history per communicator and seat: number of scans kept */
+	LIVE_HISTORIES_MAX =
+		2048, /* of seats, and of communicators; half of them for one user: a full one takes 9.4 KiB */
 	LIVE_NOTICES_MAX = 64,
 	LIVE_WAITS_MAX = 4, /* wait reasons kept of the oldest operation */
 };

@@ -106,8 +106,9 @@ struct live_memory {
 	uint64_t judge_ns; /* monotonic: no judgement of speed before this */
 	struct live_given given[LIVE_NOTICES_MAX]; /* the notices of the last scan */
 	size_t given_count;
-	uint64_t monotonic_ns; /* of this scan */
-	uint8_t *kinds;	       /* room for flight_kinds() of any process */
+	uint64_t monotonic_ns;			 /* of this scan */
+	uint32_t seat_histories, comm_histories; /* at this scan */
+	uint8_t *kinds;				 /* room for flight_kinds() of any process */
 };
 
 void live_verdicts(struct live *live);

@@ -81,17 +81,63 @@ static void say_process_hint(char *text, size_t size, const struct live *live, u
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
+/* Whose job it is about; -1 unknown. */
+static int64_t notice_owner(const struct live *live, uint32_t comm, uint32_t seat)
+{
+	if (seat < live->job.seat_count)
+		return process_of(live, seat)->owner;
+	return comm < live->job.comm_count ? live->job.groups[live->job.comms[comm].group].owner
+					   : -1;
+}
+
+static size_t notices_of(const struct live *live, int64_t owner, size_t *last)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < live->notice_count; i++)
+		if (notice_owner(live, live->notices[i].comm, live->notices[i].seat) == owner) {
+			*last = i;
+			count++;
+		}
+	return count;
+}
+
+/* The list is full: the user with the most gives up the last one, unless that is this user. */
+static void notices_share(struct live *live, int64_t owner)
+{
+	size_t last = 0, least = notices_of(live, owner, &last), most = 0, victim = 0;
+
+	for (size_t i = 0; i < live->notice_count; i++) {
+		const struct live_notice *notice = &live->notices[i];
+		size_t count =
+			notices_of(live, notice_owner(live, notice->comm, notice->seat), &last);
+
+		if (count > most) {
+			most = count;
+			victim = last;
+		}
+	}
+	if (most <= least + 1)
+		return;
+	live->notice_count--;
+	memmove(&live->notices[victim], &live->notices[victim + 1],
+		(live->notice_count - victim) * sizeof(*live->notices));
+}
+
 /* A new one with empty texts; never NULL. If there is no room it is discarded. It began `since_ns` ago. */
 static struct live_notice *notice_add(struct live *live, enum live_notice_kind kind, uint32_t comm,
 				      uint32_t seat, uint64_t since_ns)
 {
-	struct live_notice *notice = &live->notices[live->notice_count];
+	struct live_notice *notice;
 
+	if (live->notice_count == LIVE_NOTICES_MAX - 1) {
+		live->notices_left_out++;
+		notices_share(live, notice_owner(live, comm, seat));
+	}
+	notice = &live->notices[live->notice_count];
 	/* The last entry is never used: it takes what does not fit. */
 	if (live->notice_count < LIVE_NOTICES_MAX - 1)
 		live->notice_count++;
-	else
-		live->notices_left_out++;
 	*notice = (struct live_notice){ .kind = kind, .comm = comm, .seat = seat };
 	notice->since_wall_ns = live->wall_ns > since_ns ? live->wall_ns - since_ns : 0;
 	return notice;

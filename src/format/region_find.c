@@ -159,8 +159,10 @@ char region_process_state(uint64_t pid_here)
 
 enum {
 	PLACES_MAX = 1 << 16,
-	CONTAINERS_MAX = 1 << 13,   /* mount namespaces */
-	CONTAINER_ENTRIES = 1 << 17 /* of a directory in a container */
+	CONTAINERS_MAX = 1 << 13,    /* mount namespaces */
+	CONTAINER_ENTRIES = 1 << 17, /* of a directory in a container */
+	OWNERS_MAX = 1 << 12,	     /* users counted separately */
+	EFFORT_OPEN = 16,	     /* a file, directory or process; listing a name is 1 */
 };
 
 /* Device and inode as the kernel knows them: a network or FUSE server is not asked. */
@@ -179,15 +181,50 @@ struct mount {
 	uint64_t device, inode; /* of the directory */
 };
 
-/* One search. */
-struct search {
-	struct region_places *places;
-	const char *directory;
+/* A directory of regions while it is listed: first the recorders' directories in it, then its own files. */
+struct listing {
+	DIR *top; /* NULL: none */
+	char path[PATH_MAX];
+	enum region_place_kind kind;
+	bool is_files;	/* the second pass */
+	size_t entries; /* of this pass, or of sub */
+	DIR *sub;	/* a recorder's directory; NULL: none */
+	char sub_path[PATH_MAX];
+	struct region_owner *sub_owner;
+};
+
+struct region_search {
+	struct region_places places;
+	char directory[PATH_MAX];
+	struct region_search_limits limits;
+	uint64_t effort; /* of all steps */
+	bool must_list_processes;
+	struct listing listing;
+	DIR *proc;	  /* NULL: not begun, or over */
+	DIR *descriptors; /* of a process; NULL: none */
+	char pid[24];
+	struct region_owner *process_owner;
 	uint64_t *namespaces; /* mount namespaces seen, ours first */
 	size_t namespace_count;
 	struct mount *mounts; /* directories seen, ours first */
 	size_t mount_count;
 };
+
+/* What a user may cost. Users beyond OWNERS_MAX share the last entry; NULL: no memory. */
+static struct region_owner *owner_of(struct region_places *places, uint32_t uid)
+{
+	for (size_t i = 0; i < places->owner_count; i++)
+		if (places->owners[i].uid == uid)
+			return &places->owners[i];
+	if (places->owner_count == OWNERS_MAX)
+		return &places->owners[OWNERS_MAX - 1];
+	if (places->owners == NULL)
+		places->owners = calloc(OWNERS_MAX, sizeof(*places->owners));
+	if (places->owners == NULL)
+		return NULL;
+	places->owners[places->owner_count] = (struct region_owner){ .uid = uid };
+	return &places->owners[places->owner_count++];
+}
 
 static enum status add_place(struct region_places *places, const char *path, const struct stat *st,
 			     enum region_place_kind kind)
@@ -238,10 +275,30 @@ static int open_path_fd(int place)
 	return fd;
 }
 
-/* One entry of a directory that may be a region. */
-static enum status look_at(struct region_places *places, int directory, const char *parent,
-			   const char *name, enum region_place_kind kind)
+/* May more files of this user be opened? If not, the rest of its directory is left out. */
+static bool may_open(struct region_search *search, struct region_owner *owner)
 {
+	return search->limits.owner_files == 0 || owner->files++ < search->limits.owner_files;
+}
+
+/* A file among those of all users: whose it is shows when it is open. */
+static bool may_keep(struct region_search *search, const struct stat *st)
+{
+	struct region_owner *owner = owner_of(&search->places, st->st_uid);
+
+	if (owner != NULL && may_open(search, owner))
+		return true;
+	if (owner != NULL && owner->directories_left_out == 0)
+		owner->directories_left_out = 1;
+	return false;
+}
+
+/* One entry of a directory that may be a region. */
+static enum status look_at(struct region_search *search, int directory, const char *parent,
+			   const char *name)
+{
+	struct region_places *places = &search->places;
+	enum region_place_kind kind = search->listing.kind;
 	char path[PATH_MAX];
 	enum status status = OK;
 	struct stat st;
@@ -251,6 +308,7 @@ static enum status look_at(struct region_places *places, int directory, const ch
 							 FILE_STAY_ON_MOUNT | FILE_NO_LINKS |
 								 FILE_BENEATH));
 
+	search->effort += EFFORT_OPEN;
 	if (fd == -1) {
 		/* Links, directories and devices are not regions; entries may also disappear. */
 		places->unreadable += errno == EACCES || errno == EPERM;
@@ -258,7 +316,8 @@ static enum status look_at(struct region_places *places, int directory, const ch
 	}
 	if (!begins_as_region(fd) || fstat(fd, &st) == -1)
 		places->foreign++;
-	else if (!has_place(places, &st) && text_format(path, sizeof(path), "%s/%s", parent, name))
+	else if ((search->listing.sub != NULL || may_keep(search, &st)) &&
+		 !has_place(places, &st) && text_format(path, sizeof(path), "%s/%s", parent, name))
 		status = add_place(places, path, &st, kind);
 	close(fd);
 	return status;
@@ -284,31 +343,43 @@ static DIR *list_directory(int directory, const char *name, enum region_place_ki
 					   FILE_STAY_ON_MOUNT | FILE_NO_LINKS | FILE_BENEATH));
 }
 
-/* All files of a recorder's own directory. */
-static enum status look_into(struct region_places *places, int directory, const char *parent,
-			     const char *name, enum region_place_kind kind)
+static void begin_listing(struct region_search *search, DIR *list, const char *path,
+			  enum region_place_kind kind)
 {
-	char path[PATH_MAX];
-	enum status status = OK;
-	struct dirent *entry;
-	DIR *list = list_directory(directory, name, kind);
-	size_t entries = 0;
+	struct listing *listing = &search->listing;
 
-	if (list == NULL) {
-		places->unreadable += errno == EACCES || errno == EPERM;
+	if (list == NULL || !text_copy(listing->path, sizeof(listing->path), path)) {
+		if (list != NULL)
+			closedir(list);
+		return;
+	}
+	listing->top = list;
+	listing->kind = kind;
+	listing->is_files = false;
+	listing->entries = 0;
+}
+
+/* A recorder's own directory: all files in it. */
+static enum status enter_directory(struct region_search *search, const char *name)
+{
+	struct listing *listing = &search->listing;
+	struct stat st;
+
+	search->effort += EFFORT_OPEN;
+	listing->sub = list_directory(dirfd(listing->top), name, listing->kind);
+	if (listing->sub == NULL) {
+		search->places.unreadable += errno == EACCES || errno == EPERM;
 		return OK;
 	}
-	if (text_format(path, sizeof(path), "%s/%s", parent, name))
-		while (status == OK && (entry = readdir(list)) != NULL) {
-			if (kind == REGION_PLACE_CONTAINER && entries++ == CONTAINER_ENTRIES) {
-				places->unreadable++;
-				break;
-			}
-			if (entry->d_name[0] != '.')
-				status = look_at(places, dirfd(list), path, entry->d_name, kind);
-		}
-	closedir(list);
-	return status;
+	listing->sub_owner = NULL;
+	if (fstat(dirfd(listing->sub), &st) == 0)
+		listing->sub_owner = owner_of(&search->places, st.st_uid);
+	if (listing->sub_owner != NULL &&
+	    text_format(listing->sub_path, sizeof(listing->sub_path), "%s/%s", listing->path, name))
+		return OK;
+	closedir(listing->sub);
+	listing->sub = NULL;
+	return listing->sub_owner != NULL ? OK : ERR_NO_SPACE;
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -318,38 +389,63 @@ static bool ends_with(const char *text, const char *end)
 	return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-static enum status look_through(struct region_places *places, DIR *list, const char *path,
-				enum region_place_kind kind)
+/* The next entry of a directory, or NULL: there is none, or a container has more than is sensible. */
+static const char *next_name(struct region_search *search, DIR *list)
 {
-	enum status status = OK;
-	struct dirent *entry;
-	size_t entries = 0;
+	struct listing *listing = &search->listing;
+	struct dirent *entry = readdir(list);
 
-	while (status == OK && (entry = readdir(list)) != NULL) {
-		if (kind == REGION_PLACE_CONTAINER && entries++ == CONTAINER_ENTRIES) {
-			places->unreadable++;
-			break;
-		}
-		if (strncmp(entry->d_name, "ringside-", strlen("ringside-")) == 0)
-			status = look_into(places, dirfd(list), path, entry->d_name, kind);
-		else if (ends_with(entry->d_name, ".region"))
-			status = look_at(places, dirfd(list), path, entry->d_name, kind);
+	search->effort++;
+	if (entry == NULL)
+		return NULL;
+	if (listing->kind == REGION_PLACE_CONTAINER && listing->entries++ == CONTAINER_ENTRIES) {
+		search->places.unreadable++;
+		return NULL;
 	}
-	return status;
+	return entry->d_name;
 }
 
-static enum status find_files(struct region_places *places, const char *directory)
+static enum status list_more_below(struct region_search *search)
 {
-	enum status status;
-	DIR *list = opendir(directory);
+	struct listing *listing = &search->listing;
+	const char *name = next_name(search, listing->sub);
 
-	if (list == NULL) {
-		places->unreadable += errno == EACCES;
-		return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? OK : ERR_SYSTEM;
+	if (name != NULL && name[0] == '.')
+		return OK;
+	if (name != NULL && may_open(search, listing->sub_owner))
+		return look_at(search, dirfd(listing->sub), listing->sub_path, name);
+	listing->sub_owner->directories_left_out += name != NULL;
+	closedir(listing->sub);
+	listing->sub = NULL;
+	return OK;
+}
+
+static enum status list_more(struct region_search *search)
+{
+	struct listing *listing = &search->listing;
+	const char *name;
+	bool is_recorders;
+
+	if (listing->sub != NULL)
+		return list_more_below(search);
+	name = next_name(search, listing->top);
+	if (name == NULL && !listing->is_files) {
+		listing->is_files = true;
+		listing->entries = 0;
+		rewinddir(listing->top);
+		return OK;
 	}
-	status = look_through(places, list, directory, REGION_PLACE_FILE);
-	closedir(list);
-	return status;
+	if (name == NULL) {
+		closedir(listing->top);
+		listing->top = NULL;
+		return OK;
+	}
+	is_recorders = strncmp(name, "ringside-", strlen("ringside-")) == 0;
+	if (is_recorders && !listing->is_files)
+		return enter_directory(search, name);
+	if (!is_recorders && listing->is_files && ends_with(name, ".region"))
+		return look_at(search, dirfd(listing->top), listing->path, name);
+	return OK;
 }
 
 static enum status look_at_descriptor(struct region_places *places, int directory, const char *pid,
@@ -379,27 +475,9 @@ static enum status look_at_descriptor(struct region_places *places, int director
 	return status;
 }
 
-static enum status find_memfds(struct region_places *places, const char *pid)
-{
-	enum status status = OK;
-	struct dirent *entry;
-	char path[64];
-	DIR *list;
-
-	text_format(path, sizeof(path), "/proc/%s/fd", pid);
-	/* Usually fails for processes of other users, which we may not inspect. */
-	list = opendir(path);
-	while (list != NULL && status == OK && (entry = readdir(list)) != NULL)
-		if (entry->d_name[0] != '.')
-			status = look_at_descriptor(places, dirfd(list), pid, entry->d_name);
-	if (list != NULL)
-		closedir(list);
-	return status;
-}
-
 /* ---- containers ------------------------------------------------------------------------------ */
 
-static enum status add_namespace(struct search *search, uint64_t namespace)
+static enum status add_namespace(struct region_search *search, uint64_t namespace)
 {
 	if (!list_grow(&search->namespaces, search->namespace_count, sizeof(*search->namespaces)))
 		return ERR_NO_SPACE;
@@ -407,7 +485,7 @@ static enum status add_namespace(struct search *search, uint64_t namespace)
 	return OK;
 }
 
-static bool has_namespace(const struct search *search, uint64_t namespace)
+static bool has_namespace(const struct region_search *search, uint64_t namespace)
 {
 	for (size_t i = 0; i < search->namespace_count; i++)
 		if (search->namespaces[i] == namespace)
@@ -415,7 +493,7 @@ static bool has_namespace(const struct search *search, uint64_t namespace)
 	return false;
 }
 
-static enum status add_mount(struct search *search, uint64_t device, uint64_t inode)
+static enum status add_mount(struct region_search *search, uint64_t device, uint64_t inode)
 {
 	if (!list_grow(&search->mounts, search->mount_count, sizeof(*search->mounts)))
 		return ERR_NO_SPACE;
@@ -424,7 +502,7 @@ static enum status add_mount(struct search *search, uint64_t device, uint64_t in
 }
 
 /* Containers of a pod share one /dev/shm, and services of the host have that of the host. */
-static bool has_mount(const struct search *search, uint64_t device, uint64_t inode)
+static bool has_mount(const struct region_search *search, uint64_t device, uint64_t inode)
 {
 	for (size_t i = 0; i < search->mount_count; i++)
 		if (search->mounts[i].device == device && search->mounts[i].inode == inode)
@@ -467,7 +545,7 @@ static int open_root(const char *pid)
 }
 
 /* The directory as a process sees it; -1 if it is ours, was seen before or is not a tmpfs. */
-static int open_other_directory(struct search *search, const char *pid, enum status *status)
+static int open_other_directory(struct region_search *search, const char *pid, enum status *status)
 {
 	int root = open_root(pid), place, fd = -1;
 	uint64_t device, inode;
@@ -488,7 +566,7 @@ static int open_other_directory(struct search *search, const char *pid, enum sta
 	return fd;
 }
 
-static enum status find_in_container(struct search *search, const char *pid)
+static enum status find_in_container(struct region_search *search, const char *pid)
 {
 	uint64_t namespace = file_proc_mounts(pid);
 	enum status status = OK;
@@ -498,51 +576,87 @@ static enum status find_in_container(struct search *search, const char *pid)
 	if (namespace == 0 || has_namespace(search, namespace))
 		return OK;
 	if (search->namespace_count == CONTAINERS_MAX) {
-		search->places->unreadable++;
+		search->places.unreadable++;
 		return OK;
 	}
 	status = add_namespace(search, namespace);
 	if (status != OK)
 		return status;
+	search->effort += EFFORT_OPEN;
 	list = list_descriptor(open_other_directory(search, pid, &status));
-	if (list == NULL)
-		return status;
 	if (text_format(path, sizeof(path), "/proc/%s/root%s", pid, search->directory))
-		status = look_through(search->places, list, path, REGION_PLACE_CONTAINER);
-	closedir(list);
+		begin_listing(search, list, path, REGION_PLACE_CONTAINER);
+	else if (list != NULL)
+		closedir(list);
 	return status;
 }
+
+/* ---- processes ------------------------------------------------------------------------------- */
 
 /* What is ours was searched already. */
-static enum status begin_search(struct search *search)
+static enum status begin_processes(struct region_search *search)
 {
-	struct stat st;
 	enum status status = add_namespace(search, file_proc_mounts("self"));
+	struct stat st;
 
+	search->must_list_processes = false;
 	if (status == OK && stat(search->directory, &st) == 0)
 		status = add_mount(search, st.st_dev, st.st_ino);
+	search->proc = opendir("/proc");
 	return status;
 }
 
-static enum status find_in_processes(struct region_places *places, const char *directory)
+/* Its descriptors first, then its container. */
+static enum status next_process(struct region_search *search)
 {
-	struct search search = { .places = places, .directory = directory };
-	enum status status = begin_search(&search);
-	struct dirent *process;
-	DIR *proc = opendir("/proc");
+	struct dirent *process = readdir(search->proc);
+	char path[64];
+	struct stat st;
 
-	while (proc != NULL && status == OK && (process = readdir(proc)) != NULL) {
-		if (!isdigit((unsigned char)process->d_name[0]))
-			continue;
-		status = find_memfds(places, process->d_name);
-		if (status == OK && directory[0] == '/')
-			status = find_in_container(&search, process->d_name);
+	search->effort++;
+	if (process == NULL) {
+		closedir(search->proc);
+		search->proc = NULL;
+		return OK;
 	}
-	if (proc != NULL)
-		closedir(proc);
-	free(search.namespaces);
-	free(search.mounts);
-	return status;
+	if (!isdigit((unsigned char)process->d_name[0]))
+		return OK;
+	search->effort += EFFORT_OPEN;
+	text_copy(search->pid, sizeof(search->pid), process->d_name);
+	text_format(path, sizeof(path), "/proc/%s/fd", search->pid);
+	/* Usually fails for processes of other users, which we may not inspect. */
+	search->descriptors = opendir(path);
+	if (search->descriptors == NULL)
+		return search->directory[0] == '/' ? find_in_container(search, search->pid) : OK;
+	if (fstat(dirfd(search->descriptors), &st) == -1)
+		st.st_uid = 0;
+	search->process_owner = owner_of(&search->places, st.st_uid);
+	return search->process_owner != NULL ? OK : ERR_NO_SPACE;
+}
+
+/* Services of the system have many, so root's are not limited. */
+static bool may_look_at_descriptor(struct region_search *search)
+{
+	struct region_owner *owner = search->process_owner;
+
+	return search->limits.owner_descriptors == 0 || owner->uid == 0 ||
+	       owner->descriptors++ < search->limits.owner_descriptors;
+}
+
+static enum status next_descriptor(struct region_search *search)
+{
+	struct dirent *entry = readdir(search->descriptors);
+
+	search->effort++;
+	if (entry != NULL && entry->d_name[0] == '.')
+		return OK;
+	if (entry != NULL && may_look_at_descriptor(search))
+		return look_at_descriptor(&search->places, dirfd(search->descriptors), search->pid,
+					  entry->d_name);
+	search->process_owner->directories_left_out += entry != NULL;
+	closedir(search->descriptors);
+	search->descriptors = NULL;
+	return search->directory[0] == '/' ? find_in_container(search, search->pid) : OK;
 }
 
 /* A path "/proc/PID/root/...". */
@@ -600,24 +714,100 @@ static void sort_places(struct region_places *places)
 		qsort(places->list, places->count, sizeof(*places->list), compare_places);
 }
 
-enum status region_find_files(struct region_places *places, const char *directory)
-{
-	enum status status;
+/* ---- searching in steps ---------------------------------------------------------------------- */
 
-	*places = (struct region_places){ 0 };
-	status = find_files(places, directory != NULL ? directory : REGION_FIND_DIRECTORY);
-	sort_places(places);
+enum status region_search_new(struct region_search **search, const char *directory,
+			      bool with_processes, const struct region_search_limits *limits)
+{
+	struct region_search *made = calloc(1, sizeof(*made));
+	DIR *list;
+
+	*search = made;
+	if (made == NULL)
+		return ERR_NO_SPACE;
+	made->limits = *limits;
+	made->must_list_processes = with_processes;
+	directory = directory != NULL ? directory : REGION_FIND_DIRECTORY;
+	if (!text_copy(made->directory, sizeof(made->directory), directory)) {
+		errno = ENAMETOOLONG;
+		return ERR_SYSTEM;
+	}
+	list = opendir(directory);
+	if (list == NULL) {
+		made->places.unreadable += errno == EACCES;
+		return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? OK : ERR_SYSTEM;
+	}
+	begin_listing(made, list, directory, REGION_PLACE_FILE);
+	return OK;
+}
+
+enum status region_search_step(struct region_search *search, uint64_t effort, bool *is_over)
+{
+	uint64_t until =
+		effort < UINT64_MAX - search->effort ? search->effort + effort : UINT64_MAX;
+	enum status status = OK;
+
+	*is_over = false;
+	while (status == OK && !*is_over && search->effort < until) {
+		if (search->listing.top != NULL)
+			status = list_more(search);
+		else if (search->descriptors != NULL)
+			status = next_descriptor(search);
+		else if (search->proc != NULL)
+			status = next_process(search);
+		else if (search->must_list_processes)
+			status = begin_processes(search);
+		else
+			*is_over = true;
+	}
+	if (*is_over)
+		sort_places(&search->places);
 	return status;
+}
+
+const struct region_places *region_search_places(const struct region_search *search)
+{
+	return &search->places;
+}
+
+uint64_t region_search_effort(const struct region_search *search)
+{
+	return search->effort;
+}
+
+static void search_close(struct region_search *search)
+{
+	DIR *const open[] = { search->listing.sub, search->listing.top, search->descriptors,
+			      search->proc };
+
+	for (size_t i = 0; i < ARRAY_LENGTH(open); i++)
+		if (open[i] != NULL)
+			closedir(open[i]);
+	free(search->namespaces);
+	free(search->mounts);
+	free(search);
+}
+
+void region_search_free(struct region_search *search)
+{
+	if (search == NULL)
+		return;
+	region_find_release(&search->places);
+	search_close(search);
 }
 
 enum status region_find(struct region_places *places, const char *directory)
 {
-	enum status status = region_find_files(places, directory);
+	const struct region_search_limits unlimited = { 0 };
+	struct region_search *search = NULL;
+	enum status status = region_search_new(&search, directory, true, &unlimited);
+	bool is_over;
 
 	if (status == OK)
-		status = find_in_processes(places,
-					   directory != NULL ? directory : REGION_FIND_DIRECTORY);
-	sort_places(places);
+		status = region_search_step(search, UINT64_MAX, &is_over);
+	*places = search != NULL ? search->places : (struct region_places){ 0 };
+	if (search != NULL)
+		search_close(search);
 	return status;
 }
 
@@ -626,5 +816,6 @@ void region_find_release(struct region_places *places)
 	for (size_t i = 0; i < places->count; i++)
 		free(places->list[i].path);
 	free(places->list);
+	free(places->owners);
 	*places = (struct region_places){ 0 };
 }

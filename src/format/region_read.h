@@ -262,8 +262,19 @@ struct region_place {
 struct region_places {
 	struct region_place *list; /* sorted by path */
 	size_t count;
-	size_t unreadable; /* directories and files we may not read */
-	size_t foreign;	   /* files in a recorder's directory that are not regions */
+	size_t unreadable;	     /* directories and files we may not read */
+	size_t foreign;		     /* files in a recorder's directory that are not regions */
+	struct region_owner *owners; /* whose directories were searched */
+	size_t owner_count;
+};
+
+/* What one user had to be searched. */
+struct region_owner {
+	uint32_t uid;
+	uint32_t files;	      /* opened in recorders' directories */
+	uint32_t descriptors; /* of processes */
+	uint32_t
+		directories_left_out; /* not searched to their end: beyond the limits of a search */
 };
 
 /* The default directory of regions. */
@@ -276,12 +287,39 @@ struct region_places {
  * (memory). Release in every case.
  */
 enum status region_find(struct region_places *places, const char *directory);
-/*
- * The same without what is reached through processes, which is expensive: it takes all descriptors
- * of all processes.
- */
-enum status region_find_files(struct region_places *places, const char *directory);
 void region_find_release(struct region_places *places);
+
+/*
+ * The same in steps, for a program with other things to do: a user can have any number of files. Nothing
+ * below follows from the duration of a step; the effort is counted.
+ *
+ *	region_search_new(&search, NULL, true, &limits);
+ *	do
+ *		region_search_step(search, effort, &is_over);
+ *	while (!is_over);
+ *	region_search_places(search);
+ */
+
+/* Of one user; 0: unlimited. */
+struct region_search_limits {
+	uint32_t owner_files;	    /* opened in recorders' directories */
+	uint32_t owner_descriptors; /* of processes; root's are not limited */
+};
+struct region_search;
+
+/*
+ * with_processes: with what is reached through processes, which is expensive. ERR_SYSTEM (errno), ERR_NO_SPACE. Free in
+ * every case.
+ */
+enum status region_search_new(struct region_search **search, const char *directory,
+			      bool with_processes, const struct region_search_limits *limits);
+/* A name that is listed takes an effort of 1, what is opened 17. */
+enum status region_search_step(struct region_search *search, uint64_t effort, bool *is_over);
+/* Complete when it is over. */
+const struct region_places *region_search_places(const struct region_search *search);
+/* Of all steps so far. */
+uint64_t region_search_effort(const struct region_search *search);
+void region_search_free(struct region_search *search);
 
 /*
  * Open for reading what was found. -1 with errno; ESTALE: the path names another file now. A path

@@ -521,6 +521,21 @@ static void put_limits(struct json *json, const struct live_limits *limits)
 	json_end(json);
 }
 
+/* What the agent does not follow, by user. */
+static void put_left_out(struct json *json, const struct recording *recording)
+{
+	json_put_array(json, "left_out");
+	for (size_t i = 0; recording && i < recording->left_out_count && i < LIVE_JSON_USERS; i++) {
+		json_object(json);
+		json_put_unsigned(json, "uid", recording->left_out[i].owner);
+		json_put_unsigned(json, "processes", recording->left_out[i].processes);
+		json_put_unsigned(json, "directories", recording->left_out[i].directories);
+		json_end(json);
+	}
+	json_end(json);
+	json_put_unsigned(json, "left_out_users", recording ? recording->left_out_count : 0);
+}
+
 void live_json_now(struct sink *sink, const struct live *live, const char *host)
 {
 	struct json json;
@@ -540,6 +555,7 @@ void live_json_now(struct sink *sink, const struct live *live, const char *host)
 		put_notice(&json, live, &live->notices[i]);
 	json_end(&json);
 	json_put_unsigned(&json, "notices_left_out", live->notices_left_out);
+	put_left_out(&json, live->job.recording);
 	json_put_array(&json, "verdicts");
 	for (size_t i = 0; i < live->verdicts.count; i++)
 		verdict_json_one(&json, &live->verdicts.list[i]);
@@ -705,6 +721,17 @@ static void put_job_summary(struct json *json, const struct live *live, uint32_t
 	json_end(json);
 }
 
+/* If there are too many jobs, those of one user are at most half of them. */
+static bool has_its_share(const struct job *job, uint32_t group)
+{
+	size_t before = 0;
+
+	for (uint32_t i = 0; i < group && job->group_count > LIVE_JSON_SUMMARY_JOBS; i++)
+		before += job->groups[i].owner == job->groups[group].owner &&
+			  !job->groups[i].is_earlier_run;
+	return before >= LIVE_JSON_SUMMARY_JOBS / 2;
+}
+
 void live_json_summary(struct sink *sink, const struct live *live, const char *host)
 {
 	size_t count = 0, left_out = 0;
@@ -722,10 +749,12 @@ void live_json_summary(struct sink *sink, const struct live *live, const char *h
 		/* A job that was started again is its last run. */
 		if (live->job.groups[i].is_earlier_run)
 			continue;
-		if (count++ < LIVE_JSON_SUMMARY_JOBS)
+		if (count < LIVE_JSON_SUMMARY_JOBS && !has_its_share(&live->job, i)) {
 			put_job_summary(&json, live, i);
-		else
+			count++;
+		} else {
 			left_out++;
+		}
 	}
 	json_end(&json);
 	json_put_unsigned(&json, "jobs_left_out", left_out);

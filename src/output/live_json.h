@@ -21,7 +21,7 @@ void live_json_history_of(struct sink *sink, const struct live *live, uint64_t a
 
 /* A few hundred bytes per job, for a hub that asks thousands of nodes: who is here, does it move, does it wait. Jobs
  * beyond the limit are counted. */
-enum { LIVE_JSON_SUMMARY_JOBS = 64 };
+enum { LIVE_JSON_SUMMARY_JOBS = 64, LIVE_JSON_USERS = 64 };
 void live_json_summary(struct sink *sink, const struct live *live, const char *host);
 
 /* The key of a communicator (index into job.comms) in both answers: unique and stable from scan to scan. */

@@ -188,6 +188,9 @@ static const struct metrics_name families[METRICS_FAMILIES + 1] = {
 				       "read." },
 	[METRICS_AGENT_LEFT_OUT] = { "ringside_agent_left_out_processes", "gauge", "",
 				     "Processes beyond the limit of the agent." },
+	[METRICS_AGENT_USER_LEFT_OUT] = { "ringside_agent_user_left_out", "gauge", "user,what",
+					  "What the agent leaves out of a user with too much: "
+					  "processes, directories not searched to their end." },
 	[METRICS_AGENT_MERGED] = { "ringside_agent_merged_recordings", "gauge", "",
 				   "Recordings merged with another one that has the same labels." },
 	[METRICS_AGENT_FOLDED] = { "ringside_agent_folded", "gauge", "what",
@@ -801,6 +804,44 @@ static void write_agent_processes(struct metrics_writer *writer)
 	}
 }
 
+static void put_left_out(struct metrics_out *out, const char *user, const char *what,
+			 uint64_t value)
+{
+	struct metrics_labels labels;
+
+	if (value == 0)
+		return;
+	metrics_labels_begin(out, &labels);
+	metrics_label(out, "user", user);
+	metrics_label(out, "what", what);
+	metrics_labels_end(out, &labels);
+	metrics_put_unsigned(out, labels, value);
+}
+
+/* By number, as the agent knows them; users beyond the limit together. */
+static void write_left_out(struct metrics_writer *writer)
+{
+	const struct recording *recording = writer->model.recording;
+	struct recording_left_out others = { 0 };
+	char user[24];
+
+	metrics_family(&writer->out, METRICS_AGENT_USER_LEFT_OUT);
+	for (size_t i = 0; i < recording->left_out_count; i++) {
+		const struct recording_left_out *one = &recording->left_out[i];
+
+		if (i >= METRICS_USERS) {
+			others.processes += one->processes;
+			others.directories += one->directories;
+			continue;
+		}
+		text_format(user, sizeof(user), "%" PRIu32, one->owner);
+		put_left_out(&writer->out, user, "processes", one->processes);
+		put_left_out(&writer->out, user, "directories", one->directories);
+	}
+	put_left_out(&writer->out, "other", "processes", others.processes);
+	put_left_out(&writer->out, "other", "directories", others.directories);
+}
+
 static void write_folded(struct metrics_writer *writer)
 {
 	struct metrics_out *out = &writer->out;
@@ -851,6 +892,7 @@ static void metrics_write_agent(struct metrics_writer *writer, const struct metr
 	put_alone(out, METRICS_AGENT_REFUSED, agent->refused, false, true);
 	put_alone(out, METRICS_AGENT_UNREADABLE, agent->unreadable, false, true);
 	put_alone(out, METRICS_AGENT_LEFT_OUT, agent->left_out, false, true);
+	write_left_out(writer);
 	put_alone(out, METRICS_AGENT_MERGED, writer->model.merged, false, true);
 	write_folded(writer);
 	write_verdict_counts(writer, agent->verdicts);

@@ -26,6 +26,7 @@ enum {
 	METRICS_LINK_ROWS = 256,     /* (communicator, direction, peer) */
 	METRICS_JOBS = 64,	     /* of a node: jobs with their owner and labels */
 	METRICS_JOB_LABELS = 16,     /* RINGSIDE_LABELS of a job */
+	METRICS_USERS = 32,	     /* with something left out */
 };
 
 enum metrics_format {

@@ -71,6 +71,7 @@ void recording_release(struct recording *recording)
 	free(recording->foreign_paths);
 	free(recording->processes);
 	free(recording->troubles);
+	free(recording->left_out);
 	*recording = (struct recording){ 0 };
 }
 

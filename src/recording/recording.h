@@ -272,6 +272,13 @@ enum { RECORDING_NOTES_MAX = 16385, RECORDING_NOTES_BYTES = 64 << 20 };
 
 enum { RECORDING_TROUBLES_MAX = 1000 };
 
+/* What a watch left out of a user: see watch.h. */
+struct recording_left_out {
+	uint32_t owner;	    /* uid */
+	size_t processes;   /* found and not followed */
+	size_t directories; /* not searched to their end */
+};
+
 struct recording {
 	const char *directory; /* where to look for regions, see region_find(); NULL: default */
 	bool is_any_owner;     /* processes of different users may be of one job */
@@ -289,6 +296,8 @@ struct recording {
 	size_t note_bytes;
 	char **foreign_paths; /* RECORDING_LIST_FOREIGN: other tools' logs, in the order found */
 	size_t foreign_path_count;
+	struct recording_left_out *left_out; /* of a watch, by user */
+	size_t left_out_count;
 };
 
 enum recording_flag {
@@ -359,6 +368,9 @@ enum status recording_refresh(struct recording_process *process, unsigned int fl
  */
 enum status recording_add_again(struct recording *recording,
 				const struct recording_process *process);
+
+/* Memory that a process takes in this recording. */
+uint64_t recording_process_bytes(const struct recording_process *process);
 
 /*
  * Was nothing issued or finished since it was read, and nothing in flight then? Costs a read of the

@@ -245,6 +245,24 @@ static enum status recording_totals_load(struct recording_process *process, bool
 	return status == OK ? copy_links(process, is_full) : status;
 }
 
+uint64_t recording_process_bytes(const struct recording_process *process)
+{
+	const struct recording_follow *follow = process->follow;
+	uint64_t bytes = sizeof(*process) + sizeof(struct region) + process->info_bytes;
+
+	bytes += process->comm_count * sizeof(*process->comms);
+	bytes += process->flight_count * sizeof(*process->flights);
+	for (size_t i = 0; i < process->flight_count; i++)
+		bytes += process->flights[i].proxy_count * sizeof(*process->proxies);
+	bytes += process->proxy_count * sizeof(*process->proxies);
+	bytes += process->total_count * sizeof(*process->totals);
+	bytes += process->link_count * sizeof(*process->links);
+	if (follow != NULL)
+		bytes += follow->count * sizeof(*follow->places) +
+			 follow->held_count * (sizeof(*follow->held) + sizeof(*follow->known));
+	return bytes;
+}
+
 void recording_totals_free(struct recording_follow *follow)
 {
 	if (follow == NULL)

@@ -38,6 +38,7 @@ static inline uint64_t watch_changed_ns(const struct stat *st)
 }
 
 enum {
+	NAMES_MAX = 1 << 14,	/* listed to find these: */
 	DIRECTORIES_MAX = 1024, /* others are searched every WATCH_SEARCH_NS */
 	STRANGERS_MAX = 2000,	/* events between two scans */
 	BATCHES_MAX = 64,	/* reads of the queue at a time: a flood must not keep us here */
@@ -120,9 +121,10 @@ static void listen_below(struct watch *watch, const char *directory)
 	DIR *list = opendir(directory);
 	struct dirent *entry;
 	char path[PATH_MAX];
-	int count = 0;
+	int count = 0, names = 0;
 
-	while (list != NULL && count < DIRECTORIES_MAX && (entry = readdir(list)) != NULL) {
+	while (list != NULL && count < DIRECTORIES_MAX && names++ < NAMES_MAX &&
+	       (entry = readdir(list)) != NULL) {
 		if (strncmp(entry->d_name, "ringside-", strlen("ringside-")) != 0 ||
 		    !text_format(path, sizeof(path), "%s/%s", directory, entry->d_name))
 			continue;
@@ -158,7 +160,11 @@ static void watch_notify_listen(struct watch *watch, uint64_t now_ns)
  */
 
 enum {
-	NEW_MAX = 256,	   /* processes added per scan; the next scan continues */
+	NEW_MAX = 256,	     /* processes added per scan; the next scan continues */
+	LIST_EFFORT = 16000, /* of a search per scan, or between two: see region_search_step() */
+	TABLES_MAX = 128 * 1024 * 1024, /* bytes of tables of new regions per scan */
+	LOOKUPS_MAX =
+		4, /* searches for a process of another pid namespace per scan: each goes through /proc */
 	PAST_MAX = 65536,  /* files put aside */
 	SEARCH_SHARE = 50, /* searching files takes at most this share of our time: 1/50 */
 	PROCESS_SHARE =
@@ -279,6 +285,66 @@ static void marks_sweep(struct watch *watch)
 	watch->refused_count = kept;
 }
 
+/* ---- users ----------------------------------------------------------------------------------- */
+
+/*
+ * Of a process: what it takes itself; of a communicator: ranks, history, and its part of an answer; of a total, which is
+ * the source of most metrics: its part of an answer.
+ */
+enum { PROCESS_BYTES = 4096, COMM_BYTES = 6144, TOTAL_BYTES = 1024 };
+
+/* NULL: no memory. */
+static struct watch_owner *owner_of(struct watch *watch, uint32_t uid)
+{
+	for (size_t i = 0; i < watch->owner_count; i++)
+		if (watch->owners[i].uid == uid)
+			return &watch->owners[i];
+	if (!list_grow(&watch->owners, watch->owner_count, sizeof(*watch->owners)))
+		return NULL;
+	watch->owners[watch->owner_count] = (struct watch_owner){ .uid = uid };
+	return &watch->owners[watch->owner_count++];
+}
+
+/* Count what a process takes now. */
+static void account(struct watch *watch, size_t index)
+{
+	const struct recording_process *process = watch->recording.processes[index];
+	struct watch_process *own = &watch->processes[index];
+	struct watch_owner *owner = owner_of(watch, own->file.owner);
+	uint64_t bytes = PROCESS_BYTES + recording_process_bytes(process) +
+			 process->comm_count * COMM_BYTES + process->total_count * TOTAL_BYTES;
+
+	/* It was added when the process came. */
+	owner->bytes += bytes - own->bytes;
+	watch->bytes += bytes - own->bytes;
+	own->bytes = bytes;
+}
+
+static const struct watch_owner *largest_owner(const struct watch *watch)
+{
+	const struct watch_owner *most = NULL;
+
+	for (size_t i = 0; i < watch->owner_count; i++)
+		if (most == NULL || watch->owners[i].bytes > most->bytes)
+			most = &watch->owners[i];
+	return most;
+}
+
+static int worth_of(const struct watch *watch, size_t index)
+{
+	if (watch->processes[index].died_ns != 0)
+		return 0;
+	return watch->recording.processes[index]->life == RECORDING_ALIVE ? 2 : 1;
+}
+
+/* Which of two processes of a user is left out first? */
+static bool is_worth_less(const struct watch *watch, size_t one, size_t other)
+{
+	int a = worth_of(watch, one), b = worth_of(watch, other);
+
+	return a != b ? a < b : watch->processes[one].seen_ns >= watch->processes[other].seen_ns;
+}
+
 /* ---- new processes --------------------------------------------------------------------------- */
 
 /* Insert at its place in the order. Takes over the process in every case. */
@@ -286,9 +352,10 @@ static enum status insert_process(struct watch *watch, struct recording_process 
 				  const struct watch_process *own)
 {
 	struct recording *recording = &watch->recording;
+	struct watch_owner *owner = owner_of(watch, own->file.owner);
 	size_t at = recording->count;
 
-	if (!list_grow(&watch->processes, recording->count, sizeof(*own)) ||
+	if (owner == NULL || !list_grow(&watch->processes, recording->count, sizeof(*own)) ||
 	    !list_grow(&recording->processes, recording->count, sizeof(*recording->processes))) {
 		recording_process_free(process);
 		return ERR_NO_SPACE;
@@ -302,6 +369,8 @@ static enum status insert_process(struct watch *watch, struct recording_process 
 	watch->processes[at] = *own;
 	recording->count++;
 	watch->generation++;
+	owner->count++;
+	account(watch, at);
 	return OK;
 }
 
@@ -392,14 +461,29 @@ static bool is_wanted(const struct watch *watch, const struct recording_process 
 	       watch_quiet_for_ns(process) < watch->settings.keep_ns || is_missed(watch, process);
 }
 
-static enum status follow_process(struct watch *watch, struct recording_process *process,
-				  const struct watch_file *file, uint64_t now_ns)
+/* Bytes of what was copied to load it. */
+static uint64_t tables_of(const struct region *region)
 {
-	struct watch_process own = { .file = *file, .seen_ns = now_ns }, *buried;
+	uint64_t bytes = 0;
+
+	for (unsigned int part = REGION_NAMES; part <= REGION_LINKS; part++)
+		if (part != REGION_RING && part != REGION_DETAILS)
+			bytes += (uint64_t)region->header.parts[part].count *
+				 region->header.parts[part].stride;
+	return bytes;
+}
+
+static enum status follow_process(struct watch *watch, struct recording_process *process,
+				  const struct watch_file *file, uint64_t *tables, uint64_t now_ns)
+{
+	struct watch_process own = { .file = *file, .seen_ns = now_ns, .life_ns = now_ns }, *buried;
 	enum status status;
 
 	process->owner = file->owner;
 	recording_load_life(process);
+	*tables += tables_of(process->region);
+	if (process->life == RECORDING_UNKNOWN)
+		*tables += TABLES_MAX / LOOKUPS_MAX;
 	buried = find_buried(watch, process, file);
 	if (buried != NULL) {
 		buried->file = *file;
@@ -429,66 +513,70 @@ static enum status follow_process(struct watch *watch, struct recording_process 
 }
 
 static enum status take_in(struct watch *watch, int fd, const char *path,
-			   const struct watch_file *file, uint64_t now_ns)
+			   const struct watch_file *file, uint64_t *tables, uint64_t now_ns)
 {
+	struct watch_owner *owner = owner_of(watch, file->owner);
 	struct recording_process *process = NULL;
+	size_t count = watch->recording.count;
 	struct recording aside;
 	enum status status;
 
+	if (owner == NULL)
+		return ERR_NO_SPACE;
 	recording_init(&aside);
 	errno = 0;
 	status = recording_region_load(&aside, fd, path, &process);
 	if (status == OK)
-		status = follow_process(watch, process, file, now_ns);
+		status = follow_process(watch, process, file, tables, now_ns);
 	else if (status == ERR_SYSTEM && (errno == EMFILE || errno == ENFILE)) {
-		watch->left_out++;
+		owner->processes++;
 		status = OK;
 	} else if (status != ERR_NO_SPACE) {
 		status = refuse_file(watch, path, file,
 				     aside.trouble_count > 0 ? aside.troubles[0].what
 							     : "cannot be read");
 	}
+	/* The list of users may have moved. */
+	owner_of(watch, file->owner)->in_vain += watch->recording.count == count;
 	recording_release(&aside);
 	return status;
 }
 
-static bool is_one_too_many(const struct watch *watch, const struct watch_file *file)
+static bool is_one_too_many(const struct watch *watch, const struct watch_owner *owner)
 {
-	size_t count = 0;
-
-	for (size_t i = 0; i < watch->recording.count; i++)
-		count += watch->processes[i].file.owner == file->owner;
-	return count >= WATCH_OWNER_MAX || watch->recording.count >= WATCH_PROCESSES_MAX;
+	return owner->is_full || owner->count >= WATCH_OWNER_MAX ||
+	       owner->in_vain >= WATCH_OWNER_IN_VAIN ||
+	       watch->recording.count >= WATCH_PROCESSES_MAX;
 }
 
 /* A file that was found: new, or known and put aside. */
 static enum status look_at(struct watch *watch, const struct region_place *place, size_t *taken,
-			   uint64_t now_ns)
+			   uint64_t *tables, uint64_t now_ns)
 {
-	enum status status = OK;
 	struct watch_file file = file_of(&place->st, place->kind);
+	struct watch_owner *owner;
+	enum status status = OK;
 	struct stat st;
 	int fd;
 
 	if (is_followed(watch, &file) || is_aside(watch, &file))
 		return OK;
-	if (is_one_too_many(watch, &file)) {
-		watch->left_out++;
-		return OK;
-	}
-	if (*taken >= NEW_MAX) {
-		watch->must_search = true;
+	owner = owner_of(watch, file.owner);
+	if (owner == NULL)
+		return ERR_NO_SPACE;
+	if (is_one_too_many(watch, owner)) {
+		owner->processes++;
 		return OK;
 	}
 	fd = region_place_open(place);
 	if (fd == -1) {
-		watch->left_out += errno == EMFILE || errno == ENFILE;
+		owner->processes += errno == EMFILE || errno == ENFILE;
 		return OK;
 	}
 	if (fstat(fd, &st) == 0) {
 		file = file_of(&st, place->kind);
 		(*taken)++;
-		status = take_in(watch, fd, place->path, &file, now_ns);
+		status = take_in(watch, fd, place->path, &file, tables, now_ns);
 	}
 	close(fd);
 	return status;
@@ -509,31 +597,66 @@ static uint64_t later_of(uint64_t one, uint64_t other)
 	return one > other ? one : other;
 }
 
-static enum status find_places(struct watch *watch, struct region_places *places,
-			       bool *with_processes, uint64_t now_ns)
-{
-	uint64_t began_ns = clock_system_ns(CLOCK_MONOTONIC), took_ns;
-	enum status status;
+/* ---- leaving --------------------------------------------------------------------------------- */
 
-	*with_processes = now_ns >= watch->next_processes_ns;
-	status = *with_processes ? region_find(places, watch->settings.directory)
-				 : region_find_files(places, watch->settings.directory);
-	took_ns = clock_system_ns(CLOCK_MONOTONIC) - began_ns;
-	if (*with_processes)
-		watch->next_processes_ns =
-			now_ns + later_of(WATCH_SEARCH_NS, took_ns * PROCESS_SHARE);
-	else
-		watch->earliest_ns = now_ns + took_ns * SEARCH_SHARE;
-	return status;
+/* Remove a process from the list, which frees it. */
+static void watch_forget(struct watch *watch, size_t index)
+{
+	struct recording *recording = &watch->recording;
+	size_t after = recording->count - index - 1;
+	struct watch_owner *owner = owner_of(watch, watch->processes[index].file.owner);
+
+	owner->count--;
+	owner->bytes -= watch->processes[index].bytes;
+	watch->bytes -= watch->processes[index].bytes;
+	recording_process_free(recording->processes[index]);
+	memmove(&recording->processes[index], &recording->processes[index + 1],
+		after * sizeof(*recording->processes));
+	memmove(&watch->processes[index], &watch->processes[index + 1],
+		after * sizeof(*watch->processes));
+	recording->count--;
+	watch->generation++;
 }
 
-/* Find and add new processes. */
-static enum status watch_search(struct watch *watch, uint64_t now_ns)
+/* Leave processes out until the limits are kept; *reading: index of the one being read, which moves with the list. */
+static enum status make_room(struct watch *watch, size_t *reading)
 {
-	struct region_places places;
-	bool with_processes;
-	enum status status;
-	size_t taken = 0;
+	const struct watch_owner *most = largest_owner(watch);
+
+	while (most != NULL &&
+	       (most->bytes > WATCH_OWNER_BYTES_MAX || watch->bytes > WATCH_BYTES_MAX)) {
+		size_t least = SIZE_MAX;
+		struct watch_file file;
+		bool was_dead;
+
+		for (size_t i = 0; i < watch->recording.count; i++)
+			if (watch->processes[i].file.owner == most->uid &&
+			    (least == SIZE_MAX || is_worth_less(watch, i, least)))
+				least = i;
+		file = watch->processes[least].file;
+		was_dead = watch->processes[least].died_ns != 0;
+		owner_of(watch, most->uid)->is_full = true;
+		watch_forget(watch, least);
+		*reading -= least <= *reading;
+		/* Of one that lives the file is left out from the next search on. */
+		if (was_dead && watch_put_aside(watch, &file) != OK)
+			return ERR_NO_SPACE;
+		watch->must_search |= !was_dead;
+		most = largest_owner(watch);
+	}
+	return OK;
+}
+
+/* ---- searching ------------------------------------------------------------------------------- */
+
+bool watch_is_searching(const struct watch *watch)
+{
+	return watch->search != NULL;
+}
+
+static enum status begin_search(struct watch *watch, uint64_t now_ns)
+{
+	const struct region_search_limits limits = { WATCH_OWNER_FILES, WATCH_OWNER_DESCRIPTORS };
 
 	/* Start watching first, so that nothing that comes from now on is missed. */
 	watch_notify_listen(watch, now_ns);
@@ -541,24 +664,151 @@ static enum status watch_search(struct watch *watch, uint64_t now_ns)
 		watch->settle_until_ns = now_ns + WATCH_SETTLE_NS;
 	watch->must_search = false;
 	watch->next_search_ns = now_ns + WATCH_SEARCH_NS;
-	status = find_places(watch, &places, &with_processes, now_ns);
-	watch->unreadable = places.unreadable;
-	watch->left_out = 0;
-	if (status == OK)
-		marks_clear(watch, with_processes);
-	for (size_t i = 0; i < places.count && status == OK; i++)
-		status = look_at(watch, &places.list[i], &taken, now_ns);
-	/* Whether somebody misses a dead process shows when all that live are known. Later ones were seen alive. */
-	if (watch->looks == 1 && status == OK) {
-		watch->past_count = 0;
-		for (size_t i = 0; i < places.count && status == OK; i++)
-			status = look_at(watch, &places.list[i], &taken, now_ns);
+	watch->has_processes = now_ns >= watch->next_processes_ns;
+	watch->is_listed = watch->is_second = false;
+	watch->next_place = 0;
+	watch->search_ns = 0;
+	for (size_t i = 0; i < watch->owner_count; i++) {
+		struct watch_owner *owner = &watch->owners[i];
+
+		owner->in_vain = 0;
+		owner->processes = 0;
+		/* With some distance to the limit, or processes would come and go at every search. */
+		owner->is_full &= owner->bytes > WATCH_OWNER_BYTES_MAX / 4 * 3 ||
+				  watch->bytes > WATCH_BYTES_MAX / 4 * 3;
 	}
-	if (status == OK)
+	return region_search_new(&watch->search, watch->settings.directory, watch->has_processes,
+				 &limits);
+}
+
+static void end_search(struct watch *watch)
+{
+	region_search_free(watch->search);
+	watch->search = NULL;
+}
+
+static enum status list_more(struct watch *watch)
+{
+	uint64_t began_ns = clock_system_ns(CLOCK_MONOTONIC);
+	enum status status = region_search_step(watch->search, LIST_EFFORT, &watch->is_listed);
+
+	watch->search_ns += clock_system_ns(CLOCK_MONOTONIC) - began_ns;
+	return status;
+}
+
+bool watch_search_more(struct watch *watch)
+{
+	if (watch->search == NULL || watch->is_listed)
+		return false;
+	/* The next scan begins another search. */
+	if (list_more(watch) != OK)
+		end_search(watch);
+	return watch->search != NULL && !watch->is_listed;
+}
+
+static void note_listed(struct watch *watch, uint64_t now_ns)
+{
+	watch->unreadable = region_search_places(watch->search)->unreadable;
+	marks_clear(watch, watch->has_processes);
+	if (watch->has_processes)
+		watch->next_processes_ns =
+			now_ns + later_of(WATCH_SEARCH_NS, watch->search_ns * PROCESS_SHARE);
+	else
+		watch->earliest_ns = now_ns + watch->search_ns * SEARCH_SHARE;
+}
+
+static struct recording_left_out *left_out_of(struct recording *recording, uint32_t uid)
+{
+	for (size_t i = 0; i < recording->left_out_count; i++)
+		if (recording->left_out[i].owner == uid)
+			return &recording->left_out[i];
+	if (!list_grow(&recording->left_out, recording->left_out_count,
+		       sizeof(*recording->left_out)))
+		return NULL;
+	recording->left_out[recording->left_out_count] =
+		(struct recording_left_out){ .owner = uid };
+	return &recording->left_out[recording->left_out_count++];
+}
+
+/* What was found and is not followed, by user. */
+static enum status note_left_out(struct watch *watch)
+{
+	const struct region_places *places = region_search_places(watch->search);
+	struct recording_left_out *left_out;
+
+	watch->recording.left_out_count = 0;
+	watch->left_out = 0;
+	for (size_t i = 0; i < watch->owner_count; i++) {
+		if (watch->owners[i].processes == 0)
+			continue;
+		left_out = left_out_of(&watch->recording, watch->owners[i].uid);
+		if (left_out == NULL)
+			return ERR_NO_SPACE;
+		left_out->processes = watch->owners[i].processes;
+		watch->left_out += watch->owners[i].processes;
+	}
+	for (size_t i = 0; i < places->owner_count; i++) {
+		if (places->owners[i].directories_left_out == 0)
+			continue;
+		left_out = left_out_of(&watch->recording, places->owners[i].uid);
+		if (left_out == NULL)
+			return ERR_NO_SPACE;
+		left_out->directories = places->owners[i].directories_left_out;
+	}
+	return OK;
+}
+
+/* Examine what was listed; *is_over: all of it. */
+static enum status look_at_places(struct watch *watch, uint64_t now_ns, bool *is_over)
+{
+	const struct region_places *places = region_search_places(watch->search);
+	size_t taken = 0, unused = 0;
+	uint64_t tables = 0;
+	enum status status = OK;
+
+	while (watch->next_place < places->count && status == OK && taken < NEW_MAX &&
+	       tables < TABLES_MAX) {
+		status =
+			look_at(watch, &places->list[watch->next_place++], &taken, &tables, now_ns);
+		if (status == OK)
+			status = make_room(watch, &unused);
+	}
+	*is_over = watch->next_place == places->count;
+	if (!*is_over || watch->searches > 0 || watch->is_second)
+		return status;
+	/* Whether somebody misses a dead process shows when all that live are known. Later ones were seen alive. */
+	watch->past_count = 0;
+	watch->is_second = true;
+	watch->next_place = 0;
+	for (size_t i = 0; i < watch->owner_count; i++)
+		watch->owners[i].processes = watch->owners[i].in_vain = 0;
+	return look_at_places(watch, now_ns, is_over);
+}
+
+/* Find and add new processes, as far as one scan may take. */
+static enum status watch_search(struct watch *watch, uint64_t now_ns)
+{
+	bool was_listed = watch->search != NULL && watch->is_listed, is_over = false;
+	enum status status = OK;
+
+	if (watch->search == NULL)
+		status = begin_search(watch, now_ns);
+	if (status == OK && !watch->is_listed)
+		status = list_more(watch);
+	if (status == OK && watch->is_listed) {
+		if (!was_listed || watch->next_place == 0)
+			note_listed(watch, now_ns);
+		status = look_at_places(watch, now_ns, &is_over);
+	}
+	if (status == OK && is_over) {
 		marks_sweep(watch);
-	else if (status == ERR_NO_SPACE)
+		watch->searches++;
+		status = note_left_out(watch);
+	}
+	if (is_over || status != OK)
+		end_search(watch);
+	if (status == ERR_NO_SPACE)
 		watch->must_search = true;
-	region_find_release(&places);
 	return status == ERR_NO_SPACE ? status : OK;
 }
 
@@ -588,23 +838,10 @@ void watch_release(struct watch *watch)
 	free(watch->refused);
 	free(watch->processes);
 	free(watch->past);
+	free(watch->owners);
+	end_search(watch);
 	watch_notify_release(watch);
 	*watch = (struct watch){ .inotify = -1, .directory_watch = -1 };
-}
-
-/* Remove a process from the list, which frees it. */
-static void watch_forget(struct watch *watch, size_t index)
-{
-	struct recording *recording = &watch->recording;
-	size_t after = recording->count - index - 1;
-
-	recording_process_free(recording->processes[index]);
-	memmove(&recording->processes[index], &recording->processes[index + 1],
-		after * sizeof(*recording->processes));
-	memmove(&watch->processes[index], &watch->processes[index + 1],
-		after * sizeof(*watch->processes));
-	recording->count--;
-	watch->generation++;
 }
 
 /* Whether it runs is unknown, but its file was deleted: then it is over, or as good as. */
@@ -626,11 +863,21 @@ static bool is_gone(const struct watch *watch, size_t index)
 	return life == RECORDING_UNKNOWN && is_deleted(watch, index);
 }
 
-static unsigned int refresh_flags(const struct watch *watch, size_t index, unsigned int flags,
+/* A process that was not found is searched for again, a few per scan. */
+static bool is_lookup_due(struct watch *watch, struct watch_process *own, uint64_t now_ns)
+{
+	if (now_ns - own->life_ns < WATCH_SEARCH_NS || watch->lookups >= LOOKUPS_MAX)
+		return false;
+	watch->lookups++;
+	own->life_ns = now_ns;
+	return true;
+}
+
+static unsigned int refresh_flags(struct watch *watch, size_t index, unsigned int flags,
 				  uint64_t now_ns)
 {
 	const struct recording_process *process = watch->recording.processes[index];
-	const struct watch_process *own = &watch->processes[index];
+	struct watch_process *own = &watch->processes[index];
 	bool is_full_due = own->full_ns == 0 || now_ns - own->full_ns >= WATCH_SEARCH_NS;
 	unsigned int refresh = 0;
 
@@ -638,7 +885,7 @@ static unsigned int refresh_flags(const struct watch *watch, size_t index, unsig
 		refresh |= RECORDING_REFRESH_TOTALS;
 	if (!is_full_due && (!(flags & WATCH_TOTALS) || process->total_count > 0))
 		refresh |= RECORDING_REFRESH_MOVED;
-	if (process->life == RECORDING_UNKNOWN && !is_full_due)
+	if (process->life == RECORDING_UNKNOWN && !is_lookup_due(watch, own, now_ns))
 		refresh |= RECORDING_REFRESH_SAME_LIFE;
 	return refresh;
 }
@@ -742,11 +989,16 @@ enum status watch_look_at(struct watch *watch, unsigned int flags, uint64_t now_
 	enum status status = OK;
 
 	watch->looks++;
+	watch->lookups = 0;
 	watch_heed(watch);
-	if (watch_search_is_due(watch, now_ns))
+	if (watch->search != NULL || watch_search_is_due(watch, now_ns))
 		status = watch_search(watch, now_ns);
-	for (size_t i = 0; i < watch->recording.count && status == OK; i++)
+	for (size_t i = 0; i < watch->recording.count && status == OK; i++) {
 		status = read_process(watch, i, flags, now_ns);
+		account(watch, i);
+		if (status == OK)
+			status = make_room(watch, &i);
+	}
 	if (status == OK)
 		status = forget_old(watch, now_ns);
 	return status == OK ? find_runs(watch) : status;

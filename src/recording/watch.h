@@ -24,9 +24,20 @@
 #include "format/region_read.h"
 #include "recording/recording.h"
 
+/*
+ * What is followed is limited, in total and per user, so that no user crowds out others. Memory is what processes take in
+ * the recording, and what analysis and answers take for their communicators; the time of a scan is proportional to it.
+ * Beyond a limit, processes of the user are left out who has the most: dead ones first, then those of which nobody knows
+ * whether they run, then the newest. They are counted in recording.left_out, and found again once there is room.
+ */
 enum {
 	WATCH_PROCESSES_MAX = 4096,
-	WATCH_OWNER_MAX = 1024,	  /* limit per user, so that no user crowds out others */
+	WATCH_OWNER_MAX = 1024,
+	WATCH_BYTES_MAX = 64 * 1024 * 1024,
+	WATCH_OWNER_BYTES_MAX = 32 * 1024 * 1024,
+	WATCH_OWNER_FILES = 4096, /* opened in a search; of its processes' descriptors: */
+	WATCH_OWNER_DESCRIPTORS = 65536,
+	WATCH_OWNER_IN_VAIN = 64, /* files read in a search that turn out to be none to follow */
 	WATCH_REFUSED_MAX = 1024, /* more are retried at every search */
 };
 
@@ -56,6 +67,17 @@ struct watch_process {
 	uint64_t read_ns;  /* monotonic: last scan that could read it */
 	uint64_t full_ns;  /* the same, reading everything, moved or not */
 	uint64_t failures; /* failed scans since */
+	uint64_t life_ns;  /* the same, searching for it: see is_lookup_due() */
+	uint64_t bytes;	   /* counted against the limits */
+};
+
+struct watch_owner {
+	uint32_t uid;
+	size_t count; /* of processes followed */
+	uint64_t bytes;
+	bool is_full;	  /* processes were left out for lack of room: no new ones until there is */
+	uint32_t in_vain; /* in the current search */
+	size_t processes; /* left out in the current search */
 };
 
 /* A file that cannot be followed. */
@@ -84,6 +106,17 @@ struct watch {
 	bool must_search;
 
 	/* Private. */
+	struct region_search *search; /* under way; NULL: none */
+	bool is_listed;		      /* it has found everything */
+	bool is_second;		      /* the first search examines everything twice */
+	bool has_processes;	      /* it includes those of processes */
+	uint64_t search_ns;	      /* that it has taken */
+	uint64_t searches;	      /* completed */
+	size_t next_place;	      /* of what it found: to be examined */
+	struct watch_owner *owners;
+	size_t owner_count;
+	uint64_t bytes;		 /* of all processes */
+	uint32_t lookups;	 /* in this scan */
 	struct watch_file *past; /* not followed on purpose: dead for long, or of another host */
 	size_t past_count;
 	int directory_watch;	  /* inotify watch on the directory; -1: none */
@@ -108,6 +141,13 @@ int watch_fd(const struct watch *watch);
 
 /* Process the events of watch_fd(). True: a process may have come. */
 bool watch_heed(struct watch *watch);
+
+/*
+ * A search of a directory with many files takes several scans. While one is under way, more of it can be done between
+ * scans: nothing but the search changes then. False: it needs a scan to go on, or there is none.
+ */
+bool watch_is_searching(const struct watch *watch);
+bool watch_search_more(struct watch *watch);
 
 /*
  * Scan: search where needed, read every living process again (idle ones cost one read of their

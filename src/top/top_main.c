@@ -1,5 +1,6 @@
 /* ringside-top: see docs/LIVE.md. Started by `ringside top`. */
 #include <errno.h>
+#include <inttypes.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
@@ -178,8 +179,9 @@ static void source_remark(struct top_source *source, enum status status)
 			    watch->refused[0].path, watch->refused[0].why);
 	else if (watch->left_out > 0)
 		text_format(text, TOP_REMARK_TEXT,
-			    "%zu processes beyond the first %d are not shown", watch->left_out,
-			    WATCH_PROCESSES_MAX);
+			    "%zu processes are not shown: uid %" PRIu32
+			    " has too many, or too large ones",
+			    watch->left_out, watch->recording.left_out[0].owner);
 	else if (watch->unreadable > 0)
 		text_format(
 			text, TOP_REMARK_TEXT,
@@ -195,6 +197,9 @@ static void top_source_refresh(struct top_source *source, struct top_view *view)
 	enum status status = watch_look(&source->watch, WATCH_TOTALS), next;
 	struct live_limits limits = source->live.limits;
 	uint64_t now_ns = clock_now_system();
+
+	while (status == OK && watch_is_searching(&source->watch))
+		status = watch_look(&source->watch, WATCH_TOTALS);
 
 	next = live_look(&source->live, &source->watch.recording, now_ns,
 			 clock_system_ns(CLOCK_REALTIME));

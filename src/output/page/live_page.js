@@ -84,6 +84,16 @@ function show(part) {
 	}
 }
 
+/* Of users who have more than the agent follows. */
+function leftOutText(now) {
+	const of = (now.left_out || []).map((user) => `uid ${user.uid}: ${[
+		user.processes ? plural(user.processes, 'process', 'processes') : '',
+		user.directories ? `the rest of ${plural(user.directories, 'directory', 'directories')}` : '',
+	].filter(Boolean).join(' and ')}`);
+
+	return of.length ? `Not shown, beyond the limits of the agent: ${of.slice(0, 8).join('; ')}${of.length > 8 ? ' ...' : ''}.` : '';
+}
+
 function take({ now, history, wanted }) {
 	addHistory(history, wanted);
 	store.now = now;
@@ -92,6 +102,8 @@ function take({ now, history, wanted }) {
 		Object.assign(asking, { lookSeen: now.looks, lookAt: performance.now() });
 	setText(byId('host'), now.host || 'this node');
 	[showNotices, showFigures, showJobs, showComms, showChosen, showFlights, showProcesses, showState].forEach(show);
+	setText(byId('left-out'), leftOutText(now));
+	setHidden(byId('left-out'), leftOutText(now) === '');
 	setText(byId('made'), `Ringside ${now.ringside}. Ranks on other nodes are on the pages of their agents.`);
 	document.body.classList.remove('stale');
 	document.body.dataset.filled = 'true';

@@ -704,8 +704,10 @@ static void test_oddities(void)
 	close(open(path_of("secret.region"), O_CREAT | O_WRONLY, 0000));
 	start(&watch, NULL);
 	EXPECT_THAT("pipes, links, directories and junk are survived", look(&watch, 1) == OK);
-	for (int i = 0; i < 8; i++)
-		look(&watch, 1);
+	EXPECT_THAT("of files that are none to follow, a search reads a few",
+		    watch.refused_count <= WATCH_OWNER_IN_VAIN);
+	for (int i = 0; i < 80; i++)
+		look(&watch, 10);
 	EXPECT_THAT("the real one is found among them", watch.recording.count == 1);
 	EXPECT_THAT("junk that looks like a region is listed, up to a limit",
 		    watch.refused_count == 1000 && watch.refused_count <= WATCH_REFUSED_MAX);
@@ -777,6 +779,18 @@ static void test_order(void)
 	watch_release(&watch);
 }
 
+/* Before its first communicator, and dead. */
+static void put_small(const char *name, int rank)
+{
+	struct sample sample = region_of(dead_pid, rank, "here");
+
+	for (uint32_t i = 0; i < 3; i++)
+		*(struct region_comm *)sample_slot(&sample, REGION_COMMS, i) =
+			(struct region_comm){ .word = 0 };
+	write_region(name, &sample);
+	free(sample.bytes);
+}
+
 /* One user has more than the limit. */
 static void test_crowd(void)
 {
@@ -786,16 +800,178 @@ static void test_crowd(void)
 	empty_directory();
 	for (int i = 0; i < WATCH_OWNER_MAX + 6; i++) {
 		text_format(name, sizeof(name), "%d", i);
-		put_region(name, dead_pid, i);
+		put_small(name, i);
 	}
 	start(&watch, NULL);
 	look(&watch, 1);
+	EXPECT_THAT("a long directory takes several steps",
+		    watch.recording.count == 0 && watch_is_searching(&watch));
+	while (watch_search_more(&watch))
+		;
+	EXPECT_THAT("which add no process", watch.recording.count == 0);
+	look(&watch, 1);
 	EXPECT_THAT("many processes are added a few at a time",
-		    watch.recording.count == 256 && watch.must_search);
-	for (int i = 0; i < 5; i++)
+		    watch.recording.count == 256 && watch_is_searching(&watch));
+	for (int i = 0; i < 8; i++)
 		look(&watch, 1);
 	EXPECT_EQUAL(watch.recording.count, WATCH_OWNER_MAX);
 	EXPECT_EQUAL(watch.left_out, 6);
+	watch_release(&watch);
+}
+
+/* ---- limits of a user ------------------------------------------------------------------------- */
+
+enum { STRANGER = 12345, TOTALS = 1024 };
+
+/* A region with a full table of totals, of a process in a pid namespace that nobody knows. */
+static bool put_large(const char *name, int rank, uid_t owner)
+{
+	struct sample sample = region_of(4000 + rank, rank, "here");
+	size_t bytes = TOTALS * sizeof(struct region_total);
+	struct region_part *part = &sample_head(&sample)->parts[REGION_TOTALS];
+
+	sample.bytes = realloc(sample.bytes, sample.size + bytes);
+	if (sample.bytes == NULL)
+		abort();
+	memset(sample.bytes + sample.size, 0, bytes);
+	part = &sample_head(&sample)->parts[REGION_TOTALS];
+	part->offset = sample.size;
+	part->count = TOTALS;
+	sample.size += bytes;
+	sample_head(&sample)->total_bytes = sample.size;
+	sample_head(&sample)->pid_namespace = 17;
+	for (uint32_t i = 1; i < TOTALS; i++) {
+		struct region_total *total = sample_slot(&sample, REGION_TOTALS, i);
+
+		total->key = TOTALS_KEY(1, i % 5, i / 5 % 9, 0, 0, i / 45);
+		total->count = 1;
+	}
+	write_region(name, &sample);
+	free(sample.bytes);
+	return chown(path_of(name), owner, (gid_t)-1) == 0;
+}
+
+static size_t count_of(const struct watch *watch, uint32_t owner)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < watch->recording.count; i++)
+		count += watch->processes[i].file.owner == owner;
+	return count;
+}
+
+static void look_until_found(struct watch *watch)
+{
+	do
+		look(watch, 1);
+	while (watch_is_searching(watch));
+}
+
+/* One user has more than fits into memory. Only root can act as another user. */
+static void test_user_budget(void)
+{
+	const struct recording_left_out *left_out;
+	struct watch watch;
+	char name[16];
+	size_t taken;
+	bool is_within = true;
+
+	empty_directory();
+	for (int i = 0; i < 40; i++) {
+		text_format(name, sizeof(name), "large%d", i);
+		if (!put_large(name, i, STRANGER))
+			return;
+	}
+	put_region("mine", getpid(), 0);
+	start(&watch, NULL);
+	for (int i = 0; i < 30; i++) {
+		look(&watch, 1);
+		is_within &= watch.bytes <= WATCH_BYTES_MAX;
+	}
+	taken = count_of(&watch, STRANGER);
+	EXPECT_THAT("a user gets no more than the limit",
+		    is_within && taken > 0 && taken < 40 &&
+			    watch.bytes > WATCH_OWNER_BYTES_MAX / 2 &&
+			    watch.bytes < WATCH_OWNER_BYTES_MAX + WATCH_OWNER_BYTES_MAX / 4);
+	EXPECT_THAT("others are followed, with all they have",
+		    count_of(&watch, geteuid()) == 1 &&
+			    watch.recording.processes[watch.recording.count - 1]->comm_count == 3);
+	left_out = watch.recording.left_out;
+	EXPECT_THAT("what is left out is counted, by user",
+		    watch.recording.left_out_count == 1 && left_out->owner == STRANGER &&
+			    left_out->processes == 40 - taken && watch.left_out == 40 - taken);
+	for (int i = 0; i < 40; i++) {
+		text_format(name, sizeof(name), "large%d", i);
+		if (i % 8 != 0)
+			unlink(path_of(name));
+	}
+	for (int i = 0; i < 20; i++)
+		look(&watch, 20);
+	EXPECT_EQUAL(count_of(&watch, STRANGER), 5);
+	EXPECT_THAT("what fits later is followed then", watch.recording.left_out_count == 0);
+	watch_release(&watch);
+}
+
+/* Two users have too much: whoever has the most gives way. */
+static void test_users_share(void)
+{
+	struct watch watch;
+	char name[16];
+	size_t of_large, of_stranger;
+
+	empty_directory();
+	for (int i = 0; i < 30; i++) {
+		text_format(name, sizeof(name), "a%d", i);
+		if (!put_large(name, i, STRANGER + i % 5))
+			return;
+	}
+	for (int i = 30; i < 33; i++) {
+		text_format(name, sizeof(name), "z%d", i);
+		put_large(name, i, STRANGER + 9);
+	}
+	start(&watch, NULL);
+	for (int i = 0; i < 40; i++)
+		look(&watch, 1);
+	of_stranger = count_of(&watch, STRANGER + 9);
+	of_large = count_of(&watch, STRANGER);
+	EXPECT_THAT("all users together get no more than the total",
+		    watch.bytes <= WATCH_BYTES_MAX);
+	EXPECT_THAT("whoever has little keeps it",
+		    of_stranger == 3 && of_large >= 3 && of_large < 6);
+	watch_release(&watch);
+}
+
+/* Any number of files: what a search does in a step, and of one user, is limited. */
+static void test_user_files(void)
+{
+	struct watch watch;
+	char name[32];
+	uint64_t before;
+	bool is_bounded = true;
+	int steps = 0;
+
+	empty_directory();
+	for (int i = 0; i < WATCH_OWNER_FILES + 500; i++) {
+		text_format(name, sizeof(name), "junk%d", i);
+		close(open(path_of(name), O_CREAT | O_WRONLY, 0600));
+	}
+	start(&watch, NULL);
+	look(&watch, 1);
+	do {
+		before = region_search_effort(watch.search);
+		steps++;
+		if (!watch_search_more(&watch))
+			break;
+		is_bounded &= region_search_effort(watch.search) - before <= 16100;
+	} while (steps < 1000);
+	EXPECT_THAT("a step looks at a thousand files at most", is_bounded && steps >= 3);
+	EXPECT_THAT("a user's files are limited",
+		    region_search_effort(watch.search) < (WATCH_OWNER_FILES + 100) * 17);
+	look_until_found(&watch);
+	EXPECT_THAT("and that is reported",
+		    watch.recording.left_out_count == 1 &&
+			    watch.recording.left_out[0].owner == geteuid() &&
+			    watch.recording.left_out[0].directories == 1);
 	watch_release(&watch);
 }
 
@@ -858,6 +1034,9 @@ int main(void)
 	test_memfd();
 	test_order();
 	test_crowd();
+	test_user_budget();
+	test_users_share();
+	test_user_files();
 	test_coming_and_going();
 	return tap_done();
 }
