@@ -203,15 +203,80 @@ static void note_completed(void *context, struct MHD_Connection *connection, voi
 		free(ours->upload);
 		ours->upload = NULL;
 		ours->is_answering = false;
+		ours->waiting = NULL;
+		ours->has_turn = false;
 		ours->since_ns = clock_system_ns(CLOCK_MONOTONIC);
 		ours->requests++;
 	}
+}
+
+/* ---- waiting for a password's turn ------------------------------------------------------------ */
+
+void agent_http_wait(struct agent_connection *from, struct MHD_Connection *connection)
+{
+	from->waiting = connection;
+	MHD_suspend_connection(connection);
+}
+
+static void connection_resume(struct agent_connection *connection)
+{
+	struct MHD_Connection *waiting = connection->waiting;
+
+	connection->waiting = NULL;
+	if (waiting)
+		MHD_resume_connection(waiting);
+}
+
+bool agent_http_has_turn(const struct agent_connection *from)
+{
+	if (from->has_turn)
+		return true;
+	for (size_t i = 0; i < AGENT_CONNECTIONS_MAX; i++)
+		if (from->http->connections[i].fd != -1 &&
+		    (from->http->connections[i].waiting || from->http->connections[i].has_turn))
+			return false;
+	return true;
+}
+
+/* The one to go on next; NULL: none waits. */
+static struct agent_connection *next_waiting(struct agent_http *http, uint64_t now_ns)
+{
+	struct agent_connection *next = NULL;
+	struct web_turn best = { NULL, 0, 0 };
+
+	for (size_t i = 0; http->count > 0 && i < AGENT_CONNECTIONS_MAX; i++) {
+		struct agent_connection *at = &http->connections[i];
+		struct web_turn turn = { at->address, at->wrong, at->since_ns };
+
+		if (at->fd == -1 || at->waiting == NULL ||
+		    (next && !web_auth_goes_before(&http->auth, &turn, &best, now_ns)))
+			continue;
+		best = turn;
+		next = at;
+	}
+	return next;
+}
+
+/* Returns when the next password may be checked. */
+static uint64_t give_turn(struct agent_http *http, uint64_t now_ns)
+{
+	struct agent_connection *next = next_waiting(http, now_ns);
+
+	if (next == NULL)
+		return UINT64_MAX;
+	if (now_ns >= http->auth.free_ns) {
+		next->has_turn = true;
+		connection_resume(next);
+		return now_ns;
+	}
+	return http->auth.free_ns;
 }
 
 /* libmicrohttpd notices the closed socket and cleans up. */
 static void connection_drop(struct agent_connection *connection)
 {
 	connection->is_dropped = true;
+	connection_resume(connection);
 	shutdown(connection->fd, SHUT_RDWR);
 }
 
@@ -294,6 +359,19 @@ static size_t count_of(const struct agent_http *http, const uint8_t address[stat
 	return count;
 }
 
+/* One that guesses: it waits for the turn of another password after a wrong one. */
+static struct agent_connection *guessing(struct agent_http *http, const uint8_t *address)
+{
+	for (size_t i = 0; i < AGENT_CONNECTIONS_MAX; i++) {
+		struct agent_connection *at = &http->connections[i];
+
+		if (at->fd != -1 && at->waiting && at->wrong > 0 && !at->is_dropped &&
+		    (address == NULL || memcmp(at->address, address, 16) == 0))
+			return at;
+	}
+	return NULL;
+}
+
 /* A free slot, if necessary by dropping a connection. Unix sockets have no addresses: only the total limit applies. */
 static struct agent_connection *make_room(struct agent_http *http, bool is_unix,
 					  const uint8_t address[static 16])
@@ -305,6 +383,8 @@ static struct agent_connection *make_room(struct agent_http *http, bool is_unix,
 	if (is_full || is_many) {
 		http->refused++;
 		going = longest_waiting(http, is_many ? address : NULL);
+		if (going == NULL)
+			going = guessing(http, is_many ? address : NULL);
 		if (going == NULL)
 			return NULL;
 		connection_drop(going);
@@ -382,7 +462,7 @@ static size_t leave_escapes(void *context, struct MHD_Connection *connection, ch
 
 static struct MHD_Daemon *start_daemon(struct agent_http *http, const struct agent_server *server)
 {
-	unsigned int flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET;
+	unsigned int flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME;
 	struct MHD_OptionItem tls[] = {
 		{ MHD_OPTION_HTTPS_MEM_CERT, 0, server->tls.cert },
 		{ MHD_OPTION_HTTPS_MEM_KEY, 0, server->tls.key },
@@ -436,6 +516,10 @@ static void stop_server(struct agent_http *http, struct agent_server *server)
 {
 	if (server->epoll != -1)
 		epoll_ctl(http->loop, EPOLL_CTL_DEL, server->epoll, NULL);
+	/* libmicrohttpd does not stop with suspended connections. */
+	for (size_t i = 0; server->daemon && i < AGENT_CONNECTIONS_MAX; i++)
+		if (http->connections[i].fd != -1)
+			connection_resume(&http->connections[i]);
 	if (server->daemon)
 		MHD_stop_daemon(server->daemon);
 	agent_tls_release(&server->tls);
@@ -466,6 +550,8 @@ uint64_t agent_http_run(struct agent_http *http, uint64_t now_ns)
 {
 	uint64_t next = drop_late(http, now_ns), at;
 
+	at = give_turn(http, now_ns);
+	next = at < next ? at : next;
 	at = run_server(&http->server, now_ns);
 	next = at < next ? at : next;
 	if (http->old.daemon == NULL)

@@ -45,8 +45,11 @@ struct agent_connection {
 	bool is_private;  /* from a Unix socket that only its owner and group can use */
 	bool checks_host; /* from a loopback listener */
 	bool is_answering;
-	bool is_dropped;   /* shut down; libmicrohttpd will close it */
-	uint64_t since_ns; /* waiting or answering since */
+	bool is_dropped;		/* shut down; libmicrohttpd will close it */
+	struct MHD_Connection *waiting; /* suspended until its password's turn; NULL: it is not */
+	bool has_turn;			/* its password is the next to be checked */
+	uint32_t wrong;			/* passwords so far */
+	uint64_t since_ns;		/* waiting or answering since */
 	uint64_t requests;
 	void *upload; /* of the current request; freed with it */
 };
@@ -93,6 +96,12 @@ void agent_http_accept(struct agent_http *http, const struct agent_listener *lis
 /* Serves requests and drops connections that took too long. Returns when it needs to run again
  * (monotonic), UINT64_MAX: not before the next event. */
 uint64_t agent_http_run(struct agent_http *http, uint64_t now_ns);
+
+/*
+ * Passwords are checked one after the other; until its turn a request waits.
+ */
+void agent_http_wait(struct agent_connection *from, struct MHD_Connection *connection);
+bool agent_http_has_turn(const struct agent_connection *from);
 
 /* The connection of a request. */
 struct agent_connection *agent_http_connection(struct MHD_Connection *connection);

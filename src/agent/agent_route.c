@@ -442,12 +442,14 @@ static enum MHD_Result ask_password(struct agent_route *route, struct MHD_Connec
 }
 
 enum MHD_Result agent_route_check(struct agent_route *route, struct MHD_Connection *connection,
-				  const struct agent_connection *from, bool *may_pass)
+				  struct agent_connection *from, bool may_wait, bool *may_pass)
 {
 	const char *host = header_of(connection, MHD_HTTP_HEADER_HOST);
 	enum web_verdict verdict = WEB_AUTH_GOOD;
 
 	*may_pass = false;
+	if (from->is_dropped)
+		return MHD_NO;
 	if (from->checks_host && host && !web_host_is_local(host, route->host))
 		return agent_route_refuse(
 			route, connection, MHD_HTTP_FORBIDDEN,
@@ -457,12 +459,20 @@ enum MHD_Result agent_route_check(struct agent_route *route, struct MHD_Connecti
 	if (route->http->config.user_count > 0)
 		verdict = web_auth_check(&route->http->auth, &route->http->config,
 					 header_of(connection, MHD_HTTP_HEADER_AUTHORIZATION),
-					 from->address, clock_system_ns(CLOCK_MONOTONIC));
-	if (verdict == WEB_AUTH_WRONG)
+					 from->address, agent_http_has_turn(from),
+					 clock_system_ns(CLOCK_MONOTONIC));
+	from->has_turn = false;
+	if (verdict == WEB_AUTH_WRONG) {
+		from->wrong++;
 		return ask_password(route, connection);
+	}
+	if (verdict == WEB_AUTH_LATER && may_wait) {
+		agent_http_wait(from, connection);
+		return MHD_YES;
+	}
 	if (verdict == WEB_AUTH_LATER)
 		return come_again(route, connection, MHD_HTTP_TOO_MANY_REQUESTS,
-				  "too many wrong passwords; try again later\n");
+				  "too many passwords to check; try again later\n");
 	*may_pass = true;
 	return MHD_YES;
 }
@@ -501,6 +511,6 @@ enum MHD_Result agent_route(void *context, struct MHD_Connection *connection, co
 		from->since_ns = clock_system_ns(CLOCK_MONOTONIC);
 		return MHD_YES;
 	}
-	result = agent_route_check(route, connection, from, &may_pass);
+	result = agent_route_check(route, connection, from, true, &may_pass);
 	return may_pass ? answer_path(route, connection, path) : result;
 }

@@ -85,9 +85,10 @@ enum MHD_Result agent_route_file(struct agent_route *route, struct MHD_Connectio
 #define AGENT_RUNBOOKS "/runbooks/"
 enum MHD_Result agent_route_runbook(struct agent_route *route, struct MHD_Connection *connection,
 				    const char *path);
-/* Checks whether the client may be served. If not, it gets an error. */
+/* Checks whether the client may be served. If not, it gets an error, or, if it may wait, the handler is called again
+ * when its password can be checked. */
 enum MHD_Result agent_route_check(struct agent_route *route, struct MHD_Connection *connection,
-				  const struct agent_connection *from, bool *may_pass);
+				  struct agent_connection *from, bool may_wait, bool *may_pass);
 
 bool agent_route_has_body(struct MHD_Connection *connection);
 

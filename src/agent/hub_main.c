@@ -210,7 +210,7 @@ static enum MHD_Result take_post(struct hub *hub, struct MHD_Connection *connect
 			return agent_route_refuse(&hub->route, connection,
 						  MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
 						  "the type must be application/json\n");
-		result = agent_route_check(&hub->route, connection, from, &may_pass);
+		result = agent_route_check(&hub->route, connection, from, false, &may_pass);
 		return may_pass ? MHD_YES : result;
 	}
 	if (*upload_bytes > 0) {
@@ -254,7 +254,7 @@ static enum MHD_Result hub_route(void *context, struct MHD_Connection *connectio
 		from->since_ns = clock_system_ns(CLOCK_MONOTONIC);
 		return MHD_YES;
 	}
-	result = agent_route_check(&hub->route, connection, from, &may_pass);
+	result = agent_route_check(&hub->route, connection, from, true, &may_pass);
 	return may_pass ? answer_path(hub, connection, path) : result;
 }
 

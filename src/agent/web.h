@@ -125,8 +125,8 @@ void *web_encoding_gzip(const void *bytes, size_t length, size_t *packed);
  *
  * bcrypt takes 50 ms and more by design. So a correct pair is cached as a keyed digest of user, password and hash: a
  * scraper costs one bcrypt, and a changed hash is not in the cache. Other pairs are checked with bcrypt, whether or not
- * the user exists, but for at most a fifth of the time, and an address with a wrong password has to wait a second.
- * Requests beyond these limits should be retried.
+ * the user exists, one after the other and for at most half of the time. Requests wait for their turn; who is next is the
+ * caller's choice, by what is known about connection and address.
  */
 
 enum {
@@ -138,7 +138,7 @@ enum {
 enum web_verdict {
 	WEB_AUTH_GOOD = 0,
 	WEB_AUTH_WRONG = 1, /* or missing */
-	WEB_AUTH_LATER = 2, /* not checked: too many wrong attempts */
+	WEB_AUTH_LATER = 2, /* not checked: it is not its turn */
 };
 
 struct web_auth {
@@ -159,10 +159,26 @@ struct web_auth {
 enum status web_auth_init(struct web_auth *auth);
 void web_auth_release(struct web_auth *auth);
 
-/* `header` is the value of Authorization, NULL: none was sent. now_ns is monotonic. */
+/* `header` is the value of Authorization, NULL: none was sent; is_turn: no other request waits before this one. now_ns is
+ * monotonic. */
 enum web_verdict web_auth_check(struct web_auth *auth, const struct web_config *config,
-				const char *header, const uint8_t address[static 16],
+				const char *header, const uint8_t address[static 16], bool is_turn,
 				uint64_t now_ns);
+
+/* A request that waits. A connection that has sent a wrong password goes after those that have not, an address that has
+ * sent one in the last second after others, and then whoever came first: guessing on the same connections does not keep
+ * others out, and on new ones it delays them by one check per connection that an address may have. */
+struct web_turn {
+	const uint8_t *address; /* [16] */
+	uint32_t wrong;		/* passwords that its connection has sent */
+	uint64_t since_ns;
+};
+bool web_auth_goes_before(const struct web_auth *auth, const struct web_turn *one,
+			  const struct web_turn *other, uint64_t now_ns);
+
+/* Did this address send a wrong password in the last second? */
+bool web_auth_was_wrong(const struct web_auth *auth, const uint8_t address[static 16],
+			uint64_t now_ns);
 
 /* Decodes "Basic <base64>" to "user:password"; false for anything else. */
 bool web_auth_decode(const char *header, char to[static WEB_AUTH_TEXT]);

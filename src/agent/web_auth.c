@@ -11,8 +11,8 @@
 
 #include "common/clock.h"
 
-/* Share of time for bcrypt, and how long an address has to wait after a wrong password. */
-enum { SHARE_OF_TIME = 5 };
+/* Share of time for bcrypt, and how long other addresses go first after a wrong password. */
+enum { SHARE_OF_TIME = 2 };
 static const uint64_t penalty_ns = 1000000000;
 
 /* ---- base64 ---------------------------------------------------------------------------------- */
@@ -89,14 +89,26 @@ static void auth_remember(struct web_auth *auth, const uint8_t digest[static 32]
 
 /* ---- wrong attempts ---------------------------------------------------------------------------- */
 
-static bool must_wait(const struct web_auth *auth, const uint8_t address[static 16],
-		      uint64_t now_ns)
+bool web_auth_was_wrong(const struct web_auth *auth, const uint8_t address[static 16],
+			uint64_t now_ns)
 {
 	for (size_t i = 0; i < WEB_AUTH_ADDRESSES; i++)
 		if (now_ns < auth->wrong[i].until_ns &&
 		    memcmp(auth->wrong[i].address, address, 16) == 0)
 			return true;
-	return now_ns < auth->free_ns;
+	return false;
+}
+
+bool web_auth_goes_before(const struct web_auth *auth, const struct web_turn *one,
+			  const struct web_turn *other, uint64_t now_ns)
+{
+	bool was_wrong = web_auth_was_wrong(auth, one->address, now_ns);
+
+	if ((one->wrong > 0) != (other->wrong > 0))
+		return one->wrong == 0;
+	if (was_wrong != web_auth_was_wrong(auth, other->address, now_ns))
+		return !was_wrong;
+	return one->since_ns < other->since_ns;
 }
 
 static void note_wrong(struct web_auth *auth, const uint8_t address[static 16], uint64_t now_ns)
@@ -165,7 +177,7 @@ static const struct web_user *find_user(const struct web_config *config, const c
 }
 
 static enum web_verdict check_pair(struct web_auth *auth, const struct web_config *config,
-				   const char *pair, const uint8_t address[static 16],
+				   const char *pair, const uint8_t address[static 16], bool is_turn,
 				   uint64_t now_ns)
 {
 	const struct web_user *user = find_user(config, pair);
@@ -176,7 +188,7 @@ static enum web_verdict check_pair(struct web_auth *auth, const struct web_confi
 
 	if (has_digest && is_remembered(auth, digest))
 		return WEB_AUTH_GOOD;
-	if (must_wait(auth, address, now_ns))
+	if (!is_turn || now_ns < auth->free_ns)
 		return WEB_AUTH_LATER;
 	if (!is_right(auth, strchr(pair, ':') + 1, hash) || user == NULL) {
 		note_wrong(auth, address, now_ns);
@@ -188,14 +200,14 @@ static enum web_verdict check_pair(struct web_auth *auth, const struct web_confi
 }
 
 enum web_verdict web_auth_check(struct web_auth *auth, const struct web_config *config,
-				const char *header, const uint8_t address[static 16],
+				const char *header, const uint8_t address[static 16], bool is_turn,
 				uint64_t now_ns)
 {
 	enum web_verdict verdict = WEB_AUTH_WRONG;
 	char pair[WEB_AUTH_TEXT];
 
 	if (header && config->user_count > 0 && web_auth_decode(header, pair))
-		verdict = check_pair(auth, config, pair, address, now_ns);
+		verdict = check_pair(auth, config, pair, address, is_turn, now_ns);
 	explicit_bzero(pair, sizeof(pair));
 	return verdict;
 }

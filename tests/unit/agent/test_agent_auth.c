@@ -55,38 +55,60 @@ static void test_check(const char *hash, const char *other)
 	memcpy(users[1].hash, hash, strlen(hash));
 	EXPECT(web_auth_init(&auth) == OK);
 	EXPECT_THAT("no header is rejected without cost",
-		    web_auth_check(&auth, &config, NULL, here, now) == WEB_AUTH_WRONG &&
+		    web_auth_check(&auth, &config, NULL, here, true, now) == WEB_AUTH_WRONG &&
 			    auth.checks == 0);
-	EXPECT_THAT("the right password is accepted",
-		    web_auth_check(&auth, &config, a_right, here, now) == WEB_AUTH_GOOD);
+	EXPECT_THAT("the right password waits for its turn",
+		    web_auth_check(&auth, &config, a_right, here, false, now) == WEB_AUTH_LATER &&
+			    auth.checks == 0);
+	EXPECT_THAT("and is accepted",
+		    web_auth_check(&auth, &config, a_right, here, true, now) == WEB_AUTH_GOOD);
 	EXPECT_EQUAL(auth.checks, 1);
-	EXPECT_THAT("and cached",
-		    web_auth_check(&auth, &config, a_right, there, now) == WEB_AUTH_GOOD &&
+	EXPECT_THAT("and cached: it has no turn to wait for",
+		    web_auth_check(&auth, &config, a_right, there, false, now) == WEB_AUTH_GOOD &&
 			    auth.checks == 1);
 	EXPECT_THAT("a wrong one is rejected",
-		    web_auth_check(&auth, &config, a_wrong, here, now) == WEB_AUTH_WRONG);
-	EXPECT_THAT("and its address has to wait",
-		    web_auth_check(&auth, &config, a_wrong, here, now + 1) == WEB_AUTH_LATER);
-	EXPECT_EQUAL(auth.checks, 2);
-	EXPECT_THAT("but not for a cached pair",
-		    web_auth_check(&auth, &config, a_right, here, now + 1) == WEB_AUTH_GOOD);
-	EXPECT_THAT("nor another address",
-		    web_auth_check(&auth, &config, a_wrong, there, now + 1) == WEB_AUTH_WRONG);
-	EXPECT_THAT("for a second", web_auth_check(&auth, &config, a_wrong, here,
-						   now + 2000000000) == WEB_AUTH_WRONG);
+		    web_auth_check(&auth, &config, a_wrong, here, true, now) == WEB_AUTH_WRONG);
+	EXPECT_THAT("its address is remembered for a second",
+		    web_auth_was_wrong(&auth, here, now + 1) &&
+			    !web_auth_was_wrong(&auth, there, now + 1) &&
+			    !web_auth_was_wrong(&auth, here, now + 2000000000));
+	EXPECT_THAT("but does not keep it out",
+		    web_auth_check(&auth, &config, a_wrong, here, true, now + 1) == WEB_AUTH_WRONG);
+	EXPECT_EQUAL(auth.checks, 3);
 	EXPECT_THAT("an unknown user costs the same",
-		    web_auth_check(&auth, &config, c_right, here, now + 4000000000u) ==
+		    web_auth_check(&auth, &config, c_right, here, true, now + 2) ==
 				    WEB_AUTH_WRONG &&
-			    auth.checks == 5);
+			    auth.checks == 4);
 	/* bcrypt has just run, so its share of time is used up. */
 	EXPECT_THAT("bcrypt is limited to a share of time",
-		    web_auth_check(&auth, &config, c_right, elsewhere, auth.free_ns - 1) ==
+		    web_auth_check(&auth, &config, c_right, elsewhere, true, auth.free_ns - 1) ==
 			    WEB_AUTH_LATER);
 	memcpy(users[0].hash, other, strlen(other));
 	EXPECT_THAT("a changed hash is not cached",
-		    web_auth_check(&auth, &config, a_right, here, now + 8000000000u) ==
-			    WEB_AUTH_WRONG);
+		    web_auth_check(&auth, &config, a_right, here, true, now + 3) == WEB_AUTH_WRONG);
 	web_auth_release(&auth);
+}
+
+/* Whose password is checked next? */
+static void test_turns(void)
+{
+	/* They came in this order. */
+	const struct web_turn guesser = { here, 3, 1 }, guess = { here, 0, 2 },
+			      right = { here, 0, 3 }, other = { there, 0, 4 };
+	static struct web_auth auth;
+
+	EXPECT_THAT("who came first goes first",
+		    web_auth_goes_before(&auth, &guess, &right, 100) &&
+			    !web_auth_goes_before(&auth, &right, &guess, 100));
+	EXPECT_THAT("but not on a connection with a wrong password",
+		    web_auth_goes_before(&auth, &right, &guesser, 100) &&
+			    !web_auth_goes_before(&auth, &guesser, &right, 100));
+	memcpy(auth.wrong[0].address, here, 16);
+	auth.wrong[0].until_ns = 200;
+	EXPECT_THAT("nor before addresses that have not sent one",
+		    web_auth_goes_before(&auth, &other, &guess, 100) &&
+			    !web_auth_goes_before(&auth, &guess, &other, 100));
+	EXPECT_THAT("for a second", web_auth_goes_before(&auth, &guess, &other, 200));
 }
 
 static void test_memory(const char *hash)
@@ -102,7 +124,7 @@ static void test_memory(const char *hash)
 	for (int i = 0; i < WEB_AUTH_ADDRESSES + 3; i++) {
 		uint8_t address[16] = { 4, (uint8_t)i };
 
-		if (web_auth_check(&auth, &config, a_wrong, address, now) != WEB_AUTH_WRONG)
+		if (web_auth_check(&auth, &config, a_wrong, address, true, now) != WEB_AUTH_WRONG)
 			break;
 		if (i == WEB_AUTH_ADDRESSES + 2)
 			EXPECT_THAT("more addresses than slots", 1);
@@ -121,5 +143,6 @@ int main(void)
 	test_decode();
 	test_check(hash, other);
 	test_memory(hash);
+	test_turns();
 	return tap_done();
 }
