@@ -116,7 +116,7 @@ static _Noreturn void hook_become(char *const *words, char *const *environment, 
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (dup2(input, STDIN_FILENO) == -1 || dup2(output, STDOUT_FILENO) == -1 ||
-	    dup2(output, STDERR_FILENO) == -1 || chdir("/") == -1)
+	    dup2(output, STDERR_FILENO) == -1 || chdir("/") == -1 || !agent_rights_drop_all())
 		_exit(126);
 	close_others();
 	execve(words[0], words, environment);

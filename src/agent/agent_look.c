@@ -49,9 +49,12 @@ void agent_look_release(struct agent_look *look)
 static enum status look_now(struct agent_look *look, uint64_t now_ns)
 {
 	enum status watched = watch_look(&look->watch, WATCH_TOTALS);
-	enum status thought = live_look(&look->live, &look->watch.recording, now_ns,
-					clock_system_ns(CLOCK_REALTIME));
+	enum status thought;
 
+	if (look->probe != NULL)
+		agent_probe_refresh(look->probe, &look->watch.recording, now_ns);
+	thought = live_look(&look->live, &look->watch.recording, now_ns,
+			    clock_system_ns(CLOCK_REALTIME));
 	if (thought != OK) {
 		live_release(&look->live);
 		live_init(&look->live, &look->limits);
@@ -206,6 +209,8 @@ void agent_look_take(struct agent_look *look, uint64_t now_ns)
 	look->last_ns = now_ns;
 	look->next_ns = now_ns + pause_of(look, now_ns);
 	judge_now(look, now_ns);
+	if (look->probe != NULL)
+		agent_probe_add(look->probe, &look->live, now_ns);
 	support_verdicts(look, now_ns);
 	tell_failure(look, before);
 	tell_refused(look);

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/agent_probe.h"
 #include "cmds/cli_host.h"
 #include "common/status.h"
 #include "doctor/live.h"
@@ -44,6 +45,7 @@ struct agent_look {
 	size_t supported;		/* verdicts of the last scan */
 	uint32_t told[AGENT_LOOK_TOLD]; /* users with something left out, as logged */
 	size_t told_count;
+	struct agent_probe *probe; /* stacks and RAS of hung jobs; borrowed, NULL none */
 };
 
 /*

@@ -35,6 +35,7 @@ struct agent {
 	struct agent_notices notices;
 	struct agent_verdicts verdicts;
 	struct agent_kernel kernel;
+	struct agent_probe probe;
 	struct agent_hook hook;
 	struct agent_textfile textfile;
 	bool is_watching;	 /* inotify is in the epoll set */
@@ -61,7 +62,8 @@ static int open_look(struct agent *agent)
 static int open_all(struct agent *agent)
 {
 	const struct agent_options *options = agent->options;
-	struct agent_rights rights = { .must_write = options->has_kernel };
+	struct agent_rights rights = { .must_write = options->has_kernel,
+				       .must_hand_on = options->probe.has_stacks };
 	int code;
 
 	code = agent_rights_find(&rights, options->serving.user, options->serving.group);
@@ -92,6 +94,8 @@ static int open_all(struct agent *agent)
 	agent->look.verdicts = agent->verdicts.totals;
 	agent->look.kernel = agent->kernel.totals;
 	agent->look.host = &agent->host;
+	agent_probe_open(&agent->probe, &options->probe, agent->loop.epoll);
+	agent->look.probe = &agent->probe;
 	if (options->has_kernel)
 		agent->kernel.seconds = (uint32_t)(options->kernel_ns / UINT64_C(1000000000));
 	agent->route.host = options->serving.host;
@@ -102,6 +106,7 @@ static int open_all(struct agent *agent)
 static void close_all(struct agent *agent)
 {
 	agent_hook_release(&agent->hook);
+	agent_probe_release(&agent->probe);
 	agent_loop_close(&agent->loop);
 	agent_bodies_release(&agent->route.bodies);
 	agent_textfile_close(&agent->textfile);
@@ -140,8 +145,9 @@ static uint64_t do_due(void *context, uint64_t now_ns)
 {
 	struct agent *agent = context;
 	const struct agent_verdicts_to to = { &agent->hook, agent->options->serving.host,
-					      &agent->look.watch };
+					      &agent->look.watch, &agent->probe };
 	struct agent_textfile *textfile = &agent->textfile;
+	bool has_news;
 	uint64_t next, at;
 
 	if (agent->loop.must_reload) {
@@ -160,7 +166,13 @@ static uint64_t do_due(void *context, uint64_t now_ns)
 		agent_kernel_look(&agent->kernel, &agent->look.live, &agent->look.watch, now_ns);
 		tell_status(agent);
 	}
+	at = agent_probe_run(&agent->probe, &agent->look.live, &agent->look.watch, now_ns,
+			     &has_news);
+	if (has_news)
+		agent->look.next_ns = now_ns;
 	next = agent_look_search(&agent->look) ? now_ns : agent->look.next_ns;
+	if (at < next)
+		next = at;
 	if (textfile->directory && (agent->look.watch.recording.count > 0 || textfile->count > 0)) {
 		if (now_ns >= textfile->next_ns)
 			agent_textfile_write(textfile, &agent->look.live, now_ns);

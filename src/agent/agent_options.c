@@ -71,6 +71,19 @@ static const struct cli_option agent_option_rows[] = {
 	{ 0, "lag", "TIME", "report a late rank after others have waited this long (default 5s)",
 	  CLI_TIME(struct agent_options, limits.lag_ns, CLI_SECONDS(1), 0), SERVING_TIME },
 	SERVING_HOOK(struct agent_options, "a hang or slowness"),
+	{ 0, "stacks", NULL,
+	  "when a job hangs, read where its processes are in their program, of all users: from "
+	  "/proc and py-spy, "
+	  "which does not stop them; RINGSIDE_STACKS=0 in the environment of a process forbids it",
+	  CLI_FLAG(struct agent_options, probe.has_stacks) },
+	{ 0, "native", NULL,
+	  "with --stacks, also native frames (eu-stack or gdb) of processes of the agent's user; "
+	  "stops each for up to 100 ms",
+	  CLI_FLAG(struct agent_options, probe.has_native) },
+	{ 0, "ras", NULL,
+	  "when a job hangs, query its RAS if that listens on this host: NCCL_RAS_ADDR of the job "
+	  "or localhost:28028",
+	  CLI_FLAG(struct agent_options, probe.has_ras) },
 	{ 0, "kernel-on-demand", NULL,
 	  "ask processes to time every operation for a while when they may be hung or slow and are "
 	  "not timed; at most once per job in 10 minutes",
@@ -140,6 +153,8 @@ int agent_options_parse(struct agent_options *options, int argc, char **argv)
 	options->limits.hang_ns = 0;
 	serving_options_init(&options->serving);
 	code = cli_parse(&agent_page, options, argc, argv);
+	if (code == -1 && options->probe.has_native && !options->probe.has_stacks)
+		return cli_usage(&agent_page, "--native needs --stacks");
 	if (options->serving.is_host_given)
 		options->watch.only_host = options->serving.host;
 	options->limits.is_hang_fixed = options->limits.hang_ns != 0;

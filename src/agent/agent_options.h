@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/agent_probe.h"
 #include "agent/agent_system.h"
 #include "agent/web.h"
 #include "cmds/cli.h"
@@ -72,6 +73,7 @@ struct agent_options {
 	uint64_t interval_ns;
 	struct watch_settings watch;
 	struct live_limits limits;
+	struct agent_probe_options probe;
 	bool has_kernel; /* ask for kernel events on demand */
 	uint64_t kernel_ns;
 };

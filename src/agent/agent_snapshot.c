@@ -135,14 +135,17 @@ static char *without_environment(const struct recording_process *process, size_t
 	return to;
 }
 
+/* `stack`: where it is in its program, as the agent knows it; NULL unknown. */
 static enum status make_snapshot(const struct pack *pack, const struct recording_process *process,
-				 size_t operations, unsigned char **bytes, size_t *length)
+				 char *stack, size_t operations, unsigned char **bytes,
+				 size_t *length)
 {
 	struct recording_process shown = *process;
 	enum status status;
 
+	shown.stack = stack;
 	if (pack->wanted.has_environment)
-		return recording_snapshot(process, operations, bytes, length);
+		return recording_snapshot(&shown, operations, bytes, length);
 	shown.info = without_environment(process, &shown.info_bytes);
 	if (shown.info == NULL)
 		return ERR_NO_SPACE;
@@ -163,8 +166,8 @@ static enum status snapshot_take_process(struct pack *pack, const struct recordi
 	recording_init(&now);
 	if (may_read && recording_add_again(&now, known) == OK && now.count == 1)
 		process = now.processes[0];
-	status =
-		make_snapshot(pack, process, may_read ? pack->wanted.operations : 0, bytes, length);
+	status = make_snapshot(pack, process, known->stack, may_read ? pack->wanted.operations : 0,
+			       bytes, length);
 	recording_release(&now);
 	return status;
 }

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "cmds/cli.h"
+#include "common/attributes.h"
 #include "common/text.h"
 
 /* JOURNAL_STREAM is inherited: it only applies if stderr is still that stream. */
@@ -39,7 +40,7 @@ static bool is_journal(void)
 
 int agent_log(enum agent_level level, const char *format, ...)
 {
-	char line[2048], whole[2100];
+	char line[3072], whole[3124];
 	va_list values;
 	ssize_t wrote;
 
@@ -133,8 +134,8 @@ int agent_rights_find(struct agent_rights *rights, const char *user, const char 
 	return 0;
 }
 
-/* Permitted and effective sets are reduced to `kept`; nothing is inheritable. */
-static bool rights_keep(uint32_t kept)
+/* Permitted and effective sets are reduced to `kept`; only what is in `inheritable` is. */
+static bool rights_keep(uint32_t kept, uint32_t inheritable)
 {
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
 	struct __user_cap_data_struct data[2] = { { 0 } };
@@ -143,16 +144,17 @@ static bool rights_keep(uint32_t kept)
 		return false;
 	data[0].permitted &= kept;
 	data[0].effective = data[0].permitted;
-	data[0].inheritable = 0;
+	data[0].inheritable = data[0].permitted & inheritable;
 	data[1] = (struct __user_cap_data_struct){ 0 };
 	return syscall(SYS_capset, &header, data) == 0;
 }
 
 /* Not all kernels have all of them, and without CAP_SETPCAP none can be dropped: then none can be gained. */
-static void empty_bounding_set(void)
+static void reduce_bounding_set(uint32_t kept)
 {
 	for (unsigned long capability = 0; capability < 64; capability++)
-		prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
+		if (capability >= 32 || !(kept >> capability & 1))
+			prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 }
 
@@ -174,16 +176,31 @@ static bool rights_become_user(const struct agent_rights *rights)
 
 int agent_rights_drop(const struct agent_rights *rights)
 {
-	empty_bounding_set();
+	reduce_bounding_set(rights->must_hand_on ? KEPT : 0);
 	if (!rights_become_user(rights))
 		return agent_log(AGENT_ERROR, "cannot switch user: %s%s", strerror(errno),
 				 geteuid() != 0 ? "; requires root" : "");
-	if (!rights_keep(rights->must_read_nothing
-				 ? 0
-				 : KEPT | (rights->must_write ? KEPT_TO_WRITE : 0)) ||
+	if (!rights_keep(
+		    rights->must_read_nothing ? 0 : KEPT | (rights->must_write ? KEPT_TO_WRITE : 0),
+		    0) ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
 		return agent_log(AGENT_ERROR, "cannot drop capabilities: %s", strerror(errno));
 	return 0;
+}
+
+void agent_rights_hand_on(void)
+{
+	static const unsigned long list[] = { CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE };
+
+	if (!rights_keep(KEPT, KEPT))
+		return;
+	for (size_t i = 0; i < ARRAY_LENGTH(list); i++)
+		prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, list[i], 0, 0);
+}
+
+bool agent_rights_drop_all(void)
+{
+	return rights_keep(0, 0);
 }
 
 enum { FIRST_INHERITED = 3, BACKLOG = 256, SOCKET_MODE = 0660 };

@@ -39,13 +39,15 @@ uint64_t agent_systemd_watchdog_ns(void);
  *	CAP_SYS_PTRACE		to find regions without a file among a process's open descriptors
  *	CAP_DAC_OVERRIDE	to write requests into regions of other users
  *
- * No privileges can be gained later: no_new_privs is set and the bounding set is empty.
+ * No privileges can be gained later: no_new_privs is set, and the bounding set is empty or, with --stacks, has the first
+ * two.
  */
 
 struct agent_rights {
 	uid_t user;		/* (uid_t)-1: unchanged */
 	gid_t group;		/* (gid_t)-1: the user's own, or unchanged */
 	bool must_write;	/* into regions */
+	bool must_hand_on;	/* to programs: see agent_rights_hand_on() */
 	bool must_read_nothing; /* no regions: no capability is kept */
 };
 
@@ -54,6 +56,11 @@ int agent_rights_find(struct agent_rights *rights, const char *user, const char 
 
 /* Returns 0, or 1 after logging an error: then exit. */
 int agent_rights_drop(const struct agent_rights *rights);
+
+/* In a child: programs that it starts get the first two, which py-spy needs to read processes of other users. */
+void agent_rights_hand_on(void);
+/* In a child: programs that it starts get none. */
+bool agent_rights_drop_all(void);
 
 /* Listening sockets: opened here, or passed by systemd (LISTEN_FDS). */
 

@@ -57,6 +57,7 @@ static void add_variables(struct agent_hook_event *event, const struct verdict *
 	agent_hook_variable(event, "COMM", "%s", verdict->comm);
 	add_number(event, "COMM_RANK", verdict->comm_rank);
 	agent_hook_variable(event, "FUNCTION", "%s", verdict->function);
+	agent_hook_variable(event, "PLACE", "%s", verdict->place);
 	add_number(event, "SINCE", (int64_t)(verdict->since_wall_ns / SECOND_NS));
 }
 
@@ -186,7 +187,7 @@ static const char *next_step(const struct verdict *verdict, char text[static STE
 	return first_of(&verdict->advice, text);
 }
 
-/* Title, start, confidence, first line of evidence, caveat and next step in one line. */
+/* Title, start, confidence, place in the program, first line of evidence, caveat and next step in one line. */
 static void log_new(const struct verdict *verdict)
 {
 	char seen[LINE], missing[LINE], next[STEP], since[40], job[160] = "";
@@ -197,10 +198,12 @@ static void log_new(const struct verdict *verdict)
 	first_of(&verdict->missing, missing);
 	next_step(verdict, next);
 	agent_log(verdict->severity == VERDICT_ERROR ? AGENT_ERROR : AGENT_WARNING,
-		  "%s: %s; %s%sconfidence %.0f%%%s%s%s%s%s%s", verdict_class_name(verdict->class),
-		  verdict->title, job, since_text(since, verdict->since_wall_ns),
-		  verdict->confidence * 100, seen[0] ? "; evidence: " : "", seen,
-		  missing[0] ? "; caveat: " : "", missing, next[0] ? "; next step: " : "", next);
+		  "%s: %s; %s%sconfidence %.0f%%%s%s%s%s%s%s%s%s",
+		  verdict_class_name(verdict->class), verdict->title, job,
+		  since_text(since, verdict->since_wall_ns), verdict->confidence * 100,
+		  verdict->place[0] ? "; place: " : "", verdict->place,
+		  seen[0] ? "; evidence: " : "", seen, missing[0] ? "; caveat: " : "", missing,
+		  next[0] ? "; next step: " : "", next);
 }
 
 static void log_cleared(const struct agent_verdict *at)
@@ -275,7 +278,8 @@ static void verdict_seen(struct agent_verdicts *verdicts, const struct verdict *
 	}
 	at->last_ns = now_ns;
 	/* Also when a warning has become an error. */
-	if (verdict->severity >= at->report_from) {
+	if (verdict->severity >= at->report_from &&
+	    !agent_probe_is_pending(to->probe, verdict, now_ns)) {
 		at->report_from = verdict->severity + 1u;
 		verdicts_release(&at->as_reported);
 		verdicts_init(&at->as_reported);

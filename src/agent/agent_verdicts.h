@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "agent/agent_hook.h"
+#include "agent/agent_probe.h"
 #include "doctor/live.h"
 #include "doctor/verdict.h"
 #include "recording/watch.h"
@@ -69,9 +70,10 @@ void agent_verdicts_release(struct agent_verdicts *verdicts);
 
 /* Where verdicts are reported. */
 struct agent_verdicts_to {
-	struct agent_hook *hook;   /* NULL: log only */
-	const char *host;	   /* name of this host */
-	const struct watch *watch; /* to find the user of a job; NULL: each job has its own */
+	struct agent_hook *hook;	 /* NULL: log only */
+	const char *host;		 /* name of this host */
+	const struct watch *watch;	 /* to find the user of a job; NULL: each job has its own */
+	const struct agent_probe *probe; /* hangs wait for its answers; NULL: none */
 };
 
 /* Call after each scan. Hook calls over the rate limit are retried at each scan while the verdict lasts. */

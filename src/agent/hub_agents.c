@@ -431,7 +431,7 @@ static int look_up_srv(const char *name)
 	return 0;
 }
 
-static int look_up(const char *value)
+static int look_up(const char *value, void *context)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
 	struct addrinfo *found = NULL;
@@ -441,6 +441,7 @@ static int look_up(const char *value)
 	bool has_v4 = false;
 	int code;
 
+	(void)context;
 	if (value[0] == '_')
 		return look_up_srv(value);
 	text_format(name, sizeof(name), "%.*s", (int)strcspn(value, ":"), value);

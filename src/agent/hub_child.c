@@ -47,7 +47,7 @@ static void child_become(const struct hub_child_task *task, int input, int outpu
 		set_limit(RLIMIT_AS, task->memory_bytes);
 	set_limit(RLIMIT_CPU, task->timeout_ns / UINT64_C(1000000000) + 1);
 	if (task->words == NULL)
-		_exit(task->work(task->input));
+		_exit(task->work(task->input, task->context));
 	execv(task->words[0], task->words);
 	_exit(EXIT_NO_PROGRAM);
 }

@@ -1,6 +1,6 @@
 /*
- * A child process of the hub: ringside-fetch, the doctor, sinfo, a name lookup. What it reads from the network can
- * only harm the child: its time, memory and output are limited, and the hub never waits for it.
+ * A child process of the hub or the agent: ringside-fetch, the doctor, sinfo, a name lookup, stacks and RAS of a hung
+ * job. What it reads can only harm the child: its time, memory and output are limited, and nobody waits for it.
  */
 #ifndef HUB_CHILD_H
 #define HUB_CHILD_H
@@ -15,7 +15,8 @@ enum { HUB_CHILD_WHY = 200, HUB_CHILD_WORDS = 40 };
 struct hub_child_task {
 	char *const *words; /* words[0] is the path of a program; NULL: `work` */
 	/* Called in the child instead of a program. Writes to standard output; returns the exit code. */
-	int (*work)(const char *input);
+	int (*work)(const char *input, void *context);
+	void *context;
 	const char *input; /* on standard input; NULL: none */
 	uint64_t timeout_ns;
 	size_t limit_bytes;    /* of its output */

@@ -264,8 +264,8 @@ static enum MHD_Result hub_route(void *context, struct MHD_Connection *connectio
 static void publish(struct hub *hub, uint64_t now_ns)
 {
 	const struct hub_jobs *jobs = &hub->state.jobs;
-	const struct agent_verdicts_to to = { &hub->state.hook, hub->state.options->serving.host,
-					      NULL };
+	const struct agent_verdicts_to to = { .hook = &hub->state.hook,
+					      .host = hub->state.options->serving.host };
 	struct verdicts active = { .list = calloc(jobs->count + 1, sizeof(struct verdict)) };
 
 	for (size_t i = 0; active.list && i < jobs->count; i++)

@@ -20,7 +20,7 @@
 #include "cmds/cli.h"
 #include "cmds/cli_host.h"
 #include "cmds/cli_program.h"
-#include "cmds/ras_client.h"
+#include "cmds/cli_ras.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/secret.h"
@@ -440,7 +440,7 @@ static void add_ras_diagnostics(struct bundle_archive *archive, const char *addr
 {
 	struct ras_answer answer;
 
-	if (ras_client_ask(&answer, address, RAS_DIAGNOSTICS) == OK)
+	if (cli_ras_ask(&answer, address, RAS_DIAGNOSTICS) == OK)
 		bundle_add(archive, "ras/diagnostics.txt", "NCCL's diagnostics", answer.text,
 			   answer.length);
 	else
@@ -456,7 +456,7 @@ void bundle_ras(struct bundle_archive *archive, const char *address, bool has_di
 		bundle_gap(archive, "ras", "--no-ras was given");
 		return;
 	}
-	if (ras_client_ask(&answer, address, RAS_TEXT) != OK) {
+	if (cli_ras_ask(&answer, address, RAS_TEXT) != OK) {
 		bundle_gap(archive, "ras/status.txt", "%s", answer.why);
 		return;
 	}
@@ -466,7 +466,7 @@ void bundle_ras(struct bundle_archive *archive, const char *address, bool has_di
 		bundle_gap(archive, "ras/status.txt", "truncated: too long");
 	free(answer.text);
 	/* The same as JSON, from NCCL 2.28.7 on. */
-	if (ras_client_ask(&answer, address, RAS_JSON) == OK && answer.is_json)
+	if (cli_ras_ask(&answer, address, RAS_JSON) == OK && answer.is_json)
 		bundle_add(archive, "ras/status.json", "the same as JSON", answer.text,
 			   answer.length);
 	else

@@ -16,7 +16,7 @@
 
 #include "cmds/cli.h"
 #include "cmds/cli_fetch.h"
-#include "cmds/ras_client.h"
+#include "cmds/cli_ras.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/text.h"
@@ -605,7 +605,7 @@ static void take_stacks(struct doctor_case *look, size_t first)
 	if (!is_hung || look->options->has_no_stacks || stacks_are_off())
 		return;
 	if (stacks_of_recording(&look->asked_for, is_in_stuck_job, &look->verdicts, &options) > 0)
-		hang_say_stacks(&look->verdicts, first, &look->job);
+		hang_say_stacks(&look->verdicts, first, &look->job, NULL);
 }
 
 static void judge_job(struct doctor_case *look)
@@ -667,7 +667,7 @@ static void ask_ras(struct doctor_case *look)
 	enum status status;
 	char from[400];
 
-	status = ras_client_ask(&answer, is_local ? NULL : look->options->ras, RAS_JSON);
+	status = cli_ras_ask(&answer, is_local ? NULL : look->options->ras, RAS_JSON);
 	if (status == OK) {
 		text_format(from, sizeof(from), "RAS at %s", answer.address);
 		status = read_ras(look, from, answer.text, answer.length);

@@ -1322,9 +1322,9 @@ static void say_places(struct verdict *verdict, const struct job *job)
 }
 
 /* How long ago its last NCCL call was when it was read, as in the rest of the verdict; 0: unknown. */
-static uint64_t since_last_call(const struct recording_process *process)
+static uint64_t since_last_call(const struct recording_process *process, uint64_t now_ns)
 {
-	uint64_t now_ns = process->counts_ns, last_ns = 0;
+	uint64_t last_ns = 0;
 
 	for (size_t i = 0; i < process->comm_count; i++)
 		if (process->comms[i].counts.last_issue_ns > last_ns)
@@ -1332,17 +1332,21 @@ static uint64_t since_last_call(const struct recording_process *process)
 	return last_ns > 0 && now_ns > last_ns ? now_ns - last_ns : 0;
 }
 
-static void say_stack_of_culprit(struct verdict *verdict, const struct job *job, uint32_t rank)
+static void say_stack_of_culprit(struct verdict *verdict, const struct job *job, uint32_t rank,
+				 const uint64_t *now_ns)
 {
 	const struct recording_process *process = process_of(job, rank);
-	uint64_t since_ns = verdict->class == VERDICT_NEVER_ISSUED ? since_last_call(process) : 0;
+	uint64_t at_ns = now_ns ? now_ns[job->ranks[rank].process] : process->counts_ns;
+	uint64_t since_ns = 0;
 
+	if (verdict->class == VERDICT_NEVER_ISSUED)
+		since_ns = since_last_call(process, at_ns);
+
+	text_copy(verdict->place, sizeof(verdict->place), process->stack);
 	if (since_ns > 0)
-		verdict_evidence(verdict, "Rank %s is %s, %s after its last NCCL call.",
-				 job->ranks[rank].label, process->stack,
-				 units_of_ns((double)since_ns).text);
-	else
-		verdict_evidence(verdict, "Rank %s is %s.", job->ranks[rank].label, process->stack);
+		text_append(verdict->place, sizeof(verdict->place), ", %s after its last NCCL call",
+			    units_of_ns((double)since_ns).text);
+	verdict_evidence(verdict, "Rank %s is %s.", job->ranks[rank].label, verdict->place);
 }
 
 /* Those in the same place as rank `first`, in one line. */
@@ -1366,7 +1370,7 @@ static void say_stack_of(struct verdict *verdict, const struct job *job, uint32_
 			 count == 1 ? "is" : "are", place);
 }
 
-static void say_stacks(struct verdict *verdict, const struct job *job)
+static void say_stacks(struct verdict *verdict, const struct job *job, const uint64_t *now_ns)
 {
 	bool *is_named = calloc(job->rank_count + 1, sizeof(*is_named));
 	uint32_t *ranks = calloc(job->rank_count + 1, sizeof(*ranks));
@@ -1383,7 +1387,7 @@ static void say_stacks(struct verdict *verdict, const struct job *job)
 		if (is_named[r] || !is_culprit(verdict, job, r))
 			continue;
 		is_named[r] = true;
-		say_stack_of_culprit(verdict, job, r);
+		say_stack_of_culprit(verdict, job, r, now_ns);
 	}
 	for (uint32_t r = 0; has_memory && r < job->rank_count; r++) {
 		if (is_named[r])
@@ -1399,7 +1403,8 @@ static void say_stacks(struct verdict *verdict, const struct job *job)
 	free(shares);
 }
 
-void hang_say_stacks(struct verdicts *verdicts, size_t first, const struct job *job)
+void hang_say_stacks(struct verdicts *verdicts, size_t first, const struct job *job,
+		     const uint64_t *now_ns)
 {
 	bool has_any = false;
 
@@ -1407,7 +1412,7 @@ void hang_say_stacks(struct verdicts *verdicts, size_t first, const struct job *
 		has_any |= job->recording->processes[p]->stack != NULL;
 	for (size_t i = first; has_any && i < verdicts->count; i++)
 		if (verdict_is_hang(verdicts->list[i].class))
-			say_stacks(&verdicts->list[i], job);
+			say_stacks(&verdicts->list[i], job, now_ns);
 }
 
 static void say_where(struct verdicts *verdicts, size_t first, const struct job *job)
@@ -1434,6 +1439,6 @@ enum status hang_find(struct verdicts *verdicts, const struct job *job,
 	if (status == OK && verdicts->count == before && !(options && options->only_living))
 		status = guess_dead_jobs(verdicts, job, options);
 	say_where(verdicts, before, job);
-	hang_say_stacks(verdicts, before, job);
+	hang_say_stacks(verdicts, before, job, options ? options->now_ns : NULL);
 	return status;
 }

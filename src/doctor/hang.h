@@ -64,8 +64,9 @@ enum status hang_find(struct verdicts *verdicts, const struct job *job,
 
 /*
  * Adds to the hangs from index `first` on where their ranks are in the program, where a process has a stack. hang_find()
- * does so for stacks that were there before; this is for those taken because of its verdicts.
+ * does so for stacks that were there before; this is for those taken because of its verdicts. `now_ns`: as in the options.
  */
-void hang_say_stacks(struct verdicts *verdicts, size_t first, const struct job *job);
+void hang_say_stacks(struct verdicts *verdicts, size_t first, const struct job *job,
+		     const uint64_t *now_ns);
 
 #endif

@@ -23,6 +23,7 @@ struct join {
 	const struct recording *recording;
 	const struct ras_status *ras;
 	const char *from;
+	const char *job;      /* only of this one; NULL: of all */
 	struct place *places; /* sorted */
 	size_t place_count;
 	bool *is_ours; /* by communicator of the answer */
@@ -39,6 +40,11 @@ static int compare_places(const void *one, const void *other)
 	return ORDER(a->hash, b->hash) ?: ORDER(a->rank, b->rank);
 }
 
+static bool is_wanted(const struct join *join, const char *job)
+{
+	return join->job == NULL || strcmp(join->job, job) == 0;
+}
+
 static enum status list_places(struct join *join)
 {
 	size_t room = 0;
@@ -53,6 +59,9 @@ static enum status list_places(struct join *join)
 	for (uint32_t i = 0; i < join->recording->count; i++) {
 		const struct recording_process *process = join->recording->processes[i];
 
+		/* Only the last run of a job can answer. */
+		if (process->is_earlier_run || !is_wanted(join, process->job))
+			continue;
 		for (size_t j = 0; j < process->comm_count; j++)
 			if (process->comms[j].info.hash != 0 && process->comms[j].info.rank >= 0)
 				join->places[join->place_count++] =
@@ -364,36 +373,64 @@ static void find_errors(const struct join *join)
 	verdict_advice(verdict, "Look at the logs of the job: NCCL_DEBUG=WARN shows the cause");
 }
 
+/* Adds to the verdicts on hangs. False: there is none. */
+static bool support_hangs(const struct join *join)
+{
+	struct verdict *hang = NULL;
+
+	for (size_t i = 0; i < join->verdicts->count; i++) {
+		struct verdict *verdict = &join->verdicts->list[i];
+
+		if (!verdict_is_hang(verdict->class) || !is_wanted(join, verdict->job))
+			continue;
+		support(join, verdict);
+		hang = hang != NULL ? hang : verdict;
+	}
+	if (hang != NULL)
+		add_others(join, hang);
+	return hang != NULL;
+}
+
+static void release(struct join *join)
+{
+	free(join->places);
+	free(join->is_ours);
+	free(join->is_seen);
+}
+
 enum status ras_find(struct verdicts *verdicts, const struct recording *recording,
 		     const struct ras_status *ras, const char *from)
 {
 	struct join join = {
 		.verdicts = verdicts, .recording = recording, .ras = ras, .from = from
 	};
-	struct verdict *hang = NULL;
 	enum status status = list_places(&join);
 
 	if (status == OK)
 		status = find_ours(&join);
 	if (status == OK && !join.has_ours && ras->rank_count > 0 && join.place_count > 0)
 		report_stranger(&join);
-	for (size_t i = 0; status == OK && join.has_ours && i < verdicts->count; i++) {
-		struct verdict *verdict = &verdicts->list[i];
-
-		if (!verdict_is_hang(verdict->class))
-			continue;
-		support(&join, verdict);
-		hang = hang != NULL ? hang : verdict;
-	}
-	if (hang != NULL)
-		add_others(&join, hang);
-	if (status == OK && join.has_ours && hang == NULL) {
+	if (status == OK && join.has_ours && !support_hangs(&join)) {
 		find_silent(&join, FACT_GONE);
 		find_silent(&join, FACT_SILENT);
 		find_errors(&join);
 	}
-	free(join.places);
-	free(join.is_ours);
-	free(join.is_seen);
+	release(&join);
+	return status;
+}
+
+enum status ras_support(struct verdicts *verdicts, const struct recording *recording,
+			const struct ras_status *ras, const char *job, bool *is_ours)
+{
+	struct join join = { .verdicts = verdicts, .recording = recording, .ras = ras, .job = job };
+	enum status status = list_places(&join);
+
+	if (status == OK)
+		status = find_ours(&join);
+	if (status == OK && join.has_ours)
+		support_hangs(&join);
+	if (status == OK)
+		*is_ours = join.has_ours;
+	release(&join);
 	return status;
 }

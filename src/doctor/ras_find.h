@@ -8,6 +8,8 @@
 #ifndef RAS_FIND_H
 #define RAS_FIND_H
 
+#include <stdbool.h>
+
 #include "common/status.h"
 #include "doctor/verdict.h"
 #include "import/ras_status.h"
@@ -16,5 +18,11 @@
 /* After the verdicts on hangs. `from` says where the answer is from. ERR_NO_SPACE. */
 enum status ras_find(struct verdicts *verdicts, const struct recording *recording,
 		     const struct ras_status *ras, const char *from);
+
+/*
+ * The same for the hangs of one job among several, and nothing else. *is_ours: the answer is about it. ERR_NO_SPACE.
+ */
+enum status ras_support(struct verdicts *verdicts, const struct recording *recording,
+			const struct ras_status *ras, const char *job, bool *is_ours);
 
 #endif

@@ -162,19 +162,21 @@ static char *read_whole(const char *path, size_t most, size_t *length)
 	return text;
 }
 
-static bool is_off_there(int64_t pid)
+static bool is_allowed_there(struct stacks_target *target, bool any_user)
 {
 	static const char setting[] = "RINGSIDE_STACKS=0";
 	char path[64], *text;
 	size_t length = 0;
 	bool is_off = false;
 
-	text_format(path, sizeof(path), "/proc/%" PRId64 "/environ", pid);
+	text_format(path, sizeof(path), "/proc/%" PRId64 "/environ", target->pid);
 	text = read_whole(path, ENVIRONMENT_MOST, &length);
+	if (text == NULL && any_user)
+		return refuse(target, "its environment, which may forbid it, cannot be read");
 	for (size_t at = 0; text != NULL && at < length; at += strlen(text + at) + 1)
 		is_off |= strcmp(text + at, setting) == 0;
 	free(text);
-	return is_off;
+	return !is_off || refuse(target, "RINGSIDE_STACKS=0 in its environment");
 }
 
 static bool may_read(struct stacks_target *target, const struct stacks_options *options)
@@ -197,9 +199,7 @@ static bool may_read(struct stacks_target *target, const struct stacks_options *
 		return refuse(target, geteuid() == 0
 					      ? "it belongs to another user (--any-user reads it)"
 					      : "it belongs to another user");
-	if (is_off_there(target->pid))
-		return refuse(target, "RINGSIDE_STACKS=0 in its environment");
-	return true;
+	return is_allowed_there(target, options->any_user);
 }
 
 /* ---- /proc ----------------------------------------------------------------------------------- */
@@ -538,6 +538,8 @@ static bool may_stop(struct stacks_target *target)
 	target->why[0] = '\0';
 	if (tracer_of(target->pid) != 0)
 		return refuse(target, "not stopped for its native frames: it is being traced");
+	if (kill((pid_t)target->pid, 0) == -1)
+		return refuse(target, "not stopped for its native frames: no right to continue it");
 	each_thread(target, note_unstoppable);
 	if (target->why[0] != '\0')
 		return false;
@@ -606,7 +608,7 @@ static void wait_until(uint64_t until_ns)
 
 void stacks_take(struct stacks_target *targets, size_t count, const struct stacks_options *options)
 {
-	uint64_t until_ns = now_ns() + SECOND_NS;
+	uint64_t begun_ns = now_ns();
 	bool has_any = false;
 
 	for (size_t i = 0; i < count; i++) {
@@ -618,10 +620,15 @@ void stacks_take(struct stacks_target *targets, size_t count, const struct stack
 	}
 	if (!has_any)
 		return;
-	for (size_t i = 0; i < count; i++)
-		if (targets[i].is_read)
+	for (size_t i = 0; i < count; i++) {
+		if (!targets[i].is_read)
+			continue;
+		if (options->budget_ns > 0 && now_ns() - begun_ns > options->budget_ns)
+			refuse(&targets[i], "no time was left for its frames");
+		else
 			run_tools(&targets[i], options);
-	wait_until(until_ns);
+	}
+	wait_until(begun_ns + SECOND_NS);
 	for (size_t i = 0; i < count; i++) {
 		char state;
 

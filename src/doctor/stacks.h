@@ -6,8 +6,9 @@
  *   and are killed when the process has been stopped for STACKS_STOP_NS. Then the process is made to run again.
  * - Nothing is read from processes of other users, not even by root, nor from one that has or had other rights than
  *   ours (setuid), unless `any_user`.
- * - A process in uninterruptible sleep, stopped or traced is not stopped.
- * - RINGSIDE_STACKS=0, here or in the environment of the process, turns all of it off.
+ * - A process in uninterruptible sleep, stopped or traced is not stopped, nor one that we could not continue.
+ * - RINGSIDE_STACKS=0, here or in the environment of the process, turns all of it off. Of another user's process whose
+ *   environment cannot be read, nothing is read.
  */
 #ifndef STACKS_H
 #define STACKS_H
@@ -24,7 +25,8 @@
 
 struct stacks_options {
 	bool may_stop;
-	bool any_user; /* read processes of other users, too, as far as the system allows it */
+	bool any_user;	    /* read processes of other users, too, as far as the system allows it */
+	uint64_t budget_ns; /* no tool is started after this time; 0: no limit */
 };
 
 struct stacks_target {

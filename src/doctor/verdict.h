@@ -64,7 +64,10 @@ struct verdict_lines {
 	char **list;
 	size_t count;
 };
-enum { VERDICT_LINES_MAX = 32 }; /* of each kind; the last one says that more were left out */
+enum {
+	VERDICT_LINES_MAX = 32, /* of each kind; the last one says that more were left out */
+	VERDICT_PLACE = 832,
+};
 
 struct verdict {
 	enum verdict_class class;
@@ -106,7 +109,9 @@ struct verdict {
 				   0 unknown */
 	bool is_cost_bound;    /* it costs at most that */
 
-	char title[200];	       /* a phrase without a full stop */
+	char title[200]; /* a phrase without a full stop */
+	/* Where the culprit is in its program, as a phrase after "is"; "" unknown. */
+	char place[VERDICT_PLACE];
 	struct verdict_lines evidence; /* from logs: "FILE:LINE: ..." */
 	struct verdict_lines missing;  /* caveats: what could not be seen, and what that means */
 	struct verdict_lines advice;   /* next steps: a sentence, or a command after "$ " */

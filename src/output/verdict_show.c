@@ -576,6 +576,7 @@ void verdict_json_one(struct json *json, const struct verdict *verdict)
 	put_figure(json, "percent", verdict->percent);
 	put_figure(json, "cost_percent", verdict->cost_percent);
 	json_put_text_or_null(json, "rule", verdict->rule);
+	json_put_text_or_null(json, "place", verdict->place);
 	put_lines(json, "evidence", &verdict->evidence);
 	put_lines(json, "missing", &verdict->missing);
 	put_lines(json, "advice", &verdict->advice);

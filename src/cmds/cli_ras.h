@@ -2,8 +2,8 @@
  * Queries NCCL's RAS over TCP (import/ras_talk.h). Time and bytes are limited, whatever the other side does, and nothing
  * is ever sent that changes the job.
  */
-#ifndef RAS_CLIENT_H
-#define RAS_CLIENT_H
+#ifndef CLI_RAS_H
+#define CLI_RAS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,7 +25,6 @@ struct ras_answer {
  * `why` has the reason and text is NULL. Prints nothing. All processes of a node listen on one port, and the kernel
  * picks one: if that one is stopped, another is tried.
  */
-enum status ras_client_ask(struct ras_answer *answer, const char *address,
-			   enum ras_request request);
+enum status cli_ras_ask(struct ras_answer *answer, const char *address, enum ras_request request);
 
 #endif

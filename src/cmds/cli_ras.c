@@ -1,4 +1,4 @@
-#include "cmds/ras_client.h"
+#include "cmds/cli_ras.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -12,13 +12,8 @@
 #include "common/clock.h"
 #include "common/text.h"
 
-enum {
-	RAS_CLIENT_TIME_S = 12,
-	RAS_CLIENT_WAITS_S = 5,
-	RAS_CLIENT_GREETS_S = 2,
-	RAS_CLIENT_TRIES = 5
-};
-#define RAS_CLIENT_ADDRESS "localhost:28028"
+enum { CLI_RAS_TIME_S = 12, CLI_RAS_WAITS_S = 5, CLI_RAS_GREETS_S = 2, CLI_RAS_TRIES = 5 };
+#define CLI_RAS_ADDRESS "localhost:28028"
 
 /* ---- where ------------------------------------------------------------------------------------ */
 
@@ -133,7 +128,7 @@ static bool send_request(int fd, struct ras_talk *talk, uint64_t until_ns)
 /* ERR_SYSTEM with errno. */
 static enum status talk_until_end(int fd, struct ras_talk *talk, uint64_t until_ns)
 {
-	uint64_t greeting_ns = clock_system_ns(CLOCK_MONOTONIC) + RAS_CLIENT_GREETS_S * SECOND_NS;
+	uint64_t greeting_ns = clock_system_ns(CLOCK_MONOTONIC) + CLI_RAS_GREETS_S * SECOND_NS;
 	char bytes[16384];
 
 	for (;;) {
@@ -162,7 +157,7 @@ static void take_talk(struct ras_answer *answer, struct ras_talk *talk, enum sta
 {
 	if (status == ERR_SYSTEM && error == ETIMEDOUT && talk->answer_length > 0)
 		text_format(answer->why, sizeof(answer->why), "no complete answer within %d s",
-			    RAS_CLIENT_TIME_S);
+			    CLI_RAS_TIME_S);
 	else if (status == ERR_SYSTEM)
 		text_format(answer->why, sizeof(answer->why), "%.200s: %s", answer->address,
 			    strerror(error));
@@ -189,7 +184,7 @@ static enum status ask_once(struct ras_answer *answer, enum ras_request request,
 	*is_silent = false;
 	if (fd == -1)
 		return ERR_SYSTEM;
-	ras_talk_init(&talk, request, RAS_CLIENT_WAITS_S);
+	ras_talk_init(&talk, request, CLI_RAS_WAITS_S);
 	status = talk_until_end(fd, &talk, until_ns);
 	*is_silent = status == ERR_SYSTEM && errno == ETIMEDOUT && talk.state == RAS_GREETS;
 	take_talk(answer, &talk, status, errno);
@@ -198,19 +193,18 @@ static enum status ask_once(struct ras_answer *answer, enum ras_request request,
 	return status;
 }
 
-enum status ras_client_ask(struct ras_answer *answer, const char *address, enum ras_request request)
+enum status cli_ras_ask(struct ras_answer *answer, const char *address, enum ras_request request)
 {
-	uint64_t until_ns =
-		clock_system_ns(CLOCK_MONOTONIC) + (uint64_t)RAS_CLIENT_TIME_S * SECOND_NS;
+	uint64_t until_ns = clock_system_ns(CLOCK_MONOTONIC) + (uint64_t)CLI_RAS_TIME_S * SECOND_NS;
 	const char *named = getenv("NCCL_RAS_ADDR");
 	bool is_silent = true;
 	enum status status = ERR_SYSTEM;
 
 	*answer = (struct ras_answer){ .text = NULL };
 	if (address == NULL)
-		address = named && named[0] ? named : RAS_CLIENT_ADDRESS;
+		address = named && named[0] ? named : CLI_RAS_ADDRESS;
 	text_copy(answer->address, sizeof(answer->address), address);
-	for (int i = 0; i < RAS_CLIENT_TRIES && is_silent; i++)
+	for (int i = 0; i < CLI_RAS_TRIES && is_silent; i++)
 		status = ask_once(answer, request, until_ns, &is_silent);
 	return status;
 }
