@@ -352,8 +352,19 @@ static void advise_process(struct hang_tale *tale)
 		return;
 	verdict_advice(verdict, "On %.100s, find out where the process is:", host_of(tale));
 	verdict_advice(verdict, "$ ringside ps @%" PRId64, pid);
-	verdict_advice(verdict, "$ py-spy dump --pid %" PRId64, pid);
-	verdict_advice(verdict, "$ gdb -p %" PRId64 " -batch -ex 'thread apply all bt'", pid);
+	verdict_advice(verdict, "$ ringside stacks @%" PRId64, pid);
+}
+
+/* Where all ranks are, host by host: a line for each. Names that a shell would have to be protected from are left out. */
+static void advise_stacks(struct verdict *verdict)
+{
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+	const char *job = verdict->job;
+	bool is_plain = job[0] != '\0' && job[0] != '-' && job[strspn(job, plain)] == '\0';
+
+	verdict_advice(verdict, "$ ringside stacks --brief%s%s", is_plain ? " --job " : "",
+		       is_plain ? job : "");
 }
 
 static bool is_job_dead(const struct hang_tale *tale)
@@ -466,8 +477,9 @@ static void advise_circle(struct hang_tale *tale)
 		       "Make all ranks call collectives of different communicators in the same "
 		       "order, or wait for one to finish before calling the next.");
 	if (tale->verdict->pid > 0 && !is_job_dead(tale)) {
-		verdict_advice(tale->verdict, "Compare the stacks of the ranks listed above:");
-		verdict_advice(tale->verdict, "$ py-spy dump --pid %" PRId64, tale->verdict->pid);
+		verdict_advice(tale->verdict,
+			       "On each host, compare where the ranks listed above are:");
+		advise_stacks(tale->verdict);
 	}
 	advise_evidence(tale);
 }
@@ -496,7 +508,7 @@ static void advise_connecting(struct hang_tale *tale)
 			       "them should call the matching Send or Recv?",
 			       verdict->comm);
 		if (!is_job_dead(tale))
-			verdict_advice(verdict, "$ py-spy dump --pid PID");
+			advise_stacks(verdict);
 	} else {
 		verdict_advice(verdict, "Check that the hosts can reach each other on the network "
 					"NCCL uses. A firewall or a wrong NCCL_SOCKET_IFNAME "
@@ -566,7 +578,7 @@ void hang_tell_advice(struct hang_tale *tale)
 		verdict_advice(tale->verdict, "On each host, check the GPUs and the processes:");
 		verdict_advice(tale->verdict, "$ nvidia-smi dmon -s u -c 3");
 		verdict_advice(tale->verdict, "$ dmesg -T | grep -iE 'xid|nvrm|nvlink'");
-		verdict_advice(tale->verdict, "$ py-spy dump --pid PID");
+		advise_stacks(tale->verdict);
 		advise_evidence(tale);
 	}
 }
@@ -741,9 +753,10 @@ static void tell_kernels_advice(struct hang_tale *tale, uint32_t interface)
 	struct verdict *verdict = tale->verdict;
 
 	if (!is_job_dead(tale)) {
-		verdict_advice(verdict,
-			       "Find out whether the ranks compute or wait for their GPUs:");
-		verdict_advice(verdict, "$ py-spy dump --pid %" PRId64, verdict->pid);
+		verdict_advice(
+			verdict,
+			"On each host, find out whether the ranks compute or wait for their GPUs:");
+		advise_stacks(verdict);
 	}
 	verdict_advice(verdict, "To see whether kernels run next time, record kernel events%s:",
 		       interface >= 5 ? " for a while" : "");
@@ -804,7 +817,7 @@ static void hang_tell_unjudged(struct hang_tale *tale)
 		verdict_advice(verdict,
 			       "Find out whether the GPUs compute, and what waits for them:");
 		verdict_advice(verdict, "$ nvidia-smi dmon -s u -c 3");
-		verdict_advice(verdict, "$ py-spy dump --pid %" PRId64, verdict->pid);
+		advise_stacks(verdict);
 		forget_who(verdict);
 		return;
 	}

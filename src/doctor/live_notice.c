@@ -74,9 +74,8 @@ static void say_process_hint(char *text, size_t size, const struct live *live, u
 
 	if (process->pid_here > 0)
 		text_append(text, size,
-			    "ringside ps @%" PRId64 "; where it is: py-spy dump --pid %" PRId64
-			    " or gdb -p %" PRId64,
-			    process->pid_here, process->pid_here, process->pid_here);
+			    "ringside ps @%" PRId64 "; where it is: ringside stacks @%" PRId64,
+			    process->pid_here, process->pid_here);
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */

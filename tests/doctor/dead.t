@@ -54,7 +54,7 @@ for mode in flight trace; do
 		expect_same "$mode, SIG$signal: nor in a bundle than in the region" \
 			"$(figure seconds "$tap_scratch/one.json")" "$(figure seconds "$tap_scratch/doctor.json")"
 		expect_same "$mode, SIG$signal: the advice is not for a job that runs" \
-			"$(grep -cE 'before you stop|so far|py-spy' "$tap_scratch/one.txt")" 0
+			"$(grep -cE 'before you stop|so far|ringside stacks' "$tap_scratch/one.txt")" 0
 		expect_ok "$mode, SIG$signal: when it died is given" grep -q 'last sign of life' "$tap_scratch/one.txt"
 	done
 done

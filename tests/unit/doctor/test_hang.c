@@ -40,7 +40,7 @@ static void test_never_issued(void)
 	EXPECT_THAT("with its last activity",
 		    stage_has_line(&first()->evidence, "AllReduce #1 of world, 1 min 00 s ago"));
 	EXPECT_THAT("and a command to run",
-		    stage_has_line(&first()->advice, "py-spy dump --pid 4005"));
+		    stage_has_line(&first()->advice, "ringside stacks @4005"));
 	EXPECT_THAT("high confidence", first()->confidence > 0.95);
 	EXPECT_EQUAL(first()->severity, VERDICT_ERROR);
 	stage_end(&stage);
