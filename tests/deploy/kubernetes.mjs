@@ -22,7 +22,7 @@ const fail = (text) => {
 
 // ---- kustomize, as far as we use it ----------------------------------------------------------------------------------------
 
-const KNOWN = ['apiVersion', 'kind', 'namespace', 'resources', 'generatorOptions', 'configMapGenerator', 'patches'];
+const KNOWN = ['apiVersion', 'kind', 'namespace', 'resources', 'generatorOptions', 'configMapGenerator', 'patches', 'components'];
 const CLUSTER_WIDE = ['Namespace'];
 
 function documents(path) {
@@ -40,10 +40,22 @@ function patch(object, { op, path, value }) {
 	const parent = keys.reduce((at, key) => at?.[key], object);
 	if (parent === undefined || (op !== 'add' && !(last in parent)))
 		throw new Error(`patch: no ${path}`);
-	if (op === 'remove')
+	if (Array.isArray(parent) && last === '-')
+		parent.push(value);
+	else if (op === 'remove')
 		delete parent[last];
 	else
 		parent[last] = value;
+}
+
+function apply(patches, objects, directory) {
+	for (const { target, patch: text } of patches) {
+		const found = objects.filter(({ kind, metadata }) => kind === target.kind && metadata.name === target.name);
+		if (found.length !== 1)
+			throw new Error(`${directory}: ${found.length} objects match a patch`);
+		for (const step of YAML.parse(text))
+			patch(found[0], step);
+	}
 }
 
 function render(directory) {
@@ -65,13 +77,13 @@ function render(directory) {
 		}
 		objects.push({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, labels: { ...kustomization.generatorOptions.labels } }, data });
 	}
-	for (const { target, patch: text } of kustomization.patches ?? []) {
-		const found = objects.filter(({ kind, metadata }) => kind === target.kind && metadata.name === target.name);
-		if (found.length !== 1)
-			throw new Error(`${directory}: ${found.length} objects match a patch`);
-		for (const step of YAML.parse(text))
-			patch(found[0], step);
+	for (const component of kustomization.components ?? []) {
+		const [{ kind, patches }] = documents(join(directory, component, 'kustomization.yaml'));
+		if (kind !== 'Component')
+			throw new Error(`${component} is no component`);
+		apply(patches, objects, component);
 	}
+	apply(kustomization.patches ?? [], objects, directory);
 	for (const object of objects)
 		if (kustomization.namespace && !CLUSTER_WIDE.includes(object.kind))
 			object.metadata.namespace = kustomization.namespace;
@@ -144,6 +156,9 @@ function check(objects) {
 			fail(`${metadata.name}: no such account`);
 		for (const container of template.spec.containers) {
 			const context = container.securityContext ?? {};
+			// Nothing else opens the kernel log of the node.
+			if (context.privileged && (container.volumeMounts ?? []).some(({ mountPath }) => mountPath === '/dev/kmsg'))
+				continue;
 			if (!isDeepStrictEqual(context.capabilities?.drop, ['ALL']) || context.allowPrivilegeEscalation !== false ||
 				context.readOnlyRootFilesystem !== true || context.privileged)
 				fail(`${metadata.name}/${container.name} has more rights than it needs`);

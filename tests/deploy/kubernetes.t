@@ -30,7 +30,17 @@ validate_types() { # folder
 }
 has_kubectl=
 kubectl kustomize "$kubernetes/base" >/dev/null 2>&1 && has_kubectl=yes
-for folder in base hub monitoring shared-shm all; do
+# The components, as an overlay uses them.
+cp -r deploy "$tap_scratch/with"
+kubernetes=$tap_scratch/with/kubernetes
+for name in gpu-facts kernel-log; do
+	mkdir "$kubernetes/with-$name"
+	printf '%s\n' 'apiVersion: kustomize.config.k8s.io/v1beta1' 'kind: Kustomization' 'namespace: ringside' 'resources: [../base]' \
+		"components: [../$name]" >"$kubernetes/with-$name/kustomization.yaml"
+done
+mkdir "$kubernetes/with-both"
+sed 's/components: .*/components: [..\/gpu-facts, ..\/kernel-log]/' "$kubernetes/with-gpu-facts/kustomization.yaml" >"$kubernetes/with-both/kustomization.yaml"
+for folder in base hub monitoring shared-shm all with-gpu-facts with-kernel-log with-both; do
 	if [ -n "$has_kubectl" ]; then
 		expect_ok "kubectl renders $folder" eval "kubectl kustomize $kubernetes/$folder >$tap_scratch/$folder.yaml"
 		expect_ok "its objects are valid, and as we render them" validate "$kubernetes/$folder" "$tap_scratch/$folder.yaml"
@@ -39,6 +49,7 @@ for folder in base hub monitoring shared-shm all; do
 	fi
 done
 expect_ok "Kubernetes' types accept all of it" validate_types "$kubernetes/all"
+expect_ok "and the components" validate_types "$kubernetes/with-both"
 
 # The checks find mistakes.
 check=validate
@@ -52,6 +63,7 @@ check=validate_types wrong "a misspelled field" 'hostPid' 's/hostPID/hostPid/' b
 wrong "a value of the wrong type" 'hostPID must be boolean' 's/hostPID: true/hostPID: "yes"/' base/agent.yaml
 wrong "a service that finds no agent" 'Service ringside-agent' 's/targetPort: metrics/targetPort: metric/' base/agent.yaml
 wrong "a hub that asks nobody" 'no headless service' 's/ringside-agent:9749/ringside-agents:9749/' hub/hub.yaml
+wrong "a privileged container that reads no kernel log" 'more rights' 's/readOnlyRootFilesystem: true/privileged: true/' base/agent.yaml
 wrong "a container with more rights" 'more rights' 's/drop: \["ALL"\]/drop: ["KILL"]/' hub/hub.yaml
 
 tap_done
