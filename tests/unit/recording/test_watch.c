@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/order.h"
 #include "common/text.h"
 #include "format/region_read.h"
 #include "recording/recording.h"
@@ -21,6 +23,7 @@
 
 static char directory[64]; /* "DIR/shm" */
 static char boot_id[40];
+static char path_of_cut[512];
 static pid_t dead_pid;
 static uint64_t now_ns = 1000 * SECOND_NS;
 
@@ -409,6 +412,76 @@ static void test_cut(void)
 }
 
 /* ---- death ----------------------------------------------------------------------------------- */
+
+/* Cuts a region anywhere and makes it whole again, over and over. */
+static struct {
+	struct sample whole;
+	uint32_t is_over, cuts;
+} cutter;
+
+static void *cut_often(void *unused)
+{
+	uint64_t random = 1;
+
+	(void)unused;
+	while (!load_acquire(&cutter.is_over)) {
+		random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+		if (truncate(path_of_cut, (off_t)((random >> 33) % cutter.whole.size)) == -1)
+			abort();
+		add_relaxed(&cutter.cuts, 1);
+		write_region("cut", &cutter.whole);
+	}
+	return NULL;
+}
+
+/* What the command-line tool does: everything, once. True: all of it could be read. */
+static bool reads_all(void)
+{
+	struct recording_account account = { 0 };
+	struct recording recording;
+	bool is_whole;
+
+	recording_init(&recording);
+	recording_add(&recording, path_of_cut, 0);
+	recording_finish(&recording);
+	is_whole = recording.count == 1 && recording.trouble_count == 0 &&
+		   recording_account(&account, recording.processes[0]) == OK &&
+		   account.comm_count == 3;
+	recording_account_release(&account);
+	recording_release(&recording);
+	return is_whole;
+}
+
+/* Sizes are checked, then bytes are read, and the file can shrink in between. */
+static void test_cut_often(void)
+{
+	unsigned int whole = 0, seen = 0;
+	struct watch watch;
+	pthread_t thread;
+
+	empty_directory();
+	text_copy(path_of_cut, sizeof(path_of_cut), path_of("cut"));
+	cutter.whole = region_of(getpid(), 0, "here");
+	write_region("cut", &cutter.whole);
+	start(&watch, NULL);
+	if (pthread_create(&thread, NULL, cut_often, NULL) != 0)
+		abort();
+	for (int i = 0; i < 500 || load_relaxed(&cutter.cuts) < 500; i++) {
+		whole += reads_all();
+		look(&watch, 20);
+		seen += watch.recording.count == 1;
+	}
+	store_release(&cutter.is_over, 1);
+	pthread_join(thread, NULL);
+	printf("# cut %u times; whole %u times, followed %u times\n", cutter.cuts, whole, seen);
+	EXPECT_THAT("a region that is cut while it is read is read afterwards", reads_all());
+	for (int i = 0; i < 10 && watch.recording.count == 0; i++)
+		look(&watch, 20);
+	EXPECT_THAT("and followed",
+		    watch.recording.count == 1 && watch.recording.processes[0]->comm_count == 3);
+	watch_release(&watch);
+	free(cutter.whole.bytes);
+}
 
 static void test_killed(void)
 {
@@ -1019,6 +1092,7 @@ int main(void)
 	test_stands_still();
 	test_held_back();
 	test_cut();
+	test_cut_often();
 	test_killed();
 	test_marked();
 	test_missed();
