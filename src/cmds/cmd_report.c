@@ -290,9 +290,9 @@ static void add_hang(struct timeline_report *report, const struct verdict *verdi
 	finding->rank = rank_of(&report->job, verdict);
 	finding->count = verdict->victims;
 	finding->cost_ns = (uint64_t)(verdict_hours_hung(verdict) * 3.6e12);
-	text_append(finding->text, sizeof(finding->text), "%s Confidence: %.0f%%.",
+	text_append(finding->text, sizeof(finding->text), "%s Confidence: %s.",
 		    verdict->evidence.count > 0 ? verdict->evidence.list[0] : "",
-		    100 * verdict->confidence);
+		    verdict_confidence_percent(verdict->confidence).text);
 	text_format(finding->hint, sizeof(finding->hint),
 		    "`ringside doctor` on the same files shows all evidence and the next steps.");
 	report->gpu_hours_hung += verdict_hours_hung(verdict);

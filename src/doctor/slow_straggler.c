@@ -647,7 +647,7 @@ static void advise_link(struct verdict *verdict)
 		       "Check the network port of %.100s that rank %.24s uses: errors, speed, "
 		       "cable, and the switch it is connected to.",
 		       verdict->host, verdict->rank_label);
-	verdict_advice(verdict, "$ ssh %.200s ibstatus", verdict->host);
+	verdict_advice(verdict, "$ ssh %.200s ibstat", verdict->host);
 	verdict_advice(verdict, "$ ssh %.200s ip -s link", verdict->host);
 	if (verdict->peer_host[0] != '\0') {
 		verdict_missing(verdict,

@@ -612,7 +612,7 @@ static void tell_slow_link(struct sums_search *search, const struct slow_edge *e
 	verdict_advice(
 		verdict,
 		"Check its network port: errors, speed, cable, and the switch it is connected to.");
-	verdict_advice(verdict, "$ ssh %.200s ibstatus", verdict->host[0] ? verdict->host : "NODE");
+	verdict_advice(verdict, "$ ssh %.200s ibstat", verdict->host[0] ? verdict->host : "NODE");
 	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
 }
 

@@ -70,6 +70,16 @@ const char *verdict_confidence_word(double confidence)
 	return confidence >= 0.5 ? "likely" : "possible";
 }
 
+struct units_text verdict_confidence_percent(double confidence)
+{
+	struct units_text to = { ">99%" };
+
+	/* 100% would claim certainty that the evidence does not give. */
+	if (confidence >= 1 || confidence < 0.995)
+		text_format(to.text, sizeof(to.text), "%.0f%%", 100 * confidence);
+	return to;
+}
+
 /* ---- the list -------------------------------------------------------------------------------- */
 
 void verdicts_init(struct verdicts *verdicts)

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "common/attributes.h"
+#include "common/text.h"
 
 enum verdict_class {
 	/* Hangs. */
@@ -154,6 +155,9 @@ void verdicts_sort(struct verdicts *verdicts);
 
 /* "certain" from 0.95, "very likely" from 0.8, "likely" from 0.5, "possible" below. */
 const char *verdict_confidence_word(double confidence);
+
+/* "97%", and ">99%" for what would be rounded to 100%. */
+struct units_text verdict_confidence_percent(double confidence);
 
 /* Where its page can be read: an address if RINGSIDE_RUNBOOKS says where docs/ is served, else the command that
  * shows it, "ringside help hang-network", or its file, "docs/DOCTOR.md#not-judged". "" if it has none. */

@@ -240,14 +240,8 @@ static void put_list(struct sink *sink, const char *word, const struct verdict_l
 static void put_confidence(struct sink *sink, const struct verdict *verdict,
 			   const struct verdict_text_options *options)
 {
-	char text[16];
-
-	/* 100% would claim certainty that the evidence does not give. */
-	if (verdict->confidence < 1 && verdict->confidence >= 0.995)
-		text_copy(text, sizeof(text), ">99%");
-	else
-		text_format(text, sizeof(text), "%.0f%%", 100 * verdict->confidence);
-	put_line(sink, "confidence", "", text, options);
+	put_line(sink, "confidence", "", verdict_confidence_percent(verdict->confidence).text,
+		 options);
 }
 
 /* A label and its text. Wrapped before it is painted, because colour codes take no room on the screen. */

@@ -40,6 +40,9 @@ async function compareFindings(page, report, whose) {
 	expectSame('the most expensive operations with their shares',
 		(await page.locator('#costly-operations .cost-line').allTextContents()),
 		functions.map((row) => `${row.function}${percent(row.total_ns / report.total.total_ns)}%`));
+	expectSame('long durations are written as in the text report',
+		await page.evaluate(() => [67e9, 3599.9e9, 20844e9, 90061e9].map((ns) => duration(ns))),
+		['1 min 07 s', '59 min 59 s', '5 h 47 min', '1 d 01 h']);
 	expectSame('the number of stragglers of the JSON', await page.locator('#stragglers li').count(), report.stragglers.list.length);
 	const late = report.stragglers.list.find((one) => one.class === 'slow_rank');
 

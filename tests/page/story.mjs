@@ -121,7 +121,7 @@ const agent = await serve(process.argv[2]);
 
 		now.verdicts = [{ class: 'slow_link', severity: 'warning', key: '0x1', title: 'slow link: rank 11 -> rank 12', confidence: 0.9,
 			job: now.jobs[0].name, communicator: label, communicator_hash: hash, rank: 11, rank_label: '11', victims: 7,
-			since_ns: now.time_ms * 1e6 - 60e9, evidence: ['Sends take longer.'], missing: [], advice: ['$ ssh node ibstatus'] }];
+			since_ns: now.time_ms * 1e6 - 60e9, evidence: ['Sends take longer.'], missing: [], advice: ['$ ssh node ibstat'] }];
 		now.notices = [{ kind: 'slow', job: now.jobs[0].name, title: 'slow link: rank 11 -> rank 12', text: '', hint: '', comm: null,
 			comm_label: null, rank_label: '11', since_ms: now.time_ms, first_ms: now.time_ms },
 		{ kind: 'dead', job: now.jobs[1].name, title: 'rank 11 died', text: '', hint: '', comm: null, comm_label: null, rank_label: '11',

@@ -70,7 +70,7 @@ function updateVerdict(made, verdict) {
 	const more = verdict.evidence.slice(EVIDENCE_FIRST);
 
 	setText(made.title, verdict.title);
-	setText(made.sure, `confidence ${percent(verdict.confidence)}`);
+	setText(made.sure, `confidence ${verdict.confidence >= 0.995 && verdict.confidence < 1 ? '>99%' : percent(verdict.confidence)}`);
 	setText(made.waiting, verdict.victims ? ` · ${plural(verdict.victims, 'rank waits', 'ranks wait')}` : '');
 	syncLines(made.first, verdict.evidence.slice(0, EVIDENCE_FIRST));
 	syncLines(made.more, more);

@@ -102,6 +102,19 @@ static struct part stalls(int rank, int match)
 	return part;
 }
 
+/* Is there a command that ends like this? */
+static bool has_advice(const struct verdict *verdict, const char *end)
+{
+	for (size_t i = 0; i < verdict->advice.count; i++) {
+		const char *line = verdict->advice.list[i];
+		const char *at = strstr(line, end);
+
+		if (line[0] == '$' && at != NULL && strlen(at) == strlen(end))
+			return true;
+	}
+	return false;
+}
+
 static void test_stalls(void)
 {
 	const struct verdict *verdict;
@@ -111,6 +124,8 @@ static void test_stalls(void)
 	EXPECT_THAT("a link on which some sends stall is intermittent",
 		    verdict != NULL && verdict->confidence < 0.8 && verdict->evidence.count > 1 &&
 			    strstr(verdict->evidence.list[1], "intermittent") != NULL);
+	EXPECT_THAT("its port is checked with the command that hangs and runbooks name",
+		    verdict != NULL && has_advice(verdict, " ibstat"));
 	over();
 }
 

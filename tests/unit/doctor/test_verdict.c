@@ -29,6 +29,10 @@ static void test_names(void)
 	EXPECT(strcmp(verdict_confidence_word(0.949), "very likely") == 0);
 	EXPECT(strcmp(verdict_confidence_word(0.5), "likely") == 0);
 	EXPECT(strcmp(verdict_confidence_word(0.49), "possible") == 0);
+	EXPECT_THAT("nearly certain is not rounded to certain",
+		    strcmp(verdict_confidence_percent(0.9951).text, ">99%") == 0 &&
+			    strcmp(verdict_confidence_percent(0.994).text, "99%") == 0 &&
+			    strcmp(verdict_confidence_percent(1).text, "100%") == 0);
 }
 
 static void test_unknown(void)
