@@ -51,6 +51,9 @@ struct own_table {
 	bool *is_compared;   /* per communicator: its members are peers */
 	double *scratch;     /* as many as ranks */
 	double *comm_middle; /* [comm * windows + window]: of large communicators */
+	bool has_experts;    /* then these are used: */
+	double *bytes;	     /* of Sends and Recvs: [rank * windows + window] */
+	double *comm_bytes;  /* like comm_middle */
 };
 
 /* ---- time outside of operations --------------------------------------------------------------- */
@@ -74,6 +77,8 @@ struct own_launch {
 enum { LAUNCHES = 8 }; /* remembered */
 
 struct own_reading {
+	const struct own_table *table;
+	uint32_t rank;
 	struct own_launch launches[LAUNCHES];
 	uint32_t next_launch;
 	struct own_span *list; /* those that end together are one */
@@ -85,6 +90,18 @@ struct own_reading {
 	bool is_sorted;
 	bool is_out_of_memory;
 };
+
+/* What experts and their tokens exchange, in the window of its end. */
+static void add_bytes(const struct own_table *table, uint32_t rank, uint64_t done_ns,
+		      uint64_t bytes)
+{
+	uint64_t at_ns =
+		align_ns(table->search->align, table->search->job->ranks[rank].process, done_ns);
+	uint64_t window = (at_ns - table->start_ns) / table->width_ns;
+
+	if (at_ns >= table->start_ns && window < table->windows)
+		table->bytes[(size_t)rank * table->windows + window] += (double)bytes;
+}
 
 static void add_span(struct own_reading *to, const struct own_span *span)
 {
@@ -135,6 +152,8 @@ static bool read_batch(const struct op_batch *batch, enum recording_place place,
 		     has_proxy = (uint16_t)(children >> 32) > 0;
 		struct own_span span = { .end_ns = done[i] };
 
+		if (is_send && to->table->has_experts && done[i] > 0)
+			add_bytes(to->table, to->rank, done[i], batch->column[OP_WORD_BYTES][i]);
 		/* What it sends to itself is a copy without a kernel. */
 		if (done[i] == 0 || op_state_flags(state[i]) & OP_FLAG_SELF)
 			continue;
@@ -232,11 +251,12 @@ static void fill_rank(struct own_table *table, uint32_t rank, struct own_reading
 static enum status read_rank(struct own_table *table, uint32_t rank)
 {
 	const struct job *job = table->search->job;
-	struct own_reading reading = { .is_sorted = true };
-	const uint32_t words = OP_WORD_BIT(OP_WORD_KIND) | OP_WORD_BIT(OP_WORD_STATE) |
-			       OP_WORD_BIT(OP_WORD_LAUNCH) | OP_WORD_BIT(OP_WORD_ACTIVE) |
-			       OP_WORD_BIT(OP_WORD_DONE) | OP_WORD_BIT(OP_WORD_CHILDREN) |
-			       OP_WORD_BIT(OP_WORD_GPU_START) | OP_WORD_BIT(OP_WORD_GPU_STOP);
+	struct own_reading reading = { .table = table, .rank = rank, .is_sorted = true };
+	const uint32_t words = OP_WORD_BIT(OP_WORD_KIND) | OP_WORD_BIT(OP_WORD_BYTES) |
+			       OP_WORD_BIT(OP_WORD_STATE) | OP_WORD_BIT(OP_WORD_LAUNCH) |
+			       OP_WORD_BIT(OP_WORD_ACTIVE) | OP_WORD_BIT(OP_WORD_DONE) |
+			       OP_WORD_BIT(OP_WORD_CHILDREN) | OP_WORD_BIT(OP_WORD_GPU_START) |
+			       OP_WORD_BIT(OP_WORD_GPU_STOP);
 
 	/* What cannot be read was reported when the report was made. */
 	recording_each_batch(job->recording->processes[job->ranks[rank].process], words, read_batch,
@@ -270,6 +290,8 @@ struct net_op {
 };
 
 struct net_reading {
+	const struct own_table *table;
+	uint32_t rank;
 	struct net_op *list;
 	size_t count;
 	size_t sends;
@@ -301,6 +323,9 @@ static bool read_network_batch(const struct op_batch *batch, enum recording_plac
 				     .done_ns = batch->column[OP_WORD_DONE][i],
 				     .is_send = function == OP_SEND };
 
+		if ((function == OP_SEND || function == OP_RECV) && to->table->has_experts &&
+		    op.done_ns > 0)
+			add_bytes(to->table, to->rank, op.done_ns, batch->column[OP_WORD_BYTES][i]);
 		if ((function != OP_SEND && function != OP_RECV) || connections == 0 ||
 		    op.done_ns == 0 || op.posted_ns == 0 ||
 		    (op.is_send ? send_steps : recv_steps) == 0)
@@ -402,13 +427,14 @@ static void sweep_marks(const struct own_table *table, uint32_t rank, const stru
 static enum status read_network(struct own_table *table, uint32_t rank)
 {
 	const struct job *job = table->search->job;
-	struct net_reading reading = { .count = 0 };
+	struct net_reading reading = { .table = table, .rank = rank };
 	struct net_mark *marks = NULL;
 	size_t count = 0, first = 0;
 	enum status status = OK;
-	const uint32_t words = OP_WORD_BIT(OP_WORD_KIND) | OP_WORD_BIT(OP_WORD_LAUNCH) |
-			       OP_WORD_BIT(OP_WORD_ACTIVE) | OP_WORD_BIT(OP_WORD_DONE) |
-			       OP_WORD_BIT(OP_WORD_CHILDREN) | OP_WORD_BIT(OP_WORD_STEPS) |
+	const uint32_t words = OP_WORD_BIT(OP_WORD_KIND) | OP_WORD_BIT(OP_WORD_BYTES) |
+			       OP_WORD_BIT(OP_WORD_LAUNCH) | OP_WORD_BIT(OP_WORD_ACTIVE) |
+			       OP_WORD_BIT(OP_WORD_DONE) | OP_WORD_BIT(OP_WORD_CHILDREN) |
+			       OP_WORD_BIT(OP_WORD_STEPS) |
 			       OP_WORD_BIT(OP_WORD_WAITS + OP_WAIT_SEND_GPU) |
 			       OP_WORD_BIT(OP_WORD_WAITS + OP_WAIT_RECV_NET) |
 			       OP_WORD_BIT(OP_WORD_WAITS + OP_WAIT_RECV_GPU);
@@ -492,6 +518,8 @@ static void own_table_release(struct own_table *table)
 	free(table->is_compared);
 	free(table->scratch);
 	free(table->comm_middle);
+	free(table->bytes);
+	free(table->comm_bytes);
 	*table = (struct own_table){ .search = NULL };
 }
 
@@ -506,8 +534,12 @@ static enum status own_table_allocate(struct own_table *table)
 	table->scratch = calloc(job->rank_count + 1, sizeof(*table->scratch));
 	table->comm_middle =
 		calloc(job->comm_count * table->windows + 1, sizeof(*table->comm_middle));
+	table->bytes = calloc(cells + 1, sizeof(*table->bytes));
+	table->comm_bytes =
+		calloc(job->comm_count * table->windows + 1, sizeof(*table->comm_bytes));
 	if (table->share == NULL || table->sure_share == NULL || table->is_compared == NULL ||
-	    table->scratch == NULL || table->comm_middle == NULL)
+	    table->scratch == NULL || table->comm_middle == NULL || table->bytes == NULL ||
+	    table->comm_bytes == NULL)
 		return ERR_NO_SPACE;
 	for (size_t i = 0; i < cells; i++)
 		table->sure_share[i] = NAN;
@@ -518,10 +550,10 @@ static enum status own_table_allocate(struct own_table *table)
 
 enum { SMALL = 16 }; /* the median of fewer must not contain the rank that is compared with it */
 
-/* The median of the members; of small communicators without those of one host, or without one rank
- * (UINT32_MAX: none). NAN: nobody is left. */
-static double comm_middle(const struct own_table *table, uint32_t comm, uint32_t window,
-			  uint32_t but_rank, uint32_t but_host)
+/* The median of the members' shares or bytes; of small communicators without those of one host, or without one
+ * rank (UINT32_MAX: none). NAN: nobody is left. */
+static double comm_middle(const struct own_table *table, const double *values, uint32_t comm,
+			  uint32_t window, uint32_t but_rank, uint32_t but_host)
 {
 	const struct job *job = table->search->job;
 	const struct job_comm *of = &job->comms[comm];
@@ -531,10 +563,22 @@ static double comm_middle(const struct own_table *table, uint32_t comm, uint32_t
 		uint32_t rank = job->seats[of->seats[i]].rank;
 
 		if (rank != but_rank && job->ranks[rank].host != but_host && is_known(table, rank))
-			table->scratch[count++] =
-				table->share[(size_t)rank * table->windows + window];
+			table->scratch[count++] = values[(size_t)rank * table->windows + window];
 	}
 	return count > 0 ? stats_lower_middle(table->scratch, count) : NAN;
+}
+
+/*
+ * The time that peers have, for who exchanges as much as this one. An expert computes longer, the more tokens it gets. Half
+ * of what a rank sends and receives are its own tokens, which come and go back, and half are those of the others: if
+ * it exchanges a tenth more than its peers, it has up to a fifth more tokens, and at most that much more to do.
+ */
+static double expected_share(const struct own_table *table, double middle, double bytes,
+			     double middle_bytes)
+{
+	if (!table->has_experts || !(middle_bytes > 0))
+		return middle;
+	return middle * (1 + 2 * fmax(0, bytes / middle_bytes - 1));
 }
 
 static void fill_middles(struct own_table *table)
@@ -544,9 +588,15 @@ static void fill_middles(struct own_table *table)
 	for (uint32_t c = 0; c < job->comm_count; c++)
 		for (uint32_t w = 0; table->is_compared[c] && job->comms[c].seat_count > SMALL &&
 				     w < table->windows;
-		     w++)
-			table->comm_middle[(size_t)c * table->windows + w] =
-				comm_middle(table, c, w, UINT32_MAX, UINT32_MAX);
+		     w++) {
+			size_t at = (size_t)c * table->windows + w;
+
+			table->comm_middle[at] =
+				comm_middle(table, table->share, c, w, UINT32_MAX, UINT32_MAX);
+			if (table->has_experts)
+				table->comm_bytes[at] = comm_middle(table, table->bytes, c, w,
+								    UINT32_MAX, UINT32_MAX);
+		}
 }
 
 /* How much longer than its peers in every communicator; false: it has none. *with: the smallest of these. */
@@ -561,10 +611,18 @@ static bool rank_excess(const struct own_table *table, uint32_t rank, double *ex
 		if (!table->is_compared[c] || !job_is_member(job, c, rank))
 			continue;
 		for (uint32_t w = 0; w < table->windows; w++) {
-			double middle = job->comms[c].seat_count > SMALL
-						? table->comm_middle[(size_t)c * table->windows + w]
-						: comm_middle(table, c, w, rank, UINT32_MAX);
+			size_t at = (size_t)c * table->windows + w;
+			bool is_large = job->comms[c].seat_count > SMALL;
+			double middle =
+				is_large ? table->comm_middle[at]
+					 : comm_middle(table, table->share, c, w, rank, UINT32_MAX);
+			double bytes = table->comm_bytes[at];
 
+			if (table->has_experts && !is_large)
+				bytes = comm_middle(table, table->bytes, c, w, rank, UINT32_MAX);
+			middle = expected_share(table, middle,
+						table->bytes[(size_t)rank * table->windows + w],
+						bytes);
 			if (*with == UINT32_MAX || isnan(most[w]) || middle > most[w])
 				most[w] = middle;
 		}
@@ -576,15 +634,28 @@ static bool rank_excess(const struct own_table *table, uint32_t rank, double *ex
 	return *with != UINT32_MAX;
 }
 
-static double host_middle(const struct own_table *table, uint32_t host, uint32_t window)
+static double host_middle(const struct own_table *table, const double *values, uint32_t host,
+			  uint32_t window)
 {
 	const struct job *job = table->search->job;
 	uint32_t count = 0;
 
 	for (uint32_t r = 0; r < job->rank_count; r++)
 		if (job->ranks[r].host == host && is_known(table, r))
-			table->scratch[count++] = table->share[(size_t)r * table->windows + window];
+			table->scratch[count++] = values[(size_t)r * table->windows + window];
 	return count > 0 ? stats_lower_middle(table->scratch, count) : NAN;
+}
+
+/* By the ranks of a communicator on other hosts. */
+static double host_expected(const struct own_table *table, uint32_t host, uint32_t comm,
+			    uint32_t window)
+{
+	double middle = comm_middle(table, table->share, comm, window, UINT32_MAX, host);
+
+	if (!table->has_experts)
+		return middle;
+	return expected_share(table, middle, host_middle(table, table->bytes, host, window),
+			      comm_middle(table, table->bytes, comm, window, UINT32_MAX, host));
 }
 
 /* Against the members on other hosts of every communicator that it shares with some; without one, against
@@ -605,7 +676,7 @@ static bool host_excess(const struct own_table *table, uint32_t host, const doub
 		if (here == 0 || here == job->comms[c].seat_count)
 			continue;
 		for (w = 0; w < table->windows; w++)
-			most[w] = fmax(most[w], comm_middle(table, c, w, UINT32_MAX, host));
+			most[w] = fmax(most[w], host_expected(table, host, c, w));
 		if (*with == UINT32_MAX || job->comms[c].seat_count < job->comms[*with].seat_count)
 			*with = c;
 	}
@@ -624,12 +695,12 @@ static bool host_excess(const struct own_table *table, uint32_t host, const doub
 /* ---- origins ---------------------------------------------------------------------------------- */
 
 /* Experts get different numbers of tokens, for a while: who has more computes longer. */
-static bool has_experts(const struct own_table *table)
+static bool has_experts(const struct straggler_search *search, uint32_t group)
 {
-	const struct job *job = table->search->job;
+	const struct job *job = search->job;
 
 	for (uint32_t c = 0; c < job->comm_count; c++)
-		if (job->comms[c].group == table->group && table->search->is_exchange[c])
+		if (job->comms[c].group == group && search->is_exchange[c])
 			return true;
 	return false;
 }
@@ -799,7 +870,7 @@ static void judge_hosts(struct straggler_search *search, const struct own_table 
 	search->status = straggler_field_make(&field, excess, (uint32_t)job->host_count,
 					      table->windows, share_of_time_that_matters);
 	field.is_one_sided = true;
-	field.is_uneven = has_experts(table);
+	field.is_uneven = table->has_experts;
 	field.is_against_past = has_stages;
 	for (uint32_t h = 0; search->status == OK && h < job->host_count && hosts > 1; h++) {
 		const double *of = &excess[(size_t)h * table->windows];
@@ -838,7 +909,8 @@ static void find_hosts(struct straggler_search *search, const struct own_table *
 	} else {
 		for (uint32_t h = 0; h < job->host_count; h++)
 			for (uint32_t w = 0; w < table->windows; w++)
-				middles[(size_t)h * table->windows + w] = host_middle(table, h, w);
+				middles[(size_t)h * table->windows + w] =
+					host_middle(table, table->share, h, w);
 		judge_hosts(search, table, middles, excess, with);
 	}
 	free(middles);
@@ -868,7 +940,7 @@ static void find_ranks(struct straggler_search *search, const struct own_table *
 		search->status = straggler_field_make(&field, excess, (uint32_t)job->rank_count,
 						      table->windows, share_of_time_that_matters);
 	field.is_one_sided = true;
-	field.is_uneven = has_experts(table);
+	field.is_uneven = table->has_experts;
 	for (uint32_t r = 0; search->status == OK && r < job->rank_count; r++) {
 		struct straggler origin = { .class = STRAGGLER_SLOW_RANK,
 					    .rank = r,
@@ -980,8 +1052,10 @@ static bool read_ranks(struct straggler_search *search, struct own_table *table,
 	const struct job *job = search->job;
 	uint32_t count = ranks_of(table), unknown = 0;
 
-	for (size_t i = 0; i < job->rank_count * table->windows; i++)
+	for (size_t i = 0; i < job->rank_count * table->windows; i++) {
 		table->share[i] = NAN;
+		table->bytes[i] = 0;
+	}
 	for (uint32_t r = 0; search->status == OK && r < job->rank_count; r++) {
 		if (job->ranks[r].group != table->group)
 			continue;
@@ -1020,7 +1094,9 @@ static bool fill_table(struct straggler_search *search, struct own_table *table)
 bool straggler_origins(struct straggler_search *search, uint32_t group,
 		       const struct timeline_rank *ranks)
 {
-	struct own_table table = { .search = search, .group = group };
+	struct own_table table = { .search = search,
+				   .group = group,
+				   .has_experts = has_experts(search, group) };
 	size_t first = search->count;
 	bool is_judged;
 

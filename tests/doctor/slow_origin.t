@@ -47,6 +47,8 @@ expect_same "a slow link inside a node makes its ranks late: none of them is nam
 simulate starved --nodes 4 --gpus 2 -w tp-pp --seed 2446 --rate 3.75 --seconds 53.33s --noise checkpoint:every=10s,for=1s \
 	-f starved:rank=1,factor=10,at=23.14s
 expect_same "a starved rank, and not the one whose only peer it is" "$(named starved)" "slow_rank 1"
+simulate starved --nodes 8 --gpus 8 -w tp-pp --seed 4732 --jitter 2 --seconds 60s -f starved:rank=22,factor=10,at=18.44s
+expect_same "nor those whose links with it are slow, and others are not" "$(named starved)" "slow_rank 22"
 
 # ---- without GPU times: the network side of Sends shows as much as it can --------------------------
 blind() { # name, options of the simulator
@@ -82,6 +84,11 @@ simulate uneven --nodes 16 --gpus 4 -w moe --seed 3902 --jitter 1 --seconds 28.9
 expect_same "uneven experts: no host is named" "$(named uneven)" ""
 blind uneven --nodes 8 --gpus 8 -w moe --seed 3252 --jitter 10 --release 2.27 --noise experts:percent=60 --rate 2 --seconds 10s
 expect_same "nor a rank" "$(named uneven)" ""
+simulate tokens --nodes 8 --gpus 2 -w moe --seed 5640 --jitter 2 --noise experts:percent=60 --seconds 60s
+expect_same "an expert with more tokens all the time exchanges more, and is no straggler" "$(named tokens)" ""
+blind tokens --nodes 8 --gpus 8 -w moe --seed 7588 --jitter 2 --noise thermal:percent=2,every=5s --noise experts:percent=20 \
+	--noise loader:every=10s,for=300ms --seconds 20s
+expect_same "nor without GPU times" "$(named tokens)" ""
 
 # ---- and nobody in healthy jobs --------------------------------------------------------------------
 for workload in moe tp-pp; do
