@@ -380,6 +380,8 @@ enum { BIG = 2 + 18 /* 256 KiB */, ALIKE_CLASSES = 2, SENDERS_LEAST = 4 };
 static const double ratio_that_empties = 1.25, fewer_channels = 0.9;
 /* What looks the same as similar causes is at most this certain. */
 static const double sure_of_place = 0.9;
+/* Of two or three senders, one is not a minority. */
+static const double sure_of_few = 0.8;
 
 static void add_common(struct slow_common *common, const struct slow_row *row)
 {
@@ -883,11 +885,19 @@ static void slow_common_missing(struct verdict *verdict, const struct slow_commo
 	}
 	if (verdict->class == VERDICT_SLOW_NETWORK && has_place(common))
 		verdict->confidence = fmin(verdict->confidence, sure_of_place);
-	if (verdict->class == VERDICT_SLOW_NVLINK && !common->has_nvlink &&
-	    common->host == UINT32_MAX) {
+	if (verdict->class == VERDICT_SLOW_NETWORK && common->rows->against == SLOW_PAST &&
+	    common->wire.is_known && common->wire.senders < SENDERS_LEAST) {
 		verdict_missing(verdict,
-				"No communicator stays within a node: it may also be one link "
-				"inside a node, or a part of the network.");
+				"Only %u ranks send to other nodes: the port or the CPU of one of "
+				"them would look the same as the network.",
+				common->wire.senders);
+		verdict->confidence = fmin(verdict->confidence, sure_of_few);
+	}
+	if (verdict->class == VERDICT_SLOW_NVLINK && !common->has_nvlink) {
+		verdict_missing(verdict, "No communicator stays within a node: it may also be %s.",
+				common->host == UINT32_MAX
+					? "one link inside a node, or a part of the network"
+					: "a process of this node that is short of CPU");
 		verdict->confidence = fmin(verdict->confidence, sure_of_place);
 	}
 	if (rows->is_other_ranks) {
