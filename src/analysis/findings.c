@@ -519,7 +519,11 @@ static void tell_slow_link(struct findings *findings, const struct timeline_repo
 	char times[120], to[80] = "";
 	struct finding *finding;
 
-	if (straggler->peer != UINT32_MAX)
+	if (straggler->is_uplink)
+		text_format(to, sizeof(to), " and others of %.40s", job->hosts[from->host].name);
+	else if (straggler->is_rail)
+		text_copy(to, sizeof(to), " and others of its rail");
+	else if (straggler->peer != UINT32_MAX)
 		text_format(to, sizeof(to), " -> rank %.24s on %.40s",
 			    job->ranks[straggler->peer].label,
 			    job->hosts[job->ranks[straggler->peer].host].name);

@@ -1169,45 +1169,295 @@ static bool goes_to(const struct straggler_search *search, const struct straggle
 	       !sends_to(search, link->comm, from->rank, link->rank);
 }
 
+/* Slow links from this rank and to it; those of unknown receivers if they fit. */
+struct both_ways {
+	uint32_t out, in;
+	uint32_t all; /* its links for Sends between nodes, slow or not */
+	size_t first; /* that it sends over: index into search->found */
+};
+
+static bool is_open_link(const struct straggler *link)
+{
+	return link->class == STRAGGLER_SLOW_LINK && !link->is_either;
+}
+
+static void count_both_ways(const struct straggler_search *search, struct both_ways *ways)
+{
+	for (uint32_t r = 0; r < search->job->rank_count; r++)
+		ways[r].out = ways[r].in = 0;
+	for (size_t i = search->count; i-- > 0;) {
+		const struct straggler *link = &search->found[i];
+
+		if (!is_open_link(link))
+			continue;
+		ways[link->rank].out++;
+		ways[link->rank].first = i;
+		if (link->peer != UINT32_MAX)
+			ways[link->peer].in++;
+	}
+	for (size_t i = 0; i < search->count; i++)
+		for (size_t j = 0; j < search->count && is_open_link(&search->found[i]) &&
+				   search->found[i].peer == UINT32_MAX;
+		     j++)
+			if (is_open_link(&search->found[j]) &&
+			    goes_to(search, &search->found[i], &search->found[j]))
+				ways[search->found[j].rank].in++;
+}
+
+static void count_all_ways(const struct straggler_search *search, struct both_ways *ways)
+{
+	for (size_t i = 0; i < search->links->count; i++) {
+		const struct link *link = &search->links->list[i];
+		uint32_t to = link_peer_rank(search->job, link->comm, link->to);
+
+		if (link->send_steps == 0)
+			continue;
+		ways[search->job->seats[link->from].rank].all++;
+		if (to != UINT32_MAX)
+			ways[to].all++;
+	}
+}
+
+/* All slow links of a rank are one finding: its process. */
+static void merge_links_of(struct straggler_search *search, size_t first)
+{
+	struct straggler from = search->found[first];
+	uint32_t rank = from.rank;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < search->count; i++) {
+		const struct straggler *link = &search->found[i];
+
+		if (!is_open_link(link) ||
+		    (link->rank != rank && link->peer != rank && !goes_to(search, link, &from))) {
+			search->found[kept++] = *link;
+			continue;
+		}
+		from.confidence = fmin(from.confidence, link->confidence);
+		from.caused_ns =
+			link->caused_ns > from.caused_ns ? link->caused_ns : from.caused_ns;
+	}
+	from.class = STRAGGLER_SLOW_RANK;
+	from.confidence = fmin(from.confidence, sure_of_both_ways);
+	from.peer = UINT32_MAX;
+	from.peer_confidence = 0;
+	from.channel = -1;
+	from.is_of_sends = false;
+	from.is_starved = true;
+	search->found[kept] = from;
+	search->count = kept + 1;
+}
+
+/* Of a slow process all links are slow, of its peers only those with it. So the rank with most slow ones comes first,
+ * and if two have as many, the one that has no others. */
+static bool is_rather(const struct both_ways *one, const struct both_ways *other)
+{
+	return one->out + one->in != other->out + other->in
+		       ? one->out + one->in > other->out + other->in
+		       : one->all < other->all;
+}
+
+/* Two ranks whose only links are those between them: each fits as well as the other. */
+static bool is_pair(const struct straggler_search *search, const struct both_ways *ways,
+		    uint32_t rank)
+{
+	uint32_t peer = search->found[ways[rank].first].peer;
+
+	return peer != UINT32_MAX && ways[rank].out == 1 && ways[rank].in == 1 &&
+	       !is_rather(&ways[rank], &ways[peer]) && !is_rather(&ways[peer], &ways[rank]) &&
+	       search->found[ways[peer].first].peer == rank;
+}
+
+/* The collectives of one of them became slower; UINT32_MAX: of none or of both. */
+static uint32_t slower_of(const struct straggler_search *search, uint32_t a, uint32_t b)
+{
+	const struct windows *windows = search->windows;
+	bool is_a = false, is_b = false;
+
+	for (size_t i = 0; i < windows->change_count; i++) {
+		const struct windows_change *change = &windows->changes[i];
+
+		if (change->percent > 0 || change->comms_changed != 1 ||
+		    !job_comm_is_over_network(change->kind))
+			continue;
+		is_a |= job_is_member(search->job, change->example_comm, a);
+		is_b |= job_is_member(search->job, change->example_comm, b);
+	}
+	return is_a == is_b ? UINT32_MAX : is_a ? a : b;
+}
+
 static void merge_both_ways(struct straggler_search *search)
 {
-	for (size_t i = 0; i < search->count; i++) {
-		struct straggler *from = &search->found[i];
-		size_t kept = 0;
-		uint32_t rank = from->rank;
+	const struct job *job = search->job;
+	struct both_ways *ways = calloc(job->rank_count + 1, sizeof(*ways));
 
-		if (from->class != STRAGGLER_SLOW_LINK)
-			continue;
-		for (size_t j = 0; j < search->count && from->class == STRAGGLER_SLOW_LINK; j++) {
-			struct straggler *to = &search->found[j];
+	if (ways == NULL)
+		search->status = ERR_NO_SPACE;
+	else
+		count_all_ways(search, ways);
+	while (search->status == OK && search->count > 0) {
+		uint32_t best = UINT32_MAX, peer;
 
-			if (!goes_to(search, to, from))
+		count_both_ways(search, ways);
+		for (uint32_t r = 0; r < job->rank_count; r++)
+			if (ways[r].out > 0 && ways[r].in > 0 &&
+			    (best == UINT32_MAX || is_rather(&ways[r], &ways[best])))
+				best = r;
+		if (best == UINT32_MAX)
+			break;
+		peer = search->found[ways[best].first].peer;
+		if (is_pair(search, ways, best)) {
+			uint32_t slower = slower_of(search, best, peer);
+
+			if (slower == UINT32_MAX) {
+				search->found[ways[best].first].is_either = true;
+				search->found[ways[peer].first].is_either = true;
 				continue;
-			to->peer = rank;
-			from->class = STRAGGLER_SLOW_RANK;
-			from->confidence = fmin(from->confidence, to->confidence);
-			from->confidence = fmin(from->confidence, sure_of_both_ways);
-			from->caused_ns =
-				to->caused_ns > from->caused_ns ? to->caused_ns : from->caused_ns;
+			}
+			best = slower;
 		}
-		if (from->class == STRAGGLER_SLOW_LINK)
-			continue;
-		from->peer = UINT32_MAX;
-		from->peer_confidence = 0;
-		from->channel = -1;
-		from->is_of_sends = false;
-		from->is_starved = true;
-		/* All its links are explained by that. */
-		for (size_t j = 0; j < search->count; j++) {
-			const struct straggler *link = &search->found[j];
-
-			if (link->class != STRAGGLER_SLOW_LINK ||
-			    (link->peer != rank && link->rank != rank))
-				search->found[kept++] = *link;
-		}
-		search->count = kept;
-		i = (size_t)-1; /* indices have changed: from the start */
+		merge_links_of(search, ways[best].first);
 	}
+	free(ways);
+}
+
+/*
+ * Several slow links, or ranks with slow ones both ways, that have something in common: they are all those of one
+ * host to others (its uplink), or those of one position on several hosts (a rail).
+ */
+
+enum { SENDING, RECEIVING };
+
+/* Slow links, and ranks that are named for nothing else. */
+static bool is_of_links(const struct straggler *one)
+{
+	return one->class == STRAGGLER_SLOW_LINK ||
+	       (one->class == STRAGGLER_SLOW_RANK && one->is_starved && one->own_slowdown <= 0 &&
+		one->late_ns == 0);
+}
+
+/* The rank at one end; UINT32_MAX unknown. A rank that is late both ways is at both. */
+static uint32_t end_of(const struct straggler *one, int way)
+{
+	return way == SENDING || one->class == STRAGGLER_SLOW_RANK ? one->rank : one->peer;
+}
+
+struct common_place {
+	uint32_t host; /* UINT32_MAX: none in common */
+	int32_t gpu;   /* -1: none */
+	uint32_t rank; /* one of them */
+	bool is_several_ranks, is_several_hosts;
+};
+
+static struct common_place place_of(const struct straggler_search *search, uint32_t group, int way)
+{
+	const struct job *job = search->job;
+	struct common_place place = { .rank = UINT32_MAX, .host = UINT32_MAX, .gpu = -1 };
+
+	for (size_t i = 0; i < search->count; i++) {
+		const struct straggler *one = &search->found[i];
+		uint32_t rank = end_of(one, way);
+
+		if (!is_of_links(one) || job->comms[one->comm].group != group)
+			continue;
+		if (rank == UINT32_MAX)
+			return (struct common_place){ .host = UINT32_MAX, .gpu = -1 };
+		if (place.rank == UINT32_MAX) {
+			place.rank = rank;
+			place.host = job->ranks[rank].host;
+			place.gpu = job->ranks[rank].gpu;
+			continue;
+		}
+		place.is_several_ranks |= rank != place.rank;
+		if (job->ranks[rank].host != job->ranks[place.rank].host) {
+			place.is_several_hosts = true;
+			place.host = UINT32_MAX;
+		}
+		if (job->ranks[rank].gpu != place.gpu)
+			place.gpu = -1;
+	}
+	return place;
+}
+
+/* Does this rank take part in one of them? */
+static bool is_at_end(const struct straggler_search *search, uint32_t rank)
+{
+	for (size_t i = 0; i < search->count; i++)
+		if (is_of_links(&search->found[i]) &&
+		    (search->found[i].rank == rank || search->found[i].peer == rank))
+			return true;
+	return false;
+}
+
+/* Ranks of one pipeline have the same position on their hosts anyway: a rail is that position on nearly all hosts, if
+ * there are others. */
+static bool is_rail(const struct straggler_search *search, uint32_t group, int32_t gpu)
+{
+	const struct job *job = search->job;
+	uint32_t ranks = 0, slow = 0;
+	bool has_others = false;
+
+	for (uint32_t r = 0; gpu >= 0 && r < job->rank_count; r++) {
+		if (job->ranks[r].group != group)
+			continue;
+		has_others |= job->ranks[r].gpu != gpu;
+		if (job->ranks[r].gpu != gpu)
+			continue;
+		ranks++;
+		slow += is_at_end(search, r);
+	}
+	return has_others && slow * 4 >= ranks * 3;
+}
+
+static void merge_place(struct straggler_search *search, uint32_t group,
+			const struct common_place *place, const struct common_place *others)
+{
+	struct straggler merged = { .class = STRAGGLER_NONE };
+	double confidence = sure_of_both_ways;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < search->count; i++) {
+		const struct straggler *one = &search->found[i];
+
+		if (!is_of_links(one) || search->job->comms[one->comm].group != group) {
+			search->found[kept++] = *one;
+			continue;
+		}
+		confidence = fmin(confidence, one->confidence);
+		if (merged.class == STRAGGLER_NONE || one->caused_ns > merged.caused_ns)
+			merged = *one;
+	}
+	merged.class = STRAGGLER_SLOW_LINK;
+	merged.is_starved = merged.is_either = merged.is_bursty = false;
+	merged.confidence = confidence;
+	merged.is_uplink = place->host != UINT32_MAX;
+	merged.is_rail = !merged.is_uplink;
+	merged.rank = place->rank;
+	merged.host = search->job->ranks[place->rank].host;
+	/* If the other ends are of one host as well, it may be that one. */
+	merged.peer = merged.is_uplink && others->host != UINT32_MAX && others->host != place->host
+			      ? others->rank
+			      : UINT32_MAX;
+	merged.peer_confidence = 0;
+	merged.channel = -1;
+	search->found[kept] = merged;
+	search->count = kept + 1;
+}
+
+static void merge_places(struct straggler_search *search)
+{
+	for (uint32_t g = 0; g < search->job->group_count; g++)
+		for (int way = SENDING; way <= RECEIVING; way++) {
+			struct common_place place = place_of(search, g, way);
+			struct common_place others = place_of(search, g, SENDING + RECEIVING - way);
+
+			if (place.is_several_ranks &&
+			    (place.host != UINT32_MAX ||
+			     (place.is_several_hosts && is_rail(search, g, place.gpu)))) {
+				merge_place(search, g, &place, &others);
+				break;
+			}
+		}
 }
 
 /* ---- one entry per rank, host or link -------------------------------------------------------- */
@@ -1458,6 +1708,8 @@ static void find_all(struct straggler_search *search, struct stragglers *straggl
 		straggler_links(search);
 	if (search->status == OK)
 		merge_both_ways(search);
+	if (search->status == OK)
+		merge_places(search);
 	if (search->status == OK)
 		find_origins(search, stragglers, ranks);
 	if (search->status == OK)

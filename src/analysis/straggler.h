@@ -51,16 +51,20 @@ struct straggler {
 	uint64_t last_in;	/* of these: it arrived last */
 	double share_of_time;	/* share of the covered time that was affected, 0..1 */
 	uint64_t late_ns; /* straggler: how much later than the others, per match while affected */
-	uint64_t caused_ns;  /* waiting of all others that would not have happened had it arrived
+	uint64_t caused_ns; /* waiting of all others that would not have happened had it arrived
 				with the next to last; network, slow link: time lost compared
 				with the others or before */
-	double cost_share;   /* caused_ns relative to the time of all ranks of comm, 0..1; 0
+	double cost_share;  /* caused_ns relative to the time of all ranks of comm, 0..1; 0
 				unknown */
-	double slowdown;     /* slow link: wire time per transfer relative to the other senders;
+	double slowdown;    /* slow link: wire time per transfer relative to the other senders;
 				network: duration relative to before; straggler: 0 unless starved */
-	double slow_share;   /* slow link: share of the operations in which its transfers stand
+	double slow_share;  /* slow link: share of the operations in which its transfers stand
 				out; 0 unknown */
-	bool is_of_sends;    /* slow link: of Sends; else of collectives */
+	bool is_of_sends;   /* slow link: of Sends; else of collectives */
+	bool is_either;	    /* slow link: there is one back as well, and either rank may be why */
+	bool is_uplink; /* slow link: all of a host to others or from them; rank is one of its ranks,
+				and the next likewise */
+	bool is_rail;	/* slow link: those of this rank's GPU position on several hosts */
 	bool is_bursty;	     /* slow link: intermittent, in slow_share of the operations */
 	bool is_starved;     /* straggler: its process is late in everything it does for
 				transfers, as if short of CPU; slowdown as of a slow link, and

@@ -54,6 +54,16 @@ static bool is_elsewhere(const struct straggler *late, const struct straggler *l
 	return link->is_of_sends || late->comm != link->comm;
 }
 
+/* Is it of the host or the rail whose links are slow? */
+static bool is_at_place(const struct job *job, const struct straggler *late,
+			const struct straggler *link)
+{
+	if (link->is_rail)
+		return late->class == STRAGGLER_SLOW_RANK &&
+		       job->ranks[late->rank].gpu == job->ranks[link->rank].gpu;
+	return link->is_uplink && late->host == link->host;
+}
+
 /*
  * The slow link that makes ranks or a host late; NULL: none. A rank that sends or gets its data over a slow
  * link is late everywhere else because of it, and so is the group that exchanges its data there.
@@ -66,8 +76,11 @@ static const struct straggler *slow_link_behind(const struct slow_search *search
 	for (size_t i = 0; i < stragglers->count; i++) {
 		const struct straggler *link = &stragglers->list[i];
 
-		if (link->class != STRAGGLER_SLOW_LINK || link->peer == UINT32_MAX ||
-		    !is_rank_or_host(late) || late->is_origin)
+		if (link->class != STRAGGLER_SLOW_LINK || !is_rank_or_host(late) || late->is_origin)
+			continue;
+		if (is_at_place(&search->report->job, late, link))
+			return link;
+		if (link->peer == UINT32_MAX)
 			continue;
 		if ((late->class == STRAGGLER_SLOW_RANK && is_elsewhere(late, link) &&
 		     (late->rank == link->peer || late->rank == link->rank)) ||
@@ -661,6 +674,51 @@ static void advise_link(struct verdict *verdict)
 	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
 }
 
+/* Links of one host, or of one position on several hosts. */
+static void tell_place(struct slow_search *search, const struct straggler *straggler)
+{
+	const struct job *job = &search->report->job;
+	const struct job_rank *rank = &job->ranks[straggler->rank];
+	const struct slow_span span = told_span(search->report, straggler);
+	struct verdict *verdict = slow_verdict(search, VERDICT_SLOW_NETWORK, SLOW_PAST);
+	uint32_t seats = job->comms[straggler->comm].seat_count;
+
+	fill_common(search, verdict, straggler, &span);
+	verdict->victims = seats > 0 ? seats - 1 : 0;
+	verdict->percent = 100 * (straggler->slowdown - 1);
+	if (straggler->is_uplink) {
+		text_copy(verdict->host, sizeof(verdict->host), job->hosts[rank->host].name);
+		if (straggler->peer != UINT32_MAX)
+			text_copy(verdict->peer_host, sizeof(verdict->peer_host),
+				  job->hosts[job->ranks[straggler->peer].host].name);
+		verdict_title(
+			verdict, "slow network: transfers of %.80s%s%.80s take longer than others",
+			verdict->host, verdict->peer_host[0] ? " and " : "", verdict->peer_host);
+	} else
+		verdict_title(verdict,
+			      "slow network: transfers of GPU %d of several nodes (one rail) take "
+			      "longer than others",
+			      rank->gpu);
+	verdict_evidence(
+		verdict,
+		"For example rank %.24s on %.100s, in %.100s: its transfers take %.1fx "
+		"longer on the wire than the median, %s.",
+		rank->label, job->hosts[rank->host].name, verdict->comm, straggler->slowdown,
+		straggler->has_times ? slow_when(search->report, &span).text : "on average");
+	verdict_evidence(verdict, "All links that stand out belong to %s.",
+			 straggler->is_uplink ? "this node" : "this rail");
+	if (verdict->peer_host[0] != '\0')
+		verdict_missing(verdict, "They are between two nodes: the uplink of either may be "
+					 "the cause.");
+	verdict_advice(verdict, "Check the ports of %s, and the switch they are connected to.",
+		       straggler->is_uplink ? "this node" : "this rail");
+	verdict_advice(verdict, "$ ssh %.200s ibstat", job->hosts[rank->host].name);
+	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclNetworkDegraded.md");
+	tell_held_up(search, verdict, straggler);
+	slow_fill_severity(search, verdict, &span);
+	slow_fill_missing(search, verdict);
+}
+
 static void tell_link(struct slow_search *search, const struct straggler *straggler)
 {
 	const struct job *job = &search->report->job;
@@ -692,6 +750,11 @@ static void tell_link(struct slow_search *search, const struct straggler *stragg
 	slow_link_channels(search, straggler, verdict);
 	title_link(verdict);
 	advise_link(verdict);
+	if (straggler->is_either) {
+		verdict_missing(verdict, "Transfers back are as slow: the process or the port of "
+					 "either rank may be the cause.");
+		verdict->confidence = fmin(verdict->confidence, sure_of_held_up);
+	}
 	slow_fill_severity(search, verdict, &span);
 	slow_fill_missing(search, verdict);
 }
@@ -725,14 +788,16 @@ void slow_tell_both(struct slow_search *search, struct verdict *verdict, uint32_
 static struct verdict *verdict_of(struct slow_search *search, const struct straggler *straggler)
 {
 	const struct job *job = &search->report->job;
-	enum verdict_class class = straggler->class == STRAGGLER_SLOW_LINK   ? VERDICT_SLOW_LINK
+	bool is_place = straggler->is_uplink || straggler->is_rail;
+	enum verdict_class class = is_place				     ? VERDICT_SLOW_NETWORK
+				   : straggler->class == STRAGGLER_SLOW_LINK ? VERDICT_SLOW_LINK
 				   : straggler->class == STRAGGLER_SLOW_HOST ? VERDICT_SLOW_HOST
 									     : VERDICT_SLOW_RANK;
 
 	for (size_t i = search->first; i < search->verdicts->count; i++) {
 		struct verdict *verdict = &search->verdicts->list[i];
 
-		if (verdict->class == class && (straggler->rank == UINT32_MAX ||
+		if (verdict->class == class && (is_place || straggler->rank == UINT32_MAX ||
 						verdict->rank == job->ranks[straggler->rank].rank))
 			return verdict;
 	}
@@ -791,7 +856,9 @@ void slow_stragglers(struct slow_search *search)
 		if (job->comms[straggler->comm].group != search->group ||
 		    is_hung(search, straggler))
 			continue;
-		if (straggler->class == STRAGGLER_SLOW_LINK) {
+		if (straggler->is_uplink || straggler->is_rail) {
+			tell_place(search, straggler);
+		} else if (straggler->class == STRAGGLER_SLOW_LINK) {
 			if (!merge_link(search, straggler))
 				tell_link(search, straggler);
 		} else if (is_rank_or_host(straggler) &&

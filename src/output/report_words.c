@@ -841,6 +841,14 @@ void report_words_straggler(const struct timeline_report *report, const struct s
 			    units_duration(late, one->late_ns));
 		break;
 	case STRAGGLER_SLOW_LINK:
+		if (one->is_uplink || one->is_rail) {
+			text_format(to, REPORT_WORDS, "links of %s%.64s (%.1fx longer on the wire)",
+				    one->is_uplink ? "host "
+						   : "several hosts, of the same GPU as rank ",
+				    one->is_uplink ? host : rank_label(report, one->rank),
+				    one->slowdown);
+			break;
+		}
 		is_peer = one->peer < report->job.rank_count;
 		text_format(to, REPORT_WORDS, "link from rank %s%s%s (%.1fx longer on the wire)",
 			    rank_label(report, one->rank), is_peer ? " to rank " : "",

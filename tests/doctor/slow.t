@@ -133,6 +133,16 @@ for node in 0 1 2 3; do rail+=(-f "slow-link:from=$((node * 8 + 2)),to=$(((node 
 simulate rail --nodes 4 --gpus 8 --seconds 60s -w fsdp --seed 1385 "${rail[@]}"
 expect_same "one port of every node: not NVLink" "$(found rail)" "slow_network"
 expect_ok "the rail is named" grep -q "GPU 2 of all nodes (one rail)" <(value title)
+simulate rail --nodes 8 --gpus 8 -w moe --seed 1664 --jitter 5 --seconds 20s -f slow-rail:rail=6,factor=8,at=9s
+expect_same "the same by Sends and Recvs: not each rank of it, nor its peers" "$(named rail)" "slow_network"
+expect_ok "but the rail" grep -q "GPU 6 of several nodes (one rail)" <(value title)
+simulate uplink --nodes 2 --gpus 8 -w moe --seed 7506 --jitter 2 --rate 3 --seconds 19.8s -f slow-uplink:node=0,what=receiving,factor=4,at=9s
+expect_same "all that one of two nodes sends to the other is slow" "$(named uplink)" "slow_network @node0001"
+expect_ok "which may be either" grep -q "transfers of node0001 and node0000" <(value title)
+simulate few --nodes 2 --gpus 1 -w fsdp --seed 4 --seconds 40s -f degraded-network:factor=3,at=20s
+expect_same "the network of two ranks" "$(found few)" "slow_network"
+expect_ok "looks like a port or a process of one of them: less confident" python3 -c "exit(not $(value confidence) <= 0.8)"
+expect_ok "as a caveat says" grep -q "the port or the CPU of one of them" <(value missing)
 
 # ---- what it costs --------------------------------------------------------------------------------
 simulate hidden "${size[@]}" -w fsdp --seed 3 -f degraded-network:factor=2,at=7s
@@ -170,6 +180,7 @@ done
 expect_ok "transfers are not on the network longer than before" grep -q "so the network is not the cause" <(value evidence)
 simulate nvlink "${size[@]}" -w ddp --seed 3 -f slow-nvlink:node=3,factor=4,at=7s
 expect_same "ddp: NVLink became slow in one node" "$(found nvlink)" "slow_nvlink @node0003"
+expect_ok "without a communicator within nodes, a process short of CPU looks the same" python3 -c "exit(not $(value confidence) <= 0.9)"
 simulate nvlink --nodes 8 --gpus 8 --seconds 40s -w ddp --seed 1 -f slow-nvlink:factor=4,at=20s
 expect_same "ddp by a tree: NVLink became slow" "$(found nvlink)" "slow_nvlink"
 # Half of NVLink's bandwidth is about that of the network, with four GPUs: both limit equally.
