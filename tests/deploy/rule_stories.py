@@ -294,6 +294,7 @@ def peer_missing(s):
     job.add("nccl_oldest_operation_info", dict(waiting.labels, function="Recv", number="5", state="running", waits_for="recv_net",
                                                peer="0"), waiting.host, lambda t: 1 if t >= 65 else None)
     s.expect(90, ("NcclHangRankMissing", "warning", culprit(job.on("dp")[0])))
+    s.series(90, "max by (comm, rank) (member:nccl_missing:peers)", ({"comm": "c0", "rank": "0"}, 1))
 
 
 @story("a hang with all ranks present is reported as such", 5, 120)
@@ -1021,16 +1022,31 @@ def scrape_missing_bandwidth(s):
 @story("lost operations are reported with reason and rank", 30, 900)
 def losses(s):
     job = s.job()
-    labels = {"nccl_job": "train", "global_rank": "1", "pid": "101", "reason": "live_full"}
-    job.add("nccl_lost_operations_total", labels, "node0", lambda t: 0 if t < 300 else 80)
+    labels = {"nccl_job": "train", "global_rank": "2", "pid": "102", "reason": "live_full"}
+    job.add("nccl_lost_operations_total", labels, TWICE, lambda t: 0 if t < 300 else 80)
     s.expect(270)
-    alert = {"nccl_job": "train", "global_rank": "1", "reason": "live_full"}
+    alert = {"nccl_job": "train", "global_rank": "2", "reason": "live_full"}
     s.expect(330, ("NcclRecordingLosses", "warning", alert))
     s.expect(900)
     s.text(330, "NcclRecordingLosses", dict(alert, severity="warning"), {
-        "summary": "Job train: operations of rank 1 were not recorded",
-        "description": "About 80 operations of rank 1 were lost in five minutes, reason: live_full. Totals of that rank are too low, and"
+        "summary": "Job train: operations of rank 2 were not recorded",
+        "description": "About 80 operations of rank 2 were lost in five minutes, reason: live_full. Totals of that rank are too low, and"
                        " conclusions from missing operations are unreliable."})
+
+
+@story("a node that is scraped twice counts once in means, and its two scrapes are not mixed", 5, 300)
+def scraped_twice(s):
+    job = s.job()
+    job.describe()
+    # Two ranks on each node; those of one node move three times as much.
+    job.totals(lambda m, t: 0.1 * t, lambda m, t: (3e9 if m.host == TWICE else 1e9) * t)
+    s.series(240, 'round(max by (comm) (comm:nccl_bus_bytes:rate2m{comm="aa"}))', ({"comm": "aa"}, 2e9))
+
+    # The host of rank 2 runs ahead while the others are stuck: numbers and signatures differ from scrape to scrape.
+    def issue(m, t):
+        return t if m.name == "world" and m.global_rank == 2 else 60
+    job.progress(issue, lambda m, t: max(0, t - 60) if m.name == "world" else 0, signature=lambda m, t: 1000 + issue(m, t))
+    s.series(240, "comm:nccl_signature:split")
 
 
 @story("an agent down for a minute is reported, a missed scrape is not", 15, 300)
@@ -1052,14 +1068,14 @@ def agent_down(s):
 def refused(s):
     job = s.job()
     for metric, value in (("refused_files", 1), ("unreadable_files", 2), ("left_out_processes", 0)):
-        job.add("ringside_agent_" + metric, {}, "node0", lambda t, v=value: v)
-        job.add("ringside_agent_" + metric, {}, "node1", lambda t: 0)
+        job.add("ringside_agent_" + metric, {}, TWICE, lambda t, v=value: v)
+        job.add("ringside_agent_" + metric, {}, "node0", lambda t: 0)
     s.expect(270)
-    labels = {"instance": "node0:9400", "job": "ringside"}
+    labels = {"instance": TWICE + ":9400", "job": "ringside"}
     s.expect(330, ("RingsideFilesRefused", "info", labels))
     s.text(330, "RingsideFilesRefused", dict(labels, severity="info"), {
-        "summary": "Ringside agent on node0:9400 cannot read 3 recordings",
-        "description": "The agent on node0:9400 has found recordings that it has no permission to read, cannot parse, or has no room for."
+        "summary": "Ringside agent on node1:9400 cannot read 3 recordings",
+        "description": "The agent on node1:9400 has found recordings that it has no permission to read, cannot parse, or has no room for."
                        " Their jobs are not monitored."})
 
 
