@@ -554,6 +554,7 @@ static void judge_slowness(struct doctor_case *look)
 		return;
 	}
 	must_succeed(slow_find(&look->verdicts, &report, &slow));
+	look->has_speed = true;
 	timeline_report_release(&report);
 }
 
@@ -1143,6 +1144,11 @@ struct verdict_look doctor_case_look(const struct doctor_case *look)
 		.wall_ns = look->wall_ns,
 		.hang_ns = look->options->hang_ns,
 		.sources = look->source_count,
+		.has_speed = look->has_speed,
+		.has_speed_reference =
+			look->yardstick != NULL &&
+			(look->yardstick->has_baseline || look->yardstick->has_expected ||
+			 look->options->peak_nvlink > 0 || look->options->peak_network > 0),
 	};
 
 	for (size_t i = 0; i < look->source_count; i++)

@@ -45,6 +45,7 @@ struct doctor_case {
 	struct prom *prom;	  /* NULL: no Prometheus */
 	struct nccl_log log;
 	bool has_log;
+	bool has_speed; /* slowness was judged by operations */
 	struct job job;
 	struct scene scene;
 	bool has_job;

@@ -429,6 +429,12 @@ static void put_calm(struct sink *sink, const struct verdict_look *look,
 		put_painted(sink, is_partial ? "no hang" : "healthy",
 			    is_partial ? PAINT_NOTE : PAINT_GOOD, text, PAINT_NONE,
 			    sentence_width(options), options);
+	if (!is_partial && look->has_speed && !look->has_speed_reference)
+		put_line(sink, "speed", "",
+			 "compared between ranks and over time. What is slow everywhere and from "
+			 "the start shows only against a good run: `ringside baseline save`, then "
+			 "--baseline.",
+			 options);
 }
 
 /* ---- the whole text -------------------------------------------------------------------------- */
@@ -611,6 +617,8 @@ static void put_look(struct json *json, const struct verdict_look *look)
 	json_put_double(json, "hang_seconds", (double)look->hang_ns / 1e9);
 	json_put_unsigned(json, "log_files", look->log_files);
 	json_put_unsigned(json, "log_lines", look->log_lines);
+	json_put_bool(json, "has_speed", look->has_speed);
+	json_put_bool(json, "has_speed_reference", look->has_speed_reference);
 	put_scene(json, look->scene);
 	json_end(json);
 }

@@ -27,6 +27,8 @@ struct verdict_look {
 	size_t silent;	/* and of those that did not answer */
 	size_t log_files;
 	uint64_t log_lines;
+	bool has_speed;		  /* operations were compared with each other and over time, */
+	bool has_speed_reference; /* and with a baseline, expected bandwidths or a peak */
 };
 
 struct verdict_text_options {

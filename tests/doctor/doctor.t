@@ -19,6 +19,11 @@ expect_same "a healthy job: exit code 0" "$(code_of "$ringside" doctor "$tap_scr
 expect_ok "with a one-line summary" \
 	grep -q '^healthy     8 ranks on 2 hosts, 1 communicator; all its processes have ended' \
 	<("$ringside" doctor "$tap_scratch/healthy")
+expect_ok "and what speed was compared with: nothing shows a network that was always slow" \
+	grep -q '^speed       compared between ranks and over time' <("$ringside" doctor "$tap_scratch/healthy")
+"$ringside" baseline save "$tap_scratch/healthy" -o "$tap_scratch/healthy.json"
+expect_same "but a baseline would" \
+	"$("$ringside" doctor --baseline "$tap_scratch/healthy.json" "$tap_scratch/healthy" | grep -c '^speed')" 0
 expect_same "a hung one: exit code 1" "$(code_of "$ringside" doctor --hang 5s "$tap_scratch/hung")" 1
 "$ringside" doctor --hang 5s "$tap_scratch/hung" >"$tap_scratch/said"
 expect_ok "the culprit is named first" grep -q '^error       rank 5 ' "$tap_scratch/said"
