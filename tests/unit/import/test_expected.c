@@ -172,8 +172,202 @@ static void test_names(void)
 	EXPECT(op_bus_factor(OP_ALL_REDUCE, 0) == 0 && op_bus_factor(OP_SEND, 0) == 1);
 }
 
+/* One result of `ringside bench`, and why it is no expectation. */
+static void test_bench(void)
+{
+	static const struct {
+		const char *result;
+		size_t rows;
+		const char *problem;
+	} cases[] = {
+		{ "\"algorithm\":null,\"protocol\":null,\"wrong\":null,\"peers\":[]", 1, NULL },
+		{ "\"wrong\":0,\"peers\":null", 1, NULL },
+		{ "\"wrong\":1", 0, "a test with wrong results" },
+		{ "\"algorithm\":\"RING\"", 0,
+		  "an algorithm or protocol that NCCL did not choose" },
+		{ "\"protocol\":\"LL\"", 0, "an algorithm or protocol that NCCL did not choose" },
+		{ "\"peers\":[1,[2],{\"a\":3}]", 0, "pairs measured alone" },
+		{ "\"time_ns\":0", 0, "a result without a time" },
+		{ "\"bytes\":0", 0, "a result without function, bytes or time_ns" },
+		{ "\"function\":\"What\"", 0, "a result without function, bytes or time_ns" },
+		{ "\"other\":{\"time_ns\":5}", 1, NULL },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[512];
+
+		snprintf(text, sizeof(text),
+			 "{\"format\":\"ringside-bench\",\"run\":{\"ranks\":4,\"gpu_shared\":true,"
+			 "\"results\":[{\"function\":\"AllReduce\",\"bytes\":1024,\"time_ns\":100,"
+			 "\"datatype\":\"half\",\"in_place\":true,%s}]}}",
+			 cases[i].result);
+		expected_release(&expected);
+		expected_init(&expected);
+		status = expected_add_memory(&expected, text, strlen(text), 0);
+		EXPECT_THAT(cases[i].result,
+			    status == (cases[i].rows > 0 ? OK : ERR_FORMAT) &&
+				    expected.count == cases[i].rows &&
+				    expected.damaged == (cases[i].problem != NULL) &&
+				    expected.is_gpu_shared &&
+				    (cases[i].problem == NULL ||
+				     strcmp(expected.problem, cases[i].problem) == 0));
+		if (expected.count == 1)
+			EXPECT(expected.rows[0].nranks == 4 && expected.rows[0].is_in_place &&
+			       expected.rows[0].datatype == OP_FLOAT16 &&
+			       is_near(expected.rows[0].busbw, 1024 / 100.0 * 1.5));
+	}
+}
+
+/* Ranks of a document: the first of the last process, and all of each. 2^24 are the most. */
+static void test_json_ranks(void)
+{
+	static const struct {
+		const char *config;
+		int32_t nranks;
+	} cases[] = {
+		{ "\"nthreads\":1,\"ngpus\":1,\"devices\":[{\"rank\":0}]", 1 },
+		{ "\"nthreads\":2,\"ngpus\":3,\"devices\":[{\"rank\":6},{\"rank\":0}]", 12 },
+		{ "\"nthreads\":1,\"ngpus\":16777216", 16777216 },
+		{ "\"nthreads\":16777216,\"ngpus\":1", 16777216 },
+		{ "\"nthreads\":1,\"ngpus\":16777217", 0 },
+		{ "\"nthreads\":16777217,\"ngpus\":1", 0 },
+		{ "\"nthreads\":1,\"ngpus\":1,\"devices\":[{\"rank\":16777215}]", 16777216 },
+		{ "\"nthreads\":1,\"ngpus\":1,\"devices\":[{\"rank\":16777216}]", 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[512];
+
+		snprintf(
+			text, sizeof(text),
+			"{\"version\":3,\"start_time\":\"x\",\"args\":[\"./all_reduce_perf\"],"
+			"\"config\":{%s},\"results\":[{\"size\":64,\"type\":\"float\",\"in_place\":"
+			"{\"time\":4.0}}]}",
+			cases[i].config);
+		expected_release(&expected);
+		expected_init(&expected);
+		status = expected_add_memory(&expected, text, strlen(text), 0);
+		EXPECT_THAT(cases[i].config, status == OK && expected.count == 1 &&
+						     expected.rows[0].nranks == cases[i].nranks);
+	}
+}
+
+/* Measurements of a document: times in microseconds, and those that are none. */
+static void test_json_times(void)
+{
+	static const struct {
+		const char *result;
+		uint64_t time_ns[2]; /* 0: no such row */
+		size_t damaged;
+	} cases[] = {
+		{ "\"size\":64,\"out_of_place\":{\"time\":5},\"in_place\":{\"time\":4.0004}",
+		  { 5000, 4000 },
+		  0 },
+		{ "\"size\":64,\"out_of_place\":{\"cpu_time\":5.0006},\"in_place\":null",
+		  { 5001, 0 },
+		  0 },
+		{ "\"size\":64,\"out_of_place\":{\"time\":5,\"nwrong\":0}", { 5000, 0 }, 0 },
+		{ "\"size\":64,\"out_of_place\":{\"time\":5,\"nwrong\":1}", { 0, 0 }, 1 },
+		{ "\"size\":64,\"out_of_place\":{\"time\":-5}", { 0, 0 }, 1 },
+		{ "\"size\":64,\"out_of_place\":{\"time\":1e12}",
+		  { UINT64_C(1000000000000000), 0 },
+		  0 },
+		{ "\"size\":64,\"out_of_place\":{\"time\":1.1e12}", { 0, 0 }, 1 },
+		{ "\"size\":0,\"out_of_place\":{\"time\":5}", { 0, 0 }, 1 },
+		{ "\"size\":64,\"out_of_place\":{\"time\":0.0001}", { 0, 0 }, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		size_t rows = (cases[i].time_ns[0] > 0) + (cases[i].time_ns[1] > 0);
+		char text[512];
+
+		snprintf(text, sizeof(text),
+			 "{\"version\":3,\"start_time\":\"x\",\"args\":[\"all_reduce_perf\"],"
+			 "\"results\":"
+			 "[{%s}]}",
+			 cases[i].result);
+		expected_release(&expected);
+		expected_init(&expected);
+		expected_add_memory(&expected, text, strlen(text), 0);
+		EXPECT_THAT(cases[i].result,
+			    expected.count == rows && expected.damaged == cases[i].damaged);
+		for (size_t row = 0; row < expected.count; row++)
+			EXPECT(expected.rows[row].time_ns == cases[i].time_ns[row] &&
+			       expected.rows[row].is_in_place == (row == 1));
+	}
+	expected_release(&expected);
+	expected_init(&expected);
+	status = expected_add_memory(&expected,
+				     "{\"start_time\":\"x\",\"args\":[\"what_perf\"],\"version\":3,"
+				     "\"results\":[{\"size\":64,\"in_place\":{\"time\":4}},"
+				     "{\"size\":32,\"in_place\":{\"time\":3}}]}",
+				     134, 0);
+	EXPECT_THAT("results of an unknown test are dropped and reported",
+		    status == ERR_FORMAT && expected.count == 0 && expected.damaged == 2);
+}
+
+/* The table of nccl-tests, line by line: which rows it makes. */
+static void test_table_lines(void)
+{
+#define HEAD                                                                       \
+	"# nThread 1\n# Collective test starting: all_reduce_perf\n#  Rank  0 x\n" \
+	"#  Rank  1 x\n#  size count type time algbw busbw #wrong time algbw busbw #wrong\n"
+	static const struct {
+		const char *line;
+		size_t rows;
+		uint64_t time_ns; /* of the last row */
+		size_t damaged;
+	} cases[] = {
+		{ "1024 256 float 10.5 1 1 0 9.5 1 1 0", 1, 9500, 0 },
+		{ "1024 256 float 9.5 1 1 0 10.5 1 1 0", 1, 9500, 0 },
+		{ "1024 256 float 9.5 1 1 N/A 10.5 1 1 N/A", 1, 9500, 0 },
+		{ "1024 256 float N/A 1 1 0 10.5 1 1 0", 1, 10500, 0 },
+		{ "1024 256 float 9.5 1 1 3 10.5 1 1 0", 1, 10500, 1 },
+		{ "1024 256 float 9.5 1 1 0 10.5 1 1 2", 1, 9500, 1 },
+		/* Out-of-place results are blank. */
+		{ "1024 256 float 10.5 1 1 0", 1, 10500, 0 },
+		{ "1024 256 float 10.5 1 1 4", 0, 0, 1 },
+		{ "1024 256 float 0 1 1 0 10.5 1 1 0", 1, 10500, 1 },
+		{ "1024 256 float -1 1 1 0 10.5 1 1 0", 1, 10500, 1 },
+		{ "1024 256 float what 1 1 0 10.5 1 1 0", 1, 10500, 1 },
+		{ "-1024 256 float 10.5 1 1 0 10.5 1 1 0", 0, 0, 0 },
+		{ "1024x 256 float 10.5 1 1 0 10.5 1 1 0", 0, 0, 0 },
+		{ "99999999999999999999999 256 float 10.5 1 1 0 10.5 1 1 0", 0, 0, 0 },
+		{ "0 0 float 10.5 1 1 0 10.5 1 1 0", 0, 0, 0 },
+		{ "# NCCL was made to use RING\n1024 256 float 10.5 1 1 0 9.5 1 1 0", 0, 0, 1 },
+		{ "# Pairs: 0-1\n1024 256 float 10.5 1 1 0 9.5 1 1 0", 0, 0, 1 },
+		{ "# Collective test starting:\n1024 256 float 10.5 1 1 0 9.5 1 1 0", 1, 9500, 0 },
+		{ "# Collective test starting: what\n1024 256 float 10.5 1 1 0 9.5 1 1 0", 0, 0,
+		  1 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[1024];
+
+		snprintf(text, sizeof(text), HEAD "%s\n", cases[i].line);
+		expected_release(&expected);
+		expected_init(&expected);
+		expected_add_memory(&expected, text, strlen(text), 0);
+		expected_finish(&expected);
+		if (!EXPECT_THAT(cases[i].line,
+				 expected.count == cases[i].rows &&
+					 expected.damaged == cases[i].damaged &&
+					 (expected.count == 0 ||
+					  (expected.rows[0].time_ns == cases[i].time_ns &&
+					   expected.rows[0].nranks == 2 &&
+					   expected.rows[0].bytes == 1024 &&
+					   expected.rows[0].function == OP_ALL_REDUCE))))
+			printf("# %zu rows, %zu damaged\n", expected.count,
+			       (size_t)expected.damaged);
+	}
+}
+
 int main(void)
 {
+	test_bench();
+	test_json_ranks();
+	test_json_times();
+	test_table_lines();
 	test_table();
 	test_between();
 	test_ranks();

@@ -315,8 +315,169 @@ static void test_log_file(void)
 	host_facts_release(&facts);
 }
 
+static void test_limits_of_lines(void)
+{
+	struct host_facts facts;
+	const struct host_series *series;
+	char line[200], object[80];
+
+	host_facts_init(&facts);
+	host_facts_take_line(&facts, "time 0 5", 0);
+	EXPECT_THAT("a time from 1970 is none", facts.begin_ns == 0);
+	host_facts_take_line(&facts, "series gpu_clock a 5 100 90:4 90:5", 0);
+	series = host_facts_find(&facts, HOST_GPU_CLOCK, "a");
+	EXPECT_THAT("two points at one time are two points", series != NULL && series->count == 2 &&
+								     series->value == 5 &&
+								     series->points[1].value == 5);
+	host_facts_take_line(&facts, "series gpu_clock b 5 100 100:5", 0);
+	EXPECT(host_facts_find(&facts, HOST_GPU_CLOCK, "b") != NULL);
+	host_facts_take_line(&facts, "series gpu_clock c 5 100 101:5", 0);
+	host_facts_take_line(&facts, "series gpu_clock d 5 100 90:5 89:6", 0);
+	host_facts_take_line(&facts, "series gpu_clock e 5 100", 0);
+	host_facts_take_line(&facts, "series gpu_clock f 5 100 90", 0);
+	EXPECT_THAT("points after the last reading or out of order are refused",
+		    host_facts_find(&facts, HOST_GPU_CLOCK, "c") == NULL &&
+			    host_facts_find(&facts, HOST_GPU_CLOCK, "d") == NULL &&
+			    host_facts_find(&facts, HOST_GPU_CLOCK, "e") == NULL &&
+			    host_facts_find(&facts, HOST_GPU_CLOCK, "f") == NULL);
+	host_facts_take_line(&facts, "value gpu_clock g 7", AT(1));
+	host_facts_take_line(&facts, "value gpu_clock", AT(1));
+	host_facts_take_line(&facts, "value what h 7", AT(1));
+	EXPECT(value_of(&facts, HOST_GPU_CLOCK, "g") == 7 && facts.series_count == 3);
+	/* 63 bytes of an object are kept. */
+	memset(object, 'x', sizeof(object));
+	object[64] = '\0';
+	snprintf(line, sizeof(line), "value gpu_power %s 9", object);
+	host_facts_take_line(&facts, line, AT(1));
+	EXPECT_EQUAL(strlen(facts.series[3].object), 63);
+	EXPECT_EQUAL(value_of(&facts, HOST_GPU_POWER, object), 9);
+	host_facts_release(&facts);
+}
+
+/* The same event again: counted, from its first time to its last. Of more than 64 the oldest is dropped. */
+static void test_events_are_bounded(void)
+{
+	struct host_facts facts;
+	struct host_event event = { .kind = HOST_EVENT_XID,
+				    .number = 79,
+				    .pid = -1,
+				    .count = 2,
+				    .first_ns = AT(5),
+				    .last_ns = AT(6),
+				    .object = "a" };
+
+	host_facts_init(&facts);
+	host_facts_event(&facts, &event);
+	event.first_ns = AT(4);
+	event.last_ns = AT(5);
+	event.count = 3;
+	host_facts_event(&facts, &event);
+	EXPECT(facts.event_count == 1 && facts.events[0].count == 5 &&
+	       facts.events[0].first_ns == AT(4) && facts.events[0].last_ns == AT(6));
+	event.last_ns = AT(9);
+	host_facts_event(&facts, &event);
+	EXPECT_EQUAL(facts.events[0].last_ns, AT(9));
+	event.pid = 7;
+	host_facts_event(&facts, &event);
+	event.object[0] = 'b';
+	host_facts_event(&facts, &event);
+	event.kind = HOST_EVENT_SXID;
+	host_facts_event(&facts, &event);
+	EXPECT_EQUAL(facts.event_count, 4);
+	for (int i = 0; i < HOST_EVENTS_MAX - 4; i++) {
+		event.number = 1000 + i;
+		host_facts_event(&facts, &event);
+	}
+	EXPECT(facts.event_count == HOST_EVENTS_MAX && facts.left_out == 0);
+	event.number = 5000;
+	host_facts_event(&facts, &event);
+	EXPECT(facts.event_count == HOST_EVENTS_MAX && facts.left_out == 1 &&
+	       facts.events[0].pid == 7 && facts.events[HOST_EVENTS_MAX - 1].number == 5000);
+	host_facts_release(&facts);
+	for (int i = 0; i <= HOST_GPUS_MAX; i++) {
+		char line[64];
+
+		snprintf(line, sizeof(line), "gpu 0000:%02x:00.0 GPU-%d", i, i);
+		host_facts_take_line(&facts, line, 0);
+	}
+	EXPECT(facts.gpu_count == HOST_GPUS_MAX && facts.left_out == 1);
+	host_facts_take_line(&facts, "gpu 0000:05:00.0 GPU-new", 0);
+	EXPECT(facts.gpu_count == HOST_GPUS_MAX && strcmp(facts.gpus[5].uuid, "GPU-new") == 0);
+	host_facts_release(&facts);
+}
+
+/* Times of the kernel log become wall time, between two limits. */
+static void test_times_of_records(void)
+{
+	static const struct {
+		int64_t offset_ns;
+		uint64_t us, least_ns, most_ns, first_ns;
+	} cases[] = {
+		{ 0, 5, 0, UINT64_MAX, 5000 },	   { 100, 5, 0, UINT64_MAX, 5100 },
+		{ -4000, 5, 0, UINT64_MAX, 1000 }, { -5000, 5, 0, UINT64_MAX, 0 },
+		{ -6000, 5, 0, UINT64_MAX, 0 },	   { 0, 5, 5001, UINT64_MAX, 5001 },
+		{ 0, 5, 4999, UINT64_MAX, 5000 },  { 0, 5, 0, 4999, 4999 },
+		{ 0, 5, 0, 5001, 5000 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct host_facts facts;
+		char line[128];
+
+		host_facts_init(&facts);
+		snprintf(line, sizeof(line), "4,7,%llu,-;NVRM: Xid (PCI:0000:3b:00): 79, x",
+			 (unsigned long long)cases[i].us);
+		host_log_line(&facts, line, cases[i].offset_ns, cases[i].least_ns,
+			      cases[i].most_ns);
+		EXPECT(facts.event_count == 1 && facts.events[0].first_ns == cases[i].first_ns &&
+		       facts.events[0].last_ns == cases[i].first_ns);
+		host_facts_release(&facts);
+	}
+}
+
+/* Who writes such a record, and how its parts look. */
+static void test_records(void)
+{
+	static const struct {
+		const char *line;
+		size_t events;
+	} cases[] = {
+		{ "0,1,5,-;NVRM: Xid (PCI:0000:3b:00): 79, x", 1 },
+		{ "7,1,5,-;NVRM: Xid (PCI:0000:3b:00): 79, x", 1 },
+		{ "8,1,5,-;NVRM: Xid (PCI:0000:3b:00): 79, x", 0 },
+		{ "4;NVRM: Xid (PCI:0000:3b:00): 79, x", 0 },
+		{ "4,1;NVRM: Xid (PCI:0000:3b:00): 79, x,y", 0 },
+		{ "4,1,x,-;NVRM: Xid (PCI:0000:3b:00): 79, x", 0 },
+		{ "4,1,5,-NVRM: Xid (PCI:0000:3b:00): 79, x", 0 },
+		{ "4,1,5,-;x NVRM: Xid (PCI:0000:3b:00): 79, x", 0 },
+		{ "4,1,5,-;NVRM: Xid (PCI:0000:3): 79, x", 0 },
+		{ "4,1,5,-;NVRM: Xid (PCI:0000:3b): 79, x", 1 },
+		{ "4,1,5,-;NVRM: Xid (0000:3b:00): 79", 1 },
+		{ "4,1,5,-;NVRM: Xid (PCI:0000:3b:00) 79, x", 0 },
+		{ "4,1,5,-;NVRM: Xid (PCI:0000:3b:00): x", 0 },
+		{ "4,1,5,-;nvidia-nvswitch3: SXid (PCI:0000:84:00.0): 12028, x", 1 },
+		{ "4,1,5,-;NVRM: SXid (PCI:0000:84:00.0): 12028, x", 0 },
+		{ "4,1,5,-;Out of memory: Killed process 7 (a)", 1 },
+		{ "4,1,5,-;Memory cgroup out of memory: Killed process 7 (a)", 1 },
+		{ "4,1,5,-;It says: Killed process 7 (a)", 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct host_facts facts;
+
+		host_facts_init(&facts);
+		host_log_line(&facts, cases[i].line, 0, 0, UINT64_MAX);
+		EXPECT_THAT(cases[i].line, facts.event_count == cases[i].events);
+		host_facts_release(&facts);
+	}
+}
+
 int main(void)
 {
+	test_limits_of_lines();
+	test_events_are_bounded();
+	test_times_of_records();
+	test_records();
 	test_counters_remember_when_they_grew();
 	test_history_is_bounded();
 	test_levels_ignore_small_changes();

@@ -345,8 +345,94 @@ static void test_gzip(void)
 	free(gzip);
 }
 
+#define ONE                                                                              \
+	"{\"header\":{\"id\":\"0x1\",\"rank\":0,\"n_ranks\":2},\"metadata\":{\"pid\":1," \
+	"\"dump_timestamp_us\":100},"
+
+/* Sends and Recvs are numbered from 1 by Inspector itself. */
+static void test_send_numbers(void)
+{
+	play_text(&play,
+		  ONE "\"p2p_perf\":{\"p2p\":\"Send\",\"p2p_sn\":3,\"p2p_exec_time_us\":7}}\n" ONE
+		      "\"p2p_perf\":{\"p2p\":\"Send\",\"p2p_sn\":2,\"p2p_exec_time_us\":7}}\n" ONE
+		      "\"p2p_perf\":{\"p2p\":\"Recv\",\"p2p_sn\":9,\"p2p_exec_time_us\":7}}\n");
+	EXPECT_EQUAL(play.op_count, 3);
+	EXPECT(play.log.comms[0].counted_p2p == 9 && play.log.comms[0].found_p2p == 3);
+	EXPECT_EQUAL(foreign_not_recorded(&play.log, 0), 6);
+	EXPECT(play.ops[2].nccl_sequence == 9 && play.ops[2].match == 0);
+}
+
+/* Drops of both kinds are added; the totals of the last marker count. */
+static void test_drops(void)
+{
+	play_text(&play, ONE
+		  "\"dump_stats\":{\"coll_records\":0,\"p2p_records\":0,\"coll_dropped_total\":4,"
+		  "\"p2p_dropped_total\":3,\"proxy_dropped_total\":2,"
+		  "\"proxy_ops_dropped_total\":6,\"proxy_pxn_skipped_process_total\":11}}\n" ONE
+		  "\"dump_stats\":{\"coll_records\":0,\"p2p_records\":0,\"coll_dropped_total\":1,"
+		  "\"p2p_dropped_total\":1}}\n");
+	EXPECT_EQUAL(play.log.damaged, 0);
+	EXPECT_EQUAL(foreign_dropped(&play.log, 0), 7);
+	EXPECT_EQUAL(foreign_dropped_details(&play.log, 0), 8);
+	EXPECT_EQUAL(play.log.processes[0].foreign_ops, 11);
+}
+
+static void test_twice(void)
+{
+	static const char *const lines[] = {
+		"{\"header\":{\"id\":\"0x1\"},\"header\":{\"id\":\"0x1\"},\"metadata\":{},\"coll_"
+		"perf\":{}}\n",
+		"{\"header\":{\"id\":\"0x1\"},\"metadata\":{},\"metadata\":{},\"coll_perf\":{}}\n",
+		"{\"header\":{\"id\":\"0x1\"},\"metadata\":{},\"coll_perf\":{},\"p2p_perf\":{}}\n",
+		"{\"header\":{\"id\":\"0x1\"},\"metadata\":{},\"dump_stats\":{},\"dump_stats\":{}}"
+		"\n",
+	};
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		play_text(&play, lines[i]);
+		EXPECT_THAT(lines[i], play.op_count == 0 && play.damage_count == 1 &&
+					      strcmp(play.damages[0].what, "duplicate part") == 0 &&
+					      play.damages[0].line == 1 &&
+					      play.damages[0].bytes == strlen(lines[i]));
+	}
+}
+
+/* A duration must fit between 1970 and the end, which is when the line was written: 100 us. */
+static void test_durations(void)
+{
+	static const struct {
+		const char *source;
+		unsigned int us;
+		uint8_t time_source;
+	} cases[] = {
+		{ "kernel_gpu", 99, OP_TIME_KERNEL_GPU }, { "kernel_gpu", 100, OP_TIME_NONE },
+		{ "kernel_gpu", 0, OP_TIME_NONE },	  { "kernel_cpu", 99, OP_TIME_PROXY },
+		{ "collective_cpu", 99, OP_TIME_HOST },	  { "what", 99, OP_TIME_NONE },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[512];
+
+		snprintf(
+			text, sizeof(text),
+			ONE
+			"\"coll_perf\":{\"coll\":\"Reduce\",\"coll_sn\":0,\"coll_exec_time_us\":%u,"
+			"\"coll_timing_source\":\"%s\"}}\n",
+			cases[i].us, cases[i].source);
+		play_text(&play, text);
+		EXPECT(play.op_count == 1 && play.ops[0].time_source == cases[i].time_source &&
+		       play.ops[0].done_ns == 100 * US &&
+		       op_duration_ns(&play.ops[0]) ==
+			       (cases[i].time_source != OP_TIME_NONE ? cases[i].us * US : 0));
+	}
+}
+
 int main(void)
 {
+	test_send_numbers();
+	test_drops();
+	test_twice();
+	test_durations();
 	test_identity();
 	test_values();
 	test_numbers();

@@ -168,8 +168,108 @@ static void test_stopped(void)
 	EXPECT_EQUAL(kineto_read("/nowhere/at/all", &about, see, NULL), ERR_SYSTEM);
 }
 
+/* Events one by one: kinds, phases, groups, and what makes one unusable. */
+static void test_events(void)
+{
+	static const struct {
+		const char *event;
+		bool is_usable;
+		enum kineto_phase phase;
+		enum kineto_kind kind;
+		const char *group;
+	} cases[] = {
+		{ "\"ph\":\"X\",\"cat\":\"cpu_op\",\"ts\":1,\"dur\":1", true, KINETO_SLICE,
+		  KINETO_CPU_OP, "" },
+		{ "\"ph\":\"X\",\"cat\":\"user_annotation\",\"ts\":1,\"dur\":1", true, KINETO_SLICE,
+		  KINETO_ANNOTATION, "" },
+		{ "\"ph\":\"X\",\"cat\":\"cuda_driver\",\"ts\":1,\"dur\":1", true, KINETO_SLICE,
+		  KINETO_RUNTIME, "" },
+		{ "\"ph\":\"X\",\"cat\":\"Kernel\",\"ts\":1,\"dur\":1", true, KINETO_SLICE,
+		  KINETO_KERNEL, "" },
+		{ "\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"ts\":1,\"dur\":1", true, KINETO_SLICE,
+		  KINETO_MEMCPY, "" },
+		{ "\"ph\":\"X\",\"cat\":\"Memset\",\"ts\":1,\"dur\":1", true, KINETO_SLICE,
+		  KINETO_MEMSET, "" },
+		{ "\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"ts\":1,\"dur\":1", true,
+		  KINETO_SLICE, KINETO_GPU_ANNOTATION, "" },
+		{ "\"ph\":\"X\",\"cat\":\"cuda_sync\",\"ts\":1,\"dur\":1", true, KINETO_SLICE,
+		  KINETO_SYNC, "" },
+		{ "\"ph\":\"X\",\"cat\":\"what\",\"ts\":1,\"dur\":1", true, KINETO_SLICE,
+		  KINETO_OTHER, "" },
+		{ "\"ph\":\"i\",\"ts\":1", true, KINETO_INSTANT, KINETO_OTHER, "" },
+		{ "\"ph\":\"I\",\"ts\":1", true, KINETO_INSTANT, KINETO_OTHER, "" },
+		{ "\"ph\":\"i\"", false, 0, 0, "" },
+		{ "\"ph\":\"M\"", true, KINETO_METADATA, KINETO_OTHER, "" },
+		{ "\"ph\":\"XX\"", true, KINETO_UNKNOWN, KINETO_OTHER, "" },
+		{ "\"ph\":\"\"", true, KINETO_UNKNOWN, KINETO_OTHER, "" },
+		{ "\"ph\":\"X\",\"ts\":1", false, 0, 0, "" },
+		{ "\"ph\":\"X\",\"dur\":1", false, 0, 0, "" },
+		{ "\"ph\":\"X\",\"ts\":{\"a\":[1]},\"dur\":1", false, 0, 0, "" },
+		{ "\"ph\":\"X\",\"ts\":1,\"dur\":1,\"pid\":{\"a\":1},\"tid\":[2]", true,
+		  KINETO_SLICE, KINETO_OTHER, "" },
+		/* The last time before 2^63 ns. */
+		{ "\"ph\":\"X\",\"ts\":9223372036854775.806,\"dur\":0", true, KINETO_SLICE,
+		  KINETO_OTHER, "" },
+		{ "\"ph\":\"X\",\"ts\":9223372036854775.807,\"dur\":0", false, 0, 0, "" },
+		{ "\"ph\":\"X\",\"ts\":9223372036854775.806,\"dur\":0.001", false, 0, 0, "" },
+		{ "\"ph\":\"M\",\"args\":{\"Process Group Name\":\"1\",\"Process Group "
+		  "Description\":"
+		  "\"tp\"}",
+		  true, KINETO_METADATA, KINETO_OTHER, "tp" },
+		{ "\"ph\":\"M\",\"args\":{\"Process Group Name\":\"1\",\"Process Group "
+		  "Description\":"
+		  "\"undefined\"}",
+		  true, KINETO_METADATA, KINETO_OTHER, "1" },
+		{ "\"ph\":\"M\",\"args\":{\"Process Group Name\":\"1\"}", true, KINETO_METADATA,
+		  KINETO_OTHER, "1" },
+		{ "\"ph\":\"M\",\"args\":[{\"Process Group Name\":\"1\"}]", true, KINETO_METADATA,
+		  KINETO_OTHER, "" },
+		{ "\"ph\":\"M\",\"args\":7", true, KINETO_METADATA, KINETO_OTHER, "" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[512];
+
+		memset(seen, 0, sizeof(seen));
+		snprintf(text, sizeof(text), "{\"x\":[{\"ph\":\"M\"}],\"traceEvents\":[{%s}]}",
+			 cases[i].event);
+		EXPECT_THAT(cases[i].event, read_all(text) == OK && about.events == 1 &&
+						    seen_count == cases[i].is_usable &&
+						    about.unusable == !cases[i].is_usable &&
+						    seen[0].phase == cases[i].phase &&
+						    seen[0].kind == cases[i].kind &&
+						    strcmp(seen[0].group, cases[i].group) == 0);
+		EXPECT(!seen[0].has_place);
+	}
+}
+
+/* The place of a problem is a byte of the file, in however many pieces it is read. */
+static void test_places(void)
+{
+	static const struct {
+		const char *text;
+		uint64_t offset;
+	} cases[] = {
+		{ "{\"traceEvents\":[{} {}]}", 19 },
+		{ "{\"traceEvents\" []}", 15 },
+		{ "{\"traceEvents\":[]} x", 19 },
+		{ "{\"traceEvents\":[{\"ph\":\"M\"}", 26 },
+		{ "{\"traceEvents\":{}}", 18 },
+		{ "{\"distributedInfo\":{\"rank\":-1,\"world_size\":0}}", 46 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		for (size_t each = 1; each <= 64; each += 21) {
+			EXPECT(read_in(cases[i].text, each) != OK && about.rank == -1 &&
+			       about.world_size == -1);
+			EXPECT_EQUAL(about.offset, cases[i].offset);
+		}
+}
+
 int main(void)
 {
+	test_events();
+	test_places();
 	test_whole();
 	test_refused();
 	test_hostile();

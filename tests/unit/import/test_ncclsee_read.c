@@ -111,8 +111,24 @@ static void test_file(void)
 	EXPECT_EQUAL(ncclsee_read(&profile, directory), ERR_SYSTEM);
 }
 
+static void test_rows(void)
+{
+	EXPECT_THAT("a duplicate of any row is refused",
+		    read_text(HEAD "AllReduce,0-128,0,128,5,1,1\nBroadcast,0-128,0,128,5,1,1\n"
+				   "Broadcast,0-128,0,128,5,1,1\n" GROUPS) == ERR_FORMAT &&
+			    profile.line == 4);
+	EXPECT(read_text(HEAD "AllReduce,0-128,0,128,5,1,1000000000000000000\nBroadcast,0-128,0,"
+			      "128,5,1,900000000000000000\n"
+			      "AllGather,0-128,0,128,5,1,0\n" GROUPS) == OK);
+	EXPECT_THAT("times from 0 to 10^18 us are known",
+		    profile.row_count == 3 && !profile.rows[0].has_time &&
+			    profile.rows[1].has_time && profile.rows[1].total_ns == 9e20 &&
+			    !profile.rows[2].has_time);
+}
+
 int main(void)
 {
+	test_rows();
 	test_classes();
 	test_whole();
 	test_refused();

@@ -168,8 +168,75 @@ static void test_prefixes(void)
 	EXPECT(unpickle(BYTES(whole)) != NULL);
 }
 
+/* Numbers of more than 8 bytes are reals, with their sign; memo places end at the next one but one. */
+static void test_limits(void)
+{
+	const struct plain_value *list;
+	double real = 0;
+
+	EXPECT(plain_real(unpickle(BYTES("\x80\x02\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\xff.")),
+			  &real) &&
+	       real == -1);
+	EXPECT(plain_real(unpickle(BYTES("\x80\x02\x8a\x09\x02\x00\x00\x00\x00\x00\x00\x00\x80.")),
+			  &real) &&
+	       real == -128 * 18446744073709551616.0 + 2);
+	EXPECT(plain_real(unpickle(BYTES("\x80\x02\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x80\x00.")),
+			  &real) &&
+	       real == 9223372036854775808.0);
+	EXPECT_EQUAL(
+		integer_of(unpickle(BYTES("\x80\x02\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x80."))),
+		INT64_MIN);
+	EXPECT_EQUAL(integer_of(unpickle(BYTES("\x80\x02\x8a\x02\x00\x80."))), -32768);
+	EXPECT_EQUAL(integer_of(unpickle(BYTES("\x80\x02\x8a\x02\xff\x7f."))), 32767);
+	EXPECT(unpickle(BYTES("\x80\x02\x8a\x03\x01\x02")) == NULL &&
+	       strcmp(values.problem, "the file ends too early") == 0);
+	/* Two values so far: place 3 is the last one allowed. */
+	list = unpickle(BYTES("\x80\x02](K\x07q\x03h\x03"
+			      "e."));
+	EXPECT(plain_count(list) == 2 && integer_of(list->items[1]) == 7);
+	EXPECT(unpickle(BYTES("\x80\x02](K\x07q\x04"
+			      "e.")) == NULL &&
+	       strcmp(values.problem, "a memo place beyond all values") == 0);
+	EXPECT_THAT("items for a list below the mark that is open", unpickle(BYTES("\x80\x02](K\x01"
+										   "a"
+										   "e.")) == NULL);
+}
+
+/* A list that grows in many parts, and values in many blocks: nothing is lost or mixed up. */
+static void test_many(void)
+{
+	enum { PARTS = 300, EACH = 100 };
+	static char pickle[PARTS * (EACH * 3 + 2) + 64];
+	char *at = pickle;
+	const struct plain_value *list;
+	size_t wrong = 0;
+
+	memcpy(at, "\x80\x02]", 3);
+	at += 3;
+	for (int part = 0; part < PARTS; part++) {
+		*at++ = '(';
+		for (int i = 0; i < EACH; i++) {
+			*at++ = 'M';
+			*at++ = (char)i;
+			*at++ = (char)part;
+		}
+		*at++ = 'e';
+	}
+	*at++ = '.';
+	list = unpickle(pickle, (size_t)(at - pickle));
+	EXPECT_EQUAL(plain_count(list), PARTS * EACH);
+	for (int i = 0; i < PARTS * EACH; i++)
+		wrong += integer_of(list->items[i]) != i % EACH + (i / EACH % 256) * 256;
+	EXPECT_EQUAL(wrong, 0);
+	EXPECT_THAT("memory is counted",
+		    values.memory >= PARTS * EACH * sizeof(struct plain_value) &&
+			    values.memory < 64 * PARTS * EACH * sizeof(void *));
+}
+
 int main(void)
 {
+	test_limits();
+	test_many();
 	plain_values_init(&values);
 	test_numbers();
 	test_texts();

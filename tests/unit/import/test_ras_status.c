@@ -145,8 +145,41 @@ static void hostile_answers(void)
 	ras_status_release(&status);
 }
 
+/* The text lists dead processes before the ranks that miss them; silent ones are not dead. */
+static void dead_processes(void)
+{
+	static const char text[] = "NCCL version 2.28.9 compiled with CUDA 12\n"
+				   "DEAD\n"
+				   "  Process 11 on node a managing GPU 0\n"
+				   "  Process 12 on node a managing GPU 1\n"
+				   "INCOMPLETE\n"
+				   "  Process 13 on node a managing GPU 2\n"
+				   "Communicators\n"
+				   "Warnings\n"
+				   "#0-0 (1302323d034ea535) INCOMPLETE\n"
+				   "  Rank 1 -- GPU 0 managed by process 11 on node a\n"
+				   "  Rank 2 -- GPU 1 managed by process 12 on node b\n"
+				   "  Rank 3 -- GPU 2 managed by process 13 on node c\n"
+				   "  Rank 4 -- GPU 3 managed by process 0 on node c\n";
+	struct ras_status status;
+
+	ras_status_init(&status);
+	EXPECT(ras_status_read(&status, text, sizeof(text) - 1) == OK);
+	EXPECT(strcmp(status.version, "2.28.9") == 0 && status.comm_count == 1 &&
+	       status.comms[0].hash == 0x1302323d034ea535);
+	EXPECT_EQUAL(status.rank_count, 4);
+	EXPECT(status.ranks[0].rank == 1 && status.ranks[0].pid == 11 &&
+	       status.ranks[0].is_missing && status.ranks[0].is_gone);
+	EXPECT(status.ranks[1].pid == 12 && status.ranks[1].is_gone &&
+	       strcmp(status.ranks[1].host, "b") == 0);
+	EXPECT(status.ranks[2].pid == 13 && status.ranks[2].is_missing && !status.ranks[2].is_gone);
+	EXPECT(status.ranks[3].pid == -1 && !status.ranks[3].is_gone);
+	ras_status_release(&status);
+}
+
 int main(void)
 {
+	dead_processes();
 	real_answers();
 	hostile_answers();
 	EXPECT(strcmp(ras_error_text(6), "remote process error") == 0 &&
