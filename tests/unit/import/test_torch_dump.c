@@ -614,13 +614,16 @@ static void test_pickle(void)
 }
 
 /*
- * Two bytes of a pickle can repeat a list of a thousand items: the work is limited to 16 Mi items
- * and 64 per byte. Here every call has the same tensors, each with the same 60,000 sizes.
+ * Two bytes of a pickle can repeat a long text: the work is limited to 16 Mi items and 64 per byte. Here all process
+ * groups are the same map, with the same 20,000 blanks as ranks. Each costs three times its key, its value and itself,
+ * and then a blank at a time, with the end of the text.
  */
 static void test_repeated(void)
 {
-	enum { SIZES = 60000, TENSORS = 1000 };
-	static char pickle[SIZES * 2 + TENSORS * 2 + 512];
+	enum { BLANKS = 20000, GROUPS = 1000, EACH = 3 * 3 + BLANKS + 1 };
+	static char pickle[BLANKS + GROUPS * 12 + 128];
+	const unsigned char length[4] = { BLANKS & 0xff, BLANKS >> 8 };
+	uint64_t work;
 	char *at = pickle;
 
 #define PUT(text)                                   \
@@ -629,23 +632,29 @@ static void test_repeated(void)
 		at += sizeof(text) - 1;             \
 	} while (0)
 	PUT("\x80\x02}(X\x07\x00\x00\x00"
-	    "entries](}(X\x0d\x00\x00\x00process_groupX\x01\x00\x00\x00"
-	    "0X\x0e\x00\x00\x00profiling_nameX\x06\x00\x00\x00reduceX\x05\x00\x00\x00state"
-	    "X\x07\x00\x00\x00startedX\x0b\x00\x00\x00input_sizes](](");
-	for (int i = 0; i < SIZES; i++)
-		PUT("K\x01");
-	PUT("eq\x00");
-	for (int i = 0; i < TENSORS; i++)
+	    "entries](}eX\x09\x00\x00\x00pg_config}(");
+	PUT("K\x01}X\x05\x00\x00\x00ranksX");
+	memcpy(at, length, sizeof(length));
+	at += sizeof(length);
+	memset(at, ' ', BLANKS);
+	at += BLANKS;
+	PUT("sq\x00");
+	for (int i = 1; i < GROUPS; i++) {
+		char key[10];
+
+		snprintf(key, sizeof(key), "%04d", i);
+		PUT("X\x04\x00\x00\x00");
+		memcpy(at, key, 4);
+		at += 4;
 		PUT("h\x00");
-	PUT("euK\x01"
-	    "eu.");
+	}
+	PUT("uu.");
 	read_bytes("rank_0", pickle, (size_t)(at - pickle));
+	work = (uint64_t)(at - pickle) * 64 + (16 << 20);
 	EXPECT_EQUAL(play.status, OK);
-	EXPECT_THAT("the call is read without its size",
-		    play.op_count == 1 && play.ops[0].bytes == OP_BYTES_UNKNOWN &&
-			    play.ops[0].count == 0);
-	EXPECT_THAT("said once, and nothing after it is read",
-		    play.damage_count == 1 &&
+	EXPECT_EQUAL(play.log.comm_count, (work - 1) / EACH);
+	EXPECT_THAT("reported once, and nothing after it is read",
+		    play.op_count == 0 && play.damage_count == 1 &&
 			    strcmp(play.damages[0].what,
 				   "the same values are repeated too often: the rest is not "
 				   "read") == 0);
