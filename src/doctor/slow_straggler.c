@@ -369,8 +369,8 @@ static void tell_unseen(struct verdict *verdict, const struct straggler *straggl
 			known->peers);
 	verdict_missing(
 		verdict,
-		"The channel%s is unknown: only RINGSIDE_MODE=full records individual transfers.",
-		is_nobody && known->peers == 0 ? " and the peer" : "");
+		"The channel%s unknown: only RINGSIDE_MODE=full records individual transfers.",
+		is_nobody && known->peers == 0 ? " and the peer are" : " is");
 }
 
 /* The same, and its channels, from details of the sender. Adds to the verdict. */

@@ -238,7 +238,7 @@ static void test_stragglers(void)
 		  "+ Sends from rank 3 in world take 2.5x longer on the wire than the median, on "
 		  "average.\n"
 		  "+ It is intermittent: 25% of its sends there are slow, the rest are not.\n"
-		  "? The channel and the peer is unknown: only RINGSIDE_MODE=full records "
+		  "? The channel and the peer are unknown: only RINGSIDE_MODE=full records "
 		  "individual "
 		  "transfers.\n" },
 		/* Nobody is to blame: without iterations the cost is unknown, and it is a note. */
