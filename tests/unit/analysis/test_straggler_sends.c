@@ -235,8 +235,33 @@ static void test_slow_port(void)
 	over();
 }
 
+/* What it sends is slow, and what is sent to it. */
+static uint64_t both_ways_wire(int from, int to, int round)
+{
+	return usual_wire(from, to, round) * (from == SENDER && to == RECEIVER ? 6
+					      : from == 0 && to == SENDER      ? 8
+									       : 1);
+}
+
+static void test_both_ways(void)
+{
+	const struct straggler *rank;
+
+	play(both_ways_wire, usual_consume);
+	rank = report.stragglers.list;
+	EXPECT_THAT("slow both ways is one rank, not two links",
+		    report.stragglers.count == 1 && rank->class == STRAGGLER_SLOW_RANK &&
+			    rank->rank == SENDER && rank->is_starved && rank->own_slowdown == 0);
+	EXPECT_THAT("and not certain: its port may be slow both ways",
+		    report.stragglers.count == 1 && rank->confidence <= 0.85 &&
+			    rank->confidence > 0.5 && rank->peer == UINT32_MAX &&
+			    rank->channel == -1 && rank->slowdown > 5 && rank->slowdown < 9);
+	over();
+}
+
 int main(void)
 {
+	test_both_ways();
 	test_slow_link();
 	test_stopped_now_and_then();
 	test_stalls();

@@ -272,6 +272,138 @@ static void test_transfers(void)
 	against(&plain, &other, look_nothing);
 }
 
+/* ---- senders and settings --------------------------------------------------------------------- */
+
+/* Two ranks on two hosts, 512 AllReduces; per transfer so long on the wire. */
+static void make_ring(struct timeline_report *report, struct hand_made *hand, uint64_t wire_0_ns,
+		      uint64_t wire_1_ns, uint8_t protocol, uint8_t channels, const char *host)
+{
+	struct timeline_options options = { .custom_by = { by }, .custom_count = 1 };
+
+	for (int rank = 0; rank < 2; rank++) {
+		struct recording_process *process =
+			hand_process(hand, "j", rank, rank == 0 ? "a" : host);
+		uint32_t comm = hand_comm(process, 0x77, "world", rank, 2, 2);
+
+		for (uint64_t n = 1; n <= 512; n++) {
+			struct op_record *op = hand_op(process, comm, OP_ALL_REDUCE, n, 32 << 20,
+						       1000000, n * 10000000);
+
+			op->protocol = protocol;
+			op->channels = channels;
+			op->send_steps = op->recv_steps = 16;
+			op->proxies_started = op->proxies_stopped = 2;
+			op->wait_ns[OP_WAIT_SEND_NET] = 16 * (rank == 0 ? wire_0_ns : wire_1_ns);
+		}
+	}
+	if (timeline_report_make(report, &hand->recording, NULL, &options) != OK)
+		abort();
+}
+
+static const struct compare_difference *difference_in(const struct compare *compare,
+						      const char *what)
+{
+	for (size_t i = 0; i < compare->difference_count; i++)
+		if (strcmp(compare->differences[i].what, what) == 0)
+			return &compare->differences[i];
+	return NULL;
+}
+
+static bool is_near(double got, double wanted)
+{
+	return fabs(got - wanted) < 1e-3 * wanted;
+}
+
+static void test_senders(void)
+{
+	struct timeline_report a, b;
+	struct hand_made hand_a = { .list = { NULL } }, hand_b = { .list = { NULL } };
+	const struct compare_difference *difference;
+	struct compare compare;
+
+	make_ring(&a, &hand_a, 2000, 3000, OP_SIMPLE, 8, "b");
+	make_ring(&b, &hand_b, 2000, 6000, OP_LL128, 4, "c");
+	if (compare_make(&compare, &a, &b, 0.05) != OK)
+		abort();
+	EXPECT(compare.sender_count == 2 && compare.senders_slower == 1 &&
+	       compare.senders_faster == 0 && compare.senders_undecided == 0);
+	EXPECT_THAT("the slower one comes first: 6 us instead of 3",
+		    strcmp(compare.senders[0].from, "1") == 0 &&
+			    strcmp(compare.senders[0].comm, "world") == 0 &&
+			    compare.senders[0].to[0] == '\0' &&
+			    strcmp(compare.senders[0].host_a, "b") == 0 &&
+			    strcmp(compare.senders[0].host_b, "c") == 0);
+	EXPECT(is_near(compare.senders[0].wire_a_ns, 3000) &&
+	       is_near(compare.senders[0].wire_b_ns, 6000) &&
+	       is_near(compare.senders[0].result.ratio, 2) && compare.senders[0].result.is_slower);
+	EXPECT(strcmp(compare.senders[1].from, "0") == 0 &&
+	       is_near(compare.senders[1].result.ratio, 1) && !compare.senders[1].result.is_slower);
+	EXPECT_EQUAL(compare_answer(&compare), COMPARE_SLOWER);
+	EXPECT_EQUAL(compare.difference_count, 2);
+	difference = difference_in(&compare, "algorithm and protocol of AllReduce");
+	EXPECT(difference != NULL && strcmp(difference->a, "RING SIMPLE") == 0 &&
+	       strcmp(difference->b, "RING LL128") == 0);
+	difference = difference_in(&compare, "channels of AllReduce");
+	EXPECT(difference != NULL && strcmp(difference->a, "8") == 0 &&
+	       strcmp(difference->b, "4") == 0);
+	compare_release(&compare);
+	if (compare_make(&compare, &b, &a, 0.05) != OK)
+		abort();
+	EXPECT_THAT("the other way round it is faster",
+		    compare.senders_faster == 1 && compare.senders_slower == 0 &&
+			    is_near(compare.senders[1].result.ratio, 0.5));
+	compare_release(&compare);
+	timeline_report_release(&a);
+	timeline_report_release(&b);
+	hand_release(&hand_a);
+	hand_release(&hand_b);
+}
+
+static void test_answers(void)
+{
+	static const struct {
+		size_t slower, senders_slower, judged, undecided, senders_undecided;
+		bool is_job_slower, has_interval, is_significant;
+		double ratio, ratio_high, judged_share;
+		enum compare_answer answer;
+	} cases[] = {
+		{ 0, 0, 1, 0, 0, false, false, false, 0, 0, 0.5, COMPARE_SAME },
+		{ 0, 0, 1, 0, 0, false, false, false, 0, 0, 0.49, COMPARE_UNKNOWN },
+		{ 0, 0, 0, 0, 0, false, false, false, 0, 0, 1, COMPARE_UNKNOWN },
+		{ 1, 0, 1, 0, 0, false, false, false, 0, 0, 1, COMPARE_SLOWER },
+		{ 0, 1, 1, 0, 0, false, false, false, 0, 0, 1, COMPARE_SLOWER },
+		{ 0, 0, 0, 0, 0, true, false, false, 0, 0, 1, COMPARE_SLOWER },
+		{ 0, 0, 1, 1, 0, false, false, false, 0, 0, 1, COMPARE_UNKNOWN },
+		{ 0, 0, 1, 0, 1, false, false, false, 0, 0, 1, COMPARE_UNKNOWN },
+		/* An iteration includes what was not timed. */
+		{ 0, 0, 1, 0, 0, false, true, false, 1, 1.05, 0.1, COMPARE_SAME },
+		{ 0, 0, 1, 0, 0, false, true, false, 1, 1.06, 0.1, COMPARE_UNKNOWN },
+		{ 0, 0, 1, 0, 0, false, true, false, 1, 1.06, 0.9, COMPARE_SAME },
+		{ 0, 0, 1, 0, 0, false, true, true, 1.06, 1.2, 0.9, COMPARE_UNKNOWN },
+		{ 0, 0, 1, 0, 0, false, true, true, 1.05, 1.2, 0.9, COMPARE_SAME },
+		{ 0, 0, 1, 0, 0, false, true, false, 1.06, 1.2, 0.9, COMPARE_SAME },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct compare compare = {
+			.threshold = 0.05,
+			.slower = cases[i].slower,
+			.senders_slower = cases[i].senders_slower,
+			.judged = cases[i].judged,
+			.undecided = cases[i].undecided,
+			.senders_undecided = cases[i].senders_undecided,
+			.is_job_slower = cases[i].is_job_slower,
+			.judged_share = cases[i].judged_share,
+			.iteration = { .has_interval = cases[i].has_interval,
+				       .result = { .is_significant = cases[i].is_significant,
+						   .ratio = cases[i].ratio,
+						   .ratio_high = cases[i].ratio_high } },
+		};
+
+		EXPECT_EQUAL(compare_answer(&compare), cases[i].answer);
+	}
+}
+
 int main(void)
 {
 	struct timeline_report empty = { .custom_count = 0 };
@@ -283,6 +415,8 @@ int main(void)
 	compared(3, 100000, 3, 130000, 0.05, true, look_few);
 	compared(50, 100000, 50, 100000, 0.05, false, look_one_sided);
 	test_transfers();
+	test_senders();
+	test_answers();
 	EXPECT(compare_make(&compare, &empty, &empty, 0.05) == ERR_RANGE);
 	return tap_done();
 }
