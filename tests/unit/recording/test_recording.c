@@ -569,6 +569,139 @@ static void test_lying_times(void)
 	free(region.bytes);
 }
 
+/* ---- in memory -------------------------------------------------------------------------------- */
+
+static void load_memory(struct recording *recording, const void *bytes, size_t length)
+{
+	recording_init(recording);
+	if (recording_add_memory(recording, "memory", bytes, length, 0) != OK ||
+	    recording_finish(recording) != OK)
+		abort();
+}
+
+static void test_memory(void)
+{
+	static const char text[] = "just some text that nobody recorded";
+	struct sample sample = sample_trace();
+	struct recording recording;
+
+	load_memory(&recording, text, 0);
+	EXPECT(recording.count == 0 && recording.files_foreign == 1 &&
+	       recording.trouble_count == 1 && recording.troubles[0].kind == RECORDING_FOREIGN &&
+	       strcmp(recording.troubles[0].what, "empty file") == 0 &&
+	       strcmp(recording.troubles[0].path, "memory") == 0);
+	recording_release(&recording);
+	load_memory(&recording, text, sizeof(text));
+	EXPECT(recording.count == 0 && recording.files_foreign == 1 &&
+	       recording.trouble_count == 1 &&
+	       strstr(recording.troubles[0].what, "unrecognized") != NULL);
+	recording_release(&recording);
+	load_memory(&recording, sample.bytes, sample.size);
+	EXPECT(recording.count == 1 && recording.files_foreign == 0 &&
+	       recording.trouble_count == 0);
+	recording_release(&recording);
+	free(sample.bytes);
+}
+
+/* Everything that the sample says, beside its operations. */
+static void test_contents(void)
+{
+	struct sample sample = sample_trace();
+	const struct recording_process *process;
+	struct recording recording;
+	uint64_t others = 0;
+
+	load_memory(&recording, sample.bytes, sample.size);
+	process = recording.processes[0];
+	for (int i = 0; i < LOST_REASONS; i++)
+		others += i == LOST_PROXY_SLOT ? 0 : process->lost[i];
+	for (int i = 0; i < ODD_REASONS; i++)
+		others += i == ODD_NULL_HANDLE ? 0 : process->odd[i];
+	EXPECT(process->lost[LOST_PROXY_SLOT] == 1 && process->odd[ODD_NULL_HANDLE] == 2 &&
+	       others == 0);
+	EXPECT(process->has_counts && process->is_final && process->recorded == 7 &&
+	       process->counts_ns == 2000007);
+	EXPECT_EQUAL(process->refused, 0);
+	EXPECT(process->link_count == SAMPLE_LINKS && process->links[0].key == 0 &&
+	       process->links[0].proxies == 1 && process->links[2].proxies == 3 &&
+	       process->links[2].bytes == 3 * 4096 && process->links[2].wait_ns[2] == 302);
+	EXPECT(process->anchor_count == 2 && process->anchors[1].clock_ns == 2000000);
+	EXPECT(process->comms[0].counts.issued == 3 && process->comms[1].counts.issued == 4 &&
+	       process->comms[1].counts.timed == 4);
+	EXPECT(process->interface == 5 && process->comms[0].info.nnodes == 2);
+	recording_release(&recording);
+	free(sample.bytes);
+}
+
+/* What is invalid in a trace file is counted, and the rest is read. */
+static void test_invalid_records(void)
+{
+	const char *info = info_of(dead_pid, 77, 0, "");
+	struct sample sample = { NULL, 0, 0 };
+	struct comm_info comms[3] = { sample_comm(1), sample_comm(0), sample_comm(2) };
+	struct op_record ops[4] = { sample_op(1), sample_op(2), sample_op(3), sample_op(4) };
+	static const uint64_t good[] = { 1, 3, 4 };
+	struct given given = { .count = 0 };
+	struct recording_walk walk;
+	struct recording recording;
+
+	comms[2].nranks = -1;
+	ops[1].state = 99;
+	ops[2].gpu_stop_ns = ops[2].gpu_start_ns - 1;
+	sample_header(&sample, TRACE_MAJOR, TRACE_MINOR);
+	sample_block(&sample, TRACE_PROCESS, info, strlen(info), 1);
+	sample_block(&sample, TRACE_COMM, comms, sizeof(comms), 3);
+	sample_coded(&sample, TRACE_OPS, ops, OP_RECORD_WORDS, 4);
+	load_memory(&recording, sample.bytes, sample.size);
+	EXPECT_EQUAL(recording.processes[0]->refused, 2);
+	EXPECT(recording.processes[0]->refused_why != NULL &&
+	       strcmp(recording.processes[0]->refused_why, "its size is negative") == 0);
+	EXPECT_EQUAL(count_kind(&recording, RECORDING_DAMAGE), 1);
+	for (size_t i = 0; i < recording.trouble_count; i++)
+		if (recording.troubles[i].kind == RECORDING_DAMAGE)
+			EXPECT(strncmp(recording.troubles[i].what, "2 of its communicators", 22) ==
+			       0);
+	EXPECT_EQUAL(recording_each_op(recording.processes[0], note_op, &given, &walk), OK);
+	EXPECT(is_given(&given, good, 3));
+	EXPECT(walk.in_trace == 3 && walk.refused == 1 && walk.untimed == 1 && walk.in_ring == 0 &&
+	       walk.in_live == 0 && walk.repeated == 0 && walk.damages == 0 &&
+	       walk.problem != NULL);
+	EXPECT_THAT("where it is", walk.refused_at > 0 && walk.refused_at < sample.size);
+	recording_release(&recording);
+	free(sample.bytes);
+}
+
+/* Whose file says it is of a living process must be its user. */
+static void test_forged(void)
+{
+	static const struct {
+		const char *sentence;
+		enum recording_life life;
+		bool is_here, is_owner_known, is_other, has_region, is_forged;
+	} cases[] = {
+		{ "of another user", RECORDING_ALIVE, true, true, true, true, true },
+		{ "of the same user", RECORDING_ALIVE, true, true, false, true, false },
+		{ "of a dead process", RECORDING_KILLED, true, true, true, true, false },
+		{ "of a process elsewhere", RECORDING_ALIVE, false, true, true, true, false },
+		{ "of an unknown owner", RECORDING_ALIVE, true, false, true, true, false },
+		{ "without a region", RECORDING_ALIVE, true, true, true, false, false },
+	};
+	struct region region = { .fd = -1 };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct recording_process process = {
+			.life = cases[i].life,
+			.pid_here = cases[i].is_here ? getpid() : 0,
+			.owner = !cases[i].is_owner_known ? -1
+				 : cases[i].is_other	  ? (int64_t)geteuid() + 1
+							  : (int64_t)geteuid(),
+			.region = cases[i].has_region ? &region : NULL,
+		};
+
+		EXPECT_THAT(cases[i].sentence, recording_is_forged(&process) == cases[i].is_forged);
+	}
+}
+
 /* ---- wall time ----------------------------------------------------------------------------------- */
 
 enum {
@@ -712,7 +845,8 @@ int main(void)
 		test_trace,	     test_directory,   test_cut,	test_killed,
 		test_killed_between, test_quota,       test_alive,	test_claims,
 		test_damaged_region, test_lying_times, test_old_anchor, test_set_wall_clock,
-		test_container
+		test_container,	     test_memory,      test_contents,	test_invalid_records,
+		test_forged
 	};
 
 	if (mkdtemp(directory) == NULL)
