@@ -268,7 +268,7 @@ static void near_words_are_suggested(void)
 static void exit_codes_join(void)
 {
 	EXPECT(cli_exit_join(0, 0) == 0 && cli_exit_join(0, 3) == 3 && cli_exit_join(1, 0) == 1);
-	EXPECT_THAT("trouble that was found counts more than what could not be told",
+	EXPECT_THAT("trouble that was found counts more than what is unknown",
 		    cli_exit_join(1, 3) == 1 && cli_exit_join(3, 1) == 1 &&
 			    cli_exit_join(2, 3) == 2);
 }
