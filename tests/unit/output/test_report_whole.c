@@ -197,7 +197,7 @@ static void test_late(void)
 		"\"not_timed\":[{\"comm\":\"world\",\"comm_index\":0,\"function\":\"Reduce\","
 		"\"size\":\"4 KiB - 8 KiB\",\"size_least\":4096,\"size_most\":8191,",
 		"\"class\":\"slow_rank\",\"pattern\":\"always\",\"rank_index\":3,\"host_index\":1,",
-		"\"meetings\":200,\"last_in\":200,",
+		"\"last_in\":200,",
 		"\"late_ns\":2000000,\"caused_ns\":1200000000,",
 		"\"tables\":{\"name\":{\"by\":[\"name\",\"kind\",\"job\"],\"rows\":[{\"name\":"
 		"\"world\","
