@@ -249,6 +249,41 @@ static void test_summary(void)
 	scene_release(&scene);
 }
 
+/* What a communicator has is what its ranks have, added up. */
+static void test_sums(void)
+{
+	struct live *live = &scene.live;
+	const char *now;
+
+	scene = (struct live_scene){ 0 };
+	for (int i = 0; i < 3; i++)
+		scene_comm(scene_process(&scene, "train", i, 3), 100, "world", i, 3, 1);
+	scene_join(&scene);
+	live->limits = live_limits_default();
+	for (uint32_t i = 0; i < 3; i++) {
+		live->seats[i].in_flight = 1 + i;
+		live->seats[i].oldest_age_ns = i == 1 ? 7000 : 5000;
+	}
+	live->comms[0].straggler = UINT32_MAX;
+	live->comms[0].wait_ns = 1234;
+	live->comms[0].last_issued = 77;
+	live->comms[0].last_done = 76;
+	now = now_of("n");
+	EXPECT_THAT("nobody was compared with others", has(now, "\"wait_ns\":null,"));
+	live->seats[1].knows_wait = true;
+	now = now_of("n");
+	EXPECT_THAT("one was", has(now, "\"wait_ns\":1234,"));
+	EXPECT(has(now, "\"last_issued\":77,\"last_done\":76,\"in_flight\":6,"
+			"\"oldest_age_ns\":7000,"));
+	EXPECT_EQUAL(count_of(now, "\"is_finalized\""), 1);
+	EXPECT(has(now, "\"name\":\"train\",\"world_size\":3,\"ranks\":3,\"processes\":3,"));
+	live->job.groups[0].started_wall_ns = 0;
+	EXPECT_THAT("an unknown start is none", has(now_of("n"), "\"started_ms\":null,"));
+	live->job.groups[0].started_wall_ns = 5999999;
+	EXPECT(has(now_of("n"), "\"started_ms\":5,"));
+	scene_release(&scene);
+}
+
 static void write_file(const char *directory, const char *name, const char *what, const char *text)
 {
 	char path[1024];
@@ -282,6 +317,7 @@ int main(int argc, char **argv)
 	test_history();
 	test_numbers();
 	test_summary();
+	test_sums();
 	sink_release(&sink);
 	return tap_done();
 }

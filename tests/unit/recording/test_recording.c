@@ -671,6 +671,38 @@ static void test_invalid_records(void)
 	free(sample.bytes);
 }
 
+/* Where operations were called, as a snapshot says. */
+static void test_wheres(void)
+{
+	const char *info = "host=a\npid=7\nsnapshot_stack=in train.py:88 in step\n"
+			   "snapshot_where_1=1 6 3000 1 train.py:88 in step\n"
+			   "snapshot_where_2=2 9 5000 0 eval.py:3 in main\n"
+			   "snapshot_where_3=1 5 4000 0 train.py:70 in step\n"
+			   "snapshot_where_4=1 x 9000 0 not a number\n"
+			   "snapshot_where_5=3 1 9000 0 behind it\n";
+	struct sample sample = { NULL, 0, 0 };
+	const struct recording_process *process;
+	const struct recording_where *where;
+	struct recording recording;
+
+	sample_header(&sample, TRACE_MAJOR, TRACE_MINOR);
+	sample_blocks(&sample, info);
+	load_memory(&recording, sample.bytes, sample.size);
+	process = recording.processes[0];
+	EXPECT(process->stack != NULL && strcmp(process->stack, "in train.py:88 in step") == 0);
+	EXPECT_EQUAL(process->where_count, 3);
+	where = recording_where(process, 1, 6);
+	EXPECT(where != NULL && where->comm == 1 && where->number == 6 && where->issue_ns == 3000 &&
+	       where->is_open && strcmp(where->text, "train.py:88 in step") == 0);
+	where = recording_where(process, 1, 5);
+	EXPECT(where != NULL && !where->is_open && where->issue_ns == 4000);
+	EXPECT(recording_where(process, 2, 6) == NULL && recording_where(process, 1, 9) == NULL);
+	where = recording_where(process, 0, 0);
+	EXPECT_THAT("the last call of all", where != NULL && where->number == 9);
+	recording_release(&recording);
+	free(sample.bytes);
+}
+
 /* Whose file says it is of a living process must be its user. */
 static void test_forged(void)
 {
@@ -846,7 +878,7 @@ int main(void)
 		test_killed_between, test_quota,       test_alive,	test_claims,
 		test_damaged_region, test_lying_times, test_old_anchor, test_set_wall_clock,
 		test_container,	     test_memory,      test_contents,	test_invalid_records,
-		test_forged
+		test_wheres,	     test_forged
 	};
 
 	if (mkdtemp(directory) == NULL)
