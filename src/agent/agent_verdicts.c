@@ -198,9 +198,8 @@ static void log_new(const struct verdict *verdict)
 	first_of(&verdict->missing, missing);
 	next_step(verdict, next);
 	agent_log(verdict->severity == VERDICT_ERROR ? AGENT_ERROR : AGENT_WARNING,
-		  "%s: %s; %s%sconfidence %s%s%s%s%s%s%s%s%s",
-		  verdict_class_name(verdict->class), verdict->title, job,
-		  since_text(since, verdict->since_wall_ns),
+		  "%s: %s; %s%sconfidence %s%s%s%s%s%s%s%s%s", verdict_class_name(verdict->class),
+		  verdict->title, job, since_text(since, verdict->since_wall_ns),
 		  verdict_confidence_percent(verdict->confidence).text,
 		  verdict->place[0] ? "; place: " : "", verdict->place,
 		  seen[0] ? "; evidence: " : "", seen, missing[0] ? "; caveat: " : "", missing,
