@@ -4,7 +4,10 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <inttypes.h>
+#include <linux/audit.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <pwd.h>
 #include <stdarg.h>
@@ -134,6 +137,15 @@ int agent_rights_find(struct agent_rights *rights, const char *user, const char 
 	return 0;
 }
 
+static bool has_capabilities(void)
+{
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct data[2] = { { 0 } };
+
+	return syscall(SYS_capget, &header, data) == 0 &&
+	       (data[0].permitted | data[1].permitted) != 0;
+}
+
 /* Permitted and effective sets are reduced to `kept`; only what is in `inheritable` is. */
 static bool rights_keep(uint32_t kept, uint32_t inheritable)
 {
@@ -174,8 +186,115 @@ static bool rights_become_user(const struct agent_rights *rights)
 	       setresuid(rights->user, rights->user, rights->user) == 0;
 }
 
+/* ---- system calls ------------------------------------------------------------------------------ */
+
+#if defined(__x86_64__)
+#define NATIVE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define NATIVE AUDIT_ARCH_AARCH64
+#endif
+
+/* Calls that change the machine, or reach around permissions: nothing that we or our children do needs them. */
+static const uint16_t never_called[] = {
+	SYS_mount,
+	SYS_umount2,
+	SYS_pivot_root,
+	SYS_chroot,
+	SYS_move_mount,
+	SYS_open_tree,
+	SYS_fsopen,
+	SYS_fsmount,
+	SYS_fsconfig,
+	SYS_fspick,
+	SYS_setns,
+	SYS_unshare,
+	SYS_kexec_load,
+	SYS_reboot,
+	SYS_init_module,
+	SYS_finit_module,
+	SYS_delete_module,
+	SYS_swapon,
+	SYS_swapoff,
+	SYS_acct,
+	SYS_settimeofday,
+	SYS_clock_settime,
+	SYS_clock_adjtime,
+	SYS_adjtimex,
+	SYS_sethostname,
+	SYS_setdomainname,
+	SYS_bpf,
+	SYS_perf_event_open,
+	SYS_userfaultfd,
+	SYS_add_key,
+	SYS_request_key,
+	SYS_keyctl,
+	SYS_quotactl,
+	SYS_fanotify_init,
+	SYS_io_uring_setup,
+	SYS_open_by_handle_at,
+#ifdef SYS_kexec_file_load
+	SYS_kexec_file_load,
+#endif
+#ifdef SYS_mount_setattr
+	SYS_mount_setattr,
+#endif
+#ifdef SYS_iopl
+	SYS_iopl,
+	SYS_ioperm,
+#endif
+};
+/* What CAP_SYS_PTRACE would allow besides reading /proc. A user's own hook may use them on the user's own processes. */
+static const uint16_t never_called_as_root[] = {
+	SYS_ptrace,	 SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp,
+#ifdef SYS_pidfd_getfd
+	SYS_pidfd_getfd,
+#endif
+};
+
+#ifdef NATIVE
+static struct sock_filter *deny(struct sock_filter *at, const uint16_t *calls, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		*at++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i], 0, 1);
+		*at++ = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+	}
+	return at;
+}
+#endif
+
+bool agent_calls_limit(bool is_privileged)
+{
+#ifdef NATIVE
+	struct sock_filter
+		list[8 + 2 * (ARRAY_LENGTH(never_called) + ARRAY_LENGTH(never_called_as_root))];
+	struct sock_filter *at = list;
+	struct sock_fprog program = { .filter = list };
+
+	/* Numbers are those of one architecture; x86-64 has a second set (x32) above these. */
+	*at++ = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+					     offsetof(struct seccomp_data, arch));
+	*at++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE, 1, 0);
+	*at++ = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+	*at++ = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+					     offsetof(struct seccomp_data, nr));
+	*at++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1);
+	*at++ = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+	at = deny(at, never_called, ARRAY_LENGTH(never_called));
+	if (is_privileged)
+		at = deny(at, never_called_as_root, ARRAY_LENGTH(never_called_as_root));
+	*at++ = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	program.len = (unsigned short)(at - list);
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+#else
+	(void)is_privileged;
+	return false;
+#endif
+}
+
 int agent_rights_drop(const struct agent_rights *rights)
 {
+	bool denies_tracing = (geteuid() == 0 || has_capabilities()) && !rights->must_hand_on;
+
 	reduce_bounding_set(rights->must_hand_on ? KEPT : 0);
 	if (!rights_become_user(rights))
 		return agent_log(AGENT_ERROR, "cannot switch user: %s%s", strerror(errno),
@@ -185,6 +304,13 @@ int agent_rights_drop(const struct agent_rights *rights)
 		    0) ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
 		return agent_log(AGENT_ERROR, "cannot drop capabilities: %s", strerror(errno));
+#ifdef __SANITIZE_ADDRESS__
+	/* The search for leaks traces the process. */
+	denies_tracing = false;
+#endif
+	/* Not all kernels have it. */
+	if (!agent_calls_limit(denies_tracing))
+		agent_log(AGENT_WARNING, "cannot restrict system calls: %s", strerror(errno));
 	return 0;
 }
 

@@ -36,11 +36,13 @@ uint64_t agent_systemd_watchdog_ns(void);
  * Drops privileges. Only these capabilities are kept, if present; the third one with --kernel-on-demand:
  *
  *	CAP_DAC_READ_SEARCH	to read regions of other users
- *	CAP_SYS_PTRACE		to find regions without a file among a process's open descriptors
+ *	CAP_SYS_PTRACE		to read what /proc has about processes of others: descriptors, file system, namespaces
+ *				and, if a job hangs, its environment; ptrace(2) and the like are denied, but not
+ *				with --stacks, whose tools read processes
  *	CAP_DAC_OVERRIDE	to write requests into regions of other users
  *
  * No privileges can be gained later: no_new_privs is set, and the bounding set is empty or, with --stacks, has the first
- * two.
+ * two. See agent_calls_limit(), too.
  */
 
 struct agent_rights {
@@ -61,6 +63,10 @@ int agent_rights_drop(const struct agent_rights *rights);
 void agent_rights_hand_on(void);
 /* In a child: programs that it starts get none. */
 bool agent_rights_drop_all(void);
+
+/* From now on, system calls that nothing here needs fail with EPERM, in child processes, too; is_privileged: also those
+ * that read or control other processes. Requires no_new_privs. False with errno if the kernel does not do that. */
+bool agent_calls_limit(bool is_privileged);
 
 /* Listening sockets: opened here, or passed by systemd (LISTEN_FDS). */
 

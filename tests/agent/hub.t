@@ -39,6 +39,8 @@ started+=("$agent_pid")
 until_ok eval 'is_listening || ! is_running'
 url=$(sed -n 's|.*listening on \(http://[^,]*\).*|\1|p' "$log")
 
+expect_same "the hub has no capabilities, and its system calls are restricted" \
+	"$(sed -n 's/^\(CapEff\|Seccomp\):\t//p' "/proc/$agent_pid/status" | tr '\n' ' ')" "0000000000000000 2 "
 expect_soon "the hang has one verdict in the log" says '^ringside-hub: never_issued: rank 2 has not called .*; job a&b <c>, since '
 expect_ok "it is certain: both nodes were seen" says 'never_issued: .* confidence 9[0-9]%'
 job() { # what of the job, as Perl

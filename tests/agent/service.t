@@ -80,6 +80,7 @@ before=()
 status_of() { sed -n "s/^$1:\t//p" "/proc/$agent_pid/status"; }
 start_agent
 expect_same "no privileges can be gained" "$(status_of NoNewPrivs)" 1
+expect_same "system calls are restricted" "$(status_of Seccomp)" 2
 if [ "$(id -u)" = 0 ]; then
 	expect_same "root keeps two capabilities: reading files and inspecting processes" "$(status_of CapEff)" 0000000000080004
 	expect_same "and cannot pass any on" "$(status_of CapBnd) $(status_of CapInh)" "0000000000000000 0000000000000000"
