@@ -143,7 +143,7 @@ static struct hub_job *job_of(struct hub_jobs *jobs, const struct hub_agent *age
 			return NULL;
 	}
 	if (is_there) {
-		if (jobs->list[place]->owner < 0)
+		if (jobs->list[place]->owner < 0 && !jobs->options->is_any_owner)
 			jobs->list[place]->owner = row->owner;
 		return jobs->list[place];
 	}
@@ -156,7 +156,8 @@ static struct hub_job *job_of(struct hub_jobs *jobs, const struct hub_agent *age
 	jobs->count++;
 	text_copy(job->key, sizeof(job->key), key);
 	text_copy(job->name, sizeof(job->name), is_second ? key : row->job);
-	job->owner = row->owner;
+	/* A job of nobody in particular has rows of anybody. */
+	job->owner = jobs->options->is_any_owner ? -1 : row->owner;
 	job->judge_ns = UINT64_MAX;
 	verdicts_init(&job->found);
 	return job;
@@ -786,6 +787,8 @@ static void judge_start(struct hub_jobs *jobs, struct hub_judge *judge, struct h
 	}
 	if (options->is_insecure)
 		words[count++] = "--insecure";
+	if (options->is_any_owner)
+		words[count++] = "--any-owner";
 	words[count] = NULL;
 	text_copy(judge->key, sizeof(judge->key), job->key);
 	job->is_judging = true;

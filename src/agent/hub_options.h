@@ -45,6 +45,7 @@ struct hub_options {
 	const char *prometheus_auth;
 	const char *ca_file;
 	bool is_insecure;
+	bool is_any_owner;   /* jobs of one name are one job, whoever runs them */
 	const char *grafana; /* NULL none */
 	double gpu_hour_price;
 };

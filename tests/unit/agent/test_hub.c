@@ -228,6 +228,17 @@ static void test_owners(void)
 			    !hub_job_is_row(jobs.list[0], &agents_of[2], &rows[2]) &&
 			    hub_job_is_row(jobs.list[1], &agents_of[2], &rows[2]));
 	hub_jobs_release(&jobs);
+	begin();
+	rows[0].owner = rows[1].owner = 0;
+	rows[2].owner = 1000;
+	options.is_any_owner = true;
+	look();
+	look();
+	EXPECT_THAT("unless they are asked for as one",
+		    jobs.count == 1 && jobs.list[0]->nodes == 3 &&
+			    hub_job_is_row(jobs.list[0], &agents_of[2], &rows[2]));
+	options.is_any_owner = false;
+	hub_jobs_release(&jobs);
 }
 
 static void test_totals(void)
