@@ -13,6 +13,7 @@
 
 #include "agent/agent_system.h"
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/text.h"
 #include "doctor/host_support.h"
 #include "output/metrics.h"
@@ -306,8 +307,11 @@ static const char unfinished[] = ".new";
 void agent_textfile_name(const struct recording_process *process,
 			 char name[static AGENT_TEXTFILE_NAME])
 {
-	char gpu[64] = "gpu";
+	char gpu[64] = "gpu", namespace[32] = "";
 
+	/* The first processes of two containers, started together, have the same pid and start. */
+	if (process->pid_namespace != 0 && process->pid_namespace != file_proc_namespace("self"))
+		text_format(namespace, sizeof(namespace), "-ns%" PRIu64, process->pid_namespace);
 	for (size_t i = 0; i < process->comm_count; i++) {
 		const struct comm_info *info = &process->comms[i].info;
 
@@ -324,8 +328,8 @@ void agent_textfile_name(const struct recording_process *process,
 		if (!(*at >= 'a' && *at <= 'z') && !(*at >= 'A' && *at <= 'Z') &&
 		    !(*at >= '0' && *at <= '9') && *at != '-')
 			*at = '_';
-	text_format(name, AGENT_TEXTFILE_NAME, "%s%s-%" PRId64 "-%" PRIu64 "%s", prefix, gpu,
-		    process->pid, process->start_ticks, suffix);
+	text_format(name, AGENT_TEXTFILE_NAME, "%s%s%s-%" PRId64 "-%" PRIu64 "%s", prefix, gpu,
+		    namespace, process->pid, process->start_ticks, suffix);
 }
 
 /* Digits that end at `end`, after a dash. Returns the position of the dash, or NULL. */

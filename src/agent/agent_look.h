@@ -119,7 +119,7 @@ void agent_kernel_look(struct agent_kernel *kernel, const struct live *live,
  * Files for node-exporter's textfile collector: one per process, written to a temporary file and renamed, so that
  * readers never see a partial file.
  *
- *	ringside-<uuid of the gpu, or gpu and its number>-<pid>-<start>.prom
+ *	ringside-<uuid of the gpu, or gpu and its number>-<pid>-<start>.prom, in another pid namespace with -ns<it> before -<pid>
  *
  * All files with such a name are ours: leftovers are removed at the start, the file of a forgotten process in the
  * next round, and all of them at the end, or node-exporter would export them for ever.

@@ -103,7 +103,7 @@ static void test_names(void)
 {
 	struct recording_process process = { .pid = 42, .start_ticks = 777 };
 	struct recording_comm comms[2] = { { .info = { .gpu = -1 } }, { .info = { .gpu = 3 } } };
-	char name[AGENT_TEXTFILE_NAME];
+	char name[AGENT_TEXTFILE_NAME], other[AGENT_TEXTFILE_NAME];
 
 	agent_textfile_name(&process, name);
 	EXPECT_THAT("no communicator yet", strcmp(name, "ringside-gpu-42-777.prom") == 0);
@@ -123,6 +123,13 @@ static void test_names(void)
 	EXPECT(!agent_textfile_is_ours("ringside-gpu-1-2.prom.bak"));
 	EXPECT(!agent_textfile_is_ours("my-ringside-gpu-1-2.prom"));
 	EXPECT(!agent_textfile_is_ours("ringside-notes-of-2026-05.txt"));
+	process.pid_namespace = 17;
+	agent_textfile_name(&process, name);
+	process.pid_namespace = 18;
+	agent_textfile_name(&process, other);
+	EXPECT_THAT("equal pids in two namespaces have two files",
+		    strcmp(name, other) != 0 && agent_textfile_is_ours(name) &&
+			    agent_textfile_is_ours(other));
 }
 
 static void test_unescape(void)

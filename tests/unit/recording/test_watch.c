@@ -788,6 +788,25 @@ static void test_oddities(void)
 	watch_release(&watch);
 }
 
+/* The first processes of two containers that were started together. */
+static void test_containers(void)
+{
+	struct sample sample = region_of(1, 0, "here");
+	struct watch watch;
+
+	empty_directory();
+	sample_head(&sample)->pid_namespace = 17;
+	write_region("one", &sample);
+	sample_head(&sample)->pid_namespace = 18;
+	write_region("other", &sample);
+	start(&watch, NULL);
+	look(&watch, 1);
+	EXPECT_THAT("equal pids in two namespaces are two processes",
+		    watch.recording.count == 2 && watch.refused_count == 0);
+	watch_release(&watch);
+	free(sample.bytes);
+}
+
 static void test_host(void)
 {
 	struct sample sample = region_of(getpid(), 0, "elsewhere");
@@ -1104,6 +1123,7 @@ int main(void)
 	test_forged();
 	test_owners();
 	test_oddities();
+	test_containers();
 	test_host();
 	test_memfd();
 	test_order();
