@@ -489,6 +489,34 @@ static void take_waits(struct live_seat *seat)
 	free(waits);
 }
 
+enum { TAG_LOOKS = 3 };
+
+static void note_tag(struct live *live, uint32_t c, uint64_t tag)
+{
+	struct live_comm *comm = &live->comms[c];
+
+	if (tag != 0 && comm->user_tag != 0 && comm->user_tag != tag)
+		live->memory->comms[c].has_several_tags = true;
+	if (tag != 0)
+		comm->user_tag = tag;
+}
+
+/* A tag that counts iterations is never the same in several scans of a running job. */
+static void take_tag(struct live *live, uint32_t c)
+{
+	struct live_comm_memory *memory = &live->memory->comms[c];
+	struct live_comm *comm = &live->comms[c];
+
+	if (comm->user_tag != 0) {
+		memory->has_several_tags |=
+			memory->user_tag != 0 && memory->user_tag != comm->user_tag;
+		memory->user_tag = comm->user_tag;
+		memory->tag_looks++;
+	}
+	comm->user_tag =
+		memory->has_several_tags || memory->tag_looks < TAG_LOOKS ? 0 : memory->user_tag;
+}
+
 /* Flights are sorted by communicator and number: the first open one of each is its front. */
 static void process_flights(struct live *live, uint32_t p)
 {
@@ -506,6 +534,7 @@ static void process_flights(struct live *live, uint32_t p)
 		if (of == NULL)
 			continue;
 		seat = &live->seats[of - live->job.seats];
+		note_tag(live, of->comm, flight->op.user_tag);
 		seat->is_unseen = kinds[i] == FLIGHT_UNSEEN;
 		if (kinds[i] != FLIGHT_OPEN || is_passed(seat, &flight->op))
 			continue;
@@ -593,8 +622,10 @@ static void live_flights(struct live *live)
 		process_flights(live, p);
 	for (uint32_t s = 0; s < live->job.seat_count; s++)
 		take_still(live, s);
-	for (uint32_t c = 0; c < live->job.comm_count; c++)
+	for (uint32_t c = 0; c < live->job.comm_count; c++) {
 		mark_behind(live, c);
+		take_tag(live, c);
+	}
 }
 
 /*

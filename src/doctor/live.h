@@ -113,6 +113,9 @@ struct live_comm {
 	uint32_t lead; /* the seat that is in the latest collective; UINT32_MAX: none is in one */
 	uint64_t last_issued; /* highest number of a collective that a seat called */
 	uint64_t last_done;   /* highest number over all its finished operations */
+	/* NCCL's userTag if all tagged operations that scans saw had the same one; 0: none, or several, as of
+	 * programs that tag their iterations. */
+	uint64_t user_tag;
 	struct live_history history;
 };
 

@@ -45,6 +45,9 @@ struct live_comm_memory {
 	double straggler_share; /* of the last window */
 	bool was_joined;	/* in the current window */
 	uint64_t missed;	/* unreported calls, at the last scan */
+	uint64_t user_tag;	/* of operations in flight; 0: none was tagged */
+	uint32_t tag_looks;	/* scans that saw it */
+	bool has_several_tags;
 };
 
 struct live_process_memory {

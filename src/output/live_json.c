@@ -456,6 +456,7 @@ static void put_comm(struct json *json, const struct live *live, uint32_t index)
 	json_object(json);
 	json_put_string(json, "key", live_json_key(live, index, key));
 	comm_json_put_identity(json, comm);
+	json_put_known(json, "user_tag", of->user_tag != 0, of->user_tag);
 	json_put_bool(json, "is_finalized", is_finalized(live, comm));
 	put_sums(json, &of->sums);
 	put_point(json, newest_point(live, &of->history));

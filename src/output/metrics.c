@@ -59,8 +59,9 @@ static const struct metrics_name families[METRICS_FAMILIES + 1] = {
 					 "before. Absent if not set." },
 	[METRICS_COMMUNICATOR_INFO] = { "nccl_communicator_info", "info",
 					MEMBER ",comm_name,kind,nranks,nnodes,global_rank,host,pid,"
-					       "gpu,gpu_uuid,finalized",
-					"A rank of a communicator and where it runs." },
+					       "gpu,gpu_uuid,finalized,user_tag",
+					"A rank of a communicator and where it runs; user_tag if "
+					"its tagged operations have one and the same." },
 	[METRICS_OPERATIONS_ISSUED] = { "nccl_operations_issued", "counter", MEMBER,
 					"Operations reported by NCCL, including graph captures and "
 					"replays." },
@@ -1175,6 +1176,13 @@ static void label_communicator(struct metrics_out *out, const struct metrics_mod
 	metrics_label(out, "gpu_uuid", info ? info->gpu_uuid : "");
 	if (info && info->flags & COMM_FLAG_FINALIZED)
 		metrics_label(out, "finalized", "true");
+	if (comm && model->live->comms[comm - model->job->comms].user_tag != 0) {
+		char tag[24];
+
+		text_format(tag, sizeof(tag), "%" PRIu64,
+			    model->live->comms[comm - model->job->comms].user_tag);
+		metrics_label(out, "user_tag", tag);
+	}
 }
 
 static void write_communicator_infos(struct metrics_writer *writer)

@@ -150,6 +150,9 @@ const struct sim_fault_page *sim_noise_page(enum sim_noise_kind kind);
 enum status sim_noise_parse(struct sim_noise noises[SIM_NOISES], const char *text, char *why,
 			    size_t size);
 
+/* "ROLE=NUMBER,...": userTag of the operations of these communicators. On failure `why` has one line. */
+enum status sim_tags_parse(uint64_t tags[SIM_ROLES], const char *text, char *why, size_t size);
+
 /* The options of a simulated job. */
 
 enum sim_workload {
@@ -191,7 +194,8 @@ struct sim_options {
 	uint64_t at_ns; /* of faults without their own at= */
 	struct sim_noise noises[SIM_NOISES];
 	uint64_t seed;
-	int release; /* 22809 */
+	uint64_t tags[SIM_ROLES]; /* userTag of operations, by communicator; 0 none */
+	int release;		  /* 22809 */
 	enum kernel_events kernel;
 	bool is_kernel_said;	   /* otherwise: the recorder's default for the release */
 	unsigned int sample_level; /* sampled: one block of collectives in 2^level is timed */

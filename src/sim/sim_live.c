@@ -355,6 +355,7 @@ static struct host_op make_op(struct part *part, struct turn *turn)
 
 	op.algorithm = play->algorithm;
 	op.protocol = play->protocol;
+	op.user_tag = part->worker->job->options.tags[play->role];
 	op.warps = 16;
 	op.first_channel = play->first_channel;
 	op.channels = play->channels ? play->channels : 1;

@@ -68,6 +68,16 @@ static int take_fault(const struct cli_said *said)
 	return 0;
 }
 
+static int take_tags(const struct cli_said *said)
+{
+	struct sim_options *to = said->target;
+	char why[512];
+
+	if (sim_tags_parse(to->tags, said->value, why, sizeof(why)) != OK)
+		return cli_usage(said->page, "%s", why);
+	return 0;
+}
+
 static int take_noise(const struct cli_said *said)
 {
 	struct sim_options *to = said->target;
@@ -191,6 +201,9 @@ static const struct cli_option options[] = {
 	  CLI_U64(struct sim_request, options.seed, 0, INT64_MAX) },
 	{ 0, "release", "RELEASE", "NCCL release to simulate (default 2.28)",
 	  CLI_CALL(struct sim_request, options, take_release) },
+	{ 0, "tag", "LIST",
+	  "userTag of the operations, by communicator, e.g. world=7 or tp=1,dp=2 (release 2.31)",
+	  CLI_CALL(struct sim_request, options, take_tags) },
 	{ 0, "kernel", NULL,
 	  "record GPU times of all kernels (default: as the recorder does with this release)",
 	  CLI_CALL(struct sim_request, options, take_kernel) },

@@ -23,6 +23,34 @@ static int sim_role_find(const char *name)
 	return -1;
 }
 
+enum status sim_tags_parse(uint64_t tags[SIM_ROLES], const char *text, char *why, size_t size)
+{
+	for (const char *at = text;; at++) {
+		char word[64], *equals;
+		size_t length = strcspn(at, ",");
+		int64_t tag;
+		int role;
+
+		text_format(word, sizeof(word), "%.*s", (int)(length < 60 ? length : 60), at);
+		equals = strchr(word, '=');
+		if (equals != NULL)
+			*equals = '\0';
+		role = sim_role_find(word);
+		if (equals == NULL || role == -1 ||
+		    text_number(equals + 1, 1, INT64_MAX, &tag) != OK) {
+			text_format(why, size,
+				    "--tag %.100s: expected world, tp, pp, dp or ep, '=' and a "
+				    "number from 1 on, e.g. tp=1,dp=2",
+				    text);
+			return ERR_FORMAT;
+		}
+		tags[role] = (uint64_t)tag;
+		at += length;
+		if (*at == '\0')
+			return OK;
+	}
+}
+
 enum fault_key {
 	KEY_RANK = 1u << 0,
 	KEY_FROM = 1u << 1,
@@ -640,6 +668,11 @@ enum status sim_options_finish(struct sim_options *options, char *why, size_t si
 		text_format(why, size, "a single rank does not communicate; use --gpus 2 or more");
 		return ERR_RANGE;
 	}
+	for (int role = 0; role < SIM_ROLES; role++)
+		if (options->tags[role] != 0 && sim_options_interface(options) < 7) {
+			text_format(why, size, "this release has no tags; use --release 2.31");
+			return ERR_RANGE;
+		}
 	status = finish_kernel(options, why, size);
 	if (status != OK)
 		return status;

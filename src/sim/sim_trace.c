@@ -237,6 +237,7 @@ static void set_host_times(struct op_record *op, const struct sim_job *job,
 	op->issue_ns = sim_clock(clocks, call->issue_ns);
 	op->launch_ns = op->task_ns = sim_clock(clocks, launch_ns);
 	op->stream = UINT64_C(0x7f0000000000) + (uint64_t)call->launch->role * 0x1000;
+	op->user_tag = job->options.tags[call->launch->role];
 }
 
 static void set_kernels(struct op_record *op, const struct sim_job *job,

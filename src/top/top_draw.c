@@ -879,6 +879,13 @@ static void draw_row(struct top_brush *brush, const struct top_fit *fit, enum to
 
 /* ---- panes ----------------------------------------------------------------------------------- */
 
+static void say_comm(char *text, size_t size, const struct live *live, uint32_t comm)
+{
+	text_format(text, size, "of %s", live->job.comms[comm].label);
+	if (live->comms[comm].user_tag != 0)
+		text_append(text, size, " (tag %" PRIu64 ")", live->comms[comm].user_tag);
+}
+
 /* Row range, subject and sort order: as much as fits. */
 static void pane_caption(struct top_brush *brush, enum top_pane pane, char *text, size_t size,
 			 unsigned int room)
@@ -896,7 +903,7 @@ static void pane_caption(struct top_brush *brush, enum top_pane pane, char *text
 	if (pane == TOP_FLIGHTS)
 		text_copy(of, sizeof(of), "in flight");
 	if (pane == TOP_SEATS && model->comm != UINT32_MAX)
-		text_format(of, sizeof(of), "of %s", model->live->job.comms[model->comm].label);
+		say_comm(of, sizeof(of), model->live, model->comm);
 	text_format(text, size, "%s%s%s%s%s", of, of[0] ? ", " : "", sort, rows[0] ? "  " : "",
 		    rows);
 	if (top_text_width(text, is_utf8) > room)

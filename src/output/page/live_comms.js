@@ -6,7 +6,8 @@ const order = { keys: [], at: 0 };
 
 const ranksText = (comm) => (comm.ranks === null ? plural(comm.recorded_ranks, 'rank')
 	: comm.recorded_ranks < comm.ranks ? `${count(comm.recorded_ranks)} of ${plural(comm.ranks, 'rank')}` : plural(comm.ranks, 'rank'));
-const kindText = (comm) => [ranksText(comm), comm.kind, comm.is_finalized ? 'ended' : null]
+const tagText = (comm) => (comm.user_tag === null ? null : `tag ${comm.user_tag}`);
+const kindText = (comm) => [ranksText(comm), comm.kind, tagText(comm), comm.is_finalized ? 'ended' : null]
 	.filter(Boolean).join(' · ');
 
 function makeComm(comm) {
@@ -77,7 +78,7 @@ function drawTrends() {
 /* ---- filter and order ---- */
 
 const isMatch = (comm, words) => {
-	const text = `${comm.label} ${comm.name || ''} ${comm.hash || ''} ${comm.kind || ''} ${jobName(comm.job_index)}`.toLowerCase();
+	const text = `${comm.label} ${comm.name || ''} ${comm.hash || ''} ${comm.kind || ''} ${tagText(comm) || ''} ${jobName(comm.job_index)}`.toLowerCase();
 
 	return words.every((word) => text.includes(word));
 };

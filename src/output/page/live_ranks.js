@@ -143,6 +143,7 @@ function showChosen() {
 	showFacts([
 		ranksText(comm),
 		comm.kind,
+		tagText(comm),
 		comm.nodes === null ? null : plural(comm.nodes, 'node'),
 		`${plural(comm.operations, 'operation')}, ${bytesText(comm.bytes)}`,
 		comm.timed < comm.operations ? `timed: ${count(comm.timed)} of ${plural(comm.operations, 'operation')}` : null,

@@ -349,6 +349,27 @@ static void test_flights(void)
 	stage_release(&stage);
 }
 
+static void test_tags(void)
+{
+	struct recording_flight *flight;
+
+	stage_init(&stage);
+	stage_world(&stage, 2, 2, "dp");
+	flight = stage_enter(&stage, process(0), 1, OP_ALL_REDUCE, 1);
+	flight->op.user_tag = 7;
+	stage_looks(&stage, 2);
+	EXPECT_EQUAL(stage.live.comms[0].user_tag, 0);
+	stage_looks(&stage, 1);
+	EXPECT_EQUAL(stage.live.comms[0].user_tag, 7);
+	flight->op.user_tag = 0;
+	stage_looks(&stage, 1);
+	EXPECT_EQUAL(stage.live.comms[0].user_tag, 7);
+	flight->op.user_tag = 8;
+	stage_looks(&stage, 5);
+	EXPECT_EQUAL(stage.live.comms[0].user_tag, 0);
+	stage_release(&stage);
+}
+
 static void test_behind(void)
 {
 	stage_init(&stage);
@@ -412,6 +433,7 @@ int main(void)
 	test_no_bytes();
 	test_no_wait();
 	test_flights();
+	test_tags();
 	test_behind();
 	test_still();
 	return tap_done();
