@@ -1,4 +1,6 @@
 /* How the callbacks record single operations. */
+#include <pthread.h>
+
 #include "common/op.h"
 #include "tests/unit/plugin/callback_play.h"
 #include "tests/tap.h"
@@ -193,6 +195,11 @@ static void transfers_are_summed_by_state(void)
 	transfers_are_summed_by_peer(record, comm);
 }
 
+static const struct region_proxy *proxy_of(const void *handle)
+{
+	return &recorder.region.proxies[handle_slot(handle_decode(recorder.salt, handle))];
+}
+
 static void states_of_a_proxy_are_known_or_odd(void)
 {
 	uint64_t *odd = &recorder.region.header->odd[ODD_UNKNOWN_STATE];
@@ -204,6 +211,13 @@ static void states_of_a_proxy_are_known_or_odd(void)
 	for (int state = ABI_OP_SEND_POSTED; state <= ABI_OP_RECV_DONE; state++)
 		play_state(proxy, state, 0);
 	EXPECT_THAT("all eight states of NCCL 2.23 to 2.26 are known", *odd == before);
+	for (int state = ABI_OP_SEND_POSTED; state <= ABI_OP_RECV_DONE; state++)
+		play_state(proxy, state, (uint64_t)state * 100);
+	EXPECT_THAT("the total comes with the last transmission or receipt",
+		    proxy_of(proxy)->bytes == ABI_OP_RECV_RECEIVED * 100);
+	play_state(proxy, ABI_OP_SEND_TRANSMITTED, 7777);
+	play_state(proxy, ABI_OP_SEND_DONE, 0);
+	EXPECT_THAT("other states have none", proxy_of(proxy)->bytes == 7777);
 	play_state(proxy, ABI_OP_SEND_POSTED - 1, 0);
 	EXPECT_EQUAL(*odd, before + 1);
 	play_state(proxy, ABI_OP_RECV_DONE + 1, 0);
@@ -253,7 +267,15 @@ static void a_forgotten_transfer_makes_room_for_another(void)
 	EXPECT_THAT("which is over", odd[ODD_STALE_HANDLE] == stale + 1);
 	play_state(next, ABI_STEP_SEND_WAIT, 1000);
 	EXPECT_EQUAL(odd[ODD_STALE_HANDLE], stale + 1);
+	repeated = odd[ODD_REPEATED_STOP];
+	play_stop(first);
+	EXPECT_THAT("its stop comes too late, and ends nothing",
+		    odd[ODD_REPEATED_STOP] == repeated + 1 && proxy_of(proxy)->done == 0);
 	play_stop(next);
+	EXPECT_THAT("the other one's ends it",
+		    odd[ODD_REPEATED_STOP] == repeated + 1 && proxy_of(proxy)->done == 1);
+	play_stop(next);
+	EXPECT_EQUAL(odd[ODD_REPEATED_STOP], repeated + 2);
 	play_stop(proxy);
 	ncclProfiler_v5.finalize(context);
 }
@@ -263,13 +285,123 @@ static void open_operations_are_abandoned_with_their_communicator(void)
 	void *context = play_init(7, 2, 2, 0);
 	struct play_op op = play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
 	void *proxy = play_proxy_start(context, op.task, getpid(), 0, 1, true);
+	const struct region_live *live = live_find(handle_decode(recorder.salt, op.task));
+	uint32_t generation = REGION_GENERATION(live->word);
 
 	play_state(proxy, ABI_OP_IN_PROGRESS, 0);
 	ncclProfiler_v5.finalize(context);
 	EXPECT_EQUAL(play_record(1)->state, OP_ABANDONED);
+	EXPECT_THAT("its slot rests with the same generation: late children still write there",
+		    REGION_GENERATION(live->word) == generation &&
+			    region_slot_is_used(live->word) && LIVE_OPEN(live->word) != 0 &&
+			    live->word & LIVE_RETIRING);
 	play_stop(proxy);
 	play_stop(op.task);
 	EXPECT_THAT("its slot is not handed to a late child", play_record(1)->proxies_stopped == 0);
+}
+
+/* NCCL gives a launch its group as parent. */
+static void a_launch_belongs_to_a_group(void)
+{
+	struct abi_descr_v5 group = { .type = ABI_GROUP_API },
+			    launch = { .type = ABI_KERNEL_LAUNCH };
+	void *context = play_init(12, 1, 2, 0);
+	struct play_op op = play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
+	void *handle;
+
+	launch.parent = play_start(context, group);
+	handle = play_start(context, launch);
+	EXPECT_EQUAL(handle_kind(handle_decode(recorder.salt, handle)), HANDLE_LAUNCH);
+	play_stop(handle);
+	launch.parent = op.task;
+	handle = play_start(context, launch);
+	EXPECT_THAT("an operation is none, whatever its slot",
+		    handle_kind(handle_decode(recorder.salt, handle)) == HANDLE_IGNORED);
+	launch.parent = NULL;
+	handle = play_start(context, launch);
+	EXPECT_EQUAL(handle_kind(handle_decode(recorder.salt, handle)), HANDLE_IGNORED);
+	ncclProfiler_v5.finalize(context);
+}
+
+/* How far the network has come bounds how far the GPU can be. */
+static void the_network_does_not_go_back(void)
+{
+	void *context = play_init(13, 2, 2, 0), *proxies[2], *step;
+	const struct comm_state *comm = hot_comm(context);
+	struct play_op ops[2];
+
+	for (int i = 0; i < 2; i++) {
+		ops[i] = play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
+		proxies[i] = play_proxy_start(context, ops[i].task, getpid(), 0, 1, true);
+	}
+	for (int i = 1; i >= 0; i--) {
+		step = play_step_start(context, proxies[i], 0);
+		play_state(step, ABI_STEP_SEND_GPU_WAIT, 0);
+		EXPECT_EQUAL(comm->network_at, 2);
+	}
+	ncclProfiler_v5.finalize(context);
+}
+
+static void await_next_nanosecond(void)
+{
+	uint64_t now = recorder_now();
+
+	while (recorder_now() == now)
+		;
+}
+
+/* A transfer that waits for a moment in each state. */
+static void *send_slowly(void *proxy)
+{
+	void *step = play_step_start(NULL, proxy, 0);
+
+	play_state(step, ABI_STEP_SEND_GPU_WAIT, 0);
+	await_next_nanosecond();
+	play_state(step, ABI_STEP_SEND_PEER_WAIT, 0);
+	await_next_nanosecond();
+	/* Only a repeated one means waiting. */
+	play_state(step, ABI_STEP_SEND_PEER_WAIT, 0);
+	play_state(step, ABI_STEP_SEND_WAIT, 4096);
+	await_next_nanosecond();
+	play_stop(step);
+	play_stop(proxy);
+	return NULL;
+}
+
+/* As with PXN: the proxy thread of another rank's GPU reports transfers of this operation. */
+struct other_thread {
+	void *context, *task;
+};
+
+static void *work_for_another(void *argument)
+{
+	const struct other_thread *other = argument;
+
+	return send_slowly(play_proxy_start(other->context, other->task, getpid(), 1, 1, true));
+}
+
+static void work_of_other_proxy_threads_is_added(void)
+{
+	void *context = play_init(14, 2, 2, 0);
+	struct play_op op = play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
+	struct other_thread other = { context, op.task };
+	uint64_t own[OP_WAITS];
+	const struct op_record *record;
+	pthread_t thread;
+
+	/* The first one to come is the communicator's own. */
+	send_slowly(play_proxy_start(context, op.task, getpid(), 0, 1, true));
+	memcpy(own, live_find(handle_decode(recorder.salt, op.task))->op.wait_ns, sizeof(own));
+	if (pthread_create(&thread, NULL, work_for_another, &other) != 0)
+		abort();
+	pthread_join(thread, NULL);
+	ncclProfiler_v5.finalize(context);
+	record = play_record(1);
+	EXPECT_EQUAL(record->proxies_stopped, 2);
+	EXPECT_EQUAL(record->send_steps, 2);
+	EXPECT_EQUAL(record->send_bytes, 8192);
+	for (int i = OP_WAIT_SEND_GPU; i <= OP_WAIT_SEND_NET; i++)
+		EXPECT(own[i] > 0 && record->wait_ns[i] > own[i]);
 }
 
 static void handles_of_others_are_refused(void)
@@ -329,6 +461,9 @@ int main(void)
 	issued_is_recorded_exactly();
 	states_of_a_proxy_are_known_or_odd();
 	a_forgotten_transfer_makes_room_for_another();
+	a_launch_belongs_to_a_group();
+	the_network_does_not_go_back();
+	work_of_other_proxy_threads_is_added();
 	kinds_that_share_a_slot_have_totals_of_their_own();
 	return tap_done();
 }

@@ -1,5 +1,6 @@
 #include "plugin/process_info.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -276,6 +277,40 @@ static void without_cuda_there_is_no_gpu(void)
 	EXPECT(info.gpu == -1 && info.gpu_uuid[0] == '\0' && info.gpu_bus[0] == '\0');
 }
 
+/* The fake one of tests/fake_gpu, if it was built; it stays loaded. */
+static void a_gpu_is_known_by_number_bus_and_uuid(void)
+{
+	char path[512], *end;
+	ssize_t got = readlink("/proc/self/exe", path, sizeof(path) - 64);
+	struct comm_info info = { .gpu = 5 };
+	int (*init)(unsigned int) = NULL;
+	int (*retain)(void **, int) = NULL;
+	int (*use)(void *) = NULL;
+	void *library, *gpu = NULL;
+
+	path[got > 0 ? got : 0] = '\0';
+	end = strstr(path, "/tests/unit/");
+	if (end != NULL)
+		memcpy(end, "/tests/fake_gpu/libcuda.so.1", sizeof("/tests/fake_gpu/libcuda.so.1"));
+	library = end != NULL ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+	if (library != NULL) {
+		*(void **)&init = dlsym(library, "cuInit");
+		*(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
+		*(void **)&use = dlsym(library, "cuCtxSetCurrent");
+	}
+	if (init == NULL || retain == NULL || use == NULL) {
+		EXPECT_THAT("a GPU # SKIP tests/fake_gpu is not built", true);
+		return;
+	}
+	identity_gpu(&info);
+	EXPECT_THAT("without a context there is none", info.gpu == -1);
+	EXPECT(init(0) == 0 && retain(&gpu, 0) == 0 && use(gpu) == 0);
+	identity_gpu(&info);
+	EXPECT_EQUAL(info.gpu, 0);
+	EXPECT(strcmp(info.gpu_bus, "0000:01:00.0") == 0);
+	EXPECT(strcmp(info.gpu_uuid, "GPU-fafafafa-fafa-fafa-fafa-fafafafafa00") == 0);
+}
+
 int main(void)
 {
 	identity_with(NULL, NULL, "");
@@ -287,5 +322,6 @@ int main(void)
 	names_are_read_while_others_print(false, "closed streams, and another thread prints");
 	names_are_read_while_others_print(true, "the same in a sandbox");
 	without_cuda_there_is_no_gpu();
+	a_gpu_is_known_by_number_bus_and_uuid();
 	return tap_done();
 }

@@ -1,0 +1,161 @@
+/*
+ * What reaches a trace file besides records, and what NCCL's log says: links between ranks, details
+ * of channels and transfers, and the one line of the plugin.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "tests/unit/plugin/defect_process.h"
+
+enum { OPS = 20 };
+
+/* Each operation sends to rank 1 and receives from rank 3, one step of 1000 bytes each. */
+static void play_transfers(void)
+{
+	void *context = play_init(1, 2, 4, 0);
+
+	for (int i = 0; i < OPS; i++) {
+		struct play_op op = play_issue(context, "AllReduce", 1024, "ncclFloat32", 1);
+
+		for (int is_send = 0; is_send < 2; is_send++) {
+			void *proxy = play_proxy_start(context, op.task, getpid(), 0,
+						       is_send ? 1 : 3, is_send);
+			void *step = play_step_start(context, proxy, 0);
+
+			play_state(step, is_send ? ABI_STEP_SEND_GPU_WAIT : ABI_STEP_RECV_WAIT, 0);
+			play_state(step, is_send ? ABI_STEP_SEND_WAIT : ABI_STEP_RECV_FLUSH_WAIT,
+				   1000);
+			play_stop(step);
+			play_stop(proxy);
+		}
+	}
+	ncclProfiler_v5.finalize(context);
+}
+
+/* Only the file: no region. */
+static void play_and_leave_the_file(void)
+{
+	play_transfers();
+	unlink(recorder.region.path);
+}
+
+static const struct region_link *link_to(const struct recording_process *process, int peer,
+					 bool is_receive)
+{
+	static const struct region_link nothing;
+
+	for (size_t i = 0; process != NULL && i < process->link_count; i++)
+		if ((uint32_t)process->links[i].key == (uint32_t)peer + 1 &&
+		    !!(process->links[i].key >> 32 & 1) == is_receive)
+			return &process->links[i];
+	return &nothing;
+}
+
+static void links_are_in_the_file(void)
+{
+	struct defect_run run = defect_run("trace", play_and_leave_the_file);
+
+	EXPECT_THAT("without its region, all operations are in the file",
+		    run.status == 0 && run.process != NULL && run.process->region == NULL &&
+			    run.account.walk.in_trace == OPS);
+	EXPECT_THAT("and what was sent to a peer",
+		    link_to(run.process, 1, false)->proxies == OPS &&
+			    link_to(run.process, 1, false)->steps == OPS &&
+			    link_to(run.process, 1, false)->bytes == OPS * 1000);
+	EXPECT_THAT("and received from another",
+		    link_to(run.process, 3, true)->proxies == OPS &&
+			    link_to(run.process, 3, true)->bytes == OPS * 1000);
+	EXPECT_THAT("but nothing else", link_to(run.process, 1, true)->proxies +
+							link_to(run.process, 3, false)->proxies ==
+						0);
+	defect_release(&run);
+}
+
+/* Each detail is where a reader of the ring looks for its sequence. */
+static void play_details(void)
+{
+	play_transfers();
+	for (uint64_t i = 1; i <= recorder.region.header->details_head; i++)
+		if (recorder.region.details[i - 1].sequence != i)
+			_exit(2);
+	if (recorder.region.header->details_head != 4 * OPS)
+		_exit(3);
+}
+
+static bool count_detail(const struct op_detail *detail, enum recording_place place, void *counts)
+{
+	(void)place;
+	((uint64_t *)counts)[detail->kind % 4]++;
+	return true;
+}
+
+static void details_are_in_the_file(void)
+{
+	struct defect_run run = defect_run("full", play_details);
+	uint64_t counts[4] = { 0 };
+
+	EXPECT_THAT("each step and each proxy operation has a detail in its place",
+		    run.status == 0);
+	if (run.process != NULL)
+		recording_each_detail(run.process, count_detail, counts, NULL);
+	EXPECT_EQUAL(counts[OP_DETAIL_STEP], 2 * OPS);
+	EXPECT_EQUAL(counts[OP_DETAIL_PROXY], 2 * OPS);
+	EXPECT_EQUAL(counts[OP_DETAIL_KERNEL], 0);
+	defect_release(&run);
+}
+
+/* ---- NCCL's log ------------------------------------------------------------------------------ */
+
+static char logged[2048];
+static int log_calls, log_level;
+
+__attribute__((format(printf, 5, 6))) static void take_log(int level, unsigned long flags,
+							   const char *file, int line,
+							   const char *format, ...)
+{
+	va_list list;
+
+	(void)flags, (void)file, (void)line;
+	va_start(list, format);
+	vsnprintf(logged, sizeof(logged), format, list);
+	va_end(list);
+	log_level = level;
+	log_calls++;
+}
+
+static void log_twice(void)
+{
+	char wanted[600];
+	void *context;
+
+	setenv("RINGSIDE_BUFFER", "2MiB", 1);
+	setenv("RINGSIDE_QUOTA", "16MiB", 1);
+	setenv("RINGSIDE_JOB", "logged", 1);
+	for (uint64_t i = 1; i <= 2; i++)
+		ncclProfiler_v5.init(&context, i, &play_mask, "test", 1, 2, 0, take_log);
+	text_format(wanted, sizeof(wanted), "mode flight, region %s (shm), trace none, ",
+		    recorder.region.path);
+	if (log_calls != 1 || log_level != ABI_LOG_INFO)
+		_exit(2);
+	if (strstr(logged, wanted) == NULL ||
+	    strstr(logged, "buffer 2048 KiB, quota 16 MiB, ") == NULL ||
+	    strstr(logged, "job logged, Inspector files in none") == NULL)
+		_exit(3);
+}
+
+static void the_log_says_what_is_recorded_where(void)
+{
+	struct defect_run run = defect_run("flight", log_twice);
+
+	EXPECT_THAT("the log has one line about the recording, for the first communicator",
+		    run.status == 0);
+	defect_release(&run);
+}
+
+int main(void)
+{
+	links_are_in_the_file();
+	details_are_in_the_file();
+	the_log_says_what_is_recorded_where();
+	return tap_done();
+}
