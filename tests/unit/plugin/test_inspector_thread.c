@@ -4,7 +4,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <time.h>
 
+#include "common/clock.h"
 #include "tests/unit/plugin/defect_process.h"
 
 enum { TIMED = 40, UNTIMED = 3, OTHERS = 2, CAPTURED = 5 };
@@ -154,10 +156,53 @@ static void test_metrics(void)
 	defect_release(&run);
 }
 
+static void write_verbose_lines(void)
+{
+	setenv("NCCL_INSPECTOR_DUMP_VERBOSE", "1", 1);
+	set_up("0");
+	play();
+}
+
+/* Every time after such a key is of this test. */
+static bool times_are_between(const char *lines, const char *key, uint64_t first_us,
+			      uint64_t last_us, unsigned int wanted)
+{
+	unsigned int count = 0;
+
+	for (const char *at = lines; (at = strstr(at, key)) != NULL; count++) {
+		at += strlen(key);
+		if (strtoull(at, NULL, 10) < first_us || strtoull(at, NULL, 10) > last_us)
+			return false;
+	}
+	return count == wanted;
+}
+
+static void test_verbose(void)
+{
+	/* The wall clock's own steps are smaller. */
+	uint64_t first_us = clock_system_ns(CLOCK_REALTIME) / 1000 - 1000, last_us;
+	struct defect_run run = defect_run("flight", write_verbose_lines);
+	const char *lines;
+
+	last_us = clock_system_ns(CLOCK_REALTIME) / 1000 + 1000;
+	EXPECT_EQUAL(run.status, 0);
+	lines = read_output("files");
+	EXPECT_EQUAL(count_of(lines, "\n"), TIMED);
+	EXPECT_EQUAL(count_of(lines, "\"channel_id\":0,\"kernel_start_ts\""), TIMED);
+	EXPECT_THAT("calls have the wall clock's time",
+		    times_are_between(lines, "\"coll_start_ts\":", first_us, last_us, TIMED));
+	EXPECT_THAT(
+		"so have starts and stops of kernels",
+		times_are_between(lines, "\"kernel_start_ts\":", first_us, last_us, TIMED) &&
+			times_are_between(lines, "\"kernel_stop_ts\":", first_us, last_us, TIMED));
+	defect_release(&run);
+}
+
 int main(void)
 {
 	text_copy(output, sizeof(output), scratch_make());
 	test_lines();
+	test_verbose();
 	test_metrics();
 	return tap_done();
 }

@@ -2,9 +2,11 @@
  * What reaches a trace file besides records, and what NCCL's log says: links between ranks, details
  * of channels and transfers, and the one line of the plugin.
  */
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "common/file.h"
 #include "tests/unit/plugin/defect_process.h"
 
 enum { OPS = 20 };
@@ -104,6 +106,39 @@ static void details_are_in_the_file(void)
 	defect_release(&run);
 }
 
+/* ---- names of files --------------------------------------------------------------------------- */
+
+/* Somebody else has taken the name: a process of the same pid in another container. */
+static void find_the_name_taken(void)
+{
+	char host[256] = "", path[600], state;
+	uint64_t ticks = 0;
+	int fd;
+
+	unsetenv("RANK");
+	gethostname(host, sizeof(host) - 1);
+	file_proc_stat("self", &state, &ticks);
+	text_format(path, sizeof(path), "%s/rx-%s-%d-%llu.ringside", getenv("RINGSIDE_DIR"), host,
+		    getpid(), (unsigned long long)ticks);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd == -1 || write(fd, "mine", 4) != 4)
+		_exit(2);
+	play_transfers();
+	if (lseek(fd, 0, SEEK_END) != 4)
+		_exit(3);
+}
+
+static void a_taken_name_is_left_alone(void)
+{
+	struct defect_run run = defect_run("trace", find_the_name_taken);
+
+	EXPECT_THAT("a file that exists is not touched", run.status == 0);
+	EXPECT_THAT("another one has everything", run.process != NULL &&
+							  run.process->file_count == 1 &&
+							  run.account.walk.in_trace == OPS);
+	defect_release(&run);
+}
+
 /* ---- NCCL's log ------------------------------------------------------------------------------ */
 
 static char logged[2048];
@@ -156,6 +191,7 @@ int main(void)
 {
 	links_are_in_the_file();
 	details_are_in_the_file();
+	a_taken_name_is_left_alone();
 	the_log_says_what_is_recorded_where();
 	return tap_done();
 }
