@@ -323,6 +323,56 @@ static void a_launch_belongs_to_a_group(void)
 	ncclProfiler_v5.finalize(context);
 }
 
+/* CollNet queues transfers and never reports on them: its operations must not wait for these. */
+static void silent_algorithms_do_not_wait_for_the_network(void)
+{
+	static const struct {
+		const char *name;
+		uint32_t open;
+	} algorithms[] = { { "RING", 1 },	   { "TREE", 1 }, { "COLLNET_DIRECT", 0 },
+			   { "COLLNET_CHAIN", 0 }, { "NVLS", 0 }, { "NVLS_TREE", 1 } };
+	void *context = play_init(15, 2, 2, 0);
+
+	for (size_t i = 0; i < ARRAY_LENGTH(algorithms); i++) {
+		struct abi_descr_v5 descr = { .type = ABI_COLL };
+		void *task;
+
+		descr.parent = play_coll_api(context, NULL, "AllReduce", 8, "ncclFloat32", false);
+		descr.coll.function = "AllReduce";
+		descr.coll.count = 8;
+		descr.coll.datatype = "ncclFloat32";
+		descr.coll.algorithm = algorithms[i].name;
+		task = play_start(context, descr);
+		play_proxy_start(context, task, getpid(), 0, 1, true);
+		EXPECT_THAT(algorithms[i].name,
+			    LIVE_OPEN(live_find(handle_decode(recorder.salt, task))->word) ==
+				    algorithms[i].open);
+	}
+	ncclProfiler_v5.finalize(context);
+}
+
+/* The table of peers is full: a Send is recorded, but not which one to that peer it is. */
+static void sends_to_too_many_peers_have_no_number(void)
+{
+	uint32_t peers = recorder.region.peer_count * 2, without = 0;
+	void *context = play_init(16, 2, (int)peers + 1, 0);
+	uint64_t recorded;
+
+	for (uint32_t i = 1; i <= peers; i++) {
+		void *api = play_p2p_api(context, NULL, "Send", 1);
+		void *task = play_p2p(context, api, "Send", 1, (int)i);
+		const struct region_live *live = live_find(handle_decode(recorder.salt, task));
+
+		without += live != NULL && live->op.match == 0;
+		play_stop(task);
+		play_stop(api);
+	}
+	recorded = hot_comm(context)->shared->counts.issued;
+	ncclProfiler_v5.finalize(context);
+	EXPECT_EQUAL(recorded, peers);
+	EXPECT_THAT("half of them have none", without >= peers / 4 && without <= peers * 3 / 4);
+}
+
 /* How far the network has come bounds how far the GPU can be. */
 static void the_network_does_not_go_back(void)
 {
@@ -464,6 +514,8 @@ int main(void)
 	a_launch_belongs_to_a_group();
 	the_network_does_not_go_back();
 	work_of_other_proxy_threads_is_added();
+	silent_algorithms_do_not_wait_for_the_network();
 	kinds_that_share_a_slot_have_totals_of_their_own();
+	sends_to_too_many_peers_have_no_number();
 	return tap_done();
 }
