@@ -842,6 +842,57 @@ static bool is_asked_for(const struct hang_tale *tale)
 	return !(tale->scene->is_guess && is_too_weak_to_guess(tale->lead));
 }
 
+/* Is this rank in nothing else that its GPU could be waiting in? */
+static bool is_only_here(const struct hang_scene *scene, uint32_t seat)
+{
+	const struct job *job = scene->job;
+
+	for (uint32_t i = 0; i < job->seat_count; i++)
+		if (i != seat && job->seats[i].rank == job->seats[seat].rank &&
+		    scene->seats[i].front != NULL && !scene->seats[i].is_over)
+			return false;
+	return true;
+}
+
+/*
+ * A rank that never came holds up a collective, and of those that called it most GPUs are inside. One whose GPU has not
+ * started it, though nothing else holds it up, has a trouble of its own, which shows when the first is solved.
+ */
+static void tell_second(struct hang_tale *tale)
+{
+	enum { NAMED = 3 };
+	const struct hang_scene *scene = tale->scene;
+	const struct job_comm *comm = &scene->job->comms[tale->lead->comm];
+	uint32_t inside = 0, unsure = 0, behind = 0, seats[NAMED];
+
+	if (tale->lead->node >= scene->job->comm_count || tale->lead->class == VERDICT_MISMATCH ||
+	    tale->lead->class == VERDICT_GPU_NOT_REACHED ||
+	    tale->lead->class == VERDICT_NOT_LAUNCHED || strength_of(tale->lead) > STRONG)
+		return;
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		uint32_t seat = comm->seats[i];
+		const struct hang_seat *of = &scene->seats[seat];
+
+		if (of->is_over || seat == tale->lead->seat || of->front == NULL ||
+		    !hang_is_in_match(scene, seat, &scene->matches[tale->lead->comm]))
+			continue;
+		inside += of->presence == HANG_INSIDE;
+		unsure += of->presence == HANG_UNSURE;
+		if ((of->presence == HANG_LAUNCHED || of->presence == HANG_UNSURE) &&
+		    is_only_here(scene, seat) && behind++ < NAMED)
+			seats[behind - 1] = seat;
+	}
+	/* The same collectives are timed on all ranks: one alone without a kernel has none. */
+	if (unsure > 1 || inside <= behind)
+		return;
+	for (uint32_t i = 0; i < behind && i < NAMED; i++)
+		verdict_missing(tale->verdict,
+				"Rank %.24s has called it, but its GPU has not started it, and "
+				"nothing else holds it up: it may hang as well once this is "
+				"solved.",
+				scene->job->ranks[scene->job->seats[seats[i]].rank].label);
+}
+
 static void tell_group(struct hang_tale *tale, uint32_t first, bool is_weak_one)
 {
 	struct hang_graph *graph = tale->graph;
@@ -865,6 +916,7 @@ static void tell_group(struct hang_tale *tale, uint32_t first, bool is_weak_one)
 		tale->verdict->confidence = tale->lead->confidence;
 		tale->verdict->victims = tale->victims;
 		hang_tell_group(tale);
+		tell_second(tale);
 	}
 	finish_reach(tale, true);
 }

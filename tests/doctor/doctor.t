@@ -24,6 +24,15 @@ expect_ok "and what speed was compared with: nothing shows a network that was al
 "$ringside" baseline save "$tap_scratch/healthy" -o "$tap_scratch/healthy.json"
 expect_same "but a baseline would" \
 	"$("$ringside" doctor --baseline "$tap_scratch/healthy.json" "$tap_scratch/healthy" | grep -c '^speed')" 0
+# Two faults in one collective: the first is the verdict, and the second is not hidden behind it.
+caveats() { # fault...
+	rm -rf "$tap_scratch/two"
+	"$ringside" sim --offline --kernel --nodes 4 --gpus 4 -w fsdp --seed 6 --seconds 60s "$@" -o "$tap_scratch/two" >/dev/null
+	"$ringside" doctor --all "$tap_scratch/two" | grep -A1 'Rank 13 has called it' | tr -s ' \n' ' '
+}
+expect_ok "a GPU that does not start what another rank holds up is a caveat" \
+	grep -q "but its GPU has not started it" <(caveats -f kill:rank=2,at=10s -f gpu-stuck:rank=13,what=not-started,at=9.9s)
+expect_same "one that waits is not" "$(caveats -f kill:rank=2,at=10s)" ""
 expect_same "a hung one: exit code 1" "$(code_of "$ringside" doctor --hang 5s "$tap_scratch/hung")" 1
 "$ringside" doctor --hang 5s "$tap_scratch/hung" >"$tap_scratch/said"
 expect_ok "the culprit is named first" grep -q '^error       rank 5 ' "$tap_scratch/said"
