@@ -64,9 +64,7 @@ static void test_probe(void)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		if (!EXPECT_THAT(cases[i].text,
-				 foreign_probe(cases[i].text, strlen(cases[i].text)) ==
-					 cases[i].format))
+		if (!EXPECT(foreign_probe(cases[i].text, strlen(cases[i].text)) == cases[i].format))
 			printf("# case %zu\n", i);
 	EXPECT_THAT("a text ends where its length says",
 		    foreign_probe("{\"coll_perf\":1}", 13) == FOREIGN_NONE &&

@@ -390,10 +390,9 @@ static void test_twice(void)
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		play_text(&play, lines[i]);
-		EXPECT_THAT(lines[i], play.op_count == 0 && play.damage_count == 1 &&
-					      strcmp(play.damages[0].what, "duplicate part") == 0 &&
-					      play.damages[0].line == 1 &&
-					      play.damages[0].bytes == strlen(lines[i]));
+		EXPECT(play.op_count == 0 && play.damage_count == 1 &&
+		       strcmp(play.damages[0].what, "duplicate part") == 0 &&
+		       play.damages[0].line == 1 && play.damages[0].bytes == strlen(lines[i]));
 	}
 }
 
