@@ -360,8 +360,35 @@ static void test_table_lines(void)
 	}
 }
 
+/* The nearest number of ranks: twice as many is as far as half as many. An unknown number is far from all. */
+static void test_nearest_ranks(void)
+{
+	static const struct {
+		int32_t asked, nearest;
+	} cases[] = { { 4, 4 }, { 5, 4 },  { 7, 8 },   { 100, 16 },
+		      { 1, 4 }, { 11, 8 }, { 12, 16 }, { 0, 0 } };
+	static const char text[] =
+		"{\"format\":\"ringside-expected\",\"results\":["
+		"{\"function\":\"AllReduce\",\"bytes\":64,\"time_ns\":40,\"ranks\":4},"
+		"{\"function\":\"AllReduce\",\"bytes\":64,\"time_ns\":80,\"ranks\":8},"
+		"{\"function\":\"AllReduce\",\"bytes\":64,\"time_ns\":160,\"ranks\":16},"
+		"{\"function\":\"AllReduce\",\"bytes\":64,\"time_ns\":10}]}";
+
+	expected_release(&expected);
+	expected_init(&expected);
+	EXPECT_EQUAL(expected_add_memory(&expected, text, strlen(text), 0), OK);
+	expected_finish(&expected);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct expected_value value;
+
+		EXPECT(expected_find(&expected, OP_ALL_REDUCE, 64, cases[i].asked, &value) &&
+		       value.nranks == cases[i].nearest);
+	}
+}
+
 int main(void)
 {
+	test_nearest_ranks();
 	test_bench();
 	test_json_ranks();
 	test_json_times();

@@ -599,8 +599,49 @@ static void a_stream_is_read_as_a_file(void)
 	log_stage_release(&stage);
 }
 
+/* How often and where: each line is counted once for its kind, its process and its file. */
+static void lines_are_counted(void)
+{
+	struct nccl_log log = log_of("something else\n"
+				     "node1:7:8 [0] NCCL INFO init.cc:1234 -> 3\n"
+				     "node1:7:8 [0] NCCL INFO init.cc:1235 -> 3\n"
+				     "node1:7:8 [0] NCCL INFO misc.cc:5 Alloc of 7\n"
+				     "node1:7:8 [0] NCCL INFO misc.cc:5 a chunk of 7\n"
+				     "node1:7:8 [0] NCCL INFO misc.cc:5 Cuda Host 7\n"
+				     "node1:7:8 [0] NCCL INFO misc.cc:5 Cuda failure 'x'\n"
+				     "node1:7:8 [0] NCCL INFO misc.cc:5 what\n"
+				     "node2:7:8 [2] NCCL INFO zzz 17 9 times\n"
+				     "node2:7:8 [3] NCCL INFO zzz 0x1f 0 times\n"
+				     "node2:7:8 [3] NCCL INFO zzz 9 10g times\n"
+				     "node2:7:8 [3] NCCL WARN misc.cc: no number\n");
+
+	EXPECT(log.lines == 12 && log.nccl_lines == 11 && log.file_count == 1 &&
+	       log.files[0].lines == 12 && log.files[0].nccl_lines == 11);
+	EXPECT_EQUAL(log.kinds[NCCL_LOG_KIND_RETURN], 4);
+	EXPECT_EQUAL(log.kinds[NCCL_LOG_KIND_MEMORY], 3);
+	EXPECT_EQUAL(log.kinds[NCCL_LOG_KIND_OTHER], 3);
+	EXPECT_THAT("the same but for its numbers is one line, several times",
+		    log.note_count == 2 && log.notes[0].lines == 2 &&
+			    log.notes[0].kind == NCCL_LOG_KIND_RETURN &&
+			    log.notes[0].place.line == 2 && log.notes[1].lines == 1 &&
+			    log.notes[1].place.line == 7);
+	EXPECT_EQUAL(log.other_count, 2);
+	EXPECT(strcmp(log.others[0].beginning, "zzz # # times") == 0 && log.others[0].lines == 2 &&
+	       log.others[0].place.line == 9);
+	EXPECT(strcmp(log.others[1].beginning, "zzz # #g times") == 0 && log.others[1].lines == 1);
+	EXPECT(log.process_count == 2 && log.processes[0].lines == 7 &&
+	       log.processes[0].first.line == 2 && log.processes[0].last.line == 8 &&
+	       log.processes[0].cuda_device == 0);
+	EXPECT_THAT("the device of its first line",
+		    log.processes[1].lines == 4 && log.processes[1].first.line == 9 &&
+			    log.processes[1].last.line == 12 && log.processes[1].cuda_device == 2);
+	EXPECT_EQUAL(log.warning_count, 1);
+	nccl_log_release(&log);
+}
+
 int main(void)
 {
+	lines_are_counted();
 	a_real_log_of_four_ranks();
 	a_real_trace_of_two_ranks();
 	what_stands_before_a_line();
