@@ -181,8 +181,19 @@ static void test_peek(void)
 	free(gzip);
 }
 
+static void test_unreadable(void)
+{
+	int fd = open("tests", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct read read = read_all(fd, UINT64_MAX);
+
+	EXPECT_THAT("what cannot be read ends at once, with the reason",
+		    fd != -1 && read.status == ERR_SYSTEM && read.lines == 0);
+	close(fd);
+}
+
 int main(void)
 {
+	test_unreadable();
 	test_ends();
 	test_buffers();
 	test_damaged_gzip();
