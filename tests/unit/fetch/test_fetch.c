@@ -213,6 +213,8 @@ static void test_secret(void)
 	EXPECT(takes("bearer abc.def \r\nmore", "", "abc.def"));
 	EXPECT(!fetch_options_secret(&options, "basic nobody"));
 	EXPECT(!fetch_options_secret(&options, "bearer \n"));
+	EXPECT_THAT("the next line is none of it",
+		    !fetch_options_secret(&options, "basic nobody\nx:y"));
 	EXPECT(!fetch_options_secret(&options, "me:secret"));
 	EXPECT_THAT("no header can be smuggled in",
 		    !fetch_options_secret(&options, "bearer a\001b"));
@@ -394,6 +396,8 @@ static void test_addresses(void)
 	EXPECT(list("http://[::1]:5[0-1]") == OK &&
 	       strcmp(names(), "http://[::1]:50 http://[::1]:51") == 0);
 	EXPECT(list("[::1]x") == ERR_FORMAT && list("[::g]") == ERR_FORMAT);
+	EXPECT(list("[::1") == ERR_FORMAT && list("[]:5") == ERR_FORMAT);
+	EXPECT(list("[1.2.3.4]") == ERR_FORMAT && list("[12]") == OK && targets.count == 1);
 	EXPECT(list("unix:/run/a.sock,unix:/run/b.sock") == OK && targets.count == 2 &&
 	       strcmp(targets.list[1].url, "http://localhost") == 0 &&
 	       strcmp(targets.list[1].name, "unix:/run/b.sock") == 0);

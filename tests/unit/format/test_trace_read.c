@@ -462,6 +462,62 @@ static void test_lies(void)
 	free(sample.bytes);
 }
 
+/* How many bytes a block needs for what it says it has. */
+static void test_block_limits(void)
+{
+	enum {
+		COMM = sizeof(struct comm_info),
+		COUNTS = sizeof(struct trace_counts),
+		ENTRY = sizeof(struct trace_comm_counts)
+	};
+	static const struct {
+		const char *sentence;
+		uint16_t type;
+		uint32_t records;
+		size_t bytes;
+		uint64_t comms;
+		bool is_good;
+	} cases[] = {
+		{ "none of anything", TRACE_COMM, 0, 0, 0, true },
+		{ "bytes without records", TRACE_COMM, 0, 8, 0, false },
+		{ "two", TRACE_COMM, 2, 2 * COMM, 0, true },
+		{ "a byte too many", TRACE_COMM, 2, 2 * COMM + 1, 0, false },
+		{ "two that are longer", TRACE_COMM, 2, 2 * COMM + 16, 0, true },
+		{ "too short", TRACE_COMM, 1, COMM - 8, 0, false },
+		{ "no operations", TRACE_OPS, 0, 4, 0, false },
+		{ "a row", TRACE_OPS, 1, 4, 0, true },
+		{ "as many rows as there may be", TRACE_OPS, TRACE_ROWS_MAX, 4, 0, true },
+		{ "one more", TRACE_OPS, TRACE_ROWS_MAX + 1, 4, 0, false },
+		{ "counts without communicators", TRACE_COUNTS, 1, COUNTS, 0, true },
+		{ "a part of them", TRACE_COUNTS, 1, COUNTS - 1, 0, false },
+		{ "with one", TRACE_COUNTS, 1, COUNTS + ENTRY, 1, true },
+		{ "which is cut", TRACE_COUNTS, 1, COUNTS + ENTRY - 1, 1, false },
+		{ "or not there", TRACE_COUNTS, 1, COUNTS + ENTRY, 2, false },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		static const struct trace_counts none;
+		struct sample sample = { NULL, 0, 0 };
+		unsigned char payload[4096] = { 0 };
+		struct trace_counts counts = none;
+		struct trace_reader reader;
+		struct trace_item item;
+		bool is_good;
+
+		counts.comms = cases[i].comms;
+		if (cases[i].type == TRACE_COUNTS)
+			memcpy(payload, &counts, sizeof(counts));
+		sample_header(&sample, TRACE_MAJOR, TRACE_MINOR);
+		sample_block(&sample, cases[i].type, payload, cases[i].bytes, cases[i].records);
+		trace_open_memory(&reader, sample.bytes, sample.size, NULL);
+		is_good = trace_next(&reader, &item) == TRACE_BLOCK;
+		EXPECT_THAT(cases[i].sentence,
+			    is_good == cases[i].is_good && reader.damages == !cases[i].is_good);
+		trace_close(&reader);
+		free(sample.bytes);
+	}
+}
+
 /* Magics everywhere: searching for the next block must not take forever, nor find one. */
 static void test_effort(void)
 {
@@ -623,6 +679,7 @@ int main(int argc, char **argv)
 	test_older_minor();
 	test_foreign();
 	test_lies();
+	test_block_limits();
 	test_effort();
 	test_large();
 	test_parts();

@@ -703,6 +703,49 @@ static void test_wheres(void)
 	free(sample.bytes);
 }
 
+/* When it was last seen alive shows when it ended, if something keeps writing. */
+static void test_known_ends(void)
+{
+	static const struct {
+		const char *sentence, *mode;
+		enum recording_life life;
+		bool has_region, is_snapshot;
+		uint64_t heartbeat_ns, alive_ns, counts_ns;
+		bool is_known;
+	} cases[] = {
+		{ "ended", "flight", RECORDING_ENDED, false, false, 0, 0, 0, true },
+		{ "region with a heartbeat", "flight", RECORDING_KILLED, true, false, 9, 9, 0,
+		  true },
+		{ "that never beat", "flight", RECORDING_KILLED, true, false, 9, 0, 9, false },
+		{ "region without one", "flight", RECORDING_KILLED, true, false, 0, 9, 9, false },
+		{ "snapshot of a killed one", "flight", RECORDING_KILLED, false, true, 0, 0, 9,
+		  false },
+		{ "with a heartbeat", "flight", RECORDING_KILLED, false, true, 9, 0, 0, true },
+		{ "with a thread", "trace", RECORDING_KILLED, false, true, 0, 0, 0, true },
+		{ "with a thread, too", "full", RECORDING_KILLED, false, true, 0, 0, 0, true },
+		{ "snapshot of a living one", "flight", RECORDING_ALIVE, false, true, 0, 0, 9,
+		  true },
+		{ "trace with counts", "trace", RECORDING_KILLED, false, false, 0, 0, 9, true },
+		{ "trace without", "trace", RECORDING_KILLED, false, false, 9, 9, 0, false },
+	};
+	struct region region = { .fd = -1 };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct recording_process process = {
+			.life = cases[i].life,
+			.region = cases[i].has_region ? &region : NULL,
+			.is_snapshot = cases[i].is_snapshot,
+			.heartbeat_ns = cases[i].heartbeat_ns,
+			.alive_ns = cases[i].alive_ns,
+			.counts_ns = cases[i].counts_ns,
+		};
+
+		text_copy(process.mode, sizeof(process.mode), cases[i].mode);
+		EXPECT_THAT(cases[i].sentence,
+			    recording_end_is_known(&process) == cases[i].is_known);
+	}
+}
+
 /* Whose file says it is of a living process must be its user. */
 static void test_forged(void)
 {
@@ -878,7 +921,7 @@ int main(void)
 		test_killed_between, test_quota,       test_alive,	test_claims,
 		test_damaged_region, test_lying_times, test_old_anchor, test_set_wall_clock,
 		test_container,	     test_memory,      test_contents,	test_invalid_records,
-		test_wheres,	     test_forged
+		test_wheres,	     test_known_ends,  test_forged
 	};
 
 	if (mkdtemp(directory) == NULL)
