@@ -271,6 +271,10 @@ static void test_cut(void)
 	EXPECT_EQUAL(recording.processes[0]->life, RECORDING_UNKNOWN);
 	EXPECT(recording.trouble_count == 1 && recording.troubles[0].kind == RECORDING_CUT &&
 	       recording.troubles[0].offset == recording.processes[0]->files[0].cut_offset);
+	EXPECT_THAT("what cannot be read is from there to its end",
+		    recording.troubles[0].bytes > 0 &&
+			    recording.troubles[0].offset + recording.troubles[0].bytes ==
+				    sample.size);
 	EXPECT_EQUAL(recording.processes[0]->recorded, 7);
 	EXPECT_EQUAL(recording_account(&account, recording.processes[0]), OK);
 	EXPECT(account.kept == 7 && !account.is_exact);
@@ -633,6 +637,52 @@ static void test_contents(void)
 	free(sample.bytes);
 }
 
+static bool count_rows(const struct op_batch *batch, enum recording_place place, void *context)
+{
+	(void)place;
+	*(uint32_t *)context += batch->rows;
+	return true;
+}
+
+/*
+ * 32 operations with a time of this source, two of which have none in fact: one begins at 0, one ends before it began. As
+ * batches and one by one, that is the same.
+ */
+static uint64_t untimed_of(unsigned int source)
+{
+	const char *info = info_of(dead_pid, 77, 0, "");
+	struct comm_info comm = sample_comm(1);
+	struct sample sample = { NULL, 0, 0 };
+	struct given given = { .count = 0 };
+	struct recording_walk walk, batches;
+	struct op_record ops[SAMPLE_ROWS_MAX];
+	struct recording recording;
+	uint32_t rows = 0, count = SAMPLE_ROWS_MAX < 32 ? SAMPLE_ROWS_MAX : 32;
+
+	for (uint32_t i = 0; i < count; i++) {
+		ops[i] = sample_op(1);
+		ops[i].sequence = ops[i].number = i + 1;
+		ops[i].comm = 1;
+		ops[i].time_source = (uint8_t)source;
+		ops[i].gpu_start_ns = ops[i].active_ns = ops[i].issue_ns = 1000 + i;
+		ops[i].gpu_stop_ns = ops[i].done_ns = 1000 + i;
+	}
+	ops[1].gpu_start_ns = ops[1].active_ns = ops[1].issue_ns = 0;
+	ops[count - 1].gpu_stop_ns = ops[count - 1].done_ns = 999;
+	sample_header(&sample, TRACE_MAJOR, TRACE_MINOR);
+	sample_block(&sample, TRACE_PROCESS, info, strlen(info), 1);
+	sample_block(&sample, TRACE_COMM, &comm, sizeof(comm), 1);
+	sample_coded(&sample, TRACE_OPS, ops, OP_RECORD_WORDS, count);
+	load_memory(&recording, sample.bytes, sample.size);
+	recording_each_op(recording.processes[0], note_op, &given, &walk);
+	recording_each_batch(recording.processes[0], OP_WORDS_ALL, count_rows, &rows, &batches);
+	EXPECT(given.count == count && rows == count && walk.in_trace == count);
+	EXPECT_EQUAL(batches.untimed, walk.untimed);
+	recording_release(&recording);
+	free(sample.bytes);
+	return walk.untimed;
+}
+
 /* What is invalid in a trace file is counted, and the rest is read. */
 static void test_invalid_records(void)
 {
@@ -666,6 +716,8 @@ static void test_invalid_records(void)
 	EXPECT(walk.in_trace == 3 && walk.refused == 1 && walk.untimed == 1 && walk.in_ring == 0 &&
 	       walk.in_live == 0 && walk.repeated == 0 && walk.damages == 0 &&
 	       walk.problem != NULL);
+	for (unsigned int source = OP_TIME_KERNEL_GPU; source <= OP_TIME_HOST; source++)
+		EXPECT_EQUAL(untimed_of(source), 2);
 	EXPECT_THAT("where it is", walk.refused_at > 0 && walk.refused_at < sample.size);
 	recording_release(&recording);
 	free(sample.bytes);
@@ -762,7 +814,31 @@ static void test_forged(void)
 		{ "without a region", RECORDING_ALIVE, true, true, true, false, false },
 	};
 	struct region region = { .fd = -1 };
+	struct recording_process other = { .life = RECORDING_ALIVE, .region = &region };
+	int ready[2];
+	char byte;
 
+	/* Root can be another user. */
+	if (geteuid() == 0) {
+		if (pipe(ready) == -1 || (other.pid_here = fork()) == -1)
+			abort();
+		if (other.pid_here == 0) {
+			if (setuid(12345) == -1 || write(ready[1], "x", 1) != 1)
+				_exit(1);
+			pause();
+			_exit(0);
+		}
+		if (read(ready[0], &byte, 1) != 1)
+			abort();
+		other.owner = 12345;
+		EXPECT_THAT("of a user's own process", !recording_is_forged(&other));
+		other.owner = 0;
+		EXPECT_THAT("of root, about a user's process", recording_is_forged(&other));
+		kill((pid_t)other.pid_here, SIGKILL);
+		waitpid((pid_t)other.pid_here, NULL, 0);
+		close(ready[0]);
+		close(ready[1]);
+	}
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct recording_process process = {
 			.life = cases[i].life,

@@ -86,7 +86,7 @@ static void test_files(void)
 	file = fopen(path, "w");
 	if (file == NULL)
 		exit(1);
-	fprintf(file, "node7\nnode7\n# comment\nnode8 slots=8\nnode12:4\n");
+	fprintf(file, "node7\nnode7\n# comment\n\n  node8 slots=8\n\tnode12:4\n");
 	fclose(file);
 	expect_hosts("a file of the same user is read", variable, "node[7-8],node12");
 	if (getuid() == 0) {
