@@ -33,7 +33,7 @@ enum {
 	KEYS_REMEMBERED = 64,
 	/* Items looked at, per byte of the file and at least; a real dump needs one or two per byte. */
 	WORK_PER_BYTE = 16,
-	WORK_LEAST = 64 << 20,
+	WORK_LEAST = 16 << 20,
 };
 
 /* A process group that the dump names. */

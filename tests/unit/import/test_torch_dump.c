@@ -614,7 +614,7 @@ static void test_pickle(void)
 }
 
 /*
- * Two bytes of a pickle can repeat a long text: the work is limited to 16 Mi items and 64 per byte. Here all process
+ * Two bytes of a pickle can repeat a long text: the work is limited to 16 Mi items and 16 per byte. Here all process
  * groups are the same map, with the same 20,000 blanks as ranks. Each costs three times its key, its value and itself,
  * and then a blank at a time, with the end of the text.
  */
@@ -650,7 +650,7 @@ static void test_repeated(void)
 	}
 	PUT("uu.");
 	read_bytes("rank_0", pickle, (size_t)(at - pickle));
-	work = (uint64_t)(at - pickle) * 64 + (16 << 20);
+	work = (uint64_t)(at - pickle) * 16 + (16 << 20);
 	EXPECT_EQUAL(play.status, OK);
 	EXPECT_EQUAL(play.log.comm_count, (work - 1) / EACH);
 	EXPECT_THAT("reported once, and nothing after it is read",
