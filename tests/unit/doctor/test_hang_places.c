@@ -140,7 +140,7 @@ static void test_others(void)
 	text_copy(verdicts_add(&verdicts, VERDICT_STUCK, VERDICT_ERROR)->job, 128, "job");
 	text_copy(verdicts_add(&verdicts, VERDICT_STUCK, VERDICT_ERROR)->job, 128, "another");
 	text_copy(verdicts_add(&verdicts, VERDICT_SLOW_RANK, VERDICT_ERROR)->job, 128, "job");
-	hang_say_stacks(&verdicts, 1, &stage.job);
+	hang_say_stacks(&verdicts, 1, &stage.job, NULL);
 	EXPECT_THAT("from the given one on", verdicts.list[0].evidence.count == 0 &&
 						     verdicts.list[1].evidence.count == 1 &&
 						     verdicts.list[2].evidence.count == 0 &&
