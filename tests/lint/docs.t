@@ -29,6 +29,9 @@ refused "an unknown target is found" 'mentions `make chek`' README.md 'Run `make
 refused "an unknown target in a block is found" 'mentions `make chek`' README.md $'```\n$ make chek\n```'
 refused "an unknown command is found" 'mentions `ringside lls`' README.md 'Run `ringside lls`.'
 refused "a file that is gone is found" "mentions src/gone.c" docs/HACKING.md 'Open `src/gone.c`.'
+refused "a test that is gone is found" "mentions tests/gone.t" docs/THREATS.md $'## Files\n\n- Safe (`tests/gone.t`).'
+refused "a promise without a test is found" "no test is named for 'Also safe" docs/THREATS.md \
+	$'## Files\n\n- Safe (`Makefile`, `scripts/x`).\n- Also safe.\n\n## Others\n\n- Free.'
 refused "an undescribed setting is found" "does not describe RINGSIDE_NEW" \
 	src/plugin/more.c 'getenv("RINGSIDE_NEW")'
 refused "a described setting that is gone is found" "describes RINGSIDE_OLD" \
