@@ -83,10 +83,10 @@ static void say_process_hint(char *text, size_t size, const struct live *live, u
 /* Whose job it is about; -1 unknown. */
 static int64_t notice_owner(const struct live *live, uint32_t comm, uint32_t seat)
 {
-	if (seat < live->job.seat_count)
-		return process_of(live, seat)->owner;
-	return comm < live->job.comm_count ? live->job.groups[live->job.comms[comm].group].owner
-					   : -1;
+	if (seat >= live->job.seat_count && comm < live->job.comm_count &&
+	    live->job.comms[comm].seat_count > 0)
+		seat = live->job.comms[comm].seats[0];
+	return seat < live->job.seat_count ? process_of(live, seat)->owner : -1;
 }
 
 static size_t notices_of(const struct live *live, int64_t owner, size_t *last)

@@ -14,6 +14,7 @@
 static int write_out(const char *format_name, const char *process)
 {
 	static const char *const formats[] = { "text", "openmetrics", "protobuf" };
+	struct recording_left_out left_out[METRICS_USERS + 2];
 	struct metrics_agent agent = play_agent();
 	struct play play = { 0 };
 	struct sink sink;
@@ -25,6 +26,10 @@ static int write_out(const char *format_name, const char *process)
 		return 2;
 	sink_init_fd(&sink, STDOUT_FILENO);
 	play_hostile(&play);
+	for (uint32_t i = 0; i < METRICS_USERS + 2; i++)
+		left_out[i] = (struct recording_left_out){ 1000 + i, i + 1, i % 2 };
+	play.recording.left_out = left_out;
+	play.recording.left_out_count = METRICS_USERS + 2;
 	metrics_write(&sink, (enum metrics_format)format, &play.live, process ? NULL : &agent,
 		      process ? atol(process) : -1);
 	status = sink_flush(&sink) == OK ? 0 : 1;

@@ -553,6 +553,31 @@ static void test_loss(void)
 	stage_release(&stage);
 }
 
+/* One user has more notices than there is room for. */
+static void test_many_of_one_user(void)
+{
+	size_t of_other = 0;
+
+	stage_init(&stage);
+	for (int i = 0; i < HAND_PROCESSES; i++) {
+		struct recording_process *one = stage_process(&stage, i, "node0");
+
+		one->owner = i >= HAND_PROCESSES - 2 ? 1000 : 2000;
+		hand_comm(one, 1000 + (uint64_t)i, "c", 0, 2, 1);
+		stage_enter(&stage, one, 1, OP_ALL_REDUCE, 1);
+	}
+	stage_looks(&stage, 25);
+	EXPECT_EQUAL(stage.live.notice_count, LIVE_NOTICES_MAX - 1);
+	EXPECT_EQUAL(stage.live.notice_count + stage.live.notices_left_out, HAND_PROCESSES);
+	for (size_t i = 0; i < stage.live.notice_count; i++) {
+		uint32_t seat = stage.live.job.comms[stage.live.notices[i].comm].seats[0];
+
+		of_other += process((int)stage.live.job.seats[seat].process)->owner == 1000;
+	}
+	EXPECT_THAT("it does not displace those of others", of_other == 2);
+	stage_release(&stage);
+}
+
 /* Unrelated jobs, each waiting for another node. */
 static void test_many(void)
 {
@@ -602,6 +627,7 @@ int main(void)
 	test_turns();
 	test_loss();
 	test_many();
+	test_many_of_one_user();
 	test_names();
 	return tap_done();
 }
