@@ -10,7 +10,7 @@ json_has() { # name tag
 import json, sys
 print({comm["name"]: comm["user_tag"] for comm in json.load(sys.stdin)["communicators"]}.get(sys.argv[1]))' "$1")" = "$2" ]
 }
-start_agent
+start_agent --lag 5s
 start_sim --release 2.31 --nodes 1 --gpus 2 -w loop --tag world=7
 expect_soon "a tag that all operations have is a label of the communicator" info_has world 'user_tag="7"'
 expect_soon "and in the data of the page" json_has world 7
