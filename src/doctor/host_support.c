@@ -71,7 +71,27 @@ static enum status read_facts(struct host_facts *facts, const struct recording_n
 
 /* ---- one verdict --------------------------------------------------------------------------------- */
 
+/*
+ * The same object on the hosts of a job: the least two values and the largest. One that has the least value alone differs
+ * from all others. Only what has the same name everywhere is compared: hosts of one job are mostly built alike, and
+ * where they are not, the values of the others differ, too.
+ */
+struct peer {
+	enum host_kind kind;
+	char object[HOST_OBJECT_BYTES];
+	size_t hosts;
+	int64_t least, next, most;
+};
+
+enum { PEERS_MAX = 1024, PEER_HOSTS_LEAST = 3 };
+
+struct peers {
+	struct peer *list;
+	size_t count;
+};
+
 struct support {
+	const struct peers *peers;
 	struct verdict *verdict;
 	const struct job *job;
 	const struct job_rank *rank; /* of the verdict; NULL: unknown */
@@ -356,6 +376,72 @@ static size_t neighbours(const struct support *support, enum host_kind kind, con
 	return count;
 }
 
+static bool is_compared(enum host_kind kind)
+{
+	return kind == HOST_PORT_STATE || kind == HOST_PORT_RATE || kind == HOST_INTERFACE_SPEED ||
+	       kind == HOST_GPU_CLOCK;
+}
+
+static struct peer *find_peer(const struct peers *peers, const struct host_series *series)
+{
+	for (size_t i = 0; i < peers->count; i++)
+		if (peers->list[i].kind == series->kind &&
+		    strcmp(peers->list[i].object, series->object) == 0)
+			return &peers->list[i];
+	return NULL;
+}
+
+static void add_peers(struct peers *peers, const struct job *job, const struct host_facts *facts)
+{
+	struct support support = { .job = job, .facts = facts };
+
+	if (!find_time(&support, job->groups[0].name))
+		return;
+	for (size_t i = 0; i < facts->series_count; i++) {
+		const struct host_series *series = &facts->series[i], *throttle;
+		struct peer *peer;
+
+		if (!is_compared(series->kind) || !is_current(&support, series))
+			continue;
+		throttle = host_facts_find(facts, HOST_GPU_THROTTLE, series->object);
+		if (throttle != NULL && throttle->value & HOST_THROTTLE_IDLE)
+			continue;
+		peer = find_peer(peers, series);
+		if (peer == NULL && peers->count < PEERS_MAX) {
+			peer = &peers->list[peers->count++];
+			*peer = (struct peer){ .kind = series->kind,
+					       .least = INT64_MAX,
+					       .next = INT64_MAX,
+					       .most = INT64_MIN };
+			text_copy(peer->object, sizeof(peer->object), series->object);
+		}
+		if (peer == NULL)
+			continue;
+		peer->hosts++;
+		if (series->value < peer->least) {
+			peer->next = peer->least;
+			peer->least = series->value;
+		} else if (series->value < peer->next) {
+			peer->next = series->value;
+		}
+		peer->most = series->value > peer->most ? series->value : peer->most;
+	}
+}
+
+/* The number of other hosts if this one is below all of them; *least and *most: their values. 0: it is not. */
+static size_t is_below_peers(const struct support *support, const struct host_series *series,
+			     int64_t *least, int64_t *most)
+{
+	const struct peer *peer = support->peers ? find_peer(support->peers, series) : NULL;
+
+	if (peer == NULL || peer->hosts < PEER_HOSTS_LEAST || series->value != peer->least ||
+	    peer->next == peer->least)
+		return 0;
+	*least = peer->next;
+	*most = peer->most;
+	return peer->hosts - 1;
+}
+
 /* Since when a level is as it is: has a bit of `mask`, or is below a limit. Nothing if it always was. */
 static void say_since(char *text, size_t size, const struct host_series *series, int64_t mask,
 		      int64_t below)
@@ -406,12 +492,22 @@ static void tell_clock(struct support *support, const char *gpu, const char *who
 	const struct host_series *why = host_facts_find(support->facts, HOST_GPU_THROTTLE, gpu);
 	int64_t bits = is_current(support, why) ? why->value : 0, good;
 	char line[LINE] = "", than[100] = "", since[40] = "", reason[160] = "", count[UNITS_TEXT];
+	int64_t least = 0, most = 0;
+	size_t others;
 	bool is_low;
 
 	if (!is_current(support, clock) || bits & HOST_THROTTLE_IDLE)
 		return;
 	good = good_clock(support, clock, than, sizeof(than));
 	is_low = clock->value < good;
+	/* All GPUs of the host may be slow. */
+	if (!is_low) {
+		others = is_below_peers(support, clock, &least, &most);
+		good = others > 0 ? least / 10 * 9 : 0;
+		is_low = clock->value < good;
+		text_format(than, sizeof(than), ", that of the other %zu hosts at %s MHz or more",
+			    others, units_count(count, (uint64_t)(others > 0 ? least : 0)));
+	}
 	if (!is_low && !(bits & HOST_THROTTLE_BAD))
 		return;
 	if (is_low)
@@ -557,14 +653,19 @@ static void tell_port_counter(struct support *support, const struct host_series 
 	tell(support, "%s", line);
 }
 
-/* Slower than it once was: ports of one host need not have one speed. */
+/* Slower than it once was, or than the same port of all other hosts: ports of one host need not have one speed. */
 static void tell_port_level(struct support *support, const struct host_series *series)
 {
 	char line[LINE] = "", at[UNITS_TEXT];
-	int64_t best = 0;
+	int64_t best = 0, least = 0, most = 0;
+	size_t others;
 
 	if (!is_current(support, series))
 		return;
+	others = is_below_peers(support, series, &least, &most);
+	/* They must agree. */
+	if (least != most || !is_compared(series->kind))
+		others = 0;
 	for (uint32_t i = 0; i < series->count; i++)
 		best = series->points[i].value > best ? series->points[i].value : best;
 	text_format(line, sizeof(line), "Host %s, ", support->facts->host);
@@ -577,6 +678,11 @@ static void tell_port_level(struct support *support, const struct host_series *s
 		     (double)series->value / 1000,
 		     units_clock(at, series->points[series->count - 1].wall_ns),
 		     (double)best / 1000);
+	else if (others > 0 && series->kind == HOST_PORT_STATE && least == 4)
+		tell(support, "%s is down, and up on the other %zu hosts", line, others);
+	else if (others > 0 && series->kind != HOST_PORT_STATE && series->value > 0)
+		tell(support, "%s runs at %g Gb/s, on the other %zu hosts at %g Gb/s", line,
+		     (double)series->value / 1000, others, (double)least / 1000);
 }
 
 static void tell_ports(struct support *support)
@@ -706,9 +812,9 @@ static void caveat(struct verdict *verdict, const char *host, const char *why)
 
 /* A verdict can have one host at each end. */
 static void support_verdict(struct verdict *verdict, const struct job *job,
-			    const struct host_facts *facts)
+			    const struct host_facts *facts, const struct peers *peers)
 {
-	struct support support = { .verdict = verdict, .job = job, .facts = facts };
+	struct support support = { .peers = peers, .verdict = verdict, .job = job, .facts = facts };
 	enum verdict_class class = verdict->class;
 
 	if (!verdict_is_hang(class) && !verdict_is_slow(class))
@@ -735,6 +841,7 @@ enum note { NOTE_KILL, NOTE_XID, NOTE_GPU, NOTE_PORT, NOTE_DISK, NOTES };
 struct notes {
 	struct verdicts *verdicts; /* one for each kind of note, if there is anything to tell */
 	struct verdicts lists[NOTES];
+	struct peers peers;
 	bool is_wanted;
 };
 
@@ -814,7 +921,9 @@ static void note_rank(struct notes *notes, struct support *support)
 
 static void note_host(struct notes *notes, const struct job *job, const struct host_facts *facts)
 {
-	struct support support = { .job = job, .facts = facts, .is_note = true };
+	struct support support = {
+		.peers = &notes->peers, .job = job, .facts = facts, .is_note = true
+	};
 	bool is_ours = false;
 
 	if (is_told(notes->verdicts, facts->host))
@@ -863,9 +972,29 @@ static void end_notes(struct notes *notes)
 static void support_all(struct notes *notes, const struct job *job, const struct host_facts *facts)
 {
 	for (size_t i = 0; i < notes->verdicts->count; i++)
-		support_verdict(&notes->verdicts->list[i], job, facts);
+		support_verdict(&notes->verdicts->list[i], job, facts, &notes->peers);
 	if (notes->is_wanted)
 		note_host(notes, job, facts);
+}
+
+/* Of one job, so that all hosts have the same task. */
+static void find_peers(struct peers *peers, const struct job *job, const struct host_facts *own)
+{
+	const struct recording *recording = job->recording;
+	struct host_facts facts;
+
+	if (job->group_count != 1 || recording->note_count + (own != NULL) < PEER_HOSTS_LEAST)
+		return;
+	peers->list = calloc(PEERS_MAX, sizeof(*peers->list));
+	if (peers->list == NULL)
+		return;
+	if (own != NULL && own->begin_ns > 0)
+		add_peers(peers, job, own);
+	for (size_t i = 0; i < recording->note_count; i++) {
+		if (read_facts(&facts, &recording->notes[i]) == OK)
+			add_peers(peers, job, &facts);
+		host_facts_release(&facts);
+	}
 }
 
 /* One host after the other: thousands of them need not be in memory at once. */
@@ -885,6 +1014,7 @@ void host_support(struct verdicts *verdicts, const struct job *job, const struct
 			return;
 		}
 	}
+	find_peers(&notes.peers, job, own);
 	if (own != NULL && own->begin_ns > 0)
 		support_all(&notes, job, own);
 	for (size_t i = 0; i < recording->note_count; i++) {
@@ -893,4 +1023,5 @@ void host_support(struct verdicts *verdicts, const struct job *job, const struct
 		host_facts_release(&facts);
 	}
 	end_notes(&notes);
+	free(notes.peers.list);
 }

@@ -13,10 +13,10 @@ static struct hang_stage stage;
 static struct host_facts facts;
 
 /* Four ranks on two hosts, each with a GPU of its own. */
-static void begin(const char *host)
+static void begin_ranks(const char *host, int ranks)
 {
-	stage_begin(&stage, 4, 2);
-	for (int i = 0; i < 4; i++) {
+	stage_begin(&stage, ranks, 2);
+	for (int i = 0; i < ranks; i++) {
 		struct comm_info *info = &stage_rank(&stage, i)->comms[0].info;
 
 		stage_rank(&stage, i)->started_wall_ns = START_S * SECOND;
@@ -26,6 +26,11 @@ static void begin(const char *host)
 	host_facts_init(&facts);
 	text_copy(facts.host, sizeof(facts.host), host);
 	host_facts_take_line(&facts, "time 1699990000 1700000000", 0);
+}
+
+static void begin(const char *host)
+{
+	begin_ranks(host, 4);
 }
 
 static void fact(const char *format, ...) PRINTF_LIKE(1, 2);
@@ -687,6 +692,64 @@ static void test_from_notes(void)
 	}
 }
 
+/* What the agent of another host sent. */
+static void other_host(int node, int rate, int clock)
+{
+	char text[1024], path[32];
+
+	text_format(path, sizeof(path), "n%d/agent.json", node);
+	text_format(text, sizeof(text),
+		    "{\"host\": \"node%d\", \"host_facts\": [\"time 1699990000 1700000000\", "
+		    "\"series port_state mlx5_0/1 4 1700000000 1699999000:4\", "
+		    "\"series port_rate mlx5_0/1 %d 1700000000 1699999000:%d\", "
+		    "\"series gpu_clock 0000:10:00.0 %d 1700000000 1699999000:%d\"]}",
+		    node, rate, rate, clock, clock);
+	if (recording_add_note(&stage.recording, path, text, strlen(text)) != OK)
+		abort();
+}
+
+/* A port of node0 at 100 Gb/s, and node1 to node3. */
+static const char *judge_port(int first, int second, int third)
+{
+	begin_ranks("node0", 8);
+	fact("series port_state mlx5_0/1 4 1700000000 1699999000:4");
+	fact("series port_rate mlx5_0/1 100000 1700000000 1699999000:100000");
+	fact("series gpu_clock 0000:10:00.0 1200 1700000000 1699999000:1200");
+	fact("series gpu_clock_max 0000:10:00.0 1980 1700000000 1699999000:1980");
+	other_host(1, first, 1900);
+	other_host(2, second, 1850);
+	if (third > 0)
+		other_host(3, third, 1900);
+	verdict_on(VERDICT_NETWORK_STUCK, 0);
+	return judge();
+}
+
+static void test_other_hosts(void)
+{
+	const char *text = judge_port(400000, 400000, 400000);
+
+	EXPECT_THAT("a port slower than the same port of all other hosts",
+		    strcmp(text, "Host node0, mlx5_0 port 1 runs at 100 Gb/s, on the other 3 "
+				 "hosts at 400 Gb/s.\n") == 0);
+	end();
+	EXPECT_THAT("hosts that are not alike: silent",
+		    judge_port(400000, 200000, 400000)[0] == '\0');
+	end();
+	EXPECT_THAT("another host has the same: silent",
+		    judge_port(100000, 400000, 400000)[0] == '\0');
+	end();
+	EXPECT_THAT("two others are enough", judge_port(400000, 400000, 0)[0] != '\0');
+	end();
+	judge_port(400000, 400000, 400000);
+	stage.verdicts.list[0].class = VERDICT_SLOW_RANK;
+	host_support(&stage.verdicts, &stage.job, &facts, false);
+	text = stage.verdicts.list[0].evidence.list[stage.verdicts.list[0].evidence.count - 1];
+	EXPECT_THAT("a clock below that of the same GPU of all other hosts",
+		    strcmp(text, "Its GPU (0000:10:00.0) runs at 1,200 MHz, that of the other 3 "
+				 "hosts at 1,850 MHz or more.") == 0);
+	end();
+}
+
 int main(void)
 {
 	test_ports();
@@ -701,5 +764,6 @@ int main(void)
 	test_notes();
 	test_starved_rank();
 	test_gpu_errors();
+	test_other_hosts();
 	return tap_done();
 }
