@@ -1178,7 +1178,8 @@ struct both_ways {
 
 static bool is_open_link(const struct straggler *link)
 {
-	return link->class == STRAGGLER_SLOW_LINK && !link->is_either;
+	return link->class == STRAGGLER_SLOW_LINK && !link->is_either && !link->is_uplink &&
+	       !link->is_rail;
 }
 
 static void count_both_ways(const struct straggler_search *search, struct both_ways *ways)
@@ -1389,6 +1390,24 @@ static bool is_at_end(const struct straggler_search *search, uint32_t rank)
 	return false;
 }
 
+/* Do all of them have one rank in common? Then it is that one. */
+static bool is_star(const struct straggler_search *search, uint32_t group)
+{
+	const struct straggler *first = NULL;
+	bool is_of_rank = true, is_of_peer = true;
+
+	for (size_t i = 0; i < search->count; i++) {
+		const struct straggler *one = &search->found[i];
+
+		if (!is_of_links(one) || search->job->comms[one->comm].group != group)
+			continue;
+		first = first != NULL ? first : one;
+		is_of_rank &= one->rank == first->rank || one->peer == first->rank;
+		is_of_peer &= one->rank == first->peer || one->peer == first->peer;
+	}
+	return first != NULL && (is_of_rank || (is_of_peer && first->peer != UINT32_MAX));
+}
+
 /* Ranks of one pipeline have the same position on their hosts anyway: a rail is that position on nearly all hosts, if
  * there are others. */
 static bool is_rail(const struct straggler_search *search, uint32_t group, int32_t gpu)
@@ -1451,7 +1470,7 @@ static void merge_places(struct straggler_search *search)
 			struct common_place place = place_of(search, g, way);
 			struct common_place others = place_of(search, g, SENDING + RECEIVING - way);
 
-			if (place.is_several_ranks &&
+			if (place.is_several_ranks && !is_star(search, g) &&
 			    (place.host != UINT32_MAX ||
 			     (place.is_several_hosts && is_rail(search, g, place.gpu)))) {
 				merge_place(search, g, &place, &others);
@@ -1706,6 +1725,9 @@ static void find_all(struct straggler_search *search, struct stragglers *straggl
 		look_at_lanes(search, stragglers);
 	if (search->status == OK)
 		straggler_links(search);
+	/* Before ranks are named for links that they have in common, and what is left after. */
+	if (search->status == OK)
+		merge_places(search);
 	if (search->status == OK)
 		merge_both_ways(search);
 	if (search->status == OK)

@@ -136,6 +136,8 @@ expect_ok "the rail is named" grep -q "GPU 2 of all nodes (one rail)" <(value ti
 simulate rail --nodes 8 --gpus 8 -w moe --seed 1664 --jitter 5 --seconds 20s -f slow-rail:rail=6,factor=8,at=9s
 expect_same "the same by Sends and Recvs: not each rank of it, nor its peers" "$(named rail)" "slow_network"
 expect_ok "but the rail" grep -q "GPU 6 of several nodes (one rail)" <(value title)
+simulate rail --nodes 8 --gpus 8 -w tp-pp --seed 2502 --jitter 1 --seconds 60s -f slow-rail:rail=1,factor=4,at=21s
+expect_same "and by pipelines, whose stages all have it in common" "$(named rail)" "slow_network"
 simulate uplink --nodes 2 --gpus 8 -w moe --seed 7506 --jitter 2 --rate 3 --seconds 19.8s -f slow-uplink:node=0,what=receiving,factor=4,at=9s
 expect_same "all that one of two nodes sends to the other is slow" "$(named uplink)" "slow_network @node0001"
 expect_ok "which may be either" grep -q "transfers of node0001 and node0000" <(value title)
