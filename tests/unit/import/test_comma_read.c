@@ -85,8 +85,20 @@ static void test_refusals(void)
 		    play.status == ERR_UNKNOWN && play.log.format == FOREIGN_COMMA_SUMMARY);
 }
 
+/* null is the same as missing. */
+static void test_nulls(void)
+{
+	play_text(&play,
+		  "{\"ph\":\"X\",\"cat\":\"COLL\",\"comm_hash\":\"0x1\",\"ts\":5,\"args\":null,"
+		  "\"proxyops\":null}\n"
+		  "{\"ph\":\"X\",\"cat\":\"COLL\",\"comm_hash\":\"0x1\",\"ts\":6,\"seq_num\":null,"
+		  "\"proxyops\":[{\"steps\":null}]}\n");
+	EXPECT(play.op_count == 2 && play.damage_count == 0);
+}
+
 int main(void)
 {
+	test_nulls();
 	play_data(&play, "comma-latency.txt");
 	test_operations();
 	test_details();

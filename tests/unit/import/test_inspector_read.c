@@ -426,8 +426,41 @@ static void test_durations(void)
 	}
 }
 
+/* null is the same as missing, wherever it is. */
+static void test_nulls(void)
+{
+	static const struct {
+		const char *line;
+		size_t ops;
+		const char *problem;
+	} cases[] = {
+		{ ONE "\"dump_stats\":null,\"coll_perf\":{\"coll\":\"Reduce\"}}\n", 1, NULL },
+		{ ONE "\"coll_perf\":{\"coll\":null,\"coll_sn\":null,\"coll_exec_time_us\":null,"
+		      "\"event_trace_sn\":null,\"event_trace_ts\":null}}\n",
+		  1, NULL },
+		{ ONE "\"proxy_trace\":null}\n", 0, NULL },
+		{ "{\"header\":null,\"metadata\":{},\"coll_perf\":{}}\n", 0,
+		  "header or metadata missing" },
+		{ "{\"header\":{\"id\":\"0x1\"},\"metadata\":null,\"coll_perf\":{}}\n", 0,
+		  "header or metadata missing" },
+		{ "{\"header\":null,\"metadata\":null,\"coll_perf\":{}}\n", 0,
+		  "its marker line is missing" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		play_text(&play, cases[i].line);
+		if (!EXPECT(play.op_count == cases[i].ops &&
+			    play.damage_count == (cases[i].problem != NULL) &&
+			    (cases[i].problem == NULL ||
+			     strcmp(play.damages[0].what, cases[i].problem) == 0)))
+			printf("# case %zu: %zu, %s\n", i, play.op_count,
+			       play.damage_count > 0 ? play.damages[0].what : "no damage");
+	}
+}
+
 int main(void)
 {
+	test_nulls();
 	test_send_numbers();
 	test_drops();
 	test_twice();

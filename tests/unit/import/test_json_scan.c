@@ -387,8 +387,39 @@ static void test_again(void)
 			    json_scan_next(&scan) == JSON_SCAN_END);
 }
 
+/* Numbers up to 2^64 - 1, with twenty digits and more. */
+static void test_largest(void)
+{
+	static const struct {
+		const char *text;
+		bool fits;
+		uint64_t number;
+	} cases[] = {
+		{ "[9999999999999999999]", true, UINT64_C(9999999999999999999) },
+		{ "[18446744073709551609]", true, UINT64_MAX - 6 },
+		{ "[18446744073709551615]", true, UINT64_MAX },
+		{ "[18446744073709551616]", false, 0 },
+		{ "[18446744073709551620]", false, 0 },
+		{ "[20000000000000000000]", false, 0 },
+		{ "[184467440737095516150]", false, 0 },
+		{ "[100000000000000000000000]", false, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct json_scan scan;
+		uint64_t number = 0;
+
+		json_scan_init(&scan, cases[i].text, strlen(cases[i].text));
+		json_scan_next(&scan);
+		json_scan_next(&scan);
+		EXPECT_THAT(cases[i].text, json_scan_unsigned(&scan, &number) == cases[i].fits &&
+						   number == cases[i].number);
+	}
+}
+
 int main(void)
 {
+	test_largest();
 	test_structure();
 	test_refusals();
 	test_depth();
