@@ -1,10 +1,13 @@
 #include "format/region_read.h"
 
 #include <errno.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -157,6 +160,111 @@ static void test_memfd(void)
 	free(sample.bytes);
 }
 
+/* ---- containers ------------------------------------------------------------------------------- */
+
+struct container {
+	pid_t pid;
+};
+
+/* A process with mounts of its own: a tmpfs, or another directory, in place of ours, with such a file. */
+static bool begin_container(struct container *container, const struct sample *sample,
+			    const char *name, bool is_tmpfs)
+{
+	int ready[2];
+	char byte = 0;
+
+	if (pipe(ready) == -1 || (container->pid = fork()) == -1)
+		abort();
+	if (container->pid == 0) {
+		if (unshare(CLONE_NEWNS) == -1 ||
+		    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == -1 ||
+		    (is_tmpfs ? mount("none", directory, "tmpfs", 0, NULL)
+			      : mount("/var", directory, NULL, MS_BIND, NULL)) == -1)
+			_exit(write(ready[1], "n", 1) != 1);
+		if (is_tmpfs) {
+			mkdir(path_of("ringside-1000"), 0700);
+			write_file(name, sample->bytes, sample->size);
+		}
+		if (write(ready[1], "y", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		byte = 'n';
+	close(ready[0]);
+	return byte == 'y';
+}
+
+static void end_container(const struct container *container)
+{
+	kill(container->pid, SIGKILL);
+	waitpid(container->pid, NULL, 0);
+}
+
+static const struct region_place *place_in(const struct region_places *places,
+					   const struct container *container, const char *name)
+{
+	char path[512];
+
+	text_format(path, sizeof(path), "/proc/%d/root%s", (int)container->pid, path_of(name));
+	for (size_t i = 0; i < places->count; i++)
+		if (strcmp(places->list[i].path, path) == 0)
+			return &places->list[i];
+	return NULL;
+}
+
+static size_t count_containers(const struct region_places *places)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < places->count; i++)
+		count += places->list[i].kind == REGION_PLACE_CONTAINER &&
+			 strstr(places->list[i].path, directory) != NULL;
+	return count;
+}
+
+/* Only root can have mounts of its own without a user namespace. */
+static void test_containers(void)
+{
+	struct sample sample = sample_region();
+	struct container one, other, none;
+	const struct region_place *found;
+	struct region_places places;
+	struct stat st;
+	int fd;
+
+	if (!begin_container(&one, &sample, "ringside-1000/1-1.region", true)) {
+		end_container(&one);
+		free(sample.bytes);
+		return;
+	}
+	EXPECT(begin_container(&other, &sample, "ringside-1000/2-2.region", true));
+	EXPECT(begin_container(&none, &sample, "", false));
+	EXPECT_EQUAL(region_find(&places, directory), OK);
+	found = place_in(&places, &one, "ringside-1000/1-1.region");
+	EXPECT_THAT("one container", found != NULL && found->kind == REGION_PLACE_CONTAINER);
+	EXPECT_THAT("and another", place_in(&places, &other, "ringside-1000/2-2.region") != NULL);
+	EXPECT_THAT("each once, and no directory that is not a tmpfs",
+		    count_containers(&places) == 2);
+	fd = found != NULL ? region_place_open(found) : -1;
+	EXPECT_THAT("the file that was found is opened",
+		    fd != -1 && fstat(fd, &st) == 0 && st.st_ino == found->st.st_ino &&
+			    st.st_dev == found->st.st_dev && st.st_size == (off_t)sample.size);
+	close(fd);
+	end_container(&one);
+	EXPECT_THAT("not when the container is gone",
+		    found != NULL && region_place_open(found) == -1);
+	region_find_release(&places);
+	EXPECT_EQUAL(region_find(&places, directory), OK);
+	EXPECT_EQUAL(count_containers(&places), 1);
+	region_find_release(&places);
+	end_container(&other);
+	end_container(&none);
+	free(sample.bytes);
+}
+
 static void clean_up(void)
 {
 	char inside[256];
@@ -185,6 +293,7 @@ int main(void)
 	test_files();
 	test_open();
 	test_memfd();
+	test_containers();
 	clean_up();
 	return tap_done();
 }
