@@ -41,6 +41,8 @@ static void test_frames_bytewise(void)
 	}
 	EXPECT_THAT("frames are complete, however the pipe splits them", is_good && found == 3);
 	EXPECT(fetch_frames_next(&frames, &frame) == ERR_GONE);
+	EXPECT_THAT("what was taken makes room",
+		    fetch_frames_add(&frames, "1", 1) == OK && frames.used == 1);
 	fetch_frames_release(&frames);
 }
 
