@@ -194,7 +194,7 @@ static void test_hosts(void)
 static void add_job(const char *name, bool has_times)
 {
 	for (int rank = 0; rank < 4; rank++) {
-		char host[8];
+		char host[32];
 		struct recording_process *process;
 
 		snprintf(host, sizeof(host), "%s%d", name, rank);

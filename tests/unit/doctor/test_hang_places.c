@@ -82,7 +82,7 @@ static void test_places(void)
 	begin();
 	add_where(MISSING, 1, 30, true, "data.py:41");
 	for (int rank = 0; rank < 4; rank++) {
-		char place[16];
+		char place[32];
 
 		snprintf(place, sizeof(place), "p%d.py:1", rank);
 		add_where(rank, 1, 50, true, place);
