@@ -640,7 +640,7 @@ static void test_repeated(void)
 	at += BLANKS;
 	PUT("sq\x00");
 	for (int i = 1; i < GROUPS; i++) {
-		char key[10];
+		char key[16];
 
 		snprintf(key, sizeof(key), "%04d", i);
 		PUT("X\x04\x00\x00\x00");
