@@ -468,16 +468,6 @@ void agent_probe_release(struct agent_probe *probe)
 	*probe = (struct agent_probe){ .epoll = -1 };
 }
 
-static uint64_t last_call(const struct recording_process *process)
-{
-	uint64_t last_ns = 0;
-
-	for (size_t i = 0; i < process->comm_count; i++)
-		if (process->comms[i].counts.last_issue_ns > last_ns)
-			last_ns = process->comms[i].counts.last_issue_ns;
-	return last_ns;
-}
-
 void agent_probe_refresh(struct agent_probe *probe, struct recording *recording, uint64_t now_ns)
 {
 	size_t kept = 0;
@@ -492,7 +482,7 @@ void agent_probe_refresh(struct agent_probe *probe, struct recording *recording,
 				find_process(recording, &job->taken[j]);
 
 			if (is_over || process == NULL ||
-			    last_call(process) > job->taken[j].counts_ns)
+			    recording_last_call_ns(process) > job->taken[j].counts_ns)
 				forget_stack(recording, &job->taken[j]);
 			else
 				job->taken[still++] = job->taken[j];

@@ -85,16 +85,6 @@ static bool is_dead(const struct recording_process *process)
 	return process->life == RECORDING_ENDED || process->life == RECORDING_KILLED;
 }
 
-static uint64_t last_call_ns(const struct recording_process *process)
-{
-	uint64_t last_ns = 0;
-
-	for (size_t i = 0; i < process->comm_count; i++)
-		if (process->comms[i].counts.last_issue_ns > last_ns)
-			last_ns = process->comms[i].counts.last_issue_ns;
-	return last_ns;
-}
-
 /*
  * Is this the last call on its communicator, and has the process stopped calling? If the process continued on other
  * communicators, it does not hang in this one (used only at start-up, for example).
@@ -139,7 +129,7 @@ static void add_flights(struct ps_list *list, const struct recording *recording,
 {
 	const struct recording_process *process = entry->process;
 	uint8_t *kinds = cli_realloc(NULL, process->flight_count + 1);
-	uint64_t last_ns = last_call_ns(process);
+	uint64_t last_ns = recording_last_call_ns(process);
 
 	flight_kinds(process, kinds);
 	for (size_t i = 0; i < process->flight_count; i++) {

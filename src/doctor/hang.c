@@ -1376,11 +1376,8 @@ static void say_places(struct verdict *verdict, const struct job *job)
 /* How long ago its last NCCL call was when it was read, as in the rest of the verdict; 0: unknown. */
 static uint64_t since_last_call(const struct recording_process *process, uint64_t now_ns)
 {
-	uint64_t last_ns = 0;
+	uint64_t last_ns = recording_last_call_ns(process);
 
-	for (size_t i = 0; i < process->comm_count; i++)
-		if (process->comms[i].counts.last_issue_ns > last_ns)
-			last_ns = process->comms[i].counts.last_issue_ns;
 	return last_ns > 0 && now_ns > last_ns ? now_ns - last_ns : 0;
 }
 

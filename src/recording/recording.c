@@ -503,6 +503,16 @@ const struct recording_comm *recording_comm(const struct recording_process *proc
 		       compare_comms);
 }
 
+uint64_t recording_last_call_ns(const struct recording_process *process)
+{
+	uint64_t last_ns = 0;
+
+	for (size_t i = 0; i < process->comm_count; i++)
+		if (process->comms[i].counts.last_issue_ns > last_ns)
+			last_ns = process->comms[i].counts.last_issue_ns;
+	return last_ns;
+}
+
 /* Merging the sources of one process, determining which processes are alive, and sorting all. */
 
 bool recording_load_is_same(const struct recording_process *one,

@@ -369,6 +369,9 @@ enum status recording_refresh(struct recording_process *process, unsigned int fl
 enum status recording_add_again(struct recording *recording,
 				const struct recording_process *process);
 
+/* When it last called NCCL, by its own clock; 0: never. */
+uint64_t recording_last_call_ns(const struct recording_process *process);
+
 /* Memory that a process takes in this recording. */
 uint64_t recording_process_bytes(const struct recording_process *process);
 
