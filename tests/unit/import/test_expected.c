@@ -255,6 +255,10 @@ static void test_json_ranks(void)
 /* Measurements of a document: times in microseconds, and those that are none. */
 static void test_json_times(void)
 {
+	static const char unknown_test[] =
+		"{\"start_time\":\"x\",\"args\":[\"what_perf\"],\"version\":3,"
+		"\"results\":[{\"size\":64,\"in_place\":{\"time\":4}},"
+		"{\"size\":32,\"in_place\":{\"time\":3}}]}";
 	static const struct {
 		const char *result;
 		uint64_t time_ns[2]; /* 0: no such row */
@@ -297,11 +301,7 @@ static void test_json_times(void)
 	}
 	expected_release(&expected);
 	expected_init(&expected);
-	status = expected_add_memory(&expected,
-				     "{\"start_time\":\"x\",\"args\":[\"what_perf\"],\"version\":3,"
-				     "\"results\":[{\"size\":64,\"in_place\":{\"time\":4}},"
-				     "{\"size\":32,\"in_place\":{\"time\":3}}]}",
-				     134, 0);
+	status = expected_add_memory(&expected, unknown_test, strlen(unknown_test), 0);
 	EXPECT_THAT("results of an unknown test are dropped and reported",
 		    status == ERR_FORMAT && expected.count == 0 && expected.damaged == 2);
 }
