@@ -95,7 +95,8 @@ static inline struct op_record sample_op(uint64_t sequence)
 				.match = (sequence + 1) / 2,
 				.signature = hash_word(7, sequence),
 				.count = UINT64_C(1024) << sequence % 32,
-				.bytes = sequence == 5 ? OP_BYTES_UNKNOWN : UINT64_C(2048) << sequence % 32,
+				.bytes = sequence == 5 ? OP_BYTES_UNKNOWN
+						       : UINT64_C(2048) << sequence % 32,
 				.root = OP_NOBODY,
 				.peer = sequence == 3 ? 6 : OP_NOBODY,
 				.state = OP_DONE,
