@@ -484,36 +484,45 @@ struct straggler_stretch straggler_field_stretch(const struct straggler_field *f
 	return stretch;
 }
 
-void straggler_times(struct straggler *straggler, const struct straggler_table *table,
-		     const bool *is_on)
+bool straggler_is_on(double value, const struct straggler_stretch *stretch)
 {
-	uint32_t first = table->blocks, last = 0, on = 0;
-	double all_ns = 0, on_ns = 0;
+	return !isnan(value) && value > stretch->typical / 2;
+}
 
+void straggler_times(struct straggler *straggler, const struct straggler_table *table,
+		     const double *values, const struct straggler_stretch *stretch)
+{
+	uint32_t first = 0, last = 0, on = 0, known = 0;
+	double known_ns = 0, on_ns = 0;
+
+	/* A block without a value, as the last often is, does not tell whether it is over. */
 	for (uint32_t b = 0; b < table->blocks; b++) {
 		double span_ns = (double)(table->end_ns[b] - table->start_ns[b]);
 
-		all_ns += span_ns;
-		if (!is_on[b])
+		if (isnan(values[b]))
+			continue;
+		known++;
+		known_ns += span_ns;
+		if (!straggler_is_on(values[b], stretch))
 			continue;
 		on_ns += span_ns;
-		on++;
-		last = b;
-		if (first == table->blocks)
-			first = b;
+		straggler->last_ns = table->end_ns[b];
+		last = known - 1;
+		if (on++ == 0) {
+			straggler->first_ns = table->start_ns[b];
+			first = last;
+		}
 	}
 	if (on == 0)
 		return;
-	straggler->share_of_time = all_ns > 0 ? on_ns / all_ns : (double)on / table->blocks;
-	straggler->has_times = table->start_ns[first] != 0;
-	straggler->first_ns = table->start_ns[first];
-	straggler->last_ns = table->end_ns[last];
+	straggler->share_of_time = known_ns > 0 ? on_ns / known_ns : (double)on / known;
+	straggler->has_times = straggler->first_ns != 0;
 	/* Blocks at the edges are mixed: one may be missing. */
 	if (last - first + 1 > on + 1 + (last - first) / 5)
 		straggler->pattern = STRAGGLER_BURSTS;
-	else if (first <= 1 && last + 2 >= table->blocks)
+	else if (first <= 1 && last + 2 >= known)
 		straggler->pattern = STRAGGLER_ALWAYS;
-	else if (last + 2 >= table->blocks)
+	else if (last + 2 >= known)
 		straggler->pattern = STRAGGLER_SINCE;
 	else
 		straggler->pattern = first <= 1 ? STRAGGLER_UNTIL : STRAGGLER_BURSTS;
@@ -585,15 +594,12 @@ static void name_late_seat(struct straggler_search *search, const struct straggl
 			   const struct straggler_stretch *stretch, double chance)
 {
 	struct straggler straggler = straggler_begin(search, table, seat, STRAGGLER_SLOW_RANK);
-	bool is_on[STRAGGLER_BLOCKS];
 
 	straggler.late_ns = (uint64_t)stretch->typical;
 	straggler.caused_ns = units_whole((double)table->caused_ns[seat] *
 					  straggler_scale(search, table->lane->comm));
 	straggler.confidence = 1 - chance;
-	for (uint32_t b = 0; b < table->blocks; b++)
-		is_on[b] = !isnan(values[b]) && values[b] > stretch->typical / 2;
-	straggler_times(&straggler, table, is_on);
+	straggler_times(&straggler, table, values, stretch);
 	straggler.share_of_ns = straggler_cost_share(table, 1);
 	straggler.cost_share = (double)straggler.caused_ns * straggler.share_of_ns;
 	straggler_add(search, &straggler);
@@ -652,7 +658,6 @@ static void name_late_host(struct straggler_search *search, const struct straggl
 				       .comm = table->lane->comm,
 				       .late_ns = (uint64_t)stretch->typical,
 				       .confidence = 1 - fmax(stretch->chance, stretch->doubt) };
-	bool is_on[STRAGGLER_BLOCKS];
 	uint32_t members = 0;
 	size_t kept = first;
 
@@ -664,9 +669,7 @@ static void name_late_host(struct straggler_search *search, const struct straggl
 		if (table->took_part[seat] > straggler.matches)
 			straggler.matches = table->took_part[seat];
 	}
-	for (uint32_t b = 0; b < table->blocks; b++)
-		is_on[b] = !isnan(values[b]) && values[b] > stretch->typical / 2;
-	straggler_times(&straggler, table, is_on);
+	straggler_times(&straggler, table, values, stretch);
 	straggler.share_of_ns = straggler_cost_share(table, 1);
 	straggler.caused_ns =
 		units_whole(stretch->typical * (double)straggler.matches * straggler.share_of_time *

@@ -156,9 +156,12 @@ struct straggler straggler_begin(const struct straggler_search *search,
 				 const struct straggler_table *table, uint32_t seat,
 				 enum straggler_class class);
 
-/* The time: pattern, first_ns, last_ns, share_of_time from the blocks where is_on. */
+/* Is the problem there, in a block with this value? Half of it is enough. */
+bool straggler_is_on(double value, const struct straggler_stretch *stretch);
+
+/* The time: pattern, first_ns, last_ns, share_of_time from the values of the blocks (NAN: unknown). */
 void straggler_times(struct straggler *straggler, const struct straggler_table *table,
-		     const bool *is_on);
+		     const double *values, const struct straggler_stretch *stretch);
 
 /* Totals of a communicator's timed collectives are multiplied by this for all of them. */
 double straggler_scale(const struct straggler_search *search, uint32_t comm);

@@ -912,12 +912,12 @@ static void name_slow_sender(struct straggler_search *search, const struct strag
 	straggler.slowdown = 1 + stretch->typical;
 	straggler.confidence = 1 - stretch->chance * table->seats;
 	for (uint32_t b = 0; b < table->blocks; b++) {
-		is_on[b] = !isnan(excess[b]) && excess[b] > stretch->typical / 2;
+		is_on[b] = straggler_is_on(excess[b], stretch);
 		if (is_on[b])
 			caused_ns += table->least_ns[b] * table->count[b] * table->seats *
 				     (1 - 1 / straggler.slowdown);
 	}
-	straggler_times(&straggler, table, is_on);
+	straggler_times(&straggler, table, excess, stretch);
 	caused_ns *= straggler_scale(search, table->lane->comm);
 	straggler.caused_ns = units_whole(caused_ns);
 	straggler.cost_share = straggler_cost_share(table, caused_ns);

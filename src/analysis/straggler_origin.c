@@ -705,11 +705,6 @@ static bool has_experts(const struct straggler_search *search, uint32_t group)
 	return false;
 }
 
-static bool is_on(double excess, const struct straggler_stretch *stretch)
-{
-	return !isnan(excess) && excess > stretch->typical / 2;
-}
-
 /* From its first to its last window, nearly always: not one that has more tokens now and then. */
 static bool is_steady(const struct own_table *table, const double *excess,
 		      const struct straggler_stretch *stretch)
@@ -717,7 +712,7 @@ static bool is_steady(const struct own_table *table, const double *excess,
 	uint32_t first = table->windows, last = 0, on = 0;
 
 	for (uint32_t w = 0; w < table->windows; w++) {
-		if (!is_on(excess[w], stretch))
+		if (!straggler_is_on(excess[w], stretch))
 			continue;
 		first = first < w ? first : w;
 		last = w;
@@ -731,18 +726,16 @@ static void take_times(struct straggler *origin, const struct own_table *table,
 {
 	struct straggler_table blocks = { .blocks = table->windows };
 	uint64_t start_ns[STRAGGLER_BLOCKS], end_ns[STRAGGLER_BLOCKS];
-	bool is_there[STRAGGLER_BLOCKS];
 	double sum = 0;
 
 	for (uint32_t w = 0; w < table->windows; w++) {
 		start_ns[w] = table->start_ns + w * table->width_ns;
 		end_ns[w] = start_ns[w] + table->width_ns;
-		is_there[w] = is_on(excess[w], stretch);
-		sum += is_there[w] ? excess[w] : 0;
+		sum += straggler_is_on(excess[w], stretch) ? excess[w] : 0;
 	}
 	blocks.start_ns = start_ns;
 	blocks.end_ns = end_ns;
-	straggler_times(origin, &blocks, is_there);
+	straggler_times(origin, &blocks, excess, stretch);
 	origin->own_excess = stretch->typical;
 	origin->cost_share = sum / table->windows;
 }
@@ -882,7 +875,8 @@ static void judge_hosts(struct straggler_search *search, const struct own_table 
 		if (!stretch.is_found || (field.is_uneven && !is_steady(table, of, &stretch)))
 			continue;
 		/* From the beginning, it is how the stages are. */
-		if (has_stages && (is_on(of[0], &stretch) || is_on(of[1], &stretch)))
+		if (has_stages &&
+		    (straggler_is_on(of[0], &stretch) || straggler_is_on(of[1], &stretch)))
 			continue;
 		if (best.host != UINT32_MAX && stretch.typical <= best.stretch.typical) {
 			best.second = fmax(best.second, stretch.typical);

@@ -141,8 +141,56 @@ static void test_few(void)
 	EXPECT_THAT("but one that is late from some time on", count_named(2, 100) == 1);
 }
 
+/* A letter per block: late, not late, or too few collectives to tell, as the last blocks of a running job often are. */
+static void test_times(void)
+{
+	static const struct {
+		const char *blocks;
+		enum straggler_pattern pattern;
+		uint64_t first_ns, last_ns;
+		double share;
+	} cases[] = {
+		{ "LLLLLLLL", STRAGGLER_ALWAYS, 1000, 1800, 1 },
+		{ "LLLLL???", STRAGGLER_ALWAYS, 1000, 1500, 1 },
+		{ "???LLLLL", STRAGGLER_ALWAYS, 1300, 1800, 1 },
+		{ "LL???LLL", STRAGGLER_ALWAYS, 1000, 1800, 1 },
+		{ ".LLLLLL.", STRAGGLER_ALWAYS, 1100, 1700, 0.75 },
+		{ "....LLLL", STRAGGLER_SINCE, 1400, 1800, 0.5 },
+		{ "....LL??", STRAGGLER_SINCE, 1400, 1600, 2. / 6 },
+		{ "LLLL....", STRAGGLER_UNTIL, 1000, 1400, 0.5 },
+		{ "LLLL..??", STRAGGLER_UNTIL, 1000, 1400, 4. / 6 },
+		{ "..LLL...", STRAGGLER_BURSTS, 1200, 1500, 3. / 8 },
+		{ "L...L..L", STRAGGLER_BURSTS, 1000, 1800, 3. / 8 },
+	};
+	const struct straggler_stretch stretch = { .typical = 10 };
+	uint64_t start_ns[8], end_ns[8];
+	const struct straggler_table table = { .blocks = 8,
+					       .start_ns = start_ns,
+					       .end_ns = end_ns };
+
+	for (uint64_t b = 0; b < 8; b++) {
+		start_ns[b] = 1000 + b * 100;
+		end_ns[b] = start_ns[b] + 100;
+	}
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct straggler straggler = { .rank = 0 };
+
+		for (uint32_t b = 0; b < 8; b++)
+			values[b] = cases[i].blocks[b] == '?'	? NAN
+				    : cases[i].blocks[b] == 'L' ? 6
+								: 5;
+		straggler_times(&straggler, &table, values, &stretch);
+		EXPECT_THAT(cases[i].blocks,
+			    straggler.has_times && straggler.pattern == cases[i].pattern &&
+				    straggler.first_ns == cases[i].first_ns &&
+				    straggler.last_ns == cases[i].last_ns &&
+				    fabs(straggler.share_of_time - cases[i].share) < 1e-9);
+	}
+}
+
 int main(void)
 {
+	test_times();
 	test_healthy();
 	test_slow();
 	test_few();
