@@ -987,8 +987,8 @@ static void straggler_of(struct live *live, uint32_t c)
 	text_append(TEXT, "For %" PRIu64 " s ", since_ns / SECOND_NS);
 	say_whole_rank(TEXT, live, seat);
 	text_append(TEXT,
-		    " has been last to arrive at the collectives of %.60s. The others waited at "
-		    "least %.0f%% of that time.",
+		    " has been last to arrive at the collectives of %.60s. Those of the others "
+		    "waited at least %.0f%% of that time, part of it perhaps during compute.",
 		    comm->label, 100 * memory->straggler_share);
 	if (comm->missing > 0)
 		text_append(TEXT, " %u ranks are on other nodes and not visible here.",

@@ -281,7 +281,12 @@ void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 	cost = isnan(cost) ? bound : fmin(fmax(cost, 0), bound);
 	if (bound <= 0)
 		return;
+	verdict->is_cost_least = verdict->is_cost_bound && span->is_least;
 	verdict->cost_percent = 100 * cost;
+	if (!verdict->is_cost_bound)
+		slow_fill_cost(search, verdict,
+			       cost * (double)verdict->for_ns *
+				       ranks_of(&search->report->job, search->group));
 	if (cost < (verdict->is_cost_bound ? least_bound(search, verdict) : cost_of_note) ||
 	    is_past_minor(search, verdict, span, cost))
 		verdict->severity = VERDICT_NOTE;
@@ -291,10 +296,7 @@ void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 			    " (costs less than 1%% of the job's time)");
 	else
 		text_format(verdict->title + used, sizeof(verdict->title) - used,
-			    " (costs %s%.0f%% of the job's time)",
-			    !verdict->is_cost_bound ? ""
-			    : span->is_least	    ? "at least "
-						    : "up to ",
+			    " (costs %s%.0f%% of the job's time)", verdict_cost_word(verdict),
 			    100 * cost);
 }
 

@@ -546,7 +546,7 @@ static void tell_lateness(struct slow_search *search, struct verdict *verdict,
 			 slow_when(search->report, span).text);
 	verdict_evidence(verdict,
 			 "It was last in %llu of %llu collectives; the other ranks waited %s in "
-			 "total, %.1f%% of their run time.",
+			 "total, %.1f%% of all ranks' time.",
 			 (unsigned long long)straggler->last_in,
 			 (unsigned long long)straggler->matches,
 			 units_of_ns((double)straggler->caused_ns).text, verdict->percent);

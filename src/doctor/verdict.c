@@ -61,6 +61,13 @@ const char *verdict_severity_name(enum verdict_severity severity)
 	return (size_t)severity < ARRAY_LENGTH(names) ? names[severity] : "?";
 }
 
+const char *verdict_cost_word(const struct verdict *verdict)
+{
+	if (!verdict->is_cost_bound)
+		return "";
+	return verdict->is_cost_least ? "at least " : "up to ";
+}
+
 const char *verdict_confidence_word(double confidence)
 {
 	if (confidence >= 0.95)

@@ -102,13 +102,14 @@ struct verdict {
 	bool is_allowed;	    /* its job allows such a wait: RINGSIDE_HANG_AFTER */
 	uint64_t dead_wall_ns; /* the job is dead: its last sign of life; 0: it runs, or unknown */
 	uint32_t victims;      /* ranks that wait because of it */
-	double gpu_hours;      /* lost by it so far, 0 unknown */
+	double gpu_hours;      /* lost by it so far, as exact as cost_percent; 0 unknown */
 	double money;	       /* the same in money; 0: no price was given */
 	double percent;	       /* slower by this; of a straggler: share of run time that others
 				   wait for it; 0 none */
 	double cost_percent;   /* slowness: share of the job's time that it costs while it lasts;
 				   0 unknown */
-	bool is_cost_bound;    /* it costs at most that */
+	bool is_cost_bound;    /* it costs at most that, or if the next is set, at least that */
+	bool is_cost_least;
 
 	char title[200]; /* a phrase without a full stop */
 	/* Where the culprit is in its program, as a phrase after "is"; "" unknown. */
@@ -152,6 +153,9 @@ void verdict_say_channels(char *text, size_t size, const uint64_t channels[4]);
 
 /* Most serious first: severity, hangs before slowness before set-up, cost or victims, confidence. */
 void verdicts_sort(struct verdicts *verdicts);
+
+/* "up to ", "at least " or "", before what it costs. */
+const char *verdict_cost_word(const struct verdict *verdict);
 
 /* "certain" from 0.95, "very likely" from 0.8, "likely" from 0.5, "possible" below. */
 const char *verdict_confidence_word(double confidence);

@@ -151,6 +151,7 @@ static bool is_cost_in_title(const struct verdict *verdict)
 static void join_cost(const struct verdict *verdict, char *text, size_t size)
 {
 	const char *so_far = verdict->dead_wall_ns > 0 ? "" : " so far";
+	const char *bound = verdict_cost_word(verdict);
 	char piece[160];
 
 	/* Do not repeat what the title says. */
@@ -162,7 +163,8 @@ static void join_cost(const struct verdict *verdict, char *text, size_t size)
 	if (verdict->percent > 0) {
 		if (verdict->class == VERDICT_SLOW_RANK || verdict->class == VERDICT_SLOW_HOST)
 			text_format(piece, sizeof(piece),
-				    "other ranks wait %.3g%% of their run time", verdict->percent);
+				    "waiting for it takes %.3g%% of all ranks' time",
+				    verdict->percent);
 		else if (verdict->percent < 200)
 			text_format(piece, sizeof(piece), "%.3g%% slower", verdict->percent);
 		else
@@ -172,10 +174,10 @@ static void join_cost(const struct verdict *verdict, char *text, size_t size)
 	}
 	if (verdict->gpu_hours > 0) {
 		if (verdict->gpu_hours >= 0.1)
-			text_format(piece, sizeof(piece), "%.1f GPU-hours lost%s",
+			text_format(piece, sizeof(piece), "%s%.1f GPU-hours lost%s", bound,
 				    verdict->gpu_hours, so_far);
 		else
-			text_format(piece, sizeof(piece), "%.3g GPU-seconds lost%s",
+			text_format(piece, sizeof(piece), "%s%.3g GPU-seconds lost%s", bound,
 				    verdict->gpu_hours * 3600, so_far);
 		join_piece(text, size, piece);
 	}
@@ -575,6 +577,10 @@ void verdict_json_one(struct json *json, const struct verdict *verdict)
 	put_figure(json, "money", verdict->money);
 	put_figure(json, "percent", verdict->percent);
 	put_figure(json, "cost_percent", verdict->cost_percent);
+	json_put_text_or_null(json, "cost_bound",
+			      !verdict->is_cost_bound  ? ""
+			      : verdict->is_cost_least ? "least"
+						       : "most");
 	json_put_text_or_null(json, "rule", verdict->rule);
 	json_put_text_or_null(json, "place", verdict->place);
 	put_lines(json, "evidence", &verdict->evidence);

@@ -1,6 +1,7 @@
 #include "doctor/slow.h"
 
 #include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,6 +112,14 @@ struct wanted {
 	bool (*is_tree)(const struct transfers_what *what);
 };
 
+/* Measured in iterations: what they take longer is lost by all eight ranks. */
+static bool is_lost_by_all(const struct verdict *verdict)
+{
+	double lost_ns = verdict->cost_percent / 100 * (double)verdict->for_ns * 8;
+
+	return !verdict->is_cost_bound && fabs(verdict->gpu_hours * 3600e9 - lost_ns) < 1e3;
+}
+
 static void expect_one(const struct verdicts *verdicts, const struct wanted *wanted,
 		       const char *rule)
 {
@@ -125,7 +134,7 @@ static void expect_one(const struct verdicts *verdicts, const struct wanted *wan
 			    verdict->percent > 25 && verdict->percent < 35 &&
 			    /* It costs next to nothing, as there is little communication. */
 			    verdict->severity == VERDICT_NOTE && verdict->cost_percent < 2 &&
-			    verdict->confidence > 0.7 && verdict->gpu_hours > 0 &&
+			    verdict->confidence > 0.7 && is_lost_by_all(verdict) &&
 			    verdict->rank == -1 && verdict->evidence.count > 0 &&
 			    verdict->advice.count > 0))
 		show(verdicts);
@@ -199,7 +208,7 @@ static void against_baseline(const struct baseline *baseline)
 		find(&verdicts, &job, &options);
 		expect_one(&verdicts, &list[i], "baseline");
 		EXPECT_THAT("with the cost",
-			    verdicts.count == 1 && verdicts.list[0].money > 0 &&
+			    verdicts.count == 1 &&
 				    verdicts.list[0].money == 3 * verdicts.list[0].gpu_hours);
 		verdicts_release(&verdicts);
 		transfers_release(&job);
@@ -343,8 +352,8 @@ static void late_rank(const struct baseline *baseline)
 		show(&verdicts);
 	EXPECT_THAT("compared with the others", strcmp(verdict->rule, "others") == 0);
 	EXPECT_THAT("always", strstr(verdict->evidence.list[0], "always") != NULL);
-	EXPECT_THAT("with the cost of the others' waiting",
-		    verdict->gpu_hours > 0 && verdict->money == 2 * verdict->gpu_hours);
+	EXPECT_THAT("with what it costs",
+		    is_lost_by_all(verdict) && verdict->money == 2 * verdict->gpu_hours);
 	verdicts_release(&verdicts);
 	transfers_release(&job);
 }
