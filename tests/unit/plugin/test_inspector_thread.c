@@ -4,14 +4,17 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "common/clock.h"
+#include "format/inspector_write.h"
 #include "tests/unit/plugin/defect_process.h"
 
 enum { TIMED = 40, UNTIMED = 3, OTHERS = 2, CAPTURED = 5 };
 static char output[64];
-static char text[1 << 20];
+static char text[4 << 20];
 
 /* Inspector's settings, and standard error into a file. */
 static void set_up(const char *prom)
@@ -31,22 +34,31 @@ static void set_up(const char *prom)
 		exit(1);
 }
 
+/* Channels start from the last to the first. */
+static void play_timed(void *context, int count, uint8_t channels)
+{
+	for (int i = 0; i < count; i++) {
+		struct play_op op = play_issue(context, "AllReduce", 1024, "ncclFloat32", channels);
+		uint64_t gpu = play_gpu_now();
+		void *kernels[4];
+
+		for (uint8_t j = channels; j-- > 0;)
+			kernels[j] = play_kernel_start(context, op.task, j, gpu);
+		/* A time in the future, or of two kernels at once, would be rejected. */
+		while (play_gpu_now() <= gpu + 1000)
+			;
+		for (uint8_t j = 0; j < channels; j++)
+			play_kernel_stop(kernels[j], gpu + 1000);
+	}
+}
+
 static void play(void)
 {
 	void *context = play_init(1, 1, 8, 3);
 	struct abi_descr_v5 group = { .type = ABI_GROUP_API };
 	void *group_api;
 
-	for (int i = 0; i < TIMED; i++) {
-		struct play_op op = play_issue(context, "AllReduce", 1024, "ncclFloat32", 1);
-		uint64_t gpu = play_gpu_now();
-		void *kernel = play_kernel_start(context, op.task, 0, gpu);
-
-		/* A time in the future, or of two kernels at once, would be rejected. */
-		while (play_gpu_now() <= gpu + 1000)
-			;
-		play_kernel_stop(kernel, gpu + 1000);
-	}
+	play_timed(context, TIMED, 1);
 	for (int i = 0; i < OTHERS; i++)
 		play_issue(context, "Quantum", 7, "ncclFloat32", 1);
 	group_api = play_start(context, group);
@@ -218,11 +230,263 @@ static void test_verbose(void)
 	defect_release(&run);
 }
 
+/* ---- channels and communicators -------------------------------------------------------------- */
+
+/* Two communicators take turns, so their calls have the same numbers. */
+static void write_many_channels(void)
+{
+	void *one, *other;
+
+	setenv("NCCL_INSPECTOR_DUMP_VERBOSE", "1", 1);
+	set_up("0");
+	one = play_init(0x11, 1, 8, 3);
+	other = play_init(0x22, 1, 8, 3);
+	for (int i = 0; i < TIMED; i++) {
+		play_timed(one, 1, 4);
+		play_timed(other, 1, 2);
+	}
+	ncclProfiler_v5.finalize(one);
+	ncclProfiler_v5.finalize(other);
+}
+
+/* The channels of a line, from 1, as the digits of a number. */
+static unsigned int channels_in(const char *line)
+{
+	static const char key[] = "\"channel_id\":";
+	const char *end = strchr(line, '\n');
+	unsigned int digits = 0;
+
+	for (const char *at = line; (at = strstr(at, key)) != NULL && at < end;) {
+		at += sizeof(key) - 1;
+		digits = digits * 10 + (unsigned int)(*at - '0') + 1;
+	}
+	return digits;
+}
+
+static void test_channels(void)
+{
+	struct defect_run run;
+	unsigned int fours = 0, twos = 0;
+
+	empty_output("files");
+	run = defect_run("flight", write_many_channels);
+	EXPECT_EQUAL(run.status, 0);
+	for (const char *line = read_output("files"); *line != '\0';
+	     line = strchr(line, '\n') + 1) {
+		/* Once with sequence numbers, once with times. */
+		fours += strncmp(line + 11, "\"id\":\"0x11\"", 11) == 0 &&
+			 channels_in(line) == 12341234;
+		twos += strncmp(line + 11, "\"id\":\"0x22\"", 11) == 0 && channels_in(line) == 1212;
+	}
+	EXPECT_THAT("each line has the channels of its own call, in order",
+		    fours == TIMED && twos == TIMED);
+	expect_said("both communicators are counted", "80 operations, 80 lines, 0 lost\n");
+	defect_release(&run);
+}
+
+/* ---- what lies in the way -------------------------------------------------------------------- */
+
+/* The path of this process's log, whose directory exists. */
+static void log_path(char *path, size_t size)
+{
+	char host[256] = "", name[INSPECTOR_NAME_BYTES];
+
+	gethostname(host, sizeof(host) - 1);
+	inspector_file_name(name, host, getpid());
+	text_format(path, size, "%s/files/%s", output, name);
+}
+
+static void write_over(const char *before)
+{
+	char path[512];
+	FILE *file;
+
+	set_up("0");
+	log_path(path, sizeof(path));
+	file = fopen(path, "we");
+	if (file == NULL || fputs(before, file) == EOF || fclose(file) == EOF)
+		_exit(2);
+	play();
+}
+
+static void write_after_half_a_line(void)
+{
+	write_over("{\"half");
+}
+
+static void write_after_a_line(void)
+{
+	write_over("{}\n");
+}
+
+static void test_appending(void)
+{
+	static const struct {
+		const char *name;
+		void (*body)(void);
+		const char *begin;
+	} cases[] = {
+		{ "half a line is ended", write_after_half_a_line, "{\"half\n{\"" },
+		{ "a whole one is left as it is", write_after_a_line, "{}\n{\"" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		struct defect_run run;
+		const char *lines;
+
+		empty_output("files");
+		run = defect_run("flight", cases[i].body);
+		EXPECT_EQUAL(run.status, 0);
+		lines = read_output("files");
+		EXPECT_THAT(cases[i].name,
+			    strncmp(lines, cases[i].begin, strlen(cases[i].begin)) == 0);
+		EXPECT_EQUAL(count_of(lines, "\n"), TIMED + 1);
+		defect_release(&run);
+	}
+}
+
+static void find_a_link(void)
+{
+	char path[512], victim[128];
+
+	set_up("0");
+	log_path(path, sizeof(path));
+	text_format(victim, sizeof(victim), "%s/victim", output);
+	if (symlink(victim, path) == -1)
+		_exit(2);
+	play();
+	if (access(victim, F_OK) == 0)
+		_exit(3);
+}
+
+/* Opening it must not block. */
+static void find_a_pipe(void)
+{
+	char path[512];
+
+	set_up("0");
+	log_path(path, sizeof(path));
+	if (mkfifo(path, 0600) == -1)
+		_exit(2);
+	play();
+}
+
+static void find_no_directory(void)
+{
+	char path[128];
+
+	set_up("0");
+	text_format(path, sizeof(path), "%s/said/below", output);
+	setenv("NCCL_INSPECTOR_DUMP_DIR", path, 1);
+	play();
+}
+
+static void test_trouble(void)
+{
+	static const struct {
+		const char *name;
+		void (*body)(void);
+		const char *why;
+	} cases[] = {
+		{ "a link is not followed", find_a_link, " (Too many levels of symbolic links); " },
+		{ "a pipe is not written", find_a_pipe, " (Operation not permitted); " },
+		{ "nor what has no directory", find_no_directory, " (Not a directory); " },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		struct defect_run run;
+		const char *said;
+
+		empty_output("files");
+		run = defect_run("flight", cases[i].body);
+		said = read_output("said");
+		EXPECT_THAT(cases[i].name, run.status == 0 && count_of(said, cases[i].why) == 1);
+		EXPECT_THAT("that is printed once", count_of(said, "\n") == 2);
+		EXPECT(strstr(said, "50 operations, 0 lines, 5 captured into graphs, 2 of other "
+				    "functions, 3 without a time, 40 lost\n") != NULL);
+		EXPECT_EQUAL(run.process != NULL ? run.process->lost[LOST_INSPECTOR] : 0, TIMED);
+		defect_release(&run);
+	}
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+enum { MANY = 4000, LIMIT = 10001 };
+
+/* The limit ends in the middle of a line. */
+static void write_to_a_full_disk(void)
+{
+	struct rlimit limit = { LIMIT, LIMIT };
+	void *context;
+
+	set_up("0");
+	context = play_init(1, 1, 8, 3);
+	if (setrlimit(RLIMIT_FSIZE, &limit) == -1)
+		_exit(2);
+	play_timed(context, MANY, 1);
+	ncclProfiler_v5.finalize(context);
+}
+
+static void write_past_the_quota(void)
+{
+	void *context;
+
+	setenv("RINGSIDE_QUOTA", "1MiB", 1);
+	set_up("0");
+	context = play_init(1, 1, 8, 3);
+	play_timed(context, MANY, 1);
+	ncclProfiler_v5.finalize(context);
+}
+
+static void test_limits(void)
+{
+	static const struct {
+		const char *name;
+		void (*body)(void);
+		size_t least, most;
+		unsigned int said;
+	} cases[] = {
+		{ "a file that cannot grow ends with a whole line", write_to_a_full_disk,
+		  LIMIT - 1000, LIMIT, 2 },
+		{ "and so does one of the quota", write_past_the_quota, 1 << 18, 1 << 20, 1 },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		unsigned int all = 0, lines = 0, lost = 0, written;
+		struct defect_run run;
+		const char *said;
+		size_t length;
+
+		empty_output("files");
+		run = defect_run("flight", cases[i].body);
+		written = count_of(read_output("files"), "\n");
+		length = strlen(text);
+		EXPECT_THAT(cases[i].name,
+			    run.status == 0 && length > 2 && strcmp(text + length - 2, "}\n") == 0);
+		EXPECT_THAT("it is as long as it can be",
+			    length >= cases[i].least && length <= cases[i].most);
+		said = strstr(read_output("said"), "log: ");
+		EXPECT(said != NULL && sscanf(said, "log: %u operations, %u lines, %u lost", &all,
+					      &lines, &lost) == 3);
+		EXPECT_EQUAL(count_of(text, "\n"), cases[i].said);
+		EXPECT_EQUAL(count_of(text, "(no room)"), cases[i].said - 1);
+		EXPECT_EQUAL(all, MANY);
+		EXPECT_EQUAL(lines, written);
+		EXPECT_EQUAL(lines + lost, MANY);
+		EXPECT_EQUAL(run.process != NULL ? run.process->lost[LOST_INSPECTOR] : 0, lost);
+		defect_release(&run);
+	}
+}
+
 int main(void)
 {
 	text_copy(output, sizeof(output), scratch_make());
 	test_lines();
 	test_verbose();
 	test_metrics();
+	test_channels();
+	test_appending();
+	test_trouble();
+	test_limits();
 	return tap_done();
 }

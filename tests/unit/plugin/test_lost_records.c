@@ -1,6 +1,8 @@
 /* Lost records: defects D1 to D5, D25 and D27 of docs/HACKING.md. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -103,6 +105,115 @@ static void a_reader_that_stands_still_costs_no_count(void)
 	/* The last 256 were in the ring, and a few hundred more still in flight. */
 	EXPECT_THAT("D1: most of them were lost, and counted",
 		    run.process != NULL && run.process->lost[LOST_RING_OVERRUN] >= 9000);
+	defect_release(&run);
+}
+
+/* ---- a disk that never answers --------------------------------------------------------------- */
+
+/* The thread holds the first record forever; the exit does not wait for it. */
+static void exit_on_a_frozen_disk(int more)
+{
+	void *context;
+
+	setenv("RINGSIDE_BUFFER", "64KiB", 1);
+	sem_init(&frozen, 0, 0);
+	sem_init(&thaw, 0, 0);
+	context = play_init(1, 1, 2, 0);
+	store_release(&is_frozen, 1);
+	play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
+	ncclProfiler_v5.finalize(context);
+	while (sem_wait(&frozen) == -1)
+		;
+	context = play_init(2, 1, 2, 0);
+	for (int i = 0; i < more; i++)
+		play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
+}
+
+static void exit_with_a_few(void)
+{
+	exit_on_a_frozen_disk(100);
+}
+
+static void exit_with_many(void)
+{
+	exit_on_a_frozen_disk(1000);
+}
+
+static void an_exit_counts_what_the_disk_did_not_take(void)
+{
+	struct defect_run run = defect_run("trace", exit_with_a_few);
+
+	EXPECT_THAT("what the ring still holds is not lost",
+		    defect_adds_up(&run, 101) && run.process != NULL &&
+			    run.process->lost[LOST_RING_OVERRUN] == 0 &&
+			    run.process->lost[LOST_WRITE_ERROR] <= 1);
+	defect_release(&run);
+	run = defect_run("trace", exit_with_many);
+	EXPECT_THAT("what was overwritten is",
+		    defect_adds_up(&run, 1001) && run.process != NULL &&
+			    run.process->lost[LOST_RING_OVERRUN] >= 700 &&
+			    run.process->lost[LOST_WRITE_ERROR] <= 1);
+	defect_release(&run);
+}
+
+enum { LINES = 30 };
+
+static void play_timed(void *context)
+{
+	for (int i = 0; i < LINES; i++) {
+		struct play_op op = play_issue(context, "AllReduce", 1024, "ncclFloat32", 1);
+		uint64_t gpu = play_gpu_now();
+		void *kernel = play_kernel_start(context, op.task, 0, gpu);
+
+		while (play_gpu_now() <= gpu + 1000)
+			;
+		play_kernel_stop(kernel, gpu + 1000);
+	}
+}
+
+static void exit_with_lines(void)
+{
+	char path[128];
+	void *context;
+	int fd;
+
+	text_format(path, sizeof(path), "%s/files", getenv("RINGSIDE_DIR"));
+	setenv("NCCL_INSPECTOR_ENABLE", "1", 1);
+	setenv("NCCL_INSPECTOR_DUMP_DIR", path, 1);
+	setenv("NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", "1000", 1);
+	setenv("RINGSIDE_EVENTS", "kernel", 1);
+	text_format(path, sizeof(path), "%s/said", getenv("RINGSIDE_DIR"));
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (fd == -1 || dup2(fd, STDERR_FILENO) == -1)
+		_exit(2);
+	sem_init(&frozen, 0, 0);
+	sem_init(&thaw, 0, 0);
+	store_release(&is_frozen, 1);
+	context = play_init(1, 1, 8, 3);
+	play_timed(context);
+	ncclProfiler_v5.finalize(context);
+	while (sem_wait(&frozen) == -1)
+		;
+	play_timed(play_init(2, 1, 8, 3));
+}
+
+/* Every line: those that the thread has in hand, and those that it never took. */
+static void an_exit_counts_lines_that_the_disk_did_not_take(void)
+{
+	struct defect_run run = defect_run("flight", exit_with_lines);
+	char path[128], said[512] = "";
+	FILE *file;
+
+	text_format(path, sizeof(path), "%s/said", run.dir);
+	file = fopen(path, "re");
+	if (file != NULL) {
+		said[fread(said, 1, sizeof(said) - 1, file)] = '\0';
+		fclose(file);
+	}
+	EXPECT_EQUAL(run.status, 0);
+	EXPECT_THAT("the last words say so",
+		    strstr(said, ".log: 60 operations, 0 lines, 60 lost\n") != NULL);
+	EXPECT_EQUAL(run.process != NULL ? run.process->lost[LOST_INSPECTOR] : 0, 2 * LINES);
 	defect_release(&run);
 }
 
@@ -339,6 +450,8 @@ int main(void)
 {
 	a_burst_is_seen_or_counted();
 	a_reader_that_stands_still_costs_no_count();
+	an_exit_counts_what_the_disk_did_not_take();
+	an_exit_counts_lines_that_the_disk_did_not_take();
 	a_destroyed_communicator_keeps_its_last_records("trace");
 	open_communicators_wait_for_nothing();
 	the_exit_flushes();
