@@ -83,8 +83,14 @@ static void test_what_is_written(void)
 	EXPECT(with("NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES", "8k", NULL, NULL)->filter.least_bytes ==
 		       0 &&
 	       complaints() == 1);
+	EXPECT(with("NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES", "0", NULL, NULL)->filter.least_bytes ==
+		       0 &&
+	       complaints() == 0);
+	EXPECT(with("NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES", "-1", NULL, NULL)->filter.least_bytes ==
+		       0 &&
+	       complaints() == 1);
 	own = with("NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", "1", NULL, NULL);
-	EXPECT(own->filter.is_kernel_gpu_only);
+	EXPECT(own->filter.is_kernel_gpu_only && own->filter.is_without_bounds);
 	own = with("NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", "0", NULL, NULL);
 	EXPECT_THAT("on request, bounds too",
 		    !own->filter.is_kernel_gpu_only && !own->filter.is_without_bounds);
@@ -106,6 +112,9 @@ static void test_interval(void)
 	EXPECT(with(name, "9223372036854775807", NULL, NULL)->interval_us == 100000 &&
 	       complaints() == 1);
 	EXPECT(with(name, "1s", NULL, NULL)->interval_us == 100000 && complaints() == 1);
+	EXPECT(with(name, "86400000000", NULL, NULL)->interval_us == 86400000000 &&
+	       complaints() == 0);
+	EXPECT(with(name, "86400000001", NULL, NULL)->interval_us == 100000 && complaints() == 1);
 }
 
 /* D34. */

@@ -18,10 +18,11 @@
 #include "tests/tap.h"
 
 static const char *const names[] = {
-	"RINGSIDE_MODE",      "RINGSIDE_DIR",	  "RINGSIDE_SHM",	  "RINGSIDE_BUFFER",
-	"RINGSIDE_QUOTA",     "RINGSIDE_EVENTS",  "RINGSIDE_JOB",	  "RINGSIDE_LABELS",
-	"RINGSIDE_GROUP",     "RINGSIDE_DISABLE", "RINGSIDE_ENVIRONMENT", "RINGSIDE_HANG_AFTER",
-	"RINGSIDE_HEARTBEAT",
+	"RINGSIDE_MODE",      "RINGSIDE_DIR",	       "RINGSIDE_SHM",
+	"RINGSIDE_BUFFER",    "RINGSIDE_QUOTA",	       "RINGSIDE_EVENTS",
+	"RINGSIDE_JOB",	      "RINGSIDE_LABELS",       "RINGSIDE_GROUP",
+	"RINGSIDE_DISABLE",   "RINGSIDE_ENVIRONMENT",  "RINGSIDE_HANG_AFTER",
+	"RINGSIDE_HEARTBEAT", "RINGSIDE_SAMPLE_AFTER", "NCCL_ALLGATHERV_ENABLE",
 };
 
 /* The settings with this one variable set. */
@@ -53,7 +54,8 @@ static bool are_standard(const struct settings *s)
 	       strcmp(s->shm, "/dev/shm") == 0 && s->job[0] == '\0' && s->labels[0] == '\0' &&
 	       s->hang_after_s == 0 && s->group == (gid_t)-1 && !s->is_environment_off &&
 	       s->kernel == SWITCH_AUTO && s->proxy == SWITCH_AUTO && s->steps == SWITCH_AUTO &&
-	       s->launch == SWITCH_AUTO;
+	       s->launch == SWITCH_AUTO && s->sample_after_ns == UINT64_C(120000000000) &&
+	       s->heartbeat_ns == 1000000000 && !s->is_allgatherv_off;
 }
 
 static void nothing_set_is_the_standard(void)
@@ -100,6 +102,31 @@ static void right_values_are_taken(void)
 	}
 }
 
+/* The first and the last value that is taken. */
+static void limits_are_taken(void)
+{
+	struct settings settings = with("RINGSIDE_QUOTA", "1MiB");
+
+	EXPECT(settings.quota == 1 << 20 && lines(&settings) == 0);
+	settings = with("RINGSIDE_HANG_AFTER", "1");
+	EXPECT(settings.hang_after_s == 1 && lines(&settings) == 0);
+	settings = with("RINGSIDE_HANG_AFTER", "604800");
+	EXPECT(settings.hang_after_s == 604800 && lines(&settings) == 0);
+	settings = with("RINGSIDE_HEARTBEAT", "0");
+	EXPECT(settings.heartbeat_ns == 0 && lines(&settings) == 0);
+	settings = with("RINGSIDE_HEARTBEAT", "3600");
+	EXPECT(settings.heartbeat_ns == 3600 * UINT64_C(1000000000) && lines(&settings) == 0);
+	settings = with("RINGSIDE_SAMPLE_AFTER", "0");
+	EXPECT(settings.sample_after_ns == 0 && lines(&settings) == 0);
+	settings = with("RINGSIDE_SAMPLE_AFTER", "31536000");
+	EXPECT(settings.sample_after_ns == 31536000 * UINT64_C(1000000000) &&
+	       lines(&settings) == 0);
+	settings = with("NCCL_ALLGATHERV_ENABLE", "0");
+	EXPECT(settings.is_allgatherv_off && lines(&settings) == 0);
+	settings = with("NCCL_ALLGATHERV_ENABLE", "1");
+	EXPECT(!settings.is_allgatherv_off);
+}
+
 static void events_switch_one_by_one(void)
 {
 	struct settings settings = with("RINGSIDE_EVENTS", "kernel,-steps,+launch");
@@ -110,6 +137,9 @@ static void events_switch_one_by_one(void)
 	EXPECT_THAT("the last one wins", settings.kernel == SWITCH_OFF);
 	settings = with("RINGSIDE_EVENTS", "-auto,-proxy");
 	EXPECT(lines(&settings) == 1 && settings.proxy == SWITCH_OFF);
+	settings = with("RINGSIDE_EVENTS", "auto,,sample,proxy");
+	EXPECT(lines(&settings) == 0 && settings.kernel == SWITCH_SAMPLE &&
+	       settings.proxy == SWITCH_ON && settings.steps == SWITCH_AUTO);
 }
 
 static void wrong_values_cost_one_line_and_take_the_standard(void)
@@ -128,6 +158,11 @@ static void wrong_values_cost_one_line_and_take_the_standard(void)
 		{ "RINGSIDE_LABELS", longest },	  { "RINGSIDE_EVENTS", longest },
 		{ "RINGSIDE_GROUP", longest },	  { "RINGSIDE_HANG_AFTER", "15m" },
 		{ "RINGSIDE_HANG_AFTER", "0" },	  { "RINGSIDE_HANG_AFTER", "604801" },
+		{ "RINGSIDE_QUOTA", "1048575" },  { "RINGSIDE_BUFFER", "65535" },
+		{ "RINGSIDE_HEARTBEAT", "3601" }, { "RINGSIDE_HEARTBEAT", "-1" },
+		{ "RINGSIDE_LABELS", "=b" },	  { "RINGSIDE_LABELS", "a-b=c" },
+		{ "RINGSIDE_LABELS", "a=b\tc" },  { "RINGSIDE_SAMPLE_AFTER", "31536001" },
+		{ "RINGSIDE_LABELS", "a=b," },	  { "RINGSIDE_SAMPLE_AFTER", "2m" },
 	};
 	struct settings settings;
 
@@ -268,6 +303,7 @@ int main(void)
 	memory_is_known();
 	nothing_set_is_the_standard();
 	right_values_are_taken();
+	limits_are_taken();
 	events_switch_one_by_one();
 	wrong_values_cost_one_line_and_take_the_standard();
 	the_switch_means_off_however_it_is_spelt();

@@ -84,25 +84,109 @@ static void play_details(void)
 		_exit(3);
 }
 
-static bool count_detail(const struct op_detail *detail, enum recording_place place, void *counts)
+/* Everything that a detail says. */
+static bool is_right(const struct op_detail *detail)
 {
+	bool is_send = detail->flags & PROXY_IS_SEND, is_step = detail->kind == OP_DETAIL_STEP;
+	uint64_t last = 0;
+
+	for (int i = 0; i < 4; i++) {
+		if (detail->time_ns[i] == 0)
+			continue;
+		if (detail->time_ns[i] < last)
+			return false;
+		last = detail->time_ns[i];
+	}
+	return detail->peer == (is_send ? 1 : 3) && detail->bytes == 1000 && detail->comm == 1 &&
+	       detail->number >= 1 && detail->number <= OPS && detail->channel == 0 &&
+	       detail->step == (is_step ? 0 : 4) && !(detail->flags & PROXY_IS_FOREIGN) &&
+	       detail->time_ns[0] != 0 && detail->time_ns[3] != 0;
+}
+
+struct seen {
+	uint64_t kinds[4], sends[4], wrong;
+};
+
+static bool count_detail(const struct op_detail *detail, enum recording_place place, void *seen)
+{
+	struct seen *to = seen;
+
 	(void)place;
-	((uint64_t *)counts)[detail->kind % 4]++;
+	to->kinds[detail->kind % 4]++;
+	to->sends[detail->kind % 4] += (detail->flags & PROXY_IS_SEND) != 0;
+	to->wrong += !is_right(detail);
 	return true;
 }
 
 static void details_are_in_the_file(void)
 {
 	struct defect_run run = defect_run("full", play_details);
-	uint64_t counts[4] = { 0 };
+	struct seen seen = { .wrong = 0 };
 
 	EXPECT_THAT("each step and each proxy operation has a detail in its place",
 		    run.status == 0);
 	if (run.process != NULL)
-		recording_each_detail(run.process, count_detail, counts, NULL);
-	EXPECT_EQUAL(counts[OP_DETAIL_STEP], 2 * OPS);
-	EXPECT_EQUAL(counts[OP_DETAIL_PROXY], 2 * OPS);
-	EXPECT_EQUAL(counts[OP_DETAIL_KERNEL], 0);
+		recording_each_detail(run.process, count_detail, &seen, NULL);
+	EXPECT_EQUAL(seen.kinds[OP_DETAIL_STEP], 2 * OPS);
+	EXPECT_EQUAL(seen.kinds[OP_DETAIL_PROXY], 2 * OPS);
+	EXPECT_EQUAL(seen.kinds[OP_DETAIL_KERNEL], 0);
+	EXPECT_EQUAL(seen.sends[OP_DETAIL_STEP], OPS);
+	EXPECT_EQUAL(seen.sends[OP_DETAIL_PROXY], OPS);
+	EXPECT_EQUAL(seen.wrong, 0);
+	defect_release(&run);
+}
+
+/* ---- names and ends ---------------------------------------------------------------------------- */
+
+/* Names that only this process knows, and a communicator that is open at the end. */
+static void play_names(void)
+{
+	struct abi_descr_v5 group = { .type = ABI_GROUP_API }, descr = { .type = ABI_COLL };
+	static const char *const algorithms[] = { "SPIRAL", "ZIGZAG", "SPIRAL", "SNAKE" };
+	void *context = play_init(1, 1, 2, 0);
+
+	for (size_t i = 0; i < ARRAY_LENGTH(algorithms); i++) {
+		void *api = play_start(context, group);
+
+		descr.parent = play_coll_api(context, api, "AllReduce", 64, "ncclFloat32", false);
+		descr.coll.function = "AllReduce";
+		descr.coll.count = 64;
+		descr.coll.datatype = "ncclFloat32";
+		descr.coll.channels = 1;
+		descr.coll.algorithm = algorithms[i];
+		descr.coll.protocol = "SIMPLE";
+		play_stop(play_start(context, descr));
+		play_stop(api);
+	}
+	unlink(recorder.region.path);
+}
+
+static bool sum_algorithms(const struct op_record *op, enum recording_place place, void *sum)
+{
+	(void)place;
+	*(uint64_t *)sum = *(uint64_t *)sum * 10 + op->algorithm - OP_NAME_INTERNED;
+	return true;
+}
+
+static void names_are_in_the_file(void)
+{
+	struct defect_run run = defect_run("trace", play_names);
+	const struct recording_process *process = run.process;
+	uint64_t sum = 0;
+
+	EXPECT(run.status == 0 && process != NULL && run.account.walk.in_trace == 4);
+	EXPECT_THAT("each name once, in order", process != NULL &&
+							strcmp(process->names[0], "SPIRAL") == 0 &&
+							strcmp(process->names[1], "ZIGZAG") == 0 &&
+							strcmp(process->names[2], "SNAKE") == 0 &&
+							process->names[3][0] == '\0');
+	if (process != NULL)
+		recording_each_op(process, sum_algorithms, &sum, NULL);
+	EXPECT_EQUAL(sum, 102); /* 0, 1, 0, 2 */
+	EXPECT_THAT("the open communicator has its counts and no end",
+		    process != NULL && process->comm_count == 1 &&
+			    process->comms[0].counts.issued == 4 &&
+			    process->comms[0].info.finalize_ns == 0);
 	defect_release(&run);
 }
 
@@ -191,6 +275,7 @@ int main(void)
 {
 	links_are_in_the_file();
 	details_are_in_the_file();
+	names_are_in_the_file();
 	a_taken_name_is_left_alone();
 	the_log_says_what_is_recorded_where();
 	return tap_done();
