@@ -137,9 +137,11 @@ static void what_lingers_is_swept(void *context)
 	void *kernel = play_kernel_start(context, op.task, 0, play_gpu_now());
 	uint64_t last = 0, ring = recorder.region.header->ring_head, done;
 
+	play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
 	live->op.done_ns = 1;
 	own_thread_sweep(&last, recorder_now() + 1000 * MS);
-	EXPECT_THAT("not while it runs", recorder.region.header->ring_head == ring);
+	EXPECT_THAT("not while it runs, nor before it does",
+		    recorder.region.header->ring_head == ring);
 	play_kernel_stop(kernel, play_gpu_now());
 	done = live->op.done_ns;
 	last = 0;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "common/attributes.h"
@@ -236,6 +237,47 @@ static void a_group_with_thousands_of_members_is_found(void)
 	EXPECT_EQUAL(lines(&settings), 0);
 }
 
+static bool is_setuid;
+
+/* Replaces libc's: for a moment this program has more rights than its user. */
+EXPORTED unsigned long getauxval(unsigned long type)
+{
+	unsigned long (*real)(unsigned long);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "getauxval");
+	return type == AT_SECURE && is_setuid ? 1 : real(type);
+}
+
+static void a_program_with_more_rights_writes_nowhere_else(void)
+{
+	static const struct {
+		const char *name, *value;
+		enum region_mode mode;
+		unsigned int lines;
+	} cases[] = {
+		{ NULL, NULL, REGION_MODE_FLIGHT, 0 },
+		{ "RINGSIDE_MODE", "profile", REGION_MODE_PROFILE, 0 },
+		{ "RINGSIDE_MODE", "trace", REGION_MODE_FLIGHT, 1 },
+		{ "RINGSIDE_MODE", "full", REGION_MODE_FLIGHT, 1 },
+		{ "RINGSIDE_SHM", "/tmp", REGION_MODE_FLIGHT, 1 },
+		{ "RINGSIDE_GROUP", "0", REGION_MODE_FLIGHT, 1 },
+		{ "NCCL_INSPECTOR_ENABLE", "1", REGION_MODE_FLIGHT, 1 },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		struct settings settings;
+
+		is_setuid = true;
+		settings = with(cases[i].name, cases[i].value);
+		is_setuid = false;
+		EXPECT_EQUAL(settings.mode, cases[i].mode);
+		EXPECT_EQUAL(lines(&settings), cases[i].lines);
+		EXPECT(strcmp(settings.shm, "/dev/shm") == 0 && settings.group == (gid_t)-1 &&
+		       !settings.inspector.is_on);
+	}
+	unsetenv("NCCL_INSPECTOR_ENABLE");
+}
+
 static void a_secret_is_not_repeated(void)
 {
 	struct settings settings = with("RINGSIDE_LABELS", "hf_AbCdEf0123456789");
@@ -309,6 +351,7 @@ int main(void)
 	the_switch_means_off_however_it_is_spelt();
 	too_many_complaints_end_with_a_whole_line();
 	a_group_with_thousands_of_members_is_found();
+	a_program_with_more_rights_writes_nowhere_else();
 	a_secret_is_not_repeated();
 	no_value_leads_a_trace_elsewhere();
 	return tap_done();
