@@ -404,8 +404,186 @@ static void test_answers(void)
 	}
 }
 
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+/* Two ranks on two hosts in two communicators without names, with `calls` calls each. */
+static void make_keyed(struct timeline_report *report, struct hand_made *hand, uint32_t by_this,
+		       unsigned int calls, uint64_t each_ns)
+{
+	struct timeline_options options = { .custom_by = { by_this }, .custom_count = 1 };
+
+	for (int rank = 0; rank < 2; rank++) {
+		struct recording_process *process =
+			hand_process(hand, "j", rank, rank == 0 ? "a" : "b");
+
+		for (uint64_t c = 0; c < 2; c++) {
+			uint32_t comm = hand_comm(process, 0x77 + c, "", rank, 2, 2);
+
+			for (uint64_t n = 1; n <= calls; n++)
+				hand_op(process, comm, OP_ALL_REDUCE, n, 1 << 20, each_ns + n % 3,
+					(2 * n + c) * 10000000)
+					->user_tag = 7;
+		}
+	}
+	if (timeline_report_make(report, &hand->recording, NULL, &options) != OK)
+		abort();
+}
+
+static void test_keys(void)
+{
+	static const struct {
+		uint32_t by;
+		const char *texts[2]; /* in any order; NULL: one row */
+		uint64_t calls;	      /* of a row */
+	} cases[] = {
+		{ TALLY_BY_COMM, { "2 ranks, 2 nodes, from rank 0", NULL }, 160 },
+		{ TALLY_BY_COMM_NAME, { "2 ranks, 2 nodes", NULL }, 160 },
+		{ TALLY_BY_KIND, { "net-only", NULL }, 160 },
+		{ TALLY_BY_FUNCTION, { "AllReduce", NULL }, 160 },
+		{ TALLY_BY_SIZE, { "1 MiB", NULL }, 160 },
+		{ TALLY_BY_DATATYPE, { "float32", NULL }, 160 },
+		{ TALLY_BY_ALGORITHM, { "RING", NULL }, 160 },
+		{ TALLY_BY_PROTOCOL, { "SIMPLE", NULL }, 160 },
+		{ TALLY_BY_RANK, { "0", "1" }, 80 },
+		{ TALLY_BY_HOST, { "a", "b" }, 80 },
+		{ TALLY_BY_TAG, { "7", NULL }, 160 },
+		{ TALLY_BY_SOURCE, { "kernel_gpu", NULL }, 160 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct timeline_report a, b;
+		struct hand_made hand_a = { .list = { NULL } }, hand_b = { .list = { NULL } };
+		struct compare compare;
+		uint64_t found = 0, wanted = cases[i].texts[1] != NULL ? 2 : 1;
+
+		make_keyed(&a, &hand_a, cases[i].by, 40, 50000);
+		make_keyed(&b, &hand_b, cases[i].by, 40, 50000);
+		if (compare_make(&compare, &a, &b, 0.05) != OK)
+			abort();
+		for (size_t r = 0; r < compare.count; r++)
+			for (uint64_t t = 0; t < wanted; t++)
+				found += strcmp(compare.rows[r].key[0], cases[i].texts[t]) == 0 &&
+					 compare.rows[r].a.calls == cases[i].calls &&
+					 compare.rows[r].b.calls == cases[i].calls;
+		if (!EXPECT(found == wanted && compare.count == wanted))
+			printf("# by 0x%x: %zu rows, \"%s\" with %llu calls\n", cases[i].by,
+			       compare.count, compare.rows[0].key[0],
+			       (unsigned long long)compare.rows[0].a.calls);
+		EXPECT(compare.only_a + compare.only_b + compare.not_timed == 0);
+		compare_release(&compare);
+		timeline_report_release(&a);
+		timeline_report_release(&b);
+		hand_release(&hand_a);
+		hand_release(&hand_b);
+	}
+}
+
+static void test_what_cannot_be_compared(void)
+{
+	struct timeline_report a, b, none;
+	struct hand_made hands[3] = { { .list = { NULL } } };
+	struct timeline_options nothing = { .custom_count = 0 };
+	struct compare compare;
+
+	make_keyed(&a, &hands[0], TALLY_BY_FUNCTION, 3, 50000);
+	make_keyed(&b, &hands[1], TALLY_BY_SIZE, 3, 50000);
+	if (timeline_report_make(&none, &hands[2].recording, NULL, &nothing) != OK)
+		abort();
+	EXPECT_EQUAL(compare_make(&compare, &a, &b, 0.05), ERR_RANGE);
+	EXPECT_EQUAL(compare_make(&compare, &a, &none, 0.05), ERR_RANGE);
+	EXPECT_EQUAL(compare_make(&compare, &none, &b, 0.05), ERR_RANGE);
+	timeline_report_release(&a);
+	timeline_report_release(&b);
+	timeline_report_release(&none);
+	for (int i = 0; i < 3; i++)
+		hand_release(&hands[i]);
+}
+
+/* ---- Sends ----------------------------------------------------------------------------------- */
+
+/* Most Sends wait for the receiver; one in five is as fast as the link. */
+static void make_sends(struct timeline_report *report, struct hand_made *hand, unsigned int calls,
+		       uint64_t fast_ns, uint64_t slow_ns)
+{
+	struct timeline_options options = { .custom_by = { TALLY_BY_FUNCTION }, .custom_count = 1 };
+
+	for (int rank = 0; rank < 2; rank++) {
+		struct recording_process *process = hand_process(hand, "j", rank, "a");
+		uint32_t comm = hand_comm(process, 0x77, "world", rank, 2, 1);
+
+		for (uint64_t n = 1; n <= calls; n++)
+			hand_op(process, comm, rank == 0 ? OP_SEND : OP_RECV, n, 1 << 20,
+				(n % 5 == 0 ? fast_ns : slow_ns) * (95 + n * 7 % 11) / 100,
+				n * 10000000)
+				->peer = 1 - rank;
+	}
+	if (timeline_report_make(report, &hand->recording, NULL, &options) != OK)
+		abort();
+}
+
+static void test_sends(void)
+{
+	static const struct {
+		uint64_t a_ns, b_ns, slow_a_ns, slow_b_ns;
+		bool is_slower, is_faster;
+	} cases[] = {
+		{ 100000, 100000, 1000000, 1000000, false, false },
+		/* Waiting is not the link. */
+		{ 100000, 100000, 500000, 2000000, false, false },
+		{ 100000, 200000, 1000000, 1000000, true, false },
+		{ 200000, 100000, 1000000, 1000000, false, true },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct timeline_report a, b;
+		struct hand_made hand_a = { .list = { NULL } }, hand_b = { .list = { NULL } };
+		struct compare compare;
+		double ratio = (double)cases[i].b_ns / (double)cases[i].a_ns;
+
+		make_sends(&a, &hand_a, 2000, cases[i].a_ns, cases[i].slow_a_ns);
+		make_sends(&b, &hand_b, 2000, cases[i].b_ns, cases[i].slow_b_ns);
+		if (compare_make(&compare, &a, &b, 0.1) != OK)
+			abort();
+		for (int j = 0; j < 2; j++) {
+			const struct compare_row *row = row_of(&compare, j == 0 ? "Send" : "Recv");
+
+			EXPECT_EQUAL(row->basis, COMPARE_FASTEST);
+			EXPECT(row->is_slower == cases[i].is_slower &&
+			       row->is_faster == cases[i].is_faster);
+			if (!EXPECT(row->has_interval && row->ratio_low <= ratio &&
+				    row->ratio_high >= ratio))
+				printf("# %g to %g\n", row->ratio_low, row->ratio_high);
+			EXPECT_THAT("the time of the fastest tenth, to a bucket",
+				    row->a.transfer_ns > 0.85 * (double)cases[i].a_ns &&
+					    row->a.transfer_ns < 1.15 * (double)cases[i].a_ns &&
+					    row->b.transfer_ns > 0.85 * (double)cases[i].b_ns &&
+					    row->b.transfer_ns < 1.15 * (double)cases[i].b_ns);
+		}
+		EXPECT_THAT("senders and receivers are judged",
+			    compare.judged == 2 && compare.judged_share > 0.99);
+		compare_release(&compare);
+		timeline_report_release(&a);
+		timeline_report_release(&b);
+		hand_release(&hand_a);
+		hand_release(&hand_b);
+	}
+}
+
+static void test_names(void)
+{
+	for (int i = 0; i < 4; i++)
+		for (int j = 0; j < i; j++)
+			EXPECT(strcmp(compare_basis_name((enum compare_basis)i),
+				      compare_basis_name((enum compare_basis)j)) != 0);
+}
+
 int main(void)
 {
+	test_keys();
+	test_what_cannot_be_compared();
+	test_sends();
+	test_names();
+
 	struct timeline_report empty = { .custom_count = 0 };
 	struct compare compare;
 

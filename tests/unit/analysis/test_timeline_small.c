@@ -111,10 +111,31 @@ static uint64_t parsed(const char *text, enum filter_time_base base)
 
 static void test_filter_times(void)
 {
-	static const char *const wrong[] = {
-		"",	  "s",		"1x",  "25:00",	   "12:61", "@",	 "--5s",
-		"1.2.3s", "2026-13-01", "5 s", "14:03:99", "@1.5x", "12:00:00x", "2026-01-01T9x"
-	};
+	static const char *const wrong[] = { "",
+					     "s",
+					     "1x",
+					     "25:00",
+					     "12:61",
+					     "@",
+					     "--5s",
+					     "1.2.3s",
+					     "2026-13-01",
+					     "5 s",
+					     "14:03:99",
+					     "@1.5x",
+					     "12:00:00x",
+					     "2026-01-01T9x",
+					     "1969-12-31",
+					     "2026-00-01",
+					     "2026-01-00",
+					     "2026-01-32",
+					     "24:00",
+					     "23:60",
+					     "14:03:60.1",
+					     "2026-01-01TZ",
+					     "2026-01-01ZZ",
+					     "14:03ZZ",
+					     "@-1" };
 	struct filter_time time;
 
 	EXPECT_EQUAL(parsed("30s", FILTER_FROM_START), 30000000000);
@@ -128,6 +149,14 @@ static void test_filter_times(void)
 	EXPECT_EQUAL(parsed("2023-11-14T22:13:20Z", FILTER_WALL), 1700000000000000000);
 	EXPECT_EQUAL(parsed("2023-11-14 22:13:20", FILTER_WALL), 1700000000000000000);
 	EXPECT_EQUAL(parsed("2023-11-14", FILTER_WALL), 1699920000000000000);
+	EXPECT_EQUAL(parsed("1970-01-01", FILTER_WALL), 0);
+	EXPECT_EQUAL(parsed("1970-12-31T23:59:60", FILTER_WALL), 31536000000000000);
+	EXPECT_EQUAL(parsed("00:00", FILTER_TIME_OF_DAY), 0);
+	EXPECT_EQUAL(parsed("23:59:00Z", FILTER_TIME_OF_DAY), 86340000000000);
+	EXPECT_EQUAL(parsed("+5us", FILTER_FROM_START), 5000);
+	EXPECT_EQUAL(parsed("-2min", FILTER_FROM_END), 120000000000);
+	EXPECT_EQUAL(parsed("2m", FILTER_FROM_START), 120000000000);
+	EXPECT_EQUAL(parsed("3d", FILTER_FROM_START), 259200000000000);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		if (!EXPECT_THAT("not a time", filter_parse_time(&time, wrong[i]) == ERR_FORMAT))
 			printf("# %s\n", wrong[i]);
@@ -211,27 +240,6 @@ static void test_typical(void)
 	EXPECT(stats_typical(flat, 0).count == 0);
 }
 
-static void test_link_parts(void)
-{
-	struct link link = { .comm = 0 };
-	double steps = 0, net_ns = 0;
-	unsigned int used = 0;
-
-	for (uint64_t i = 0; i < 1000; i++)
-		link_add(&link, 2, i < 500 ? 100 : 300, 1);
-	for (unsigned int i = 0; i < LINK_PARTS; i++) {
-		steps += (double)link.part_steps[i];
-		net_ns += (double)link.part_net_ns[i];
-		used += link.part_steps[i] > 0;
-	}
-	EXPECT_EQUAL(link.sends, 1000);
-	EXPECT_THAT("parts add up to the whole", steps == 2000 && net_ns == 200000);
-	EXPECT_THAT("of many Sends there are 9 to 16 parts", used > LINK_PARTS / 2);
-	EXPECT_THAT("in the order of time",
-		    link.part_net_ns[0] / link.part_steps[0] == 50 &&
-			    link.part_net_ns[used - 1] / link.part_steps[used - 1] == 150);
-}
-
 static void test_fit(void)
 {
 	struct align_sample samples[512];
@@ -261,50 +269,6 @@ static void test_fit(void)
 	EXPECT_THAT("one sample is an offset",
 		    align_fit(samples, 1, &line) &&
 			    line.offset_ns == (int64_t)(samples[0].other_ns - samples[0].own_ns));
-}
-
-static void test_stretches(void)
-{
-	const struct windows_stretch one = { 1, 10, 100, 20 };
-	struct windows_local local;
-	float calls = 0;
-	uint32_t series;
-
-	windows_local_init(&local, 64);
-	series = windows_local_series(&local, 7);
-	EXPECT(series == 0 && windows_local_series(&local, 7) == 0 &&
-	       windows_local_series(&local, 8) == 1);
-	for (uint64_t i = 0; i < 10000; i++) {
-		uint64_t ns = 5000000000 + i * 1000000;
-
-		if (ns >= local.current_end_ns)
-			windows_local_move(&local, ns);
-		windows_local_add(&local, series, &one);
-	}
-	windows_local_finish(&local);
-	for (uint32_t i = 0; i < local.used; i++)
-		calls += local.stretches[series][i].calls;
-	EXPECT_THAT("nothing is lost when slots double", calls == 10000);
-	EXPECT_THAT("and their number stays bounded", local.used <= 64 && local.used > 32);
-	EXPECT_THAT("the last one is in its place",
-		    local.origin_ns + local.used * local.width_ns >
-				    5000000000 + 9999 * 1000000ull &&
-			    local.origin_ns + (local.used - 1) * local.width_ns <=
-				    5000000000 + 9999 * 1000000ull);
-	windows_local_release(&local);
-}
-
-static void test_links(void)
-{
-	struct links links = { .list = NULL };
-	unsigned int wrong = 0;
-
-	for (uint32_t i = 0; i < 5000; i++)
-		links_get(&links, i % 7, i, (int32_t)i % 11)->sends = i;
-	for (uint32_t i = 0; i < 5000; i++)
-		wrong += links_get(&links, i % 7, i, (int32_t)i % 11)->sends != i;
-	EXPECT_THAT("each link finds its entry", wrong == 0 && links.count == 5000);
-	links_release(&links);
 }
 
 /* A time of day is the last one within the recording. */
@@ -349,9 +313,6 @@ int main(void)
 	test_chance();
 	test_batches();
 	test_typical();
-	test_link_parts();
 	test_fit();
-	test_stretches();
-	test_links();
 	return tap_done();
 }
