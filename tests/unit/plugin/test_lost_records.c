@@ -1,4 +1,5 @@
 /* Lost records: defects D1 to D5, D25 and D27 of docs/HACKING.md. */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -11,11 +12,18 @@
 /* ---- a disk that does not answer ------------------------------------------------------------- */
 
 static uint32_t is_frozen;
+static int write_error; /* 0: none */
 static sem_t frozen, thaw;
 
 /* Replaces libc's: while the disk is frozen, no write returns. */
 ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset)
 {
+	int error = load_acquire(&write_error);
+
+	if (error != 0) {
+		errno = error;
+		return -1;
+	}
 	if (load_acquire(&is_frozen)) {
 		sem_post(&frozen);
 		while (sem_wait(&thaw) == -1)
@@ -171,10 +179,10 @@ static void play_timed(void *context)
 	}
 }
 
-static void exit_with_lines(void)
+/* Inspector's settings, and standard error into a file. */
+static void set_up_lines(void)
 {
 	char path[128];
-	void *context;
 	int fd;
 
 	text_format(path, sizeof(path), "%s/files", getenv("RINGSIDE_DIR"));
@@ -186,6 +194,13 @@ static void exit_with_lines(void)
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	if (fd == -1 || dup2(fd, STDERR_FILENO) == -1)
 		_exit(2);
+}
+
+static void exit_with_lines(void)
+{
+	void *context;
+
+	set_up_lines();
 	sem_init(&frozen, 0, 0);
 	sem_init(&thaw, 0, 0);
 	store_release(&is_frozen, 1);
@@ -197,24 +212,75 @@ static void exit_with_lines(void)
 	play_timed(play_init(2, 1, 8, 3));
 }
 
-/* Every line: those that the thread has in hand, and those that it never took. */
-static void an_exit_counts_lines_that_the_disk_did_not_take(void)
+static bool has_said(const struct defect_run *run, const char *words)
 {
-	struct defect_run run = defect_run("flight", exit_with_lines);
-	char path[128], said[512] = "";
+	char path[128], said[2048] = "";
 	FILE *file;
 
-	text_format(path, sizeof(path), "%s/said", run.dir);
+	text_format(path, sizeof(path), "%s/said", run->dir);
 	file = fopen(path, "re");
 	if (file != NULL) {
 		said[fread(said, 1, sizeof(said) - 1, file)] = '\0';
 		fclose(file);
 	}
+	return strstr(said, words) != NULL;
+}
+
+/* Every line: those that the thread has in hand, and those that it never took. */
+static void an_exit_counts_lines_that_the_disk_did_not_take(void)
+{
+	struct defect_run run = defect_run("flight", exit_with_lines);
+
 	EXPECT_EQUAL(run.status, 0);
 	EXPECT_THAT("the last words say so",
-		    strstr(said, ".log: 60 operations, 0 lines, 60 lost\n") != NULL);
+		    has_said(&run, ".log: 60 operations, 0 lines, 60 lost\n"));
 	EXPECT_EQUAL(run.process != NULL ? run.process->lost[LOST_INSPECTOR] : 0, 2 * LINES);
 	defect_release(&run);
+}
+
+/* ---- a disk that refuses --------------------------------------------------------------------- */
+
+static int next_error;
+
+/* The trace file exists by then, so only its records are refused. */
+static void write_lines_and_a_trace(void)
+{
+	void *context;
+
+	set_up_lines();
+	context = play_init(1, 1, 8, 3);
+	store_release(&write_error, next_error);
+	play_timed(context);
+	ncclProfiler_v5.finalize(context);
+}
+
+static void the_reason_of_a_failure_is_kept(void)
+{
+	static const struct {
+		int error;
+		const char *words;
+		enum lost_reason reason;
+	} cases[] = {
+		{ ENOSPC, "(no room)", LOST_NO_SPACE },
+		{ EDQUOT, "(no room)", LOST_NO_SPACE },
+		{ EFBIG, "(no room)", LOST_WRITE_ERROR },
+		{ EIO, "(Input/output error)", LOST_WRITE_ERROR },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		struct defect_run run;
+
+		next_error = cases[i].error;
+		run = defect_run("trace", write_lines_and_a_trace);
+		if (!EXPECT(run.status == 0 && run.process != NULL))
+			return;
+		EXPECT_THAT(cases[i].words, has_said(&run, cases[i].words));
+		EXPECT(has_said(&run, ".log: 30 operations, 0 lines, 30 lost\n"));
+		EXPECT_EQUAL(run.process->lost[cases[i].reason], LINES);
+		EXPECT_EQUAL(run.process->lost[LOST_NO_SPACE] + run.process->lost[LOST_WRITE_ERROR],
+			     LINES);
+		defect_release(&run);
+	}
 }
 
 /* ---- D2, D3 ---------------------------------------------------------------------------------- */
@@ -452,6 +518,7 @@ int main(void)
 	a_reader_that_stands_still_costs_no_count();
 	an_exit_counts_what_the_disk_did_not_take();
 	an_exit_counts_lines_that_the_disk_did_not_take();
+	the_reason_of_a_failure_is_kept();
 	a_destroyed_communicator_keeps_its_last_records("trace");
 	open_communicators_wait_for_nothing();
 	the_exit_flushes();
