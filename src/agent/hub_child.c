@@ -117,6 +117,8 @@ void hub_child_start(struct hub_child *child, const struct hub_child_task *task,
 	}
 	if (child->pid == 0)
 		child_become(task, fds[0], fds[1], fds[2], parent);
+	/* Its group exists from now on, whoever runs first: it is killed as a group. */
+	setpgid(child->pid, child->pid);
 	close_all(fds, 3);
 	event.data.fd = child->output = fds[3];
 	child->errors = fds[4];
@@ -196,7 +198,7 @@ bool hub_child_has_ended(struct hub_child *child, uint64_t now_ns)
 	read_output(child);
 	if (now_ns >= child->until_ns && child->why[0] == '\0') {
 		child_kill(child, "it took too long");
-		/* One attempt per second, in case it cannot die yet. */
+		/* Whether it is gone is asked once per second, in case it cannot die yet. */
 		child->until_ns = now_ns + UINT64_C(1000000000);
 	}
 	if (child->output != -1 || waitpid(child->pid, &status, WNOHANG) == 0)

@@ -1,9 +1,13 @@
 /* The hub: what it reads from agents and from the doctor, and when it has a job judged. */
 #include <math.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/hub_agents.h"
+#include "agent/hub_child.h"
 #include "agent/hub_jobs.h"
 #include "agent/hub_show.h"
 #include "common/text.h"
@@ -537,8 +541,92 @@ static void test_metrics(void)
 	hub_jobs_release(&jobs);
 }
 
+/* ---- children -------------------------------------------------------------------------------- */
+
+static int child_sleeps(const char *input, void *context)
+{
+	(void)input;
+	(void)context;
+	pause();
+	return 0;
+}
+
+static int child_talks(const char *input, void *context)
+{
+	static const char bytes[4096];
+
+	(void)input;
+	(void)context;
+	while (write(STDOUT_FILENO, bytes, sizeof(bytes)) > 0)
+		continue;
+	return 0;
+}
+
+static int child_allocates(const char *input, void *context)
+{
+	const uint64_t *bytes = context;
+	/* volatile: the compiler may leave out an allocation that nobody uses. */
+	void *volatile got = malloc(*bytes);
+
+	(void)input;
+	return got == NULL ? 7 : 0;
+}
+
+static int child_crashes(const char *input, void *context)
+{
+	(void)input;
+	(void)context;
+	signal(SIGABRT, SIG_DFL);
+	abort();
+}
+
+/* Runs it to its end; from then on the clock is at `later_ns`. */
+static struct hub_child child_end(const struct hub_child_task *task, uint64_t later_ns)
+{
+	struct hub_child child;
+
+	hub_child_start(&child, task, -1, 1);
+	while (!hub_child_has_ended(&child, later_ns))
+		poll(NULL, 0, 1);
+	return child;
+}
+
+static void test_child(void)
+{
+	uint64_t much = UINT64_C(1) << 30;
+	struct hub_child_task task = { .work = child_sleeps,
+				       .timeout_ns = 600 * SECOND,
+				       .limit_bytes = 1 << 20 };
+	struct hub_child child = child_end(&task, 601 * SECOND);
+
+	EXPECT_THAT("a child that takes too long is killed",
+		    child.code == -1 && strcmp(child.why, "it took too long") == 0);
+	hub_child_release(&child);
+	task.work = child_talks;
+	child = child_end(&task, 1);
+	EXPECT_THAT("so is one that writes too much",
+		    child.code == -1 && strcmp(child.why, "its output exceeds the limit") == 0 &&
+			    child.used <= task.limit_bytes + (1 << 16));
+	hub_child_release(&child);
+	task.work = child_allocates;
+	task.context = &much;
+	child = child_end(&task, 1);
+	EXPECT_THAT("without a limit there is memory", child.code == 0);
+	hub_child_release(&child);
+	task.memory_bytes = much;
+	child = child_end(&task, 1);
+	EXPECT_THAT("memory is limited", child.code == 7);
+	hub_child_release(&child);
+	task.work = child_crashes;
+	child = child_end(&task, 1);
+	EXPECT_THAT("a crash costs the child alone",
+		    child.code == -1 && strcmp(child.why, "it was ended by signal 6") == 0);
+	hub_child_release(&child);
+}
+
 int main(void)
 {
+	test_child();
 	test_summary();
 	test_targets();
 	test_verdicts();
