@@ -1,7 +1,9 @@
 /*
  * An NVML with two GPUs for tests of what reads it. FAKE_NVML chooses how it behaves: "hang", "crash" and "exit" when
- * it is asked for the second GPU, "error" at its start, "old" lacks what it can lack. The second GPU is too hot.
+ * it is asked for the second GPU, "error" at its start, "old" lacks what it can lack; with "descriptors" a clock is the number of
+ * open descriptors beside the standard ones. The second GPU is too hot.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,9 +99,20 @@ int nvmlDeviceGetPciInfo_v3(void *device, struct nvml_pci *pci)
 	return OK;
 }
 
+static unsigned int open_descriptors(void)
+{
+	unsigned int count = 0;
+
+	for (int fd = STDERR_FILENO + 1; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) != -1;
+	return count;
+}
+
 int nvmlDeviceGetClockInfo(void *device, int type, unsigned int *mhz)
 {
 	*mhz = index_of(device) ? 1230 : 1980;
+	if (is_mood("descriptors"))
+		*mhz = open_descriptors();
 	return type == 1 ? OK : ERROR_INVALID_ARGUMENT;
 }
 

@@ -208,10 +208,30 @@ static void test_bad_drivers(void)
 	host_facts_release(&facts);
 }
 
+/* The driver's library runs with the rights of the agent: what is open there is not for it. */
+static void test_descriptors(void)
+{
+	struct host_facts facts;
+	char library[PATH_MAX];
+	int fds[2];
+
+	if (pipe(fds) == -1 || dup2(fds[0], 1000) == -1)
+		abort();
+	library_path(library, "libnvidia-ml.so.1");
+	read_root(&facts, library, "descriptors", false);
+	EXPECT_THAT("the child has its pipe and no other descriptor",
+		    value_of(&facts, HOST_GPU_CLOCK, "0000:3b:00.0") == 1);
+	host_facts_release(&facts);
+	close(fds[0]);
+	close(fds[1]);
+	close(1000);
+}
+
 int main(void)
 {
 	make_root();
 	test_proc_and_sys();
+	test_descriptors();
 	test_bad_drivers();
 	remove_root();
 	return tap_done();
