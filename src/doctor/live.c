@@ -978,7 +978,8 @@ struct live_limits live_limits_default(void)
 				     .lag_ns = 5 * SECOND_NS,
 				     .straggler_share = 0.1,
 				     .straggler_ns = 30 * SECOND_NS,
-				     .slow_times = 2 };
+				     .slow_times = 2,
+				     .judge_ns = SECOND_NS / 2 };
 }
 
 void live_init(struct live *live, const struct live_limits *limits)

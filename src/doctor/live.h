@@ -41,8 +41,10 @@ struct live_limits {
 	uint64_t straggler_ns;	 /* for this long */
 	unsigned int agent_port; /* of agents, for commands that ask them; 0: the default */
 	uint32_t slow_times; /* slowness is reported once this many judgements in a row found it */
+	/* CPU time of one judgement: the agent's only thread does nothing else meanwhile. */
+	uint64_t judge_ns;
 };
-struct live_limits live_limits_default(void); /* 20 s, 5 s, 0.1, 30 s, 2 */
+struct live_limits live_limits_default(void); /* 20 s, 5 s, 0.1, 30 s, 2, 0.5 s */
 
 /* Totals since the process started, and their increase since the last scan. Seconds would lose digits:
  * nanoseconds. */

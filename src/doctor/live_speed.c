@@ -31,8 +31,6 @@ enum {
 	MISSED_MAX = 2,	      /* judgements in a row that do not find it: it is gone */
 	SLOW_MAX = 32,	      /* candidates of a job */
 };
-/* CPU time of one judgement: the agent's only thread does nothing else meanwhile. */
-#define COST_MAX_NS (SECOND_NS / 2)
 /* How long a verdict stays that can no longer be checked. */
 #define HELD_NS (600 * SECOND_NS)
 
@@ -287,7 +285,7 @@ static enum status find_slow(struct verdicts *found, const struct live *live, ui
 static enum status judge_job(struct live *live, uint32_t job)
 {
 	struct timeline_options options = TIMELINE_OPTIONS_INIT;
-	uint64_t until_ns = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) + COST_MAX_NS;
+	uint64_t until_ns = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) + live->limits.judge_ns;
 	struct timeline_report report;
 	struct recording chosen;
 	struct verdicts found;
@@ -327,7 +325,7 @@ static void fail_job(struct live *live, uint32_t job, enum status status)
 	if (status == ERR_GONE)
 		text_format(memory->speed.why, sizeof(memory->speed.why),
 			    "its operations take more than %.1f s of CPU time to compare",
-			    (double)COST_MAX_NS / 1e9);
+			    (double)live->limits.judge_ns / 1e9);
 	else
 		text_format(memory->speed.why, sizeof(memory->speed.why),
 			    "its operations cannot be read: %s", status_text(status));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/attributes.h"
+#include "common/text.h"
 #include "doctor/live.h"
 #include "tests/tap.h"
 #include "tests/unit/doctor/transfers.h"
@@ -76,6 +77,12 @@ static bool judge(struct transfers *job)
 	if (live_look(&live, &job->hand.recording, now_ns, WALL + now_ns) != OK)
 		abort();
 	return is_judged;
+}
+
+static void look_both(const struct recording *both)
+{
+	if (live_look(&live, both, now_ns, WALL + now_ns) != OK)
+		abort();
 }
 
 static bool says(const char *part)
@@ -158,6 +165,63 @@ static void test_persistence(void)
 	hand_release(&bad.hand);
 }
 
+/* A job that takes too long to judge is not judged, and the next one is. */
+static void test_budget(void)
+{
+	struct transfers job = { .nodes = 2, .gpus = 2, .seed = 3, .late_rank = -1 };
+	struct transfers other = { .nodes = 2, .gpus = 2, .seed = 4, .late_rank = -1 };
+	struct recording both;
+	int failed;
+
+	begin(2);
+	make(&job, 0);
+	live.limits.judge_ns = 0;
+	EXPECT(judge(&job));
+	EXPECT_THAT("a job that exceeds its time says so, and is not fine",
+		    says("Speed: not judged: its operations take more than 0.0 s of CPU time") &&
+			    !live_is_fine(&live.jobs[0].speed));
+	live_release(&live);
+
+	begin(2);
+	make(&other, 0);
+	both = job.hand.recording;
+	both.count += other.hand.recording.count;
+	both.processes = calloc(both.count, sizeof(*both.processes));
+	if (both.processes == NULL)
+		abort();
+	for (size_t p = 0; p < both.count; p++) {
+		bool is_first = p < job.hand.recording.count;
+
+		both.processes[p] =
+			is_first ? job.hand.list[p] : other.hand.list[p - job.hand.recording.count];
+		text_copy(both.processes[p]->job, sizeof(both.processes[p]->job),
+			  is_first ? "first" : "second");
+		both.processes[p]->recorded += 1000;
+	}
+	live.limits.judge_ns = 0;
+	look_both(&both);
+	EXPECT(live.job.group_count == 2 && live_judge(&live, now_ns));
+	now_ns += SECOND;
+	look_both(&both);
+	failed = live.jobs[1].speed.why[0] != '\0';
+	EXPECT(live.jobs[failed].speed.why[0] != '\0' && live.jobs[!failed].speed.why[0] == '\0');
+	live.limits.judge_ns = live_limits_default().judge_ns;
+	now_ns += LATER;
+	both.processes[0]->recorded++;
+	both.processes[both.count - 1]->recorded++;
+	look_both(&both);
+	EXPECT(live_judge(&live, now_ns));
+	now_ns += SECOND;
+	look_both(&both);
+	EXPECT_THAT("the next judgement is of the other job, although the first is due again",
+		    live_is_fine(&live.jobs[!failed].speed) &&
+			    !live_is_fine(&live.jobs[failed].speed));
+	live_release(&live);
+	free(both.processes);
+	hand_release(&job.hand);
+	hand_release(&other.hand);
+}
+
 /* Slower than before; then the buffers only hold the slow time. */
 static void test_held(void)
 {
@@ -201,6 +265,7 @@ static void test_held(void)
 int main(void)
 {
 	test_pace();
+	test_budget();
 	test_persistence();
 	test_held();
 	return tap_done();
