@@ -405,7 +405,8 @@ static enum status text_decimal(const char **text, uint64_t unit, uint64_t *valu
 		if (*at < '0' || *at > '9')
 			return ERR_FORMAT;
 		for (unit /= 10; *at >= '0' && *at <= '9'; at++, unit /= 10)
-			whole += (uint64_t)(*at - '0') * unit;
+			if (__builtin_add_overflow(whole, (uint64_t)(*at - '0') * unit, &whole))
+				return ERR_RANGE;
 	}
 	*text = at;
 	*value = whole;
