@@ -1034,19 +1034,36 @@ static void read_owner(struct job_owner *owner, const struct recording_process *
 		text_copy(owner->user, sizeof(owner->user), login[0] != '\0' ? login : uid);
 }
 
+/* The jobs of a node that are exported: one user's leave room for others'. */
+struct job_rows {
+	struct metrics_labels labels[METRICS_JOBS + 1];
+	int64_t owners[METRICS_JOBS];
+	size_t count;
+};
+
+static bool job_rows_have_room(const struct job_rows *rows, int64_t owner)
+{
+	size_t of_user = 0;
+
+	for (size_t i = 0; i < rows->count; i++)
+		of_user += rows->owners[i] == owner;
+	return rows->count < METRICS_JOBS && of_user < METRICS_JOBS_OF_USER;
+}
+
 /* One per job and set of labels, in the textfile of the first process that has it. */
 static void write_job_infos(struct metrics_writer *writer)
 {
 	const struct recording *recording = writer->model.recording;
-	struct metrics_labels labels[METRICS_JOBS + 1];
+	struct job_rows rows = { .count = 0 };
 	struct metrics_out *out = &writer->out;
 	struct job_owner owner;
-	size_t count = 0;
 
 	metrics_family(out, METRICS_JOB_INFO);
 	for (uint32_t p = 0; p < recording->count; p++) {
+		bool has_room = job_rows_have_room(&rows, recording->processes[p]->owner);
+
 		read_owner(&owner, recording->processes[p]);
-		metrics_labels_begin(out, &labels[count]);
+		metrics_labels_begin(out, &rows.labels[rows.count]);
 		metrics_label(out, "nccl_job", recording->processes[p]->job);
 		metrics_label(out, "user", owner.user);
 		metrics_label(out, "account", owner.account);
@@ -1059,11 +1076,12 @@ static void write_job_infos(struct metrics_writer *writer)
 		metrics_label(out, "pod_uid", owner.pod_uid);
 		for (size_t i = 0; i < owner.label_count; i++)
 			metrics_label(out, owner.keys[i], owner.values[i]);
-		if (!put_once(out, labels, count,
-			      count < METRICS_JOBS && metrics_is_in_file(writer, p)))
+		if (!put_once(out, rows.labels, rows.count,
+			      has_room && metrics_is_in_file(writer, p)))
 			continue;
-		writer->folded_jobs += owner.left_out + (count == METRICS_JOBS);
-		count += count < METRICS_JOBS;
+		writer->folded_jobs += owner.left_out + !has_room;
+		if (has_room)
+			rows.owners[rows.count++] = recording->processes[p]->owner;
 	}
 }
 
@@ -1071,19 +1089,18 @@ static void write_job_infos(struct metrics_writer *writer)
 static void write_hang_thresholds(struct metrics_writer *writer)
 {
 	const struct recording *recording = writer->model.recording;
-	struct metrics_labels labels[METRICS_JOBS];
+	struct job_rows rows = { .count = 0 };
 	struct metrics_out *out = &writer->out;
-	size_t count = 0;
 
 	metrics_family(out, METRICS_JOB_HANG_THRESHOLD);
-	for (uint32_t p = 0; p < recording->count && count < METRICS_JOBS; p++) {
+	for (uint32_t p = 0; p < recording->count; p++) {
 		uint64_t most_ns = recording_hang_after_ns(recording->processes[p]);
 
-		if (most_ns == 0)
+		if (most_ns == 0 || !job_rows_have_room(&rows, recording->processes[p]->owner))
 			continue;
-		metrics_labels_begin(out, &labels[count]);
+		metrics_labels_begin(out, &rows.labels[rows.count]);
 		metrics_label(out, "nccl_job", recording->processes[p]->job);
-		if (!end_new(out, labels, count))
+		if (!end_new(out, rows.labels, rows.count))
 			continue;
 		for (uint32_t other = p + 1; other < recording->count; other++) {
 			uint64_t ns = recording_hang_after_ns(recording->processes[other]);
@@ -1093,8 +1110,8 @@ static void write_hang_thresholds(struct metrics_writer *writer)
 				most_ns = ns;
 		}
 		if (metrics_is_in_file(writer, p))
-			metrics_put_unsigned(out, labels[count], most_ns / 1000000000);
-		count++;
+			metrics_put_unsigned(out, rows.labels[rows.count], most_ns / 1000000000);
+		rows.owners[rows.count++] = recording->processes[p]->owner;
 	}
 }
 

@@ -24,7 +24,8 @@ enum {
 	METRICS_FUNCTION_ROWS = 128, /* (communicator, function): histograms */
 	METRICS_CHOICE_ROWS = 256,   /* (communicator, function, algorithm, protocol) */
 	METRICS_LINK_ROWS = 256,     /* (communicator, direction, peer) */
-	METRICS_JOBS = 64,	     /* of a node: jobs with their owner and labels */
+	METRICS_JOBS = 128,	     /* of a node: jobs with their owner and labels */
+	METRICS_JOBS_OF_USER = 64,   /* of these, of whoever owns the regions */
 	METRICS_JOB_LABELS = 16,     /* RINGSIDE_LABELS of a job */
 	METRICS_USERS = 32,	     /* with something left out */
 };

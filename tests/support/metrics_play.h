@@ -20,7 +20,7 @@ enum { PLAY_COMMS = 80, PLAY_TOTALS = 257, PLAY_LINKS = 257 };
 #else
 enum { PLAY_COMMS = 600, PLAY_TOTALS = 4096, PLAY_LINKS = 4096 };
 #endif
-enum { PLAY_PROCESSES = 16 };
+enum { PLAY_PROCESSES = 160 };
 
 struct play {
 	struct recording recording;

@@ -143,6 +143,37 @@ static void test_sizes(void)
 	play_release(&play);
 }
 
+/* A user with many jobs is listed first, and leaves room for another one. */
+static void test_jobs_of_users(void)
+{
+	static char mine[] = "uid=1000\nhang_after_s=60\n",
+		    theirs[] = "uid=2000\nhang_after_s=60\n";
+	struct recording_process *process;
+	struct play play = { 0 };
+	char name[16], *text;
+
+	for (int i = 0; i < METRICS_JOBS + 10; i++) {
+		snprintf(name, sizeof(name), "mine%d", i);
+		process = play_process(&play, name, 0);
+		process->owner = 1000;
+		play_info(process, mine);
+	}
+	process = play_process(&play, "theirs", 0);
+	process->owner = 2000;
+	play_info(process, theirs);
+	text = metrics_of(&play);
+	EXPECT_EQUAL(series_of(text, "nccl_job_info", LIST("user=\"1000\"")), METRICS_JOBS_OF_USER);
+	EXPECT_EQUAL(series_of(text, "nccl_job_info", LIST("nccl_job=\"theirs\"")), 1);
+	EXPECT_EQUAL(series_of(text, "nccl_job_hang_threshold_seconds", LIST("")),
+		     METRICS_JOBS_OF_USER + 1);
+	EXPECT_EQUAL(
+		series_of(text, "nccl_job_hang_threshold_seconds", LIST("nccl_job=\"theirs\"")), 1);
+	says("what is left out of the user with many is counted", text,
+	     "ringside_agent_folded{what=\"job_labels\"}", "74");
+	free(text);
+	play_release(&play);
+}
+
 /* ---- over time ------------------------------------------------------------------------------- */
 
 /* Does every counter of `before` say at least as much in `after`, which has the same order? */
@@ -207,6 +238,7 @@ int main(void)
 	test_budget();
 	test_living_first();
 	test_sizes();
+	test_jobs_of_users();
 	test_monotonic();
 	return tap_done();
 }
