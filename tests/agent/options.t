@@ -45,7 +45,18 @@ start_agent_at --listen "unix:$tap_scratch/a.sock"
 expect_ok "the next agent replaces it" is_running
 stop_agent
 
+# Its port may be taken: then it says for which address.
+: >"$log"
+"$agent" --directory "$shm" 2>"$log" &
+agent_pid=$!
+started+=("$agent_pid")
+expect_soon "without options it listens on loopback" eval 'is_listening || ! is_running'
+expect_same "and nowhere else" "$(grep -oE 'listen(ing)? on [^ ,]*[0-9]' "$log" | sed 's|.* on \(http://\)*||')" 127.0.0.1:9749
+if is_running; then
+	stop_agent
+fi
+
 start_agent_at --listen :0
-expect_ok "an open listener is logged with a hint" says 'open to everyone who can reach it: see --web-config'
+expect_ok "an open listener is logged with a hint, in the first line" grep -qE 'open to everyone who can reach it: see --web-config' <(head -n 1 "$log")
 stop_agent
 tap_done

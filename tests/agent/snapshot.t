@@ -60,6 +60,11 @@ expect_soon "facts of the host are in it" has_facts
 expect_same "when they were read" "$(facts | grep -cE '^time [1-9][0-9]+ [1-9][0-9]+$')" 1
 expect_ok "GPUs, or why they cannot be read" grep -qE '^(gpu [0-9a-f]+:|gap gpu [^ ])' <(facts)
 
+shown=$(fetch /metrics && fetch /api/v1/now && fetch '/api/v1/history?after=0' && fetch /api/v1/summary)
+expect_ok "metrics and page show the job" grep -q sim-1 <<<"$shown"
+expect_same "and neither paths nor command lines" "$(grep -cF -e "$BUILD" -e "$tap_scratch" -e "--gpus" <<<"$shown")" 0
+expect_ok "a snapshot has the program's path" grep -qaF "$BUILD" <(fetch /api/v1/snapshot)
+
 mkdir "$tap_scratch/unpacked"
 expect_ok "tar unpacks it" tar xf "$tap_scratch/snapshot.tar" -C "$tap_scratch/unpacked"
 expect_same "the unpacked files show the same" "$(flights_of "$tap_scratch/unpacked")" "$(cat "$tap_scratch/fetched")"

@@ -1,5 +1,11 @@
-/* Expensive answers get a tenth of the time, however often clients ask. */
+/* Expensive answers get a tenth of the time, however often clients ask; and what a snapshot of one job leaves out. */
 #include "agent/agent_look.h"
+
+#include <string.h>
+
+#include "cmds/cli_host.h"
+#include "common/text.h"
+#include "output/sink.h"
 #include "tests/tap.h"
 
 #define MS UINT64_C(1000000)
@@ -74,8 +80,43 @@ static void operations_come_in_steps(void)
 	EXPECT(agent_snapshot_operations(4096) == 4096 && agent_snapshot_operations(4097) == 20000);
 }
 
+/* Is the counter of the cgroup of process 42, which is of another job, in the snapshot? */
+static bool shows_others(struct agent_look *look, const struct agent_snapshot_wanted *wanted)
+{
+	struct sink sink;
+	bool is_there;
+
+	sink_init_memory(&sink);
+	agent_snapshot_write(&sink, look, "node", wanted);
+	EXPECT(memmem(sink.bytes, sink.used, "memory_available", 16) != NULL);
+	is_there = memmem(sink.bytes, sink.used, "process_throttled_us 42", 23) != NULL;
+	sink_release(&sink);
+	return is_there;
+}
+
+static void facts_of_other_jobs_are_not_shown(void)
+{
+	struct agent_snapshot_wanted wanted = { .operations = 0 };
+	struct cli_host_watch host = { .facts.begin_ns = 0 };
+	struct agent_look look = { .host = &host };
+
+	host_facts_init(&host.facts);
+	host_facts_take_line(&host.facts, "time 1699999000 1700000000", 1);
+	host_facts_take_line(&host.facts, "series memory_available - 250 1700000000 1700000000:250",
+			     1);
+	host_facts_take_line(
+		&host.facts,
+		"series process_throttled_us 42 7 1700000000 1699999000:0 1699999900:7", 1);
+	EXPECT_THAT("a snapshot of all has the cgroups of all", shows_others(&look, &wanted));
+	wanted.has_job = true;
+	text_copy(wanted.job, sizeof(wanted.job), "mine");
+	EXPECT_THAT("one of a job has none of other jobs", !shows_others(&look, &wanted));
+	host_facts_release(&host.facts);
+}
+
 int main(void)
 {
+	facts_of_other_jobs_are_not_shown();
 	a_tenth_of_the_time();
 	who_comes_seldom_is_always_served();
 	time_gives_back();
