@@ -7,7 +7,6 @@
 
 #include "bench/bench_launch.h"
 #include "bench/bench_plan.h"
-#include "bench/hub.h"
 #include "fuzz/fuzz_main.h"
 
 static void must(bool is_so)

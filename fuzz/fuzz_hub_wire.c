@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "bench/hub.h"
+#include "bench/bench_launch.h"
 #include "common/clock.h"
 #include "fuzz/fuzz_main.h"
 

@@ -13,7 +13,6 @@
 #include "bench/bench_plan.h"
 #include "bench/cost_model.h"
 #include "bench/crossover.h"
-#include "bench/hub.h"
 #include "cmds/cli.h"
 #include "cmds/cli_program.h"
 #include "common/attributes.h"

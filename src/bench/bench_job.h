@@ -22,7 +22,6 @@
 #include "bench/bench_launch.h"
 #include "bench/bench_plan.h"
 #include "bench/bench_result.h"
-#include "bench/hub.h"
 #include "common/attributes.h"
 
 struct bench_job;

@@ -30,7 +30,6 @@
 
 #include "bench/bench_gpu.h"
 #include "bench/bench_result.h"
-#include "bench/hub.h"
 #include "cmds/cli.h"
 #include "common/attributes.h"
 #include "common/clock.h"

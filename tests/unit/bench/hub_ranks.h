@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench/hub.h"
+#include "bench/bench_launch.h"
 #include "common/text.h"
 #include "tests/tap.h"
 

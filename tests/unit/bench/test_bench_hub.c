@@ -1,5 +1,5 @@
 /* What ranks send to each other, and how they learn that one of them is gone. */
-#include "bench/hub.h"
+#include "bench/bench_launch.h"
 
 #include <poll.h>
 #include <signal.h>

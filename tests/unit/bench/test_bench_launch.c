@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench/hub.h"
 #include "common/text.h"
 #include "tests/tap.h"
 

@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "bench/hub.h"
+#include "bench/bench_launch.h"
 #include "common/clock.h"
 #include "tests/unit/bench/hub_ranks.h"
 

@@ -2,7 +2,7 @@
  * Communication between ranks besides NCCL: frames between rank 0 and each other rank. Also the rendezvous: rank 0
  * listens and admits ranks, the others connect to it.
  */
-#include "bench/hub.h"
+#include "bench/bench_launch.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
