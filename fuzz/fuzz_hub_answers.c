@@ -3,9 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/hub_agents.h"
-#include "agent/hub_jobs.h"
-#include "agent/hub_show.h"
+#include "agent/hub.h"
 #include "fuzz/fuzz_main.h"
 #include "output/sink.h"
 

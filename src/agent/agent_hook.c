@@ -1,4 +1,4 @@
-#include "agent/agent_hook.h"
+#include "agent/agent.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/agent_system.h"
 #include "common/attributes.h"
 #include "common/text.h"
 

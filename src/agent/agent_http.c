@@ -1,4 +1,4 @@
-#include "agent/agent_http.h"
+#include "agent/agent_server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/agent_system.h"
+#include "agent/agent.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/text.h"

@@ -1,4 +1,4 @@
-#include "agent/agent_look.h"
+#include "agent/agent.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/agent_system.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/text.h"

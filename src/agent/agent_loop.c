@@ -1,4 +1,4 @@
-#include "agent/agent_loop.h"
+#include "agent/agent_server.h"
 
 #include <errno.h>
 #include <malloc.h>

@@ -14,14 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/agent_hook.h"
-#include "agent/agent_look.h"
-#include "agent/agent_loop.h"
-#include "agent/agent_options.h"
-#include "agent/agent_route.h"
-#include "agent/agent_system.h"
-#include "agent/agent_verdicts.h"
-#include "agent/hub_options.h"
+#include "agent/agent.h"
+#include "agent/agent_server.h"
+#include "agent/hub.h"
 #include "cmds/cli_host.h"
 #include "common/clock.h"
 #include "common/text.h"

@@ -1,10 +1,9 @@
-#include "agent/agent_options.h"
+#include "agent/agent.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/agent_hook.h"
 #include "cmds/cli.h"
 #include "common/text.h"
 

@@ -9,7 +9,7 @@
  * What a job can put into an answer of its RAS or into the names of its functions is read in the child alone; the agent
  * gets a bounded number of lines of text.
  */
-#include "agent/agent_probe.h"
+#include "agent/agent.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -25,7 +25,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/agent_system.h"
 #include "cmds/cli_ras.h"
 #include "common/attributes.h"
 #include "common/clock.h"

@@ -1,10 +1,10 @@
-#include "agent/agent_route.h"
+#include "agent/agent_server.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent_look.h"
+#include "agent/agent.h"
 #include "agent/web.h"
 #include "common/clock.h"
 #include "common/hash.h"

@@ -1,4 +1,4 @@
-#include "agent/agent_look.h"
+#include "agent/agent.h"
 
 #include <inttypes.h>
 #include <stdio.h>

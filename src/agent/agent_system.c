@@ -1,4 +1,4 @@
-#include "agent/agent_system.h"
+#include "agent/agent.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,11 +1,10 @@
-#include "agent/agent_verdicts.h"
+#include "agent/agent.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "agent/agent_system.h"
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/text.h"

@@ -1,4 +1,4 @@
-#include "agent/hub_agents.h"
+#include "agent/hub.h"
 
 #include <arpa/nameser.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/agent_system.h"
+#include "agent/agent.h"
 #include "common/attributes.h"
 #include "common/hash.h"
 #include "common/text.h"

@@ -1,4 +1,4 @@
-#include "agent/hub_child.h"
+#include "agent/agent.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "agent/hub_jobs.h"
+#include "agent/hub.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent_system.h"
+#include "agent/agent.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/text.h"

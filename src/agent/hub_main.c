@@ -9,7 +9,7 @@
  *	        accept      answer       exit, reload,   summaries,
  *	                                 a child ended   verdicts
  *
- * One thread. Requests to others run in child processes (hub_child.h).
+ * One thread. Requests to others run in child processes (struct hub_child).
  */
 
 #include <errno.h>
@@ -18,15 +18,9 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "agent/agent_hook.h"
-#include "agent/agent_loop.h"
-#include "agent/agent_route.h"
-#include "agent/agent_system.h"
-#include "agent/agent_verdicts.h"
-#include "agent/hub_agents.h"
-#include "agent/hub_jobs.h"
-#include "agent/hub_options.h"
-#include "agent/hub_show.h"
+#include "agent/agent.h"
+#include "agent/agent_server.h"
+#include "agent/hub.h"
 #include "agent/web.h"
 #include "cmds/cli.h"
 #include "cmds/cli_program.h"

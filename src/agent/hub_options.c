@@ -1,10 +1,10 @@
-#include "agent/hub_options.h"
+#include "agent/hub.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/agent_hook.h"
+#include "agent/agent.h"
 #include "common/text.h"
 #include "fetch/fetch.h"
 

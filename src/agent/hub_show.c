@@ -1,11 +1,11 @@
-#include "agent/hub_show.h"
+#include "agent/hub.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <sys/resource.h>
 
-#include "agent/agent_look.h"
+#include "agent/agent.h"
 #include "common/attributes.h"
 #include "common/text.h"
 #include "import/json_scan.h"

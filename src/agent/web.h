@@ -1,7 +1,4 @@
-/*
- * The subset of YAML needed for a web configuration: lines of "key: value" in nested maps, parsed line by line from
- * arbitrary bytes.
- */
+/* What a web server needs besides HTTP: configuration, addresses, compression, passwords. Reads arbitrary bytes. */
 #ifndef WEB_H
 #define WEB_H
 

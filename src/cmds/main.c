@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/agent_options.h"
-#include "agent/hub_options.h"
+#include "agent/agent.h"
+#include "agent/hub.h"
 #include "cmds/cli.h"
 #include "cmds/cli_program.h"
 #include "cmds/commands.h"

@@ -1,5 +1,5 @@
 /* Expensive answers get a tenth of the time, however often clients ask; and what a snapshot of one job leaves out. */
-#include "agent/agent_look.h"
+#include "agent/agent.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/agent_system.h"
+#include "agent/agent.h"
 #include "tests/tap.h"
 
 enum { OWN_BYTES = 8 };

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/agent_hook.h"
+#include "agent/agent.h"
 #include "common/clock.h"
 #include "common/text.h"
 #include "tests/support/scratch.h"

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/agent_look.h"
+#include "agent/agent.h"
 #include "common/attributes.h"
 #include "common/order.h"
 #include "common/text.h"

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/agent_verdicts.h"
+#include "agent/agent.h"
 #include "common/text.h"
 #include "tests/support/scratch.h"
 #include "tests/tap.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "agent/agent_look.h"
+#include "agent/agent.h"
 #include "agent/web.h"
 #include "common/attributes.h"
 #include "common/text.h"

@@ -6,10 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/hub_agents.h"
-#include "agent/hub_child.h"
-#include "agent/hub_jobs.h"
-#include "agent/hub_show.h"
+#include "agent/hub.h"
 #include "common/text.h"
 #include "doctor/live.h"
 #include "output/json.h"
