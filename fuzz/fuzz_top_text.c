@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "top/top_canvas.h"
+#include "top/top.h"
 
 enum { WIDTH = 24, TEXT = 4096 };
 

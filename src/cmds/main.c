@@ -13,7 +13,7 @@
 #include "common/text.h"
 #include "output/sink.h"
 #include "output/verdict_show.h"
-#include "top/top_options.h"
+#include "top/top.h"
 
 /* Help for a program that may not be installed. CLI_GO_ON: run the program. */
 static int explain(const struct cli_page *page, int argc, char **argv)

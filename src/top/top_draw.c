@@ -1,4 +1,4 @@
-#include "top/top_draw.h"
+#include "top/top.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -16,10 +16,7 @@
 #include "common/clock.h"
 #include "common/text.h"
 #include "recording/watch.h"
-#include "top/top_draw.h"
-#include "top/top_model.h"
-#include "top/top_options.h"
-#include "top/top_screen.h"
+#include "top/top.h"
 
 /*
  * Signals are blocked except while the loop waits: none interrupts drawing and none is missed.

@@ -1,6 +1,6 @@
 #define NCURSES_WIDECHAR 1
 
-#include "top/top_screen.h"
+#include "top/top.h"
 
 #include <ncurses.h>
 #include <stdint.h>

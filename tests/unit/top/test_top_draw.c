@@ -8,8 +8,7 @@
 #include "common/clock.h"
 #include "tests/support/live_scene.h"
 #include "tests/tap.h"
-#include "top/top_canvas.h"
-#include "top/top_draw.h"
+#include "top/top.h"
 
 enum { RANKS = 8 };
 

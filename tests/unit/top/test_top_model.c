@@ -3,7 +3,7 @@
 
 #include "tests/support/live_scene.h"
 #include "tests/tap.h"
-#include "top/top_model.h"
+#include "top/top.h"
 
 enum { RANKS = 4 };
 

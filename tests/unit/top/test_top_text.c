@@ -5,7 +5,7 @@
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "tests/tap.h"
-#include "top/top_canvas.h"
+#include "top/top.h"
 
 static bool is_line(const struct top_canvas *canvas, const char *wanted)
 {
