@@ -12,7 +12,7 @@
 
 #include "agent/web.h"
 #include "cmds/cli.h"
-#include "cmds/cli_host.h"
+#include "cmds/cli_ask.h"
 #include "common/attributes.h"
 #include "common/status.h"
 #include "doctor/live.h"

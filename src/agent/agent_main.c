@@ -17,7 +17,7 @@
 #include "agent/agent.h"
 #include "agent/agent_server.h"
 #include "agent/hub.h"
-#include "cmds/cli_host.h"
+#include "cmds/cli_ask.h"
 #include "common/clock.h"
 #include "common/text.h"
 

@@ -25,7 +25,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "cmds/cli_ras.h"
+#include "cmds/cli_ask.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/text.h"

@@ -23,7 +23,6 @@
 #include "agent/hub.h"
 #include "agent/web.h"
 #include "cmds/cli.h"
-#include "cmds/cli_program.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/text.h"

@@ -14,7 +14,6 @@
 #include "bench/cost_model.h"
 #include "bench/crossover.h"
 #include "cmds/cli.h"
-#include "cmds/cli_program.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/op.h"

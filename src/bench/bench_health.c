@@ -12,7 +12,7 @@
 #include "bench/bench_plan.h"
 #include "bench/health.h"
 #include "cmds/cli.h"
-#include "cmds/cli_expected.h"
+#include "cmds/cli_input.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/op.h"

@@ -20,7 +20,6 @@
 #include "bench/profilers.h"
 #include "bench/training_files.h"
 #include "cmds/cli.h"
-#include "cmds/cli_program.h"
 #include "common/attributes.h"
 #include "common/file.h"
 #include "common/text.h"

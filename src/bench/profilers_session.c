@@ -17,8 +17,6 @@
 #include "bench/bench_job.h"
 #include "bench/training_files.h"
 #include "cmds/cli.h"
-#include "cmds/cli_output.h"
-#include "cmds/cli_program.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/text.h"

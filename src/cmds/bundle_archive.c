@@ -14,7 +14,7 @@
 #include <zstd.h>
 
 #include "cmds/cli.h"
-#include "cmds/cli_fetch.h"
+#include "cmds/cli_ask.h"
 #include "cmds/doctor_case.h"
 #include "common/clock.h"
 #include "common/file.h"

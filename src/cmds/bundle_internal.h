@@ -1,6 +1,6 @@
 /*
  * The archive that `ringside bundle` writes: its files, a description of each, and gaps: what could not be read and
- * why. It appears only once it is complete (cli_output.h).
+ * why. It appears only once it is complete (struct cli_output).
  *
  * Functions do not return errors: the first write error is kept, and bundle_commit() reports it.
  */
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cmds/cli_output.h"
+#include "cmds/cli.h"
 #include "common/attributes.h"
 #include "output/sink.h"
 #include "recording/recording.h"

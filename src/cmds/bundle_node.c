@@ -18,9 +18,7 @@
 #include <unistd.h>
 
 #include "cmds/cli.h"
-#include "cmds/cli_host.h"
-#include "cmds/cli_program.h"
-#include "cmds/cli_ras.h"
+#include "cmds/cli_ask.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/secret.h"

@@ -1,4 +1,7 @@
-/* Shared by all commands: help pages, options, exit codes, messages, text output, progress. */
+/*
+ * Shared by all commands and programs: help pages, options, exit codes, messages, text output, progress; finding and
+ * running programs; output files.
+ */
 #ifndef CLI_H
 #define CLI_H
 
@@ -7,7 +10,10 @@
 #include <stdint.h>
 
 #include "common/attributes.h"
+#include "common/status.h"
 #include "output/sink.h"
+
+/* Shared by all commands: help pages, options, exit codes, messages, text output, progress. */
 
 /*
  * A command's page: one table for parsing options, printing help and generating completions, so that they always
@@ -286,5 +292,162 @@ bool cli_progress_fraction(double fraction, void *progress);
 
 /* Like cli_progress_at() at a given time: for tests. */
 void cli_progress_at_time(struct cli_progress *progress, uint64_t done, uint64_t now_ns);
+
+/* Finds the plugin and the other programs of ringside; runs programs. */
+
+#define CLI_PLUGIN_FILE "libnccl-profiler-ringside.so"
+
+/*
+ * Finds it next to this program, or where `make install` and packages put it. If it is in none of these, returns
+ * false and `looked` lists them. Both are absolute paths.
+ */
+bool cli_plugin_find(char *path, size_t size, char *looked, size_t looked_size);
+
+/* Would the loader find this file by its bare name? */
+bool cli_plugin_is_on_path(const char *path);
+
+/* Is there another file of that name in LD_LIBRARY_PATH, which the loader would load instead? */
+bool cli_plugin_is_hidden(const char *path);
+
+/* Does a value of NCCL_PROFILER_PLUGIN mean this plugin? */
+bool cli_plugin_is_ours(const char *value);
+
+/*
+ * The deepest directory of RINGSIDE_DIR that exists; placeholders are not known yet. 0: trace files can be written there;
+ * else errno.
+ */
+int cli_traces_find(const char *pattern, char *found, size_t size);
+
+/* Commands that are separate programs, because they need extra libraries or are not wanted on every node. */
+
+/*
+ * Finds a program next to this one, or where packages put it. If there is none, returns false and *path is the
+ * directory of this program.
+ */
+bool cli_become_find(const char *program, char *path, size_t size);
+
+/*
+ * Executes that program; argv[0] is replaced. Returns only on failure, with the exit code after one line; `lacks` is
+ * the library without which it is not built, or NULL.
+ */
+int cli_become(const char *program, const char *lacks, char **argv);
+
+/* Runs a program and captures its output, with limits on time and size. */
+
+struct cli_capture {
+	char *bytes; /* standard output, terminated; the caller frees it. NULL: it did not run */
+	size_t length;
+	bool is_cut;   /* output was longer */
+	int exit_code; /* -1: killed by a signal or by us */
+	char why[300]; /* error message if it did not run or failed */
+};
+
+/*
+ * words[0] is looked up in PATH. Standard input is /dev/null; `fd` becomes its descriptor 3 unless -1, and it
+ * inherits no others. The first line of standard error goes to `why`. OK: it ran and exited by itself, with any code.
+ * ERR_SYSTEM: it could not be started, or timed out and was killed; if it cannot be killed it is abandoned after a
+ * second. Prints nothing.
+ */
+enum status cli_capture(struct cli_capture *capture, const char *const *words, int fd,
+			unsigned int timeout_s, size_t most_bytes);
+
+/*
+ * Output files are complete or absent.
+ *
+ * Until it is complete and on disk, a file has no name (O_TMPFILE), so nothing is left behind even after SIGKILL or a
+ * power cut; then it replaces the old file in one step. If the file system does not support that (NFS) or fails to
+ * name the file, and in directories of files, it has a temporary name in the same directory (".ringside-PID-N.part"),
+ * which is removed on Ctrl-C, SIGTERM, SIGHUP, SIGQUIT, exit() or an error, but not after SIGKILL or a power cut.
+ * Single-threaded.
+ *
+ *	if (cli_output_open(&output, path) != 0)
+ *		return CLI_EXIT_UNKNOWN;
+ *	sink_text(&output.sink, ...);
+ *	return cli_output_commit(&output, exit_code);
+ *
+ * These functions report each failure once, in one line.
+ */
+
+struct cli_pending; /* a path to remove if the command ends early */
+
+struct cli_output {
+	struct sink sink; /* write here */
+	char *path;	  /* final name; "-": standard output */
+	const struct cli_pending *pending;
+	int fd;
+	bool is_own_fd;
+	bool is_in_tree;  /* moved with its tree */
+	bool is_nameless; /* no name until it is complete */
+};
+
+/*
+ * Begins a file. "-" is standard output, which is only flushed at the end; pipes, the terminal, /dev/null and /dev/full
+ * are written directly, too. A symbolic link is followed and its target replaced. A read-only file is rejected even if
+ * its directory is writable. Refused are files and pipes of another user, links that another user can change, and
+ * devices. Returns 0, or after an error was reported CLI_EXIT_USAGE (refused) or CLI_EXIT_UNKNOWN; then *output needs no
+ * release.
+ */
+int cli_output_open(struct cli_output *output, const char *path);
+
+/* The same for text: "-" is cli_text(). */
+int cli_output_open_text(struct cli_output *output, const char *path);
+
+/*
+ * Checks that it can be written, for commands that work long before they write. Leaves nothing behind. Returns as
+ * cli_output_open().
+ */
+int cli_output_check(const char *path);
+
+/*
+ * Moves the complete file into place. Returns exit_code, or CLI_EXIT_UNKNOWN after an error was reported. Always
+ * releases *output.
+ */
+int cli_output_commit(struct cli_output *output, int exit_code);
+
+/* Discards the file silently. Allowed after a failed open or a commit. */
+void cli_output_discard(struct cli_output *output);
+
+/* Is this standard output on a terminal? Then binary formats are rejected and no progress is shown. */
+bool cli_output_is_terminal(const char *path);
+
+/*
+ * A directory of files. They are written into a temporary directory next to it, which replaces it at the end. It may
+ * exist if it is empty. If it is not and CLI_OUTPUT_FORCE is given, the new files are moved into it one by one: files
+ * of the same name are replaced, others stay. It never contains a partial file, but briefly a mix of old and new
+ * ones.
+ */
+enum cli_output_flag { CLI_OUTPUT_FORCE = 1u << 0 };
+
+struct cli_tree {
+	char *path;	 /* as given, without trailing '/' */
+	char *temporary; /* the directory to write to */
+	const struct cli_pending *pending;
+	bool is_merged; /* at the end, move files one by one */
+	/*
+	 * Set by the caller, borrowed; NULL: none. When files are moved one by one, older files with this prefix are
+	 * removed from directories that get new files.
+	 */
+	const char *replaces;
+};
+
+/*
+ * Returns 0, or after an error was reported CLI_EXIT_USAGE (a directory of another user) or CLI_EXIT_UNKNOWN (not empty,
+ * not a directory, cannot be created).
+ */
+int cli_tree_open(struct cli_tree *tree, const char *path, unsigned int flags);
+
+/*
+ * The path to write a file to, such as "job=7/rank=0/part-0.parquet": its directories are created, and it is moved or
+ * removed with the tree. Flushing it to disk is up to the caller. NULL after an error was reported. The caller frees
+ * it.
+ */
+char *cli_tree_path(struct cli_tree *tree, const char *name);
+
+/* The same, opened; ended by cli_output_commit(). Errors show its final name. */
+int cli_tree_file(struct cli_tree *tree, struct cli_output *output, const char *name);
+
+/* As for files. */
+int cli_tree_commit(struct cli_tree *tree, int exit_code);
+void cli_tree_discard(struct cli_tree *tree);
 
 #endif

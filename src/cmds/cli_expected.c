@@ -1,4 +1,4 @@
-#include "cmds/cli_expected.h"
+#include "cmds/cli_input.h"
 
 #include <errno.h>
 #include <fcntl.h>

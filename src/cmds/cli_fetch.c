@@ -5,7 +5,7 @@
  * All requests are written before the first frame is read, because the child reads all of them first. It dies with
  * its parent (PR_SET_PDEATHSIG), and is killed if it is silent for longer than a request may take.
  */
-#include "cmds/cli_fetch.h"
+#include "cmds/cli_ask.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "cmds/cli.h"
-#include "cmds/cli_program.h"
 #include "common/clock.h"
 #include "common/text.h"
 #include "fetch/fetch.h"

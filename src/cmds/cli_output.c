@@ -2,7 +2,7 @@
  * List of pending paths, newest first, so that files are removed before their directories. The signal handler needs a
  * static variable to reach it; the list changes only while these signals are blocked.
  */
-#include "cmds/cli_output.h"
+#include "cmds/cli.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
 #include "common/attributes.h"
 #include "common/text.h"
 
@@ -573,7 +572,7 @@ void cli_output_discard(struct cli_output *output)
 	output_release(output);
 }
 
-/* Directories of files: see cli_output.h. */
+/* Directories of files: see struct cli_tree. */
 
 static bool is_dots(const char *name)
 {

@@ -1,4 +1,4 @@
-#include "cmds/cli_program.h"
+#include "cmds/cli.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/text.h"

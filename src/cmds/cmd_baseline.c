@@ -2,9 +2,7 @@
 #include <unistd.h>
 
 #include "cmds/cli.h"
-#include "cmds/cli_expected.h"
 #include "cmds/cli_input.h"
-#include "cmds/cli_output.h"
 #include "cmds/commands.h"
 #include "output/diff_show.h"
 

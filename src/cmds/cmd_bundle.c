@@ -10,7 +10,6 @@
 
 #include "cmds/cli.h"
 #include "cmds/cli_input.h"
-#include "cmds/cli_program.h"
 #include "cmds/commands.h"
 #include "common/clock.h"
 #include "common/text.h"

@@ -3,9 +3,7 @@
 
 #include "analysis/compare.h"
 #include "cmds/cli.h"
-#include "cmds/cli_expected.h"
 #include "cmds/cli_input.h"
-#include "cmds/cli_output.h"
 #include "cmds/commands.h"
 #include "cmds/torch_trace.h"
 #include "output/diff_show.h"

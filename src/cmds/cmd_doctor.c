@@ -1,5 +1,4 @@
 #include "cmds/doctor_case.h"
-#include "cmds/doctor_case_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,10 +11,8 @@
 #include <unistd.h>
 
 #include "cmds/cli.h"
-#include "cmds/cli_expected.h"
-#include "cmds/cli_fetch.h"
+#include "cmds/cli_ask.h"
 #include "cmds/cli_input.h"
-#include "cmds/cli_program.h"
 #include "cmds/commands.h"
 #include "common/attributes.h"
 #include "common/clock.h"

@@ -9,7 +9,6 @@
 #include "analysis/filter.h"
 #include "cmds/cli.h"
 #include "cmds/cli_input.h"
-#include "cmds/cli_output.h"
 #include "cmds/commands.h"
 #include "common/attributes.h"
 #include "common/text.h"

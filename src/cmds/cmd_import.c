@@ -10,7 +10,6 @@
 
 #include "cmds/cli.h"
 #include "cmds/cli_input.h"
-#include "cmds/cli_output.h"
 #include "cmds/commands.h"
 #include "common/clock.h"
 #include "common/file.h"

@@ -5,7 +5,6 @@
 #include "analysis/timeline_report.h"
 #include "cmds/cli.h"
 #include "cmds/cli_input.h"
-#include "cmds/cli_output.h"
 #include "cmds/commands.h"
 #include "cmds/torch_trace.h"
 #include "common/text.h"

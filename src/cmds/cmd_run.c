@@ -23,7 +23,6 @@
 #include <unistd.h>
 
 #include "cmds/cli.h"
-#include "cmds/cli_program.h"
 #include "cmds/commands.h"
 #include "common/attributes.h"
 #include "common/clock.h"

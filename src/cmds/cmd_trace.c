@@ -8,7 +8,6 @@
 #include "analysis/job.h"
 #include "cmds/cli.h"
 #include "cmds/cli_input.h"
-#include "cmds/cli_output.h"
 #include "cmds/commands.h"
 #include "cmds/torch_trace.h"
 #include "common/clock.h"

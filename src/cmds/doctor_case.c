@@ -3,7 +3,6 @@
  * An agent that does not answer is reported, not a failure.
  */
 #include "cmds/doctor_case.h"
-#include "cmds/doctor_case_internal.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,8 +14,7 @@
 #include <unistd.h>
 
 #include "cmds/cli.h"
-#include "cmds/cli_fetch.h"
-#include "cmds/cli_ras.h"
+#include "cmds/cli_ask.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/text.h"

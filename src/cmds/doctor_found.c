@@ -1,5 +1,5 @@
 /* A summary of NCCL's logs. Facts that are the same on many ranks are printed once. */
-#include "cmds/doctor_case_internal.h"
+#include "cmds/doctor_case.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

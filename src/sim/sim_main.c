@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "cmds/cli.h"
-#include "cmds/cli_program.h"
 #include "common/text.h"
 #include "output/sink.h"
 #include "sim/host.h"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cmds/cli_host.h"
+#include "cmds/cli.h"
 #include "common/text.h"
 #include "output/sink.h"
 #include "tests/tap.h"

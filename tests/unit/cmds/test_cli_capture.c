@@ -1,5 +1,5 @@
 /* Programs that exit, that fail, and that cannot be killed. */
-#include "cmds/cli_program.h"
+#include "cmds/cli.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
 #include "tests/tap.h"
 
 static struct cli_capture got;
