@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor/coverage.h"
+#include "doctor/doctor.h"
 #include "fuzz/fuzz_main.h"
 
 static void check(const struct agent_notes *notes)

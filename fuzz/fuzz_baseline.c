@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor/slow.h"
+#include "doctor/doctor.h"
 #include "fuzz/fuzz_main.h"
 #include "output/diff_show.h"
 

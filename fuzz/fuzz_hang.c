@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "analysis/job.h"
-#include "doctor/hang.h"
+#include "doctor/doctor.h"
 #include "fuzz/fuzz_input.h"
 #include "fuzz/fuzz_main.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/hash.h"
-#include "doctor/setup.h"
+#include "doctor/doctor.h"
 #include "fuzz/fuzz_main.h"
 #include "import/nccl_log.h"
 

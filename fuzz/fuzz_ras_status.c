@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor/ras_find.h"
+#include "doctor/doctor.h"
 #include "fuzz/fuzz_main.h"
 #include "import/ras_status.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor/slow.h"
+#include "doctor/doctor.h"
 #include "fuzz/fuzz_input.h"
 #include "fuzz/fuzz_main.h"
 #include "tests/support/hand_made.h"

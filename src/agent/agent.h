@@ -15,8 +15,8 @@
 #include "cmds/cli_ask.h"
 #include "common/attributes.h"
 #include "common/status.h"
+#include "doctor/doctor.h"
 #include "doctor/live.h"
-#include "doctor/stacks.h"
 #include "doctor/verdict.h"
 #include "output/metrics.h"
 #include "output/sink.h"
@@ -259,7 +259,7 @@ uint64_t agent_hook_run(struct agent_hook *hook, uint64_t now_ns);
 
 /*
  * What a hung job's processes on this host can say beyond their recordings: where they are in their program (--stacks,
- * doctor/stacks.h) and what NCCL's RAS knows (--ras, doctor/ras_find.h). Both are asked in a child process with a
+ * doctor/stacks.c) and what NCCL's RAS knows (--ras, doctor/ras_find.c). Both are asked in a child process with a
  * deadline, one job at a time, when a verdict says that the job hangs, and again while it lasts. What the child found
  * becomes part of the verdicts at the next scan.
  */

@@ -14,7 +14,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/text.h"
-#include "doctor/host_support.h"
+#include "doctor/doctor.h"
 #include "output/metrics.h"
 
 #define AGENT_KERNEL_PAUSE_NS UINT64_C(600000000000)

@@ -29,7 +29,7 @@
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/text.h"
-#include "doctor/ras_find.h"
+#include "doctor/doctor.h"
 #include "import/ras_status.h"
 
 /* Time for frames of all processes; then no tool is started. */

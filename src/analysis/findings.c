@@ -714,7 +714,7 @@ static void findings_slow(struct findings *findings, const struct timeline_repor
 	find_small_messages(findings, report);
 }
 
-/* Findings about ranks that are stuck or disagree. The cause is left to the doctor (doctor/hang.h), which
+/* Findings about ranks that are stuck or disagree. The cause is left to the doctor (doctor/hang.c), which
  * knows what each of them waits for. */
 
 enum { NAMED = 8 }; /* ranks that a sentence lists */

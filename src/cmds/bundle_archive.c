@@ -20,7 +20,7 @@
 #include "common/file.h"
 #include "common/secret.h"
 #include "common/text.h"
-#include "doctor/coverage.h"
+#include "doctor/doctor.h"
 #include "format/region_read.h"
 #include "format/tar.h"
 #include "output/json.h"

@@ -11,7 +11,7 @@
 #include "analysis/timeline_report.h"
 #include "cmds/cli.h"
 #include "common/status.h"
-#include "doctor/slow.h"
+#include "doctor/doctor.h"
 #include "import/expected.h"
 #include "recording/recording.h"
 

@@ -13,7 +13,7 @@
 #include "cmds/commands.h"
 #include "common/clock.h"
 #include "common/text.h"
-#include "doctor/stacks.h"
+#include "doctor/doctor.h"
 #include "output/json.h"
 
 enum { DOCTOR_SECONDS = 300, DOCTOR_MOST = 16 * 1024 * 1024 };

@@ -8,7 +8,7 @@
 #include "cmds/commands.h"
 #include "cmds/torch_trace.h"
 #include "common/text.h"
-#include "doctor/hang.h"
+#include "doctor/doctor.h"
 #include "doctor/verdict.h"
 #include "output/html_report.h"
 #include "output/report.h"

@@ -9,7 +9,7 @@
 #include "cmds/commands.h"
 #include "common/attributes.h"
 #include "common/text.h"
-#include "doctor/stacks.h"
+#include "doctor/doctor.h"
 #include "output/json.h"
 
 enum { STACKS_PIDS_MAX = 256 };

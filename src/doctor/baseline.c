@@ -2,7 +2,7 @@
  * Rows of the report are per communicator; here those of one name and shape are one. Moments of logarithms
  * add up, so several communicators, and several runs, are one sample.
  */
-#include "doctor/slow.h"
+#include "doctor/doctor.h"
 #include "doctor/slow_internal.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "doctor/coverage.h"
+#include "doctor/doctor.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -9,7 +9,6 @@
 #include "common/attributes.h"
 #include "common/op.h"
 #include "common/text.h"
-#include "doctor/hang.h"
 #include "import/json_scan.h"
 #include "recording/recording.h"
 

@@ -8,7 +8,7 @@
  *
  * If nothing is reported, dead jobs are examined once more: see guess_dead_jobs().
  */
-#include "doctor/hang.h"
+#include "doctor/doctor.h"
 #include "doctor/hang_internal.h"
 
 #include <stdlib.h>

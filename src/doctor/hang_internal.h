@@ -13,7 +13,7 @@
 #include "analysis/job.h"
 #include "common/op_layout.h"
 #include "common/status.h"
-#include "doctor/hang.h"
+#include "doctor/doctor.h"
 #include "doctor/verdict.h"
 #include "recording/recording.h"
 

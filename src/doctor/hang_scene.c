@@ -4,7 +4,7 @@
  * communicators directly or indirectly. Two jobs in one directory are unrelated, and so are two attempts of
  * the same job.
  */
-#include "doctor/hang.h"
+#include "doctor/doctor.h"
 #include "doctor/hang_internal.h"
 
 #include <stdlib.h>

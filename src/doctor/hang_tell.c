@@ -1,4 +1,4 @@
-#include "doctor/hang.h"
+#include "doctor/doctor.h"
 #include "doctor/hang_internal.h"
 
 #include <inttypes.h>

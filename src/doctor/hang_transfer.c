@@ -892,7 +892,7 @@ enum { AGAIN_MAX = 64 };
 #define SAY text, sizeof(text)
 
 /* What the links of a group have in common. */
-struct links {
+struct links_alike {
 	uint32_t count;
 	bool is_one_sender, is_one_receiver;
 	bool is_one_source, is_one_target; /* hosts */
@@ -915,11 +915,11 @@ static bool is_again(const struct hang_tale *tale, uint32_t end)
 	return false;
 }
 
-static struct links survey_links(const struct hang_tale *tale)
+static struct links_alike survey_links(const struct hang_tale *tale)
 {
 	const struct hang_scene *scene = tale->scene;
 	const struct hang_end *lead = tale->lead;
-	struct links links = { 0, true, true, true, lead->peer != HANG_NOBODY };
+	struct links_alike links = { 0, true, true, true, lead->peer != HANG_NOBODY };
 
 	for (uint32_t e = tale->first; e != HANG_NOBODY; e = tale->graph->ends[e].next) {
 		const struct hang_end *end = &tale->graph->ends[e];
@@ -1038,7 +1038,8 @@ static void tell_agreement(struct hang_tale *tale)
 }
 
 /* The title depends on what all the links share. */
-static void link_title(struct hang_tale *tale, const struct links *links, char *text, size_t size)
+static void link_title(struct hang_tale *tale, const struct links_alike *links, char *text,
+		       size_t size)
 {
 	const struct hang_scene *scene = tale->scene;
 	const struct hang_end *lead = tale->lead;
@@ -1090,7 +1091,7 @@ static void fill_peer(struct hang_tale *tale)
 
 void hang_tell_link(struct hang_tale *tale)
 {
-	struct links links = survey_links(tale);
+	struct links_alike links = survey_links(tale);
 	uint32_t told = 0;
 	char text[400] = "";
 

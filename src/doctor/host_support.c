@@ -1,4 +1,4 @@
-#include "doctor/host_support.h"
+#include "doctor/doctor.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -192,7 +192,7 @@ struct live {
 	size_t notice_count;
 	size_t notices_left_out;
 	/* The doctor's verdicts, most serious first: hung ranks and their cause as of the last scan
-	 * (doctor/hang.h), and what live_judge() found slow repeatedly. What other nodes would add is missing
+	 * (hang_find()), and what live_judge() found slow repeatedly. What other nodes would add is missing
 	 * here: hangs that only they can explain are one verdict per job, VERDICT_ELSEWHERE. Valid until the
 	 * next scan. */
 	struct verdicts verdicts;
@@ -214,7 +214,7 @@ enum status live_look(struct live *live, const struct recording *recording, uint
 		      uint64_t wall_ns);
 
 /*
- * Judges the speed of one job with the doctor's rules (doctor/slow.h): all operations that the buffers of its
+ * Judges the speed of one job with the doctor's rules (slow_find()): all operations that the buffers of its
  * processes still hold. At most one job per call, each at most once in LIVE_JUDGE_NS, and so rarely that
  * judging takes 0.5% of a core. Call after live_look(), at the same time; what it found is part of the next
  * scan. False: none was due.

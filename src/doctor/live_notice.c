@@ -14,7 +14,7 @@
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/text.h"
-#include "doctor/hang.h"
+#include "doctor/doctor.h"
 
 enum { NAMED = 4 }; /* ranks that a sentence lists */
 
@@ -266,7 +266,7 @@ enum live_doubt live_doubt(const struct live *live, uint32_t comm, double *figur
 }
 
 /*
- * The doctor's part of a scan: hung ranks and their cause. The rules are the doctor's own (doctor/hang.h),
+ * The doctor's part of a scan: hung ranks and their cause. The rules are the doctor's own (hang_find()),
  * so that the agent reports the same as `ringside doctor` at the same moment.
  *
  * Repeated scans know more than one moment: how long a seat has been without progress by our own clock, so

@@ -1,5 +1,5 @@
 /*
- * The doctor's judgement of speed in a running job, for the agent and `top`: the rules of doctor/slow.h over all
+ * The doctor's judgement of speed in a running job, for the agent and `top`: the rules of slow_find() over all
  * operations that the ring buffers of its processes hold, from time to time.
  *
  *	scan scan scan judge(A) scan scan judge(B) scan ...      one job at a time, 10 s and more apart
@@ -23,7 +23,7 @@
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/text.h"
-#include "doctor/slow.h"
+#include "doctor/doctor.h"
 #include "doctor/verdict.h"
 
 enum {

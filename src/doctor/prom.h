@@ -1,6 +1,6 @@
 /*
- * A job through Prometheus: a fixed list of instant queries, and their answers as a recording (for job.h,
- * hang.h, coverage.h) and as totals (for slow_sums.h). Nothing here does network access: the caller sends
+ * A job through Prometheus: a fixed list of instant queries, and their answers as a recording (for job_make(),
+ * hang_find(), scene_make()) and as totals (for slow_find_sums()). Nothing here does network access: the caller sends
  * the queries and passes on the answers.
  *
  *	prom = prom_new(&options);
@@ -30,8 +30,7 @@
 #include <stdint.h>
 
 #include "common/status.h"
-#include "doctor/hang.h"
-#include "doctor/slow_sums.h"
+#include "doctor/doctor.h"
 #include "doctor/verdict.h"
 #include "recording/recording.h"
 

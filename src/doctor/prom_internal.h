@@ -12,8 +12,7 @@
 #include <stdint.h>
 
 #include "common/status.h"
-#include "doctor/hang.h"
-#include "doctor/slow_sums.h"
+#include "doctor/doctor.h"
 
 struct prom;
 

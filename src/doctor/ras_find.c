@@ -1,5 +1,5 @@
 /* Joins an answer of NCCL's RAS with a recording, and adds it to verdicts. */
-#include "doctor/ras_find.h"
+#include "doctor/doctor.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

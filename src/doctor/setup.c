@@ -1,5 +1,5 @@
 /* Processes and their variables, merged from logs and recordings. */
-#include "doctor/setup.h"
+#include "doctor/doctor.h"
 #include "doctor/setup_internal.h"
 
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * Named ranks come first and explain what follows from them; then the job's own past, then other
  * references. What one comparison has reported is not reported again by the next.
  */
-#include "doctor/slow.h"
+#include "doctor/doctor.h"
 #include "doctor/slow_internal.h"
 
 #include <inttypes.h>

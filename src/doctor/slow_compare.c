@@ -1,5 +1,5 @@
 /* Operations by communicator, function and size: rows of the table by BASELINE_BY, combined. */
-#include "doctor/slow.h"
+#include "doctor/doctor.h"
 #include "doctor/slow_internal.h"
 
 #include <math.h>

@@ -10,7 +10,7 @@
 #include "analysis/tally.h"
 #include "analysis/timeline_report.h"
 #include "common/status.h"
-#include "doctor/slow.h"
+#include "doctor/doctor.h"
 #include "doctor/verdict.h"
 
 /* The table by BASELINE_BY of a report; NULL: it has none. */

@@ -8,7 +8,7 @@
  * few: times are per operation, for the number of the slowest; if numbers differ by more than one part in
  * eight nothing is matched.
  */
-#include "doctor/slow_sums.h"
+#include "doctor/doctor.h"
 
 #include <math.h>
 #include <stdlib.h>

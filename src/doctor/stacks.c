@@ -10,7 +10,7 @@
  * killed releases the process; but if it had sent SIGSTOP and not received the stop yet, the process stops
  * afterwards. Nobody else would continue it: SIGCONT removes such a stop, and the state is watched for a moment.
  */
-#include "doctor/stacks.h"
+#include "doctor/doctor.h"
 
 #include <dirent.h>
 #include <errno.h>

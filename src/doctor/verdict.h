@@ -1,6 +1,6 @@
 /*
- * A problem: its cause, evidence, confidence, caveats and next steps. The analyses (hang.h, slow.h,
- * setup.h) add to one list; the output (output/verdict_show.h, the agent) reads it.
+ * A problem: its cause, evidence, confidence, caveats and next steps. The analyses (doctor.h)
+ * add to one list; the output (output/verdict_show.h, the agent) reads it.
  *
  * A verdict names one cause. Ranks that merely wait because of it are counted in `victims` and listed in
  * the evidence, never blamed. What could not be seen is in `missing` (caveats) and lowers `confidence`.
@@ -40,7 +40,7 @@ enum verdict_class {
 	VERDICT_SLOW_SIZE = 18,	     /* one size of message */
 	VERDICT_SLOW_ALGORITHM = 19, /* one algorithm or protocol, or a different one than before */
 	VERDICT_BELOW_EXPECTED = 20, /* below nccl-tests, a baseline or --peak; none of the above */
-	/* Misconfiguration: `rule` says which (setup.h). */
+	/* Misconfiguration: `rule` says which (setup_rule()). */
 	VERDICT_SETUP = 21,
 	/* Limits all the others: lost operations, damaged files, missing ranks. */
 	VERDICT_BLIND = 22,

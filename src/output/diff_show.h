@@ -5,7 +5,7 @@
 #include "analysis/compare.h"
 #include "analysis/timeline_report.h"
 #include "common/status.h"
-#include "doctor/slow.h"
+#include "doctor/doctor.h"
 #include "output/json.h"
 #include "output/report.h"
 #include "output/sink.h"

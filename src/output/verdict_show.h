@@ -11,7 +11,7 @@
 
 #include "analysis/job.h"
 #include "common/status.h"
-#include "doctor/coverage.h"
+#include "doctor/doctor.h"
 #include "doctor/verdict.h"
 #include "output/json.h"
 #include "output/sink.h"

@@ -260,7 +260,7 @@ struct recording_trouble {
 /*
  * What an agent reports about its snapshot, and a bundle about its agents: the files agent.json and
  * agents.json of an archive, unchanged; and the answers of NCCL's RAS, ras/status.json and .txt.
- * doctor/coverage.h and doctor/ras_find.h interpret them.
+ * doctor/coverage.c and doctor/ras_find.c interpret them.
  */
 struct recording_note {
 	char *path;

@@ -259,7 +259,7 @@ static inline struct verdict *scene_verdict(struct live_scene *scene, enum verdi
 }
 
 /* Frees what scene_*() allocated; struct live owns the rest. */
-static inline void scene_release(struct live_scene *scene)
+static inline void live_scene_release(struct live_scene *scene)
 {
 	struct live *live = &scene->live;
 

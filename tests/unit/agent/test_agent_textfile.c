@@ -200,6 +200,6 @@ int main(void)
 	readers_see_whole_files(&to);
 	an_attacker_reaches_nothing_else(&to);
 	agent_textfile_close(&to);
-	scene_release(&stage.scene);
+	live_scene_release(&stage.scene);
 	return tap_done();
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "analysis/timeline_report.h"
-#include "doctor/slow.h"
+#include "doctor/doctor.h"
 #include "tests/tap.h"
 #include "tests/support/hand_made.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analysis/timeline_report.h"
-#include "doctor/slow.h"
+#include "doctor/doctor.h"
 #include "output/report.h"
 #include "tests/tap.h"
 #include "tests/support/hand_made.h"

@@ -1,4 +1,4 @@
-/* A hand-made job at one moment and the doctor's verdicts on it: for tests of src/doctor/hang.h. */
+/* A hand-made job at one moment and the doctor's verdicts on it: for tests of hang_find(). */
 #ifndef HANG_STAGE_H
 #define HANG_STAGE_H
 
@@ -8,7 +8,7 @@
 
 #include "analysis/job.h"
 #include "common/op.h"
-#include "doctor/hang.h"
+#include "doctor/doctor.h"
 
 #define SECOND UINT64_C(1000000000)
 #define NOW_NS (1000 * SECOND)

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor/coverage.h"
+#include "doctor/doctor.h"
 #include "tests/tap.h"
 
 static struct agent_notes notes;

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "doctor/coverage.h"
+#include "doctor/doctor.h"
 #include "tests/tap.h"
 
 static struct verdicts verdicts;

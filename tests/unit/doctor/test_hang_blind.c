@@ -1,6 +1,6 @@
 /* Hangs inside a node without kernel events: an operation is called and launched, and then nothing is
  * recorded of it. */
-#include "doctor/coverage.h"
+#include "doctor/doctor.h"
 #include "tests/unit/doctor/hang_stage.h"
 #include "tests/tap.h"
 

@@ -1,5 +1,5 @@
 /* All ranks have called it: GPUs, the network, channels, invisible ranks. */
-#include "doctor/hang.h"
+#include "doctor/doctor.h"
 
 #include "tests/unit/doctor/hang_stage.h"
 #include "tests/tap.h"

@@ -1,5 +1,5 @@
 /* What hosts know beside verdicts: each verdict gets its own facts, and none of others. */
-#include "doctor/host_support.h"
+#include "doctor/doctor.h"
 
 #include <stdarg.h>
 

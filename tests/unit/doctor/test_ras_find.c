@@ -1,5 +1,5 @@
 /* What NCCL's RAS adds to verdicts: only facts about this job, and never less than without it. */
-#include "doctor/ras_find.h"
+#include "doctor/doctor.h"
 
 #include <stdlib.h>
 #include <string.h>

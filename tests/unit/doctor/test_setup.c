@@ -1,5 +1,5 @@
 /* Every set-up rule: it has a page, it fires when it should, and is silent on clean logs. */
-#include "doctor/setup.h"
+#include "doctor/doctor.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "doctor/slow.h"
+#include "doctor/doctor.h"
 
 #include <stdio.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Verdicts about ranks and links that stand out. */
 #include <string.h>
 
-#include "doctor/slow.h"
+#include "doctor/doctor.h"
 #include "tests/tap.h"
 #include "tests/support/hand_ring.h"
 

@@ -1,4 +1,4 @@
-#include "doctor/slow_sums.h"
+#include "doctor/doctor.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "doctor/slow.h"
+#include "doctor/doctor.h"
 #include "tests/support/hand_made.h"
 
 enum { TRANSFERS_CALLS = 160 };

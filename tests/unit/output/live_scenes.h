@@ -285,7 +285,7 @@ static inline void scene_wide(struct live_scene *scene)
 	memset(scene->notices[1].text, 'M', sizeof(scene->notices[1].text) - 1);
 }
 
-static inline void scene_make(struct live_scene *scene, const char *name)
+static inline void live_scene_make(struct live_scene *scene, const char *name)
 {
 	memset(scene, 0, sizeof(*scene));
 	if (strcmp(name, "quiet") == 0) {

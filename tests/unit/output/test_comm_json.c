@@ -70,7 +70,7 @@ int main(void)
 {
 	struct job_comm *comm;
 
-	scene_make(&scene, "quiet");
+	live_scene_make(&scene, "quiet");
 	comm = &scene.live.job.comms[0];
 	comm->kind = JOB_COMM_NET;
 	expect_same("one of which all is known", "\"kind\":\"net-only\"");
@@ -82,6 +82,6 @@ int main(void)
 	expect_same("and so is the rest",
 		    "\"name\":null,\"hash\":null,\"generation\":0,\"job_index\":0,\"kind\":null,"
 		    "\"ranks\":null,\"nodes\":null,");
-	scene_release(&scene);
+	live_scene_release(&scene);
 	return tap_done();
 }

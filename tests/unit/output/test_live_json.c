@@ -60,11 +60,11 @@ static size_t count_of(const char *text, const char *part)
 
 static void test_empty(void)
 {
-	scene_make(&scene, "empty");
+	live_scene_make(&scene, "empty");
 	EXPECT_THAT("a node without processes is an answer",
 		    has(now_of("n"), "\"jobs\":[],\"processes\":[],\"communicators\":[]"));
 	EXPECT_THAT("so is its history", has(history_of(0, NULL), "\"communicators\":[]"));
-	scene_release(&scene);
+	live_scene_release(&scene);
 
 	struct live never = { .looks = 0 };
 
@@ -79,7 +79,7 @@ static void test_now(void)
 {
 	const char *now;
 
-	scene_make(&scene, "hang");
+	live_scene_make(&scene, "hang");
 	now = now_of("gpu-node-07");
 	EXPECT_THAT("a line", now[strlen(now) - 1] == '\n' && strchr(now, '\n')[1] == '\0');
 	EXPECT_THAT("the reason for waiting is given in words",
@@ -98,20 +98,20 @@ static void test_now(void)
 	EXPECT_THAT("what nobody knows is null, never a number made up",
 		    has(now, "\"busbw\":null") && count_of(now, "nan") == 0 &&
 			    count_of(now, "inf") == 0);
-	scene_release(&scene);
+	live_scene_release(&scene);
 
-	scene_make(&scene, "fresh");
+	live_scene_make(&scene, "fresh");
 	EXPECT_THAT("before the second look there are no rates",
 		    count_of(now_of("n"), "\"operations_per_s\":null") ==
 			    scene.live.job.comm_count + scene.live.job.seat_count);
-	scene_release(&scene);
+	live_scene_release(&scene);
 }
 
 static void test_timed(void)
 {
 	const char *now;
 
-	scene_make(&scene, "hang");
+	live_scene_make(&scene, "hang");
 	scene.live.comms[0].sums =
 		(struct live_sums){ .operations = 900, .timed = 30, .not_timed = 100 };
 	now = now_of("n");
@@ -121,25 +121,25 @@ static void test_timed(void)
 	scene.live.seats[scene.live.job.comms[0].seats[0]].knows_wait = true;
 	scene.live.seats[scene.live.job.comms[0].seats[0]].wait_ns = 4711;
 	EXPECT_THAT("and a number where it is", has(now_of("n"), "\"wait_ns\":4711"));
-	scene_release(&scene);
+	live_scene_release(&scene);
 }
 
 static void test_keys(void)
 {
 	char key[LIVE_JSON_KEY], other[LIVE_JSON_KEY], first[LIVE_JSON_KEY];
 
-	scene_make(&scene, "quiet");
+	live_scene_make(&scene, "quiet");
 	live_json_key(&scene.live, 0, first);
 	for (uint32_t i = 0; i < scene.live.job.comm_count; i++)
 		for (uint32_t j = 0; j < i; j++)
 			if (strcmp(live_json_key(&scene.live, i, key),
 				   live_json_key(&scene.live, j, other)) == 0)
 				EXPECT_THAT("every communicator has a key of its own", false);
-	scene_release(&scene);
-	scene_make(&scene, "hang");
+	live_scene_release(&scene);
+	live_scene_make(&scene, "hang");
 	EXPECT_THAT("it stays from look to look",
 		    strcmp(live_json_key(&scene.live, 0, key), first) == 0);
-	scene_release(&scene);
+	live_scene_release(&scene);
 
 	/* Three processes that say to be the same rank of the same communicator. */
 	for (int i = 0; i < 3; i++)
@@ -150,7 +150,7 @@ static void test_keys(void)
 			    strcmp(live_json_key(&scene.live, 0, key),
 				   live_json_key(&scene.live, 1, other)) != 0 &&
 			    strcmp(other, live_json_key(&scene.live, 2, key)) != 0);
-	scene_release(&scene);
+	live_scene_release(&scene);
 
 	/* Nobody tells the hash. */
 	for (int i = 0; i < 2; i++)
@@ -159,7 +159,7 @@ static void test_keys(void)
 	EXPECT_THAT("so are those without a hash",
 		    strcmp(live_json_key(&scene.live, 0, key),
 			   live_json_key(&scene.live, 1, other)) != 0);
-	scene_release(&scene);
+	live_scene_release(&scene);
 }
 
 static void test_history(void)
@@ -167,7 +167,7 @@ static void test_history(void)
 	char key[LIVE_JSON_KEY];
 	const char *text;
 
-	scene_make(&scene, "quiet");
+	live_scene_make(&scene, "quiet");
 	EXPECT_THAT("all members are there when nobody says otherwise",
 		    count_of(history_of(0, NULL), "\"time_ms\":[") ==
 			    scene.live.job.comm_count + scene.live.job.seat_count);
@@ -185,7 +185,7 @@ static void test_history(void)
 		     scene.live.job.comm_count);
 	EXPECT_EQUAL(count_of(history_of(UINT64_MAX, ""), "\"time_ms\":[],"),
 		     scene.live.job.comm_count);
-	scene_release(&scene);
+	live_scene_release(&scene);
 }
 
 /* One communicator with these bandwidths, one after the other. */
@@ -203,7 +203,7 @@ static const char *history_with(const float *values, uint32_t count)
 		history->points[i].busbw = values[i];
 	}
 	history_of(0, "");
-	scene_release(&scene);
+	live_scene_release(&scene);
 	return sink_string(&sink);
 }
 
@@ -221,11 +221,11 @@ static void test_summary(void)
 {
 	const char *summary;
 
-	scene_make(&scene, "empty");
+	live_scene_make(&scene, "empty");
 	EXPECT_THAT("a node without processes has a summary",
 		    has(summary_of("n"), "\"jobs\":[],\"jobs_left_out\":0}"));
-	scene_release(&scene);
-	scene_make(&scene, "hang");
+	live_scene_release(&scene);
+	live_scene_make(&scene, "hang");
 	summary = summary_of("gpu-node-07");
 	EXPECT_THAT("a line", summary[strlen(summary) - 1] == '\n');
 	EXPECT_THAT("a stuck job has its time, verdict and notice",
@@ -235,18 +235,18 @@ static void test_summary(void)
 	EXPECT_THAT("the other job of the node runs, and lost a process",
 		    has(summary, "\"verdicts\":[],\"notices\":[\"dead\"],\"state\":\"running\"}"));
 	EXPECT_THAT("it is small", strlen(summary) < 1200);
-	scene_release(&scene);
-	scene_make(&scene, "straggler");
+	live_scene_release(&scene);
+	live_scene_make(&scene, "straggler");
 	EXPECT_THAT("a job with a straggler is slow",
 		    has(summary_of("n"), "\"notices\":[\"straggler\"],\"state\":\"slow\"}"));
-	scene_release(&scene);
-	scene_make(&scene, "many");
+	live_scene_release(&scene);
+	live_scene_make(&scene, "many");
 	for (size_t i = 0; i < scene.recording.count; i++)
 		scene.recording.processes[i]->life = RECORDING_ENDED;
 	summary = summary_of("n");
 	EXPECT_THAT("a job whose processes have ended",
 		    has(summary, "\"state\":\"ended\"}") && has(summary, "\"processes_alive\":0,"));
-	scene_release(&scene);
+	live_scene_release(&scene);
 }
 
 /* What a communicator has is what its ranks have, added up. */
@@ -281,7 +281,7 @@ static void test_sums(void)
 	EXPECT_THAT("an unknown start is none", has(now_of("n"), "\"started_ms\":null,"));
 	live->job.groups[0].started_wall_ns = 5999999;
 	EXPECT(has(now_of("n"), "\"started_ms\":5,"));
-	scene_release(&scene);
+	live_scene_release(&scene);
 }
 
 static void write_file(const char *directory, const char *name, const char *what, const char *text)
@@ -301,11 +301,11 @@ int main(int argc, char **argv)
 {
 	if (argc > 1) {
 		for (size_t i = 0; i < ARRAY_LENGTH(scene_names); i++) {
-			scene_make(&scene, scene_names[i]);
+			live_scene_make(&scene, scene_names[i]);
 			write_file(argv[1], scene_names[i], "now", now_of("gpu-node-07"));
 			write_file(argv[1], scene_names[i], "history", history_of(0, NULL));
 			write_file(argv[1], scene_names[i], "summary", summary_of("gpu-node-07"));
-			scene_release(&scene);
+			live_scene_release(&scene);
 		}
 		sink_release(&sink);
 		return 0;

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "common/text.h"
-#include "doctor/coverage.h"
+#include "doctor/doctor.h"
 #include "doctor/verdict.h"
 #include "output/json.h"
 #include "output/sink.h"

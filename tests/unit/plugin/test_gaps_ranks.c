@@ -4,7 +4,7 @@
  * blamed.
  */
 #include "analysis/timeline_report.h"
-#include "doctor/hang.h"
+#include "doctor/doctor.h"
 #include "tests/support/plugin_host.h"
 #include "tests/tap.h"
 

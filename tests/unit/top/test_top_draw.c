@@ -86,7 +86,7 @@ static void end(struct top *top)
 {
 	top_canvas_release(&top->canvas);
 	top_model_release(&top->model);
-	scene_release(&top->scene);
+	live_scene_release(&top->scene);
 }
 
 static void draw(struct top *top, unsigned int width, unsigned int height)

@@ -52,7 +52,7 @@ static void begin(struct top *top)
 static void end(struct top *top)
 {
 	top_model_release(&top->model);
-	scene_release(&top->scene);
+	live_scene_release(&top->scene);
 }
 
 static void make(struct top *top)
