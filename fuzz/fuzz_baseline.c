@@ -8,7 +8,7 @@
 
 #include "doctor/doctor.h"
 #include "fuzz/fuzz_main.h"
-#include "output/diff_show.h"
+#include "output/report.h"
 
 static void check_row(const struct baseline_row *row)
 {

@@ -4,7 +4,7 @@
 #include "cmds/cli.h"
 #include "cmds/cli_input.h"
 #include "cmds/commands.h"
-#include "output/diff_show.h"
+#include "output/report.h"
 
 struct request {
 	const char *verb;

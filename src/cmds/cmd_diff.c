@@ -6,7 +6,7 @@
 #include "cmds/cli_input.h"
 #include "cmds/commands.h"
 #include "cmds/torch_trace.h"
-#include "output/diff_show.h"
+#include "output/report.h"
 
 enum { DIFF_BY = TALLY_BY_COMM_NAME | TALLY_BY_FUNCTION | TALLY_BY_SIZE };
 

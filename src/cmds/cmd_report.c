@@ -10,7 +10,6 @@
 #include "common/text.h"
 #include "doctor/doctor.h"
 #include "doctor/verdict.h"
-#include "output/html_report.h"
 #include "output/report.h"
 
 struct request {

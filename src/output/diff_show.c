@@ -1,4 +1,4 @@
-#include "output/diff_show.h"
+#include "output/report.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -7,7 +7,6 @@
 
 #include "common/attributes.h"
 #include "common/text.h"
-#include "output/html_report.h"
 #include "output/table.h"
 
 enum { DIFF_ROWS = 30, DIFF_SENDERS = 10, DIFF_KEY_LEAST = 13, DIFF_NAME = 240 };

@@ -1,12 +1,11 @@
 /* The HTML report: a template, filled with styles, scripts, the chart library and the report's JSON. */
-#include "output/html_report.h"
+#include "output/report.h"
 
 #include <string.h>
 
 #include "common/attributes.h"
 #include "common/hash.h"
 #include "output/json.h"
-#include "output/report.h"
 
 enum { HTML_DATA_VERSION = 3, HTML_ITERATIONS_MAX = 2000 };
 

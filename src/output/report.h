@@ -1,4 +1,4 @@
-/* A report as text, JSON and CSV, and the sentences these share. */
+/* A report as text, JSON, CSV and HTML, and the sentences these share; two reports side by side; baselines. */
 #ifndef REPORT_H
 #define REPORT_H
 
@@ -6,14 +6,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/compare.h"
 #include "analysis/straggler.h"
 #include "analysis/tally.h"
 #include "analysis/timeline_report.h"
 #include "analysis/windows.h"
 #include "common/status.h"
+#include "doctor/doctor.h"
 #include "output/json.h"
 #include "output/sink.h"
 #include "recording/recording.h"
+
+/* A report as text, JSON and CSV, and the sentences these share. */
 
 enum { REPORT_KEY_TEXT = 160 };
 
@@ -241,5 +245,94 @@ void report_figures(struct report_figure to[static REPORT_FIGURES], const struct
 
 /* Could calls of this row be compared between ranks? */
 bool report_knows_waiting(const struct timeline_report *report, const struct tally_row *row);
+
+/*
+ * A report as one self-contained HTML page with summary, charts and tables; docs/REPORT.md describes it.
+ *
+ *	html_report_options(&options);			before the report is made
+ *	timeline_report_make(&report, ..., &options);
+ *	if (!html_report_has_charts())
+ *		print html_report_missing();
+ *	html_report_write(&sink, &report);
+ */
+
+/* Key of the table for the chart of bandwidth by size, see html_report_options(). */
+enum {
+	HTML_POINTS_BY = TALLY_BY_COMM_NAME | TALLY_BY_KIND | TALLY_BY_FUNCTION | TALLY_BY_SIZE |
+			 TALLY_BY_ALGORITHM | TALLY_BY_PROTOCOL,
+};
+
+/* Was the chart library, which comes from npm, there when this program was built? */
+bool html_report_has_charts(void);
+
+/* What is missing and what to run, in one line; NULL if nothing is missing. */
+const char *html_report_missing(void);
+
+/* Requests a detailed table for the chart of bandwidth by size. Without it, or if all TIMELINE_CUSTOM_MAX tables are
+ * taken, the chart uses the table by function and size. */
+void html_report_options(struct timeline_options *options);
+
+/* Text of a page: markup characters are escaped, bytes that are not UTF-8 become U+FFFD. */
+void html_write_text(struct sink *sink, const char *text);
+
+/* The head of a page without scripts, in the report's style, up to and including <main>; its end. */
+void html_write_start(struct sink *sink, const char *title);
+void html_write_end(struct sink *sink);
+
+/*
+ * The same report gives the same bytes. Names from users and files stay text. Returns ERR_GONE (nothing is written) without
+ * the chart library, ERR_NO_SPACE, or the sink's status.
+ */
+enum status html_report_write(struct sink *sink, const struct timeline_report *report);
+
+/*
+ * The parts of the HTML report, embedded from the source tree by the assembler. The chart library comes from npm; without
+ * it, its parts are empty.
+ */
+
+struct html_asset {
+	const char *text; /* followed by a terminating zero */
+	size_t length;
+};
+
+enum html_asset_name {
+	HTML_ASSET_PAGE = 0,	     /* src/output/html/report.html */
+	HTML_ASSET_STYLE = 1,	     /* report.css */
+	HTML_ASSET_SCRIPT = 2,	     /* base.js to report.js */
+	HTML_ASSET_CHARTS_STYLE = 3, /* uPlot.min.css */
+	HTML_ASSET_CHARTS = 4,	     /* uPlot.iife.min.js */
+	HTML_ASSET_CHARTS_LICENCE = 5,
+	HTML_ASSETS = 6,
+};
+
+struct html_asset html_asset(enum html_asset_name name);
+
+/* Two runs side by side, as text, HTML and JSON. docs/REPORT.md explains the columns. */
+
+/* `report` is NULL for a file of expected bandwidths. */
+struct diff_side {
+	const char *path;
+	const struct timeline_report *report;
+};
+
+/* Returns ERR_NO_SPACE or the sink's status. */
+enum status diff_text(struct sink *sink, const struct diff_side *a, const struct diff_side *b,
+		      const struct compare *compare, const struct report_text_options *options);
+
+/* A self-contained page without scripts. Returns ERR_NO_SPACE or the sink's status. */
+enum status diff_html(struct sink *sink, const struct diff_side *a, const struct diff_side *b,
+		      const struct compare *compare, bool has_all);
+
+/* One object, see docs/REPORT.md. An unknown value is null, never 0. */
+void diff_json(struct json *json, const struct diff_side *a, const struct diff_side *b,
+	       const struct compare *compare);
+
+/* A baseline as text and as JSON, which is the format of its file. */
+
+/* width 0: no limit. Returns ERR_NO_SPACE or the sink's status. */
+enum status baseline_text(struct sink *sink, const struct baseline *baseline, unsigned int width);
+
+/* One object, see docs/REPORT.md; baseline_read() reads it back. */
+void baseline_json(struct json *json, const struct baseline *baseline);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/attributes.h"
-#include "output/diff_show.h"
+#include "output/report.h"
 #include "tests/unit/doctor/transfers.h"
 #include "tests/tap.h"
 

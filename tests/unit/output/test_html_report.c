@@ -1,5 +1,5 @@
 /* With an argument: writes the page with hostile names there, for tests/html/hostile.t. */
-#include "output/html_report.h"
+#include "output/report.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "output/diff_show.h"
 #include "output/json.h"
 #include "tests/support/hand_made.h"
 #include "tests/tap.h"
