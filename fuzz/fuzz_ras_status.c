@@ -4,7 +4,7 @@
 
 #include "doctor/doctor.h"
 #include "fuzz/fuzz_main.h"
-#include "import/ras_status.h"
+#include "import/ras.h"
 
 static void check_text(const char *text)
 {

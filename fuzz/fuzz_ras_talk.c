@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fuzz/fuzz_main.h"
-#include "import/ras_talk.h"
+#include "import/ras.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

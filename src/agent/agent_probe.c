@@ -30,7 +30,7 @@
 #include "common/clock.h"
 #include "common/text.h"
 #include "doctor/doctor.h"
-#include "import/ras_status.h"
+#include "import/ras.h"
 
 /* Time for frames of all processes; then no tool is started. */
 #define TOOLS_NS (8 * SECOND_NS)

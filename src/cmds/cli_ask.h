@@ -12,7 +12,7 @@
 
 #include "common/status.h"
 #include "import/host_facts.h"
-#include "import/ras_talk.h"
+#include "import/ras.h"
 #include "recording/recording.h"
 
 /*
@@ -76,7 +76,7 @@ void cli_host_watch_read(struct cli_host_watch *watch, const struct recording *r
 			 bool has_traces, uint64_t now_ns);
 
 /*
- * Queries NCCL's RAS over TCP (import/ras_talk.h). Time and bytes are limited, whatever the other side does, and nothing
+ * Queries NCCL's RAS over TCP (import/ras.h). Time and bytes are limited, whatever the other side does, and nothing
  * is ever sent that changes the job.
  */
 

@@ -21,7 +21,7 @@
 #include "doctor/doctor.h"
 #include "doctor/prom.h"
 #include "format/region_read.h"
-#include "import/ras_status.h"
+#include "import/ras.h"
 
 /* ---- parts: read into look->input.recording and look->log ------------------------------------ */
 

@@ -17,7 +17,7 @@
 #include "import/expected.h"
 #include "import/host_facts.h"
 #include "import/nccl_log.h"
-#include "import/ras_status.h"
+#include "import/ras.h"
 #include "import/stack_read.h"
 #include "recording/recording.h"
 
@@ -368,7 +368,7 @@ void blind_find(struct verdicts *verdicts, const struct recording *recording,
 		const struct scene *scene, const struct blind_options *options);
 
 /*
- * What NCCL's RAS adds to verdicts (import/ras_status.h): which ranks do not answer, have an error, or have launched
+ * What NCCL's RAS adds to verdicts (import/ras.h): which ranks do not answer, have an error, or have launched
  * fewer collectives.
  *
  * It only adds. RAS does not notice most hangs, so "OK" is no reason to doubt one. An answer is used only if it is about

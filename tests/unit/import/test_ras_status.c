@@ -1,5 +1,5 @@
 /* Answers of NCCL's RAS: real ones of five releases, and what else may come from that port. */
-#include "import/ras_status.h"
+#include "import/ras.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "import/ras_talk.h"
+#include "import/ras.h"
 #include "tests/tap.h"
 
 /* The peer sends this, and our next request is as expected. */
