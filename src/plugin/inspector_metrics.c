@@ -2,7 +2,7 @@
  * NCCL Inspector's metrics: which process owns which file, totals per series, and writing the
  * files.
  */
-#include "plugin/inspector_metrics.h"
+#include "plugin/threads.h"
 
 #include <dirent.h>
 #include <errno.h>

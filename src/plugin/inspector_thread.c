@@ -2,7 +2,7 @@
  * Writes what NCCL Inspector writes: communicators, the log, channels for verbose lines, and the
  * thread.
  */
-#include "plugin/inspector_thread.h"
+#include "plugin/threads.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +17,6 @@
 #include "common/hash.h"
 #include "common/text.h"
 #include "format/inspector_write.h"
-#include "plugin/inspector_metrics.h"
-#include "plugin/own_thread.h"
 #include "plugin/recorder.h"
 
 /*

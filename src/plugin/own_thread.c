@@ -1,5 +1,5 @@
 /* What the recorder's own threads share: starting, waiting, passes, reading the ring. */
-#include "plugin/own_thread.h"
+#include "plugin/threads.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -12,10 +12,8 @@
 #include "common/hash.h"
 #include "common/text.h"
 #include "plugin/abi_common.h"
-#include "plugin/inspector_thread.h"
-#include "plugin/own_thread.h"
 #include "plugin/process_info.h"
-#include "plugin/trace_thread.h"
+#include "plugin/threads.h"
 
 /*
  * Writing can raise a signal that would kill the job: SIGPIPE if stderr is a pipe without a reader,
@@ -583,7 +581,7 @@ static void begin_recording(unsigned int interface)
  *	the trace file                        20 ms  then it comes later or not at all (trace_thread.c)
  *	lines for the user                    10 ms  then the reader of stderr gets them later
  *
- * Each of these runs in a thread of our own (own_thread.h). All other file access is to memory and
+ * Each of these runs in a thread of our own (threads.h). All other file access is to memory and
  * answers at once: /proc/self (status, environment, links), /proc/sys, /dev/shm, and getcwd.
  * Inspector's files are created by its thread.
  */

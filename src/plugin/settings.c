@@ -15,7 +15,7 @@
 #include "common/secret.h"
 #include "common/text.h"
 #include "plugin/abi_common.h"
-#include "plugin/own_thread.h"
+#include "plugin/threads.h"
 
 enum {
 	BUFFER_LEAST = 64 * 1024,

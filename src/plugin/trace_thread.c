@@ -1,5 +1,5 @@
 /* The trace file: its path, its contents besides records, and the thread that writes it. */
-#include "plugin/trace_thread.h"
+#include "plugin/threads.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,6 @@
 #include "format/region_create.h"
 #include "format/trace_layout.h"
 #include "format/trace_write.h"
-#include "plugin/own_thread.h"
 #include "plugin/process_info.h"
 #include "plugin/recorder.h"
 
@@ -337,7 +336,7 @@ static void drain_file_discard(struct drain_file *file, const char *path)
  * One pass: new communicators and names, then the rings from where the last pass stopped.
  *
  * The disk may be slow or never answer, so only this thread writes. What was taken from the rings
- * and what is in flight is in the account (own_thread.h), which the thread that ends the job reads.
+ * and what is in flight is in the account (struct own_passes), which the thread that ends the job reads.
  */
 
 /* A ring, and how far its records have come on their way to the file. */

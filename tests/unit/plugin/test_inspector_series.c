@@ -1,5 +1,5 @@
 /* The totals behind Inspector's metrics, and their files. */
-#include "plugin/inspector_metrics.h"
+#include "plugin/threads.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Every operation is in the file of Inspector's lines or metrics, or in the summary with the reason. */
-#include "plugin/inspector_thread.h"
+#include "plugin/threads.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* What the plugin's own threads share: reading a ring, sweeping, the heartbeat. */
-#include "plugin/own_thread.h"
+#include "plugin/threads.h"
 
 #include <pthread.h>
 #include <sched.h>

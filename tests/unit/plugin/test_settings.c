@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "common/attributes.h"
-#include "plugin/trace_thread.h"
+#include "plugin/threads.h"
 #include "tests/tap.h"
 
 static const char *const names[] = {
