@@ -3,7 +3,7 @@
  *
  * Durations spread over orders of magnitude, so logarithms are compared. Waiting depends on the compute
  * between calls and hides a change of the network or of NVLink: where ranks can be matched, transfers without
- * waiting are compared, by parts of the recording (pace.h). Otherwise mean and variance come from histograms:
+ * waiting are compared, by parts of the recording (struct paces). Otherwise mean and variance come from histograms:
  * all ranks of one call are one sample, and calls of one iteration are similar, so at most one per iteration
  * counts; without known iterations, every fourth call.
  */
@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/pace.h"
 #include "analysis/stats.h"
+#include "analysis/timeline_report.h"
 #include "common/attributes.h"
 #include "common/nccl_interface.h"
 #include "common/op.h"

@@ -1,4 +1,4 @@
-#include "analysis/exposed.h"
+#include "analysis/timeline_report.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,6 @@
 #include "analysis/straggler.h"
 #include "analysis/tally.h"
 #include "analysis/timeline_report.h"
-#include "analysis/windows.h"
 #include "common/op.h"
 #include "common/text.h"
 #include "recording/recording.h"

@@ -1,4 +1,4 @@
-#include "analysis/pace.h"
+#include "analysis/timeline_report.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -18,7 +18,7 @@
 #include "analysis/job.h"
 #include "analysis/match.h"
 #include "analysis/straggler.h"
-#include "analysis/windows.h"
+#include "analysis/timeline_report.h"
 #include "common/status.h"
 
 /* Totals of one rank's operations. */

@@ -9,7 +9,7 @@
  *		timeline_report_release(&report);
  *	}
  *
- * The recording is borrowed until release. Nothing here is thread safe.
+ * The recording is borrowed until release. Nothing here is thread safe. The parts of the report come first.
  */
 #ifndef TIMELINE_REPORT_H
 #define TIMELINE_REPORT_H
@@ -19,23 +19,232 @@
 #include <stdint.h>
 
 #include "analysis/align.h"
-#include "analysis/exposed.h"
+#include "analysis/collect.h"
 #include "analysis/filter.h"
 #include "analysis/job.h"
 #include "analysis/match.h"
-#include "analysis/pace.h"
+#include "analysis/stats.h"
 #include "analysis/straggler.h"
 #include "analysis/tally.h"
-#include "analysis/windows.h"
 #include "common/op_layout.h"
 #include "common/status.h"
 #include "common/text.h"
 #include "recording/recording.h"
 
+/*
+ * Over time: bytes, bandwidth, waiting; and where something changed.
+ *
+ * Windows have equal width in common time (align.h). Operations are collected per process in up to
+ * WINDOWS_LOCAL time slots of its own clock and mapped to the windows afterwards; a slot that crosses a
+ * border is divided in proportion. So the totals over all windows equal those of the tally except for
+ * rounding, and single windows are accurate to the width of a slot.
+ */
+
+struct timeline_report;
+
+enum {
+	WINDOWS_LOCAL = 256,   /* time slots per process */
+	WINDOWS_DEFAULT = 120, /* windows; fewer with few operations */
+	WINDOWS_MOST = 240,
+	WINDOWS_ROWS = 512, /* rows of the matrix of waiting */
+	WINDOWS_SERIES_MAX = 64,
+	WINDOWS_CHANGES_MAX = 64,
+};
+
+/* One line of a chart: a kind of communicator and a function, over all ranks examined. */
+struct windows_series {
+	enum job_comm_kind kind;
+	uint8_t function;  /* job_name() */
+	double *calls;	   /* [windows.count] each; calls that ended in the window */
+	double *bytes;	   /* of the timed calls of known size */
+	double *time_ns;   /* durations of those calls */
+	double *bus_bytes; /* bytes x factor */
+	/* From the matches: the same without waiting. Bytes (x factor) of one rank over the shortest
+	 * duration; 0 in both: no match ended here. */
+	double *move_bus_bytes;
+	double *move_ns;
+};
+
+/* busbw with waiting: bus_bytes / time_ns. busbw of the transfer: move_bus_bytes / move_ns. */
+
+/* Waiting of rank (or group of ranks) r in window w: wait_ns[r * count + w]. */
+struct windows_matrix {
+	uint32_t rows;
+	uint32_t ranks_per_row; /* 1 up to WINDOWS_ROWS ranks; then rows are sums over neighbours */
+	uint32_t *first_rank;	/* per row: index into job.ranks */
+	uint32_t *last_rank;
+	double *wait_ns;
+	double *joined_ns; /* durations that the waiting is part of */
+};
+
+/* A lasting change of a transfer's speed, waiting excluded. */
+struct windows_change {
+	enum job_comm_kind kind;
+	uint8_t function;
+	uint8_t size_class;
+	uint64_t at_ns;	 /* common time of the first match after the change */
+	uint32_t window; /* in which it lies */
+	double before;	 /* median busbw of the transfer, bytes per second */
+	double after;
+	double percent; /* (after - before) / before x 100 */
+	uint64_t matches_before;
+	uint64_t matches_after;
+	uint64_t lost_ns;  /* time lost by it afterwards, over all ranks; 0 if it became faster */
+	double confidence; /* as in straggler.h */
+	uint32_t comms;	   /* communicators of this kind with this function and size */
+	uint32_t comms_changed; /* of these: similar change at about that time */
+	bool is_everywhere;	/* on (nearly) all of them: "on all ranks" */
+	uint32_t ranks_changed; /* ranks of the changed communicators */
+	uint32_t example_comm;	/* one of them: index into job.comms */
+};
+
+/* Two changes of the same kind of calls. */
+static inline bool windows_is_same_kind(const struct windows_change *a,
+					const struct windows_change *b)
+{
+	return a->kind == b->kind && a->function == b->function && a->size_class == b->size_class;
+}
+
+struct windows {
+	uint64_t start_ns; /* common time */
+	uint64_t end_ns;
+	uint64_t width_ns;
+	uint32_t count; /* 0: nothing with a time */
+	struct windows_series *series;
+	size_t series_count;
+	size_t series_left_out;
+	struct windows_matrix waiting;
+	struct windows_change *changes; /* by cost, the most important first */
+	size_t change_count;
+	size_t changes_left_out; /* beyond WINDOWS_CHANGES_MAX */
+};
+
+void windows_release(struct windows *windows);
+
+/* report: job, ranks (common times), align, start_ns and end_ns are set. most: maximum number of windows. */
+enum status windows_make(struct windows *windows, const struct timeline_report *report,
+			 const struct matches *matches, const struct windows_local *locals,
+			 uint32_t most);
+
+/*
+ * How long transfers take without waiting, over the course of a recording: what two runs are compared by.
+ *
+ * The shortest duration of a shared collective is its transfer, see match.h. Calls that are close in time
+ * are alike, so they are not independent samples: a recording is divided into PACE_BLOCKS parts of equally
+ * many collectives, and the spread between the parts says how well the mean is known. Communicators of one
+ * row share their parts: what slows all of them at the same time is one sample.
+ */
+
+enum { PACE_BLOCKS = 32, PACE_BLOCKS_LEAST = 5 };
+
+/* Logarithms of times in ns, by part of the recording. */
+struct pace_series {
+	double count[PACE_BLOCKS];
+	double log_sum[PACE_BLOCKS];
+};
+
+/* One kind of collective of one communicator. */
+struct pace_cell {
+	struct tally_key key; /* no rank, host or group */
+	uint64_t moves;	      /* collectives of at least two ranks */
+	double least_ns;      /* sum of their shortest durations */
+	double bytes;	      /* of their messages, those of known size */
+	uint64_t sized;	      /* number of these */
+	struct pace_series series;
+};
+
+/* The time on the wire per transfer: of a rank's part in the rings of the largest messages, or of its Sends
+ * to one receiver. */
+struct pace_sender {
+	uint32_t comm; /* index into job.comms */
+	uint32_t seat; /* index into job.seats */
+	int32_t to;    /* receiver's rank in the communicator; -1: to its neighbours in rings */
+	uint8_t size_class; /* 0: Sends of any size */
+	double transfers;
+	double wire_ns; /* total */
+	struct pace_series series;
+};
+
+struct paces {
+	struct pace_cell
+		*cells; /* by communicator, function, size class, algorithm, protocol, ... */
+	size_t cell_count;
+	struct pace_sender *senders; /* by communicator, seat, receiver */
+	size_t sender_count;
+	/* Of all matched collectives, by part of the recording: waiting of all their ranks, and how many
+	 * ranks' calls that is. */
+	double wait_ns[PACE_BLOCKS];
+	double wait_calls[PACE_BLOCKS];
+};
+
+/* After match_finish(). ERR_NO_SPACE: nothing to release. */
+enum status paces_make(struct paces *paces, const struct matches *matches,
+		       const struct links *links);
+void paces_release(struct paces *paces);
+
+void pace_add(struct pace_series *to, const struct pace_series *from);
+/* The mean logarithm, and its error; count: independent parts. Fewer than PACE_BLOCKS_LEAST: unknown. */
+struct stats_sample pace_mean(const struct pace_series *series);
+/* The same without the parts in which something else happened: what is typical of the recording. */
+struct stats_sample pace_typical(const struct pace_series *series);
+
+/* All sources of time of one kind of collective together, as tables by BASELINE_BY have them; false: none. */
+bool pace_find(const struct paces *paces, const struct tally_key *key, struct pace_series *series);
+
+/*
+ * Exposed communication: time in which a rank's GPU ran a kernel of NCCL and no other kernel, so the job waited for it.
+ * docs/STATISTICS.md has the definition and its bounds.
+ *
+ * What ran on the GPU is known only from a profiler of the program (torch.profiler, through CUPTI). It is kept here per
+ * rank, on the common time of all ranks:
+ *
+ *	exposed_add_compute(&activity, start_ns, end_ns);           every kernel that is not NCCL's
+ *	exposed_add_comm(&activity, called_ns, start_ns, end_ns);   NCCL's, and when the host launched it
+ *	exposed_finish(&activity);
+ *	time = exposed_measure(&activity, from_ns, to_ns);
+ *
+ * Adding returns false if there is no memory. Nothing may be added after exposed_finish().
+ */
+
+struct exposed_span {
+	uint64_t start_ns;
+	uint64_t end_ns;
+};
+
+struct exposed_kernel {
+	uint64_t called_ns;
+	struct exposed_span span;
+};
+
+struct exposed_activity {
+	struct exposed_span *compute; /* after exposed_finish(): disjoint, ascending */
+	size_t compute_count;
+	struct exposed_kernel *comms; /* after exposed_finish(): by called_ns */
+	size_t comm_count;
+	/* Complete between these: what the host called outside of them is not in the profile. 0: nothing. */
+	uint64_t first_ns;
+	uint64_t last_ns;
+};
+
+bool exposed_add_compute(struct exposed_activity *activity, uint64_t start_ns, uint64_t end_ns);
+bool exposed_add_comm(struct exposed_activity *activity, uint64_t called_ns, uint64_t start_ns,
+		      uint64_t end_ns);
+void exposed_finish(struct exposed_activity *activity);
+void exposed_release(struct exposed_activity *activity);
+
+struct exposed_time {
+	uint64_t kernels;
+	uint64_t comm_ns;    /* union of the kernels */
+	uint64_t exposed_ns; /* of it: no other kernel ran */
+};
+
+/* The kernels of NCCL that were launched in [from, to), whenever they ran. ERR_NO_SPACE. */
+enum status exposed_measure(const struct exposed_activity *activity, uint64_t from_ns,
+			    uint64_t to_ns, struct exposed_time *time);
+
 /* Findings, most serious first: numbers and a sentence. */
 
 struct scan;
-struct timeline_report;
 
 enum findings_severity {
 	FINDINGS_NOTE = 0,    /* worth knowing */

@@ -5,14 +5,13 @@
  * that is not by chance; then both halves are examined in the same way. A temporary change hides in both
  * halves: where no cut is found, the section that differs most from its surroundings is tested.
  */
-#include "analysis/windows.h"
+#include "analysis/timeline_report.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "analysis/align.h"
 #include "analysis/stats.h"
-#include "analysis/timeline_report.h"
 #include "common/attributes.h"
 #include "common/op.h"
 #include "common/status.h"

@@ -16,7 +16,6 @@
 #include <stdint.h>
 
 #include "analysis/align.h"
-#include "analysis/exposed.h"
 #include "analysis/timeline_report.h"
 #include "cmds/cli.h"
 #include "import/kineto.h"

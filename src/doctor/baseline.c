@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/pace.h"
 #include "analysis/stats.h"
+#include "analysis/timeline_report.h"
 #include "common/attributes.h"
 #include "common/op.h"
 #include "common/text.h"

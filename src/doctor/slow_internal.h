@@ -24,7 +24,7 @@ struct baseline_figures {
 	double mean_ns;
 	double log_mean;
 	double log_variance;
-	double samples; /* effective: similar calls count once, see pace.h */
+	double samples; /* effective: similar calls count once, see struct paces */
 };
 struct baseline_figures baseline_figures(const struct timeline_report *report,
 					 const struct tally_row *row);

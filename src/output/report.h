@@ -10,7 +10,6 @@
 #include "analysis/straggler.h"
 #include "analysis/tally.h"
 #include "analysis/timeline_report.h"
-#include "analysis/windows.h"
 #include "common/status.h"
 #include "doctor/doctor.h"
 #include "output/json.h"

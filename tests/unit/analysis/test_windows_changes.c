@@ -1,11 +1,10 @@
 /* More changes than are kept: the most important ones are, and the number of the others is reported
  * everywhere. */
-#include "analysis/windows.h"
+#include "analysis/timeline_report.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/timeline_report.h"
 #include "doctor/doctor.h"
 #include "output/report.h"
 #include "tests/tap.h"
