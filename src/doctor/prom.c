@@ -1053,7 +1053,7 @@ static void take_process(struct prom *prom, const struct prom_sample *sample)
 	uint32_t at = prom_process_of(prom, label_text(prom, sample, PROM_LABEL_NCCL_JOB),
 				      label_text(prom, sample, PROM_LABEL_HOST),
 				      prom_label_number(sample, PROM_LABEL_PID, 0, INT32_MAX, -1));
-	uint64_t scrape_ns = wall_ns(sample->value), now_ns = wall_ns(sample->at);
+	uint64_t scrape_ns = wall_ns(sample->value);
 	struct prom_process *process;
 
 	if (at == UINT32_MAX)
@@ -1071,8 +1071,6 @@ static void take_process(struct prom *prom, const struct prom_sample *sample)
 	process->mode = label_text(prom, sample, PROM_LABEL_MODE);
 	process->interface = (uint32_t)prom_label_number(sample, PROM_LABEL_INTERFACE, 0, 1000, 0);
 	process->state = label_text(prom, sample, PROM_LABEL_STATE);
-	if (now_ns > scrape_ns && now_ns - scrape_ns > prom->scrape_age_ns)
-		prom->scrape_age_ns = now_ns - scrape_ns;
 }
 
 static void take_member(struct prom *prom, struct prom_member *member,
@@ -1449,11 +1447,6 @@ const struct slow_sums *prom_before(const struct prom *prom)
 uint64_t prom_wall_ns(const struct prom *prom)
 {
 	return prom->wall_ns;
-}
-
-uint64_t prom_scrape_age_ns(const struct prom *prom)
-{
-	return prom->scrape_age_ns;
 }
 
 size_t prom_odd_series(const struct prom *prom)

@@ -93,10 +93,8 @@ enum status prom_slow(const struct prom *prom, struct verdicts *verdicts,
 const struct slow_sums *prom_now(const struct prom *prom);
 const struct slow_sums *prom_before(const struct prom *prom);
 
-/* After prom_finish(). When Prometheus answered, ns since 1970, 0 unknown; and the age of the oldest scrape
- * that was used. */
+/* After prom_finish(). When Prometheus answered, ns since 1970, 0 unknown. */
 uint64_t prom_wall_ns(const struct prom *prom);
-uint64_t prom_scrape_age_ns(const struct prom *prom);
 
 /* Unusable series (labels missing or unreadable), and Prometheus' own warnings (a store that did not
  * answer, a truncated result); "" none. */

@@ -223,7 +223,6 @@ struct prom {
 	struct prom_rows sums[PROM_ROWS_STRETCHES];
 	struct prom_rows edges[PROM_ROWS_STRETCHES];
 	uint64_t wall_ns;
-	uint64_t scrape_age_ns;
 	size_t odd;
 	char warning[200];
 

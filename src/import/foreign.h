@@ -256,9 +256,6 @@ struct ncclsee_profile {
 	const char *problem; /* what is wrong; static; NULL: nothing */
 };
 
-/* Does the text begin like such a file? */
-bool ncclsee_is(const char *text, size_t length);
-
 /*
  * Strict: ERR_FORMAT for a wrong header, an unknown class or collective, a duplicate row, or
  * invalid numbers. Without the last row ("Group"): ERR_TRUNCATED. See profile->line and ->problem.

@@ -73,11 +73,6 @@ uint8_t ncclsee_other_label(uint8_t function)
 	}
 }
 
-bool ncclsee_is(const char *text, size_t length)
-{
-	return length >= sizeof(header) - 1 && memcmp(text, header, sizeof(header) - 1) == 0;
-}
-
 static enum status refuse_line(struct ncclsee_profile *profile, enum status status,
 			       const char *problem)
 {

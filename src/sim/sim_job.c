@@ -372,9 +372,6 @@ static inline bool sim_fault_is_on(const struct sim_fault *fault, uint64_t ns)
 
 enum { NVLINK_CHANNELS = 8, LONE_CHANNELS = 2 };
 
-/* A starved process gets a core once in this time. */
-#define CYCLE_NS UINT64_C(25000000)
-
 static int channels_of(const struct sim_comm *comm, int channels)
 {
 	if (comm->nnodes == 1)
@@ -755,15 +752,6 @@ struct sim_delays sim_job_delays(const struct sim_job *job, int from, int to, ui
 }
 
 /* Of each cycle, a starved process runs at the beginning. */
-uint64_t sim_job_awake_ns(const struct sim_job *job, int rank, uint64_t ns)
-{
-	const struct sim_fault *fault = sim_job_fault(job, SIM_STARVED, rank, ns);
-
-	if (fault == NULL || ns % CYCLE_NS < CYCLE_NS * 1000 / fault->factor_permille)
-		return ns;
-	return ns - ns % CYCLE_NS + CYCLE_NS;
-}
-
 /* Rings and trees; Sends of a pipeline and of experts. */
 static bool comm_uses_link(const struct sim_comm *comm, int from, int to)
 {

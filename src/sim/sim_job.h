@@ -415,9 +415,6 @@ struct sim_delays {
 };
 struct sim_delays sim_job_delays(const struct sim_job *job, int from, int to, uint64_t ns);
 
-/* When the process of a rank gets a core: now, unless it is starved. */
-uint64_t sim_job_awake_ns(const struct sim_job *job, int rank, uint64_t ns);
-
 /* How long a computation of `ns` takes with the noise of its rank, iteration and time. */
 uint64_t sim_noise_compute(const struct sim_job *job, int rank, uint64_t iteration, uint64_t at_ns,
 			   uint64_t ns);

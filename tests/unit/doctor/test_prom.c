@@ -430,7 +430,6 @@ static void test_standing(void)
 		    recording_hang_after_ns(recording.processes[0]) == 0 &&
 			    recording_hang_after_ns(recording.processes[1]) == 900000000000);
 	EXPECT(prom_wall_ns(prom) == 1700000100500000000);
-	EXPECT(prom_scrape_age_ns(prom) == 1250000000);
 	check_processes(&recording);
 	check_counts(&recording);
 	check_flights(&recording);

@@ -174,13 +174,6 @@ static void test_shapes(void)
 		EXPECT_EQUAL(sim_job_compute_permille(&job, rank, UINT64_C(20000000000)), 1000);
 	}
 	sim_job_release(&job);
-
-	/* Of each 25 ms it runs for 5. */
-	start(4, 4, "starved:rank=6,factor=5");
-	EXPECT_EQUAL(sim_job_awake_ns(&job, 6, 4000000), 4000000);
-	EXPECT_EQUAL(sim_job_awake_ns(&job, 6, 6000000), 25000000);
-	EXPECT_EQUAL(sim_job_awake_ns(&job, 7, 6000000), 6000000);
-	sim_job_release(&job);
 }
 
 /* Transfers at a connection of the first channel, times 1000. */
