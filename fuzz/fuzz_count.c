@@ -1,7 +1,7 @@
 /* Any bytes as a file of counted calls. */
 #include <stdlib.h>
 
-#include "bench/training_files.h"
+#include "bench/profilers.h"
 #include "fuzz/fuzz_main.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

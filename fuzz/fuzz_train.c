@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/training_files.h"
+#include "bench/profilers.h"
 #include "fuzz/fuzz_main.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

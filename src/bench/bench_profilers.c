@@ -18,7 +18,6 @@
 
 #include "bench/bench_command.h"
 #include "bench/profilers.h"
-#include "bench/training_files.h"
 #include "cmds/cli.h"
 #include "common/attributes.h"
 #include "common/file.h"

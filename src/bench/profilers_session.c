@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "bench/bench_job.h"
-#include "bench/training_files.h"
 #include "cmds/cli.h"
 #include "common/clock.h"
 #include "common/file.h"

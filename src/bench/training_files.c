@@ -4,7 +4,7 @@
  * .incbin paths are relative to the root of the tree, where make runs. The compiler does not see that file, so
  * scripts/build.mk makes this object depend on it.
  */
-#include "bench/training_files.h"
+#include "bench/profilers.h"
 
 #include <dirent.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "bench/training_files.h"
+#include "bench/profilers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
