@@ -216,15 +216,37 @@ static uint32_t ranks_of(const struct job *job, uint32_t group)
 	return count;
 }
 
-/* From beginning to end, one of two or three ranks is always the slowest: GPUs differ. In collectives that overlap
- * with compute the same lateness is counted several times. */
+enum { FEW = 3 };
+
+static bool has_few_hosts(const struct job *job, uint32_t group)
+{
+	uint32_t hosts[FEW], count = 0;
+
+	for (size_t r = 0; r < job->rank_count; r++) {
+		uint32_t i = 0;
+
+		if (job->ranks[r].group != group)
+			continue;
+		while (i < count && hosts[i] != job->ranks[r].host)
+			i++;
+		if (i == FEW)
+			return false;
+		hosts[i] = job->ranks[r].host;
+		count += i == count;
+	}
+	return true;
+}
+
+/* From beginning to end, one of two or three ranks or hosts is always the slowest: GPUs differ. In collectives that
+ * overlap with compute the same lateness is counted several times. */
 static double least_bound(const struct slow_search *search, const struct verdict *verdict)
 {
-	enum { FEW_RANKS = 3 };
-	bool is_late = verdict->class == VERDICT_SLOW_RANK || verdict->class == VERDICT_SLOW_HOST;
+	const struct job *job = &search->report->job;
+	bool is_one_of_few =
+		(verdict->class == VERDICT_SLOW_RANK && ranks_of(job, search->group) <= FEW) ||
+		(verdict->class == VERDICT_SLOW_HOST && has_few_hosts(job, search->group));
 
-	return is_late && ranks_of(&search->report->job, search->group) <= FEW_RANKS ? cost_of_few
-										     : cost_of_note;
+	return is_one_of_few ? cost_of_few : cost_of_note;
 }
 
 /*

@@ -409,6 +409,15 @@ static void test_cost(void)
 		  VERDICT_WARNING, " (costs up to 10% of the job's time)" },
 		{ "four ranks", 4, 0, 0, 0, 1000, 300, VERDICT_SLOW_RANK, false, 7.5, true,
 		  VERDICT_WARNING, " (costs up to 8% of the job's time)" },
+		/* The same of three hosts, which have two ranks each; not of four. */
+		{ "three hosts", 6, 0, 0, 0, 1000, 300, VERDICT_SLOW_HOST, false, 5, true,
+		  VERDICT_NOTE, " (costs up to 5% of the job's time)" },
+		{ "three hosts, more", 6, 0, 0, 0, 1000, 600, VERDICT_SLOW_HOST, false, 10, true,
+		  VERDICT_WARNING, " (costs up to 10% of the job's time)" },
+		{ "three hosts, a rank", 6, 0, 0, 0, 1000, 300, VERDICT_SLOW_RANK, false, 5, true,
+		  VERDICT_WARNING, " (costs up to 5% of the job's time)" },
+		{ "four hosts", 8, 0, 0, 0, 1000, 400, VERDICT_SLOW_HOST, false, 5, true,
+		  VERDICT_WARNING, " (costs up to 5% of the job's time)" },
 		/* Of a link only those lost it who are named as victims, and the sender: four. */
 		{ "of those who lost it", 8, 0, 0, 0, 1000, 400, VERDICT_SLOW_LINK, false, 10, true,
 		  VERDICT_WARNING, " (costs up to 10% of the job's time)" },
