@@ -23,6 +23,17 @@ for case in "unknown-jobid" "77 SLURM_JOB_ID=77 SLURM_JOBID=78" "78 SLURM_JOBID=
 	expect_same "world-readable" "$(stat -c %a "$(log)")" 644
 done
 files=$tap_scratch/files
+# The shell makes a link under the log's name, then becomes the job.
+rm -rf "$files" && mkdir "$files"
+real=$job
+job=$tap_scratch/linked
+# shellcheck disable=SC2016
+printf '#!/bin/sh\nln -s %s/victim %s/$(hostname)-pid$$.log\nexec %s "$@"\n' "$tap_scratch" "$files" "$real" >"$job"
+chmod +x "$job"
+NCCL_INSPECTOR_DUMP_DIR=$files run_on_gpu ops=500 "${steady[@]}"
+job=$real
+expect_same "a link in its place is not followed, and the job runs" "$(find "$tap_scratch/victim" "$files" -type f 2>/dev/null)$(truth issued)" 500
+rm -rf "$files"
 
 # Contents.
 RINGSIDE_MODE=trace inspect ops=3000 p2p=1 "${steady[@]}"

@@ -3,7 +3,7 @@
  * that the plugin is loaded and unloaded with each. Prints what it issued and how its memory grew
  * between the first fifth and the end.
  *
- *	process_churn comms|reload COUNT [RELEASE]
+ *	process_churn comms|reload COUNT [RELEASE [stuck]]	stuck: the disk takes no more than the beginning of a file
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "sim/host.h"
+#include "tests/process/process_disk.h"
 
 /* Communicators alive at once; operations on each. */
 enum { ALIVE = 8, OPERATIONS = 6, BATCH = 64 };
@@ -112,8 +113,14 @@ int main(int argc, char **argv)
 	long batch = argc > 1 && strcmp(argv[1], "reload") == 0 ? 1 : BATCH;
 	uint64_t issued = 0;
 
+	if (argc > 4 && strcmp(argv[4], "stuck") == 0) {
+		disk.room = 64 * 1024;
+		disk_freeze();
+		/* The plugin is not finalized before the end. */
+		batch = count;
+	}
 	if (count <= 0 || (argc > 3 && host_release_parse(argv[3], &config.release) != OK))
-		die("usage: process_churn comms|reload COUNT [RELEASE]");
+		die("usage: process_churn comms|reload COUNT [RELEASE [stuck]]");
 	while (made < count) {
 		long some = count - made < batch ? count - made : batch;
 

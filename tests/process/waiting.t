@@ -31,6 +31,14 @@ fresh
 run_job ops=100 comms=16 threads=8 dead="$RINGSIDE_DIR" until=never end=exit
 expect_same "many communicators do not wait either" "$?$(truth issued)" 012800
 
+# ---- slots of communicators --------------------------------------------------------------------
+
+fresh
+timeout -k 5 120 "$BUILD/tests/process/process_churn" comms 1200 2.28 stuck >"$said" 2>"$messages"
+expect_same "communicators beyond the 512 slots, none of them in the file: the job runs to its end" "$?$(truth made)" 01200
+read_facts
+expect_facts "and every operation is recorded" processes=1 operations=issued lost=0
+
 # ---- NCCL Inspector's files --------------------------------------------------------------------
 
 fresh
