@@ -31,7 +31,12 @@ refused "an unknown command is found" 'mentions `ringside lls`' README.md 'Run `
 refused "a file that is gone is found" "mentions src/gone.c" docs/HACKING.md 'Open `src/gone.c`.'
 refused "a test that is gone is found" "mentions tests/gone.t" docs/THREATS.md $'## Files\n\n- Safe (`tests/gone.t`).'
 refused "a promise without a test is found" "no test is named for 'Also safe" docs/THREATS.md \
-	$'## Files\n\n- Safe (`Makefile`, `scripts/x`).\n- Also safe.\n\n## Others\n\n- Free.'
+	$'## Files\n\n- Safe (`tests/lint/docs.t`).\n- Also safe.\n\n## Others\n\n(`tests/lint/docs.t`).'
+refused "so is one whose parentheses name no test" "no test is named for 'Safe" docs/THREATS.md $'- Safe (`Makefile`, `scripts/x`).'
+refused "a row of a table without a test is found" "no test is named for 'you | nothing" docs/THREATS.md \
+	$'| who | may |\n|---|---|\n| I (`fuzz/x.c`) | all |\n| you | nothing |'
+refused "a sentence that does not introduce the table does not count" "no test is named for 'you" docs/THREATS.md \
+	$'Safe (`tests/x.t`).\n\n| who |\n|---|\n| you |'
 refused "an undescribed setting is found" "does not describe RINGSIDE_NEW" \
 	src/plugin/more.c 'getenv("RINGSIDE_NEW")'
 refused "a described setting that is gone is found" "describes RINGSIDE_OLD" \
@@ -49,6 +54,7 @@ refused "a dead anchor is named" "links to docs/SETTINGS.md#gone," README.md 'Se
 taken "a decision may name a page that was merged into another one" docs/decisions/0001-x.md \
 	$'## Needs\nSee [there](../MERGED.md).\n## Choices\n## Decision'
 taken "links in code blocks are not followed" README.md $'```\nSee [there](docs/NOWHERE.md).\n```'
+taken "one test for all rows stands before the table" docs/THREATS.md $'Safe (`fuzz/N.c`):\n\n| who |\n|---|\n| you |'
 taken "a good page is fine" README.md \
 	$'# A b\nSee [settings](docs/SETTINGS.md), [here](#a-b), `make check`, `ringside ls -l`, `src/plugin/settings.c`.'
 tap_done
