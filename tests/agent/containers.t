@@ -94,6 +94,17 @@ expect_ok "a container with links and mounts below its directory is read" lists 
 expect_same "but what they lead to is not" "$(listed | grep -o '"host":"[^"]*"' | tr '\n' ' ')" '"host":"inner-links" '
 stop_container
 
+# Any other file system could block whoever asks it. The region is written there all the same.
+disk=$(mktemp -d "$BUILD/containers.XXXXXXXX")
+chmod 755 "$disk"
+if [ "$(stat -f -c %T "$disk")" != tmpfs ]; then
+	start_container disk-shm "mount --bind $disk $shm" ops=1 comms=1
+	expect_ok "a container whose directory is on a disk has a region there" test -n "$(find "$disk" -name '*.region')"
+	expect_same "which is not read" "$(listed | grep -o '"processes":\[\]')" '"processes":[]'
+	stop_container
+fi
+rm -rf "$disk"
+
 # Regions that ended containers left in a shared directory: capped, whatever pid namespace they were of.
 for ((i = 0; i < 20; i++)); do
 	start_container "serial-$i" : ops=1 comms=1
