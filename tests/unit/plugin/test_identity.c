@@ -153,6 +153,13 @@ static void names_are_copied_with_care(void)
 	identity_comm_name(&info, (const char *)16);
 	EXPECT_THAT("an invalid pointer",
 		    info.name[0] == '\0' && info.flags == COMM_FLAG_NAME_LOST);
+	/* A name across the boundary of two pages, wherever that is in it. */
+	for (long before = 1; before < 14; before++) {
+		memcpy(memory + page - before, "data-parallel", 14);
+		info = (struct comm_info){ 0 };
+		identity_comm_name(&info, memory + page - before);
+		EXPECT(strcmp(info.name, "data-parallel") == 0 && info.flags == 0);
+	}
 	/* A name at the very end of readable memory, with and without its terminator. */
 	mprotect(memory + page, (size_t)page, PROT_NONE);
 	memcpy(memory + page - 4, "end", 4);

@@ -252,32 +252,60 @@ static void names_that_nobody_knows(void)
 				    OP_NAME_INTERNED + OP_NAMES_INTERNED_MAX - 1);
 }
 
-static uint64_t bytes_of_totals(void)
+static struct region_total sum_of_totals(void)
 {
-	uint64_t sum = 0;
+	struct region_total sum = { .count = 0 };
 
-	for (uint32_t i = 0; i < recorder.region.total_count; i++)
-		sum += recorder.region.totals[i].bytes;
+	for (uint32_t i = 0; i < recorder.region.total_count; i++) {
+		const struct region_total *total = &recorder.region.totals[i];
+
+		sum.count += total->count;
+		sum.bytes += total->bytes;
+		sum.timed += total->timed;
+		sum.timed_bytes += total->timed_bytes;
+		sum.sum_ns += total->sum_ns;
+	}
 	return sum;
 }
 
-/* An unknown size is not a size. */
-static void unknown_sizes_are_not_added(void)
+/* An unknown size is not a size, and what was not timed has no time. */
+static void totals_have_what_is_known(void)
 {
 	static const struct {
 		const char *datatype;
 		uint64_t bytes;
-	} cases[] = { { "ncclFloat32", 4096 }, { "ncclQuaternion", 0 }, { "ncclInt8", 1024 } };
+		bool is_timed;
+	} cases[] = {
+		{ "ncclFloat32", 4096, false }, { "ncclQuaternion", 0, false },
+		{ "ncclInt8", 1024, false },	{ "ncclFloat32", 4096, true },
+		{ "ncclQuaternion", 0, true },	{ "ncclInt8", 1024, true },
+	};
+	void *own = play_init(3, 1, 4, 0);
 
 	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-		uint64_t before = bytes_of_totals();
-		struct play_op op = play_issue(context, "AllReduce", 1024, cases[i].datatype, 1);
+		struct region_total before = sum_of_totals(), after;
+		struct play_op op = play_issue(own, "AllReduce", 1024, cases[i].datatype, 1);
 		struct region_live *live = live_of_task(op.task);
+		uint64_t gpu = play_gpu_now();
 
+		if (cases[i].is_timed) {
+			void *kernel = play_kernel_start(own, op.task, 0, gpu);
+
+			while (play_gpu_now() <= gpu + 1000)
+				;
+			play_kernel_stop(kernel, gpu + 1000);
+		}
 		live_retire(live, generation_of(live), false);
-		EXPECT_EQUAL(bytes_of_totals() - before, cases[i].bytes);
+		after = sum_of_totals();
 		EXPECT_EQUAL(play_record(1)->bytes == OP_BYTES_UNKNOWN, cases[i].bytes == 0);
+		EXPECT_EQUAL(after.count - before.count, 1);
+		EXPECT_EQUAL(after.bytes - before.bytes, cases[i].bytes);
+		EXPECT_EQUAL(after.timed - before.timed, cases[i].is_timed);
+		EXPECT_EQUAL(after.timed_bytes - before.timed_bytes,
+			     cases[i].is_timed ? cases[i].bytes : 0);
+		EXPECT_EQUAL(after.sum_ns - before.sum_ns, cases[i].is_timed ? 1000 : 0);
 	}
+	ncclProfiler_v5.finalize(own);
 }
 
 /* ---- proxy operations ------------------------------------------------------------------------- */
@@ -324,13 +352,22 @@ static void collnet_counts_when_it_moves(void)
 	EXPECT_EQUAL(live->op.state, OP_DONE);
 }
 
+static uint64_t proxy_generations(void)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < recorder.region.proxy_count; i++)
+		sum += REGION_GENERATION(recorder.region.proxies[i].word);
+	return sum;
+}
+
 /* All slots are taken: by what moves, which stays, or by what is left over, which goes. */
 static void a_table_full_of_proxies(void)
 {
 	struct play_op op = play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
 	uint32_t count = recorder.region.proxy_count;
 	void **handles = calloc(2 * (size_t)count, sizeof(*handles));
-	uint64_t before = lost(LOST_PROXY_SLOT), stale;
+	uint64_t before = lost(LOST_PROXY_SLOT), stale, generations;
 	uint32_t made = 0, ignored = 0, gone = 0;
 
 	for (uint32_t i = 0; i < 2 * count; i++) {
@@ -352,6 +389,7 @@ static void a_table_full_of_proxies(void)
 	EXPECT_THAT("each of them can be stopped", odd(ODD_STALE_HANDLE) == stale);
 
 	before = lost(LOST_PROXY_SLOT);
+	generations = proxy_generations();
 	for (uint32_t i = 0; i < 2 * count; i++) {
 		void *task = play_collnet();
 
@@ -359,6 +397,8 @@ static void a_table_full_of_proxies(void)
 		live_retire(live_of_task(task), generation_of(live_of_task(task)), false);
 	}
 	EXPECT_THAT("those left over make room", lost(LOST_PROXY_SLOT) == before);
+	EXPECT_THAT("each in a generation of its own",
+		    proxy_generations() - generations >= 3 * (uint64_t)count);
 	for (uint32_t i = 0; i < 2 * count; i++) {
 		stale = odd(ODD_STALE_HANDLE);
 		play_stop(handles[i]);
@@ -436,7 +476,7 @@ int main(void)
 	children_of_what_is_gone();
 	references();
 	captured_calls_leave_their_slot();
-	unknown_sizes_are_not_added();
+	totals_have_what_is_known();
 	collnet_counts_when_it_moves();
 	a_table_full_of_proxies();
 	what_comes_after_the_end();
