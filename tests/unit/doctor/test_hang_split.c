@@ -144,6 +144,34 @@ static void test_older(void)
 	stage_end(&stage);
 }
 
+/* Whether it began there is known only if both sides agreed at the number before. */
+static void test_gap(void)
+{
+	static const struct {
+		int with_second; /* so many ranks still have their second call */
+		bool is_first;
+	} cases[] = { { 0, false }, { 2, false }, { 3, true }, { 4, true } };
+
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+		stage_begin(&stage, 4, 4);
+		for (int i = 0; i < 4; i++) {
+			stage_call(&stage, i, 1, OP_ALL_REDUCE, 1, OP_DONE, 62 * SECOND);
+			if (i < cases[c].with_second)
+				stage_call(&stage, i, 1, OP_ALL_REDUCE, 2, OP_DONE, 61 * SECOND);
+			stage_call(&stage, i, 1, OP_ALL_REDUCE, 3, OP_RUNNING, 60 * SECOND);
+		}
+		stage_diverge(&stage, 2, 1, flight_of(2, cases[c].with_second > 2 ? 2 : 1));
+		flight_of(2, cases[c].with_second > 2 ? 2 : 1)->op.count = 512;
+		EXPECT(is_rule(2, "count"));
+		EXPECT_EQUAL(first()->number, 3);
+		EXPECT_EQUAL(stage_has_line(&first()->missing, "or earlier"), !cases[c].is_first);
+		EXPECT_THAT("both sides are listed",
+			    stage_has_line(&first()->evidence, "512") &&
+				    stage_has_line(&first()->evidence, "Rank 0 and 2 others"));
+		stage_end(&stage);
+	}
+}
+
 /* Rank 1 of four calls something else than rank 0; rank 2 has not arrived yet; rank 3 did the same as rank
  * 0, or has not arrived either. A repeated scan waits for ranks that were active a moment ago. */
 static void test_watched(void)
@@ -238,6 +266,7 @@ int main(void)
 	test_halves();
 	test_counters();
 	test_older();
+	test_gap();
 	test_watched();
 	test_past();
 	test_nobody();
