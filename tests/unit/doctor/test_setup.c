@@ -705,8 +705,56 @@ static void log_and_recording_are_joined(void)
 	verdicts_release(&verdicts);
 }
 
+/* The first and the last value of each kind of rule, and those beside them. */
+static void values_decide(void)
+{
+	static const struct {
+		const char *rule, *variable;
+		const char *speaks[8], *silent[8];
+	} cases[] = {
+		{ "p2p-disabled",
+		  "NCCL_P2P_DISABLE",
+		  { "1", "2", "-1", "true", "Yes", "ON" },
+		  { "0", "false", "no", "off", "maybe" } },
+		{ "nvls-off",
+		  "NCCL_NVLS_ENABLE",
+		  { "0", "False", "NO", "off" },
+		  { "1", "2", "-1", "true", "yes", "on", "maybe" } },
+		{ "few-channels",
+		  "NCCL_MAX_NCHANNELS",
+		  { "1", "4" },
+		  { "0", "-1", "5", "four", "4x" } },
+		{ "ib-timeout", "NCCL_IB_TIMEOUT", { "0", "17" }, { "18", "19", "-1", "x" } },
+		{ "buffer-size",
+		  "NCCL_BUFFSIZE",
+		  { "1", "4194303", "4194305" },
+		  { "4194304", "0", "-1", "4M" } },
+		{ "p2p-disabled", "NCCL_P2P_LEVEL", { "LOC", "loc", "0" }, { "NVL", "LOCO", "1" } },
+		{ "algorithm-forced", "NCCL_ALGO", { "Ring" }, { NULL } },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		for (int is_silent = 0; is_silent < 2; is_silent++)
+			for (int j = 0; j < 8; j++) {
+				const char *value =
+					is_silent ? cases[i].silent[j] : cases[i].speaks[j];
+				struct verdicts verdicts;
+				char line[256];
+
+				if (value == NULL)
+					break;
+				text_format(line, sizeof(line), R0 "%s set by environment to %s\n",
+					    cases[i].variable, value);
+				verdicts = verdicts_of(line, NULL);
+				if (!EXPECT((find(&verdicts, cases[i].rule) == NULL) == is_silent))
+					printf("# %s=%s\n", cases[i].variable, value);
+				verdicts_release(&verdicts);
+			}
+}
+
 int main(void)
 {
+	values_decide();
 	each_example_speaks();
 	each_rule_has_a_page_and_an_example();
 	a_clean_log_has_nothing();
