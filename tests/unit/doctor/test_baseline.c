@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/attributes.h"
+#include "common/text.h"
 #include "output/report.h"
 #include "tests/unit/doctor/transfers.h"
 #include "tests/tap.h"
@@ -136,6 +137,57 @@ static void bad_input(void)
 		ERR_FORMAT, "control");
 }
 
+/* Every field of a row and of the head, with the last value that is taken and one beyond it. */
+static void limits(void)
+{
+	static const struct {
+		const char *key, *last, *beyond, *why;
+	} cases[] = {
+		{ "jobs", "4294967295", "4294967296", "jobs: is too large" },
+		{ "ranks", "0", "-1", "ranks: is not a non-negative integer" },
+		{ "wait_share", "1", "1.0001", "wait_share: is out of range" },
+		{ "wait_share", "0", "true", "wait_share: is not a number" },
+		{ "iterations", "1000000000000000000", "1000000000000000001", "too large" },
+		{ "iteration_median_ns", "1e18", "1.1e18", "out of range" },
+		{ "job", "\"x\"", "7", "job: is not a string" },
+		{ "job", "\"\"", "\"a\\u007f\"", "job: has control characters" },
+	};
+	static const struct {
+		const char *key, *last, *beyond, *why;
+	} of_rows[] = {
+		{ "communicators", "1000000000000000000", "1000000000000000001", "too large" },
+		{ "channels", "255", "256", "channels: is out of range" },
+		{ "wire_ns", "0", "-0.5", "wire_ns: is out of range" },
+		{ "consume_ns", "1e18", "2e18", "consume_ns: is out of range" },
+	};
+	struct baseline baseline;
+	char text[1024], why[200];
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		text_format(text, sizeof(text), HEAD "\"%s\":%s,\"rows\":[]}", cases[i].key,
+			    cases[i].last);
+		if (EXPECT(baseline_read(&baseline, text, strlen(text), why, sizeof(why)) == OK))
+			baseline_release(&baseline);
+		text_format(text, sizeof(text), HEAD "\"%s\":%s,\"rows\":[]}", cases[i].key,
+			    cases[i].beyond);
+		refused(cases[i].key, text, ERR_FORMAT, cases[i].why);
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(of_rows); i++) {
+		text_format(text, sizeof(text), HEAD "\"rows\":[" ROW ",\"%s\":%s}]}",
+			    of_rows[i].key, of_rows[i].last);
+		if (EXPECT(baseline_read(&baseline, text, strlen(text), why, sizeof(why)) == OK))
+			baseline_release(&baseline);
+		text_format(text, sizeof(text), HEAD "\"rows\":[" ROW ",\"%s\":%s}]}",
+			    of_rows[i].key, of_rows[i].beyond);
+		refused(of_rows[i].key, text, ERR_FORMAT, of_rows[i].why);
+	}
+	refused("version 0", "{\"format\":\"ringside-baseline\",\"version\":0,\"rows\":[]}",
+		ERR_FORMAT, "version: 0 is not a valid version");
+	refused("rows that are none", HEAD "\"rows\":{}}", ERR_FORMAT, "rows: is not a list");
+	refused("a format that is a number", "{\"format\":7}", ERR_FORMAT,
+		"format: is not a string");
+}
+
 static void good_input(void)
 {
 	const char *text = HEAD "\"new\":{\"a\":[1,2]},\"rows\":[" ROW ",\"more\":null}]}\n";
@@ -183,6 +235,58 @@ static void merged(void)
 	hand_release(&hand);
 }
 
+/* ---- Sends, which nobody joins ----------------------------------------------------------------- */
+
+/* Sends that take a and b in turn: the logarithm's mean and spread are those of the calls. */
+static void sends_have_the_spread_of_calls(void)
+{
+	static const struct {
+		uint64_t a_ns, b_ns, calls;
+	} cases[] = { { 100000, 100000, 80 }, { 100000, 400000, 80 }, { 100000, 400000, 160 } };
+	double samples[ARRAY_LENGTH(cases)];
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		struct timeline_options options = { .custom_by = { BASELINE_BY },
+						    .custom_count = 1 };
+		struct hand_made hand = { .list = { NULL } };
+		struct timeline_report report;
+		struct baseline baseline;
+		double mean = (log((double)cases[i].a_ns) + log((double)cases[i].b_ns)) / 2;
+		double spread = (log((double)cases[i].b_ns) - log((double)cases[i].a_ns)) / 2;
+
+		for (int rank = 0; rank < 2; rank++) {
+			struct recording_process *process = hand_process(&hand, "j", rank, "a");
+			uint32_t comm = hand_comm(process, 0x10, "pair", rank, 2, 1);
+
+			for (uint64_t n = 1; n <= cases[i].calls; n++)
+				hand_op(process, comm, rank == 0 ? OP_SEND : OP_RECV, n, 1 << 20,
+					n % 2 ? cases[i].a_ns : cases[i].b_ns, n * 1000000)
+					->peer = 1 - rank;
+		}
+		if (timeline_report_make(&report, &hand.recording, NULL, &options) != OK ||
+		    baseline_make(&baseline, &report) != OK)
+			abort();
+		EXPECT_EQUAL(baseline.count, 2);
+		for (size_t r = 0; r < baseline.count; r++) {
+			const struct baseline_row *row = &baseline.rows[r];
+
+			EXPECT(!row->is_joined && row->calls == cases[i].calls);
+			/* A bucket is 9% wide. */
+			if (!EXPECT(fabs(row->log_mean - mean) < 0.09 &&
+				    fabs(row->log_deviation - spread) < 0.05))
+				printf("# %g, %g\n", row->log_mean - mean,
+				       row->log_deviation - spread);
+			samples[i] = row->samples;
+		}
+		baseline_release(&baseline);
+		timeline_report_release(&report);
+		hand_release(&hand);
+	}
+	EXPECT_THAT("twice as many calls are twice as many samples, but calls resemble each other",
+		    samples[2] == 2 * samples[1] && samples[1] == samples[0] && samples[0] < 80 &&
+			    samples[0] > 0);
+}
+
 int main(void)
 {
 	struct transfers job = { .nodes = 4, .gpus = 2, .seed = 1, .late_rank = -1 };
@@ -196,7 +300,9 @@ int main(void)
 	baseline_release(&baseline);
 	transfers_release(&job);
 	bad_input();
+	limits();
 	good_input();
 	merged();
+	sends_have_the_spread_of_calls();
 	return tap_done();
 }
