@@ -1,7 +1,8 @@
-/* More changes than are kept: the most important ones are, and the number of the others is reported
- * everywhere. */
+/* What windows hold and where it changed. Of more changes than are kept, the most important ones are, and
+ * the number of the others is reported everywhere. */
 #include "analysis/timeline_report.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,9 +140,123 @@ static void expect_note(const struct timeline_report *report, const char *senten
 	verdicts_release(&verdicts);
 }
 
+/* ---- one series -------------------------------------------------------------------------------- */
+
+enum { CALLS = 400 };
+#define EVERY_NS UINT64_C(10000000)
+#define BYTES (UINT64_C(1) << 20)
+
+/* Two ranks make a call every 10 ms; from this one on, it takes `then_ns`. */
+static void make_one(struct made *made, int from, uint64_t first_ns, uint64_t then_ns)
+{
+	struct timeline_options options = { .custom_by = { BASELINE_BY }, .custom_count = 1 };
+
+	*made = (struct made){ .hand = { .recording = { .count = 0 } } };
+	for (int rank = 0; rank < 2; rank++) {
+		struct recording_process *process = hand_process(&made->hand, "j", rank, "a");
+		uint32_t comm = hand_comm(process, 0x100, "comm", rank, 2, 1);
+
+		for (int n = 0; n < CALLS; n++)
+			hand_op(process, comm, OP_ALL_REDUCE, (uint64_t)n + 1, BYTES,
+				n < from ? first_ns : then_ns, (uint64_t)(n + 1) * EVERY_NS);
+	}
+	if (timeline_report_make(&made->report, &made->hand.recording, NULL, &options) != OK)
+		abort();
+}
+
+/* What the windows hold adds up to all calls, and lies where it happened. */
+static void test_sums(void)
+{
+	static struct made made;
+	const struct windows *windows = &made.report.windows;
+	const struct windows_series *series;
+	double calls = 0, bytes = 0, time_ns = 0, bus_bytes = 0, moved = 0, move_ns = 0;
+	uint32_t uneven = 0, wrong = 0;
+
+	make_one(&made, CALLS, 100000, 0);
+	if (!EXPECT(windows->series_count == 1 && windows->count > 50 && windows->count <= 100))
+		exit(1);
+	EXPECT(windows->start_ns + windows->count * windows->width_ns >= windows->end_ns &&
+	       windows->start_ns + (windows->count - 1) * windows->width_ns <= windows->end_ns);
+	series = &windows->series[0];
+	EXPECT(series->function == OP_ALL_REDUCE && series->kind == JOB_COMM_NVLINK);
+	for (uint32_t w = 0; w < windows->count; w++) {
+		double usual = 2.0 * CALLS / windows->count;
+
+		calls += series->calls[w];
+		bytes += series->bytes[w];
+		time_ns += series->time_ns[w];
+		bus_bytes += series->bus_bytes[w];
+		moved += series->move_bus_bytes[w];
+		move_ns += series->move_ns[w];
+		wrong += fabs(series->bytes[w] - series->calls[w] * (double)BYTES) > 1 ||
+			 series->calls[w] < 0;
+		/* A slot of a process is smaller than a window. */
+		uneven += w > 0 && w + 1 < windows->count && fabs(series->calls[w] - usual) > 4;
+	}
+	EXPECT(fabs(calls - 2 * CALLS) < 0.01 && fabs(bytes / BYTES - 2 * CALLS) < 0.01);
+	EXPECT(fabs(time_ns / 100000 - 2 * CALLS) < 0.01);
+	EXPECT_THAT("two ranks: the factor of an AllReduce is 1",
+		    fabs(bus_bytes / BYTES - 2 * CALLS) < 0.01);
+	EXPECT_THAT("each match once, without waiting",
+		    fabs(moved / BYTES - CALLS) < 0.01 && fabs(move_ns / 100000 - CALLS) < 0.01);
+	EXPECT_EQUAL(wrong, 0);
+	EXPECT_EQUAL(uneven, 0);
+	EXPECT_EQUAL(windows->change_count, 0);
+	release(&made);
+}
+
+static void test_one_change(void)
+{
+	static const struct {
+		int from;
+		uint64_t first_ns, then_ns;
+		double percent;
+	} cases[] = {
+		{ 200, 100000, 200000, -50 },
+		{ 100, 100000, 400000, -75 },
+		{ 300, 200000, 100000, 100 },
+	};
+	static struct made made;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct windows_change *change;
+		int after = CALLS - cases[i].from;
+		/* All ranks, from the change on. */
+		double lost = cases[i].then_ns > cases[i].first_ns
+				      ? 2.0 * after * (double)(cases[i].then_ns - cases[i].first_ns)
+				      : 0;
+
+		make_one(&made, cases[i].from, cases[i].first_ns, cases[i].then_ns);
+		EXPECT_EQUAL(made.report.windows.change_count, 1);
+		change = made.report.windows.changes;
+		if (change == NULL)
+			exit(1);
+		EXPECT(change->function == OP_ALL_REDUCE && change->kind == JOB_COMM_NVLINK);
+		EXPECT(fabs(change->percent - cases[i].percent) < 0.5);
+		EXPECT(fabs(change->before * (double)cases[i].first_ns / 1e9 / BYTES - 1) < 0.01);
+		EXPECT(fabs(change->after * (double)cases[i].then_ns / 1e9 / BYTES - 1) < 0.01);
+		EXPECT_EQUAL(change->matches_before, cases[i].from);
+		EXPECT_EQUAL(change->matches_after, after);
+		if (!EXPECT(fabs((double)change->lost_ns - lost) <= 0.02 * lost))
+			printf("# lost %g, wanted %g\n", (double)change->lost_ns, lost);
+		EXPECT(change->comms == 1 && change->comms_changed == 1 &&
+		       change->ranks_changed == 2);
+		EXPECT_THAT("it is where it happened",
+			    change->at_ns > (uint64_t)cases[i].from * EVERY_NS &&
+				    change->at_ns <= (uint64_t)(cases[i].from + 1) * EVERY_NS);
+		EXPECT_EQUAL(change->window, (change->at_ns - made.report.windows.start_ns) /
+						     made.report.windows.width_ns);
+		release(&made);
+	}
+}
+
 int main(void)
 {
 	static struct made made;
+
+	test_sums();
+	test_one_change();
 
 	make(&made, 40, 1, halved);
 	test_kept(&made.report.windows);
