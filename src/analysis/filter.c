@@ -136,7 +136,8 @@ static bool parse_date(const char *text, uint64_t *ns)
 	date.tm_mon = (int)month - 1;
 	date.tm_mday = (int)day;
 	*ns = (uint64_t)timegm(&date) * SECOND_NS + clock_ns;
-	return *end == '\0';
+	/* timegm() makes the 2nd of March of the 30th of February. */
+	return *end == '\0' && date.tm_mday == (int)day;
 }
 
 enum status filter_parse_time(struct filter_time *time, const char *text)

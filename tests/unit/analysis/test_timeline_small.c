@@ -135,6 +135,8 @@ static void test_filter_times(void)
 					     "2026-01-01TZ",
 					     "2026-01-01ZZ",
 					     "14:03ZZ",
+					     "2026-02-29",
+					     "2026-04-31",
 					     "@-1" };
 	struct filter_time time;
 
@@ -150,6 +152,7 @@ static void test_filter_times(void)
 	EXPECT_EQUAL(parsed("2023-11-14 22:13:20", FILTER_WALL), 1700000000000000000);
 	EXPECT_EQUAL(parsed("2023-11-14", FILTER_WALL), 1699920000000000000);
 	EXPECT_EQUAL(parsed("1970-01-01", FILTER_WALL), 0);
+	EXPECT_EQUAL(parsed("2024-02-29", FILTER_WALL), 1709164800000000000);
 	EXPECT_EQUAL(parsed("1970-12-31T23:59:60", FILTER_WALL), 31536000000000000);
 	EXPECT_EQUAL(parsed("00:00", FILTER_TIME_OF_DAY), 0);
 	EXPECT_EQUAL(parsed("23:59:00Z", FILTER_TIME_OF_DAY), 86340000000000);
