@@ -14,7 +14,7 @@
 
 enum { TIMED = 40, UNTIMED = 3, OTHERS = 2, CAPTURED = 5 };
 static char output[64];
-static char text[4 << 20];
+static char text[16 << 20];
 
 /* Inspector's settings, and standard error into a file. */
 static void set_up(const char *prom)
@@ -284,6 +284,53 @@ static void test_channels(void)
 	defect_release(&run);
 }
 
+/* Open calls with more channels than are kept: each has all of its kernels but one behind it. */
+enum { OPEN = 1100, WIDE = 64 };
+
+static void write_more_than_is_kept(void)
+{
+	static void *last[OPEN];
+	void *context;
+
+	setenv("NCCL_INSPECTOR_DUMP_VERBOSE", "1", 1);
+	setenv("RINGSIDE_BUFFER", "64MiB", 1);
+	set_up("0");
+	context = play_init(1, 1, 8, 3);
+	for (int i = 0; i < OPEN; i++) {
+		struct play_op op = play_issue(context, "AllReduce", 1024, "ncclFloat32", WIDE);
+
+		for (uint8_t j = 0; j < WIDE; j++) {
+			void *kernel = play_kernel_start(context, op.task, j, play_gpu_now());
+
+			if (j == WIDE - 1)
+				last[i] = kernel;
+			else
+				play_kernel_stop(kernel, play_gpu_now());
+		}
+	}
+	for (int i = 0; i < OPEN; i++)
+		play_kernel_stop(last[i], play_gpu_now());
+	ncclProfiler_v5.finalize(context);
+}
+
+static void test_too_many_channels(void)
+{
+	struct defect_run run;
+	unsigned int all = 0, lines = 0;
+	const char *said;
+
+	empty_output("files");
+	run = defect_run("flight", write_more_than_is_kept);
+	EXPECT_EQUAL(run.status, 0);
+	said = strstr(read_output("said"), "log: ");
+	EXPECT(said != NULL && sscanf(said, "log: %u operations, %u lines", &all, &lines) == 2);
+	EXPECT_EQUAL(all, OPEN);
+	EXPECT_EQUAL(count_of(read_output("files"), "\n"), lines);
+	EXPECT_THAT("channels are dropped, lines are not",
+		    lines > 0 && count_of(text, "\"kernel_start_ts\"") < lines * WIDE);
+	defect_release(&run);
+}
+
 /* ---- what lies in the way -------------------------------------------------------------------- */
 
 /* The path of this process's log, whose directory exists. */
@@ -485,6 +532,7 @@ int main(void)
 	test_verbose();
 	test_metrics();
 	test_channels();
+	test_too_many_channels();
 	test_appending();
 	test_trouble();
 	test_limits();
