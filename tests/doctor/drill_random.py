@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The random drill: jobs with random faults are simulated, and the doctor's verdicts are compared with them.
 
-    drill_random.py [--jobs N] [--even] [--only WORD] [-j N] [--table FILE]
+    drill_random.py [--jobs N] [--first N] [--even] [--only WORD] [-j N] [--table FILE]
     drill_random.py --case N [--keep DIR]
 
 Cases have odd numbers; --even takes the even ones, on which the doctor may be tuned. Prints misses with the
@@ -313,8 +313,8 @@ def report(outcomes, arguments):
     blind = [o for o in outcomes if not o.job.has_kernels()]
     numbers = [o.job.number for o in outcomes]
     lines = ["The doctor's drill: random jobs, their faults (rows), and what the doctor said (columns).", "",
-             "Made by: %s" % ("make drill" if arguments.table else "tests/doctor/drill --jobs %d%s" % (
-                 arguments.jobs, " --even" if arguments.even else "")),
+             "Made by: %s" % ("make drill" if arguments.table else "tests/doctor/drill --jobs %d%s%s" % (
+                 arguments.jobs, " --first %d" % arguments.first if arguments.first > 1 else "", " --even" if arguments.even else "")),
              "%d jobs of 2 to %d ranks on 1 to %d nodes; cases %d to %d, %s numbers." % (
                  len(outcomes), max(o.job.world() for o in outcomes), max(o.job.nodes for o in outcomes),
                  min(numbers), max(numbers), "even" if arguments.even else "odd"), "",
@@ -398,6 +398,7 @@ def judge_all(drill, jobs, workers):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=1, help="the first number that is taken")
     parser.add_argument("--even", action="store_true", help="the cases for tuning")
     parser.add_argument("--only", default="", help="faults with this word in their row, or a workload; hang: all hangs")
     parser.add_argument("--case", type=int, help="only this one, with all verdicts")
@@ -414,8 +415,9 @@ def main():
             outcome = drill.judge(drill_jobs.Job(arguments.case), arguments.keep)
             tell_miss(outcome)
             return 0 if outcome.column in GOOD else 1
-        jobs, number = [], 2 if arguments.even else 1
-        while len(jobs) < arguments.jobs and number < 100 * arguments.jobs:
+        first = arguments.first + (arguments.first + arguments.even + 1) % 2
+        jobs, number = [], first
+        while len(jobs) < arguments.jobs and number < first + 100 * arguments.jobs:
             job = drill_jobs.Job(number)
             if arguments.only in job.row or arguments.only == job.workload or (
                     arguments.only == "hang" and any(fault.is_hang for fault in job.faults)):

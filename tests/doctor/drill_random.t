@@ -50,6 +50,13 @@ drill --case 2 --keep "$tap_scratch/kept" >"$tap_scratch/case" 2>&1
 expect_ok "one case says how to repeat it" grep -q "ringside sim --offline .*--seed 2 .* -o DIR" "$tap_scratch/case"
 expect_ok "and keeps its files" sh -c "ls '$tap_scratch/kept' | grep -q ringside"
 
+# Judged repeatedly while it runs: a slow link is shown within three judgements and stays, and nobody before.
+python3 "$(dirname "$0")/drill_live.py" --even --first 20056 --jobs 1 -j 1 >"$tap_scratch/live" 2>&1
+expect_same "a job is watched" "$?" 0
+expect_ok "nobody is accused before the fault" grep -q '^healthy, or before the fault: 0.0 h of job time; shown in 0 of 1 jobs$' "$tap_scratch/live"
+expect_ok "the link is found, and not dropped" \
+	grep -q '^faults that cost 10% or more: right cause shown in 1 of 1; wrong in 0; shown and dropped in 0$' "$tap_scratch/live"
+
 # Hangs on which the doctor was once wrong or vague, each for a reason of its own.
 once_wrong() { # sentence case
 	expect_same "$1" "$(drill --case "$2" 2>&1 | sed -n '1s/:.*//p')" "# right"
