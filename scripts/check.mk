@@ -192,8 +192,9 @@ demo: ## record and show a simulated job of eight ranks with a slow link
 	@scripts/demo $(BUILD)
 
 .PHONY: drill
-drill: all ## diagnose 1,000 random jobs with known faults; rewrites docs/results/doctor-drill.txt
+drill: all ## diagnose 1,300 random jobs with known faults; rewrites docs/results/doctor-drill*.txt
 	BUILD=$(abspath $(BUILD)) tests/doctor/drill --write
+	BUILD=$(abspath $(BUILD)) tests/doctor/drill_live.py --table docs/results/doctor-drill-live.txt
 
 .PHONY: diff-power
 diff-power: all ## compare pairs of simulated jobs; rewrites docs/results/diff-power.txt

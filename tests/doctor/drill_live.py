@@ -149,7 +149,9 @@ def report(all_watched, arguments):
                  len(watched), min(one.job.world() for one in watched), max(one.job.world() for one in watched),
                  min(one.seconds for one in watched), max(one.seconds for one in watched), min(numbers), max(numbers),
                  "even" if arguments.even else "odd", STEP_S, WINDOW_S, sum(one.judgements for one in watched)),
-             "shown is what two judgements in a row find. %d jobs could not be judged." % (len(all_watched) - len(watched)), "",
+             "shown is what two judgements in a row find. %d jobs could not be judged. Jobs whose release does not record the times that" % (
+                 len(all_watched) - len(watched)),
+             "would show the fault are counted as well.", "",
              "healthy, or before the fault: %.1f h of job time; shown in %d of %d jobs" % (
                  calm_s / 3600, sum(bool(one.shown) for one in healthy) + len(early), len(watched)),
              "faults that cost 10%% or more: right cause shown in %d of %d; wrong in %d; shown and dropped in %d" % (
