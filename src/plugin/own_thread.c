@@ -96,10 +96,11 @@ void own_thread_sweep(uint64_t *last_ns, uint64_t now_ns)
 	}
 }
 
-static void *beat(void *period_ns)
+static void *beat(void *period)
 {
-	struct timespec pause = { .tv_sec = (time_t)(*(uint64_t *)period_ns / NS_PER_S),
-				  .tv_nsec = (long)(*(uint64_t *)period_ns % NS_PER_S) };
+	uint64_t period_ns = load_relaxed((uint64_t *)period);
+	struct timespec pause = { .tv_sec = (time_t)(period_ns / NS_PER_S),
+				  .tv_nsec = (long)(period_ns % NS_PER_S) };
 
 	own_thread_begin("ringside-alive");
 	/* The exact moment does not matter: wake up together with others. */
@@ -116,7 +117,7 @@ enum status own_thread_heartbeat(uint64_t period_ns)
 	static pthread_cond_t unused;
 	static uint64_t period;
 
-	period = period_ns;
+	store_relaxed(&period, period_ns);
 	store_relaxed(&recorder.region.header->alive_ns, recorder_now());
 	return own_thread_start(beat, &period, &unused);
 }
