@@ -776,6 +776,7 @@ void slow_compare_peak(struct slow_cells *cells, const struct timeline_report *r
 enum {
 	MOVES_LEAST = 16,    /* required for changes, see windows.c */
 	EACH_SIDE_LEAST = 8, /* collectives before a change, and after it */
+	LATENCY_BYTES = 1024,
 };
 
 enum status slow_rows_init(struct slow_rows *rows, enum slow_against against)
@@ -1023,6 +1024,17 @@ static bool has_enough(const struct windows_change *change)
 	       change->matches_after >= EACH_SIDE_LEAST;
 }
 
+/*
+ * Messages of some bytes take no time on the wire: what lasts longer is how the ranks meet, and when all GPUs compute
+ * longer, they meet otherwise. Only larger ones tell about a network or NVLink.
+ */
+static bool is_only_latency(const struct windows_change *change)
+{
+	uint64_t least, most;
+
+	return op_size_range(change->size_class, &least, &most) && most < LATENCY_BYTES;
+}
+
 void slow_rows_past(struct slow_rows *rows, const struct timeline_report *report,
 		    const struct slow_cells *cells, uint32_t group, double threshold)
 {
@@ -1036,7 +1048,7 @@ void slow_rows_past(struct slow_rows *rows, const struct timeline_report *report
 		if (ratio < 1 + threshold ||
 		    report->job.comms[change->example_comm].group != group ||
 		    (change->percent > 0 && has_fall_before(windows, change)) ||
-		    !has_enough(change) ||
+		    !has_enough(change) || is_only_latency(change) ||
 		    is_gpu_shared(&report->job, &report->job.comms[change->example_comm]))
 			continue;
 		add_change(rows, report, cells, change);

@@ -58,6 +58,11 @@ static bool is_large_between_nodes(const struct transfers_what *what)
 	return what->group != TRANSFERS_TP && what->bytes == transfers_sizes[1];
 }
 
+static double small_ones(const struct transfers_what *what)
+{
+	return what->bytes < 1 << 20 ? 20 : 1;
+}
+
 static double large_between_nodes(const struct transfers_what *what)
 {
 	return is_large_between_nodes(what) ? 1.3 : 1;
@@ -74,6 +79,7 @@ LATER(nvlink)
 LATER(nvlink_of_node)
 LATER(one_comm)
 LATER(one_size)
+LATER(small_ones)
 LATER(everything)
 LATER(large_between_nodes)
 
@@ -216,6 +222,37 @@ static void against_baseline(const struct baseline *baseline)
 }
 
 /* ---- what durations do not show -------------------------------------------------------------- */
+
+/* A few bytes are not on the wire for long, whatever the network does. */
+static void a_few_bytes_tell_nothing(void)
+{
+	static const struct {
+		const char *what;
+		uint64_t bytes;
+		size_t verdicts;
+	} cases[] = { { "slower barriers", 4, 0 },
+		      { "slower messages of less than 1 KiB", 1023, 0 },
+		      { "slower messages of 1 KiB", 1024, 1 },
+		      { "slower messages of 64 KiB", 65536, 1 } };
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		struct transfers job = { .nodes = 4,
+					 .gpus = 2,
+					 .seed = 5,
+					 .late_rank = -1,
+					 .small_bytes = cases[i].bytes,
+					 .slower = later_small_ones };
+		struct slow_options options = { .threshold = 0 };
+		struct verdicts verdicts;
+
+		transfers_make(&job);
+		find(&verdicts, &job, &options);
+		if (!EXPECT_THAT(cases[i].what, verdicts.count == cases[i].verdicts))
+			show(&verdicts);
+		verdicts_release(&verdicts);
+		transfers_release(&job);
+	}
+}
 
 static size_t count_class(const struct verdicts *verdicts, enum verdict_class class)
 {
@@ -572,6 +609,7 @@ int main(void)
 		abort();
 	transfers_release(&good);
 	against_past();
+	a_few_bytes_tell_nothing();
 	after_mismatch();
 	shared_gpu();
 	untimed();

@@ -36,6 +36,7 @@ struct transfers {
 	double late_ns;
 	unsigned int late_from; /* from this call on */
 	double pause_ns;	/* between calls; 0: 5 ms */
+	uint64_t small_bytes;	/* instead of the smaller size; 0: none */
 	bool costs_time; /* what is slower delays the next call; else it hides behind compute */
 	/* Filled in by transfers_make(): */
 	struct hand_made hand;
@@ -114,7 +115,9 @@ static inline void transfers_rank(struct transfers *job, int rank)
 					.index = group == TRANSFERS_TP	 ? node
 						 : group == TRANSFERS_DP ? gpu
 									 : 0,
-					.bytes = transfers_sizes[size],
+					.bytes = size == 0 && job->small_bytes > 0
+							 ? job->small_bytes
+							 : transfers_sizes[size],
 					.call = call,
 				};
 
