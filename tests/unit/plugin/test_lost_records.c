@@ -387,6 +387,7 @@ static void defaults_record_something(void)
 {
 	int ready[2], done[2], status;
 	struct recording recording;
+	const struct recording_process *process = NULL;
 	char pid[32], byte = 0;
 	pid_t child;
 
@@ -408,12 +409,16 @@ static void defaults_record_something(void)
 	text_format(pid, sizeof(pid), "@%d", (int)child);
 	EXPECT_EQUAL(recording_add(&recording, pid, 0), OK);
 	recording_finish(&recording);
+	/* An earlier process with this PID may have left its region there. */
+	for (size_t i = 0; i < recording.count; i++)
+		if (recording.processes[i]->life == RECORDING_ALIVE)
+			process = recording.processes[i];
 	EXPECT_THAT("D4: without any setting there is a recording",
-		    recording.count == 1 && recording.processes[0]->comm_count == 1 &&
-			    recording.processes[0]->comms[0].counts.issued == 1);
-	EXPECT_THAT("D4: the operation itself, too",
-		    recording.count == 1 && recording.processes[0]->flight_count == 1 &&
-			    recording.processes[0]->flights[0].op.bytes == 4096);
+		    process != NULL && process->comm_count == 1 &&
+			    process->comms[0].counts.issued == 1);
+	EXPECT_THAT("D4: the operation itself, too", process != NULL &&
+							     process->flight_count == 1 &&
+							     process->flights[0].op.bytes == 4096);
 	recording_release(&recording);
 	if (write(done[1], &byte, 1) != 1 || waitpid(child, &status, 0) != child)
 		exit(1);
