@@ -702,7 +702,7 @@ static void report(struct reporter *reporter)
 			elect(reporter);
 			continue;
 		}
-		if (watch_look_to_end(&reporter->watch, 0) != OK)
+		if (watch_look(&reporter->watch, 0) != OK)
 			return;
 		find_job(reporter);
 		elect(reporter);
@@ -714,7 +714,7 @@ static void report(struct reporter *reporter)
 	}
 	alarm(REPORT_LAST_SECONDS);
 	elect(reporter);
-	if (!reporter->is_elected || watch_look_to_end(&reporter->watch, 0) != OK)
+	if (!reporter->is_elected || watch_look(&reporter->watch, 0) != OK)
 		return;
 	count(reporter, clock_system_ns(CLOCK_MONOTONIC));
 	if (reporter->dead > 0)

@@ -162,8 +162,7 @@ static void watch_notify_listen(struct watch *watch, uint64_t now_ns)
 enum {
 	NEW_MAX = 256,	     /* processes added per scan; the next scan continues */
 	LIST_EFFORT = 16000, /* of a search per scan, or between two: see region_search_step() */
-	/* Bytes of tables of new regions per scan, some tens of milliseconds: requests wait meanwhile. */
-	TABLES_MAX = 16 * 1024 * 1024,
+	TABLES_MAX = 128 * 1024 * 1024, /* bytes of tables of new regions per scan */
 	LOOKUPS_MAX =
 		4, /* searches for a process of another pid namespace per scan: each goes through /proc */
 	PAST_MAX = 65536,  /* files put aside */
@@ -1008,13 +1007,4 @@ enum status watch_look_at(struct watch *watch, unsigned int flags, uint64_t now_
 enum status watch_look(struct watch *watch, unsigned int flags)
 {
 	return watch_look_at(watch, flags, clock_system_ns(CLOCK_MONOTONIC));
-}
-
-enum status watch_look_to_end(struct watch *watch, unsigned int flags)
-{
-	enum status status = watch_look(watch, flags);
-
-	while (status == OK && watch_is_searching(watch))
-		status = watch_look(watch, flags);
-	return status;
 }

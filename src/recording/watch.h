@@ -157,9 +157,6 @@ bool watch_search_more(struct watch *watch);
 enum watch_flag { WATCH_TOTALS = 1u << 0 /* totals and links, too */ };
 enum status watch_look(struct watch *watch, unsigned int flags);
 
-/* Scans until everything that a search finds is there, for whoever need not answer others meanwhile. */
-enum status watch_look_to_end(struct watch *watch, unsigned int flags);
-
 /* watch_look() at a time chosen by the caller, which never goes back. */
 enum status watch_look_at(struct watch *watch, unsigned int flags, uint64_t now_ns);
 

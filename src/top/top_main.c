@@ -188,12 +188,15 @@ static void source_remark(struct top_source *source, enum status status)
 
 /* Refreshes the recordings and the rows. If it fails, the result can still be drawn, and
  * around.remark has the reason. `live` points into the recording, so it is updated even if
- * the scan failed. */
+ * watch_look() failed. */
 static void top_source_refresh(struct top_source *source, struct top_view *view)
 {
-	enum status status = watch_look_to_end(&source->watch, WATCH_TOTALS), next;
+	enum status status = watch_look(&source->watch, WATCH_TOTALS), next;
 	struct live_limits limits = source->live.limits;
 	uint64_t now_ns = clock_now_system();
+
+	while (status == OK && watch_is_searching(&source->watch))
+		status = watch_look(&source->watch, WATCH_TOTALS);
 
 	next = live_look(&source->live, &source->watch.recording, now_ns,
 			 clock_system_ns(CLOCK_REALTIME));

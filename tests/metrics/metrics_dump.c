@@ -23,7 +23,7 @@ static uint64_t clock_ns(clockid_t clock)
 
 static enum status look(struct watch *watch, struct live *live)
 {
-	enum status status = watch_look_to_end(watch, WATCH_TOTALS);
+	enum status status = watch_look(watch, WATCH_TOTALS);
 
 	if (status != OK)
 		return status;

@@ -98,7 +98,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < LOOKS_MAX && !is_over; i++) {
 		size_t living;
 
-		if (watch_look_to_end(&watch, WATCH_TOTALS) != OK ||
+		if (watch_look(&watch, WATCH_TOTALS) != OK ||
 		    live_look(&live, &watch.recording, clock_system_ns(CLOCK_MONOTONIC),
 			      clock_system_ns(CLOCK_REALTIME)) != OK)
 			return 1;

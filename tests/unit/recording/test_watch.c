@@ -959,34 +959,6 @@ static void look_until_found(struct watch *watch)
 	while (watch_is_searching(watch));
 }
 
-/* Reading a region with full tables takes milliseconds, and nobody is answered meanwhile. */
-static void test_large_ones(void)
-{
-	enum { REGIONS = 7, AT_ONCE = 3 };
-	struct watch watch;
-	size_t count = 0;
-	char name[16];
-
-	empty_directory();
-	for (int i = 0; i < REGIONS; i++) {
-		text_format(name, sizeof(name), "%d", i);
-		put_large(name, i, getuid());
-	}
-	start(&watch, NULL);
-	for (int i = 0; i < REGIONS && count < REGIONS; i++) {
-		look(&watch, 1);
-		EXPECT_THAT("large regions are added a few at a time",
-			    watch.recording.count <= count + AT_ONCE);
-		count = watch.recording.count;
-	}
-	EXPECT_THAT("until all are there", count == REGIONS && !watch_is_searching(&watch));
-	watch_release(&watch);
-	start(&watch, NULL);
-	EXPECT(watch_look_to_end(&watch, WATCH_TOTALS) == OK);
-	EXPECT_THAT("or at once, for whoever has the time", watch.recording.count == REGIONS);
-	watch_release(&watch);
-}
-
 /* One user has more than fits into memory. Only root can act as another user. */
 static void test_user_budget(void)
 {
@@ -1156,7 +1128,6 @@ int main(void)
 	test_memfd();
 	test_order();
 	test_crowd();
-	test_large_ones();
 	test_user_budget();
 	test_users_share();
 	test_user_files();
