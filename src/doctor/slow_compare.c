@@ -1025,8 +1025,8 @@ static bool has_enough(const struct windows_change *change)
 }
 
 /*
- * Messages of some bytes take no time on the wire: what lasts longer is how the ranks meet, and when all GPUs compute
- * longer, they meet otherwise. Only larger ones tell about a network or NVLink.
+ * A few bytes are on the wire for no time. If such messages take longer, ranks arrive less evenly, for example because
+ * all GPUs compute longer: only larger messages tell about a network or NVLink.
  */
 static bool is_only_latency(const struct windows_change *change)
 {

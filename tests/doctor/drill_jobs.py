@@ -4,6 +4,7 @@ A job has a topology, a workload, a release, noise, at most two faults, and dama
 cause is in its faults: which verdict would be right for each.
 """
 
+import itertools
 import random
 
 WORKLOADS = ("ddp", "fsdp", "tp-pp", "moe", "loop")
@@ -16,6 +17,11 @@ VAGUE_SLOW = ("slow_communicator", "slow_size", "slow_algorithm", "below_expecte
 VAGUE_HANG = ("stuck", "unseen", "agent_dead")
 SLOW = ("slow_rank", "slow_host", "slow_link", "slow_rail", "slow_uplink", "slow_network", "slow_nvlink",
         "slow_communicator", "slow_size", "slow_algorithm", "below_expected")
+
+
+def numbers(first, is_even):
+    """Of cases, from this one on: even ones, for tuning, or odd ones."""
+    return itertools.count(first + (first + is_even + 1) % 2, 2)
 
 
 class Fault:

@@ -12,6 +12,7 @@ that repeats it, then the table. BUILD is the build directory.
 
 import argparse
 import concurrent.futures
+import itertools
 import os
 import re
 import shutil
@@ -176,12 +177,8 @@ def main():
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     scratch = tempfile.mkdtemp(prefix="ringside-drill-", dir=live_job.memory(1 << 30))
     drill = Drill(os.path.abspath(os.environ.get("BUILD", "build")), scratch)
-    jobs, number, done = [], arguments.first + (arguments.first + arguments.even + 1) % 2, []
-    while len(jobs) < arguments.jobs:
-        job = drill_jobs.Job(number)
-        if is_suitable(job):
-            jobs.append(job)
-        number += 2
+    suitable = filter(is_suitable, map(drill_jobs.Job, drill_jobs.numbers(arguments.first, arguments.even)))
+    jobs, done = list(itertools.islice(suitable, arguments.jobs)), []
     try:
         with concurrent.futures.ThreadPoolExecutor(arguments.workers) as pool:
             for watched in pool.map(lambda one: play_and_watch(drill, one), jobs):

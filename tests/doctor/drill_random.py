@@ -13,6 +13,7 @@ import collections
 import concurrent.futures
 import filecmp
 import glob
+import itertools
 import json
 import os
 import re
@@ -415,14 +416,14 @@ def main():
             outcome = drill.judge(drill_jobs.Job(arguments.case), arguments.keep)
             tell_miss(outcome)
             return 0 if outcome.column in GOOD else 1
-        first = arguments.first + (arguments.first + arguments.even + 1) % 2
-        jobs, number = [], first
-        while len(jobs) < arguments.jobs and number < first + 100 * arguments.jobs:
+        jobs = []
+        for number in itertools.islice(drill_jobs.numbers(arguments.first, arguments.even), 50 * arguments.jobs):
             job = drill_jobs.Job(number)
             if arguments.only in job.row or arguments.only == job.workload or (
                     arguments.only == "hang" and any(fault.is_hang for fault in job.faults)):
                 jobs.append(job)
-            number += 2
+            if len(jobs) == arguments.jobs:
+                break
         outcomes = judge_all(drill, jobs, arguments.workers)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -81,10 +81,8 @@ static void a_burst_is_seen_or_counted(void)
 	defect_release(&run);
 }
 
-/*
- * The thread is stuck for the whole burst: what the ring cannot hold is lost, and counted exactly.
- */
-static void issue_many_on_a_frozen_disk(void)
+/* The thread holds the first record, and a small ring has the rest. Returns another communicator. */
+static void *begin_on_a_frozen_disk(void)
 {
 	void *context;
 
@@ -97,7 +95,16 @@ static void issue_many_on_a_frozen_disk(void)
 	ncclProfiler_v5.finalize(context);
 	while (sem_wait(&frozen) == -1)
 		;
-	context = play_init(2, 1, 2, 0);
+	return play_init(2, 1, 2, 0);
+}
+
+/*
+ * The thread is stuck for the whole burst: what the ring cannot hold is lost, and counted exactly.
+ */
+static void issue_many_on_a_frozen_disk(void)
+{
+	void *context = begin_on_a_frozen_disk();
+
 	for (int i = 0; i < 10000; i++)
 		play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
 	store_release(&is_frozen, 0);
@@ -121,18 +128,8 @@ static void a_reader_that_stands_still_costs_no_count(void)
 /* The thread holds the first record forever; the exit does not wait for it. */
 static void exit_on_a_frozen_disk(int more)
 {
-	void *context;
+	void *context = begin_on_a_frozen_disk();
 
-	setenv("RINGSIDE_BUFFER", "64KiB", 1);
-	sem_init(&frozen, 0, 0);
-	sem_init(&thaw, 0, 0);
-	context = play_init(1, 1, 2, 0);
-	store_release(&is_frozen, 1);
-	play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
-	ncclProfiler_v5.finalize(context);
-	while (sem_wait(&frozen) == -1)
-		;
-	context = play_init(2, 1, 2, 0);
 	for (int i = 0; i < more; i++)
 		play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
 }
