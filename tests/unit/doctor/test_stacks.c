@@ -55,18 +55,25 @@ static int never[2];
 /* A child that waits for what nobody writes. */
 static pid_t waiting_child(uid_t user)
 {
-	pid_t child = fork();
-	char byte;
+	int ready[2];
+	pid_t child;
+	char byte = 0;
 
-	if (child == -1)
+	if (pipe(ready) == -1 || (child = fork()) == -1)
 		abort();
 	if (child == 0) {
 		if (user != geteuid() && setresuid(user, user, user) == -1)
+			_exit(1);
+		if (write(ready[1], &byte, 1) != 1)
 			_exit(1);
 		while (read(never[0], &byte, 1) == -1 && errno == EINTR)
 			;
 		_exit(0);
 	}
+	if (read(ready[0], &byte, 1) != 1)
+		abort();
+	close(ready[0]);
+	close(ready[1]);
 	wait_for_state(child, 'S');
 	return child;
 }
