@@ -229,18 +229,27 @@ static bool is_consequence(const struct support *support, const struct host_even
 	return false;
 }
 
+/* The driver may know the process by its PID outside of a container, and with MPS it names the server. */
+static bool is_of_another_process(const struct support *support, const struct host_event *event)
+{
+	return event->pid > 0 && support->rank != NULL && event->pid != support->verdict->pid &&
+	       event->pid != support->job->recording->processes[support->rank->process]->pid;
+}
+
 static void tell_xid(struct support *support, const struct host_event *event, const char *whose)
 {
 	const char *meaning = host_xid_meaning(event->number);
-	char first[UNITS_TEXT], last[UNITS_TEXT], again[100] = "";
+	char first[UNITS_TEXT], last[UNITS_TEXT], again[100] = "", process[40] = "";
 
+	if (!support->is_note && is_of_another_process(support, event))
+		text_format(process, sizeof(process), " in process %" PRId64, event->pid);
 	if (event->count > 1)
 		text_format(again, sizeof(again), ", %" PRIu64 " times until %s", event->count,
 			    units_clock(last, event->last_ns));
-	tell(support, "%s%s%sXid %" PRId64 " on %s (%s) at %s%s: %s%s%s",
+	tell(support, "%s%s%sXid %" PRId64 " on %s (%s) at %s%s%s: %s%s%s",
 	     support->is_note ? "Host " : "", support->is_note ? support->facts->host : "",
 	     support->is_note ? ": " : "", event->number, whose, event->object,
-	     units_clock(first, event->first_ns), again, meaning ? meaning : event->text,
+	     units_clock(first, event->first_ns), again, process, meaning ? meaning : event->text,
 	     meaning && event->text[0] ? "; driver: " : "", meaning ? event->text : "");
 }
 

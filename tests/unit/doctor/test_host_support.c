@@ -533,6 +533,16 @@ static void test_events(void)
 		  "Xid 79 on a GPU that it uses (0000:20:00) at 22:05:00: the GPU has fallen off "
 		  "the "
 		  "bus; driver: x.\n" },
+		{ VERDICT_GPU_STUCK,
+		  { "event xid 0000:10:00 31 4000 1699999500 1699999500 1 x" },
+		  "Xid 31 on its GPU (0000:10:00) at 22:05:00: invalid memory access, most often a "
+		  "fault of the program; driver: x.\n" },
+		/* Another program on the same GPU, or the server of MPS. */
+		{ VERDICT_GPU_STUCK,
+		  { "event xid 0000:10:00 31 99 1699999500 1699999500 1 x" },
+		  "Xid 31 on its GPU (0000:10:00) at 22:05:00 in process 99: invalid memory "
+		  "access, "
+		  "most often a fault of the program; driver: x.\n" },
 		/* It began before the job and went on. */
 		{ VERDICT_GPU_STUCK,
 		  { "event xid 0000:10:00 79 -1 1699990001 1699999100 2 x" },
