@@ -596,6 +596,7 @@ static void name_late_seat(struct straggler_search *search, const struct straggl
 	struct straggler straggler = straggler_begin(search, table, seat, STRAGGLER_SLOW_RANK);
 
 	straggler.late_ns = (uint64_t)stretch->typical;
+	straggler.is_by_network = table->is_late_by_network;
 	straggler.caused_ns = units_whole((double)table->caused_ns[seat] *
 					  straggler_scale(search, table->lane->comm));
 	straggler.confidence = 1 - chance;
@@ -1021,6 +1022,7 @@ static void look_at_lane(struct straggler_search *search, struct stragglers *str
 		stragglers->matches =
 			table.matches + (stragglers->has_enough ? stragglers->matches : 0);
 		stragglers->has_enough = true;
+		straggler_late_by_network(search, &table);
 		if (!is_comm_staggered)
 			straggler_late(search, &table);
 		straggler_wire(search, &table);

@@ -75,7 +75,7 @@ struct straggler {
 	double own_excess;   /* then: share of time that it spends outside longer than its peers */
 	bool is_stage;	     /* then: compared with other stages of a pipeline, which may differ
 				by design */
-	bool is_by_network;  /* then: by the network side of its Sends; GPU times are missing */
+	bool is_by_network;  /* straggler: by the network side; GPU times are missing */
 	bool is_each;	     /* then: slow host, of which each rank stands out by itself */
 	bool is_any;	     /* slow host: its ranks are late in different communicators; one of
 				them or what they exchange inside the host may be the origin */

@@ -2,9 +2,10 @@
  * A closer examination of a link that stands out: is it the link, or one of the two processes at its ends?
  *
  * The sender's proxy thread measures how long a send is "on the wire", from posting it to the network to
- * the poll that finds it completed. Three things besides a slow link make that long: the thread is short of
- * CPU and polls late; the receiver's thread is, and reads late; or the receiver has not arrived yet and
- * what was sent early waits for it.
+ * the poll that finds it completed. Four things besides a slow link make that long: the thread is short of
+ * CPU and polls late; the receiver's thread is, and reads late; the receiver has not arrived yet and
+ * what was sent early waits for it; or the sender's GPU arrives last, finds all its buffers full, and sends them
+ * at once, one behind the other.
  */
 #ifndef STRAGGLER_INTERNAL_H
 #define STRAGGLER_INTERNAL_H
@@ -27,6 +28,9 @@ struct link_sums {
 	double flush_ns;
 	double consume_ns;
 	double receives;
+	double wire_ns; /* of its sends, */
+	double send_ns; /* of these in any state: waiting for GPU or receiver, or on the wire */
+	bool is_timed;	/* there are GPU times */
 	uint64_t operations; /* those that send */
 	uint64_t slow;
 	uint64_t slow_again; /* of slow: the previous one was, too */
@@ -71,7 +75,8 @@ struct straggler_table {
 	uint64_t *first_number; /* [block]: match_brief.number with which it begins */
 	uint64_t *last_in;	/* [seat]: matches in which it was last */
 	uint64_t *caused_ns;	/* [seat]: see struct straggler */
-	uint64_t *took_part;	/* [seat] */
+	bool is_late_by_network;
+	uint64_t *took_part; /* [seat] */
 };
 
 /* A section of blocks in which a seat stands out. */
@@ -136,6 +141,12 @@ struct straggler_search {
 void straggler_add(struct straggler_search *search, const struct straggler *straggler);
 /* It was found to be late on this communicator. */
 bool straggler_is_late(const struct straggler_search *search, uint32_t rank, uint32_t comm);
+
+/*
+ * Without GPU times, durations begin when a collective is posted and do not show who is late. If every transfer is one
+ * over the network, data that waits for its GPU does: late_ns and caused_ns of the table are replaced.
+ */
+void straggler_late_by_network(struct straggler_search *search, struct straggler_table *table);
 
 void straggler_wire(struct straggler_search *search, const struct straggler_table *table);
 /* From Sends by receiver. */

@@ -50,6 +50,8 @@ struct link_witness {
 	double receiver_own;
 	bool is_sender_starved;
 	bool is_receiver_starved;
+	bool is_sender_late; /* its GPU comes after the data that it receives, by more than its sends are slow */
+	double wire_share; /* of the time of its sends: on the wire; 0 unknown */
 };
 
 enum { SEND_NET = 2 };
@@ -293,6 +295,13 @@ struct look {
 	uint64_t since_ns; /* recorder's clock, like the next */
 	uint64_t until_ns;
 	struct link_sums sums;
+	struct gpu_waits *gpu_waits; /* NULL: not asked for */
+};
+
+/* How long the data of a rank waits for its GPU. */
+struct gpu_waits {
+	double ns[STRAGGLER_BLOCKS];
+	double operations[STRAGGLER_BLOCKS];
 };
 
 /* UINT32_MAX: before the first one. Matches between blocks count with the previous block. */
@@ -326,6 +335,9 @@ static void add_sends(struct look *look, const struct op_record *op, uint32_t bl
 	double waiting_ns = 0;
 	bool is_slow = wire_ns > question->limit_ns[block] * steps;
 
+	sums->wire_ns += wire_ns;
+	sums->send_ns += wire_ns + (double)op->wait_ns[OP_WAIT_SEND_GPU] +
+			 (double)op->wait_ns[OP_WAIT_SEND_PEER];
 	sums->operations++;
 	sums->slow_again += is_slow && sums->is_last_slow;
 	sums->is_last_slow = is_slow;
@@ -338,6 +350,18 @@ static void add_sends(struct look *look, const struct op_record *op, uint32_t bl
 	sums->waiting += wire_ns - waiting_ns <= question->limit_ns[block] * steps;
 }
 
+/* The transfers that are posted first wait equally long, side by side. */
+static void add_gpu_wait(struct gpu_waits *waits, const struct op_record *op, uint32_t block)
+{
+	double steps = (double)op->recv_steps;
+	double slots = WINDOW * (double)op->proxies_started * steps / (steps + op->send_steps);
+
+	if (op->recv_steps == 0 || op->proxies_started == 0)
+		return;
+	waits->ns[block] += (double)op->wait_ns[OP_WAIT_RECV_GPU] / fmin(steps, slots);
+	waits->operations[block]++;
+}
+
 static void witness_add(struct look *look, const struct op_record *op)
 {
 	uint32_t block;
@@ -348,6 +372,11 @@ static void witness_add(struct look *look, const struct op_record *op)
 	block = block_of(look->question, op->match);
 	if (block == UINT32_MAX || (look->question->is_on && !look->question->is_on[block]))
 		return;
+	look->sums.is_timed |= op->gpu_start_ns != 0;
+	if (look->gpu_waits != NULL) {
+		add_gpu_wait(look->gpu_waits, op, block);
+		return;
+	}
 	look->sums.flush_ns += (double)op->wait_ns[OP_WAIT_RECV_FLUSH];
 	look->sums.consume_ns += (double)op->wait_ns[OP_WAIT_RECV_GPU];
 	look->sums.receives += (double)op->recv_steps;
@@ -365,6 +394,9 @@ static const uint8_t words_asked[] = {
 	OP_WORD_ISSUE,
 	OP_WORD_DONE,
 	OP_WORD_CHILDREN,
+	OP_WORD_GPU_START,
+	OP_WORD_WAITS + OP_WAIT_SEND_GPU,
+	OP_WORD_WAITS + OP_WAIT_SEND_PEER,
 	OP_WORD_WAITS + OP_WAIT_SEND_NET,
 	OP_WORD_WAITS + OP_WAIT_RECV_FLUSH,
 	OP_WORD_WAITS + OP_WAIT_RECV_GPU,
@@ -391,15 +423,17 @@ static bool add_batch(const struct op_batch *batch, enum recording_place place, 
 }
 
 /* peer: index into job_comm.seats to which it sends; UINT32_MAX: any. */
-static struct link_sums seat_sums(const struct link_question *question, uint32_t seat,
-				  uint32_t peer)
+static struct link_sums seat_look(const struct link_question *question, uint32_t seat,
+				  uint32_t peer, struct gpu_waits *gpu_waits)
 {
 	const struct job *job = question->job;
 	const struct job_comm *comm = &job->comms[question->comm];
 	const struct job_seat *of = &job->seats[comm->seats[seat]];
-	struct look look = {
-		.question = question, .comm_id = of->comm_id, .peer = -1, .sums = { .seat = seat }
-	};
+	struct look look = { .question = question,
+			     .comm_id = of->comm_id,
+			     .peer = -1,
+			     .sums = { .seat = seat },
+			     .gpu_waits = gpu_waits };
 	uint32_t words = 0;
 
 	if (peer != UINT32_MAX)
@@ -411,6 +445,12 @@ static struct link_sums seat_sums(const struct link_question *question, uint32_t
 	/* What cannot be read was reported when the report was made. */
 	recording_each_batch(job->recording->processes[of->process], words, add_batch, &look, NULL);
 	return look.sums;
+}
+
+static struct link_sums seat_sums(const struct link_question *question, uint32_t seat,
+				  uint32_t peer)
+{
+	return seat_look(question, seat, peer, NULL);
 }
 
 static double own_ns(const struct link_sums *sums, bool is_bursty)
@@ -455,6 +495,28 @@ static bool is_starved(const struct link_sums *list, uint32_t count, uint32_t se
 	return *ratio >= own_that_matters && own - others >= own_ns_that_matter &&
 	       /* Stops hit the short states of receiving more rarely than sends. */
 	       log(*ratio) >= log(slowdown) / (is_bursty ? 4 : 2);
+}
+
+/*
+ * The first is the sender. One that polls late sees everything late, flushes as well, and needs a closer look. A slow
+ * link holds up its sender's GPU, too, but not for much longer than its transfers take.
+ */
+static bool is_sender_late(const struct link_sums *list, uint32_t count, double slowdown)
+{
+	double consume[LINK_SEATS_MAX + 2], flush[LINK_SEATS_MAX + 2], excess_ns;
+	const struct link_sums *own = &list[0];
+	uint32_t found = 0;
+
+	for (uint32_t i = 1; i < count; i++)
+		if (list[i].receives >= RECEIVES_LEAST) {
+			consume[found] = list[i].consume_ns / list[i].receives;
+			flush[found++] = list[i].flush_ns / list[i].receives;
+		}
+	if (found == 0 || own->receives < RECEIVES_LEAST ||
+	    own->flush_ns / own->receives > 3 * stats_lower_middle(flush, found))
+		return false;
+	excess_ns = own->consume_ns - stats_lower_middle(consume, found) * own->receives;
+	return excess_ns > 2 * own->wire_ns * (1 - 1 / slowdown);
 }
 
 /* Most of what stands out is waiting for the receiver. */
@@ -542,6 +604,9 @@ static void link_witness_find(struct link_witness *witness, const struct link_qu
 		if (sample->list[i].seat != sender && sample->list[i].seat != receiver)
 			list[count++] = sample->list[i];
 	take_sends(witness, list, count);
+	witness->is_sender_late = is_sender_late(list, count, question->slowdown);
+	if (list[0].send_ns > 0 && !list[0].is_timed)
+		witness->wire_share = list[0].wire_ns / list[0].send_ns;
 	is_bursty = witness->is_bursty = is_bursty_of(&list[0], question->is_send);
 	witness->is_sender_starved = is_starved(list, count, sender, receiver, is_bursty,
 						question->slowdown, &witness->sender_own);
@@ -551,11 +616,72 @@ static void link_witness_find(struct link_witness *witness, const struct link_qu
 				   &witness->receiver_own);
 }
 
+/* False: it receives nothing over the network, or there are GPU times. */
+static bool find_gpu_waits(const struct link_question *question, uint32_t seat,
+			   struct gpu_waits *waits)
+{
+	double operations = 0;
+
+	if (seat_look(question, seat, UINT32_MAX, waits).is_timed)
+		return false;
+	for (uint32_t b = 0; b < question->blocks; b++)
+		operations += waits->operations[b];
+	return operations > 0;
+}
+
+static void use_gpu_waits(struct straggler_table *table, uint32_t seat,
+			  const struct gpu_waits *waits)
+{
+	double all_ns = 0;
+
+	for (uint32_t b = 0; b < table->blocks; b++) {
+		double *late = &table->late_ns[(size_t)seat * table->blocks + b];
+
+		/* What is left out stays so. */
+		*late = isnan(*late) || waits->operations[b] == 0
+				? NAN
+				: waits->ns[b] / waits->operations[b];
+		if (!isnan(*late))
+			all_ns += waits->ns[b];
+	}
+	table->caused_ns[seat] = units_whole(all_ns * (table->seats - 1));
+	table->last_in[seat] = 0;
+}
+
+void straggler_late_by_network(struct straggler_search *search, struct straggler_table *table)
+{
+	const struct link_question question = { .job = search->job,
+						.comm = table->lane->comm,
+						.is_replay = table->lane->is_replay,
+						.size_class = (uint8_t)table->wire_class,
+						.since_ns = search->since_ns,
+						.until_ns = search->until_ns,
+						.blocks = table->blocks,
+						.first_number = table->first_number };
+	struct gpu_waits *waits;
+	uint32_t known = 0;
+
+	if (search->job->comms[question.comm].kind != JOB_COMM_NET)
+		return;
+	waits = calloc(table->seats, sizeof(*waits));
+	if (waits == NULL) {
+		search->status = ERR_NO_SPACE;
+		return;
+	}
+	while (known < table->seats && find_gpu_waits(&question, known, &waits[known]))
+		known++;
+	table->is_late_by_network = known == table->seats;
+	for (uint32_t seat = 0; seat < table->seats && table->is_late_by_network; seat++)
+		use_gpu_waits(table, seat, &waits[seat]);
+	free(waits);
+}
+
 /*
  * The result of the closer examination of a link that stands out (straggler_internal.h):
  *
  *	a process at one of its ends is also late in what needs no network       a straggler, short of CPU
  *	the receiver arrives late, and what was sent waits for it               nothing: that rank is named already
+ *	the sender's GPU arrives late, and sends everything at once             nothing, likewise
  *	few operations stand out, and also quite a few of the others'           nothing
  *	few operations stand out, and both processes are fine                   a slow link, with less confidence
  *	anything else                                                           a slow link
@@ -607,6 +733,13 @@ static void straggler_add_link(struct straggler_search *search, struct straggler
 	if (link_witness_is_waiting(&witness) && link->peer != UINT32_MAX &&
 	    straggler_is_late(search, link->peer, link->comm))
 		return;
+	if (!link->is_of_sends && witness.is_sender_late)
+		return;
+	/* Durations that begin when transfers are posted: only the time on the wire can be longer. */
+	if (!link->is_of_sends && witness.wire_share > 0) {
+		link->caused_ns = units_whole((double)link->caused_ns * witness.wire_share);
+		link->cost_share *= witness.wire_share;
+	}
 	/* Collectives were tested against chance, block by block. */
 	if (link->is_of_sends && link_witness_is_noise(&witness))
 		return;

@@ -544,12 +544,17 @@ static void tell_lateness(struct slow_search *search, struct verdict *verdict,
 			 "It arrives %s later than the others at the collectives of %.100s, %s.",
 			 units_of_ns((double)straggler->late_ns).text, comm,
 			 slow_when(search->report, span).text);
-	verdict_evidence(verdict,
-			 "It was last in %llu of %llu collectives; the other ranks waited %s in "
-			 "total, %.1f%% of all ranks' time.",
-			 (unsigned long long)straggler->last_in,
-			 (unsigned long long)straggler->matches,
-			 units_of_ns((double)straggler->caused_ns).text, verdict->percent);
+	if (straggler->is_by_network)
+		verdict_evidence(verdict,
+				 "There are no GPU times: this is how long data that it received "
+				 "waits for its GPU, compared with that of the other ranks.");
+	else
+		verdict_evidence(verdict,
+				 "It was last in %llu of %llu collectives; the other ranks waited "
+				 "%s in total, %.1f%% of all ranks' time.",
+				 (unsigned long long)straggler->last_in,
+				 (unsigned long long)straggler->matches,
+				 units_of_ns((double)straggler->caused_ns).text, verdict->percent);
 	if (search->report->stragglers.explained > 0)
 		verdict_evidence(verdict,
 				 "%zu more ranks arrive late on other communicators because they "

@@ -57,6 +57,15 @@ def check_logs(recorded, name):
        "%s: all %d lines of %d logs of NCCL are read" % (name, lines, len(logs)), [said])
 
 
+def check_slow(recorded):
+    """Made by TorchJob of tests/gpu/gpu_torch.py, scenes slow-ahead, slow-sampled (with RINGSIDE_SAMPLE_AFTER=5) and slow-ahead-even."""
+    for name, wanted in (("late", ["slow_rank 1"]), ("late-sampled", ["slow_rank 1"]), ("even", [])):
+        document, said = doctor(os.path.join(recorded, name + ".tar"))
+        found = ["%s %s" % (one["class"], one["rank"]) for one in (document or {"verdicts": []})["verdicts"]
+                 if one["severity"] != "note" and one["class"].startswith("slow")]
+        ok(document is not None and found == wanted, "slow %s: %s" % (name, ", ".join(wanted) or "nobody"), found + [said])
+
+
 def check_folder(recorded, has_logs):
     with open(os.path.join(recorded, "expected.json"), encoding="utf-8") as file:
         expected = json.load(file)
@@ -76,6 +85,7 @@ def main():
     check_folder(recorded, True)
     # The first were recorded with kernel events for every operation; these with the default.
     check_folder(os.path.join(recorded, "default"), False)
+    check_slow(os.path.join(recorded, "slow"))
     print("1..%d" % count)
     return 1 if failed else 0
 

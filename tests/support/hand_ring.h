@@ -40,6 +40,7 @@ struct part {
 	uint64_t consume_ns;
 	uint64_t duration_ns;
 	bool is_replay;
+	bool is_untimed; /* no GPU times */
 };
 
 /* What a test plays. */
@@ -47,7 +48,7 @@ typedef struct part (*part_of)(int rank, int meeting);
 
 static inline struct part calm(void)
 {
-	return (struct part){ 200 * US, 20 * US, 100 * US, 10 * MS, false };
+	return (struct part){ 200 * US, 20 * US, 100 * US, 10 * MS, false, false };
 }
 
 static inline void hand_ring_op(struct recording_process *process, const struct part *part,
@@ -58,6 +59,10 @@ static inline void hand_ring_op(struct recording_process *process, const struct 
 			part->duration_ns, (uint64_t)(meeting + 1) * 100 * MS);
 
 	op->flags |= part->is_replay ? OP_FLAG_REPLAY : 0;
+	if (part->is_untimed) {
+		op->time_source = OP_TIME_PROXY;
+		op->gpu_start_ns = op->gpu_stop_ns = 0;
+	}
 	op->send_steps = op->recv_steps = STEPS;
 	op->proxies_started = op->proxies_stopped = 2 * CONNECTIONS;
 	op->wait_ns[OP_WAIT_SEND_NET] = part->wire_ns * STEPS;

@@ -15,6 +15,52 @@ static const struct straggler *found(enum straggler_class class, uint32_t rank)
 	return NULL;
 }
 
+/* ---- nobody's link -------------------------------------------------------------------------------- */
+
+/* As recorded on a GPU: transfers wait for the GPU that comes late, and then queue behind each other. */
+static struct part late_gpu(int rank, int match)
+{
+	struct part part = calm();
+
+	(void)match;
+	part.is_untimed = true;
+	part.duration_ns = 50 * MS;
+	part.wire_ns = (rank == SENDER ? 500 : 100) * US;
+	part.consume_ns = (rank == SENDER ? 5080 : 80) * US;
+	return part;
+}
+
+/* Transfers are 400 us longer on the wire, and as many wait for their GPU, each 800 us longer. */
+static struct part queued(int rank, int match)
+{
+	struct part part = late_gpu(rank, match);
+
+	part.consume_ns = (rank == SENDER ? 880 : 80) * US;
+	return part;
+}
+
+static void test_late_gpu(void)
+{
+	const struct straggler *late;
+
+	hand_ring_play(&ring, late_gpu);
+	EXPECT_THAT("a rank whose GPU comes late and sends everything at once has no slow link",
+		    found(STRAGGLER_SLOW_LINK, SENDER) == NULL);
+	late = found(STRAGGLER_SLOW_RANK, SENDER);
+	EXPECT_THAT(
+		"without GPU times it is late by what its data waits: 48 transfers, 16 at a time",
+		ring.report.stragglers.count == 1 && late != NULL && late->is_by_network &&
+			late->late_ns == 15 * MS && late->last_in == 0);
+	EXPECT_THAT("three others wait for it",
+		    late != NULL &&
+			    late->caused_ns == (uint64_t)3 * 48 * 5080 * US / 16 * MEETINGS);
+	hand_ring_over(&ring);
+	hand_ring_play(&ring, queued);
+	EXPECT_THAT("one that is held up by its sends, no longer than twice their time, has one",
+		    found(STRAGGLER_SLOW_LINK, SENDER) != NULL);
+	hand_ring_over(&ring);
+}
+
 /* ---- it is the link ---------------------------------------------------------------------------- */
 
 static struct part slow_link(int rank, int match)
@@ -67,6 +113,7 @@ static struct part two_kinds(int rank, int match)
 	struct part part = slow_link(rank, match);
 
 	part.duration_ns = 5 * MS;
+	part.consume_ns = calm().consume_ns;
 	part.wire_ns = (rank == SENDER ? 160 : match % 2 ? 18 : 28) * US;
 	if (match % 3 == 2)
 		part.wire_ns = (rank == SENDER ? 8 : 4) * US;
@@ -237,6 +284,7 @@ static void test_late_and_slow(void)
 
 int main(void)
 {
+	test_late_gpu();
 	test_slow_link();
 	test_nothing_on_the_wire();
 	test_two_kinds();
