@@ -1,4 +1,4 @@
-"""One rank of a PyTorch job that hangs: see torch_hangs. A thread writes its Python frames as py-spy would, and then the
+"""One rank of a PyTorch job that hangs or is slow: see torch_hangs and agent. A thread writes its Python frames as py-spy would, and then the
 Flight Recorder's dump, as pickle and as JSON, and the Python stacks, when the launcher asks for them."""
 
 import faulthandler
@@ -68,6 +68,10 @@ def next_batch(step):
 def forward(batch, step):
     if SCENE == "exception" and RANK == 1 and step == STEPS - 2:
         raise ValueError("a batch without labels")
+    if SCENE == "fault" and RANK == 1 and step == STEPS - 2:
+        fault = torch.cuda._compile_kernel('extern "C" __global__ void fault() { *(volatile int *)0x10 = 1; }', "fault")
+        fault(grid=(1, 1, 1), block=(1, 1, 1), args=())
+        torch.cuda.synchronize()
     return batch * 2
 
 
@@ -107,15 +111,33 @@ def train(left, right):
             exchange(left, right)
 
 
+def train_slowly():
+    """Until somebody ends the job. Rank 1 computes longer than the others unless all are to be even; "ahead": the processor does
+    not wait for the GPU in every step, as in most programs."""
+    matrix = torch.ones(4096, 4096, device=DEVICE)
+    gradients = torch.ones(1 << 20, device=DEVICE)
+    write("started-%d" % RANK, b"%d" % os.getpid())
+    step = 0
+    while True:
+        for _ in range(9 if RANK == 1 and "even" not in SCENE else 3):
+            torch.mm(matrix, matrix)
+        dist.all_reduce(gradients)
+        step += 1
+        if "ahead" not in SCENE or step % 16 == 0:
+            torch.cuda.synchronize()
+
+
 def main():
     dist.init_process_group("nccl", timeout=timedelta(seconds=FOREVER_S))
+    if SCENE.startswith("slow"):
+        train_slowly()
     left = dist.new_group(list(range(RANKS)), group_desc="left")
     right = dist.new_group(list(range(RANKS)), group_desc="right")
     threading.Thread(target=dump_when_asked, daemon=True).start()
     write("started-%d" % RANK, b"%d" % os.getpid())
     try:
         train(left, right)
-    except ValueError as error:
+    except (ValueError, RuntimeError) as error:
         print("rank %d: %s" % (RANK, error), flush=True)
         os._exit(1)
     print("rank %d: came to the end" % RANK, flush=True)
