@@ -543,6 +543,432 @@ static void test_sampled_by_tag(void)
 	over();
 }
 
+/* ---- completeness ------------------------------------------------------------------------------ */
+
+/* Two processes with four operations each, all of which were recorded. */
+static void begin_complete(struct recording_process *ranks[2])
+{
+	for (int i = 0; i < 2; i++) {
+		ranks[i] = hand_process(&hand, "j", i, "a");
+		hand_comm(ranks[i], 0x77, "world", i, 2, 1);
+		for (uint64_t n = 1; n <= 4; n++)
+			hand_op(ranks[i], 1, OP_ALL_REDUCE, n, 8, 100, n * 1000);
+	}
+}
+
+static void test_complete(void)
+{
+	static const struct {
+		const char *what;
+		uint64_t more_issued; /* by the first process */
+		unsigned int reason;  /* of what it lost */
+		uint64_t lost;
+		bool has_counts, is_final;
+		const char *mode;
+		bool is_snapshot;
+		size_t troubles;
+		struct {
+			bool is_complete, keeps_all;
+			uint64_t issued, lost, overwritten;
+			double share;
+		} wanted;
+	} cases[] = {
+		{ "all was read",
+		  0,
+		  0,
+		  0,
+		  true,
+		  true,
+		  "trace",
+		  false,
+		  0,
+		  { true, true, 8, 0, 0, 1 } },
+		{ "mode full keeps all, too",
+		  0,
+		  0,
+		  0,
+		  true,
+		  true,
+		  "full",
+		  false,
+		  0,
+		  { true, true, 8, 0, 0, 1 } },
+		{ "mode flight does not, even if nothing is missing",
+		  0,
+		  0,
+		  0,
+		  true,
+		  true,
+		  "flight",
+		  false,
+		  0,
+		  { true, false, 8, 0, 0, 1 } },
+		{ "nor does a snapshot",
+		  0,
+		  0,
+		  0,
+		  true,
+		  true,
+		  "trace",
+		  true,
+		  0,
+		  { true, false, 8, 0, 0, 1 } },
+		{ "a file lacks two",
+		  2,
+		  0,
+		  0,
+		  true,
+		  true,
+		  "trace",
+		  false,
+		  0,
+		  { false, true, 10, 0, 0, 0.8 } },
+		{ "a ring has overwritten two",
+		  2,
+		  0,
+		  0,
+		  true,
+		  true,
+		  "flight",
+		  false,
+		  0,
+		  { false, false, 10, 0, 2, 0.8 } },
+		{ "of two, one was lost and one overwritten",
+		  2,
+		  LOST_RING_BUSY,
+		  1,
+		  true,
+		  true,
+		  "flight",
+		  false,
+		  0,
+		  { false, false, 10, 1, 1, 0.8 } },
+		{ "both were lost",
+		  2,
+		  LOST_RING_BUSY,
+		  2,
+		  true,
+		  true,
+		  "flight",
+		  false,
+		  0,
+		  { false, false, 10, 2, 0, 0.8 } },
+		{ "what no communicator counted adds to what was called",
+		  0,
+		  LOST_OFF,
+		  2,
+		  true,
+		  true,
+		  "trace",
+		  false,
+		  0,
+		  { false, true, 10, 2, 0, 0.8 } },
+		{ "a lost detail is no lost operation",
+		  0,
+		  LOST_DETAIL_QUOTA,
+		  2,
+		  true,
+		  true,
+		  "trace",
+		  false,
+		  0,
+		  { true, true, 8, 0, 0, 1 } },
+		{ "counters are not final",
+		  0,
+		  0,
+		  0,
+		  true,
+		  false,
+		  "trace",
+		  false,
+		  0,
+		  { false, true, 8, 0, 0, 1 } },
+		{ "there are no counters",
+		  0,
+		  0,
+		  0,
+		  false,
+		  true,
+		  "trace",
+		  false,
+		  0,
+		  { false, true, 8, 0, 0, 1 } },
+		{ "a file could not be read",
+		  0,
+		  0,
+		  0,
+		  true,
+		  true,
+		  "trace",
+		  false,
+		  1,
+		  { false, true, 8, 0, 0, 1 } },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct timeline_completeness *got = &report.completeness;
+		struct recording_process *ranks[2];
+
+		begin_complete(ranks);
+		ranks[0]->comms[0].counts.issued += cases[i].more_issued;
+		ranks[0]->lost[cases[i].reason] = cases[i].lost;
+		ranks[0]->has_counts = cases[i].has_counts;
+		ranks[0]->is_final = cases[i].is_final;
+		ranks[0]->is_snapshot = cases[i].is_snapshot;
+		snprintf(ranks[0]->mode, sizeof(ranks[0]->mode), "%s", cases[i].mode);
+		hand.recording.troubles_left_out = cases[i].troubles;
+		made();
+		EXPECT_THAT(cases[i].what, got->is_complete == cases[i].wanted.is_complete &&
+						   got->keeps_all == cases[i].wanted.keeps_all &&
+						   got->share == cases[i].wanted.share);
+		EXPECT_EQUAL(got->issued, cases[i].wanted.issued);
+		EXPECT_EQUAL(got->lost_operations, cases[i].wanted.lost);
+		EXPECT_EQUAL(got->lost[cases[i].reason], cases[i].lost);
+		EXPECT_EQUAL(got->overwritten, cases[i].wanted.overwritten);
+		EXPECT(got->read == 8 && got->processes == 2 && got->troubles == cases[i].troubles);
+		EXPECT(got->snapshots == cases[i].is_snapshot &&
+		       got->with_counts == (cases[i].has_counts && cases[i].is_final ? 2 : 1));
+		over();
+	}
+	made();
+	EXPECT_THAT("of nothing, nothing is complete", !report.completeness.is_complete &&
+							       report.completeness.share == 0 &&
+							       !report.completeness.keeps_all);
+	over();
+}
+
+static void test_lives(void)
+{
+	static const enum recording_life lives[] = {
+		RECORDING_ENDED,   RECORDING_ENDED,   RECORDING_ENDED,	 RECORDING_ALIVE,
+		RECORDING_ALIVE,   RECORDING_KILLED,  RECORDING_UNKNOWN, RECORDING_UNKNOWN,
+		RECORDING_UNKNOWN, RECORDING_UNKNOWN,
+	};
+	const struct timeline_completeness *got = &report.completeness;
+
+	for (int i = 0; i < 10; i++)
+		hand_process(&hand, "j", i, "a")->life = lives[i];
+	made();
+	EXPECT(got->ended == 3 && got->alive == 2 && got->killed == 1 && got->unknown_life == 4);
+	EXPECT_THAT("our own recordings mark their end", got->without_end_mark == 0);
+	over();
+}
+
+/* ---- hosts ------------------------------------------------------------------------------------- */
+
+/* Two ranks of host a and one of host b, 400, 200 and 300 ns in each of ten AllReduces, one per microsecond. */
+static void test_hosts(void)
+{
+	static const uint64_t durations[3] = { 400, 200, 300 };
+	struct recording_process *ranks[3];
+
+	for (int is_filtered = 0; is_filtered < 2; is_filtered++) {
+		const struct timeline_host *a = NULL, *b = NULL;
+
+		three(ranks);
+		for (int i = 0; i < 3; i++)
+			for (uint64_t n = 1; n <= 10; n++)
+				hand_op(ranks[i], 1, OP_ALL_REDUCE, n, 8, durations[i], n * 1000);
+		if (is_filtered && filter_add_ranks(&filter, "1,2") != OK)
+			abort();
+		made();
+		a = &report.hosts[0];
+		b = &report.hosts[1];
+		if (is_filtered) {
+			EXPECT_THAT("a rank that is not shown adds nothing to its host",
+				    a->ranks == 1 && a->timed == 10 && a->wait_ns == 0 &&
+					    a->sum_ns == 2000 && a->busy_ranks == 1 &&
+					    report.busy_ranks == 2);
+		} else {
+			EXPECT(a->ranks == 2 && a->busy_ranks == 2 && a->timed == 20 &&
+			       a->wait_ns == 2000 && a->joined_ns == 6000 && a->sum_ns == 6000);
+			EXPECT(a->covered_ns == 0 && a->covered_wait_ns == 0);
+			EXPECT_THAT("a host's share of time is the mean of its ranks'",
+				    a->busy_share == (report.ranks[0].busy_share +
+						      report.ranks[1].busy_share) /
+							     2);
+			EXPECT(report.ranks[0].busy_share == 4000. / 9400 &&
+			       report.ranks[1].busy_share == 2000. / 9200 &&
+			       report.ranks[2].busy_share == 3000. / 9300);
+		}
+		EXPECT(b->ranks == 1 && b->busy_ranks == 1 && b->timed == 10 &&
+		       b->wait_ns == 1000 && b->joined_ns == 3000 && b->sum_ns == 3000 &&
+		       b->busy_share == report.ranks[2].busy_share);
+		over();
+	}
+
+	/* One operation of no length: it says nothing about a share of time. */
+	three(ranks);
+	hand_op(ranks[0], 1, OP_ALL_REDUCE, 1, 8, 0, 1000)->issue_ns = 1000;
+	made();
+	EXPECT(!report.ranks[0].is_busy_known && report.hosts[0].busy_ranks == 0 &&
+	       report.hosts[0].busy_share == 0 && report.busy_share == 0);
+	over();
+}
+
+/* Host "b" is half as often timed: what it did not time is estimated. */
+static void test_covered_hosts(void)
+{
+	struct recording_process *ranks[3];
+
+	three(ranks);
+	for (int i = 0; i < 3; i++)
+		for (uint64_t n = 1; n <= 4; n++) {
+			if (n % 2 == 1 || i < 2)
+				hand_op(ranks[i], 1, OP_ALL_REDUCE, n, 8, 100 + (i == 2) * 50,
+					n * 1000);
+			else
+				untimed_op(ranks[i], OP_ALL_REDUCE, n, 8, n * 1000);
+		}
+	made();
+	EXPECT_THAT("two calls of 150 ns, each 50 ns of waiting",
+		    report.hosts[1].covered_ns == 300 && report.hosts[1].covered_wait_ns == 100 &&
+			    report.hosts[0].covered_ns == 0);
+	EXPECT_EQUAL(report.gpu_hours_waited * 3.6e12 + 0.5, 200);
+	over();
+}
+
+/* ---- tables ------------------------------------------------------------------------------------ */
+
+static void test_tables(void)
+{
+	struct recording_process *ranks[3];
+	uint32_t second;
+
+	options.custom_by[0] = TALLY_BY_FUNCTION | TALLY_BY_SIZE;
+	options.custom_by[1] = TALLY_BY_FUNCTION;
+	options.custom_count = 2;
+	three(ranks);
+	second = hand_comm(ranks[0], 0x88, "pair", 0, 2, 1);
+	hand_comm(ranks[1], 0x88, "pair", 1, 2, 1);
+	for (int i = 0; i < 3; i++) {
+		hand_op(ranks[i], 1, OP_ALL_REDUCE, 1, 8, 100, 1000);
+		hand_op(ranks[i], 1, OP_ALL_REDUCE, 2, 1 << 20, 200, 2000)->protocol = OP_LL;
+		if (i < 2) {
+			hand_op(ranks[i], second, OP_ALL_REDUCE, 1, 8, 100, 3000);
+			hand_op(ranks[i], second, OP_BROADCAST, 2, 8, 900, 4000);
+		}
+	}
+	made();
+	EXPECT(report.by_comm.count == 2 && report.by_comm_name.count == 2 &&
+	       report.by_function.count == 2 && report.by_size.count == 3 &&
+	       report.by_algorithm.count == 3 && report.by_rank.count == 3 &&
+	       report.by_kind.count == 3 && report.by_source.count == 1);
+	EXPECT(report.by_comm_name.by == (TALLY_BY_GROUP | TALLY_BY_COMM_NAME | TALLY_BY_KIND) &&
+	       report.by_size.by == (TALLY_BY_FUNCTION | TALLY_BY_SIZE) &&
+	       report.by_kind.by == (TALLY_BY_KIND | TALLY_BY_FUNCTION));
+	EXPECT_EQUAL(report.custom_count, 2);
+	EXPECT_THAT("sizes come in their order",
+		    report.custom[0].count == 3 && report.custom[0].rows[0].key.size_class <
+							   report.custom[0].rows[1].key.size_class);
+	EXPECT_THAT("anything else by time",
+		    report.custom[1].count == 2 &&
+			    report.custom[1].rows[0].key.function == OP_BROADCAST);
+	EXPECT_THAT("collectives of each communicator are counted there",
+		    report.comms[0].complete == 2 && report.comms[1].complete == 1);
+	EXPECT(report.memory_bytes > 3 * sizeof(struct match_part));
+	over();
+
+	for (size_t i = 0; i < TIMELINE_CUSTOM_MAX; i++)
+		options.custom_by[i] = TALLY_BY_FUNCTION;
+	options.custom_count = TIMELINE_CUSTOM_MAX + 1;
+	made();
+	EXPECT_EQUAL(report.custom_count, TIMELINE_CUSTOM_MAX);
+	over();
+}
+
+/* ---- time -------------------------------------------------------------------------------------- */
+
+static void test_time_text(void)
+{
+	const struct timeline_report wall = { .has_wall = true,
+					      .start_ns = UINT64_C(1700000000000000000) };
+	const struct timeline_report bare = { .start_ns = 5000000000 };
+
+	EXPECT(strcmp(timeline_time(&wall, UINT64_C(1700000060000000000), " UTC").text,
+		      "22:14:20 UTC") == 0);
+	EXPECT(strcmp(timeline_time(&bare, 8000000000, " UTC").text, "3.00 s after the start") ==
+	       0);
+	EXPECT_THAT("nothing is before the start",
+		    strcmp(timeline_time(&bare, 4000000000, " UTC").text,
+			   timeline_time(&bare, 5000000000, " UTC").text) == 0);
+}
+
+/* A report spans the ranks that are shown and have operations. */
+static void test_span(void)
+{
+	static struct clock_anchor anchor = { .clock_ns = 1, .wall_ns = 1000001 };
+	struct recording_process *ranks[3];
+
+	for (int is_filtered = 0; is_filtered < 2; is_filtered++) {
+		three(ranks);
+		for (int i = 0; i < 2; i++)
+			hand_op(ranks[i], 1, OP_ALL_REDUCE, 1, 8, 100, 5000);
+		hand_op(ranks[1], 1, OP_BROADCAST, 2, 8, 100, 9000);
+		hand_op(ranks[0], 1, OP_BROADCAST, 2, 8, 100, 2000);
+		if (is_filtered && filter_add_ranks(&filter, "0") != OK)
+			abort();
+		ranks[1]->anchors = calloc(1, sizeof(anchor));
+		if (ranks[1]->anchors == NULL)
+			abort();
+		*ranks[1]->anchors = anchor;
+		ranks[1]->anchor_count = 1;
+		made();
+		EXPECT_EQUAL(report.end_ns - report.start_ns, is_filtered ? 3100 : 7100);
+		EXPECT_THAT("one process that knows the time of day is enough", report.has_wall);
+		over();
+	}
+	three(ranks);
+	made();
+	EXPECT(!report.has_wall);
+	over();
+}
+
+static bool stop_at_the_end(double fraction, void *context)
+{
+	(void)context;
+	return fraction < 1;
+}
+
+static void test_cancel_at_the_end(void)
+{
+	options.progress = stop_at_the_end;
+	EXPECT_EQUAL(timeline_report_make(&report, &hand.recording, &filter, &options), ERR_GONE);
+	over();
+}
+
+/* Calls in order, whatever the order in which they ended: an operation that was called first and ended last. */
+static void test_order_of_calls(void)
+{
+	enum { STEPS = 50, OPS = 12 };
+	struct recording_process *process;
+
+	for (int is_far = 0; is_far < 2; is_far++) {
+		process = hand_process(&hand, "j", 0, "a");
+		hand_comm(process, 0x77, "world", 0, 1, 1);
+		for (uint64_t step = 0; step < STEPS * (is_far ? 4 : 1); step++)
+			for (uint64_t n = 1; n <= OPS; n++) {
+				uint64_t called_ns = (step * OPS + n) * 1000;
+
+				if (step == 0 && n == 1)
+					continue;
+				hand_op(process, 1, n == 1 ? OP_BROADCAST : OP_ALL_REDUCE, 0, 8,
+					100, called_ns + 100);
+				/* Pairs end in the opposite order. */
+				if (n == 3)
+					process->flights[process->flight_count - 1].op.issue_ns -=
+						1500;
+			}
+		/* The very first call ends last, after half a thousand or more than two thousand others. */
+		hand_op(process, 1, OP_BROADCAST, 0, 8, 100, 10000000)->issue_ns = 1000;
+		made();
+		EXPECT(report.iterations.is_found && report.iterations.period_ops == OPS &&
+		       report.iterations.warm_up_ops == 0 && report.iterations.tail_ops == 0 &&
+		       report.iterations.regular == (is_far ? 4 * STEPS : STEPS));
+		over();
+	}
+}
+
 int main(void)
 {
 	test_waiting();
@@ -560,5 +986,14 @@ int main(void)
 	test_not_timed();
 	test_in_flight_is_not_untimed();
 	test_sampled_by_tag();
+	test_complete();
+	test_lives();
+	test_hosts();
+	test_covered_hosts();
+	test_tables();
+	test_time_text();
+	test_span();
+	test_cancel_at_the_end();
+	test_order_of_calls();
 	return tap_done();
 }
