@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "analysis/stats.h"
 #include "common/hash.h"
 #include "tests/tap.h"
 
@@ -161,6 +162,16 @@ static void test_times(void)
 		{ "LLLL..??", STRAGGLER_UNTIL, 1000, 1400, 4. / 6 },
 		{ "..LLL...", STRAGGLER_BURSTS, 1200, 1500, 3. / 8 },
 		{ "L...L..L", STRAGGLER_BURSTS, 1000, 1800, 3. / 8 },
+		/* One block of a section may be missing, of more than five blocks two. */
+		{ "LL.LL...", STRAGGLER_UNTIL, 1000, 1500, 4. / 8 },
+		{ "L..LL...", STRAGGLER_BURSTS, 1000, 1500, 3. / 8 },
+		{ "L..LLL..", STRAGGLER_UNTIL, 1000, 1600, 4. / 8 },
+		{ "L...LL..", STRAGGLER_BURSTS, 1000, 1600, 3. / 8 },
+		/* Blocks at the edges are mixed. */
+		{ ".LLL....", STRAGGLER_UNTIL, 1100, 1400, 3. / 8 },
+		{ "....LLL.", STRAGGLER_SINCE, 1400, 1700, 3. / 8 },
+		{ "....LL..", STRAGGLER_BURSTS, 1400, 1600, 2. / 8 },
+		{ "..LLLLL.", STRAGGLER_SINCE, 1200, 1700, 5. / 8 },
 	};
 	const struct straggler_stretch stretch = { .typical = 10 };
 	uint64_t start_ns[8], end_ns[8];
@@ -188,8 +199,76 @@ static void test_times(void)
 	}
 }
 
+static void test_unknown_times(void)
+{
+	static const uint64_t none[4] = { 0 };
+	const struct straggler_table table = {
+		.blocks = 4, .seats = 2, .start_ns = (uint64_t *)none, .end_ns = (uint64_t *)none
+	};
+	const struct straggler_stretch stretch = { .typical = 10 };
+	struct straggler straggler = { .rank = 0 };
+
+	values[0] = values[2] = 6;
+	values[1] = values[3] = 5;
+	straggler_times(&straggler, &table, values, &stretch);
+	EXPECT_THAT("without times, blocks are counted",
+		    !straggler.has_times && straggler.share_of_time == 0.5);
+	EXPECT_THAT("and there is no share of time", straggler_cost_share(&table, 1000) == 0);
+	straggler = (struct straggler){ .rank = 0 };
+	values[0] = values[2] = NAN;
+	straggler_times(&straggler, &table, values, &stretch);
+	EXPECT_THAT("nothing stands out", straggler.share_of_time == 0 && straggler.last_ns == 0);
+}
+
+static void test_cost_share(void)
+{
+	uint64_t start_ns[3] = { 1000, 1200, 1400 }, end_ns[3] = { 1100, 1300, 1500 };
+	const struct straggler_table table = {
+		.blocks = 3, .seats = 4, .start_ns = start_ns, .end_ns = end_ns
+	};
+
+	EXPECT_THAT("of the time of all four ranks, from first to last",
+		    straggler_cost_share(&table, 200) == 200. / (4 * 500));
+}
+
+/* Two consecutive blocks may stand out, if the seat's own spread says so: four blocks are needed for that. */
+static void test_sections(void)
+{
+	static const struct {
+		const char *blocks; /* of 10 each; . is 0, ? is none */
+		uint32_t from, to;  /* 0, 0: nothing found */
+	} cases[] = {
+		{ "LLLLLLLL", 0, 8 }, { "..LLLL..", 2, 6 }, { "....LLLL", 4, 8 },
+		{ "LLLL....", 0, 4 }, { "??LLLL??", 2, 6 }, { "..LLL...", 0, 0 },
+		{ "........", 0, 0 }, { "????????", 0, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct straggler_stretch found;
+
+		for (uint32_t b = 0; b < 8; b++)
+			values[b] = cases[i].blocks[b] == '?'	? NAN
+				    : cases[i].blocks[b] == 'L' ? 10
+								: 0;
+		found = straggler_stretch(values, 8, 10);
+		EXPECT_THAT(cases[i].blocks, found.is_found == (cases[i].to > 0) &&
+						     found.from == cases[i].from &&
+						     found.to == cases[i].to &&
+						     found.typical == (cases[i].to > 0 ? 10 : 0));
+		EXPECT(!straggler_stretch(values, 8, 10.001).is_found);
+		/* 2% at least are not known; 36 sections of eight blocks were examined. */
+		if (found.is_found)
+			EXPECT(fabs(found.chance / stats_student(50, found.to - found.from - 1) /
+					    36 -
+				    1) < 1e-9);
+	}
+}
+
 int main(void)
 {
+	test_unknown_times();
+	test_cost_share();
+	test_sections();
 	test_times();
 	test_healthy();
 	test_slow();
