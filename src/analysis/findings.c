@@ -240,10 +240,11 @@ static void find_missing_ranks(struct findings *findings, const struct timeline_
 	finding->of = report->job.comm_count;
 	finding->comm = (uint32_t)largest;
 	text_format(finding->text, sizeof(finding->text),
-		    "%.60s has %d %s; %u of them are recorded. %s",
-		    report->job.comms[largest].label, report->job.comms[largest].nranks,
+		    "%.60s has %d %s; %u of them %s recorded. %s", report->job.comms[largest].label,
+		    report->job.comms[largest].nranks,
 		    text_which((uint64_t)report->job.comms[largest].nranks, "rank", "ranks"),
 		    report->job.comms[largest].seat_count,
+		    text_which(report->job.comms[largest].seat_count, "is", "are"),
 		    report->job.comms[largest].seat_count == 1
 			    ? "Waiting can be measured only with several recorded ranks."
 			    : "Waiting is a lower bound: a missing rank may have arrived last.");

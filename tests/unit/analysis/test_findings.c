@@ -935,7 +935,7 @@ static void test_recording_words(void)
 	found();
 	EXPECT(findings.count == 1 && findings.list[0].count == 3 && findings.list[0].of == 4 &&
 	       strcmp(findings.list[0].text,
-		      "four has 4 ranks; 1 of them are recorded. Waiting can be measured only with "
+		      "four has 4 ranks; 1 of them is recorded. Waiting can be measured only with "
 		      "several recorded ranks.") == 0 &&
 	       strcmp(report.job.comms[findings.list[0].comm].label, "four") == 0);
 	over();
