@@ -143,6 +143,7 @@ static const struct job_rank *rank_of(const struct job *job, const struct verdic
  */
 static bool find_time(struct support *support, const char *name)
 {
+	const struct recording_process *before = NULL;
 	const struct job *job = support->job;
 
 	support->from_ns = support->to_ns = 0;
@@ -152,8 +153,9 @@ static bool find_time(struct support *support, const char *name)
 		uint64_t start_ns = process->started_wall_ns, end_ns = 0;
 
 		if (strcmp(job->hosts[rank->host].name, support->facts->host) != 0 ||
-		    strcmp(job->groups[rank->group].name, name) != 0)
+		    strcmp(job->groups[rank->group].name, name) != 0 || process == before)
 			continue;
+		before = process;
 		if (start_ns != 0 && (support->from_ns == 0 || start_ns < support->from_ns))
 			support->from_ns = start_ns;
 		if (process->life == RECORDING_ALIVE && !process->is_snapshot)
@@ -933,7 +935,8 @@ static void note_host(struct notes *notes, const struct job *job, const struct h
 	struct support support = {
 		.peers = &notes->peers, .job = job, .facts = facts, .is_note = true
 	};
-	bool is_ours = false;
+	const struct job_rank *timed = NULL; /* the time is that of its job */
+	bool is_ours = false, has_time = false;
 
 	if (is_told(notes->verdicts, facts->host))
 		return;
@@ -942,7 +945,10 @@ static void note_host(struct notes *notes, const struct job *job, const struct h
 
 		if (strcmp(job->hosts[rank->host].name, facts->host) != 0)
 			continue;
-		if (!find_time(&support, job->groups[rank->group].name))
+		if (timed == NULL || rank->group != timed->group)
+			has_time = find_time(&support, job->groups[rank->group].name);
+		timed = rank;
+		if (!has_time)
 			continue;
 		support.gpu = gpu_of(&support, rank);
 		is_ours = true;
