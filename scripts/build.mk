@@ -215,4 +215,8 @@ endif
 clean: ## remove the build directory
 	rm -rf $(BUILD)
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+# Not those of other builds below this one, as of check.mk. They are made by the compiler: no rule is looked for.
+DEPENDENCIES := $(shell find $(BUILD) -mindepth 2 -name flags -printf '-path %h -prune -o ' 2>/dev/null)
+DEPENDENCIES := $(shell find $(BUILD) $(DEPENDENCIES) -name '*.d' -print 2>/dev/null)
+$(DEPENDENCIES): ;
+-include $(DEPENDENCIES)
