@@ -30,12 +30,16 @@ never_arrives() {
 	start_sim --nodes 1 --gpus 3 -w loop -f never-arrives:rank=1,at=500ms
 }
 of_verdict() { # field: of the culprit's verdict
-	fetch /api/v1/now | python3 -c '
+	local said
+	said=$(fetch /api/v1/now)
+	# Python starts slowly, and this is asked until there is one.
+	[[ $said == *'"class":"never_issued"'* ]] || return 0
+	python3 -c '
 import json, sys
 for verdict in json.load(sys.stdin)["verdicts"]:
     if verdict["class"] == "never_issued" and verdict["rank"] == 1 and verdict["severity"] == "error":
         value = verdict[sys.argv[1]]
-        print(value if isinstance(value, str) else "\n".join(value or []))' "$1"
+        print(value if isinstance(value, str) else "\n".join(value or []))' "$1" <<<"$said"
 }
 verdict_has() { # field pattern
 	grep -qE -- "$2" <<<"$(of_verdict "$1")"
