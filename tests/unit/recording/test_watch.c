@@ -976,7 +976,8 @@ static void test_user_budget(void)
 	}
 	put_region("mine", getpid(), 0);
 	start(&watch, NULL);
-	for (int i = 0; i < 30; i++) {
+	/* Four scans until it is settled; then nothing changes any more. */
+	for (int i = 0; i < 8; i++) {
 		look(&watch, 1);
 		is_within &= watch.bytes <= WATCH_BYTES_MAX;
 	}
@@ -997,7 +998,7 @@ static void test_user_budget(void)
 		if (i % 8 != 0)
 			unlink(path_of(name));
 	}
-	for (int i = 0; i < 20; i++)
+	for (int i = 0; i < 10; i++)
 		look(&watch, 20);
 	EXPECT_EQUAL(count_of(&watch, STRANGER), 5);
 	EXPECT_THAT("what fits later is followed then", watch.recording.left_out_count == 0);
@@ -1022,7 +1023,8 @@ static void test_users_share(void)
 		put_large(name, i, STRANGER + 9);
 	}
 	start(&watch, NULL);
-	for (int i = 0; i < 40; i++)
+	/* Nine scans until it is settled. */
+	for (int i = 0; i < 13; i++)
 		look(&watch, 1);
 	of_stranger = count_of(&watch, STRANGER + 9);
 	of_large = count_of(&watch, STRANGER);
