@@ -5,8 +5,10 @@
 VERSION=$(sed -n 's/^VERSION := //p' Makefile)
 dist=$BUILD/tests/dist # not those of `make dist`, which are compressed better
 
-# Packs kinds into $dist, side by side, unless they are there and nothing was built since; other tests may need them, too.
+# Packs kinds into $dist, side by side, unless they are there and nothing was built or committed since; other tests may need them,
+# too. Packed files have the time of the commit.
 export PACK_QUICKLY=1
+commit=$({ [ -e .git ] && git rev-parse HEAD 2>/dev/null; } || echo none)
 pack_once() { # kind...
 	local kind log
 	mkdir -p "$dist"
@@ -29,10 +31,10 @@ pack_unless_done() { # kind
 	local stamp=$dist/.$1
 	exec 9>"$stamp.lock"
 	flock 9
-	if [ ! -e "$stamp" ] || [ -n "$(find "$BUILD/ringside" "$BUILD/ringside-agent" "$BUILD/floor/ringside" "$BUILD/libnccl-profiler-ringside.so" \
+	if [ "$(cat "$stamp" 2>/dev/null)" != "$commit" ] || [ -n "$(find "$BUILD/ringside" "$BUILD/ringside-agent" "$BUILD/floor/ringside" "$BUILD/libnccl-profiler-ringside.so" \
 		packaging Makefile scripts man docs deploy -newer "$stamp" -print -quit 2>/dev/null)" ]; then
 		if packaging/dist/pack "$1" "$BUILD" "$VERSION" "$dist" >"$tap_scratch/pack-$1" 2>&1; then
-			touch "$stamp"
+			echo "$commit" >"$stamp"
 		else
 			mv "$tap_scratch/pack-$1" "$tap_scratch/failed-$1"
 		fi
