@@ -136,6 +136,7 @@ struct hub_child {
 	char *bytes; /* its output so far, terminated once it has ended; the reader may set used to 0 */
 	size_t used, room, limit;
 	int code;		 /* its exit code; -1: it was killed or could not be started */
+	uint64_t cpu_ns;	 /* that it took; 0 until it has ended */
 	char why[HUB_CHILD_WHY]; /* why it was killed, or the first line it wrote to standard error */
 };
 
@@ -149,6 +150,10 @@ bool hub_child_has_ended(struct hub_child *child, uint64_t now_ns);
 
 /* Kills it if it still runs, and frees its output. */
 void hub_child_release(struct hub_child *child);
+
+/* In a child that starts no program: closes what it does not need, or clients would wait for their connections to end, and
+ * a child that cannot be killed would keep the port. */
+void hub_child_close_others(bool keeps_files);
 
 /*
  * A command that is run when a verdict appears and when it clears: to page someone, open a ticket or save a bundle.
@@ -328,7 +333,8 @@ bool agent_probe_is_pending(const struct agent_probe *probe, const struct verdic
  * Scans of the processes of this host, and the last result. One scan per second while there are processes,
  * including ended ones that are kept; one every ten seconds on an idle node, for what inotify does not report.
  * If a scan takes more than 5 ms of CPU time, scans become less frequent, down to one in four seconds, so that
- * they take 0.5% of a core, however often clients ask. Judging the speed of jobs takes at most as much again.
+ * they take 0.5% of a core, however often clients ask. Judging the speed of jobs takes at most as much again, in a
+ * child process, because nobody can wait for half a second.
  */
 
 enum { AGENT_LOOK_TOLD = 64 };
@@ -337,24 +343,28 @@ struct agent_look {
 	struct watch watch;
 	struct live live;
 	struct live_limits limits;
-	uint64_t last_ns;		/* monotonic, 0: never */
-	uint64_t next_ns;		/* monotonic: when the next scan is due */
-	uint64_t busy_until_ns;		/* activity expected: scan every second until then */
-	uint64_t number;		/* number of the scan */
-	uint64_t cost_ns;		/* CPU time of a scan: the cheaper one of the last two */
-	uint64_t last_cost_ns;		/* of the last scan */
-	uint64_t spent_ns;		/* total time of scans */
-	uint64_t failures;		/* failed scans */
-	uint64_t judgements;		/* of the speed of a job: see live_judge() */
-	uint64_t judged_ns;		/* CPU time of these */
-	enum status status;		/* of the last scan */
-	uint64_t start_wall_ns;		/* of the agent */
-	const uint64_t *verdicts;	/* [VERDICT_CLASSES] so far; borrowed, NULL none */
-	const uint64_t *kernel;		/* [METRICS_KERNEL_EVENTS] so far; borrowed, NULL none */
-	struct cli_host_watch *host;	/* facts of this host; borrowed, NULL none */
-	uint64_t next_host_ns;		/* monotonic: when they are read again */
-	size_t supported;		/* verdicts of the last scan */
-	uint32_t told[AGENT_LOOK_TOLD]; /* users with something left out, as logged */
+	uint64_t last_ns;	/* monotonic, 0: never */
+	uint64_t next_ns;	/* monotonic: when the next scan is due */
+	uint64_t busy_until_ns; /* activity expected: scan every second until then */
+	uint64_t number;	/* number of the scan */
+	uint64_t cost_ns;	/* CPU time of a scan: the cheaper one of the last two */
+	uint64_t last_cost_ns;	/* of the last scan */
+	uint64_t spent_ns;	/* total time of scans */
+	uint64_t failures;	/* failed scans */
+	uint64_t judgements;	/* of the speed of a job: see live_judge() */
+	uint64_t judged_ns;	/* CPU time of these */
+	uint64_t judged_look;	/* number of the scan after which one was last due or not */
+	struct hub_child judge;
+	struct live_judgement judgement; /* that it makes */
+	int epoll;			 /* with the output of the child */
+	enum status status;		 /* of the last scan */
+	uint64_t start_wall_ns;		 /* of the agent */
+	const uint64_t *verdicts;	 /* [VERDICT_CLASSES] so far; borrowed, NULL none */
+	const uint64_t *kernel;		 /* [METRICS_KERNEL_EVENTS] so far; borrowed, NULL none */
+	struct cli_host_watch *host;	 /* facts of this host; borrowed, NULL none */
+	uint64_t next_host_ns;		 /* monotonic: when they are read again */
+	size_t supported;		 /* verdicts of the last scan */
+	uint32_t told[AGENT_LOOK_TOLD];	 /* users with something left out, as logged */
 	size_t told_count;
 	struct agent_probe *probe; /* stacks and RAS of hung jobs; borrowed, NULL none */
 };
@@ -381,6 +391,9 @@ void agent_look_heed(struct agent_look *look, uint64_t now_ns);
  * milliseconds of CPU time (docs/AGENT.md). Returns when to call again.
  */
 uint64_t agent_look_host(struct agent_look *look, uint64_t now_ns);
+
+/* Starts and ends the child that judges speed. Returns when to call again. */
+uint64_t agent_look_judge(struct agent_look *look, uint64_t now_ns);
 
 /* Of this process; 0 unknown. */
 uint64_t agent_look_resident_bytes(void);

@@ -29,18 +29,26 @@ enum { PAUSE_PER_COST = 200 };
 #define BUSY_NS (4 * SECOND_NS)
 /* While what was found is examined. */
 #define SEARCHING_NS (100 * MS_NS)
+/* Of a judgement, which is cut off by CPU time before: on a node without idle cores. */
+#define JUDGE_NS (60 * SECOND_NS)
+#define JUDGE_POLL_NS (100 * MS_NS)
+/* Half of what the unit has, in addition to what a fork shares with the agent. */
+#define JUDGE_BYTES (UINT64_C(128) << 20)
+enum { JUDGEMENT_BYTES_MAX = 4 << 20 };
 
 enum status agent_look_init(struct agent_look *look, const struct watch_settings *settings,
 			    const struct live_limits *limits)
 {
 	*look = (struct agent_look){ .limits = *limits,
 				     .start_wall_ns = clock_system_ns(CLOCK_REALTIME) };
+	look->epoll = -1;
 	live_init(&look->live, limits);
 	return watch_init(&look->watch, settings);
 }
 
 void agent_look_release(struct agent_look *look)
 {
+	hub_child_release(&look->judge);
 	live_release(&look->live);
 	watch_release(&look->watch);
 }
@@ -62,15 +70,139 @@ static enum status look_now(struct agent_look *look, uint64_t now_ns)
 	return watched != OK ? watched : thought;
 }
 
-/* A judgement counts against a budget of its own, so that expensive ones do not make scans less frequent. */
-static void judge_now(struct agent_look *look, uint64_t now_ns)
-{
-	uint64_t start_ns = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID);
+/* ---- speed ------------------------------------------------------------------------------------ */
 
-	if (look->status == OK && live_judge(&look->live, now_ns)) {
-		look->judgements++;
-		look->judged_ns += clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) - start_ns;
+/*
+ * From the child, which is a fork of this program: the judgement and the verdicts as they are in memory, each verdict
+ * followed by its lines.
+ */
+static void write_lines(struct sink *sink, const struct verdict_lines *lines)
+{
+	for (size_t i = 0; i < lines->count; i++)
+		sink_write(sink, lines->list[i], strlen(lines->list[i]) + 1);
+}
+
+static int judge_work(const char *input, void *context)
+{
+	struct agent_look *look = context;
+	struct live_judgement *judgement = &look->judgement;
+	struct sink sink;
+
+	(void)input;
+	hub_child_close_others(true);
+	live_judge_compare(&look->live, judgement);
+	sink_init_fd(&sink, STDOUT_FILENO);
+	sink_write(&sink, judgement, sizeof(*judgement));
+	for (size_t i = 0; i < judgement->found.count; i++) {
+		const struct verdict *verdict = &judgement->found.list[i];
+
+		sink_write(&sink, verdict, sizeof(*verdict));
+		write_lines(&sink, &verdict->evidence);
+		write_lines(&sink, &verdict->missing);
+		write_lines(&sink, &verdict->advice);
 	}
+	return sink_flush(&sink) == OK ? 0 : 1;
+}
+
+/* What is left of the child's output. */
+struct rest {
+	char *at, *end;
+};
+
+static bool take_bytes(struct rest *rest, void *to, size_t length)
+{
+	if ((size_t)(rest->end - rest->at) < length)
+		return false;
+	memcpy(to, rest->at, length);
+	rest->at += length;
+	return true;
+}
+
+/* Borrowed from the output; `list` has room for VERDICT_LINES_MAX. */
+static bool take_lines(struct rest *rest, struct verdict_lines *lines, char **list)
+{
+	lines->list = list;
+	for (size_t i = 0; i < lines->count; i++) {
+		char *end = rest->at < rest->end
+				    ? memchr(rest->at, '\0', (size_t)(rest->end - rest->at))
+				    : NULL;
+
+		if (end == NULL || i == VERDICT_LINES_MAX)
+			return false;
+		list[i] = rest->at;
+		rest->at = end + 1;
+	}
+	return true;
+}
+
+static bool take_judgement(struct live_judgement *judgement, const struct hub_child *child)
+{
+	struct rest rest = { child->bytes, child->bytes + child->used };
+	char *lines[3][VERDICT_LINES_MAX];
+	struct live_judgement made;
+	struct verdict verdict;
+
+	if (child->code != 0 || !take_bytes(&rest, &made, sizeof(made)))
+		return false;
+	for (size_t i = 0; i < made.found.count; i++) {
+		if (!take_bytes(&rest, &verdict, sizeof(verdict)) ||
+		    !take_lines(&rest, &verdict.evidence, lines[0]) ||
+		    !take_lines(&rest, &verdict.missing, lines[1]) ||
+		    !take_lines(&rest, &verdict.advice, lines[2]))
+			return false;
+		verdicts_add_copy(&judgement->found, &verdict);
+	}
+	made.found = judgement->found;
+	*judgement = made;
+	return true;
+}
+
+static uint64_t judge_bytes(void)
+{
+	unsigned long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "re");
+
+	if (file == NULL)
+		return 0;
+	if (fscanf(file, "%lu", &pages) != 1)
+		pages = 0;
+	fclose(file);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE) + JUDGE_BYTES;
+}
+
+/* A judgement counts against a budget of its own, so that expensive ones do not make scans less frequent. */
+static void end_judgement(struct agent_look *look)
+{
+	if (!take_judgement(&look->judgement, &look->judge)) {
+		agent_log(AGENT_WARNING, "cannot judge the speed of a job: %s", look->judge.why);
+		look->judgement.status = ERR_SYSTEM;
+	}
+	look->judgements++;
+	look->judged_ns += look->judge.cpu_ns;
+	live_judge_end(&look->live, &look->judgement, look->judge.cpu_ns);
+	hub_child_release(&look->judge);
+}
+
+uint64_t agent_look_judge(struct agent_look *look, uint64_t now_ns)
+{
+	struct hub_child_task task = { .work = judge_work,
+				       .context = look,
+				       .timeout_ns = JUDGE_NS,
+				       .limit_bytes = JUDGEMENT_BYTES_MAX };
+
+	if (look->judge.begun_ns != 0) {
+		if (!hub_child_has_ended(&look->judge, now_ns))
+			return now_ns + JUDGE_POLL_NS;
+		end_judgement(look);
+	}
+	if (look->status != OK || look->judged_look == look->number)
+		return UINT64_MAX;
+	look->judged_look = look->number;
+	if (!live_judge_begin(&look->live, look->last_ns, &look->judgement))
+		return UINT64_MAX;
+	task.memory_bytes = judge_bytes();
+	hub_child_start(&look->judge, &task, look->epoll, now_ns);
+	return now_ns + JUDGE_POLL_NS;
 }
 
 /* ---- facts of the host ------------------------------------------------------------------------ */
@@ -208,7 +340,6 @@ void agent_look_take(struct agent_look *look, uint64_t now_ns)
 	look->spent_ns += clock_system_ns(CLOCK_MONOTONIC) - now_ns;
 	look->last_ns = now_ns;
 	look->next_ns = now_ns + pause_of(look, now_ns);
-	judge_now(look, now_ns);
 	if (look->probe != NULL)
 		agent_probe_add(look->probe, &look->live, now_ns);
 	support_verdicts(look, now_ns);

@@ -89,6 +89,7 @@ static int open_all(struct agent *agent)
 	agent->look.verdicts = agent->verdicts.totals;
 	agent->look.kernel = agent->kernel.totals;
 	agent->look.host = &agent->host;
+	agent->look.epoll = agent->loop.epoll;
 	agent_probe_open(&agent->probe, &options->probe, agent->loop.epoll);
 	agent->look.probe = &agent->probe;
 	if (options->has_kernel)
@@ -168,6 +169,8 @@ static uint64_t do_due(void *context, uint64_t now_ns)
 	next = agent_look_search(&agent->look) ? now_ns : agent->look.next_ns;
 	if (at < next)
 		next = at;
+	at = agent_look_judge(&agent->look, now_ns);
+	next = at < next ? at : next;
 	if (textfile->directory && (agent->look.watch.recording.count > 0 || textfile->count > 0)) {
 		if (now_ns >= textfile->next_ns)
 			agent_textfile_write(textfile, &agent->look.live, now_ns);

@@ -14,7 +14,6 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -22,7 +21,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cmds/cli_ask.h"
@@ -321,23 +319,12 @@ static bool must_ask_ras(const struct request *request)
 	return false;
 }
 
-/* A child that cannot be killed would keep the agent's port. */
-static void close_others(void)
-{
-#ifdef SYS_close_range
-	if (syscall(SYS_close_range, 3u, UINT_MAX, 0u) == 0)
-		return;
-#endif
-	for (int fd = 3; fd < 65536; fd++)
-		close(fd);
-}
-
 static int child_work(const char *input, void *context)
 {
 	const struct request *request = context;
 
 	(void)input;
-	close_others();
+	hub_child_close_others(false);
 	if (request->probe->options.has_stacks)
 		child_stacks(request);
 	if (request->probe->options.has_ras && must_ask_ras(request))

@@ -1,5 +1,6 @@
 #include "agent/agent.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,9 +11,11 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/text.h"
 
 enum { READ_BYTES = 1 << 16, EXIT_NO_PROGRAM = 127 };
@@ -50,6 +53,23 @@ static void child_become(const struct hub_child_task *task, int input, int outpu
 		_exit(task->work(task->input, task->context));
 	execv(task->words[0], task->words);
 	_exit(EXIT_NO_PROGRAM);
+}
+
+void hub_child_close_others(bool keeps_files)
+{
+	DIR *list = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	struct stat st;
+
+	while (list != NULL && (entry = readdir(list)) != NULL) {
+		int fd = (int)strtol(entry->d_name, NULL, 10);
+
+		if (fd > STDERR_FILENO && fd != dirfd(list) &&
+		    !(keeps_files && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
+			close(fd);
+	}
+	if (list != NULL)
+		closedir(list);
 }
 
 /* ---- starting -------------------------------------------------------------------------------- */
@@ -189,8 +209,14 @@ static void read_errors(struct hub_child *child)
 	text_from_field(child->why, sizeof(child->why), text, sizeof(text));
 }
 
+static uint64_t ns_of(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * SECOND_NS + (uint64_t)time->tv_usec * 1000;
+}
+
 bool hub_child_has_ended(struct hub_child *child, uint64_t now_ns)
 {
+	struct rusage usage = { 0 };
 	int status = 0;
 
 	if (child->pid == 0)
@@ -201,9 +227,10 @@ bool hub_child_has_ended(struct hub_child *child, uint64_t now_ns)
 		/* Whether it is gone is asked once per second, in case it cannot die yet. */
 		child->until_ns = now_ns + UINT64_C(1000000000);
 	}
-	if (child->output != -1 || waitpid(child->pid, &status, WNOHANG) == 0)
+	if (child->output != -1 || wait4(child->pid, &status, WNOHANG, &usage) == 0)
 		return false;
 	read_errors(child);
+	child->cpu_ns = ns_of(&usage.ru_utime) + ns_of(&usage.ru_stime);
 	child->pid = 0;
 	if (WIFEXITED(status))
 		child->code = WEXITSTATUS(status);

@@ -41,8 +41,7 @@ struct live_limits {
 	uint64_t straggler_ns;	 /* for this long */
 	unsigned int agent_port; /* of agents, for commands that ask them; 0: the default */
 	uint32_t slow_times; /* slowness is reported once this many judgements in a row found it */
-	/* CPU time of one judgement: the agent's only thread does nothing else meanwhile. */
-	uint64_t judge_ns;
+	uint64_t judge_ns;   /* CPU time of one judgement */
 };
 struct live_limits live_limits_default(void); /* 20 s, 5 s, 0.1, 30 s, 2, 0.5 s */
 
@@ -221,6 +220,25 @@ enum status live_look(struct live *live, const struct recording *recording, uint
  */
 #define LIVE_JUDGE_NS UINT64_C(10000000000)
 bool live_judge(struct live *live, uint64_t monotonic_ns);
+
+/*
+ * The same in three steps. The one in the middle takes the time and changes nothing but the judgement, so a fork of the
+ * caller can do it while scans go on; the verdicts found are all
+ * that the last one needs of it. False: none is due.
+ */
+struct live_judgement {
+	uint64_t key; /* of the job */
+	uint64_t monotonic_ns, wall_ns;
+	enum status status;
+	bool is_judged; /* stragglers were */
+	bool has_wall;
+	uint64_t start_ns, end_ns; /* of the operations that were compared */
+	struct verdicts found;
+};
+bool live_judge_begin(struct live *live, uint64_t monotonic_ns, struct live_judgement *judgement);
+void live_judge_compare(const struct live *live, struct live_judgement *judgement);
+/* Releases the judgement. A job that is gone by now has none. */
+void live_judge_end(struct live *live, struct live_judgement *judgement, uint64_t cpu_ns);
 
 /* "Speed: judged over the last 2 min, nothing slow": one sentence for both, without what should be typed. */
 void live_say_hangs(char *text, size_t size, const struct live_job *job);

@@ -11,6 +11,8 @@
  *
  * What is slower than before disappears from such a comparison when the buffers no longer hold the time before,
  * although it is as slow as ever. Such a verdict stays for a while, and says so.
+ *
+ * The comparison is the expensive part: live_judge_compare() changes nothing, so a child process can do it.
  */
 #include "doctor/live.h"
 #include "doctor/live_internal.h"
@@ -151,14 +153,14 @@ static void take_found(struct live_job_memory *memory, const struct verdict *ver
 
 /* Slower than before, and what was before is no longer in the buffers. */
 static bool is_beyond_check(const struct live *live, const struct live_slow *slow,
-			    const struct timeline_report *report)
+			    const struct live_judgement *judgement)
 {
 	const struct verdict *verdict = slow->verdict.count > 0 ? &slow->verdict.list[0] : NULL;
 
-	return verdict != NULL && slow->times >= live->limits.slow_times && report->has_wall &&
+	return verdict != NULL && slow->times >= live->limits.slow_times && judgement->has_wall &&
 	       strcmp(verdict->rule, "past") == 0 && verdict->since_wall_ns != 0 &&
-	       report->start_ns > verdict->since_wall_ns &&
-	       live->memory->monotonic_ns - slow->found_ns < HELD_NS;
+	       judgement->start_ns > verdict->since_wall_ns &&
+	       judgement->monotonic_ns - slow->found_ns < HELD_NS;
 }
 
 /* It was found again, but is over. */
@@ -172,16 +174,16 @@ static bool is_over_now(const struct verdicts *found, uint64_t key)
 }
 
 static void drop_others(const struct live *live, struct live_job_memory *memory,
-			const struct verdicts *found, const struct timeline_report *report)
+			const struct live_judgement *judgement)
 {
-	uint64_t now_ns = live->memory->monotonic_ns;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < memory->slow_count; i++) {
 		struct live_slow *slow = &memory->slow[i];
-		bool is_over = is_over_now(found, slow->key);
+		bool is_over = is_over_now(&judgement->found, slow->key);
 
-		if (slow->found_ns != now_ns && (is_over || !is_beyond_check(live, slow, report)))
+		if (slow->found_ns != judgement->monotonic_ns &&
+		    (is_over || !is_beyond_check(live, slow, judgement)))
 			slow->missed++;
 		if (slow->missed == 0 || (!is_over && slow->missed < MISSED_MAX &&
 					  slow->times >= live->limits.slow_times)) {
@@ -236,27 +238,26 @@ static void take_unjudged(struct live *live, uint32_t job, const struct verdicts
 		live_say_agents(live, job, speed->how, sizeof(speed->how));
 }
 
-static void take_report(struct live *live, uint32_t job, const struct timeline_report *report,
-			const struct verdicts *found)
+static void take_judgement(struct live *live, uint32_t job, const struct live_judgement *judgement)
 {
 	struct live_job_memory *memory = &live->memory->jobs[job];
-	const struct stragglers *stragglers = &report->stragglers;
+	const struct verdicts *found = &judgement->found;
 	uint32_t slow = 0;
 
 	for (size_t i = 0; i < found->count; i++)
 		if (verdict_is_slow(found->list[i].class) &&
 		    found->list[i].severity >= VERDICT_WARNING) {
-			take_found(memory, &found->list[i], live->memory->monotonic_ns,
-				   live->wall_ns);
+			take_found(memory, &found->list[i], judgement->monotonic_ns,
+				   judgement->wall_ns);
 			slow++;
 		}
-	drop_others(live, memory, found, report);
+	drop_others(live, memory, judgement);
 	memory->speed = (struct live_judged){
-		.is_judged = slow > 0 || (stragglers->jobs != NULL && report->job.group_count > 0 &&
-					  stragglers->jobs[0].is_judged),
-		.wall_ns = live->wall_ns,
-		.span_ns =
-			report->end_ns > report->start_ns ? report->end_ns - report->start_ns : 0,
+		.is_judged = slow > 0 || judgement->is_judged,
+		.wall_ns = judgement->wall_ns,
+		.span_ns = judgement->end_ns > judgement->start_ns
+				   ? judgement->end_ns - judgement->start_ns
+				   : 0,
 	};
 	for (size_t i = 0; i < memory->slow_count; i++)
 		if (memory->slow[i].times < live->limits.slow_times &&
@@ -274,7 +275,6 @@ static enum status find_slow(struct verdicts *found, const struct live *live, ui
 {
 	const struct slow_options options = { .baseline = NULL };
 
-	verdicts_init(found);
 	for (size_t i = 0; i < live->verdicts.count; i++)
 		if (verdict_is_hang(live->verdicts.list[i].class) &&
 		    strcmp(live->verdicts.list[i].job, live->job.groups[job].name) == 0)
@@ -282,32 +282,43 @@ static enum status find_slow(struct verdicts *found, const struct live *live, ui
 	return slow_find(found, report, &options);
 }
 
-static enum status judge_job(struct live *live, uint32_t job)
+/* The job of a judgement; UINT32_MAX: it is gone. */
+static uint32_t find_judged(const struct live *live, const struct live_judgement *judgement)
+{
+	for (uint32_t j = 0; live->memory != NULL && j < live->memory->job_count; j++)
+		if (live->memory->job_keys[j] == judgement->key)
+			return j;
+	return UINT32_MAX;
+}
+
+void live_judge_compare(const struct live *live, struct live_judgement *judgement)
 {
 	struct timeline_options options = TIMELINE_OPTIONS_INIT;
 	uint64_t until_ns = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) + live->limits.judge_ns;
+	uint32_t job = find_judged(live, judgement);
+	const struct straggler_judged *judged;
 	struct timeline_report report;
 	struct recording chosen;
-	struct verdicts found;
-	enum status status = ERR_NO_SPACE;
 
 	options.custom_by[options.custom_count++] = BASELINE_BY;
 	options.progress = is_in_time;
 	options.progress_context = &until_ns;
-	if (select_job(&chosen, live, job))
-		status = timeline_report_make(&report, &chosen, NULL, &options);
-	if (status == OK) {
-		status = find_slow(&found, live, job, &report);
-		if (status == OK)
-			take_report(live, job, &report, &found);
-		verdicts_release(&found);
+	if (!select_job(&chosen, live, job))
+		return;
+	judgement->status = timeline_report_make(&report, &chosen, NULL, &options);
+	if (judgement->status == OK) {
+		judged = report.job.group_count > 0 ? report.stragglers.jobs : NULL;
+		judgement->status = find_slow(&judgement->found, live, job, &report);
+		judgement->is_judged = judged != NULL && judged[0].is_judged;
+		judgement->has_wall = report.has_wall;
+		judgement->start_ns = report.start_ns;
+		judgement->end_ns = report.end_ns;
 		timeline_report_release(&report);
 	}
 	free(chosen.processes);
-	return status;
 }
 
-static void fail_job(struct live *live, uint32_t job, enum status status)
+static void fail_job(struct live *live, uint32_t job, const struct live_judgement *judgement)
 {
 	struct live_job_memory *memory = &live->memory->jobs[job];
 	uint64_t recorded = memory->recorded, judged_ns = memory->judged_ns;
@@ -321,22 +332,20 @@ static void fail_job(struct live *live, uint32_t job, enum status status)
 	memory->judged_ns = judged_ns;
 	memory->hosts = hosts;
 	memory->has_hosts = has_hosts;
-	memory->speed.wall_ns = live->wall_ns;
-	if (status == ERR_GONE)
+	memory->speed.wall_ns = judgement->wall_ns;
+	if (judgement->status == ERR_GONE)
 		text_format(memory->speed.why, sizeof(memory->speed.why),
 			    "its operations take more than %.1f s of CPU time to compare",
 			    (double)live->limits.judge_ns / 1e9);
 	else
 		text_format(memory->speed.why, sizeof(memory->speed.why),
-			    "its operations cannot be read: %s", status_text(status));
+			    "its operations cannot be read: %s", status_text(judgement->status));
 	text_copy(memory->speed.how, sizeof(memory->speed.how), "ringside doctor");
 }
 
-bool live_judge(struct live *live, uint64_t monotonic_ns)
+bool live_judge_begin(struct live *live, uint64_t monotonic_ns, struct live_judgement *judgement)
 {
 	struct live_memory *memory = live->memory;
-	uint64_t start_ns, pause_ns;
-	enum status status;
 	uint32_t job;
 
 	if (memory == NULL || monotonic_ns != memory->monotonic_ns)
@@ -344,14 +353,38 @@ bool live_judge(struct live *live, uint64_t monotonic_ns)
 	job = choose_job(live);
 	if (job == UINT32_MAX)
 		return false;
-	start_ns = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID);
 	memory->jobs[job].recorded = recorded_by(live, job);
 	memory->jobs[job].judged_ns = monotonic_ns;
-	status = judge_job(live, job);
-	if (status != OK)
-		fail_job(live, job, status);
-	pause_ns = (clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) - start_ns) * PAUSE_PER_COST;
-	memory->judge_ns = monotonic_ns + pause_ns;
+	*judgement = (struct live_judgement){ .key = memory->job_keys[job],
+					      .monotonic_ns = monotonic_ns,
+					      .wall_ns = live->wall_ns,
+					      .status = ERR_NO_SPACE };
+	verdicts_init(&judgement->found);
+	return true;
+}
+
+void live_judge_end(struct live *live, struct live_judgement *judgement, uint64_t cpu_ns)
+{
+	uint32_t job = find_judged(live, judgement);
+
+	if (job != UINT32_MAX && judgement->status == OK)
+		take_judgement(live, job, judgement);
+	else if (job != UINT32_MAX)
+		fail_job(live, job, judgement);
+	if (live->memory != NULL)
+		live->memory->judge_ns = judgement->monotonic_ns + cpu_ns * PAUSE_PER_COST;
+	verdicts_release(&judgement->found);
+}
+
+bool live_judge(struct live *live, uint64_t monotonic_ns)
+{
+	struct live_judgement judgement;
+	uint64_t start_ns = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID);
+
+	if (!live_judge_begin(live, monotonic_ns, &judgement))
+		return false;
+	live_judge_compare(live, &judgement);
+	live_judge_end(live, &judgement, clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) - start_ns);
 	return true;
 }
 
