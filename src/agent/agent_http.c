@@ -157,6 +157,9 @@ static void agent_tls_session(const struct agent_tls *tls, void *session)
 #define IDLE_NS \
 	(75 * SECOND_NS) /* longer than most scrape intervals, to avoid new TLS handshakes */
 #define OLD_SERVER_NS (5 * SECOND_NS)
+/* Of a password; its end is an event. */
+#define CHECK_NS (20 * SECOND_NS)
+#define CHECK_POLL_NS (100 * MS_NS)
 
 enum { ACCEPTS_AT_ONCE = 64 };
 
@@ -178,6 +181,8 @@ static void note_connection(void *context, struct MHD_Connection *connection, vo
 		if (session)
 			agent_tls_session(&http->server.tls, session->tls_session);
 	} else if (ours) {
+		if (http->checked == ours)
+			http->checked = NULL;
 		ours->fd = -1;
 		http->count--;
 		*slot = NULL;
@@ -205,6 +210,9 @@ static void note_completed(void *context, struct MHD_Connection *connection, voi
 		ours->is_answering = false;
 		ours->waiting = NULL;
 		ours->has_turn = false;
+		ours->checked = WEB_AUTH_LATER;
+		if (ours->http->checked == ours)
+			ours->http->checked = NULL;
 		ours->since_ns = clock_system_ns(CLOCK_MONOTONIC);
 		ours->requests++;
 	}
@@ -229,6 +237,8 @@ static void connection_resume(struct agent_connection *connection)
 
 bool agent_http_has_turn(const struct agent_connection *from)
 {
+	if (from->http->checker.begun_ns != 0)
+		return false;
 	if (from->has_turn)
 		return true;
 	for (size_t i = 0; i < AGENT_CONNECTIONS_MAX; i++)
@@ -257,11 +267,65 @@ static struct agent_connection *next_waiting(struct agent_http *http, uint64_t n
 	return next;
 }
 
+static int check_work(const char *input, void *context)
+{
+	(void)input;
+	hub_child_close_others(false);
+	return web_auth_compare(context) ? 0 : 1;
+}
+
+enum web_verdict agent_http_check(struct agent_connection *from, struct MHD_Connection *connection,
+				  bool may_wait)
+{
+	struct agent_http *http = from->http;
+	const struct hub_child_task task = { .work = check_work,
+					     .context = &http->auth,
+					     .timeout_ns = CHECK_NS };
+	uint64_t now_ns = clock_system_ns(CLOCK_MONOTONIC);
+
+	if (may_wait)
+		hub_child_start(&http->checker, &task, http->loop, now_ns);
+	/* Without a child others have to wait. */
+	if (http->checker.pid == 0) {
+		bool is_right = web_auth_compare(&http->auth);
+		uint64_t end_ns = clock_system_ns(CLOCK_MONOTONIC);
+
+		hub_child_release(&http->checker);
+		return web_auth_end(&http->auth, is_right, from->address, end_ns - now_ns, end_ns);
+	}
+	http->checked = from;
+	memcpy(http->checked_address, from->address, sizeof(from->address));
+	agent_http_wait(from, connection);
+	return WEB_AUTH_LATER;
+}
+
+static void end_check(struct agent_http *http, uint64_t now_ns)
+{
+	struct agent_connection *checked = http->checked;
+	enum web_verdict verdict =
+		web_auth_end(&http->auth, http->checker.code == 0, http->checked_address,
+			     http->checker.cpu_ns, now_ns);
+
+	hub_child_release(&http->checker);
+	http->checked = NULL;
+	if (checked) {
+		checked->checked = verdict;
+		connection_resume(checked);
+	}
+}
+
 /* Returns when the next password may be checked. */
 static uint64_t give_turn(struct agent_http *http, uint64_t now_ns)
 {
-	struct agent_connection *next = next_waiting(http, now_ns);
+	struct agent_connection *next;
 
+	if (http->checker.begun_ns != 0) {
+		if (!hub_child_has_ended(&http->checker, now_ns))
+			return now_ns + CHECK_POLL_NS;
+		end_check(http, now_ns);
+		return now_ns;
+	}
+	next = next_waiting(http, now_ns);
 	if (next == NULL)
 		return UINT64_MAX;
 	if (now_ns >= http->auth.free_ns) {
@@ -415,6 +479,7 @@ static void connection_take(struct agent_http *http, const struct agent_listener
 					   .is_unix = listener->address.is_unix,
 					   .is_private = listener->is_ours,
 					   .checks_host = listener->address.is_loopback,
+					   .checked = WEB_AUTH_LATER,
 					   .since_ns = now_ns };
 	memcpy(slot->address, address, sizeof(address));
 	http->count++;
@@ -600,6 +665,7 @@ enum status agent_http_init(struct agent_http *http, int loop, const char *path,
 
 void agent_http_release(struct agent_http *http)
 {
+	hub_child_release(&http->checker);
 	stop_server(http, &http->old);
 	stop_server(http, &http->server);
 	web_config_release(&http->config);

@@ -7,7 +7,8 @@
  *	          accept     answer       scan soon   exit, reload,  log it   hook's time
  *	                                              a child ended
  *
- * One thread. Everything else waits for at most one scan, one response body or one bcrypt.
+ * One thread. Everything else waits for at most one scan or one response body; child processes check passwords and judge
+ * speed.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -457,11 +457,20 @@ enum MHD_Result agent_route_check(struct agent_route *route, struct MHD_Connecti
 			"127.0.0.1, [::1] "
 			"or the name of this host\n");
 	if (route->http->config.user_count > 0)
-		verdict = web_auth_check(&route->http->auth, &route->http->config,
-					 header_of(connection, MHD_HTTP_HEADER_AUTHORIZATION),
-					 from->address, agent_http_has_turn(from),
-					 clock_system_ns(CLOCK_MONOTONIC));
+		verdict = from->checked != WEB_AUTH_LATER
+				  ? from->checked
+				  : web_auth_check(
+					    &route->http->auth, &route->http->config,
+					    header_of(connection, MHD_HTTP_HEADER_AUTHORIZATION),
+					    agent_http_has_turn(from),
+					    clock_system_ns(CLOCK_MONOTONIC));
+	from->checked = WEB_AUTH_LATER;
 	from->has_turn = false;
+	if (verdict == WEB_AUTH_TURN) {
+		verdict = agent_http_check(from, connection, may_wait);
+		if (verdict == WEB_AUTH_LATER)
+			return MHD_YES;
+	}
 	if (verdict == WEB_AUTH_WRONG) {
 		from->wrong++;
 		return ask_password(route, connection);

@@ -53,6 +53,7 @@ struct agent_connection {
 	bool is_dropped;		/* shut down; libmicrohttpd will close it */
 	struct MHD_Connection *waiting; /* suspended until its password's turn; NULL: it is not */
 	bool has_turn;			/* its password is the next to be checked */
+	enum web_verdict checked;	/* result of that; WEB_AUTH_LATER: none */
 	uint32_t wrong;			/* passwords so far */
 	uint64_t since_ns;		/* waiting or answering since */
 	uint64_t requests;
@@ -73,6 +74,9 @@ struct agent_http {
 	struct agent_server old; /* finishes requests from before a reload */
 	struct web_config config;
 	struct web_auth auth;
+	struct hub_child checker;	  /* of a password: of this connection, unless it is gone */
+	struct agent_connection *checked; /* NULL: it is gone */
+	uint8_t checked_address[16];
 	struct agent_connection connections[AGENT_CONNECTIONS_MAX];
 	size_t count;
 	struct agent_connection *coming; /* being passed to libmicrohttpd */
@@ -103,10 +107,13 @@ void agent_http_accept(struct agent_http *http, const struct agent_listener *lis
 uint64_t agent_http_run(struct agent_http *http, uint64_t now_ns);
 
 /*
- * Passwords are checked one after the other; until its turn a request waits.
+ * Passwords are checked one after the other, in a child process; until then a request waits.
  */
 void agent_http_wait(struct agent_connection *from, struct MHD_Connection *connection);
 bool agent_http_has_turn(const struct agent_connection *from);
+/* Checks the password whose turn it is (WEB_AUTH_TURN). WEB_AUTH_LATER: the request waits for the result. */
+enum web_verdict agent_http_check(struct agent_connection *from, struct MHD_Connection *connection,
+				  bool may_wait);
 
 /* The connection of a request. */
 struct agent_connection *agent_http_connection(struct MHD_Connection *connection);

@@ -122,8 +122,8 @@ void *web_encoding_gzip(const void *bytes, size_t length, size_t *packed);
  *
  * bcrypt takes 50 ms and more by design. So a correct pair is cached as a keyed digest of user, password and hash: a
  * scraper costs one bcrypt, and a changed hash is not in the cache. Other pairs are checked with bcrypt, whether or not
- * the user exists, one after the other and for at most half of the time. Requests wait for their turn; who is next is the
- * caller's choice, by what is known about connection and address.
+ * the user exists, one after the other and for at most half of the time, by a child of the caller. Requests wait for their
+ * turn; who is next is the caller's choice, by what is known about connection and address.
  */
 
 enum {
@@ -136,6 +136,7 @@ enum web_verdict {
 	WEB_AUTH_GOOD = 0,
 	WEB_AUTH_WRONG = 1, /* or missing */
 	WEB_AUTH_LATER = 2, /* not checked: it is not its turn */
+	WEB_AUTH_TURN = 3,  /* its turn has come: web_auth_compare(), then web_auth_end() */
 };
 
 struct web_auth {
@@ -150,6 +151,12 @@ struct web_auth {
 	uint64_t free_ns; /* no bcrypt before */
 	uint64_t checks;  /* bcrypt calls so far */
 	void *crypt;	  /* scratch memory of crypt(3) */
+
+	/* The pair whose turn it is. */
+	char password[WEB_AUTH_TEXT];
+	char hash[64];
+	uint8_t digest[32]; /* all zero: unknown */
+	bool is_known;	    /* there is such a user */
 };
 
 /* ERR_SYSTEM without randomness, or without bcrypt in the system's crypt (errno ENOSYS). */
@@ -159,8 +166,13 @@ void web_auth_release(struct web_auth *auth);
 /* `header` is the value of Authorization, NULL: none was sent; is_turn: no other request waits before this one. now_ns is
  * monotonic. */
 enum web_verdict web_auth_check(struct web_auth *auth, const struct web_config *config,
-				const char *header, const uint8_t address[static 16], bool is_turn,
-				uint64_t now_ns);
+				const char *header, bool is_turn, uint64_t now_ns);
+
+/* Compares the pair whose turn it is: this is what takes time. */
+bool web_auth_compare(struct web_auth *auth);
+/* Notes the result and forgets the pair. */
+enum web_verdict web_auth_end(struct web_auth *auth, bool is_right,
+			      const uint8_t address[static 16], uint64_t cost_ns, uint64_t now_ns);
 
 /* A request that waits. A connection that has sent a wrong password goes after those that have not, an address that has
  * sent one in the last second after others, and then whoever came first: guessing on the same connections does not keep

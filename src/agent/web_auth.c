@@ -9,7 +9,7 @@
 #include <strings.h>
 #include <sys/random.h>
 
-#include "common/clock.h"
+#include "common/text.h"
 
 /* Share of time for bcrypt, and how long other addresses go first after a wrong password. */
 enum { SHARE_OF_TIME = 2 };
@@ -146,22 +146,33 @@ void web_auth_release(struct web_auth *auth)
 	explicit_bzero(auth, sizeof(*auth));
 }
 
-static bool is_right(struct web_auth *auth, const char *password, const char *hash)
+bool web_auth_compare(struct web_auth *auth)
 {
 	struct crypt_data *scratch = auth->crypt;
-	uint64_t start_ns = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID), cost_ns;
 	const char *made;
-	bool is_it;
+	bool is_right;
 
 	scratch->initialized = 0;
-	made = crypt_r(password, hash, scratch);
-	is_it = made && strlen(made) == strlen(hash) &&
-		gnutls_memcmp(made, hash, strlen(hash)) == 0;
+	made = crypt_r(auth->password, auth->hash, scratch);
+	is_right = made && strlen(made) == strlen(auth->hash) &&
+		   gnutls_memcmp(made, auth->hash, strlen(auth->hash)) == 0;
 	explicit_bzero(scratch, sizeof(*scratch));
+	return is_right && auth->is_known;
+}
+
+enum web_verdict web_auth_end(struct web_auth *auth, bool is_right,
+			      const uint8_t address[static 16], uint64_t cost_ns, uint64_t now_ns)
+{
+	static const uint8_t unknown[32];
+
 	auth->checks++;
-	cost_ns = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) - start_ns;
-	auth->free_ns = clock_system_ns(CLOCK_MONOTONIC) + cost_ns * (SHARE_OF_TIME - 1);
-	return is_it;
+	auth->free_ns = now_ns + cost_ns * (SHARE_OF_TIME - 1);
+	if (!is_right)
+		note_wrong(auth, address, now_ns);
+	else if (memcmp(auth->digest, unknown, 32) != 0)
+		auth_remember(auth, auth->digest);
+	explicit_bzero(auth->password, sizeof(auth->password));
+	return is_right ? WEB_AUTH_GOOD : WEB_AUTH_WRONG;
 }
 
 /* The user named before the colon; NULL: unknown. */
@@ -177,8 +188,7 @@ static const struct web_user *find_user(const struct web_config *config, const c
 }
 
 static enum web_verdict check_pair(struct web_auth *auth, const struct web_config *config,
-				   const char *pair, const uint8_t address[static 16], bool is_turn,
-				   uint64_t now_ns)
+				   const char *pair, bool is_turn, uint64_t now_ns)
 {
 	const struct web_user *user = find_user(config, pair);
 	/* An unknown user takes as long as the first user. */
@@ -190,24 +200,23 @@ static enum web_verdict check_pair(struct web_auth *auth, const struct web_confi
 		return WEB_AUTH_GOOD;
 	if (!is_turn || now_ns < auth->free_ns)
 		return WEB_AUTH_LATER;
-	if (!is_right(auth, strchr(pair, ':') + 1, hash) || user == NULL) {
-		note_wrong(auth, address, now_ns);
-		return WEB_AUTH_WRONG;
-	}
+	text_copy(auth->password, sizeof(auth->password), strchr(pair, ':') + 1);
+	text_copy(auth->hash, sizeof(auth->hash), hash);
+	memset(auth->digest, 0, sizeof(auth->digest));
 	if (has_digest)
-		auth_remember(auth, digest);
-	return WEB_AUTH_GOOD;
+		memcpy(auth->digest, digest, sizeof(digest));
+	auth->is_known = user != NULL;
+	return WEB_AUTH_TURN;
 }
 
 enum web_verdict web_auth_check(struct web_auth *auth, const struct web_config *config,
-				const char *header, const uint8_t address[static 16], bool is_turn,
-				uint64_t now_ns)
+				const char *header, bool is_turn, uint64_t now_ns)
 {
 	enum web_verdict verdict = WEB_AUTH_WRONG;
 	char pair[WEB_AUTH_TEXT];
 
 	if (header && config->user_count > 0 && web_auth_decode(header, pair))
-		verdict = check_pair(auth, config, pair, address, is_turn, now_ns);
+		verdict = check_pair(auth, config, pair, is_turn, now_ns);
 	explicit_bzero(pair, sizeof(pair));
 	return verdict;
 }
