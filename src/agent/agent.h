@@ -123,8 +123,9 @@ struct hub_child_task {
 	void *context;
 	const char *input; /* on standard input; NULL: none */
 	uint64_t timeout_ns;
-	size_t limit_bytes;    /* of its output */
-	uint64_t memory_bytes; /* of address space; 0: no limit */
+	size_t limit_bytes; /* of its output */
+	uint64_t
+		memory_bytes; /* of address space, with `work` besides what it shares; 0: no limit */
 };
 
 /* All zero: none was started. */
@@ -477,7 +478,7 @@ bool agent_textfile_is_ours(const char *name);
 
 /*
  * CPU time for answers that cannot be cached because requests vary: a tenth of all time, with bursts of up to
- * AGENT_BUDGET_BURST_NS. The agent has one thread, which has to serve the other clients, too.
+ * AGENT_BUDGET_BURST_NS, of the agent or of its children.
  */
 
 #define AGENT_BUDGET_BURST_NS UINT64_C(300000000)
@@ -494,7 +495,7 @@ void agent_budget_spend(struct agent_budget *budget, uint64_t spent_ns);
 
 /*
  * /api/v1/snapshot: the current state of all processes as a tar archive with one trace file each and a note about
- * the agent. It is built in the only thread, so size and time are limited; the note lists what was left out.
+ * the agent. Size and time are limited; the note lists what was left out.
  */
 
 enum {

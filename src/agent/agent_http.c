@@ -209,6 +209,7 @@ static void note_completed(void *context, struct MHD_Connection *connection, voi
 		ours->upload = NULL;
 		ours->is_answering = false;
 		ours->waiting = NULL;
+		ours->is_for_body = ours->has_waited = ours->has_failed = false;
 		ours->has_turn = false;
 		ours->checked = WEB_AUTH_LATER;
 		if (ours->http->checked == ours)
@@ -231,8 +232,33 @@ static void connection_resume(struct agent_connection *connection)
 	struct MHD_Connection *waiting = connection->waiting;
 
 	connection->waiting = NULL;
+	connection->is_for_body = false;
 	if (waiting)
 		MHD_resume_connection(waiting);
+}
+
+static bool waits_for_turn(const struct agent_connection *connection)
+{
+	return connection->fd != -1 && connection->waiting && !connection->is_for_body;
+}
+
+void agent_http_wait_for_body(struct agent_connection *from, struct MHD_Connection *connection)
+{
+	agent_http_wait(from, connection);
+	from->is_for_body = true;
+}
+
+void agent_http_has_body(struct agent_http *http, bool is_made)
+{
+	for (size_t i = 0; i < AGENT_CONNECTIONS_MAX; i++) {
+		struct agent_connection *at = &http->connections[i];
+
+		if (at->fd == -1 || !at->is_for_body)
+			continue;
+		at->has_waited = true;
+		at->has_failed = !is_made;
+		connection_resume(at);
+	}
 }
 
 bool agent_http_has_turn(const struct agent_connection *from)
@@ -242,8 +268,8 @@ bool agent_http_has_turn(const struct agent_connection *from)
 	if (from->has_turn)
 		return true;
 	for (size_t i = 0; i < AGENT_CONNECTIONS_MAX; i++)
-		if (from->http->connections[i].fd != -1 &&
-		    (from->http->connections[i].waiting || from->http->connections[i].has_turn))
+		if (waits_for_turn(&from->http->connections[i]) ||
+		    (from->http->connections[i].fd != -1 && from->http->connections[i].has_turn))
 			return false;
 	return true;
 }
@@ -258,7 +284,7 @@ static struct agent_connection *next_waiting(struct agent_http *http, uint64_t n
 		struct agent_connection *at = &http->connections[i];
 		struct web_turn turn = { at->address, at->wrong, at->since_ns };
 
-		if (at->fd == -1 || at->waiting == NULL ||
+		if (!waits_for_turn(at) ||
 		    (next && !web_auth_goes_before(&http->auth, &turn, &best, now_ns)))
 			continue;
 		best = turn;
@@ -429,7 +455,7 @@ static struct agent_connection *guessing(struct agent_http *http, const uint8_t 
 	for (size_t i = 0; i < AGENT_CONNECTIONS_MAX; i++) {
 		struct agent_connection *at = &http->connections[i];
 
-		if (at->fd != -1 && at->waiting && at->wrong > 0 && !at->is_dropped &&
+		if (waits_for_turn(at) && at->wrong > 0 && !at->is_dropped &&
 		    (address == NULL || memcmp(at->address, address, 16) == 0))
 			return at;
 	}

@@ -32,7 +32,7 @@ enum { PAUSE_PER_COST = 200 };
 /* Of a judgement, which is cut off by CPU time before: on a node without idle cores. */
 #define JUDGE_NS (60 * SECOND_NS)
 #define JUDGE_POLL_NS (100 * MS_NS)
-/* Half of what the unit has, in addition to what a fork shares with the agent. */
+/* Half of what the unit has. */
 #define JUDGE_BYTES (UINT64_C(128) << 20)
 enum { JUDGEMENT_BYTES_MAX = 4 << 20 };
 
@@ -157,19 +157,6 @@ static bool take_judgement(struct live_judgement *judgement, const struct hub_ch
 	return true;
 }
 
-static uint64_t judge_bytes(void)
-{
-	unsigned long pages = 0;
-	FILE *file = fopen("/proc/self/statm", "re");
-
-	if (file == NULL)
-		return 0;
-	if (fscanf(file, "%lu", &pages) != 1)
-		pages = 0;
-	fclose(file);
-	return pages * (uint64_t)sysconf(_SC_PAGESIZE) + JUDGE_BYTES;
-}
-
 /* A judgement counts against a budget of its own, so that expensive ones do not make scans less frequent. */
 static void end_judgement(struct agent_look *look)
 {
@@ -185,10 +172,11 @@ static void end_judgement(struct agent_look *look)
 
 uint64_t agent_look_judge(struct agent_look *look, uint64_t now_ns)
 {
-	struct hub_child_task task = { .work = judge_work,
-				       .context = look,
-				       .timeout_ns = JUDGE_NS,
-				       .limit_bytes = JUDGEMENT_BYTES_MAX };
+	const struct hub_child_task task = { .work = judge_work,
+					     .context = look,
+					     .timeout_ns = JUDGE_NS,
+					     .limit_bytes = JUDGEMENT_BYTES_MAX,
+					     .memory_bytes = JUDGE_BYTES };
 
 	if (look->judge.begun_ns != 0) {
 		if (!hub_child_has_ended(&look->judge, now_ns))
@@ -200,7 +188,6 @@ uint64_t agent_look_judge(struct agent_look *look, uint64_t now_ns)
 	look->judged_look = look->number;
 	if (!live_judge_begin(&look->live, look->last_ns, &look->judgement))
 		return UINT64_MAX;
-	task.memory_bytes = judge_bytes();
 	hub_child_start(&look->judge, &task, look->epoll, now_ns);
 	return now_ns + JUDGE_POLL_NS;
 }

@@ -7,8 +7,8 @@
  *	          accept     answer       scan soon   exit, reload,  log it   hook's time
  *	                                              a child ended
  *
- * One thread. Everything else waits for at most one scan or one response body; child processes check passwords and judge
- * speed.
+ * One thread. Everything else waits for at most one scan or one response body; child processes check passwords, judge
+ * speed and make snapshots.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -96,7 +96,8 @@ static int open_all(struct agent *agent)
 	if (options->has_kernel)
 		agent->kernel.seconds = (uint32_t)(options->kernel_ns / UINT64_C(1000000000));
 	agent->route.host = options->serving.host;
-	agent_bodies_init(&agent->route.bodies, &agent->look, options->serving.host);
+	agent_bodies_init(&agent->route.bodies, &agent->look, options->serving.host,
+			  agent->loop.epoll);
 	return code;
 }
 
@@ -150,7 +151,7 @@ static uint64_t do_due(void *context, uint64_t now_ns)
 	if (agent->loop.must_reload) {
 		agent_loop_reload(&agent->loop, agent->options->serving.web_config);
 		/* Cached answers have the old headers. */
-		agent_bodies_release(&agent->route.bodies);
+		agent_bodies_forget(&agent->route.bodies);
 	}
 	if (now_ns >= agent->look.next_ns)
 		agent_look_take(&agent->look, now_ns);
@@ -171,6 +172,8 @@ static uint64_t do_due(void *context, uint64_t now_ns)
 	if (at < next)
 		next = at;
 	at = agent_look_judge(&agent->look, now_ns);
+	next = at < next ? at : next;
+	at = agent_bodies_run(&agent->route.bodies, &agent->loop.http, now_ns);
 	next = at < next ? at : next;
 	if (textfile->directory && (agent->look.watch.recording.count > 0 || textfile->count > 0)) {
 		if (now_ns >= textfile->next_ns)

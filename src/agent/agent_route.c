@@ -19,7 +19,12 @@
 enum {
 	AGENT_BODY_BYTES_MAX = 48 * 1024 * 1024,
 	AGENT_BODY_SNAPSHOT_BYTES_MAX = 40 * 1024 * 1024,
+	MAKER_OUTPUT_MAX = AGENT_SNAPSHOT_BYTES_MAX + 1024 * 1024,
+	/* With gzip it holds the whole archive. */
+	MAKER_BYTES_MAX = 2 * AGENT_SNAPSHOT_BYTES_MAX + 32 * 1024 * 1024,
 };
+#define MAKER_NS (20 * SECOND_NS)
+#define MAKER_POLL_NS (100 * MS_NS)
 
 /* Data owned by a response; freed when the last client has read it. */
 struct content {
@@ -37,9 +42,10 @@ static void free_content(void *context)
 	free(content);
 }
 
-void agent_bodies_init(struct agent_bodies *bodies, struct agent_look *look, const char *host)
+void agent_bodies_init(struct agent_bodies *bodies, struct agent_look *look, const char *host,
+		       int epoll)
 {
-	*bodies = (struct agent_bodies){ .look = look, .host = host };
+	*bodies = (struct agent_bodies){ .look = look, .host = host, .epoll = epoll };
 }
 
 static void let_go(struct agent_body *body)
@@ -49,11 +55,17 @@ static void let_go(struct agent_body *body)
 	body->response = NULL;
 }
 
-void agent_bodies_release(struct agent_bodies *bodies)
+void agent_bodies_forget(struct agent_bodies *bodies)
 {
 	for (int kind = 0; kind < AGENT_BODY_KINDS; kind++)
 		for (int is_gzip = 0; is_gzip < 2; is_gzip++)
 			let_go(&bodies->made[kind][is_gzip]);
+}
+
+void agent_bodies_release(struct agent_bodies *bodies)
+{
+	hub_child_release(&bodies->maker);
+	agent_bodies_forget(bodies);
 }
 
 void agent_bodies_age(struct agent_bodies *bodies)
@@ -76,9 +88,6 @@ static void write_content(struct agent_bodies *bodies, enum agent_body_kind kind
 		break;
 	case AGENT_BODY_SUMMARY:
 		live_json_summary(sink, live, bodies->host);
-		break;
-	case AGENT_BODY_SNAPSHOT:
-		agent_snapshot_write(sink, bodies->look, bodies->host, &past->snapshot);
 		break;
 	case AGENT_BODY_HISTORY:
 		live_json_history_of(sink, live, past->after_ns, past->members);
@@ -145,30 +154,10 @@ static bool has_budget(enum agent_body_kind kind)
 	return kind == AGENT_BODY_HISTORY || kind == AGENT_BODY_SNAPSHOT;
 }
 
-/* Borrowed until the next call. NULL: out of memory, too much is held, or the budget is used up; *is_new: it has no
- * headers yet except Content-Encoding. `past` is NULL except for history and snapshot. */
-static struct MHD_Response *agent_body(struct agent_bodies *bodies, enum agent_body_kind kind,
-				       bool is_gzip, const struct agent_past *past, bool *is_new)
+static struct MHD_Response *keep_body(struct agent_bodies *bodies, struct agent_body *body,
+				      struct content *content, bool is_gzip,
+				      const struct agent_past *past)
 {
-	static const struct agent_past none;
-	struct agent_body *body = &bodies->made[kind][is_gzip];
-	struct content *content;
-	uint64_t began_ns;
-
-	*is_new = false;
-	past = past ? past : &none;
-	if (body->response && body->look == bodies->look->number && is_same(&body->past, past))
-		return body->response;
-	let_go(body);
-	if (!is_affordable(bodies, kind))
-		return NULL;
-	began_ns = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID);
-	content = make_content(bodies, kind, is_gzip, past);
-	if (has_budget(kind))
-		agent_budget_spend(&bodies->budgets[kind],
-				   clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) - began_ns);
-	if (content == NULL)
-		return NULL;
 	body->response = MHD_create_response_from_buffer_with_free_callback_cls(
 		content->length, content->bytes, free_content, content);
 	if (body->response == NULL) {
@@ -177,10 +166,116 @@ static struct MHD_Response *agent_body(struct agent_bodies *bodies, enum agent_b
 	}
 	body->look = bodies->look->number;
 	body->past = *past;
-	*is_new = true;
+	body->has_headers = false;
 	if (is_gzip)
 		MHD_add_response_header(body->response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
 	return body->response;
+}
+
+/* ---- snapshots, in a child -------------------------------------------------------------------- */
+
+static int maker_work(const char *input, void *context)
+{
+	struct agent_bodies *bodies = context;
+	struct sink to, archive;
+	size_t length = 0;
+	void *packed;
+
+	(void)input;
+	hub_child_close_others(true);
+	sink_init_fd(&to, STDOUT_FILENO);
+	if (!bodies->makes_gzip) {
+		agent_snapshot_write(&to, bodies->look, bodies->host, &bodies->making.snapshot);
+		return sink_flush(&to) == OK ? 0 : 1;
+	}
+	sink_init_memory(&archive);
+	agent_snapshot_write(&archive, bodies->look, bodies->host, &bodies->making.snapshot);
+	packed = archive.status == OK ? web_encoding_gzip(archive.bytes, archive.used, &length)
+				      : NULL;
+	sink_write(&to, packed, length);
+	return packed && sink_flush(&to) == OK ? 0 : 1;
+}
+
+static void start_maker(struct agent_bodies *bodies, bool is_gzip, const struct agent_past *past)
+{
+	const struct hub_child_task task = { .work = maker_work,
+					     .context = bodies,
+					     .timeout_ns = MAKER_NS,
+					     .limit_bytes = MAKER_OUTPUT_MAX,
+					     .memory_bytes = MAKER_BYTES_MAX };
+
+	bodies->making = *past;
+	bodies->makes_gzip = is_gzip;
+	hub_child_start(&bodies->maker, &task, bodies->epoll, clock_system_ns(CLOCK_MONOTONIC));
+}
+
+/* As new as the last scan, or newer. */
+static bool keep_made(struct agent_bodies *bodies)
+{
+	struct agent_body *body = &bodies->made[AGENT_BODY_SNAPSHOT][bodies->makes_gzip];
+	struct content *content = malloc(sizeof(*content));
+	struct hub_child *maker = &bodies->maker;
+
+	if (maker->code != 0 || maker->used == 0 || content == NULL) {
+		free(content);
+		return false;
+	}
+	*content = (struct content){ &bodies->held_snapshots, maker->bytes, maker->used };
+	bodies->held_snapshots += content->length;
+	maker->bytes = NULL;
+	let_go(body);
+	return keep_body(bodies, body, content, bodies->makes_gzip, &bodies->making) != NULL;
+}
+
+uint64_t agent_bodies_run(struct agent_bodies *bodies, struct agent_http *http, uint64_t now_ns)
+{
+	bool is_made;
+
+	if (bodies->maker.begun_ns == 0)
+		return UINT64_MAX;
+	if (!hub_child_has_ended(&bodies->maker, now_ns))
+		return now_ns + MAKER_POLL_NS;
+	is_made = keep_made(bodies);
+	if (!is_made)
+		agent_log(AGENT_WARNING, "cannot make a snapshot: %s", bodies->maker.why);
+	agent_budget_spend(&bodies->budgets[AGENT_BODY_SNAPSHOT], bodies->maker.cpu_ns);
+	hub_child_release(&bodies->maker);
+	agent_http_has_body(http, is_made);
+	return now_ns;
+}
+
+/* ---- a body ----------------------------------------------------------------------------------- */
+
+/* Borrowed until the next call. NULL: out of memory, too much is held, or the budget is used up; *must_wait: a child
+ * makes it. `past` is NULL except for history and snapshot. */
+static struct agent_body *agent_body(struct agent_bodies *bodies, enum agent_body_kind kind,
+				     bool is_gzip, const struct agent_past *past, bool *must_wait)
+{
+	static const struct agent_past none;
+	struct agent_body *body = &bodies->made[kind][is_gzip];
+	struct content *content;
+	uint64_t began_ns;
+
+	past = past ? past : &none;
+	if (body->response && body->look == bodies->look->number && is_same(&body->past, past))
+		return body;
+	*must_wait = kind == AGENT_BODY_SNAPSHOT && bodies->maker.begun_ns != 0;
+	if (*must_wait)
+		return NULL;
+	let_go(body);
+	if (!is_affordable(bodies, kind))
+		return NULL;
+	if (kind == AGENT_BODY_SNAPSHOT) {
+		start_maker(bodies, is_gzip, past);
+		*must_wait = true;
+		return NULL;
+	}
+	began_ns = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID);
+	content = make_content(bodies, kind, is_gzip, past);
+	if (has_budget(kind))
+		agent_budget_spend(&bodies->budgets[kind],
+				   clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) - began_ns);
+	return content && keep_body(bodies, body, content, is_gzip, past) ? body : NULL;
 }
 
 static const char text_type[] = AGENT_TYPE_TEXT;
@@ -253,20 +348,29 @@ static enum MHD_Result answer_body(struct agent_route *route, struct MHD_Connect
 {
 	bool is_gzip =
 		web_encoding_takes_gzip(header_of(connection, MHD_HTTP_HEADER_ACCEPT_ENCODING));
-	struct MHD_Response *response;
-	bool is_new;
+	struct agent_connection *from = agent_http_connection(connection);
+	struct agent_body *body = NULL;
+	bool must_wait = false;
 
-	if (agent_look_fresh(route->look, clock_system_ns(CLOCK_MONOTONIC)))
+	/* What it waited for is new enough. */
+	if (!from->has_waited && agent_look_fresh(route->look, clock_system_ns(CLOCK_MONOTONIC)))
 		agent_bodies_age(&route->bodies);
-	response = agent_body(&route->bodies, kind, is_gzip, past, &is_new);
-	if (response == NULL)
+	if (!from->has_failed)
+		body = agent_body(&route->bodies, kind, is_gzip, past, &must_wait);
+	if (must_wait) {
+		agent_http_wait_for_body(from, connection);
+		return MHD_YES;
+	}
+	if (body == NULL)
 		return come_again(route, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
 				  "too busy; try again later\n");
-	if (is_new) {
-		add_headers(route, response, type, "no-store");
-		MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, "Accept, Accept-Encoding");
+	if (!body->has_headers) {
+		add_headers(route, body->response, type, "no-store");
+		MHD_add_response_header(body->response, MHD_HTTP_HEADER_VARY,
+					"Accept, Accept-Encoding");
+		body->has_headers = true;
 	}
-	return MHD_queue_response(connection, MHD_HTTP_OK, response);
+	return MHD_queue_response(connection, MHD_HTTP_OK, body->response);
 }
 
 static enum MHD_Result answer_metrics(struct agent_route *route, struct MHD_Connection *connection)

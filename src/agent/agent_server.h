@@ -52,6 +52,9 @@ struct agent_connection {
 	bool is_answering;
 	bool is_dropped;		/* shut down; libmicrohttpd will close it */
 	struct MHD_Connection *waiting; /* suspended until its password's turn; NULL: it is not */
+	bool is_for_body;		/* or until a body is made that takes time */
+	bool has_waited;		/* for it */
+	bool has_failed;		/* and it could not be made */
 	bool has_turn;			/* its password is the next to be checked */
 	enum web_verdict checked;	/* result of that; WEB_AUTH_LATER: none */
 	uint32_t wrong;			/* passwords so far */
@@ -106,6 +109,10 @@ void agent_http_accept(struct agent_http *http, const struct agent_listener *lis
  * (monotonic), UINT64_MAX: not before the next event. */
 uint64_t agent_http_run(struct agent_http *http, uint64_t now_ns);
 
+/* Lets a request wait for a body, and lets all of these go on. */
+void agent_http_wait_for_body(struct agent_connection *from, struct MHD_Connection *connection);
+void agent_http_has_body(struct agent_http *http, bool is_made);
+
 /*
  * Passwords are checked one after the other, in a child process; until then a request waits.
  */
@@ -125,6 +132,8 @@ struct agent_connection *agent_http_connection(struct MHD_Connection *connection
  * snapshots vary with the request, so each has a budget (struct agent_budget). Slow clients hold old bodies, up to
  * AGENT_BODY_BYTES_MAX in total and AGENT_BODY_SNAPSHOT_BYTES_MAX of snapshots. Beyond these limits clients get an
  * error and should retry.
+ *
+ * A snapshot takes up to half a second of CPU. A child process makes it, one at a time, and its clients wait for that.
  */
 
 enum agent_body_kind {
@@ -149,6 +158,7 @@ struct agent_body {
 	struct MHD_Response *response; /* NULL: none */
 	uint64_t look;		       /* number of its scan */
 	struct agent_past past;	       /* history and snapshot only */
+	bool has_headers;
 };
 
 struct agent_bodies {
@@ -158,12 +168,21 @@ struct agent_bodies {
 	struct agent_budget budgets[AGENT_BODY_KINDS]; /* history and snapshot only */
 	size_t held;				       /* bytes of bodies in use */
 	size_t held_snapshots; /* the same for snapshots: separate, so that slow readers do not block metrics */
+	int epoll;	       /* with the output of the child */
+	struct hub_child maker;
+	struct agent_past making;
+	bool makes_gzip;
 };
 
-void agent_bodies_init(struct agent_bodies *bodies, struct agent_look *look, const char *host);
+void agent_bodies_init(struct agent_bodies *bodies, struct agent_look *look, const char *host,
+		       int epoll);
 /* Call after the server has stopped, or bodies in use would be freed later. */
 void agent_bodies_release(struct agent_bodies *bodies);
 
+/* Takes what the child has made. Returns when to call again. */
+uint64_t agent_bodies_run(struct agent_bodies *bodies, struct agent_http *http, uint64_t now_ns);
+/* All of them have to be made again. */
+void agent_bodies_forget(struct agent_bodies *bodies);
 /* Releases bodies older than the last scan. */
 void agent_bodies_age(struct agent_bodies *bodies);
 

@@ -39,6 +39,7 @@ struct pack {
 	uint64_t until_ns; /* CPU time and monotonic time after which nothing is read again */
 	uint64_t until_wall_ns;
 	struct json note;
+	size_t bytes; /* written to the sink */
 	size_t packed;
 	size_t left_out;
 };
@@ -53,6 +54,7 @@ static void put_file(struct pack *pack, const char *name, const void *bytes, siz
 	sink_write(pack->sink, block, sizeof(block));
 	sink_write(pack->sink, bytes, length);
 	sink_write(pack->sink, zeros, tar_padding(length));
+	pack->bytes += sizeof(block) + length + tar_padding(length);
 }
 
 /* Processes in different namespaces may have the same PID. */
@@ -182,11 +184,11 @@ static void put_process(struct pack *pack, size_t index)
 
 	name_of(pack, index, name);
 	/* Reserve room for the note. */
-	if (pack->sink->used + NOTE_BYTES > AGENT_SNAPSHOT_BYTES_MAX)
+	if (pack->bytes + NOTE_BYTES > AGENT_SNAPSHOT_BYTES_MAX)
 		why = "the archive has reached its maximum size";
 	else if (snapshot_take_process(pack, process, &bytes, &length) != OK)
 		why = "out of memory";
-	else if (pack->sink->used + length + NOTE_BYTES > AGENT_SNAPSHOT_BYTES_MAX)
+	else if (pack->bytes + length + NOTE_BYTES > AGENT_SNAPSHOT_BYTES_MAX)
 		why = "the archive would exceed its maximum size";
 	if (why == NULL)
 		put_file(pack, name, bytes, length);

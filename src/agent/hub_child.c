@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -29,6 +30,18 @@ static void set_limit(int what, uint64_t most)
 	setrlimit(what, &limit);
 }
 
+static uint64_t shared_bytes(void)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	unsigned long pages = 0;
+
+	if (file != NULL && fscanf(file, "%lu", &pages) != 1)
+		pages = 0;
+	if (file != NULL)
+		fclose(file);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 /* The hub's end of other pipes is closed on exec; a child without exec closes them itself. */
 static void child_become(const struct hub_child_task *task, int input, int output, int errors,
 			 pid_t parent) __attribute__((noreturn));
@@ -47,7 +60,8 @@ static void child_become(const struct hub_child_task *task, int input, int outpu
 		_exit(EXIT_NO_PROGRAM);
 	set_limit(RLIMIT_CORE, 0);
 	if (task->memory_bytes > 0)
-		set_limit(RLIMIT_AS, task->memory_bytes);
+		set_limit(RLIMIT_AS,
+			  task->memory_bytes + (task->words == NULL ? shared_bytes() : 0));
 	set_limit(RLIMIT_CPU, task->timeout_ns / UINT64_C(1000000000) + 1);
 	if (task->words == NULL)
 		_exit(task->work(task->input, task->context));
