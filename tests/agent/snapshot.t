@@ -133,6 +133,19 @@ printf '%s\n' 'basic_auth_users:' '  alice: $2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9k
 start_agent --web-config "$tap_scratch/web.yml"
 expect_same "authenticated clients get them" "$(fetch /api/v1/snapshot -u 'alice:U*U' | grep -acF env.NCCL_ALGO=Ring)" 4
 stop_agent
+# One is made at a time: who wants another one waits, and gets what was asked for.
+asked_at_once() {
+	local number pids=()
+	for number in 0 512 2048; do
+		asked_for "$number" >"$tap_scratch/at_once.$number" &
+		pids+=($!)
+	done
+	wait "${pids[@]}"
+	cat "$tap_scratch"/at_once.*
+}
+start_agent
+expect_same "different requests at the same time" "$(asked_at_once)" "$(printf '"operations_asked":%s\n' 0 2048 512)"
+stop_agent
 agent_pid=$first url=$first_url
 
 # A stopped process is recognized.

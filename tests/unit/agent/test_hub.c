@@ -1,9 +1,11 @@
 /* The hub: what it reads from agents and from the doctor, and when it has a job judged. */
+#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "agent/hub.h"
@@ -569,6 +571,15 @@ static int child_allocates(const char *input, void *context)
 	return got == NULL ? 7 : 0;
 }
 
+static int child_closes(const char *input, void *context)
+{
+	const int *fds = context;
+
+	(void)input;
+	hub_child_close_others(true);
+	return fcntl(fds[0], F_GETFD) != -1 && fcntl(fds[1], F_GETFD) == -1 ? 0 : 1;
+}
+
 static int child_crashes(const char *input, void *context)
 {
 	(void)input;
@@ -590,6 +601,8 @@ static struct hub_child child_end(const struct hub_child_task *task, uint64_t la
 
 static void test_child(void)
 {
+	int fds[2] = { open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+		       socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) };
 	uint64_t much = UINT64_C(1) << 30;
 	struct hub_child_task task = { .work = child_sleeps,
 				       .timeout_ns = 600 * SECOND,
@@ -610,13 +623,22 @@ static void test_child(void)
 	child = child_end(&task, 1);
 	EXPECT_THAT("without a limit there is memory", child.code == 0);
 	hub_child_release(&child);
-	task.memory_bytes = much;
+	task.memory_bytes = much / 2;
 	child = child_end(&task, 1);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 	/* Sanitizers reserve more address space than any limit allows. */
 	EXPECT_THAT("memory is limited", child.code == 7);
 #endif
 	hub_child_release(&child);
+	task.memory_bytes = 0;
+	task.work = child_closes;
+	task.context = fds;
+	child = child_end(&task, 1);
+	EXPECT_THAT("it keeps files and no connection",
+		    fds[0] != -1 && fds[1] != -1 && child.code == 0);
+	hub_child_release(&child);
+	close(fds[0]);
+	close(fds[1]);
 	task.work = child_crashes;
 	child = child_end(&task, 1);
 	EXPECT_THAT("a crash costs the child alone",

@@ -165,6 +165,51 @@ static void test_persistence(void)
 	hand_release(&bad.hand);
 }
 
+/* In steps, with scans in between: as the agent's child does it. */
+static void test_steps(void)
+{
+	struct transfers bad = { .nodes = 2, .gpus = 2, .seed = 3, .late_rank = 3, .late_ns = 4e6 };
+	struct live_judgement judgement;
+	struct recording nobody;
+
+	begin(1);
+	make(&bad, 0);
+	recording_init(&nobody);
+	look_both(&bad.hand.recording);
+	EXPECT(live_judge_begin(&live, now_ns, &judgement));
+	live_judge_compare(&live, &judgement);
+	now_ns += SECOND;
+	look_both(&bad.hand.recording);
+	EXPECT_THAT("a judgement counts when it has ended", says("not judged yet"));
+	live_judge_end(&live, &judgement, 1);
+	now_ns += SECOND;
+	look_both(&bad.hand.recording);
+	EXPECT_THAT("also after another scan", shown(VERDICT_SLOW_RANK) != NULL);
+
+	now_ns += LATER;
+	bad.hand.list[0]->recorded++;
+	look_both(&bad.hand.recording);
+	EXPECT(live_judge_begin(&live, now_ns, &judgement));
+	judgement.status = ERR_SYSTEM;
+	live_judge_end(&live, &judgement, 1);
+	now_ns += SECOND;
+	look_both(&bad.hand.recording);
+	EXPECT_THAT("one that failed says so", says("not judged: its operations cannot be read"));
+
+	now_ns += LATER;
+	bad.hand.list[0]->recorded++;
+	look_both(&bad.hand.recording);
+	EXPECT(live_judge_begin(&live, now_ns, &judgement));
+	live_judge_compare(&live, &judgement);
+	now_ns += SECOND;
+	look_both(&nobody);
+	live_judge_end(&live, &judgement, 1);
+	EXPECT_THAT("of a job that is gone nothing is kept",
+		    live.job.group_count == 0 && judgement.found.count == 0);
+	live_release(&live);
+	hand_release(&bad.hand);
+}
+
 /* A job that takes too long to judge is not judged, and the next one is. */
 static void test_budget(void)
 {
@@ -267,6 +312,7 @@ int main(void)
 	test_pace();
 	test_budget();
 	test_persistence();
+	test_steps();
 	test_held();
 	return tap_done();
 }
