@@ -455,7 +455,7 @@ static void tell_slow_rank(struct findings *findings, const struct timeline_repo
 	const char *host = job->hosts[straggler->host].name;
 	bool is_host = straggler->class == STRAGGLER_SLOW_HOST;
 	bool is_estimate = report->comms[straggler->comm].scale > 1;
-	char times[120];
+	char times[120], last[120];
 	struct finding *finding =
 		is_host ? findings_add(findings, FINDINGS_SLOW_HOST, FINDINGS_WARNING,
 				       "straggler: all ranks of %.60s", host)
@@ -467,12 +467,18 @@ static void tell_slow_rank(struct findings *findings, const struct timeline_repo
 	finding->count = straggler->last_in;
 	finding->of = straggler->matches;
 	finding->percent = 100 * straggler->cost_share;
+	if (straggler->is_by_network)
+		text_copy(last, sizeof(last),
+			  ". There are no GPU times: data that it received waits for its GPU");
+	else
+		text_format(last, sizeof(last), " and was last in %llu of %llu collectives",
+			    (unsigned long long)straggler->last_in,
+			    (unsigned long long)straggler->matches);
 	text_format(finding->text, sizeof(finding->text),
-		    "In %.60s it arrives %s later than the others%s and was last in %llu of %llu "
-		    "collectives. The other ranks waited %s%s in total%s.",
+		    "In %.60s it arrives %s later than the others%s%s. The other ranks waited "
+		    "%s%s in total%s.",
 		    job->comms[straggler->comm].label, units_of_ns((double)straggler->late_ns).text,
-		    when_slow(report, straggler, times, sizeof(times)),
-		    (unsigned long long)straggler->last_in, (unsigned long long)straggler->matches,
+		    when_slow(report, straggler, times, sizeof(times)), last,
 		    is_estimate ? "about " : "", units_of_ns((double)straggler->caused_ns).text,
 		    is_estimate ? " (estimated: not all were timed)" : "");
 	text_format(finding->hint, sizeof(finding->hint),

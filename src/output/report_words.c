@@ -830,6 +830,14 @@ void report_words_straggler(const struct timeline_report *report, const struct s
 				    rank_label(report, one->rank), host, one->slowdown);
 			break;
 		}
+		if (one->is_by_network) {
+			text_format(
+				to, REPORT_WORDS,
+				"rank %s on %.64s (its GPU comes %s late, as the network shows)",
+				rank_label(report, one->rank), host,
+				units_duration(late, one->late_ns));
+			break;
+		}
 		text_format(to, REPORT_WORDS,
 			    "rank %s on %.64s (%s late, last in %s of %" PRIu64 " collectives)",
 			    rank_label(report, one->rank), host, units_duration(late, one->late_ns),

@@ -64,6 +64,10 @@ def check_slow(recorded):
         found = ["%s %s" % (one["class"], one["rank"]) for one in (document or {"verdicts": []})["verdicts"]
                  if one["severity"] != "note" and one["class"].startswith("slow")]
         ok(document is not None and found == wanted, "slow %s: %s" % (name, ", ".join(wanted) or "nobody"), found + [said])
+    build = os.path.abspath(os.environ.get("BUILD", "build"))
+    said = subprocess.run([os.path.join(build, "ringside"), "report", os.path.join(recorded, "late.tar")], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60, check=False).stdout
+    ok("rank 1 on vm (its GPU comes " in said and "last in" not in said, "slow late: the report says how it is known", [said])
 
 
 def check_folder(recorded, has_logs):
