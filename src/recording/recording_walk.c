@@ -885,13 +885,22 @@ static enum status count_flights(struct tally *tally)
 	return OK;
 }
 
-/* Those being emptied count as in flight only where needed. */
-static void settle_comm(struct recording_account_comm *comm)
+/*
+ * Those being emptied count as in flight only where needed. Counts that are not final may be older
+ * than the last records: what can be read is not missing.
+ */
+static void settle_comm(struct recording_account_comm *comm, bool is_final)
 {
-	int64_t open = difference(comm->issued, comm->recorded) - (int64_t)comm->in_flight;
+	uint64_t recorded = comm->recorded, issued = comm->issued;
+	int64_t open;
 
 	if (!comm->has_counts)
 		return;
+	if (!is_final && comm->kept > recorded) {
+		recorded = comm->kept;
+		issued = issued > recorded ? issued : recorded;
+	}
+	open = difference(issued, recorded) - (int64_t)comm->in_flight;
 	comm->missing = open - clamp(open, (int64_t)comm->retiring);
 	comm->in_flight += (uint64_t)clamp(open, (int64_t)comm->retiring);
 }
@@ -903,7 +912,7 @@ static void sum_up(struct tally *tally)
 	for (size_t i = 0; i < account->comm_count; i++) {
 		struct recording_account_comm *comm = &account->comms[i];
 
-		settle_comm(comm);
+		settle_comm(comm, tally->process->is_final);
 		account->issued += comm->issued;
 		account->recorded += comm->recorded;
 		account->timed += comm->timed;
