@@ -46,7 +46,7 @@ struct import {
 	struct cli_tree *tree;
 	struct cli_progress *progress;
 	struct import_totals totals;
-	uint64_t *names; /* hash table of file names used so far; 0: free */
+	uint64_t *names; /* hash table of file names and communicators so far; 0: free */
 	size_t name_count;
 	size_t name_room;
 };
@@ -299,12 +299,27 @@ static void write_end(struct importing *importing, uint32_t number)
 		write_counts(importing, number);
 }
 
+/* A communicator is the same in the logs of all its ranks. */
+static uint64_t count_new_comms(struct importing *importing, const struct foreign_process *process)
+{
+	uint64_t count = 0;
+	char name[32];
+
+	for (uint32_t i = 0; i < process->comm_count; i++) {
+		uint64_t hash = importing->log.comms[process->comms[i]].info.hash;
+
+		text_format(name, sizeof(name), "%llx", (unsigned long long)hash);
+		count += hash == 0 || take_name(importing->import, name);
+	}
+	return count;
+}
+
 static void add_totals(struct importing *importing, uint32_t number)
 {
 	const struct foreign_process *process = &importing->log.processes[number];
 	struct import_totals *totals = &importing->import->totals;
 
-	totals->comms += process->comm_count;
+	totals->comms += count_new_comms(importing, process);
 	totals->dropped += foreign_dropped(&importing->log, number);
 	totals->not_recorded += foreign_not_recorded(&importing->log, number);
 	totals->dropped_details += foreign_dropped_details(&importing->log, number);
@@ -473,9 +488,13 @@ static void say_text(struct sink *sink, const struct request *request,
 {
 	char operations[UNITS_TEXT], comms[UNITS_TEXT];
 
-	sink_format(sink, "%s operations of %zu processes, %s communicators, from %zu logs to %s\n",
-		    units_count(operations, totals->operations), totals->files,
-		    units_count(comms, totals->comms), totals->logs, request->output);
+	sink_format(sink, "%s %s of %zu %s, %s %s, from %zu %s to %s\n",
+		    units_count(operations, totals->operations),
+		    text_which(totals->operations, "operation", "operations"), totals->files,
+		    text_which(totals->files, "process", "processes"),
+		    units_count(comms, totals->comms),
+		    text_which(totals->comms, "communicator", "communicators"), totals->logs,
+		    text_which(totals->logs, "log", "logs"), request->output);
 	say_if(sink, totals->details, "details of channels and transfers");
 	say_if(sink, totals->dropped, "operations are missing: their recorder dropped them");
 	say_if(sink, totals->not_recorded,

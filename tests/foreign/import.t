@@ -9,7 +9,7 @@ cp "$data"/inspector-v4.[0-4].log "$data/inspector-v4.0-verbose.log" "$logs"
 gzip -n "$logs/inspector-v4.3.log"
 
 said "$ringside" import "$logs" -o "$tap_scratch/traces" >"$tap_scratch/import"
-expect_same "an import reports what it did and what is missing" "$(tidy <"$tap_scratch/import")" "44 operations of 6 processes, 8 communicators, from 6 logs to TMP/traces
+expect_same "an import reports what it did and what is missing" "$(tidy <"$tap_scratch/import")" "44 operations of 6 processes, 2 communicators, from 6 logs to TMP/traces
   16 details of channels and transfers
   12 operations are missing: their recorder dropped them
   5 details are missing: their recorder dropped them
@@ -24,10 +24,19 @@ expect_same "the job's name is that of the directory" \
 said "$ringside" verify "$tap_scratch/traces" >"$tap_scratch/verify"
 expect_same "an import adds up" "$(grep -cE 'neither recorded|cannot be read|without its closing' "$tap_scratch/verify")" 0
 
+# The logs of the ranks of one communicator.
+"$ringside" sim --offline --kernel -o "$tap_scratch/ranks" --nodes 1 --gpus 4 -w ddp --seconds 2s >/dev/null || exit 1
+mkdir "$tap_scratch/logs"
+for rank in 0 1 2 3; do
+	"$ringside" export "$tap_scratch/ranks"/r$rank-* --format inspector -o "$tap_scratch/logs/$rank.log" >/dev/null || exit 1
+done
+expect_same "a communicator counts once, whatever the number of its ranks" "$("$ringside" import "$tap_scratch/logs" -o "$tap_scratch/four" |
+	sed -n '1s/.* of \(.*\) to .*/\1/p')" "4 processes, 1 communicator, from 4 logs"
+
 # Damaged logs.
 expect_same "lines that cannot be read are named and skipped" \
 	"$(said "$ringside" import "$data/inspector-damaged.log" -o "$tap_scratch/damaged" | tidy | head -n 8)" \
-	"6 operations of 1 processes, 1 communicators, from 1 logs to TMP/damaged
+	"6 operations of 1 process, 1 communicator, from 1 log to TMP/damaged
   9 operations are missing: NCCL counted them, their recorder did not write them (too small, not finished, or lost)
   6 operations have no exact end time; they ended before they were written
   13 lines could not be read
