@@ -51,6 +51,23 @@ head -c 200 "$(find "$tap_scratch/fsdp" -type f | head -n 1)" >"$tap_scratch/stu
 "$ringside" report "$tap_scratch/stump" >"$tap_scratch/answer"
 expect_same "a file from which nothing could be read: could not tell" "$? $(grep -c 'nothing to report' "$tap_scratch/answer")" "3 1"
 
+# Waiting that no rank causes is no fault of a healthy job: a note, with its share of the run time and not of the collectives alone.
+simulate calm --nodes 1 --gpus 4 -w ddp --seconds 4s
+"$ringside" report --json "$tap_scratch/calm" >"$tap_scratch/report.json"
+share=$(json_says 'sprintf "%.2g%%", 100 * $_->{gpu_hours_lost} / $_->{gpu_hours}' "$tap_scratch/report.json")
+expect_same "a healthy job has notes and no findings" \
+	"$("$ringside" report --answer "$tap_scratch/calm" | grep -oE '^[A-Z][a-z ]+:$|^- .* of run time')" \
+	"Notes:
+- ranks wait for each other $share of run time"
+
+# Plain text shows neither names of JSON nor numbers that only the program understands.
+comma=tests/foreign/data/comma-latency.txt
+expect_same "reasons for losses are words" \
+	"$({ "$ringside" report --answer "$comma"; "$ringside" report --answer "$tap_scratch/lossy"; } 2>/dev/null | grep -oE '\b[a-z]+_[a-z_]+\b' | sort -u)" ""
+expect_same "operations have the number of their log" "$("$ringside" report "$comma" | grep -oE 'Broadcast #?[0-9]+' | sort -u)" "Broadcast #2"
+expect_same "bus bandwidth has one name" "$("$ringside" report "$tap_scratch/fsdp" | grep -owE '(GB/s )?BUS(BW)?' | sort -u)" BUSBW
+expect_same "small numbers are written out" "$("$ringside" report "$tap_scratch/both/a" | grep -oE '[0-9]e-[0-9]+ .*')" ""
+
 # The summary fits a screen, whatever the findings are.
 for job in fsdp slow degraded large hung killed both; do
 	env COLUMNS=80 "$ringside" report --answer "$tap_scratch/$job" >"$tap_scratch/answer"

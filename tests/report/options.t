@@ -37,6 +37,9 @@ expect_same "filters by communicator add up" "$(calls --comm world --comm tp-0 -
 expect_same "a communicator by its hash" "$(calls --comm "$(report --json "$job" |
 	json_says '(grep { $_->{name} eq "tp-0" } @{$_->{communicators}})[0]{hash}')")" "$(calls --comm tp-0)"
 expect_same "filters by time add up" "$(($(calls --until 1s) + $(calls --since 1s)))" "$all"
+# The clock of one host begins on the day before.
+expect_same "times of day add up, too" "$(($(calls --until 00:00:01) + $(calls --since 00:00:01)))" "$all"
+expect_ok "and leave something out" [ "$(calls --since 00:00:01)" -lt "$all" ]
 expect_same "nothing matches" "$(calls --since 1h)" 0
 expect_same "bandwidth and times are null if nothing matches" \
 	"$(report --json "$job" --since 1h | json_says 'join ",", map { defined $_ ? $_ : "null" }
@@ -89,7 +92,7 @@ damage
 exit 3"
 said "$ringside" report --strict "$tap_scratch/damaged" >"$tap_scratch/strict"
 expect_same "--strict prints only the error" "$(grep -vc '^stderr: ' "$tap_scratch/strict")" 1
-expect_same "with exit code 1" "$(tail -n 1 "$tap_scratch/strict")" "exit 3"
+expect_same "with exit code 3" "$(tail -n 1 "$tap_scratch/strict")" "exit 3"
 cp -r "$job" "$tap_scratch/foreign"
 echo "just a note" >"$tap_scratch/foreign/README"
 expect_ok "an unrelated file in a directory is ignored" report "$tap_scratch/foreign"
