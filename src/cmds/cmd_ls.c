@@ -184,6 +184,8 @@ static void add_notes(struct report_grid *grid, const struct recording_process *
 	if (process->region_path)
 		report_grid_note(grid, "region: %s%s%s%s%s", process->region_path,
 				 kind[0] ? ", " : "", kind, reason[0] ? ", because " : "", reason);
+	else if (strcmp(kind, "offline") == 0)
+		report_grid_note(grid, "region: none, %s", reason);
 	else if (reason[0])
 		report_grid_note(grid, "region: gone; was %s, because %s", kind, reason);
 	if (process->pid_here > 0 && process->pid_here != process->pid)

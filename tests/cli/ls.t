@@ -7,6 +7,9 @@ expect_output "a process that was killed" ls-stuck "$ringside" ls "$tap_scratch/
 expect_output "one that ended, without kernel events" ls-ended "$ringside" ls "$tap_scratch/ended"
 expect_output "lines only" ls-quiet "$ringside" ls -q "$tap_scratch/ended" "$tap_scratch/traces"
 expect_output "on a narrow terminal" ls-narrow env COLUMNS=60 "$ringside" ls "$tap_scratch/ended"
+"$ringside" sim --offline -o "$tap_scratch/simulated" --nodes 1 --gpus 2 -w ddp --seconds 1s >/dev/null || exit 1
+expect_same "a simulated process never had a region" "$("$ringside" ls "$tap_scratch/simulated" | grep -o 'region: .*' | sort -u)" \
+	"region: none, written by a simulation"
 mkdir "$tap_scratch/shm"
 cp -r "$tap_scratch/stuck" "$tap_scratch/shm/ringside-1000"
 alone "no path: the machine's regions" ls-machine env RINGSIDE_SHM="$tap_scratch/shm" "$ringside" ls -q
