@@ -60,15 +60,18 @@ for mode in flight trace; do
 done
 expect_same "all with the same confidence" "$(printf '%s\n' "${confidence[@]}" | sort -u | wc -l)" 1
 
-# Killed at work. What was in flight then would be older than the limit when the bundle is made.
-begin busy --mode flight
-busy() { [ "$("$ringside" ls --json | grep -oE '"issued":[1-9][0-9]' | wc -l)" -ge 4 ]; }
-expect_ok "a job works" until_ok busy
+# Killed at work, while ranks wait for a slow one. What was in flight then would be older than the limit when the bundle is made.
+begin busy --mode flight -f slow-rank:rank=1,factor=5
+waits() {
+	[ "$("$ringside" ls --json | grep -oE '"issued":[1-9][0-9]' | wc -l)" -ge 4 ] &&
+		[ "$("$ringside" ps --all --json 2>/dev/null | grep -oE '"state":"running"' | wc -l)" = 3 ]
+}
+expect_ok "a job works, and three ranks wait for the slow one" until_ok waits
 end_all KILL
-sleep 1.2
-"$ringside" bundle --hang 1s --no-ras -o "$tap_scratch/busy.tar" >/dev/null
+sleep 2.2
+"$ringside" bundle --hang 2s --no-ras -o "$tap_scratch/busy.tar" >/dev/null
 expect_same "a job killed at work did not hang" \
-	"$("$ringside" doctor --hang 1s --json "$tap_scratch/busy.tar" | grep -cE '"class":"(never_issued|gpu_|network_|not_launched|stuck)')" 0
+	"$("$ringside" doctor --hang 2s --json "$tap_scratch/busy.tar" | grep -cE '"class":"(never_issued|gpu_|network_|not_launched|stuck)')" 0
 expect_ok "it is dead, and nothing says why" grep -q '^dead ' <<<"$(tar xOf "$tap_scratch/busy.tar" ringside-bundle/doctor.txt)"
 
 # Without heartbeats it is as unknown in the bundle as in the region.

@@ -39,6 +39,7 @@ expect_ok "the culprit is named first" grep -q '^error       rank 5 ' "$tap_scra
 for part in evidence confidence 'next steps' runbook; do
 	expect_ok "the verdict has: $part" grep -q "^$part  " "$tap_scratch/said"
 done
+expect_ok "confidence is a percentage" grep -qE '^confidence  >?[0-9]+%$' "$tap_scratch/said"
 expect_ok "with the state of communicators" grep -qE '^world +8 +8 +7 ' "$tap_scratch/said"
 expect_same "no line is longer than 80 columns" \
 	"$(COLUMNS=80 "$ringside" doctor --hang 5s "$tap_scratch/hung" | awk 'length > 80')" ""

@@ -23,6 +23,7 @@ for name in world tp-0 tp-1 pp-0 pp-1; do
 	expect_ok "$name has a row" grep -E "^ .$name +(mixed|nvlink-only|net-only) +[0-9]/[0-9] " <<<"$out"
 done
 expect_ok "so has each rank of the largest communicator" grep -E '^ +3 +[0-9]+ ' <<<"$out"
+expect_same "ranks that make progress run, as on the live page" "$(sed -n '/ STATE$/,/^$/p' <<<"$out" | awk '$1 ~ /^[0-9]+$/ { print $NF }' | sort -u)" running
 expect_ok "operations in flight have a title" grep -E 'AGE +COMM +RANK +OPERATION' <<<"$out"
 expect_same "no control characters" "$(tr -d '[:print:]\n' <<<"$out" | LC_ALL=C tr -d '\200-\377')" ""
 expect_same "no trailing blanks" "$(grep -c ' $' <<<"$out")" 0
