@@ -22,6 +22,7 @@ timeless=" ps record verify bundle "
 rows() { # command pattern
 	"$ringside" "$1" --list-options | grep -P "^\S\t($2)\t"
 }
+expect_same "there are five filters" "$(rows report 'job|comm|rank|since|until' | wc -l)" 5
 for command in ls ps dump report doctor diff trace export verify bundle baseline record; do
 	names='job|comm|rank|since|until'
 	[[ $timeless == *" $command "* ]] && names='job|comm|rank'

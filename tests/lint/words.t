@@ -31,6 +31,7 @@ finds "a phrase broken across lines of a comment" "five.c:1: 'in sum': use in to
  * sum. */'
 finds "a number before a percent sign" "four.c:1: .* no space before %" src/four.c 'puts("27 % of the time");'
 finds "a word in a script" "five.t:1: .*use scan, refresh" tests/five.t '# between two looks'
+finds "two tools for one thing" "six.c:1: 'ibstatus': use ibstat" src/six.c 'puts("$ ibstatus");'
 accepts "plain words" docs/plain.md 'Rank 5 has not called AllReduce #3726 of world; 7 ranks wait (27% of collective time).'
 accepts "a name in backticks" docs/name.md 'The glossary replaces `stands still`.'
 accepts "code" src/code.c 'int told = 1;'

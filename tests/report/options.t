@@ -39,7 +39,7 @@ expect_same "a communicator by its hash" "$(calls --comm "$(report --json "$job"
 expect_same "filters by time add up" "$(($(calls --until 1s) + $(calls --since 1s)))" "$all"
 # The clock of one host begins on the day before.
 expect_same "times of day add up, too" "$(($(calls --until 00:00:01) + $(calls --since 00:00:01)))" "$all"
-expect_ok "and leave something out" [ "$(calls --since 00:00:01)" -lt "$all" ]
+expect_ok "a time of day leaves something out" [ "$(calls --since 00:00:01)" -lt "$all" ]
 expect_same "nothing matches" "$(calls --since 1h)" 0
 expect_same "bandwidth and times are null if nothing matches" \
 	"$(report --json "$job" --since 1h | json_says 'join ",", map { defined $_ ? $_ : "null" }
