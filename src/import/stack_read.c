@@ -80,6 +80,24 @@ static void shorten_file(char *file)
 	}
 }
 
+/* Of a path that is too long, the end says more. */
+static void take_file(struct stack_frame *frame, const struct plain_value *from)
+{
+	enum { ROOM = sizeof(frame->file) - sizeof("...") };
+	char path[4096] = "";
+	const char *at = path;
+
+	plain_text(from, path, sizeof(path));
+	shorten_file(path);
+	hide_secret(path, sizeof(path));
+	if (text_copy(frame->file, sizeof(frame->file), path))
+		return;
+	at += strlen(path) - ROOM;
+	while (((unsigned char)*at & 0xc0) == 0x80) /* inside a character */
+		at++;
+	text_format(frame->file, sizeof(frame->file), "...%s", at);
+}
+
 static void take_python_frame(struct stack_thread *thread, const struct plain_value *from)
 {
 	struct stack_frame *frame = add_frame(thread);
@@ -88,12 +106,10 @@ static void take_python_frame(struct stack_thread *thread, const struct plain_va
 	if (frame == NULL)
 		return;
 	frame->is_python = true;
-	plain_text(plain_get(from, "filename"), frame->file, sizeof(frame->file));
+	take_file(frame, plain_get(from, "filename"));
 	plain_text(plain_get(from, "name"), frame->function, sizeof(frame->function));
 	plain_integer(plain_get(from, "line"), &line);
 	frame->line = line > 0 && line < INT32_MAX ? (uint32_t)line : 0;
-	shorten_file(frame->file);
-	hide_secret(frame->file, sizeof(frame->file));
 	hide_secret(frame->function, sizeof(frame->function));
 }
 

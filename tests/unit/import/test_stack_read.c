@@ -95,6 +95,49 @@ static void test_secrets_are_hidden(void)
 	EXPECT_STR(to, "(hidden)");
 }
 
+/* The file of one frame, as it is kept. */
+static const char *kept_file(const char *start, const char *repeated, int times, const char *end)
+{
+	static char file[STACK_FILE];
+	char text[8192];
+	size_t used;
+	struct stack stack;
+
+	used = (size_t)snprintf(text, sizeof(text),
+				"[{\"thread_name\": \"MainThread\", \"frames\": "
+				"[{\"name\": \"f\", \"line\": 1, \"filename\": \"%s",
+				start);
+	for (int i = 0; i < times; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s", repeated);
+	used += (size_t)snprintf(text + used, sizeof(text) - used, "%s\"}]}]", end);
+	stack_init(&stack, 7);
+	EXPECT(stack_read_pyspy(&stack, text, used) == OK);
+	snprintf(file, sizeof(file), "%s", stack.threads[0].frames[0].file);
+	stack_release(&stack);
+	return file;
+}
+
+static void test_long_paths(void)
+{
+	const char *file;
+
+	EXPECT_STR(kept_file("", "/cluster", 100, "/site-packages/torch/_ops.py"), "torch/_ops.py");
+	file = kept_file("", "/cluster", 100, "/train.py");
+	EXPECT(strlen(file) == STACK_FILE - 1 && strncmp(file, "...", 3) == 0);
+	EXPECT(strcmp(file + STACK_FILE - 1 - strlen("/cluster/train.py"), "/cluster/train.py") ==
+	       0);
+	EXPECT_THAT("one that just fits is whole",
+		    kept_file("/", "x", STACK_FILE - 5, ".py")[0] == '/');
+	EXPECT_THAT("one more byte does not fit",
+		    strncmp(kept_file("/", "x", STACK_FILE - 4, ".py"), "...x", 4) == 0);
+	/* Two bytes each: one of the two is cut inside a character. */
+	EXPECT(strncmp(kept_file("/", "\xc3\xbc", 200, "/t.py"), "...\xc3\xbc", 5) == 0);
+	EXPECT(strncmp(kept_file("/", "\xc3\xbc", 200, "/tt.py"), "...\xc3\xbc", 5) == 0);
+	EXPECT_STR(kept_file("/token=abc", "/cluster", 100, "/train.py"), "(hidden)");
+	EXPECT_THAT("longer than any path of the system",
+		    strncmp(kept_file("", "/cluster", 600, "/train.py"), "...", 3) == 0);
+}
+
 static void test_native_frames(void)
 {
 	static const char eu_stack[] = "PID 9 - process\nTID 9:\n"
@@ -235,6 +278,7 @@ int main(void)
 	test_python_frames();
 	test_values_are_not_kept();
 	test_secrets_are_hidden();
+	test_long_paths();
 	test_native_frames();
 	test_what_the_kernel_says();
 	test_the_other_end_of_a_socket();
