@@ -1,21 +1,18 @@
 #!/usr/bin/env bash
 # A hung job, and what its processes (--stacks) and NCCL's RAS (--ras) say goes into the verdict: page, log, hook.
-# py-spy is a stand-in that prints its format; tests/doctor/ras_servers.py plays RAS.
+# tests/doctor/fake_py_spy stands in for py-spy, tests/doctor/ras_servers.py plays RAS.
 . "$(dirname "$0")/agent.sh"
 command -v python3 >/dev/null || tap_skip_all "there is no python3"
 
 tools=$tap_scratch/tools
 mkdir "$tools"
 chmod 755 "$tap_scratch"
-place='in torch/utils/data/dataloader.py:1130 in __next__ < /home/u/train.py:88 in step (asleep in clock_nanosleep)'
+place='in torch/utils/data/dataloader.py:1130 in __next__ < /home/u/train.py:88 in step < /home/u/train.py:120 in <module> (asleep in clock_nanosleep)'
+cp tests/doctor/fake_py_spy "$tools"
 cat >"$tools/py-spy" <<END
 #!/bin/sh
 grep CapEff /proc/self/status >$tap_scratch/rights
-cat <<'FRAMES'
-[{"pid": 1, "thread_id": 140, "thread_name": "MainThread", "os_thread_id": null, "active": false, "owns_gil": false, "frames": [
- {"name": "__next__", "filename": "/v/lib/python3.11/site-packages/torch/utils/data/dataloader.py", "line": 1130, "locals": null},
- {"name": "step", "filename": "/home/u/train.py", "line": 88, "locals": null}]}]
-FRAMES
+exec $tools/fake_py_spy "\$@"
 END
 cat >"$tap_scratch/hook" <<END
 #!/bin/sh

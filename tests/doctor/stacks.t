@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Where processes are in their program: real processes in known places, a stand-in for py-spy that prints its documented
-# format or misbehaves, and processes that must not be touched.
+# Where processes are in their program: real processes in known places, a stand-in for py-spy (fake_py_spy) or one that
+# misbehaves, and processes that must not be touched.
 . "$(dirname "$0")/doctor.sh"
 command -v "${CC:-gcc}" >/dev/null || tap_skip_all "there is no compiler"
 job=$tap_scratch/stacks_job
@@ -99,19 +99,11 @@ fi
 
 # ---- py-spy
 
-frames='[{"pid": 1, "thread_id": 140, "thread_name": "MainThread", "os_thread_id": null, "active": false, "owns_gil": false,
-"frames": [
- {"name": "wait", "filename": "/usr/lib/python3.11/threading.py", "module": null, "short_filename": null, "line": 327, "locals": null, "is_entry": true},
- {"name": "__next__", "filename": "/v/lib/python3.11/site-packages/torch/utils/data/dataloader.py", "module": null, "short_filename": null, "line": 1130, "locals": null, "is_entry": true},
- {"name": "step", "filename": "/home/u/train.py", "module": null, "short_filename": null, "line": 88, "locals": null, "is_entry": true}],
-"process_info": null}]'
-place='in torch/utils/data/dataloader.py:1130 in __next__ < /home/u/train.py:88 in step'
+place='in torch/utils/data/dataloader.py:1130 in __next__ < /home/u/train.py:88 in step < /home/u/train.py:120 in <module>'
 start sleep
 tool py-spy <<END
 echo "\$@" >$tap_scratch/words
-cat <<'FRAMES'
-$frames
-FRAMES
+exec '$PWD/tests/doctor/fake_py_spy' "\$@"
 END
 expect_ok "Python frames: the innermost one that is not only waiting" until_ok is_in "$place \(asleep in clock_nanosleep\)"
 expect_same "py-spy runs without stopping the process" "$(cat "$tap_scratch/words")" "dump --json --nonblocking --pid $pid"
@@ -144,9 +136,7 @@ kill -9 $$
 END
 tool py-spy <<END
 kill -9 $pid
-cat <<'FRAMES'
-$frames
-FRAMES
+exec '$PWD/tests/doctor/fake_py_spy' "\$@"
 END
 expect_ok "the process dies meanwhile: nothing is shown" grep -q ": could not tell: the process has ended$" \
 	<(PATH=$tools:/usr/bin:/bin "$ringside" stacks --brief --no-stop "@$pid")
@@ -194,11 +184,7 @@ rm "$tools/eu-stack"
 
 # ---- in the verdict
 
-tool py-spy <<END
-cat <<'FRAMES'
-$frames
-FRAMES
-END
+cp tests/doctor/fake_py_spy "$tools/py-spy"
 "$ringside" sim --gpus 3 -w loop -f never-arrives:rank=1 --at 1s --seconds 300s -m flight >/dev/null 2>&1 &
 started+=($!)
 hung() {
