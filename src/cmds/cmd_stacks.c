@@ -102,7 +102,7 @@ static void write_thread(struct sink *sink, const struct stack_thread *thread)
 	if (thread->tid > 0)
 		sink_format(sink, "  thread %" PRId64 " %s", thread->tid, thread->name);
 	else
-		sink_format(sink, "  thread %s", thread->name);
+		sink_format(sink, "  thread %s", thread->name[0] ? thread->name : "(unknown)");
 	sink_format(sink, "%s: %s", thread->is_main ? " (main)" : "", state[0] ? state : "?");
 	if (thread->cpu_percent >= 0)
 		sink_format(sink, ", %d%% CPU", thread->cpu_percent);

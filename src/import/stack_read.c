@@ -113,7 +113,27 @@ static void take_python_frame(struct stack_thread *thread, const struct plain_va
 	hide_secret(frame->function, sizeof(frame->function));
 }
 
-static void take_python_thread(struct stack *stack, const struct plain_value *from)
+/*
+ * Without ids (before Python 3.11) and without names (Python 2, `threading` not imported, forked from a thread) it is the
+ * oldest one, which is the last. UINT32_MAX: its id says it.
+ */
+static uint32_t find_main(const struct plain_value *list)
+{
+	uint32_t count = plain_count(list);
+
+	for (uint32_t i = 0; i < count; i++) {
+		int64_t tid = 0;
+
+		plain_integer(plain_get(list->items[i], "os_thread_id"), &tid);
+		if (tid > 0)
+			return UINT32_MAX;
+		if (plain_is(plain_get(list->items[i], "thread_name"), "MainThread"))
+			return i;
+	}
+	return count - 1;
+}
+
+static void take_python_thread(struct stack *stack, const struct plain_value *from, bool is_main)
 {
 	const struct plain_value *frames = plain_get(from, "frames");
 	struct stack_thread *thread;
@@ -122,7 +142,7 @@ static void take_python_thread(struct stack *stack, const struct plain_value *fr
 
 	plain_integer(plain_get(from, "os_thread_id"), &tid);
 	plain_text(plain_get(from, "thread_name"), name, sizeof(name));
-	if (tid <= 0 && strcmp(name, "MainThread") == 0)
+	if (is_main)
 		tid = stack->pid;
 	thread = tid > 0 ? stack_thread(stack, tid) : add_thread(stack, 0);
 	if (thread == NULL || thread->is_python)
@@ -143,11 +163,13 @@ enum status stack_read_pyspy(struct stack *stack, const char *text, size_t lengt
 {
 	const struct plain_value *root;
 	struct plain_values values;
+	uint32_t main_at;
 
 	plain_values_init(&values);
 	root = plain_values_json(&values, text, length);
+	main_at = find_main(root);
 	for (uint32_t i = 0; i < plain_count(root); i++)
-		take_python_thread(stack, root->items[i]);
+		take_python_thread(stack, root->items[i], i == main_at);
 	plain_values_release(&values);
 	return stack->has_python ? OK : ERR_FORMAT;
 }

@@ -37,7 +37,7 @@ struct stack_frame {
 };
 
 struct stack_thread {
-	int64_t tid; /* 0: unknown, as in old versions of py-spy */
+	int64_t tid; /* 0: unknown, as py-spy's before Python 3.11 */
 	char name[64];
 	bool is_main;
 	bool owns_gil;

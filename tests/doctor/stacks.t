@@ -107,6 +107,26 @@ exec '$PWD/tests/doctor/fake_py_spy' "\$@"
 END
 expect_ok "Python frames: the innermost one that is not only waiting" until_ok is_in "$place \(asleep in clock_nanosleep\)"
 expect_same "py-spy runs without stopping the process" "$(cat "$tap_scratch/words")" "dump --json --nonblocking --pid $pid"
+stop
+start futex
+until_ok is_in "$place \(asleep in futex\)"
+threads() { # version of Python
+	PYTHON=$1 stacks --json "@$pid" | python3 -c '
+import json, sys
+for thread in json.load(sys.stdin)["processes"][0]["threads"]:
+    print(thread["tid"] == int(sys.argv[1]), thread["is_main"], thread["state"], thread["name"] or "?", (thread["frames"] or [{}])[0].get("function"))' "$pid" | sort
+}
+expect_same "two threads, by their ids" "$(threads 3.12)" "False False S loader get
+True True S MainThread wait"
+expect_same "without ids, only the main thread is known by its name" "$(threads 3.10)" "False False None loader get
+False False S stacks_job None
+True True S MainThread wait"
+expect_same "without names, by its place in the list" "$(threads 2.7)" "False False None ? get
+False False S stacks_job None
+True True S stacks_job wait"
+expect_ok "a thread that has neither" grep -q '^  thread (unknown): ?$' <(PYTHON=2.7 stacks "@$pid")
+stop
+start sleep
 broken() { # sentence complaint < script
 	tool py-spy
 	PATH=$tools:/usr/bin:/bin "$ringside" stacks --no-stop "@$pid" >"$tap_scratch/said" 2>&1

@@ -61,6 +61,46 @@ static void test_python_frames(void)
 	stack_release(&stack);
 }
 
+/* py-spy lists the newest thread first. Each has one frame, named after its place in the list. */
+static void test_the_main_thread(void)
+{
+#define THREAD(frame, name, id)                                                                  \
+	"{\"thread_name\": " name ", \"os_thread_id\": " id ", \"frames\": [{\"name\": \"" frame \
+	"\", \"filename\": \"/t.py\", \"line\": 1}]}"
+	static const struct {
+		const char *sentence, *text, *place;
+	} cases[] = {
+		{ "Python 2: no names, no ids",
+		  "[" THREAD("new", "null", "null") "," THREAD("old", "null", "null") "]", "old" },
+		{ "a name says it",
+		  "[" THREAD("new", "\"MainThread\"", "null") "," THREAD("old", "null", "null") "]",
+		  "new" },
+		{ "in a process forked from a thread it has another name",
+		  "[" THREAD("only", "\"loader\"", "null") "]", "only" },
+		{ "an id says it",
+		  "[" THREAD("new", "null", "7") "," THREAD("old", "null", "8") "]", "new" },
+		{ "if there are ids, the last one may be any",
+		  "[" THREAD("new", "null", "9") "," THREAD("old", "null", "8") "]", NULL },
+	};
+#undef THREAD
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct stack stack;
+		const struct stack_thread *thread;
+
+		stack_init(&stack, 7);
+		EXPECT(stack_read_pyspy(&stack, cases[i].text, strlen(cases[i].text)) == OK);
+		thread = stack_thread(&stack, 7);
+		EXPECT_THAT(cases[i].sentence,
+			    thread->is_main && (cases[i].place != NULL
+							? thread->frame_count == 1 &&
+								  strcmp(thread->frames[0].function,
+									 cases[i].place) == 0
+							: thread->frame_count == 0));
+		stack_release(&stack);
+	}
+}
+
 static void test_values_are_not_kept(void)
 {
 	static const char gdb[] = "Thread 1 (Thread 0x7f (LWP 7) \"x\"):\n"
@@ -276,6 +316,7 @@ static void test_lists_are_bounded(void)
 int main(void)
 {
 	test_python_frames();
+	test_the_main_thread();
 	test_values_are_not_kept();
 	test_secrets_are_hidden();
 	test_long_paths();
