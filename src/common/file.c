@@ -280,6 +280,23 @@ bool file_proc_stat(const char *task, char *state, uint64_t *start_ticks)
 	return true;
 }
 
+/* "NSpid:\t4711\t12": from our namespace to its own. */
+uint64_t file_proc_own_pid(const char *task)
+{
+	char path[64], text[4096], *line, *last;
+
+	snprintf(path, sizeof(path), "/proc/%s/status", task);
+	if (!file_read_text(path, text, sizeof(text)))
+		return 0;
+	line = strstr(text, "\nNSpid:");
+	if (line == NULL)
+		return 0;
+	line++;
+	line[strcspn(line, "\n")] = '\0';
+	last = strrchr(line, '\t');
+	return last != NULL ? strtoull(last + 1, NULL, 10) : 0;
+}
+
 /* The link's text is "pid:[4026531836]". */
 static uint64_t namespace_of(const char *task, const char *kind)
 {

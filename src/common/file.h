@@ -70,6 +70,8 @@ bool file_read_text(const char *path, char *text, size_t size);
  * S, D, T, Z ...) and its start time; 0 where not given. False (errno): nothing could be read.
  */
 bool file_proc_stat(const char *task, char *state, uint64_t *start_ticks);
+/* Its pid (of "4711/task/4712" the tid) in its own pid namespace; 0: unknown. */
+uint64_t file_proc_own_pid(const char *task);
 /* The inodes of its pid namespace and of its mount namespace; 0: unknown. */
 uint64_t file_proc_namespace(const char *task);
 uint64_t file_proc_mounts(const char *task);

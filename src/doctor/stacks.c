@@ -232,13 +232,17 @@ static bool task_text(const struct stacks_target *target, int64_t tid, const cha
 	return proc_text(target->pid, path, text, size);
 }
 
-static void note_cpu(struct stacks_target *target, int64_t tid)
+static void note_thread(struct stacks_target *target, int64_t tid)
 {
 	struct stack_thread *thread = stack_thread(&target->stack, tid);
-	char text[256];
+	char text[256], task[64];
 
-	if (thread != NULL && task_text(target, tid, "schedstat", text, sizeof(text)))
+	if (thread == NULL)
+		return;
+	if (task_text(target, tid, "schedstat", text, sizeof(text)))
 		thread->is_cpu_known = stack_read_schedstat(text, &thread->cpu_ns);
+	text_format(task, sizeof(task), "%" PRId64 "/task/%" PRId64, target->pid, tid);
+	thread->own_tid = (int64_t)file_proc_own_pid(task);
 }
 
 /* Of a process in another network namespace these are its own files, too. */
@@ -615,7 +619,7 @@ void stacks_take(struct stacks_target *targets, size_t count, const struct stack
 		targets[i].is_read = may_read(&targets[i], options);
 		targets[i].first_ns = now_ns();
 		if (targets[i].is_read)
-			each_thread(&targets[i], note_cpu);
+			each_thread(&targets[i], note_thread);
 		has_any |= targets[i].is_read;
 	}
 	if (!has_any)

@@ -41,30 +41,12 @@ static uint64_t start_ticks_of(const char *pid, char *state)
 	return 0;
 }
 
-/* The pid of a process in its own namespace: the last number of NSpid. */
-static uint64_t own_pid_of(const char *pid)
-{
-	char path[64], text[4096];
-	char *line, *last;
-
-	text_format(path, sizeof(path), "/proc/%s/status", pid);
-	if (!file_read_text(path, text, sizeof(text)))
-		return 0;
-	line = strstr(text, "\nNSpid:");
-	if (line == NULL)
-		return 0;
-	line += strlen("\nNSpid:");
-	line[strcspn(line, "\n")] = '\0';
-	last = strrchr(line, '\t');
-	return last != NULL ? strtoull(last + 1, NULL, 10) : 0;
-}
-
 static bool is_the_process(const char *pid, const struct region_identity *identity)
 {
 	char state;
 
 	return file_proc_namespace(pid) == identity->pid_namespace &&
-	       own_pid_of(pid) == identity->pid &&
+	       file_proc_own_pid(pid) == identity->pid &&
 	       start_ticks_of(pid, &state) == identity->start_ticks;
 }
 

@@ -133,6 +133,21 @@ static uint32_t find_main(const struct plain_value *list)
 	return count - 1;
 }
 
+/* In a container the id is one of its own PID namespace, and may be that of another thread here. */
+static struct stack_thread *python_thread(struct stack *stack, int64_t own_tid)
+{
+	bool is_elsewhere = false;
+
+	for (size_t i = 0; i < stack->thread_count && own_tid > 0; i++) {
+		struct stack_thread *thread = &stack->threads[i];
+
+		if (thread->own_tid == own_tid)
+			return thread;
+		is_elsewhere |= thread->own_tid > 0 && thread->own_tid != thread->tid;
+	}
+	return own_tid > 0 && !is_elsewhere ? stack_thread(stack, own_tid) : add_thread(stack, 0);
+}
+
 static void take_python_thread(struct stack *stack, const struct plain_value *from, bool is_main)
 {
 	const struct plain_value *frames = plain_get(from, "frames");
@@ -142,9 +157,7 @@ static void take_python_thread(struct stack *stack, const struct plain_value *fr
 
 	plain_integer(plain_get(from, "os_thread_id"), &tid);
 	plain_text(plain_get(from, "thread_name"), name, sizeof(name));
-	if (is_main)
-		tid = stack->pid;
-	thread = tid > 0 ? stack_thread(stack, tid) : add_thread(stack, 0);
+	thread = is_main ? stack_thread(stack, stack->pid) : python_thread(stack, tid);
 	if (thread == NULL || thread->is_python)
 		return;
 	if (name[0] != '\0')

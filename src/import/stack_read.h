@@ -37,7 +37,8 @@ struct stack_frame {
 };
 
 struct stack_thread {
-	int64_t tid; /* 0: unknown, as py-spy's before Python 3.11 */
+	int64_t tid;	 /* 0: unknown, as py-spy's before Python 3.11 */
+	int64_t own_tid; /* in its own PID namespace, which is the one that Python knows; 0: unknown */
 	char name[64];
 	bool is_main;
 	bool owns_gil;

@@ -126,6 +126,17 @@ False False S stacks_job None
 True True S stacks_job wait"
 expect_ok "a thread that has neither" grep -q '^  thread (unknown): ?$' <(PYTHON=2.7 stacks "@$pid")
 stop
+if unshare -pf true 2>/dev/null; then
+	rm "$tap_scratch/out"
+	unshare -pf --kill-child "$job" futex >"$tap_scratch/out" 2>/dev/null &
+	started+=($!)
+	until_ok test -s "$tap_scratch/out"
+	pid=$(pgrep -P $!)
+	until_ok is_in "$place \(asleep in futex\)"
+	expect_same "in a container, by their ids there" "$(threads 3.12)" "False False S loader get
+True True S MainThread wait"
+	kill -9 "$pid"
+fi
 start sleep
 broken() { # sentence complaint < script
 	tool py-spy

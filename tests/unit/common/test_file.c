@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -294,6 +295,9 @@ static void test_proc(void)
 		    !file_proc_stat("none", &state, &again) && state == 0 && again == 0);
 	EXPECT(stat("/proc/self/ns/pid", &st) == 0 && file_proc_namespace("self") == st.st_ino);
 	EXPECT(stat("/proc/self/ns/mnt", &st) == 0 && file_proc_mounts("self") == st.st_ino);
+	EXPECT(file_proc_own_pid("self") == (uint64_t)getpid());
+	EXPECT(file_proc_own_pid("thread-self") == (uint64_t)syscall(SYS_gettid));
+	EXPECT(file_proc_own_pid("none") == 0);
 	EXPECT(file_proc_namespace("none") == 0 && file_proc_mounts("none") == 0);
 }
 

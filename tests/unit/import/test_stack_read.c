@@ -101,6 +101,36 @@ static void test_the_main_thread(void)
 	}
 }
 
+static void test_threads_of_a_container(void)
+{
+	static const char text[] = "[{\"thread_name\": \"new\", \"os_thread_id\": 34, \"frames\": "
+				   "[{\"name\": \"f\"}]},"
+				   "{\"thread_name\": \"loader\", \"os_thread_id\": 4711, "
+				   "\"frames\": [{\"name\": \"g\"}]},"
+				   "{\"thread_name\": \"MainThread\", \"os_thread_id\": 1, "
+				   "\"frames\": [{\"name\": \"h\"}]}]";
+	struct stack stack;
+
+	stack_init(&stack, 4711);
+	stack_thread(&stack, 4711)->own_tid = 1;
+	stack_thread(&stack, 4799)->own_tid = 4711;
+	EXPECT(stack_read_pyspy(&stack, text, strlen(text)) == OK);
+	EXPECT_STR(stack_thread(&stack, 4711)->name, "MainThread");
+	EXPECT_THAT("its id is that of another thread here",
+		    strcmp(stack_thread(&stack, 4799)->name, "loader") == 0 &&
+			    !stack_thread(&stack, 4799)->is_main);
+	EXPECT_THAT("the id of one that is too new is not known here",
+		    stack.thread_count == 3 && stack.threads[2].tid == 0);
+	stack_release(&stack);
+	/* Here ids are what they are, also of a new thread. */
+	stack_init(&stack, 1);
+	stack_thread(&stack, 1)->own_tid = 1;
+	EXPECT(stack_read_pyspy(&stack, text, strlen(text)) == OK);
+	EXPECT(stack.thread_count == 3 && stack_thread(&stack, 34)->is_python &&
+	       stack_thread(&stack, 4711)->is_python);
+	stack_release(&stack);
+}
+
 static void test_values_are_not_kept(void)
 {
 	static const char gdb[] = "Thread 1 (Thread 0x7f (LWP 7) \"x\"):\n"
@@ -317,6 +347,7 @@ int main(void)
 {
 	test_python_frames();
 	test_the_main_thread();
+	test_threads_of_a_container();
 	test_values_are_not_kept();
 	test_secrets_are_hidden();
 	test_long_paths();
