@@ -439,7 +439,7 @@ bool stacks_are_off(void);
 void stacks_target_init(struct stacks_target *target, int64_t pid, uint64_t start_ticks);
 void stacks_target_release(struct stacks_target *target);
 
-/* Reads all of them; takes about a second, and longer if tools do: at most 5 s for each tool. */
+/* Reads all of them; takes about a second, and longer if tools do: at most 5 s for each tool, 5.5 s if it fails first. */
 void stacks_take(struct stacks_target *targets, size_t count, const struct stacks_options *options);
 
 /*

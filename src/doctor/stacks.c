@@ -38,6 +38,7 @@ enum {
 };
 
 #define TOOL_NS UINT64_C(5000000000)
+#define RETRY_NS UINT64_C(500000000)
 #define END_NS UINT64_C(1000000000)
 /* A tracer that has just died may leave a SIGSTOP behind: watched for this long. */
 #define SETTLE_NS UINT64_C(30000000)
@@ -314,6 +315,8 @@ struct tool {
 	const char *const *words;
 	char path[512];
 	bool is_stopping;
+	unsigned int retries; /* left */
+	bool has_failed;      /* it said so itself */
 	char *output;
 	size_t length;
 	char problem[80]; /* "" none */
@@ -496,7 +499,10 @@ static void end_tool(struct tool *tool, pid_t pid, bool has_ended)
 	kill(-pid, SIGKILL); /* what it started, too */
 	while ((got = waitpid(pid, &how, WNOHANG)) == 0 && now_ns() < until_ns)
 		poll(NULL, 0, 1);
-	if (has_ended && got == pid && (!WIFEXITED(how) || WEXITSTATUS(how) != 0))
+	if (!has_ended || got != pid)
+		return;
+	tool->has_failed = WIFEXITED(how) && WEXITSTATUS(how) != 0;
+	if (tool->has_failed || WIFSIGNALED(how))
 		text_format(tool->problem, sizeof(tool->problem), "%s failed", tool->words[0]);
 }
 
@@ -508,6 +514,7 @@ static void run_tool(struct stacks_target *target, struct tool *tool)
 	pid_t pid;
 
 	tool->length = 0;
+	tool->has_failed = false;
 	tool->problem[0] = '\0';
 	tool->output = malloc(OUTPUT_MOST + 1);
 	pid = tool->output != NULL ? start_tool(tool, &from) : -1;
@@ -555,7 +562,14 @@ static void use_tool(struct stacks_target *target, struct tool *tool,
 		     enum status (*read_output)(struct stack *stack, const char *text,
 						size_t length))
 {
+	uint64_t until_ns = now_ns() + RETRY_NS;
+
 	run_tool(target, tool);
+	while (tool->has_failed && tool->retries > 0 && now_ns() < until_ns) {
+		tool->retries--;
+		free(tool->output);
+		run_tool(target, tool);
+	}
 	if (tool->problem[0] == '\0' &&
 	    read_output(&target->stack, tool->output, tool->length) != OK)
 		text_format(tool->problem, sizeof(tool->problem), "%s shows no frames",
@@ -580,7 +594,8 @@ static void run_tools(struct stacks_target *target, const struct stacks_options 
 			      "-ex",  "thread apply all bt 64",
 			      NULL };
 
-	struct tool python = { .words = pyspy },
+	/* A thread that runs changes what py-spy reads: then it fails, for all threads. */
+	struct tool python = { .words = pyspy, .retries = 4 },
 		    native = { .words = eu_stack, .is_stopping = true };
 
 	text_format(pid, sizeof(pid), "%" PRId64, target->pid);

@@ -147,6 +147,27 @@ broken() { # sentence complaint < script
 broken "a py-spy that fails" "py-spy failed" <<'END'
 exit 1
 END
+tool py-spy <<END
+echo >>'$tap_scratch/tries'
+[ "\$(wc -l <'$tap_scratch/tries')" -gt 3 ] || exit 1
+exec '$PWD/tests/doctor/fake_py_spy' "\$@"
+END
+# A busy machine may have no time for so many.
+tried() { # times pattern
+	rm -f "$tap_scratch/tries"
+	is_in "$2" --no-stop && [ "$(wc -l <"$tap_scratch/tries")" = "$1" ]
+}
+expect_ok "one that fails three times" until_ok tried 4 "$place \(asleep in clock_nanosleep\)"
+tool py-spy <<END
+echo >>'$tap_scratch/tries'
+exit 1
+END
+expect_ok "one that always fails: five times" until_ok tried 5 'asleep in clock_nanosleep'
+tool py-spy <<END
+echo >>'$tap_scratch/tries'
+kill -9 \$\$
+END
+expect_ok "one that is killed: once" tried 1 'asleep in clock_nanosleep'
 broken "one that prints something else" "py-spy shows no frames" <<'END'
 echo '{"frames": [}'
 END
