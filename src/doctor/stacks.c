@@ -653,6 +653,8 @@ void stacks_take(struct stacks_target *targets, size_t count, const struct stack
 
 		if (!targets[i].is_read)
 			continue;
+		/* Of this list only: the threads were listed before, for CPU time and by the tools. */
+		targets[i].stack.threads_left_out = 0;
 		each_thread(&targets[i], read_thread);
 		if (start_of(targets[i].pid, &state) == targets[i].start_ticks && state != 'Z')
 			continue;

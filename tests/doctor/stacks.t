@@ -54,6 +54,9 @@ start futex
 expect_ok "one that waits for a lock" until_ok is_in 'asleep in futex'
 expect_same "all threads are listed" "$(stacks "@$pid" | grep -c '^  thread ')" 2
 stop
+start threads
+expect_same "at most 1024, and how many more there are" "$(stacks "@$pid" | grep -E '^  [0-9]+ more threads$')" "  76 more threads"
+stop
 start socket
 port=$(sed -n 's/^port //p' "$tap_scratch/out")
 expect_ok "one that waits for a peer, and who that is" until_ok is_in "asleep in read from a socket to 127.0.0.1:$port"

@@ -2,6 +2,7 @@
  * Processes in known places, for stacks.t: stacks_job WHAT. Prints a line when it is there.
  *
  *	futex, read, socket, sleep, spin, vfork     where the main thread is
+ *	threads                                     asleep, with 1,099 others
  *	attach PID                                  a tracer that sends SIGSTOP and then does nothing, as a debugger might
  */
 #include <arpa/inet.h>
@@ -36,6 +37,24 @@ static void wait_for_lock(void)
 	pthread_mutex_lock(&lock);
 }
 
+static void *wait_forever(void *unused)
+{
+	pause();
+	return unused;
+}
+
+static void start_threads(void)
+{
+	pthread_attr_t small;
+	pthread_t thread;
+
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 65536);
+	for (int i = 0; i < 1099; i++)
+		if (pthread_create(&thread, &small, wait_forever, NULL) != 0)
+			exit(1);
+}
+
 static void read_socket(void)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET };
@@ -64,6 +83,8 @@ int main(int argc, char **argv)
 
 	if (strcmp(what, "futex") == 0)
 		wait_for_lock();
+	if (strcmp(what, "threads") == 0)
+		start_threads();
 	if (strcmp(what, "socket") == 0)
 		read_socket();
 	if (strcmp(what, "attach") == 0) {
@@ -74,7 +95,7 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	if (strcmp(what, "read") == 0 && pipe(ends) == 0)
 		return (int)read(ends[0], &byte, 1);
-	if (strcmp(what, "sleep") == 0)
+	if (strcmp(what, "sleep") == 0 || strcmp(what, "threads") == 0)
 		return clock_nanosleep(CLOCK_MONOTONIC, 0, &day, NULL);
 	if (strcmp(what, "vfork") == 0 && vfork() == 0) {
 		pause();
