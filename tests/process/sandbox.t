@@ -48,8 +48,13 @@ refuse_all() { # setting...
 	for name in $names; do
 		wrong=
 		for error in ${SANDBOX_ERRORS:-EPERM ENOSYS}; do
-			in_sandbox "$name" "$error" "$@"
-			fault=$(find_fault $? "")
+			# libc's threads make some calls at their end, unless the process ends before them.
+			for _ in 1 2 3 4 5; do
+				in_sandbox "$name" "$error" "$@"
+				code=$?
+				[ "$(truth refused)" -eq 0 ] || break
+			done
+			fault=$(find_fault "$code" "")
 			[ -z "$fault" ] || wrong+="$error: $fault"$'\n'
 		done
 		expect_same "$name is refused" "$wrong" ""
