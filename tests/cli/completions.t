@@ -69,7 +69,8 @@ if command -v zsh >/dev/null; then
 # Completes a line in a pseudo-terminal, with a compadd that logs its arguments.
 zmodload zsh/zpty
 zpty shell "TERM=dumb zsh -f -i"
-zpty -w shell "PS1= PROMPT_EOL_MARK= ; unsetopt zle_bracketed_paste beep; cd ${(q)3}; autoload -U compinit; compinit -u -D; source ${(q)1}"
+# What is typed before the line editor is ready must not be erased by the terminal.
+zpty -w shell "stty kill undef; PS1= PROMPT_EOL_MARK= ; unsetopt zle_bracketed_paste beep; cd ${(q)3}; autoload -U compinit; compinit -u -D; source ${(q)1}"
 zpty -w shell 'compadd() { local -a got; builtin compadd -A got "$@"; (( $#got )) && print -rl -- $got >>'${(q)4}'; builtin compadd "$@" }'
 zpty -w shell "bindkey '^I' complete-word; print RE''ADY"
 zpty -r -m shell got '*READY*'
