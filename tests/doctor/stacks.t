@@ -249,14 +249,23 @@ is_hung() {
 	grep -q 'error rank 1 has not called' <(hung)
 }
 expect_ok "a hung job" until_ok is_hung
-hung >"$tap_scratch/line"
+# Simulated ranks wake up now and then, and are running for that moment.
+are_asleep() {
+	hung >"$tap_scratch/line"
+	[ "$(grep -o 'asleep in clock_nanosleep' "$tap_scratch/line" | wc -l)" -eq 2 ]
+}
+until_ok are_asleep
 expect_ok "the rank that did not call: where it is" \
 	grep -qF -e "- Rank 1 is $place (asleep in clock_nanosleep), " "$tap_scratch/line"
 expect_ok "those that wait, in one line" grep -qF -e "- Ranks 0, 2 are $place (asleep in clock_nanosleep)." "$tap_scratch/line"
 expect_same "not with --no-stacks" "$(hung --no-stacks | grep -c dataloader)" 0
 expect_same "nor with RINGSIDE_STACKS=0" "$(RINGSIDE_STACKS=0 hung | grep -c dataloader)" 0
 expect_ok "one line for each rank" grep -qE "^pid [0-9]+, rank 2 of sim-1: $place" <(PATH=$tools:$PATH "$ringside" stacks --brief --rank 2)
-PATH=$tools:$PATH "$ringside" bundle --no-ras -o "$tap_scratch/bundle.tar" >/dev/null 2>&1
+is_bundled_asleep() {
+	PATH=$tools:$PATH "$ringside" bundle --no-ras -o "$tap_scratch/bundle.tar" >/dev/null 2>&1
+	grep -qE "^pid [0-9]+, rank 1 of sim-1: .*asleep" <(tar -xOf "$tap_scratch/bundle.tar" ringside-bundle/stacks.txt)
+}
+until_ok is_bundled_asleep
 expect_ok "a bundle has them" grep -qE "^pid [0-9]+, rank 1 of sim-1: $place" <(tar -xOf "$tap_scratch/bundle.tar" ringside-bundle/stacks.txt)
 expect_ok "and so has the doctor that reads it elsewhere" \
 	grep -qF -e "- Rank 1 is $place (asleep in clock_nanosleep), " <("$ringside" doctor --hang 1s "$tap_scratch/bundle.tar" | tr -s ' \n' ' ')
