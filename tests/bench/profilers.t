@@ -55,8 +55,13 @@ expect_same "it records everything in every mode" "$(completeness good)" "$(
 	done
 )"
 expect_same "times are those of the GPU" \
-	"$(python3 -c 'import json, sys; print({tuple(r["ratio"]) for r in json.load(open(sys.argv[1]))["accuracy"] if r["source"] == "kernel_gpu"})' "$tap_scratch/good.json")" \
-	"{(1, 1, 1, 1, 1)}"
+	"$(python3 - "$tap_scratch/good.json" <<-'PYTHON'
+		import json, sys
+		rows = [row["ratio"] for row in json.load(open(sys.argv[1]))["accuracy"] if row["source"] == "kernel_gpu"]
+		# The ends of the interval are unknown if a busy machine timed few operations.
+		print(len(rows) > 0, {ratio[2] for ratio in rows}, {part for ratio in rows for part in ratio} - {None})
+	PYTHON
+	)" "True {1} {1}"
 expect_same "--keep keeps results and logs of every job" \
 	"$(find "$tap_scratch/kept" -name results.json | wc -l) $(find "$tap_scratch/kept" -name 'rank-*.log' | wc -l)" "12 24"
 expect_ok "kept recordings can be read" "$ringside" verify "$tap_scratch/kept/run1-blocking-ringside/output"
