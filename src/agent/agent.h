@@ -111,7 +111,7 @@ void agent_listen_close(struct agent_listeners *listeners);
 
 /*
  * A child process of the hub or the agent: ringside-fetch, the doctor, sinfo, a name lookup, stacks and RAS of a hung
- * job. What it reads can only harm the child: its time, memory and output are limited, and nobody waits for it.
+ * job, judging speed, snapshots, passwords. What it reads can only harm the child: its time, memory and output are limited, and nobody waits for it.
  */
 
 enum { HUB_CHILD_WHY = 200, HUB_CHILD_WORDS = 40 };
@@ -125,7 +125,7 @@ struct hub_child_task {
 	uint64_t timeout_ns;
 	size_t limit_bytes; /* of its output */
 	uint64_t
-		memory_bytes; /* of address space, with `work` besides what it shares; 0: no limit */
+		memory_bytes; /* of address space; `work` has what it shares besides; 0: no limit */
 };
 
 /* All zero: none was started. */

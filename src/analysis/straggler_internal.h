@@ -64,19 +64,19 @@ struct straggler_table {
 	uint32_t blocks;
 	uint64_t matches;    /* also if they are too few for blocks */
 	uint32_t wire_class; /* size class that wire_ns is about */
-	double *late_ns;     /* mean duration of all minus the seat's, per match; NAN: none */
-	double *wire_ns;     /* time on the wire per transfer; NAN: no transfers */
-	double *wire_sum;    /* total time on the wire */
-	double *mean_ns;     /* [block]: mean duration */
-	double *least_ns;    /* [block]: mean shortest duration */
-	double *count;	     /* [block]: matches */
-	uint64_t *start_ns;  /* [block], common time; 0 unknown */
+	bool is_late_by_network;
+	double *late_ns;    /* mean duration of all minus the seat's, per match; NAN: none */
+	double *wire_ns;    /* time on the wire per transfer; NAN: no transfers */
+	double *wire_sum;   /* total time on the wire */
+	double *mean_ns;    /* [block]: mean duration */
+	double *least_ns;   /* [block]: mean shortest duration */
+	double *count;	    /* [block]: matches */
+	uint64_t *start_ns; /* [block], common time; 0 unknown */
 	uint64_t *end_ns;
 	uint64_t *first_number; /* [block]: match_brief.number with which it begins */
 	uint64_t *last_in;	/* [seat]: matches in which it was last */
 	uint64_t *caused_ns;	/* [seat]: see struct straggler */
-	bool is_late_by_network;
-	uint64_t *took_part; /* [seat] */
+	uint64_t *took_part;	/* [seat] */
 };
 
 /* A section of blocks in which a seat stands out. */

@@ -51,7 +51,7 @@ struct link_witness {
 	bool is_sender_starved;
 	bool is_receiver_starved;
 	bool is_sender_late; /* its GPU comes after the data that it receives, by more than its sends are slow */
-	double wire_share; /* of the time of its sends: on the wire; 0 unknown */
+	double wire_share; /* without GPU times: part of its sends' time on the wire; 0 unknown */
 };
 
 enum { SEND_NET = 2 };
@@ -497,6 +497,8 @@ static bool is_starved(const struct link_sums *list, uint32_t count, uint32_t se
 	       log(*ratio) >= log(slowdown) / (is_bursty ? 4 : 2);
 }
 
+static const double polls_late = 3, held_up_at_most = 2;
+
 /*
  * The first is the sender. One that polls late sees everything late, flushes as well, and needs a closer look. A slow
  * link holds up its sender's GPU, too, but not for much longer than its transfers take.
@@ -513,10 +515,10 @@ static bool is_sender_late(const struct link_sums *list, uint32_t count, double 
 			flush[found++] = list[i].flush_ns / list[i].receives;
 		}
 	if (found == 0 || own->receives < RECEIVES_LEAST ||
-	    own->flush_ns / own->receives > 3 * stats_lower_middle(flush, found))
+	    own->flush_ns / own->receives > polls_late * stats_lower_middle(flush, found))
 		return false;
 	excess_ns = own->consume_ns - stats_lower_middle(consume, found) * own->receives;
-	return excess_ns > 2 * own->wire_ns * (1 - 1 / slowdown);
+	return excess_ns > held_up_at_most * own->wire_ns * (1 - 1 / slowdown);
 }
 
 /* Most of what stands out is waiting for the receiver. */
@@ -681,7 +683,7 @@ void straggler_late_by_network(struct straggler_search *search, struct straggler
  *
  *	a process at one of its ends is also late in what needs no network       a straggler, short of CPU
  *	the receiver arrives late, and what was sent waits for it               nothing: that rank is named already
- *	the sender's GPU arrives late, and sends everything at once             nothing, likewise
+ *	the sender's GPU arrives late, and sends everything at once             nothing: its link is as fast as any
  *	few operations stand out, and also quite a few of the others'           nothing
  *	few operations stand out, and both processes are fine                   a slow link, with less confidence
  *	anything else                                                           a slow link

@@ -223,8 +223,7 @@ bool live_judge(struct live *live, uint64_t monotonic_ns);
 
 /*
  * The same in three steps. The one in the middle takes the time and changes nothing but the judgement, so a fork of the
- * caller can do it while scans go on; the verdicts found are all
- * that the last one needs of it. False: none is due.
+ * caller can do it while scans go on; the last one needs nothing else of it. False: none is due.
  */
 struct live_judgement {
 	uint64_t key; /* of the job */

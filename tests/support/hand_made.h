@@ -62,6 +62,18 @@ static inline uint32_t hand_comm(struct recording_process *process, uint64_t has
 	return comm->info.id;
 }
 
+/* Ranks of one communicator, two on each host. */
+static inline void hand_pairs(struct hand_made *hand, int ranks)
+{
+	for (int rank = 0; rank < ranks; rank++) {
+		char host[2] = { (char)('a' + rank / 2), '\0' };
+		struct recording_process *process = hand_process(hand, "j", rank, host);
+
+		hand_comm(process, 0x77, "world", rank, ranks, ranks / 2);
+		process->comms[0].info.gpu = rank % 2;
+	}
+}
+
 /* A collective that took so long by the GPU's clock and ended at end_ns of the recorder's. */
 static inline struct op_record *hand_op(struct recording_process *process, uint32_t comm,
 					uint8_t function, uint64_t match, uint64_t bytes,

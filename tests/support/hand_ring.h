@@ -40,7 +40,8 @@ struct part {
 	uint64_t consume_ns;
 	uint64_t duration_ns;
 	bool is_replay;
-	bool is_untimed; /* no GPU times */
+	bool is_untimed;      /* no GPU times */
+	uint64_t send_gpu_ns; /* per transfer, until its GPU fills it */
 };
 
 /* What a test plays. */
@@ -48,7 +49,7 @@ typedef struct part (*part_of)(int rank, int meeting);
 
 static inline struct part calm(void)
 {
-	return (struct part){ 200 * US, 20 * US, 100 * US, 10 * MS, false, false };
+	return (struct part){ 200 * US, 20 * US, 100 * US, 10 * MS, false, false, 0 };
 }
 
 static inline void hand_ring_op(struct recording_process *process, const struct part *part,
@@ -65,6 +66,7 @@ static inline void hand_ring_op(struct recording_process *process, const struct 
 	}
 	op->send_steps = op->recv_steps = STEPS;
 	op->proxies_started = op->proxies_stopped = 2 * CONNECTIONS;
+	op->wait_ns[OP_WAIT_SEND_GPU] = part->send_gpu_ns * STEPS;
 	op->wait_ns[OP_WAIT_SEND_NET] = part->wire_ns * STEPS;
 	op->wait_ns[OP_WAIT_RECV_FLUSH] = part->flush_ns * STEPS;
 	op->wait_ns[OP_WAIT_RECV_GPU] = part->consume_ns * STEPS;

@@ -1,6 +1,8 @@
 /* Slow links, and what looks like one. */
 #include "analysis/straggler.h"
 
+#include <math.h>
+
 #include "tests/tap.h"
 #include "tests/support/hand_ring.h"
 
@@ -73,6 +75,32 @@ static struct part slow_link(int rank, int match)
 	/* The sender's GPU cannot forward what it receives. */
 	part.consume_ns *= rank == SENDER ? 30 : 1;
 	return part;
+}
+
+/* Before its GPU came, transfers had waited three times as long as they are on the wire then. */
+static struct part posted_early(int rank, int match)
+{
+	struct part part = slow_link(rank, match);
+
+	part.is_untimed = true;
+	part.send_gpu_ns = 3 * part.wire_ns;
+	return part;
+}
+
+static void test_cost_without_gpu_times(void)
+{
+	const struct straggler *link;
+	double all;
+
+	hand_ring_play(&ring, slow_link);
+	link = found(STRAGGLER_SLOW_LINK, SENDER);
+	all = link != NULL ? link->cost_share : 0;
+	hand_ring_over(&ring);
+	hand_ring_play(&ring, posted_early);
+	link = found(STRAGGLER_SLOW_LINK, SENDER);
+	EXPECT_THAT("of the time since posting, only that on the wire is lost",
+		    all > 0 && link != NULL && fabs(link->cost_share - all / 4) < all / 1000);
+	hand_ring_over(&ring);
 }
 
 static void test_slow_link(void)
@@ -286,6 +314,7 @@ int main(void)
 {
 	test_late_gpu();
 	test_slow_link();
+	test_cost_without_gpu_times();
 	test_nothing_on_the_wire();
 	test_two_kinds();
 	test_bursts();

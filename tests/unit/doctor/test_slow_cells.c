@@ -21,13 +21,7 @@ static struct timeline_report report;
 
 static void begin(void)
 {
-	for (int rank = 0; rank < RANKS; rank++) {
-		char host[2] = { (char)('a' + rank / 2), '\0' };
-		struct recording_process *process = hand_process(&hand, "j", rank, host);
-
-		hand_comm(process, 0x77, "world", rank, RANKS, 4);
-		process->comms[0].info.gpu = rank % 2;
-	}
+	hand_pairs(&hand, RANKS);
 }
 
 static void made(void)
