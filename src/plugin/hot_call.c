@@ -46,7 +46,7 @@ static COLD uint8_t intern_name(const char *text)
 	uint64_t words[NAME_WORDS] = { 0 };
 
 	memcpy(words, text, strnlen(text, sizeof(words) - 1));
-	for (uint64_t i = 0; i < used && i < OP_NAMES_INTERNED_MAX; i++)
+	for (int i = 0; i < OP_NAMES_INTERNED_MAX; i++)
 		if (is_name(&names[i], words))
 			return (uint8_t)(OP_NAME_INTERNED + i);
 	if (used >= OP_NAMES_INTERNED_MAX ||
@@ -330,8 +330,7 @@ void hot_launch_stop(struct handle handle)
  */
 static uint64_t peer_count(uint32_t comm, int32_t peer, bool is_receive, bool is_replay)
 {
-	uint64_t key = (uint64_t)comm << 34 | (uint64_t)is_replay << 33 |
-		       (uint64_t)is_receive << 32 | ((uint32_t)peer + 1);
+	uint64_t key = REGION_LINK_KEY(comm, is_receive, peer) | (uint64_t)is_replay << 33;
 	uint32_t mask = recorder.region.peer_count - 1;
 	uint32_t at = (uint32_t)hash_word(key, key) & mask;
 	struct region_peer *free = NULL;
@@ -504,9 +503,8 @@ static void forget_older(struct comm_state *comm, uint64_t number, uint64_t slot
 	struct region_live *live = &recorder.region.live[(uint32_t)old];
 
 	store_relaxed(recent, slot_and_generation);
-	if (old == 0 || old == slot_and_generation ||
-	    (group != 0 && load_relaxed(&live->group) == group &&
-	     !(load_relaxed(&live->notes) & LIVE_HAS_TASK)))
+	if (old == 0 || (group != 0 && load_relaxed(&live->group) == group &&
+			 !(load_relaxed(&live->notes) & LIVE_HAS_TASK)))
 		return;
 	if (!may_have_children(comm, &live->op, number < CHILDLESS_AGE) ||
 	    (load_relaxed(&live->op.active_ns) == 0 && is_passed(comm, &live->op)))

@@ -189,7 +189,7 @@ static struct region_proxy *proxy_take(struct comm_state *comm, bool is_own, uin
 	uint32_t kept = is_own ? load_relaxed(&comm->kept_proxies) : 0;
 	struct region_proxy *proxy;
 
-	if (UNLIKELY(kept == 0 || kept > KEPT_PROXIES))
+	if (UNLIKELY(kept == 0))
 		return proxy_search(word);
 	store_relaxed(&comm->kept_proxies, kept - 1);
 	proxy = &recorder.region.proxies[load_relaxed(&comm->kept[kept - 1])];
@@ -684,7 +684,7 @@ void hot_proxy_forget(struct comm_state *comm)
 		swap_if_acq_rel(&proxy->word, &word, (uint64_t)(REGION_GENERATION(word) + 1) << 32);
 	}
 	store_relaxed(&comm->kept_proxies, 0);
-	for (uint32_t i = 0; i < kept && i < KEPT_PROXIES; i++) {
+	for (uint32_t i = 0; i < kept; i++) {
 		uint64_t *word = &recorder.region.proxies[load_relaxed(&comm->kept[i])].word;
 		uint64_t found = load_relaxed(word);
 
