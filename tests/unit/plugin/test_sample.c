@@ -197,23 +197,62 @@ static bool never_between_send_and_recv(void)
 	       says(collectives(context, 5000, 50000) == 0, "nothing is timed any more");
 }
 
+/* One more work of a kernel. */
+static void work(void *context, void *plan, const char *algorithm)
+{
+	struct abi_descr_v5 descr = { .type = ABI_COLL };
+
+	descr.coll.function = "AllReduce";
+	descr.coll.datatype = "ncclFloat32";
+	descr.coll.algorithm = algorithm;
+	descr.coll.protocol = "SIMPLE";
+	descr.coll.parent_group = plan;
+	descr.parent = play_coll_api(context, NULL, "AllReduce", 1024, "ncclFloat32", false);
+	play_stop(play_start(context, descr));
+}
+
 static bool grouped_nvls_ends_it(void)
 {
 	void *context = begin("0"), *plan = stamp_plan(context);
-	struct abi_descr_v5 descr = { .type = ABI_COLL };
 
 	until_open(context);
-	descr.coll.function = "AllReduce";
-	descr.coll.datatype = "ncclFloat32";
-	descr.coll.algorithm = "NVLS";
-	descr.coll.protocol = "SIMPLE";
-	descr.coll.parent_group = plan;
-	for (int i = 0; i < 2; i++) {
-		descr.parent =
-			play_coll_api(context, NULL, "AllReduce", 1024, "ncclFloat32", false);
-		play_stop(play_start(context, descr));
-	}
+	for (int i = 0; i < 2; i++)
+		work(context, plan, "NVLS");
 	return says(state() == SAMPLING_BY_NVLS && !is_open(), "ended and closed");
+}
+
+static bool grouped_nvls_trees_end_it(void)
+{
+	void *context = begin("0"), *plan;
+
+	for (int i = 0; i < 3; i++) {
+		work(context, stamp_plan(context), "NVLS");
+		work(context, stamp_plan(context), "NVLS_TREE");
+		plan = stamp_plan(context);
+		work(context, plan, "RING");
+		work(context, plan, "TREE");
+	}
+	if (!says(state() == SAMPLING_ACTIVE, "not by single works, nor by other algorithms"))
+		return false;
+	work(context, plan, "NVLS_TREE");
+	return says(state() == SAMPLING_BY_NVLS, "ended");
+}
+
+/* From NCCL 2.29 on they are counted by the GPU alone, unless AllGatherV is off. */
+static bool a_broadcast_ends_it_where_it_disturbs(void)
+{
+	void *context = begin("0");
+
+	store_relaxed(&recorder.sampling.broadcasts, 1);
+	play_issue(context, "Broadcast", 16, "ncclFloat32", 1);
+	if (!says(state() == SAMPLING_ACTIVE, "not where it is counted"))
+		return false;
+	store_relaxed(&recorder.sampling.broadcasts, 0);
+	play_issue(context, "AllReduce", 16, "ncclFloat32", 1);
+	if (!says(state() == SAMPLING_ACTIVE, "nor any other collective"))
+		return false;
+	play_issue(context, "Broadcast", 16, "ncclFloat32", 1);
+	return says(state() == SAMPLING_BY_BROADCAST && !is_open(), "ended and closed");
 }
 
 /* A request to time everything for 30 s. */
@@ -300,6 +339,8 @@ int main(void)
 	EXPECT_SCENE(a_send_ends_it);
 	EXPECT_SCENE(never_between_send_and_recv);
 	EXPECT_SCENE(grouped_nvls_ends_it);
+	EXPECT_SCENE(grouped_nvls_trees_end_it);
+	EXPECT_SCENE(a_broadcast_ends_it_where_it_disturbs);
 	EXPECT_SCENE(a_request_is_granted);
 	EXPECT_SCENE(a_request_comes_to_an_end);
 	EXPECT_SCENE(an_ended_communicator_wants_nothing);
