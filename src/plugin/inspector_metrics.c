@@ -87,14 +87,14 @@ static void remove_file(const char *dir, const char *prefix, const char *name, c
 		errno = 0;
 }
 
-/* ".nccl_inspector_metrics_X.lock" without an owner: remove all three files. */
+/* ".nccl_inspector_metrics_X.lock" without an owner: remove all three files. It begins so. */
 static void clean_one(const char *dir, const char *lock_name)
 {
 	char path[INSPECTOR_GPU_PATH_BYTES], name[INSPECTOR_PROM_NAME_BYTES];
 	size_t length = strlen(lock_name);
 	int lock;
 
-	if (length < 6 || length > sizeof(name) || strcmp(lock_name + length - 5, ".lock") != 0 ||
+	if (length > sizeof(name) || strcmp(lock_name + length - 5, ".lock") != 0 ||
 	    !text_format(path, sizeof(path), "%s/%s", dir, lock_name))
 		return;
 	text_copy(name, sizeof(name), lock_name + 1);

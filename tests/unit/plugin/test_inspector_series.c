@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/text.h"
+#include "plugin/recorder.h"
 #include "tests/support/scratch.h"
 #include "tests/tap.h"
 
@@ -93,6 +94,68 @@ static void test_sums(const char *dir)
 	read_file(dir, "nccl_inspector_metrics_0.prom");
 	EXPECT_THAT("what is not new is not repeated",
 		    count_of(content, "\nnccl_") == 0 && count_of(content, "# TYPE") == 4);
+}
+
+/* A time is a mean, a bandwidth is that of all together, also of Sends. */
+static void test_values(const char *dir)
+{
+	struct comm_info comm = comm_named("pp", 2);
+	struct op_record op = made(OP_SEND, 4000000, 1000000);
+	enum status status;
+
+	inspector_series_add(&series, &comm, &op);
+	op = made(OP_SEND, 4000000, 3000000);
+	inspector_series_add(&series, &comm, &op);
+	EXPECT_EQUAL(publish(&status), 2);
+	read_file(dir, "nccl_inspector_metrics_2.prom");
+	EXPECT_EQUAL(count_of(content, "} 2000.000000\n"), 1);
+	EXPECT_EQUAL(count_of(content, "} 2.000000\n"), 1);
+}
+
+/* Names that only NCCL knows, up to the last one that has a place. */
+static void test_names(const char *dir)
+{
+	static struct region_name names[OP_NAMES_INTERNED_MAX + 1] = {
+		[0] = { "FIRST" },
+		[OP_NAMES_INTERNED_MAX - 1] = { "LAST" },
+		[OP_NAMES_INTERNED_MAX] = { "BEHIND" },
+	};
+	struct comm_info comm = comm_named("ep", 3);
+	struct op_record op = made(OP_ALL_REDUCE, 1 << 20, 1000000);
+	enum status status;
+
+	recorder.region.names = names;
+	op.algorithm = OP_NAME_INTERNED;
+	inspector_series_add(&series, &comm, &op);
+	op.algorithm = OP_NAME_INTERNED + OP_NAMES_INTERNED_MAX - 1;
+	inspector_series_add(&series, &comm, &op);
+	op.algorithm = OP_NAME_INTERNED + OP_NAMES_INTERNED_MAX;
+	inspector_series_add(&series, &comm, &op);
+	EXPECT_EQUAL(publish(&status), 3);
+	read_file(dir, "nccl_inspector_metrics_3.prom");
+	EXPECT_EQUAL(count_of(content, "algo_proto=\"FIRST_SIMPLE\""), 2);
+	EXPECT_EQUAL(count_of(content, "algo_proto=\"LAST_SIMPLE\""), 2);
+	EXPECT_EQUAL(count_of(content, "BEHIND"), 0);
+	recorder.region.names = NULL;
+}
+
+/* More GPUs than one process has. */
+static void test_gpus(const char *dir)
+{
+	struct op_record op = made(OP_ALL_REDUCE, 1 << 20, 1000000);
+	enum status status;
+	int added = 0;
+
+	inspector_series_init(&series, dir, "1", "n");
+	for (int gpu = 100; gpu < 100 + 2 * INSPECTOR_GPUS; gpu++) {
+		struct comm_info comm = comm_named("x", gpu);
+
+		added += inspector_series_add(&series, &comm, &op);
+	}
+	EXPECT_EQUAL(added, INSPECTOR_GPUS);
+	EXPECT_EQUAL(series.gpu_count, INSPECTOR_GPUS);
+	EXPECT_EQUAL(publish(&status), INSPECTOR_GPUS);
+	inspector_series_leave(&series);
 }
 
 /* More different names than a file should have. */
@@ -206,6 +269,54 @@ static void test_the_dead(const char *dir)
 	inspector_series_leave(&series);
 }
 
+static void write_file(const char *dir, const char *name, const char *text)
+{
+	char path[512];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	file = fopen(path, "we");
+	if (file == NULL)
+		exit(1);
+	fputs(text, file);
+	fclose(file);
+}
+
+/* On some file systems locks work on one host only. */
+static void test_other_hosts(const char *dir)
+{
+	struct comm_info comm = comm_named("y", 8);
+	char host[256] = "", longer[300];
+	enum status status;
+
+	gethostname(host, sizeof(host) - 1);
+	snprintf(longer, sizeof(longer), "%s-2", host);
+	write_file(dir, "nccl_inspector_metrics_70.prom", "");
+	write_file(dir, ".nccl_inspector_metrics_70.lock", longer);
+	write_file(dir, "nccl_inspector_metrics_71.prom", "");
+	write_file(dir, ".nccl_inspector_metrics_71.prom.draft", "");
+	write_file(dir, ".nccl_inspector_metrics_71.lock", host);
+	write_file(dir, "nccl_inspector_metrics_72.prom", "");
+	write_file(dir, ".nccl_inspector_metrics_72.lock", "");
+	write_file(dir, ".nccl_inspector_metrics_73.look", "");
+	inspector_series_init(&series, dir, "1", "n");
+	inspector_series_see_gpu(&series, &comm);
+	publish(&status);
+	EXPECT_THAT("files of another host stay",
+		    has_file(dir, "nccl_inspector_metrics_70.prom") &&
+			    has_file(dir, ".nccl_inspector_metrics_70.lock"));
+	EXPECT_THAT("those of dead processes of this one go",
+		    !has_file(dir, "nccl_inspector_metrics_71.prom") &&
+			    !has_file(dir, ".nccl_inspector_metrics_71.prom.draft") &&
+			    !has_file(dir, ".nccl_inspector_metrics_71.lock"));
+	EXPECT_THAT("and those that nobody signed",
+		    !has_file(dir, "nccl_inspector_metrics_72.prom"));
+	EXPECT(has_file(dir, ".nccl_inspector_metrics_73.look"));
+	EXPECT_THAT("a lock is signed",
+		    strcmp(read_file(dir, ".nccl_inspector_metrics_8.lock"), host) == 0);
+	inspector_series_leave(&series);
+}
+
 /* Other files are in the way. */
 static void test_things_in_the_way(const char *dir)
 {
@@ -249,9 +360,13 @@ int main(void)
 	if (!inspector_series_init(&series, dir, "4711", "node01"))
 		return 1;
 	test_sums(dir);
+	test_values(dir);
+	test_names(dir);
 	test_bounds(dir);
 	test_two_on_one_gpu(dir);
 	test_the_dead(dir);
+	test_gpus(dir);
+	test_other_hosts(dir);
 	test_things_in_the_way(dir);
 	return tap_done();
 }

@@ -80,6 +80,8 @@ static void test_what_is_written(void)
 	       8192);
 	EXPECT(with("NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES", "0x2000", NULL, NULL)
 		       ->filter.least_bytes == 8192);
+	EXPECT(with("NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES", "99999999999999999999", NULL, NULL)
+		       ->filter.least_bytes == 0);
 	EXPECT(with("NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES", "8k", NULL, NULL)->filter.least_bytes ==
 		       0 &&
 	       complaints() == 1);

@@ -6,6 +6,7 @@
 #include "plugin/settings.h"
 
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "tests/tap.h"
 
@@ -106,6 +107,42 @@ static void the_rest_can_be_switched(void)
 	EXPECT_EQUAL(mask_choose(7, &settings, plenty).mask & 0xf00, 0x700);
 }
 
+/* Turning on NCCL Inspector asks for its times, on releases that have Inspector. */
+static void inspector_asks_for_kernels(void)
+{
+	struct settings settings = automatic;
+
+	settings.inspector.is_on = true;
+	EXPECT(mask_choose(4, &settings, plenty).kernel != KERNEL_EVENTS_ON);
+	for (unsigned int version = 5; version <= 7; version++)
+		EXPECT_EQUAL(mask_choose(version, &settings, plenty).kernel, KERNEL_EVENTS_ON);
+	settings.kernel = SWITCH_OFF;
+	EXPECT_EQUAL(mask_choose(5, &settings, plenty).kernel, KERNEL_EVENTS_OFF);
+}
+
+static void a_sample_says_who_asked_for_it(void)
+{
+	static const char asked[] = "sampling requested by RINGSIDE_EVENTS";
+	struct settings settings = automatic;
+
+	settings.kernel = SWITCH_SAMPLE;
+	EXPECT(strcmp(mask_choose(5, &settings, plenty).kernel_reason, asked) == 0);
+	settings.kernel = SWITCH_AUTO;
+	settings.is_allgatherv_off = true;
+	for (unsigned int version = 5; version <= 6; version++)
+		EXPECT(strcmp(mask_choose(version, &settings, plenty).kernel_reason, asked) != 0);
+}
+
+static void free_memory_is_known(void)
+{
+	uint64_t bytes = mask_free_shm_bytes();
+	struct statvfs fs;
+
+	EXPECT(statvfs("/dev/shm", &fs) == 0);
+	EXPECT_EQUAL(bytes == UINT64_MAX, fs.f_blocks == 0);
+	EXPECT(fs.f_blocks == 0 || bytes <= (uint64_t)fs.f_blocks * fs.f_frsize);
+}
+
 int main(void)
 {
 	each_version_is_asked_for_what_it_has();
@@ -113,5 +150,8 @@ int main(void)
 	kernel_events_can_be_switched();
 	without_room_there_are_none();
 	the_rest_can_be_switched();
+	inspector_asks_for_kernels();
+	a_sample_says_who_asked_for_it();
+	free_memory_is_known();
 	return tap_done();
 }

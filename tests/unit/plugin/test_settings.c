@@ -340,9 +340,30 @@ static void memory_is_known(void)
 	rmdir(dir);
 }
 
+static void only_what_is_wrong_is_complained_about(void)
+{
+	static const struct {
+		const char *name, *value;
+		unsigned int lines;
+	} cases[] = {
+		{ "RINGSIDE_DISABLE", "0", 0 },	       { "RINGSIDE_DISABLE", "1", 0 },
+		{ "RINGSIDE_DISABLE", "2", 1 },	       { "RINGSIDE_ENVIRONMENT", "on", 0 },
+		{ "RINGSIDE_ENVIRONMENT", "off", 0 },  { "RINGSIDE_ENVIRONMENT", "no", 1 },
+		{ "RINGSIDE_GROUP", "4294967294", 0 }, { "RINGSIDE_GROUP", "4294967295", 1 },
+		{ "RINGSIDE_GROUP", "4294967296", 1 },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		struct settings settings = with(cases[i].name, cases[i].value);
+
+		EXPECT_EQUAL(lines(&settings), cases[i].lines);
+	}
+}
+
 int main(void)
 {
 	memory_is_known();
+	only_what_is_wrong_is_complained_about();
 	nothing_set_is_the_standard();
 	right_values_are_taken();
 	limits_are_taken();
