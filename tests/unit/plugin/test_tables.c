@@ -200,6 +200,33 @@ static void a_total_is_found_in_16_slots(void)
 	clear_totals(home, 0);
 }
 
+/* Waits count in the totals once a proxy operation has stopped. */
+static void waits_are_added_to_the_totals(void)
+{
+	for (uint16_t stopped = 0; stopped <= 1; stopped++) {
+		struct op_record op = { .comm = 77, .function = OP_ALL_REDUCE, .bytes = 8 };
+		struct region_total *total;
+
+		op.proxies_stopped = stopped;
+		op.send_bytes = 100;
+		op.recv_bytes = 200;
+		for (uint64_t i = 0; i < OP_WAITS; i++)
+			op.wait_ns[i] = 1000 + i;
+		clear_totals(0, 0);
+		total = record_total_find(TOTALS_KEY(77, OP_ALL_REDUCE, 0, 0, 0, 5));
+		memset(&total->count, 0, sizeof(*total) - sizeof(total->key));
+		record_push(NULL, &op);
+		record_push(NULL, &op);
+		EXPECT_EQUAL(total->count, 2);
+		EXPECT_EQUAL(total->bytes, 16);
+		EXPECT_EQUAL(total->send_bytes, stopped ? 200 : 0);
+		EXPECT_EQUAL(total->recv_bytes, stopped ? 400 : 0);
+		for (uint64_t i = 0; i < OP_WAITS; i++)
+			EXPECT_EQUAL(total->wait_ns[i], stopped ? 2000 + 2 * i : 0);
+		EXPECT_EQUAL(total->timed_bytes, 0);
+	}
+}
+
 int main(void)
 {
 	play_setup("flight");
@@ -207,5 +234,6 @@ int main(void)
 	replays_and_receives_have_numbers_of_their_own();
 	a_link_is_found_in_16_slots();
 	a_total_is_found_in_16_slots();
+	waits_are_added_to_the_totals();
 	return tap_done();
 }
