@@ -11,7 +11,7 @@
 
 LONG_SECONDS ?= 60
 # A test that takes longer is considered hung and killed. On a busy machine a test of half a minute takes minutes.
-TEST_SECONDS ?= 600
+TEST_SECONDS ?= 1800
 LONG_TEST_SECONDS ?= 9000
 JOBS := $(shell nproc)
 # Tests that simulate a job mostly wait, so others use the CPUs meanwhile.
