@@ -166,6 +166,25 @@ static const char *refuse_for(int place, uid_t owner)
 	return NULL;
 }
 
+static int find_without_links(const char *path)
+{
+	int place = file_open_within(AT_FDCWD, path, O_PATH, FILE_NO_LINKS);
+
+	if (place == -1 && (errno == ENOSYS || errno == EPERM || errno == EINVAL))
+		place = open_without_links(path);
+	return place;
+}
+
+int file_open_direct(const char *path)
+{
+	int place = path[0] == '/' ? find_without_links(path) : -1;
+
+	if (place == -1)
+		return -1;
+	return refuse_for(place, geteuid()) == NULL ? open_place(place)
+						    : refuse_place(place, EACCES);
+}
+
 int file_open_for(uid_t owner, const char *path, const char **why)
 {
 	bool may_follow = owner == geteuid() || is_memfd(path);
@@ -179,9 +198,7 @@ int file_open_for(uid_t owner, const char *path, const char **why)
 	if (may_follow) {
 		place = open(path, O_PATH | O_CLOEXEC);
 	} else {
-		place = file_open_within(AT_FDCWD, path, O_PATH, FILE_NO_LINKS);
-		if (place == -1 && (errno == ENOSYS || errno == EPERM || errno == EINVAL))
-			place = open_without_links(path);
+		place = find_without_links(path);
 		if (place == -1 && errno == ELOOP)
 			*why = "a symbolic link leads to it";
 	}

@@ -36,6 +36,12 @@ int file_open_same(const char *path, uint64_t device, uint64_t inode);
 int file_open_for(uid_t owner, const char *path, const char **why);
 
 /*
+ * Open a regular file of anyone, for reading, that is no file of the kernel, by an absolute path
+ * without symbolic links. Nothing else is opened, not even for a moment. -1 if it is not such a file.
+ */
+int file_open_direct(const char *path);
+
+/*
  * Is nearly all of it a hole? A sparse file can have any size at no cost for who creates it, while
  * its reader pays for each byte. Up to 64 MiB, or four times what is stored, is fine.
  */

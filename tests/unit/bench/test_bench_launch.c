@@ -381,6 +381,13 @@ static void touch(const char *directory, const char *name)
 	close(open(path, O_WRONLY | O_CREAT, 0600));
 }
 
+static bool is_private(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && (st.st_mode & 07777) == 0700;
+}
+
 static void test_mps(const char *directory)
 {
 	char *path = strdup(getenv("PATH")), *around;
@@ -394,6 +401,8 @@ static void test_mps(const char *directory)
 	unsetenv("CUDA_MPS_PIPE_DIRECTORY");
 	bench_mps_start(&mps);
 	EXPECT(mps.is_on && mps.is_ours && access(mps.pipe, F_OK) == 0);
+	EXPECT_THAT("only its user reaches it",
+		    is_private(mps.directory) && is_private(mps.pipe) && is_private(mps.log));
 	EXPECT(kill(daemon_pid(directory), 0) == 0);
 	text_copy(wanted, sizeof(wanted), mps.directory);
 	bench_mps_stop(&mps);

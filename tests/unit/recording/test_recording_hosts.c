@@ -1,9 +1,13 @@
 /* The hosts of a job come from the environment of its processes, and only plain lists of names do. */
+#include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -79,7 +83,9 @@ static void test_hostile(void)
 static void test_files(void)
 {
 	char path[200], variable[300];
+	struct inotify_event event;
 	FILE *file;
+	int events;
 
 	text_format(path, sizeof(path), "%s/nodes", scratch_dir.path);
 	text_format(variable, sizeof(variable), "PBS_NODEFILE=%s", path);
@@ -97,11 +103,44 @@ static void test_files(void)
 	unlink(path);
 	if (mkfifo(path, 0600) == -1)
 		exit(1);
+	events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (events == -1 || inotify_add_watch(events, path, IN_OPEN) == -1)
+		exit(1);
 	expect_hosts("nor is a pipe", variable, "unknown");
+	EXPECT_THAT("it is not even opened",
+		    read(events, &event, sizeof(event)) == -1 && errno == EAGAIN);
+	close(events);
 	unlink(path);
 	if (symlink("/etc/passwd", path) == -1)
 		exit(1);
 	expect_hosts("nor is what a link leads to", variable, "unknown");
+}
+
+/* Schedulers write them as root. */
+static void test_spool(void)
+{
+	static const char path[] = "/var/spool/jobs/nodes";
+	FILE *file;
+
+	if (getuid() != 0 || unshare(CLONE_NEWNS) == -1 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == -1 ||
+	    mount("none", "/var/spool", "tmpfs", 0, NULL) == -1) {
+		printf("# not root: no file below /var/spool\n");
+		return;
+	}
+	if (mkdir("/var/spool/jobs", 0755) == -1 || (file = fopen(path, "w")) == NULL)
+		exit(1);
+	fprintf(file, "node1\nnode2\n");
+	fclose(file);
+	if (chown(path, 12345, (gid_t)-1) == -1 || symlink("jobs", "/var/spool/link") == -1)
+		exit(1);
+	chmod(path, 0644);
+	expect_hosts("below /var/spool anyone's is read", "PBS_NODEFILE=/var/spool/jobs/nodes",
+		     "node[1-2]");
+	expect_hosts("by its own name", "PBS_NODEFILE=/var/spool/link/nodes", "unknown");
+	expect_hosts("without a way back", "PBS_NODEFILE=/var/spool/jobs/../jobs/nodes", "unknown");
+	chmod(path, 0640);
+	expect_hosts("if everybody may read it", "PBS_NODEFILE=/var/spool/jobs/nodes", "unknown");
 }
 
 int main(void)
@@ -110,5 +149,6 @@ int main(void)
 	test_lists();
 	test_hostile();
 	test_files();
+	test_spool();
 	return tap_done();
 }
