@@ -163,6 +163,7 @@ enum {
 	NEW_MAX = 256,	     /* processes added per scan; the next scan continues */
 	LIST_EFFORT = 16000, /* of a search per scan, or between two: see region_search_step() */
 	TABLES_MAX = 128 * 1024 * 1024, /* bytes of tables of new regions per scan */
+	FILE_EFFORT = 16 * 1024,	/* of opening or reading one, in bytes, whatever its size */
 	LOOKUPS_MAX =
 		4, /* searches for a process of another pid namespace per scan: each goes through /proc */
 	PAST_MAX = 65536,  /* files put aside */
@@ -474,16 +475,16 @@ static uint64_t tables_of(const struct region *region)
 }
 
 static enum status follow_process(struct watch *watch, struct recording_process *process,
-				  const struct watch_file *file, uint64_t *tables, uint64_t now_ns)
+				  const struct watch_file *file, uint64_t now_ns)
 {
 	struct watch_process own = { .file = *file, .seen_ns = now_ns, .life_ns = now_ns }, *buried;
 	enum status status;
 
 	process->owner = file->owner;
 	recording_load_life(process);
-	*tables += tables_of(process->region);
+	watch->tables += tables_of(process->region);
 	if (process->life == RECORDING_UNKNOWN)
-		*tables += TABLES_MAX / LOOKUPS_MAX;
+		watch->tables += TABLES_MAX / LOOKUPS_MAX;
 	buried = find_buried(watch, process, file);
 	if (buried != NULL) {
 		buried->file = *file;
@@ -513,7 +514,7 @@ static enum status follow_process(struct watch *watch, struct recording_process 
 }
 
 static enum status take_in(struct watch *watch, int fd, const char *path,
-			   const struct watch_file *file, uint64_t *tables, uint64_t now_ns)
+			   const struct watch_file *file, uint64_t now_ns)
 {
 	struct watch_owner *owner = owner_of(watch, file->owner);
 	struct recording_process *process = NULL;
@@ -526,8 +527,13 @@ static enum status take_in(struct watch *watch, int fd, const char *path,
 	recording_init(&aside);
 	errno = 0;
 	status = recording_region_load(&aside, fd, path, &process);
+	watch->tables += FILE_EFFORT;
+	/* How much of it was read before it failed is not known. */
+	if (status != OK)
+		watch->tables += file->size < TABLES_MAX / LOOKUPS_MAX ? file->size
+								       : TABLES_MAX / LOOKUPS_MAX;
 	if (status == OK)
-		status = follow_process(watch, process, file, tables, now_ns);
+		status = follow_process(watch, process, file, now_ns);
 	else if (status == ERR_SYSTEM && (errno == EMFILE || errno == ENFILE)) {
 		owner->processes++;
 		status = OK;
@@ -550,8 +556,7 @@ static bool is_one_too_many(const struct watch *watch, const struct watch_owner 
 }
 
 /* A file that was found: new, or known and put aside. */
-static enum status look_at(struct watch *watch, const struct region_place *place, size_t *taken,
-			   uint64_t *tables, uint64_t now_ns)
+static enum status look_at(struct watch *watch, const struct region_place *place, uint64_t now_ns)
 {
 	struct watch_file file = file_of(&place->st, place->kind);
 	struct watch_owner *owner;
@@ -575,8 +580,8 @@ static enum status look_at(struct watch *watch, const struct region_place *place
 	}
 	if (fstat(fd, &st) == 0) {
 		file = file_of(&st, place->kind);
-		(*taken)++;
-		status = take_in(watch, fd, place->path, &file, tables, now_ns);
+		watch->taken++;
+		status = take_in(watch, fd, place->path, &file, now_ns);
 	}
 	close(fd);
 	return status;
@@ -758,18 +763,22 @@ static enum status note_left_out(struct watch *watch)
 	return OK;
 }
 
-/* Examine what was listed; *is_over: all of it. */
-static enum status look_at_places(struct watch *watch, uint64_t now_ns, bool *is_over)
+static bool may_take_more(const struct watch *watch)
+{
+	return watch->taken < NEW_MAX && watch->tables < TABLES_MAX;
+}
+
+/* Examine what was listed, for one step; *is_over: all of it. */
+static enum status look_at_places(struct watch *watch, uint64_t effort, bool *is_over)
 {
 	const struct region_places *places = region_search_places(watch->search);
-	size_t taken = 0, unused = 0;
-	uint64_t tables = 0;
+	uint64_t until = watch->tables + effort;
 	enum status status = OK;
+	size_t unused = 0;
 
-	while (watch->next_place < places->count && status == OK && taken < NEW_MAX &&
-	       tables < TABLES_MAX) {
-		status =
-			look_at(watch, &places->list[watch->next_place++], &taken, &tables, now_ns);
+	while (watch->next_place < places->count && status == OK && may_take_more(watch) &&
+	       watch->tables < until) {
+		status = look_at(watch, &places->list[watch->next_place++], watch->look_ns);
 		if (status == OK)
 			status = make_room(watch, &unused);
 	}
@@ -782,30 +791,32 @@ static enum status look_at_places(struct watch *watch, uint64_t now_ns, bool *is
 	watch->next_place = 0;
 	for (size_t i = 0; i < watch->owner_count; i++)
 		watch->owners[i].processes = watch->owners[i].in_vain = 0;
-	return look_at_places(watch, now_ns, is_over);
+	*is_over = false;
+	return status;
 }
 
-/* Find and add new processes, as far as one scan may take. */
-static enum status watch_search(struct watch *watch, uint64_t now_ns)
+/* Find and add new processes, for one step; *is_over: this scan does no more of it. */
+static enum status watch_search(struct watch *watch, uint64_t effort, bool *is_over)
 {
-	bool was_listed = watch->search != NULL && watch->is_listed, is_over = false;
+	bool is_complete = false;
 	enum status status = OK;
 
 	if (watch->search == NULL)
-		status = begin_search(watch, now_ns);
+		status = begin_search(watch, watch->look_ns);
 	if (status == OK && !watch->is_listed)
 		status = list_more(watch);
 	if (status == OK && watch->is_listed) {
-		if (!was_listed || watch->next_place == 0)
-			note_listed(watch, now_ns);
-		status = look_at_places(watch, now_ns, &is_over);
+		if (watch->next_place == 0 && !watch->is_second)
+			note_listed(watch, watch->look_ns);
+		status = look_at_places(watch, effort, &is_complete);
 	}
-	if (status == OK && is_over) {
+	*is_over = status != OK || is_complete || !watch->is_listed || !may_take_more(watch);
+	if (status == OK && is_complete) {
 		marks_sweep(watch);
 		watch->searches++;
 		status = note_left_out(watch);
 	}
-	if (is_over || status != OK)
+	if (is_complete || status != OK)
 		end_search(watch);
 	if (status == ERR_NO_SPACE)
 		watch->must_search = true;
@@ -984,24 +995,76 @@ static enum status find_runs(struct watch *watch)
 	return status;
 }
 
+void watch_look_begin(struct watch *watch, unsigned int flags, uint64_t now_ns)
+{
+	watch->looks++;
+	watch->lookups = 0;
+	watch->taken = 0;
+	watch->tables = 0;
+	watch->look_flags = flags;
+	watch->look_ns = now_ns;
+	watch->next_process = 0;
+	watch_heed(watch);
+	watch->must_find = watch->search != NULL || watch_search_is_due(watch, now_ns);
+}
+
+/* Of reading a process. Large tables with little in them have to be read, too. */
+static uint64_t effort_of(const struct watch *watch, size_t index)
+{
+	const struct region *region = watch->recording.processes[index]->region;
+	uint64_t bytes = watch->processes[index].bytes, tables = region ? tables_of(region) : 0;
+
+	if (watch->processes[index].died_ns != 0)
+		return 1;
+	return FILE_EFFORT + (bytes > tables ? bytes : tables);
+}
+
+static enum status read_more(struct watch *watch, uint64_t effort)
+{
+	size_t *at = &watch->next_process;
+	enum status status = OK;
+
+	for (uint64_t done = 0; *at < watch->recording.count && done < effort && status == OK;
+	     ++*at) {
+		status = read_process(watch, *at, watch->look_flags, watch->look_ns);
+		account(watch, *at);
+		done += effort_of(watch, *at);
+		if (status == OK)
+			status = make_room(watch, at);
+	}
+	return status;
+}
+
+enum status watch_look_step(struct watch *watch, uint64_t effort, bool *is_over)
+{
+	enum status status = OK;
+	bool is_searched = true;
+
+	*is_over = false;
+	if (watch->must_find) {
+		status = watch_search(watch, effort, &is_searched);
+		watch->must_find = !is_searched;
+	} else {
+		status = read_more(watch, effort);
+		*is_over = watch->next_process == watch->recording.count;
+	}
+	if (status == OK && *is_over)
+		status = forget_old(watch, watch->look_ns);
+	if (status == OK && *is_over)
+		status = find_runs(watch);
+	*is_over |= status != OK;
+	return status;
+}
+
 enum status watch_look_at(struct watch *watch, unsigned int flags, uint64_t now_ns)
 {
 	enum status status = OK;
+	bool is_over = false;
 
-	watch->looks++;
-	watch->lookups = 0;
-	watch_heed(watch);
-	if (watch->search != NULL || watch_search_is_due(watch, now_ns))
-		status = watch_search(watch, now_ns);
-	for (size_t i = 0; i < watch->recording.count && status == OK; i++) {
-		status = read_process(watch, i, flags, now_ns);
-		account(watch, i);
-		if (status == OK)
-			status = make_room(watch, &i);
-	}
-	if (status == OK)
-		status = forget_old(watch, now_ns);
-	return status == OK ? find_runs(watch) : status;
+	watch_look_begin(watch, flags, now_ns);
+	while (!is_over)
+		status = watch_look_step(watch, UINT64_MAX / 2, &is_over);
+	return status;
 }
 
 enum status watch_look(struct watch *watch, unsigned int flags)

@@ -117,6 +117,12 @@ struct watch {
 	size_t owner_count;
 	uint64_t bytes;		 /* of all processes */
 	uint32_t lookups;	 /* in this scan */
+	size_t taken;		 /* new files opened in this scan */
+	uint64_t tables;	 /* bytes of their tables, about */
+	unsigned int look_flags; /* of this scan */
+	uint64_t look_ns;	 /* monotonic: when it began */
+	bool must_find;		 /* it still has to search */
+	size_t next_process;	 /* that it reads */
 	struct watch_file *past; /* not followed on purpose: dead for long, or of another host */
 	size_t past_count;
 	int directory_watch;	  /* inotify watch on the directory; -1: none */
@@ -159,5 +165,18 @@ enum status watch_look(struct watch *watch, unsigned int flags);
 
 /* watch_look() at a time chosen by the caller, which never goes back. */
 enum status watch_look_at(struct watch *watch, unsigned int flags, uint64_t now_ns);
+
+/*
+ * The same in steps, for a program with other things to do. Between two steps the recording is neither the old nor the
+ * new one: nobody may use it, and what points into it, before the scan is over.
+ *
+ *	watch_look_begin(&watch, WATCH_TOTALS, now_ns);
+ *	do
+ *		status = watch_look_step(&watch, effort, &is_over);
+ *	while (!is_over);
+ */
+void watch_look_begin(struct watch *watch, unsigned int flags, uint64_t now_ns);
+/* `effort`: about as many bytes of tables and processes are read, and at least one file or process. A failure ends the scan. */
+enum status watch_look_step(struct watch *watch, uint64_t effort, bool *is_over);
 
 #endif

@@ -911,6 +911,102 @@ static void test_crowd(void)
 	watch_release(&watch);
 }
 
+/* How many were read in the scan that began at `now_ns`. */
+static size_t read_by_now(const struct watch *watch)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < watch->recording.count; i++)
+		count += watch->processes[i].read_ns == now_ns;
+	return count;
+}
+
+/* A scan in steps of `effort`. Returns their number; *most: processes that a step has found or read, at most. */
+static size_t look_in_steps(struct watch *watch, uint64_t effort, size_t *most)
+{
+	bool is_over = false;
+	size_t steps = 0;
+
+	*most = 0;
+	now_ns += 10 * SECOND_NS;
+	watch->earliest_ns = 0;
+	for (watch_look_begin(watch, WATCH_TOTALS, now_ns); !is_over; steps++) {
+		size_t found = watch->recording.count, read = read_by_now(watch), done;
+
+		if (watch_look_step(watch, effort, &is_over) != OK)
+			abort();
+		done = watch->recording.count - found + read_by_now(watch) - read;
+		*most = done > *most ? done : *most;
+	}
+	return steps;
+}
+
+/* Of a process that nobody can find, so it is read for ever. */
+static void put_unknown(const char *name, int rank)
+{
+	struct sample sample = region_of(4000 + rank, rank, "here");
+
+	sample_head(&sample)->pid_namespace = 17;
+	write_region(name, &sample);
+	free(sample.bytes);
+}
+
+static void test_steps(void)
+{
+	enum { COUNT = 12 };
+	size_t steps, most;
+	struct watch watch;
+	char name[16];
+
+	empty_directory();
+	for (int i = 0; i < COUNT; i++) {
+		text_format(name, sizeof(name), "s%d", i);
+		put_region(name, dead_pid, i);
+	}
+	start(&watch, NULL);
+	steps = look_in_steps(&watch, 1, &most);
+	EXPECT_THAT("the first scan finds and reads one process after the other",
+		    watch.recording.count == COUNT && most == 1 && steps >= 2 * COUNT);
+	EXPECT_THAT("all of them", read_by_now(&watch) == COUNT && !watch_is_searching(&watch));
+	watch_release(&watch);
+
+	empty_directory();
+	for (int i = 0; i < COUNT; i++) {
+		text_format(name, sizeof(name), "s%d", i);
+		put_unknown(name, i);
+	}
+	start(&watch, NULL);
+	do
+		look_in_steps(&watch, 1, &most);
+	while (watch_is_searching(&watch));
+	steps = look_in_steps(&watch, 1, &most);
+	EXPECT_THAT("later ones read one after the other",
+		    most == 1 && steps >= COUNT && read_by_now(&watch) == COUNT);
+	steps = look_in_steps(&watch, UINT64_MAX / 2, &most);
+	EXPECT_THAT("or all of them at once, if that is little", most == COUNT && steps <= 2);
+	put_unknown("s99", 99);
+	look_in_steps(&watch, 1, &most);
+	EXPECT_THAT("one that comes is found by the next scan",
+		    watch.recording.count == COUNT + 1 && read_by_now(&watch) == COUNT + 1);
+	watch_release(&watch);
+
+	/* Files that nobody can use cost a step, too. */
+	empty_directory();
+	for (int i = 0; i < COUNT; i++) {
+		struct sample sample = region_of(getpid(), i, "here");
+
+		text_format(name, sizeof(name), "s%d", i);
+		sample_head(&sample)->parts[REGION_COMMS].count = UINT32_MAX;
+		write_region(name, &sample);
+		free(sample.bytes);
+	}
+	start(&watch, NULL);
+	steps = look_in_steps(&watch, 1, &most);
+	EXPECT_THAT("a file that is refused is a step of its own",
+		    watch.refused_count == COUNT && steps >= COUNT);
+	watch_release(&watch);
+}
+
 /* ---- limits of a user ------------------------------------------------------------------------- */
 
 enum { STRANGER = 12345, TOTALS = 1024 };
@@ -1130,6 +1226,7 @@ int main(void)
 	test_memfd();
 	test_order();
 	test_crowd();
+	test_steps();
 	test_user_budget();
 	test_users_share();
 	test_user_files();
