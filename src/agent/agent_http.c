@@ -300,8 +300,7 @@ static int check_work(const char *input, void *context)
 	return web_auth_compare(context) ? 0 : 1;
 }
 
-enum web_verdict agent_http_check(struct agent_connection *from, struct MHD_Connection *connection,
-				  bool may_wait)
+enum web_verdict agent_http_check(struct agent_connection *from, struct MHD_Connection *connection)
 {
 	struct agent_http *http = from->http;
 	const struct hub_child_task task = { .work = check_work,
@@ -309,8 +308,7 @@ enum web_verdict agent_http_check(struct agent_connection *from, struct MHD_Conn
 					     .timeout_ns = CHECK_NS };
 	uint64_t now_ns = clock_system_ns(CLOCK_MONOTONIC);
 
-	if (may_wait)
-		hub_child_start(&http->checker, &task, http->loop, now_ns);
+	hub_child_start(&http->checker, &task, http->loop, now_ns);
 	/* Without a child others have to wait. */
 	if (http->checker.pid == 0) {
 		bool is_right = web_auth_compare(&http->auth);

@@ -545,11 +545,29 @@ static enum MHD_Result ask_password(struct agent_route *route, struct MHD_Connec
 				 "Basic realm=\"ringside\", charset=\"UTF-8\"");
 }
 
+enum web_verdict agent_route_password(struct agent_route *route, struct MHD_Connection *connection,
+				      struct agent_connection *from)
+{
+	if (route->http->config.user_count == 0)
+		return WEB_AUTH_GOOD;
+	if (from->checked != WEB_AUTH_LATER)
+		return from->checked;
+	from->checked = web_auth_check(&route->http->auth, &route->http->config,
+				       header_of(connection, MHD_HTTP_HEADER_AUTHORIZATION),
+				       agent_http_has_turn(from), clock_system_ns(CLOCK_MONOTONIC));
+	from->has_turn = false;
+	if (from->checked == WEB_AUTH_LATER)
+		agent_http_wait(from, connection);
+	else if (from->checked == WEB_AUTH_TURN)
+		from->checked = agent_http_check(from, connection);
+	return from->checked;
+}
+
 enum MHD_Result agent_route_check(struct agent_route *route, struct MHD_Connection *connection,
-				  struct agent_connection *from, bool may_wait, bool *may_pass)
+				  struct agent_connection *from, bool *may_pass)
 {
 	const char *host = header_of(connection, MHD_HTTP_HEADER_HOST);
-	enum web_verdict verdict = WEB_AUTH_GOOD;
+	enum web_verdict verdict;
 
 	*may_pass = false;
 	if (from->is_dropped)
@@ -560,32 +578,14 @@ enum MHD_Result agent_route_check(struct agent_route *route, struct MHD_Connecti
 			"this address is local: the Host header must be localhost, "
 			"127.0.0.1, [::1] "
 			"or the name of this host\n");
-	if (route->http->config.user_count > 0)
-		verdict = from->checked != WEB_AUTH_LATER
-				  ? from->checked
-				  : web_auth_check(
-					    &route->http->auth, &route->http->config,
-					    header_of(connection, MHD_HTTP_HEADER_AUTHORIZATION),
-					    agent_http_has_turn(from),
-					    clock_system_ns(CLOCK_MONOTONIC));
+	verdict = agent_route_password(route, connection, from);
+	if (verdict == WEB_AUTH_LATER)
+		return MHD_YES;
 	from->checked = WEB_AUTH_LATER;
-	from->has_turn = false;
-	if (verdict == WEB_AUTH_TURN) {
-		verdict = agent_http_check(from, connection, may_wait);
-		if (verdict == WEB_AUTH_LATER)
-			return MHD_YES;
-	}
 	if (verdict == WEB_AUTH_WRONG) {
 		from->wrong++;
 		return ask_password(route, connection);
 	}
-	if (verdict == WEB_AUTH_LATER && may_wait) {
-		agent_http_wait(from, connection);
-		return MHD_YES;
-	}
-	if (verdict == WEB_AUTH_LATER)
-		return come_again(route, connection, MHD_HTTP_TOO_MANY_REQUESTS,
-				  "too many passwords to check; try again later\n");
 	*may_pass = true;
 	return MHD_YES;
 }
@@ -624,6 +624,6 @@ enum MHD_Result agent_route(void *context, struct MHD_Connection *connection, co
 		from->since_ns = clock_system_ns(CLOCK_MONOTONIC);
 		return MHD_YES;
 	}
-	result = agent_route_check(route, connection, from, true, &may_pass);
+	result = agent_route_check(route, connection, from, &may_pass);
 	return may_pass ? answer_path(route, connection, path) : result;
 }

@@ -119,8 +119,7 @@ void agent_http_has_body(struct agent_http *http, bool is_made);
 void agent_http_wait(struct agent_connection *from, struct MHD_Connection *connection);
 bool agent_http_has_turn(const struct agent_connection *from);
 /* Checks the password whose turn it is (WEB_AUTH_TURN). WEB_AUTH_LATER: the request waits for the result. */
-enum web_verdict agent_http_check(struct agent_connection *from, struct MHD_Connection *connection,
-				  bool may_wait);
+enum web_verdict agent_http_check(struct agent_connection *from, struct MHD_Connection *connection);
 
 /* The connection of a request. */
 struct agent_connection *agent_http_connection(struct MHD_Connection *connection);
@@ -212,10 +211,14 @@ enum MHD_Result agent_route_file(struct agent_route *route, struct MHD_Connectio
 #define AGENT_RUNBOOKS "/runbooks/"
 enum MHD_Result agent_route_runbook(struct agent_route *route, struct MHD_Connection *connection,
 				    const char *path);
-/* Checks whether the client may be served. If not, it gets an error, or, if it may wait, the handler is called again
- * when its password can be checked. */
+/* Checks whether the client may be served. If not, it gets an error, or the handler is called again when its password
+ * was checked. */
 enum MHD_Result agent_route_check(struct agent_route *route, struct MHD_Connection *connection,
-				  struct agent_connection *from, bool may_wait, bool *may_pass);
+				  struct agent_connection *from, bool *may_pass);
+/* The password alone, before the body of a request is taken: no answer is possible then. WEB_AUTH_LATER: the handler is
+ * called again; otherwise agent_route_check() uses the result. */
+enum web_verdict agent_route_password(struct agent_route *route, struct MHD_Connection *connection,
+				      struct agent_connection *from);
 
 bool agent_route_has_body(struct MHD_Connection *connection);
 

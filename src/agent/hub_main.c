@@ -195,6 +195,8 @@ static enum MHD_Result take_post(struct hub *hub, struct MHD_Connection *connect
 	enum MHD_Result result;
 	bool may_pass;
 
+	if (from->is_dropped)
+		return MHD_NO;
 	if (*request == NULL) {
 		*request = hub;
 		from->is_answering = true;
@@ -203,16 +205,22 @@ static enum MHD_Result take_post(struct hub *hub, struct MHD_Connection *connect
 			return agent_route_refuse(&hub->route, connection,
 						  MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
 						  "the type must be application/json\n");
-		result = agent_route_check(&hub->route, connection, from, false, &may_pass);
-		return may_pass ? MHD_YES : result;
+		return MHD_YES;
 	}
 	if (*upload_bytes > 0) {
-		bool fits = upload_add(from, upload, *upload_bytes);
+		/* The password first: of strangers nothing is kept. The error can only be sent after the body. */
+		enum web_verdict verdict = agent_route_password(&hub->route, connection, from);
+		bool fits = true;
 
+		if (verdict == WEB_AUTH_LATER)
+			return MHD_YES;
+		if (verdict == WEB_AUTH_GOOD)
+			fits = upload_add(from, upload, *upload_bytes);
 		*upload_bytes = 0;
 		return fits ? MHD_YES : MHD_NO;
 	}
-	return answer_alerts(hub, connection, from->upload);
+	result = agent_route_check(&hub->route, connection, from, &may_pass);
+	return may_pass ? answer_alerts(hub, connection, from->upload) : result;
 }
 
 /* For libmicrohttpd; `context` is a struct hub. */
@@ -247,7 +255,7 @@ static enum MHD_Result hub_route(void *context, struct MHD_Connection *connectio
 		from->since_ns = clock_system_ns(CLOCK_MONOTONIC);
 		return MHD_YES;
 	}
-	result = agent_route_check(&hub->route, connection, from, true, &may_pass);
+	result = agent_route_check(&hub->route, connection, from, &may_pass);
 	return may_pass ? answer_path(hub, connection, path) : result;
 }
 
