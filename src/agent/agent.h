@@ -336,6 +336,9 @@ bool agent_probe_is_pending(const struct agent_probe *probe, const struct verdic
  * If a scan takes more than 5 ms of CPU time, scans become less frequent, down to one in four seconds, so that
  * they take 0.5% of a core, however often clients ask. Judging the speed of jobs takes at most as much again, in a
  * child process, because nobody can wait for half a second.
+ *
+ * A scan is done in steps of some milliseconds, and clients are served in between. From its first step to its last nobody
+ * may use `watch` and `live`: what is needed meanwhile was made before, or waits.
  */
 
 enum { AGENT_LOOK_TOLD = 64 };
@@ -344,7 +347,12 @@ struct agent_look {
 	struct watch watch;
 	struct live live;
 	struct live_limits limits;
-	uint64_t last_ns;	/* monotonic, 0: never */
+	bool is_scanning;	/* between the first step of a scan and its last */
+	bool is_read;		/* all of its processes were read */
+	enum status read;	/* how that went */
+	uint64_t begun_ns;	/* monotonic: when it began */
+	uint64_t steps_ns;	/* CPU time of its steps so far */
+	uint64_t last_ns;	/* monotonic: when the last complete one began; 0: never */
 	uint64_t next_ns;	/* monotonic: when the next scan is due */
 	uint64_t busy_until_ns; /* activity expected: scan every second until then */
 	uint64_t number;	/* number of the scan */
@@ -374,14 +382,14 @@ enum status agent_look_init(struct agent_look *look, const struct watch_settings
 			    const struct live_limits *limits);
 void agent_look_release(struct agent_look *look);
 
-/* Scans now. */
-void agent_look_take(struct agent_look *look, uint64_t now_ns);
+/* One step of a scan, if there is one under way or due. False: there was nothing to do. */
+bool agent_look_step(struct agent_look *look, uint64_t now_ns);
 
 /* Continues a long search between scans, for some milliseconds. True: call again when clients have been served. */
 bool agent_look_search(struct agent_look *look);
 
-/* A client asks: scans unless the last scan is less than a second old, or recent enough given the cost of scans.
- * True: it scanned. */
+/* A client asks: is the last scan less than a second old, or recent enough given the cost of scans? If not, one is due
+ * now, and the client has to wait for it. */
 bool agent_look_fresh(struct agent_look *look, uint64_t now_ns);
 
 /* watch_fd() is readable. */

@@ -224,6 +224,7 @@ static void note_completed(void *context, struct MHD_Connection *connection, voi
 void agent_http_wait(struct agent_connection *from, struct MHD_Connection *connection)
 {
 	from->waiting = connection;
+	from->http->has_waiting = true;
 	MHD_suspend_connection(connection);
 }
 
@@ -639,6 +640,7 @@ uint64_t agent_http_run(struct agent_http *http, uint64_t now_ns)
 {
 	uint64_t next = drop_late(http, now_ns), at;
 
+	http->has_waiting = false;
 	at = give_turn(http, now_ns);
 	next = at < next ? at : next;
 	at = run_server(&http->server, now_ns);

@@ -27,6 +27,8 @@
 enum { PAUSE_PER_COST = 200 };
 /* The file of a region exists before its contents. */
 #define BUSY_NS (4 * SECOND_NS)
+/* Of reading processes, in bytes: some milliseconds. */
+#define STEP_EFFORT (UINT64_C(4) << 20)
 /* While what was found is examined. */
 #define SEARCHING_NS (100 * MS_NS)
 /* Of a judgement, which is cut off by CPU time before: on a node without idle cores. */
@@ -53,21 +55,20 @@ void agent_look_release(struct agent_look *look)
 	watch_release(&look->watch);
 }
 
-/* `live` points into the recording, so it is updated even if watch_look() failed. */
-static enum status look_now(struct agent_look *look, uint64_t now_ns)
+/* `live` points into the recording, so it is updated even if that could not be read. */
+static enum status think(struct agent_look *look)
 {
-	enum status watched = watch_look(&look->watch, WATCH_TOTALS);
-	enum status thought;
+	enum status status;
 
 	if (look->probe != NULL)
-		agent_probe_refresh(look->probe, &look->watch.recording, now_ns);
-	thought = live_look(&look->live, &look->watch.recording, now_ns,
-			    clock_system_ns(CLOCK_REALTIME));
-	if (thought != OK) {
+		agent_probe_refresh(look->probe, &look->watch.recording, look->begun_ns);
+	status = live_look(&look->live, &look->watch.recording, look->begun_ns,
+			   clock_system_ns(CLOCK_REALTIME));
+	if (status != OK) {
 		live_release(&look->live);
 		live_init(&look->live, &look->limits);
 	}
-	return watched != OK ? watched : thought;
+	return look->read != OK ? look->read : status;
 }
 
 /* ---- speed ------------------------------------------------------------------------------------ */
@@ -315,24 +316,55 @@ static uint64_t pause_of(const struct agent_look *look, uint64_t now_ns)
 	return fair_pause(look);
 }
 
-void agent_look_take(struct agent_look *look, uint64_t now_ns)
+static void begin_scan(struct agent_look *look, uint64_t now_ns)
+{
+	look->is_scanning = true;
+	look->is_read = false;
+	look->begun_ns = now_ns;
+	look->steps_ns = 0;
+	look->next_ns = UINT64_MAX;
+	watch_look_begin(&look->watch, WATCH_TOTALS, now_ns);
+}
+
+static void end_scan(struct agent_look *look, uint64_t now_ns)
+{
+	uint64_t next_ns = look->begun_ns + pause_of(look, now_ns);
+
+	look->is_scanning = false;
+	look->failures += look->status != OK;
+	look->number++;
+	look->last_ns = look->begun_ns;
+	/* What came meanwhile may have made it due earlier. */
+	look->next_ns = next_ns < look->next_ns ? next_ns : look->next_ns;
+	if (look->probe != NULL)
+		agent_probe_add(look->probe, &look->live, look->begun_ns);
+	support_verdicts(look, now_ns);
+}
+
+bool agent_look_step(struct agent_look *look, uint64_t now_ns)
 {
 	uint64_t start_ns = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID);
 	enum status before = look->status;
+	bool is_last = look->is_scanning && look->is_read;
 
-	look->status = look_now(look, now_ns);
-	note_cost(look, clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) - start_ns);
-	look->failures += look->status != OK;
-	look->number++;
+	if (!look->is_scanning && now_ns < look->next_ns)
+		return false;
+	if (!look->is_scanning)
+		begin_scan(look, now_ns);
+	if (is_last)
+		look->status = think(look);
+	else
+		look->read = watch_look_step(&look->watch, STEP_EFFORT, &look->is_read);
+	look->steps_ns += clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) - start_ns;
 	look->spent_ns += clock_system_ns(CLOCK_MONOTONIC) - now_ns;
-	look->last_ns = now_ns;
-	look->next_ns = now_ns + pause_of(look, now_ns);
-	if (look->probe != NULL)
-		agent_probe_add(look->probe, &look->live, now_ns);
-	support_verdicts(look, now_ns);
+	if (!is_last)
+		return true;
+	note_cost(look, look->steps_ns);
+	end_scan(look, now_ns);
 	tell_failure(look, before);
 	tell_refused(look);
 	tell_left_out(look);
+	return true;
 }
 
 bool agent_look_search(struct agent_look *look)
@@ -342,15 +374,19 @@ bool agent_look_search(struct agent_look *look)
 
 bool agent_look_fresh(struct agent_look *look, uint64_t now_ns)
 {
-	if (look->last_ns != 0 && now_ns - look->last_ns < fair_pause(look))
-		return false;
-	agent_look_take(look, now_ns);
-	return true;
+	/* While one is under way, the one before is good enough. */
+	uint64_t most_ns = fair_pause(look) * (look->is_scanning ? 2 : 1);
+
+	if (look->last_ns != 0 && now_ns - look->last_ns < most_ns)
+		return true;
+	if (!look->is_scanning)
+		look->next_ns = now_ns;
+	return false;
 }
 
 void agent_look_heed(struct agent_look *look, uint64_t now_ns)
 {
-	uint64_t soon = look->last_ns + SECOND_NS;
+	uint64_t soon = (look->is_scanning ? look->begun_ns : look->last_ns) + SECOND_NS;
 
 	if (!watch_heed(&look->watch))
 		return;

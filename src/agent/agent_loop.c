@@ -189,6 +189,8 @@ static uint64_t do_due(struct agent_loop *loop, const struct agent_loop_program 
 	}
 	at = agent_http_run(&loop->http, now_ns);
 	next = at < next ? at : next;
+	if (loop->http.has_waiting)
+		next = now_ns;
 	at = heed_pause(loop, now_ns);
 	return at < next ? at : next;
 }

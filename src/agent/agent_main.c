@@ -7,8 +7,8 @@
  *	          accept     answer       scan soon   exit, reload,  log it   hook's time
  *	                                              a child ended
  *
- * One thread. Everything else waits for at most one scan or one response body; child processes check passwords, judge
- * speed and make snapshots.
+ * One thread. It does one long thing at a time, a step of a scan or one response body, and serves clients in between; child
+ * processes check passwords, judge speed and make snapshots.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -138,32 +138,26 @@ static void tell_status(struct agent *agent)
 	agent_systemd_notify("STATUS=%zu processes, %zu notices", processes, notices);
 }
 
-/* Runs what is due; returns when the next thing is due. */
-static uint64_t do_due(void *context, uint64_t now_ns)
+static void note_scan(struct agent *agent, uint64_t now_ns)
 {
-	struct agent *agent = context;
 	const struct agent_verdicts_to to = { &agent->hook, agent->options->serving.host,
 					      &agent->look.watch, &agent->probe };
+
+	agent->noted_look = agent->look.number;
+	agent_bodies_age(&agent->route.bodies);
+	agent_notices_report(&agent->notices, &agent->look.live, now_ns);
+	agent_verdicts_report(&agent->verdicts, &agent->look.live, &to, now_ns);
+	agent_kernel_look(&agent->kernel, &agent->look.live, &agent->look.watch, now_ns);
+	tell_status(agent);
+}
+
+/* What needs the result of a scan, while none is under way. *is_busy: something that takes long was done. */
+static uint64_t use_scan(struct agent *agent, uint64_t now_ns, bool *is_busy)
+{
 	struct agent_textfile *textfile = &agent->textfile;
 	bool has_news;
 	uint64_t next, at;
 
-	if (agent->loop.must_reload) {
-		agent_loop_reload(&agent->loop, agent->options->serving.web_config);
-		/* Cached answers have the old headers. */
-		agent_bodies_forget(&agent->route.bodies);
-	}
-	if (now_ns >= agent->look.next_ns)
-		agent_look_take(&agent->look, now_ns);
-	/* A request may have caused a scan, too. */
-	if (agent->look.number != agent->noted_look) {
-		agent->noted_look = agent->look.number;
-		agent_bodies_age(&agent->route.bodies);
-		agent_notices_report(&agent->notices, &agent->look.live, now_ns);
-		agent_verdicts_report(&agent->verdicts, &agent->look.live, &to, now_ns);
-		agent_kernel_look(&agent->kernel, &agent->look.live, &agent->look.watch, now_ns);
-		tell_status(agent);
-	}
 	at = agent_probe_run(&agent->probe, &agent->look.live, &agent->look.watch, now_ns,
 			     &has_news);
 	if (has_news)
@@ -173,14 +167,34 @@ static uint64_t do_due(void *context, uint64_t now_ns)
 		next = at;
 	at = agent_look_judge(&agent->look, now_ns);
 	next = at < next ? at : next;
-	at = agent_bodies_run(&agent->route.bodies, &agent->loop.http, now_ns);
-	next = at < next ? at : next;
 	if (textfile->directory && (agent->look.watch.recording.count > 0 || textfile->count > 0)) {
-		if (now_ns >= textfile->next_ns)
+		if (now_ns >= textfile->next_ns && !*is_busy) {
 			agent_textfile_write(textfile, &agent->look.live, now_ns);
+			*is_busy = true;
+		}
 		next = textfile->next_ns < next ? textfile->next_ns : next;
 	}
 	at = agent_look_host(&agent->look, now_ns);
+	return at < next ? at : next;
+}
+
+/* Runs what is due; returns when the next thing is due. */
+static uint64_t do_due(void *context, uint64_t now_ns)
+{
+	struct agent *agent = context;
+	uint64_t next, at;
+	bool is_busy;
+
+	if (agent->loop.must_reload) {
+		agent_loop_reload(&agent->loop, agent->options->serving.web_config);
+		/* Cached answers have the old headers. */
+		agent_bodies_forget(&agent->route.bodies);
+	}
+	is_busy = agent_look_step(&agent->look, now_ns);
+	if (agent->look.number != agent->noted_look)
+		note_scan(agent, now_ns);
+	next = agent->look.is_scanning ? now_ns : use_scan(agent, now_ns, &is_busy);
+	at = agent_bodies_run(&agent->route.bodies, &agent->loop.http, is_busy, now_ns);
 	next = at < next ? at : next;
 	at = agent_hook_run(&agent->hook, now_ns);
 	return at < next ? at : next;

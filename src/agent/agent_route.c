@@ -227,10 +227,18 @@ static bool keep_made(struct agent_bodies *bodies)
 	return keep_body(bodies, body, content, bodies->makes_gzip, &bodies->making) != NULL;
 }
 
-uint64_t agent_bodies_run(struct agent_bodies *bodies, struct agent_http *http, uint64_t now_ns)
+uint64_t agent_bodies_run(struct agent_bodies *bodies, struct agent_http *http, bool is_busy,
+			  uint64_t now_ns)
 {
 	bool is_made;
 
+	bodies->has_turn = !is_busy && !bodies->look->is_scanning;
+	if (bodies->is_wanted && bodies->has_turn) {
+		bodies->is_wanted = false;
+		agent_http_has_body(http, true);
+	}
+	if (bodies->is_wanted)
+		return now_ns;
 	if (bodies->maker.begun_ns == 0)
 		return UINT64_MAX;
 	if (!hub_child_has_ended(&bodies->maker, now_ns))
@@ -247,7 +255,7 @@ uint64_t agent_bodies_run(struct agent_bodies *bodies, struct agent_http *http, 
 /* ---- a body ----------------------------------------------------------------------------------- */
 
 /* Borrowed until the next call. NULL: out of memory, too much is held, or the budget is used up; *must_wait: a child
- * makes it. `past` is NULL except for history and snapshot. */
+ * makes it, or it is not its turn. `past` is NULL except for history and snapshot. */
 static struct agent_body *agent_body(struct agent_bodies *bodies, enum agent_body_kind kind,
 				     bool is_gzip, const struct agent_past *past, bool *must_wait)
 {
@@ -262,9 +270,14 @@ static struct agent_body *agent_body(struct agent_bodies *bodies, enum agent_bod
 	*must_wait = kind == AGENT_BODY_SNAPSHOT && bodies->maker.begun_ns != 0;
 	if (*must_wait)
 		return NULL;
+	if (!bodies->has_turn) {
+		bodies->is_wanted = *must_wait = true;
+		return NULL;
+	}
 	let_go(body);
 	if (!is_affordable(bodies, kind))
 		return NULL;
+	bodies->has_turn = false;
 	if (kind == AGENT_BODY_SNAPSHOT) {
 		start_maker(bodies, is_gzip, past);
 		*must_wait = true;
@@ -342,6 +355,17 @@ static enum MHD_Result come_again(struct agent_route *route, struct MHD_Connecti
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
+/* What it waited for is new enough. */
+static bool must_wait_for_scan(struct agent_route *route, struct agent_connection *from,
+			       struct MHD_Connection *connection)
+{
+	if (from->has_waited || agent_look_fresh(route->look, clock_system_ns(CLOCK_MONOTONIC)))
+		return false;
+	route->bodies.is_wanted = true;
+	agent_http_wait_for_body(from, connection);
+	return true;
+}
+
 static enum MHD_Result answer_body(struct agent_route *route, struct MHD_Connection *connection,
 				   enum agent_body_kind kind, const char *type,
 				   const struct agent_past *past)
@@ -352,10 +376,9 @@ static enum MHD_Result answer_body(struct agent_route *route, struct MHD_Connect
 	struct agent_body *body = NULL;
 	bool must_wait = false;
 
-	/* What it waited for is new enough. */
-	if (!from->has_waited && agent_look_fresh(route->look, clock_system_ns(CLOCK_MONOTONIC)))
-		agent_bodies_age(&route->bodies);
-	if (!from->has_failed)
+	if (must_wait_for_scan(route, from, connection))
+		return MHD_YES;
+	if (!from->has_failed || kind != AGENT_BODY_SNAPSHOT)
 		body = agent_body(&route->bodies, kind, is_gzip, past, &must_wait);
 	if (must_wait) {
 		agent_http_wait_for_body(from, connection);
@@ -443,14 +466,13 @@ static enum MHD_Result answer_snapshot(struct agent_route *route, struct MHD_Con
 
 static enum MHD_Result answer_health(struct agent_route *route, struct MHD_Connection *connection)
 {
-	uint64_t now_ns = clock_system_ns(CLOCK_MONOTONIC);
-	struct agent_look *look = route->look;
+	const struct agent_look *look = route->look;
 	enum MHD_Result result;
 	struct sink sink;
 	struct json json;
 
-	if (agent_look_fresh(look, now_ns))
-		agent_bodies_age(&route->bodies);
+	if (must_wait_for_scan(route, agent_http_connection(connection), connection))
+		return MHD_YES;
 	sink_init_memory(&sink);
 	json_init(&json, &sink);
 	json_object(&json);

@@ -52,7 +52,7 @@ struct agent_connection {
 	bool is_answering;
 	bool is_dropped;		/* shut down; libmicrohttpd will close it */
 	struct MHD_Connection *waiting; /* suspended until its password's turn; NULL: it is not */
-	bool is_for_body;		/* or until a body is made that takes time */
+	bool is_for_body;		/* or until a body can be made, or was */
 	bool has_waited;		/* for it */
 	bool has_failed;		/* and it could not be made */
 	bool has_turn;			/* its password is the next to be checked */
@@ -86,6 +86,7 @@ struct agent_http {
 	uint64_t paused_until_ns;	 /* no accept before: out of descriptors */
 	uint64_t accepted;
 	uint64_t refused; /* connections dropped or rejected because of the limits */
+	bool has_waiting; /* a request has begun to wait: what it waits for may be due at once */
 	int loop;	  /* the epoll with the server's descriptor */
 	MHD_AccessHandlerCallback answer;
 	void *context; /* of answer */
@@ -109,7 +110,7 @@ void agent_http_accept(struct agent_http *http, const struct agent_listener *lis
  * (monotonic), UINT64_MAX: not before the next event. */
 uint64_t agent_http_run(struct agent_http *http, uint64_t now_ns);
 
-/* Lets a request wait for a body, and lets all of these go on. */
+/* Lets a request wait for a body or a scan, and lets all of these go on. */
 void agent_http_wait_for_body(struct agent_connection *from, struct MHD_Connection *connection);
 void agent_http_has_body(struct agent_http *http, bool is_made);
 
@@ -133,6 +134,8 @@ struct agent_connection *agent_http_connection(struct MHD_Connection *connection
  * error and should retry.
  *
  * A snapshot takes up to half a second of CPU. A child process makes it, one at a time, and its clients wait for that.
+ * Others take some ten milliseconds, so one is made between two rounds of serving, and none beside a step of a scan or
+ * while a scan is under way; their clients wait, too.
  */
 
 enum agent_body_kind {
@@ -168,6 +171,8 @@ struct agent_bodies {
 	size_t held;				       /* bytes of bodies in use */
 	size_t held_snapshots; /* the same for snapshots: separate, so that slow readers do not block metrics */
 	int epoll;	       /* with the output of the child */
+	bool has_turn;	/* one may be made until the next agent_bodies_run() */
+	bool is_wanted; /* clients wait for a turn, or for the end of a scan */
 	struct hub_child maker;
 	struct agent_past making;
 	bool makes_gzip;
@@ -178,8 +183,10 @@ void agent_bodies_init(struct agent_bodies *bodies, struct agent_look *look, con
 /* Call after the server has stopped, or bodies in use would be freed later. */
 void agent_bodies_release(struct agent_bodies *bodies);
 
-/* Takes what the child has made. Returns when to call again. */
-uint64_t agent_bodies_run(struct agent_bodies *bodies, struct agent_http *http, uint64_t now_ns);
+/* Takes what the child has made, and lets clients go on that wait for a turn, unless something else took long before
+ * (is_busy). Returns when to call again. */
+uint64_t agent_bodies_run(struct agent_bodies *bodies, struct agent_http *http, bool is_busy,
+			  uint64_t now_ns);
 /* All of them have to be made again. */
 void agent_bodies_forget(struct agent_bodies *bodies);
 /* Releases bodies older than the last scan. */
