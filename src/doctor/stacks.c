@@ -319,7 +319,8 @@ struct tool {
 	bool has_failed;      /* it said so itself */
 	char *output;
 	size_t length;
-	char problem[80]; /* "" none */
+	char said[96]; /* the beginning of what it wrote to stderr */
+	char problem[sizeof("eu-stack failed: ") + 96]; /* "" none */
 };
 
 /* Its absolute path; false: it is not installed. */
@@ -343,13 +344,13 @@ static bool find_program(const char *program, char *path, size_t size)
 	return false;
 }
 
-static _Noreturn void become_tool(const struct tool *tool, int out)
+static _Noreturn void become_tool(const struct tool *tool, int out, int error)
 {
 	int null = open("/dev/null", O_RDWR);
 
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	if (null != -1 && dup2(null, 0) != -1 && dup2(out, 1) != -1 && dup2(null, 2) != -1) {
+	if (null != -1 && dup2(null, 0) != -1 && dup2(out, 1) != -1 && dup2(error, 2) != -1) {
 		for (int fd = 3; fd < 1024; fd++)
 			close(fd);
 		/* No downloads of symbols while the process is stopped. */
@@ -363,23 +364,33 @@ static _Noreturn void become_tool(const struct tool *tool, int out)
 		kill(getpid(), SIGKILL);
 }
 
-static pid_t start_tool(const struct tool *tool, int *from)
+/* from[0]: its output, from[1]: its errors. */
+static pid_t start_tool(const struct tool *tool, int from[2])
 {
-	int ends[2];
-	pid_t pid;
+	int out[2], error[2];
+	pid_t pid = -1;
 
-	if (pipe2(ends, O_CLOEXEC) == -1)
+	if (pipe2(out, O_CLOEXEC) == -1)
 		return -1;
-	pid = fork();
-	if (pid == 0)
-		become_tool(tool, ends[1]);
-	close(ends[1]);
-	if (pid == -1) {
-		close(ends[0]);
+	if (pipe2(error, O_CLOEXEC) == -1) {
+		close(out[0]);
+		close(out[1]);
 		return -1;
 	}
-	fcntl(ends[0], F_SETFL, O_NONBLOCK);
-	*from = ends[0];
+	pid = fork();
+	if (pid == 0)
+		become_tool(tool, out[1], error[1]);
+	close(out[1]);
+	close(error[1]);
+	if (pid == -1) {
+		close(out[0]);
+		close(error[0]);
+		return -1;
+	}
+	from[0] = out[0];
+	from[1] = error[0];
+	fcntl(from[0], F_SETFL, O_NONBLOCK);
+	fcntl(from[1], F_SETFL, O_NONBLOCK);
 	return pid;
 }
 
@@ -397,6 +408,32 @@ static bool drain(struct tool *tool, int from)
 		if (tool->length == OUTPUT_MOST)
 			return false;
 	}
+}
+
+/* The beginning is kept, and the rest is read once a round, so that the tool need not wait. */
+static void drain_errors(struct tool *tool, int from)
+{
+	size_t kept = strlen(tool->said), room = sizeof(tool->said) - 1 - kept;
+	char text[4096];
+	ssize_t got = read(from, text, sizeof(text) - 1);
+
+	if (got > 0) {
+		text[got] = '\0';
+		text_copy(tool->said + kept, room + 1, text);
+	}
+}
+
+/* What went wrong in its own words: the first line, without control characters. */
+static void note_failure(struct tool *tool)
+{
+	static const char prefix[] = "Error: ";
+	char *words = tool->said;
+
+	words += strncmp(words, prefix, strlen(prefix)) == 0 ? strlen(prefix) : 0;
+	words[strcspn(words, "\n")] = '\0';
+	text_clean(words);
+	text_format(tool->problem, sizeof(tool->problem), "%s failed%s%s", tool->words[0],
+		    words[0] != '\0' ? ": " : "", words);
 }
 
 static char task_state(const struct stacks_target *target, int64_t tid)
@@ -459,19 +496,21 @@ static void make_it_run(const struct stacks_target *target, bool was_killed)
 }
 
 /* Until the tool ends by itself: true. False: it must be killed, and `problem` says why. */
-static bool follow_tool(struct stacks_target *target, struct tool *tool, pid_t pid, int from)
+static bool follow_tool(struct stacks_target *target, struct tool *tool, pid_t pid,
+			const int from[2])
 {
 	uint64_t until_ns = now_ns() + TOOL_NS;
 	const char *why = NULL;
 	bool is_open = true;
 
 	while (why == NULL) {
-		struct pollfd end = { is_open ? from : -1, POLLIN, 0 };
+		struct pollfd end = { is_open ? from[0] : -1, POLLIN, 0 };
 		siginfo_t ended = { .si_pid = 0 };
 
 		poll(&end, 1, tool->is_stopping || !is_open ? 1 : 20);
 		if (end.revents != 0)
-			is_open = drain(tool, from);
+			is_open = drain(tool, from[0]);
+		drain_errors(tool, from[1]);
 		if (tool->length == OUTPUT_MOST)
 			why = "wrote too much";
 		else if (tool->is_stopping && is_stopped_long(target))
@@ -503,28 +542,31 @@ static void end_tool(struct tool *tool, pid_t pid, bool has_ended)
 		return;
 	tool->has_failed = WIFEXITED(how) && WEXITSTATUS(how) != 0;
 	if (tool->has_failed || WIFSIGNALED(how))
-		text_format(tool->problem, sizeof(tool->problem), "%s failed", tool->words[0]);
+		note_failure(tool);
 }
 
 static void run_tool(struct stacks_target *target, struct tool *tool)
 {
 	void (*before)(int) = signal(SIGCHLD, SIG_DFL);
+	int from[2];
 	bool has_ended;
-	int from = -1;
 	pid_t pid;
 
 	tool->length = 0;
+	tool->said[0] = '\0';
 	tool->has_failed = false;
 	tool->problem[0] = '\0';
 	tool->output = malloc(OUTPUT_MOST + 1);
-	pid = tool->output != NULL ? start_tool(tool, &from) : -1;
+	pid = tool->output != NULL ? start_tool(tool, from) : -1;
 	if (pid == -1) {
 		text_format(tool->problem, sizeof(tool->problem), "%s cannot be started",
 			    tool->words[0]);
 	} else {
 		has_ended = follow_tool(target, tool, pid, from);
+		drain_errors(tool, from[1]);
 		end_tool(tool, pid, has_ended);
-		close(from);
+		close(from[0]);
+		close(from[1]);
 		if (tool->is_stopping)
 			make_it_run(target, !has_ended);
 	}

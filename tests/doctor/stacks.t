@@ -150,6 +150,18 @@ broken() { # sentence complaint < script
 broken "a py-spy that fails" "py-spy failed" <<'END'
 exit 1
 END
+broken "one that says why" "py-spy failed: Permission Denied: Try running again" <<'END'
+printf 'Error: Permission Denied: Try running again\nReason: two\n' >&2
+exit 1
+END
+broken "with what no terminal may get" "py-spy failed: a?[31mb" <<'END'
+printf 'a\033[31mb' >&2
+exit 1
+END
+broken "one that complains without end" "py-spy failed: $(yes complaint | tr '\n' ' ' | head -c 95)" <<'END'
+yes complaint | tr '\n' ' ' | head -c 300000 >&2
+exit 1
+END
 tool py-spy <<END
 echo >>'$tap_scratch/tries'
 [ "\$(wc -l <'$tap_scratch/tries')" -gt 3 ] || exit 1
