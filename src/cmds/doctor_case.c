@@ -555,10 +555,21 @@ static void judge_sums(struct doctor_case *look)
 {
 	const struct slow_sums_options slow = { .gpu_hour_price = look->options->gpu_hour_price };
 	const char *warning = prom_warning(look->prom);
+	size_t odd = prom_odd_series(look->prom);
 
 	must_succeed(prom_slow(look->prom, &look->verdicts, &slow));
 	if (warning[0] != '\0')
 		doctor_note_failure(look, "Prometheus", warning, strlen(warning));
+	if (odd > 0) {
+		struct verdict *verdict =
+			verdicts_add(&look->verdicts, VERDICT_BLIND, VERDICT_NOTE);
+
+		text_copy(verdict->rule, sizeof(verdict->rule), "Prometheus");
+		verdict_title(verdict, "%zu series of Prometheus cannot be used", odd);
+		verdict_evidence(verdict, "labels of the agents are missing or cannot be read; "
+					  "rules of the scrape may drop them");
+		verdict_missing(verdict, "ranks that these series are about");
+	}
 }
 
 /* ---- hangs ----------------------------------------------------------------------------------- */
