@@ -9,6 +9,7 @@
 #include "analysis/job.h"
 #include "common/op.h"
 #include "doctor/doctor.h"
+#include "tests/support/expected_text.h"
 
 #define SECOND UINT64_C(1000000000)
 #define NOW_NS (1000 * SECOND)
@@ -31,6 +32,9 @@ struct hang_stage {
 	struct verdicts verdicts;
 	struct hang_options options;
 };
+
+/* All verdicts of all stages of a test, with the function that asked. */
+static struct expected_text stage_text;
 
 static inline struct recording_process *stage_rank(const struct hang_stage *stage, int rank)
 {
@@ -196,7 +200,7 @@ static int stage_by_comm(const void *one, const void *other)
 }
 
 /* Run the doctor. */
-static inline size_t stage_find(struct hang_stage *stage)
+static inline size_t stage_find_in(struct hang_stage *stage, const char *test)
 {
 	for (size_t i = 0; i < stage->recording.count; i++) {
 		struct recording_process *process = stage->recording.processes[i];
@@ -210,8 +214,11 @@ static inline size_t stage_find(struct hang_stage *stage)
 	    hang_find(&stage->verdicts, &stage->job, &stage->options) != OK)
 		abort();
 	verdicts_sort(&stage->verdicts);
+	expected_put_verdicts(&stage_text, test, &stage->verdicts);
 	return stage->verdicts.count;
 }
+
+#define stage_find(stage) stage_find_in(stage, __func__)
 
 static inline bool stage_has_line(const struct verdict_lines *lines, const char *words)
 {
@@ -237,9 +244,10 @@ static inline void stage_print(const struct hang_stage *stage)
 }
 
 /* The only verdict is of this class and names this rank (-1 none). */
-static inline bool stage_only(struct hang_stage *stage, enum verdict_class class, int64_t rank)
+static inline bool stage_only_in(struct hang_stage *stage, enum verdict_class class, int64_t rank,
+				 const char *test)
 {
-	bool is_so = stage_find(stage) == 1 && stage->verdicts.list[0].class == class &&
+	bool is_so = stage_find_in(stage, test) == 1 && stage->verdicts.list[0].class == class &&
 		     stage->verdicts.list[0].rank == rank && stage->verdicts.list[0].title[0] &&
 		     stage->verdicts.list[0].evidence.count > 0 &&
 		     stage->verdicts.list[0].advice.count > 0 && stage->verdicts.list[0].page[0];
@@ -249,13 +257,17 @@ static inline bool stage_only(struct hang_stage *stage, enum verdict_class class
 	return is_so;
 }
 
-static inline bool stage_nobody(struct hang_stage *stage)
+#define stage_only(stage, class, rank) stage_only_in(stage, class, rank, __func__)
+
+static inline bool stage_nobody_in(struct hang_stage *stage, const char *test)
 {
-	bool is_so = stage_find(stage) == 0;
+	bool is_so = stage_find_in(stage, test) == 0;
 
 	stage_print(stage);
 	return is_so;
 }
+
+#define stage_nobody(stage) stage_nobody_in(stage, __func__)
 
 static inline void stage_end(struct hang_stage *stage)
 {

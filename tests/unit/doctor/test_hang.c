@@ -390,5 +390,6 @@ int main(void)
 	test_nobody_inside();
 	test_given_up();
 	test_doubts();
+	expected_compare(&stage_text, "tests/unit/doctor/expected/hang.txt");
 	return tap_done();
 }

@@ -273,5 +273,6 @@ int main(void)
 	different_calls();
 	gone_early();
 	none_started();
+	expected_compare(&stage_text, "tests/unit/doctor/expected/hang_blind.txt");
 	return tap_done();
 }

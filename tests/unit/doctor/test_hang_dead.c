@@ -298,5 +298,6 @@ int main(void)
 	test_recv();
 	test_guess();
 	test_heartbeat();
+	expected_compare(&stage_text, "tests/unit/doctor/expected/hang_dead.txt");
 	return tap_done();
 }

@@ -157,5 +157,6 @@ int main(void)
 	test_events_are_off(false);
 	test_events_are_off(true);
 	test_first_call_after_a_gap();
+	expected_compare(&stage_text, "tests/unit/doctor/expected/hang_gaps.txt");
 	return tap_done();
 }

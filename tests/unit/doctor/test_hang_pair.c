@@ -269,5 +269,6 @@ int main(void)
 	test_stopped();
 	test_behind();
 	test_weak();
+	expected_compare(&stage_text, "tests/unit/doctor/expected/hang_pair.txt");
 	return tap_done();
 }

@@ -156,5 +156,6 @@ int main(void)
 	test_places();
 	test_stacks();
 	test_others();
+	expected_compare(&stage_text, "tests/unit/doctor/expected/hang_places.txt");
 	return tap_done();
 }

@@ -270,5 +270,6 @@ int main(void)
 	test_watched();
 	test_past();
 	test_nobody();
+	expected_compare(&stage_text, "tests/unit/doctor/expected/hang_split.txt");
 	return tap_done();
 }

@@ -488,5 +488,6 @@ int main(void)
 	test_rings();
 	test_unseen_of_host();
 	test_unseen();
+	expected_compare(&stage_text, "tests/unit/doctor/expected/hang_transfer.txt");
 	return tap_done();
 }

@@ -6,6 +6,7 @@
 
 #include "common/text.h"
 #include "tests/tap.h"
+#include "tests/support/expected_text.h"
 
 enum { RANKS = 3, PID = 1000, HASH = 0x77 };
 
@@ -41,6 +42,9 @@ static void make_recording(void)
 	",\"status\":{\"unresponsive\":true,\"considered_dead\":" #is_dead "}}"
 #define CALM COMM(RANK(0, 1000, 0, 11) RANK(1, 1001, 0, 11) RANK(2, 1002, 0, 11), "")
 
+/* All verdicts, below what RAS said. */
+static struct expected_text found;
+
 static void ask(struct verdicts *verdicts, const char *text)
 {
 	struct ras_status ras;
@@ -50,6 +54,7 @@ static void ask(struct verdicts *verdicts, const char *text)
 	    ras_find(verdicts, &recording, &ras, "RAS") != OK)
 		abort();
 	ras_status_release(&ras);
+	expected_put_verdicts(&found, text, verdicts);
 }
 
 static struct verdicts hang_with(enum verdict_class class, int rank, const char *text)
@@ -179,5 +184,6 @@ int main(void)
 	next_to_a_hang();
 	without_a_hang();
 	answers_of_others();
+	expected_compare(&found, "tests/unit/doctor/expected/ras_find.txt");
 	return tap_done();
 }

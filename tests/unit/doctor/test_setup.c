@@ -10,8 +10,24 @@
 #include "common/text.h"
 #include "tests/support/nccl_log_stage.h"
 #include "tests/tap.h"
+#include "tests/support/expected_text.h"
 
 /* ---- queries --------------------------------------------------------------------------------- */
+
+/* All verdicts, each below the last line of its log. */
+static struct expected_text kept;
+
+static void keep(const char *text, const struct verdicts *verdicts)
+{
+	const char *line = text != NULL ? text : "no log";
+
+	for (const char *at = strchr(line, '\n'); at != NULL && at[1] != '\0';
+	     at = strchr(line, '\n'))
+		line = at + 1;
+	expected_put(&kept, "=== %.*s\n", (int)strcspn(line, "\n"), line);
+	for (size_t i = 0; i < verdicts->count; i++)
+		expected_put_verdict(&kept, &verdicts->list[i]);
+}
 
 static struct verdicts verdicts_of(const char *text, const struct recording *recording)
 {
@@ -25,6 +41,7 @@ static struct verdicts verdicts_of(const char *text, const struct recording *rec
 	if (setup_find(&verdicts, text != NULL ? &log : NULL, recording) != OK)
 		abort();
 	nccl_log_release(&log);
+	keep(text, &verdicts);
 	return verdicts;
 }
 
@@ -634,6 +651,7 @@ static struct verdicts hang_with(const char *text, const char *peer_host)
 	    setup_find(&verdicts, &log, &played.recording) != OK)
 		abort();
 	nccl_log_release(&log);
+	keep(text, &verdicts);
 	return verdicts;
 }
 
@@ -766,5 +784,6 @@ int main(void)
 	log_and_recording_are_joined();
 	a_stalled_queue_pair_locates_a_hang();
 	a_queue_pair_of_another_link_does_not();
+	expected_compare(&kept, "tests/unit/doctor/expected/setup.txt");
 	return tap_done();
 }

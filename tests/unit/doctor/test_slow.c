@@ -8,6 +8,7 @@
 #include "common/attributes.h"
 #include "tests/unit/doctor/transfers.h"
 #include "tests/tap.h"
+#include "tests/support/expected_text.h"
 
 /* ---- what can be slow ------------------------------------------------------------------------ */
 
@@ -90,14 +91,20 @@ static bool later_is_large_between_nodes(const struct transfers_what *what)
 
 /* ---- verdicts -------------------------------------------------------------------------------- */
 
-static void find(struct verdicts *verdicts, const struct transfers *job,
-		 const struct slow_options *options)
+/* All verdicts of all jobs. */
+static struct expected_text found;
+
+static void find_in(struct verdicts *verdicts, const struct transfers *job,
+		    const struct slow_options *options, const char *test)
 {
 	verdicts_init(verdicts);
 	if (slow_find(verdicts, &job->report, options) != OK)
 		abort();
 	verdicts_sort(verdicts);
+	expected_put_verdicts(&found, test, verdicts);
 }
+
+#define find(verdicts, job, options) find_in(verdicts, job, options, __func__)
 
 static void show(const struct verdicts *verdicts)
 {
@@ -278,6 +285,7 @@ static void after_mismatch(void)
 	snprintf(mismatch->job, sizeof(mismatch->job), "%s", job.report.job.groups[0].name);
 	mismatch->number = 40;
 	EXPECT(slow_find(&verdicts, &job.report, &options) == OK);
+	expected_put_verdicts(&found, __func__, &verdicts);
 	if (!EXPECT_THAT("ranks that called different operations: nothing is reported about NVLink",
 			 verdicts.count == 2 && count_class(&verdicts, VERDICT_BLIND) == 1))
 		show(&verdicts);
@@ -301,6 +309,7 @@ static void shared_gpu(void)
 			 "GPU-%u", job.report.job.ranks[i].host);
 	verdicts_init(&verdicts);
 	EXPECT(slow_find(&verdicts, &job.report, &options) == OK);
+	expected_put_verdicts(&found, __func__, &verdicts);
 	if (!EXPECT_THAT("ranks that share a GPU have no NVLink between them",
 			 count_class(&verdicts, VERDICT_SLOW_NVLINK) == 0))
 		show(&verdicts);
@@ -320,6 +329,7 @@ static void untimed(void)
 		job.hand.list[i]->comms[0].counts.timed = 0;
 	verdicts_init(&verdicts);
 	EXPECT(slow_find(&verdicts, &job.report, &options) == OK);
+	expected_put_verdicts(&found, __func__, &verdicts);
 	if (!EXPECT_THAT("untimed operations: speed is not judged, and a note says so",
 			 verdicts.count == 1 && verdicts.list[0].is_unjudged &&
 				 strcmp(verdicts.list[0].rule, "speed") == 0 &&
@@ -463,6 +473,7 @@ static void hung(void)
 	snprintf(verdict->job, sizeof(verdict->job), "job");
 	verdict->rank = 5;
 	EXPECT(slow_find(&verdicts, &job.report, &options) == OK);
+	expected_put_verdicts(&found, __func__, &verdicts);
 	EXPECT_THAT("a hung rank is not also slow", verdicts.count == 1);
 	verdicts_release(&verdicts);
 	transfers_release(&job);
@@ -626,5 +637,6 @@ int main(void)
 	nothing_to_compare();
 	without_table();
 	baseline_release(&baseline);
+	expected_compare(&found, "tests/unit/doctor/expected/slow.txt");
 	return tap_done();
 }

@@ -9,6 +9,7 @@
 #include "common/text.h"
 #include "doctor/slow_internal.h"
 #include "tests/tap.h"
+#include "tests/support/expected_text.h"
 #include "tests/support/hand_made.h"
 
 enum { RANKS = 8, ITERATIONS = 200 };
@@ -66,11 +67,17 @@ static void over(void)
 	hand_release(&hand);
 }
 
-static void find(void)
+/* All verdicts. */
+static struct expected_text found;
+
+static void find_in(const char *test)
 {
 	if (slow_find(&verdicts, &report, &options) != OK)
 		abort();
+	expected_put_verdicts(&found, test, &verdicts);
 }
+
+#define find() find_in(__func__)
 
 static bool is_near(double got, double wanted)
 {
@@ -741,5 +748,6 @@ int main(void)
 	test_when();
 	test_unjudged();
 	test_longer();
+	expected_compare(&found, "tests/unit/doctor/expected/slow_cost.txt");
 	return tap_done();
 }

@@ -3,12 +3,14 @@
 
 #include "doctor/doctor.h"
 #include "tests/tap.h"
+#include "tests/support/expected_text.h"
 #include "tests/support/hand_ring.h"
 
 static struct hand_ring ring;
 static struct verdicts verdicts;
+static struct expected_text found;
 
-static void tell(part_of of)
+static void tell_in(part_of of, const char *test)
 {
 	struct slow_options options = { 0 };
 
@@ -17,7 +19,10 @@ static void tell(part_of of)
 	if (slow_find(&verdicts, &ring.report, &options) != OK)
 		abort();
 	verdicts_sort(&verdicts);
+	expected_put_verdicts(&found, test, &verdicts);
 }
+
+#define tell(of) tell_in(of, __func__)
 
 static void over(void)
 {
@@ -135,5 +140,6 @@ int main(void)
 	test_late_receiver();
 	test_late_and_slow();
 	test_stalls();
+	expected_compare(&found, "tests/unit/doctor/expected/slow_straggler.txt");
 	return tap_done();
 }

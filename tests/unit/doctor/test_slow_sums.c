@@ -7,6 +7,7 @@
 #include "common/attributes.h"
 #include "common/op_layout.h"
 #include "tests/tap.h"
+#include "tests/support/expected_text.h"
 
 /* Four nodes of two ranks: tp0 .. tp3 within nodes, dp0, dp1 between them, world. Totals of 100 seconds. */
 enum { NODES = 4, GPUS = 2, RANKS = NODES * GPUS, MEMBERS = 3 * RANKS * 2, EDGES = 4 * RANKS };
@@ -95,7 +96,11 @@ static void slow_down(struct stretch *stretch, enum job_comm_kind kind, const ch
 			stretch->members[i].seconds *= factor;
 }
 
-static void look(struct verdicts *verdicts, const struct stretch *now, const struct stretch *before)
+/* All verdicts. */
+static struct expected_text found;
+
+static void look_in(struct verdicts *verdicts, const struct stretch *now,
+		    const struct stretch *before, const char *test)
 {
 	struct slow_sums_options options = { .before = before ? &before->sums : NULL,
 					     .gpu_hour_price = 2,
@@ -104,10 +109,13 @@ static void look(struct verdicts *verdicts, const struct stretch *now, const str
 	verdicts_init(verdicts);
 	if (slow_find_sums(verdicts, &now->sums, &options) != OK)
 		abort();
+	expected_put_verdicts(&found, test, verdicts);
 	for (size_t i = 0; i < verdicts->count; i++)
 		printf("#   %s: %s\n", verdict_class_name(verdicts->list[i].class),
 		       verdicts->list[i].title);
 }
+
+#define look(verdicts, now, before) look_in(verdicts, now, before, __func__)
 
 static void nobody(void)
 {
@@ -338,5 +346,6 @@ int main(void)
 	link();
 	network();
 	odd_input();
+	expected_compare(&found, "tests/unit/doctor/expected/slow_sums.txt");
 	return tap_done();
 }
