@@ -551,12 +551,13 @@ static void cite_channels(const struct setup *setup, struct verdict *verdict, ui
 
 static void setup_group_add(const struct setup *setup, struct setup_group *group, uint32_t who)
 {
-	if (group->count == 0) {
-		*group = (struct setup_group){ 1, who, true, who };
+	if (group->count == 0)
+		*group = (struct setup_group){ .number = ++*setup->group_count,
+					       .first = who,
+					       .is_one_host = true };
+	else if (setup->whos[who].group == group->number)
 		return;
-	}
-	if (group->last == who)
-		return;
+	setup->whos[who].group = group->number;
 	group->count++;
 	group->last = who;
 	group->is_one_host &=
@@ -1180,7 +1181,11 @@ const char *setup_group_text(const struct setup *setup, const struct setup_group
 enum status setup_find(struct verdicts *verdicts, const struct nccl_log *log,
 		       const struct recording *recording)
 {
-	struct setup setup = { .verdicts = verdicts, .log = log, .recording = recording };
+	uint64_t group_count = 0;
+	struct setup setup = { .verdicts = verdicts,
+			       .log = log,
+			       .recording = recording,
+			       .group_count = &group_count };
 	enum status status = setup_begin(&setup);
 
 	if (status == OK) {

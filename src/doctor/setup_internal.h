@@ -25,6 +25,7 @@ struct setup_who {
 				 read */
 	bool has_environment; /* all its variables were recorded */
 	uint32_t team;	      /* the same for all that share a communicator, also indirectly */
+	uint64_t group;	      /* the number of the last group that it was added to */
 };
 
 struct setup_variable {
@@ -47,6 +48,7 @@ struct setup {
 	size_t variable_count;
 	char **copies; /* the strings that recorded variables point into */
 	size_t copy_count;
+	uint64_t *group_count; /* groups so far: their numbers */
 };
 
 /* ---- variables ------------------------------------------------------------------------------- */
@@ -79,6 +81,7 @@ bool setup_same_host(const char *one, const char *other);
 
 /* The processes a finding is about. One: the verdict names it. All on one host: the host. */
 struct setup_group {
+	uint64_t number;
 	size_t count;
 	uint32_t first;
 	bool is_one_host;

@@ -568,6 +568,31 @@ static void one_log_of_many_blames_nobody(void)
 	log_stage_release(&stage);
 }
 
+/* Two of 16 ranks warn in turns. */
+static void a_rank_counts_once(void)
+{
+	struct log_stage stage = log_stage_new(2, 8);
+	struct verdicts verdicts;
+	const struct verdict *verdict;
+
+	log_stage_play(&stage);
+	log_put(&stage, "%s",
+		W0 "Connection closed by remote peer node7<1>\n"
+		   "node0:1001:1001 [1] some.cc:12 NCCL WARN Connection closed by remote peer "
+		   "node7<1>\n" W0 "recv: Connection closed by remote peer node7<1>\n"
+		   "node0:1001:1001 [1] some.cc:12 NCCL WARN recv: Connection closed by remote "
+		   "peer node7<1>\n");
+	verdicts = verdicts_of(stage.text, NULL);
+	verdict = find(&verdicts, "peer-lost");
+	EXPECT_THAT("a rank that warns twice, with another one in between, counts once",
+		    verdict != NULL && strstr(verdict->title, ", on 2 of 16 ranks") != NULL &&
+			    strcmp(verdict->host, "node0") == 0);
+	if (verdict == NULL || strstr(verdict->title, ", on 2 of 16 ranks") == NULL)
+		show(&verdicts);
+	verdicts_release(&verdicts);
+	log_stage_release(&stage);
+}
+
 static void the_odd_one_is_named(void)
 {
 	struct played played;
@@ -780,6 +805,7 @@ int main(void)
 	few_channels_within_a_node();
 	the_missing_rank_is_named();
 	one_log_of_many_blames_nobody();
+	a_rank_counts_once();
 	the_odd_one_is_named();
 	log_and_recording_are_joined();
 	a_stalled_queue_pair_locates_a_hang();
