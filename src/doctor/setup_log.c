@@ -11,7 +11,7 @@
 #include "common/attributes.h"
 #include "common/text.h"
 
-enum { INIT_SLOW_S = 30, RANKS_NAMED = 400 };
+enum { INIT_SLOW_S = 30, RANKS_NAMED = 400, RANGE_TEXT = 32 };
 
 static const struct nccl_log_comm *comm_at(const struct setup *setup, const uint32_t *order,
 					   size_t i)
@@ -30,12 +30,13 @@ static int compare_comms(const void *one, const void *other, void *context)
 
 /* ---- incomplete inits ------------------------------------------------------------------------ */
 
-/* "3", "0-2,5": the missing ranks. Sorted by rank. */
+/* "3", "0-2,5", "0,2,4,...": the missing ranks. Sorted by rank. */
 static size_t missing_ranks(const struct setup *setup, const uint32_t *order, size_t first,
 			    size_t end, char *to, size_t size)
 {
 	int32_t nranks = comm_at(setup, order, first)->nranks, expected = 0;
-	size_t missing = 0, used = 0;
+	size_t missing = 0;
+	bool is_cut = false;
 
 	to[0] = '\0';
 	for (size_t i = first; i <= end; i++) {
@@ -43,13 +44,15 @@ static size_t missing_ranks(const struct setup *setup, const uint32_t *order, si
 
 		if (rank > expected) {
 			missing += (size_t)(rank - expected);
-			text_format(to + used, size - used,
-				    rank - expected > 1 ? "%s%d-%d" : "%s%d", used > 0 ? "," : "",
-				    expected, rank - 1);
-			used += strlen(to + used);
+			is_cut |= strlen(to) > size - RANGE_TEXT;
+			if (!is_cut)
+				text_append(to, size, rank - expected > 1 ? "%s%d-%d" : "%s%d",
+					    to[0] != '\0' ? "," : "", expected, rank - 1);
 		}
 		expected = rank + 1 > expected ? rank + 1 : expected;
 	}
+	if (is_cut)
+		text_append(to, size, ",...");
 	return missing;
 }
 
@@ -205,7 +208,8 @@ static void find_slow(const struct setup *setup)
 		   "Init timings: rank %d nranks %d total %.2f (%s %.2f)", slowest->rank,
 		   slowest->nranks, slowest->total_s, nccl_log_phase_name(phase),
 		   slowest->phase_s[phase]);
-	verdict_evidence(verdict, "the same on %zu ranks", group.count);
+	if (group.count > 1)
+		verdict_evidence(verdict, "the same on %zu ranks", group.count);
 	verdict_advice(verdict, "%s", phase_advice(phase));
 	setup_blame(setup, verdict, &group);
 }
@@ -1010,9 +1014,9 @@ static void find_late(const struct setup *setup)
 	verdict = setup_verdict(setup, "ib-stall",
 				latest_of(worst) >= LATE_NS ? VERDICT_WARNING : VERDICT_NOTE);
 	units_duration(threshold, worst->threshold_ns);
-	verdict_title(verdict, "sends completed late on %zu queue pairs: up to %s on %s (%s)",
-		      count, units_duration(time, latest_of(worst)), worst->device,
-		      who_of_queue(setup, worst)->host);
+	verdict_title(verdict, "sends completed late on %zu queue %s: up to %s on %s (%s)", count,
+		      count == 1 ? "pair" : "pairs", units_duration(time, latest_of(worst)),
+		      worst->device, who_of_queue(setup, worst)->host);
 	setup_cite(setup, verdict, worst->last,
 		   "WQE slow: %s port %d, queue pair %lld to %s: %s, threshold %s", worst->device,
 		   worst->port, (long long)worst->number, worst->peer, time, threshold);
@@ -1070,7 +1074,8 @@ static void cite_report(const struct setup *setup, struct verdict *verdict,
 
 /* The rank that is furthest behind holds the others up, or is held up itself by a rank without a message:
  * reported, not blamed. */
-static void cite_last(const struct setup *setup, struct verdict *verdict)
+static void cite_last(const struct setup *setup, struct verdict *verdict,
+		      const struct nccl_log_report *cited)
 {
 	const struct nccl_log_report *last = NULL, *first = NULL;
 
@@ -1086,7 +1091,8 @@ static void cite_last(const struct setup *setup, struct verdict *verdict)
 	}
 	if (last == NULL || sequence_of(last) == sequence_of(first))
 		return;
-	cite_report(setup, verdict, last);
+	if (last != cited)
+		cite_report(setup, verdict, last);
 	verdict_evidence(verdict, "that rank is in collective #%lld, another one already in #%lld",
 			 (long long)sequence_of(last), (long long)sequence_of(first));
 	verdict->confidence = 0.6;
@@ -1119,7 +1125,7 @@ static void find_timeouts(const struct setup *setup)
 	verdict_title(verdict, "PyTorch's watchdog timed out on a collective in %zu %s", count,
 		      count == 1 ? "report" : "reports");
 	cite_report(setup, verdict, first);
-	cite_last(setup, verdict);
+	cite_last(setup, verdict, first);
 	verdict_advice(verdict, "The ranks that report have waited; look for the rank without such "
 				"a line, or with an earlier one");
 	verdict_advice(verdict, "$ ringside doctor RECORDING");
