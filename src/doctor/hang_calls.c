@@ -717,7 +717,8 @@ static void add_crossing(struct hang_graph *graph, const struct shared_seats *se
 						 .after = second->one });
 }
 
-static void compare_orders(struct hang_graph *graph, const struct shared_seats *seats)
+/* False if their orders do not differ. */
+static bool compare_orders(struct hang_graph *graph, const struct shared_seats *seats)
 {
 	struct shared_seats turned = { { seats->other[0], seats->other[1] },
 				       { seats->one[0], seats->one[1] } };
@@ -732,9 +733,10 @@ static void compare_orders(struct hang_graph *graph, const struct shared_seats *
 		count += take_calls(graph->scene, now, 1, calls + count);
 		if (find_crossing(calls, count, &first, &second)) {
 			add_crossing(graph, now, first, second);
-			return;
+			return true;
 		}
 	}
+	return false;
 }
 
 /* The seat of the same rank on another communicator; HANG_NOBODY: none. */
@@ -748,30 +750,46 @@ static uint32_t seat_on(const struct job *job, uint32_t seat, uint32_t comm)
 	return HANG_NOBODY;
 }
 
-/* Compares all ranks that are on both with the first of them. */
-static void compare_comms(struct hang_graph *graph, uint32_t c, uint32_t d, uint32_t *budget)
+/* Compares all ranks that are on both with this one, or if it is nobody with the first of them. `odd`: the first whose
+ * order differs from it. */
+static void compare_with(struct hang_graph *graph, const uint32_t comms[2], uint32_t one[2],
+			 uint32_t odd[2], uint32_t *budget)
 {
 	const struct hang_scene *scene = graph->scene;
-	const struct job *job = scene->job;
-	const struct job_comm *comm = &job->comms[d];
-	struct shared_seats seats = { { HANG_NOBODY, HANG_NOBODY }, { 0, 0 } };
+	const struct job_comm *comm = &scene->job->comms[comms[1]];
 
-	for (uint32_t i = 0; i<comm->seat_count && * budget> 0; i++) {
-		uint32_t there = seat_on(job, comm->seats[i], c);
+	odd[0] = HANG_NOBODY;
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		uint32_t seat = comm->seats[i], there = seat_on(scene->job, seat, comms[0]);
+		struct shared_seats seats = { { one[0], one[1] }, { there, seat } };
 
-		if (there == HANG_NOBODY || scene->seats[there].front == NULL ||
-		    scene->seats[comm->seats[i]].front == NULL)
+		if (there == HANG_NOBODY || there == one[0] || scene->seats[there].front == NULL ||
+		    scene->seats[seat].front == NULL)
 			continue;
-		seats.other[0] = there;
-		seats.other[1] = comm->seats[i];
-		if (seats.one[0] == HANG_NOBODY) {
-			seats.one[0] = seats.other[0];
-			seats.one[1] = seats.other[1];
+		if (one[0] == HANG_NOBODY) {
+			one[0] = there;
+			one[1] = seat;
 			continue;
 		}
+		if (*budget == 0)
+			return;
 		(*budget)--;
-		compare_orders(graph, &seats);
+		if (compare_orders(graph, &seats) && odd[0] == HANG_NOBODY) {
+			odd[0] = there;
+			odd[1] = seat;
+		}
 	}
+}
+
+/* With the first rank, and if another one differs from it, with that one, too: then all of both sides are known. */
+static void compare_comms(struct hang_graph *graph, uint32_t c, uint32_t d, uint32_t *budget)
+{
+	const uint32_t comms[2] = { c, d };
+	uint32_t one[2] = { HANG_NOBODY, HANG_NOBODY }, odd[2], ignored[2];
+
+	compare_with(graph, comms, one, odd, budget);
+	if (odd[0] != HANG_NOBODY)
+		compare_with(graph, comms, odd, ignored, budget);
 }
 
 void hang_orders(struct hang_graph *graph)
@@ -964,13 +982,25 @@ static uint32_t node_comm(const struct hang_scene *scene, uint32_t node)
 	return node < comms ? node : scene->job->seats[node - comms].comm;
 }
 
-/* The number of ranks between the same two nodes: the rank that differs is alone. */
-static uint32_t parallel(const struct hang_graph *graph, const struct hang_edge *edge)
+/* The number of ranks between the same two nodes, by their calls as this one or otherwise: the rank that differs is
+ * alone. */
+static uint32_t parallel(const struct hang_tale *tale, const struct hang_edge *edge)
 {
+	const struct hang_graph *graph = tale->graph;
+	bool *is_counted = calloc(tale->scene->job->seat_count, sizeof(*is_counted));
 	uint32_t count = 0;
 
-	for (uint32_t i = graph->first_out[edge->from]; i < graph->first_out[edge->from + 1]; i++)
-		count += graph->edges[i].to == edge->to;
+	for (uint32_t i = graph->first_out[edge->from]; i < graph->first_out[edge->from + 1]; i++) {
+		const struct hang_edge *other = &graph->edges[i];
+
+		if (other->to != edge->to || (other->before != NULL) != (edge->before != NULL) ||
+		    (is_counted != NULL && is_counted[other->seat]))
+			continue;
+		count++;
+		if (is_counted != NULL)
+			is_counted[other->seat] = true;
+	}
+	free(is_counted);
 	return count;
 }
 
@@ -978,6 +1008,7 @@ static uint32_t parallel(const struct hang_graph *graph, const struct hang_edge 
 static void tell_order(struct hang_tale *tale, const struct hang_edge *edge)
 {
 	const struct hang_scene *scene = tale->scene;
+	uint32_t others = parallel(tale, edge) - 1;
 	char text[600] = "";
 
 	hang_say_whole_rank(SAY, scene, edge->held_by);
@@ -987,8 +1018,8 @@ static void tell_order(struct hang_tale *tale, const struct hang_edge *edge)
 	text_append(SAY, " of %.60s before ", hang_comm(scene, edge->held_by)->label);
 	hang_say_operation(SAY, scene, edge->seat, &edge->after->op);
 	text_append(SAY, " of %.60s", hang_comm(scene, edge->seat)->label);
-	if (parallel(tale->graph, edge) > 1)
-		text_append(SAY, "; %u others did the same", parallel(tale->graph, edge) - 1);
+	if (others > 0)
+		text_append(SAY, "; %u other%s did the same", others, others == 1 ? "" : "s");
 	verdict_evidence(tale->verdict, "%s.", text);
 }
 
@@ -998,6 +1029,7 @@ static void tell_circle_link(struct hang_tale *tale, const struct hang_edge *edg
 {
 	const struct hang_scene *scene = tale->scene;
 	uint32_t waits = before->held_by; /* the one that the previous link waits for */
+	uint32_t more = parallel(tale, edge) - 1;
 	char text[600] = "";
 
 	if (edge->before != NULL) {
@@ -1015,8 +1047,8 @@ static void tell_circle_link(struct hang_tale *tale, const struct hang_edge *edg
 				 ? ", whose GPU has not started it and is in "
 				 : ", which called it after ");
 	hang_say_held(SAY, scene, edge->held_by);
-	if (parallel(tale->graph, edge) > 1)
-		text_append(SAY, "; %u more like this", parallel(tale->graph, edge) - 1);
+	if (more > 0)
+		text_append(SAY, "; %u more like this", more);
 	verdict_evidence(tale->verdict, "%s.", text);
 }
 
@@ -1061,7 +1093,7 @@ static size_t odd_link(const struct hang_tale *tale, const uint32_t *edges, size
 	for (size_t i = 1; i < count; i++) {
 		const struct hang_edge *edge = &graph->edges[edges[i]];
 		const struct hang_edge *best = &graph->edges[edges[found]];
-		uint32_t ranks = parallel(graph, edge), fewest = parallel(graph, best);
+		uint32_t ranks = parallel(tale, edge), fewest = parallel(tale, best);
 
 		if (ranks < fewest ||
 		    (ranks == fewest && company(tale->scene, edge) < company(tale->scene, best)))
