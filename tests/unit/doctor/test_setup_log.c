@@ -117,6 +117,10 @@ static const struct {
 		    "TUNER/Plugin: liby.so: undefined symbol: cudaFree\n" AT2
 		    "NET/Plugin: libx.so: undefined symbol: cudaFree\n" AT3
 		    "TUNER/Plugin: Could not find: libx.so\n" },
+	{ "a finding is not repeated if another one lies in between",
+	  WORLD AT0 "TUNER/Plugin: libx.so: undefined symbol: cudaFree\n" AT1
+		    "TUNER/Plugin: liby.so: undefined symbol: cudaFree\n" AT2
+		    "TUNER/Plugin: libx.so: undefined symbol: cudaFree\n" },
 	{ "a plugin that was requested is not found",
 	  WORLD AT0 "NCCL_NET_PLUGIN set by environment to ofi\n" AT0
 		    "NET/Plugin: Could not find: libnccl-net-ofi.so\n" },
@@ -251,6 +255,9 @@ static const struct {
 			  STALL(0, "mlx5_3", "20", "10.0.0.2", "5000000000")
 				  STALL(0, "mlx5_3", "21", "10.0.0.2", "5000000000")
 					  STALL(0, "mlx5_3", "22", "10.0.0.2", "1000000000") },
+	{ "a second is shown beside a longer one",
+	  WORLD STALL(0, "mlx5_3", "17", "10.0.0.2", "1000000000")
+		  STALL(0, "mlx5_3", "18", "10.0.0.2", "3000000000") },
 	{ "with the host of the peer", WORLD AT1
 	  "Bootstrap: Using eth0:10.0.0.1<0>\n" AT2 "Bootstrap: Using eth0:10.0.0.2<0>\n" STALL(
 		  0, "mlx5_3", "17", "10.0.0.2", "2000000000") },
@@ -293,6 +300,69 @@ static void find_in(const char *sentence, const char *log_text)
 	verdicts_release(&verdicts);
 }
 
+/* ---- hangs that the log explains ----------------------------------------------------------------- */
+
+#define ADDRESSES \
+	AT0 "Bootstrap: Using eth0:10.0.0.1<0>\n" AT2 "Bootstrap: Using eth0:10.0.0.2<0>\n"
+
+static const struct {
+	const char *sentence, *host;
+	int64_t pid, rank;
+	const char *log;
+} hangs[] = {
+	{ "by host and process", "node0", 1000, -1,
+	  WORLD ADDRESSES STALL(0, "mlx5_3", "17", "10.0.0.2", "2000000000") },
+	{ "by host and rank: in a container, processes have other numbers", "node0", 7, 0,
+	  WORLD ADDRESSES STALL(0, "mlx5_3", "17", "10.0.0.2", "2000000000") },
+	{ "the rank on another host is none of it", "node1", 7, 0,
+	  WORLD ADDRESSES STALL(0, "mlx5_3", "17", "10.0.0.2", "2000000000") },
+	{ "another rank of the host is none of it", "node0", 7, 1,
+	  WORLD ADDRESSES STALL(0, "mlx5_3", "17", "10.0.0.2", "2000000000") },
+	{ "an unknown rank is none of it", "node0", 7, -1,
+	  ADDRESSES STALL(0, "mlx5_3", "17", "10.0.0.2", "2000000000") },
+	{ "an unknown host is none of it", "", 1000, 0,
+	  WORLD ADDRESSES STALL(0, "mlx5_3", "17", "10.0.0.2", "2000000000") },
+	{ "the longest of three stalls, in the middle", "node0", 1000, 0,
+	  WORLD ADDRESSES STALL(0, "mlx5_3", "17", "10.0.0.2", "2000000000")
+		  STALL(0, "mlx5_4", "18", "10.0.0.2", "4000000000")
+			  STALL(0, "mlx5_5", "19", "10.0.0.2", "3000000000") },
+	{ "the first of two equal ones", "node0", 1000, 0,
+	  WORLD ADDRESSES STALL(0, "mlx5_3", "17", "10.0.0.2", "2000000000")
+		  STALL(0, "mlx5_4", "18", "10.0.0.2", "2000000000") },
+	{ "a second is enough", "node0", 1000, 0,
+	  WORLD ADDRESSES STALL(0, "mlx5_3", "17", "10.0.0.2", "1000000000") },
+	{ "a little less is not", "node0", 1000, 0,
+	  WORLD ADDRESSES STALL(0, "mlx5_3", "17", "10.0.0.2", "999999999") },
+};
+
+/* The second of two hangs is a link to node1. */
+static void find_beside_hangs(void)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(hangs); i++) {
+		struct verdicts verdicts;
+		struct verdict *hang;
+		struct nccl_log log;
+
+		verdicts_init(&verdicts);
+		verdicts_add(&verdicts, VERDICT_NEVER_ISSUED, VERDICT_ERROR);
+		hang = verdicts_add(&verdicts, VERDICT_NETWORK_STUCK, VERDICT_ERROR);
+		hang->rank = hangs[i].rank;
+		hang->pid = hangs[i].pid;
+		hang->confidence = 0.8;
+		text_copy(hang->host, sizeof(hang->host), hangs[i].host);
+		text_copy(hang->peer_host, sizeof(hang->peer_host), "node1");
+		verdict_title(hang, "network send stuck");
+		nccl_log_init(&log);
+		if (nccl_log_add_memory(&log, "nccl.log", hangs[i].log, strlen(hangs[i].log)) !=
+			    OK ||
+		    setup_find(&verdicts, &log, NULL) != OK)
+			abort();
+		expected_put_verdicts(&found, hangs[i].sentence, &verdicts);
+		nccl_log_release(&log);
+		verdicts_release(&verdicts);
+	}
+}
+
 /* More gaps than a title has room for. */
 static void every_other_rank_is_missing(void)
 {
@@ -312,6 +382,7 @@ int main(void)
 	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
 		find_in(cases[i].sentence, cases[i].log);
 	every_other_rank_is_missing();
+	find_beside_hangs();
 	expected_compare(&found, "tests/unit/doctor/expected/setup_log.txt");
 	return tap_done();
 }
