@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hash.h"
 #include "doctor/live.h"
+#include "tests/support/expected_text.h"
 #include "tests/support/hand_made.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -116,15 +118,78 @@ static inline struct recording_flight *stage_enter(struct stage *stage,
 	return &process->flights[process->flight_count - 1];
 }
 
+/* All notices and judgements of a test, whenever a scan changes them. */
+static struct expected_text stage_text;
+
+static inline void stage_put_judged(struct expected_text *to, const char *name,
+				    const struct live_judged *judged)
+{
+	expected_put(to, "  %s %s, %u found\n", name, judged->is_judged ? "judged" : "not judged",
+		     judged->found);
+	if (judged->once[0] != '\0')
+		expected_put(to, "    once: %s\n", judged->once);
+	if (judged->why[0] != '\0')
+		expected_put(to, "    why: %s\n", judged->why);
+	if (judged->how[0] != '\0')
+		expected_put(to, "    how: %s\n", judged->how);
+}
+
+static inline void stage_put(struct expected_text *to, const struct live *live)
+{
+	for (size_t i = 0; i < live->job.group_count; i++) {
+		expected_put(to, "job %zu %s\n", i, live->jobs[i].is_alive ? "alive" : "over");
+		stage_put_judged(to, "hangs", &live->jobs[i].hangs);
+		stage_put_judged(to, "speed", &live->jobs[i].speed);
+	}
+	for (size_t i = 0; i < live->notice_count; i++) {
+		const struct live_notice *notice = &live->notices[i];
+
+		expected_put(to, "%s: %s\n  communicator %d, seat %d, since %.3f\n",
+			     live_notice_name(notice->kind), notice->title, (int)notice->comm,
+			     (int)notice->seat,
+			     notice->since_wall_ns == 0
+				     ? 0.0
+				     : (double)(notice->since_wall_ns - STAGE_WALL_NS) / 1e9);
+		expected_put(to, "  text: %s\n  hint: %s\n", notice->text, notice->hint);
+	}
+}
+
+/* Keeps a scan whose titles or judgements are not those of the scan before. Texts contain times that pass. */
+static inline void stage_keep(const struct stage *stage)
+{
+	static uint64_t before;
+	uint64_t key = 0;
+
+	for (size_t i = 0; i < stage->live.job.group_count; i++) {
+		const struct live_job *job = &stage->live.jobs[i];
+
+		key = hash_word(key, job->hangs.is_judged + 2u * job->speed.is_judged +
+					     4u * job->hangs.found + 1024u * job->speed.found);
+	}
+	for (size_t i = 0; i < stage->live.notice_count; i++)
+		key = hash_word(key, hash_bytes(stage->live.notices[i].title,
+						strcspn(stage->live.notices[i].title, ";")));
+	if (key == before)
+		return;
+	before = key;
+	expected_put(&stage_text, "=== after %.1f s\n", (double)stage->now_ns / 1e9 - 5000);
+	stage_put(&stage_text, &stage->live);
+}
+
 /* Scan after this time. Processes that are read report their own clock. */
 static inline enum status stage_look(struct stage *stage, uint64_t after_ns)
 {
+	enum status status;
+
 	stage->now_ns += after_ns;
 	for (size_t i = 0; i < stage->hand.recording.count; i++)
 		if (stage->hand.list[i]->life == RECORDING_ALIVE)
 			stage->hand.list[i]->counts_ns = stage_clock(stage);
-	return live_look(&stage->live, &stage->hand.recording, stage->now_ns,
-			 STAGE_WALL_NS + stage->now_ns);
+	status = live_look(&stage->live, &stage->hand.recording, stage->now_ns,
+			   STAGE_WALL_NS + stage->now_ns);
+	if (status == OK)
+		stage_keep(stage);
+	return status;
 }
 
 static inline void stage_looks(struct stage *stage, int count)

@@ -436,5 +436,6 @@ int main(void)
 	test_tags();
 	test_behind();
 	test_still();
+	expected_compare(&stage_text, "tests/unit/doctor/expected/live.txt");
 	return tap_done();
 }

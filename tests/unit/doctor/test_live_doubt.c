@@ -116,5 +116,6 @@ int main(void)
 	test_hang();
 	test_usual_pauses();
 	test_slow();
+	expected_compare(&stage_text, "tests/unit/doctor/expected/live_doubt.txt");
 	return tap_done();
 }

@@ -630,5 +630,6 @@ int main(void)
 	test_many();
 	test_many_of_one_user();
 	test_names();
+	expected_compare(&stage_text, "tests/unit/doctor/expected/live_notice.txt");
 	return tap_done();
 }
