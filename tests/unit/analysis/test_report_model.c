@@ -450,6 +450,205 @@ static void expect_series(void)
 	}
 }
 
+/* Is it counted where each collective is counted once? */
+static bool is_collective(size_t i)
+{
+	if (!list[i].is_joined || list[i].met < 2)
+		return false;
+	for (size_t j = 0; j < i; j++)
+		if (list[j].is_joined && list[j].comm == list[i].comm &&
+		    list[j].op->time_source == list[i].op->time_source &&
+		    list[j].op->match == list[i].op->match &&
+		    (list[j].op->flags & OP_FLAG_REPLAY) == (list[i].op->flags & OP_FLAG_REPLAY))
+			return false;
+	return true;
+}
+
+/* Collectives without waiting, in the window in which they ended. */
+static void expect_moves(void)
+{
+	const struct windows *windows = &report.windows;
+	size_t wrong = 0;
+
+	for (size_t s = 0; s < windows->series_count; s++)
+		for (uint32_t w = 0; w < windows->count; w++) {
+			uint64_t from_ns = windows->start_ns + w * windows->width_ns;
+			double bus_bytes = 0, ns = 0;
+
+			for (size_t i = 0; i < count; i++) {
+				const struct job_comm *comm = &report.job.comms[list[i].comm];
+				uint64_t end_ns = list[i].op->done_ns;
+
+				if (comm->kind != windows->series[s].kind ||
+				    list[i].op->function != windows->series[s].function ||
+				    list[i].op->bytes == OP_BYTES_UNKNOWN ||
+				    list[i].op->bytes == 0 || end_ns < from_ns ||
+				    end_ns >= from_ns + windows->width_ns || !is_collective(i))
+					continue;
+				bus_bytes += (double)list[i].op->bytes *
+					     op_bus_factor(list[i].op->function, comm->nranks);
+				ns += (double)list[i].least_ns;
+			}
+			wrong += !is_near(windows->series[s].move_bus_bytes[w], bus_bytes) ||
+				 !is_near(windows->series[s].move_ns[w], ns);
+		}
+	EXPECT_THAT("transfers are in the windows in which they ended", wrong == 0);
+}
+
+/* Matches are kept in chunks; what a rank waited in one lies evenly over the time of its matches. */
+static void chunk_ends(size_t of, uint64_t *first_ns, uint64_t *last_ns)
+{
+	*first_ns = UINT64_MAX;
+	*last_ns = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (!list[i].is_joined || list[i].comm != list[of].comm ||
+		    list[i].op->time_source != list[of].op->time_source ||
+		    list[i].op->match / MATCH_CHUNK != list[of].op->match / MATCH_CHUNK ||
+		    (list[i].op->flags & OP_FLAG_REPLAY) != (list[of].op->flags & OP_FLAG_REPLAY))
+			continue;
+		*first_ns = list[i].op->done_ns < *first_ns ? list[i].op->done_ns : *first_ns;
+		*last_ns = list[i].op->done_ns > *last_ns ? list[i].op->done_ns : *last_ns;
+	}
+}
+
+static double share_in(uint64_t from_ns, uint64_t to_ns, uint64_t first_ns, uint64_t last_ns)
+{
+	uint64_t from = first_ns > from_ns ? first_ns : from_ns;
+	uint64_t to = last_ns + 1 < to_ns ? last_ns + 1 : to_ns;
+
+	return to > from ? (double)(to - from) / (double)(last_ns + 1 - first_ns) : 0;
+}
+
+static void expect_matrix(void)
+{
+	const struct windows *windows = &report.windows;
+	const struct windows_matrix *matrix = &windows->waiting;
+	static double wait_ns[RANKS][WINDOWS_MOST], joined_ns[RANKS][WINDOWS_MOST];
+	uint32_t row = 0;
+	size_t wrong = 0;
+
+	memset(wait_ns, 0, sizeof(wait_ns));
+	memset(joined_ns, 0, sizeof(joined_ns));
+	for (size_t i = 0; i < count && windows->count > 0; i++) {
+		uint64_t first_ns, last_ns;
+
+		if (!list[i].is_joined)
+			continue;
+		chunk_ends(i, &first_ns, &last_ns);
+		for (uint32_t w = 0; w < windows->count; w++) {
+			uint64_t from_ns = windows->start_ns + w * windows->width_ns;
+			double share =
+				share_in(from_ns, from_ns + windows->width_ns, first_ns, last_ns);
+
+			wait_ns[list[i].rank][w] += (double)(list[i].ns - list[i].least_ns) * share;
+			joined_ns[list[i].rank][w] += (double)list[i].ns * share;
+		}
+	}
+	for (uint32_t r = 0; r < RANKS && windows->count > 0; r++) {
+		if (!is_shown(r))
+			continue;
+		wrong += matrix->first_rank[row] != r || matrix->last_rank[row] != r;
+		for (uint32_t w = 0; w < windows->count; w++) {
+			size_t at = (size_t)row * windows->count + w;
+
+			wrong += fabs(matrix->wait_ns[at] - wait_ns[r][w]) > 0.01 ||
+				 fabs(matrix->joined_ns[at] - joined_ns[r][w]) > 0.01;
+		}
+		row++;
+	}
+	EXPECT_THAT("waiting by rank and window", wrong == 0);
+	EXPECT_EQUAL(matrix->rows, row);
+	EXPECT_EQUAL(matrix->ranks_per_row, windows->count > 0 ? 1 : 0);
+}
+
+/* The part of the recording that a collective is in, by its number. */
+static unsigned int part_of(size_t of)
+{
+	uint64_t first = UINT64_MAX, last = 0;
+	double place;
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t chunk = list[i].op->match / MATCH_CHUNK;
+
+		if (!list[i].is_joined || list[i].comm != list[of].comm ||
+		    list[i].op->time_source != list[of].op->time_source ||
+		    (list[i].op->flags & OP_FLAG_REPLAY) != (list[of].op->flags & OP_FLAG_REPLAY))
+			continue;
+		first = chunk < first ? chunk : first;
+		last = chunk > last ? chunk : last;
+	}
+	place = (double)list[of].op->match / MATCH_CHUNK - (double)first;
+	return (unsigned int)(place * PACE_BLOCKS / (double)(last - first + 1));
+}
+
+static bool is_of_cell(const struct model_op *own, const struct tally_key *key)
+{
+	return key->comm == own->comm && key->kind == report.job.comms[own->comm].kind &&
+	       key->function == own->op->function && key->datatype == own->op->datatype &&
+	       key->algorithm == own->op->algorithm && key->protocol == own->op->protocol &&
+	       key->size_class == op_size_class(own->op->bytes) &&
+	       key->source == own->op->time_source &&
+	       (report.custom_count < 2 || key->tag == own->op->user_tag);
+}
+
+/* All cells of one key together, and all operations of it. */
+static void expect_paces(void)
+{
+	static double wait_ns[PACE_BLOCKS], wait_calls[PACE_BLOCKS];
+	uint64_t moves = 0, all = 0;
+	size_t wrong = 0;
+
+	memset(wait_ns, 0, sizeof(wait_ns));
+	memset(wait_calls, 0, sizeof(wait_calls));
+	for (size_t c = 0; c < report.paces.cell_count; c++) {
+		const struct tally_key *key = &report.paces.cells[c].key;
+		struct pace_cell got = { .moves = 0 }, wanted = { .moves = 0 };
+
+		moves += report.paces.cells[c].moves;
+		for (size_t i = 0; i < report.paces.cell_count; i++) {
+			const struct pace_cell *cell = &report.paces.cells[i];
+
+			if (memcmp(&cell->key, key, sizeof(*key)) != 0)
+				continue;
+			got.moves += cell->moves;
+			got.least_ns += cell->least_ns;
+			got.bytes += cell->bytes;
+			got.sized += cell->sized;
+			pace_add(&got.series, &cell->series);
+		}
+		for (size_t i = 0; i < count; i++) {
+			bool is_sized =
+				list[i].op->bytes != 0 && list[i].op->bytes != OP_BYTES_UNKNOWN;
+
+			if (!is_of_cell(&list[i], key) || !is_collective(i))
+				continue;
+			wanted.moves++;
+			wanted.least_ns += (double)list[i].least_ns;
+			wanted.bytes += is_sized ? (double)list[i].op->bytes : 0;
+			wanted.sized += is_sized;
+			wanted.series.count[part_of(i)]++;
+			wanted.series.log_sum[part_of(i)] += log((double)list[i].least_ns);
+		}
+		wrong += got.moves != wanted.moves || !is_near(got.least_ns, wanted.least_ns) ||
+			 !is_near(got.bytes, wanted.bytes) || got.sized != wanted.sized;
+		for (size_t b = 0; b < PACE_BLOCKS; b++)
+			wrong += got.series.count[b] != wanted.series.count[b] ||
+				 !is_near(got.series.log_sum[b], wanted.series.log_sum[b]);
+	}
+	for (size_t i = 0; i < count; i++) {
+		all += is_collective(i);
+		if (!list[i].is_joined || list[i].met < 2)
+			continue;
+		wait_ns[part_of(i)] += (double)(list[i].ns - list[i].least_ns);
+		wait_calls[part_of(i)]++;
+	}
+	for (size_t b = 0; b < PACE_BLOCKS; b++)
+		wrong += !is_near(report.paces.wait_ns[b], wait_ns[b]) ||
+			 report.paces.wait_calls[b] != wait_calls[b];
+	EXPECT_THAT("transfers by part of the recording", wrong == 0);
+	EXPECT_EQUAL(moves, all);
+}
+
 static void expect_all(const char *sentence)
 {
 	printf("# %s\n", sentence);
@@ -466,6 +665,9 @@ static void expect_all(const char *sentence)
 	expect_ranks();
 	expect_counts();
 	expect_series();
+	expect_moves();
+	expect_matrix();
+	expect_paces();
 }
 
 int main(void)
@@ -473,7 +675,8 @@ int main(void)
 	recorded();
 	modelled();
 	expect_all("all operations");
-	EXPECT(report.windows.series_count > 0);
+	EXPECT(report.windows.series_count > 0 && report.windows.count > 20 &&
+	       report.paces.cell_count > 20);
 	over();
 
 	options.custom_by[0] = TALLY_BY_TAG;
