@@ -212,11 +212,8 @@ static void fill_proxy(struct region_proxy *proxy, const struct op_detail *detai
 	proxy->active_ns = detail->time_ns[1];
 	proxy->bytes = detail->bytes;
 	keep_later(&proxy->since_ns, detail->time_ns[1]);
-	keep_later(&proxy->since_ns, detail->time_ns[3]);
 	if (detail->time_ns[1] != 0)
 		proxy->flags |= PROXY_IN_PROGRESS;
-	if (detail->time_ns[3] != 0 && detail->step > 0)
-		proxy->done = (uint32_t)detail->step;
 }
 
 /* NCCL's numbers of the three states, sending and receiving. */
