@@ -183,6 +183,92 @@ static void values_that_are_none(void)
 		EXPECT_THAT(values[i], !secret_is_value(values[i]));
 }
 
+/* Pairs on both sides of every limit. */
+static void values_at_the_limits(void)
+{
+	static const struct {
+		const char *value;
+		bool is_secret;
+	} cases[] = {
+		/* an option starts a word */
+		{ "--password hunter2", true },
+		{ "use token abc", false },
+		{ "x,--token abc", false },
+		{ "'--token abc'", true },
+		{ "\"--token abc\"", true },
+		/* so many bytes follow a beginning */
+		{ "xapp-12345678", true },
+		{ "xapp-1234567", false },
+		/* four fifths of the letters in runs of three and more; 24 bytes */
+		{ "abcdefgh1abcdefgh2xK3yZ4", true },
+		{ "abcdefgh1abcdefghi2xK3yZ", false },
+		{ "abcdefgh1abcdefgh2xK3yZ", false },
+		{ "abc1def2ghi3jkl4mno5PQ6r", false },
+		{ "ab1cd2ef3gh4ij5kl6mn7OP8", true },
+		{ "Abc1Def2Ghi3Jkl4Mno5pqR6", false },
+		/* two capitals and two small letters */
+		{ "ab1cd2ef3gh4ij5kl6mn7oP8", false },
+		{ "AB1CD2EF3GH4IJ5KL6MN7Op8", false },
+		{ "aBcDeFgHiJkLmNoPqRsTuVwX", false },
+		/* eight letters */
+		{ "a12B34c56D78e90F12g34H56", true },
+		{ "a12B34c56D78e90F12g34156", false },
+		/* an eighth of '-' and '_' */
+		{ "aB3dE5-gH7jK9-mN1pQ3-sT5", true },
+		{ "aB3dE-5gH7j-K9mN1-pQ3-sT", false },
+		/* hexadecimal: 32 digits, eight different ones, four letters */
+		{ "0123456789abcdef0123456789abcdef", true },
+		{ "0123456789abcdef0123456789abcde", false },
+		{ "0123456789abcdef0123456789abcdeg", false },
+		{ "01234abc01234abc01234abc01234abc", true },
+		{ "0123abc00123abc00123abc00123abc0", false },
+		{ "0123456701234567012345670123abcd", true },
+		{ "01234567012345670123456701234abc", false },
+		/* one case: 32 bytes, four runs of digits, half as many letters as digits */
+		{ "mf4tb2r5ay2068y9d37p1a3c5e7g9i2k", true },
+		{ "mf4tb2r5ay2068y9d37p1a3c5e7g9i2", false },
+		{ "abcdefg1hijklmn2opqrstu3vwxyzab4", true },
+		{ "abcdefg1hijklmn2opqrstu3vwxyzabc", false },
+		{ "12cdefg1hijklmn2opqrstuvwxyzabcd", false },
+		{ "g12h34i56j78k90l12m34n56o78p90q12", false },
+		{ "g12h34i56j78k90l12m34n56o78p90q12r", true },
+		/* names with digits all over: 32 bytes, four runs, capitals and small letters */
+		{ "Abcdefg1Bcdefgh2Cdefghi3Defghij4", true },
+		{ "Abcdef1Bcdefgh2Cdefghi3Defghij4", false },
+		{ "Abcdefg1Bcdefgh2Cdefghi3Defghijk", false },
+		{ "Abcdefg1Bcdefgh2Cdefghi3defghij4", false },
+		{ "ABCDEFg1BCDEFGh2CDEFGHi3DEFGHIj4", true },
+		{ "ABCDEFg1BCDEFGh2CDEFGHi3DEFGHIJ4", false },
+		/* with '=' at the end: 16 bytes, two kinds, an eighth of '/' */
+		{ "aB3dE5gH7jK9mN1p=", true },
+		{ "aB3dE5gH7jK9mN1=", false },
+		{ "aBcDeFgHiJkLmNoP=", true },
+		{ "aBcDeFgHiJkLmNoP==", true },
+		{ "aBcDeFgHiJkLmNoP=x", false },
+		{ "aBcDeFgHiJkLmNoP==x", false },
+		{ "aBcDeFgHiJkLmNoP", false },
+		{ "ab+cd+ef+gh+ij+kl+=", false },
+		{ "aBcDeFg/HiJkLm/N=", true },
+		{ "aBcDe/gHiJk/Lm/N=", false },
+		/* with '/': 32 bytes, an eighth of them, no '-' */
+		{ "aB3dE5g/H7jK9mN/1pQ3sT5/vW7yZ9bD", true },
+		{ "aB3dE5/gH7jK9/mN1pQ3/sT5vW7/yZ9b", true },
+		{ "aB3dE/5gH7j/K9mN1/pQ3sT/5vW7y/Z9", false },
+		{ "aB3dE5g/H7jK9mN/1pQ3sT5/vW7yZ9b", false },
+		{ "aB3dE5g/H7jK9mN/1pQ3sT5/vW7y-9bD", false },
+		/* a UUID is none, in any case; one byte more, and it is no UUID */
+		{ "8F3c9A1e-1B2c-4D5e-8Ff0-123456789aBc", false },
+		{ "8F3c9A1e-1B2c-4D5e-8Ff0-123456789aBcD", true },
+		{ "8F3c9A1e-1B2c-4D5e-8Ff0-123456789aBc7", true },
+		{ "8G3c9A1e-1B2c-4D5e-8Ff0-123456789aBc", true },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
+		EXPECT_THAT(cases[i].value, secret_is_value(cases[i].value) == cases[i].is_secret);
+	EXPECT_THAT("a name is more than its ending",
+		    secret_is_name("_PKEY") && !secret_is_name("X_PKEY"));
+}
+
 static void hashes_by_their_names(void)
 {
 	static const char hash[] = "0123456789abcdef0123456789abcdef01234567";
@@ -261,6 +347,8 @@ static void lines_of_a_process(void)
 	memset(long_line, 'v', sizeof(long_line) - 1);
 	memcpy(long_line, "env.NCCL_A=", 11);
 	EXPECT(is_line(long_line));
+	EXPECT_THAT("the longest line that is examined",
+		    secret_is_line(long_line, 4096) && !secret_is_line(long_line, 4095));
 }
 
 int main(void)
@@ -268,6 +356,7 @@ int main(void)
 	names_that_speak_of_secrets();
 	values_that_are_secrets();
 	values_that_are_none();
+	values_at_the_limits();
 	lines_of_a_process();
 	hashes_by_their_names();
 	tokens_by_entropy();
