@@ -131,6 +131,28 @@ static void anchors_are_steady_unless_the_wall_clock_was_set(void)
 	EXPECT(!clock_anchors_are_steady(&first, &first));
 }
 
+/* After two seconds a millisecond of drift and 100 us for reading them are steady, both ways. */
+static void anchors_at_the_limits(void)
+{
+	const uint64_t two_s = UINT64_C(2000000000), most = 1000000 + 100000;
+	const struct clock_anchor one = { two_s * 1000, two_s * 800000000 };
+	const struct {
+		struct clock_anchor later;
+		bool is_steady;
+	} cases[] = {
+		{ { one.clock_ns + two_s, one.wall_ns + two_s + most }, true },
+		{ { one.clock_ns + two_s, one.wall_ns + two_s + most + 1 }, false },
+		{ { one.clock_ns + two_s, one.wall_ns + two_s - most }, true },
+		{ { one.clock_ns + two_s, one.wall_ns + two_s - most - 1 }, false },
+		{ { one.clock_ns + 1, one.wall_ns + 1 }, true },
+		{ { one.clock_ns, one.wall_ns + 1 }, false },
+		{ { one.clock_ns + 1, one.wall_ns }, false },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		EXPECT(clock_anchors_are_steady(&one, &cases[i].later) == cases[i].is_steady);
+}
+
 int main(void)
 {
 	it_never_steps_back();
@@ -139,5 +161,6 @@ int main(void)
 	other_kinds_are_the_system();
 	anchors_tie_it_to_wall_time();
 	anchors_are_steady_unless_the_wall_clock_was_set();
+	anchors_at_the_limits();
 	return tap_done();
 }

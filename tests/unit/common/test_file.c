@@ -26,7 +26,7 @@ static char directory[PATH_MAX];
 
 static const char *path_of(const char *name)
 {
-	static char path[PATH_MAX + 64];
+	static char path[PATH_MAX + 512];
 
 	text_format(path, sizeof(path), "%s/%s", directory, name);
 	return path;
@@ -108,6 +108,23 @@ static bool deny_openat2(int error)
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
+/* Of NAME_MAX bytes, and one more. */
+static const char *longest_name(void)
+{
+	static char name[NAME_MAX + 1];
+
+	memset(name, 'n', NAME_MAX);
+	return name;
+}
+
+static const char *too_long_name(void)
+{
+	static char name[NAME_MAX + 2];
+
+	memset(name, 'n', NAME_MAX + 1);
+	return name;
+}
+
 static int refuses_without_openat2(int error)
 {
 	uid_t other = geteuid() + 1;
@@ -119,6 +136,8 @@ static int refuses_without_openat2(int error)
 			       is_refused(other, path_of("way/plain"), "symbolic link") &&
 			       is_refused(other, path_of("none"), "system") &&
 			       is_refused(other, "/proc/self/status", "symbolic link") &&
+			       is_refused(other, path_of(longest_name()), "another user") &&
+			       is_refused(other, path_of(too_long_name()), "system") &&
 			       refused(geteuid(), path_of("plain")) == NULL
 		       ? 0
 		       : 1;
@@ -126,9 +145,11 @@ static int refuses_without_openat2(int error)
 
 static void test_old_kernel(int error)
 {
-	pid_t child = fork();
+	pid_t child;
 	int status = 0;
 
+	make(longest_name(), 10, 10);
+	child = fork();
 	if (child == 0)
 		_exit(refuses_without_openat2(error));
 	if (child == -1 || waitpid(child, &status, 0) == -1 || !WIFEXITED(status))
@@ -223,6 +244,15 @@ static void test_flags(void)
 		    fd != -1 && fcntl(fd, F_GETFD) & FD_CLOEXEC);
 	EXPECT_EQUAL(fcntl(fd, F_GETFL) & (O_ACCMODE | O_NONBLOCK), O_RDONLY | O_NONBLOCK);
 	close(fd);
+	if (symlink("flags", path_of("to flags")) == -1)
+		abort();
+	EXPECT_THAT("a link is not followed",
+		    file_open(AT_FDCWD, path_of("to flags"), false) == -1 && errno == ELOOP);
+	fd = file_open(AT_FDCWD, path_of("to flags"), true);
+	EXPECT_THAT("unless it may be", fd != -1);
+	close(fd);
+	EXPECT(file_open(AT_FDCWD, path_of("nothing"), true) == -1 && errno == ENOENT);
+	EXPECT(file_open(AT_FDCWD, directory, true) == -1 && errno == EISDIR);
 }
 
 static void write_text(const char *name, const char *text)
@@ -241,6 +271,7 @@ static void test_pread(void)
 
 	write_text("digits", "0123456789");
 	fd = open(path_of("digits"), O_RDONLY);
+	errno = EINTR;
 	EXPECT(file_pread(fd, to, 4, 3) == OK && memcmp(to, "3456###", 8) == 0);
 	EXPECT(file_pread(fd, to, 4, 6) == OK && memcmp(to, "6789###", 8) == 0);
 	EXPECT_EQUAL(file_pread(fd, to, 4, 7), ERR_TRUNCATED);
@@ -388,6 +419,13 @@ static void test_same(void)
 	fd = file_open_same(path_of("one"), st.st_dev, st.st_ino);
 	EXPECT_THAT("the same file again", fd != -1);
 	close(fd);
+	EXPECT_THAT("another number, or the same on another device",
+		    file_open_same(path_of("one"), st.st_dev, st.st_ino + 1) == -1 &&
+			    errno == ESTALE &&
+			    file_open_same(path_of("one"), st.st_dev + 1, st.st_ino) == -1 &&
+			    errno == ESTALE);
+	EXPECT(file_open_same(path_of("not there"), st.st_dev, st.st_ino) == -1 && errno == ENOENT);
+	EXPECT(file_open_same(directory, st.st_dev, st.st_ino) == -1 && errno == EISDIR);
 	make("two", 10, 10);
 	if (rename(path_of("two"), path_of("moved")) == -1 || unlink(path_of("one")) == -1 ||
 	    symlink("/proc/self/status", path_of("one")) == -1)
@@ -403,6 +441,7 @@ int main(void)
 	test_links();
 	test_old_kernel(ENOSYS);
 	test_old_kernel(EPERM);
+	test_old_kernel(EINVAL);
 	test_memfd();
 	test_holes();
 	test_hollow_limit();
