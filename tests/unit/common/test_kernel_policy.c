@@ -118,8 +118,21 @@ static void levels_halve(void)
 	EXPECT(is_spread);
 }
 
+static void states_have_names(void)
+{
+	EXPECT(strcmp(kernel_events_name(KERNEL_EVENTS_ABSENT), "off") == 0 &&
+	       strcmp(kernel_events_name(KERNEL_EVENTS_ON), "on") == 0 &&
+	       strcmp(kernel_events_name(KERNEL_EVENTS_ON - 1), "sampled") == 0 &&
+	       strcmp(kernel_events_name((enum kernel_events)(KERNEL_EVENTS_ON + 1)), "off") == 0);
+	EXPECT(strstr(sampling_state_text(SAMPLING_STATES - 1), "sampling ended") != NULL);
+	EXPECT_THAT("one of a later version has none",
+		    strcmp(sampling_state_text(SAMPLING_STATES), "") == 0 &&
+			    strcmp(sampling_state_text(UINT64_MAX), "") == 0);
+}
+
 int main(void)
 {
+	states_have_names();
 	an_interface_has_its_releases();
 	an_interface_has_its_blind_spots();
 	every_interface_has_a_policy();

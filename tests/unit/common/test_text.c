@@ -29,6 +29,8 @@ static void formats_are_bounded(void)
 
 	EXPECT(text_format(to, sizeof(to), "%d%s", 12, "345") && is(to, "12345"));
 	EXPECT(!text_format(to, sizeof(to), "%s", "12345678") && is(to, "1234567"));
+	EXPECT_THAT("nothing fits, too", text_format(to, 1, "%s", "") && is(to, ""));
+	EXPECT(!text_format(to, sizeof(to), "%s", "12345678"));
 	EXPECT_THAT("nothing can be appended to a full buffer",
 		    !text_append(to, sizeof(to), "%s", "8") && is(to, "1234567") &&
 			    text_append(to, sizeof(to), "%s", ""));
@@ -178,8 +180,25 @@ static void test_cut_field(void)
 	EXPECT_THAT("one that the field cuts is left out", strcmp(text, "ab") == 0);
 }
 
+/* Bytes after the end would complete a character. */
+static void test_ends(void)
+{
+	char text[] = "a\xc3\xa9", to[8];
+	int64_t number = 0;
+
+	EXPECT(text_clean_bytes(text, 2) == 2 && text[1] == '?');
+	text_from_field(to, sizeof(to), "\xc3\xa9", 1);
+	EXPECT_THAT("of a field that is one cut character nothing is left", is(to, ""));
+	text_from_field(to, sizeof(to), "x\xc2\xa9", 2);
+	EXPECT(is(to, "x"));
+	EXPECT(text_number("7", 7, 7, &number) == OK && number == 7);
+	EXPECT(text_number("8", 7, 7, &number) == ERR_RANGE &&
+	       text_number("6", 7, 7, &number) == ERR_RANGE);
+}
+
 int main(void)
 {
+	test_ends();
 	test_endings();
 	copies_are_terminated_and_say_when_cut();
 	formats_are_bounded();
