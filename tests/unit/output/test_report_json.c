@@ -1,0 +1,105 @@
+/* Whole reports of the jobs in whole_job.h: as JSON, as text and as tables of CSV. */
+#include "output/report.h"
+
+#include <string.h>
+
+#include "output/json.h"
+#include "tests/support/expected_output.h"
+#include "tests/tap.h"
+#include "tests/unit/output/whole_job.h"
+
+#define EXPECTED "tests/unit/output/expected/"
+
+static struct recording recording;
+static struct timeline_report report;
+
+static void make(uint64_t rounds, const struct filter *filter, uint32_t windows)
+{
+	struct timeline_options options = TIMELINE_OPTIONS_INIT;
+
+	html_report_options(&options);
+	options.custom_by[options.custom_count++] =
+		TALLY_BY_COMM | TALLY_BY_HOST | TALLY_BY_SOURCE | TALLY_BY_TAG | TALLY_BY_DATATYPE;
+	options.windows = windows;
+	whole_make(&recording, rounds);
+	if (timeline_report_make(&report, &recording, filter, &options) != OK)
+		abort();
+}
+
+static void end(void)
+{
+	timeline_report_release(&report);
+	recording_release(&recording);
+}
+
+static void expect_json(const char *name, enum report_json_form form)
+{
+	char path[128];
+	struct sink sink;
+	struct json json;
+
+	snprintf(path, sizeof(path), EXPECTED "report-%s.json", name);
+	sink_init_memory(&sink);
+	json_init(&json, &sink);
+	report_json(&json, &report, form);
+	EXPECT_THAT(path, expected_json(&sink, path));
+}
+
+static void expect_report_text(const char *name, unsigned int width, bool has_all)
+{
+	const struct report_text_options options = { .width = width, .has_all = has_all };
+	char path[128];
+	struct sink sink;
+
+	snprintf(path, sizeof(path), EXPECTED "report-%s.txt", name);
+	sink_init_memory(&sink);
+	EXPECT_EQUAL(report_text(&sink, &report, &options), OK);
+	EXPECT_THAT(path, expected_text(&sink, path));
+}
+
+static void expect_tables(const char *name)
+{
+	char path[128];
+	struct sink sink;
+
+	sink_init_memory(&sink);
+	for (size_t i = 0; report_table_name(i) != NULL; i++) {
+		const char *table = report_table_name(i);
+
+		sink_format(&sink, "%s:\r\n", table);
+		if (report_table(&report, table) != NULL)
+			EXPECT_EQUAL(report_csv_tally(&sink, &report, report_table(&report, table)),
+				     OK);
+		else if (strcmp(table, "windows") == 0)
+			EXPECT_EQUAL(report_csv_windows(&sink, &report), OK);
+		else
+			EXPECT_EQUAL(report_csv_iterations(&sink, &report), OK);
+	}
+	snprintf(path, sizeof(path), EXPECTED "report-%s.csv", name);
+	EXPECT_THAT(path, expected_csv(&sink, path));
+}
+
+int main(void)
+{
+	static const struct filter pair = {
+		.comms = { "tp-0" }, .comm_count = 1, .ranks = { { 0, 1 } }, .range_count = 1
+	};
+
+	make(40, NULL, 8);
+	expect_json("whole", REPORT_JSON_WHOLE);
+	expect_json("page", REPORT_JSON_PAGE);
+	expect_report_text("wide", 0, true);
+	expect_report_text("narrow", 60, false);
+	expect_tables("tables");
+	end();
+
+	make(130, NULL, 8);
+	expect_report_text("straggler", 0, false);
+	end();
+
+	make(2, &pair, 2);
+	expect_json("pair", REPORT_JSON_WHOLE);
+	expect_report_text("pair", 100, true);
+	end();
+	return tap_done();
+}

@@ -1,0 +1,147 @@
+/* Whole timelines of the jobs in whole_job.h, as Chrome's JSON, which has a line per event. */
+#include "output/viewer.h"
+
+#include <string.h>
+
+#include "tests/support/expected_output.h"
+#include "tests/tap.h"
+#include "tests/unit/output/whole_job.h"
+
+enum { ROUNDS = 3 };
+#define EXPECTED "tests/unit/output/expected/"
+
+struct shown {
+	const char *name; /* of the expected file; NULL: none */
+	struct filter filter;
+	bool has_details;
+	bool has_calls;
+	uint64_t from_ns; /* after the first; 0 and 0: everything */
+	uint64_t to_ns;
+};
+
+static struct recording recording;
+static struct job job;
+static struct align align;
+
+static void put_tally(struct sink *sink, const struct viewer_plan *plan)
+{
+	const struct viewer_tally *tally = &plan->tally;
+
+	sink_format(sink, "span %llu, expected %llu operations and %llu details, walked %llu\n",
+		    (unsigned long long)(plan->end_ns - plan->origin_ns),
+		    (unsigned long long)plan->expected, (unsigned long long)plan->expected_details,
+		    (unsigned long long)plan->walked);
+	sink_format(sink,
+		    "nowhere %llu, crowded %llu, waiting %llu, details %llu and %llu out, "
+		    "missing %llu, refused %llu\n",
+		    (unsigned long long)tally->nowhere, (unsigned long long)tally->crowded,
+		    (unsigned long long)tally->waiting, (unsigned long long)tally->details,
+		    (unsigned long long)tally->details_out, (unsigned long long)tally->missing,
+		    (unsigned long long)tally->refused);
+}
+
+static void expect_timeline(const struct shown *shown)
+{
+	struct viewer_args about = { .count = 0 };
+	struct viewer_plan plan;
+	struct viewer viewer;
+	char path[128];
+	struct sink sink;
+
+	sink_init_memory(&sink);
+	EXPECT_EQUAL(viewer_plan_init(&plan, &job, &align, &shown->filter), OK);
+	plan.has_details = shown->has_details;
+	plan.has_calls = shown->has_calls;
+	EXPECT_EQUAL(viewer_plan_survey(&plan), OK);
+	if (shown->to_ns > 0) {
+		plan.from_ns = plan.first_ns + shown->from_ns;
+		plan.to_ns = plan.first_ns + shown->to_ns;
+	}
+	EXPECT_EQUAL(viewer_plan_join(&plan), OK);
+	EXPECT_EQUAL(viewer_init(&viewer, VIEWER_JSON, &sink, NULL, 0), OK);
+	viewer_about(&viewer, &about);
+	EXPECT_EQUAL(viewer_plan_write(&plan, &viewer), OK);
+	EXPECT_EQUAL(viewer_end(&viewer), OK);
+	put_tally(&sink, &plan);
+	snprintf(path, sizeof(path), EXPECTED "timeline-%s.txt", shown->name);
+	EXPECT_THAT(path, expected_text(&sink, path));
+	viewer_plan_release(&plan);
+}
+
+static void test_timelines(void)
+{
+	static const struct shown timelines[] = {
+		{ .name = "all" },
+		{ .name = "details",
+		  .has_details = true,
+		  .has_calls = true,
+		  .filter = { .ranks = { { 3, 3 } }, .range_count = 1 } },
+		{ .name = "details-closed",
+		  .has_details = true,
+		  .filter = { .ranks = { { 0, 0 } }, .range_count = 1 } },
+		{ .name = "window",
+		  .has_details = true,
+		  .filter = { .comms = { "world" }, .comm_count = 1 },
+		  .from_ns = 12000000,
+		  .to_ns = 25000000 },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(timelines); i++)
+		expect_timeline(&timelines[i]);
+}
+
+struct found {
+	const char *sentence;
+	const char *comm;
+	int64_t rank;
+	uint64_t number;
+	uint64_t count, comm_count, start_ns, end_ns; /* times after the first start */
+};
+
+static void test_find(void)
+{
+	static const struct found cases[] = {
+		{ "the first in world", "world", -1, 1, 4, 1, 7930000, 9930000 },
+		{ "by rank", "world", 1, 1, 1, 1, 8930000, 9930000 },
+		{ "in any communicator", NULL, -1, 1, 6, 3, 0, 9930000 },
+		{ "by hash", "0x0000000000000033", -1, 5, 2, 1, 11430000, 11930000 },
+		{ "a number that nobody called", "world", -1, 500, 0, 0, 0, 0 },
+		{ "a name that nobody has", "w", -1, 1, 0, 0, 0, 0 },
+	};
+	static const struct filter everything;
+	struct viewer_plan plan;
+
+	EXPECT_EQUAL(viewer_plan_init(&plan, &job, &align, &everything), OK);
+	EXPECT_EQUAL(viewer_plan_survey(&plan), OK);
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		struct viewer_find find = { .comm = cases[i].comm,
+					    .rank = cases[i].rank,
+					    .number = cases[i].number };
+
+		EXPECT_EQUAL(viewer_find(&plan, &find), OK);
+		printf("# %s: %llu in %zu, %lld to %lld\n", cases[i].sentence,
+		       (unsigned long long)find.count, find.comm_count,
+		       (long long)(find.start_ns - plan.first_ns),
+		       (long long)(find.end_ns - plan.first_ns));
+		EXPECT_THAT(cases[i].sentence,
+			    find.count == cases[i].count &&
+				    find.comm_count == cases[i].comm_count &&
+				    (find.count == 0 ||
+				     (find.start_ns - plan.first_ns == cases[i].start_ns &&
+				      find.end_ns - plan.first_ns == cases[i].end_ns)));
+	}
+	viewer_plan_release(&plan);
+}
+
+int main(void)
+{
+	whole_make(&recording, ROUNDS);
+	if (job_make(&job, &recording) != OK || align_make(&align, &job, NULL, NULL) != OK)
+		abort();
+	test_timelines();
+	test_find();
+	align_release(&align);
+	job_release(&job);
+	recording_release(&recording);
+	return tap_done();
+}
