@@ -13,7 +13,7 @@ static void expect(struct sink *sink, const char *kind, const char *name)
 {
 	char path[128];
 
-	snprintf(path, sizeof(path), EXPECTED "live-%s-%s.json", kind, name);
+	snprintf(path, sizeof(path), EXPECTED "live-%s-%s.json.lines", kind, name);
 	EXPECT_THAT(path, expected_json(sink, path));
 }
 

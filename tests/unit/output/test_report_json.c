@@ -38,7 +38,7 @@ static void expect_json(const char *name, enum report_json_form form)
 	struct sink sink;
 	struct json json;
 
-	snprintf(path, sizeof(path), EXPECTED "report-%s.json", name);
+	snprintf(path, sizeof(path), EXPECTED "report-%s.json.lines", name);
 	sink_init_memory(&sink);
 	json_init(&json, &sink);
 	report_json(&json, &report, form);

@@ -15,6 +15,7 @@ struct shown {
 	struct filter filter;
 	bool has_details;
 	bool has_calls;
+	bool is_perfetto;
 	uint64_t from_ns; /* after the first; 0 and 0: everything */
 	uint64_t to_ns;
 };
@@ -40,6 +41,87 @@ static void put_tally(struct sink *sink, const struct viewer_plan *plan)
 		    (unsigned long long)tally->refused);
 }
 
+/* Fields of protocol buffers as text, "8 = 17"; bytes that are fields themselves are indented below. */
+static bool show_fields(struct sink *to, const unsigned char *at, const unsigned char *end,
+			unsigned int depth);
+
+static uint64_t take_varint(const unsigned char **at, const unsigned char *end)
+{
+	uint64_t value = 0;
+
+	for (unsigned int shift = 0; *at < end && shift < 64; shift += 7) {
+		value |= (uint64_t)(**at & 0x7f) << shift;
+		if ((*(*at)++ & 0x80) == 0)
+			break;
+	}
+	return value;
+}
+
+static void show_bytes(struct sink *to, const unsigned char *at, size_t length, unsigned int depth)
+{
+	struct sink below;
+	bool is_text = true;
+
+	for (size_t i = 0; i < length; i++)
+		is_text &= at[i] >= ' ' && at[i] < 127;
+	sink_init_memory(&below);
+	if (is_text) {
+		sink_format(to, " \"%.*s\"\n", (int)length, at);
+	} else if (show_fields(&below, at, at + length, depth + 1)) {
+		sink_byte(to, '\n');
+		sink_write(to, below.bytes, below.used);
+	} else {
+		for (size_t i = 0; i < length; i++)
+			sink_format(to, " %02x", at[i]);
+		sink_byte(to, '\n');
+	}
+	sink_release(&below);
+}
+
+static bool show_fields(struct sink *to, const unsigned char *at, const unsigned char *end,
+			unsigned int depth)
+{
+	while (at < end) {
+		uint64_t tag = take_varint(&at, end), length = 8;
+
+		if (tag >> 3 == 0 || ((tag & 7) != 0 && (tag & 7) != 1 && (tag & 7) != 2))
+			return false;
+		sink_repeat(to, ' ', depth);
+		sink_unsigned(to, tag >> 3);
+		if ((tag & 7) == 0) {
+			sink_text(to, " = ");
+			sink_unsigned(to, take_varint(&at, end));
+			sink_byte(to, '\n');
+			continue;
+		}
+		if ((tag & 7) == 2)
+			length = take_varint(&at, end);
+		if (length > (size_t)(end - at))
+			return false;
+		if ((tag & 7) == 2) {
+			show_bytes(to, at, length, depth);
+		} else {
+			for (size_t i = 0; i < length; i++)
+				sink_format(to, " %02x", at[i]);
+			sink_byte(to, '\n');
+		}
+		at += length;
+	}
+	return true;
+}
+
+/* Perfetto's stream, as text. */
+static void expect_packets(struct sink *sink, const char *path)
+{
+	struct sink text;
+
+	sink_init_memory(&text);
+	EXPECT(show_fields(&text, (const unsigned char *)sink->bytes,
+			   (const unsigned char *)sink->bytes + sink->used, 0));
+	EXPECT_THAT(path, expected_text(&text, path));
+	sink_release(sink);
+}
+
 static void expect_timeline(const struct shown *shown)
 {
 	struct viewer_args about = { .count = 0 };
@@ -58,13 +140,19 @@ static void expect_timeline(const struct shown *shown)
 		plan.to_ns = plan.first_ns + shown->to_ns;
 	}
 	EXPECT_EQUAL(viewer_plan_join(&plan), OK);
-	EXPECT_EQUAL(viewer_init(&viewer, VIEWER_JSON, &sink, NULL, 0), OK);
+	EXPECT_EQUAL(viewer_init(&viewer, shown->is_perfetto ? VIEWER_PERFETTO : VIEWER_JSON, &sink,
+				 NULL, plan.origin_ns),
+		     OK);
 	viewer_about(&viewer, &about);
 	EXPECT_EQUAL(viewer_plan_write(&plan, &viewer), OK);
 	EXPECT_EQUAL(viewer_end(&viewer), OK);
-	put_tally(&sink, &plan);
 	snprintf(path, sizeof(path), EXPECTED "timeline-%s.txt", shown->name);
-	EXPECT_THAT(path, expected_text(&sink, path));
+	if (shown->is_perfetto) {
+		expect_packets(&sink, path);
+	} else {
+		put_tally(&sink, &plan);
+		EXPECT_THAT(path, expected_text(&sink, path));
+	}
 	viewer_plan_release(&plan);
 }
 
@@ -84,6 +172,12 @@ static void test_timelines(void)
 		  .filter = { .comms = { "world" }, .comm_count = 1 },
 		  .from_ns = 12000000,
 		  .to_ns = 25000000 },
+		{ .name = "perfetto",
+		  .has_details = true,
+		  .is_perfetto = true,
+		  .filter = { .comms = { "world" }, .comm_count = 1 },
+		  .from_ns = 12000000,
+		  .to_ns = 21000000 },
 	};
 
 	for (size_t i = 0; i < ARRAY_LENGTH(timelines); i++)
@@ -103,7 +197,7 @@ static void test_find(void)
 	static const struct found cases[] = {
 		{ "the first in world", "world", -1, 1, 4, 1, 7930000, 9930000 },
 		{ "by rank", "world", 1, 1, 1, 1, 8930000, 9930000 },
-		{ "in any communicator", NULL, -1, 1, 6, 3, 0, 9930000 },
+		{ "in any communicator", NULL, -1, 1, 6, 3, 0, 9935000 },
 		{ "by hash", "0x0000000000000033", -1, 5, 2, 1, 11430000, 11930000 },
 		{ "a number that nobody called", "world", -1, 500, 0, 0, 0, 0 },
 		{ "a name that nobody has", "w", -1, 1, 0, 0, 0, 0 },

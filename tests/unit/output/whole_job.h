@@ -89,7 +89,7 @@ static inline struct op_record *whole_op(struct whole_rank *rank, uint32_t comm,
 		.launch_ns = at_ns - duration_ns - 20000,
 		.task_ns = at_ns - duration_ns - 10000,
 		.active_ns = at_ns - duration_ns,
-		.done_ns = at_ns,
+		.done_ns = at_ns + rank->count % 4 * 5000, /* seen a bit later */
 		.gpu_start_ns = at_ns - duration_ns + 7000000000,
 		.gpu_stop_ns = at_ns + 7000000000,
 		.start_spread_ns = 300,
@@ -125,6 +125,7 @@ static inline void whole_odd_ops(struct whole_rank *rank)
 	op->state = OP_LAUNCHED;
 	op->flags = OP_FLAG_API_ONLY | OP_FLAG_AFTER_GAP;
 	op->gpu_start_ns = op->gpu_stop_ns = op->active_ns = op->done_ns = 0;
+	op->count = op->send_bytes = op->recv_bytes = 0;
 	rank->counts[1].timed--;
 	op = whole_op(rank, 2, OP_ALL_REDUCE, 128, 100000, 600000);
 	op->time_source = OP_TIME_PROXY;
