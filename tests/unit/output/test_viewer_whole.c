@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/support/expected_output.h"
+#include "tests/support/wire_show.h"
 #include "tests/tap.h"
 #include "tests/unit/output/whole_job.h"
 
@@ -41,83 +42,14 @@ static void put_tally(struct sink *sink, const struct viewer_plan *plan)
 		    (unsigned long long)tally->refused);
 }
 
-/* Fields of protocol buffers as text, "8 = 17"; bytes that are fields themselves are indented below. */
-static bool show_fields(struct sink *to, const unsigned char *at, const unsigned char *end,
-			unsigned int depth);
-
-static uint64_t take_varint(const unsigned char **at, const unsigned char *end)
-{
-	uint64_t value = 0;
-
-	for (unsigned int shift = 0; *at < end && shift < 64; shift += 7) {
-		value |= (uint64_t)(**at & 0x7f) << shift;
-		if ((*(*at)++ & 0x80) == 0)
-			break;
-	}
-	return value;
-}
-
-static void show_bytes(struct sink *to, const unsigned char *at, size_t length, unsigned int depth)
-{
-	struct sink below;
-	bool is_text = true;
-
-	for (size_t i = 0; i < length; i++)
-		is_text &= at[i] >= ' ' && at[i] < 127;
-	sink_init_memory(&below);
-	if (is_text) {
-		sink_format(to, " \"%.*s\"\n", (int)length, at);
-	} else if (show_fields(&below, at, at + length, depth + 1)) {
-		sink_byte(to, '\n');
-		sink_write(to, below.bytes, below.used);
-	} else {
-		for (size_t i = 0; i < length; i++)
-			sink_format(to, " %02x", at[i]);
-		sink_byte(to, '\n');
-	}
-	sink_release(&below);
-}
-
-static bool show_fields(struct sink *to, const unsigned char *at, const unsigned char *end,
-			unsigned int depth)
-{
-	while (at < end) {
-		uint64_t tag = take_varint(&at, end), length = 8;
-
-		if (tag >> 3 == 0 || ((tag & 7) != 0 && (tag & 7) != 1 && (tag & 7) != 2))
-			return false;
-		sink_repeat(to, ' ', depth);
-		sink_unsigned(to, tag >> 3);
-		if ((tag & 7) == 0) {
-			sink_text(to, " = ");
-			sink_unsigned(to, take_varint(&at, end));
-			sink_byte(to, '\n');
-			continue;
-		}
-		if ((tag & 7) == 2)
-			length = take_varint(&at, end);
-		if (length > (size_t)(end - at))
-			return false;
-		if ((tag & 7) == 2) {
-			show_bytes(to, at, length, depth);
-		} else {
-			for (size_t i = 0; i < length; i++)
-				sink_format(to, " %02x", at[i]);
-			sink_byte(to, '\n');
-		}
-		at += length;
-	}
-	return true;
-}
-
 /* Perfetto's stream, as text. */
 static void expect_packets(struct sink *sink, const char *path)
 {
 	struct sink text;
 
 	sink_init_memory(&text);
-	EXPECT(show_fields(&text, (const unsigned char *)sink->bytes,
-			   (const unsigned char *)sink->bytes + sink->used, 0));
+	EXPECT(wire_show(&text, (const unsigned char *)sink->bytes,
+			 (const unsigned char *)sink->bytes + sink->used, 0));
 	EXPECT_THAT(path, expected_text(&text, path));
 	sink_release(sink);
 }

@@ -1,0 +1,96 @@
+/* All metrics of a node with odd names, in all three formats, of all processes and of one. */
+#include "tests/support/expected_output.h"
+#include "tests/support/metrics_play.h"
+#include "tests/support/wire_show.h"
+#include "tests/tap.h"
+
+#define EXPECTED "tests/unit/output/expected/"
+
+static void expect_text(const struct live *live, const struct metrics_agent *agent, long only,
+			enum metrics_format format, const char *path)
+{
+	struct sink sink;
+
+	sink_init_memory(&sink);
+	metrics_write(&sink, format, live, agent, only);
+	EXPECT_THAT(path, expected_text(&sink, path));
+}
+
+/* Families with their lengths before them. */
+static void expect_families(const struct live *live, const struct metrics_agent *agent,
+			    const char *path)
+{
+	const unsigned char *at, *end;
+	struct sink sink, text;
+	bool is_good = true;
+
+	sink_init_memory(&sink);
+	sink_init_memory(&text);
+	metrics_write(&sink, METRICS_PROTOBUF, live, agent, -1);
+	at = (const unsigned char *)sink.bytes;
+	end = at + sink.used;
+	while (at < end && is_good) {
+		uint64_t length = wire_show_varint(&at, end);
+
+		is_good = length <= (size_t)(end - at) && wire_show(&text, at, at + length, 1);
+		at += is_good ? length : 0;
+		sink_text(&text, "--\n");
+	}
+	EXPECT(is_good);
+	EXPECT_THAT(path, expected_text(&text, path));
+	sink_release(&sink);
+}
+
+/* Two ranks of a communicator; rank 1 is stuck, lost records and has another communicator, which is over. */
+static struct live *make_node(struct play *play)
+{
+	static char info[] = "uid=7\nenv.USER=anna\nlabel.team=a \"b\"\nhang_after_s=90\n";
+	struct live *live;
+
+	for (int rank = 0; rank < 2; rank++) {
+		struct recording_process *process = play_process(play, "train", rank);
+		struct recording_comm *comm = play_comm(process, 0xabc, "dp", rank, 2);
+
+		comm->counts.issued = 30;
+		comm->counts.collectives = 8;
+		comm->counts.replays = rank ? 9 : 0;
+		comm->counts.signature = UINT64_MAX;
+		comm->counts.untrusted = 2;
+		play_total(process, comm, OP_ALL_REDUCE, 1 << 20, 10, 1500);
+		play_total(process, comm, OP_ALL_REDUCE, 1 << 12, 4, 300000);
+		play_total(process, comm, OP_SEND, OP_BYTES_UNKNOWN, 3, 2500);
+		play_link(process, 1, 0, 1 - (uint32_t)rank, 3);
+		play_link(process, 1, 1, 1 - (uint32_t)rank, 4);
+		play_info(process, info);
+		if (rank == 0)
+			continue;
+		play_comm(process, 0xdef, "old", 0, 1)->info.flags = COMM_FLAG_FINALIZED;
+		process->lost[LOST_QUOTA] = 12;
+		process->odd[ODD_REPEATED_STATE] = 13;
+		play_flights(process);
+	}
+	live = play_look(play);
+	live->seats[1].in_flight = 3;
+	live->seats[1].oldest = &play->list[1]->flights[0];
+	live->seats[1].oldest_age_ns = 12345678901;
+	live->seats[1].wait_count = 1;
+	live->seats[1].waits[0] = (struct flight_wait){ .reason = FLIGHT_RECV_NET, .peer = 0 };
+	live->seats[0].wait_ns = 3000000001;
+	live->seats[0].knows_wait = true;
+	live->seats[0].still_ns = 11000000001;
+	return live;
+}
+
+int main(void)
+{
+	struct metrics_agent agent = play_agent();
+	struct play play = { 0 };
+	struct live *live = make_node(&play);
+
+	expect_text(live, &agent, -1, METRICS_TEXT, EXPECTED "metrics.prom");
+	expect_text(live, &agent, -1, METRICS_OPENMETRICS, EXPECTED "metrics.openmetrics");
+	expect_text(live, NULL, 1, METRICS_TEXT, EXPECTED "metrics-process.prom");
+	expect_families(live, &agent, EXPECTED "metrics-families.txt");
+	play_release(&play);
+	return tap_done();
+}
