@@ -145,6 +145,93 @@ static void make_uneven(struct live_scene *scene)
 	live->notices_left_out = 4;
 }
 
+/* ---- what fits ---------------------------------------------------------------------------------- */
+
+static void put_columns(struct sink *sink, const struct top_model *model, enum top_pane pane)
+{
+	for (unsigned int width = 4; width <= 160; width += width < 60 ? 3 : 9) {
+		struct top_fit fit;
+
+		top_columns_fit(&fit, model, pane, width, true);
+		sink_format(sink, "%u:", width);
+		for (size_t i = 0; i < fit.count; i++)
+			sink_format(sink, " %s %u+%u",
+				    fit.columns[i]->title[0] ? fit.columns[i]->title : "(bar)",
+				    fit.at[i], fit.widths[i]);
+		sink_byte(sink, '\n');
+	}
+}
+
+/* The columns of each pane at many widths, with their places and widths. */
+static void test_columns(void)
+{
+	static struct live_scene scene;
+	struct top_model model;
+	struct top_view view;
+	struct sink sink;
+
+	live_scene_make(&scene, "straggler");
+	scene.live.limits = live_limits_default();
+	make_uneven(&scene);
+	top_view_init(&view, SECOND_NS);
+	top_model_init(&model);
+	EXPECT_EQUAL(top_model_make(&model, &scene.live, &view), OK);
+	sink_init_memory(&sink);
+	for (enum top_pane pane = TOP_COMMS; pane < TOP_PANES; pane++)
+		put_columns(&sink, &model, pane);
+	EXPECT_THAT("columns", expected_text(&sink, "tests/unit/top/expected/columns.txt"));
+	top_model_release(&model);
+	live_scene_release(&scene);
+}
+
+static void put_layouts(struct sink *sink, const struct top_model *model,
+			const struct top_view *view, unsigned int notice_lines,
+			unsigned int remarks)
+{
+	static const unsigned int heights[] = { 0,  1,	2,  3,	4,  5,	6,  7,	8,  9,	10, 11,
+						12, 13, 14, 15, 16, 18, 20, 24, 30, 40, 60, 100 };
+
+	for (size_t i = 0; i < ARRAY_LENGTH(heights); i++) {
+		struct top_layout layout;
+
+		top_layout(&layout, model, view, heights[i], notice_lines, remarks);
+		sink_format(sink, "%u:", heights[i]);
+		for (enum top_pane pane = 0; pane < TOP_PANES; pane++)
+			sink_format(sink, " %u+%u", layout.at[pane], layout.lines[pane]);
+		sink_format(sink, " remarks %u, keys %u\n", layout.remark_at, layout.keys_at);
+	}
+}
+
+/* How lines are divided, with few and many rows, notices and remarks. */
+static void test_layouts(void)
+{
+	struct top_model model;
+	struct top_view view;
+	struct sink sink;
+
+	top_model_init(&model);
+	top_view_init(&view, SECOND_NS);
+	sink_init_memory(&sink);
+	model.lists[TOP_COMMS].count = 12;
+	model.lists[TOP_SEATS].count = 64;
+	for (enum top_pane pane = 0; pane < TOP_PANES; pane++) {
+		view.pane = pane;
+		sink_format(&sink, "pane %d\n", (int)pane);
+		put_layouts(&sink, &model, &view, 4, 0);
+	}
+	view.pane = TOP_COMMS;
+	view.is_typing = true;
+	sink_text(&sink, "typing, remarks\n");
+	put_layouts(&sink, &model, &view, 0, 2);
+	model.lists[TOP_COMMS].count = 1;
+	model.lists[TOP_SEATS].count = 0;
+	view.is_typing = false;
+	sink_text(&sink, "few rows, many notices\n");
+	put_layouts(&sink, &model, &view, 50, 1);
+	EXPECT_THAT("layouts", expected_text(&sink, "tests/unit/top/expected/layouts.txt"));
+	top_model_release(&model);
+}
+
 int main(void)
 {
 	if (setlocale(LC_CTYPE, "C.UTF-8") == NULL)
@@ -155,5 +242,7 @@ int main(void)
 	expect_scene("straggler", NULL, "straggler");
 	expect_scene("straggler", make_uneven, "uneven");
 	expect_scene("fresh", NULL, "fresh");
+	test_columns();
+	test_layouts();
 	return tap_done();
 }
