@@ -79,6 +79,19 @@ static void expect_tables(const char *name)
 	EXPECT_THAT(path, expected_csv(&sink, path));
 }
 
+static void expect_page_title(void)
+{
+	struct sink sink;
+
+	sink_init_memory(&sink);
+	EXPECT_EQUAL(html_report_write(&sink, &report), html_report_has_charts() ? OK : ERR_GONE);
+	EXPECT_THAT("the page names the first job and counts the others",
+		    !html_report_has_charts() ||
+			    strstr(sink_string(&sink),
+				   "<title>eval and 1 more - Ringside report</title>") != NULL);
+	sink_release(&sink);
+}
+
 int main(void)
 {
 	static const struct filter pair = {
@@ -91,6 +104,7 @@ int main(void)
 	expect_report_text("wide", 0, true);
 	expect_report_text("narrow", 60, false);
 	expect_tables("tables");
+	expect_page_title();
 	end();
 
 	make(130, NULL, 8);
