@@ -5,6 +5,7 @@
 
 #include "output/json.h"
 #include "tests/support/expected_output.h"
+#include "tests/support/hand_made.h"
 #include "tests/tap.h"
 #include "tests/unit/output/whole_job.h"
 
@@ -79,6 +80,45 @@ static void expect_tables(const char *name)
 	EXPECT_THAT(path, expected_csv(&sink, path));
 }
 
+/* 8 ranks in pairs tp-0 to tp-3, with iterations of two operations; the last one begins late. */
+static void make_iterations(struct hand_made *hand, bool is_timed)
+{
+	memset(hand, 0, sizeof(*hand));
+	for (int rank = 0; rank < 8; rank++) {
+		struct recording_process *process =
+			hand_process(hand, "train", rank, rank < 4 ? "node-a" : "node-b");
+		uint32_t world = hand_comm(process, 1, "world", rank, 8, 2);
+		char name[16];
+		uint32_t pair;
+
+		snprintf(name, sizeof(name), "tp-%d", rank / 2);
+		pair = hand_comm(process, (uint64_t)(2 + rank / 2), name, rank % 2, 2, 1);
+		for (uint64_t i = 1; i <= 200; i++) {
+			uint64_t at_ns = i * 20000000 + (i == 200 ? 5000000 : 0);
+
+			hand_op(process, world, OP_ALL_REDUCE, i, 1 << 20, 1000000, at_ns);
+			hand_op(process, pair, OP_ALL_GATHER, i, 1 << 16, 500000, at_ns + 5000000);
+		}
+		for (size_t i = 0; i < process->flight_count && !is_timed; i += 2)
+			process->flights[i].op.time_source = OP_TIME_NONE;
+	}
+}
+
+static void test_iterations(bool is_timed, const char *name)
+{
+	struct timeline_options options = TIMELINE_OPTIONS_INIT;
+	struct hand_made hand;
+
+	options.windows = 4;
+	make_iterations(&hand, is_timed);
+	if (timeline_report_make(&report, &hand.recording, NULL, &options) != OK)
+		abort();
+	expect_report_text(name, 0, true);
+	expect_json(name, REPORT_JSON_PAGE);
+	timeline_report_release(&report);
+	hand_release(&hand);
+}
+
 static void expect_page_title(void)
 {
 	struct sink sink;
@@ -115,5 +155,7 @@ int main(void)
 	expect_json("pair", REPORT_JSON_WHOLE);
 	expect_report_text("pair", 100, true);
 	end();
+	test_iterations(true, "iterations");
+	test_iterations(false, "iterations-untimed");
 	return tap_done();
 }

@@ -96,6 +96,36 @@ static void expect(const struct verdicts *verdicts, const struct verdict_look *l
 	EXPECT_THAT(path, expected_json(&sink, path));
 }
 
+static void test_runbooks(void)
+{
+	static const struct {
+		const char *name, *title; /* NULL: there is none */
+	} cases[] = {
+		{ "HangNetwork", "# HangNetwork" },
+		{ "HangNetwork.md", "# HangNetwork" },
+		{ "runbooks/HangNetwork.md", "# HangNetwork" },
+		{ "hang-network", "# HangNetwork" },
+		{ "hang-gpu", "# HangGpu" },
+		{ "hang-gp", NULL },
+		{ "hang-gpus", NULL },
+		{ "", NULL },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		size_t length = 0;
+		const char *page = runbook_find(cases[i].name, &length);
+
+		if (cases[i].title == NULL)
+			EXPECT_THAT(cases[i].name, page == NULL);
+		else
+			EXPECT_THAT(cases[i].name,
+				    page != NULL && length > 100 && page[length - 1] == '\n' &&
+					    memchr(page, 1, length) == NULL &&
+					    strncmp(page, cases[i].title, strlen(cases[i].title)) ==
+						    0);
+	}
+}
+
 int main(void)
 {
 	struct scene scene = { .job = "train",
@@ -147,5 +177,6 @@ int main(void)
 	verdicts.list[2].function[0] = '\0';
 	expect(&verdicts, &past, &wide, "past");
 	verdicts_release(&verdicts);
+	test_runbooks();
 	return tap_done();
 }

@@ -25,21 +25,43 @@ static struct recording recording;
 static struct job job;
 static struct align align;
 
-static void put_tally(struct sink *sink, const struct viewer_plan *plan)
+static void put_count(struct sink *sink, const char *what, uint64_t count)
 {
+	sink_format(sink, "%s %llu\n", what, (unsigned long long)count);
+}
+
+static void put_tally(struct sink *sink, const struct viewer_plan *plan,
+		      const struct viewer *viewer)
+{
+	const struct viewer_counts *counts = &viewer->counts;
 	const struct viewer_tally *tally = &plan->tally;
 
-	sink_format(sink, "span %llu, expected %llu operations and %llu details, walked %llu\n",
-		    (unsigned long long)(plan->end_ns - plan->origin_ns),
-		    (unsigned long long)plan->expected, (unsigned long long)plan->expected_details,
-		    (unsigned long long)plan->walked);
-	sink_format(sink,
-		    "nowhere %llu, crowded %llu, waiting %llu, details %llu and %llu out, "
-		    "missing %llu, refused %llu\n",
-		    (unsigned long long)tally->nowhere, (unsigned long long)tally->crowded,
-		    (unsigned long long)tally->waiting, (unsigned long long)tally->details,
-		    (unsigned long long)tally->details_out, (unsigned long long)tally->missing,
-		    (unsigned long long)tally->refused);
+	put_count(sink, "span", plan->end_ns - plan->origin_ns);
+	put_count(sink, "expected operations", plan->expected);
+	put_count(sink, "expected details", plan->expected_details);
+	put_count(sink, "walked", plan->walked);
+	put_count(sink, "to walk", plan->to_walk);
+	put_count(sink, "read", tally->read);
+	put_count(sink, "shown", tally->shown);
+	put_count(sink, "timed", tally->timed);
+	put_count(sink, "seen", tally->seen);
+	put_count(sink, "called", tally->called);
+	put_count(sink, "in flight", tally->in_flight);
+	put_count(sink, "nowhere", tally->nowhere);
+	put_count(sink, "crowded", tally->crowded);
+	put_count(sink, "waiting", tally->waiting);
+	put_count(sink, "details", tally->details);
+	put_count(sink, "details out", tally->details_out);
+	put_count(sink, "missing", tally->missing);
+	put_count(sink, "refused", tally->refused);
+	put_count(sink, "processes", counts->processes);
+	put_count(sink, "tracks", counts->tracks);
+	put_count(sink, "slices", counts->slices);
+	put_count(sink, "open slices", counts->open_slices);
+	put_count(sink, "instants", counts->instants);
+	put_count(sink, "tails", counts->tails);
+	put_count(sink, "heads", counts->heads);
+	put_count(sink, "values", counts->values);
 }
 
 /* Perfetto's stream, as text. */
@@ -82,7 +104,7 @@ static void expect_timeline(const struct shown *shown)
 	if (shown->is_perfetto) {
 		expect_packets(&sink, path);
 	} else {
-		put_tally(&sink, &plan);
+		put_tally(&sink, &plan, &viewer);
 		EXPECT_THAT(path, expected_text(&sink, path));
 	}
 	viewer_plan_release(&plan);
@@ -145,10 +167,6 @@ static void test_find(void)
 					    .number = cases[i].number };
 
 		EXPECT_EQUAL(viewer_find(&plan, &find), OK);
-		printf("# %s: %llu in %zu, %lld to %lld\n", cases[i].sentence,
-		       (unsigned long long)find.count, find.comm_count,
-		       (long long)(find.start_ns - plan.first_ns),
-		       (long long)(find.end_ns - plan.first_ns));
 		EXPECT_THAT(cases[i].sentence,
 			    find.count == cases[i].count &&
 				    find.comm_count == cases[i].comm_count &&
