@@ -52,7 +52,7 @@ unit_files_plugin_clock := tests/unit/plugin/test_record_values.c
 unit_files_plugin_comms := $(wildcard tests/unit/plugin/test_comm_*.c)
 unit_files_plugin_disk := tests/unit/plugin/test_lost_records.c
 unit_files_plugin_shm := tests/unit/plugin/test_shm_room.c
-unit_files_plugin_threads := $(addprefix tests/unit/plugin/test_,inspector_edges.c trace_edges.c)
+unit_files_plugin_threads := $(addprefix tests/unit/plugin/test_,inspector_edges.c metrics_edges.c trace_edges.c)
 $(foreach room,$(UNIT_ROOMS),$(eval unit_files_$(room) := $(filter-out \
 	$(if $(HAS_AGENT),,%/test_agent_auth.c) $(foreach theme,$(UNIT_THEMES),$(unit_files_$(theme))), \
 	$(wildcard tests/unit/$(room)/test_*.c))))
