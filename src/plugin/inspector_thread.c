@@ -354,7 +354,7 @@ static uint64_t let_go(struct inspector_log *log, size_t bytes)
  */
 static size_t cut_last_line(struct inspector_log *log, size_t written)
 {
-	const char *newline = written > 0 ? memrchr(log->text, '\n', written) : NULL;
+	const char *newline = memrchr(log->text, '\n', written);
 	size_t whole = newline != NULL ? (size_t)(newline + 1 - log->text) : 0;
 	struct stat st;
 
@@ -411,10 +411,7 @@ static uint64_t inspector_log_write(struct inspector_log *log, uint64_t now_ns, 
 	}
 	if (log->fd == -1)
 		*status = open_log(log);
-	log->retry_ns = *status != OK ? now_ns + RETRY_NS : 0;
-	if (*status != OK)
-		return 0;
-	written = write_some(log, status);
+	written = *status == OK ? write_some(log, status) : 0;
 	error = errno;
 	whole = *status == OK ? written : cut_last_line(log, written);
 	log->retry_ns = *status != OK ? now_ns + RETRY_NS : 0;
@@ -718,21 +715,17 @@ static bool make_pass(bool is_last)
 /* Append ", 12 without a time" for each reason that occurred. */
 static void add_fates(char *line, size_t size)
 {
-	for (int i = INSPECTOR_WRITTEN + 1; i < INSPECTOR_FATES; i++) {
-		size_t used = strlen(line);
-
+	for (int i = INSPECTOR_WRITTEN + 1; i < INSPECTOR_FATES; i++)
 		if (inspector.fates[i] > 0)
-			text_format(line + used, size - used, ", %llu %s",
-				    (unsigned long long)inspector.fates[i],
+			text_append(line, size, ", %llu %s", (unsigned long long)inspector.fates[i],
 				    inspector_fate_text((enum inspector_fate)i));
-	}
 }
 
 /* Summarize what happened to every operation; with the account held. */
 static void sum_up(void)
 {
 	bool is_prom = inspector.settings->is_prom;
-	size_t size = sizeof(inspector.last_words), used;
+	size_t size = sizeof(inspector.last_words);
 	char *line = inspector.last_words;
 	uint64_t left_out = 0;
 
@@ -744,12 +737,10 @@ static void sum_up(void)
 					 inspector.lost),
 		    (unsigned long long)inspector.in_file, is_prom ? "in metrics" : "lines");
 	add_fates(line, size);
-	used = strlen(line);
 	if (inspector.in_hand > 0)
-		text_format(line + used, size - used, ", %llu since the last metrics",
+		text_append(line, size, ", %llu since the last metrics",
 			    (unsigned long long)inspector.in_hand);
-	used = strlen(line);
-	text_format(line + used, size - used, ", %llu lost\n", (unsigned long long)inspector.lost);
+	text_append(line, size, ", %llu lost\n", (unsigned long long)inspector.lost);
 }
 
 /* What cannot be written now is lost. */
