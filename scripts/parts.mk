@@ -43,7 +43,8 @@ HAS_SPANK := $(shell $(CC) -E -x c -include slurm/spank.h /dev/null >/dev/null 2
 # Unit tests: one program per room. Some files have a separate program, ROOM_THEME: they replace a function
 # of libc for everything linked with them, or they take long and run in parallel with the others.
 UNIT_ROOMS := $(sort $(notdir $(patsubst %/,%,$(wildcard tests/unit/*/))))
-UNIT_THEMES := bench_cost bench_hub bench_launch format_copy plugin_clock plugin_comms plugin_disk plugin_shm plugin_threads
+UNIT_THEMES := bench_cost bench_hub bench_launch format_copy plugin_clock plugin_comms plugin_disk plugin_shm plugin_threads \
+	plugin_waits
 unit_files_bench_cost := $(wildcard tests/unit/bench/test_cost_*.c)
 unit_files_bench_hub := $(wildcard tests/unit/bench/test_*hub*.c)
 unit_files_bench_launch := $(addprefix tests/unit/bench/test_,bench_launch.c bench_place.c)
@@ -53,6 +54,7 @@ unit_files_plugin_comms := $(wildcard tests/unit/plugin/test_comm_*.c)
 unit_files_plugin_disk := tests/unit/plugin/test_lost_records.c
 unit_files_plugin_shm := tests/unit/plugin/test_shm_room.c
 unit_files_plugin_threads := $(addprefix tests/unit/plugin/test_,inspector_edges.c metrics_edges.c trace_edges.c)
+unit_files_plugin_waits := tests/unit/plugin/test_own_thread_edges.c
 $(foreach room,$(UNIT_ROOMS),$(eval unit_files_$(room) := $(filter-out \
 	$(if $(HAS_AGENT),,%/test_agent_auth.c) $(foreach theme,$(UNIT_THEMES),$(unit_files_$(theme))), \
 	$(wildcard tests/unit/$(room)/test_*.c))))

@@ -2,6 +2,7 @@
  * Inspector's thread, pass by pass: when it writes, what a disk that fails leaves in the log, which
  * channels a line has, and when a communicator's slot is free.
  */
+#include "common/hash.h"
 #include "format/inspector_write.h"
 #include "tests/unit/plugin/thread_play.h"
 
@@ -151,6 +152,22 @@ static void put(uint32_t count, uint64_t now)
 
 /* ---- when lines are written --------------------------------------------------------------------- */
 
+static bool is_open(const char *name)
+{
+	char path[64], target[512];
+
+	for (int fd = 0; fd < 1024; fd++) {
+		ssize_t got;
+
+		text_format(path, sizeof(path), "/proc/self/fd/%d", fd);
+		got = readlink(path, target, sizeof(target) - 1);
+		target[got > 0 ? got : 0] = '\0';
+		if (strstr(target, name) != NULL)
+			return true;
+	}
+	return false;
+}
+
 static void write_after_an_interval(void)
 {
 	begin_with_even_lines();
@@ -170,8 +187,9 @@ static void write_after_an_interval(void)
 	expect(log_has(4 * LINE));
 	put(2, 2 * SECOND_NS);
 	pass_at(2 * SECOND_NS);
+	expect(is_open("node-pid77.log"));
 	inspector_finish();
-	expect(log_has(6 * LINE));
+	expect(log_has(6 * LINE) && !is_open("node-pid77.log"));
 	expect(said_at_the_end("/files/node-pid77.log: 6 operations, 6 lines, 0 lost\n"));
 }
 
@@ -335,6 +353,32 @@ static void retry_when_the_file_was_too_large(void)
 	retry_later(-EFBIG, "no room");
 }
 
+/* The same if there is no file yet. */
+static void retry_to_open(void)
+{
+	char path[128];
+	int fd;
+
+	begin_with_even_lines();
+	text_format(path, sizeof(path), "%s/files", thread_dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	expect(fd != -1 && close(fd) == 0);
+	start(0);
+	put(2, 0);
+	pass_at(0);
+	expect(strstr(said(), "/files (Not a directory); retrying, ") != NULL);
+	expect(unlink(path) == 0);
+	pass_at(RETRY_NS - 1);
+	expect(read_log() == 0);
+	pass_at(RETRY_NS);
+	expect(log_has(2 * LINE));
+	put(1, RETRY_NS);
+	pass_at(RETRY_NS);
+	expect(log_has(3 * LINE));
+	inspector_finish();
+	expect(said_at_the_end(": 3 operations, 3 lines, 0 lost\n"));
+}
+
 /* Whole lines stay, half a line is removed and written again. */
 static void cut_half_a_line(void)
 {
@@ -417,6 +461,31 @@ static void lose_what_is_left(void)
 	expect(recorder.region.header->lost[LOST_INSPECTOR] == 2);
 }
 
+/* A disk that does not answer: the exit goes on, and what reaches the file after all is not lost. */
+static void exit_without_the_disk(void)
+{
+	uint64_t *lost;
+
+	begin_with_even_lines();
+	lost = &recorder.region.header->lost[LOST_INSPECTOR];
+	start(0);
+	put(1, 0);
+	pass_at(0);
+	store_release(&thread_is_stuck, 1);
+	put(2, 0);
+	thread_wait_until_stuck();
+	put(3, 0);
+	inspector_finish();
+	expect(load_relaxed(lost) == 5);
+	while (strchr(said(), '\n') == NULL) /* nobody waited for that either */
+		sched_yield();
+	expect(said_at_the_end(": 6 operations, 1 lines, 5 lost\n"));
+	store_release(&thread_is_stuck, 0);
+	while (load_relaxed(lost) != 3)
+		sched_yield();
+	expect(log_has(3 * LINE));
+}
+
 static void keep_to_the_quota(void)
 {
 	settings.has_quota = true;
@@ -484,6 +553,27 @@ static void leave_an_old_file_as_it_is(void)
 	expect(memcmp(found + 4, wanted, LINE) == 0);
 	expect(stat(path, &st) == 0 && (st.st_mode & 07777) == 0600);
 	inspector_finish();
+}
+
+/* Only root can make such a file. */
+static void find_a_log_of_another(void)
+{
+	char path[128];
+
+	if (geteuid() != 0)
+		return;
+	begin_with_even_lines();
+	text_format(path, sizeof(path), "%s/files", thread_dir);
+	expect(mkdir(path, 0755) == 0);
+	text_format(path, sizeof(path), "%s/files/node-pid77.log", thread_dir);
+	expect(close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666)) == 0);
+	expect(chown(path, 12345, (gid_t)-1) == 0);
+	start(0);
+	put(1, 0);
+	pass_at(0);
+	expect(read_log() == 0 && strstr(said(), "/files (Operation not permitted); ") != NULL);
+	inspector_finish();
+	expect(said_at_the_end(": 1 operations, 0 lines, 1 lost\n"));
 }
 
 /* ---- communicators ------------------------------------------------------------------------------ */
@@ -755,6 +845,94 @@ static void pass_an_unfinished_detail(void)
 	inspector_finish();
 }
 
+static void finish_the_detail(void)
+{
+	struct op_detail detail = kernel_of(1, 1, 5);
+
+	if (load_relaxed(&recorder.region.details[0].sequence) == 1)
+		return;
+	words_copy((uint64_t *)(void *)&recorder.region.details[0] + 1,
+		   (const uint64_t *)(const void *)&detail + 1, OP_DETAIL_WORDS - 1);
+	store_release(&recorder.region.details[0].sequence, UINT64_C(1));
+}
+
+/* A writer that only needs a moment is waited for. */
+static void await_an_unfinished_detail(void)
+{
+	static const uint8_t five[] = { 5 };
+
+	thread_on_yield = finish_the_detail;
+	begin_verbose();
+	ops[0] = op_of(1, 1);
+	want_channels(&ops[0], five, 1);
+	store_release(&recorder.region.header->details_head, UINT64_C(1));
+	thread_put_ops(ops, 1);
+	pass_at(0);
+	expect(log_has(wanted_bytes));
+	inspector_finish();
+}
+
+static void make_a_communicator(void)
+{
+	struct region_comm *comm = &recorder.region.comms[2];
+
+	if (load_relaxed(&comm->word) != 0)
+		return;
+	words_copy(&comm->info, &recorder.region.comms[0].info, sizeof(comm->info) / 8);
+	store_relaxed(&comm->info.id, 3);
+	store_release(&comm->word, UINT64_C(1) << 32);
+}
+
+/* It appears after its record was taken. */
+static void meet_one_in_the_middle_of_a_pass(void)
+{
+	thread_on_yield = make_a_communicator;
+	begin_verbose();
+	ops[0] = op_of(3, 1);
+	store_release(&recorder.region.header->details_head, UINT64_C(1));
+	thread_put_ops(ops, 1);
+	pass_at(0);
+	want_channels(&ops[0], NULL, 0);
+	expect(log_has(wanted_bytes));
+	inspector_finish();
+	expect(said_at_the_end(": 1 operations, 1 lines, 0 lost\n"));
+}
+
+static uint32_t list_of(uint32_t comm, uint64_t number)
+{
+	return (uint32_t)hash_word(comm, number) & 0xffff;
+}
+
+/* Operations whose channels are in one list: the same number, the same communicator, or neither. */
+static void keep_lists_apart(void)
+{
+	static const uint8_t channels[] = { 4, 5, 6 };
+	uint64_t numbers[3] = { 1, 2, 1 };
+	static const uint32_t comms[3] = { 1, 1, 2 };
+
+	/* Numbers of the three that share a list. */
+	while (list_of(1, numbers[1]) != list_of(1, numbers[0]))
+		numbers[1]++;
+	while (list_of(2, numbers[2]) != list_of(1, numbers[0]))
+		numbers[2]++;
+	for (int last = 0; last < 3; last++) {
+		if (last == 0)
+			begin_verbose();
+		for (int i = 0; i < 3; i++)
+			put_channels(comms[i], numbers[i], &channels[i], 1);
+		for (int i = 0; i < 3; i++) {
+			int which = (i + last) % 3;
+
+			ops[i] = op_of(comms[which], numbers[which]);
+			want_channels(&ops[i], &channels[which], 1);
+		}
+		thread_put_ops(ops, 3);
+		pass_at(0);
+		expect(log_has(wanted_bytes));
+	}
+	inspector_finish();
+}
+
 /* A wish for details without a ring of them: plain lines. */
 static void write_plain_lines_without_details(void)
 {
@@ -848,6 +1026,24 @@ static void publish_in_time_only(void)
 	inspector_finish();
 }
 
+/* What was not published is lost and counted, and the next interval begins. */
+static void fail_to_publish(void)
+{
+	begin_metrics(1000000);
+	put(1, 0);
+	pass_at(SECOND_NS);
+	put(2, 0);
+	pass_at(SECOND_NS);
+	PLAN(-EIO);
+	pass_at(2 * SECOND_NS);
+	expect(strstr(said(), "/files (Input/output error); retrying, lost operations") != NULL);
+	expect(recorder.region.header->lost[LOST_INSPECTOR] == 2);
+	put(4, 0);
+	pass_at(3 * SECOND_NS);
+	inspector_finish();
+	expect(said_at_the_end("/files: 7 operations, 5 in metrics, 2 lost\n"));
+}
+
 int main(void)
 {
 	static const struct {
@@ -861,6 +1057,7 @@ int main(void)
 		{ "which is over when its records were read", wait_for_records_of_the_ended },
 		{ "a disk may take lines in pieces", write_in_pieces },
 		{ "after an error it is left alone for 200 ms", retry_after_an_error },
+		{ "also before there is a file", retry_to_open },
 		{ "and when it takes nothing", retry_when_nothing_was_written },
 		{ "and when it is full", retry_when_the_disk_was_full },
 		{ "or the user's share of it is", retry_when_the_quota_was_full },
@@ -869,6 +1066,7 @@ int main(void)
 		{ "or ended, if it cannot be removed", end_half_a_line },
 		{ "what has no room is lost and counted", lose_what_has_no_room },
 		{ "and what cannot be written at the end", lose_what_is_left },
+		{ "and what a disk does not take that does not answer", exit_without_the_disk },
 		{ "and what is over the quota", keep_to_the_quota },
 		{ "of the user", have_no_quota },
 		{ "everybody may read a new log, whatever the umask", be_readable_for_all },
@@ -881,11 +1079,17 @@ int main(void)
 		{ "however many others came meanwhile", keep_channels_of_an_open_operation },
 		{ "unless too many are open", drop_channels_without_room },
 		{ "an unfinished detail is passed", pass_an_unfinished_detail },
+		{ "one that needs a moment is waited for", await_an_unfinished_detail },
+		{ "a communicator may be new in the middle of a pass",
+		  meet_one_in_the_middle_of_a_pass },
+		{ "operations in one list have their own channels", keep_lists_apart },
+		{ "another user's log is not touched", find_a_log_of_another },
 		{ "without details lines are plain", write_plain_lines_without_details },
 		{ "without a ring there is nothing to write", need_a_ring },
 		{ "metrics come every 100 ms at most", publish_every_100_ms },
 		{ "or after a longer interval", publish_every_three_seconds },
 		{ "and at no other time", publish_in_time_only },
+		{ "metrics that cannot be written are lost and counted", fail_to_publish },
 	};
 
 	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)

@@ -237,8 +237,8 @@ static void take_names(unsigned int count)
 	char path[512], name[64];
 
 	for (unsigned int i = 1; i <= count; i++) {
-		text_format(name, sizeof(name), i == 1 ? "." METRICS "1.lock" : "." METRICS "1_%u.lock",
-			    i);
+		text_format(name, sizeof(name),
+			    i == 1 ? "." METRICS "1.lock" : "." METRICS "1_%u.lock", i);
 		path_of(path, name);
 		expect(symlink("/nowhere", path) == 0);
 	}
@@ -323,8 +323,8 @@ static void find_all_locked(void)
 /* Files of killed processes, with names as long as ours can be, and longer ones. */
 static void clean_by_name(void)
 {
-	static const char *const stay[] = { METRICS "9.lock", "." METRICS "9.lock2", "." METRICS "9",
-					    "other.lock" };
+	static const char *const stay[] = { METRICS "9.lock", "." METRICS "9.lock2",
+					    "." METRICS "9", "other.lock" };
 	char path[512], longest[160], longer[160];
 	char tail[120];
 

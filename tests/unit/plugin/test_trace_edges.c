@@ -557,6 +557,47 @@ static void fail_on_a_full_disk(void)
 	fail(-ENOSPC, LOST_NO_SPACE);
 }
 
+/* A disk that does not answer: the exit goes on, and what reaches the file after all is not lost. */
+static void exit_without_the_disk(uint32_t more)
+{
+	struct region_header *header;
+	uint32_t overrun = 0;
+
+	begin_full(0);
+	header = recorder.region.header;
+	put(4);
+	put_details(6);
+	pass_at(0);
+	store_release(&thread_is_stuck, 1);
+	put(2);
+	thread_wait_until_stuck();
+	put(more);
+	put_details(more);
+	if (more > recorder.region.ring_count)
+		overrun = more - recorder.region.ring_count;
+	trace_thread_finish();
+	expect(header->lost[LOST_WRITE_ERROR] == 2 && header->lost[LOST_DETAIL_QUOTA] == 0);
+	expect(header->lost[LOST_RING_OVERRUN] == overrun && header->drained == 6 + overrun);
+	expect(header->details_drained + recorder.region.detail_count >= header->details_head);
+	expect(header->lost[LOST_DETAIL_OVERRUN] == header->details_drained - 6);
+	store_release(&thread_is_stuck, 0);
+	while (load_relaxed(&header->lost[LOST_WRITE_ERROR]) != 0)
+		sched_yield();
+	while (load_relaxed(&header->trace_records) != 6)
+		sched_yield();
+	expect(header->drained == 6 + overrun);
+}
+
+static void exit_with_a_few(void)
+{
+	exit_without_the_disk(3);
+}
+
+static void exit_with_many(void)
+{
+	exit_without_the_disk(2900);
+}
+
 static void keep_to_the_quota(void)
 {
 	struct region_header *header;
@@ -677,6 +718,8 @@ int main(void)
 		{ "a record that is never finished is passed", pass_unfinished_ones },
 		{ "what could not be written is counted", fail_with_an_error },
 		{ "and what the disk has no room for", fail_on_a_full_disk },
+		{ "the exit does not wait for a disk that does not answer", exit_with_a_few },
+		{ "and counts what was overwritten", exit_with_many },
 		{ "and what is over the quota", keep_to_the_quota },
 		{ "a group may read the file", share_with_a_group },
 		{ "if the user wants that", share_with_nobody },

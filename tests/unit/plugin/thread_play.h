@@ -27,15 +27,22 @@
 /* Weak: several files of a program define them. */
 __attribute__((weak)) uint32_t thread_rests; /* how often a thread has begun to rest */
 __attribute__((weak)) uint32_t thread_has_wall;
+__attribute__((weak)) void (*thread_on_rest)(void); /* NULL: nothing happens */
+__attribute__((weak)) uint32_t thread_is_past;	    /* the monotonic clock shows 0: no wait lasts */
 
 /* Besides the pause between two passes, nobody here reads the monotonic clock through libc. */
 __attribute__((weak)) int clock_gettime(clockid_t id, struct timespec *time)
 {
 	int result = (int)syscall(SYS_clock_gettime, id, time);
 
-	if (id == CLOCK_MONOTONIC)
+	if (id == CLOCK_MONOTONIC) {
 		add_relaxed(&thread_rests, 1);
-	else if (id == CLOCK_REALTIME && load_relaxed(&thread_has_wall))
+		if (thread_on_rest != NULL)
+			thread_on_rest();
+		if (load_relaxed(&thread_is_past))
+			*time = (struct timespec){ 0 };
+	}
+	if (id == CLOCK_REALTIME && load_relaxed(&thread_has_wall))
 		*time = (struct timespec){ .tv_sec = (time_t)(THREAD_WALL_NS / SECOND_NS) };
 	return result;
 }
@@ -46,11 +53,18 @@ __attribute__((weak)) int thread_plan[THREAD_WRITES];
 __attribute__((weak)) uint32_t thread_planned, thread_writes;
 __attribute__((weak)) uint64_t thread_sizes[THREAD_WRITES]; /* that were asked for */
 
+/* 1: no write returns; 2: and one has begun. */
+__attribute__((weak)) uint32_t thread_is_stuck;
+
 __attribute__((weak)) ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset)
 {
 	uint32_t which = load_relaxed(&thread_writes);
 	int most = which < load_acquire(&thread_planned) ? thread_plan[which] : THREAD_WHOLE;
 
+	while (load_acquire(&thread_is_stuck)) {
+		store_release(&thread_is_stuck, 2);
+		syscall(SYS_sched_yield);
+	}
 	if (which < THREAD_WRITES)
 		store_relaxed(&thread_sizes[which], (uint64_t)size);
 	store_release(&thread_writes, which + 1);
@@ -72,6 +86,16 @@ __attribute__((weak)) int ftruncate(int fd, off_t length)
 		return -1;
 	}
 	return (int)syscall(SYS_ftruncate, fd, length);
+}
+
+/* What happens when a thread of the recorder lets others run; NULL: nothing. */
+__attribute__((weak)) void (*thread_on_yield)(void);
+
+__attribute__((weak)) int sched_yield(void)
+{
+	if (thread_on_yield != NULL && syscall(SYS_gettid) != getpid())
+		thread_on_yield();
+	return (int)syscall(SYS_sched_yield);
 }
 
 /* ---- a process ---------------------------------------------------------------------------------- */
@@ -144,7 +168,15 @@ static inline void thread_pass(void (*ask)(void))
 	}
 }
 
-/* The next writes, a list that ends with 0 unless all are given. */
+/* The disk does not answer from now on; returns when a write waits for it. */
+static inline void thread_wait_until_stuck(void)
+{
+	while (load_acquire(&thread_is_stuck) != 2)
+		sched_yield();
+	/* Whoever waits for the thread has no patience. */
+	store_relaxed(&thread_is_past, 1);
+}
+
 static inline void thread_plan_writes(uint32_t count, const int *plan)
 {
 	memcpy(thread_plan, plan, count * sizeof(*plan));
