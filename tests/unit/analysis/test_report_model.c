@@ -61,7 +61,7 @@ static void describe(struct op_record *op, uint64_t ns)
 	op->gpu_stop_ns = 1000000000 + ns + (op->time_source == OP_TIME_KERNEL_GPU ? 0 : 11);
 }
 
-/* One call of each rank of a communicator. */
+/* One call of each rank of a communicator; that of the last one may be lost. */
 static void call(size_t c, uint64_t number, uint64_t end_ns)
 {
 	static const uint8_t functions[] = { OP_ALL_REDUCE, OP_ALL_GATHER, OP_REDUCE_SCATTER,
@@ -73,7 +73,7 @@ static void call(size_t c, uint64_t number, uint64_t end_ns)
 	uint64_t bytes = sizes[any(7)], tag = any(4);
 	bool is_untrusted = source != OP_TIME_KERNEL_GPU && any(4) == 0;
 	bool is_replay = any(4) == 0, is_captured = source == OP_TIME_NONE && any(3) == 0;
-	bool has_number = any(12) != 0;
+	bool has_number = any(12) != 0, is_last_lost = any(5) == 0;
 	uint8_t protocol = any(2) ? OP_LL : OP_SIMPLE;
 
 	for (int rank = comms[c].first; rank < comms[c].first + comms[c].nranks; rank++) {
@@ -81,6 +81,8 @@ static void call(size_t c, uint64_t number, uint64_t end_ns)
 		struct op_record *op;
 		uint64_t ns = 1000 + any(30000);
 
+		if (is_last_lost && rank == comms[c].first + comms[c].nranks - 1)
+			continue;
 		for (size_t i = 0; i <= c; i++)
 			id += rank >= comms[i].first && rank < comms[i].first + comms[i].nranks;
 		op = hand_op(hand.list[rank], id, function, has_number ? number : 0, bytes, ns,
