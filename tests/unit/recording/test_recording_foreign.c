@@ -32,19 +32,25 @@ static void put(const char *name, const char *mode, const char *text)
 		abort();
 }
 
-static void put_op(const char *name, const char *mode, int pid, int rank, unsigned int hash, int sn)
+static void put_call(const char *name, const char *mode, int pid, int rank, int ranks,
+		     unsigned int hash, int sn)
 {
 	char text[512];
 
 	snprintf(text, sizeof(text),
-		 "{\"header\":{\"id\":\"0x%x\",\"comm_name\":\"w\",\"rank\":%d,\"n_ranks\":4,"
+		 "{\"header\":{\"id\":\"0x%x\",\"comm_name\":\"w\",\"rank\":%d,\"n_ranks\":%d,"
 		 "\"nnodes\":1},\"metadata\":{\"inspector_output_format_version\":\"v4.0\","
 		 "\"dump_timestamp_us\":1767225600000100,\"hostname\":\"h\",\"pid\":%d},\"coll_"
 		 "perf\":{"
 		 "\"coll\":\"AllReduce\",\"coll_sn\":%d,\"coll_msg_size_bytes\":64,"
 		 "\"coll_exec_time_us\":9,\"coll_timing_source\":\"kernel_gpu\"}}\n",
-		 hash, rank, pid, sn);
+		 hash, rank, ranks, pid, sn);
 	put(name, mode, text);
+}
+
+static void put_op(const char *name, const char *mode, int pid, int rank, unsigned int hash, int sn)
+{
+	put_call(name, mode, pid, rank, 4, hash, sn);
 }
 
 static bool count_op(const struct op_record *op, enum recording_place place, void *context)
@@ -157,6 +163,52 @@ static void test_ranks(void)
 	unlink(in_scratch("c.log"));
 }
 
+/* Ten ranks, each in three communicators: the largest, a pair before it and all alone after it. */
+static void test_largest(void)
+{
+	enum { RANKS = 10 };
+
+	unlink(in_scratch("a.log"));
+	unlink(in_scratch("b.log"));
+	put("all.log", "w", "");
+	for (int rank = RANKS - 1; rank >= 0; rank--) {
+		put_call("all.log", "a", 20 + rank, rank % 2, 2, 100 + (unsigned int)rank / 2, 0);
+		put_call("all.log", "a", 20 + rank, rank, RANKS, 7, 0);
+		put_call("all.log", "a", 20 + rank, 0, 1, 200 + (unsigned int)rank, 0);
+	}
+	load(scratch, 0);
+	EXPECT_EQUAL(recording.count, RANKS);
+	for (int rank = 0; rank < RANKS && recording.count == RANKS; rank++)
+		EXPECT(recording.processes[rank]->rank == rank &&
+		       recording.processes[rank]->pid == 20 + rank &&
+		       recording.processes[rank]->world_size == RANKS &&
+		       recording.processes[rank]->recorded == 3);
+	unlink(in_scratch("all.log"));
+}
+
+/* A hundred damaged lines are reported one by one, the rest with their number. */
+static void test_many_damages(void)
+{
+	for (int lines = 99; lines <= 102; lines++) {
+		size_t wanted = lines <= 100 ? (size_t)lines : 101;
+		bool is_owned = true;
+		char more[64];
+
+		put_op("damaged.log", "w", 10, 2, 7, 0);
+		for (int i = 0; i < lines; i++)
+			put("damaged.log", "a", "{broken\n");
+		load(in_scratch("damaged.log"), 0);
+		EXPECT_EQUAL(recording.trouble_count, wanted);
+		for (size_t i = 0; i < recording.trouble_count; i++)
+			is_owned = is_owned && recording.troubles[i].process == 0;
+		EXPECT_THAT("all of the only process", recording.count == 1 && is_owned);
+		snprintf(more, sizeof(more), "%d more lines are skipped", lines - 100);
+		if (lines > 100)
+			EXPECT(strcmp(recording.troubles[100].what, more) == 0);
+	}
+	unlink(in_scratch("damaged.log"));
+}
+
 static void test_moving(void)
 {
 	char older[300];
@@ -207,6 +259,8 @@ int main(void)
 	test_moving();
 	test_repeated();
 	test_list();
+	test_many_damages();
+	test_largest();
 	recording_release(&recording);
 	unlink(in_scratch("a.log"));
 	unlink(in_scratch("b.log"));
