@@ -499,6 +499,21 @@ static void a_finished_call_proves_earlier_ones_over(void)
 	}
 }
 
+/* The lowest open number counts, whichever came last. */
+static void a_finished_call_between_open_ones(void)
+{
+	const struct op_record ops[] = { op_of(1, 1, 4, OP_ISSUED), op_of(2, 1, 10, OP_ISSUED),
+					 op_of(3, 1, 5, OP_DONE) };
+	static const uint64_t wanted[] = { 1000005, 1000010 };
+	struct sample sample = begin();
+	struct recording recording;
+
+	put_ops(&sample, ops, ARRAY_LENGTH(ops));
+	load(&recording, &sample);
+	EXPECT(has_flights(recording.processes[0], wanted, 2));
+	over(&recording, &sample);
+}
+
 /* Many communicators with finished calls: four of each are kept. */
 static void the_last_four_calls_of_each(void)
 {
@@ -678,6 +693,7 @@ int main(void)
 	details_of_the_second_file();
 	children_that_are_open();
 	a_finished_call_proves_earlier_ones_over();
+	a_finished_call_between_open_ones();
 	the_last_four_calls_of_each();
 	too_many_calls_of_a_communicator();
 	too_many_calls_of_a_process();
