@@ -633,26 +633,27 @@ static void find_waiting(struct findings *findings, const struct timeline_report
 	const struct tally_row *total = &report->total;
 	double share = tally_wait_share(total);
 	double wait_ns = tally_total_wait_ns(total);
-	bool is_estimate = total->covered > 0;
+	bool is_estimate = total->covered > 0, is_judged = report->stragglers.has_enough;
 	struct finding *finding;
 
 	if (share < wait_share || report->stragglers.count > 0 || report->gpu_hours <= 0 ||
 	    report->gpu_hours_waited / report->gpu_hours < run_share)
 		return;
-	finding = findings_add(
-		findings, FINDINGS_WAITING, FINDINGS_NOTE,
-		"ranks wait for each other %.2g%% of run time, with no single straggler",
-		100 * report->gpu_hours_waited / report->gpu_hours);
+	finding = findings_add(findings, FINDINGS_WAITING, FINDINGS_NOTE,
+			       "ranks wait for each other %.2g%% of run time%s",
+			       100 * report->gpu_hours_waited / report->gpu_hours,
+			       is_judged ? ", with no single straggler" : "");
 	finding->percent = 100 * share;
 	finding->cost_ns = units_whole(wait_ns);
-	text_format(
-		finding->text, sizeof(finding->text),
-		"Arrival skew is %s%.0f%% of collective time, %s in total over all ranks; the last "
-		"rank varies.",
-		is_estimate ? "about " : "", 100 * share, units_of_ns(wait_ns).text);
-	text_format(
-		finding->hint, sizeof(finding->hint),
-		"Uneven work or host jitter: compare iterations, pin threads, balance batches.");
+	text_format(finding->text, sizeof(finding->text),
+		    "Arrival skew is %s%.0f%% of collective time, %s in total over all ranks%s.",
+		    is_estimate ? "about " : "", 100 * share, units_of_ns(wait_ns).text,
+		    is_judged ? "; the last rank varies" : "");
+	text_copy(finding->hint, sizeof(finding->hint),
+		  is_judged ? "Uneven work or host jitter: compare iterations, pin threads, "
+			      "balance batches."
+			    : "Record longer: there are too few collectives to tell whether one "
+			      "rank is late.");
 }
 
 static void find_small_messages(struct findings *findings, const struct timeline_report *report)
