@@ -103,37 +103,81 @@ static void long_values_are_cut(void)
 
 /* ---- started with it: the test runs itself ----------------------------------------------------- */
 
-static unsigned int environment_lines(void)
-{
-	unsigned int lines = 0;
+enum { MANY = 10000, FOUND_MOST = 256, NAME_MOST = 64 };
 
-	for (size_t i = 0; i < environment.bytes; i++)
-		lines += environment.text[i] == '\n';
-	return lines;
+static bool text_is(const char *text, unsigned int left_out)
+{
+	environment_read(&environment);
+	if (environment.bytes == strlen(text) &&
+	    memcmp(environment.text, text, environment.bytes) == 0 &&
+	    environment.left_out == left_out)
+		return true;
+	fprintf(stderr, "%.*s(%u left out)\n", (int)environment.bytes, environment.text,
+		environment.left_out);
+	return false;
 }
+
+/* The first ones, as many as there is room for; the others are counted. */
+static bool has_the_first(void)
+{
+	static char text[ENVIRONMENT_BYTES + 64];
+	unsigned int lines = 0;
+	size_t used = 0;
+
+	for (size_t i = 0; i < FOUND_MOST; i++) {
+		char line[64];
+		size_t length =
+			(size_t)snprintf(line, sizeof(line), "env.NCCL_MANY_%zu=%zu\n", i, i);
+
+		if (used + length > ENVIRONMENT_BYTES)
+			continue;
+		memcpy(text + used, line, length + 1);
+		used += length;
+		lines++;
+	}
+	return text_is(text, MANY - lines);
+}
+
+static const char longest[] = "NCCL_A_NAME_THAT_IS_AS_LONG_AS_ONE_CAN_BE_TO_BE_RECORDED_HERE_0";
+static const char with_text[] = "NCCL_B=env.NCCL_LATER=0 env.NCCL_B=";
 
 static int look_from_inside(const char *what)
 {
-	environment_read(&environment);
+	char text[1024];
+
 	if (strcmp(what, "many") == 0)
-		return environment.left_out + environment_lines() == 10000 ? 0 : 1;
-	if (strcmp(what, "odd") == 0)
-		return holds("env.NCCL_LATER=1\n") && !holds("env.NCCL_NOTHING") &&
-				       !holds("env.NCCL_A B=") && !holds("env.NCCL_=") &&
-				       environment.left_out == 1
-			       ? 0
-			       : 1;
-	return 2;
+		return has_the_first() ? 0 : 1;
+	snprintf(text, sizeof(text),
+		 "env.NCCL_DEBUG=IN FO?~\nenv.%s\nenv.NCCL_LATER=1\nenv.%s=1\n"
+		 "env.NCCL_H=(too long to record)\n",
+		 with_text, longest);
+	return strcmp(what, "odd") == 0 && text_is(text, 2) ? 0 : 1;
 }
 
+/* With these variables, and with those that tools set for the tests. */
 static int run_with(char **variables, const char *what)
 {
+	static const char *const kept[] = { "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS",
+					    "MUTANT", "MUTANTS_SEEN" };
 	char *arguments[] = { (char *)"plugin", (char *)"test_environment", (char *)what, NULL };
-	pid_t child = fork();
+	static char texts[ARRAY_LENGTH(kept)][512];
+	static char *all[MANY + ARRAY_LENGTH(kept) + 1];
+	size_t count = 0;
+	pid_t child;
 	int status = -1;
 
+	for (; variables[count] != NULL; count++)
+		all[count] = variables[count];
+	for (size_t i = 0; i < ARRAY_LENGTH(kept); i++)
+		if (getenv(kept[i]) != NULL) {
+			snprintf(texts[i], sizeof(texts[i]), "%s=%s", kept[i], getenv(kept[i]));
+			all[count++] = texts[i];
+		}
+	all[count] = NULL;
+	fflush(stdout);
+	child = fork();
 	if (child == 0) {
-		execve("/proc/self/exe", arguments, variables);
+		execve("/proc/self/exe", arguments, all);
 		_exit(99);
 	}
 	waitpid(child, &status, 0);
@@ -142,18 +186,24 @@ static int run_with(char **variables, const char *what)
 
 static void any_environment_is_survived(void)
 {
-	enum { MANY = 10000 };
 	char **variables = calloc(MANY + 1, sizeof(*variables));
 	char *texts = calloc(MANY, 32);
-	char *huge = malloc(120000);
+	char *huge = malloc(120000), fits[80], longer[80];
 	char *odd[] = {
 		(char *)"NCCL_NOTHING",
 		(char *)"=",
 		(char *)"",
 		(char *)"NCCL_A B=1",
+		(char *)with_text,
 		(char *)"NCCL_LATER=1",
 		(char *)"NCCL_LATER=2",
+		(char *)with_text,
+		(char *)"NCCL_DEBUG=IN FO\x7f~",
 		(char *)"NCCL_A_NAME_THAT_IS_LONGER_THAN_ANY_THAT_NCCL_HAS_AND_HAS_NO_ROOM=1",
+		fits,
+		longer,
+		(char *)"NCCL_API_KEY=1",
+		(char *)"HOME=1",
 		huge,
 		(char *)"NCCL_\x01=1",
 		NULL
@@ -167,6 +217,9 @@ static void any_environment_is_survived(void)
 	memset(huge, 'h', 119999);
 	huge[119999] = '\0';
 	memcpy(huge, "NCCL_H=", 7);
+	EXPECT_EQUAL(strlen(longest), NAME_MOST - 1);
+	snprintf(fits, sizeof(fits), "%s=1", longest);
+	snprintf(longer, sizeof(longer), "%s1=1", longest);
 	EXPECT_EQUAL(run_with(odd, "odd"), 0);
 	free(huge);
 	free(texts);

@@ -856,7 +856,7 @@ static void finish_the_detail(void)
 	store_release(&recorder.region.details[0].sequence, UINT64_C(1));
 }
 
-/* A writer that only needs a moment is waited for. */
+/* Others wait a moment for a writer that needs no more. */
 static void await_an_unfinished_detail(void)
 {
 	static const uint8_t five[] = { 5 };
@@ -1079,7 +1079,7 @@ int main(void)
 		{ "however many others came meanwhile", keep_channels_of_an_open_operation },
 		{ "unless too many are open", drop_channels_without_room },
 		{ "an unfinished detail is passed", pass_an_unfinished_detail },
-		{ "one that needs a moment is waited for", await_an_unfinished_detail },
+		{ "the thread waits a moment for one", await_an_unfinished_detail },
 		{ "a communicator may be new in the middle of a pass",
 		  meet_one_in_the_middle_of_a_pass },
 		{ "operations in one list have their own channels", keep_lists_apart },

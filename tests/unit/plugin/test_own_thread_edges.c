@@ -111,7 +111,7 @@ static void rest_between_passes(void)
 
 static uint32_t progress_until, finish_at;
 
-/* Work is done between two looks, up to some look. */
+/* Work is done between two checks, up to some check. */
 static void make_progress(void)
 {
 	if (thread_rests <= progress_until)
@@ -120,8 +120,8 @@ static void make_progress(void)
 		passes.is_finished = true;
 }
 
-/* Waits for the last pass; true if it looked so often. */
-static bool finish(uint32_t until, uint32_t done_at, bool is_finished, uint32_t looks)
+/* Waits for the last pass; true if it checked so often. */
+static bool finish(uint32_t until, uint32_t done_at, bool is_finished, uint32_t checks)
 {
 	passes = (struct own_passes)OWN_PASSES_INIT;
 	pthread_cond_init(&passes.changed, NULL);
@@ -133,12 +133,12 @@ static bool finish(uint32_t until, uint32_t done_at, bool is_finished, uint32_t 
 	    passes.is_abandoned == is_finished)
 		return false;
 	pthread_mutex_unlock(&passes.account);
-	if (thread_rests != looks)
-		printf("# looked %u times\n", thread_rests);
-	return thread_rests == looks;
+	if (thread_rests != checks)
+		printf("# checked %u times\n", thread_rests);
+	return thread_rests == checks;
 }
 
-/* A look takes 20 ms. */
+/* A check takes 20 ms. */
 static void wait_for_the_last_pass(void)
 {
 	thread_on_rest = make_progress;
@@ -165,7 +165,7 @@ static void be_done(void)
 		is_done = true;
 }
 
-static bool waits(pid_t tid, int patience_ms, bool answer, uint32_t looks)
+static bool waits(pid_t tid, int patience_ms, bool answer, uint32_t checks)
 {
 	bool is_answered;
 
@@ -174,9 +174,9 @@ static bool waits(pid_t tid, int patience_ms, bool answer, uint32_t looks)
 	pthread_mutex_lock(&lock);
 	is_answered = own_thread_wait(&lock, &changed, &tid, &is_done, patience_ms);
 	pthread_mutex_unlock(&lock);
-	if (thread_rests != looks)
-		printf("# looked %u times\n", thread_rests);
-	return is_answered == answer && thread_rests == looks;
+	if (thread_rests != checks)
+		printf("# checked %u times\n", thread_rests);
+	return is_answered == answer && thread_rests == checks;
 }
 
 static void *block(void *unused)
@@ -211,7 +211,7 @@ static pid_t start_other(void *(*run)(void *), char wanted)
 	return (pid_t)tid_of_other;
 }
 
-/* A look takes 5 ms. */
+/* A check takes 5 ms. */
 static void wait_for_work(void)
 {
 	pid_t blocked, spinning;
@@ -364,10 +364,11 @@ int main(void)
 		const char *name;
 		void (*body)(void);
 	} cases[] = {
-		{ "a pass that is requested is waited for, up to 40 ms", ask_for_passes },
+		{ "a request for a pass takes 40 ms at most", ask_for_passes },
 		{ "a thread rests unless it is asked or over", rest_between_passes },
-		{ "the last pass is waited for while it makes progress", wait_for_the_last_pass },
-		{ "work is waited for while it lacks a processor", wait_for_work },
+		{ "the exit waits for the last pass while it makes progress",
+		  wait_for_the_last_pass },
+		{ "a caller waits for work that lacks a processor", wait_for_work },
 		{ "a thread's stack may have to be large", try_larger_stacks },
 		{ "work without a thread is dropped", drop_work_without_a_thread },
 		{ "a line is written once", say_a_line_once },

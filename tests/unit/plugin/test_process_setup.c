@@ -173,7 +173,8 @@ static void describe(void)
 static void describe_too_much(void)
 {
 	extern char **environ;
-	static char value[200], *environment[202];
+	static char value[200], *environment[204];
+	static char mutant[2][512]; /* of scripts/mutants: it follows the test */
 	static char program[] = "/proc/self/exe", name[] = "test_process_setup";
 	static char *arguments[] = { program, name, NULL };
 	char shm[128], text[256];
@@ -185,9 +186,18 @@ static void describe_too_much(void)
 		text_format(shm, sizeof(shm), "RINGSIDE_SHM=%s", getenv("RINGSIDE_SHM"));
 		for (int i = 0; i < 200; i++) {
 			text_format(text, sizeof(text), "NCCL_TOO_MUCH_%d=%s", i, value);
-			environment[i] = strdup(text);
+			environment[count++] = strdup(text);
 		}
-		environment[200] = shm;
+		environment[count] = shm;
+		for (int i = 0; i < 2; i++) {
+			const char *name_of = i == 0 ? "MUTANT" : "MUTANTS_SEEN";
+
+			if (getenv(name_of) == NULL)
+				continue;
+			text_format(mutant[i], sizeof(mutant[i]), "%s=%s", name_of,
+				    getenv(name_of));
+			environment[++count] = mutant[i];
+		}
 		execve(program, arguments, environment);
 		_exit(2);
 	}

@@ -352,6 +352,53 @@ static void write_no_links_without_transfers(void)
 	expect(has_new("CAX"));
 }
 
+/* What lies behind a table does not belong to it. */
+static void keep_to_the_tables(void)
+{
+	for (uint64_t i = 1; i <= 4; i++)
+		play_init(i, 1, 2, 0);
+	thread_freeze();
+	recorder.region.comm_count = 3;
+	recorder.region.link_count = 5;
+	for (uint32_t i = 0; i < 6; i++)
+		put_link(i, i == 0 ? 0 : REGION_LINK_KEY(1, 0, i), i);
+	for (int i = 0; i < 4; i++) {
+		memcpy(recorder.region.names[i].text, "SPIRAL", 7);
+		store_relaxed(&recorder.region.comms[i].counts.issued, 1);
+	}
+	store_relaxed(&recorder.region.header->proxy_cursor, UINT64_C(1));
+	store_relaxed(&recorder.region.header->names_used, UINT64_C(2));
+	start(0);
+	pass_at(0);
+	expect(has_new("PACCCNNAK") && file.counts.comms == 3);
+	store_relaxed(&recorder.region.comms[3].counts.issued, 2);
+	pass_at(11 * SECOND_NS);
+	expect(has_new("A"));
+	trace_thread_finish();
+	expect(has_new("CCCALX") && file.link_count == 5 && file.counts.comms == 3);
+	expect(is_link(&file.links[4], REGION_LINK_KEY(1, 0, 4), 4));
+}
+
+/* One block has all links, or those that it has room for. */
+static void write_as_many_links_as_fit(void)
+{
+	static struct region_link links[TRACE_LINKS_MAX + 3];
+
+	play_init(1, 1, 2, 0);
+	thread_freeze();
+	recorder.region.links = links;
+	recorder.region.link_count = TRACE_LINKS_MAX + 3;
+	for (uint32_t i = 0; i < TRACE_LINKS_MAX + 3; i++)
+		put_link(i, i == 0 ? 0 : REGION_LINK_KEY(1, 0, i), i);
+	store_relaxed(&recorder.region.header->proxy_cursor, UINT64_C(1));
+	start(0);
+	pass_at(0);
+	trace_thread_finish();
+	expect(has_new("PACACALX") && file.link_count == TRACE_LINKS_MAX);
+	expect(is_link(&file.links[LINKS_MOST - 1], REGION_LINK_KEY(1, 0, TRACE_LINKS_MAX - 1),
+		       TRACE_LINKS_MAX - 1));
+}
+
 /* One second later, with an operation that has ended. */
 static const char *next_second(uint32_t count)
 {
@@ -710,6 +757,8 @@ int main(void)
 		{ "of everything", write_all_counts },
 		{ "a name is written when it is complete", write_names_when_complete },
 		{ "links are in the file at the end", write_links_at_the_end },
+		{ "and no others", keep_to_the_tables },
+		{ "as many as a block can have", write_as_many_links_as_fit },
 		{ "but not without transfers", write_no_links_without_transfers },
 		{ "and every ten seconds, if they changed", write_links_now_and_then },
 		{ "if they do not take much of the file", write_many_links_rarely },
