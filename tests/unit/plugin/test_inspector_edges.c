@@ -2,6 +2,8 @@
  * Inspector's thread, pass by pass: when it writes, what a disk that fails leaves in the log, which
  * channels a line has, and when a communicator's slot is free.
  */
+#include <pthread.h>
+
 #include "common/hash.h"
 #include "format/inspector_write.h"
 #include "tests/unit/plugin/thread_play.h"

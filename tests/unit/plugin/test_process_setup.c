@@ -212,6 +212,44 @@ static void describe_too_much(void)
 	exit(0);
 }
 
+/* ---- memory ------------------------------------------------------------------------------------ */
+
+static void init_with(const char *mode, uint32_t ring, uint32_t details)
+{
+	setenv("RINGSIDE_MODE", mode, 1);
+	setenv("RINGSIDE_DIR", "/%q", 1); /* no usable path: no trace */
+	setenv("RINGSIDE_BUFFER", "2MiB", 1);
+	play_init(1, 1, 2, 0);
+	expect(recorder.region.ring_count == ring, 2);
+	expect(recorder.region.detail_count == details, 3);
+}
+
+static void share_the_buffer(void)
+{
+	init_with("full", 4096, 8192);
+}
+
+static void have_the_buffer_for_operations(void)
+{
+	init_with("flight", 8192, 0);
+}
+
+static void have_no_ring(void)
+{
+	init_with("profile", 0, 0);
+}
+
+/* Memory that ends with its process: no heartbeat, and the reason is noted. */
+static void have_no_file(void)
+{
+	setenv("RINGSIDE_SHM", "/dev/null/x", 1);
+	setenv("RINGSIDE_HEARTBEAT", "3", 1);
+	play_init(1, 1, 2, 0);
+	expect(recorder.region.kind == REGION_KIND_MEMFD, 2);
+	expect(info_has("\nregion_kind=memfd\n") && info_has("\nheartbeat_ns=0\n"), 3);
+	expect(recorder.region.header->alive_ns == 0, 4);
+}
+
 /* ---- the next owner of a slot ------------------------------------------------------------------ */
 
 static void send_to(void *context, int peer)
@@ -314,6 +352,10 @@ int main(void)
 		  1 },
 		{ "so it does without a usable name for one", "trace", trace_into_no_path, 1 },
 		{ "the region describes its process", "flight", describe, 0 },
+		{ "details get half of the buffer", "full", share_the_buffer, 0 },
+		{ "operations have all of it without them", "flight",
+		  have_the_buffer_for_operations, 0 },
+		{ "a profile needs none", "profile", have_no_ring, 0 },
 		{ "a slot's next owner finds nothing of the last one", "flight",
 		  take_the_slot_of_another, 0 },
 	};
@@ -330,6 +372,9 @@ int main(void)
 			EXPECT_EQUAL(run.account.issued, cases[i].issued);
 		defect_release(&run);
 	}
+	run = defect_run("flight", have_no_file);
+	EXPECT_THAT("a region that ends with its process needs no heartbeat", run.status == 0);
+	defect_release(&run);
 	run = defect_run("flight", describe_too_much);
 	EXPECT_THAT("what does not fit is counted", run.status == 0);
 	if (run.status != 0)

@@ -2,6 +2,8 @@
  * The trace thread, pass by pass: which blocks it writes when, what they contain, and how what it
  * cannot write is counted.
  */
+#include <pthread.h>
+
 #include "format/trace_read.h"
 #include "format/trace_write.h"
 #include "tests/unit/plugin/thread_play.h"
