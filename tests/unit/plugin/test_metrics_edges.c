@@ -23,6 +23,25 @@ int fcntl(int fd, int command, ...)
 	return (int)syscall(SYS_fcntl, fd, command, argument);
 }
 
+static bool is_swapped; /* the next time, somebody else replaces the file first */
+
+/* Replaces libc's. */
+int lstat(const char *restrict path, struct stat *restrict st)
+{
+	if (is_swapped) {
+		char other[600];
+		int fd;
+
+		is_swapped = false;
+		/* Made before the old one goes, so that it has another inode. */
+		text_format(other, sizeof(other), "%s.new", path);
+		fd = open(other, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		if (fd == -1 || close(fd) == -1 || rename(other, path) == -1)
+			_exit(3);
+	}
+	return (int)syscall(SYS_newfstatat, AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
+}
+
 /* ---- helpers ------------------------------------------------------------------------------------ */
 
 static struct inspector_series series;
@@ -283,6 +302,54 @@ static void find_a_pipe(void)
 	expect(publishes(1, 0) && series.gpus[0].process == 2);
 }
 
+/* Its last owner left, and another process came, between opening and locking. */
+static void find_another_file(void)
+{
+	begin();
+	is_swapped = true;
+	add("a", "1", 1, 4096);
+	expect(publishes(1, 0));
+	expect(!is_swapped && series.gpus[0].process == 2);
+}
+
+/* A signature that is no host's. */
+static void find_a_long_signature(void)
+{
+	char path[512], text[300];
+	FILE *file;
+
+	begin();
+	memset(text, 'h', sizeof(text));
+	path_of(path, "." METRICS "9.lock");
+	file = fopen(path, "we");
+	expect(file != NULL && fwrite(text, 1, sizeof(text), file) == sizeof(text));
+	expect(fclose(file) == 0 && publishes(0, 0) && exists("." METRICS "9.lock"));
+}
+
+static int open_files(void)
+{
+	int count = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) != -1;
+	return count;
+}
+
+static void leave_nothing_open(void)
+{
+	int before = open_files(), between;
+
+	begin();
+	add("a", "1", 1, 4096);
+	expect(publishes(1, 0));
+	between = open_files();
+	expect(between == before + 1); /* the lock */
+	for (int i = 0; i < 3; i++)
+		expect(publishes(0, 0) && open_files() == between);
+	inspector_series_leave(&series);
+	expect(open_files() == before);
+}
+
 /* Where nothing can be locked, the pid is in the name. */
 static void have_no_locks(void)
 {
@@ -349,6 +416,15 @@ static void clean_by_name(void)
 
 /* ---- a full table ------------------------------------------------------------------------------- */
 
+/* The first value of a series, in the file that was read last. */
+static bool has_value(const char *labels, const char *value)
+{
+	const char *at = strstr(content, labels);
+
+	at = at != NULL ? strstr(at, "} ") : NULL;
+	return at != NULL && strncmp(at + 2, value, strlen(value)) == 0;
+}
+
 static void fill_the_table(void)
 {
 	enum { EASY = INSPECTOR_SERIES / 4 * 3 };
@@ -364,13 +440,15 @@ static void fill_the_table(void)
 	expect(add("late-1", "1", 1, 4096) && series.used == EASY + 1);
 	expect(add("late-2", "1", 1, 4096) && series.used == EASY + 1);
 	/* One node and several are kept apart, however many there are. */
-	expect(add("late-3", "1", 2, 4096) && series.used == EASY + 2);
-	expect(add("late-4", "1", 3, 4096) && series.used == EASY + 2);
+	expect(add("late-3", "1", 2, 6000) && series.used == EASY + 2);
+	expect(add("late-4", "1", 3, 6000) && series.used == EASY + 2);
 	expect(series.count == EASY + 5);
 	expect(publishes(EASY + 5, 0));
 	expect(count_of(text_of(METRICS "1.prom"), "\nnccl_") == 2 * (EASY + 2));
 	expect(count_of(content, "comm_name=\"other\",") == 4);
 	expect(count_of(content, "comm_name=\"late") == 0);
+	expect(has_value("comm_name=\"other\",n_nodes=\"1\",nranks=\"0\"", "6.144000\n"));
+	expect(has_value("comm_name=\"other\",n_nodes=\"0\",nranks=\"0\"", "9.000000\n"));
 	for (int i = 0; i < EASY; i++) {
 		text_format(name, sizeof(name), "comm_name=\"group-%d\",", i);
 		expect(count_of(content, name) == 2);
@@ -420,6 +498,9 @@ int main(void)
 		{ "up to 64", be_the_last },
 		{ "and no more", be_too_many },
 		{ "a pipe is no lock", find_a_pipe },
+		{ "nor is one that was replaced", find_another_file },
+		{ "a lock of another host is left alone", find_a_long_signature },
+		{ "only the lock stays open", leave_nothing_open },
 		{ "without locks the pid is the number", have_no_locks },
 		{ "a lock of another process is respected", find_all_locked },
 		{ "only files with our names are removed", clean_by_name },
