@@ -65,14 +65,13 @@ pid_t own_thread_begin(const char *name)
 	return (pid_t)syscall(SYS_gettid);
 }
 
-/* For pthread_cond_timedwait(). */
+/* For pthread_cond_timedwait(); less than a second. */
 static struct timespec own_thread_time_after(int milliseconds)
 {
 	struct timespec time;
 
 	clock_gettime(CLOCK_MONOTONIC, &time);
-	time.tv_sec += milliseconds / 1000;
-	time.tv_nsec += milliseconds % 1000 * 1000000l;
+	time.tv_nsec += milliseconds * 1000000l;
 	if (time.tv_nsec >= 1000000000l) {
 		time.tv_sec++;
 		time.tv_nsec -= 1000000000l;
