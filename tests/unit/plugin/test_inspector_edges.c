@@ -220,10 +220,11 @@ static void write_a_full_buffer(void)
 	put(COUNT, 0);
 	pass_at(0);
 	expect(log_has((size_t)FULL * LINE));
-	expect(thread_writes == 1 && thread_sizes[0] == FULL * LINE);
+	expect(load_relaxed(&thread_writes) == 1 && load_relaxed(&thread_sizes[0]) == FULL * LINE);
 	inspector_finish();
 	expect(log_has((size_t)COUNT * LINE));
-	expect(thread_writes == 2 && thread_sizes[1] == (COUNT - FULL) * LINE);
+	expect(load_relaxed(&thread_writes) == 2 &&
+	       load_relaxed(&thread_sizes[1]) == (COUNT - FULL) * LINE);
 	expect(said_at_the_end(": 1100 operations, 1100 lines, 0 lost\n"));
 }
 
@@ -268,7 +269,7 @@ static void wait_for_records_of_the_ended(void)
 	expect(inspector_has_comm(0, 1));
 	inspector_finish();
 	expect(said_at_the_end(": 2 operations, 1 lines, 1 lost\n"));
-	expect(recorder.region.header->lost[LOST_INSPECTOR] == 1);
+	expect(load_relaxed(&recorder.region.header->lost[LOST_INSPECTOR]) == 1);
 }
 
 /* ---- a disk that fails -------------------------------------------------------------------------- */
@@ -288,13 +289,14 @@ static void write_in_pieces(void)
 	put(3, 0);
 	pass_at(0);
 	expect(log_has(3 * LINE));
-	expect(thread_writes == 6 && thread_sizes[0] == 3 * LINE &&
-	       thread_sizes[1] == 3 * LINE - 100 && thread_sizes[3] == 3 * LINE - 600 &&
-	       thread_sizes[5] == 3 * LINE - 601);
+	expect(load_relaxed(&thread_writes) == 6 && load_relaxed(&thread_sizes[0]) == 3 * LINE &&
+	       load_relaxed(&thread_sizes[1]) == 3 * LINE - 100 &&
+	       load_relaxed(&thread_sizes[3]) == 3 * LINE - 600 &&
+	       load_relaxed(&thread_sizes[5]) == 3 * LINE - 601);
 	PLAN(THREAD_WHOLE);
 	put(1, 0);
 	pass_at(0);
-	expect(log_has(4 * LINE) && thread_sizes[0] == LINE);
+	expect(log_has(4 * LINE) && load_relaxed(&thread_sizes[0]) == LINE);
 	inspector_finish();
 	expect(strstr(said(), "cannot write") == NULL);
 }
@@ -308,19 +310,19 @@ static void retry_later(int error, const char *why)
 	PLAN(error, error, error);
 	put(2, 0);
 	pass_at(0);
-	expect(read_log() == 0 && thread_writes == 1);
+	expect(read_log() == 0 && load_relaxed(&thread_writes) == 1);
 	text_format(text, sizeof(text), "/files (%s); retrying, ", why);
 	expect(strstr(said(), text) != NULL);
 	pass_at(RETRY_NS - 1);
-	expect(thread_writes == 1);
+	expect(load_relaxed(&thread_writes) == 1);
 	pass_at(RETRY_NS);
-	expect(thread_writes == 2);
+	expect(load_relaxed(&thread_writes) == 2);
 	pass_at(2 * RETRY_NS - 1);
-	expect(thread_writes == 2);
+	expect(load_relaxed(&thread_writes) == 2);
 	pass_at(2 * RETRY_NS);
-	expect(thread_writes == 3);
+	expect(load_relaxed(&thread_writes) == 3);
 	pass_at(3 * RETRY_NS);
-	expect(thread_writes == 4 && log_has(2 * LINE));
+	expect(load_relaxed(&thread_writes) == 4 && log_has(2 * LINE));
 	/* From now on as before. */
 	put(1, 3 * RETRY_NS);
 	pass_at(3 * RETRY_NS);
@@ -394,10 +396,10 @@ static void cut_half_a_line(void)
 	expect(log_has(2 * LINE));
 	PLAN(1, -EIO);
 	pass_at(RETRY_NS);
-	expect(log_has(2 * LINE) && thread_sizes[0] == 2 * LINE);
+	expect(log_has(2 * LINE) && load_relaxed(&thread_sizes[0]) == 2 * LINE);
 	PLAN(LINE, -EIO);
 	pass_at(2 * RETRY_NS);
-	expect(log_has(3 * LINE) && thread_sizes[0] == 2 * LINE);
+	expect(log_has(3 * LINE) && load_relaxed(&thread_sizes[0]) == 2 * LINE);
 	pass_at(3 * RETRY_NS);
 	expect(log_has(4 * LINE));
 	inspector_finish();
@@ -418,7 +420,8 @@ static void end_half_a_line(void)
 	expect(log_has(LINE + 100));
 	PLAN(-EIO);
 	pass_at(RETRY_NS);
-	expect(thread_writes == 1 && thread_sizes[0] == 1 && log_has(LINE + 100));
+	expect(load_relaxed(&thread_writes) == 1 && load_relaxed(&thread_sizes[0]) == 1 &&
+	       log_has(LINE + 100));
 	pass_at(2 * RETRY_NS);
 	expect(read_log() == 2 * LINE + 101 && memcmp(found, wanted, LINE + 100) == 0);
 	expect(found[LINE + 100] == '\n' && memcmp(found + LINE + 101, wanted + LINE, LINE) == 0);
@@ -441,8 +444,8 @@ static void lose_what_has_no_room(void)
 	PLAN(-EIO);
 	put(COUNT, 0);
 	pass_at(0);
-	expect(read_log() == 0 && thread_writes == 1);
-	expect(recorder.region.header->lost[LOST_INSPECTOR] == COUNT - KEPT);
+	expect(read_log() == 0 && load_relaxed(&thread_writes) == 1);
+	expect(load_relaxed(&recorder.region.header->lost[LOST_INSPECTOR]) == COUNT - KEPT);
 	pass_at(RETRY_NS);
 	expect(log_has((size_t)KEPT * LINE));
 	inspector_finish();
@@ -460,7 +463,7 @@ static void lose_what_is_left(void)
 	inspector_finish();
 	expect(log_has(LINE));
 	expect(said_at_the_end(": 3 operations, 1 lines, 2 lost\n"));
-	expect(recorder.region.header->lost[LOST_INSPECTOR] == 2);
+	expect(load_relaxed(&recorder.region.header->lost[LOST_INSPECTOR]) == 2);
 }
 
 /* A disk that does not answer: the exit goes on, and what reaches the file after all is not lost. */
@@ -1022,7 +1025,7 @@ static void publish_in_time_only(void)
 {
 	begin_metrics(1000000);
 	put(1, 0);
-	recorder.region.comms[1].word |= COMM_ENDED;
+	store_release(&recorder.region.comms[1].word, recorder.region.comms[1].word | COMM_ENDED);
 	pass_at(SECOND_NS - 1);
 	expect(!has_metrics("nccl_inspector_metrics_1.prom", ""));
 	inspector_finish();
@@ -1039,7 +1042,7 @@ static void fail_to_publish(void)
 	PLAN(-EIO);
 	pass_at(2 * SECOND_NS);
 	expect(strstr(said(), "/files (Input/output error); retrying, lost operations") != NULL);
-	expect(recorder.region.header->lost[LOST_INSPECTOR] == 2);
+	expect(load_relaxed(&recorder.region.header->lost[LOST_INSPECTOR]) == 2);
 	put(4, 0);
 	pass_at(3 * SECOND_NS);
 	inspector_finish();

@@ -179,8 +179,8 @@ static void write_rarely_while_nothing_ends(void)
 	pass_at(10 * SECOND_NS + 1);
 	expect(has_new("A"));
 	expect(file.anchor.clock_ns == THREAD_BEGIN_NS + 10 * SECOND_NS + 1);
-	expect(recorder.region.header->last_anchor.clock_ns == file.anchor.clock_ns);
-	expect(recorder.region.header->last_anchor.wall_ns == THREAD_WALL_NS);
+	expect(load_relaxed(&recorder.region.header->last_anchor.clock_ns) == file.anchor.clock_ns);
+	expect(load_relaxed(&recorder.region.header->last_anchor.wall_ns) == THREAD_WALL_NS);
 	store_relaxed(&recorder.region.comms[0].counts.issued, 5);
 	pass_at(20 * SECOND_NS + 1);
 	expect(has_new(""));
@@ -271,7 +271,8 @@ static void write_all_counts(void)
 	trace_thread_finish();
 	expect(has_new("CAX") && counts_are(2) && file.comm.id == 3);
 	expect(file.counts.trace_records == 8 && file.counts.ring_head == 8);
-	expect(recorder.region.header->trace_records == 8 && recorder.region.header->drained == 8);
+	expect(load_relaxed(&recorder.region.header->trace_records) == 8 &&
+	       load_relaxed(&recorder.region.header->drained) == 8);
 }
 
 static void write_names_when_complete(void)
@@ -447,28 +448,28 @@ static void write_many_links_rarely(void)
 	int seconds = 0;
 
 	begin();
-	begun = recorder.region.header->trace_bytes;
+	begun = load_relaxed(&recorder.region.header->trace_bytes);
 	for (uint32_t i = 1; i < LINKS; i++)
 		put_link(i, REGION_LINK_KEY(1, 0, i), i);
 	store_relaxed(&recorder.region.header->proxy_cursor, UINT64_C(1));
 	/* From the beginning of the file. */
 	for (begun = 0, grown = 0; strchr(next_second(50), 'L') == NULL; seconds++) {
-		bytes = recorder.region.header->trace_bytes;
+		bytes = load_relaxed(&recorder.region.header->trace_bytes);
 		expect(seconds < 1000);
 	}
 	/* The second before, there was not enough yet. */
 	grown = bytes - begun;
 	expect(seconds > 9 && grown < BYTES + 1024);
-	expect(recorder.region.header->trace_bytes - begun > BYTES);
+	expect(load_relaxed(&recorder.region.header->trace_bytes) - begun > BYTES);
 	expect(file.link_count == LINKS);
-	begun = recorder.region.header->trace_bytes;
+	begun = load_relaxed(&recorder.region.header->trace_bytes);
 	store_relaxed(&recorder.region.header->proxy_cursor, UINT64_C(2));
 	for (seconds = 0; strchr(next_second(50), 'L') == NULL; seconds++) {
-		bytes = recorder.region.header->trace_bytes;
+		bytes = load_relaxed(&recorder.region.header->trace_bytes);
 		expect(seconds < 1000);
 	}
 	expect(seconds > 9 && bytes - begun < BYTES + 1024);
-	expect(recorder.region.header->trace_bytes - begun > BYTES);
+	expect(load_relaxed(&recorder.region.header->trace_bytes) - begun > BYTES);
 	trace_thread_finish();
 }
 
@@ -483,8 +484,9 @@ static void write_whole_blocks(void)
 	put(TRACE_OPS_PER_BLOCK);
 	pass_at(0);
 	expect(has_new("O") && file.last_op == 3 * TRACE_OPS_PER_BLOCK + 10);
-	expect(recorder.region.header->trace_records == 3 * TRACE_OPS_PER_BLOCK + 10);
-	expect(recorder.region.header->drained == 3 * TRACE_OPS_PER_BLOCK + 10);
+	expect(load_relaxed(&recorder.region.header->trace_records) ==
+	       3 * TRACE_OPS_PER_BLOCK + 10);
+	expect(load_relaxed(&recorder.region.header->drained) == 3 * TRACE_OPS_PER_BLOCK + 10);
 	put(5);
 	trace_thread_finish();
 	read_trace();
@@ -527,18 +529,21 @@ static void write_details(void)
 	put_details(3);
 	pass_at(0);
 	expect(has_new("OD") && file.ops == 2 && file.details == 3);
-	expect(header->drained == 2 && header->details_drained == 3 && header->trace_records == 2);
+	expect(load_relaxed(&header->drained) == 2 && load_relaxed(&header->details_drained) == 3 &&
+	       load_relaxed(&header->trace_records) == 2);
 	put_details(1);
 	pass_at(0);
-	expect(has_new("D") && file.last_detail == 4 && header->trace_records == 2);
+	expect(has_new("D") && file.last_detail == 4 && load_relaxed(&header->trace_records) == 2);
 	put_details(recorder.region.detail_count + 7);
 	pass_at(0);
-	expect(header->lost[LOST_DETAIL_OVERRUN] == 7 && header->lost[LOST_RING_OVERRUN] == 0);
+	expect(load_relaxed(&header->lost[LOST_DETAIL_OVERRUN]) == 7 &&
+	       load_relaxed(&header->lost[LOST_RING_OVERRUN]) == 0);
 	put(recorder.region.ring_count + 5);
 	pass_at(0);
-	expect(header->lost[LOST_DETAIL_OVERRUN] == 7 && header->lost[LOST_RING_OVERRUN] == 5);
-	expect(header->details_drained == header->details_head);
-	expect(header->drained == header->ring_head);
+	expect(load_relaxed(&header->lost[LOST_DETAIL_OVERRUN]) == 7 &&
+	       load_relaxed(&header->lost[LOST_RING_OVERRUN]) == 5);
+	expect(load_relaxed(&header->details_drained) == load_relaxed(&header->details_head));
+	expect(load_relaxed(&header->drained) == load_relaxed(&header->ring_head));
 	read_trace();
 	expect(file.details == recorder.region.detail_count + 4 &&
 	       file.last_detail == recorder.region.detail_count + 11);
@@ -562,12 +567,15 @@ static void pass_unfinished_ones(void)
 	expect(has_new(""));
 	pass_at(SECOND_NS);
 	expect(has_new("OD"));
-	expect(header->lost[LOST_RING_BUSY] == 1 && header->lost[LOST_DETAIL_OVERRUN] == 1);
+	expect(load_relaxed(&header->lost[LOST_RING_BUSY]) == 1 &&
+	       load_relaxed(&header->lost[LOST_DETAIL_OVERRUN]) == 1);
 	store_release(&header->ring_head, 3);
 	store_release(&header->details_head, 3);
 	trace_thread_finish();
-	expect(header->lost[LOST_RING_BUSY] == 2 && header->lost[LOST_DETAIL_OVERRUN] == 2);
-	expect(header->lost[LOST_RING_OVERRUN] == 0 && header->drained == 3);
+	expect(load_relaxed(&header->lost[LOST_RING_BUSY]) == 2 &&
+	       load_relaxed(&header->lost[LOST_DETAIL_OVERRUN]) == 2);
+	expect(load_relaxed(&header->lost[LOST_RING_OVERRUN]) == 0 &&
+	       load_relaxed(&header->drained) == 3);
 }
 
 static void fail(int error, enum lost_reason reason)
@@ -582,18 +590,19 @@ static void fail(int error, enum lost_reason reason)
 	put(3);
 	put_details(5);
 	pass_at(0);
-	expect(thread_writes == 2 && has_new(""));
-	expect(header->lost[reason] == 3 && header->lost[LOST_DETAIL_QUOTA] == 5);
+	expect(load_relaxed(&thread_writes) == 2 && has_new(""));
+	expect(load_relaxed(&header->lost[reason]) == 3 &&
+	       load_relaxed(&header->lost[LOST_DETAIL_QUOTA]) == 5);
 	for (int i = 0; i < LOST_REASONS; i++)
-		lost += header->lost[i];
-	expect(lost == 8 && header->trace_records == 0);
-	expect(header->drained == 3 && header->details_drained == 5);
+		lost += load_relaxed(&header->lost[i]);
+	expect(lost == 8 && load_relaxed(&header->trace_records) == 0);
+	expect(load_relaxed(&header->drained) == 3 && load_relaxed(&header->details_drained) == 5);
 	put(2);
 	pass_at(0);
 	expect(has_new("O") && file.ops == 2 && file.last_op == 5);
-	expect(header->trace_records == 2 && header->drained == 5);
+	expect(load_relaxed(&header->trace_records) == 2 && load_relaxed(&header->drained) == 5);
 	trace_thread_finish();
-	expect(header->lost[reason] == 3);
+	expect(load_relaxed(&header->lost[reason]) == 3);
 }
 
 static void fail_with_an_error(void)
@@ -625,16 +634,20 @@ static void exit_without_the_disk(uint32_t more)
 	if (more > recorder.region.ring_count)
 		overrun = more - recorder.region.ring_count;
 	trace_thread_finish();
-	expect(header->lost[LOST_WRITE_ERROR] == 2 && header->lost[LOST_DETAIL_QUOTA] == 0);
-	expect(header->lost[LOST_RING_OVERRUN] == overrun && header->drained == 6 + overrun);
-	expect(header->details_drained + recorder.region.detail_count >= header->details_head);
-	expect(header->lost[LOST_DETAIL_OVERRUN] == header->details_drained - 6);
+	expect(load_relaxed(&header->lost[LOST_WRITE_ERROR]) == 2 &&
+	       load_relaxed(&header->lost[LOST_DETAIL_QUOTA]) == 0);
+	expect(load_relaxed(&header->lost[LOST_RING_OVERRUN]) == overrun &&
+	       load_relaxed(&header->drained) == 6 + overrun);
+	expect(load_relaxed(&header->details_drained) + recorder.region.detail_count >=
+	       load_relaxed(&header->details_head));
+	expect(load_relaxed(&header->lost[LOST_DETAIL_OVERRUN]) ==
+	       load_relaxed(&header->details_drained) - 6);
 	store_release(&thread_is_stuck, 0);
 	while (load_relaxed(&header->lost[LOST_WRITE_ERROR]) != 0)
 		sched_yield();
 	while (load_relaxed(&header->trace_records) != 6)
 		sched_yield();
-	expect(header->drained == 6 + overrun);
+	expect(load_relaxed(&header->drained) == 6 + overrun);
 }
 
 static void exit_with_a_few(void)
@@ -661,15 +674,17 @@ static void keep_to_the_quota(void)
 		pass_at(0);
 	}
 	read_trace();
-	expect(file.ops > 0 && header->lost[LOST_QUOTA] == 4000 - file.ops);
-	expect(file.details > 0 && header->lost[LOST_DETAIL_QUOTA] == 4000 - file.details);
-	expect(header->lost[LOST_WRITE_ERROR] == 0 && header->lost[LOST_NO_SPACE] == 0);
-	expect(header->trace_records == file.ops);
+	expect(file.ops > 0 && load_relaxed(&header->lost[LOST_QUOTA]) == 4000 - file.ops);
+	expect(file.details > 0 &&
+	       load_relaxed(&header->lost[LOST_DETAIL_QUOTA]) == 4000 - file.details);
+	expect(load_relaxed(&header->lost[LOST_WRITE_ERROR]) == 0 &&
+	       load_relaxed(&header->lost[LOST_NO_SPACE]) == 0);
+	expect(load_relaxed(&header->trace_records) == file.ops);
 	trace_thread_finish();
 	read_trace();
 	expect(file.types[file.blocks - 1] == 'X');
 	trace_place_path(path, sizeof(path), &place, 0);
-	expect(stat(path, &st) == 0 && (uint64_t)st.st_size == header->trace_bytes);
+	expect(stat(path, &st) == 0 && (uint64_t)st.st_size == load_relaxed(&header->trace_bytes));
 	expect(st.st_size < 128 * 1024);
 }
 

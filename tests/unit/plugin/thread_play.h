@@ -36,7 +36,8 @@ __attribute__((weak)) int clock_gettime(clockid_t id, struct timespec *time)
 	int result = (int)syscall(SYS_clock_gettime, id, time);
 
 	if (id == CLOCK_MONOTONIC) {
-		add_relaxed(&thread_rests, 1);
+		/* Pairs with the acquire in thread_pass(). */
+		__atomic_add_fetch(&thread_rests, 1, __ATOMIC_RELEASE);
 		if (thread_on_rest != NULL)
 			thread_on_rest();
 		if (load_relaxed(&thread_is_past))
@@ -58,13 +59,14 @@ __attribute__((weak)) uint32_t thread_is_stuck;
 
 __attribute__((weak)) ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset)
 {
-	uint32_t which = load_relaxed(&thread_writes);
-	int most = which < load_acquire(&thread_planned) ? thread_plan[which] : THREAD_WHOLE;
+	uint32_t which = load_relaxed(&thread_writes), stuck = 1;
+	int most = which < load_acquire(&thread_planned) ? load_relaxed(&thread_plan[which])
+							 : THREAD_WHOLE;
 
-	while (load_acquire(&thread_is_stuck)) {
-		store_release(&thread_is_stuck, 2);
+	__atomic_compare_exchange_n(&thread_is_stuck, &stuck, 2, false, __ATOMIC_ACQ_REL,
+				    __ATOMIC_ACQUIRE);
+	while (load_acquire(&thread_is_stuck) != 0)
 		syscall(SYS_sched_yield);
-	}
 	if (which < THREAD_WRITES)
 		store_relaxed(&thread_sizes[which], (uint64_t)size);
 	store_release(&thread_writes, which + 1);
@@ -130,6 +132,7 @@ static inline void thread_test(const char *name, void (*body)(void))
 		defect_clean_settings();
 		setenv("RINGSIDE_SHM", thread_dir, 1);
 		setenv("RINGSIDE_MODE", "flight", 1);
+		setenv("RINGSIDE_HEARTBEAT", "0", 1); /* no other thread reads the clock */
 		text_format(thread_error, sizeof(thread_error), "%s/said", thread_dir);
 		if (freopen(thread_error, "w", stderr) == NULL)
 			_exit(2);
@@ -179,7 +182,8 @@ static inline void thread_wait_until_stuck(void)
 
 static inline void thread_plan_writes(uint32_t count, const int *plan)
 {
-	memcpy(thread_plan, plan, count * sizeof(*plan));
+	for (uint32_t i = 0; i < count; i++)
+		store_relaxed(&thread_plan[i], plan[i]);
 	store_relaxed(&thread_writes, 0);
 	store_release(&thread_planned, count);
 }
