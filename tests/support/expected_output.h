@@ -1,9 +1,6 @@
 /*
- * Whole output, compared with tests/unit/ROOM/expected/NAME; REWRITE=1 rewrites these files. Read the difference before
- * you commit it.
- *
- * The version of Ringside is written as VERSION. JSON is split into lines. Its fractions and those of CSV are rounded
- * to ten digits, because the last ones depend on the machine.
+ * Whole output for expected_file.h. The version of Ringside is written as VERSION. JSON is split into lines. Its
+ * fractions and those of CSV are rounded to ten digits, because the last ones depend on the machine.
  */
 #ifndef EXPECTED_OUTPUT_H
 #define EXPECTED_OUTPUT_H
@@ -15,6 +12,7 @@
 #include <string.h>
 
 #include "output/sink.h"
+#include "tests/support/expected_file.h"
 
 /* A number of JSON: "0.30000000000000004" becomes "0.3". Returns what follows it. */
 static inline const char *expected_number(struct sink *to, const char *from)
@@ -50,46 +48,6 @@ static inline void expected_split(struct sink *to, const char *from, bool is_jso
 	}
 }
 
-static inline char *expected_read(const char *path)
-{
-	FILE *file = fopen(path, "r");
-	char *text = calloc(1, 1 << 20);
-
-	if (text == NULL)
-		abort();
-	if (file != NULL) {
-		text[fread(text, 1, (1 << 20) - 1, file)] = '\0';
-		fclose(file);
-	}
-	return text;
-}
-
-/* The first line that differs is printed. */
-static inline bool expected_compare(const char *got, const char *path)
-{
-	const char *rewrite = getenv("REWRITE");
-	bool is_same;
-	size_t at = 0;
-	char *wanted;
-	FILE *file;
-
-	if (rewrite && rewrite[0] == '1' && (file = fopen(path, "w")) != NULL) {
-		fputs(got, file);
-		fclose(file);
-	}
-	wanted = expected_read(path);
-	is_same = strcmp(got, wanted) == 0;
-	while (!is_same && got[at] == wanted[at])
-		at++;
-	while (!is_same && at > 0 && got[at - 1] != '\n')
-		at--;
-	if (!is_same)
-		printf("# %s\n# got    %.*s\n# wanted %.*s\n", path, (int)strcspn(got + at, "\n"),
-		       got + at, (int)strcspn(wanted + at, "\n"), wanted + at);
-	free(wanted);
-	return is_same;
-}
-
 static inline bool expected_is(struct sink *sink, const char *path, const char *own_version)
 {
 	const char *from = sink_string(sink), *version;
@@ -103,7 +61,7 @@ static inline bool expected_is(struct sink *sink, const char *path, const char *
 		sink_text(&text, "VERSION");
 	}
 	sink_text(&text, from);
-	is_same = sink->status == OK && expected_compare(sink_string(&text), path);
+	is_same = sink->status == OK && expected_file(sink_string(&text), path);
 	sink_release(&text);
 	sink_release(sink);
 	return is_same;

@@ -9,7 +9,7 @@
 #include "analysis/job.h"
 #include "common/op.h"
 #include "doctor/doctor.h"
-#include "tests/support/expected_text.h"
+#include "tests/support/expected_verdicts.h"
 
 #define SECOND UINT64_C(1000000000)
 #define NOW_NS (1000 * SECOND)

@@ -7,7 +7,7 @@
 
 #include "common/hash.h"
 #include "doctor/live.h"
-#include "tests/support/expected_text.h"
+#include "tests/support/expected_verdicts.h"
 #include "tests/support/hand_made.h"
 
 #define SECOND UINT64_C(1000000000)

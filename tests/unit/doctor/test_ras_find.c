@@ -6,7 +6,7 @@
 
 #include "common/text.h"
 #include "tests/tap.h"
-#include "tests/support/expected_text.h"
+#include "tests/support/expected_verdicts.h"
 
 enum { RANKS = 3, PID = 1000, HASH = 0x77 };
 

@@ -10,7 +10,7 @@
 #include "common/text.h"
 #include "tests/support/nccl_log_stage.h"
 #include "tests/tap.h"
-#include "tests/support/expected_text.h"
+#include "tests/support/expected_verdicts.h"
 
 /* ---- queries --------------------------------------------------------------------------------- */
 

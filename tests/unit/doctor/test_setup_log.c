@@ -9,7 +9,7 @@
 
 #include "common/attributes.h"
 #include "common/text.h"
-#include "tests/support/expected_text.h"
+#include "tests/support/expected_verdicts.h"
 #include "tests/support/nccl_log_stage.h"
 #include "tests/tap.h"
 

@@ -8,7 +8,7 @@
 #include "common/attributes.h"
 #include "tests/unit/doctor/transfers.h"
 #include "tests/tap.h"
-#include "tests/support/expected_text.h"
+#include "tests/support/expected_verdicts.h"
 
 /* ---- what can be slow ------------------------------------------------------------------------ */
 

@@ -9,7 +9,7 @@
 #include "common/text.h"
 #include "doctor/slow_internal.h"
 #include "tests/tap.h"
-#include "tests/support/expected_text.h"
+#include "tests/support/expected_verdicts.h"
 #include "tests/support/hand_made.h"
 
 enum { RANKS = 8, ITERATIONS = 200 };

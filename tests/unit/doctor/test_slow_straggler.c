@@ -3,7 +3,7 @@
 
 #include "doctor/doctor.h"
 #include "tests/tap.h"
-#include "tests/support/expected_text.h"
+#include "tests/support/expected_verdicts.h"
 #include "tests/support/hand_ring.h"
 
 static struct hand_ring ring;

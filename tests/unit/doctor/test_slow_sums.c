@@ -7,7 +7,7 @@
 #include "common/attributes.h"
 #include "common/op_layout.h"
 #include "tests/tap.h"
-#include "tests/support/expected_text.h"
+#include "tests/support/expected_verdicts.h"
 
 /* Four nodes of two ranks: tp0 .. tp3 within nodes, dp0, dp1 between them, world. Totals of 100 seconds. */
 enum { NODES = 4, GPUS = 2, RANKS = NODES * GPUS, MEMBERS = 3 * RANKS * 2, EDGES = 4 * RANKS };

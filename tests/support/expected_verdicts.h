@@ -1,9 +1,6 @@
-/*
- * What a test found, as text, compared with a file that was reviewed: tests/unit/ROOM/expected/NAME.txt. After a change of
- * output, REWRITE=1 build/tests/unit/ROOM writes the files anew; read the difference before you commit it.
- */
-#ifndef EXPECTED_TEXT_H
-#define EXPECTED_TEXT_H
+/* What the doctor found, with every field, as text for expected_file.h. */
+#ifndef EXPECTED_VERDICTS_H
+#define EXPECTED_VERDICTS_H
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -12,6 +9,7 @@
 #include <string.h>
 
 #include "doctor/verdict.h"
+#include "tests/support/expected_file.h"
 #include "tests/tap.h"
 
 struct expected_text {
@@ -120,93 +118,10 @@ static inline void expected_put_verdicts(struct expected_text *to, const char *h
 		expected_put_verdict(to, &verdicts->list[i]);
 }
 
-/* The numbers that both are in the middle of: with a point, they may differ by one in the last digit, because machines
- * round differently. Moves both behind them. */
-static inline bool expected_is_near(const char *begin, const char **got, const char **wanted)
-{
-	static const char digits[] = "0123456789.";
-	size_t before = 0, length, point;
-	double one, other, last = 1;
-
-	while (*got - before > begin && strchr(digits, (*got)[-(long)before - 1]) != NULL)
-		before++;
-	*got -= before;
-	*wanted -= before;
-	length = strspn(*got, digits);
-	point = strcspn(*got, ".");
-	if (point >= length || length != strspn(*wanted, digits) || point != strcspn(*wanted, "."))
-		return false;
-	for (size_t i = point + 1; i < length; i++)
-		last /= 10;
-	one = strtod(*got, NULL);
-	other = strtod(*wanted, NULL);
-	*got += length;
-	*wanted += length;
-	return one - other < 1.5 * last && other - one < 1.5 * last;
-}
-
-/* Where they differ; NULL if they do not. */
-static inline const char *expected_difference(const char *got, const char *wanted)
-{
-	const char *begin = got, *at, *other;
-
-	for (;; got++, wanted++) {
-		while (*got != '\0' && *got == *wanted) {
-			got++;
-			wanted++;
-		}
-		if (*got == *wanted)
-			return NULL;
-		at = got;
-		other = wanted;
-		if (!expected_is_near(begin, &at, &other))
-			return got;
-		got = at - 1;
-		wanted = other - 1;
-	}
-}
-
-/* The line of the first difference, and the heading above it. */
-static inline void expected_explain(const char *path, const char *text, const char *wanted,
-				    const char *difference)
-{
-	const char *heading = text, *line = text;
-	size_t number = 1;
-
-	for (const char *at = text; at < difference; at++)
-		if (*at == '\n') {
-			line = at + 1;
-			number++;
-			if (strncmp(line, "=== ", 4) == 0)
-				heading = line;
-			wanted += strcspn(wanted, "\n");
-			wanted += *wanted == '\n';
-		}
-	printf("# %s:%zu: %.*s\n", path, number, (int)strcspn(heading, "\n"), heading);
-	printf("#   got    %.*s\n", (int)strcspn(line, "\n"), line);
-	printf("#   wanted %.*s\n", (int)strcspn(wanted, "\n"), wanted);
-}
-
 /* Compares what was put with the file, and releases it. */
 static inline void expected_compare(struct expected_text *got, const char *path)
 {
-	static char wanted[1 << 20];
-	bool is_rewrite = getenv("REWRITE") != NULL;
-	FILE *file = fopen(path, is_rewrite ? "we" : "re");
-	const char *difference;
-	size_t length = 0;
-
-	if (file != NULL && is_rewrite && fwrite(got->text, 1, got->used, file) != got->used)
-		abort();
-	if (file != NULL && !is_rewrite)
-		length = fread(wanted, 1, sizeof(wanted) - 1, file);
-	if (file != NULL)
-		fclose(file);
-	wanted[length] = '\0';
-	difference = is_rewrite ? NULL : expected_difference(got->text, wanted);
-	if (!EXPECT_THAT(path, file != NULL && difference == NULL))
-		expected_explain(path, got->text, wanted,
-				 difference != NULL ? difference : got->text);
+	EXPECT_THAT(path, expected_file(got->text, path));
 	free(got->text);
 	*got = (struct expected_text){ .text = NULL };
 }
