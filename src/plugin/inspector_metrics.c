@@ -87,7 +87,7 @@ static void remove_file(const char *dir, const char *prefix, const char *name, c
 		errno = 0;
 }
 
-/* ".nccl_inspector_metrics_X.lock" without an owner: remove all three files. It begins so. */
+/* ".nccl_inspector_metrics_X.lock" without an owner: remove all three files. The caller has compared the beginning. */
 static void clean_one(const char *dir, const char *lock_name)
 {
 	char path[INSPECTOR_GPU_PATH_BYTES], name[INSPECTOR_PROM_NAME_BYTES];
