@@ -72,6 +72,20 @@ cp "$tap_scratch/said" "$tap_scratch/first"
 mutate --each 1 >/dev/null
 expect_same "and the same again from the same seed" "$(grep room.c "$tap_scratch/said")" "$(grep room.c "$tap_scratch/first")"
 
+# Unit tests of another room see what those of the room let pass.
+mkdir -p "$tree/tests/unit/other"
+sed 's/test_room/test_other/; s/half(6) == 3/half(6) == sum(1, 2)/; s/^int half.*/&\nint sum(int a, int b);/' "$tree/tests/unit/room/test_room.c" >"$tree/tests/unit/other/test_other.c"
+cp "$tree/Makefile" "$tap_scratch/Makefile"
+sed -n 's/unit.room/unit\/other/g; s/test_room/test_other/; 2,4p' "$tap_scratch/Makefile" >>"$tree/Makefile"
+sed -i 's/^UNIT_PROGRAMS.*/& other/' "$tree/Makefile"
+mutate --only src/room/room.c:5 >/dev/null
+expect_same "a unit test of another room notices" "$(sed -n '/^noticed/s/ in .* by / by /p' "$tap_scratch/said")" \
+	'noticed: src/room/room.c:5: `+` -> `-` by test_other: not ok 1 - all'
+mutate --only src/room/room.c:5 --near >/dev/null
+expect_same "which is not asked with --near" "$(said survived)" 'survived: src/room/room.c:5: `+` -> `-`'
+rm -r "$tree/tests/unit/other"
+cp "$tap_scratch/Makefile" "$tree/Makefile"
+
 # Scripts see what the unit tests let pass.
 cat >"$tree/tests/sum.t" <<'END'
 #!/bin/sh
