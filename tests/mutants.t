@@ -117,6 +117,21 @@ expect_same "a script notices" "$(sed -n '/^noticed/s/ in .* by / by /p' "$tap_s
 expect_same "one that fails by itself is left out" "$(grep '^left out' "$tap_scratch/said")" \
 	"left out, fails without a change: tests/broken.t: not ok 1 - never"
 expect_same "and both columns are there" "$(grep '^room' "$tap_scratch/said" | xargs)" "room 6 1 0 1 0 0 0% 100%"
+# A change that starts processes without end is stopped, where a worker has processes of its own.
+cat >"$tree/tests/many.t" <<END
+#!/bin/sh
+[ "\$(build/sum 3 2)" = 5 ] || while :; do sleep 600 & done
+echo "ok 1 - few"
+END
+chmod +x "$tree/tests/many.t"
+printf 'tests/many.t\n' >"$tree/tests/mutants/scripts"
+if [ "$(id -u)" -eq 0 ] && unshare --mount --pid --fork true 2>/dev/null; then
+	mutate --only src/room/room.c:5 --scripts >/dev/null
+	expect_same "one that starts too many processes is stopped" "$(sed -n '/^noticed/s/.* by //p' "$tap_scratch/said")" "tests/many.t: started too many processes"
+else
+	tap_line ok "one that starts too many processes is stopped # SKIP no namespaces here" ""
+fi
+
 printf 'tests/rare.t\n' >"$tree/tests/mutants/scripts"
 mutate --only src/room/room.c:5 --scripts >/dev/null
 expect_same "a failure that does not repeat is none" "$(said survived)" 'survived: src/room/room.c:5: `+` -> `-`'
