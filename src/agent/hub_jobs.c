@@ -159,6 +159,7 @@ static struct hub_job *job_of(struct hub_jobs *jobs, const struct hub_agent *age
 	/* A job of nobody in particular has rows of anybody. */
 	job->owner = jobs->options->is_any_owner ? -1 : row->owner;
 	job->judge_ns = UINT64_MAX;
+	job->is_crowded = true; /* until an agent with few jobs has it */
 	verdicts_init(&job->found);
 	return job;
 }

@@ -467,6 +467,8 @@ static void test_liars(void)
 	agents.count = 200;
 	look();
 	EXPECT(jobs.count == HUB_JOBS_MAX / 2 && jobs.left_out == 200 * 64 - HUB_JOBS_MAX / 2);
+	EXPECT_THAT("jobs that a liar makes up are known as such at once",
+		    jobs.list[0]->is_crowded && jobs.list[jobs.count - 1]->is_crowded);
 	list[200] = &agents_of[0];
 	agents.count = 201;
 	look();
