@@ -756,9 +756,10 @@ static void slow_common_title(struct verdict *verdict, const struct slow_common 
 			      "%.40s %s slower than %s; other algorithms and protocols are not",
 			      choice, is, tail);
 	else
-		verdict_title(verdict, "%.20s of %s and %zu more operation types %s slower than %s",
-			      function, size, common->slow - 1, common->slow > 1 ? "are" : is,
-			      tail);
+		verdict_title(verdict, "%.20s of %s and %zu more operation %s %s slower than %s",
+			      function, size, common->slow - 1,
+			      text_which(common->slow - 1, "type", "types"),
+			      common->slow > 1 ? "are" : is, tail);
 	if (verdict->class == VERDICT_BELOW_EXPECTED && common->slow == 1)
 		verdict_title(verdict, "%.20s of %s %s slower than %s", function, size, is, tail);
 }
@@ -821,7 +822,8 @@ static void slow_common_rows(struct slow_search *search, struct verdict *verdict
 			tell_row(search, verdict, row);
 	}
 	if (told >= EVIDENCE_ROWS)
-		verdict_evidence(verdict, "%zu more operation types.", told - EVIDENCE_ROWS + 1);
+		verdict_evidence(verdict, "%zu more operation %s.", told - EVIDENCE_ROWS + 1,
+				 text_which(told - EVIDENCE_ROWS + 1, "type", "types"));
 }
 
 static void slow_common_advise(struct verdict *verdict, const struct slow_common *common)
@@ -931,8 +933,9 @@ static void slow_common_missing(struct verdict *verdict, const struct slow_commo
 		verdict->confidence *= 0.8;
 	}
 	if (rows->unmatched > 0)
-		verdict_missing(verdict, "%zu operation types have no reference to compare with.",
-				rows->unmatched);
+		verdict_missing(verdict, "%zu operation %s no reference to compare with.",
+				rows->unmatched,
+				text_which(rows->unmatched, "type has", "types have"));
 }
 
 static void slow_common_tell_wire(struct verdict *verdict, const struct slow_common *common)
@@ -1561,9 +1564,9 @@ static void tell_nothing(struct slow_search *search, const struct slow_rows *row
 	struct verdict *verdict = tell_compared(search, rows->against, "no operations");
 
 	verdict_evidence(verdict,
-			 "%zu operation types have no counterpart there (same kind of "
+			 "%zu operation %s no counterpart there (same kind of "
 			 "communicator, operation and message size).",
-			 rows->unmatched);
+			 rows->unmatched, text_which(rows->unmatched, "type has", "types have"));
 	verdict_evidence(verdict, "Each needs at least five iterations (or 20 calls) with GPU "
 				  "timestamps on all ranks of a communicator.");
 	verdict_advice(verdict,
@@ -1586,10 +1589,11 @@ static void tell_left_out(struct slow_search *search, const struct slow_rows *ro
 			text_which(changes, "was", "were"), WINDOWS_CHANGES_MAX);
 	if (rows->left_out > 0)
 		verdict_evidence(verdict,
-				 "%zu operation types of a communicator were left out; at most %d "
+				 "%zu operation %s of a communicator %s left out; at most %d "
 				 "are compared (communicator kind, operation, message size, "
 				 "algorithm and protocol).",
-				 rows->left_out, SLOW_ROWS_MAX);
+				 rows->left_out, text_which(rows->left_out, "type", "types"),
+				 text_which(rows->left_out, "was", "were"), SLOW_ROWS_MAX);
 	verdict_missing(verdict, "Slowness of what was left out would not show.");
 	verdict_advice(verdict, "`ringside report --since --until` covers a part of the time.");
 }
