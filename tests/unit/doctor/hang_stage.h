@@ -10,12 +10,13 @@
 #include "common/op.h"
 #include "doctor/doctor.h"
 #include "tests/support/expected_verdicts.h"
+#include "tests/tap.h"
 
 #define SECOND UINT64_C(1000000000)
 #define NOW_NS (1000 * SECOND)
 #define WALL_NS (UINT64_C(1700000000) * SECOND) /* at NOW_NS */
 
-enum { STAGE_OPS = 64, STAGE_COMMS = 8 };
+enum { STAGE_OPS = 64, STAGE_COMMS = 8, STAGE_STRANGERS = 3 };
 
 /* NCCL's numbers for what a transfer waits for. */
 enum {
@@ -31,6 +32,7 @@ struct hang_stage {
 	struct job job;
 	struct verdicts verdicts;
 	struct hang_options options;
+	bool is_alone; /* not compared with the same among other ranks */
 };
 
 /* All verdicts of all stages of a test, with the function that asked. */
@@ -199,6 +201,156 @@ static int stage_by_comm(const void *one, const void *other)
 	return a->number < b->number ? -1 : a->number > b->number;
 }
 
+/* A rank of a healthy job. */
+static inline void stage_stranger(struct recording_process *process, struct recording_comm *comm,
+				  struct recording_flight *flights, struct clock_anchor *anchor,
+				  int rank)
+{
+	*anchor = (struct clock_anchor){ SECOND, WALL_NS - NOW_NS + SECOND };
+	*process = (struct recording_process){ .rank = rank,
+					       .pid = 9000 + rank,
+					       .world_size = STAGE_STRANGERS,
+					       .life = RECORDING_ALIVE,
+					       .has_counts = true,
+					       .counts_ns = NOW_NS,
+					       .comms = comm,
+					       .comm_count = 1,
+					       .flights = flights,
+					       .flight_count = 2,
+					       .anchors = anchor,
+					       .anchor_count = 1 };
+	snprintf(process->job, sizeof(process->job), "stranger");
+	snprintf(process->host, sizeof(process->host), "far%d", rank);
+	*comm = (struct recording_comm){ .info = { .id = 1,
+						   .interface = 5,
+						   .hash = 0x999,
+						   .rank = rank,
+						   .nranks = STAGE_STRANGERS,
+						   .nnodes = STAGE_STRANGERS,
+						   .flags = COMM_FLAG_SEES_KERNELS |
+							    COMM_FLAG_SEES_PROXIES,
+						   .init_ns = 2 * SECOND },
+					 .has_counts = true,
+					 .counts = { .issued = 2,
+						     .collectives = 2,
+						     .signature = 0x1002,
+						     .last_issue_ns = NOW_NS - SECOND,
+						     .last_done_ns = NOW_NS - SECOND + 1000,
+						     .last_done_number = 2 } };
+	snprintf(comm->info.name, sizeof(comm->info.name), "strangers");
+	for (uint64_t i = 0; i < 2; i++)
+		flights[i] = (struct recording_flight){
+			.op = { .comm = 1,
+				.function = OP_ALL_REDUCE,
+				.datatype = OP_FLOAT32,
+				.number = i + 1,
+				.match = i + 1,
+				.signature = 0x1001 + i,
+				.count = 1024,
+				.root = OP_NOBODY,
+				.peer = OP_NOBODY,
+				.state = OP_DONE,
+				.kernels_started = 2,
+				.issue_ns = NOW_NS - (2 - i) * SECOND,
+				.launch_ns = NOW_NS - (2 - i) * SECOND,
+				.active_ns = NOW_NS - (2 - i) * SECOND,
+				.done_ns = NOW_NS - (2 - i) * SECOND + 1000 },
+			.started = { 3 },
+			.stopped = { 3 }
+		};
+}
+
+/* What does not depend on the order of the ranks: of several equal ones the first is the example. */
+static inline void stage_put_short(struct expected_text *to, const struct verdicts *verdicts)
+{
+	for (size_t i = 0; i < verdicts->count; i++) {
+		const struct verdict *verdict = &verdicts->list[i];
+
+		expected_put(to, "%s %s %.3f %s %u %.3f %.3f %zu %zu %zu\n",
+			     verdict_severity_name(verdict->severity),
+			     verdict_class_name(verdict->class), verdict->confidence, verdict->comm,
+			     verdict->victims, (double)verdict->for_ns / 1e9,
+			     (double)verdict->since_wall_ns / 1e9, verdict->evidence.count,
+			     verdict->missing.count, verdict->advice.count);
+	}
+}
+
+/* Each rank also has a communicator on which nothing was ever called, or no longer. */
+static inline void stage_idle_comm(const struct hang_stage *stage, bool is_there)
+{
+	for (size_t p = 0; p < stage->recording.count; p++) {
+		struct recording_process *process = stage->recording.processes[p];
+		struct recording_comm *comm = &process->comms[process->comm_count];
+
+		if (!is_there) {
+			process->comm_count--;
+			continue;
+		}
+		if (process->comm_count == STAGE_COMMS)
+			abort();
+		*comm = (struct recording_comm){ .info = { .id = (uint32_t)++process->comm_count,
+							   .interface = 5,
+							   .hash = 0x888,
+							   .rank = (int32_t)p,
+							   .nranks =
+								   (int32_t)stage->recording.count,
+							   .nnodes = 2,
+							   .init_ns = 2 * SECOND },
+						 .has_counts = true };
+		snprintf(comm->info.name, sizeof(comm->info.name), "idle");
+	}
+}
+
+/* The same ranks among those of another job, also in the opposite order: the verdicts on them are the same. */
+static inline void stage_compare_among_others(const struct hang_stage *stage, bool is_reversed)
+{
+	static struct recording_process strangers[STAGE_STRANGERS];
+	static struct recording_comm comms[STAGE_STRANGERS];
+	static struct recording_flight flights[STAGE_STRANGERS][2];
+	static struct clock_anchor anchors[STAGE_STRANGERS];
+	struct recording recording = stage->recording;
+	struct verdicts verdicts = { .list = NULL };
+	struct expected_text alone = { .text = NULL }, among = { .text = NULL };
+	struct job job;
+
+	recording.count = 0;
+	recording.processes =
+		calloc(stage->recording.count + STAGE_STRANGERS, sizeof(*recording.processes));
+	if (recording.processes == NULL)
+		abort();
+	for (int i = 0; i < STAGE_STRANGERS; i++) {
+		stage_stranger(&strangers[i], &comms[i], flights[i], &anchors[i], i);
+		for (size_t p = 0; i == STAGE_STRANGERS - 1 && p < stage->recording.count; p++)
+			recording.processes[recording.count++] =
+				stage->recording
+					.processes[is_reversed ? stage->recording.count - 1 - p
+							       : p];
+		recording.processes[recording.count++] = &strangers[i];
+	}
+	stage_idle_comm(stage, true);
+	if (job_make(&job, &recording) != OK || hang_find(&verdicts, &job, &stage->options) != OK)
+		abort();
+	verdicts_sort(&verdicts);
+	stage_idle_comm(stage, false);
+	expected_put(&alone, is_reversed ? "in the opposite order\n" : "in order\n");
+	expected_put(&among, "%s", alone.text);
+	if (is_reversed) {
+		stage_put_short(&alone, &stage->verdicts);
+		stage_put_short(&among, &verdicts);
+	} else {
+		expected_put_verdicts(&alone, "", &stage->verdicts);
+		expected_put_verdicts(&among, "", &verdicts);
+	}
+	if (strcmp(alone.text, among.text) != 0 &&
+	    !EXPECT_THAT("the same verdicts among ranks of another job", false))
+		printf("# alone: %s\n# among others: %s\n", alone.text, among.text);
+	free(alone.text);
+	free(among.text);
+	verdicts_release(&verdicts);
+	job_release(&job);
+	free(recording.processes);
+}
+
 /* Run the doctor. */
 static inline size_t stage_find_in(struct hang_stage *stage, const char *test)
 {
@@ -215,6 +367,8 @@ static inline size_t stage_find_in(struct hang_stage *stage, const char *test)
 		abort();
 	verdicts_sort(&stage->verdicts);
 	expected_put_verdicts(&stage_text, test, &stage->verdicts);
+	for (int i = 0; i < 2 && !stage->is_alone && stage->options.still_ns == NULL; i++)
+		stage_compare_among_others(stage, i == 1);
 	return stage->verdicts.count;
 }
 
