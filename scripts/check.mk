@@ -107,6 +107,8 @@ $(FAKE_GPU)/libnvidia-ml.so.1: $(call objects,tests/fake_gpu/fake_nvml.c)
 $(FAKE_LIBRARIES):
 	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,$(notdir $@) -Wl,-rpath,'$$ORIGIN' -o $@ $^ -lpthread -ldl -lm
 $(BUILD)/tests/unit/bench $(BUILD)/tests/unit/cmds: | $(FAKE_LIBRARIES)
+# Tests of the simulator load these plugins.
+$(BUILD)/tests/unit/sim: | $(TAPE) $(BUILD)/tests/load_plugin.so
 
 # One entry point, two engines: libFuzzer if FUZZ_ENGINE selects it, otherwise our own driver.
 FUZZ_ENGINE ?= $(BUILD)/fuzz/fuzz_main.o
