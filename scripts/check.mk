@@ -106,7 +106,7 @@ $(FAKE_GPU)/libnccl-old.so.2: $(call objects,$(filter-out %_new.c,$(FAKE_NCCL_SO
 $(FAKE_GPU)/libnvidia-ml.so.1: $(call objects,tests/fake_gpu/fake_nvml.c)
 $(FAKE_LIBRARIES):
 	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,$(notdir $@) -Wl,-rpath,'$$ORIGIN' -o $@ $^ -lpthread -ldl -lm
-$(BUILD)/tests/unit/bench $(BUILD)/tests/unit/cmds: | $(FAKE_LIBRARIES)
+$(addprefix $(BUILD)/tests/unit/,bench bench_command cmds): | $(FAKE_LIBRARIES)
 # Tests of the simulator load these plugins.
 $(BUILD)/tests/unit/sim: | $(TAPE) $(BUILD)/tests/load_plugin.so
 
