@@ -232,9 +232,11 @@ static bool is_random(const char *name, const char *value, const struct word *wo
 		       letters >= 4 && word->is_first && !is_known_hash(name, value, word->at);
 	kinds = (count.digits > 0) + (count.capitals > 1) + (count.smalls > 1);
 	/* One case only, as in base32: digits are all over it. */
+	if (kinds < 3 && word->length >= 32 && count.digit_runs >= 4 &&
+	    letters * 2 > count.digits && count.others == 0 && word->is_first)
+		return true;
 	if (kinds < 3 && !word->is_padded)
-		return word->length >= 32 && count.digit_runs >= 4 && letters * 2 > count.digits &&
-		       count.others == 0 && word->is_first;
+		return false;
 	if (word->length >= 32 && count.slashes == 0 && count.digit_runs >= 4 &&
 	    count.capitals >= 4 && count.smalls >= 4)
 		return true;
