@@ -456,6 +456,18 @@ static void drop_before(struct search *search, struct calls *calls, uint64_t num
 	calls->open_count = kept;
 }
 
+/* This one is done, although an earlier record has it open. */
+static void drop_itself(struct search *search, struct calls *calls, uint64_t number)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < calls->open_count; i++)
+		if (calls->open[i].number != number)
+			calls->open[kept++] = calls->open[i];
+	search->open_count -= calls->open_count - kept;
+	calls->open_count = kept;
+}
+
 /*
  * If there are too many, drop the older half of those that were not seen running: whether they are
  * over is unknown.
@@ -509,8 +521,10 @@ static void take_done(struct search *search, const struct op_batch *batch, uint3
 	if (calls->comm == 0)
 		return;
 	drop_before(search, calls, batch->column[OP_WORD_NUMBER][row]);
-	if (calls->is_over)
+	if (calls->is_over) {
+		drop_itself(search, calls, batch->column[OP_WORD_NUMBER][row]);
 		return;
+	}
 	calls->rows[calls->done++ % RECORDING_LAST_CALLS] = (int32_t)row;
 	if (!calls->is_touched)
 		search->touched[search->touched_count++] = (uint32_t)search->at;

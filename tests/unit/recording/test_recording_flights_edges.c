@@ -499,6 +499,26 @@ static void a_finished_call_proves_earlier_ones_over(void)
 	}
 }
 
+/* Its last calls are not kept, so nothing else says that a call is done. */
+static void what_is_done_in_a_finalized_communicator(void)
+{
+	const struct op_record ops[] = {
+		op_of(1, 1, 3, OP_RUNNING), op_of(2, 1, 4, OP_RUNNING), op_of(3, 1, 5, OP_RUNNING),
+		op_of(4, 1, 3, OP_DONE),    op_of(5, 1, 4, OP_DONE),
+	};
+	static const uint64_t wanted[] = { 1000005 };
+	struct comm_info comm = sample_comm(1);
+	struct sample sample = begin();
+	struct recording recording;
+
+	comm.finalize_ns = 900000;
+	sample_block(&sample, TRACE_COMM, &comm, sizeof(comm), 1);
+	put_ops(&sample, ops, ARRAY_LENGTH(ops));
+	load(&recording, &sample);
+	EXPECT(has_flights(recording.processes[0], wanted, 1));
+	over(&recording, &sample);
+}
+
 /* The lowest open number counts, whichever came last. */
 static void a_finished_call_between_open_ones(void)
 {
@@ -693,6 +713,7 @@ int main(void)
 	details_of_the_second_file();
 	children_that_are_open();
 	a_finished_call_proves_earlier_ones_over();
+	what_is_done_in_a_finalized_communicator();
 	a_finished_call_between_open_ones();
 	the_last_four_calls_of_each();
 	too_many_calls_of_a_communicator();
