@@ -918,7 +918,8 @@ static void poll_start(struct hub_agents *agents, struct hub_poll *poll, size_t 
 	free(requests);
 }
 
-static uint64_t polls_run(struct hub_agents *agents, uint64_t now_ns)
+/* Takes the answers of batches that were started, and starts the next one, if any may be. */
+static uint64_t polls_run(struct hub_agents *agents, bool may_start, uint64_t now_ns)
 {
 	struct hub_poll *idle = NULL;
 	uint64_t next_ns = UINT64_MAX, due_ns;
@@ -941,6 +942,8 @@ static uint64_t polls_run(struct hub_agents *agents, uint64_t now_ns)
 			next_ns = poll->child.until_ns;
 		}
 	}
+	if (!may_start)
+		return next_ns;
 	due = count_due(agents, now_ns, &due_ns);
 	if (due == 0)
 		return due_ns < next_ns ? due_ns : next_ns;
@@ -1384,6 +1387,7 @@ static void forget_old(struct hub_agents *agents, uint64_t now_ns)
 uint64_t hub_agents_run(struct hub_agents *agents, uint64_t now_ns)
 {
 	uint64_t next_ns = UINT64_MAX, at_ns;
+	bool may_poll = true;
 
 	for (size_t i = 0; i < agents->source_count; i++) {
 		at_ns = source_run(agents, &agents->sources[i], now_ns);
@@ -1394,9 +1398,8 @@ uint64_t hub_agents_run(struct hub_agents *agents, uint64_t now_ns)
 		at_ns = prometheus_run(agents, now_ns);
 		next_ns = at_ns < next_ns ? at_ns : next_ns;
 		/* While Prometheus is down, agents of other sources are polled. */
-		if (agents->prometheus_failures < PROMETHEUS_DOWN)
-			return next_ns;
+		may_poll = agents->prometheus_failures >= PROMETHEUS_DOWN;
 	}
-	at_ns = polls_run(agents, now_ns);
+	at_ns = polls_run(agents, may_poll, now_ns);
 	return at_ns < next_ns ? at_ns : next_ns;
 }
