@@ -512,13 +512,13 @@ static void fetch_words(const struct hub_agents *agents, const char *auth, size_
 	words[count] = NULL;
 }
 
-static void source_problem(struct hub_source *source, const char *why)
+static void source_problem(struct hub_source *source, const char *why, bool are_kept)
 {
 	/* Once, not at every refresh. */
 	if (strcmp(source->problem, why) != 0 && why[0] != '\0')
 		agent_log(AGENT_WARNING, "--%s %s: %s%s", hub_source_name(source->wanted.kind),
 			  source->wanted.value, why,
-			  source->has_found ? "; keeping the agents found before" : "");
+			  are_kept ? "; keeping the agents found before" : "");
 	text_copy(source->problem, sizeof(source->problem), why);
 }
 
@@ -640,11 +640,11 @@ static void source_take(struct hub_agents *agents, struct hub_source *source,
 {
 	source->due_ns = now_ns + agents->options->refresh_ns;
 	if (status != OK) {
-		source_problem(source, why[0] ? why : "out of memory");
+		source_problem(source, why[0] ? why : "out of memory", source->has_found);
 		fetch_targets_release(found);
 		return;
 	}
-	source_problem(source, found->count == 0 ? "no agents found" : "");
+	source_problem(source, found->count == 0 ? "no agents found" : "", false);
 	fetch_targets_release(&source->found);
 	source->found = *found;
 	source->has_found = true;
