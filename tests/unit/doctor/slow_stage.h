@@ -2,7 +2,7 @@
  * A report made by hand, for tests of slowness: eight ranks on four hosts (node0 has ranks 0 and 1, with GPUs 0 and 1), a
  * recording of 1,000 s that begins at 22:13:20. world has all ranks, dp0 and dp1 those with GPU 0 and 1, tp0 ... tp3 those
  * of a host. Tests say which operation types there are, which of them changed, and what their transfers spent on the
- * wire.
+ * wire. A second job, whose two ranks have one communicator, is fine.
  */
 #ifndef SLOW_STAGE_H
 #define SLOW_STAGE_H
@@ -37,7 +37,8 @@ enum stage_comm {
 	STAGE_TP0,
 	STAGE_TP1,
 	STAGE_TP2,
-	STAGE_TP3
+	STAGE_TP3,
+	STAGE_STRANGERS,
 };
 
 /* An operation type of a communicator; 100 calls of each rank. What is 0 is as usual. */
@@ -73,7 +74,7 @@ struct stage {
 	struct tally_row rows[STAGE_ROWS];
 	struct windows_change changes[STAGE_CHANGES];
 	struct straggler stragglers[STAGE_STRAGGLERS];
-	struct straggler_judged judged;
+	struct straggler_judged judged[2];
 	struct slow_options options;
 	struct verdicts verdicts;
 };
@@ -104,6 +105,9 @@ static inline void stage_begin(struct stage *stage)
 		for (int c = 0; c < 3; c++)
 			process->comms[c].info.gpu = rank % 2;
 	}
+	for (int rank = 0; rank < 2; rank++)
+		hand_comm(hand_process(&stage->hand, "zoo", rank, rank ? "far1" : "far0"),
+			  STAGE_STRANGERS, "strangers", rank, 2, 2);
 	verdicts_init(&stage->verdicts);
 }
 

@@ -477,6 +477,213 @@ static void test_cost(void)
 	}
 }
 
+/* ---- what iterations show -------------------------------------------------------------------------- */
+
+/* Iterations of three durations, one after the other; the second ones may take turns with shorter ones. */
+struct course {
+	int counts[3];
+	double seconds[3];
+	double other_s; /* every other one of the second kind, beginning with the second; 0: none */
+	int odd;	/* so many at the beginning are no iterations */
+};
+
+static uint64_t play_course(const struct course *course)
+{
+	uint64_t at = START;
+	size_t count = 0;
+
+	for (int part = 0; part < 3; part++)
+		for (int i = 0; i < course->counts[part]; i++) {
+			double seconds = part == 1 && course->other_s > 0 && i % 2 == 1
+						 ? course->other_s
+						 : course->seconds[part];
+			uint64_t took = (uint64_t)(seconds * 1e9);
+
+			if (count == ITERATIONS)
+				abort();
+			iterations[count] =
+				(struct iteration){ .start_ns = at,
+						    .end_ns = at + took,
+						    .is_odd = (int)count < course->odd };
+			count++;
+			at += took;
+		}
+	report.iterations = (struct iterations){ .is_found = true,
+						 .list = iterations,
+						 .count = count,
+						 .regular = count,
+						 .period_ops = 10,
+						 .median_ns = 10 * SECOND };
+	report.end_ns = at;
+	return at;
+}
+
+/*
+ * The median is 10 s, so what is within 20 s of a border is left out. Five iterations are needed while it was slow, and
+ * five before or after.
+ */
+static void test_measured(void)
+{
+	static const struct {
+		const char *what;
+		struct course course;
+		uint64_t from_s, until_s; /* 0: none */
+		double share;
+		double percent; /* -1: not known from iterations */
+	} cases[] = {
+		{ "before, while, after",
+		  { { 20, 20, 20 }, { 10, 20, 10 }, 0, 0 },
+		  200,
+		  600,
+		  0,
+		  50 },
+		{ "faster after it", { { 20, 20, 20 }, { 12, 20, 10 }, 0, 0 }, 240, 640, 0, 50 },
+		{ "slower after it", { { 20, 20, 20 }, { 10, 20, 12 }, 0, 0 }, 200, 600, 0, 50 },
+		{ "five before it", { { 7, 20, 0 }, { 10, 20, 0 }, 0, 0 }, 70, 0, 0, 50 },
+		{ "four before it", { { 6, 20, 0 }, { 10, 20, 0 }, 0, 0 }, 60, 0, 0, -1 },
+		{ "four before it, but many after",
+		  { { 6, 20, 20 }, { 10, 20, 16 }, 0, 0 },
+		  60,
+		  460,
+		  0,
+		  20 },
+		{ "five after it", { { 0, 20, 7 }, { 0, 20, 10 }, 0, 0 }, 0, 400, 0, 50 },
+		{ "four after it", { { 0, 20, 6 }, { 0, 20, 10 }, 0, 0 }, 0, 400, 0, -1 },
+		{ "five while it lasted",
+		  { { 20, 7, 20 }, { 10, 20, 10 }, 0, 0 },
+		  200,
+		  340,
+		  0,
+		  50 },
+		{ "four while it lasted",
+		  { { 20, 6, 20 }, { 10, 20, 10 }, 0, 0 },
+		  200,
+		  320,
+		  0,
+		  -1 },
+		{ "from the beginning on", { { 0, 7, 20 }, { 0, 20, 10 }, 0, 0 }, 0, 140, 0, 50 },
+		{ "those that are none do not count",
+		  { { 20, 20, 0 }, { 10, 20, 0 }, 0, 14 },
+		  200,
+		  0,
+		  0,
+		  -1 },
+		{ "five that do are left", { { 20, 20, 0 }, { 10, 20, 0 }, 0, 13 }, 200, 0, 0, 50 },
+		/* 40, 5, 40 ... of which the first is left out: ten of 5 s and nine of 40 s. */
+		{ "in turns, the median", { { 20, 20, 0 }, { 10, 40, 0 }, 5, 0 }, 200, 0, 0, 0 },
+		/* With an end, the last two are left out, too: nine of 5 s and eight of 40 s, and their mean. */
+		{ "in turns, in bursts",
+		  { { 20, 20, 20 }, { 10, 40, 10 }, 5, 0 },
+		  200,
+		  650,
+		  0.5,
+		  100 - 1000 / (365 / 17.0) },
+		{ "bursts of nearly all the time are none",
+		  { { 20, 21, 20 }, { 10, 40, 10 }, 35, 0 },
+		  200,
+		  990,
+		  0.95,
+		  100 - 1000 / 35.0 },
+		{ "bursts of a little less are",
+		  { { 20, 21, 20 }, { 10, 40, 10 }, 5, 0 },
+		  200,
+		  690,
+		  0.94,
+		  100 - 1000 / (410 / 19.0) },
+		{ "no time is given", { { 20, 20, 20 }, { 10, 20, 10 }, 0, 0 }, 0, 0, 0, -1 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct slow_span span = { .share = cases[i].share };
+		struct verdict *verdict;
+
+		begin(RANKS);
+		play_course(&cases[i].course);
+		span.from_ns = cases[i].from_s > 0 ? START + cases[i].from_s * SECOND : 0;
+		span.until_ns = cases[i].until_s > 0 ? START + cases[i].until_s * SECOND : 0;
+		verdict = slow_verdict(&search, VERDICT_SLOW_RANK, SLOW_PAST);
+		slow_fill_span(verdict, &report, &span);
+		slow_fill_cost(&search, verdict, 1e18);
+		slow_fill_severity(&search, verdict, &span);
+		if (!EXPECT_THAT(cases[i].what,
+				 verdict->is_cost_bound == (cases[i].percent < 0) &&
+					 (cases[i].percent < 0 ||
+					  fabs(verdict->cost_percent - cases[i].percent) < 1e-6)))
+			printf("# %g\n", verdict->cost_percent);
+		over();
+	}
+}
+
+/* Repetitions that take less than half of the time are none of the job's iterations, nor are those of another job. */
+static void test_has_iterations(void)
+{
+	static const struct course course = { { 20, 20, 20 }, { 10, 20, 10 }, 0, 0 };
+
+	for (int what = 0; what < 4; what++) {
+		struct slow_span span = { .from_ns = START + 200 * SECOND,
+					  .until_ns = START + 600 * SECOND };
+		struct verdict *verdict;
+
+		begin(RANKS);
+		play_course(&course);
+		/* 60 x 10 s are half of 1,200 s. */
+		report.end_ns = START + 1200 * SECOND + (what == 1);
+		search.group = what == 2;
+		report.iterations.is_found = what != 3;
+		verdict = verdicts_add(&verdicts, VERDICT_SLOW_RANK, VERDICT_WARNING);
+		slow_fill_span(verdict, &report, &span);
+		slow_fill_cost(&search, verdict, 1e15);
+		slow_fill_severity(&search, verdict, &span);
+		EXPECT_EQUAL(verdict->is_cost_bound, what != 0);
+		over();
+	}
+}
+
+/* Without a time before or after it, iterations are compared with those of the baseline. */
+static void test_like_baseline(void)
+{
+	static const struct {
+		const char *what;
+		uint64_t regular, then_iterations;
+		uint32_t then_ops, then_ranks;
+		double then_s;
+		double percent; /* -1: not compared */
+	} cases[] = {
+		{ "alike", 10, 10, 10, RANKS, 4, 60 },
+		{ "few iterations", 9, 10, 10, RANKS, 4, -1 },
+		{ "few iterations then", 10, 9, 10, RANKS, 4, -1 },
+		{ "other operations", 10, 10, 11, RANKS, 4, -1 },
+		{ "other ranks", 10, 10, 10, RANKS + 1, 4, -1 },
+		{ "no iterations then", 10, 10, 10, RANKS, 0, -1 },
+		{ "slower then", 10, 10, 10, RANKS, 12, 0 },
+	};
+	static const struct course course = { { 20, 20, 20 }, { 10, 10, 10 }, 0, 0 };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct baseline baseline = { .ranks = cases[i].then_ranks,
+						   .iterations = cases[i].then_iterations,
+						   .iteration_ops = cases[i].then_ops,
+						   .iteration_ns = cases[i].then_s * 1e9 };
+		struct slow_span span = { .from_ns = 0 };
+		struct verdict *verdict;
+
+		begin(RANKS);
+		play_course(&course);
+		report.iterations.regular = cases[i].regular;
+		options.baseline = &baseline;
+		verdict = slow_verdict(&search, VERDICT_SLOW_NETWORK, SLOW_BASELINE);
+		slow_fill_span(verdict, &report, &span);
+		slow_fill_cost(&search, verdict, 1e18);
+		slow_fill_severity(&search, verdict, &span);
+		if (!EXPECT_THAT(cases[i].what,
+				 verdict->is_cost_bound == (cases[i].percent < 0) &&
+					 (cases[i].percent < 0 ||
+					  fabs(verdict->cost_percent - cases[i].percent) < 1e-6)))
+			printf("# %g\n", verdict->cost_percent);
+		over();
+	}
+}
+
 /* Caveats, and what they take from the confidence. */
 static void test_caveats(void)
 {
@@ -742,6 +949,9 @@ int main(void)
 	test_stragglers();
 	test_together();
 	test_cost();
+	test_measured();
+	test_has_iterations();
+	test_like_baseline();
 	test_caveats();
 	test_is_over();
 	test_sampled();

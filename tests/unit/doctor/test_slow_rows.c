@@ -47,6 +47,7 @@ static void play(const struct slowness *scene)
 	}
 	for (size_t i = 0; i < CELLS && scene->fine[i].comm != 0; i++)
 		stage_cell(&stage, &scene->fine[i]);
+	stage_cell(&stage, &(struct stage_cell){ .comm = STAGE_STRANGERS });
 }
 
 static void find(const struct slowness *scene)
@@ -554,6 +555,286 @@ static void test_network_side(void)
 		}
 }
 
+/* ---- compared with a baseline ----------------------------------------------------------------------- */
+
+/* An AllReduce of 16 MiB on world took 0.81 ms then and takes 1 ms now. */
+static struct baseline_row as_then(void)
+{
+	return (struct baseline_row){ .comm_name = "world",
+				      .kind = "mixed",
+				      .function = "AllReduce",
+				      .size = "16 MiB",
+				      .algorithm = "RING",
+				      .protocol = "SIMPLE",
+				      .nranks = STAGE_RANKS,
+				      .nnodes = STAGE_HOSTS,
+				      .calls = 800,
+				      .is_joined = true,
+				      .busbw = 49.4e9,
+				      .log_mean = log(0.81e6),
+				      .log_deviation = 0.01,
+				      .samples = 25 };
+}
+
+static void begin_then(struct baseline *baseline, struct baseline_row *row,
+		       uint64_t (*wire_ns)(int rank, bool is_after))
+{
+	*row = as_then();
+	*baseline = (struct baseline){ .rows = row, .count = 1 };
+	stage_begin(&stage);
+	/* The other job has nothing to compare: it would only be a note. */
+	stage.hand.recording.count = STAGE_RANKS;
+	if (wire_ns != NULL)
+		stage_wire(&stage, 1, wire_ns);
+	stage_made(&stage);
+	stage.hand.recording.count = STAGE_RANKS + 2;
+	/* 0.19 ms of 4 million calls, and eight ranks have 8,000 s: 9.5%. */
+	stage_cell(&stage, &(struct stage_cell){ .comm = STAGE_WORLD, .calls = 500000 });
+	stage.options.baseline = baseline;
+}
+
+static uint64_t wire_of_rank_always(int rank, bool is_after)
+{
+	(void)is_after;
+	return rank == 5 ? 14000 : 10000;
+}
+
+static uint64_t wire_of_rank_hardly(int rank, bool is_after)
+{
+	(void)is_after;
+	return rank == 5 ? 13000 : 10000;
+}
+
+static void test_baseline(void)
+{
+	static const struct {
+		const char *what;
+		const char *algorithm;
+		double log_mean_s, wire_then_ns, channels_then, consume_then_ns;
+		int32_t nranks;
+		uint64_t (*wire_ns)(int rank, bool is_after);
+		uint32_t others; /* operation types without a counterpart */
+	} cases[] = {
+		{ .what = "as fast as in the baseline", .log_mean_s = 0.96e-3 },
+		{ .what = "slower than in the baseline" },
+		{ .what = "slower, and as long on the wire as then",
+		  .wire_then_ns = 10000,
+		  .wire_ns = wire_of_nobody },
+		{ .what = "slower, and longer on the wire than then",
+		  .wire_then_ns = 8000,
+		  .wire_ns = wire_of_nobody },
+		{ .what = "slower, and received data waits for the GPU", /* of all hosts */
+		  .wire_then_ns = 10000,
+		  .consume_then_ns = 100,
+		  .wire_ns = wire_of_nobody },
+		{ .what = "slower, and sends of a rank take longer than others",
+		  .wire_then_ns = 10000,
+		  .wire_ns = wire_of_rank_always },
+		{ .what = "but not by more than 30%",
+		  .wire_then_ns = 10000,
+		  .wire_ns = wire_of_rank_hardly },
+		{ .what = "another algorithm was chosen then", .algorithm = "TREE" },
+		{ .what = "more channels were used then",
+		  .channels_then = 10,
+		  .wire_then_ns = 10000,
+		  .wire_ns = wire_of_nobody },
+		{ .what = "more ranks then", .nranks = 16 },
+		{ .what = "an operation type has no counterpart", .others = 1 },
+		{ .what = "two operation types have none", .others = 2 },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		struct baseline baseline;
+		struct baseline_row row;
+
+		begin_then(&baseline, &row, cases[i].wire_ns);
+		row.log_mean =
+			cases[i].log_mean_s > 0 ? log(1e9 * cases[i].log_mean_s) : row.log_mean;
+		row.wire_ns = cases[i].wire_then_ns;
+		row.consume_ns = cases[i].consume_then_ns;
+		row.channels = cases[i].channels_then;
+		row.nranks = cases[i].nranks > 0 ? cases[i].nranks : row.nranks;
+		if (cases[i].algorithm != NULL)
+			text_copy(row.algorithm, sizeof(row.algorithm), cases[i].algorithm);
+		for (uint32_t other = 0; other < cases[i].others; other++)
+			stage_cell(&stage,
+				   &(struct stage_cell){ STAGE_DP0, .bytes = STAGE_MIB << other });
+		stage_find(&stage, &found, cases[i].what);
+		stage_over(&stage);
+	}
+}
+
+/* Slower than before, and than in the baseline: one verdict, with evidence of both. */
+static void test_past_and_baseline(void)
+{
+	for (int what = 0; what < 4; what++) {
+		struct baseline baseline;
+		struct baseline_row row;
+
+		begin_then(&baseline, &row, NULL);
+		if (what == 3) {
+			text_copy(row.size, sizeof(row.size), "128 KiB");
+			stage.report.custom[0].count = 0;
+			stage_cell(&stage,
+				   &(struct stage_cell){ STAGE_WORLD, .bytes = STAGE_MIB / 8,
+							 .calls = 500000 });
+		}
+		stage_change(&stage, &(struct stage_change){ what == 2 ? STAGE_TP1 : STAGE_WORLD,
+							     .at_s = 500, .before = 50, .after = 40,
+							     .bytes = what == 1 ? STAGE_MIB : 0 });
+		stage_find(&stage, &found,
+			   what == 0   ? "slower than before and than in the baseline"
+			   : what == 1 ? "other sizes are slower than before"
+			   : what == 2 ? "slower than before within a node"
+				       : "small messages are slower than in the baseline");
+		stage_over(&stage);
+	}
+}
+
+/* 100 iterations of so many milliseconds, which fill the recording; 10 s in the baseline. */
+static struct iteration iterations[120];
+
+static void add_iterations(double seconds)
+{
+	size_t count = (size_t)(STAGE_LENGTH_S / seconds);
+
+	for (size_t i = 0; i < count; i++)
+		iterations[i] = (struct iteration){
+			.start_ns = STAGE_START + (uint64_t)((double)i * seconds * 1e9),
+			.end_ns = STAGE_START + (uint64_t)(((double)i + 1) * seconds * 1e9),
+		};
+	stage.report.iterations = (struct iterations){ .is_found = true,
+						       .list = iterations,
+						       .count = count,
+						       .regular = count,
+						       .period_ops = 10,
+						       .median_ns = (uint64_t)(seconds * 1e9) };
+	stage.report.gpu_hours = 2;
+}
+
+static void test_iterations(void)
+{
+	static const struct {
+		const char *what;
+		double seconds;
+		bool is_slow;	   /* its transfers are slower than in the baseline, too */
+		uint64_t wait_ns;  /* of 1,000 in collectives; 200 in the baseline */
+		bool has_enough;   /* collectives to name a straggler */
+		bool is_straggler; /* there is one */
+	} cases[] = {
+		{ .what = "longer iterations, the rest is equal", .seconds = 12, .wait_ns = 300 },
+		{ .what = "longer iterations, and ranks wait more",
+		  .seconds = 12,
+		  .wait_ns = 301,
+		  .has_enough = true },
+		{ .what = "longer iterations, ranks wait more, and little is known",
+		  .seconds = 12,
+		  .wait_ns = 301 },
+		{ .what = "iterations that are 5% longer", .seconds = 10.5, .wait_ns = 200 },
+		{ .what = "iterations that are 5.1% longer", .seconds = 10.51, .wait_ns = 200 },
+		{ .what = "longer iterations and slower transfers",
+		  .seconds = 12,
+		  .is_slow = true },
+		{ .what = "equal iterations and slower transfers", .seconds = 10, .is_slow = true },
+		{ .what = "slightly longer iterations and slower transfers",
+		  .seconds = 10.21,
+		  .is_slow = true },
+		{ .what = "longer iterations and a straggler",
+		  .seconds = 12,
+		  .is_straggler = true },
+		{ .what = "iterations that are not longer, and a straggler",
+		  .seconds = 10.1,
+		  .is_straggler = true },
+		{ .what = "shorter iterations and a straggler",
+		  .seconds = 9,
+		  .is_straggler = true },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		struct baseline baseline;
+		struct baseline_row row;
+
+		begin_then(&baseline, &row, NULL);
+		baseline.ranks = (uint32_t)stage.report.job.rank_count;
+		baseline.iterations = 70;
+		baseline.iteration_ops = 10;
+		baseline.iteration_ns = 10e9;
+		baseline.wait_share = 0.2;
+		if (!cases[i].is_slow)
+			row.log_mean = log(1e6);
+		add_iterations(cases[i].seconds);
+		stage.report.total.joined_ns = 1000;
+		stage.report.total.wait_ns = cases[i].wait_ns;
+		stage.report.stragglers.matches = 77;
+		stage.report.stragglers.has_enough = cases[i].has_enough;
+		stage.report.stragglers.count = cases[i].is_straggler;
+		stage.stragglers[0] = (struct straggler){ .class = STRAGGLER_SLOW_RANK,
+							  .rank = 3,
+							  .host = 1,
+							  .peer = UINT32_MAX,
+							  .comm = stage_index(&stage, STAGE_WORLD),
+							  .matches = 1000,
+							  .last_in = 900,
+							  .late_ns = STAGE_SECOND / 50,
+							  .caused_ns = 700 * STAGE_SECOND,
+							  .cost_share = 0.0875,
+							  .confidence = 0.99 };
+		stage_find(&stage, &found, cases[i].what);
+		stage_over(&stage);
+	}
+}
+
+/* Slow algorithms are named after what was chosen before: from one moment on, not in turns. */
+static void test_switched(void)
+{
+	static const struct {
+		const char *what;
+		double ms; /* as a tree; 1 as a ring */
+		uint64_t calls;
+		int first_tree; /* of 32 calls; -1: in turns */
+		int comms;
+	} cases[] = {
+		{ "a tree since the middle", 1.3, 100, 16, 1 },
+		{ "on two communicators", 1.3, 100, 16, 2 },
+		{ "in turns", 1.3, 100, -1, 1 },
+		{ "a tree at first", 1.3, 100, 0, 1 },
+		{ "sixteen calls", 1.3, 16, 16, 1 },
+		{ "fifteen calls", 1.3, 15, 16, 1 },
+		/* 5% and four errors of 1%. */
+		{ "9% longer", 1.09, 100, 16, 1 },
+		{ "11% longer", 1.11, 100, 16, 1 },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		stage_begin(&stage);
+		for (int rank = 0; rank < STAGE_RANKS; rank++)
+			for (uint32_t comm = 1; comm <= (uint32_t)cases[i].comms; comm++)
+				for (int n = 0; n < 32; n++) {
+					bool is_tree =
+						cases[i].first_tree < 0
+							? n % 2 == 1
+							: (n >= 16) == (cases[i].first_tree > 0);
+					struct op_record *op = hand_op(
+						stage.hand.list[rank], comm, OP_ALL_REDUCE,
+						(uint64_t)n + 1, 16 * STAGE_MIB, 1000,
+						STAGE_START + (uint64_t)(n * 30) * STAGE_SECOND);
+
+					op->algorithm = is_tree ? OP_TREE : OP_RING;
+				}
+		stage_made(&stage);
+		for (int comm = 0; comm < cases[i].comms; comm++)
+			for (int is_tree = 0; is_tree < 2; is_tree++)
+				stage_cell(&stage, &(struct stage_cell){
+							   comm == 0 ? STAGE_WORLD : STAGE_DP1,
+							   .algorithm = is_tree ? OP_TREE : OP_RING,
+							   .calls = cases[i].calls,
+							   .busbw = is_tree ? 40 / cases[i].ms : 40,
+							   .ms = is_tree ? cases[i].ms : 1 });
+		stage_find(&stage, &found, cases[i].what);
+		stage_over(&stage);
+	}
+}
+
 /* ---- how much is printed ------------------------------------------------------------------------------ */
 
 /* Eight operation types have a line each; then there is a line for the rest. */
@@ -664,6 +945,10 @@ int main(void)
 	test_few_senders();
 	test_channels();
 	test_network_side();
+	test_baseline();
+	test_past_and_baseline();
+	test_iterations();
+	test_switched();
 	test_many();
 	test_left_out();
 	test_mismatch();
