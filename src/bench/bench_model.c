@@ -114,11 +114,13 @@ enum { FAR_TEXT = 160 };
 static void add_factor(char to[static FAR_TEXT], double factor, bool is_more, const char *what)
 {
 	size_t used = strlen(to);
+	char number[32];
 
-	if (factor > 1)
-		text_format(to + used, FAR_TEXT - used,
-			    is_more ? "%s%.3gx the %s" : "%s1/%.3g of the %s", used > 0 ? ", " : "",
-			    factor, what);
+	if (factor <= 1)
+		return;
+	snprintf(number, sizeof(number), factor < 999.5 ? "%.3g" : "%.0f", factor);
+	text_format(to + used, FAR_TEXT - used, is_more ? "%s%sx the %s" : "%s1/%s of the %s",
+		    used > 0 ? ", " : "", number, what);
 }
 
 static void far_text(char to[static FAR_TEXT], const struct model_view *view,
