@@ -83,7 +83,7 @@ class Life:
         seconds = 25 if self.expected() is None else 3600
         command = [self.cluster.program("ringside"), "sim", "--json", "--plugin", self.cluster.program("libnccl-profiler-ringside.so"),
                    "--nodes", str(NODES), "--gpus", str(self.world // NODES), "-w", "ddp", "--kernel", "--rate", "5",
-                   "--seconds", "%ds" % seconds, "--node-regions", self.cluster.regions, "--seed", str(random.randrange(1 << 30))]
+                   "--seconds", "%ds" % seconds, "--hang", "%ds" % seconds, "--node-regions", self.cluster.regions, "--seed", str(random.randrange(1 << 30))]
         if fault:
             command += ["-f", fault % self.rank]
         environment = dict(self.cluster.environment(), RINGSIDE_JOB=self.name, RINGSIDE_BUFFER="1MiB")
