@@ -556,10 +556,15 @@ static void tell_lateness(struct slow_search *search, struct verdict *verdict,
 				 (unsigned long long)straggler->matches,
 				 units_of_ns((double)straggler->caused_ns).text, verdict->percent);
 	if (search->report->stragglers.explained > 0)
-		verdict_evidence(verdict,
-				 "%zu more ranks arrive late on other communicators because they "
-				 "wait for a slow rank; they are not the cause.",
-				 search->report->stragglers.explained);
+		verdict_evidence(
+			verdict, "%zu more %s for a slow rank; %s not the cause.",
+			search->report->stragglers.explained,
+			text_which(search->report->stragglers.explained,
+				   "rank arrives late on other communicators because it "
+				   "waits",
+				   "ranks arrive late on other communicators because they "
+				   "wait"),
+			text_which(search->report->stragglers.explained, "it is", "they are"));
 }
 
 static void title_late(struct verdict *verdict, const struct straggler *straggler, const char *host,
