@@ -32,7 +32,8 @@ struct hang_stage {
 	struct job job;
 	struct verdicts verdicts;
 	struct hang_options options;
-	bool is_alone; /* not compared with the same among other ranks */
+	bool is_alone;	  /* not compared with the same among other ranks */
+	bool is_numbered; /* nor with the same ranks with other numbers: these matter */
 };
 
 /* All verdicts of all stages of a test, with the function that asked. */
@@ -301,9 +302,42 @@ static inline void stage_idle_comm(const struct hang_stage *stage, bool is_there
 	}
 }
 
-/* The same ranks among those of another job, also in the opposite order: the verdicts on them are the same. */
-static inline void stage_compare_among_others(const struct hang_stage *stage, bool is_reversed)
+/* The last rank of each communicator becomes its first, and so on; twice: as before. */
+static inline void stage_mirror(const struct hang_stage *stage)
 {
+	for (size_t p = 0; p < stage->recording.count; p++) {
+		struct recording_process *process = stage->recording.processes[p];
+
+		process->rank = (int64_t)stage->recording.count - 1 - process->rank;
+		for (size_t c = 0; c < process->comm_count; c++) {
+			struct comm_info *info = &process->comms[c].info;
+
+			info->rank = info->nranks - 1 - info->rank;
+		}
+		for (size_t f = 0; f < process->flight_count; f++) {
+			struct recording_flight *flight = &process->flights[f];
+			int32_t last = process->comms[flight->op.comm - 1].info.nranks - 1;
+
+			if (flight->op.root >= 0)
+				flight->op.root = last - flight->op.root;
+			if (flight->op.peer >= 0)
+				flight->op.peer = last - flight->op.peer;
+			for (size_t i = 0; i < flight->proxy_count; i++)
+				if (flight->proxies[i].proxy.peer >= 0)
+					flight->proxies[i].proxy.peer =
+						last - flight->proxies[i].proxy.peer;
+		}
+	}
+}
+
+enum stage_order { STAGE_IN_ORDER = 0, STAGE_REVERSED = 1, STAGE_MIRRORED = 2 };
+
+/* The same ranks among those of another job, in the opposite order or with other numbers: the verdicts are the same. */
+static inline void stage_compare_among_others(const struct hang_stage *stage,
+					      enum stage_order order)
+{
+	static const char *const orders[] = { "in order\n", "in the opposite order\n",
+					      "with other numbers\n" };
 	static struct recording_process strangers[STAGE_STRANGERS];
 	static struct recording_comm comms[STAGE_STRANGERS];
 	static struct recording_flight flights[STAGE_STRANGERS][2];
@@ -322,19 +356,23 @@ static inline void stage_compare_among_others(const struct hang_stage *stage, bo
 		stage_stranger(&strangers[i], &comms[i], flights[i], &anchors[i], i);
 		for (size_t p = 0; i == STAGE_STRANGERS - 1 && p < stage->recording.count; p++)
 			recording.processes[recording.count++] =
-				stage->recording
-					.processes[is_reversed ? stage->recording.count - 1 - p
-							       : p];
+				stage->recording.processes[order == STAGE_REVERSED
+								   ? stage->recording.count - 1 - p
+								   : p];
 		recording.processes[recording.count++] = &strangers[i];
 	}
 	stage_idle_comm(stage, true);
+	if (order == STAGE_MIRRORED)
+		stage_mirror(stage);
 	if (job_make(&job, &recording) != OK || hang_find(&verdicts, &job, &stage->options) != OK)
 		abort();
 	verdicts_sort(&verdicts);
+	if (order == STAGE_MIRRORED)
+		stage_mirror(stage);
 	stage_idle_comm(stage, false);
-	expected_put(&alone, is_reversed ? "in the opposite order\n" : "in order\n");
-	expected_put(&among, "%s", alone.text);
-	if (is_reversed) {
+	expected_put(&alone, "%s", orders[order]);
+	expected_put(&among, "%s", orders[order]);
+	if (order != STAGE_IN_ORDER) {
 		stage_put_short(&alone, &stage->verdicts);
 		stage_put_short(&among, &verdicts);
 	} else {
@@ -367,8 +405,9 @@ static inline size_t stage_find_in(struct hang_stage *stage, const char *test)
 		abort();
 	verdicts_sort(&stage->verdicts);
 	expected_put_verdicts(&stage_text, test, &stage->verdicts);
-	for (int i = 0; i < 2 && !stage->is_alone && stage->options.still_ns == NULL; i++)
-		stage_compare_among_others(stage, i == 1);
+	for (int i = 0; i < 3 && !stage->is_alone && stage->options.still_ns == NULL; i++)
+		if (i != STAGE_MIRRORED || !stage->is_numbered)
+			stage_compare_among_others(stage, (enum stage_order)i);
 	return stage->verdicts.count;
 }
 

@@ -222,6 +222,7 @@ static void gone_early(void)
 		call(i, 1, 6, 11, 2 * SECOND);
 	stage_rank(&stage, 1)->process_state = 'T';
 	stage_rank(&stage, 2)->life = RECORDING_KILLED;
+	stage.is_numbered = true; /* they are reported in this order */
 	stage_find(&stage);
 	EXPECT_THAT("a stopped or dead process is reported before anything hangs",
 		    stage.verdicts.count == 2);

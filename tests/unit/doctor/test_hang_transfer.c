@@ -210,6 +210,7 @@ static void test_tree(void)
 		stage_proxy(front(0 + c), true, 6 + c, c, STEP_SEND_GPU, 59 * SECOND);
 		stage_proxy(front(6 + c), false, 0 + c, c, STEP_RECV_NET, 59 * SECOND);
 	}
+	stage.is_numbered = true; /* the tree is that of these numbers */
 	EXPECT_THAT("in a tree the host that sends nothing",
 		    stage_only(&stage, VERDICT_GPU_STUCK, -1));
 	EXPECT_THAT("is named, not a rank", strcmp(first()->host, "node2") == 0 &&
