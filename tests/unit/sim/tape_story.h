@@ -1,0 +1,241 @@
+/*
+ * For tests of the simulated NCCL: what the tape recorder wrote, as a tree. Calls of different threads can come in any
+ * order, so every event is shown with its own calls only, below its parent:
+ *
+ *	Coll seq=0 AllReduce ...: stop
+ *	  ProxyOp ch=0 peer=1 ...: 19 stop
+ *	    ProxyStep 0: 8(?) 20(?) 9(1024) stop
+ */
+#ifndef TAPE_STORY_H
+#define TAPE_STORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "output/sink.h"
+
+struct story_event {
+	uint64_t id, parent, type;
+	char words[512];
+	char calls[512]; /* states and stops, in order */
+};
+
+struct story {
+	struct story_event *events;
+	size_t count, room;
+	bool has_times; /* GPU timestamps are those of a test's own clock */
+	uint64_t contexts[32];
+	size_t context_count;
+	char others[4096]; /* calls of unknown handles */
+	char comms[4096];
+};
+
+/* The recorder lies two directories above the test program, or in the build directory. */
+static inline const char *story_recorder(void)
+{
+	static char path[4096];
+	const char *build = getenv("BUILD");
+	char self[2048];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	self[length > 0 ? length : 0] = '\0';
+	for (int i = 0; i < 3; i++)
+		*strrchr(self, '/') = '\0';
+	snprintf(path, sizeof(path), "%s/libnccl-profiler-tape.so", self);
+	if (access(path, R_OK) != 0 && build != NULL)
+		snprintf(path, sizeof(path), "%s/libnccl-profiler-tape.so", build);
+	return path;
+}
+
+static inline struct story_event *story_find(struct story *story, uint64_t id)
+{
+	for (size_t i = 0; i < story->count; i++)
+		if (story->events[i].id == id)
+			return &story->events[i];
+	return NULL;
+}
+
+static inline void story_append(char *text, size_t size, const char *more)
+{
+	size_t used = strlen(text);
+
+	snprintf(text + used, size - used, "%s", more);
+}
+
+/* "START 0x5 ctx=0x1 type=2 parent=0x3 rank=1 Coll ..." */
+static inline void story_start(struct story *story, char *words)
+{
+	struct story_event *event;
+	unsigned long long id, type, parent = 0;
+	char context[32], parent_text[32];
+	int rank, used = 0;
+
+	if (story->count == story->room) {
+		story->room = story->room ? 2 * story->room : 64;
+		story->events = realloc(story->events, story->room * sizeof(*story->events));
+		if (story->events == NULL)
+			abort();
+	}
+	event = &story->events[story->count];
+	if (sscanf(words, "%llx ctx=%31s type=%llu parent=%31s rank=%d %n", &id, context, &type,
+		   parent_text, &rank, &used) != 5)
+		abort();
+	sscanf(parent_text, "%llx", &parent);
+	*event = (struct story_event){ .id = id, .parent = parent, .type = type };
+	snprintf(event->words, sizeof(event->words), "%s%s%.20s rank=%d", words + used,
+		 strlen(context) > 5 ? " ctx=" : "", strlen(context) > 5 ? context : "", rank);
+	story->count++;
+}
+
+/* Before a transfer has moved, its bytes are those of another one that used its memory. */
+static inline bool story_is_left(int state)
+{
+	return state == 0 || state == 1 || state == 4 || state == 8 || state == 10 || state == 20;
+}
+
+/* "STATE 0x5 8 arg=0", "STOP 0x5" */
+static inline void story_call(struct story *story, const char *words, bool is_stop)
+{
+	unsigned long long id = 0, arg = 0;
+	struct story_event *event;
+	int state = 0, steps = 0;
+	char text[64] = " stop", bytes[32];
+
+	sscanf(words, "%llx", &id);
+	event = story_find(story, id);
+	if (!is_stop) {
+		sscanf(words, "%*s %d arg=%llu", &state, &arg);
+		if (story_is_left(state) || (!story->has_times && (state == 22 || state == 25)))
+			snprintf(bytes, sizeof(bytes), "?");
+		else
+			snprintf(bytes, sizeof(bytes), "%llu", arg);
+		if (strstr(words, " null=1") != NULL)
+			snprintf(text, sizeof(text), " %d", state);
+		else if (sscanf(words, "%*s %*d arg=%*u steps=%d", &steps) == 1)
+			snprintf(text, sizeof(text), " %d(%s,%d)", state, bytes, steps);
+		else
+			snprintf(text, sizeof(text), " %d(%s)", state, bytes);
+	}
+	if (event != NULL)
+		story_append(event->calls, sizeof(event->calls), text);
+	else
+		story_append(story->others, sizeof(story->others), text);
+}
+
+/* "INIT ctx=0x1 ...", "FINI ctx=0x1": contexts are numbered in the order of their INIT. */
+static inline void story_comm(struct story *story, const char *words)
+{
+	const char *rest = words + strlen("INIT ctx=");
+	unsigned long long id = 0;
+	size_t number = 0;
+	char text[256];
+
+	sscanf(rest, "%llx", &id);
+	while (number < story->context_count && story->contexts[number] != id)
+		number++;
+	if (number == story->context_count && words[0] == 'I' && number < 32)
+		story->contexts[story->context_count++] = id;
+	snprintf(text, sizeof(text), "%.4s %zu%s\n", words, number + 1, rest + strcspn(rest, " "));
+	story_append(story->comms, sizeof(story->comms), text);
+}
+
+static inline void story_line(struct story *story, char *line)
+{
+	char *words = strchr(line, ' ') ? strchr(strchr(line, ' ') + 1, ' ') : NULL;
+
+	line[strcspn(line, "\n")] = '\0';
+	if (line[0] == '#') {
+		story_append(story->comms, sizeof(story->comms), line);
+		story_append(story->comms, sizeof(story->comms), "\n");
+		return;
+	}
+	if (words == NULL)
+		abort();
+	words++;
+	if (strncmp(words, "START ", 6) == 0)
+		story_start(story, words + 6);
+	else if (strncmp(words, "STATE ", 6) == 0)
+		story_call(story, words + 6, false);
+	else if (strncmp(words, "STOP ", 5) == 0)
+		story_call(story, words + 5, true);
+	else
+		story_comm(story, words);
+}
+
+/* Ids are numbers of the recorder and depend on the order of threads: they are named by what they are. */
+static inline void story_words(struct story *story, struct sink *sink, const char *words, pid_t pid)
+{
+	char own[32];
+
+	snprintf(own, sizeof(own), "pid=%d ", (int)pid);
+	while (*words != '\0') {
+		unsigned long long id;
+		const struct story_event *group;
+
+		if (strncmp(words, own, strlen(own)) == 0) {
+			sink_text(sink, "pid=own ");
+			words += strlen(own);
+		} else if (strncmp(words, "pg=0x", 5) == 0) {
+			sscanf(words + 3, "%llx", &id);
+			group = story_find(story, id);
+			sink_text(sink, group != NULL ? "pg=" : "pg=?");
+			if (group != NULL)
+				sink_write(sink, group->words, strcspn(group->words, " "));
+			words += strcspn(words, " ");
+		} else if (strncmp(words, "pt=", 3) == 0 && !story->has_times) {
+			sink_text(sink, words[3] == '0' ? "pt=0" : "pt=?");
+			words += strcspn(words, " ");
+		} else {
+			sink_byte(sink, *words++);
+		}
+	}
+}
+
+static inline void story_tree(struct story *story, struct sink *sink, uint64_t parent, int depth,
+			      pid_t pid)
+{
+	for (uint64_t type = 1; type <= 1 << 15; type <<= 1)
+		for (size_t i = 0; i < story->count; i++) {
+			const struct story_event *event = &story->events[i];
+			bool is_root = event->parent == 0 || !story_find(story, event->parent);
+
+			if (event->type != type ||
+			    (depth == 0 ? !is_root : is_root || event->parent != parent))
+				continue;
+			sink_format(sink, "%*s", 2 * depth, "");
+			if (is_root && event->parent != 0)
+				sink_format(sink, "of %#llx: ", (unsigned long long)event->parent);
+			story_words(story, sink, event->words, pid);
+			sink_format(sink, ":%s\n", event->calls);
+			story_tree(story, sink, event->id, depth + 1, pid);
+		}
+}
+
+/* The tape, which is removed. `pid`: of the process that recorded it. */
+static inline void story_show(struct sink *sink, const char *path, bool has_times, pid_t pid)
+{
+	struct story story = { .has_times = has_times };
+	FILE *file = fopen(path, "re");
+	char line[2048];
+
+	if (file == NULL) {
+		sink_text(sink, "no tape\n");
+		return;
+	}
+	while (fgets(line, sizeof(line), file) != NULL)
+		story_line(&story, line);
+	fclose(file);
+	unlink(path);
+	sink_text(sink, story.comms);
+	story_tree(&story, sink, 0, 0, pid);
+	if (story.others[0] != '\0')
+		sink_format(sink, "on handles of nobody:%s\n", story.others);
+	free(story.events);
+}
+
+#endif
