@@ -415,6 +415,9 @@ static int run_live(const struct sim_request *request, const struct sim_job *job
 	if (live.mode == NULL && getenv("RINGSIDE_MODE") == NULL)
 		live.mode = live.directory ? "trace" : "flight";
 	status = sim_live_run(job, &live, result, failed, sizeof(failed));
+	/* The plugin could not be loaded: that says why. */
+	if (status == ERR_UNKNOWN)
+		return cli_error("%s", failed);
 	if (status != OK)
 		return cli_error("%s: %s", failed,
 				 status == ERR_SYSTEM ? strerror(errno) : status_text(status));

@@ -24,7 +24,8 @@ static int arguments_of(char *line, char *arguments[ARGUMENTS_MAX])
 {
 	int count = 0;
 
-	for (char *word = strtok(line, " "); word != NULL; word = strtok(NULL, " "))
+	for (char *rest, *word = strtok_r(line, " ", &rest); word;
+	     word = strtok_r(NULL, " ", &rest))
 		arguments[count++] = word;
 	arguments[count] = NULL;
 	return count;
@@ -286,6 +287,8 @@ static void test_usage(void)
 		"--threads --fault stop:rank=1",
 		"--node-processes --fault kill:rank=1",
 		"--threads --processes --fault kill:rank=8",
+		"--threads --fault none --fault stop:rank=1",
+		"--gpus 2 --plugin /none.so --fault slow-rank:rank=1 --fault kill:rank=1",
 		"-w tp-pp --gpus 8 --tp 3",
 		"-w tp-pp --gpus 8 --tp 2 --pp 3",
 		"-w moe --gpus 8 --ep 5",
@@ -340,6 +343,7 @@ static void test_usage(void)
 		"none "
 		"--fault none --fault none --fault none --fault none --fault none --fault none "
 		"--fault none --fault none --fault none --fault none --fault none --fault none",
+		"--plugin /none.so --gpus 2",
 		"--offline --gpus 2 --iterations 1 -w loop -o /none/none",
 		"none",
 	};
@@ -362,6 +366,8 @@ static void test_notes(void)
 		"--nodes 1 --iterations 1 -w loop --fault stuck-send:rank=0",
 		"--nodes 2 --iterations 1 -w loop --fault never-arrives:rank=0,at=100s",
 		"--nodes 2 --iterations 1 -w loop --fault stuck-send:rank=0,to=1",
+		"--nodes 3 --iterations 1 -w loop --fault none --fault slow-link:from=0,to=3",
+		"--nodes 3 --iterations 1 -w loop --fault none --fault stuck-send:rank=0,to=1",
 	};
 	char line[256], files[128];
 	struct sink sink;
