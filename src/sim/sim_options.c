@@ -676,6 +676,13 @@ enum status sim_options_finish(struct sim_options *options, char *why, size_t si
 	status = finish_kernel(options, why, size);
 	if (status != OK)
 		return status;
+	if (options->noises[SIM_NOISE_CHECKPOINT].is_on &&
+	    options->noises[SIM_NOISE_CHECKPOINT].rank >= sim_options_world(options)) {
+		text_format(why, size, "noise checkpoint: no rank %d (rank=); the last rank is %d",
+			    options->noises[SIM_NOISE_CHECKPOINT].rank,
+			    sim_options_world(options) - 1);
+		return ERR_RANGE;
+	}
 	status = finish_groups(options, why, size);
 	for (size_t i = 0; i < options->fault_count && status == OK; i++) {
 		status = finish_fault(options, &options->faults[i], why, size);

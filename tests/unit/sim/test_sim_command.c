@@ -333,6 +333,7 @@ static void test_usage(void)
 		"--noise gc:every=999us",
 		"--noise gc:every",
 		"--noise checkpoint:rank=16384",
+		"--noise checkpoint:rank=8",
 		"--kernel-sampled --release 2.24",
 		"--fault gpu-stuck:rank=1,what=not-launched --release 2.27",
 		"--fault gpu-stuck:rank=1,comm=dp -w fsdp",
