@@ -1011,6 +1011,9 @@ static enum sim_result_end live_end_of(const struct live_run *run, int rank)
 	const struct sim_board_rank *one = sim_board_rank(run->board, rank);
 	int status = run->exits[rank / run->ranks_each];
 
+	/* It went on when all were asked to exit. */
+	if (run->is_stopped[rank / run->ranks_each] && one->end == SIM_RESULT_FINISHED)
+		return SIM_RESULT_STOPPED;
 	if (load_acquire(&one->is_over))
 		return (enum sim_result_end)one->end;
 	if (!run->live->is_threads && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
