@@ -21,6 +21,7 @@
 
 struct story_event {
 	uint64_t id, parent, type;
+	struct story_event *first_child, **last_child, *next; /* of the same parent */
 	char words[512];
 	char calls[512]; /* states and stops, in order */
 };
@@ -28,6 +29,8 @@ struct story_event {
 struct story {
 	struct story_event *events;
 	size_t count, room;
+	size_t *places; /* by id: index of the event, from 1 */
+	size_t id_room;
 	bool has_times; /* GPU timestamps are those of a test's own clock */
 	uint64_t contexts[32];
 	size_t context_count;
@@ -52,12 +55,26 @@ static inline const char *story_recorder(void)
 	return path;
 }
 
-static inline struct story_event *story_find(struct story *story, uint64_t id)
+/* Ids are small numbers. */
+static inline struct story_event *story_find(const struct story *story, uint64_t id)
 {
-	for (size_t i = 0; i < story->count; i++)
-		if (story->events[i].id == id)
-			return &story->events[i];
-	return NULL;
+	return id < story->id_room && story->places[id] != 0 ? &story->events[story->places[id] - 1]
+							     : NULL;
+}
+
+static inline void story_index(struct story *story, uint64_t id)
+{
+	if (id >= story->id_room) {
+		size_t room = 2 * (size_t)id + 64;
+
+		if (id > 1 << 20)
+			abort();
+		story->places = realloc(story->places, room * sizeof(*story->places));
+		memset(story->places + story->id_room, 0,
+		       (room - story->id_room) * sizeof(*story->places));
+		story->id_room = room;
+	}
+	story->places[id] = story->count;
 }
 
 static inline void story_append(char *text, size_t size, const char *more)
@@ -90,6 +107,7 @@ static inline void story_start(struct story *story, char *words)
 	snprintf(event->words, sizeof(event->words), "%s%s%.20s rank=%d", words + used,
 		 strlen(context) > 5 ? " ctx=" : "", strlen(context) > 5 ? context : "", rank);
 	story->count++;
+	story_index(story, id);
 }
 
 /* Before a transfer has moved, its bytes are those of another one that used its memory. */
@@ -180,6 +198,9 @@ static inline void story_words(struct story *story, struct sink *sink, const cha
 		if (strncmp(words, own, strlen(own)) == 0) {
 			sink_text(sink, "pid=own ");
 			words += strlen(own);
+		} else if (pid == -1 && strncmp(words, "pid=", 4) == 0) {
+			sink_text(sink, "pid=?");
+			words += strcspn(words, " ");
 		} else if (strncmp(words, "pg=0x", 5) == 0) {
 			sscanf(words + 3, "%llx", &id);
 			group = story_find(story, id);
@@ -196,27 +217,40 @@ static inline void story_words(struct story *story, struct sink *sink, const cha
 	}
 }
 
-static inline void story_tree(struct story *story, struct sink *sink, uint64_t parent, int depth,
-			      pid_t pid)
+static inline void story_branch(struct story *story, struct sink *sink,
+				const struct story_event *first, int depth, pid_t pid)
 {
 	for (uint64_t type = 1; type <= 1 << 15; type <<= 1)
-		for (size_t i = 0; i < story->count; i++) {
-			const struct story_event *event = &story->events[i];
-			bool is_root = event->parent == 0 || !story_find(story, event->parent);
-
-			if (event->type != type ||
-			    (depth == 0 ? !is_root : is_root || event->parent != parent))
+		for (const struct story_event *event = first; event != NULL; event = event->next) {
+			if (event->type != type)
 				continue;
 			sink_format(sink, "%*s", 2 * depth, "");
-			if (is_root && event->parent != 0)
+			if (depth == 0 && event->parent != 0)
 				sink_format(sink, "of %#llx: ", (unsigned long long)event->parent);
 			story_words(story, sink, event->words, pid);
 			sink_format(sink, ":%s\n", event->calls);
-			story_tree(story, sink, event->id, depth + 1, pid);
+			story_branch(story, sink, event->first_child, depth + 1, pid);
 		}
 }
 
-/* The tape, which is removed. `pid`: of the process that recorded it. */
+static inline void story_tree(struct story *story, struct sink *sink, pid_t pid)
+{
+	struct story_event *first = NULL, **last = &first;
+
+	for (size_t i = 0; i < story->count; i++)
+		story->events[i].last_child = &story->events[i].first_child;
+	for (size_t i = 0; i < story->count; i++) {
+		struct story_event *event = &story->events[i],
+				   *parent = story_find(story, event->parent);
+		struct story_event ***end = parent != NULL ? &parent->last_child : &last;
+
+		**end = event;
+		*end = &event->next;
+	}
+	story_branch(story, sink, first, 0, pid);
+}
+
+/* The tape, which is removed. `pid`: of the process that recorded it, -1 if unknown. */
 static inline void story_show(struct sink *sink, const char *path, bool has_times, pid_t pid)
 {
 	struct story story = { .has_times = has_times };
@@ -232,10 +266,11 @@ static inline void story_show(struct sink *sink, const char *path, bool has_time
 	fclose(file);
 	unlink(path);
 	sink_text(sink, story.comms);
-	story_tree(&story, sink, 0, 0, pid);
+	story_tree(&story, sink, pid);
 	if (story.others[0] != '\0')
 		sink_format(sink, "on handles of nobody:%s\n", story.others);
 	free(story.events);
+	free(story.places);
 }
 
 #endif
