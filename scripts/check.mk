@@ -109,6 +109,7 @@ $(FAKE_LIBRARIES):
 $(addprefix $(BUILD)/tests/unit/,bench bench_command cmds): | $(FAKE_LIBRARIES)
 # Tests of the simulator load these plugins.
 $(BUILD)/tests/unit/sim: | $(TAPE) $(BUILD)/tests/load_plugin.so
+$(BUILD)/tests/unit/bench_command: | $(BUILD)/tests/lossy_plugin.so
 
 # One entry point, two engines: libFuzzer if FUZZ_ENGINE selects it, otherwise our own driver.
 FUZZ_ENGINE ?= $(BUILD)/fuzz/fuzz_main.o
