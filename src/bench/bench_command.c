@@ -137,9 +137,14 @@ int bench_everywhere(const struct bench_how *how, bench_rank_fn body, void *cont
 
 /* ---- one rank ---------------------------------------------------------------------------------- */
 
+/* Rank 0 has printed which one, and why. */
+static const char quit_reason[] = "cannot write a file";
+
 /* Under a launcher, one rank reports the problem. Ranks started here report to their parent. */
 static void team_tell(const struct bench_team *team)
 {
+	if (text_ends_with(hub_problem(team->hub), quit_reason))
+		return;
 	if (team->place->problem_fd != -1 || hub_is_teller(team->hub))
 		bench_tell(team->place, hub_problem(team->hub));
 }
@@ -274,7 +279,7 @@ int bench_outputs_check(const struct bench_outputs *files)
 
 int bench_team_quit(struct bench_team *team)
 {
-	hub_fail(team->hub, "cannot write a file");
+	hub_fail(team->hub, quit_reason);
 	return bench_team_drop(team);
 }
 
