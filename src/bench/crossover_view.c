@@ -540,6 +540,8 @@ static enum status text_write_model(struct sink *sink, const struct crossover_vi
 	struct report_grid grid;
 	enum status status;
 
+	if (columns->count == 0)
+		return OK;
 	sink_text(sink, "\nMODEL\n");
 	if (view->model == NULL) {
 		table_wrap(sink,
