@@ -54,12 +54,12 @@ static void write_rows(struct sink *sink, const char *title, const char *one, co
 
 	for (size_t i = 0; i < rows->count; i++) {
 		text_from_field(clean, sizeof(clean), rows->texts[i], strlen(rows->texts[i]));
-		sink_format(sink, "%-9s- %s", i == 0 ? title : "", clean);
+		sink_format(sink, "%-10s- %s", i == 0 ? title : "", clean);
 		sink_format(sink, " (%llu %s)\n", (unsigned long long)rows->counts[i],
 			    text_which(rows->counts[i], one, many));
 	}
 	if (rows->left_out > 0)
-		sink_format(sink, "%-9s  and %llu more\n", "", (unsigned long long)rows->left_out);
+		sink_format(sink, "%-10s  and %llu more\n", "", (unsigned long long)rows->left_out);
 	free(rows->texts);
 	free(rows->counts);
 	*rows = (struct rows){ .count = 0 };
@@ -146,7 +146,7 @@ static void write_times(struct sink *sink, const struct nccl_log *log)
 			slowest = &log->comms[i];
 	if (slowest == NULL)
 		return;
-	sink_format(sink, "%-9s- slowest init %.2f s, rank %d of %d:", "times", slowest->total_s,
+	sink_format(sink, "%-10s- slowest init %.2f s, rank %d of %d:", "times", slowest->total_s,
 		    slowest->rank, slowest->nranks);
 	for (int i = 0; i < NCCL_LOG_PHASES; i++)
 		if (slowest->phase_s[i] > 0)
