@@ -44,7 +44,9 @@ CAPTURE_OBJECTS := $(call objects,$(filter src/plugin/%,$(PLUGIN_SOURCES)))
 # What the test programs of a room are linked with besides the library.
 unit_parts_agent := $(AGENT_LIBRARY) $(FETCH_LIBRARY) $(CLI_LIBRARY)
 unit_parts_bench := $(BENCH_LIBRARY) $(CLI_LIBRARY)
-unit_parts_cmds := $(CLI_LIBRARY)
+# The whole tool and the simulator, so that commands run inside a test.
+unit_parts_cmds := $(BUILD)/unit/cmds_main.o $(BUILD)/unit/sim_main.o $(call objects,$(filter-out src/cmds/main.c,$(CMDS_SOURCES))) $(AGENT_LIBRARY) $(TOP_LIBRARY) \
+	$(FETCH_LIBRARY) $(SIM_LIBRARY) $(CLI_LIBRARY)
 unit_parts_fetch := $(FETCH_LIBRARY)
 unit_parts_plugin := $(CAPTURE_OBJECTS) $(SIM_LIBRARY) $(CLI_LIBRARY)
 unit_parts_recording := $(unit_parts_plugin)
@@ -79,6 +81,12 @@ $(BUILD)/unit/files: FORCE
 $(BUILD)/unit/%.o: tests/unit/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call quiet,CC    )$(CC) $(ALL_CFLAGS) $(if $(SANITIZE),,-O0) -Wno-missing-prototypes -Dmain=$(notdir $*)_main -MMD -MP -c $< -o $@
+# Main programs that tests call.
+$(BUILD)/unit/cmds_main.o: src/cmds/main.c
+$(BUILD)/unit/sim_main.o: src/sim/sim_main.c
+$(BUILD)/unit/cmds_main.o $(BUILD)/unit/sim_main.o: $(BUILD)/unit/%_main.o: $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call quiet,CC    )$(CC) $(ALL_CFLAGS) -Wno-missing-prototypes -Dmain=$*_main -MMD -MP -c $(filter %.c,$^) -o $@
 $(BUILD)/unit/%_table.o: $(BUILD)/unit/%_table.c $(BUILD)/flags
 	$(call quiet,CC    )$(CC) $(ALL_CFLAGS) -c $< -o $@
 

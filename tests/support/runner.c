@@ -117,6 +117,8 @@ int main(int argc, char **argv)
 {
 	const struct unit_file *file;
 
+	if (unit_program != NULL && getenv("UNIT_PROGRAM") != NULL)
+		return unit_program(argc, argv);
 	if (argc > 1 && strcmp(argv[1], "-l") == 0) {
 		for (file = unit_files; file->name != NULL; file++)
 			puts(file->name);

@@ -15,4 +15,10 @@ struct unit_file {
 
 extern const struct unit_file unit_files[];
 
+/*
+ * The program that is tested, if a file has this function. A child with UNIT_PROGRAM in its environment is that program:
+ * so what runs itself again through /proc/self/exe does so in a test, too.
+ */
+int unit_program(int argc, char **argv) __attribute__((weak));
+
 #endif
