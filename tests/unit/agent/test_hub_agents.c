@@ -972,7 +972,7 @@ static void test_samples(void)
 
 int main(void)
 {
-	char path[400];
+	char path[8192];
 
 	directory = scratch_make();
 	text_format(fetch, sizeof(fetch), "%s/fetch", directory);
