@@ -46,7 +46,7 @@ UNIT_ROOMS := $(sort $(notdir $(patsubst %/,%,$(wildcard tests/unit/*/))))
 UNIT_THEMES := agent_hub agent_server bench_command bench_cost bench_hub bench_launch format_copy plugin_clock plugin_comms plugin_disk \
 	plugin_shm plugin_threads plugin_waits
 unit_files_agent_hub := tests/unit/agent/test_hub_agents.c
-unit_files_agent_server := $(addprefix tests/unit/agent/test_agent_,http.c route.c)
+unit_files_agent_server := $(addprefix tests/unit/agent/test_,agent_http.c agent_loop.c agent_route.c hub_main.c)
 unit_files_bench_command := $(wildcard tests/unit/bench/test_command_*.c)
 unit_files_bench_cost := $(wildcard tests/unit/bench/test_cost_*.c)
 unit_files_bench_hub := $(wildcard tests/unit/bench/test_*hub*.c)
