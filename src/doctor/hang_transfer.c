@@ -1106,7 +1106,8 @@ void hang_tell_link(struct hang_tale *tale)
 		    !is_same_link(&tale->graph->ends[e], tale->lead) && ++told < LINKS_TOLD)
 			tell_one(tale, &tale->graph->ends[e]);
 	if (told >= LINKS_TOLD)
-		verdict_evidence(tale->verdict, "%u more links like these.", told - LINKS_TOLD + 1);
+		verdict_evidence(tale->verdict, "%u more %s like these.", told - LINKS_TOLD + 1,
+				 text_which(told - LINKS_TOLD + 1, "link", "links"));
 }
 
 /* GPUs that do not start an operation, or make no progress in it. */
