@@ -111,6 +111,18 @@ static inline void stage_begin(struct stage *stage)
 	verdicts_init(&stage->verdicts);
 }
 
+/* Without the second job. */
+static inline void stage_leave_strangers(struct stage *stage)
+{
+	while (stage->hand.recording.count > STAGE_RANKS) {
+		struct recording_process *process = stage->hand.list[--stage->hand.recording.count];
+
+		free(process->comms);
+		free(process->flights);
+		free(process);
+	}
+}
+
 /* After all processes are there. */
 static inline void stage_made(struct stage *stage)
 {
