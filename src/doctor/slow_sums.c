@@ -267,6 +267,15 @@ static struct verdict *sums_verdict(struct sums_search *search, enum verdict_cla
 	return verdict;
 }
 
+/* Its number, or where it is. */
+static void say_rank(char *text, size_t size, const struct slow_member *member)
+{
+	if (member->rank >= 0)
+		text_format(text, size, "%lld", (long long)member->rank);
+	else
+		text_format(text, size, "%.40s:%lld", member->host, (long long)member->pid);
+}
+
 static void sums_fill_member(struct verdict *verdict, const struct slow_member *member)
 {
 	verdict->rank = member->rank;
@@ -276,12 +285,7 @@ static void sums_fill_member(struct verdict *verdict, const struct slow_member *
 	verdict->comm_rank = member->comm_rank;
 	text_copy(verdict->host, sizeof(verdict->host), member->host);
 	text_copy(verdict->comm, sizeof(verdict->comm), member->comm);
-	if (member->rank >= 0)
-		text_format(verdict->rank_label, sizeof(verdict->rank_label), "%lld",
-			    (long long)member->rank);
-	else
-		text_format(verdict->rank_label, sizeof(verdict->rank_label), "%.40s:%lld",
-			    member->host, (long long)member->pid);
+	say_rank(verdict->rank_label, sizeof(verdict->rank_label), member);
 }
 
 static void sums_fill_cost(struct sums_search *search, struct verdict *verdict, double lost_s)
@@ -585,8 +589,7 @@ static void tell_slow_link(struct sums_search *search, const struct slow_edge *e
 			    edge->from, edge->comm);
 	if (to != NULL) {
 		verdict->peer = to->of->rank;
-		text_format(verdict->peer_label, sizeof(verdict->peer_label), "%lld",
-			    (long long)to->of->rank);
+		say_rank(verdict->peer_label, sizeof(verdict->peer_label), to->of);
 		text_copy(verdict->peer_host, sizeof(verdict->peer_host), to->of->host);
 	}
 	verdict->victims =
@@ -595,12 +598,12 @@ static void tell_slow_link(struct sums_search *search, const struct slow_edge *e
 	verdict->confidence = 0.85;
 	sums_fill_cost(search, verdict, lost_s * (verdict->victims + 1));
 	if (to != NULL)
-		verdict_title(verdict, "slow link: rank %.24s on %.60s -> rank %.24s on %.60s",
-			      verdict->rank_label, verdict->host, verdict->peer_label,
-			      verdict->peer_host);
+		verdict_title(verdict, "slow link: rank %.24s%s%.60s -> rank %.24s on %.60s",
+			      verdict->rank_label, verdict->host[0] ? " on " : "", verdict->host,
+			      verdict->peer_label, verdict->peer_host);
 	else
-		verdict_title(verdict, "slow link: from rank %.24s on %.100s", verdict->rank_label,
-			      verdict->host);
+		verdict_title(verdict, "slow link: from rank %.24s%s%.100s", verdict->rank_label,
+			      verdict->host[0] ? " on " : "", verdict->host);
 	verdict_evidence(verdict,
 			 "Its %.0f transfers took %s each on the wire, %.1fx the median of %zu "
 			 "similar links of %.100s.",
