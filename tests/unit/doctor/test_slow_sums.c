@@ -99,6 +99,81 @@ static void slow_down(struct stretch *stretch, enum job_comm_kind kind, const ch
 /* All verdicts. */
 static struct expected_text found;
 
+/* Each in two halves, in the opposite order, among those of a job that is fine. */
+static void put_among_others(struct slow_sums *to, const struct slow_sums *from,
+			     const struct slow_sums *fine)
+{
+	static const char *const names[] = { "a", "z" };
+	struct slow_member *members = calloc(4 * MEMBERS, sizeof(*members));
+	struct slow_edge *edges = calloc(4 * EDGES, sizeof(*edges));
+
+	if (members == NULL || edges == NULL)
+		abort();
+	*to = (struct slow_sums){ .members = members, .edges = edges, .seconds = from->seconds };
+	for (int part = 0; part < 2; part++) {
+		for (size_t i = 0; i < fine->member_count; i++) {
+			members[to->member_count] = fine->members[i];
+			members[to->member_count++].job = names[part];
+		}
+		for (size_t i = 0; i < fine->edge_count; i++) {
+			edges[to->edge_count] = fine->edges[i];
+			edges[to->edge_count++].job = names[part];
+		}
+		for (size_t i = from->member_count; i > 0; i--) {
+			struct slow_member *half = &members[to->member_count++];
+
+			*half = from->members[i - 1];
+			half->operations /= 2;
+			half->timed /= 2;
+			half->seconds /= 2;
+			half->bus_bytes /= 2;
+		}
+		for (size_t i = from->edge_count; i > 0; i--) {
+			struct slow_edge *half = &edges[to->edge_count++];
+
+			*half = from->edges[i - 1];
+			if (half->transfers < 64) {
+				to->edge_count -= part;
+				continue;
+			}
+			half->transfers /= 2;
+			half->wire_seconds /= 2;
+			half->bytes /= 2;
+		}
+	}
+}
+
+static void compare_among_others(const struct verdicts *alone, const struct stretch *now,
+				 const struct stretch *before)
+{
+	static struct stretch fine;
+	struct slow_sums now_among, before_among;
+	struct slow_sums_options options = { .before = before ? &before_among : NULL,
+					     .gpu_hour_price = 2,
+					     .now_wall_ns = UINT64_C(1767225600000000000) };
+	struct expected_text wanted = { .text = NULL }, got = { .text = NULL };
+	struct verdicts verdicts;
+
+	make(&fine);
+	put_among_others(&now_among, &now->sums, &fine.sums);
+	put_among_others(&before_among, before ? &before->sums : &now->sums, &fine.sums);
+	verdicts_init(&verdicts);
+	if (slow_find_sums(&verdicts, &now_among, &options) != OK)
+		abort();
+	expected_put_verdicts(&wanted, "", alone);
+	expected_put_verdicts(&got, "", &verdicts);
+	if (expected_difference(got.text, wanted.text) != NULL &&
+	    !EXPECT_THAT("the same in halves, among those of other jobs", false))
+		printf("# wanted %s\n# got %s\n", wanted.text, got.text);
+	free(wanted.text);
+	free(got.text);
+	verdicts_release(&verdicts);
+	free((void *)now_among.members);
+	free((void *)now_among.edges);
+	free((void *)before_among.members);
+	free((void *)before_among.edges);
+}
+
 static void look_in(struct verdicts *verdicts, const struct stretch *now,
 		    const struct stretch *before, const char *test)
 {
@@ -110,6 +185,7 @@ static void look_in(struct verdicts *verdicts, const struct stretch *now,
 	if (slow_find_sums(verdicts, &now->sums, &options) != OK)
 		abort();
 	expected_put_verdicts(&found, test, verdicts);
+	compare_among_others(verdicts, now, before);
 	for (size_t i = 0; i < verdicts->count; i++)
 		printf("#   %s: %s\n", verdict_class_name(verdicts->list[i].class),
 		       verdicts->list[i].title);
@@ -336,6 +412,201 @@ static void sampled(void)
 	verdicts_release(&verdicts);
 }
 
+/* ---- at the limits ------------------------------------------------------------------------------------ */
+
+static void look_once(const struct stretch *now, const struct stretch *before, const char *what)
+{
+	struct verdicts verdicts;
+
+	look_in(&verdicts, now, before, what);
+	verdicts_release(&verdicts);
+}
+
+/* One of eight links of world; the others take 100 us for a transfer of 128 KiB, and make 5,000 of them. */
+static void links_at_limits(void)
+{
+	static const struct {
+		const char *what;
+		double transfers, times; /* as long on the wire as the others */
+		double size;		 /* times as large as the others */
+		int first;		 /* so many others are there */
+	} cases[] = {
+		{ "twice as long on the wire", 5000, 2, 1, 7 },
+		{ "a little less", 5000, 1.99, 1, 7 },
+		{ "a quarter of the transfers", 1250, 4, 1, 7 },
+		{ "a little less than a quarter", 1249, 4, 1, 7 },
+		{ "messages twice as large", 5000, 4, 2, 7 },
+		{ "messages of more than twice the size", 5000, 4, 2.01, 7 },
+		{ "messages of half the size", 5000, 4, 0.5, 7 },
+		{ "messages of less than half the size", 5000, 4, 0.49, 7 },
+		{ "one of three links", 5000, 4, 1, 2 },
+		{ "one of two links", 5000, 4, 1, 1 },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		struct stretch now;
+
+		make(&now);
+		now.edges[0].transfers = cases[i].transfers;
+		now.edges[0].wire_seconds = cases[i].transfers * 1e-4 * cases[i].times;
+		now.edges[0].bytes = cases[i].transfers * 131072 * cases[i].size;
+		now.sums.edge_count = (size_t)cases[i].first + 1;
+		look_once(&now, NULL, cases[i].what);
+	}
+	for (int transfers = 31; transfers < 33; transfers++) {
+		struct stretch now;
+
+		make(&now);
+		for (size_t i = 0; i < now.sums.edge_count; i++) {
+			now.edges[i].transfers = transfers;
+			now.edges[i].wire_seconds = (i == 2 ? 4e-4 : 1e-4) * transfers;
+			now.edges[i].bytes = transfers * 131072.0;
+		}
+		look_once(&now, NULL, transfers == 31 ? "31 transfers" : "32 transfers");
+	}
+	for (int longer_us = 7; longer_us < 10; longer_us += 2) {
+		struct stretch now;
+
+		make(&now);
+		for (size_t i = 0; i < now.sums.edge_count; i++)
+			now.edges[i].wire_seconds = (i == 2 ? longer_us : 3) * 5e-3;
+		look_once(&now, NULL,
+			  longer_us == 7 ? "7 us instead of 3: too little" : "9 us instead of 3");
+	}
+	/* Of 16 links two may stand out, of 15 one. */
+	for (int links = 15; links < 17; links++) {
+		struct stretch now;
+
+		make(&now);
+		for (int i = 8; i < links; i++) {
+			now.edges[i] = now.edges[i - 8];
+			now.edges[i].to = (now.edges[i].to + 1) % RANKS;
+		}
+		now.sums.edge_count = (size_t)links;
+		now.edges[2].wire_seconds *= 4;
+		now.edges[5].wire_seconds *= 3;
+		look_once(&now, NULL,
+			  links == 15 ? "two of 15 links stand out" : "two of 16 links stand out");
+	}
+}
+
+static void ends_of_links(void)
+{
+	struct stretch now;
+
+	make(&now);
+	now.edges[3].wire_seconds *= 4;
+	now.edges[3].to = 77;
+	look_once(&now, NULL, "a link to a rank that is not known");
+	now.edges[3].from = 78;
+	look_once(&now, NULL, "a link between ranks that are not known");
+	now.edges[3].to = 4;
+	look_once(&now, NULL, "a link from a rank that is not known");
+	make(&now);
+	for (size_t i = 0; i < now.sums.member_count; i++) {
+		now.members[i].nranks = 0;
+		now.members[i].rank = -1;
+	}
+	now.edges[3].wire_seconds *= 4;
+	look_once(&now, NULL, "the numbers of the ranks are not known");
+	make(&now);
+	now.edges[4].wire_seconds *= 4;
+	wait_for(&now, 5, 15);
+	look_once(&now, NULL, "the receiver of a slow link is late because of it");
+}
+
+static void late_at_limits(void)
+{
+	struct stretch now;
+
+	make(&now);
+	wait_for(&now, 5, 10);
+	look_once(&now, NULL, "late for 10% of the time");
+	make(&now);
+	wait_for(&now, 5, 10.01);
+	look_once(&now, NULL, "late for more than 10% of the time");
+	now.sums.seconds = 0;
+	look_once(&now, NULL, "over an unknown time");
+
+	/* Rank 5 waits itself on dp1, half as long as the others wait for it on world. */
+	for (int more = 0; more < 2; more++) {
+		make(&now);
+		for (size_t i = 0; i < now.sums.member_count; i++) {
+			struct slow_member *member = &now.members[i];
+
+			if (member->comm_hash == 0x30 && member->rank != 5)
+				member->seconds += 16;
+			if (member->comm_hash == 0x21 && member->rank == 5)
+				member->seconds += more ? 8.1 : 8;
+		}
+		look_once(&now, NULL,
+			  more ? "it waits itself for more than half of that"
+			       : "it waits itself for half of that");
+	}
+	/* One operation in eight is missing. */
+	for (int fewer = 875; fewer > 873; fewer--) {
+		make(&now);
+		wait_for(&now, 5, 22);
+		for (size_t i = 0; i < now.sums.member_count; i++)
+			if (now.members[i].rank == 5) {
+				now.members[i].operations = fewer;
+				now.members[i].seconds *= fewer / 1000.0;
+			}
+		look_once(&now, NULL,
+			  fewer == 875 ? "a rank with 875 of 1,000 operations"
+				       : "a rank with 874 of 1,000 operations");
+	}
+	make(&now);
+	for (size_t i = 0; i < now.sums.member_count; i++) {
+		struct slow_member *member = &now.members[i];
+
+		if (member->comm_hash == 0x30 && member->rank / GPUS != 1)
+			member->seconds += 20;
+		if (member->comm_hash == 0x30 && member->rank == 3)
+			member->seconds += 9;
+	}
+	look_once(&now, NULL, "two ranks of a host, one of which is half as late");
+}
+
+/* Slower than before: dp0, dp1 and world span nodes, tp0 .. tp3 do not. */
+static void moves_at_limits(void)
+{
+	static const struct {
+		const char *what;
+		uint64_t hash;
+		double factor;
+		double seconds; /* of the time span */
+	} cases[] = {
+		{ "10% slower", 0x10, 1.1, 100 },
+		{ "more than 10% slower", 0x10, 1.11, 100 },
+		{ "within a node, in 1% of the time", 0x10, 1.25, 1250 },
+		{ "within a node, in more than 1% of the time", 0x10, 1.25, 1240 },
+		{ "one of three communicators that span nodes", 0x30, 1.5, 100 },
+	};
+	struct stretch now, before;
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		make(&now);
+		make(&before);
+		for (size_t m = 0; m < now.sums.member_count; m++)
+			if (now.members[m].comm_hash == cases[i].hash)
+				now.members[m].seconds *= cases[i].factor;
+		now.sums.seconds = cases[i].seconds;
+		look_once(&now, &before, cases[i].what);
+	}
+	make(&now);
+	make(&before);
+	slow_down(&now, JOB_COMM_NVLINK, "node1", 1.3);
+	slow_down(&now, JOB_COMM_NVLINK, "node2", 1.4);
+	look_once(&now, &before, "within two nodes");
+	make(&now);
+	for (size_t m = 0; m < now.sums.member_count; m++) {
+		now.members[m].size = m % 3 == 0 ? "4 MiB" : "16 MiB";
+		now.members[m].seconds *= 1.3;
+	}
+	look_once(&now, &before, "other sizes than before are not compared");
+}
+
 int main(void)
 {
 	sampled();
@@ -346,6 +617,10 @@ int main(void)
 	link();
 	network();
 	odd_input();
+	links_at_limits();
+	ends_of_links();
+	late_at_limits();
+	moves_at_limits();
 	expected_compare(&found, "tests/unit/doctor/expected/slow_sums.txt");
 	return tap_done();
 }
