@@ -523,7 +523,7 @@ static enum status kernels_reserve(struct host_active *active, size_t count)
 	if (kernels == NULL)
 		return ERR_NO_SPACE;
 	for (size_t i = active->kernel_room; i < count; i++)
-		kernels[i].handle = NULL;
+		kernels[i] = (struct host_kernel){ .handle = NULL };
 	active->kernels = kernels;
 	active->kernel_room = count;
 	return OK;
