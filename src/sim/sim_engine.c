@@ -1309,7 +1309,8 @@ static void score_finish(struct sim_score *score, const struct sim_engine *engin
 		struct sim_score_rank *rank = &score->ranks[i];
 
 		rank->end = engine->ranks[i].end;
-		qsort(rank->plays, rank->count, sizeof(*rank->plays), compare_plays);
+		if (rank->count > 1)
+			qsort(rank->plays, rank->count, sizeof(*rank->plays), compare_plays);
 	}
 }
 
