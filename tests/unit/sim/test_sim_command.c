@@ -1,5 +1,5 @@
 /*
- * Command lines of `ringside sim`, run in processes of their own: what they print, and what is in the files that
+ * Command lines of `ringside sim`: what they print, and what is in the files that
  * they write. Simulated jobs are computed with whole numbers, so every number is the same everywhere.
  */
 #include "tests/tap.h"
@@ -31,62 +31,92 @@ static int arguments_of(char *line, char *arguments[ARGUMENTS_MAX])
 	return count;
 }
 
-/* Its output and exit code. */
-static void show_command(struct sink *sink, const char *words)
+/* One command line, as main() runs it, in a child whose output is caught. */
+static void run_line(const char *words)
 {
-	char line[1024], output[1 << 15], *arguments[ARGUMENTS_MAX];
+	char line[1024], *arguments[ARGUMENTS_MAX];
+	struct sim_request request = { 0 };
+	bool is_over;
+	int code, count;
+
+	printf("=== %s\n", words);
+	fflush(stdout);
+	snprintf(line, sizeof(line), "ringside-sim %s", words);
+	count = arguments_of(line, arguments);
+	optind = 0;
+	code = sim_request_read(&request, count, arguments, &is_over);
+	if (!is_over)
+		code = run(&request);
+	if (code != 0)
+		printf("exit %d\n", code);
+	fflush(stdout);
+}
+
+enum what_to_show { OUTPUT, FILES, DETAILED_FILES };
+
+/* Jobs are offline, and their files are shown, too. They are removed in any case. */
+static void run_job(const char *words, enum what_to_show what)
+{
+	char line[1024], files[] = "./files";
+	struct sink sink;
+
+	snprintf(line, sizeof(line), "--offline -o files --gpus 2 %s", words);
+	run_line(line);
+	sink_init_memory(&sink);
+	show_files(&sink, files, what == DETAILED_FILES);
+	if (what != OUTPUT)
+		fputs(sink_string(&sink), stdout);
+	fflush(stdout);
+	sink_release(&sink);
+}
+
+/* Runs them in one child, because a process is expensive under sanitizers; what it prints is that of the file. */
+static void expect_output(const char *name, void (*run_all)(void))
+{
 	int fd = memfd_create("output", MFD_CLOEXEC), status = -1;
-	ssize_t length;
+	char sentence[128], path[128], *output;
+	struct sink sink;
+	off_t length;
 	pid_t child;
 
-	snprintf(line, sizeof(line), "ringside-sim %s", words);
 	fflush(stdout);
 	child = fork();
 	if (child == 0) {
-		if (chdir(scratch_dir.path) == -1)
-			_exit(99);
 		dup2(fd, STDOUT_FILENO);
 		dup2(fd, STDERR_FILENO);
-		optind = 0;
-		status = sim_main(arguments_of(line, arguments), arguments);
-		fflush(NULL);
-		_exit(status);
+		if (chdir(scratch_dir.path) == -1)
+			abort();
+		run_all();
+		_exit(0);
 	}
 	if (child == -1 || waitpid(child, &status, 0) != child)
 		abort();
-	length = pread(fd, output, sizeof(output) - 1, 0);
+	length = lseek(fd, 0, SEEK_END);
+	output = mmap(NULL, (size_t)length + 1, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (output == MAP_FAILED)
+		abort();
+	sink_init_memory(&sink);
+	sink_write(&sink, output, (size_t)length);
+	munmap(output, (size_t)length + 1);
 	close(fd);
-	output[length > 0 ? length : 0] = '\0';
-	sink_format(sink, "=== %s\n%s", words, output);
-	if (!WIFEXITED(status))
-		sink_format(sink, "signal %d\n", WTERMSIG(status));
-	else if (WEXITSTATUS(status) != 0)
-		sink_format(sink, "exit %d\n", WEXITSTATUS(status));
-}
-
-/* With the files that an offline job writes. */
-static void show_job(struct sink *sink, const char *words, bool is_detailed)
-{
-	char line[1024], files[128];
-
-	snprintf(line, sizeof(line), "--offline --seed 7 -o files --gpus 2 %s", words);
-	snprintf(files, sizeof(files), "%s/files", scratch_dir.path);
-	show_command(sink, line);
-	show_files(sink, files, is_detailed);
-}
-
-static void expect_text(struct sink *sink, const char *name)
-{
-	char sentence[128], path[128];
-
+	if (status != 0)
+		sink_format(&sink, "ended with %d\n", status);
 	snprintf(sentence, sizeof(sentence), "output and files as in %s", name);
 	snprintf(path, sizeof(path), "tests/unit/sim/expected/%s", name);
-	EXPECT_THAT(sentence, expected_text(sink, path));
+	EXPECT_THAT(sentence, expected_text(&sink, path));
+}
+
+static void run_seeded(const char *words, enum what_to_show what)
+{
+	char line[1024];
+
+	snprintf(line, sizeof(line), "--seed 7 %s", words);
+	run_job(line, what);
 }
 
 /* ---- healthy jobs ---------------------------------------------------------------------------- */
 
-static void test_workloads(void)
+static void workloads(void)
 {
 	static const char *const jobs[] = {
 		"--nodes 2 --iterations 1",
@@ -95,15 +125,12 @@ static void test_workloads(void)
 		"--nodes 2 --iterations 1 -w moe",
 		"--nodes 3 --gpus 1 --iterations 2 -w loop",
 	};
-	struct sink sink;
 
-	sink_init_memory(&sink);
 	for (size_t i = 0; i < ARRAY_LENGTH(jobs); i++)
-		show_job(&sink, jobs[i], true);
-	expect_text(&sink, "sim_workloads.txt");
+		run_seeded(jobs[i], DETAILED_FILES);
 }
 
-static void test_options(void)
+static void options_of_jobs(void)
 {
 	static const char *const jobs[] = {
 		"--nodes 1 --gpus 3 --iterations 1",
@@ -132,15 +159,12 @@ static void test_options(void)
 		"--nodes 2 --iterations 1 --release 2.29 --kernel",
 		"--nodes 2 --iterations 1 -w moe --release 2.30.7 --kernel --json",
 	};
-	struct sink sink;
 
-	sink_init_memory(&sink);
 	for (size_t i = 0; i < ARRAY_LENGTH(jobs); i++)
-		show_job(&sink, jobs[i], false);
-	expect_text(&sink, "sim_options.txt");
+		run_seeded(jobs[i], FILES);
 }
 
-static void test_noise(void)
+static void noise(void)
 {
 	static const char *const jobs[] = {
 		"--noise compute",
@@ -161,19 +185,16 @@ static void test_noise(void)
 		"--noise gc:every=100ms --noise loss:percent=30 --noise tail",
 	};
 	char line[256];
-	struct sink sink;
 
-	sink_init_memory(&sink);
 	for (size_t i = 0; i < ARRAY_LENGTH(jobs); i++) {
 		snprintf(line, sizeof(line), "--nodes 2 --iterations 3 --sizes 4MiB %s", jobs[i]);
-		show_job(&sink, line, false);
+		run_seeded(line, FILES);
 	}
-	expect_text(&sink, "sim_noises.txt");
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
-static void test_slow(void)
+static void slow(void)
 {
 	static const char *const jobs[] = {
 		"slow-rank:rank=1",
@@ -195,22 +216,18 @@ static void test_slow(void)
 		"never-arrives:rank=1,at=150ms,until=2s",
 	};
 	char line[256];
-	struct sink sink;
 
-	sink_init_memory(&sink);
 	for (size_t i = 0; i < ARRAY_LENGTH(jobs); i++) {
 		snprintf(line, sizeof(line), "--nodes 2 --iterations 2 -w %s --fault %s",
 			 i % 2 ? "ddp --sizes 30MiB" : "fsdp --sizes 60MiB", jobs[i]);
-		show_job(&sink, line, false);
+		run_seeded(line, FILES);
 	}
-	show_job(&sink,
-		 "--nodes 3 --iterations 1 -w loop --sizes 32KiB,8MiB --fault "
-		 "slow-link:from=1,to=2,factor=10 --fault slow-rank:rank=4,factor=2",
-		 false);
-	expect_text(&sink, "sim_slow.txt");
+	run_seeded("--nodes 3 --iterations 1 -w loop --sizes 32KiB,8MiB --fault "
+		   "slow-link:from=1,to=2,factor=10 --fault slow-rank:rank=4,factor=2",
+		   FILES);
 }
 
-static void test_hung(void)
+static void hung(void)
 {
 	static const char *const jobs[] = {
 		"ddp --fault never-arrives:rank=1",
@@ -237,24 +254,20 @@ static void test_hung(void)
 		"ddp --fault never-arrives:rank=1 --hang 3s --mode full --release 2.27",
 	};
 	char line[256];
-	struct sink sink;
 
-	sink_init_memory(&sink);
 	for (size_t i = 0; i < ARRAY_LENGTH(jobs); i++) {
 		snprintf(line, sizeof(line),
 			 "--nodes 2 --channels 2 --iterations 2 --kernel %s -w %s",
 			 strstr(jobs[i], "--at") ? "" : "--at 300ms", jobs[i]);
-		show_job(&sink, line, false);
+		run_seeded(line, FILES);
 	}
-	expect_text(&sink, "sim_hung.txt");
 }
 
 /* ---- what is refused ------------------------------------------------------------------------- */
 
-static void test_usage(void)
+static void usage(void)
 {
 	static const char *const lines[] = {
-		"--list",
 		"--nvlink x",
 		"--network 0",
 		"--rate 0",
@@ -348,16 +361,13 @@ static void test_usage(void)
 		"--offline --gpus 2 --iterations 1 -w loop -o /none/none",
 		"none",
 	};
-	struct sink sink;
 
-	sink_init_memory(&sink);
 	for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
-		show_command(&sink, lines[i]);
-	expect_text(&sink, "sim_usage.txt");
+		run_line(lines[i]);
 }
 
 /* What can be run and has no effect. */
-static void test_notes(void)
+static void notes(void)
 {
 	static const char *const jobs[] = {
 		"--nodes 2 --iterations 1 -w loop --fault slow-link:from=0,to=2",
@@ -370,50 +380,51 @@ static void test_notes(void)
 		"--nodes 3 --iterations 1 -w loop --fault none --fault slow-link:from=0,to=3",
 		"--nodes 3 --iterations 1 -w loop --fault none --fault stuck-send:rank=0,to=1",
 	};
-	char line[256], files[128];
-	struct sink sink;
 
-	snprintf(files, sizeof(files), "%s/files", scratch_dir.path);
-	sink_init_memory(&sink);
-	for (size_t i = 0; i < ARRAY_LENGTH(jobs); i++) {
-		struct sink unseen;
-
-		sink_init_memory(&unseen);
-		snprintf(line, sizeof(line), "--offline --gpus 2 -o files %s", jobs[i]);
-		show_command(&sink, line);
-		show_files(&unseen, files, false);
-		sink_release(&unseen);
-	}
-	expect_text(&sink, "sim_notes.txt");
+	for (size_t i = 0; i < ARRAY_LENGTH(jobs); i++)
+		run_job(jobs[i], OUTPUT);
 }
 
 /* Files are not replaced. */
-static void test_standard_directory(void)
+static void twice(void)
 {
 	static const char line[] =
 		"--offline --gpus 2 --iterations 1 -w loop --sizes 1KiB --seed 3";
-	char files[128];
 	struct sink sink;
 
-	snprintf(files, sizeof(files), "%s/ringside-sim-3", scratch_dir.path);
+	run_line(line);
+	run_line(line);
 	sink_init_memory(&sink);
-	show_command(&sink, line);
-	show_command(&sink, line);
-	show_files(&sink, files, true);
-	expect_text(&sink, "sim_twice.txt");
+	show_files(&sink, "./ringside-sim-3", true);
+	fputs(sink_string(&sink), stdout);
+	fflush(stdout);
+	sink_release(&sink);
+}
+
+/* The program itself. */
+static void list(void)
+{
+	static char program[] = "ringside-sim", option[] = "--list";
+	char *arguments[] = { program, option, NULL };
+
+	optind = 0;
+	if (sim_main(2, arguments) != 0)
+		abort();
+	fflush(stdout);
 }
 
 int main(void)
 {
 	unsetenv("RINGSIDE_JOB");
 	scratch_make();
-	test_workloads();
-	test_options();
-	test_noise();
-	test_slow();
-	test_hung();
-	test_usage();
-	test_notes();
-	test_standard_directory();
+	expect_output("sim_workloads.txt", workloads);
+	expect_output("sim_options.txt", options_of_jobs);
+	expect_output("sim_noises.txt", noise);
+	expect_output("sim_slow.txt", slow);
+	expect_output("sim_hung.txt", hung);
+	expect_output("sim_usage.txt", usage);
+	expect_output("sim_notes.txt", notes);
+	expect_output("sim_twice.txt", twice);
+	expect_output("sim_list.txt", list);
 	return tap_done();
 }
