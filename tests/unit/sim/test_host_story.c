@@ -1,6 +1,6 @@
 /*
  * Everything that the simulated NCCL tells a plugin, in every release: played to the tape recorder in processes of their
- * own, with a clock that stands still or is moved by the test.
+ * own, with a clock that only the test moves.
  */
 #include "tests/tap.h"
 
