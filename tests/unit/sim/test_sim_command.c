@@ -261,6 +261,13 @@ static void hung(void)
 			 strstr(jobs[i], "--at") ? "" : "--at 300ms", jobs[i]);
 		run_seeded(line, FILES);
 	}
+	/* The first rank decides how long the job runs. */
+	run_seeded("--nodes 2 --channels 2 --seconds 1s --kernel --at 300ms -w loop --sizes 1MiB "
+		   "--fault never-arrives:rank=0",
+		   FILES);
+	run_seeded("--nodes 2 --channels 2 --seconds 1s --kernel --at 300ms -w fsdp --sizes 1MiB "
+		   "--fault kill:rank=0",
+		   FILES);
 }
 
 /* ---- what is refused ------------------------------------------------------------------------- */
