@@ -254,7 +254,7 @@ struct recording_trouble {
 	uint64_t bytes;	 /* unreadable because of it; 0: unknown */
 	int process;	 /* index into processes, -1: none; valid after recording_finish() */
 	const struct recording_process *owner; /* the same, before */
-	char what[160];
+	char what[120];
 };
 
 /*

@@ -994,8 +994,8 @@ static const char *foreign_words(int fd, const struct stat *st)
 		return "empty, or a region that was never completed";
 	if (file_pread(fd, &magic, 2, 0) == OK && (magic & 0xffff) == 0x8b1f)
 		return "compressed file: unpack it with gunzip first";
-	return "unrecognized file format (expected a Ringside trace, an NCCL Inspector or CoMMA "
-	       "log, a Flight Recorder dump, or a bundle)";
+	return "unrecognized file format (expected a Ringside trace, NCCL Inspector or CoMMA log, "
+	       "Flight Recorder dump or bundle)";
 }
 
 static enum status add_content(struct recording *recording, int fd, const char *path,
