@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/attributes.h"
@@ -34,6 +35,10 @@ static inline void command_must(enum status status, const char *what)
 	}
 }
 
+/* Whose region it is, if not that of a process that has ended. */
+static pid_t command_pid;
+static uint64_t command_ticks = 4242;
+
 /* Differences between the samples. */
 struct command_sample {
 	int rank;
@@ -49,11 +54,12 @@ static inline size_t command_make_info(char *info, size_t size, const struct com
 
 	region_boot_id(boot_id);
 	text_format(info, size,
-		    "host=nodea\nboot_id=%s\npid=%d\nstart_ticks=4242\nuid=1000\njob=77\nrank=%d\n"
+		    "host=nodea\nboot_id=%s\npid=%d\nstart_ticks=%llu\nuid=1000\njob=77\nrank=%d\n"
 		    "local_rank=%d\nworld_size=2\nversion=0.1.0\nmode=%s\ninterface=5\nregion=%s\n"
 		    "region_kind=shm\nkernel_events=%s\nlabel.team=blue\n%s",
-		    boot_id, COMMAND_NOBODY + sample->rank, sample->rank, sample->rank,
-		    sample->mode, sample->region, sample->kernel_events, sample->extra);
+		    boot_id, command_pid ? (int)command_pid : COMMAND_NOBODY + sample->rank,
+		    (unsigned long long)command_ticks, sample->rank, sample->rank, sample->mode,
+		    sample->region, sample->kernel_events, sample->extra);
 	return strlen(info);
 }
 
@@ -153,6 +159,9 @@ static inline unsigned int command_make_ops(struct op_record *ops)
 	return 5;
 }
 
+/* The name of the communicator. */
+static const char *command_comm_name = "tp";
+
 /* Why operations of the next trace were lost. */
 static enum lost_reason command_lost_why = LOST_NO_COMM;
 
@@ -160,7 +169,7 @@ static inline void command_write_trace(const char *directory, const struct comma
 				       uint64_t lost, bool is_closed)
 {
 	struct clock_anchor anchor = { .clock_ns = COMMAND_START, .wall_ns = COMMAND_WALL };
-	struct comm_info comm = command_make_comm(1, "tp", sample->rank);
+	struct comm_info comm = command_make_comm(1, command_comm_name, sample->rank);
 	struct trace_comm_counts counts = { .id = 1 };
 	struct trace_counts total = { .clock_ns = COMMAND_START + COMMAND_SECOND, .comms = 1 };
 	struct trace_writer writer;
@@ -307,12 +316,15 @@ static inline void command_write_region(const char *directory, const struct comm
 					bool has_live)
 {
 	struct region_request request = { .dir = directory,
-					  .pid = COMMAND_NOBODY + (uint64_t)sample->rank,
-					  .start_ticks = 4242,
+					  .pid = command_pid
+							 ? (uint64_t)command_pid
+							 : COMMAND_NOBODY + (uint64_t)sample->rank,
+					  .start_ticks = command_ticks,
 					  .ring_bytes = 16 * OP_RECORD_BYTES,
 					  .group = (gid_t)-1 };
 	struct region_writer writer;
 	struct region_header *header;
+	struct stat namespace;
 	struct op_record ops[8];
 	unsigned int count = has_live ? 3 : command_make_ops(ops);
 
@@ -321,6 +333,8 @@ static inline void command_write_region(const char *directory, const struct comm
 	header = writer.header;
 	header->pid = request.pid;
 	header->start_ticks = request.start_ticks;
+	if (command_pid && stat("/proc/self/ns/pid", &namespace) == 0)
+		header->pid_namespace = namespace.st_ino;
 	region_boot_id(header->boot_id);
 	header->mode = REGION_MODE_FLIGHT;
 	header->kind = REGION_KIND_SHM;
@@ -336,7 +350,7 @@ static inline void command_write_region(const char *directory, const struct comm
 		writer.ring[i] = ops[i];
 	writer.comms[0] =
 		(struct region_comm){ .word = command_used(0),
-				      .info = command_make_comm(1, "tp", sample->rank),
+				      .info = command_make_comm(1, command_comm_name, sample->rank),
 				      .counts = command_make_counts(has_live ? 8 : count, count) };
 	if (has_live) {
 		command_fill_live(&writer);
