@@ -43,7 +43,8 @@ int sim_main(int argc, char **argv);
 
 static struct {
 	struct sink text;
-	const char *input; /* standard input, a path; NULL: empty */
+	int (*program)(int argc, char **argv); /* that commands run */
+	const char *input;		       /* standard input, a path; NULL: empty */
 	size_t most_json; /* lines of JSON that are kept of an output; the others are counted. 0: all */
 	char *out, *err; /* of the last command; the next one frees them */
 	int code;
@@ -90,6 +91,7 @@ static inline void command_begin(void)
 		abort();
 	command_clear_environment();
 	sink_init_memory(&command_play.text);
+	command_play.program = cmds_main;
 	umask(022);
 }
 
@@ -228,6 +230,42 @@ static inline int command_run(int (*program)(int argc, char **argv), const char 
 	return command_play.code;
 }
 
+/*
+ * The program of the test as a file in bin/ of the scratch directory, so that other programs of ringside can lie beside
+ * it: see command_again().
+ */
+static inline void command_install(void)
+{
+	char *bytes;
+	size_t length;
+
+	command_directory("bin");
+	if (linkat(AT_FDCWD, "/proc/self/exe", AT_FDCWD, command_path("bin/ringside"),
+		   AT_SYMLINK_FOLLOW) == 0)
+		return;
+	bytes = command_read("/proc/self/exe", &length);
+	command_write("bin/ringside", bytes, length);
+	free(bytes);
+	if (chmod(command_path("bin/ringside"), 0755) != 0)
+		abort();
+}
+
+/* Runs that file as ringside: for command_play.program. */
+static inline int command_again(int argc, char **argv)
+{
+	(void)argc;
+	execv(command_path("bin/ringside"), argv);
+	return 97;
+}
+
+/* A script beside it, or in the PATH. */
+static inline void command_script(const char *name, const char *text)
+{
+	command_write_text(name, text);
+	if (chmod(command_path(name), 0755) != 0)
+		abort();
+}
+
 /* What differs between machines and runs is replaced by a word. */
 static inline void command_tidy(struct sink *to, const char *text)
 {
@@ -306,7 +344,7 @@ static inline int command(const char *line)
 	char *rest, *at;
 	struct sink err;
 
-	command_run(cmds_main, "ringside", line);
+	command_run(command_play.program, "ringside", line);
 	sink_format(&command_play.text, "=== ringside %s\n", line);
 	command_note(command_play.out);
 	sink_init_memory(&err);

@@ -167,10 +167,11 @@ static void refusals(void)
 	EXPECT(!cli_output_is_terminal("-") && !cli_output_is_terminal("/dev/null"));
 }
 
+static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE };
+
 /* A signal in a child removes what is not complete. */
 static void signals_leave_nothing(void)
 {
-	static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE };
 	int status;
 
 	command_directory("ended");
@@ -262,6 +263,9 @@ static void trees_are_merged_on_request(void)
 int main(void)
 {
 	command_begin();
+	/* What whoever started the test ignores stays ignored: not here. */
+	for (size_t i = 0; i < ARRAY_LENGTH(signals); i++)
+		signal(signals[i], SIG_DFL);
 	files_appear_when_complete();
 	links_are_followed();
 	refusals();

@@ -10,7 +10,6 @@ static void packed_is_read(void)
 		"ls traces.tar.zst",
 		"ps stuck.tar",
 		"dump --op Broadcast --rank 0 traces.tar.gz",
-		"verify hung.tar.zst",
 		"ps hung.tar.zst",
 		"doctor hung.tar.zst",
 		"report --answer hung.tar.zst",

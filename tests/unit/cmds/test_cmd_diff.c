@@ -36,6 +36,17 @@ int main(void)
 		"diff --strict fast mixed",
 		"diff fast mixed",
 		"diff base.json slow",
+		"diff nccl-tests.txt loop",
+		"diff loop nccl-tests.txt --by rank --all",
+		"diff nccl-tests.txt loop --threshold 1%",
+		"diff nccl-tests.txt loop --threshold 1000%",
+		"diff nccl-tests.txt loop --op Broadcast",
+		"diff nccl-tests.txt loop --json",
+		"diff nccl-tests.json loop",
+		"diff nccl-tests.txt nccl-tests.txt",
+		"diff nccl-tests-old.txt loop",
+		"diff all_gather_perf.txt loop",
+		"diff nccl-tests.txt nowhere",
 		"baseline save fast -o base.json",
 		"baseline save fast -o base.json --json",
 		"baseline save -q fast -o base.json",
@@ -51,6 +62,11 @@ int main(void)
 		"baseline save stuck -o x",
 		"baseline",
 		"baseline show fast",
+		"baseline show base.json",
+		"baseline show --json base.json",
+		"baseline show garbage",
+		"baseline show",
+		"baseline show base.json base.json",
 		"baseline safe fast",
 		"doctor slow --baseline base.json",
 		"doctor fast --baseline base.json",
@@ -66,6 +82,11 @@ int main(void)
 	command_make("stuck");
 	command_write_text("garbage", "neither a trace nor a log\n");
 	command_write_text("mixed/README", "a note\n");
+	command_copy("tests/foreign/data/nccl-tests-all-reduce.txt", "nccl-tests.txt");
+	command_copy("tests/foreign/data/nccl-tests.json", "nccl-tests.json");
+	command_copy("tests/foreign/data/nccl-tests-old.txt", "nccl-tests-old.txt");
+	command_copy("tests/foreign/data/nccl-tests-old.txt", "all_gather_perf.txt");
+	command_sim("-o loop --nodes 1 --gpus 8 -w loop --seconds 2s");
 	command_sim("-o fast --nodes 2 --gpus 2 --iterations 12 --kernel --seed 1");
 	command_sim("-o slow --nodes 2 --gpus 2 --iterations 12 --kernel --seed 1 --network 10");
 	command_sim("-o mixed --nodes 2 --gpus 2 --iterations 4 --kernel --seed 1");

@@ -2,6 +2,47 @@
 #include "tests/support/command_play.h"
 #include "tests/tap.h"
 
+/* A text with each occurrence of a word replaced; the caller frees it. */
+static char *replaced(const char *text, const char *word, const char *by)
+{
+	struct sink made;
+	const char *found;
+	char *copy;
+
+	sink_init_memory(&made);
+	for (; (found = strstr(text, word)) != NULL; text = found + strlen(word))
+		sink_format(&made, "%.*s%s", (int)(found - text), text, by);
+	sink_text(&made, text);
+	copy = strdup(sink_string(&made));
+	sink_release(&made);
+	return copy;
+}
+
+/* More files than the table of names has room for at first, and host names that are no file names. */
+static void many_processes(void)
+{
+	size_t length;
+	char *one = command_read("tests/foreign/data/inspector-v4.2.log", &length);
+
+	command_directory("many");
+	for (int i = 0; i < 40; i++) {
+		char host[32], pid[16], name[32], *first, *second;
+
+		snprintf(host, sizeof(host), i % 4 ? "\"n.%d_a-Z\"" : "\".@ [`{/:%d\"", i / 4);
+		snprintf(pid, sizeof(pid), "\"pid\":%d", i % 2 ? 7 : i);
+		snprintf(name, sizeof(name), "many/%d.log", i);
+		first = replaced(one, "\"alpha\"", host);
+		second = replaced(first, "\"pid\":4100", pid);
+		command_write_text(name, second);
+		free(first);
+		free(second);
+	}
+	free(one);
+	command("import many -o many-out");
+	command("ls many-out --job '' --rank 1");
+	command("import many -o many-out --force --json");
+}
+
 int main(void)
 {
 	static const char *const names[] = {
@@ -52,6 +93,7 @@ int main(void)
 		command_copy(from, to);
 	}
 	command_each(lines);
+	many_processes();
 	EXPECT_THAT("import prints what is expected",
 		    command_expected("tests/unit/cmds/expected/import"));
 	return tap_done();

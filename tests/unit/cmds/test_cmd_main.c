@@ -1,9 +1,9 @@
-/* The program itself: help, versions, unknown commands, completions. */
+/* The program itself: help, versions, unknown commands. */
 #include "tests/support/command_play.h"
 #include "tests/support/runner.h"
 #include "tests/tap.h"
 
-/* Completions ask each command for its options: see tests/support/runner.h. */
+/* Bundles and completions run the program again: see tests/support/runner.h. */
 int unit_program(int argc, char **argv)
 {
 	return cmds_main(argc, argv);
@@ -35,12 +35,6 @@ int main(void)
 		"hub --list-options",
 		"top --list-options",
 		"ls --list-options",
-		"completions",
-		"completions bash",
-		"completions zsh",
-		"completions fish",
-		"completions tcsh",
-		"completions --help",
 		NULL,
 	};
 

@@ -178,14 +178,40 @@ static void servers(void)
 			 i % 2 ? "http://" : "", port, i % 2 ? "/x" : "");
 		snprintf(wanted, sizeof(wanted), cases[i].said, port);
 		command_run(cmds_main, "ringside", line);
-		EXPECT_THAT(wanted, strstr(command_play.out, wanted) != NULL);
+		if (!EXPECT_THAT("a server's answer is judged",
+				 strstr(command_play.out, wanted) != NULL))
+			printf("# wanted %s", wanted);
 		EXPECT_THAT("which was asked for its health",
 			    waitpid(server, &status, 0) == server && status == 0);
 	}
 }
 
+/* The library of the fake GPU, as a job would find it. */
+static void an_nccl_that_loads(void)
+{
+	char path[4096];
+	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	path[length > 0 ? length : 0] = '\0';
+	*strrchr(path, '/') = '\0';
+	text_append(path, sizeof(path), "/../fake_gpu");
+	setenv("LD_LIBRARY_PATH", path, 1);
+	command_run(cmds_main, "ringside", "self-check --agent 127.0.0.1:1");
+	EXPECT_THAT("its version is asked for",
+		    strstr(command_play.out,
+			   "ok       NCCL         2.28.9, interface 5, GPU times sampled, 12 "
+			   "blind spots: /") != NULL &&
+			    strstr(command_play.out, "/fake_gpu/libnccl.so.2\n") != NULL);
+	setenv("LD_LIBRARY_PATH", "/no/such/place:;/dev/null", 1);
+	command_run(cmds_main, "ringside", "self-check --agent 127.0.0.1:1");
+	EXPECT(strstr(command_play.out, "/fake_gpu/") == NULL);
+	unsetenv("LD_LIBRARY_PATH");
+}
+
 static void this_machine(void)
 {
+	char own[64];
+
 	put("conf", "RINGSIDE_MODE=trace\nRINGSIDE_DIR=/dev/null/x\nRINGSIDE_MDOE=x\n");
 	put("lib/" PLUGIN, "no library");
 	put(".nccl.conf",
@@ -217,6 +243,18 @@ static void this_machine(void)
 	unsetenv("RINGSIDE_MODE");
 	setenv("RINGSIDE_SHM", command_path("no-such-place"), 1);
 	lines_of("memory", "--agent 127.0.0.1:1");
+	snprintf(own, sizeof(own), "shm/ringside-%u", (unsigned int)geteuid());
+	put(own, "a file");
+	setenv("RINGSIDE_SHM", command_path("shm"), 1);
+	command_run(cmds_main, "ringside", "self-check --agent 127.0.0.1:1");
+	EXPECT_THAT("the place of the regions is a file",
+		    strstr(command_play.out, own + 4) != NULL &&
+			    strstr(command_play.out, " belongs to somebody else\n") != NULL);
+	unlink(command_path(own));
+	command_run(cmds_main, "ringside", "self-check --agent 127.0.0.1:1");
+	EXPECT_THAT("the room for regions is reported",
+		    strstr(command_play.out, "memory       ") != NULL &&
+			    strstr(command_play.out, "/shm has ") != NULL);
 	EXPECT_THAT("this machine", command_expected("tests/unit/cmds/expected/self-check-here"));
 }
 
@@ -232,6 +270,7 @@ int main(void)
 	setenv("PATH", path, 1);
 	images();
 	this_machine();
+	an_nccl_that_loads();
 	servers();
 	return tap_done();
 }
