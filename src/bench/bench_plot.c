@@ -63,7 +63,9 @@ const char *bench_plot_value(char to[static PLOT_VALUE_TEXT], double value, enum
 		put_scaled(to, value, 3, times, ARRAY_LENGTH(times));
 		break;
 	case PLOT_GBPS:
-		text_format(to, PLOT_VALUE_TEXT, "%.3g GB/s", value);
+		text_format(to, PLOT_VALUE_TEXT,
+			    fabs(value) >= 999.5 && fabs(value) < 1e6 ? "%.0f GB/s" : "%.3g GB/s",
+			    value);
 		break;
 	case PLOT_PERCENT:
 		/* Never rounds up to 100%. */
