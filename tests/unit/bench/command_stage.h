@@ -88,6 +88,9 @@ static inline void stage_open(struct stage *stage)
 	if (mkdir(path, 0755) == -1)
 		abort();
 	setenv("RINGSIDE_SHM", path, 1);
+	/* Not the host's MPS. */
+	text_format(path, sizeof(path), "%s/none", stage->directory);
+	setenv("CUDA_MPS_PIPE_DIRECTORY", path, 1);
 	sink_init_memory(&stage->text);
 }
 
