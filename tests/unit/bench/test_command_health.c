@@ -39,6 +39,16 @@ static const struct stage_case recalled[] = {
 
 static const struct stage_case refused[] = {
 	{ "no value", NULL, "health --expect inside" },
+	{ "a link without a name", NULL, "health --expect ?=3" },
+	{ "the least bandwidth", NULL, "health --from @/two.json -q --expect inside=0.000001" },
+	{ "less than that", NULL, "health --expect inside=0.0000009" },
+	{ "a number of the longest", NULL,
+	  "health --from @/two.json -q --expect inside=9.00000000000000000000000000000" },
+	{ "the least time is accepted, but not here", NULL, "health --seconds 1 --from x" },
+	{ "so is the most", NULL, "health --seconds 86400 --from x" },
+	{ "so is the largest size", NULL, "health --sizes 1G --from x" },
+	{ "the least tolerance", NULL,
+	  "health --from @/two.json -q --expect inside=900 --tolerance 0.01" },
 	{ "an unknown kind of link", NULL, "health --expect outside=3" },
 	{ "a kind that begins like another", NULL, "health --expect insider=3" },
 	{ "a negative value", NULL, "health --expect inside=-1" },
