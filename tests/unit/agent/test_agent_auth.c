@@ -26,6 +26,12 @@ static void test_decode(void)
 	EXPECT_THAT("incomplete bits", !web_auth_decode("Basic YTp", pair));
 	EXPECT_THAT("a zero byte", !web_auth_decode("Basic YToAYg==", pair));
 	EXPECT_THAT("nothing", !web_auth_decode("Basic ", pair) && !web_auth_decode("", pair));
+	EXPECT_THAT("a letter that is all zeros",
+		    web_auth_decode("Basic YTpAQA==", pair) && strcmp(pair, "a:@@") == 0);
+	EXPECT_THAT("two bytes without padding",
+		    web_auth_decode("Basic YTo", pair) && strcmp(pair, "a:") == 0);
+	EXPECT_THAT("too little padding", !web_auth_decode("Basic YTpAQA=", pair));
+	EXPECT_THAT("a letter that is no byte", !web_auth_decode("Basic YTpiA", pair));
 	memset(many + 6, 'Y', sizeof(many) - 7);
 	EXPECT_THAT("too long", !web_auth_decode(many, pair));
 }
@@ -123,6 +129,52 @@ static void test_turns(void)
 	EXPECT_THAT("for a second", web_auth_goes_before(&auth, &guess, &other, 200));
 }
 
+/* The last 64 of each are remembered. */
+static void test_rings(const char *hash)
+{
+	static const char b_right[] = "Basic YjpVKlU=";
+	const struct web_config nobody = { .user_count = 0 };
+	struct web_config config;
+	struct web_user users[2];
+	struct web_auth auth;
+	uint64_t now = 1000;
+
+	make_users(&config, users, 2);
+	memcpy(users[0].hash, hash, strlen(hash));
+	memcpy(users[1].hash, hash, strlen(hash));
+	EXPECT(web_auth_init(&auth) == OK);
+	auth.digest[0] = 1;
+	EXPECT(web_auth_end(&auth, true, here, 10, now) == WEB_AUTH_GOOD);
+	EXPECT_THAT("half of the time is for others", auth.free_ns == now + 10);
+	EXPECT_THAT("the second user",
+		    check(&auth, &config, b_right, here, true, now + 10) == WEB_AUTH_GOOD);
+	EXPECT_THAT("is remembered beside the first",
+		    auth.next_good == 2 &&
+			    check(&auth, &config, b_right, here, false, now + 10) == WEB_AUTH_GOOD);
+	EXPECT_THAT("without users nobody is right",
+		    check(&auth, &nobody, b_right, here, true, now + 100) == WEB_AUTH_WRONG);
+	for (int i = 3; i <= WEB_AUTH_REMEMBERED; i++) {
+		memset(auth.digest, i, sizeof(auth.digest));
+		web_auth_end(&auth, true, here, 1, now);
+	}
+	EXPECT(auth.next_good == 0 && auth.good[WEB_AUTH_REMEMBERED - 1][5] == WEB_AUTH_REMEMBERED);
+	memset(auth.digest, 99, sizeof(auth.digest));
+	web_auth_end(&auth, true, here, 1, now);
+	EXPECT(auth.next_good == 1 && auth.good[0][5] == 99 && auth.good[2][5] == 3);
+	for (int i = 0; i <= WEB_AUTH_ADDRESSES; i++) {
+		const uint8_t address[16] = { 7, (uint8_t)i };
+
+		EXPECT_EQUAL(web_auth_end(&auth, false, address, 1, now), WEB_AUTH_WRONG);
+		EXPECT_EQUAL(auth.next_wrong, (i + 1) % WEB_AUTH_ADDRESSES);
+	}
+	EXPECT_THAT("of 65 addresses the first is forgotten",
+		    !web_auth_was_wrong(&auth, (const uint8_t[16]){ 7, 0 }, now) &&
+			    web_auth_was_wrong(&auth, (const uint8_t[16]){ 7, 1 }, now) &&
+			    web_auth_was_wrong(&auth, (const uint8_t[16]){ 7, 63 }, now) &&
+			    web_auth_was_wrong(&auth, (const uint8_t[16]){ 7, 64 }, now));
+	web_auth_release(&auth);
+}
+
 static void test_memory(const char *hash)
 {
 	static struct web_user users[26];
@@ -154,6 +206,7 @@ int main(void)
 	_Static_assert(sizeof(hash) == 61 && sizeof(other) == 61, "hashes of bcrypt");
 	test_decode();
 	test_check(hash, other);
+	test_rings(hash);
 	test_memory(hash);
 	test_turns();
 	return tap_done();

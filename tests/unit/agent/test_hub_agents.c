@@ -557,6 +557,8 @@ static void test_http_discovery(void)
 			poll(NULL, 0, 1);
 			hub_agents_run(&agents, now);
 		}
+		if (i == 0)
+			put_said();
 		remove(said);
 		expected_put(&text, "%d %s: %zu found, next %s \"%s\"%s\n", cases[i].status,
 			     cases[i].body, agents.sources[0].found.count,
@@ -596,6 +598,9 @@ static void test_polls(void)
 	answer_with(1, 401, "who?");
 	answer_with(3, 404, "");
 	answer_with(4, 0, "connection refused");
+	answer_with(5, 0,
+		    "a reason that is longer than the 119 letters which are kept of it: x123456789"
+		    "x123456789x123456789x123456789x123456789x123456789");
 	next_ns = run();
 	put_agents("answers");
 	expected_put(&text, "  next %s\n", since_begin(next_ns));

@@ -262,6 +262,35 @@ static void test_full(void)
 	end();
 }
 
+/* A table that is full of jobs of agents with few jobs has none of a liar, wherever that is in the list. */
+static void test_full_of_honest(void)
+{
+	enum { HONEST = HUB_JOBS_MAX / 8 };
+	static struct hub_agent many[HONEST + 1], *list[HONEST + 1];
+	static struct hub_row of_them[HONEST][8];
+
+	begin();
+	for (int i = 0; i < 9; i++)
+		text_format(rows[0][i].job, HUB_JOB_NAME, "lie %d", i);
+	agents_of[0].summary.count = 9;
+	list[0] = &agents_of[0];
+	for (int i = 0; i < HONEST; i++) {
+		for (int j = 0; j < 8; j++)
+			text_format(of_them[i][j].job, HUB_JOB_NAME, "job %04d", 8 * i + j);
+		many[i] = (struct hub_agent){ .target = { "n", "http://a", NULL },
+					      .summary = { .rows = of_them[i], .count = 8 } };
+		list[i + 1] = &many[i];
+	}
+	agents.list = list;
+	agents.count = HONEST + 1;
+	update();
+	EXPECT(jobs.count == HUB_JOBS_MAX && jobs.left_out == 9 &&
+	       hub_jobs_find(&jobs, "lie 0") == NULL &&
+	       hub_jobs_find(&jobs, "job 4095") == jobs.list[HUB_JOBS_MAX - 1]);
+	agents.list = agent_list;
+	end();
+}
+
 /* ---- trouble ---------------------------------------------------------------------------------- */
 
 /* One window of 30 s after the other: at least three before the last one, without trouble, make a rate to compare with. */
@@ -1016,6 +1045,7 @@ int main(void)
 	test_owners();
 	test_order();
 	test_full();
+	test_full_of_honest();
 	test_rate();
 	test_rate_begins();
 	test_signs();
