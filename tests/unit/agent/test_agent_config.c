@@ -103,6 +103,199 @@ static void test_language(void)
 	expect_refused("an empty key", "'': x\n", "line 1: empty key");
 }
 
+/* A hash that is wrong in one place. */
+static void test_hashes(void)
+{
+	static const struct {
+		size_t place;
+		char letter;
+		bool is_good;
+	} changes[] = { { 0, '%', false },  { 1, '3', false }, { 2, 'x', false },
+			{ 3, 'x', false },  { 4, 'x', false }, { 5, 'x', false },
+			{ 6, 'x', false },  { 7, '!', false }, { 30, '-', false },
+			{ 59, '=', false }, { 59, 'z', true }, { 2, 'a', true },
+			{ 2, 'b', true },   { 4, '0', false }, { 5, '4', true },
+			{ 5, '5', false } };
+	char text[200], hash[62];
+	struct web_config config;
+
+	for (size_t i = 0; i < ARRAY_LENGTH(changes); i++) {
+		memcpy(hash, HASH, 61);
+		hash[changes[i].place] = changes[i].letter;
+		snprintf(text, sizeof(text), "basic_auth_users:\n  a: '%s'\n", hash);
+		EXPECT_EQUAL(takes(&config, text), changes[i].is_good);
+		web_config_release(&config);
+	}
+	memcpy(hash, HASH, 61);
+	memcpy(hash + 4, "04", 2);
+	snprintf(text, sizeof(text), "basic_auth_users:\n  a: %s\n", hash);
+	EXPECT(takes(&config, text));
+	web_config_release(&config);
+	expect_refused("a hash that is too short", "basic_auth_users:\n  a: $2y$10$abc\n",
+		       "line 2: user a: not a bcrypt hash (like $2y$10$...)");
+	expect_refused("a hash that is too long", "basic_auth_users:\n  a: " HASH "x\n",
+		       "line 2: user a: not a bcrypt hash (like $2y$10$...)");
+	expect_refused("a user with a colon", "basic_auth_users:\n  'a:b': " HASH "\n",
+		       "line 2: user names must not contain a colon");
+	expect_refused("the second of two users again",
+		       "basic_auth_users:\n  a: " HASH "\n  b: " HASH "\n  b: " HASH "\n",
+		       "line 4: duplicate user b");
+}
+
+static void test_many_users(void)
+{
+	static char text[300 * 80];
+	struct web_config config;
+
+	for (int count = WEB_CONFIG_USERS_MAX; count <= WEB_CONFIG_USERS_MAX + 1; count++) {
+		size_t used = (size_t)snprintf(text, sizeof(text), "basic_auth_users:\n");
+
+		for (int i = 0; i < count; i++)
+			used += (size_t)snprintf(text + used, sizeof(text) - used, " u%d: %s\n", i,
+						 HASH);
+		EXPECT_EQUAL(takes(&config, text), count == WEB_CONFIG_USERS_MAX);
+		web_config_release(&config);
+	}
+	EXPECT(strcmp(why, "line 258: more than 256 users") == 0);
+}
+
+/* What a value is read as; NULL: it is refused. */
+static void test_texts(void)
+{
+	static const char *const values[][2] = {
+		{ "a", "a" },
+		{ "a b", "a b" },
+		{ "a   ", "a" },
+		{ "a # comment", "a" },
+		{ "a# no comment", "a# no comment" },
+		{ "a #", "a" },
+		{ "-a", "-a" },
+		{ "a:b", "a:b" },
+		{ "a: b", NULL },
+		{ "a:", NULL },
+		{ "'a'", "a" },
+		{ "'a' # comment", "a" },
+		{ "'a'# no comment", NULL },
+		{ "'a'  ", "a" },
+		{ "''''", "'" },
+		{ "'a''b'", "a'b" },
+		{ "'a''", NULL },
+		{ "'a", NULL },
+		{ "\"a\"", "a" },
+		{ "\"a\\\\b\"", "a\\b" },
+		{ "\"a\\\"b\"", "a\"b" },
+		{ "\"a\\", NULL },
+		{ "\"a\\x\"", NULL },
+		{ "'a\\b'", "a\\b" },
+		{ "{}", NULL },
+		{ "{}a", NULL },
+		{ "{} a", NULL },
+		{ "{", NULL },
+		{ "&a", NULL },
+		{ "''", NULL },
+		{ "# nothing", NULL },
+	};
+	struct web_config config;
+	char text[200];
+
+	for (size_t i = 0; i < ARRAY_LENGTH(values); i++) {
+		bool is_good;
+
+		snprintf(text, sizeof(text), "tls_server_config:\n  key_file: k\n  cert_file: %s",
+			 values[i][0]);
+		is_good = takes(&config, text);
+		EXPECT_THAT(values[i][0],
+			    is_good == (values[i][1] != NULL) &&
+				    (!is_good || strcmp(config.cert_file, values[i][1]) == 0));
+		web_config_release(&config);
+	}
+}
+
+static void test_lengths(void)
+{
+	static char text[WEB_CONFIG_TEXT + 100];
+	struct web_config config;
+
+	for (int is_quoted = 0; is_quoted < 2; is_quoted++)
+		for (int more = 0; more < 2; more++) {
+			size_t used = (size_t)snprintf(
+				text, sizeof(text),
+				"tls_server_config:\n  key_file: k\n  cert_file: %s",
+				is_quoted ? "'" : "");
+
+			memset(text + used, 'x', (size_t)(WEB_CONFIG_TEXT - 1 + more));
+			snprintf(text + used + WEB_CONFIG_TEXT - 1 + more, 3, "%s\n",
+				 is_quoted ? "'" : "");
+			EXPECT_EQUAL(takes(&config, text), more == 0);
+			EXPECT_EQUAL(strlen(config.cert_file), more == 0 ? WEB_CONFIG_TEXT - 1 : 0);
+			web_config_release(&config);
+		}
+}
+
+static void test_lines(void)
+{
+#define NO_LISTS                                                                              \
+	"lists, anchors, tags and multi-line text are not supported; quote text that begins " \
+	"with such a character"
+	struct web_config config;
+
+	EXPECT_THAT("a line of blanks, and no end of the last line",
+		    takes(&config, "\r\n   \nbasic_auth_users:\n  a: " HASH) &&
+			    config.user_count == 1);
+	web_config_release(&config);
+	expect_refused("a deletion", "a\x7f: b\n", "line 1: control character");
+	EXPECT_THAT("UTF-8",
+		    takes(&config, "tls_server_config:\n key_file: k\n cert_file: \xc3\xa4") &&
+			    strcmp(config.cert_file, "\xc3\xa4") == 0);
+	web_config_release(&config);
+	expect_refused("an opening line within the file", "basic_auth_users:\n---\n",
+		       "line 2: " NO_LISTS);
+	expect_refused("an opening line with more", "--- a\n", "line 1: " NO_LISTS);
+	expect_refused("a value below a header",
+		       "http_server_config:\n  headers:\n    Strict-Transport-Security: a\n"
+		       "      b: c\n",
+		       "line 4: unexpected indentation");
+	expect_refused("a key below an empty map", "http_server_config: {}\n  http2: true\n",
+		       "line 2: unexpected indentation");
+	expect_refused("http2", "http_server_config:\n  http2: yes\n",
+		       "line 2: http2 is true or false, not 'yes'");
+	EXPECT(takes(&config, "http_server_config:\n  http2: true\nbasic_auth_users:\n"));
+	web_config_release(&config);
+}
+
+static void test_tls_values(void)
+{
+	static const char *const names[] = { "NoClientCert", "RequestClientCert",
+					     "RequireAnyClientCert", "VerifyClientCertIfGiven",
+					     "RequireAndVerifyClientCert" };
+	static const char *const versions[] = { "TLS10", "TLS11", "TLS12", "TLS13" };
+	struct web_config config;
+	char text[300];
+
+	for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+		snprintf(text, sizeof(text),
+			 "tls_server_config:\n cert_file: a\n key_file: b\n client_auth_type: "
+			 "%s\n%s",
+			 names[i], i == 0 ? "" : " client_ca_file: c\n");
+		EXPECT(takes(&config, text) && config.client_auth == (enum web_client_auth)i);
+		web_config_release(&config);
+	}
+	expect_refused("another type", "tls_server_config:\n client_auth_type: None\n",
+		       "line 2: client_auth_type is one of NoClientCert, RequestClientCert, "
+		       "RequireAnyClientCert, VerifyClientCertIfGiven, "
+		       "RequireAndVerifyClientCert, not 'None'");
+	for (int i = 0; i < 4; i++)
+		for (int j = 0; j < 4; j++) {
+			snprintf(text, sizeof(text),
+				 "tls_server_config:\n cert_file: a\n key_file: b\n"
+				 " min_version: %s\n max_version: %s\n",
+				 versions[i], versions[j]);
+			EXPECT_EQUAL(takes(&config, text), i <= j);
+			EXPECT(config.min_version == i && config.max_version == j);
+			web_config_release(&config);
+		}
+}
+
 static void test_meaning(void)
 {
 	expect_refused("an unknown section", "tls_config:\n",
@@ -179,6 +372,12 @@ static void test_files(void)
 			    strcmp(config.key_file, "/b.key") == 0);
 	web_config_release(&config);
 	file = fopen(path, "w");
+	for (int i = 0; i < WEB_CONFIG_BYTES_MAX; i++)
+		fputc('\n', file);
+	fclose(file);
+	EXPECT_THAT("64 KiB", web_config_read(&config, path, why, sizeof(why)) == OK);
+	web_config_release(&config);
+	file = fopen(path, "w");
 	for (int i = 0; i <= WEB_CONFIG_BYTES_MAX; i++)
 		fputc('\n', file);
 	fclose(file);
@@ -192,6 +391,12 @@ int main(void)
 {
 	test_good();
 	test_language();
+	test_hashes();
+	test_many_users();
+	test_texts();
+	test_lengths();
+	test_lines();
+	test_tls_values();
 	test_meaning();
 	test_files();
 	return tap_done();
