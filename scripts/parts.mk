@@ -46,7 +46,7 @@ UNIT_ROOMS := $(sort $(notdir $(patsubst %/,%,$(wildcard tests/unit/*/))))
 UNIT_THEMES := agent_play agent_server bench_command bench_cost bench_hub bench_launch format_copy plugin_clock plugin_comms \
 	plugin_disk plugin_shm plugin_threads plugin_waits
 unit_files_agent_play := $(addprefix tests/unit/agent/test_,agent_hook_edges.c agent_look_turns.c agent_rights.c agent_snapshot.c  agent_verdict_lines.c hub_agents.c)
-unit_files_agent_server := $(addprefix tests/unit/agent/test_,agent_http.c agent_loop.c agent_route.c hub_main.c)
+unit_files_agent_server := $(addprefix tests/unit/agent/test_,agent_http.c agent_loop.c agent_main.c agent_route.c hub_main.c)
 unit_files_bench_command := $(wildcard tests/unit/bench/test_command_*.c)
 unit_files_bench_cost := $(wildcard tests/unit/bench/test_cost_*.c)
 unit_files_bench_hub := $(wildcard tests/unit/bench/test_*hub*.c)
