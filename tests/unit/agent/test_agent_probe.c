@@ -1,5 +1,5 @@
 /*
- * What is asked about hung jobs, of whom and when. Stacks and RAS are played; the file is included for that. Processes are
+ * What is asked about hung jobs, and when. Stacks and RAS are played; the file is included for that. Processes are
  * this one and one that does not exist.
  */
 #include <stdio.h>

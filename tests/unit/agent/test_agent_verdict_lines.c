@@ -164,7 +164,7 @@ static void test_whole(void)
 	expected_compare(&text, "tests/unit/agent/expected/agent_verdict_lines");
 }
 
-/* When something is said about it again. */
+/* When it is reported again. */
 static void test_again(void)
 {
 	struct verdict *verdict;

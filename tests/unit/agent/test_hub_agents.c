@@ -169,12 +169,13 @@ static void put_said(void)
 	static char bytes[1 << 16];
 	FILE *file = fopen(said, "re");
 	size_t length = file ? fread(bytes, 1, sizeof(bytes) - 1, file) : 0;
+	char *rest = NULL;
 
 	if (file)
 		fclose(file);
 	remove(said);
 	bytes[length] = '\0';
-	for (char *line = strtok(bytes, "\n"); line; line = strtok(NULL, "\n"))
+	for (char *line = strtok_r(bytes, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
 		put_clean("  asked: ", line);
 }
 
@@ -279,7 +280,7 @@ static bool is_running(void)
 	return has_child;
 }
 
-/* Until all children have ended; time stands still. Returns when the next thing is due. */
+/* Until all children have ended; time does not pass. Returns when the next thing is due. */
 static uint64_t run(void)
 {
 	uint64_t next_ns = hub_agents_run(&agents, now);
