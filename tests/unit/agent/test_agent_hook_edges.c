@@ -14,6 +14,7 @@ static int play_log(enum agent_level level, const char *format, ...) PRINTF_LIKE
 #include "agent/agent_hook.c"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "cmds/cli.h"
 #include "common/clock.h"
@@ -371,9 +372,16 @@ static void test_delayed(void)
 /* One that does not end gets SIGTERM, then SIGKILL; its group, too. */
 static void test_late(void)
 {
+	char path[96], wanted[200];
+	FILE *file;
 	pid_t pid;
 
-	begin("/bin/sleep 600");
+	text_format(path, sizeof(path), "%s/stays", scratch_dir.path);
+	file = fopen(path, "we");
+	fputs("#!/bin/sh\ntrap '' TERM\necho ready\nwhile :; do sleep 600; done\n", file);
+	fclose(file);
+	chmod(path, 0700);
+	begin(path);
 	hook.epoll = epoll_create1(EPOLL_CLOEXEC);
 	EXPECT(give(5, false, BEGIN) && give(5, false, BEGIN));
 	EXPECT_EQUAL(agent_hook_run(&hook, BEGIN), BEGIN + 60 * SECOND_NS);
@@ -383,7 +391,12 @@ static void test_late(void)
 	EXPECT(epoll_ctl(hook.epoll, EPOLL_CTL_DEL, hook.output, NULL) == 0);
 	end_late_one(&hook, BEGIN + 60 * SECOND_NS - 1);
 	EXPECT(!hook.is_terminated);
-	kill(pid, SIGSTOP);
+	/* From now on it does not end by SIGTERM. */
+	while (said[0] == '\0') {
+		agent_hook_handle(&hook, BEGIN);
+		poll(NULL, 0, 1);
+	}
+	EXPECT(is_said("<6>hook output: ready\n"));
 	end_late_one(&hook, BEGIN + 60 * SECOND_NS);
 	EXPECT(hook.is_terminated && !hook.is_killed && hook.end_by_ns == BEGIN + 65 * SECOND_NS);
 	end_late_one(&hook, BEGIN + 65 * SECOND_NS);
@@ -392,9 +405,9 @@ static void test_late(void)
 		agent_hook_run(&hook, BEGIN + 66 * SECOND_NS);
 		poll(NULL, 0, 1);
 	}
-	EXPECT(is_said("<4>hook /bin/sleep: signal 9 after 66.0 s (): timed out and was "
-		       "terminated\n") &&
-	       hook.failures == 1 && hook.pid > 0 && !hook.is_terminated);
+	text_format(wanted, sizeof(wanted),
+		    "<4>hook %s: signal 9 after 66.0 s (): timed out and was terminated\n", path);
+	EXPECT(is_said(wanted) && hook.failures == 1 && hook.pid > 0 && !hook.is_terminated);
 	pid = hook.pid;
 	close(hook.epoll);
 	agent_hook_release(&hook);

@@ -522,17 +522,24 @@ static void test_failed_snapshot(void)
 
 	begin(NULL);
 	request("/api/v1/snapshot");
-	bodies->maker.until_ns = 1;
-	from.fd = 7;
-	while (bodies->maker.begun_ns != 0) {
-		agent_bodies_run(bodies, &http, false, BEGIN + 5);
-		poll(NULL, 0, 1);
+	EXPECT(connection.suspended == 1 && bodies->maker.pid > 0);
+	/* It has ended without success, and with some output, or with success, and without output. */
+	for (int code = 0; code < 2; code++) {
+		hub_child_release(&bodies->maker);
+		bodies->maker = (struct hub_child){ .begun_ns = BEGIN,
+						    .output = -1,
+						    .errors = -1,
+						    .code = code,
+						    .bytes = calloc(1, 8),
+						    .used = code == 0 ? 0 : 7 };
+		EXPECT_EQUAL(agent_bodies_run(bodies, &http, false, BEGIN + 5), BEGIN + 5);
+		EXPECT(bodies->maker.begun_ns == 0 &&
+		       bodies->made[AGENT_BODY_SNAPSHOT][0].response == NULL &&
+		       bodies->held_snapshots == 0);
 	}
-	/* It is not in the table of connections of this test. */
+	/* The connection is not in the table of this test. */
 	from.has_waited = from.has_failed = true;
-	from.fd = -1;
 	connection.suspended = 0;
-	EXPECT(bodies->made[AGENT_BODY_SNAPSHOT][0].response == NULL);
 	call("GET", "/api/v1/snapshot");
 	EXPECT(connection.code == 503 && bodies->maker.begun_ns == 0);
 	request("/none");

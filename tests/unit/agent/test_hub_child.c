@@ -126,26 +126,30 @@ static void test_limits(void)
 	hub_child_release(&child);
 }
 
-/* One that still runs is killed, and everything that it started. */
+/* One that still runs is killed, and everything that it started: all of them hold the end of a pipe. */
 static void test_release(void)
 {
-	char *words[] = { "/bin/sh", "-c", "echo $$; sleep 600 & echo $!; wait", NULL };
+	char *words[] = { "/bin/sh", "-c", "sleep 600 & echo ready; wait", NULL };
 	struct hub_child_task task = { .words = words,
 				       .timeout_ns = 600 * SECOND_NS,
 				       .limit_bytes = 1000 };
 	size_t fds = open_fds();
-	int epoll = epoll_create1(EPOLL_CLOEXEC);
+	int epoll = epoll_create1(EPOLL_CLOEXEC), ends[2];
 	struct epoll_event event;
+	char byte;
 	pid_t pid;
 
+	EXPECT(pipe(ends) == 0);
 	hub_child_start(&child, &task, epoll, BEGIN);
+	close(ends[1]);
 	pid = child.pid;
 	EXPECT_THAT("its output is an event",
 		    epoll_wait(epoll, &event, 1, 60000) == 1 && event.data.fd == child.output);
 	EXPECT(getpgid(pid) == pid);
 	hub_child_release(&child);
-	EXPECT_THAT("no process is left, and no descriptor",
-		    kill(-pid, 0) == -1 && errno == ESRCH && waitpid(pid, NULL, WNOHANG) == -1);
+	EXPECT_THAT("none of its processes is left", read(ends[0], &byte, 1) == 0);
+	EXPECT(waitpid(pid, NULL, WNOHANG) == -1 && errno == ECHILD);
+	close(ends[0]);
 	close(epoll);
 	EXPECT_EQUAL(open_fds(), fds);
 }
