@@ -41,11 +41,13 @@ SPANK_SOURCES := src/slurm/spank_ringside.c
 HAS_SPANK := $(shell $(CC) -E -x c -include slurm/spank.h /dev/null >/dev/null 2>&1 && echo yes)
 
 # Unit tests: one program per room. Some files have a separate program, ROOM_THEME: they replace a function
-# of libc for everything linked with them, or they take long and run in parallel with the others.
+# of libc for everything linked with them, include a source file whose calls they play, or take long and run
+# in parallel with the others.
 UNIT_ROOMS := $(sort $(notdir $(patsubst %/,%,$(wildcard tests/unit/*/))))
-UNIT_THEMES := agent_play agent_server bench_command bench_cost bench_hub bench_launch format_copy plugin_clock plugin_comms \
-	plugin_disk plugin_shm plugin_threads plugin_waits
-unit_files_agent_play := $(addprefix tests/unit/agent/test_,agent_hook_edges.c agent_look_turns.c agent_rights.c agent_snapshot.c  agent_verdict_lines.c hub_agents.c)
+UNIT_THEMES := agent_play $(if $(HAS_AGENT),agent_server) bench_command bench_cost bench_hub bench_launch format_copy \
+	plugin_clock plugin_comms plugin_disk plugin_shm plugin_threads plugin_waits
+unit_files_agent_play := $(addprefix tests/unit/agent/test_,agent_hook_edges.c agent_look_turns.c agent_rights.c agent_snapshot.c \
+	agent_verdict_lines.c hub_agents.c)
 unit_files_agent_server := $(addprefix tests/unit/agent/test_,agent_http.c agent_loop.c agent_main.c agent_route.c hub_main.c)
 unit_files_bench_command := $(wildcard tests/unit/bench/test_command_*.c)
 unit_files_bench_cost := $(wildcard tests/unit/bench/test_cost_*.c)
@@ -59,7 +61,7 @@ unit_files_plugin_shm := tests/unit/plugin/test_shm_room.c
 unit_files_plugin_threads := $(addprefix tests/unit/plugin/test_,inspector_edges.c metrics_edges.c trace_edges.c)
 unit_files_plugin_waits := tests/unit/plugin/test_own_thread_edges.c
 $(foreach room,$(UNIT_ROOMS),$(eval unit_files_$(room) := $(filter-out \
-	$(if $(HAS_AGENT),,%/test_agent_auth.c) $(foreach theme,$(UNIT_THEMES),$(unit_files_$(theme))), \
+	$(if $(HAS_AGENT),,%/test_agent_auth.c $(unit_files_agent_server)) $(foreach theme,$(UNIT_THEMES),$(unit_files_$(theme))), \
 	$(wildcard tests/unit/$(room)/test_*.c))))
 UNIT_PROGRAMS := $(sort $(UNIT_ROOMS) $(UNIT_THEMES))
 LONG_TEST_SOURCES := $(wildcard tests/long_*.c)
