@@ -179,6 +179,20 @@ static void put_said(void)
 		put_clean("  asked: ", line);
 }
 
+/* Lines of the log since the last call. */
+static void put_logged(void)
+{
+	static char bytes[1 << 16];
+	static off_t at;
+	ssize_t length = pread(STDERR_FILENO, bytes, sizeof(bytes) - 1, at);
+	char *rest = NULL;
+
+	bytes[length > 0 ? length : 0] = '\0';
+	at += length > 0 ? length : 0;
+	for (char *line = strtok_r(bytes, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		put_clean("  logged: ", line);
+}
+
 static void put_row(const struct hub_row *row)
 {
 	expected_put(&text,
@@ -221,6 +235,7 @@ static void put_agents(const char *heading)
 {
 	expected_put(&text, "=== %s\n", heading);
 	put_said();
+	put_logged();
 	for (size_t i = 0; i < agents.source_count; i++) {
 		expected_put(&text, "  source %s: %zu found, next %s",
 			     hub_source_name(agents.sources[i].wanted.kind),
@@ -253,8 +268,17 @@ static void put_agents(const char *heading)
 			     agents.prometheus_problem);
 }
 
+static void forget_logged(void)
+{
+	put_logged();
+	free(text.text);
+	text = (struct expected_text){ .text = NULL };
+}
+
 static void begin(void)
 {
+	if (text.text == NULL)
+		forget_logged();
 	now = BEGIN + 2 * SECOND;
 	options = (struct hub_options){ .interval_ns = 5 * SECOND,
 					.refresh_ns = 60 * SECOND,
@@ -560,6 +584,7 @@ static void test_http_discovery(void)
 		}
 		if (i == 0)
 			put_said();
+		put_logged();
 		remove(said);
 		expected_put(&text, "%d %s: %zu found, next %s \"%s\"%s\n", cases[i].status,
 			     cases[i].body, agents.sources[0].found.count,
@@ -981,6 +1006,7 @@ int main(void)
 	char path[8192];
 
 	directory = scratch_make();
+	dup2(open(path_of("log"), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600), STDERR_FILENO);
 	text_format(fetch, sizeof(fetch), "%s/fetch", directory);
 	text_format(said, sizeof(said), "%s/said", directory);
 	text_format(answer, sizeof(answer), "%s/answer", directory);
