@@ -20,6 +20,7 @@ int main(void)
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -113,6 +114,35 @@ static void end(void)
 {
 	agent_loop_close(&loop);
 	EXPECT_EQUAL(http_play.daemons, 0);
+}
+
+static size_t open_fds(void)
+{
+	size_t count = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		count += fcntl(fd, F_GETFD) != -1;
+	return count;
+}
+
+static void test_open(void)
+{
+	size_t fds = open_fds();
+	struct rlimit files, few;
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	few = files;
+	few.rlim_cur = files.rlim_max / 2;
+	setrlimit(RLIMIT_NOFILE, &few);
+	begin();
+	getrlimit(RLIMIT_NOFILE, &few);
+	EXPECT_THAT("as many descriptors as there may be", few.rlim_cur == files.rlim_max);
+	end();
+	setrlimit(RLIMIT_NOFILE, &files);
+	EXPECT_EQUAL(open_fds(), fds);
+	agent_loop_init(&loop);
+	agent_loop_close(&loop);
+	EXPECT_EQUAL(open_fds(), fds);
 }
 
 static void test_wait(void)
@@ -237,16 +267,19 @@ static void test_events(void)
 static void test_pause(void)
 {
 	struct epoll_event events[4];
-	struct web_address one[1];
-	int client;
+	struct web_address two[2];
+	int client, other;
 
 	begin();
-	one[0] = own_socket("one");
-	agent_loop_listen(&loop, one, 1, "", (gid_t)-1);
+	two[0] = own_socket("one");
+	two[1] = own_socket("two");
+	agent_loop_listen(&loop, two, 2, "", (gid_t)-1);
 	agent_loop_watch(&loop, loop.listeners.list[0].fd);
+	agent_loop_watch(&loop, loop.listeners.list[1].fd);
 	client = client_of("one");
+	other = client_of("two");
 	EXPECT_EQUAL(heed_pause(&loop, BEGIN), UINT64_MAX);
-	EXPECT_EQUAL(epoll_wait(loop.epoll, events, 4, 0), 1);
+	EXPECT_EQUAL(epoll_wait(loop.epoll, events, 4, 0), 2);
 	loop.http.paused_until_ns = BEGIN + 5;
 	EXPECT_EQUAL(heed_pause(&loop, BEGIN), BEGIN + 5);
 	EXPECT_THAT("a listener that is paused wakes nobody",
@@ -255,7 +288,8 @@ static void test_pause(void)
 	EXPECT_EQUAL(loop.http.paused_until_ns, BEGIN + 5);
 	EXPECT_EQUAL(heed_pause(&loop, BEGIN + 5), UINT64_MAX);
 	EXPECT_THAT("until it is over",
-		    loop.http.paused_until_ns == 0 && epoll_wait(loop.epoll, events, 4, 0) == 1);
+		    loop.http.paused_until_ns == 0 && epoll_wait(loop.epoll, events, 4, 0) == 2);
+	close(other);
 	close(client);
 	end();
 }
@@ -290,13 +324,14 @@ static void test_due(void)
 
 static void test_run(void)
 {
-	struct web_address one[1];
+	struct web_address two[2];
 	int fds[2], client;
 
 	begin();
-	one[0] = own_socket("one");
-	agent_loop_listen(&loop, one, 1, "", (gid_t)-1);
-	client = client_of("one");
+	two[0] = own_socket("one");
+	two[1] = own_socket("two");
+	agent_loop_listen(&loop, two, 2, "", (gid_t)-1);
+	client = client_of("two");
 	EXPECT(pipe2(fds, O_CLOEXEC) == 0 && write(fds[1], "x", 1) == 1 &&
 	       agent_loop_watch(&loop, fds[0]));
 	asked.end_after = 4;
@@ -394,6 +429,7 @@ int main(void)
 	notified = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	EXPECT(bind(notified, (struct sockaddr *)&address, sizeof(address)) == 0);
 	setenv("NOTIFY_SOCKET", address.sun_path, 1);
+	test_open();
 	test_wait();
 	test_listen();
 	test_signals();
