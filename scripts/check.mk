@@ -117,12 +117,7 @@ $(FAKE_LIBRARIES):
 $(addprefix $(BUILD)/tests/unit/,bench bench_command cmds): | $(FAKE_LIBRARIES)
 # Tests of the simulator load these plugins.
 $(BUILD)/tests/unit/sim: | $(TAPE) $(BUILD)/tests/load_plugin.so
-# Where its commands look for our libraries: see cli_plugin_find().
-BENCH_FINDS := $(addprefix $(BUILD)/tests/lib/,$(notdir $(PLUGIN) $(COUNT)))
-$(BENCH_FINDS): $(BUILD)/tests/lib/%: $(BUILD)/%
-	@mkdir -p $(@D)
-	@cp $< $@
-$(BUILD)/tests/unit/bench_command: | $(BUILD)/tests/lossy_plugin.so $(BENCH_FINDS)
+$(BUILD)/tests/unit/bench_command: | $(BUILD)/tests/lossy_plugin.so $(PLUGIN)
 
 # One entry point, two engines: libFuzzer if FUZZ_ENGINE selects it, otherwise our own driver.
 FUZZ_ENGINE ?= $(BUILD)/fuzz/fuzz_main.o
