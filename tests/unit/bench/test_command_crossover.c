@@ -59,6 +59,35 @@ static const struct stage_case refused[] = {
 	  "crossover --ranks 2 -s 4K --rounds 1 -n 3" },
 };
 
+/*
+ * The fit is not tested here: where it is exact, the sign of its error depends on the machine. Removes what begins with
+ * `begin`, up to `end`.
+ */
+static void forget(char *text, const char *begin, const char *end)
+{
+	for (char *at = strstr(text, begin); at != NULL; at = strstr(at + strlen(begin), begin)) {
+		char *from = at + strlen(begin), *to = from;
+
+		while (*to != '\0' && strncmp(to, end, strlen(end)) != 0 &&
+		       strncmp(to, "\n===", 4) != 0)
+			to++;
+		memmove(from, to, strlen(to) + 1);
+	}
+}
+
+static void forget_number(char *text, const char *name)
+{
+	for (char *at = strstr(text, name); at != NULL; at = strstr(at + strlen(name), name)) {
+		char *from = at + strlen(name);
+		size_t length = strspn(from, "0123456789.e+-");
+
+		if (length > 0)
+			*from++ = '0';
+		memmove(from, from + length - (length > 0),
+			strlen(from + length - (length > 0)) + 1);
+	}
+}
+
 /* What was found, without the measurement, whose calls have times of the host. */
 static void document_is_expected(const struct stage *stage)
 {
@@ -70,6 +99,9 @@ static void document_is_expected(const struct stage *stage)
 	end = strstr(text, ",\"run\":");
 	if (end != NULL)
 		*end = '\0';
+	forget_number(text, "\"model_median_error\":");
+	forget_number(text, "\"model_worst_error\":");
+	forget_number(text, "\"model_ns\":");
 	sink_init_memory(&sink);
 	sink_format(&sink, "%s}\n", text);
 	EXPECT_THAT("the document as in command_crossover.json.lines",
@@ -85,6 +117,7 @@ static void page_is_expected(const struct stage *stage)
 	text = stage_replace(stage_file(path), stage->directory, "SCRATCH");
 	text = stage_replace(text, stage->build, "BUILD");
 	text = stage_replace(text, RINGSIDE_VERSION, "VERSION");
+	forget(text, "<caption>Predictions of the fitted model", "</table>");
 	EXPECT_THAT("the page as in command_crossover.html",
 		    expected_file(text, "tests/unit/bench/expected/command_crossover.html"));
 	free(text);
@@ -97,6 +130,8 @@ int main(void)
 	stage_open(&stage);
 	stage_run(&stage, bench_crossover, measured, ARRAY_LENGTH(measured));
 	stage_run(&stage, bench_crossover, recalled, ARRAY_LENGTH(recalled));
+	forget(stage.text.bytes, "\nMODEL\n", "\n\n");
+	stage.text.used = strlen(stage.text.bytes);
 	EXPECT_THAT("crossovers as in command_crossover.txt",
 		    stage_is_expected(&stage, "tests/unit/bench/expected/command_crossover.txt"));
 	document_is_expected(&stage);
