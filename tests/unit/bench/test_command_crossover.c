@@ -18,6 +18,10 @@ static const struct stage_case measured[] = {
 	{ "wrong results", "FAKE_GPUS=2 FAKE_NCCL_WRONG=AllReduce:1",
 	  "crossover --ranks 2 --rounds 1 -n 2 --warmup 1 --seconds 600 -s 4K,64K --algorithms "
 	  "ring --protocols simple" },
+	{ "reductions", "FAKE_GPUS=2",
+	  "crossover --ranks 2 --rounds 1 -n 1 --warmup 0 --seconds 0 -s 4K -f "
+	  "reduce,reducescatter "
+	  "--algorithms ring --protocols simple" },
 	{ "a single size", "FAKE_GPUS=2",
 	  "crossover --ranks 2 --rounds 1 -n 2 --warmup 0 --seconds 0 -s 4K --algorithms tree "
 	  "--protocols LL128" },

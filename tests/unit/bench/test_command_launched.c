@@ -33,6 +33,13 @@ static const struct stage_case launched[] = {
 	{ "mpiexec, rank 1", HYDRA(1), TINY " --meet @/hydra --json" },
 	{ "srun, rank 0", SLURM(0), TINY " --meet @/slurm -o @/slurm.json" },
 	{ "srun, rank 1", SLURM(1), TINY " --meet @/slurm" },
+	{ "a job of one rank may start two", "RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 FAKE_GPUS=2",
+	  TINY " --ranks 2 -o @/two.json" },
+	{ "or stay one", "RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 FAKE_GPUS=2",
+	  TINY " --ranks 1 -o @/one.json" },
+	{ "the GPU of rank 1 fails, rank 0 reports it", HYDRA(0), TINY " --meet @/fail" },
+	{ "the GPU of rank 1 fails", HYDRA(1) " FAKE_CUDA_FAIL=cuMemAlloc_v2:1",
+	  TINY " --meet @/fail" },
 	{ "rank 1 dies, rank 0 reports it", HYDRA(0) " FAKE_NCCL_DIE=1:0", TINY " --meet @/die" },
 	{ "rank 1 dies", HYDRA(1) " FAKE_NCCL_DIE=1:0", TINY " --meet @/die" },
 };
@@ -90,6 +97,8 @@ int main(void)
 	show_run(&stage, "torchrun.json");
 	show_run(&stage, "hydra.json");
 	show_run(&stage, "slurm.json");
+	show_run(&stage, "two.json");
+	show_run(&stage, "one.json");
 	EXPECT_THAT("jobs of launchers as in command_launched.txt",
 		    stage_is_expected(&stage, "tests/unit/bench/expected/command_launched.txt"));
 	mps_is_used(&stage);

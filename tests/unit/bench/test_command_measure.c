@@ -64,9 +64,36 @@ static const struct stage_case recalled[] = {
 	{ "the measurement of a health check", NULL, "bench --from tests/bench/health.json" },
 	{ "wrong results are wrong again", NULL, "bench --from @/wrong.json -o @/wrong.txt" },
 	{ "another kind of file", NULL, "bench --from Makefile" },
+	{ "a truncated file", NULL, "bench --from @/truncated.json" },
+	{ "a file of a newer version", NULL, "bench --from @/newer.json" },
+	{ "a health check without its measurement", NULL, "bench --from @/lacking.json" },
 	{ "no file", NULL, "bench --from @/none.json" },
 	{ "a file that cannot be written", NULL, "bench --from @/ring.json -o @/no/where.txt" },
 };
+
+static void write_file(const struct stage *stage, const char *name, const char *text)
+{
+	char path[200];
+	FILE *file;
+
+	text_format(path, sizeof(path), "%s/%s", stage->directory, name);
+	file = fopen(path, "we");
+	if (file == NULL || fputs(text, file) == EOF || fclose(file) != 0)
+		abort();
+}
+
+static void damaged_files_are_written(const struct stage *stage)
+{
+	char *text = stage_file("tests/bench/data/h200-shared.json");
+
+	write_file(stage, "lacking.json", "{\"format\":\"ringside-health\",\"version\":1}");
+	text[strstr(text, "\"version\":1") - text + 10] = '7';
+	write_file(stage, "newer.json", text);
+	text[strstr(text, "\"version\":7") - text + 10] = '1';
+	text[20000] = '\0';
+	write_file(stage, "truncated.json", text);
+	free(text);
+}
 
 int main(void)
 {
@@ -74,6 +101,7 @@ int main(void)
 
 	stage_open(&stage);
 	every_function_is_measured(&stage);
+	damaged_files_are_written(&stage);
 	stage_run(&stage, bench_main, recalled, ARRAY_LENGTH(recalled));
 	EXPECT_THAT("earlier results as in command_recalled.txt",
 		    stage_is_expected(&stage, "tests/unit/bench/expected/command_recalled.txt"));
