@@ -37,7 +37,8 @@ fresh
 timeout -k 5 120 "$BUILD/tests/process/process_churn" comms 1200 2.28 stuck >"$said" 2>"$messages"
 expect_same "communicators beyond the 512 slots, none of them in the file: the job runs to its end" "$?$(truth made)" 01200
 read_facts
-expect_facts "and every operation is recorded" processes=1 operations=issued lost=0
+# On a busy machine records leave the full buffer before the disk is given up: they are still in the ring.
+expect_facts "and every operation is recorded" processes=1 operations=issued missing=0 "lost=$(fact recovered)"
 
 # ---- NCCL Inspector's files --------------------------------------------------------------------
 
