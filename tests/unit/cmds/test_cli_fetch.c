@@ -43,12 +43,15 @@ static void forget_times(char *text)
 	}
 	while (*at != '\0') {
 		if (strncmp(at, days[0], 10) == 0 || strncmp(at, days[1], 10) == 0) {
-			to = stpcpy(to, "DATE");
-			*to++ = at[10];
-			to = stpcpy(to, "TIME");
+			/* What separates them stays. */
+			memcpy(to, "DATE", 4);
+			to[4] = at[10];
+			memcpy(to + 5, "TIME", 4);
+			to += 9;
 			at += 19;
 		} else if (strncmp(at, "cleared after ", 14) == 0) {
-			to = stpcpy(to, "cleared");
+			memmove(to, at, 7);
+			to += 7;
 			at += strcspn(at, ":");
 		} else {
 			*to++ = *at++;

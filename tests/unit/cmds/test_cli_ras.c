@@ -175,7 +175,7 @@ static void refusals(void)
 		EXPECT_EQUAL(cli_ras_ask(&answer, addresses[i], RAS_JSON), ERR_SYSTEM);
 		sink_format(&command_play.text, "%s: %s\n", addresses[i], answer.why);
 	}
-	EXPECT_THAT("what is said of those that do not answer",
+	EXPECT_THAT("servers that do not answer are reported",
 		    command_expected("tests/unit/cmds/expected/ras"));
 }
 
