@@ -180,7 +180,7 @@ static void noise(void)
 		"--noise batches",
 		"--noise batches:percent=30,per=rank",
 		"--noise loss:percent=20,for=1ms",
-		"--noise contention:percent=70 -w tp-pp --tp 1 --pp 2",
+		"--noise contention:percent=70 -w moe --nodes 4 --ep 4 --iterations 1",
 		"--noise experts -w moe",
 		"--noise gc:every=100ms --noise loss:percent=30 --noise tail",
 	};
