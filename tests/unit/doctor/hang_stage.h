@@ -34,6 +34,7 @@ struct hang_stage {
 	struct hang_options options;
 	bool is_alone;	  /* not compared with the same among other ranks */
 	bool is_numbered; /* nor with the same ranks with other numbers: these matter */
+	bool is_guess;	  /* nor beside another hang: nothing is guessed then */
 };
 
 /* All verdicts of all stages of a test, with the function that asked. */
@@ -330,14 +331,37 @@ static inline void stage_mirror(const struct hang_stage *stage)
 	}
 }
 
-enum stage_order { STAGE_IN_ORDER = 0, STAGE_REVERSED = 1, STAGE_MIRRORED = 2 };
+enum stage_order { STAGE_IN_ORDER = 0, STAGE_REVERSED = 1, STAGE_MIRRORED = 2, STAGE_HUNG = 3 };
+
+/* The last one of the other job has not called what its ranks have been in for ten minutes. */
+static inline void stage_hang_stranger(struct recording_process *process, int rank)
+{
+	struct comm_counts *counts = &process->comms[0].counts;
+
+	if (rank == STAGE_STRANGERS - 1) {
+		process->flight_count = 1;
+		counts->collectives = counts->issued = counts->last_done_number = 1;
+		counts->signature = 0x1001;
+		counts->last_issue_ns = counts->last_done_ns = NOW_NS - 601 * SECOND;
+		return;
+	}
+	process->flights[1].op.state = OP_RUNNING;
+	process->flights[1].op.done_ns = 0;
+	process->flights[1].op.issue_ns = process->flights[1].op.launch_ns =
+		process->flights[1].op.active_ns = NOW_NS - 600 * SECOND;
+	process->flights[1].open_children = 1;
+	process->flights[1].stopped[0] = 0;
+	counts->last_done_number = 1;
+	counts->last_issue_ns = NOW_NS - 600 * SECOND;
+	counts->last_done_ns = NOW_NS - 601 * SECOND;
+}
 
 /* The same ranks among those of another job, in the opposite order or with other numbers: the verdicts are the same. */
 static inline void stage_compare_among_others(const struct hang_stage *stage,
 					      enum stage_order order)
 {
 	static const char *const orders[] = { "in order\n", "in the opposite order\n",
-					      "with other numbers\n" };
+					      "with other numbers\n", "beside another hang\n" };
 	static struct recording_process strangers[STAGE_STRANGERS];
 	static struct recording_comm comms[STAGE_STRANGERS];
 	static struct recording_flight flights[STAGE_STRANGERS][2];
@@ -354,6 +378,8 @@ static inline void stage_compare_among_others(const struct hang_stage *stage,
 		abort();
 	for (int i = 0; i < STAGE_STRANGERS; i++) {
 		stage_stranger(&strangers[i], &comms[i], flights[i], &anchors[i], i);
+		if (order == STAGE_HUNG)
+			stage_hang_stranger(&strangers[i], i);
 		for (size_t p = 0; i == STAGE_STRANGERS - 1 && p < stage->recording.count; p++)
 			recording.processes[recording.count++] =
 				stage->recording.processes[order == STAGE_REVERSED
@@ -372,7 +398,13 @@ static inline void stage_compare_among_others(const struct hang_stage *stage,
 	stage_idle_comm(stage, false);
 	expected_put(&alone, "%s", orders[order]);
 	expected_put(&among, "%s", orders[order]);
-	if (order != STAGE_IN_ORDER) {
+	if (order == STAGE_HUNG) {
+		for (size_t i = 0; i < stage->verdicts.count; i++)
+			expected_put_verdict(&alone, &stage->verdicts.list[i]);
+		for (size_t i = 0; i < verdicts.count; i++)
+			if (strcmp(verdicts.list[i].job, "stranger") != 0)
+				expected_put_verdict(&among, &verdicts.list[i]);
+	} else if (order != STAGE_IN_ORDER) {
 		stage_put_short(&alone, &stage->verdicts);
 		stage_put_short(&among, &verdicts);
 	} else {
@@ -405,8 +437,9 @@ static inline size_t stage_find_in(struct hang_stage *stage, const char *test)
 		abort();
 	verdicts_sort(&stage->verdicts);
 	expected_put_verdicts(&stage_text, test, &stage->verdicts);
-	for (int i = 0; i < 3 && !stage->is_alone && stage->options.still_ns == NULL; i++)
-		if (i != STAGE_MIRRORED || !stage->is_numbered)
+	for (int i = 0; i < 4 && !stage->is_alone && stage->options.still_ns == NULL; i++)
+		if ((i != STAGE_MIRRORED || !stage->is_numbered) &&
+		    (i != STAGE_HUNG || !stage->is_guess))
 			stage_compare_among_others(stage, (enum stage_order)i);
 	return stage->verdicts.count;
 }
