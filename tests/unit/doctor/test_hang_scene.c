@@ -184,7 +184,7 @@ static void test_gives_nothing(void)
 
 /* ---- by calls alone ------------------------------------------------------------------------------------ */
 
-/* Each rank has called so many collectives, a second apart, the last one so long ago. */
+/* Each rank has called so many collectives, a second apart, the last one this long ago. */
 static void blind(int ranks, const uint64_t *calls, const uint64_t *ago_s)
 {
 	stage_begin(&stage, ranks, ranks);
