@@ -87,7 +87,7 @@ static void run_job(const struct live_job *live_job, const char *folder)
 	struct sim_options options;
 	struct sim_result result = { 0 };
 	struct sim_job job;
-	char regions[128], path[128], why[256] = "", failed[512] = "";
+	char regions[256], path[256], why[256] = "", failed[512] = "";
 	struct sim_live live = { .plugin = live_job->plugin ? live_job->plugin : story_recorder(),
 				 .directory = folder,
 				 .mode = live_job->mode,
