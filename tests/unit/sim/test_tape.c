@@ -1,9 +1,11 @@
 /* Tapes: reading, replaying, recording, and all three in a cycle. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -545,6 +547,123 @@ static void no_file_no_events(void)
 	EXPECT_EQUAL(in_child(record_nowhere, NULL, "no/such/directory.tap"), 0);
 }
 
+/* A communicator with this name is made and destroyed; what is said goes to a file. */
+static void record_name(void *arg)
+{
+	struct host_config config = { .release = HOST_NCCL_2_28, .plugin = recorder };
+	struct host_comm_config comm_config = { .hash = 1, .name = arg };
+	struct host *host;
+	struct host_comm *comm;
+	char path[200];
+
+	path_of(path, sizeof(path), "said");
+	dup2(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), STDERR_FILENO);
+	if (chdir(directory) != 0 || host_new(&host, &config) != OK ||
+	    host_comm_new(host, &comm, &comm_config) != OK)
+		_exit(3);
+	host_comm_destroy(comm);
+	host_free(host);
+}
+
+static void long_words_are_cut(void)
+{
+	static const size_t lengths[] = { 1, 127, 128, 129, 400 };
+	char name[512], wanted[1600], path[200];
+
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+		for (int is_odd = 0; is_odd < 2; is_odd++) {
+			size_t shown = lengths[i] < 128 ? lengths[i] : 128, used;
+
+			memset(name, is_odd ? ' ' : 'x', lengths[i]);
+			name[lengths[i]] = '\0';
+			used = (size_t)snprintf(wanted, sizeof(wanted), " name=");
+			for (size_t j = 0; j < shown; j++)
+				used += (size_t)snprintf(wanted + used, sizeof(wanted) - used, "%s",
+							 is_odd ? "%20" : "x");
+			snprintf(wanted + used, sizeof(wanted) - used,
+				 " nnodes=1 nranks=2 rank=0\n");
+			EXPECT_EQUAL(in_child(record_name, name, "words.tap"), 0);
+			path_of(path, sizeof(path), "words.tap");
+			EXPECT_EQUAL(count_in_file(path, wanted), 1);
+			unlink(path);
+		}
+}
+
+/* How many files of the directory have such a name; they are removed. */
+static size_t remove_like(const char *start)
+{
+	DIR *dir = opendir(directory);
+	struct dirent *entry;
+	size_t count = 0;
+	char path[600];
+
+	while (dir && (entry = readdir(dir)) != NULL)
+		if (strncmp(entry->d_name, start, strlen(start)) == 0) {
+			snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
+			unlink(path);
+			count++;
+		}
+	if (dir)
+		closedir(dir);
+	return count;
+}
+
+static void record_unnamed(void *arg)
+{
+	if (arg)
+		setenv("RINGSIDE_TAPE", arg, 1);
+	else
+		unsetenv("RINGSIDE_TAPE");
+	record_name(NULL);
+}
+
+static void tape_has_a_standard_name(void)
+{
+	char host[200] = "", start[256], empty[] = "", ranked[] = "tape-%j-%r", wrong[] = "tape-%x";
+	char said[200];
+
+	gethostname(host, sizeof(host) - 1);
+	snprintf(start, sizeof(start), "ringside-%s-", host);
+	EXPECT_EQUAL(in_child(record_unnamed, NULL, "unused"), 0);
+	EXPECT_EQUAL(remove_like(start), 1);
+	EXPECT_EQUAL(in_child(record_unnamed, empty, "unused"), 0);
+	EXPECT_EQUAL(remove_like(start), 1);
+	setenv("SLURM_JOB_ID", "77", 1);
+	setenv("PMI_RANK", "5", 1);
+	unsetenv("RINGSIDE_JOB");
+	unsetenv("RANK");
+	unsetenv("SLURM_PROCID");
+	unsetenv("OMPI_COMM_WORLD_RANK");
+	EXPECT_EQUAL(in_child(record_unnamed, ranked, "unused"), 0);
+	EXPECT_EQUAL(remove_like("tape-77-5"), 1);
+	EXPECT_EQUAL(in_child(record_unnamed, wrong, "unused"), 0);
+	path_of(said, sizeof(said), "said");
+	EXPECT_EQUAL(count_in_file(said, "ringside tape: cannot create tape-%x: Invalid argument; "
+					 "set RINGSIDE_TAPE to a file\n"),
+		     1);
+}
+
+/* As on a full disk. */
+static void record_until_full(void *arg)
+{
+	struct rlimit limit = { 40, 40 };
+
+	signal(SIGXFSZ, SIG_IGN);
+	setrlimit(RLIMIT_FSIZE, &limit);
+	record_name(arg);
+}
+
+static void full_disk_ends_the_tape(void)
+{
+	char path[200];
+	struct stat st;
+
+	path_of(path, sizeof(path), "full.tap");
+	EXPECT_EQUAL(in_child(record_until_full, NULL, "full.tap"), 0);
+	EXPECT_THAT("what fits is there, and the job goes on",
+		    stat(path, &st) == 0 && st.st_size == 40);
+}
+
 static void clean_up(void)
 {
 	char command[100];
@@ -575,6 +694,9 @@ int main(void)
 	tape_has_all_fields();
 	killed_process_leaves_its_tape();
 	no_file_no_events();
+	long_words_are_cut();
+	tape_has_a_standard_name();
+	full_disk_ends_the_tape();
 	clean_up();
 	return tap_done();
 }
