@@ -547,7 +547,7 @@ static void no_file_no_events(void)
 	EXPECT_EQUAL(in_child(record_nowhere, NULL, "no/such/directory.tap"), 0);
 }
 
-/* A communicator with this name is made and destroyed; what is said goes to a file. */
+/* A communicator with this name is made and destroyed; its messages go to a file. */
 static void record_name(void *arg)
 {
 	struct host_config config = { .release = HOST_NCCL_2_28, .plugin = recorder };
