@@ -86,7 +86,8 @@ static void agents(void)
 		"doctor --agents gone",
 		"doctor --agents locked,forbidden,old,busy,teapot,empty,text",
 		"doctor --agents good,text --job nothing",
-		"doctor --agents good --job sim-1 --timeout 100ms --parallel 2 --insecure --auth a "
+		"doctor --agents good --job sim-1 --timeout 1999ms --parallel 2 --insecure --auth "
+		"a "
 		"--cacert c",
 		"doctor --agents unix:/run/good.sock",
 		"doctor --agents silent",
@@ -103,7 +104,7 @@ static void agents(void)
 	for (size_t i = 0; lines[i] != NULL; i++)
 		timeless(lines[i]);
 	make_bundle("bundle --no-ras --agents good,gone,locked,text -o agents.tar.gz");
-	make_bundle("bundle --no-ras --agents good --operations 100001 --timeout 1s --insecure "
+	make_bundle("bundle --no-ras --agents good --operations 100001 --timeout 60s --insecure "
 		    "--rank 0 -o some.tar");
 	command("ls agents.tar.gz");
 	command("doctor agents.tar.gz");
