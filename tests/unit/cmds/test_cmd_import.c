@@ -26,7 +26,7 @@ static void many_processes(void)
 
 	command_directory("many");
 	for (int i = 0; i < 40; i++) {
-		char host[32], pid[16], name[32], *first, *second;
+		char host[32], pid[32], name[32], *first, *second;
 
 		snprintf(host, sizeof(host), i % 4 ? "\"n.%d_a-Z\"" : "\".@ [`{/:%d\"", i / 4);
 		snprintf(pid, sizeof(pid), "\"pid\":%d", i % 2 ? 7 : i);
