@@ -11,9 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cmds/cli.h"
 #include "common/text.h"
 #include "output/sink.h"
 #include "tests/support/expected_file.h"
@@ -23,6 +26,22 @@
 __attribute__((weak)) int gethostname(char *name, size_t length)
 {
 	return text_copy(name, length, "node-1") ? 0 : -1;
+}
+
+/*
+ * Commands look for our plugin beside their program: see cli_plugin_find(). Its path is in PLAYED_PROGRAM, because a
+ * plugin beside this program would be found by all tests that lie there.
+ */
+__attribute__((weak)) ssize_t readlink(const char *path, char *to, size_t size)
+{
+	const char *played = getenv("PLAYED_PROGRAM");
+	size_t length;
+
+	if (played == NULL || strcmp(path, "/proc/self/exe") != 0)
+		return syscall(SYS_readlinkat, AT_FDCWD, path, to, size);
+	length = strlen(played) < size ? strlen(played) : size;
+	memcpy(to, played, length);
+	return (ssize_t)length;
 }
 
 enum { STAGE_WORDS_MAX = 48, STAGE_AT_ONCE = 4, STAGE_FILE_BYTES = 1 << 20 };
@@ -68,6 +87,22 @@ static inline void stage_forget_environment(void)
 	}
 }
 
+/* Our plugin, beside the program that is played. */
+static inline void stage_install(struct stage *stage)
+{
+	char from[4200], to[4200];
+
+	text_format(to, sizeof(to), "%s/lib", stage->directory);
+	if (mkdir(to, 0755) == -1)
+		abort();
+	text_format(from, sizeof(from), "%s/" CLI_PLUGIN_FILE, stage->build);
+	text_format(to, sizeof(to), "%s/lib/" CLI_PLUGIN_FILE, stage->directory);
+	if (symlink(from, to) == -1)
+		abort();
+	text_format(to, sizeof(to), "%s/lib/ringside-bench", stage->directory);
+	setenv("PLAYED_PROGRAM", to, 1);
+}
+
 static inline void stage_open(struct stage *stage)
 {
 	char path[4200], *slash;
@@ -91,6 +126,7 @@ static inline void stage_open(struct stage *stage)
 	/* Not the host's MPS. */
 	text_format(path, sizeof(path), "%s/none", stage->directory);
 	setenv("CUDA_MPS_PIPE_DIRECTORY", path, 1);
+	stage_install(stage);
 	sink_init_memory(&stage->text);
 }
 

@@ -2,14 +2,10 @@
  * `ringside bench profilers` on the fake GPU, with a plugin that loses records, crashes or is silent; a training by a
  * script that writes what python3 would; what is refused.
  */
-#include <fcntl.h>
 #include <fts.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "bench/bench_command.h"
 #include "bench/profilers.h"
-#include "cmds/cli.h"
 #include "common/attributes.h"
 #include "common/op.h"
 #include "tests/tap.h"
@@ -18,22 +14,6 @@
 #define QUICK "--ranks 2 " CELLS
 #define CELLS "--sizes 1K,64K --calls 6 --warmup 2 --functions allreduce --no-mps "
 #define LOSSY "--plugin @/liblossy-1.2.so "
-
-/*
- * Commands look for our plugin beside their program: see cli_plugin_find(). Its path is in PLAYED_PROGRAM, because a
- * plugin beside this program would be found by all tests that lie there.
- */
-ssize_t readlink(const char *path, char *to, size_t size)
-{
-	const char *played = getenv("PLAYED_PROGRAM");
-	size_t length;
-
-	if (played == NULL || strcmp(path, "/proc/self/exe") != 0)
-		return syscall(SYS_readlinkat, AT_FDCWD, path, to, size);
-	length = strlen(played) < size ? strlen(played) : size;
-	memcpy(to, played, length);
-	return (ssize_t)length;
-}
 
 /* Host times differ: results are shown from their JSON. */
 static const struct stage_case compared[] = {
@@ -238,22 +218,6 @@ static void forget_durations(struct sink *sink)
 
 /* ---- files that the commands need -------------------------------------------------------------------- */
 
-/* Our plugin, where a program in bin/ finds it. */
-static void install(struct stage *stage)
-{
-	char from[4200], to[4200];
-
-	text_format(to, sizeof(to), "%s/lib", stage->directory);
-	if (mkdir(to, 0755) == -1)
-		abort();
-	text_format(from, sizeof(from), "%s/" CLI_PLUGIN_FILE, stage->build);
-	text_format(to, sizeof(to), "%s/lib/" CLI_PLUGIN_FILE, stage->directory);
-	if (symlink(from, to) == -1)
-		abort();
-	text_format(to, sizeof(to), "%s/bin/ringside-bench", stage->directory);
-	setenv("PLAYED_PROGRAM", to, 1);
-}
-
 static void copy_plugin(const struct stage *stage, const char *name)
 {
 	char from[4200], to[200];
@@ -340,7 +304,6 @@ int main(void)
 	setenv("TMPDIR", stage.directory, 1);
 	copy_plugin(&stage, "liblossy-1.2.so");
 	copy_plugin(&stage, "nccl-profiler-b.so");
-	install(&stage);
 	make_python(&stage);
 	stage_run(&stage, bench_profilers, compared, ARRAY_LENGTH(compared));
 	forget_durations(&stage.text);
