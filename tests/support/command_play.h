@@ -19,6 +19,7 @@
 #ifndef COMMAND_PLAY_H
 #define COMMAND_PLAY_H
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -239,7 +240,8 @@ static inline void command_install(void)
 	char *bytes;
 	size_t length;
 
-	command_directory("bin");
+	if (mkdir(command_path("bin"), 0755) != 0 && errno != EEXIST)
+		abort();
 	if (linkat(AT_FDCWD, "/proc/self/exe", AT_FDCWD, command_path("bin/ringside"),
 		   AT_SYMLINK_FOLLOW) == 0)
 		return;
