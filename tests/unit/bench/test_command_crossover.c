@@ -121,6 +121,8 @@ static void page_is_expected(const struct stage *stage)
 	text = stage_replace(stage_file(path), stage->directory, "SCRATCH");
 	text = stage_replace(text, stage->build, "BUILD");
 	text = stage_replace(text, RINGSIDE_VERSION, "VERSION");
+	/* The stylesheet of all pages. */
+	forget(text, "<style>", "</style>");
 	forget(text, "<caption>Predictions of the fitted model", "</table>");
 	EXPECT_THAT("the page as in command_crossover.html",
 		    expected_file(text, "tests/unit/bench/expected/command_crossover.html"));
