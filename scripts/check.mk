@@ -115,6 +115,7 @@ $(FAKE_GPU)/libnvidia-ml.so.1: $(call objects,tests/fake_gpu/fake_nvml.c)
 $(FAKE_LIBRARIES):
 	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,$(notdir $@) -Wl,-rpath,'$$ORIGIN' -o $@ $^ -lpthread -ldl -lm
 $(addprefix $(BUILD)/tests/unit/,bench bench_command cmds): | $(FAKE_LIBRARIES)
+$(addprefix $(BUILD)/tests/,unit/plugin race/plugin): | $(FAKE_GPU)/libcuda.so.1
 # Tests of the simulator load these plugins.
 $(BUILD)/tests/unit/sim: | $(TAPE) $(BUILD)/tests/load_plugin.so
 $(BUILD)/tests/unit/bench_command: | $(BUILD)/tests/lossy_plugin.so $(PLUGIN)

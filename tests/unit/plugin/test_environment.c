@@ -39,6 +39,37 @@ static void what_matters_is_recorded(void)
 	EXPECT(environment.left_out == 0);
 }
 
+/* The first, the last and some of the listed names, and every prefix. */
+static void names_are_listed_or_have_a_prefix(void)
+{
+	static const char *const recorded[] = {
+		"NCCL_DEBUG",
+		"TORCH_DISTRIBUTED_DEBUG",
+		"CUDA_VISIBLE_DEVICES",
+		"OMP_NUM_THREADS",
+		"SLURM_JOB_NUM_NODES",
+		"USER",
+		"NODE_NAME",
+		"NCCL_X",
+		"TORCH_NCCL_X",
+		"RINGSIDE_X",
+		"OFI_NCCL_X",
+		"UCX_X",
+		"FI_X",
+		"OMPI_MCA_btl_tcp",
+		"OMPI_MCA_pml",
+		"OMPI_MCA_oob_tcp_if_include",
+	};
+	static const char *const others[] = {
+		"NODE_NAME_X", "USE", "CUDA_VISIBLE_DEVICE", "NCCL", "XNCCL_DEBUG", "OMPI_MCA_coll",
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(recorded); i++)
+		EXPECT_THAT(recorded[i], environment_has(recorded[i]));
+	for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
+		EXPECT_THAT(others[i], !environment_has(others[i]));
+}
+
 static void secrets_stay_out(void)
 {
 	EXPECT(environment_has("NCCL_SOMETHING_NEW") && environment_has("FI_PROVIDER"));
@@ -231,6 +262,7 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		return look_from_inside(argv[1]);
 	what_matters_is_recorded();
+	names_are_listed_or_have_a_prefix();
 	secrets_stay_out();
 	values_that_look_secret_are_not_kept();
 	long_values_are_cut();

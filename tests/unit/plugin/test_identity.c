@@ -1,6 +1,5 @@
 #include "plugin/process_info.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -19,6 +18,7 @@
 #include "common/attributes.h"
 #include "common/order.h"
 #include "tests/tap.h"
+#include "tests/unit/plugin/gpu_play.h"
 
 static const char *const launchers[] = {
 	"RANK",
@@ -284,38 +284,37 @@ static void without_cuda_there_is_no_gpu(void)
 	EXPECT(info.gpu == -1 && info.gpu_uuid[0] == '\0' && info.gpu_bus[0] == '\0');
 }
 
-/* The fake one of tests/fake_gpu, if it was built; it stays loaded. */
 static void a_gpu_is_known_by_number_bus_and_uuid(void)
 {
-	char path[512], *end;
-	ssize_t got = readlink("/proc/self/exe", path, sizeof(path) - 64);
-	struct comm_info info = { .gpu = 5 };
-	int (*init)(unsigned int) = NULL;
-	int (*retain)(void **, int) = NULL;
-	int (*use)(void *) = NULL;
-	void *library, *gpu = NULL;
+	static const struct {
+		const char *failing, *bus, *uuid;
+		int device, gpu;
+	} cases[] = {
+		{ "", "0000:01:00.0", "GPU-fafafafa-fafa-fafa-fafa-fafafafafa00", 0, 0 },
+		{ "", "0000:0C:00.0", "GPU-fafafafa-fafa-fafa-fafa-fafafafafa0b", 11, 11 },
+		{ "cuDeviceGetPCIBusId:0", "", "GPU-fafafafa-fafa-fafa-fafa-fafafafafa00", 0, 0 },
+		{ "cuDeviceGetUuid:0", "0000:01:00.0", "", 0, 0 },
+		{ "cuCtxGetDevice:0", "", "", 0, -1 },
+	};
+	void *library;
+	struct comm_info info;
 
-	path[got > 0 ? got : 0] = '\0';
-	end = strstr(path, "/tests/unit/");
-	if (end != NULL)
-		memcpy(end, "/tests/fake_gpu/libcuda.so.1", sizeof("/tests/fake_gpu/libcuda.so.1"));
-	library = end != NULL ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-	if (library != NULL) {
-		*(void **)&init = dlsym(library, "cuInit");
-		*(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
-		*(void **)&use = dlsym(library, "cuCtxSetCurrent");
-	}
-	if (init == NULL || retain == NULL || use == NULL) {
-		EXPECT_THAT("a GPU # SKIP tests/fake_gpu is not built", true);
-		return;
-	}
+	setenv("FAKE_GPUS", "12", 1);
+	library = gpu_play_library();
+	info = (struct comm_info){ .gpu = 5 };
 	identity_gpu(&info);
 	EXPECT_THAT("without a context there is none", info.gpu == -1);
-	EXPECT(init(0) == 0 && retain(&gpu, 0) == 0 && use(gpu) == 0);
-	identity_gpu(&info);
-	EXPECT_EQUAL(info.gpu, 0);
-	EXPECT(strcmp(info.gpu_bus, "0000:01:00.0") == 0);
-	EXPECT(strcmp(info.gpu_uuid, "GPU-fafafafa-fafa-fafa-fafa-fafafafafa00") == 0);
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		unsetenv("FAKE_CUDA_FAIL");
+		EXPECT(gpu_play_use(library, cases[i].device));
+		setenv("FAKE_CUDA_FAIL", cases[i].failing, 1);
+		info = (struct comm_info){ .gpu = 5 };
+		identity_gpu(&info);
+		EXPECT_EQUAL(info.gpu, cases[i].gpu);
+		EXPECT_THAT(info.gpu_bus, strcmp(info.gpu_bus, cases[i].bus) == 0);
+		EXPECT_THAT(info.gpu_uuid, strcmp(info.gpu_uuid, cases[i].uuid) == 0);
+	}
+	unsetenv("FAKE_CUDA_FAIL");
 }
 
 int main(void)

@@ -3,6 +3,9 @@
  * and reports kernels of calls whose mask had them. Each scene has its own process, because
  * sampling ends for good.
  */
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "tests/unit/plugin/stamp_play.h"
@@ -309,6 +312,53 @@ static bool others_do_not_pay_for_one(void)
 	return says(timed < 100000 / 32, "it has had enough");
 }
 
+static uint64_t pretended_shm_bytes; /* free in /dev/shm; 0: what is free */
+
+int statvfs(const char *path, struct statvfs *fs)
+{
+	struct statfs found;
+
+	memset(fs, 0, sizeof(*fs));
+	if (syscall(SYS_statfs, path, &found) != 0)
+		return -1;
+	fs->f_frsize = (unsigned long)found.f_frsize;
+	fs->f_blocks = found.f_blocks;
+	fs->f_bavail = found.f_bavail;
+	if (pretended_shm_bytes != 0) {
+		fs->f_frsize = 1 << 20;
+		fs->f_blocks = 1 << 20;
+		fs->f_bavail = pretended_shm_bytes >> 20;
+	}
+	return 0;
+}
+
+/*
+ * NCCL needs 40 MiB for each communicator of 8 processes; room for 4 more must be left. Ended
+ * communicators do not count.
+ */
+static bool too_many_communicators_end_it(void)
+{
+	enum { ROOM_FOR = 8 };
+	void *contexts[3] = { NULL };
+
+	pretended_shm_bytes = ((UINT64_C(40) * 8 * ROOM_FOR) << 20) + 1;
+	begin("0");
+	for (int i = 0; i < 10; i++) {
+		contexts[0] = play_init(1, 1, 8, 0);
+		contexts[1] = play_init(2, 1, 8, 0);
+		ncclProfiler_v5.finalize(contexts[0]);
+		ncclProfiler_v5.finalize(contexts[1]);
+	}
+	if (!says(state() == SAMPLING_ACTIVE, "not by those that ended"))
+		return false;
+	for (int i = 0; i < 3; i++)
+		contexts[i] = play_init(3, 1, 8, 0);
+	if (!says(state() == SAMPLING_ACTIVE, "not by four"))
+		return false;
+	play_init(4, 1, 8, 0);
+	return says(state() == SAMPLING_BY_SHM, "by the fifth");
+}
+
 static bool is_true_in_a_process(bool (*scene)(void))
 {
 	int status = 0;
@@ -341,6 +391,7 @@ int main(void)
 	EXPECT_SCENE(grouped_nvls_ends_it);
 	EXPECT_SCENE(grouped_nvls_trees_end_it);
 	EXPECT_SCENE(a_broadcast_ends_it_where_it_disturbs);
+	EXPECT_SCENE(too_many_communicators_end_it);
 	EXPECT_SCENE(a_request_is_granted);
 	EXPECT_SCENE(a_request_comes_to_an_end);
 	EXPECT_SCENE(an_ended_communicator_wants_nothing);

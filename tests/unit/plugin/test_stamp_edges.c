@@ -1,4 +1,5 @@
 /* GPU stamps at the exact bounds of what is accepted; see hot_kernel.c. */
+#include "tests/unit/plugin/gpu_play.h"
 #include "tests/unit/plugin/stamp_play.h"
 #include "tests/tap.h"
 
@@ -316,6 +317,37 @@ static void without_a_stamp_nothing_is_judged(void)
 	ncclProfiler_v5.finalize(context);
 }
 
+/* Of the same GPU, what was learned last; of another one, nothing. */
+static void a_new_communicator_knows_its_gpus_clock(void)
+{
+	void *library, *contexts[5];
+	struct comm_info *infos[5];
+
+	setenv("FAKE_GPUS", "2", 1);
+	library = gpu_play_library();
+	for (int i = 0; i < 2; i++) {
+		EXPECT(gpu_play_use(library, i));
+		contexts[i] = new_comm();
+		infos[i] = &hot_comm(contexts[i])->shared->info;
+		EXPECT_EQUAL(infos[i]->gpu_offset_at_ns, 0);
+		infos[i]->gpu_offset_ns = 1000 + i;
+		infos[i]->gpu_offset_at_ns = 5000 + (uint64_t)i;
+	}
+	for (int i = 2; i < 5; i++) {
+		EXPECT(gpu_play_use(library, 0));
+		contexts[i] = new_comm();
+		infos[i] = &hot_comm(contexts[i])->shared->info;
+		EXPECT_EQUAL(infos[i]->gpu, 0);
+		EXPECT_EQUAL(infos[i]->gpu_offset_ns, i < 4 ? 1000 : 7);
+		EXPECT_EQUAL(infos[i]->gpu_offset_at_ns, i < 4 ? 5000 : 6000);
+		/* The third knows something else since the same moment, later something newer. */
+		infos[2]->gpu_offset_ns = i == 2 ? 6 : 7;
+		infos[2]->gpu_offset_at_ns = i == 2 ? 5000 : 6000;
+	}
+	for (int i = 0; i < 5; i++)
+		ncclProfiler_v5.finalize(contexts[i]);
+}
+
 int main(void)
 {
 	play_setup("flight");
@@ -329,5 +361,6 @@ int main(void)
 	a_stop_lies_not_before_its_start();
 	every_channel_starts_and_stops_once();
 	without_a_stamp_nothing_is_judged();
+	a_new_communicator_knows_its_gpus_clock();
 	return tap_done();
 }

@@ -136,6 +136,62 @@ static void details_are_in_the_file(void)
 	defect_release(&run);
 }
 
+enum { KERNEL_CHANNELS = 3, GPU_START = 1000000, GPU_STOP = 2000000 };
+static const uint8_t kernel_channels[KERNEL_CHANNELS] = { 0, 63, 64 };
+
+/* A collective and a receive, each on three channels; the stamps of the 65th are not kept. */
+static void play_kernels(void)
+{
+	void *context = play_init(1, 1, 4, 0);
+
+	for (int is_receive = 0; is_receive < 2; is_receive++) {
+		void *kernels[KERNEL_CHANNELS], *task;
+
+		task = is_receive ? play_p2p(context, NULL, "Recv", 64, 2)
+				  : play_issue(context, "AllReduce", 64, "ncclFloat32",
+					       KERNEL_CHANNELS)
+					    .task;
+		for (int i = 0; i < KERNEL_CHANNELS; i++)
+			kernels[i] = play_kernel_start(context, task, kernel_channels[i],
+						       play_gpu_now() + GPU_START);
+		for (int i = 0; i < KERNEL_CHANNELS; i++)
+			play_kernel_stop(kernels[i], play_gpu_now() + GPU_STOP);
+		if (is_receive)
+			play_stop(task);
+	}
+	ncclProfiler_v5.finalize(context);
+}
+
+static bool check_kernel(const struct op_detail *detail, enum recording_place place, void *seen)
+{
+	struct seen *to = seen;
+	uint64_t turn = to->kinds[0]++ % KERNEL_CHANNELS;
+	bool is_receive = to->kinds[0] > KERNEL_CHANNELS, has_stamps = turn < 2;
+	const uint64_t *at = detail->time_ns;
+	bool is_fine = detail->kind == OP_DETAIL_KERNEL && detail->comm == 1 &&
+		       detail->number == 1u + is_receive &&
+		       detail->channel == kernel_channels[turn] &&
+		       detail->peer == (is_receive ? 2 : OP_NOBODY) && at[2] != 0 &&
+		       at[3] >= at[2] && (at[0] != 0) == has_stamps && (at[1] != 0) == has_stamps &&
+		       (!has_stamps || (at[1] > at[0] && at[0] > at[2] + GPU_START / 2));
+
+	(void)place;
+	to->wrong += !is_fine;
+	return true;
+}
+
+static void kernels_are_in_the_file(void)
+{
+	struct defect_run run = defect_run("full", play_kernels);
+	struct seen seen = { .wrong = 0 };
+
+	if (run.process != NULL)
+		recording_each_detail(run.process, check_kernel, &seen, NULL);
+	EXPECT_EQUAL(seen.kinds[0], 2 * KERNEL_CHANNELS);
+	EXPECT_EQUAL(seen.wrong, 0);
+	defect_release(&run);
+}
+
 /* ---- names and ends ---------------------------------------------------------------------------- */
 
 /* Names that only this process knows, and a communicator that is open at the end. */
@@ -275,6 +331,7 @@ int main(void)
 {
 	links_are_in_the_file();
 	details_are_in_the_file();
+	kernels_are_in_the_file();
 	names_are_in_the_file();
 	a_taken_name_is_left_alone();
 	the_log_says_what_is_recorded_where();
