@@ -569,6 +569,7 @@ struct agent_verdict {
 	uint64_t first_ns; /* monotonic */
 	uint64_t last_ns;  /* when it was last active */
 	uint64_t first_wall_ns;
+	uint64_t job_start_wall_ns;  /* as its first verdict said */
 	unsigned int report_from;    /* reported again from this severity on */
 	uint64_t user;		     /* user ID of the job plus one; 0 unknown */
 	bool is_hook_called;	     /* the hook was called for it */

@@ -257,8 +257,9 @@ static void verdict_seen(struct agent_verdicts *verdicts, const struct verdict *
 	uint64_t key = verdict_key(verdict);
 	struct agent_verdict *at = verdict_find(verdicts, key);
 
-	/* The same rank in a new run of the job. */
-	if (at != NULL && verdict->job_start_wall_ns > at->first_wall_ns) {
+	/* The same rank in a new run of the job. A run from before the clock was set back seems to start in the future. */
+	if (at != NULL && verdict->job_start_wall_ns > at->first_wall_ns &&
+	    verdict->job_start_wall_ns != at->job_start_wall_ns) {
 		verdict_clear(at, to, wall_ns, now_ns);
 		*at = verdicts->reported[--verdicts->count];
 		at = NULL;
@@ -271,7 +272,11 @@ static void verdict_seen(struct agent_verdicts *verdicts, const struct verdict *
 			return;
 		at = &verdicts->reported[verdicts->count++];
 		*at = (struct agent_verdict){
-			.key = key, .first_ns = now_ns, .first_wall_ns = wall_ns, .user = user
+			.key = key,
+			.first_ns = now_ns,
+			.first_wall_ns = wall_ns,
+			.job_start_wall_ns = verdict->job_start_wall_ns,
+			.user = user,
 		};
 		verdicts->totals[verdict->class]++;
 	}

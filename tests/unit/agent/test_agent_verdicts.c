@@ -422,6 +422,24 @@ static void test_next_run(void)
 	end();
 }
 
+/* The job started, then the host's clock was set back by two hours. */
+static void test_clock_set_back(void)
+{
+	begin();
+	for (unsigned int i = 0; i < 3; i++) {
+		verdicts_release(&live.verdicts);
+		add(5)->job_start_wall_ns = UINT64_C(1700007200) * SECOND;
+		live.wall_ns = (UINT64_C(1700000100) + i) * SECOND;
+		agent_verdicts_report(&verdicts, &live, &to, (1000 + i) * SECOND);
+	}
+	settle();
+	EXPECT_THAT("its hang is reported once",
+		    lines_with(log_path, "rank 5 has not come; job") == 1 &&
+			    lines_with(log_path, "cleared") == 0);
+	EXPECT_EQUAL(hook.runs, 1);
+	end();
+}
+
 int main(void)
 {
 	int fd;
@@ -435,6 +453,7 @@ int main(void)
 		return 1;
 	write_hook();
 	test_next_run();
+	test_clock_set_back();
 	test_once();
 	test_flaps();
 	test_many();
