@@ -116,10 +116,14 @@ static enum region_owner find_owner(int fd, const struct stat *st, uint64_t pid_
 	if (is_locked(fd))
 		return REGION_OWNER_HERE;
 	if (got != (ssize_t)sizeof(*header) || header->header_bytes == 0) {
-		/* Being created, or its process was killed while creating it. */
+		/*
+		 * Being created, or its process was killed while creating it. The time alone does
+		 * not tell: the clock may have been set forward since.
+		 */
 		*header = (struct region_header){ .magic = 0 };
-		return st->st_mtime + BEGIN_SECONDS < time(NULL) ? REGION_OWNER_GONE
-								 : REGION_OWNER_HERE;
+		return st->st_mtime + BEGIN_SECONDS < time(NULL)
+			       ? look_into_proc(pid, remains->ticks)
+			       : REGION_OWNER_HERE;
 	}
 	/* A copy of the file has a different inode. */
 	if (header->lock_inode != 0 && header->lock_inode == st->st_ino)

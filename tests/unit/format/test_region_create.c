@@ -667,6 +667,34 @@ static void memory_and_age_are_capped(void)
 		    !is_there(dir, 20) && count_there(dir, 0, 10) == 3);
 }
 
+/* By the clock, two files were created an hour ago; only one process is still there to finish its own. */
+static void an_unfinished_one_stays_with_its_process(void)
+{
+	const char *dir = below("unfinished");
+	struct timespec times[2] = { { .tv_sec = time(NULL) - 3600 },
+				     { .tv_sec = time(NULL) - 3600 } };
+	struct region_limits limits;
+	char ours[400], state;
+	uint64_t ticks;
+
+	mkdir(dir, 0700);
+	EXPECT(file_proc_stat("self", &state, &ticks));
+	text_format(ours, sizeof(ours), "%s/%d-%llu.region", dir, (int)getpid(),
+		    (unsigned long long)ticks);
+	make_old(dir, 3, HERE, 0);
+	for (int i = 0; i < 2; i++) {
+		int fd = open(i == 0 ? ours : below("unfinished/2000000003-103.region"),
+			      O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
+
+		EXPECT(fd != -1 && futimens(fd, times) == 0);
+		close(fd);
+	}
+	limits = limits_of(dir);
+	limits.count = 0;
+	sweep(dir, limits);
+	EXPECT(access(ours, F_OK) == 0 && !is_there(dir, 3));
+}
+
 /* Whatever the numbers in their names, which start again after a boot. */
 static void who_died_last_is_newest(void)
 {
@@ -775,6 +803,7 @@ int main(void)
 	a_copy_says_nothing_about_its_process();
 	many_containers_share_one_cap();
 	memory_and_age_are_capped();
+	an_unfinished_one_stays_with_its_process();
 	who_died_last_is_newest();
 	age_counts_from_death();
 	whose_owner_is_unknown_stays_for_days();
