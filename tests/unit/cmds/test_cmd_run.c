@@ -53,6 +53,10 @@ static void variables(void)
 		"env --plugin plugin.so --group ''",
 		"env --plugin plugin.so true",
 		"env --plugin plugin.so --bad",
+		"env --plugin plugin.so --job a --job b -m trace --events +proxy --events auto",
+		"env --plugin plugin.so --events proxi",
+		"env --plugin plugin.so --events -",
+		"env --plugin plugin.so --events +",
 		NULL,
 	};
 
@@ -74,8 +78,52 @@ static void variables(void)
 	command("env --plugin lib/libnccl-profiler-ringside.so");
 	setenv("LD_LIBRARY_PATH", command_path("other"), 1);
 	command("env --plugin lib/libnccl-profiler-ringside.so");
+	setenv("LD_LIBRARY_PATH", "", 1);
+	command("env --plugin lib/libnccl-profiler-other.so --json");
 	unsetenv("LD_LIBRARY_PATH");
 	EXPECT_THAT("settings and their limits", command_expected("tests/unit/cmds/expected/env"));
+}
+
+/* NCCL reads 254 characters of the plugin's path, and a variable has 4095. */
+static void lengths(void)
+{
+	char name[300], line[5000];
+	size_t room = 254 - strlen(command_path(""));
+
+	for (size_t length = room; length <= room + 1; length++) {
+		memset(name, 'n', length);
+		name[length] = '\0';
+		command_write_text(name, "x");
+		snprintf(line, sizeof(line), "env --by-path --plugin %s", name);
+		command_run(cmds_main, "ringside", line);
+		EXPECT_THAT("a plugin's path of 254 characters is the longest",
+			    command_play.code == (length == room ? 0 : 3));
+	}
+	EXPECT(strstr(command_play.err, "NCCL truncates names after 254 characters: move the "
+					"plugin from '/") != NULL);
+	for (int length = 4095; length <= 4096; length++) {
+		snprintf(line, sizeof(line), "env --plugin plugin.so --job %0*d", length, 7);
+		command_run(cmds_main, "ringside", line);
+		EXPECT_THAT("a value of 4095 characters is the longest",
+			    command_play.code == (length == 4095 ? 0 : 3));
+	}
+	EXPECT(strcmp(command_play.err, "ringside env: the value for RINGSIDE_JOB is longer than "
+					"4095 bytes\n") == 0);
+	for (int i = 0; i < 2; i++) {
+		int length = 4095 - (int)strlen(command_path("")) + i;
+
+		snprintf(line, sizeof(line), "env --plugin plugin.so -o %0*d", length, 7);
+		command_run(cmds_main, "ringside", line);
+		EXPECT_THAT("a path of 4095 characters is the longest",
+			    command_play.code == (i == 0 ? 0 : 3));
+	}
+	EXPECT(strncmp(command_play.err, "ringside env: the path '00000", 29) == 0);
+}
+
+/* In a directory whose name has what starts a placeholder in paths of traces, and only there. */
+static int in_percent(int argc, char **argv)
+{
+	return chdir("100%j") != 0 ? 96 : cmds_main(argc, argv);
 }
 
 static void jobs(void)
@@ -109,6 +157,19 @@ static void jobs(void)
 	setenv("NCCL_PROFILER_PLUGIN", "", 1);
 	command("run --plugin plugin.so -- sh -c 'echo $NCCL_PROFILER_PLUGIN'");
 	unsetenv("NCCL_PROFILER_PLUGIN");
+	command("run --plugin lib/libnccl-profiler-ringside.so -- sh -c 'echo $LD_LIBRARY_PATH'");
+	setenv("LD_LIBRARY_PATH", "", 1);
+	command("run --plugin lib/libnccl-profiler-ringside.so -- sh -c 'echo $LD_LIBRARY_PATH'");
+	setenv("LD_LIBRARY_PATH", "/a", 1);
+	command("run --plugin lib/libnccl-profiler-ringside.so -- sh -c 'echo $LD_LIBRARY_PATH'");
+	unsetenv("LD_LIBRARY_PATH");
+	command("run --plugin plugin.so --no-report -m off -o good -- true");
+	setenv("RINGSIDE_MODE", "", 1);
+	command("run --plugin plugin.so --no-report --job x -o good -- true");
+	command_directory("100%j");
+	command_play.program = in_percent;
+	command("env --plugin ../plugin.so -o traces --shm regions");
+	command_play.program = cmds_main;
 	setenv("RINGSIDE_MODE", "trace", 1);
 	command("run --plugin plugin.so -o good -- sh -c 'echo $RINGSIDE_MODE $RINGSIDE_DIR'");
 	setenv("RINGSIDE_REPORT", "0", 1);
@@ -126,7 +187,9 @@ int main(void)
 	command_write_text("lib/libnccl-profiler-ringside.so", "x");
 	command_write_text("other/libnccl-profiler-ringside.so", "another");
 	command_write_text("a:b/libnccl-profiler-ringside.so", "x");
+	command_write_text("lib/libnccl-profiler-other.so", "x");
 	variables();
+	lengths();
 	jobs();
 	return tap_done();
 }
