@@ -340,7 +340,7 @@ static void reports(pid_t child)
 	play_report("the PID is that of another process", 2, calls_go_on);
 }
 
-/* A file with what was said before, written at this time. */
+/* A file with what was reported before, written at this time. */
 static void put_lock_file(const char *text, time_t seconds)
 {
 	struct timespec times[2] = { { seconds, 0 }, { seconds, 0 } };
