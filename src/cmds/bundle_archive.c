@@ -700,6 +700,7 @@ static size_t list_raw(struct raw **list, const struct recording *recording,
 		for (size_t f = 0; request->has_traces && f < process->file_count; f++)
 			(*list)[count++] =
 				(struct raw){ .path = process->files[f].path,
+					      .number = f,
 					      .process = i,
 					      .bytes = process->files[f].bytes,
 					      .device = process->files[f].device,

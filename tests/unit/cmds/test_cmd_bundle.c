@@ -58,6 +58,13 @@ static void show_names(const char *name)
 
 static void names(void)
 {
+	struct command_sample sample = { 0, "trace", "", "on", "" };
+
+	/* Two files of one process. */
+	command_directory("a");
+	command_directory("b");
+	command_write_trace(command_path("a"), &sample, 0, true);
+	command_write_trace(command_path("b"), &sample, 0, true);
 	command_run(cmds_main, "ringside", "bundle traces --no-ras -o names.tar");
 	show_names("names.tar");
 	command_run(cmds_main, "ringside", "bundle traces --no-ras --no-traces -o names.tar");
@@ -72,6 +79,8 @@ static void names(void)
 	show_names("names.tar");
 	command_run(cmds_main, "ringside",
 		    "bundle traces open --no-ras --rank 1 --most 1381 -o names.tar");
+	show_names("names.tar");
+	command_run(cmds_main, "ringside", "bundle a b --no-ras -o names.tar");
 	show_names("names.tar");
 	EXPECT_THAT("names of files in bundles",
 		    command_expected("tests/unit/cmds/expected/bundle-names"));
