@@ -346,7 +346,8 @@ static void take_answer(void *context, size_t index, int status, const char *byt
 		bundle_gap(answers->archive, name, "no answer from this agent: %s", problem);
 	} else if (status != 200) {
 		text_format(problem, sizeof(problem), "HTTP %d%s", status,
-			    status == 401 || status == 403 ? ": --auth FILE" : "");
+			    status == 401 || status == 403 ? ": credentials required, see --auth"
+							   : "");
 		bundle_gap(answers->archive, name, "request to this agent failed: %s", problem);
 	} else {
 		if (recording_add_memory(recording, name, bytes, length, 0) != OK)
