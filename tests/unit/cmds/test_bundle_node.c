@@ -1,5 +1,5 @@
 /*
- * What a bundle tells about the machine: files, counters, kernel log, GPUs and RAS of a machine that is played. The file is
+ * What a bundle has about the machine: files, counters, kernel log, GPUs and RAS of a machine that is played. The file is
  * included for that.
  */
 #include <dirent.h>
@@ -489,7 +489,7 @@ int main(void)
 	nodes();
 	kernel_logs();
 	others();
-	EXPECT_THAT("what is told about machines",
+	EXPECT_THAT("what is reported about machines",
 		    expected_text(&happened, "tests/unit/cmds/expected/bundle-node"));
 	return tap_done();
 }
