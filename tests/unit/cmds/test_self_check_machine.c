@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <poll.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +44,7 @@ static enum status play_capture(struct cli_capture *capture, const char *const *
 static bool play_plugin_find(char *path, size_t size, char *looked, size_t looked_size);
 static bool play_is_on_path(const char *path);
 static uint64_t play_clock(clockid_t clock);
+static int play_poll(struct pollfd *fds, nfds_t count, int wait_ms);
 
 #define cmd_self_check included_self_check
 #define dlopen play_dlopen
@@ -65,6 +67,7 @@ static uint64_t play_clock(clockid_t clock);
 #define cli_plugin_find play_plugin_find
 #define cli_plugin_is_on_path play_is_on_path
 #define clock_system_ns play_clock
+#define poll play_poll
 #include "cmds/cmd_self_check.c"
 #undef cmd_self_check
 #undef dlopen
@@ -86,6 +89,7 @@ static uint64_t play_clock(clockid_t clock);
 #undef cli_plugin_find
 #undef cli_plugin_is_on_path
 #undef clock_system_ns
+#undef poll
 
 #include "tests/support/command_play.h"
 #include "tests/tap.h"
@@ -295,6 +299,12 @@ static uint64_t play_clock(clockid_t clock)
 	if (play.clock_step_ns == 0)
 		return clock_system_ns(clock);
 	return now_ns += play.clock_step_ns;
+}
+
+/* For the end of a child that was killed, a moment is enough. */
+static int play_poll(struct pollfd *fds, nfds_t count, int wait_ms)
+{
+	return poll(fds, count, count == 0 ? 1 : wait_ms);
 }
 
 /* ---- machines --------------------------------------------------------------------------------- */
