@@ -10,6 +10,7 @@
 #include "common/op.h"
 #include "doctor/doctor.h"
 #include "tests/support/expected_verdicts.h"
+#include "tests/support/poisoned_rest.h"
 #include "tests/tap.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -432,9 +433,13 @@ static inline size_t stage_find_in(struct hang_stage *stage, const char *test)
 	}
 	job_release(&stage->job);
 	verdicts_release(&stage->verdicts);
-	if (job_make(&stage->job, &stage->recording) != OK ||
-	    hang_find(&stage->verdicts, &stage->job, &stage->options) != OK)
+	poison_processes(&stage->recording);
+	if (job_make(&stage->job, &stage->recording) != OK)
 		abort();
+	poison_job(&stage->job);
+	if (hang_find(&stage->verdicts, &stage->job, &stage->options) != OK)
+		abort();
+	unpoison_processes(&stage->recording);
 	verdicts_sort(&stage->verdicts);
 	expected_put_verdicts(&stage_text, test, &stage->verdicts);
 	for (int i = 0; i < 4 && !stage->is_alone && stage->options.still_ns == NULL; i++)

@@ -9,6 +9,7 @@
 #include "doctor/live.h"
 #include "tests/support/expected_verdicts.h"
 #include "tests/support/hand_made.h"
+#include "tests/support/poisoned_rest.h"
 
 #define SECOND UINT64_C(1000000000)
 enum { STAGE_TOTALS = 64 };
@@ -185,8 +186,10 @@ static inline enum status stage_look(struct stage *stage, uint64_t after_ns)
 	for (size_t i = 0; i < stage->hand.recording.count; i++)
 		if (stage->hand.list[i]->life == RECORDING_ALIVE)
 			stage->hand.list[i]->counts_ns = stage_clock(stage);
+	poison_processes(&stage->hand.recording);
 	status = live_look(&stage->live, &stage->hand.recording, stage->now_ns,
 			   STAGE_WALL_NS + stage->now_ns);
+	unpoison_processes(&stage->hand.recording);
 	if (status == OK)
 		stage_keep(stage);
 	return status;

@@ -14,6 +14,7 @@
 #include "doctor/doctor.h"
 #include "tests/support/expected_verdicts.h"
 #include "tests/support/hand_made.h"
+#include "tests/support/poisoned_rest.h"
 
 #define STAGE_SECOND UINT64_C(1000000000)
 #define STAGE_START (1700000000 * STAGE_SECOND)
@@ -146,6 +147,7 @@ static inline void stage_made(struct stage *stage)
 	if (job_make(&report->job, &stage->hand.recording) != OK ||
 	    align_solve(&report->align, &report->job, NULL, 0) != OK)
 		abort();
+	poison_job(&report->job);
 }
 
 static inline void stage_over(struct stage *stage)
@@ -248,8 +250,10 @@ static inline void stage_wire(struct stage *stage, uint32_t comm,
 
 static inline void stage_find(struct stage *stage, struct expected_text *to, const char *what)
 {
+	poison_processes(&stage->hand.recording);
 	if (slow_find(&stage->verdicts, &stage->report, &stage->options) != OK)
 		abort();
+	unpoison_processes(&stage->hand.recording);
 	expected_put_verdicts(to, what, &stage->verdicts);
 }
 

@@ -30,9 +30,13 @@ static void put_scene(const char *what, bool is_guess)
 	for (size_t i = 0; i < stage.recording.count; i++)
 		qsort(stage_rank(&stage, (int)i)->flights, stage_rank(&stage, (int)i)->flight_count,
 		      sizeof(struct recording_flight), stage_by_comm);
-	if (job_make(&stage.job, &stage.recording) != OK ||
-	    hang_scene_make(&scene, job, &stage.options, is_guess) != OK)
+	poison_processes(&stage.recording);
+	if (job_make(&stage.job, &stage.recording) != OK)
 		abort();
+	poison_job(job);
+	if (hang_scene_make(&scene, job, &stage.options, is_guess) != OK)
+		abort();
+	unpoison_processes(&stage.recording);
 	expected_put(&found, "=== %s\n", what);
 	for (size_t p = 0; p < job->recording->count; p++) {
 		const struct hang_process *of = &scene.processes[p];

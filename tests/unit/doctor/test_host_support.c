@@ -64,6 +64,7 @@ static const char *judge(void)
 
 	if (job_make(&stage.job, &stage.recording) != OK)
 		abort();
+	poison_job(&stage.job);
 	host_support(&stage.verdicts, &stage.job, &facts, false);
 	/* Again, as an agent does at every scan. */
 	host_support(&stage.verdicts, &stage.job, &facts, false);
@@ -175,6 +176,7 @@ static void test_notes(void)
 	fact("event oom - 4002 4002 1700000001 1700000001 1 memory of the host");
 	if (job_make(&stage.job, &stage.recording) != OK)
 		abort();
+	poison_job(&stage.job);
 	host_support(&stage.verdicts, &stage.job, &facts, true);
 	EXPECT_EQUAL(stage.verdicts.count, 1);
 	note = &stage.verdicts.list[0];
@@ -187,6 +189,7 @@ static void test_notes(void)
 	fact("event oom - 4002 4002 1700000001 1700000001 1 memory of the host");
 	if (job_make(&stage.job, &stage.recording) != OK)
 		abort();
+	poison_job(&stage.job);
 	host_support(&stage.verdicts, &stage.job, &facts, true);
 	EXPECT_THAT("a process that lives was not killed", stage.verdicts.count == 0);
 	end();
@@ -607,6 +610,7 @@ static const char *notes_of(void)
 
 	if (job_make(&stage.job, &stage.recording) != OK)
 		abort();
+	poison_job(&stage.job);
 	host_support(&stage.verdicts, &stage.job, &facts, true);
 	text[0] = '\0';
 	for (size_t i = 0; i < stage.verdicts.count; i++)

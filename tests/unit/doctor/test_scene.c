@@ -3,6 +3,7 @@
 #include "doctor/doctor.h"
 #include "tests/tap.h"
 #include "tests/support/hand_made.h"
+#include "tests/support/poisoned_rest.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -47,6 +48,7 @@ static void test_standing(void)
 
 	make(&hand);
 	EXPECT(job_make(&job, &hand.recording) == OK);
+	poison_job(&job);
 	EXPECT(scene_make(&scene, &job, now, 20 * SECOND) == OK);
 	EXPECT(scene.ranks == 4 && scene.hosts == 2 && scene.processes == 4 && scene.alive == 4);
 	EXPECT_THAT("the launcher counts six", scene.missing == 2);
@@ -80,6 +82,7 @@ static void test_over(void)
 	for (int i = 0; i < 4; i++)
 		hand.list[i]->life = i == 0 ? RECORDING_KILLED : RECORDING_ENDED;
 	EXPECT(job_make(&job, &hand.recording) == OK);
+	poison_job(&job);
 	EXPECT(scene_make(&scene, &job, now, 20 * SECOND) == OK);
 	EXPECT_THAT("no activity", scene.comm_count == 0 && scene.standing == 0);
 	EXPECT(scene.communicators == 2 && scene.killed == 1 && scene.ended == 3);
@@ -100,6 +103,7 @@ static void test_jobs(void)
 	hand_process(&hand, "one", 0, "a"); /* restarted */
 	hand_process(&hand, "other", 0, "a");
 	EXPECT(job_make(&job, &hand.recording) == OK);
+	poison_job(&job);
 	EXPECT(scene_make(&scene, &job, NULL, 20 * SECOND) == OK);
 	EXPECT(scene.jobs == 2 && scene.job[0] == '\0' && scene.ranks == 2 && scene.processes == 3);
 	scene_release(&scene);

@@ -12,6 +12,7 @@
 #include "doctor/doctor.h"
 #include "tests/tap.h"
 #include "tests/support/hand_made.h"
+#include "tests/support/poisoned_rest.h"
 
 enum { RANKS = 8 };
 #define SECOND UINT64_C(1000000000)
@@ -30,6 +31,7 @@ static void made(void)
 	if (job_make(&report.job, &hand.recording) != OK ||
 	    align_solve(&report.align, &report.job, NULL, 0) != OK)
 		abort();
+	poison_job(&report.job);
 }
 
 static void over(void)

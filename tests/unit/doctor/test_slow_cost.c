@@ -11,6 +11,7 @@
 #include "tests/tap.h"
 #include "tests/support/expected_verdicts.h"
 #include "tests/support/hand_made.h"
+#include "tests/support/poisoned_rest.h"
 
 enum { RANKS = 8, ITERATIONS = 200 };
 #define SECOND UINT64_C(1000000000)
@@ -53,6 +54,7 @@ static void begin(int ranks)
 	judged = (struct straggler_judged){ .is_judged = true, .matches = 1000, .comm = 0 };
 	if (job_make(&report.job, &hand.recording) != OK)
 		abort();
+	poison_job(&report.job);
 	verdicts_init(&verdicts);
 	options = (struct slow_options){ .threshold = 0 };
 	search = (struct slow_search){ .verdicts = &verdicts,

@@ -5,6 +5,7 @@
 #include "tests/tap.h"
 #include "tests/support/expected_verdicts.h"
 #include "tests/support/hand_ring.h"
+#include "tests/support/poisoned_rest.h"
 
 static struct hand_ring ring;
 static struct verdicts verdicts;
@@ -15,6 +16,7 @@ static void tell_in(part_of of, const char *test)
 	struct slow_options options = { 0 };
 
 	hand_ring_play(&ring, of);
+	poison_job(&ring.report.job);
 	verdicts_init(&verdicts);
 	if (slow_find(&verdicts, &ring.report, &options) != OK)
 		abort();

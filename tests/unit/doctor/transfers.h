@@ -12,6 +12,7 @@
 
 #include "doctor/doctor.h"
 #include "tests/support/hand_made.h"
+#include "tests/support/poisoned_rest.h"
 
 enum { TRANSFERS_CALLS = 160 };
 
@@ -134,6 +135,7 @@ static inline void transfers_make(struct transfers *job)
 		transfers_rank(job, rank);
 	if (timeline_report_make(&job->report, &job->hand.recording, NULL, &options) != OK)
 		abort();
+	poison_job(&job->report.job);
 }
 
 static inline void transfers_release(struct transfers *job)
