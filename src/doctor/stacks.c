@@ -328,18 +328,14 @@ static bool find_program(const char *program, char *path, size_t size)
 {
 	const char *list = getenv("PATH");
 
-	for (const char *at = list; at != NULL; at = strchr(at, ':')) {
-		size_t length;
+	for (const char *at = list; at != NULL;) {
+		size_t length = strcspn(at, ":");
 
-		at += *at == ':' && at != list;
-		length = strcspn(at, ":");
 		if (length > 0 && at[0] == '/' &&
 		    text_format(path, size, "%.*s/%s", (int)length, at, program) &&
 		    access(path, X_OK) == 0)
 			return true;
-		if (at[length] == '\0')
-			break;
-		at += length;
+		at = at[length] == ':' ? at + length + 1 : NULL;
 	}
 	return false;
 }
