@@ -111,10 +111,124 @@ static void test_jobs(void)
 	hand_release(&hand);
 }
 
+/* In one word: an exit code and what a page shows depend on it. */
+static void test_answers(void)
+{
+	static const struct {
+		const char *sentence;
+		enum scene_answer answer;
+		struct {
+			enum verdict_class class;
+			enum verdict_severity severity;
+			bool is_unjudged;
+		} list[3];
+		size_t count;
+		size_t processes, killed, ended; /* no processes: there is no scene */
+		bool is_unhealthy;
+	} cases[] = {
+		{ "nothing", SCENE_NOTHING_WRONG, { { 0 } }, 0, 0, 0, 0, false },
+		{ "notes",
+		  SCENE_NOTHING_WRONG,
+		  { { VERDICT_SLOW_RANK, VERDICT_NOTE, false } },
+		  1,
+		  0,
+		  0,
+		  0,
+		  false },
+		{ "a note about what was not judged",
+		  SCENE_NOTHING_WRONG,
+		  { { VERDICT_BLIND, VERDICT_NOTE, true } },
+		  1,
+		  0,
+		  0,
+		  0,
+		  true },
+		{ "not visible",
+		  SCENE_UNKNOWN,
+		  { { VERDICT_BLIND, VERDICT_WARNING, false } },
+		  1,
+		  0,
+		  0,
+		  0,
+		  true },
+		{ "not visible and slow",
+		  SCENE_TROUBLE,
+		  { { VERDICT_BLIND, VERDICT_WARNING, false },
+		    { VERDICT_SLOW_RANK, VERDICT_WARNING, false } },
+		  2,
+		  0,
+		  0,
+		  0,
+		  true },
+		{ "stuck",
+		  SCENE_STUCK,
+		  { { VERDICT_STUCK, VERDICT_WARNING, false } },
+		  1,
+		  0,
+		  0,
+		  0,
+		  true },
+		{ "stuck twice and slow",
+		  SCENE_STUCK,
+		  { { VERDICT_STUCK, VERDICT_WARNING, false },
+		    { VERDICT_SLOW_RANK, VERDICT_WARNING, false },
+		    { VERDICT_STUCK, VERDICT_WARNING, false } },
+		  3,
+		  0,
+		  0,
+		  0,
+		  true },
+		{ "another hang has a cause",
+		  SCENE_TROUBLE,
+		  { { VERDICT_STUCK, VERDICT_WARNING, false },
+		    { VERDICT_DEADLOCK, VERDICT_WARNING, false } },
+		  2,
+		  0,
+		  0,
+		  0,
+		  true },
+		{ "all alive", SCENE_NOTHING_WRONG, { { 0 } }, 0, 4, 0, 0, false },
+		{ "all ended", SCENE_NOTHING_WRONG, { { 0 } }, 0, 4, 0, 4, false },
+		{ "one killed, others alive", SCENE_NOTHING_WRONG, { { 0 } }, 0, 4, 1, 2, false },
+		{ "one killed, others ended", SCENE_TROUBLE, { { 0 } }, 0, 4, 1, 3, true },
+		{ "all killed, and not visible",
+		  SCENE_TROUBLE,
+		  { { VERDICT_BLIND, VERDICT_WARNING, false } },
+		  1,
+		  4,
+		  4,
+		  0,
+		  true },
+	};
+	static const char *const names[] = { [SCENE_NOTHING_WRONG] = "nothing_wrong",
+					     [SCENE_TROUBLE] = "trouble",
+					     [SCENE_STUCK] = "stuck_cause_unknown",
+					     [SCENE_UNKNOWN] = "could_not_tell" };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct scene scene = { .processes = cases[i].processes,
+					     .killed = cases[i].killed,
+					     .ended = cases[i].ended };
+		const struct scene *shown = cases[i].processes > 0 ? &scene : NULL;
+		struct verdicts verdicts;
+
+		verdicts_init(&verdicts);
+		for (size_t v = 0; v < cases[i].count; v++)
+			verdicts_add(&verdicts, cases[i].list[v].class, cases[i].list[v].severity)
+				->is_unjudged = cases[i].list[v].is_unjudged;
+		EXPECT_THAT(cases[i].sentence,
+			    scene_answer(shown, &verdicts) == cases[i].answer &&
+				    scene_is_healthy(shown, &verdicts) == !cases[i].is_unhealthy);
+		EXPECT(strcmp(scene_answer_name(cases[i].answer), names[cases[i].answer]) == 0);
+		verdicts_release(&verdicts);
+	}
+}
+
 int main(void)
 {
 	test_standing();
 	test_over();
 	test_jobs();
+	test_answers();
 	return tap_done();
 }
