@@ -48,13 +48,15 @@ static struct expected_text found;
 static void ask(struct verdicts *verdicts, const char *text)
 {
 	struct ras_status ras;
+	char heading[1001];
 
 	ras_status_init(&ras);
 	if (ras_status_read(&ras, text, strlen(text)) != OK ||
 	    ras_find(verdicts, &recording, &ras, "RAS") != OK)
 		abort();
 	ras_status_release(&ras);
-	expected_put_verdicts(&found, text, verdicts);
+	text_copy(heading, sizeof(heading), text);
+	expected_put_verdicts(&found, heading, verdicts);
 }
 
 static struct verdicts hang_with(enum verdict_class class, int rank, const char *text)
@@ -178,12 +180,161 @@ static void answers_of_others(void)
 	}
 }
 
+/* Ranks of two communicators of 20, of which one process is in both and is recorded. Others are known to RAS only. */
+static void ranks_without_recordings(void)
+{
+	static struct recording_comm two[2];
+	struct verdicts verdicts;
+	char text[8192];
+
+	for (int i = 0; i < RANKS; i++)
+		comms[i].info.nranks = 20;
+	two[0] = comms[0];
+	two[1].info = (struct comm_info){ .hash = 0x78, .rank = 5, .nranks = 20 };
+	processes[0].comms = two;
+	processes[0].comm_count = 2;
+	processes[2].rank = -1;
+	for (int silent = 1; silent < 20; silent += silent == 1 ? 8 : 9) {
+		text[0] = '\0';
+		text_append(text, sizeof(text), "{\"communicators\":[");
+		for (int c = 0; c < 2; c++) {
+			text_append(text, sizeof(text),
+				    "%s{\"hash\":\"0x%x\",\"size\":20,\"ranks\":[{\"rank\":%d,"
+				    "\"pid\":1000,\"status\":{\"async_error\":2}},"
+				    "{\"rank\":%d,\"pid\":3000,\"host\":\"n3\",\"status\":"
+				    "{\"async_error\":3}}],\"missing_ranks\":[",
+				    c == 0 ? "" : ",", HASH + c, c == 0 ? 0 : 5, c == 0 ? 19 : 18);
+			for (int i = 0; i < silent; i++)
+				text_append(text, sizeof(text),
+					    "%s{\"rank\":%d,\"pid\":%d,\"host\":\"%s\",\"status\":"
+					    "{\"unresponsive\":true,\"considered_dead\":%s}}",
+					    i == 0 ? "" : ",", i + 2 + c,
+					    i == 0 && c == 0 ? 1002
+					    : i == 3	     ? 0
+							     : 2000 + i,
+					    i == 2	       ? ""
+					    : i == 4 && c == 1 ? "elsewhere"
+							       : "n1",
+					    i % 4 == 1 ? "true" : "false");
+			text_append(text, sizeof(text), "]}");
+		}
+		text_append(text, sizeof(text), "]}");
+		verdicts = alone(text);
+		EXPECT(verdicts.count == (silent == 1 ? 2 : 3));
+		verdicts_release(&verdicts);
+		/* The hang is of a process that RAS says nothing about. */
+		verdicts = hang_with(VERDICT_NEVER_ISSUED, 1, text);
+		verdicts_release(&verdicts);
+	}
+	make_recording();
+}
+
+/* The rank that is blamed, in every way; twice in the answer, which counts once. */
+static void blamed(void)
+{
+	static const struct {
+		enum verdict_class class;
+		const char *text;
+	} cases[] = {
+		{ VERDICT_PROCESS_STOPPED, COMM(RANK(0, 1000, 0, 11), GONE(1, 1001, false)) },
+		{ VERDICT_NEVER_ISSUED, COMM(RANK(0, 1000, 0, 11), GONE(1, 1001, false)) },
+		{ VERDICT_PROCESS_DEAD,
+		  COMM(RANK(0, 1000, 0, 11), GONE(1, 1001, true) "," GONE(1, 1001, true)) },
+		{ VERDICT_NEVER_ISSUED,
+		  COMM(RANK(0, 1000, 0, 11) RANK(1, 1001, 2, 9) RANK(1, 1001, 2, 9), "") },
+		{ VERDICT_DEADLOCK, COMM(RANK(0, 1000, 0, 11) RANK(1, 1001, 0, 9), "") },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct verdicts verdicts = hang_with(cases[i].class, 1, cases[i].text);
+
+		EXPECT(verdicts.count == 1 && verdicts.list[0].evidence.count > 0);
+		verdicts_release(&verdicts);
+	}
+}
+
+/* For one job of several: only its processes and its hangs count. */
+static void one_job(void)
+{
+	static const char *const jobs[] = { "j7", "j8", NULL };
+	static const char answer[] =
+		COMM(RANK(0, 1000, 2, 11) RANK(1, 1001, 0, 9), GONE(2, 1002, true));
+
+	for (int earlier = 0; earlier < 2; earlier++)
+		for (int i = 0; i < 3; i++) {
+			struct verdicts verdicts;
+			struct ras_status ras;
+			bool is_ours = i != 0;
+
+			verdicts_init(&verdicts);
+			verdicts_add(&verdicts, VERDICT_SLOW_RANK, VERDICT_ERROR)->pid = PID;
+			for (int job = 0; job < 4; job++) {
+				struct verdict *hang = verdicts_add(&verdicts, VERDICT_NEVER_ISSUED,
+								    VERDICT_ERROR);
+
+				hang->rank = job % 2 + 1;
+				hang->pid = PID + hang->rank;
+				hang->comm_hash = job == 3 ? HASH + 1 : HASH;
+				hang->confidence = 0.8;
+				text_copy(hang->host, sizeof(hang->host),
+					  job == 2 ? "node2" : "node1");
+				text_copy(hang->job, sizeof(hang->job), job == 0 ? "j8" : "j7");
+			}
+			for (int p = 0; p < RANKS; p++)
+				processes[p].is_earlier_run = earlier;
+			ras_status_init(&ras);
+			if (ras_status_read(&ras, answer, strlen(answer)) != OK)
+				abort();
+			EXPECT_EQUAL(ras_support(&verdicts, &recording, &ras, jobs[i], &is_ours),
+				     OK);
+			EXPECT_THAT("whether it is the answer of this job",
+				    is_ours == (i != 1 && !earlier));
+			expected_put_verdicts(&found, jobs[i] ? jobs[i] : "all jobs", &verdicts);
+			ras_status_release(&ras);
+			verdicts_release(&verdicts);
+		}
+	make_recording();
+}
+
+/* A recording without communicators, and one whose ranks are not known yet: nobody can be a stranger. */
+static void no_places(void)
+{
+	struct verdicts verdicts;
+
+	for (int i = 0; i < RANKS; i++)
+		comms[i].info.rank = -1;
+	verdicts = alone(CALM);
+	EXPECT(verdicts.count == 0);
+	verdicts_release(&verdicts);
+	make_recording();
+	for (int i = 0; i < RANKS; i++)
+		comms[i].info.hash = 0;
+	verdicts = alone(CALM);
+	EXPECT(verdicts.count == 0);
+	verdicts_release(&verdicts);
+	make_recording();
+	/* Sizes that are not known contradict nothing. */
+	for (int i = 0; i < RANKS; i++)
+		comms[i].info.nranks = 0;
+	verdicts = alone(COMM(RANK(0, 1000, 2, 11), ""));
+	EXPECT(verdicts.count == 1);
+	verdicts_release(&verdicts);
+	make_recording();
+	verdicts = alone("{\"communicators\":[]}");
+	EXPECT_THAT("an answer without ranks is nobody's", verdicts.count == 0);
+	verdicts_release(&verdicts);
+}
+
 int main(void)
 {
 	make_recording();
 	next_to_a_hang();
 	without_a_hang();
 	answers_of_others();
+	ranks_without_recordings();
+	blamed();
+	one_job();
+	no_places();
 	expected_compare(&found, "tests/unit/doctor/expected/ras_find.txt");
 	return tap_done();
 }
