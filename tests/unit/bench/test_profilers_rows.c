@@ -4,108 +4,13 @@
  */
 #include "bench/profilers.h"
 
-#include <math.h>
-
 #include "common/attributes.h"
 #include "common/op.h"
 #include "import/foreign.h"
 #include "tests/support/expected_output.h"
 #include "tests/tap.h"
+#include "tests/unit/bench/profilers_show.h"
 #include "tests/unit/bench/profilers_stage.h"
-
-static void put(struct sink *text, const char *name, double value)
-{
-	if (isnan(value))
-		sink_format(text, " %s -", name);
-	else
-		sink_format(text, " %s %.5g", name, value);
-}
-
-static void put_quantiles(struct sink *text, const struct profilers_quantiles *of)
-{
-	put(text, "p05", of->p05);
-	put(text, "p25", of->p25);
-	put(text, "p50", of->p50);
-	put(text, "p75", of->p75);
-	put(text, "p95", of->p95);
-}
-
-static const char *function_of(uint8_t function)
-{
-	return function ? op_function_name(function) : "all";
-}
-
-static void show(struct sink *text, const struct profilers_comparison *comparison)
-{
-	char size[PROFILERS_SHORT_TEXT], sentence[PROFILERS_SHORT_SENTENCE];
-
-	for (size_t i = 0; i < comparison->complete_count; i++) {
-		const struct profilers_complete *row = &comparison->complete[i];
-
-		sink_format(text, "complete: %d %s %s rank %d %s%s: %llu, %llu, %llu, %llu, %llu\n",
-			    row->plugin, bench_mode_name(row->mode), function_of(row->function),
-			    (int)row->rank, profilers_size_text(size, row->bytes, row->bytes_to),
-			    row->is_align ? " align" : "", (unsigned long long)row->counts.issued,
-			    (unsigned long long)row->counts.recorded,
-			    (unsigned long long)row->counts.untimed,
-			    (unsigned long long)row->counts.missing,
-			    (unsigned long long)row->counts.excess);
-	}
-	for (size_t i = 0; i < comparison->accuracy_count; i++) {
-		const struct profilers_accuracy *row = &comparison->accuracy[i];
-
-		sink_format(text, "accuracy: %d %s %s %s source %d%s: %llu calls, %llu %llu:",
-			    row->plugin, bench_mode_name(row->mode), function_of(row->function),
-			    profilers_size_text(size, row->bytes, row->bytes_to), row->source,
-			    row->is_mean_only ? " means" : "", (unsigned long long)row->calls,
-			    (unsigned long long)row->in_order, (unsigned long long)row->by_time);
-		put_quantiles(text, &row->ratio);
-		sink_text(text, "\n");
-	}
-	for (size_t i = 0; i < comparison->overhead_count; i++) {
-		const struct profilers_overhead *row = &comparison->overhead[i];
-
-		sink_format(text, "overhead: %d %s %s %llu %s: %u runs, %u cells, %llu calls, %d:",
-			    row->plugin, row->mode ? bench_mode_name(row->mode) : "all modes",
-			    function_of(row->function), (unsigned long long)row->bytes,
-			    row->clock == BENCH_GPU ? "GPU" : "host", row->runs, row->cells,
-			    (unsigned long long)row->calls, (int)profilers_verdict(row));
-		put(text, "ratio", row->ratio.ratio);
-		if (row->has_interval) {
-			put(text, "low", row->ratio.low);
-			put(text, "high", row->ratio.high);
-		}
-		put(text, "with", row->with_ns.p50);
-		put(text, "without", row->without_ns.p50);
-		sink_text(text, "\n");
-	}
-	for (size_t i = 0; i < comparison->training_count; i++) {
-		const struct profilers_train *row = &comparison->training[i];
-
-		sink_format(text,
-			    "training: %d: %u runs, %u silent, %u unreadable, %u failed, %u x %d;",
-			    row->plugin, row->runs, row->silent, row->unreadable, row->failed,
-			    row->epochs, (int)row->ranks);
-		sink_format(text, " issued %llu, recorded %llu, %llu untimed%s%s%s:",
-			    (unsigned long long)row->issued[OP_ALL_REDUCE],
-			    (unsigned long long)row->recorded[OP_ALL_REDUCE],
-			    (unsigned long long)row->untimed, row->is_counted ? ", counted" : "",
-			    row->is_read ? ", read" : "", row->is_comm_by_time ? ", by time" : "");
-		put(text, "epoch", row->epoch_ns);
-		if (row->has_comm) {
-			put(text, "comm", row->comm_ns);
-			put(text, "share", row->comm_share);
-		}
-		put(text, "slowdown", row->slowdown.ratio);
-		if (row->has_interval) {
-			put(text, "low", row->slowdown.low);
-			put(text, "high", row->slowdown.high);
-		}
-		sink_format(text, " %s\n", row->problem);
-	}
-	for (size_t i = 1; i < comparison->plugin_count; i++)
-		sink_format(text, "in short: %s\n", profilers_short(sentence, comparison, i));
-}
 
 /* Two cells of one size, in order of function and size or reversed. */
 static void fill(struct stage_job *job, uint8_t mode, double slower, bool is_reversed)
@@ -169,7 +74,7 @@ static void runs_are_compared(struct sink *text, uint32_t runs)
 	EXPECT_EQUAL(profilers_finish(work, &comparison), OK);
 	profilers_free(work);
 	sink_format(text, "=== %u runs\n", runs);
-	show(text, &comparison);
+	show_rows(text, &comparison);
 	profilers_comparison_release(&comparison);
 }
 
@@ -227,7 +132,7 @@ static void trainings_are_compared(struct sink *text, uint32_t runs, uint32_t ep
 	EXPECT_EQUAL(profilers_finish(work, &comparison), OK);
 	profilers_free(work);
 	sink_format(text, "=== %u trainings of %u epochs\n", runs, epochs);
-	show(text, &comparison);
+	show_rows(text, &comparison);
 	profilers_comparison_release(&comparison);
 }
 
