@@ -2,45 +2,12 @@
 #include "import/nccl_log.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/attributes.h"
-#include "tests/support/expected_file.h"
+#include "tests/support/shown_text.h"
 #include "tests/tap.h"
-
-static char shown[1 << 19];
-static size_t shown_used;
-
-static void show(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static void show(const char *format, ...)
-{
-	va_list list;
-	int length;
-
-	va_start(list, format);
-	length = vsnprintf(shown + shown_used, sizeof(shown) - shown_used, format, list);
-	va_end(list);
-	if (length < 0 || (size_t)length >= sizeof(shown) - shown_used)
-		abort();
-	shown_used += (size_t)length;
-}
-
-/* " name=3": left out where nothing is known, so that the rest can be read. */
-static void show_known(const char *name, int64_t number, int64_t unknown)
-{
-	if (number != unknown)
-		show(" %s=%" PRId64, name, number);
-}
-
-static void show_text(const char *name, const char *text)
-{
-	if (text[0] != '\0')
-		show(" %s='%s'", name, text);
-}
 
 static void show_place(const char *name, struct nccl_log_place place)
 {
@@ -330,19 +297,6 @@ static void show_log(const struct nccl_log *log)
 	show("\n");
 }
 
-static char *text_of_file(const char *path)
-{
-	FILE *file = fopen(path, "re");
-	char *text = calloc(1, 1 << 18);
-
-	if (file == NULL || text == NULL || fread(text, 1, (1 << 18) - 1, file) == 0) {
-		printf("Bail out! %s\n", path);
-		exit(1);
-	}
-	fclose(file);
-	return text;
-}
-
 /* The file has ^[ and ^M for escape and carriage return. */
 static void with_control_bytes(char *text)
 {
@@ -358,30 +312,26 @@ static void with_control_bytes(char *text)
 }
 
 /* A case is a log of its own. */
+static void take_case(const char *lines, size_t length)
+{
+	struct nccl_log log;
+
+	nccl_log_init(&log);
+	if (nccl_log_add_memory(&log, "a.log", lines, length) != OK)
+		abort();
+	show_log(&log);
+	nccl_log_release(&log);
+}
+
 static void each_case(void)
 {
-	char *text = text_of_file("tests/unit/import/nccl_lines.log"), *next;
+	char *text = shown_file("tests/unit/import/nccl_lines.log");
 
 	with_control_bytes(text);
-	for (char *at = text; at != NULL; at = next) {
-		char *lines = strchr(at, '\n') + 1;
-		struct nccl_log log;
-
-		next = strstr(lines, "\n=== ");
-		show("%.*s", (int)(lines - at), at);
-		nccl_log_init(&log);
-		next = next != NULL ? next + 1 : NULL;
-		if (nccl_log_add_memory(&log, "a.log", lines,
-					next != NULL ? (size_t)(next - lines) : strlen(lines)) !=
-		    OK)
-			abort();
-		show_log(&log);
-		nccl_log_release(&log);
-	}
+	shown_cases(text, take_case);
 	free(text);
 	EXPECT_THAT("each line is read as expected",
-		    expected_file(shown, "tests/unit/import/expected/nccl_lines.txt"));
-	shown_used = 0;
+		    shown_is_expected("tests/unit/import/expected/nccl_lines.txt"));
 }
 
 static void real_jobs(void)
@@ -398,7 +348,7 @@ static void real_jobs(void)
 
 		nccl_log_init(&log);
 		for (size_t j = 0; j < 4 && files[i][j] != NULL; j++) {
-			char *text = text_of_file(files[i][j]);
+			char *text = shown_file(files[i][j]);
 
 			if (nccl_log_add_memory(&log, strrchr(files[i][j], '/') + 1, text,
 						strlen(text)) != OK)
@@ -410,8 +360,7 @@ static void real_jobs(void)
 		nccl_log_release(&log);
 	}
 	EXPECT_THAT("real logs are read as expected",
-		    expected_file(shown, "tests/unit/import/expected/nccl_logs.txt"));
-	shown_used = 0;
+		    shown_is_expected("tests/unit/import/expected/nccl_logs.txt"));
 }
 
 int main(void)

@@ -3,14 +3,13 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/attributes.h"
-#include "tests/support/expected_file.h"
+#include "tests/support/shown_text.h"
 #include "tests/tap.h"
 
 /* Jobs of three ranks, see tests/gpu/ras_answers. */
@@ -182,24 +181,6 @@ static void dead_processes(void)
 
 /* ---- all that was read, as text ------------------------------------------------------------------ */
 
-static char shown[1 << 17];
-static size_t shown_used;
-
-static void show(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static void show(const char *format, ...)
-{
-	va_list list;
-	int length;
-
-	va_start(list, format);
-	length = vsnprintf(shown + shown_used, sizeof(shown) - shown_used, format, list);
-	va_end(list);
-	if (length < 0 || (size_t)length >= sizeof(shown) - shown_used)
-		abort();
-	shown_used += (size_t)length;
-}
-
 static void show_counts(const struct ras_status *status, const int64_t *counts)
 {
 	for (size_t i = 0; i < RAS_FUNCTIONS_MAX; i++)
@@ -258,8 +239,7 @@ static void whole_real_answers(void)
 		show_status(strrchr(path, '/') + 1, text, length);
 	}
 	EXPECT_THAT("real answers are read as expected",
-		    expected_file(shown, "tests/unit/import/expected/ras_real.txt"));
-	shown_used = 0;
+		    shown_is_expected("tests/unit/import/expected/ras_real.txt"));
 }
 
 #define JSON(ranks) "{\"communicators\":[{\"hash\":\"0x1\",\"ranks\":[" ranks "]}]}"
@@ -376,8 +356,7 @@ static void made_up_answers(void)
 			TEXT(COMM("INCOMPLETE") "  Rank 1%494son node abcdef\n  Rank 2\n"), "");
 	show_status("a line has 511 bytes, what is longer is cut", text, (size_t)used);
 	EXPECT_THAT("other answers are read as expected",
-		    expected_file(shown, "tests/unit/import/expected/ras_made_up.txt"));
-	shown_used = 0;
+		    shown_is_expected("tests/unit/import/expected/ras_made_up.txt"));
 }
 
 int main(void)
