@@ -10,14 +10,18 @@
 
 #include "analysis/straggler_internal.h"
 #include "analysis/timeline_report.h"
-#include "tests/tap.h"
 #include "tests/support/hand_made.h"
+#include "tests/tap.h"
+#include "tests/unit/analysis/straggler_show.h"
 
 enum { MATCHES = 1024, RANKS_MAX = 12 };
 #define MS UINT64_C(1000000)
 
 static struct hand_made hand;
 static struct timeline_report report;
+/* Of the scenes with noise: ranks also differ from match to match, and are late up to this one. */
+static bool has_noise;
+static int late_end = MATCHES;
 
 struct scene {
 	int ranks;
@@ -50,12 +54,13 @@ static void play(const struct scene *scene)
 		hand_comm(process, 0x70 + (uint64_t)comm, name, rank / scene->comms, members,
 			  members);
 		for (int i = 0; i < MATCHES; i++) {
-			uint32_t waits = i < scene->first
-						 ? 0
-						 : latest_of(scene, comm) - scene->late_ms[rank];
+			bool is_late = i >= scene->first && i < late_end;
+			uint32_t waits =
+				is_late ? latest_of(scene, comm) - scene->late_ms[rank] : 0;
+			uint64_t more_ns = has_noise ? noisy(3 * MS, rank, i) : 0;
 
 			hand_op(process, 1, OP_ALL_REDUCE, (uint64_t)i + MATCH_CHUNK, 32 << 20,
-				(10 + waits) * MS, (uint64_t)(i + 1) * 100 * MS);
+				(10 + waits) * MS + more_ns, (uint64_t)(i + 1) * 100 * MS);
 		}
 	}
 	if (timeline_report_make(&report, &hand.recording, NULL, &options) != OK)
@@ -199,6 +204,58 @@ static void test_hosts(void)
 		}
 		over();
 	}
+}
+
+/* Ranks differ from match to match; every field of what is found. */
+static void test_noisy(void)
+{
+	static const struct {
+		const char *name;
+		struct scene scene;
+		int end;
+	} cases[] = {
+		{ "nobody", { 8, "abcdefgh", 1, { 0 }, 0 }, MATCHES },
+		{ "a rank", { 8, "abcdefgh", 1, { [3] = 20 }, 0 }, MATCHES },
+		{ "a rank, little", { 8, "abcdefgh", 1, { [3] = 3 }, 0 }, MATCHES },
+		{ "since", { 8, "abcdefgh", 1, { [3] = 20 }, MATCHES / 2 }, MATCHES },
+		{ "until", { 8, "abcdefgh", 1, { [3] = 20 }, 0 }, MATCHES / 3 },
+		{ "for a while", { 8, "aabbccdd", 1, { [3] = 20 }, 300 }, 500 },
+		{ "two ranks", { 8, "abcdefgh", 1, { [3] = 20, [6] = 12 }, 0 }, MATCHES },
+		{ "a host", { 8, "aabbccdd", 1, { [2] = 20, [3] = 20 }, 0 }, MATCHES },
+		{ "half of all",
+		  { 8, "aaaabbbb", 1, { [4] = 20, [5] = 24, [6] = 28, [7] = 32 }, 0 },
+		  MATCHES },
+		{ "most of a host",
+		  { 8, "aaaabbbb", 1, { [4] = 20, [5] = 21, [6] = 22 }, 0 },
+		  MATCHES },
+		{ "a rank of a host", { 8, "aabbccdd", 1, { [2] = 50, [3] = 5 }, 0 }, MATCHES },
+		{ "two hosts",
+		  { 12, "aabbccddeeff", 1, { [2] = 20, [3] = 20, [6] = 18, [7] = 17 }, 0 },
+		  MATCHES },
+		{ "in communicators of its own",
+		  { 12, "aabbccddeeff", 2, { [2] = 20, [3] = 20 }, 0 },
+		  MATCHES },
+		{ "in one of three", { 12, "abcdefghijkl", 3, { [4] = 20 }, 0 }, MATCHES },
+		{ "of four", { 4, "abcd", 1, { [1] = 20 }, 0 }, MATCHES },
+		{ "of three", { 3, "abc", 1, { [1] = 20 }, 0 }, MATCHES },
+		{ "of two", { 2, "ab", 1, { [1] = 20 }, 0 }, MATCHES },
+	};
+	struct sink sink;
+
+	sink_init_memory(&sink);
+	has_noise = true;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		late_end = cases[i].end;
+		play(&cases[i].scene);
+		straggler_show(&sink, cases[i].name, report.stragglers.list,
+			       report.stragglers.count, report.windows.start_ns);
+		sink_format(&sink, "%zu explained, %llu matches\n", report.stragglers.explained,
+			    (unsigned long long)report.stragglers.matches);
+		over();
+	}
+	has_noise = false;
+	late_end = MATCHES;
+	EXPECT(expected_text(&sink, "tests/unit/analysis/expected/straggler-late.txt"));
 }
 
 /* ---- jobs with Sends ----------------------------------------------------------------------------- */
@@ -440,6 +497,7 @@ int main(void)
 {
 	test_rank();
 	test_hosts();
+	test_noisy();
 	test_jobs_with_sends();
 	test_network();
 	test_words();

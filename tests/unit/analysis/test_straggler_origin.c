@@ -10,8 +10,9 @@
 #include <string.h>
 
 #include "analysis/timeline_report.h"
-#include "tests/tap.h"
 #include "tests/support/hand_made.h"
+#include "tests/tap.h"
+#include "tests/unit/analysis/straggler_show.h"
 
 enum { RANKS_MAX = 20, COMMS_MAX = 16, SECONDS = 16 };
 #define MS UINT64_C(1000000)
@@ -734,6 +735,91 @@ static void test_network_stages(void)
 	}
 }
 
+/* ---- with noise, and every field of what is found ---------------------------------------------- */
+
+enum kind { EVEN, RANKS_OF_HOSTS, STAGES, EXPERTS, PIPELINE };
+
+struct noisy_scene {
+	const char *name;
+	enum kind kind;
+	bool is_network; /* no GPU times */
+	int slow[4];	 /* ranks, until the first 0 */
+	uint64_t ms;	 /* outside for longer, each second */
+	int first, end;	 /* seconds */
+};
+
+static void noisy_comms(enum kind kind)
+{
+	if (kind == RANKS_OF_HOSTS)
+		for (int rank = 0; rank < 4; rank++)
+			add_comm((uint64_t)rank + 1, rank, 4, 4);
+	else if (kind == STAGES)
+		for (int host = 0; host < 8; host++)
+			add_comm((uint64_t)host + 1, 2 * host, 1, 2);
+	else
+		add_comm(1, 0, 1, 16);
+	is_exchange[0] = kind == EXPERTS;
+	if (kind != PIPELINE)
+		return;
+	add_comm(2, 4, 1, 4);
+	is_chain[1] = is_staggered[1] = true;
+}
+
+static void noisy_rank(const struct noisy_scene *scene, int rank)
+{
+	bool is_slow = false;
+
+	for (int i = 0; i < 4 && scene->slow[i] != 0; i++)
+		is_slow |= scene->slow[i] == rank;
+	for (int s = 0; s < SECONDS; s++) {
+		uint64_t at = (uint64_t)s * 1000;
+		uint64_t ms = noisy(200, rank, s) +
+			      (is_slow && s >= scene->first && s < scene->end ? scene->ms : 0);
+
+		if (!scene->is_network) {
+			be_outside(rank, ms, s, s + 1);
+			continue;
+		}
+		for (int half = 0; half < 2; half++, at += 500)
+			add_net(rank, OP_SEND, at, ms / 2, at + 450);
+	}
+}
+
+static void test_noisy(void)
+{
+	static const struct noisy_scene scenes[] = {
+		{ "nobody", EVEN, false, { 0 }, 0, 0, 0 },
+		{ "a rank", EVEN, false, { 5 }, 300, 0, SECONDS },
+		{ "a rank since", EVEN, false, { 5 }, 300, 9, SECONDS },
+		{ "a rank until", EVEN, false, { 5 }, 300, 0, 6 },
+		{ "two ranks", EVEN, false, { 5, 9 }, 250, 0, SECONDS },
+		{ "a host", RANKS_OF_HOSTS, false, { 4, 5, 6, 7 }, 300, 0, SECONDS },
+		{ "most of a host", RANKS_OF_HOSTS, false, { 4, 5, 7 }, 300, 5, SECONDS },
+		{ "a stage", STAGES, false, { 10, 11 }, 300, 0, SECONDS },
+		{ "a stage since", STAGES, false, { 10, 11 }, 300, 8, SECONDS },
+		{ "an expert", EXPERTS, false, { 3 }, 400, 0, SECONDS },
+		{ "an expert for a while", EXPERTS, false, { 3 }, 400, 4, 9 },
+		{ "in a pipeline", PIPELINE, false, { 6, 7 }, 300, 0, SECONDS },
+		{ "a rank, by network", EVEN, true, { 5 }, 300, 0, SECONDS },
+		{ "a rank since, by network", EVEN, true, { 5 }, 300, 8, SECONDS },
+		{ "a host, by network", RANKS_OF_HOSTS, true, { 4, 5, 6, 7 }, 300, 0, SECONDS },
+		{ "a stage since, by network", STAGES, true, { 10, 11 }, 300, 8, SECONDS },
+	};
+	struct sink sink;
+
+	sink_init_memory(&sink);
+	for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++) {
+		begin(16, scenes[i].kind == STAGES ? 2 : 4);
+		noisy_comms(scenes[i].kind);
+		for (int rank = 0; rank < 16; rank++)
+			noisy_rank(&scenes[i], rank);
+		judge();
+		straggler_show(&sink, scenes[i].name, search.found, search.count, BEGIN);
+		over();
+	}
+	EXPECT(expected_text(&sink, "tests/unit/analysis/expected/straggler-origin.txt"));
+}
+
 int main(void)
 {
 	test_slow_rank();
@@ -754,5 +840,6 @@ int main(void)
 	test_network();
 	test_few_sends();
 	test_network_stages();
+	test_noisy();
 	return tap_done();
 }

@@ -5,8 +5,9 @@
 
 #include "analysis/timeline_report.h"
 #include "doctor/doctor.h"
-#include "tests/tap.h"
 #include "tests/support/hand_made.h"
+#include "tests/tap.h"
+#include "tests/unit/analysis/straggler_show.h"
 
 enum { RANKS = 4, ROUNDS = 64, STEPS = 4, SENDER = 1, RECEIVER = 2 };
 #define US UINT64_C(1000)
@@ -259,6 +260,50 @@ static void test_both_ways(void)
 	over();
 }
 
+/* ---- with noise, and every field of what is found ---------------------------------------------- */
+
+static time_of quiet_wire, quiet_consume;
+
+static uint64_t noisy_send(int from, int to, int round)
+{
+	return noisy(quiet_wire(from, to, round), from * RANKS + to, round);
+}
+
+static uint64_t noisy_receive(int from, int to, int round)
+{
+	return noisy(quiet_consume(from, to, round), from * RANKS + to, ROUNDS + round);
+}
+
+static void test_noisy(void)
+{
+	static const struct {
+		const char *name;
+		time_of wire, consume;
+		int first_round;
+	} scenes[] = {
+		{ "slow link", slow_wire, slow_consume, 0 },
+		{ "stopped now and then", stopped_wire, stopped_consume, 0 },
+		{ "stalls", stalled_wire, usual_consume, 0 },
+		{ "slow since", since_wire, since_consume, 0 },
+		{ "often since, in the end", often_since_wire, usual_consume, ROUNDS * 3 / 4 },
+		{ "often since", often_since_wire, usual_consume, 0 },
+		{ "slow port", slow_port_wire, usual_consume, 0 },
+		{ "both ways", both_ways_wire, usual_consume, 0 },
+	};
+	struct sink sink;
+
+	sink_init_memory(&sink);
+	for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++) {
+		quiet_wire = scenes[i].wire;
+		quiet_consume = scenes[i].consume;
+		play_since(noisy_send, noisy_receive, scenes[i].first_round);
+		straggler_show(&sink, scenes[i].name, report.stragglers.list,
+			       report.stragglers.count, report.windows.start_ns);
+		over();
+	}
+	EXPECT(expected_text(&sink, "tests/unit/analysis/expected/straggler-sends.txt"));
+}
+
 int main(void)
 {
 	test_both_ways();
@@ -269,5 +314,6 @@ int main(void)
 	test_part_of_the_time();
 	test_noise();
 	test_slow_port();
+	test_noisy();
 	return tap_done();
 }

@@ -3,8 +3,9 @@
 
 #include <math.h>
 
-#include "tests/tap.h"
 #include "tests/support/hand_ring.h"
+#include "tests/tap.h"
+#include "tests/unit/analysis/straggler_show.h"
 
 static struct hand_ring ring;
 
@@ -310,6 +311,61 @@ static void test_late_and_slow(void)
 	hand_ring_over(&ring);
 }
 
+/* ---- with noise, and every field of what is found ---------------------------------------------- */
+
+static part_of quiet_part;
+
+static struct part noisy_part(int rank, int match)
+{
+	struct part part = quiet_part(rank, match);
+
+	part.wire_ns = noisy(part.wire_ns, rank, match);
+	part.flush_ns = noisy(part.flush_ns, rank, match);
+	part.consume_ns = noisy(part.consume_ns, rank, match);
+	part.duration_ns += noisy(1 * MS, rank, match);
+	part.send_gpu_ns = noisy(part.send_gpu_ns, rank, match);
+	return part;
+}
+
+/* Only in the last quarter. */
+static struct part slow_since(int rank, int match)
+{
+	return match < 3 * MEETINGS / 4 ? calm() : slow_link(rank, match);
+}
+
+static void test_noisy(void)
+{
+	static const struct {
+		const char *name;
+		part_of of;
+	} scenes[] = {
+		{ "late GPU", late_gpu },
+		{ "slow link", slow_link },
+		{ "slow since", slow_since },
+		{ "posted early", posted_early },
+		{ "with pauses", with_pauses },
+		{ "two kinds", two_kinds },
+		{ "bursts", bursts },
+		{ "slow replays", slow_replays },
+		{ "starved sender", starved_sender },
+		{ "starved receiver", starved_receiver },
+		{ "stopped now and then", stopped_now_and_then },
+		{ "late receiver", late_receiver },
+		{ "late and slow", late_and_slow },
+	};
+	struct sink sink;
+
+	sink_init_memory(&sink);
+	for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++) {
+		quiet_part = scenes[i].of;
+		hand_ring_play(&ring, noisy_part);
+		straggler_show(&sink, scenes[i].name, ring.report.stragglers.list,
+			       ring.report.stragglers.count, ring.report.windows.start_ns);
+		hand_ring_over(&ring);
+	}
+	EXPECT(expected_text(&sink, "tests/unit/analysis/expected/straggler-ring.txt"));
+}
+
 int main(void)
 {
 	test_late_gpu();
@@ -324,5 +380,6 @@ int main(void)
 	test_stopped_now_and_then();
 	test_late_receiver();
 	test_late_and_slow();
+	test_noisy();
 	return tap_done();
 }
