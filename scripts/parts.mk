@@ -44,16 +44,18 @@ HAS_SPANK := $(shell $(CC) -E -x c -include slurm/spank.h /dev/null >/dev/null 2
 # of libc for everything linked with them, include a source file whose calls they play, or take long and run
 # in parallel with the others.
 UNIT_ROOMS := $(sort $(notdir $(patsubst %/,%,$(wildcard tests/unit/*/))))
-UNIT_THEMES := agent_play $(if $(HAS_AGENT),agent_server) bench_command bench_cost bench_hub bench_launch format_copy \
-	plugin_clock plugin_comms plugin_disk plugin_shm plugin_threads plugin_waits
+UNIT_THEMES := agent_play $(if $(HAS_AGENT),agent_server) analysis_memory bench_command bench_cost bench_hub bench_launch format_copy \
+	output_memory plugin_clock plugin_comms plugin_disk plugin_shm plugin_threads plugin_waits
 unit_files_agent_play := $(addprefix tests/unit/agent/test_,agent_hook_edges.c agent_look_turns.c agent_rights.c agent_snapshot.c \
 	agent_verdict_lines.c hub_agents.c)
 unit_files_agent_server := $(addprefix tests/unit/agent/test_,agent_http.c agent_loop.c agent_main.c agent_route.c hub_main.c)
+unit_files_analysis_memory := tests/unit/analysis/test_report_memory.c
 unit_files_bench_command := $(wildcard tests/unit/bench/test_command_*.c)
 unit_files_bench_cost := $(wildcard tests/unit/bench/test_cost_*.c)
 unit_files_bench_hub := $(wildcard tests/unit/bench/test_*hub*.c)
 unit_files_bench_launch := $(addprefix tests/unit/bench/test_,bench_launch.c bench_place.c)
 unit_files_format_copy := tests/unit/format/test_region_copy.c
+unit_files_output_memory := tests/unit/output/test_output_memory.c
 unit_files_plugin_clock := tests/unit/plugin/test_record_values.c
 unit_files_plugin_comms := $(wildcard tests/unit/plugin/test_comm_*.c)
 unit_files_plugin_disk := tests/unit/plugin/test_lost_records.c

@@ -723,12 +723,15 @@ static void write_cell(struct sink *sink, const struct report_grid *grid, size_t
 	sink_text(sink, is_last ? "</span></span></td>" : "</td>");
 }
 
-static void write_grid(struct sink *sink, const struct report_grid *grid, const char *id,
-		       const char *title, const struct drawn *drawn, double threshold)
+static enum status write_grid(struct sink *sink, const struct report_grid *grid, const char *id,
+			      const char *title, const struct drawn *drawn, double threshold)
 {
 	uint32_t filled = report_grid_filled(grid);
 	size_t columns = grid->table.count;
 
+	/* Cells after a missing one would be in the wrong columns. */
+	if (grid->table.is_broken)
+		return ERR_NO_SPACE;
 	for (size_t i = 0; i < columns; i++)
 		if (grid->ranks[i] >= DIFF_DETAIL)
 			filled &= ~(1u << i);
@@ -756,6 +759,7 @@ static void write_grid(struct sink *sink, const struct report_grid *grid, const 
 			sink_text(sink, "</tr>\n");
 	}
 	sink_text(sink, "</tbody></table></div></section>\n");
+	return OK;
 }
 
 static enum status html_rows(struct sink *sink, const struct compare *compare, bool has_all)
@@ -763,6 +767,7 @@ static enum status html_rows(struct sink *sink, const struct compare *compare, b
 	size_t shown = rows_shown(compare, has_all);
 	struct drawn *drawn = calloc(shown + 1, sizeof(*drawn));
 	struct report_grid grid;
+	enum status status;
 
 	if (drawn == NULL)
 		return ERR_NO_SPACE;
@@ -777,27 +782,28 @@ static enum status html_rows(struct sink *sink, const struct compare *compare, b
 					     .ratio_low = row->ratio_low,
 					     .ratio_high = row->ratio_high } };
 	}
-	write_grid(sink, &grid, "operations", "Operations, without waiting where possible", drawn,
-		   compare->threshold);
+	status = write_grid(sink, &grid, "operations", "Operations, without waiting where possible",
+			    drawn, compare->threshold);
 	if (shown < compare->count)
 		sink_format(sink, "<p class=\"dim\">%zu more rows: --all includes them.</p>\n",
 			    compare->count - shown);
 	free(drawn);
 	report_grid_release(&grid);
-	return OK;
+	return status;
 }
 
-static void html_job(struct sink *sink, const struct compare *compare)
+static enum status html_job(struct sink *sink, const struct compare *compare)
 {
 	/* As add_job() adds them; NULL: exposed communication, which has no interval. */
 	const struct compare_value *const values[] = { &compare->iteration, &compare->communication,
 						       NULL, &compare->waiting };
 	struct drawn drawn[ARRAY_LENGTH(values)];
 	struct report_grid grid;
+	enum status status;
 	size_t count = 0;
 
 	if (!has_job(compare))
-		return;
+		return OK;
 	report_grid_init(&grid);
 	add_job_columns(&grid);
 	add_job(&grid, compare);
@@ -808,8 +814,9 @@ static void html_job(struct sink *sink, const struct compare *compare)
 			drawn[count++] =
 				(struct drawn){ values[i]->has_interval, values[i]->result };
 	}
-	write_grid(sink, &grid, "job", "The job", drawn, compare->threshold);
+	status = write_grid(sink, &grid, "job", "The job", drawn, compare->threshold);
 	report_grid_release(&grid);
+	return status;
 }
 
 static enum status html_senders(struct sink *sink, const struct compare *compare, bool has_all)
@@ -817,6 +824,7 @@ static enum status html_senders(struct sink *sink, const struct compare *compare
 	size_t shown = senders_shown(compare, has_all);
 	struct drawn *drawn = calloc(shown + 1, sizeof(*drawn));
 	struct report_grid grid;
+	enum status status = OK;
 
 	if (drawn == NULL)
 		return ERR_NO_SPACE;
@@ -827,14 +835,15 @@ static enum status html_senders(struct sink *sink, const struct compare *compare
 		drawn[i] = (struct drawn){ true, compare->senders[i].result };
 	}
 	if (shown > 0)
-		write_grid(sink, &grid, "senders", "Senders: time on the wire per transfer", drawn,
-			   compare->threshold);
+		status =
+			write_grid(sink, &grid, "senders", "Senders: time on the wire per transfer",
+				   drawn, compare->threshold);
 	if (shown > 0 && shown < compare->sender_count)
 		sink_format(sink, "<p class=\"dim\">%zu more senders: --all includes them.</p>\n",
 			    compare->sender_count - shown);
 	free(drawn);
 	report_grid_release(&grid);
-	return OK;
+	return status;
 }
 
 static void html_side(struct sink *sink, const char *name, const struct diff_side *side)
@@ -907,8 +916,9 @@ enum status diff_html(struct sink *sink, const struct diff_side *a, const struct
 	html_write_start(sink, "Comparison of two runs - Ringside");
 	html_summary(sink, a, b, compare);
 	html_differences(sink, compare);
-	html_job(sink, compare);
-	status = html_rows(sink, compare, has_all);
+	status = html_job(sink, compare);
+	if (status == OK)
+		status = html_rows(sink, compare, has_all);
 	if (status == OK)
 		status = html_senders(sink, compare, has_all);
 	if (status != OK)
