@@ -410,6 +410,8 @@ static enum status parquet_meta_footer(struct parquet_meta *meta, struct sink *f
 {
 	struct thrift thrift;
 
+	if (meta->groups.status != OK || meta->pairs.status != OK)
+		return ERR_NO_SPACE;
 	thrift_init(&thrift, footer);
 	thrift_struct(&thrift, 0);
 	thrift_i32(&thrift, 1, FORMAT_VERSION);
@@ -425,8 +427,6 @@ static enum status parquet_meta_footer(struct parquet_meta *meta, struct sink *f
 	thrift_text(&thrift, 6, "ringside version " RINGSIDE_VERSION);
 	put_orders(&thrift, meta);
 	thrift_end(&thrift);
-	if (meta->groups.status != OK || meta->pairs.status != OK)
-		return ERR_NO_SPACE;
 	return footer->status;
 }
 
