@@ -1,4 +1,4 @@
-/* Whole reports of the jobs in busy_jobs.h, whose figures are not round. */
+/* Whole reports of the jobs in busy_jobs.h, whose figures are not round, and of one with more rows than are shown. */
 #include "output/report.h"
 
 #include <string.h>
@@ -23,6 +23,69 @@ static void expect_report_text(const char *path, unsigned int width, bool has_al
 	EXPECT_THAT(path, expected_text(&sink, path));
 }
 
+/* ---- many ranks ------------------------------------------------------------------------------- */
+
+enum { CROWD = 48, CROWD_ROUNDS = 6 };
+
+/* In each round: an AllReduce of all 48 ranks, which later ranks wait less for, and one operation of another function and
+ * size in the communicator of two neighbours. */
+static void make_crowd(struct hand_made *hand)
+{
+	for (int rank = 0; rank < CROWD; rank++) {
+		char host[16], name[16];
+		struct recording_process *process;
+
+		snprintf(host, sizeof(host), "n%d", rank / 8);
+		snprintf(name, sizeof(name), "%s-%d", rank < 24 ? "tp" : "dp", rank / 2);
+		process = hand_process(hand, "crowd", rank, host);
+		hand_comm(process, 1, "world", rank, CROWD, CROWD / 8);
+		hand_comm(process, (uint64_t)(2 + rank / 2), name, rank % 2, 2, 1);
+		for (uint64_t i = 1; i <= CROWD_ROUNDS; i++) {
+			hand_op(process, 1, OP_ALL_REDUCE, i, 1 << 20,
+				2000000 + (uint64_t)(CROWD - rank) * 10000 +
+					busy_noise(rank, i, 1, 999),
+				i * 20000000);
+			hand_op(process, 2, i % 2 ? OP_ALL_GATHER : OP_REDUCE_SCATTER, i,
+				UINT64_C(1) << (8 + rank / 2 % 12),
+				300000 + busy_noise(rank, i, 2, 9999), i * 20000000 + 5000000);
+		}
+	}
+}
+
+static void put_table(struct sink *sink, const struct tally *tally, bool has_all)
+{
+	const struct report_text_options options = { .width = 100, .has_all = has_all };
+
+	sink_text(sink, "=== table\n");
+	EXPECT_EQUAL(report_text_table(sink, &report, tally, &options), OK);
+}
+
+static void test_crowd(void)
+{
+	const struct report_text_options narrow = { .width = 90, .has_blocks = true };
+	struct timeline_options options = TIMELINE_OPTIONS_INIT;
+	static struct hand_made hand;
+	static const struct tally nothing = { .by = TALLY_BY_COMM };
+	struct sink sink;
+
+	make_crowd(&hand);
+	options.custom_by[options.custom_count++] =
+		TALLY_BY_COMM | TALLY_BY_FUNCTION | TALLY_BY_SIZE;
+	options.custom_by[options.custom_count++] = TALLY_BY_GROUP | TALLY_BY_HOST;
+	if (timeline_report_make(&report, &hand.recording, NULL, &options) != OK)
+		abort();
+	sink_init_memory(&sink);
+	EXPECT_EQUAL(report_text(&sink, &report, &narrow), OK);
+	put_table(&sink, &report.custom[0], false);
+	put_table(&sink, &report.custom[1], true);
+	put_table(&sink, &report.by_rank, false);
+	put_table(&sink, &report.by_rank, true);
+	put_table(&sink, &nothing, true);
+	EXPECT(expected_text(&sink, EXPECTED "report-crowd.txt"));
+	timeline_report_release(&report);
+	hand_release(&hand);
+}
+
 int main(void)
 {
 	struct timeline_options options = TIMELINE_OPTIONS_INIT;
@@ -42,5 +105,6 @@ int main(void)
 	EXPECT(expected_json(&sink, EXPECTED "report-busy.json.lines"));
 	timeline_report_release(&report);
 	busy_jobs_release(&jobs);
+	test_crowd();
 	return tap_done();
 }
