@@ -71,6 +71,18 @@ static inline struct recording_process *busy_process(struct busy_jobs *jobs, con
 	return process;
 }
 
+/* The GPU's clock is 3 s ahead of the recorder's. */
+static inline struct op_record *busy_op(struct recording_process *process, uint32_t comm,
+					uint8_t function, uint64_t match, uint64_t bytes,
+					uint64_t duration_ns, uint64_t end_ns)
+{
+	struct op_record *op = hand_op(process, comm, function, match, bytes, duration_ns, end_ns);
+
+	op->gpu_stop_ns = end_ns + 3000000000;
+	op->gpu_start_ns = op->gpu_stop_ns - duration_ns;
+	return op;
+}
+
 static inline void busy_alpha(struct busy_jobs *jobs, int rank, uint64_t rounds)
 {
 	struct recording_process *process = busy_process(jobs, "alpha", rank, 'a');
@@ -87,17 +99,17 @@ static inline void busy_alpha(struct busy_jobs *jobs, int rank, uint64_t rounds)
 			(20000 + busy_noise(rank, i, 5, 4000)) * times * (rank == 3 ? 6 : 1);
 		struct op_record *op;
 
-		op = hand_op(process, 1, OP_ALL_REDUCE, i, 32 << 20,
+		op = busy_op(process, 1, OP_ALL_REDUCE, i, 32 << 20,
 			     5000000 * times + busy_noise(rank, i, 6, 400000), at_ns);
 		busy_transfers(op, true, true, rank, wire_ns);
 		op->channels = 4;
-		op = hand_op(process, 2, OP_ALL_GATHER, i, 1 << (14 + i % 3),
+		op = busy_op(process, 2, OP_ALL_GATHER, i, 1 << (14 + i % 3),
 			     300000 + busy_noise(rank, i, 7, 60000), at_ns + 9000000);
 		op->algorithm = OP_TREE;
 		op->protocol = OP_LL;
 		if (i % 4 != 0)
 			continue;
-		op = hand_op(process, 1, OP_REDUCE_SCATTER, i, 1 << 20,
+		op = busy_op(process, 1, OP_REDUCE_SCATTER, i, 1 << 20,
 			     1000000 * times + busy_noise(rank, i, 8, 90000), at_ns + 15000000);
 		busy_transfers(op, true, true, rank, wire_ns);
 		op->flags |= OP_FLAG_REPLAY;
@@ -126,18 +138,18 @@ static inline void busy_beta(struct busy_jobs *jobs, int rank, uint64_t rounds)
 		int apart = 1 + (int)(i % (BUSY_BETA - 1));
 		struct op_record *op;
 
-		op = hand_op(process, 1, OP_ALL_REDUCE, i, 8 << 20,
+		op = busy_op(process, 1, OP_ALL_REDUCE, i, 8 << 20,
 			     3000000 + waits_ns + busy_noise(rank, i, 1, 500000), at_ns);
 		if (i % 2 != 0) {
 			op->time_source = OP_TIME_NONE;
 			op->gpu_start_ns = op->gpu_stop_ns = 0;
 			process->comms[0].counts.timed--;
 		}
-		op = hand_op(process, 2, OP_SEND, 0, 2 << 20,
+		op = busy_op(process, 2, OP_SEND, 0, 2 << 20,
 			     700000 + busy_noise(rank, i, 2, 200000), at_ns + 20000000);
 		op->peer = (rank + apart) % BUSY_BETA;
 		busy_transfers(op, true, false, rank, 15000 + busy_noise(rank, i, 3, 3000));
-		op = hand_op(process, 2, OP_RECV, 0, 2 << 20,
+		op = busy_op(process, 2, OP_RECV, 0, 2 << 20,
 			     700000 + busy_noise(rank, i, 4, 200000), at_ns + 21000000);
 		op->peer = (rank + BUSY_BETA - apart) % BUSY_BETA;
 		busy_transfers(op, false, true, rank, 0);

@@ -41,11 +41,11 @@ static void make_crowd(struct hand_made *hand)
 		hand_comm(process, 1, "world", rank, CROWD, CROWD / 8);
 		hand_comm(process, (uint64_t)(2 + rank / 2), name, rank % 2, 2, 1);
 		for (uint64_t i = 1; i <= CROWD_ROUNDS; i++) {
-			hand_op(process, 1, OP_ALL_REDUCE, i, 1 << 20,
+			busy_op(process, 1, OP_ALL_REDUCE, i, 1 << 20,
 				2000000 + (uint64_t)(CROWD - rank) * 10000 +
 					busy_noise(rank, i, 1, 999),
 				i * 20000000);
-			hand_op(process, 2, i % 2 ? OP_ALL_GATHER : OP_REDUCE_SCATTER, i,
+			busy_op(process, 2, i % 2 ? OP_ALL_GATHER : OP_REDUCE_SCATTER, i,
 				UINT64_C(1) << (8 + rank / 2 % 12),
 				300000 + busy_noise(rank, i, 2, 9999), i * 20000000 + 5000000);
 		}

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "tests/support/busy_jobs.h"
 #include "tests/support/expected_output.h"
 #include "tests/support/wire_show.h"
 #include "tests/tap.h"
@@ -177,6 +178,30 @@ static void test_find(void)
 	viewer_plan_release(&plan);
 }
 
+/* Both jobs of busy_jobs.h: clocks that are the same, waiting in every collective, and Sends with their Recvs. */
+static void test_busy(void)
+{
+	static const struct shown timelines[] = {
+		{ .name = "busy" },
+		{ .name = "busy-hosts",
+		  .has_calls = true,
+		  .filter = { .ranks = { { 4, 5 } }, .range_count = 1 },
+		  .from_ns = 30000000,
+		  .to_ns = 120000000 },
+	};
+	static struct busy_jobs jobs;
+
+	busy_jobs_make(&jobs, 3);
+	if (job_make(&job, &jobs.hand.recording) != OK ||
+	    align_make(&align, &job, NULL, NULL) != OK)
+		abort();
+	for (size_t i = 0; i < ARRAY_LENGTH(timelines); i++)
+		expect_timeline(&timelines[i]);
+	align_release(&align);
+	job_release(&job);
+	busy_jobs_release(&jobs);
+}
+
 int main(void)
 {
 	whole_make(&recording, ROUNDS);
@@ -187,5 +212,6 @@ int main(void)
 	align_release(&align);
 	job_release(&job);
 	recording_release(&recording);
+	test_busy();
 	return tap_done();
 }
