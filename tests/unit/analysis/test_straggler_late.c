@@ -258,6 +258,38 @@ static void test_noisy(void)
 	EXPECT(expected_text(&sink, "tests/unit/analysis/expected/straggler-late.txt"));
 }
 
+/* Rank 3 is late for its partner in a pair, and both are late for everybody else. */
+static void test_explained(void)
+{
+	struct timeline_options options = { 0 };
+	struct sink sink;
+
+	for (int rank = 0; rank < 8; rank++) {
+		char host[2] = { (char)('a' + rank), '\0' }, name[16];
+		struct recording_process *process = hand_process(&hand, "j", rank, host);
+
+		snprintf(name, sizeof(name), "pair%d", rank / 2);
+		hand_comm(process, 0x70, "world", rank, 8, 8);
+		hand_comm(process, 0x71 + (uint64_t)rank / 2, name, rank % 2, 2, 2);
+		for (int i = 0; i < MATCHES; i++) {
+			uint64_t at_ns = (uint64_t)(i + 1) * 100 * MS;
+
+			hand_op(process, 2, OP_ALL_GATHER, (uint64_t)i + MATCH_CHUNK, 32 << 20,
+				(rank == 2 ? 30 : 10) * MS + noisy(MS, rank, i), at_ns - 50 * MS);
+			hand_op(process, 1, OP_ALL_REDUCE, (uint64_t)i + MATCH_CHUNK, 32 << 20,
+				(rank / 2 == 1 ? 10 : 30) * MS + noisy(MS, i, rank), at_ns);
+		}
+	}
+	if (timeline_report_make(&report, &hand.recording, NULL, &options) != OK)
+		abort();
+	sink_init_memory(&sink);
+	straggler_show(&sink, "a pair", report.stragglers.list, report.stragglers.count,
+		       report.windows.start_ns);
+	EXPECT_EQUAL(report.stragglers.explained, 1);
+	EXPECT(expected_text(&sink, "tests/unit/analysis/expected/straggler-explained.txt"));
+	over();
+}
+
 /* ---- jobs with Sends ----------------------------------------------------------------------------- */
 
 /* Four ranks that also send to each other; rank 2 comes 20 ms late. Without times of Sends, it may itself wait for
@@ -498,6 +530,7 @@ int main(void)
 	test_rank();
 	test_hosts();
 	test_noisy();
+	test_explained();
 	test_jobs_with_sends();
 	test_network();
 	test_words();

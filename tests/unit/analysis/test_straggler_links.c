@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "analysis/timeline_report.h"
-#include "tests/tap.h"
 #include "tests/support/hand_made.h"
+#include "tests/tap.h"
+#include "tests/unit/analysis/straggler_show.h"
 
 enum { RANKS = 8, SLOW_MAX = 8, STEPS = 4 };
 #define US UINT64_C(1000)
@@ -335,10 +336,87 @@ static void test_slower_of_pair(void)
 	}
 }
 
+/* ---- two jobs --------------------------------------------------------------------------------- */
+
+static void begin_two(void)
+{
+	hand_pairs(&hand, RANKS);
+	for (int rank = 0; rank < RANKS; rank++) {
+		char host[2] = { (char)('e' + rank / 2), '\0' };
+		struct recording_process *process = hand_process(&hand, "k", rank, host);
+
+		hand_comm(process, 0x78, "other", rank, RANKS, RANKS / 2);
+		process->comms[0].info.gpu = rank % 2;
+	}
+	report = (struct timeline_report){ .windows = { .start_ns = 1000, .end_ns = 2000 } };
+	if (job_make(&report.job, &hand.recording) != OK)
+		abort();
+	report.ranks = calloc(2 * RANKS, sizeof(*report.ranks));
+	links = (struct links){ .list = calloc(2 * RANKS * RANKS, sizeof(*links.list)) };
+	if (report.ranks == NULL || links.list == NULL)
+		abort();
+	for (uint32_t seat = 0; seat < report.job.seat_count; seat++)
+		for (int32_t to = 0; to < RANKS; to++)
+			if (report.job.seats[seat].comm_rank != to)
+				links.list[links.count++] =
+					(struct link){ .comm = report.job.seats[seat].comm,
+						       .from = seat,
+						       .to = to,
+						       .sends = 99,
+						       .send_steps = 99 * STEPS,
+						       .send_net_ns = noisy(99 * STEPS * 10 * US,
+									    (int)seat, to),
+						       .bytes = 99 << 20 };
+}
+
+/* Ranks of the first job are 0 to 7, of the second 8 to 15. What the links of one job have in common does not depend on the
+ * other job. */
+static void test_two_jobs(void)
+{
+	static const struct {
+		const char *what;
+		int slow[SLOW_MAX][3]; /* from, to, times as long */
+	} cases[] = {
+		{ "an uplink and a rail",
+		  { { 2, 5, 6 }, { 3, 6, 7 }, { 8, 11, 6 }, { 10, 13, 5 }, { 12, 15, 6 } } },
+		{ "a rail and an uplink",
+		  { { 0, 3, 6 }, { 2, 5, 5 }, { 4, 7, 6 }, { 10, 13, 6 }, { 11, 14, 8 } } },
+		{ "a rank and a link", { { 2, 5, 6 }, { 7, 2, 7 }, { 9, 12, 9 } } },
+		{ "a link each", { { 2, 5, 6 }, { 9, 12, 9 } } },
+		{ "a pair and a rank", { { 2, 5, 6 }, { 5, 2, 6 }, { 12, 9, 5 }, { 9, 15, 6 } } },
+		{ "two uplinks",
+		  { { 2, 6, 6 }, { 3, 7, 6 }, { 8, 12, 5 }, { 9, 13, 9 }, { 9, 14, 9 } } },
+	};
+	struct match_comm comms[2] = { { .kind_count = 0 } };
+	struct matches matches = { .comms = comms };
+	struct sink sink;
+
+	sink_init_memory(&sink);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		begin_two();
+		for (size_t l = 0; l < links.count; l++) {
+			struct link *link = &links.list[l];
+			int from = (int)report.job.seats[link->from].rank;
+
+			for (int s = 0; s < SLOW_MAX && cases[i].slow[s][2] != 0; s++)
+				if (from == cases[i].slow[s][0] &&
+				    from / RANKS * RANKS + link->to == cases[i].slow[s][1])
+					link->send_net_ns *= (uint64_t)cases[i].slow[s][2];
+		}
+		if (straggler_find(&found, &report, &matches, &links) != OK)
+			abort();
+		straggler_show(&sink, cases[i].what, found.list, found.count,
+			       report.windows.start_ns);
+		over();
+	}
+	EXPECT(expected_text(&sink, "tests/unit/analysis/expected/straggler-links.txt"));
+}
+
 int main(void)
 {
 	test_one_link();
 	test_several();
 	test_slower_of_pair();
+	test_two_jobs();
 	return tap_done();
 }

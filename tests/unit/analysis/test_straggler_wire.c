@@ -333,6 +333,26 @@ static struct part slow_since(int rank, int match)
 	return match < 3 * MEETINGS / 4 ? calm() : slow_link(rank, match);
 }
 
+/* In the second half all ranks take twice as long: on the wire, or only inside of their hosts. */
+static struct part slower_network(int rank, int match)
+{
+	struct part part = calm();
+	uint64_t times = match < MEETINGS / 2 ? 1 : 2;
+
+	(void)rank;
+	part.duration_ns *= times;
+	part.wire_ns *= times;
+	return part;
+}
+
+static struct part slower_hosts(int rank, int match)
+{
+	struct part part = slower_network(rank, match);
+
+	part.wire_ns = calm().wire_ns;
+	return part;
+}
+
 static void test_noisy(void)
 {
 	static const struct {
@@ -352,6 +372,8 @@ static void test_noisy(void)
 		{ "stopped now and then", stopped_now_and_then },
 		{ "late receiver", late_receiver },
 		{ "late and slow", late_and_slow },
+		{ "slower network", slower_network },
+		{ "slower hosts", slower_hosts },
 	};
 	struct sink sink;
 
