@@ -72,7 +72,8 @@ static void test_number_limits(void)
 		{ 0, "0 B/s" },	       { 999.4, "999 B/s" },  { 999.5, "1.00 kB/s" },
 		{ 9994, "9.99 kB/s" }, { 9996, "10.0 kB/s" }, { 99940, "99.9 kB/s" },
 		{ 99951, "100 kB/s" }, { 5e12, "5.00 TB/s" }, { 5e15, "5.00 PB/s" },
-		{ 5e18, "5000 PB/s" }, { -1, "-" },
+		{ 5e18, "5000 PB/s" }, { -1, "-" },	      { 9995, "10.0 kB/s" },
+		{ 99950, "100 kB/s" },
 	};
 	static const struct {
 		uint64_t ns;
@@ -116,10 +117,11 @@ static void test_marks(void)
 {
 	static const char *const marks[] = {
 		"\u00ad", "\u061c", "\u180e", "\u200b", "\u200f", "\u2028", "\u202e",	  "\u2060",
-		"\u206f", "\ufe00", "\ufe0f", "\ufeff", "\ufff9", "\ufffb", "\U000e0001",
+		"\u206f", "\ufe00", "\ufe0f", "\ufeff", "\ufff9", "\ufffb", "\U000e0001", "\x7f",
 	};
-	static const char *const others[] = { "\u2010", "\u2027", "\u2070",
-					      "\ufffd", "\u00e9", "\U0001f600" };
+	static const char *const others[] = { "\u2010",	    "\u2027",	  "\u2070",
+					      "\ufffd",	    "\u00e9",	  "\u0800",
+					      "\U00010000", "\U0001f600", "~" };
 	struct top_canvas canvas;
 	char wanted[16];
 
@@ -202,6 +204,17 @@ static void test_canvas(void)
 	top_canvas_right(&canvas, 0, 0, 6, TOP_ALARM, "訓");
 	EXPECT_THAT("right alignment counts wide characters", is_line(&canvas, "    訓\n"));
 	EXPECT_EQUAL(top_canvas_cell(&canvas, 0, 4)->style, TOP_ALARM);
+	top_canvas_clear(&canvas, 6, 1);
+	top_canvas_right(&canvas, 0, 0, 4, TOP_PLAIN, "abcdef");
+	EXPECT(is_line(&canvas, "abc~\n"));
+	top_canvas_clear(&canvas, 6, 1);
+	top_canvas_text(&canvas, 0, 0, 6, TOP_PLAIN, "訓\xcc\x81x");
+	EXPECT_THAT("a mark after a wide character belongs to it",
+		    top_canvas_cell(&canvas, 0, 0)->characters[1] == 0x301 &&
+			    top_canvas_cell(&canvas, 0, 1)->characters[1] == 0 &&
+			    top_canvas_cell(&canvas, 0, 2)->characters[1] == 0);
+	EXPECT_EQUAL(top_canvas_text(&canvas, 0, 3, 0, TOP_PLAIN, "x"), 0);
+	EXPECT(is_line(&canvas, "訓\xcc\x81x\n"));
 	EXPECT_THAT("drawing outside the canvas is ignored",
 		    top_canvas_text(&canvas, 1, 0, 6, TOP_PLAIN, "x") == 0 &&
 			    top_canvas_text(&canvas, 0, 6, 6, TOP_PLAIN, "x") == 0 &&
@@ -255,6 +268,12 @@ static void test_minute(void)
 	points[0].wall_ns = now_ns - 60 * SECOND_NS;
 	EXPECT_THAT("refreshes far apart leave no holes",
 		    strcmp(top_bars_minute(to, &history, now_ns, 4, true), "████") == 0);
+	for (uint64_t i = 0; i < 9; i++)
+		points[i] = (struct live_point){ .wall_ns = now_ns - (7 - i) * 7500000000,
+						 .busbw = (float)(i + 1) };
+	history.next = history.count = 9;
+	EXPECT_THAT("eighths of the highest; what is later than now is left out",
+		    strcmp(top_bars_minute(to, &history, now_ns, 8, true), "▁▂▃▄▅▆▇█") == 0);
 	history.count = 0;
 	EXPECT(strcmp(top_bars_minute(to, &history, now_ns, 3, true), "   ") == 0);
 	EXPECT(strcmp(top_bars_minute(to, &history, now_ns, 0, true), "") == 0);
@@ -273,6 +292,19 @@ static void test_share(void)
 	EXPECT(strcmp(top_bars_share(to, 77, 2, true), "██") == 0);
 	EXPECT(strcmp(top_bars_share(to, 0.5, 4, false), "##  ") == 0);
 	EXPECT(strcmp(top_bars_share(to, 0.01, 4, false), "#   ") == 0);
+	EXPECT(strcmp(top_bars_share(to, -0.5, 2, true), "  ") == 0);
+	for (int i = 0; i <= 16; i++) {
+		static const char *const eighths[] = {
+			" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"
+		};
+		char wanted[16];
+
+		snprintf(wanted, sizeof(wanted), "%s%s", eighths[i < 8 ? i : 8],
+			 eighths[i < 8 ? 0 : i - 8]);
+		EXPECT(strcmp(top_bars_share(to, i / 16.0, 2, true), wanted) == 0);
+		snprintf(wanted, sizeof(wanted), "%s%s", i > 0 ? "#" : " ", i >= 12 ? "#" : " ");
+		EXPECT(strcmp(top_bars_share(to, i / 16.0, 2, false), wanted) == 0);
+	}
 }
 
 int main(void)
