@@ -86,6 +86,73 @@ static void test_crowd(void)
 	hand_release(&hand);
 }
 
+/* ---- two runs --------------------------------------------------------------------------------- */
+
+/* Other durations than in the first run: AllReduces are 12% longer, Sends shorter, and the slow link of rank 3 is one of
+ * rank 5. Algorithms and channels differ, too. */
+static void change_run(struct busy_jobs *run)
+{
+	for (size_t p = 0; p < run->hand.recording.count; p++) {
+		struct recording_process *process = run->hand.list[p];
+
+		for (size_t i = 0; i < process->flight_count; i++) {
+			struct op_record *op = &process->flights[i].op;
+			uint64_t ns = op->gpu_stop_ns - op->gpu_start_ns;
+
+			ns += busy_noise((int)p, i, 9, ns / 50);
+			if (op->function == OP_ALL_REDUCE) {
+				ns += ns * 12 / 100;
+				op->channels = 8;
+			} else if (op->function == OP_SEND) {
+				ns -= ns / 10;
+			} else if (op->function == OP_ALL_GATHER) {
+				op->protocol = OP_SIMPLE;
+			}
+			if (op->time_source != OP_TIME_NONE)
+				op->gpu_start_ns = op->gpu_stop_ns - ns;
+			if (p == 3)
+				op->wait_ns[OP_WAIT_SEND_NET] /= 6;
+			else if (p == 5)
+				op->wait_ns[OP_WAIT_SEND_NET] *= 5;
+		}
+	}
+}
+
+static void test_comparison(void)
+{
+	const struct report_text_options wide = { .has_all = true }, narrow = { .width = 79 };
+	struct timeline_options options = TIMELINE_OPTIONS_INIT;
+	struct timeline_report before, after;
+	static struct busy_jobs runs[2];
+	struct diff_side a = { "before", &before }, b = { "after", &after };
+	struct compare compare;
+	struct sink sink;
+	struct json json;
+
+	options.custom_by[options.custom_count++] = TALLY_BY_FUNCTION | TALLY_BY_SIZE;
+	busy_jobs_make(&runs[0], 288);
+	busy_jobs_make(&runs[1], 300);
+	change_run(&runs[1]);
+	if (timeline_report_make(&before, &runs[0].hand.recording, NULL, &options) != OK ||
+	    timeline_report_make(&after, &runs[1].hand.recording, NULL, &options) != OK ||
+	    compare_make(&compare, &before, &after, 0.05) != OK)
+		abort();
+	sink_init_memory(&sink);
+	EXPECT_EQUAL(diff_text(&sink, &a, &b, &compare, &wide), OK);
+	sink_text(&sink, "=== narrow\n");
+	EXPECT_EQUAL(diff_text(&sink, &a, &b, &compare, &narrow), OK);
+	EXPECT(expected_text(&sink, EXPECTED "diff-busy.txt"));
+	sink_init_memory(&sink);
+	json_init(&json, &sink);
+	diff_json(&json, &a, &b, &compare);
+	EXPECT(expected_json(&sink, EXPECTED "diff-busy.json.lines"));
+	compare_release(&compare);
+	for (int i = 0; i < 2; i++)
+		busy_jobs_release(&runs[i]);
+	timeline_report_release(&before);
+	timeline_report_release(&after);
+}
+
 int main(void)
 {
 	struct timeline_options options = TIMELINE_OPTIONS_INIT;
@@ -106,5 +173,6 @@ int main(void)
 	timeline_report_release(&report);
 	busy_jobs_release(&jobs);
 	test_crowd();
+	test_comparison();
 	return tap_done();
 }
