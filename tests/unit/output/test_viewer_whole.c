@@ -202,6 +202,110 @@ static void test_busy(void)
 	busy_jobs_release(&jobs);
 }
 
+/* One job, of two processes with two GPUs each, whose clocks differ and drift. */
+static void test_gpus(void)
+{
+	static const struct shown timelines[] = { { .name = "gpus" } };
+	static struct hand_made hand;
+
+	for (int rank = 0; rank < 2; rank++) {
+		struct recording_process *process =
+			hand_process(&hand, "j", 5 + rank, rank ? "b" : "a");
+
+		for (int gpu = 0; gpu < 2; gpu++) {
+			uint32_t comm = hand_comm(process, 0x50 + (uint64_t)gpu,
+						  gpu ? "odd" : "even", rank, 2, 2);
+
+			process->comms[gpu].info.gpu = 2 * rank + gpu;
+			for (uint64_t i = 1; i <= 4; i++) {
+				uint64_t end_ns = i * 10000000 + (uint64_t)gpu * 3000000;
+				struct op_record *op =
+					hand_op(process, comm, OP_ALL_REDUCE, i, 1 << 20,
+						1000000 + busy_noise(rank, i, 1, 90000), end_ns);
+				uint64_t ns = op->gpu_stop_ns - op->gpu_start_ns;
+
+				op->gpu_stop_ns = 7000000000 + (uint64_t)(gpu + 1) * 1000000000 +
+						  end_ns + end_ns / 1000 * (uint64_t)(rank + gpu);
+				op->gpu_start_ns = op->gpu_stop_ns - ns;
+				/* Seen a bit later, but not always by as much. */
+				op->done_ns += busy_noise(rank, i, 2, 20000);
+			}
+		}
+		process->life = rank ? RECORDING_UNKNOWN : RECORDING_ENDED;
+	}
+	if (job_make(&job, &hand.recording) != OK || align_make(&align, &job, NULL, NULL) != OK)
+		abort();
+	expect_timeline(&timelines[0]);
+	align_release(&align);
+	job_release(&job);
+	hand_release(&hand);
+}
+
+/* ---- progress --------------------------------------------------------------------------------- */
+
+static struct {
+	struct sink *to;
+	int count, last; /* calls, and the one that ends it */
+} told;
+
+static bool tell(double fraction, void *context)
+{
+	sink_format(told.to, " %.4f%s", fraction, context == &told ? "" : " of another");
+	return ++told.count != told.last;
+}
+
+/* Every 4,096 operations, in each of the three passes, the first of which takes many at a time; the receiver may end it. */
+static void test_progress(void)
+{
+	static const struct filter everything;
+	static struct busy_jobs jobs;
+	struct sink sink;
+
+	busy_jobs_make(&jobs, 288);
+	if (job_make(&job, &jobs.hand.recording) != OK ||
+	    align_make(&align, &job, NULL, NULL) != OK)
+		abort();
+	for (int last = 1; last <= 7; last += 2) {
+		struct viewer_args about = { .count = 0 };
+		enum status status, end = OK;
+		struct viewer_plan plan;
+		struct viewer viewer;
+		struct sink output;
+
+		sink_init_memory(&sink);
+		sink_init_memory(&output);
+		told.to = &sink;
+		told.count = 0;
+		told.last = last;
+		EXPECT_EQUAL(viewer_plan_init(&plan, &job, &align, &everything), OK);
+		plan.progress = tell;
+		plan.progress_context = &told;
+		status = viewer_plan_survey(&plan);
+		if (status == OK)
+			status = viewer_plan_join(&plan);
+		if (status == OK) {
+			EXPECT_EQUAL(
+				viewer_init(&viewer, VIEWER_JSON, &output, NULL, plan.origin_ns),
+				OK);
+			viewer_about(&viewer, &about);
+			status = viewer_plan_write(&plan, &viewer);
+			end = viewer_end(&viewer);
+		}
+		EXPECT_EQUAL(status, ERR_GONE);
+		EXPECT_EQUAL(end, OK);
+		EXPECT_EQUAL(told.count, last);
+		EXPECT_THAT(sink_string(&sink),
+			    strncmp(" 0.1415 0.2665 0.3951 0.5267 0.6584 0.7901 0.9218",
+				    sink_string(&sink), (size_t)last * 7) == 0);
+		sink_release(&sink);
+		sink_release(&output);
+		viewer_plan_release(&plan);
+	}
+	align_release(&align);
+	job_release(&job);
+	busy_jobs_release(&jobs);
+}
+
 int main(void)
 {
 	whole_make(&recording, ROUNDS);
@@ -213,5 +317,7 @@ int main(void)
 	job_release(&job);
 	recording_release(&recording);
 	test_busy();
+	test_gpus();
+	test_progress();
 	return tap_done();
 }
