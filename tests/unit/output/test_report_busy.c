@@ -86,6 +86,47 @@ static void test_crowd(void)
 	hand_release(&hand);
 }
 
+/* ---- parts of it ------------------------------------------------------------------------------ */
+
+/* The same jobs with filters, and with parts of the analysis left out. */
+static void test_variants(void)
+{
+	static const struct {
+		const char *name;
+		struct filter filter;
+		struct timeline_options options;
+	} variants[] = {
+		{ .name = "one job's ranks",
+		  .filter = { .ranks = { { 6, 7 } }, .range_count = 1 } },
+		{ .name = "some communicators",
+		  .filter = { .comms = { "tp-1", "mix" }, .comm_count = 2 } },
+		{ .name = "a function",
+		  .filter = { .functions = { "Send" }, .function_count = 1 } },
+		{ .name = "from 14:03:15 to 14:03:18",
+		  .filter = { .since = { FILTER_TIME_OF_DAY, UINT64_C(50595000000000) },
+			      .until = { FILTER_TIME_OF_DAY, UINT64_C(50598000000000) } } },
+		{ .name = "without windows", .options = { .without_windows = true } },
+		{ .name = "without iterations", .options = { .without_iterations = true } },
+		{ .name = "without joins", .options = { .without_joins = true } },
+	};
+	const struct report_text_options text = { .width = 100 };
+	struct sink sink;
+
+	sink_init_memory(&sink);
+	for (size_t i = 0; i < ARRAY_LENGTH(variants); i++) {
+		struct timeline_options options = variants[i].options;
+
+		options.windows = 6;
+		if (timeline_report_make(&report, &jobs.hand.recording, &variants[i].filter,
+					 &options) != OK)
+			abort();
+		sink_format(&sink, "=== %s\n", variants[i].name);
+		EXPECT_EQUAL(report_text(&sink, &report, &text), OK);
+		timeline_report_release(&report);
+	}
+	EXPECT(expected_text(&sink, EXPECTED "report-busy-variants.txt"));
+}
+
 /* ---- two runs --------------------------------------------------------------------------------- */
 
 /* Other durations than in the first run: AllReduces are 12% longer, Sends shorter, and the slow link of rank 3 is one of
@@ -171,6 +212,7 @@ int main(void)
 	report_json(&json, &report, REPORT_JSON_WHOLE);
 	EXPECT(expected_json(&sink, EXPECTED "report-busy.json.lines"));
 	timeline_report_release(&report);
+	test_variants();
 	busy_jobs_release(&jobs);
 	test_crowd();
 	test_comparison();
