@@ -1,4 +1,6 @@
-/* Operations that come in one large batch are written as those that come in small ones. */
+/*
+ * Operations that come in one large batch are written as those that come in small ones, and Parquet has what CSV has.
+ */
 #include "output/export.h"
 
 #include <stdlib.h>
@@ -6,6 +8,7 @@
 
 #include "common/attributes.h"
 #include "common/hash.h"
+#include "tests/support/parquet_read.h"
 #include "tests/tap.h"
 
 enum { ROWS = 2 * EXPORT_FRAME_ROWS + 137 };
@@ -123,6 +126,92 @@ static void expect_same(const char *what, const struct export_format *format, ui
 	sink_release(&small);
 }
 
+/* ---- one format against the other --------------------------------------------------------------- */
+
+/* The next cell of a line; moves behind it. Quotes are left out. */
+static const char *take_cell(char **at, bool *is_null)
+{
+	bool is_quoted = **at == '"';
+	char *begin = *at + is_quoted, *end = begin + strcspn(begin, is_quoted ? "\"" : ",\r");
+
+	*is_null = !is_quoted && end == begin;
+	*at = end + is_quoted;
+	if (**at == ',')
+		++*at;
+	*end = '\0';
+	return begin;
+}
+
+static bool is_same_cell(const struct parquet_cell *cell, const char *text, bool is_null)
+{
+	if (cell->is_null || is_null)
+		return cell->is_null == is_null;
+	if (cell->text != NULL)
+		return strcmp(cell->text, text) == 0;
+	if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
+		return cell->number == (text[0] == 't');
+	return cell->number ==
+	       (text[0] == '-' ? (uint64_t)strtoll(text, NULL, 10) : strtoull(text, NULL, 10));
+}
+
+/* Times are text in CSV: in Parquet, the recorder's time and the offset. */
+static bool is_same_time(const struct parquet_read *file, unsigned int column, size_t row,
+			 const struct op_record *op)
+{
+	const uint64_t times_ns[] = { op->issue_ns, op->launch_ns, op->task_ns, op->active_ns,
+				      op->done_ns };
+	const struct parquet_cell *cell = &file->cells[column][row];
+	uint64_t ns = times_ns[column - EXPORT_ISSUE_TIME];
+
+	return cell->is_null == (ns == 0) &&
+	       (ns == 0 || cell->number == ns + file->cells[EXPORT_CLOCK_OFFSET][row].number);
+}
+
+static void test_formats(void)
+{
+	static char *lines[ROWS + 1];
+	struct sink csv, parquet;
+	size_t wrong = 0, count = 0;
+	struct parquet_read file;
+
+	EXPECT_EQUAL(write_batches(&csv, &export_csv, ROWS), OK);
+	EXPECT_EQUAL(write_batches(&parquet, &export_parquet, ROWS), OK);
+	for (char *at = strchr(csv.bytes, '\n'); at != NULL && at[1] != '\0' && count < ROWS;
+	     at = strchr(at + 1, '\n'))
+		lines[count++] = at + 1;
+	EXPECT_EQUAL(count, ROWS);
+	file = parquet_read(&parquet);
+	EXPECT(!file.is_bad && file.rows == ROWS && file.column_count == EXPORT_COLUMNS);
+	for (size_t row = 0; row < file.rows && !file.is_bad; row++) {
+		uint64_t number = file.cells[EXPORT_SEQUENCE][row].number;
+		struct op_record op = make_op((uint32_t)number - 1);
+		char *at = number >= 1 && number <= ROWS ? lines[number - 1] : NULL;
+		char line[2000], *cursor = line;
+
+		if (at == NULL) {
+			wrong++;
+			continue;
+		}
+		snprintf(line, sizeof(line), "%.*s", (int)strcspn(at, "\n"), at);
+		for (unsigned int column = 0; column < EXPORT_COLUMNS; column++) {
+			bool is_null,
+				is_time = column >= EXPORT_ISSUE_TIME && column <= EXPORT_DONE_TIME;
+			const char *text = take_cell(&cursor, &is_null);
+			bool is_same =
+				is_time ? is_same_time(&file, column, row, &op)
+					: is_same_cell(&file.cells[column][row], text, is_null);
+
+			if (!is_same && wrong++ < 5)
+				printf("# %s of row %llu: %s\n", export_columns[column].name,
+				       (unsigned long long)number, text);
+		}
+	}
+	EXPECT_EQUAL(wrong, 0);
+	parquet_read_release(&file);
+	sink_release(&csv);
+	sink_release(&parquet);
+}
+
 int main(void)
 {
 	for (uint32_t i = 0; i < ROWS; i++) {
@@ -134,5 +223,6 @@ int main(void)
 	expect_same("CSV", &export_csv, 97);
 	expect_same("JSON lines", &export_jsonl, 4000);
 	expect_same("Parquet", &export_parquet, EXPORT_FRAME_ROWS);
+	test_formats();
 	return tap_done();
 }
