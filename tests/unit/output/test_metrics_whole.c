@@ -81,6 +81,66 @@ static struct live *make_node(struct play *play)
 	return live;
 }
 
+/* Three jobs of two users: infos of launchers and containers, labels with odd names, hang thresholds that differ between ranks,
+ * names that are not UTF-8, and ranks that do different things on several communicators. */
+static struct live *make_crowd(struct play *play)
+{
+	static const struct {
+		const char *job;
+		int rank;
+		int64_t owner;
+		const char *info;
+	} processes[] = {
+		{ "train", 0, 7,
+		  "env.SLURM_JOB_USER=anna\nenv.USER=root\nenv.SLURM_JOB_ACCOUNT=physics\n"
+		  "env.SLURM_JOB_PARTITION=gpu\nenv.SLURM_JOB_NAME=big "
+		  "\\run\\\nhang_after_s=90\n" },
+		{ "train", 1, 7,
+		  "env.SLURM_JOB_USER=anna\nenv.USER=root\nenv.SLURM_JOB_ACCOUNT=physics\n"
+		  "env.SLURM_JOB_PARTITION=gpu\nenv.SLURM_JOB_NAME=big "
+		  "\\run\\\nhang_after_s=120\n" },
+		{ "train", 2, 7, "uid=7\nhang_after_s=60\n" },
+		{ "serve", 0, 9,
+		  "env.POD_NAME=pod-1\npod_namespace=ns\nenv.CONTAINER_NAME=main\nenv.POD_UID=of-"
+		  "env\n"
+		  "label.a-b=1\nlabel.a_b=2\nlabel.Z9=3\nlabel.\xc3\xa9=4\n" },
+		{ "serve", 1, 9, "env.USER=bob\nuid=9\nhang_after_s=45\n" },
+		{ "bad\xff\xfe \xe2\x80\xae end", 0, 9, "uid=9\nhang_after_s=45\n" },
+	};
+	struct live *live;
+
+	for (size_t i = 0; i < sizeof(processes) / sizeof(processes[0]); i++) {
+		struct recording_process *process =
+			play_process(play, processes[i].job, processes[i].rank);
+
+		process->owner = processes[i].owner;
+		play_info(process, (char *)processes[i].info);
+		for (uint32_t c = 0; c < 2; c++) {
+			struct recording_comm *comm =
+				play_comm(process, 0x100 * (i / 3 + 1) + c, c ? "\xc3(tp" : "dp",
+					  processes[i].rank, 3);
+
+			play_total(process, comm, c ? OP_ALL_GATHER : OP_ALL_REDUCE,
+				   UINT64_C(1) << (12 + 4 * c), 10 + i, 1000 * (i + 1));
+			play_total(process, comm, OP_REDUCE_SCATTER, 1 << 20, 3, 70000 + i);
+			play_link(process, c + 1, 0, (uint32_t)(processes[i].rank + 1) % 3, 5 + i);
+		}
+		process->lost[LOST_RING_OVERRUN] = i;
+		snprintf(process->container_id, sizeof(process->container_id), "%s",
+			 i == 3 ? "c0ffee" : "");
+		snprintf(process->pod_uid, sizeof(process->pod_uid), "%s",
+			 i == 3 ? "of-kernel" : "");
+	}
+	live = play_look(play);
+	for (size_t i = 0; i < live->job.seat_count; i++) {
+		live->seats[i].in_flight = i % 3;
+		live->seats[i].knows_wait = i % 2;
+		live->seats[i].wait_ns = i * 1500000001;
+		live->seats[i].still_ns = i * 2000000003;
+	}
+	return live;
+}
+
 int main(void)
 {
 	struct metrics_agent agent = play_agent();
@@ -91,6 +151,10 @@ int main(void)
 	expect_text(live, &agent, -1, METRICS_OPENMETRICS, EXPECTED "metrics.openmetrics");
 	expect_text(live, NULL, 1, METRICS_TEXT, EXPECTED "metrics-process.prom");
 	expect_families(live, &agent, EXPECTED "metrics-families.txt");
+	play_release(&play);
+	play = (struct play){ 0 };
+	live = make_crowd(&play);
+	expect_text(live, &agent, -1, METRICS_TEXT, EXPECTED "metrics-crowd.prom");
 	play_release(&play);
 	return tap_done();
 }
