@@ -19,9 +19,10 @@ enum { MATCHES = 1024, RANKS_MAX = 12 };
 
 static struct hand_made hand;
 static struct timeline_report report;
-/* Of the scenes with noise: ranks also differ from match to match, and are late up to this one. */
+/* Of the scenes with noise: ranks also differ from match to match, and are late up to this one; how many there are, and the
+ * first one's number. */
 static bool has_noise;
-static int late_end = MATCHES;
+static int late_end = MATCHES, match_count = MATCHES, match_first = MATCH_CHUNK;
 
 struct scene {
 	int ranks;
@@ -53,13 +54,13 @@ static void play(const struct scene *scene)
 		snprintf(name, sizeof(name), "c%d", comm);
 		hand_comm(process, 0x70 + (uint64_t)comm, name, rank / scene->comms, members,
 			  members);
-		for (int i = 0; i < MATCHES; i++) {
+		for (int i = 0; i < match_count; i++) {
 			bool is_late = i >= scene->first && i < late_end;
 			uint32_t waits =
 				is_late ? latest_of(scene, comm) - scene->late_ms[rank] : 0;
 			uint64_t more_ns = has_noise ? noisy(3 * MS, rank, i) : 0;
 
-			hand_op(process, 1, OP_ALL_REDUCE, (uint64_t)i + MATCH_CHUNK, 32 << 20,
+			hand_op(process, 1, OP_ALL_REDUCE, (uint64_t)(i + match_first), 32 << 20,
 				(10 + waits) * MS + more_ns, (uint64_t)(i + 1) * 100 * MS);
 		}
 	}
@@ -253,8 +254,22 @@ static void test_noisy(void)
 			    (unsigned long long)report.stragglers.matches);
 		over();
 	}
+	/* Few matches, whose first and last blocks are thin: what happens only there is left out. */
+	match_count = 200;
+	match_first = MATCH_CHUNK + 20;
+	for (int from = 0; from <= 188; from += 188) {
+		struct scene scene = { 8, "abcdefgh", 1, { [3] = 20 }, from };
+
+		late_end = from == 0 ? match_count : from + 12;
+		play(&scene);
+		straggler_show(&sink, from == 0 ? "few matches" : "only in the end",
+			       report.stragglers.list, report.stragglers.count,
+			       report.windows.start_ns);
+		over();
+	}
 	has_noise = false;
-	late_end = MATCHES;
+	match_count = late_end = MATCHES;
+	match_first = MATCH_CHUNK;
 	EXPECT(expected_text(&sink, "tests/unit/analysis/expected/straggler-late.txt"));
 }
 
