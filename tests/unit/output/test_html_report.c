@@ -114,6 +114,92 @@ static void test_options(void)
 	EXPECT_EQUAL(options.custom_by[0], HTML_POINTS_BY);
 }
 
+static void test_text(void)
+{
+	struct sink sink;
+
+	sink_init_memory(&sink);
+	html_write_text(&sink, "a<b>&\"'\xc3\xa9\xff\xe2\x80z\xf0\x9f\x98\x80");
+	EXPECT(strcmp(sink_string(&sink),
+		      "a&lt;b&gt;&amp;&quot;'\xc3\xa9&#xfffd;&#xfffd;&#xfffd;z\xf0\x9f\x98\x80") ==
+	       0);
+	sink_release(&sink);
+}
+
+/* ---- many iterations --------------------------------------------------------------------------- */
+
+enum { ITERATIONS = 2047 };
+
+/* Two neighbors as one, as the page should have them. */
+static void put_pairs(struct sink *to, const struct iterations *from)
+{
+	sink_text(to, "\"together\":2,\"list\":[");
+	for (size_t i = 0; i < from->count; i += 2) {
+		const struct iteration *a = &from->list[i], *b = i + 1 < from->count ? a + 1 : NULL;
+		uint64_t count = b ? 2 : 1, long_a = a->end_ns - a->start_ns;
+		uint64_t long_b = b ? b->end_ns - b->start_ns : 0;
+		uint64_t timed_a = a->timed == a->ops, timed_b = b && b->timed == b->ops;
+
+		sink_format(to, "%s[%llu,%llu,%llu,", i ? "," : "", (unsigned long long)a->start_ns,
+			    (unsigned long long)((long_a + long_b) / count),
+			    (unsigned long long)(long_a > long_b ? long_a : long_b));
+		if (timed_a + timed_b > 0)
+			sink_unsigned(to,
+				      ((timed_a ? a->busy_ns : 0) + (timed_b ? b->busy_ns : 0)) /
+					      (timed_a + timed_b));
+		else
+			sink_text(to, "null");
+		sink_format(to, ",%llu,%d]",
+			    (unsigned long long)((a->bytes + (b ? b->bytes : 0)) / count),
+			    a->is_odd || (b && b->is_odd));
+	}
+	sink_text(to, "]");
+}
+
+/* A chart has 2,000 points at most. Some operations were not timed, and one iteration is longer than the others. */
+static void test_iterations(void)
+{
+	static struct hand_made hand;
+	struct timeline_options options = TIMELINE_OPTIONS_INIT;
+	struct timeline_report report;
+	struct sink page, pairs;
+
+	for (int rank = 0; rank < 2; rank++) {
+		struct recording_process *process = hand_process(&hand, "", rank, "a\xe2\x80\xa7");
+
+		hand_comm(process, 1, "c\xe2\x82\x90", rank, 2, 1);
+		for (uint64_t i = 1; i <= ITERATIONS; i++) {
+			uint64_t at_ns = i * 10000000 + (i > 700 ? 8000000 : 0);
+
+			hand_op(process, 1, OP_ALL_REDUCE, 2 * i, (1 << 20) + i, 1000000 + i * 100,
+				at_ns);
+			if (i % 5 == 2 || i % 5 == 3)
+				process->flights[process->flight_count - 1].op.time_source =
+					OP_TIME_NONE;
+			hand_op(process, 1, OP_ALL_GATHER, 2 * i + 1, 1 << 16, 500000,
+				at_ns + 4000000);
+		}
+	}
+	if (timeline_report_make(&report, &hand.recording, NULL, &options) != OK)
+		abort();
+	EXPECT(report.iterations.is_found && report.iterations.count > 2000);
+	sink_init_memory(&page);
+	sink_init_memory(&pairs);
+	put_pairs(&pairs, &report.iterations);
+	EXPECT_EQUAL(html_report_write(&page, &report), OK);
+	EXPECT(strstr(sink_string(&page), sink_string(&pairs)) != NULL);
+	EXPECT_THAT("a job without a name",
+		    strstr(sink_string(&page), "<title>NCCL job - Ringside report</title>") !=
+			    NULL);
+	EXPECT_THAT("only line separators are escaped",
+		    strstr(sink_string(&page), "a\xe2\x80\xa7") != NULL &&
+			    strstr(sink_string(&page), "c\xe2\x82\x90") != NULL);
+	sink_release(&page);
+	sink_release(&pairs);
+	timeline_report_release(&report);
+	hand_release(&hand);
+}
+
 static int write_file(const char *path, const struct sink *page)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -136,6 +222,7 @@ int main(int argc, char **argv)
 		return status == OK ? write_file(argv[1], &page) : 1;
 
 	test_options();
+	test_text();
 	if (!html_report_has_charts()) {
 		EXPECT_EQUAL(status, ERR_GONE);
 		EXPECT_THAT("nothing is written without the chart library", page.used == 0);
@@ -151,6 +238,7 @@ int main(int argc, char **argv)
 			    again.used == page.used &&
 				    memcmp(again.bytes, page.bytes, page.used) == 0);
 		sink_release(&again);
+		test_iterations();
 	}
 	sink_release(&page);
 	hand_release(&hand);
