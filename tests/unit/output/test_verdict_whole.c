@@ -96,6 +96,71 @@ static void expect(const struct verdicts *verdicts, const struct verdict_look *l
 	EXPECT_THAT(path, expected_json(&sink, path));
 }
 
+/* What a verdict costs, in the units that fit; and more communicators than are shown. */
+static void test_costs(const struct verdict_look *look)
+{
+	static const struct {
+		enum verdict_class class;
+		double percent, gpu_hours, money;
+		uint32_t victims;
+		const char *title;
+	} cases[] = {
+		{ VERDICT_SLOW_RANK, 31.25, 0.0125, 0, 1, "a straggler" },
+		{ VERDICT_SLOW_HOST, 25, 0.0999, 0.004, 5, "a host" },
+		{ VERDICT_SLOW_LINK, 199.9, 0.1, 3.456, 7, "a link" },
+		{ VERDICT_SLOW_LINK, 200, 12.34, 0, 0, "a slower one" },
+		{ VERDICT_SLOW_LINK, 899.9, 0, 0, 1, "a much slower one" },
+		{ VERDICT_SLOW_LINK, 900, 1234.5, 99.999, 2,
+		  "the slowest, for which 2 ranks wait" },
+		{ VERDICT_STUCK, 0, 0.5, 0, 8, "stuck" },
+		{ VERDICT_NETWORK_STUCK, 0, 0, 0, 8, "8 ranks blocked" },
+	};
+	struct verdict_text_options options = { .width = 100, .has_all = true };
+	struct scene_comm many[6];
+	struct job_comm named[6];
+	struct job crowd = { .comms = named, .comm_count = 6 };
+	struct scene scene = *look->scene;
+	struct verdict_look crowded = *look;
+	struct verdicts verdicts;
+	char path[] = EXPECTED "verdicts-costs.txt";
+	struct sink sink;
+
+	verdicts_init(&verdicts);
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		struct verdict *verdict = verdicts_add(&verdicts, cases[i].class, VERDICT_WARNING);
+
+		verdict->percent = cases[i].percent;
+		verdict->gpu_hours = cases[i].gpu_hours;
+		verdict->money = cases[i].money;
+		verdict->victims = cases[i].victims;
+		verdict->confidence = 0.5 + 0.05 * (double)i;
+		verdict_title(verdict, "%s", cases[i].title);
+	}
+	sink_init_memory(&sink);
+	EXPECT_EQUAL(verdict_text(&sink, &verdicts, look, &options), OK);
+	/* From those that fit to more than fit. */
+	for (int i = 0; i < 6; i++) {
+		many[i] = scene_comms[0];
+		many[i].comm = (uint32_t)i;
+		many[i].inside = (uint32_t)(6 - i);
+		named[i] = (struct job_comm){ .nranks = 6 - i };
+		snprintf(named[i].label, sizeof(named[i].label), "comm %d", i);
+	}
+	crowded.job = &crowd;
+	crowded.scene = &scene;
+	scene.comms = many;
+	verdicts_release(&verdicts);
+	verdicts_init(&verdicts);
+	verdict_title(verdicts_add(&verdicts, VERDICT_STUCK, VERDICT_ERROR), "stuck");
+	options.has_all = false;
+	for (scene.comm_count = 4; scene.comm_count <= 6; scene.comm_count++) {
+		sink_format(&sink, "=== %zu\n", scene.comm_count);
+		EXPECT_EQUAL(verdict_text(&sink, &verdicts, &crowded, &options), OK);
+	}
+	EXPECT(expected_text(&sink, path));
+	verdicts_release(&verdicts);
+}
+
 static void test_runbooks(void)
 {
 	static const struct {
@@ -177,6 +242,7 @@ int main(void)
 	verdicts.list[2].function[0] = '\0';
 	expect(&verdicts, &past, &wide, "past");
 	verdicts_release(&verdicts);
+	test_costs(&live);
 	test_runbooks();
 	return tap_done();
 }
