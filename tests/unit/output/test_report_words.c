@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "common/nccl_interface.h"
 #include "common/op_layout.h"
 #include "tests/tap.h"
 
@@ -39,6 +40,67 @@ static void test_numbers(void)
 	EXPECT(is_same(words, "3.60 of 36.0 GPU-seconds"));
 	report_words_lost(12.34, 456, words);
 	EXPECT(is_same(words, "12.3 of 456 GPU-hours"));
+}
+
+/* Both sides of what decides how many digits there are. */
+static void test_limits(void)
+{
+	static const struct {
+		double percent;
+		const char *text;
+	} shares[] = { { 9.95, "10%" },
+		       { 9.949, "9.9%" },
+		       { 0.1, "0.1%" },
+		       { 0.0999, "<0.1%" },
+		       { 100.4, "100%" } };
+	static const struct {
+		double hours;
+		const char *text;
+	} lengths[] = {
+		{ 0.00099, "<0.001" }, { 0.001, "0.001" }, { 9.9994, "9.999" }, { 10, "10.0" },
+		{ 99.94, "99.9" },     { 100, "100" },	   { -1, "0" }
+	};
+	static const struct {
+		double lost, hours;
+		const char *text;
+	} losses[] = { { 0.5, 1, "0.50 of 1.00 GPU-hours" },
+		       { 0.0999, 0.999, "360 of 3596 GPU-seconds" },
+		       { 9.99, 10, "9.99 of 10.0 GPU-hours" },
+		       { 10, 100, "10.0 of 100 GPU-hours" } };
+	char share[REPORT_SHARE], words[REPORT_WORDS];
+
+	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
+		EXPECT(is_same(report_share(share, shares[i].percent, 100), shares[i].text));
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+		EXPECT(is_same(report_hours(share, lengths[i].hours), lengths[i].text));
+	for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++) {
+		report_words_lost(losses[i].lost, losses[i].hours, words);
+		EXPECT(is_same(words, losses[i].text));
+	}
+}
+
+/* Of processes and of their communicators; a number that is not known yet is none. */
+static void test_interfaces(void)
+{
+	struct recording_comm comms[3] = { { .info = { .interface = 5 } },
+					   { .info = { .interface = OP_INTERFACES + 1 } },
+					   { .info = { .interface = OP_INTERFACES } } };
+	struct recording_process known = { .interface = 2 },
+				 later = { .interface = OP_INTERFACES + 1 };
+	struct recording_process several = { .interface = 0, .comms = comms, .comm_count = 3 };
+	struct recording_process *list[] = { &later, &several, &known };
+	struct recording recording = { .processes = list, .count = 1 };
+	char words[REPORT_WORDS], wanted[REPORT_WORDS];
+
+	EXPECT_EQUAL(report_interfaces(&recording), 0);
+	report_words_nccl(&recording, words);
+	EXPECT(is_same(words, "NCCL (unknown release)"));
+	recording.count = 3;
+	EXPECT_EQUAL(report_interfaces(&recording), 1u << 2 | 1u << 5 | 1u << OP_INTERFACES);
+	report_words_nccl(&recording, words);
+	snprintf(wanted, sizeof(wanted), "NCCL %s and %s and %s", op_interface_releases(2),
+		 op_interface_releases(5), op_interface_releases(OP_INTERFACES));
+	EXPECT(is_same(words, wanted));
 }
 
 static void test_chart(void)
@@ -275,6 +337,8 @@ static void test_changes(void)
 int main(void)
 {
 	test_numbers();
+	test_limits();
+	test_interfaces();
 	test_chart();
 	test_moments();
 	test_sources();
