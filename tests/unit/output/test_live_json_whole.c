@@ -112,6 +112,26 @@ static void test_many_jobs(void)
 	EXPECT_EQUAL(wrong, 0);
 	EXPECT(strstr(sink_string(&sink), "\"jobs_left_out\":16}") != NULL);
 	sink_release(&sink);
+	for (int i = 0; i < JOBS; i++) {
+		groups[i].owner = i % 3;
+		groups[i].is_earlier_run = false;
+	}
+	sink_init_memory(&sink);
+	live_json_summary(&sink, &live, "node-7");
+	EXPECT_THAT("of three users, the first 64 jobs",
+		    strstr(sink_string(&sink), "\"job-63.\"") != NULL &&
+			    strstr(sink_string(&sink), "\"job-64.\"") == NULL &&
+			    strstr(sink_string(&sink), "\"jobs_left_out\":18}") != NULL);
+	sink_release(&sink);
+	live.job.group_count = LIVE_JSON_SUMMARY_JOBS;
+	for (int i = 0; i < LIVE_JSON_SUMMARY_JOBS; i++)
+		groups[i].owner = 7;
+	sink_init_memory(&sink);
+	live_json_summary(&sink, &live, "node-7");
+	EXPECT_THAT("as long as all fit, one user may have them all",
+		    strstr(sink_string(&sink), "\"job-63.\"") != NULL &&
+			    strstr(sink_string(&sink), "\"jobs_left_out\":0}") != NULL);
+	sink_release(&sink);
 }
 
 int main(void)
