@@ -77,6 +77,14 @@ static void test_filter_ranks(void)
 	EXPECT(filter_add_ranks(&filter, "1,") == ERR_FORMAT);
 	EXPECT(filter_add_ranks(&filter, "1 2") == ERR_FORMAT);
 	EXPECT(filter_add_ranks(&filter, "99999999999") == ERR_FORMAT);
+	filter.range_count = 0;
+	EXPECT(filter_add_ranks(&filter, "2147483648") == ERR_FORMAT);
+	EXPECT(filter_add_ranks(&filter, "5-5,2147483647") == OK && filter.range_count == 2 &&
+	       filter_has_rank(&filter, INT32_MAX) && filter_has_rank(&filter, 5) &&
+	       !filter_has_rank(&filter, 6));
+	for (filter.range_count = 0; filter.range_count < FILTER_RANGES_MAX;)
+		EXPECT_EQUAL(filter_add_ranks(&filter, "1"), OK);
+	EXPECT_EQUAL(filter_add_ranks(&filter, "1"), ERR_NO_SPACE);
 }
 
 static void test_filter_comms(void)
@@ -303,6 +311,32 @@ static void test_time_of_day(void)
 	filter.since.ns = 12 * hour;
 	filter_wall_limits(&filter, &recording, &since, &until);
 	EXPECT_THAT("none within it: that of the first day", since == 10 * day + 12 * hour);
+	anchors[1].wall_ns = 13 * day + 15 * hour;
+	filter.since.ns = 11 * hour;
+	filter.until.ns = 10 * hour;
+	filter_wall_limits(&filter, &recording, &since, &until);
+	EXPECT_THAT("from 11:00 until 10:00 begins the day before",
+		    since == 12 * day + 11 * hour && until == 13 * day + 10 * hour);
+	filter.until.base = FILTER_WALL;
+	filter.until.ns = 13 * day + 10 * hour;
+	filter_wall_limits(&filter, &recording, &since, &until);
+	EXPECT_THAT("but only if both are times of day",
+		    since == 13 * day + 11 * hour && until == 13 * day + 10 * hour);
+	filter.since = (struct filter_time){ FILTER_FROM_END, 2 * hour };
+	filter_wall_limits(&filter, &recording, &since, &until);
+	EXPECT_EQUAL(since, 13 * day + 13 * hour);
+	filter.since.ns = 20 * day;
+	filter_wall_limits(&filter, &recording, &since, &until);
+	EXPECT_THAT("longer before the end than there was time: from the beginning", since == 1);
+	filter.since = (struct filter_time){ FILTER_FROM_START, 2 * hour };
+	filter_wall_limits(&filter, &recording, &since, &until);
+	EXPECT_EQUAL(since, 11 * day + hour);
+	process.anchor_count = 0;
+	filter_wall_limits(&filter, &recording, &since, &until);
+	EXPECT_THAT("without wall times there is no limit", since == 0);
+	filter.since.base = FILTER_TIME_OF_DAY;
+	filter_wall_limits(&filter, &recording, &since, &until);
+	EXPECT_EQUAL(since, 0);
 }
 
 int main(void)
