@@ -166,7 +166,7 @@ static int play_mkdir(const char *path, mode_t mode)
 	return play.mkdir_error ? fails(play.mkdir_error) : mkdir(path, mode);
 }
 
-/* Everything is the user's, except what is said to be others'. */
+/* Everything is the user's, except what a scene gives to others. */
 static void play_owner(const char *path, struct stat *st)
 {
 	st->st_uid = play.of_other && text_ends_with(path, play.of_other) ? OTHER
