@@ -436,7 +436,7 @@ static int fetch_all(struct answers *answers, const struct doctor_options *optio
 int bundle_read_agents(struct bundle_archive *archive, const struct bundle_agents *agents,
 		       size_t operations, struct recording *recording)
 {
-	char *words[BUNDLE_AGENT_WORDS + 2] = { (char *)"doctor" };
+	char *words[BUNDLE_AGENT_WORDS + 2] = { (char *)"bundle" };
 	struct doctor_options options;
 	struct answers answers = { .archive = archive,
 				   .recording = recording,

@@ -29,10 +29,7 @@ int baseline_file_read(struct baseline *baseline, const char *path)
 	free(text);
 	if (status == ERR_NO_SPACE)
 		cli_no_memory();
-	return status == OK ? 0
-			    : cli_error("%s is not a baseline: %s; use 'ringside baseline save' to "
-					"write one",
-					path, why);
+	return status == OK ? 0 : cli_error("%s is not a baseline: %s", path, why);
 }
 
 /* Calls per sample: those of one iteration are similar. As in compare.c. */

@@ -264,7 +264,8 @@ static const struct cli_example doctor_examples[] = {
 	{ NULL, NULL },
 };
 
-static const struct cli_page doctor_page = {
+/* Its name is that of the command whose options are parsed: bundle has those of the doctor for agents. */
+static struct cli_page doctor_page = {
 	.name = "doctor",
 	.operands = "[PATH...]",
 	.about = "Diagnoses hangs, stragglers, slow links and misconfiguration. Each verdict names "
@@ -409,6 +410,7 @@ int doctor_options_parse(struct doctor_options *options, int argc, char **argv)
 		.parallel = 32,
 	};
 	fetch_targets_init(&options->targets);
+	doctor_page.name = argv[0];
 	code = cli_parse(&doctor_page, options, argc, argv);
 	options->is_hang_fixed = options->hang_ns != 0;
 	if (!options->is_hang_fixed)

@@ -63,7 +63,7 @@ struct doctor_options {
 	uint64_t interval_ns;
 };
 
-/* -1: continue; else the exit code, after help or an error was printed. Always release. */
+/* argv[0]: the command that has them. -1: continue; else the exit code, after help or an error was printed. Always release. */
 int doctor_options_parse(struct doctor_options *options, int argc, char **argv);
 void doctor_options_release(struct doctor_options *options);
 
