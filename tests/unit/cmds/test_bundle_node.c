@@ -47,9 +47,9 @@ static enum status play_ras(struct ras_answer *answer, const char *address,
 static enum status play_note(struct recording *recording, const char *path, const char *text,
 			     size_t length);
 
-#define bundle_facts included_facts
-#define bundle_node included_node
-#define bundle_ras included_ras
+#define bundle_facts node_included_facts
+#define bundle_node node_included_node
+#define bundle_ras node_included_ras
 #define open play_open
 #define scandir play_scandir
 #define read play_read
@@ -380,12 +380,12 @@ static void nodes(void)
 	make_machine();
 	begin("a machine", "m");
 	play.log = records;
-	included_node(archive_of_test, &recording);
+	node_included_node(archive_of_test, &recording);
 	begin("a machine without much", "empty");
 	play.has_no_smi = true;
 	play.has_no_log = play.has_no_ring = true;
 	recording.count = 0;
-	included_node(archive_of_test, &recording);
+	node_included_node(archive_of_test, &recording);
 }
 
 static void kernel_logs(void)
@@ -443,10 +443,10 @@ static void others(void)
 	struct recording recording = { .count = 0 };
 
 	begin("facts", "m");
-	included_facts(archive_of_test, &recording);
+	node_included_facts(archive_of_test, &recording);
 	begin("facts without memory", "m");
 	play.note = ERR_NO_SPACE;
-	included_facts(archive_of_test, &recording);
+	node_included_facts(archive_of_test, &recording);
 
 	begin("nvidia-smi fails", "m");
 	play.smi_code = 9;
@@ -468,18 +468,18 @@ static void others(void)
 	add_file(archive_of_test, "/pieces", "node/pieces", "pieces");
 
 	begin("RAS is not wanted", "m");
-	included_ras(archive_of_test, "", true);
+	node_included_ras(archive_of_test, "", true);
 	begin("RAS", "m");
-	included_ras(archive_of_test, NULL, true);
+	node_included_ras(archive_of_test, NULL, true);
 	begin("RAS of an older NCCL", "m");
 	play.is_ras_cut = true;
-	included_ras(archive_of_test, "node1:28028", false);
+	node_included_ras(archive_of_test, "node1:28028", false);
 	begin("RAS that answers once", "m");
 	play.has_no_json = play.has_no_diagnostics = true;
-	included_ras(archive_of_test, NULL, true);
+	node_included_ras(archive_of_test, NULL, true);
 	begin("no RAS", "m");
 	play.has_no_ras = true;
-	included_ras(archive_of_test, NULL, true);
+	node_included_ras(archive_of_test, NULL, true);
 }
 
 int main(void)

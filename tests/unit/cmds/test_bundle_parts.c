@@ -8,21 +8,21 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define bundle_packing_of included_packing_of
-#define bundle_open included_open
-#define bundle_add included_add
-#define bundle_add_sink included_add_sink
-#define bundle_gap included_gap
-#define bundle_commit included_commit
-#define bundle_release included_release
-#define bundle_agents_say included_agents_say
-#define bundle_read_agents included_read_agents
-#define bundle_snapshots included_snapshots
-#define bundle_environment included_environment
-#define bundle_raw included_raw
-#define bundle_facts played_facts
-#define bundle_node played_node
-#define bundle_ras played_ras
+#define bundle_packing_of parts_included_packing_of
+#define bundle_open parts_included_open
+#define bundle_add parts_included_add
+#define bundle_add_sink parts_included_add_sink
+#define bundle_gap parts_included_gap
+#define bundle_commit parts_included_commit
+#define bundle_release parts_included_release
+#define bundle_agents_say parts_included_agents_say
+#define bundle_read_agents parts_included_read_agents
+#define bundle_snapshots parts_included_snapshots
+#define bundle_environment parts_included_environment
+#define bundle_raw parts_included_raw
+#define bundle_facts parts_played_facts
+#define bundle_node parts_played_node
+#define bundle_ras parts_played_ras
 #include "cmds/bundle_internal.h"
 #include "cmds/cli_ask.h"
 #include "cmds/commands.h"
@@ -41,7 +41,7 @@ static int play_fetch(const struct cli_fetch *how, const struct cli_fetch_reques
 static size_t play_stacks(struct recording *recording, const void *wanted, const void *context,
 			  const struct stacks_options *options);
 
-#define cmd_bundle included_bundle
+#define cmd_bundle parts_included_bundle
 #define clock_system_ns play_clock
 #define pread play_pread
 #define write play_write
@@ -197,14 +197,14 @@ static size_t play_stacks(struct recording *recording, const void *wanted, const
 	return found;
 }
 
-void played_facts(struct bundle_archive *archive, struct recording *recording)
+void parts_played_facts(struct bundle_archive *archive, struct recording *recording)
 {
 	(void)archive;
 	if (recording_add_note(recording, BUNDLE_FACTS, "{}\n", 3) != OK)
 		abort();
 }
 
-void played_node(struct bundle_archive *archive, const struct recording *recording)
+void parts_played_node(struct bundle_archive *archive, const struct recording *recording)
 {
 	char text[32];
 
@@ -212,7 +212,7 @@ void played_node(struct bundle_archive *archive, const struct recording *recordi
 	bundle_add(archive, "node/count.txt", "how many", text, strlen(text));
 }
 
-void played_ras(struct bundle_archive *archive, const char *address, bool has_diagnostics)
+void parts_played_ras(struct bundle_archive *archive, const char *address, bool has_diagnostics)
 {
 	bundle_gap(archive, "ras", "%s%s", address ? address : "default",
 		   has_diagnostics ? ", diagnostics" : "");
@@ -222,7 +222,7 @@ void played_ras(struct bundle_archive *archive, const char *address, bool has_di
 
 static int program(int argc, char **argv)
 {
-	return included_bundle(argc - 1, argv + 1);
+	return parts_included_bundle(argc - 1, argv + 1);
 }
 
 static bool is_text(const char *name)

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define doctor_case_make included_make
-#define doctor_case_release included_release
-#define doctor_case_look included_look
+#define doctor_case_make steps_included_make
+#define doctor_case_release steps_included_release
+#define doctor_case_look steps_included_look
 #include "cmds/cli.h"
 #include "cmds/doctor_case.h"
 #include "common/clock.h"
@@ -317,7 +317,7 @@ static void end(void)
 		look.input.recording.processes == list ? NULL : look.input.recording.processes;
 	if (look.asked_for.processes == list)
 		look.asked_for.processes = NULL;
-	included_release(&look);
+	steps_included_release(&look);
 }
 
 /* ---- agents and Prometheus -------------------------------------------------------------------- */
@@ -820,25 +820,25 @@ static void shown(void)
 	look.sources = sources;
 	look.source_count = 3;
 	look.log = (struct nccl_log){ .files = files, .file_count = 2 };
-	found = included_look(&look);
+	found = steps_included_look(&look);
 	EXPECT(found.silent == 2 && found.sources == 3 && found.source == NULL);
 	EXPECT(found.log_lines == 0 && found.log_files == 0 && !found.has_speed_reference);
 	look.has_log = true;
 	options.peak_network = 1;
 	text_copy(look.from, sizeof(look.from), "here");
-	found = included_look(&look);
+	found = steps_included_look(&look);
 	EXPECT(found.log_lines == 12 && found.log_files == 2 && found.has_speed_reference);
 	EXPECT(found.source == look.from && found.hang_ns == 20 * SECOND_NS);
 	options.peak_network = 0;
 	options.peak_nvlink = 1;
-	EXPECT(included_look(&look).has_speed_reference);
+	EXPECT(steps_included_look(&look).has_speed_reference);
 	options.peak_nvlink = 0;
 	yardstick.has_expected = true;
-	EXPECT(included_look(&look).has_speed_reference);
+	EXPECT(steps_included_look(&look).has_speed_reference);
 	yardstick = (struct doctor_yardstick){ .has_baseline = true };
-	EXPECT(included_look(&look).has_speed_reference);
+	EXPECT(steps_included_look(&look).has_speed_reference);
 	look.yardstick = NULL;
-	EXPECT(!included_look(&look).has_speed_reference);
+	EXPECT(!steps_included_look(&look).has_speed_reference);
 	look.sources = NULL;
 	look.source_count = 0;
 	look.has_log = false;

@@ -29,13 +29,13 @@ static bool play_log_open(struct host_log *log, const char *root);
 static void play_log_read(struct host_log *log, struct host_facts *facts, uint64_t wall_ns);
 static int play_pipe2(int fds[2], int flags);
 
-#define cli_host_write included_write
-#define cli_host_start included_start
-#define cli_host_take included_take
-#define cli_host_wait included_wait
-#define cli_host_watch_open included_watch_open
-#define cli_host_watch_close included_watch_close
-#define cli_host_watch_read included_watch_read
+#define cli_host_write lines_included_write
+#define cli_host_start lines_included_start
+#define cli_host_take lines_included_take
+#define cli_host_wait lines_included_wait
+#define cli_host_watch_open lines_included_watch_open
+#define cli_host_watch_close lines_included_watch_close
+#define cli_host_watch_read lines_included_watch_read
 #define dlopen play_dlopen
 #define dlsym play_dlsym
 #define statvfs(path, disk) play_statvfs(path, disk)
@@ -352,7 +352,7 @@ static void write_lines(const char *heading, bool is_all)
 	size_t length;
 	char *text;
 
-	EXPECT(included_write(&what, fd));
+	EXPECT(lines_included_write(&what, fd));
 	close(fd);
 	text = command_read(command_path("lines"), &length);
 	if (!is_all)
@@ -555,19 +555,19 @@ static void children(void)
 	host_facts_init(&facts);
 	host = begin_child(&to);
 	send_text(to, "value oom_kills - 3\nvalue oom_k");
-	EXPECT(!included_take(&host, &facts, 0, 1));
+	EXPECT(!lines_included_take(&host, &facts, 0, 1));
 	show("a line and a half", &host, &facts);
 	send_text(to, "ills - 4\ndone\n");
-	EXPECT(!included_take(&host, &facts, 0, 2));
+	EXPECT(!lines_included_take(&host, &facts, 0, 2));
 	show("the rest", &host, &facts);
 	close(to);
-	EXPECT(!included_take(&host, &facts, 0, 3));
+	EXPECT(!lines_included_take(&host, &facts, 0, 3));
 	show("its end", &host, &facts);
 	kill(host.pid, SIGKILL);
 	play.is_gone = true;
-	EXPECT(included_take(&host, &facts, 0, 4));
+	EXPECT(lines_included_take(&host, &facts, 0, 4));
 	show("it is gone", &host, &facts);
-	EXPECT_THAT("of no child there is no more", included_take(&host, &facts, 0, 4));
+	EXPECT_THAT("of no child there is no more", lines_included_take(&host, &facts, 0, 4));
 	host_facts_release(&facts);
 
 	sink_text(&happened, "=== a line that is too long, and no last one\n");
@@ -580,19 +580,19 @@ static void children(void)
 	close(to);
 	kill(host.pid, SIGKILL);
 	play.is_gone = true;
-	EXPECT(included_take(&host, &facts, 0, 5));
+	EXPECT(lines_included_take(&host, &facts, 0, 5));
 	show("over", &host, &facts);
 	host_facts_release(&facts);
 
 	sink_text(&happened, "=== one that does not answer\n");
 	host_facts_init(&facts);
 	host = begin_child(&to);
-	EXPECT(!included_take(&host, &facts, host.until_ns - 1, 5));
+	EXPECT(!lines_included_take(&host, &facts, host.until_ns - 1, 5));
 	show("in time", &host, &facts);
-	EXPECT(!included_take(&host, &facts, host.until_ns, 5));
+	EXPECT(!lines_included_take(&host, &facts, host.until_ns, 5));
 	show("late", &host, &facts);
 	play.is_gone = true;
-	EXPECT_THAT("it is killed", included_take(&host, &facts, host.until_ns, 5));
+	EXPECT_THAT("it is killed", lines_included_take(&host, &facts, host.until_ns, 5));
 	show("gone", &host, &facts);
 	host_facts_release(&facts);
 	close(to);
@@ -601,7 +601,7 @@ static void children(void)
 	host_facts_init(&facts);
 	host = begin_child(&to);
 	play.now_ns = host.until_ns - 2500 * MS_NS;
-	included_wait(&host, &facts);
+	lines_included_wait(&host, &facts);
 	sink_format(&happened, "after %lld ms\n",
 		    ((long long)play.now_ns - (long long)host.until_ns) / (long long)MS_NS);
 	show("left alone", &host, &facts);
@@ -617,7 +617,7 @@ static void children(void)
 	EXPECT(host.pid == 0 && host.fd == -1);
 	EXPECT_THAT("its pipe is closed",
 		    signal(SIGPIPE, SIG_IGN) != SIG_ERR && write(to, "x", 1) == -1);
-	included_wait(&host, &facts);
+	lines_included_wait(&host, &facts);
 	stop_child(&host);
 	host_facts_release(&facts);
 	close(to);
@@ -686,12 +686,12 @@ static void watching(void)
 	for (int turn = 0; turn < 2; turn++) {
 		play.has_no_log = turn == 1;
 		memset(child_saw, 0, sizeof(*child_saw));
-		included_watch_open(&watch);
+		lines_included_watch_open(&watch);
 		EXPECT_THAT("that it has no log is noted",
 			    (watch.facts.gaps[HOST_SOURCE_LOG][0] != '\0') == (turn == 1));
 		host_facts_value(&watch.facts, HOST_PROCESS_OOM_KILLS, "1", 1, 1);
 		host_facts_value(&watch.facts, HOST_PROCESS_OOM_KILLS, "999999012", 1, 1);
-		included_watch_read(&watch, &recording, turn == 1, 10 * SECOND_NS);
+		lines_included_watch_read(&watch, &recording, turn == 1, 10 * SECOND_NS);
 		EXPECT(watch.child.until_ns == 15 * SECOND_NS && play.log_reads == turn + 1);
 		EXPECT_THAT("of processes that are no more, what is known is forgotten",
 			    host_facts_find(&watch.facts, HOST_PROCESS_OOM_KILLS, "1") == NULL &&
@@ -700,7 +700,7 @@ static void watching(void)
 		/* Until it has written everything: the pipe ends. */
 		play.is_gone = true;
 		while (watch.child.pid != 0 &&
-		       !included_take(&watch.child, &watch.facts, 0, SECOND_NS)) {
+		       !lines_included_take(&watch.child, &watch.facts, 0, SECOND_NS)) {
 			struct pollfd wait = { .fd = watch.child.fd, .events = POLLIN };
 
 			poll(&wait, 1, -1);
@@ -718,15 +718,15 @@ static void watching(void)
 				    child_saw->end_signal == SIGKILL && !child_saw->has_mask &&
 				    !child_saw->has_input);
 		EXPECT(strcmp(child_saw->library, "libnvidia-ml.so.1") == 0);
-		included_watch_close(&watch);
+		lines_included_watch_close(&watch);
 	}
 	play.has_no_pipe = true;
-	included_watch_open(&watch);
-	included_watch_read(&watch, &recording, true, 10 * SECOND_NS);
+	lines_included_watch_open(&watch);
+	lines_included_watch_read(&watch, &recording, true, 10 * SECOND_NS);
 	EXPECT_THAT("that there is no pipe is noted",
 		    watch.child.pid == 0 &&
 			    strcmp(watch.facts.gaps[HOST_SOURCE_SYSTEM], strerror(EMFILE)) == 0);
-	included_watch_close(&watch);
+	lines_included_watch_close(&watch);
 }
 
 int main(void)

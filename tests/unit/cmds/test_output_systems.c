@@ -17,17 +17,17 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define cli_output_is_terminal odd_is_terminal
-#define cli_output_open odd_open
-#define cli_output_open_text odd_open_text
-#define cli_output_check odd_check
-#define cli_tree_file odd_tree_file
-#define cli_output_commit odd_commit
-#define cli_output_discard odd_discard
-#define cli_tree_open odd_tree_open
-#define cli_tree_path odd_tree_path
-#define cli_tree_commit odd_tree_commit
-#define cli_tree_discard odd_tree_discard
+#define cli_output_is_terminal systems_included_is_terminal
+#define cli_output_open systems_included_open
+#define cli_output_open_text systems_included_open_text
+#define cli_output_check systems_included_check
+#define cli_tree_file systems_included_tree_file
+#define cli_output_commit systems_included_commit
+#define cli_output_discard systems_included_discard
+#define cli_tree_open systems_included_tree_open
+#define cli_tree_path systems_included_tree_path
+#define cli_tree_commit systems_included_tree_commit
+#define cli_tree_discard systems_included_tree_discard
 #include "cmds/cli.h"
 
 static int play_open(const char *path, int flags, ...);
@@ -166,7 +166,7 @@ static int play_mkdir(const char *path, mode_t mode)
 	return play.mkdir_error ? fails(play.mkdir_error) : mkdir(path, mode);
 }
 
-/* Everything is the user's, except what a scene gives to others. */
+/* Everything is the user's, except what is others'. */
 static void play_owner(const char *path, struct stat *st)
 {
 	st->st_uid = play.of_other && text_ends_with(path, play.of_other) ? OTHER
@@ -304,11 +304,11 @@ static void finish(int code)
 static void write_one(const char *name)
 {
 	struct cli_output output;
-	int code = odd_open(&output, command_path(name));
+	int code = systems_included_open(&output, command_path(name));
 
 	if (code == 0) {
 		sink_text(&output.sink, "new");
-		code = odd_commit(&output, 1);
+		code = systems_included_commit(&output, 1);
 	}
 	finish(code);
 }
@@ -464,11 +464,11 @@ static void owners(void)
 static int add(struct cli_tree *tree, const char *name, const char *text)
 {
 	struct cli_output output;
-	int code = odd_tree_file(tree, &output, name);
+	int code = systems_included_tree_file(tree, &output, name);
 
 	if (code == 0) {
 		sink_text(&output.sink, text);
-		code = odd_commit(&output, 0);
+		code = systems_included_commit(&output, 0);
 	}
 	return code;
 }
@@ -476,7 +476,7 @@ static int add(struct cli_tree *tree, const char *name, const char *text)
 static void write_tree(unsigned int flags, const char *replaces)
 {
 	struct cli_tree tree;
-	int code = odd_tree_open(&tree, command_path("d/tree//"), flags);
+	int code = systems_included_tree_open(&tree, command_path("d/tree//"), flags);
 
 	if (code == 0) {
 		tree.replaces = replaces;
@@ -484,9 +484,9 @@ static void write_tree(unsigned int flags, const char *replaces)
 		code = code ? code : add(&tree, "x/y/part-2", "two");
 		code = code ? code : add(&tree, "x/y/part-3", "three");
 		if (code == 0)
-			code = odd_tree_commit(&tree, 1);
+			code = systems_included_tree_commit(&tree, 1);
 		else
-			odd_tree_discard(&tree);
+			systems_included_tree_discard(&tree);
 	}
 	finish(code);
 }
@@ -551,26 +551,26 @@ static void trees(void)
 
 	begin("a file that is older than a directory is given up");
 	play.has_no_tmpfile = true;
-	odd_open(&output, command_path("d/a"));
-	code = odd_tree_open(&tree, command_path("d/tree"), 0);
+	systems_included_open(&output, command_path("d/a"));
+	code = systems_included_tree_open(&tree, command_path("d/tree"), 0);
 	add(&tree, "part-1", "one");
-	odd_discard(&output);
-	finish(odd_tree_commit(&tree, code));
+	systems_included_discard(&output);
+	finish(systems_included_tree_commit(&tree, code));
 	begin("a directory that is older than a file is given up");
 	play.has_no_tmpfile = true;
-	code = odd_tree_open(&tree, command_path("d/tree"), 0);
+	code = systems_included_tree_open(&tree, command_path("d/tree"), 0);
 	add(&tree, "x/part-1", "one");
-	odd_open(&output, command_path("d/a"));
-	odd_tree_discard(&tree);
+	systems_included_open(&output, command_path("d/a"));
+	systems_included_tree_discard(&tree);
 	sink_text(&output.sink, "new");
-	finish(odd_commit(&output, code));
+	finish(systems_included_commit(&output, code));
 	EXPECT_THAT("what was committed or given up is not there any more",
-		    odd_tree_commit(&tree, 0) == CLI_EXIT_UNKNOWN &&
-			    odd_commit(&output, 0) == CLI_EXIT_UNKNOWN);
+		    systems_included_tree_commit(&tree, 0) == CLI_EXIT_UNKNOWN &&
+			    systems_included_commit(&output, 0) == CLI_EXIT_UNKNOWN);
 	begin("deep");
-	code = odd_tree_open(&tree, command_path("d/no/such/tree"), 0);
+	code = systems_included_tree_open(&tree, command_path("d/no/such/tree"), 0);
 	add(&tree, "part-1", "one");
-	finish(odd_tree_commit(&tree, code));
+	finish(systems_included_tree_commit(&tree, code));
 }
 
 /* ---- ends ------------------------------------------------------------------------------------- */
@@ -590,8 +590,8 @@ static void end_by(const char *heading, int signal_number, bool is_ignored)
 	if (child == 0) {
 		if (is_ignored)
 			signal(signal_number, SIG_IGN);
-		odd_open(&output, command_path("d/a"));
-		odd_tree_open(&tree, command_path("d/tree"), 0);
+		systems_included_open(&output, command_path("d/a"));
+		systems_included_tree_open(&tree, command_path("d/tree"), 0);
 		add(&tree, "x/y", "text");
 		if (signal_number != 0)
 			raise(signal_number);
@@ -607,22 +607,22 @@ static void terminals(void)
 	int before = dup(STDOUT_FILENO), code;
 
 	play.is_terminal = true;
-	EXPECT(odd_is_terminal("-") && !odd_is_terminal("file"));
+	EXPECT(systems_included_is_terminal("-") && !systems_included_is_terminal("file"));
 	play.is_terminal = false;
-	EXPECT(!odd_is_terminal("-"));
+	EXPECT(!systems_included_is_terminal("-"));
 	begin("a pipe is not opened to see whether it can be");
 	if (mkfifo(command_path("d/a"), 0600) != 0)
 		abort();
-	finish(odd_check(command_path("d/a")));
+	finish(systems_included_check(command_path("d/a")));
 	begin("standard output");
 	command_write_text("d/out", "");
 	code = open(command_path("d/out"), O_WRONLY);
 	fflush(stdout);
 	dup2(code, STDOUT_FILENO);
 	close(code);
-	code = odd_open(&output, "-");
+	code = systems_included_open(&output, "-");
 	sink_text(&output.sink, "text");
-	code |= odd_commit(&output, 0);
+	code |= systems_included_commit(&output, 0);
 	dup2(before, STDOUT_FILENO);
 	finish(code);
 }

@@ -25,8 +25,8 @@ static ssize_t play_write(int fd, const void *bytes, size_t length);
 static unsigned int play_alarm(unsigned int seconds);
 static pid_t play_fork(void);
 
-#define cmd_run included_run
-#define cmd_env included_env
+#define cmd_run report_included_run
+#define cmd_env report_included_env
 #define clock_system_ns play_clock
 #define poll play_poll
 #define watch_look play_look
@@ -456,7 +456,7 @@ static _Noreturn void be_command(int input, int output)
 	close(output);
 	for (int fd = 20; fd < 40; fd++)
 		dup2(STDIN_FILENO, fd);
-	_exit(included_run(5, words));
+	_exit(report_included_run(5, words));
 }
 
 /* Reads from the reporter until it ends, or only a line. */

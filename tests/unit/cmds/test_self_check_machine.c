@@ -46,7 +46,7 @@ static bool play_is_on_path(const char *path);
 static uint64_t play_clock(clockid_t clock);
 static int play_poll(struct pollfd *fds, nfds_t count, int wait_ms);
 
-#define cmd_self_check included_self_check
+#define cmd_self_check machine_included_self_check
 #define dlopen play_dlopen
 #define dlsym play_dlsym
 #define dlerror play_dlerror
@@ -311,7 +311,7 @@ static int play_poll(struct pollfd *fds, nfds_t count, int wait_ms)
 
 static int program(int argc, char **argv)
 {
-	return included_self_check(argc - 1, argv + 1);
+	return machine_included_self_check(argc - 1, argv + 1);
 }
 
 static void put(const char *name, const char *text)

@@ -18,7 +18,7 @@ static int play_choose(struct cli_input *input, const struct report_filter *chos
 		       const struct cli_page *page_of);
 static int play_complain(const struct cli_input *input, bool is_brief);
 
-#define cmd_stacks included_stacks
+#define cmd_stacks shown_included_stacks
 #define stacks_take play_take
 #define cli_input_command play_command
 #define cli_input_choose_processes play_choose
@@ -153,7 +153,7 @@ static int play_complain(const struct cli_input *input, bool is_brief)
 
 static int program(int argc, char **argv)
 {
-	return included_stacks(argc - 1, argv + 1);
+	return shown_included_stacks(argc - 1, argv + 1);
 }
 
 int main(void)
