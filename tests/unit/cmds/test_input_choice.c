@@ -1,4 +1,4 @@
-/* Which processes of a recording are chosen, what is said about names that are not there, and about problems. */
+/* Which processes of a recording are chosen, and what is reported about names that are not there, and about problems. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
