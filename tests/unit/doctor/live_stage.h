@@ -2,6 +2,7 @@
 #ifndef LIVE_STAGE_H
 #define LIVE_STAGE_H
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,6 +136,104 @@ static inline void stage_put_judged(struct expected_text *to, const char *name,
 		expected_put(to, "    how: %s\n", judged->how);
 }
 
+static inline void stage_put_sums(struct expected_text *to, const char *name,
+				  const struct live_sums *sums)
+{
+	if (sums->operations == 0 && sums->not_timed == 0)
+		return;
+	expected_put(to, "    %s %llu, %llu B; timed %llu, %llu B, %.1f on the bus, %llu ns", name,
+		     (unsigned long long)sums->operations, (unsigned long long)sums->bytes,
+		     (unsigned long long)sums->timed, (unsigned long long)sums->timed_bytes,
+		     sums->bus_bytes, (unsigned long long)sums->time_ns);
+	expected_put(to, "; all %.1f ns, %llu of untimed kinds, %u sampled\n", sums->all_ns,
+		     (unsigned long long)sums->not_timed, sums->sampled);
+}
+
+/* The last point; what is unknown there is left out. */
+static inline void stage_put_history(struct expected_text *to, const struct live_history *history)
+{
+	const struct live_point *last =
+		history->count > 0 ? live_point(history, history->count - 1) : NULL;
+
+	if (last == NULL)
+		return;
+	expected_put(to, "    point %u at %.3f: %.3f/s", history->count,
+		     (double)(last->wall_ns - STAGE_WALL_NS) / 1e9, (double)last->operations_per_s);
+	if (!isnan(last->busbw) || !isnan(last->algbw))
+		expected_put(to, ", %.3f and %.3f GB/s", (double)last->busbw / 1e9,
+			     (double)last->algbw / 1e9);
+	if (!isnan(last->busy_share))
+		expected_put(to, ", busy %.3f", (double)last->busy_share);
+	if (!isnan(last->wait_share))
+		expected_put(to, ", waits %.3f", (double)last->wait_share);
+	expected_put(to, "\n");
+}
+
+static inline void stage_put_seat(struct expected_text *to, const struct live *live, uint32_t s)
+{
+	const struct live_seat *seat = &live->seats[s];
+	char absent[200] = "";
+
+	expected_put(to, " %s%s%s: %u in flight for %.3f, last call %.3f",
+		     live_state_name(live_state(live, s)), seat->is_behind ? ", behind" : "",
+		     seat->is_unseen ? ", unseen" : "", seat->in_flight,
+		     (double)seat->oldest_age_ns / 1e9, (double)seat->still_ns / 1e9);
+	if (seat->knows_wait)
+		expected_put(to, ", waited %llu%s %llu", (unsigned long long)seat->wait_ns,
+			     seat->has_wait ? ", now" : ", before",
+			     (unsigned long long)seat->wait_grown_ns);
+	if (live_say_absent(absent, sizeof(absent), live, s))
+		expected_put(to, "; waits for %s", absent);
+	expected_put(to, "\n");
+	stage_put_sums(to, "sum", &seat->sums);
+	stage_put_sums(to, "new", &seat->grown);
+	stage_put_history(to, &seat->history);
+}
+
+/* A scan in numbers, but for the many ranks of large stages. */
+static inline void stage_put_numbers(struct expected_text *to, const struct live *live)
+{
+	enum { MOST = 12 };
+
+	for (uint32_t c = 0; c < live->job.comm_count && c < MOST; c++) {
+		const struct live_comm *comm = &live->comms[c];
+
+		expected_put(to, "communicator %u: called %llu, done %llu, waited %llu", c,
+			     (unsigned long long)comm->last_issued,
+			     (unsigned long long)comm->last_done,
+			     (unsigned long long)comm->wait_ns);
+		if (comm->straggler != UINT32_MAX)
+			expected_put(to, ", straggler %u: %.3f", comm->straggler,
+				     comm->straggler_share);
+		if (comm->lead != UINT32_MAX)
+			expected_put(to, ", lead %u", comm->lead);
+		if (comm->user_tag != 0)
+			expected_put(to, ", tag %llu", (unsigned long long)comm->user_tag);
+		expected_put(to, "\n");
+		stage_put_sums(to, "sum", &comm->sums);
+		stage_put_sums(to, "new", &comm->grown);
+		stage_put_history(to, &comm->history);
+	}
+	/* Seats that are alike are one. */
+	for (uint32_t s = 0, next; s < live->job.seat_count && s < MOST; s = next) {
+		struct expected_text one = { .text = NULL }, other = { .text = NULL };
+
+		stage_put_seat(&one, live, s);
+		for (next = s + 1; next < live->job.seat_count && next < MOST; next++) {
+			other.used = 0;
+			stage_put_seat(&other, live, next);
+			if (strcmp(one.text, other.text) != 0)
+				break;
+		}
+		if (next == s + 1)
+			expected_put(to, "  seat %u%s", s, one.text);
+		else
+			expected_put(to, "  seats %u-%u%s", s, next - 1, one.text);
+		free(one.text);
+		free(other.text);
+	}
+}
+
 static inline void stage_put(struct expected_text *to, const struct live *live)
 {
 	for (size_t i = 0; i < live->job.group_count; i++) {
@@ -153,9 +252,10 @@ static inline void stage_put(struct expected_text *to, const struct live *live)
 				     : (double)(notice->since_wall_ns - STAGE_WALL_NS) / 1e9);
 		expected_put(to, "  text: %s\n  hint: %s\n", notice->text, notice->hint);
 	}
+	stage_put_numbers(to, live);
 }
 
-/* Keeps a scan whose titles or judgements are not those of the scan before. Texts contain times that pass. */
+/* Keeps a scan whose titles, judgements or states are not those of the scan before. Texts contain times that pass. */
 static inline void stage_keep(const struct stage *stage)
 {
 	static uint64_t before;
@@ -170,6 +270,13 @@ static inline void stage_keep(const struct stage *stage)
 	for (size_t i = 0; i < stage->live.notice_count; i++)
 		key = hash_word(key, hash_bytes(stage->live.notices[i].title,
 						strcspn(stage->live.notices[i].title, ";")));
+	for (uint32_t i = 0; i < stage->live.job.seat_count; i++) {
+		const struct live_seat *seat = &stage->live.seats[i];
+
+		key = hash_word(key, live_state(&stage->live, i) + 16u * seat->in_flight +
+					     1024u * seat->is_behind + 2048u * seat->has_wait +
+					     4096u * (seat->grown.operations > 0));
+	}
 	if (key == before)
 		return;
 	before = key;

@@ -609,6 +609,124 @@ static void test_names(void)
 			    strcmp(live_notice_name(LIVE_NOTICE_KINDS), "?") == 0);
 }
 
+/* Of twelve ranks, the first has been in it; `behind` of the others have not called it. Some of them are over. */
+static void test_who_is_behind(void)
+{
+	for (int behind = 1; behind <= 7; behind += 2)
+		for (int over = 0; over < (behind == 3 ? 4 : 1); over++) {
+			stage_init(&stage);
+			stage_world(&stage, 12, 12 + over, "dp");
+			for (int i = 0; i < 12; i++) {
+				process((size_t)i)->comms[0].info.nnodes = 2;
+				process((size_t)i)->comms[0].counts.collectives = 6;
+				if (i == 0 || i > behind)
+					stage_enter(&stage, process((size_t)i), 1, OP_ALL_REDUCE,
+						    7);
+			}
+			if (over > 0) {
+				process(1)->life = over == 1 ? RECORDING_KILLED : RECORDING_ENDED;
+				process(1)->comms[0].info.flags |=
+					over == 3 ? COMM_FLAG_FINALIZED : 0;
+			}
+			stage_looks(&stage, 7);
+			EXPECT_THAT("somebody is behind or dead", stage.live.notice_count > 0);
+			stage_release(&stage);
+		}
+}
+
+/* A rank that is behind, but in an operation of another communicator, is not the cause. */
+static void test_held_up(void)
+{
+	for (int order = 0; order < 2; order++) {
+		size_t held = order == 0 ? 1 : 2;
+
+		stage_init(&stage);
+		stage_world(&stage, 4, 4, "dp");
+		stage_world(&stage, 4, 4, "tp");
+		stage_enter(&stage, process(0), 1, OP_ALL_REDUCE, 1);
+		stage_enter(&stage, process(3), 1, OP_ALL_REDUCE, 1);
+		stage_enter(&stage, process(held), 2, OP_ALL_GATHER, 1);
+		stage_looks(&stage, 7);
+		for (size_t i = 0; i < stage.live.notice_count; i++)
+			EXPECT_THAT("the one that is in nothing is named",
+				    stage.live.job.seats[stage.live.notices[i].seat].process !=
+					    held);
+		stage_release(&stage);
+	}
+}
+
+/* More ranks of this node than a sentence lists, in two communicators, some of a job of one node. */
+static void test_many_elsewhere(void)
+{
+	for (int local = 1; local <= 6; local += local == 1 ? 3 : 1)
+		for (int second = 0; second < 3; second++) {
+			stage_init(&stage);
+			stage_world(&stage, local, local + 1, "dp");
+			stage_world(&stage, local, local + 2, "pp");
+			for (int i = 0; i < local; i++) {
+				process((size_t)i)->world_size = 16;
+				process((size_t)i)->comms[0].info.nnodes = 2;
+				process((size_t)i)->comms[1].info.nnodes = 2;
+				stage_enter(&stage, process((size_t)i), second == 2 ? 2 : 1,
+					    OP_ALL_REDUCE, 1);
+			}
+			stage_looks(&stage, second == 0 ? 0 : 4);
+			for (int i = 0; second > 0 && i < local; i++)
+				stage_enter(&stage, process((size_t)i), second == 2 ? 1 : 2,
+					    OP_ALL_GATHER, 1);
+			stage_looks(&stage, 24);
+			EXPECT_THAT("one verdict for the job",
+				    stage.live.verdicts.count == 1 &&
+					    verdict_of(VERDICT_ELSEWHERE) != NULL);
+			stage_release(&stage);
+		}
+}
+
+/* All ranks of a communicator are here and in it, others of the job are not. */
+static void test_stuck_elsewhere(void)
+{
+	for (int nnodes = 1; nnodes <= 2; nnodes++)
+		for (int64_t world = 4; world <= 8; world += 4) {
+			stage_init(&stage);
+			stage_world(&stage, 4, 4, "dp");
+			for (size_t i = 0; i < 4; i++) {
+				process(i)->world_size = world;
+				process(i)->comms[0].info.nnodes = nnodes;
+				stage_enter(&stage, process(i), 1, OP_ALL_REDUCE, 1);
+			}
+			stage_looks(&stage, 22);
+			EXPECT_THAT("ranks elsewhere may be the cause",
+				    (verdict_of(VERDICT_ELSEWHERE) != NULL) ==
+					    (nnodes == 2 && world == 8));
+			stage_release(&stage);
+		}
+}
+
+/* A Send and a Recv that hang, with their peer. */
+static void test_pairs(void)
+{
+	for (int replay = 0; replay < 2; replay++) {
+		stage_init(&stage);
+		stage_world(&stage, 4, 4, "pp");
+		for (size_t i = 0; i < 4; i++) {
+			struct recording_flight *flight = stage_enter(
+				&stage, process(i), 1, i % 2 == 0 ? OP_SEND : OP_RECV, 1);
+
+			flight->op.peer = (int32_t)(i ^ 1);
+			flight->op.flags |= replay ? OP_FLAG_REPLAY : 0;
+		}
+		stage_looks(&stage, 22);
+		EXPECT(stage.live.notice_count > 0);
+		stage_release(&stage);
+		stage_init(&stage);
+		stage_world(&stage, 4, 4, "pp");
+		stage_enter(&stage, process(1), 1, replay ? OP_RECV : OP_SEND, 1)->op.peer = 2;
+		stage_looks(&stage, 22);
+		EXPECT(stage.live.notice_count > 0);
+		stage_release(&stage);
+	}
+}
+
 int main(void)
 {
 	test_missing();
@@ -630,6 +748,11 @@ int main(void)
 	test_many();
 	test_many_of_one_user();
 	test_names();
+	test_who_is_behind();
+	test_held_up();
+	test_many_elsewhere();
+	test_stuck_elsewhere();
+	test_pairs();
 	expected_compare(&stage_text, "tests/unit/doctor/expected/live_notice.txt");
 	return tap_done();
 }
