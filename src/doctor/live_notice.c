@@ -708,9 +708,14 @@ static struct lag survey_lag(const struct live *live, const struct job_comm *com
 static void name_missing(const struct live *live, const struct job_comm *comm,
 			 const struct lag *lag, char *text, size_t size)
 {
+	const struct job_rank *first = &live->job.ranks[live->job.seats[lag->culprit].rank];
 	uint32_t named = 1;
 
-	job_say_rank(text, size, &live->job, lag->culprit);
+	if (lag->missing == 1)
+		job_say_rank(text, size, &live->job, lag->culprit);
+	else
+		text_append(text, size, first->rank < 0 ? "processes %.48s" : "ranks %.48s",
+			    first->label);
 	for (uint32_t i = 0; i < comm->seat_count && named < NAMED; i++) {
 		uint32_t s = comm->seats[i];
 
