@@ -749,11 +749,13 @@ static void tell_last_deed(struct hang_tale *tale, uint32_t seat)
 	hang_say_whole_rank(SAY, scene, seat);
 	text_capital(text);
 	if (tale->lead->note == HANG_NOTE_PEER)
-		text_append(SAY, " has made %" PRIu64 " calls on %.60s", counts->issued,
+		text_append(SAY, " has made %" PRIu64 " %s on %.60s", counts->issued,
+			    text_which(counts->issued, "call", "calls"),
 			    hang_comm(scene, seat)->label);
 	else
-		text_append(SAY, " has called %" PRIu64 " collectives on %.60s",
-			    counts->collectives, hang_comm(scene, seat)->label);
+		text_append(SAY, " has called %" PRIu64 " %s on %.60s", counts->collectives,
+			    text_which(counts->collectives, "collective", "collectives"),
+			    hang_comm(scene, seat)->label);
 	if (counts->last_issue_ns != 0)
 		hang_say_for(
 			SAY, scene, ", the last one ",

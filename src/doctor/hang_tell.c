@@ -901,9 +901,10 @@ static void tell_evidence(struct hang_tale *tale, const struct job_comm *comm,
 	verdict_evidence(tale->verdict,
 			 "%u of %u ranks of %.60s aborted operations when they closed it, after %s "
 			 "without a call or a completion; each of them had called at least %" PRIu64
-			 " collectives.",
+			 " %s.",
 			 aborted->count, comm->seat_count, comm->label,
-			 units_duration(time, aborted->for_ns), aborted->least);
+			 units_duration(time, aborted->for_ns), aborted->least,
+			 text_which(aborted->least, "collective", "collectives"));
 	hang_say_whole_rank(SAY, scene, aborted->culprit);
 	text_capital(text);
 	verdict_evidence(tale->verdict, "%s had called %" PRIu64 " and was in no operation.%s",

@@ -996,8 +996,8 @@ static void straggler_of(struct live *live, uint32_t c)
 		    "waited at least %.0f%% of that time, part of it perhaps during compute.",
 		    comm->label, 100 * memory->straggler_share);
 	if (comm->missing > 0)
-		text_append(TEXT, " %u ranks are on other nodes and not visible here.",
-			    comm->missing);
+		text_append(TEXT, " %u %s on other nodes and not visible here.", comm->missing,
+			    text_which(comm->missing, "rank is", "ranks are"));
 	if (is_plain_uuid(info->gpu_uuid))
 		text_append(HINT, "is it throttled? nvidia-smi -q -d PERFORMANCE,CLOCK -i %s",
 			    info->gpu_uuid);

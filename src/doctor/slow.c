@@ -366,10 +366,10 @@ void slow_fill_missing(struct slow_search *search, struct verdict *verdict)
 		verdict->confidence *= 0.5 + found->share / 2;
 	}
 	if (unseen > 0) {
-		verdict_missing(verdict,
-				"%u ranks of one communicator are not recorded; the straggler may "
-				"be one of them.",
-				unseen);
+		verdict_missing(verdict, "%u %s not recorded; the straggler may be %s.", unseen,
+				text_which(unseen, "rank of one communicator is",
+					   "ranks of one communicator are"),
+				text_which(unseen, "that one", "one of them"));
 		verdict->confidence *= 0.8;
 	}
 	if (report->matches.stride > 1)
@@ -1352,9 +1352,12 @@ static void tell_waiting(struct verdict *verdict, const struct stragglers *strag
 				"the one that waits least is it.");
 	if (!stragglers->has_enough)
 		verdict_missing(verdict,
-				"The straggler is unknown: %llu collectives of a communicator were "
-				"compared, %u are needed. Record for longer.",
-				(unsigned long long)stragglers->matches, stragglers->least_matches);
+				"The straggler is unknown: %llu %s compared, %u are needed. Record "
+				"for longer.",
+				(unsigned long long)stragglers->matches,
+				text_which(stragglers->matches, "collective of a communicator was",
+					   "collectives of a communicator were"),
+				stragglers->least_matches);
 	else
 		verdict_missing(verdict, "The straggler is unknown: it is not the same rank "
 					 "throughout the compared collectives.");
