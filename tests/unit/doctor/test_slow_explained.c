@@ -72,9 +72,61 @@ static void add(struct straggler straggler)
 	stage.stragglers[stage.report.stragglers.count++] = straggler;
 }
 
+static void put_train(struct expected_text *to, const struct verdicts *verdicts)
+{
+	expected_put(to, "the same\n");
+	for (size_t i = 0; i < verdicts->count; i++)
+		if (strcmp(verdicts->list[i].job, "train") == 0)
+			expected_put_verdict(to, &verdicts->list[i]);
+}
+
+/* The same behind a straggler, a change and a hang of the second job: its verdicts on the first are the same. */
+static void compare_behind_others(const char *what, struct verdicts *verdicts)
+{
+	struct straggler stragglers[STAGE_STRAGGLERS + 1] = { late_rank(STAGE_STRANGERS, 8) };
+	struct windows_change changes[STAGE_CHANGES + 1] = { { .kind = JOB_COMM_NVLINK,
+							       .function = OP_ALL_REDUCE,
+							       .at_ns = AT(500),
+							       .before = 50e9,
+							       .after = 60e9,
+							       .percent = 20,
+							       .confidence = 0.99,
+							       .comms = 1,
+							       .comms_changed = 1 } };
+	struct expected_text alone = { .text = NULL }, behind = { .text = NULL };
+	struct timeline_report report = stage.report;
+
+	stragglers[0].host = 4;
+	changes[0].example_comm = stage_index(&stage, STAGE_STRANGERS);
+	memcpy(stragglers + 1, stage.stragglers, sizeof(stage.stragglers));
+	memcpy(changes + 1, stage.changes, sizeof(stage.changes));
+	report.stragglers.list = stragglers;
+	report.stragglers.count++;
+	report.windows.changes = changes;
+	report.windows.change_count++;
+	if (slow_find(verdicts, &report, &stage.options) != OK)
+		abort();
+	put_train(&alone, &stage.verdicts);
+	put_train(&behind, verdicts);
+	if (strcmp(alone.text, behind.text) != 0 && !EXPECT_THAT(what, false))
+		printf("# alone: %s\n# behind others: %s\n", alone.text, behind.text);
+	free(alone.text);
+	free(behind.text);
+}
+
 static void find(const char *what)
 {
+	struct verdicts others;
+	struct verdict *hang;
+
+	verdicts_init(&others);
+	hang = verdicts_add(&others, VERDICT_STUCK, VERDICT_ERROR);
+	text_copy(hang->job, sizeof(hang->job), "zoo");
+	for (size_t i = 0; i < stage.verdicts.count; i++)
+		verdicts_add_copy(&others, &stage.verdicts.list[i]);
 	stage_find(&stage, &found, what);
+	compare_behind_others(what, &others);
+	verdicts_release(&others);
 	stage_over(&stage);
 }
 
@@ -376,6 +428,81 @@ static void test_late(void)
 	find("a host with one rank, of another job, by the network side");
 }
 
+/* ---- when ------------------------------------------------------------------------------------------------ */
+
+/* From 300 s to 700 s of 1,000 s, in a fifth of all the time; or at one moment. */
+static void test_when(void)
+{
+	static const char *const patterns[] = { [STRAGGLER_ALWAYS] = "always",
+						[STRAGGLER_SINCE] = "since",
+						[STRAGGLER_UNTIL] = "until",
+						[STRAGGLER_BURSTS] = "in bursts" };
+	static const char *const classes[] = { "a rank", "a host", "a link", "links of a host" };
+
+	for (int class = 0; class < 4; class ++)
+		for (int pattern = 0; pattern < 4; pattern++)
+			for (int how = 0; how < (class > 0 ? 1 : pattern > 0 ? 2 : 3); how++) {
+				char what[100];
+
+				begin();
+				add(class == 0	 ? late_rank(STAGE_WORLD, 3)
+				    : class == 1 ? late_host(STAGE_DP1, 1)
+						 : slow_link(STAGE_WORLD, 4, 6));
+				stage.stragglers[0].is_uplink = class == 3;
+				stage.stragglers[0].is_bursty = pattern == STRAGGLER_BURSTS;
+				stage.stragglers[0].slow_share = 0.25;
+				stage.stragglers[0].pattern = (enum straggler_pattern)pattern;
+				stage.stragglers[0].first_ns = AT(300);
+				stage.stragglers[0].last_ns = AT(how == 1 ? 300 : 700);
+				stage.stragglers[0].share_of_time = 0.2;
+				stage.stragglers[0].has_times = how != 2;
+				text_format(what, sizeof(what), "%s %s%s", classes[class],
+					    patterns[pattern],
+					    how == 1   ? ", at one moment"
+					    : how == 2 ? ", at times that are not known"
+						       : "");
+				find(what);
+			}
+}
+
+/* A receiver that is not certain, and what the totals say about it. */
+static void test_uncertain_peer(void)
+{
+	for (int sure = 0; sure < 2; sure++)
+		for (int pattern = 0; pattern < 2; pattern++) {
+			begin();
+			add_totals(80, 10, 1024);
+			add(slow_link(STAGE_DP0, 2, 4));
+			stage.stragglers[0].peer_confidence = sure ? 1 : 0.7;
+			stage.stragglers[0].pattern = pattern ? STRAGGLER_SINCE : STRAGGLER_ALWAYS;
+			find(sure ? "a receiver that is certain" : "a receiver that is not");
+		}
+}
+
+/* A host that is late in world, and a link inside a smaller group: are all its late ranks in that group? */
+static void test_groups(void)
+{
+	static const struct {
+		const char *what;
+		enum stage_comm late_in, link_in;
+		uint32_t host, rank, peer;
+	} cases[] = {
+		{ "one of its two ranks is", STAGE_WORLD, STAGE_DP0, 1, 2, 4 },
+		{ "one of its two ranks is, the link is of others", STAGE_WORLD, STAGE_DP0, 1, 4,
+		  6 },
+		{ "its rank of dp1 is in another group", STAGE_DP1, STAGE_DP0, 1, 2, 4 },
+		{ "both of its ranks are", STAGE_WORLD, STAGE_TP1, 1, 2, 3 },
+		{ "both ranks of another host are", STAGE_WORLD, STAGE_TP2, 1, 4, 5 },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		begin();
+		add(slow_link(cases[i].link_in, cases[i].rank, cases[i].peer));
+		add(late_host(cases[i].late_in, cases[i].host));
+		find(cases[i].what);
+	}
+}
+
 int main(void)
 {
 	test_places();
@@ -386,6 +513,9 @@ int main(void)
 	test_hung();
 	test_held_up();
 	test_late();
+	test_when();
+	test_uncertain_peer();
+	test_groups();
 	expected_compare(&found, "tests/unit/doctor/expected/slow_explained.txt");
 	return tap_done();
 }
