@@ -80,6 +80,9 @@ struct stage {
 	struct verdicts verdicts;
 };
 
+/* The second job; with another name it comes before the first. */
+static const char *stage_strangers = "zoo";
+
 static inline uint32_t stage_index(const struct stage *stage, enum stage_comm comm)
 {
 	for (uint32_t c = 0; c < stage->report.job.comm_count; c++)
@@ -107,7 +110,7 @@ static inline void stage_begin(struct stage *stage)
 			process->comms[c].info.gpu = rank % 2;
 	}
 	for (int rank = 0; rank < 2; rank++)
-		hand_comm(hand_process(&stage->hand, "zoo", rank, rank ? "far1" : "far0"),
+		hand_comm(hand_process(&stage->hand, stage_strangers, rank, rank ? "far1" : "far0"),
 			  STAGE_STRANGERS, "strangers", rank, 2, 2);
 	verdicts_init(&stage->verdicts);
 }
@@ -255,6 +258,15 @@ static inline void stage_find(struct stage *stage, struct expected_text *to, con
 		abort();
 	unpoison_processes(&stage->hand.recording);
 	expected_put_verdicts(to, what, &stage->verdicts);
+}
+
+/* Only of the first job. */
+static inline void stage_put_train(struct expected_text *to, const struct verdicts *verdicts)
+{
+	expected_put(to, "the same\n");
+	for (size_t i = 0; i < verdicts->count; i++)
+		if (strcmp(verdicts->list[i].job, "train") == 0)
+			expected_put_verdict(to, &verdicts->list[i]);
 }
 
 #endif

@@ -72,14 +72,6 @@ static void add(struct straggler straggler)
 	stage.stragglers[stage.report.stragglers.count++] = straggler;
 }
 
-static void put_train(struct expected_text *to, const struct verdicts *verdicts)
-{
-	expected_put(to, "the same\n");
-	for (size_t i = 0; i < verdicts->count; i++)
-		if (strcmp(verdicts->list[i].job, "train") == 0)
-			expected_put_verdict(to, &verdicts->list[i]);
-}
-
 /* The same behind a straggler, a change and a hang of the second job: its verdicts on the first are the same. */
 static void compare_behind_others(const char *what, struct verdicts *verdicts)
 {
@@ -106,8 +98,8 @@ static void compare_behind_others(const char *what, struct verdicts *verdicts)
 	report.windows.change_count++;
 	if (slow_find(verdicts, &report, &stage.options) != OK)
 		abort();
-	put_train(&alone, &stage.verdicts);
-	put_train(&behind, verdicts);
+	stage_put_train(&alone, &stage.verdicts);
+	stage_put_train(&behind, verdicts);
 	if (strcmp(alone.text, behind.text) != 0 && !EXPECT_THAT(what, false))
 		printf("# alone: %s\n# behind others: %s\n", alone.text, behind.text);
 	free(alone.text);

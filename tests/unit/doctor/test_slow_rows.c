@@ -55,12 +55,34 @@ static void find(const struct slowness *scene)
 	stage_find(&stage, &found, scene->what);
 }
 
+/* The same if the other job is the first. */
+static void find_second(const struct slowness *scene, const char *alone)
+{
+	struct expected_text second = { .text = NULL };
+
+	stage_strangers = "alpha";
+	play(scene);
+	if (slow_find(&stage.verdicts, &stage.report, &stage.options) != OK)
+		abort();
+	stage_put_train(&second, &stage.verdicts);
+	if (strcmp(alone, second.text) != 0 && !EXPECT_THAT(scene->what, false))
+		printf("# alone: %s\n# as the second job: %s\n", alone, second.text);
+	free(second.text);
+	stage_over(&stage);
+	stage_strangers = "zoo";
+}
+
 static void find_all(const struct slowness *scenes, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
+		struct expected_text alone = { .text = NULL };
+
 		play(&scenes[i]);
 		find(&scenes[i]);
+		stage_put_train(&alone, &stage.verdicts);
 		stage_over(&stage);
+		find_second(&scenes[i], alone.text);
+		free(alone.text);
 	}
 }
 
