@@ -9,6 +9,7 @@
 #include "analysis/flight.h"
 #include "analysis/job.h"
 #include "common/text.h"
+#include "tests/support/expected_verdicts.h"
 #include "tests/tap.h"
 
 enum { ROOM = 1 << 16 };
@@ -614,6 +615,315 @@ static void test_young(void)
 	}
 }
 
+/* ---- all of it, as text ------------------------------------------------------------------------- */
+
+static struct expected_text shown;
+
+static void show_queries(void)
+{
+	static const struct prom_options options[] = {
+		{ .job = NULL },
+		{ .job = "j", .hang_ns = 8000000000, .window_s = 60, .past_s = 7200 },
+		{ .job = "a b", .hang_ns = 100000000, .window_s = 30, .past_s = 90 },
+	};
+
+	for (size_t o = 0; o < sizeof(options) / sizeof(options[0]); o++) {
+		struct prom *prom = prom_new(&options[o]);
+
+		expected_put(&shown, "=== queries %zu\n", o);
+		for (size_t i = 0; prom != NULL && prom_path(prom, i) != NULL; i++) {
+			expected_put(&shown, "%s: %s\n", prom_name(prom, i), prom_query(prom, i));
+			if (o == 2)
+				expected_put(&shown, "  %s\n", prom_path(prom, i));
+		}
+		prom_free(prom);
+	}
+}
+
+static void show_flight(const struct recording_process *process,
+			const struct recording_flight *flight)
+{
+	const struct op_record *op = &flight->op;
+
+	expected_put(&shown,
+		     "    %s #%" PRIu64 " of %u, match %" PRIu64 " %" PRIx64 ", %" PRIu64
+		     " %s, %" PRIu64 " B, root %d, peer %d, state %d",
+		     recording_name(process, OP_NAMES_FUNCTION, op->function), op->number, op->comm,
+		     op->match, op->signature, op->count,
+		     recording_name(process, OP_NAMES_DATATYPE, op->datatype), op->bytes, op->root,
+		     op->peer, op->state);
+	expected_put(&shown,
+		     ", flags %x, called %" PRIu64 ", active %" PRIu64 ", kernels %d %d %" PRIx64
+		     " %" PRIx64 ", open %u\n",
+		     op->flags, op->issue_ns, op->active_ns, op->kernels_started,
+		     op->kernels_stopped, flight->started[0], flight->stopped[0],
+		     flight->open_children);
+	for (size_t i = 0; i < flight->proxy_count; i++) {
+		const struct recording_proxy *of = &flight->proxies[i];
+
+		expected_put(&shown,
+			     "      proxy peer %d, channel %d, flags %x, %d steps, %u done, "
+			     "since %" PRIu64 ", open %u state %d\n",
+			     of->proxy.peer, of->proxy.channel, of->proxy.flags, of->proxy.steps,
+			     of->proxy.done, of->proxy.since_ns, of->step_count,
+			     of->step_count > 0 ? of->steps[0].state : -1);
+	}
+}
+
+static void show_recording(const struct recording *recording)
+{
+	for (size_t p = 0; p < recording->count; p++) {
+		const struct recording_process *process = recording->processes[p];
+
+		expected_put(&shown,
+			     "process %s rank %" PRId64 " on %s, pid %" PRId64 ", world %" PRId64
+			     ", life %d %d, now %" PRIu64 "\n",
+			     process->job, process->rank, process->host, process->pid,
+			     process->world_size, process->life, process->process_state,
+			     process->counts_ns);
+		for (size_t c = 0; c < process->comm_count; c++) {
+			const struct recording_comm *comm = &process->comms[c];
+			const struct comm_counts *counts = &comm->counts;
+
+			expected_put(&shown,
+				     "  %u %" PRIx64 " %s: rank %d of %d, %d nodes, gpu %d "
+				     "%s, flags %x, ended %" PRIu64 "\n",
+				     comm->info.id, comm->info.hash, comm->info.name,
+				     comm->info.rank, comm->info.nranks, comm->info.nnodes,
+				     comm->info.gpu, comm->info.gpu_uuid, comm->info.flags,
+				     comm->info.finalize_ns);
+			expected_put(&shown,
+				     "    counts %d: %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+				     " %" PRIx64 ", %" PRIu64 " %" PRIu64 "\n",
+				     comm->has_counts, counts->issued, counts->collectives,
+				     counts->replays, counts->last_done_number, counts->signature,
+				     counts->last_issue_ns, counts->last_done_ns);
+		}
+		for (size_t f = 0; f < process->flight_count; f++)
+			show_flight(process, &process->flights[f]);
+	}
+}
+
+static void show_sums(const char *name, const struct slow_sums *sums)
+{
+	if (sums == NULL) {
+		expected_put(&shown, "%s: unknown\n", name);
+		return;
+	}
+	expected_put(&shown, "%s: %.1f s\n", name, sums->seconds);
+	for (size_t i = 0; i < sums->member_count; i++) {
+		const struct slow_member *of = &sums->members[i];
+
+		expected_put(&shown,
+			     "  %s %s %" PRIx64 " kind %d, rank %d of %d, %" PRId64
+			     " on %s, pid %" PRId64 ", gpu %d: %d %s %.2f %.2f %.4f %.1f\n",
+			     of->job, of->comm, of->comm_hash, of->kind, of->comm_rank, of->nranks,
+			     of->rank, of->host, of->pid, of->gpu, of->function, of->size,
+			     of->operations, of->timed, of->seconds, of->bus_bytes);
+	}
+	for (size_t i = 0; i < sums->edge_count; i++) {
+		const struct slow_edge *of = &sums->edges[i];
+
+		expected_put(&shown, "  %s %s %" PRIx64 ": %d -> %d, %.2f %.4f %.1f\n", of->job,
+			     of->comm, of->comm_hash, of->from, of->to, of->transfers,
+			     of->wire_seconds, of->bytes);
+	}
+}
+
+static void show_all(const char *what, struct prom *prom)
+{
+	struct slow_sums_options options = { .threshold = 0.1 };
+	const struct hang_source *sources;
+	struct recording recording;
+	struct verdicts verdicts;
+	size_t count;
+
+	expected_put(&shown, "=== %s\n", what);
+	recording_init(&recording);
+	EXPECT_EQUAL(prom_finish(prom, &recording), OK);
+	show_recording(&recording);
+	show_sums("now", prom_now(prom));
+	show_sums("before", prom_before(prom));
+	sources = prom_sources(prom, &count);
+	for (size_t i = 0; i < count; i++)
+		expected_put(&shown, "source %s%s: %s\n", sources[i].name,
+			     sources[i].is_silent ? " silent" : "", sources[i].problem);
+	expected_put(&shown, "%zu odd, warning: %s, wall %" PRIu64 "\n", prom_odd_series(prom),
+		     prom_warning(prom), prom_wall_ns(prom));
+	verdicts_init(&verdicts);
+	EXPECT_EQUAL(prom_slow(prom, &verdicts, &options), OK);
+	expected_put_verdicts(&shown, "slow", &verdicts);
+	verdicts_release(&verdicts);
+	recording_release(&recording);
+	prom_free(prom);
+}
+
+/* Two jobs of two hosts with four ranks each; each rank is in "dp" of all and in a pair of its host. */
+enum { JOBS = 2, JOB_RANKS = 4 };
+
+static void label_rank(char *to, size_t size, int job, int rank, bool is_pair)
+{
+	snprintf(to, size, "'comm':'00000000000000%d%d','nccl_job':'job%d','rank':'%d'", job + 1,
+		 is_pair ? 1 + rank / 2 : 0, job, is_pair ? rank % 2 : rank);
+}
+
+static void give_whole(struct prom *prom, bool has_before)
+{
+	static const char *const sums[] = { "operations",	  "timed operations",
+					    "time in operations", "bytes",
+					    "transfers",	  "time on the wire",
+					    "bytes on the wire" };
+	static struct answer answer;
+	char place[200], labels[400], name[64], value[32];
+
+	begin(&answer);
+	for (int i = 0; i < JOBS * JOB_RANKS; i++) {
+		snprintf(labels, sizeof(labels),
+			 "'global_rank':'%d','gpu':'%d','gpu_uuid':'GPU-%d','host':'n%d',"
+			 "'interface':'5','nccl_job':'job%d','pid':'%d','state':'alive',"
+			 "'world_size':'4'",
+			 i % JOB_RANKS, i % 2, i, i / 2, i / JOB_RANKS, 100 + i);
+		sample(&answer, labels, "1700000099.5");
+	}
+	EXPECT_EQUAL(give(prom, "processes", &answer), OK);
+	begin(&answer);
+	for (int i = 0; i < 2 * JOBS * JOB_RANKS; i++) {
+		int rank = i / 2 % JOB_RANKS, job = i / 2 / JOB_RANKS;
+
+		label_rank(place, sizeof(place), job, rank, i % 2);
+		snprintf(labels, sizeof(labels),
+			 "%s,'comm_name':'%s','nnodes':'%d','nranks':'%d','host':'n%d','pid':'%d',"
+			 "'global_rank':'%d','gpu':'%d'",
+			 place, i % 2 ? "tp" : "dp", i % 2 ? 1 : 2, i % 2 ? 2 : 4,
+			 rank / 2 + 2 * job, 100 + i / 2, rank, rank % 2);
+		sample(&answer, labels, "1");
+	}
+	EXPECT_EQUAL(give(prom, "communicators", &answer), OK);
+	/* Of the second job, rank 1 has not called what the others are in. */
+	begin(&answer);
+	for (int i = 0; i < JOB_RANKS; i++) {
+		label_rank(place, sizeof(place), 1, i, false);
+		snprintf(labels, sizeof(labels), "'__name__':'nccl_collective_number_issued',%s",
+			 place);
+		sample(&answer, labels, i == 1 ? "7" : "8");
+		snprintf(labels, sizeof(labels), "'__name__':'nccl_operation_number_issued',%s",
+			 place);
+		sample(&answer, labels, i == 1 ? "7" : "8");
+		snprintf(labels, sizeof(labels), "'__name__':'nccl_operation_number_done',%s",
+			 place);
+		sample(&answer, labels, "7");
+		snprintf(labels, sizeof(labels), "'__name__':'nccl_collective_signature',%s",
+			 place);
+		sample(&answer, labels, i == 1 ? "97" : "98");
+		snprintf(labels, sizeof(labels), "'__name__':'nccl_last_activity_age_seconds',%s",
+			 place);
+		sample(&answer, labels, "40");
+		snprintf(labels, sizeof(labels),
+			 "'__name__':'nccl_oldest_operation_age_seconds',%s", place);
+		sample(&answer, labels, i == 1 ? "0" : "40");
+	}
+	EXPECT_EQUAL(give(prom, "progress of ranks", &answer), OK);
+	begin(&answer);
+	for (int i = 0; i < JOB_RANKS; i++)
+		for (int call = 8; i != 1 && call < 10; call++) {
+			label_rank(place, sizeof(place), 1, i, false);
+			snprintf(labels, sizeof(labels),
+				 "%s,'count':'%d','datatype':'float32','function':'AllReduce',"
+				 "'kernels_started':'0-1','kernels_stopped':'%s','match':'%d',"
+				 "'number':'%d','signature':'%d','state':'%s'",
+				 place, 1024 * call, call == 8 ? "1" : "none", call, call,
+				 90 + call, call == 8 ? "running" : "launched");
+			sample(&answer, labels, "1");
+		}
+	EXPECT_EQUAL(give(prom, "operations in flight", &answer), OK);
+	for (size_t i = 0; i < 2 * sizeof(sums) / sizeof(sums[0]); i++) {
+		bool is_before = i % 2, is_wire = i / 2 >= 4;
+
+		if (is_before && !has_before)
+			continue;
+		snprintf(name, sizeof(name), "%s %s", sums[i / 2], is_before ? "before" : "now");
+		begin(&answer);
+		for (int r = 0; r < JOBS * JOB_RANKS; r++)
+			for (int part = 0; part < 2; part++) {
+				int rank = r % JOB_RANKS;
+
+				label_rank(place, sizeof(place), r / JOB_RANKS, rank,
+					   part && !is_wire);
+				if (is_wire)
+					snprintf(labels, sizeof(labels), "%s,'peer':'%d'", place,
+						 (rank + 1 + part) % JOB_RANKS);
+				else
+					snprintf(labels, sizeof(labels),
+						 "%s,'function':'%s','size':'%s'", place,
+						 part ? "AllGather" : "AllReduce",
+						 part ? "64KiB" : "1MiB");
+				/* Rank 2 of the first job keeps the others waiting. */
+				snprintf(value, sizeof(value), "%.2f",
+					 i / 2 == 2 ? (r == 2 || is_before ? 10.0 : 90.0)
+					 : i / 2 == 5
+						 ? (r == 1 && !is_before ? 9.5 : 1.5)
+						 : (i / 2 == 1 ? 900.0
+							       : 1000.0 * (double)(i / 2 + 1)) +
+							   r);
+				sample(&answer, labels, value);
+			}
+		EXPECT_EQUAL(give(prom, name, &answer), OK);
+	}
+	begin(&answer);
+	sample(&answer, "'nccl_job':'job0'", "1699990000");
+	sample(&answer, "'nccl_job':'job1'", "1700000000");
+	EXPECT_EQUAL(give(prom, "since when jobs run", &answer), OK);
+	begin(&answer);
+	sample(&answer, "'nccl_job':'job1'", "30");
+	sample(&answer, "'nccl_job':'job0'", "60");
+	EXPECT_EQUAL(give(prom, "how long jobs may wait", &answer), OK);
+}
+
+static void test_whole(void)
+{
+	for (int has_before = 0; has_before < 2; has_before++) {
+		struct prom *prom = made(NULL);
+
+		give_whole(prom, has_before);
+		show_all(has_before ? "two jobs, now and before" : "two jobs", prom);
+	}
+}
+
+/* More names than the first tables have room for. */
+static void test_large(void)
+{
+	static char text[1 << 19];
+	struct prom *prom = made(NULL);
+	struct recording recording;
+	size_t used, right = 0;
+
+	text_copy(text, sizeof(text), VECTOR "[");
+	used = strlen(text);
+	for (int i = 0; i < 3000; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+					 "%s{\"metric\":{\"nccl_job\":\"j\",\"comm\":\"%016x\","
+					 "\"rank\":\"0\",\"host\":\"h%d\",\"pid\":\"%d\","
+					 "\"global_rank\":\"%d\"},\"value\":[1,\"1\"]}",
+					 i == 0 ? "" : ",", i + 1, i, i + 10, i);
+	snprintf(text + used, sizeof(text) - used, "]}}");
+	EXPECT_EQUAL(take(prom, query_of(prom, "communicators"), text), OK);
+	recording_init(&recording);
+	EXPECT_EQUAL(prom_finish(prom, &recording), OK);
+	EXPECT_EQUAL(recording.count, 3000);
+	for (size_t i = 0; i < recording.count; i++) {
+		const struct recording_process *process = recording.processes[i];
+		char host[16];
+
+		text_format(host, sizeof(host), "h%zu", i);
+		right += process->rank == (int64_t)i && process->pid == (int64_t)i + 10 &&
+			 process->comm_count == 1 && process->comms[0].info.hash == i + 1 &&
+			 strcmp(process->host, host) == 0;
+	}
+	EXPECT_EQUAL(right, 3000);
+	recording_release(&recording);
+	prom_free(prom);
+}
+
 int main(void)
 {
 	test_queries();
@@ -624,5 +934,9 @@ int main(void)
 	test_down();
 	test_sums();
 	test_young();
+	show_queries();
+	test_whole();
+	test_large();
+	expected_compare(&shown, "tests/unit/doctor/expected/prom.txt");
 	return tap_done();
 }
