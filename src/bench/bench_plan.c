@@ -12,7 +12,7 @@
 #include "common/op_layout.h"
 #include "common/text.h"
 
-enum { SIZES_ITEM_BYTES = 128 };
+enum { SIZES_ITEM_BYTES = 128, FACTOR_MOST = 1 << 20 };
 /* More than any GPU has. */
 #define SIZES_MOST (UINT64_C(1) << 42)
 
@@ -65,9 +65,10 @@ static int take_step(struct sizes *sizes, const char *text, int64_t *factor, uin
 		*factor = 2;
 	else if (*text == '+')
 		return size_of(sizes, text + 1, step);
-	else if (text_number(text + 1, 2, 1 << 20, factor) != OK) {
+	else if (text_number(text + 1, 2, FACTOR_MOST, factor) != OK) {
 		snprintf(sizes->problem, sizes->problem_size,
-			 "'%s': expected a factor of at least 2, as in 1K..1G*4", text + 1);
+			 "'%s': expected a factor from 2 to %d, as in 1K..1G*4", text + 1,
+			 FACTOR_MOST);
 		return -1;
 	}
 	return 0;
