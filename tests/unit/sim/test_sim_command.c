@@ -52,7 +52,7 @@ static void run_line(const char *words)
 	fflush(stdout);
 }
 
-enum what_to_show { OUTPUT, FILES, DETAILED_FILES };
+enum what_to_show { OUTPUT, HASH, FILES, DETAILED_FILES };
 
 /* Jobs are offline, and their files are shown, too. They are removed in any case. */
 static void run_job(const char *words, enum what_to_show what)
@@ -64,7 +64,9 @@ static void run_job(const char *words, enum what_to_show what)
 	run_line(line);
 	sink_init_memory(&sink);
 	show_files(&sink, files, what == DETAILED_FILES);
-	if (what != OUTPUT)
+	if (what == HASH)
+		printf("files: 0x%016" PRIx64 "\n", hash_bytes(sink_string(&sink), sink.used));
+	else if (what != OUTPUT)
 		fputs(sink_string(&sink), stdout);
 	fflush(stdout);
 	sink_release(&sink);
@@ -270,6 +272,72 @@ static void hung(void)
 		   FILES);
 }
 
+/* Faults in every workload, on machines of other shapes and with other settings: only the output and a hash of the files. */
+static void mixed(void)
+{
+	static const char *const jobs[] = {
+		"--nodes 4 --gpus 1 -w fsdp --fault stuck-send:rank=2",
+		"--nodes 3 --gpus 3 -w fsdp --channels 5 --fault stuck-send:rank=5,channel=3",
+		"--nodes 3 --gpus 2 -w ddp --sizes 1KiB,20MiB --fault stuck-send:rank=5",
+		"--nodes 3 --gpus 2 -w loop --iterations 30 --sizes 4KiB --fault stuck-send:rank=3",
+		"--nodes 2 --gpus 4 -w tp-pp --tp 2 --pp 4 --fault stuck-send:rank=2",
+		"--nodes 2 --gpus 4 -w tp-pp --tp 4 --pp 2 --fault stuck-send:rank=3,to=7",
+		"--nodes 4 --gpus 2 -w moe --ep 8 --fault stuck-send:rank=7",
+		"--nodes 2 --gpus 4 -w moe --ep 2 --fault stuck-send:rank=1,link=2",
+		"--nodes 3 --gpus 2 -w tp-pp --tp 2 --pp 3 --fault never-arrives:rank=3,comm=tp",
+		"--nodes 2 --gpus 4 -w tp-pp --tp 2 --pp 2 --fault never-arrives:rank=4,comm=dp",
+		"--nodes 2 --gpus 4 -w moe --ep 4 --fault never-arrives:rank=6,comm=ep",
+		"--nodes 2 --gpus 4 -w moe --ep 4 --fault never-arrives:rank=6,comm=world",
+		"--nodes 3 --gpus 2 -w loop --iterations 30 --sizes 1KiB,8MiB --fault "
+		"never-arrives:rank=4 "
+		"--watchdog 5s",
+		"--nodes 2 --gpus 4 -w tp-pp --tp 2 --pp 4 --fault mismatch:rank=5",
+		"--nodes 2 --gpus 4 -w moe --ep 4 --fault mismatch:rank=2,what=function",
+		"--nodes 3 --gpus 1 -w loop --iterations 30 --sizes 4MiB --fault "
+		"mismatch:rank=1,what=datatype",
+		"--nodes 3 --gpus 2 -w ddp --fault mismatch:rank=4,what=order",
+		"--nodes 2 --gpus 4 -w moe --ep 4 --fault mismatch:rank=2,what=order",
+		"--nodes 2 --gpus 4 -w tp-pp --tp 2 --pp 4 --fault deadlock:rank=3,peer=2",
+		"--nodes 4 --gpus 2 -w moe --ep 4 --fault deadlock:rank=3,peer=1",
+		"--nodes 2 --gpus 4 -w tp-pp --tp 2 --pp 2 --fault gpu-stuck:rank=6",
+		"--nodes 2 --gpus 4 -w tp-pp --tp 2 --pp 2 --fault gpu-stuck:rank=6,comm=tp",
+		"--nodes 2 --gpus 4 -w moe --ep 4 --fault "
+		"gpu-stuck:rank=5,comm=ep,what=not-producing",
+		"--nodes 3 --gpus 2 -w loop --iterations 30 --sizes 8MiB --fault "
+		"gpu-stuck:rank=2,what=not-launched",
+		"--nodes 2 --gpus 4 -w moe --ep 4 --fault kill:rank=5",
+		"--nodes 2 --gpus 4 -w tp-pp --tp 2 --pp 4 --fault kill:rank=3 --no-kernel",
+		"--nodes 2 --gpus 4 -w tp-pp --tp 2 --pp 4 --fault stop:rank=3 --mode full",
+		"--nodes 2 --gpus 4 -w moe --ep 4 --fault stop:rank=0 --release 2.26",
+		"--nodes 4 --gpus 2 -w moe --ep 8 --fault slow-link:from=1,to=4,factor=30",
+		"--nodes 4 --gpus 2 -w tp-pp --tp 2 --pp 4 --fault slow-link:from=1,to=3,factor=30",
+		"--nodes 3 --gpus 3 -w moe --ep 9 --fault slow-receiver:rank=4,factor=9",
+		"--nodes 3 --gpus 3 -w tp-pp --tp 3 --pp 3 --fault "
+		"slow-receiver:rank=4,what=wire,factor=9",
+		"--nodes 4 --gpus 2 -w moe --ep 4 --fault starved:rank=3,factor=6",
+		"--nodes 4 --gpus 2 -w loop --iterations 9 --sizes 1KiB,64KiB,16MiB --fault "
+		"starved:rank=3,factor=6",
+		"--nodes 4 --gpus 2 -w moe --ep 8 --fault slow-rank:rank=3,factor=4,at=150ms",
+		"--nodes 2 --gpus 4 -w tp-pp --tp 2 --pp 4 --fault "
+		"slow-rank:rank=3,factor=4,at=150ms",
+		"--nodes 2 --gpus 4 -w moe --ep 4 --fault slow-nvlink:node=1,factor=30",
+		"--nodes 4 --gpus 2 -w tp-pp --tp 1 --pp 4 --fault slow-uplink:node=2,factor=9",
+		"--nodes 4 --gpus 2 -w moe --ep 4 --fault slow-rail:rail=0,factor=9",
+		"--nodes 2 --gpus 4 -w moe --ep 4 --noise gc:every=100ms --fault "
+		"power-cap:factor=3",
+	};
+	char line[512];
+
+	for (size_t i = 0; i < ARRAY_LENGTH(jobs); i++) {
+		bool is_kernel =
+			strstr(jobs[i], "-kernel") == NULL && strstr(jobs[i], "2.26") == NULL;
+
+		snprintf(line, sizeof(line), "--iterations 2 --at 300ms %s%s",
+			 is_kernel ? "--kernel " : "", jobs[i]);
+		run_seeded(line, HASH);
+	}
+}
+
 /* ---- what is refused ------------------------------------------------------------------------- */
 
 static void usage(void)
@@ -429,6 +497,7 @@ int main(void)
 	expect_output("sim_noises.txt", noise);
 	expect_output("sim_slow.txt", slow);
 	expect_output("sim_hung.txt", hung);
+	expect_output("sim_mixed.txt", mixed);
 	expect_output("sim_usage.txt", usage);
 	expect_output("sim_notes.txt", notes);
 	expect_output("sim_twice.txt", twice);
