@@ -4,6 +4,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "common/attributes.h"
 #include "tests/support/shown_text.h"
@@ -311,11 +314,33 @@ static void with_control_bytes(char *text)
 	*to = '\0';
 }
 
+/* Each line alone, in memory that ends where it ends: nothing behind it is read. */
+static void take_each_line(const char *lines, size_t length)
+{
+	struct nccl_log log;
+
+	nccl_log_init(&log);
+	for (const char *at = lines, *end; at < lines + length; at = end + 1) {
+		char *line;
+
+		end = memchr(at, '\n', (size_t)(lines + length - at));
+		line = malloc((size_t)(end - at) + 1);
+		memcpy(line + 1, at, (size_t)(end - at));
+		if (nccl_log_add_memory(&log, "line", line + 1, (size_t)(end - at)) != OK)
+			abort();
+		free(line);
+	}
+	show("line by line: %zu files, %" PRIu64 " lines, %" PRIu64 " of NCCL\n", log.file_count,
+	     log.lines, log.nccl_lines);
+	nccl_log_release(&log);
+}
+
 /* A case is a log of its own. */
 static void take_case(const char *lines, size_t length)
 {
 	struct nccl_log log;
 
+	take_each_line(lines, length);
 	nccl_log_init(&log);
 	if (nccl_log_add_memory(&log, "a.log", lines, length) != OK)
 		abort();
@@ -363,9 +388,214 @@ static void real_jobs(void)
 		    shown_is_expected("tests/unit/import/expected/nccl_logs.txt"));
 }
 
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static struct nccl_log log_of(const char *text)
+{
+	struct nccl_log log;
+
+	nccl_log_init(&log);
+	if (nccl_log_add_memory(&log, "a.log", text, strlen(text)) != OK)
+		abort();
+	return log;
+}
+
+static void many_facts_are_found_again(void)
+{
+	enum { COUNT = 3000 };
+	struct nccl_log log;
+	char line[256];
+	size_t right = 0;
+
+	nccl_log_init(&log);
+	for (int i = 0; i < 2 * COUNT; i++) {
+		int length = snprintf(line, sizeof(line),
+				      "n:7:8 [0] NCCL INFO NCCL_V%d set to value-%d-%040d\n",
+				      i % COUNT, i % COUNT, i % COUNT);
+
+		if (nccl_log_add_memory(&log, "again", line, (size_t)length) != OK)
+			abort();
+	}
+	EXPECT_EQUAL(log.variable_count, COUNT);
+	for (int i = 0; i < COUNT; i++) {
+		char name[32], value[80];
+
+		snprintf(name, sizeof(name), "NCCL_V%d", i);
+		snprintf(value, sizeof(value), "value-%d-%040d", i, i);
+		right += log.variables[i].lines == 2 && strcmp(log.variables[i].name, name) == 0 &&
+			 strcmp(log.variables[i].value, value) == 0;
+	}
+	EXPECT_EQUAL(right, COUNT);
+	EXPECT(nccl_log_variable(&log, 0, "NCCL_V2999") == &log.variables[2999] &&
+	       nccl_log_variable(&log, 1, "NCCL_V2999") == NULL);
+	EXPECT(log.process_count == 1 && log.file_count == 2 * COUNT && log.left_out == 0);
+	nccl_log_release(&log);
+}
+
+/* The table of costs has eight columns with three cells each, and room for 4,096 cells in all. */
+static void what_does_not_fit_is_counted(void)
+{
+	static char text[1 << 16];
+	int used = snprintf(text, sizeof(text),
+			    "n:7:8 [0] NCCL INFO   Algorithm |A|B|C|D|E|F|G|H|I|\n");
+	struct nccl_log log;
+
+	for (int i = 0; i < 172; i++) {
+		used += snprintf(text + used, sizeof(text) - (size_t)used,
+				 "n:7:8 [0] NCCL INFO   F%d |", i);
+		for (int j = 0; j < 27; j++)
+			used += snprintf(text + used, sizeof(text) - (size_t)used, "%d/2|", j + 1);
+		used += snprintf(text + used, sizeof(text) - (size_t)used, "\n");
+	}
+	log = log_of(text);
+	EXPECT_EQUAL(log.cost_count, 4096);
+	EXPECT_EQUAL(log.left_out, 172 * 24 - 4096);
+	EXPECT(strcmp(log.costs[23].algorithm, "H") == 0 && log.costs[23].latency_us == 24 &&
+	       strcmp(log.costs[23].protocol, "Simple") == 0 &&
+	       strcmp(log.costs[24].algorithm, "A") == 0);
+	nccl_log_release(&log);
+}
+
+/* A line has at most 8,192 bytes, a text 4,095, the name of a host 255. */
+static void long_lines_are_cut(void)
+{
+	static char text[9000], long_text[9000];
+	struct nccl_log log;
+
+	memset(long_text, 'x', sizeof(long_text) - 1);
+	for (int more = 0; more < 2; more++) {
+		snprintf(text, sizeof(text), "n:7:8 [0] NCCL INFO NCCL_A set to %.*s\n",
+			 8192 - 34 + more, long_text);
+		log = log_of(text);
+		EXPECT(log.long_lines == (uint64_t)more && log.variable_count == 1 &&
+		       strlen(log.variables[0].value) == 4095);
+		nccl_log_release(&log);
+	}
+	for (int more = 0; more < 2; more++) {
+		snprintf(text, sizeof(text), "n:7:8 [0] NCCL INFO NCCL_A set to %.*s", 4095 + more,
+			 long_text);
+		log = log_of(text);
+		EXPECT(log.variable_count == 1 && strlen(log.variables[0].value) == 4095);
+		nccl_log_release(&log);
+		snprintf(text, sizeof(text), "%.*s:7:8 [0] NCCL INFO cudaDriverVersion 5",
+			 255 + more, long_text);
+		log = log_of(text);
+		EXPECT(log.process_count == 1 && strlen(log.processes[0].host) == 255);
+		nccl_log_release(&log);
+	}
+	/* Headers are remembered up to a length: longer ones are read each time, with the same result. */
+	for (int length = 170; length < 200; length++) {
+		snprintf(text, sizeof(text),
+			 "%1$.*2$s:7:8 [0] NCCL INFO NCCL_A set to 1\n"
+			 "%1$.*2$s:7:8 [0] NCCL INFO NCCL_A set to 1\n"
+			 "%1$.*2$s:7:8 [0] NCCL WARN what\n",
+			 long_text, length);
+		log = log_of(text);
+		EXPECT(log.process_count == 1 && strlen(log.processes[0].host) == (size_t)length &&
+		       log.variable_count == 1 && log.variables[0].lines == 2 &&
+		       log.warning_count == 1);
+		nccl_log_release(&log);
+	}
+}
+
+/* Of many communicators of a process, a thread without one looks at the last 16. */
+static void the_latest_communicators_are_searched(void)
+{
+	static char text[8192];
+	int used = 0;
+	struct nccl_log log;
+
+	for (int i = 0; i < 17; i++)
+		used += snprintf(text + used, sizeof(text) - (size_t)used,
+				 "n:7:8 [0] NCCL INFO comm 0x%x rank %d nranks 64 commId 0x%x - "
+				 "Init START\n",
+				 i + 1, i, i + 1);
+	for (int i = 0; i < 2; i++)
+		used += snprintf(text + used, sizeof(text) - (size_t)used,
+				 "n:7:9 [0] NCCL INFO Channel 00/0 : %d[0] -> 63[1] via SHM\n", i);
+	log = log_of(text);
+	EXPECT(log.comm_count == 17 && log.link_count == 2 && log.links[0].comm == -1 &&
+	       log.links[1].comm == 1);
+	nccl_log_release(&log);
+}
+
+/* What a descriptor gives at a time need not be lines. */
+static void pieces_are_put_together(void)
+{
+	static const char *const pieces[] = {
+		"n:7:8 [0] NC",
+		"CL INFO cudaDriver",
+		"Version 12080\nn:7:8 [0] NCCL INFO NCCL_A set",
+		" to 5\n\n",
+		"\nn:9:8 [0] NCCL INFO NCCL_A set to 6",
+	};
+	struct nccl_log log;
+	uint64_t bytes = 0;
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == -1)
+		abort();
+	for (size_t i = 0; i < ARRAY_LENGTH(pieces); i++) {
+		if (write(ends[1], pieces[i], strlen(pieces[i])) != (ssize_t)strlen(pieces[i]))
+			abort();
+		bytes += strlen(pieces[i]);
+	}
+	close(ends[1]);
+	nccl_log_init(&log);
+	EXPECT(nccl_log_add_fd(&log, "pieces", ends[0]) == OK);
+	close(ends[0]);
+	EXPECT(log.lines == 5 && log.nccl_lines == 3 && log.files[0].bytes == bytes &&
+	       log.processes[0].driver_version == 12080 && log.variable_count == 2 &&
+	       strcmp(log.variables[1].value, "6") == 0 && log.variables[1].process == 1);
+	EXPECT_THAT("what cannot be read is an error",
+		    nccl_log_add_fd(&log, "none", -1) == ERR_SYSTEM);
+	nccl_log_release(&log);
+}
+
+/* A line as long as the buffer is read once, its rest is skipped. */
+static void a_line_may_fill_the_buffer(void)
+{
+	enum { BUFFER = 1 << 18 };
+	static char text[BUFFER + 4096];
+
+	for (int length = BUFFER - 1; length <= BUFFER + 1; length++) {
+		struct nccl_log log;
+		int fd = memfd_create("log", MFD_CLOEXEC), used;
+
+		memset(text, 'y', sizeof(text));
+		memcpy(text, "n:7:8 [0] NCCL INFO NCCL_A set to 5 ", 36);
+		used = length + snprintf(text + length, sizeof(text) - (size_t)length,
+					 "\nn:7:8 [0] NCCL INFO NCCL_B set to 6\nx\n");
+		if (fd == -1 || write(fd, text, (size_t)used) != used ||
+		    lseek(fd, 0, SEEK_SET) != 0)
+			abort();
+		nccl_log_init(&log);
+		EXPECT(nccl_log_add_fd(&log, "long", fd) == OK);
+		EXPECT(log.lines == 3 && log.long_lines == 1 && log.nccl_lines == 2 &&
+		       log.variable_count == 2 && strcmp(log.variables[1].value, "6") == 0 &&
+		       log.files[0].bytes == (uint64_t)used);
+		nccl_log_release(&log);
+		close(fd);
+	}
+}
+
+static void what_has_no_name(void)
+{
+	EXPECT(strcmp(nccl_log_phase_name(NCCL_LOG_PHASES), "?") == 0 &&
+	       strcmp(nccl_log_transport_name(NCCL_LOG_TRANSPORTS), "?") == 0 &&
+	       strcmp(nccl_log_kind_name(NCCL_LOG_KINDS), "?") == 0);
+}
+
 int main(void)
 {
 	each_case();
 	real_jobs();
+	many_facts_are_found_again();
+	what_does_not_fit_is_counted();
+	long_lines_are_cut();
+	the_latest_communicators_are_searched();
+	pieces_are_put_together();
+	a_line_may_fill_the_buffer();
+	what_has_no_name();
 	return tap_done();
 }

@@ -194,9 +194,13 @@ static void show_status(const char *name, const char *text, size_t length)
 {
 	struct ras_status status;
 	enum status code;
+	char *copy = malloc(length + 1);
 
+	/* In memory that ends where the text ends: nothing behind it is read. */
+	memcpy(copy + 1, text, length);
 	ras_status_init(&status);
-	code = ras_status_read(&status, text, length);
+	code = ras_status_read(&status, copy + 1, length);
+	free(copy);
 	show("=== %s\n%s, version '%s', %zu functions%s%s\n", name,
 	     code == OK ? "read" : "rejected", status.version, status.function_count,
 	     status.is_json ? ", JSON" : "", status.is_cut ? ", cut" : "");
