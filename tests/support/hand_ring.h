@@ -42,6 +42,7 @@ struct part {
 	bool is_replay;
 	bool is_untimed;      /* no GPU times */
 	uint64_t send_gpu_ns; /* per transfer, until its GPU fills it */
+	uint64_t bytes;
 };
 
 /* What a test plays. */
@@ -49,14 +50,14 @@ typedef struct part (*part_of)(int rank, int meeting);
 
 static inline struct part calm(void)
 {
-	return (struct part){ 200 * US, 20 * US, 100 * US, 10 * MS, false, false, 0 };
+	return (struct part){ 200 * US, 20 * US, 100 * US, 10 * MS, false, false, 0, 32 << 20 };
 }
 
 static inline void hand_ring_op(struct recording_process *process, const struct part *part,
 				int meeting)
 {
 	struct op_record *op =
-		hand_op(process, 1, OP_ALL_REDUCE, (uint64_t)meeting + MATCH_CHUNK, 32 << 20,
+		hand_op(process, 1, OP_ALL_REDUCE, (uint64_t)meeting + MATCH_CHUNK, part->bytes,
 			part->duration_ns, (uint64_t)(meeting + 1) * 100 * MS);
 
 	op->flags |= part->is_replay ? OP_FLAG_REPLAY : 0;

@@ -23,6 +23,8 @@ static struct timeline_report report;
  * first one's number. */
 static bool has_noise;
 static int late_end = MATCHES, match_count = MATCHES, match_first = MATCH_CHUNK;
+/* The last so many ranks were not recorded; this one takes part in two matches of three. */
+static int unrecorded, seldom = -1;
 
 struct scene {
 	int ranks;
@@ -46,7 +48,7 @@ static void play(const struct scene *scene)
 {
 	struct timeline_options options = { 0 };
 
-	for (int rank = 0; rank < scene->ranks; rank++) {
+	for (int rank = 0; rank < scene->ranks - unrecorded; rank++) {
 		char host[2] = { scene->hosts[rank], '\0' }, name[16];
 		struct recording_process *process = hand_process(&hand, "j", rank, host);
 		int comm = rank % scene->comms, members = scene->ranks / scene->comms;
@@ -60,6 +62,8 @@ static void play(const struct scene *scene)
 				is_late ? latest_of(scene, comm) - scene->late_ms[rank] : 0;
 			uint64_t more_ns = has_noise ? noisy(3 * MS, rank, i) : 0;
 
+			if (rank == seldom && i % 3 == 0)
+				continue;
 			hand_op(process, 1, OP_ALL_REDUCE, (uint64_t)(i + match_first), 32 << 20,
 				(10 + waits) * MS + more_ns, (uint64_t)(i + 1) * 100 * MS);
 		}
@@ -254,6 +258,31 @@ static void test_noisy(void)
 			    (unsigned long long)report.stragglers.matches);
 		over();
 	}
+	/* Up to a quarter of the ranks may be missing: nobody knows whether they were last. */
+	late_end = MATCHES;
+	for (unrecorded = 1; unrecorded <= 3; unrecorded++) {
+		static const struct scene scene = { 8, "abcdefgh", 1, { [3] = 20 }, 0 };
+
+		play(&scene);
+		straggler_show(&sink, unrecorded == 1 ? "a rank is missing" : "ranks are missing",
+			       report.stragglers.list, report.stragglers.count,
+			       report.windows.start_ns);
+		sink_format(&sink, "%llu matches, %s\n",
+			    (unsigned long long)report.stragglers.matches,
+			    report.stragglers.has_enough ? "enough" : "too few");
+		over();
+	}
+	unrecorded = 0;
+	for (seldom = 3; seldom <= 5; seldom += 2) {
+		static const struct scene scene = { 8, "abcdefgh", 1, { [3] = 20 }, 0 };
+
+		play(&scene);
+		straggler_show(
+			&sink, seldom == 3 ? "takes part seldom" : "another takes part seldom",
+			report.stragglers.list, report.stragglers.count, report.windows.start_ns);
+		over();
+	}
+	seldom = -1;
 	/* Few matches, whose first and last blocks are thin: what happens only there is left out. */
 	match_count = 200;
 	match_first = MATCH_CHUNK + 20;

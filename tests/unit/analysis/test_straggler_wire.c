@@ -353,6 +353,23 @@ static struct part slower_hosts(int rank, int match)
 	return part;
 }
 
+/* Small messages between large ones, on which nothing is slow; and large ones only in the second half. */
+static struct part two_sizes(int rank, int match)
+{
+	struct part part = match % 3 == 0 ? calm() : slow_link(rank, match);
+
+	part.bytes = match % 3 == 0 ? 4096 : 32 << 20;
+	return part;
+}
+
+static struct part large_later(int rank, int match)
+{
+	struct part part = slow_link(rank, match);
+
+	part.bytes = match < MEETINGS / 2 ? 4096 : 32 << 20;
+	return part;
+}
+
 static void test_noisy(void)
 {
 	static const struct {
@@ -374,6 +391,8 @@ static void test_noisy(void)
 		{ "late and slow", late_and_slow },
 		{ "slower network", slower_network },
 		{ "slower hosts", slower_hosts },
+		{ "two sizes", two_sizes },
+		{ "large ones later", large_later },
 	};
 	struct sink sink;
 
