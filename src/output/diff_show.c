@@ -573,7 +573,8 @@ static enum status write_rows(struct sink *sink, const struct compare *compare,
 	status = report_grid_write(&grid, sink, options->width, NULL);
 	report_grid_release(&grid);
 	if (shown < compare->count)
-		sink_format(sink, "(%zu more rows; --all shows them)\n", compare->count - shown);
+		sink_format(sink, "(%zu more %s; --all shows them)\n", compare->count - shown,
+			    text_which(compare->count - shown, "row", "rows"));
 	return status;
 }
 
@@ -611,8 +612,9 @@ static enum status write_senders(struct sink *sink, const struct compare *compar
 	status = report_grid_write(&grid, sink, options->width, NULL);
 	report_grid_release(&grid);
 	if (shown < compare->sender_count)
-		sink_format(sink, "(%zu more senders; --all shows them)\n",
-			    compare->sender_count - shown);
+		sink_format(sink, "(%zu more %s; --all shows them)\n",
+			    compare->sender_count - shown,
+			    text_which(compare->sender_count - shown, "sender", "senders"));
 	return status;
 }
 
@@ -785,8 +787,9 @@ static enum status html_rows(struct sink *sink, const struct compare *compare, b
 	status = write_grid(sink, &grid, "operations", "Operations, without waiting where possible",
 			    drawn, compare->threshold);
 	if (shown < compare->count)
-		sink_format(sink, "<p class=\"dim\">%zu more rows: --all includes them.</p>\n",
-			    compare->count - shown);
+		sink_format(sink, "<p class=\"dim\">%zu more %s: --all includes them.</p>\n",
+			    compare->count - shown,
+			    text_which(compare->count - shown, "row", "rows"));
 	free(drawn);
 	report_grid_release(&grid);
 	return status;
@@ -839,8 +842,9 @@ static enum status html_senders(struct sink *sink, const struct compare *compare
 			write_grid(sink, &grid, "senders", "Senders: time on the wire per transfer",
 				   drawn, compare->threshold);
 	if (shown > 0 && shown < compare->sender_count)
-		sink_format(sink, "<p class=\"dim\">%zu more senders: --all includes them.</p>\n",
-			    compare->sender_count - shown);
+		sink_format(sink, "<p class=\"dim\">%zu more %s: --all includes them.</p>\n",
+			    compare->sender_count - shown,
+			    text_which(compare->sender_count - shown, "sender", "senders"));
 	free(drawn);
 	report_grid_release(&grid);
 	return status;

@@ -890,10 +890,12 @@ static void write_changes(struct sink *sink, const struct timeline_report *repor
 		table_wrap(sink, words, "- ", 2, report_text_width(options));
 	}
 	if (shown < windows->change_count)
-		sink_format(sink, "(%zu more changes; --all shows them)\n",
-			    windows->change_count - shown);
+		sink_format(sink, "(%zu more %s; --all shows them)\n",
+			    windows->change_count - shown,
+			    text_which(windows->change_count - shown, "change", "changes"));
 	if (windows->changes_left_out > 0)
-		sink_format(sink, "(%zu smaller changes omitted)\n", windows->changes_left_out);
+		sink_format(sink, "(%zu smaller %s omitted)\n", windows->changes_left_out,
+			    text_which(windows->changes_left_out, "change", "changes"));
 	if (windows->change_count == 0)
 		sink_text(sink, "No lasting change in transfer speed.\n");
 }

@@ -296,10 +296,12 @@ static void expect_lengths(size_t rows, size_t senders, bool has_all, size_t mor
 		EXPECT(has(sink_string(&text), words[i]) == (more == 0));
 		EXPECT(has(sink_string(&page), words[i]) == (more == 0));
 	}
-	snprintf(words[0], sizeof(words[0]), "(%zu more rows; --all", more);
-	snprintf(words[1], sizeof(words[1]), "(%zu more senders; --all", more);
-	snprintf(words[2], sizeof(words[2]), ">%zu more rows: --all", more);
-	snprintf(words[3], sizeof(words[3]), ">%zu more senders: --all", more);
+	snprintf(words[0], sizeof(words[0]), "(%zu more row%s; --all", more, more == 1 ? "" : "s");
+	snprintf(words[1], sizeof(words[1]), "(%zu more sender%s; --all", more,
+		 more == 1 ? "" : "s");
+	snprintf(words[2], sizeof(words[2]), ">%zu more row%s: --all", more, more == 1 ? "" : "s");
+	snprintf(words[3], sizeof(words[3]), ">%zu more sender%s: --all", more,
+		 more == 1 ? "" : "s");
 	for (unsigned int i = 0; i < 4; i++)
 		EXPECT(has(sink_string(i < 2 ? &text : &page), words[i]) == (more > 0));
 	EXPECT(has(sink_string(&page), "--all") == (more > 0));
