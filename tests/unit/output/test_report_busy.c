@@ -28,7 +28,7 @@ static void expect_report_text(const char *path, unsigned int width, bool has_al
 enum { CROWD = 48, CROWD_ROUNDS = 6 };
 
 /* In each round: an AllReduce of all 48 ranks, which later ranks wait less for, and one operation of another function and
- * size in the communicator of two neighbours. */
+ * size in the communicator of two neighbours. The last two were not timed. */
 static void make_crowd(struct hand_made *hand)
 {
 	for (int rank = 0; rank < CROWD; rank++) {
@@ -49,6 +49,10 @@ static void make_crowd(struct hand_made *hand)
 				UINT64_C(1) << (8 + rank / 2 % 12),
 				300000 + busy_noise(rank, i, 2, 9999), i * 20000000 + 5000000);
 		}
+		for (size_t i = 0; rank >= CROWD - 2 && i < process->flight_count; i++) {
+			process->flights[i].op.time_source = OP_TIME_NONE;
+			process->comms[i % 2].counts.timed--;
+		}
 	}
 }
 
@@ -66,12 +70,14 @@ static void test_crowd(void)
 	struct timeline_options options = TIMELINE_OPTIONS_INIT;
 	static struct hand_made hand;
 	static const struct tally nothing = { .by = TALLY_BY_COMM };
+	struct tally others;
 	struct sink sink;
 
 	make_crowd(&hand);
 	options.custom_by[options.custom_count++] =
 		TALLY_BY_COMM | TALLY_BY_FUNCTION | TALLY_BY_SIZE;
 	options.custom_by[options.custom_count++] = TALLY_BY_GROUP | TALLY_BY_HOST;
+	options.custom_by[options.custom_count++] = TALLY_BY_HOST | TALLY_BY_COMM_NAME;
 	if (timeline_report_make(&report, &hand.recording, NULL, &options) != OK)
 		abort();
 	sink_init_memory(&sink);
@@ -81,9 +87,47 @@ static void test_crowd(void)
 	put_table(&sink, &report.by_rank, false);
 	put_table(&sink, &report.by_rank, true);
 	put_table(&sink, &nothing, true);
+	/* As if there were too many rows to keep. */
+	others = report.custom[2];
+	others.has_other = true;
+	others.other = report.total;
+	others.count = 3;
+	put_table(&sink, &others, false);
 	EXPECT(expected_text(&sink, EXPECTED "report-crowd.txt"));
 	timeline_report_release(&report);
 	hand_release(&hand);
+}
+
+/* More changes than are shown; those of the report are put back. */
+static void test_many_changes(void)
+{
+	struct windows_change *own = report.windows.changes, many[12];
+	size_t count = report.windows.change_count;
+	struct sink sink;
+
+	sink_init_memory(&sink);
+	for (uint32_t i = 0; i < 12; i++) {
+		many[i] = own[0];
+		many[i].percent = -5 - (double)i;
+		many[i].at_ns += i * UINT64_C(100000000);
+		many[i].comms = i;
+		many[i].comms_changed = i / 2;
+		many[i].is_everywhere = i % 3 == 0;
+	}
+	report.windows.changes = many;
+	report.windows.changes_left_out = 3;
+	for (int i = 0; i < 3; i++) {
+		struct report_text_options options = { .width = 120 };
+
+		report.windows.change_count = (size_t[]){ 8, 9, 12 }[i];
+		sink_format(&sink, "=== %zu\n", report.windows.change_count);
+		EXPECT_EQUAL(report_text_windows(&sink, &report, &options), OK);
+		report.windows.changes_left_out = i == 0;
+	}
+	report.windows.changes = own;
+	report.windows.change_count = count;
+	report.windows.changes_left_out = 0;
+	EXPECT(expected_text(&sink, EXPECTED "report-changes.txt"));
 }
 
 /* ---- parts of it ------------------------------------------------------------------------------ */
@@ -211,6 +255,7 @@ int main(void)
 	json_init(&json, &sink);
 	report_json(&json, &report, REPORT_JSON_WHOLE);
 	EXPECT(expected_json(&sink, EXPECTED "report-busy.json.lines"));
+	test_many_changes();
 	timeline_report_release(&report);
 	test_variants();
 	busy_jobs_release(&jobs);
