@@ -25,6 +25,42 @@ static enum status make_report(void)
 	return status;
 }
 
+/* A pipeline: two ranks on each of eight hosts, each sends to the next host; the sixth is outside of operations for longer since
+ * the middle. */
+static struct hand_made pipeline;
+
+static void make_pipeline(void)
+{
+	for (int rank = 0; rank < 16; rank++) {
+		char host[16];
+		struct recording_process *process;
+
+		snprintf(host, sizeof(host), "h%d", rank / 2);
+		process = hand_process(&pipeline, "j", rank, host);
+		hand_comm(process, 1 + (uint64_t)rank / 2, "tp", rank % 2, 2, 1);
+		hand_comm(process, 20 + (uint64_t)rank % 2, "pp", rank / 2, 8, 8);
+		for (uint64_t second = 1; second <= 16; second++) {
+			uint64_t outside_ns = rank / 2 == 5 && second > 8 ? 700000000 : 400000000;
+			uint64_t end_ns = second * 1000000000;
+			struct op_record *op = hand_op(process, 2, OP_SEND, 0, 1 << 20,
+						       1000000000 - outside_ns, end_ns);
+
+			op->peer = (rank / 2 + 1) % 8;
+			op->launch_ns = op->active_ns;
+		}
+	}
+}
+
+static enum status make_pipeline_report(void)
+{
+	struct timeline_options options = TIMELINE_OPTIONS_INIT;
+	enum status status = timeline_report_make(&report, &pipeline.recording, NULL, &options);
+
+	if (status == OK)
+		timeline_report_release(&report);
+	return status;
+}
+
 static enum status make_comparison(void)
 {
 	struct compare compare;
@@ -49,5 +85,14 @@ int main(void)
 	short_memory_each("a comparison", make_comparison, false);
 	timeline_report_release(&report);
 	busy_jobs_release(&jobs);
+	make_pipeline();
+	if (timeline_report_make(&report, &pipeline.recording, NULL, &options) != OK)
+		abort();
+	EXPECT(report.stragglers.count == 1 && report.stragglers.list[0].is_origin &&
+	       report.stragglers.list[0].class == STRAGGLER_SLOW_HOST &&
+	       report.stragglers.list[0].host == 5);
+	timeline_report_release(&report);
+	short_memory_each("a report of a pipeline", make_pipeline_report, false);
+	hand_release(&pipeline);
 	return tap_done();
 }
