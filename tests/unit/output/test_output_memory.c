@@ -27,6 +27,20 @@ static enum status ended(struct sink *sink, enum status status)
 	return status;
 }
 
+/* From files; the other test of this kind has no files. */
+static enum status make_report(void)
+{
+	struct timeline_options options = TIMELINE_OPTIONS_INIT;
+	struct timeline_report again;
+	enum status status;
+
+	html_report_options(&options);
+	status = timeline_report_make(&again, &recording, NULL, &options);
+	if (status == OK)
+		timeline_report_release(&again);
+	return status;
+}
+
 static enum status write_text(void)
 {
 	const struct report_text_options options = { .width = 80, .has_all = true };
@@ -222,6 +236,7 @@ int main(void)
 		enum status (*write)(void);
 		bool must_notice;
 	} outputs[] = {
+		{ "a report", make_report, false },
 		/* A sentence is left out. */
 		{ "a report as text", write_text, false },
 		{ "a report as JSON", write_json, true },
