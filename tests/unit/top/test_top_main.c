@@ -483,6 +483,9 @@ static void test_keys(void)
 					     { .later_ns = 100 * SECOND_NS },
 					     { .keys = "p", .later_ns = 1 },
 					     { .keys = "q" } };
+	static const struct turn short_pause[] = { { .keys = "p", .later_ns = 1000000 },
+						   { .keys = "z", .later_ns = 1000000 },
+						   { .keys = "p", .later_ns = 1000000 } };
 	static const struct turn faster[] = { { .keys = "-", .later_ns = 1000000 } };
 
 	begin();
@@ -506,6 +509,13 @@ static void test_keys(void)
 		is_called(START LOOK("1000.000") "wait 1.500 s\nrows\ndraw 80x24, paused\nshow\n"
 						 "wait for ever\nwait for ever\nrows\n" DRAW LOOK(
 							 "1100.000") "wait 1.500 s\n" END));
+	begin();
+	run(short_pause, ARRAY_LENGTH(short_pause));
+	EXPECT_THAT(
+		"also if the next one was not due yet",
+		is_called(START LOOK("1000.000") "wait 1.500 s\nrows\ndraw 80x24, paused\nshow\n"
+						 "wait for ever\nwait for ever\nrows\n" DRAW LOOK(
+							 "1000.003") "wait 1.500 s\n" END));
 	begin();
 	run(faster, 1);
 	EXPECT_THAT("another interval begins at once",
