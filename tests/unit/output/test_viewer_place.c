@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "common/hash.h"
+#include "tests/support/expected_output.h"
 #include "tests/tap.h"
 
 enum { OFFSET_NS = 1000000 }; /* common time - recorder's clock */
@@ -149,11 +151,62 @@ static void test_clock(void)
 		printf("# off by %llu ns\n", (unsigned long long)worst);
 }
 
+/* What is found of clocks that drift, from as many callbacks as there are, up to 20 us late; gaps and an early start included. */
+static void test_clocks(void)
+{
+	static const struct {
+		const char *name;
+		uint64_t count, step_us;
+		double ppm;
+	} cases[] = {
+		{ "one", 1, 1, 0 },
+		{ "seven intervals", 8, 10000, 30 },
+		{ "eight intervals", 10, 10000, 30 },
+		{ "all in one interval", 300, 20, 50 },
+		{ "a second", 1000, 1000, -45 },
+		{ "as many intervals as fit", 128, 10000, 12 },
+		{ "one more", 129, 10000, 12 },
+		{ "minutes", 3000, 100000, 150 },
+		{ "a drift that no clock has", 1000, 1000, 400 },
+		{ "nor this", 1000, 1000, -400 },
+	};
+	struct sink sink;
+
+	sink_init_memory(&sink);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		static struct viewer_clock clock;
+		struct viewer_clock_fit fit;
+
+		viewer_clock_init(&clock);
+		viewer_clock_add(&clock, 77, 0);
+		for (uint64_t n = 0; n < cases[i].count; n++) {
+			/* Every fifth comes before the one before it. */
+			uint64_t at_ns =
+				1000000000 + (n % 5 == 4 ? n - 2 : n) * cases[i].step_us * 1000;
+			uint64_t late_ns = hash_word(n + 1, i + 1) % 20000;
+
+			viewer_clock_add(
+				&clock,
+				at_ns + 7000000000 +
+					(uint64_t)(int64_t)(cases[i].ppm * 1e-6 * (double)at_ns),
+				at_ns + late_ns);
+		}
+		fit = viewer_clock_fit(&clock);
+		sink_format(&sink,
+			    "%s: %s, %.3f ppm, offset %.3f us, middle %.3f us, back %.3f us\n",
+			    cases[i].name, fit.is_known ? "known" : "unknown", fit.drift * 1e6,
+			    (double)(fit.offset_ns - 7000000000) / 1e3, (double)fit.middle_ns / 1e3,
+			    (double)viewer_clock_ns(&fit, 8500000000, 1500000000) / 1e3);
+	}
+	EXPECT(expected_text(&sink, "tests/unit/output/expected/viewer-clocks.txt"));
+}
+
 int main(void)
 {
 	test_timed();
 	test_untimed();
 	test_open();
 	test_clock();
+	test_clocks();
 	return tap_done();
 }
