@@ -160,8 +160,8 @@ static void test_clocks(void)
 		double ppm;
 	} cases[] = {
 		{ "one", 1, 1, 0 },
-		{ "seven intervals", 8, 10000, 30 },
-		{ "eight intervals", 10, 10000, 30 },
+		{ "seven intervals", 8, 100000, 30 },
+		{ "eight intervals", 10, 100000, 30 },
 		{ "all in one interval", 300, 20, 50 },
 		{ "a second", 1000, 1000, -45 },
 		{ "as many intervals as fit", 128, 10000, 12 },
