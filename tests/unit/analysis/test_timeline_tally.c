@@ -147,6 +147,84 @@ static void test_rows(void)
 	tally_row_release(&two);
 }
 
+/* Every number of a row is another one. */
+static struct tally_row make_row(uint64_t from)
+{
+	struct tally_row row = { .ranks = 1,
+				 .last_rank = (uint32_t)from,
+				 .calls = from + 1,
+				 .open = from + 2,
+				 .captured = from + 3,
+				 .unknown_size = from + 4,
+				 .untrusted = from + 5,
+				 .bytes = from + 6,
+				 .timed = from + 7,
+				 .sum_ns = from + 8,
+				 .min_ns = from + 9,
+				 .max_ns = from + 10,
+				 .square_sum = (double)from + 11,
+				 .sized_bytes = from + 12,
+				 .sized_ns = from + 13,
+				 .bus_bytes = (double)from + 14,
+				 .bus_ns = from + 15,
+				 .joined = from + 16,
+				 .joined_ns = from + 17,
+				 .joined_least_ns = from + 18,
+				 .wait_ns = from + 19,
+				 .moves = from + 20,
+				 .move_log_sum = (double)from + 21,
+				 .move_log_squares = (double)from + 22,
+				 .covered = from + 23,
+				 .covered_ns = (double)from + 24,
+				 .covered_joined_ns = (double)from + 25,
+				 .covered_wait_ns = (double)from + 26 };
+
+	for (unsigned int i = 0; i < OP_TIME_SOURCES; i++)
+		row.by_source[i] = from + 30 + i;
+	return row;
+}
+
+static void test_merge(void)
+{
+	struct tally_row a = make_row(1000), b = make_row(20000), none = { .ranks = 1, .calls = 1 };
+
+	for (unsigned int i = 10; i < 14; i++)
+		EXPECT_EQUAL(tally_histogram_add(&a.histogram, i, i), OK);
+	for (unsigned int i = 8; i < 12; i++)
+		EXPECT_EQUAL(tally_histogram_add(&b.histogram, i, 100 * i), OK);
+	EXPECT_EQUAL(tally_merge(&a, &b), OK);
+	EXPECT(a.calls == 21002 && a.open == 21004 && a.captured == 21006 &&
+	       a.unknown_size == 21008 && a.untrusted == 21010 && a.bytes == 21012 &&
+	       a.timed == 21014 && a.sum_ns == 21016);
+	EXPECT(a.min_ns == 1009 && a.max_ns == 20010 && a.square_sum == 21022 && a.ranks == 2 &&
+	       a.last_rank == 20000);
+	EXPECT(a.sized_bytes == 21024 && a.sized_ns == 21026 && a.bus_bytes == 21028 &&
+	       a.bus_ns == 21030 && a.joined == 21032 && a.joined_ns == 21034 &&
+	       a.joined_least_ns == 21036 && a.wait_ns == 21038);
+	EXPECT(a.moves == 21040 && a.move_log_sum == 21042 && a.move_log_squares == 21044 &&
+	       a.covered == 21046 && a.covered_ns == 21048 && a.covered_joined_ns == 21050 &&
+	       a.covered_wait_ns == 21052);
+	for (unsigned int i = 0; i < OP_TIME_SOURCES; i++)
+		EXPECT_EQUAL(a.by_source[i], 21060 + 2 * i);
+	EXPECT(a.histogram.first == 8 && a.histogram.used == 6);
+	for (unsigned int i = 8; i < 14; i++)
+		EXPECT_EQUAL(a.histogram.counts[i - 8], (i >= 10 ? i : 0) + (i < 12 ? 100 * i : 0));
+	EXPECT_EQUAL(tally_merge(&a, &b), OK);
+	EXPECT_THAT("the same rank again", a.ranks == 2);
+	b.ranks = 3;
+	EXPECT_EQUAL(tally_merge(&a, &b), OK);
+	EXPECT_THAT("several are others", a.ranks == 5);
+	EXPECT_EQUAL(tally_merge(&a, &none), OK);
+	EXPECT_THAT("what was never timed is not the shortest", a.min_ns == 1009 && a.ranks == 6);
+	tally_row_release(&none);
+	none = (struct tally_row){ .calls = 1 };
+	EXPECT_EQUAL(tally_merge(&none, &b), OK);
+	EXPECT(none.min_ns == 20009 && none.ranks == 3);
+	tally_row_release(&a);
+	tally_row_release(&b);
+	tally_row_release(&none);
+}
+
 static void test_many_rows(void)
 {
 	struct tally tally;
@@ -185,6 +263,7 @@ int main(void)
 	test_quantiles();
 	test_factors();
 	test_rows();
+	test_merge();
 	test_many_rows();
 	test_by();
 	return tap_done();
