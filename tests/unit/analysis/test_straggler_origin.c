@@ -742,10 +742,13 @@ enum kind { EVEN, RANKS_OF_HOSTS, STAGES, EXPERTS, PIPELINE };
 struct noisy_scene {
 	const char *name;
 	enum kind kind;
-	bool is_network; /* no GPU times */
-	int slow[4];	 /* ranks, until the first 0 */
-	uint64_t ms;	 /* outside for longer, each second */
-	int first, end;	 /* seconds */
+	bool is_network;      /* no GPU times */
+	int slow[4];	      /* ranks, until the first 0 */
+	uint64_t ms;	      /* outside for longer, each second */
+	int first, end;	      /* seconds */
+	uint64_t second_ms;   /* of the third and fourth slow rank, if it differs */
+	uint64_t bytes_times; /* slow ranks send so much more, if it differs */
+	int silent;	      /* rank without operations in seconds 3 to 5; 0 none */
 };
 
 static void noisy_comms(enum kind kind)
@@ -767,43 +770,91 @@ static void noisy_comms(enum kind kind)
 
 static void noisy_rank(const struct noisy_scene *scene, int rank)
 {
-	bool is_slow = false;
+	uint64_t more_ms = 0, bytes = 1 << 20;
 
-	for (int i = 0; i < 4 && scene->slow[i] != 0; i++)
-		is_slow |= scene->slow[i] == rank;
+	for (int i = 0; i < 4 && scene->slow[i] != 0; i++) {
+		if (scene->slow[i] != rank)
+			continue;
+		more_ms = i >= 2 && scene->second_ms ? scene->second_ms : scene->ms;
+		bytes *= scene->bytes_times ? scene->bytes_times : 1;
+	}
 	for (int s = 0; s < SECONDS; s++) {
 		uint64_t at = (uint64_t)s * 1000;
-		uint64_t ms = noisy(200, rank, s) +
-			      (is_slow && s >= scene->first && s < scene->end ? scene->ms : 0);
+		uint64_t ms =
+			noisy(200, rank, s) + (s >= scene->first && s < scene->end ? more_ms : 0);
 
-		if (!scene->is_network) {
-			be_outside(rank, ms, s, s + 1);
+		if (scene->silent == rank && rank != 0 && s >= 3 && s <= 5)
 			continue;
-		}
-		for (int half = 0; half < 2; half++, at += 500)
-			add_net(rank, OP_SEND, at, ms / 2, at + 450);
+		for (int half = 0; scene->is_network && half < 2; half++, at += 500)
+			add_net(rank, OP_SEND, at, ms / 2, at + 450)->bytes = bytes;
+		if (!scene->is_network)
+			add_op(rank, OP_SEND, at + ms, at + 1000)->bytes = bytes;
 	}
 }
 
 static void test_noisy(void)
 {
 	static const struct noisy_scene scenes[] = {
-		{ "nobody", EVEN, false, { 0 }, 0, 0, 0 },
-		{ "a rank", EVEN, false, { 5 }, 300, 0, SECONDS },
-		{ "a rank since", EVEN, false, { 5 }, 300, 9, SECONDS },
-		{ "a rank until", EVEN, false, { 5 }, 300, 0, 6 },
-		{ "two ranks", EVEN, false, { 5, 9 }, 250, 0, SECONDS },
-		{ "a host", RANKS_OF_HOSTS, false, { 4, 5, 6, 7 }, 300, 0, SECONDS },
-		{ "most of a host", RANKS_OF_HOSTS, false, { 4, 5, 7 }, 300, 5, SECONDS },
-		{ "a stage", STAGES, false, { 10, 11 }, 300, 0, SECONDS },
-		{ "a stage since", STAGES, false, { 10, 11 }, 300, 8, SECONDS },
-		{ "an expert", EXPERTS, false, { 3 }, 400, 0, SECONDS },
-		{ "an expert for a while", EXPERTS, false, { 3 }, 400, 4, 9 },
-		{ "in a pipeline", PIPELINE, false, { 6, 7 }, 300, 0, SECONDS },
-		{ "a rank, by network", EVEN, true, { 5 }, 300, 0, SECONDS },
-		{ "a rank since, by network", EVEN, true, { 5 }, 300, 8, SECONDS },
-		{ "a host, by network", RANKS_OF_HOSTS, true, { 4, 5, 6, 7 }, 300, 0, SECONDS },
-		{ "a stage since, by network", STAGES, true, { 10, 11 }, 300, 8, SECONDS },
+		{ "nobody", EVEN, false, { 0 }, 0, 0, 0, 0, 0, 0 },
+		{ "a rank", EVEN, false, { 5 }, 300, 0, SECONDS, 0, 0, 0 },
+		{ "a rank since", EVEN, false, { 5 }, 300, 9, SECONDS, 0, 0, 0 },
+		{ "a rank until", EVEN, false, { 5 }, 300, 0, 6, 0, 0, 0 },
+		{ "two ranks", EVEN, false, { 5, 9 }, 250, 0, SECONDS, 0, 0, 0 },
+		{ "a host", RANKS_OF_HOSTS, false, { 4, 5, 6, 7 }, 300, 0, SECONDS, 0, 0, 0 },
+		{ "most of a host", RANKS_OF_HOSTS, false, { 4, 5, 7 }, 300, 5, SECONDS, 0, 0, 0 },
+		{ "a stage", STAGES, false, { 10, 11 }, 300, 0, SECONDS, 0, 0, 0 },
+		{ "a stage since", STAGES, false, { 10, 11 }, 300, 8, SECONDS, 0, 0, 0 },
+		{ "an expert", EXPERTS, false, { 3 }, 400, 0, SECONDS, 0, 0, 0 },
+		{ "an expert for a while", EXPERTS, false, { 3 }, 400, 4, 9, 0, 0, 0 },
+		{ "in a pipeline", PIPELINE, false, { 6, 7 }, 300, 0, SECONDS, 0, 0, 0 },
+		{ "a rank, by network", EVEN, true, { 5 }, 300, 0, SECONDS, 0, 0, 0 },
+		{ "a rank since, by network", EVEN, true, { 5 }, 300, 8, SECONDS, 0, 0, 0 },
+		{ "a host, by network",
+		  RANKS_OF_HOSTS,
+		  true,
+		  { 4, 5, 6, 7 },
+		  300,
+		  0,
+		  SECONDS,
+		  0,
+		  0,
+		  0 },
+		{ "a stage since, by network", STAGES, true, { 10, 11 }, 300, 8, SECONDS, 0, 0, 0 },
+		{ "two stages since", STAGES, false, { 4, 5, 10, 11 }, 200, 8, SECONDS, 350, 0, 0 },
+		{ "two stages as much", STAGES, false, { 4, 5, 10, 11 }, 300, 8, SECONDS, 0, 0, 0 },
+		{ "one rank of a stage", STAGES, false, { 10 }, 300, 8, SECONDS, 0, 0, 0 },
+		{ "a stage for a while", STAGES, false, { 10, 11 }, 300, 5, 11, 0, 0, 0 },
+		{ "a stage until", STAGES, false, { 10, 11 }, 300, 0, 7, 0, 0, 0 },
+		{ "two stages, by network",
+		  STAGES,
+		  true,
+		  { 4, 5, 10, 11 },
+		  200,
+		  8,
+		  SECONDS,
+		  350,
+		  0,
+		  0 },
+		{ "an expert with more tokens", EXPERTS, false, { 3 }, 200, 0, SECONDS, 0, 2, 0 },
+		{ "an expert with a few more", EXPERTS, false, { 3 }, 400, 0, SECONDS, 0, 2, 0 },
+		{ "two experts", EXPERTS, false, { 3, 9, 5 }, 300, 0, SECONDS, 100, 0, 0 },
+		{ "a pipeline's second", PIPELINE, false, { 6, 9, 7 }, 300, 0, SECONDS, 150, 0, 0 },
+		{ "outside of the pipeline", PIPELINE, false, { 12 }, 300, 3, 12, 0, 0, 0 },
+		{ "a silent rank", EVEN, false, { 5 }, 300, 0, SECONDS, 0, 0, 8 },
+		{ "it is silent itself", EVEN, false, { 5 }, 300, 0, SECONDS, 0, 0, 5 },
+		{ "silent in a stage", STAGES, false, { 10, 11 }, 300, 8, SECONDS, 0, 0, 4 },
+		{ "two of a host", RANKS_OF_HOSTS, false, { 4, 5, 9 }, 300, 0, SECONDS, 200, 0, 0 },
+		{ "little of a host",
+		  RANKS_OF_HOSTS,
+		  false,
+		  { 4, 5, 6, 7 },
+		  30,
+		  0,
+		  SECONDS,
+		  0,
+		  0,
+		  0 },
+		{ "by turns", RANKS_OF_HOSTS, true, { 4, 5, 6, 7 }, 300, 0, SECONDS, 120, 0, 0 },
 	};
 	struct sink sink;
 
