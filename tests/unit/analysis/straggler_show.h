@@ -72,12 +72,28 @@ static inline void straggler_show_one(struct sink *to, const struct straggler *o
 	sink_text(to, "\n");
 }
 
+/* Links of one sender that cost as much are listed in any order: here by receiver. */
+static inline bool straggler_show_after(const struct straggler *a, const struct straggler *b)
+{
+	return a->caused_ns == b->caused_ns && a->class == b->class && a->rank == b->rank &&
+	       a->peer > b->peer;
+}
+
 static inline void straggler_show(struct sink *to, const char *scene, const struct straggler *list,
 				  size_t count, uint64_t from_ns)
 {
+	const struct straggler *order[64];
+
 	sink_format(to, "=== %s\n", scene);
-	for (size_t i = 0; i < count; i++)
-		straggler_show_one(to, &list[i], from_ns);
+	for (size_t i = 0; i < count && i < 64; i++) {
+		size_t at = i;
+
+		for (; at > 0 && straggler_show_after(order[at - 1], &list[i]); at--)
+			order[at] = order[at - 1];
+		order[at] = &list[i];
+	}
+	for (size_t i = 0; i < count && i < 64; i++)
+		straggler_show_one(to, order[i], from_ns);
 }
 
 #endif

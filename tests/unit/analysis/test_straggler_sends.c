@@ -262,6 +262,49 @@ static void test_both_ways(void)
 
 /* ---- with noise, and every field of what is found ---------------------------------------------- */
 
+/* Everything to one rank is slow, and it is slow in what it receives, or not. */
+static uint64_t to_one_wire(int from, int to, int round)
+{
+	return usual_wire(from, to, round) * (to == RECEIVER ? 7 : 1);
+}
+
+static uint64_t at_one_consume(int from, int to, int round)
+{
+	return usual_consume(from, to, round) * (to == RECEIVER ? 9 : 1);
+}
+
+/* Both directions of one pair, and two links that have nothing in common. */
+static uint64_t pair_wire(int from, int to, int round)
+{
+	bool is_pair = (from == SENDER && to == RECEIVER) || (from == RECEIVER && to == SENDER);
+
+	return usual_wire(from, to, round) * (is_pair ? 6 : 1);
+}
+
+static uint64_t apart_wire(int from, int to, int round)
+{
+	return usual_wire(from, to, round) * (from == 0 && to == 3		 ? 5
+					      : from == SENDER && to == RECEIVER ? 9
+										 : 1);
+}
+
+/* In stretches of eight rounds, and in every third one: of one link, and of everything that one rank sends. */
+static uint64_t stretches_wire(int from, int to, int round)
+{
+	return usual_wire(from, to, round) *
+	       (from == SENDER && to == RECEIVER && round / 8 % 2 ? 20 : 1);
+}
+
+static uint64_t thirds_wire(int from, int to, int round)
+{
+	return usual_wire(from, to, round) * (from == SENDER && round % 3 == 0 ? 30 : 1);
+}
+
+static uint64_t a_bit_wire(int from, int to, int round)
+{
+	return usual_wire(from, to, round) * (from == SENDER && to == RECEIVER ? 19 : 10) / 10;
+}
+
 static time_of quiet_wire, quiet_consume;
 
 static uint64_t noisy_send(int from, int to, int round)
@@ -289,6 +332,17 @@ static void test_noisy(void)
 		{ "often since", often_since_wire, usual_consume, 0 },
 		{ "slow port", slow_port_wire, usual_consume, 0 },
 		{ "both ways", both_ways_wire, usual_consume, 0 },
+		{ "to one", to_one_wire, usual_consume, 0 },
+		{ "to one that is slow", to_one_wire, at_one_consume, 0 },
+		{ "one that is slow for itself", usual_wire, at_one_consume, 0 },
+		{ "a pair", pair_wire, usual_consume, 0 },
+		{ "two links", apart_wire, usual_consume, 0 },
+		{ "in stretches", stretches_wire, usual_consume, 0 },
+		{ "in stretches, in the end", stretches_wire, usual_consume, ROUNDS / 2 },
+		{ "in thirds", thirds_wire, usual_consume, 0 },
+		{ "in thirds, with what it receives", thirds_wire, slow_consume, 0 },
+		{ "a bit", a_bit_wire, usual_consume, 0 },
+		{ "noise", noisy_wire, usual_consume, 0 },
 	};
 	struct sink sink;
 
