@@ -81,6 +81,50 @@ static struct live *make_node(struct play *play)
 	return live;
 }
 
+/* Of ranks, of communicators and of nobody; some of them twice. */
+static void add_notices(struct live *live)
+{
+	static struct live_notice notices[] = {
+		{ .kind = LIVE_HANG, .comm = 0, .seat = UINT32_MAX },
+		{ .kind = LIVE_HANG, .comm = 0, .seat = UINT32_MAX },
+		{ .kind = LIVE_STRAGGLER, .comm = 1, .seat = 3 },
+		{ .kind = LIVE_STRAGGLER, .comm = 1, .seat = 5 },
+		{ .kind = LIVE_LOSS, .comm = UINT32_MAX, .seat = 6 },
+		{ .kind = LIVE_SLOW, .comm = UINT32_MAX, .seat = UINT32_MAX },
+	};
+	static const struct {
+		enum verdict_class class;
+		const char *job;
+		int64_t rank;
+		double percent, confidence;
+		uint64_t hash;
+	} verdicts[] = {
+		{ VERDICT_SLOW_RANK, "train", 1, 25, 0.99, 0 },
+		{ VERDICT_SLOW_RANK, "train", 1, 12, 0.5, 0 }, /* the first counts */
+		{ VERDICT_SLOW_LINK, "train", 2, 400, 0.8, 0x100 },
+		{ VERDICT_SLOW_HOST, "serve", -1, 0, 0.7, 0xabc },
+		{ VERDICT_STUCK, "serve", 0, 50, 0.9, 0x200 },
+	};
+
+	live->notices = notices;
+	live->notice_count = sizeof(notices) / sizeof(notices[0]);
+	for (size_t i = 0; i < sizeof(verdicts) / sizeof(verdicts[0]); i++) {
+		struct verdict *verdict =
+			verdicts_add(&live->verdicts, verdicts[i].class, VERDICT_WARNING);
+
+		snprintf(verdict->job, sizeof(verdict->job), "%s", verdicts[i].job);
+		verdict->rank = verdicts[i].rank;
+		verdict->comm_rank = verdicts[i].rank;
+		verdict->peer = i == 2 ? 0 : -1;
+		verdict->percent = verdicts[i].percent;
+		verdict->confidence = verdicts[i].confidence;
+		verdict->comm_hash = verdicts[i].hash;
+		snprintf(verdict->host, sizeof(verdict->host), "%s", i == 3 ? "node1" : "");
+		snprintf(verdict->peer_host, sizeof(verdict->peer_host), "%s",
+			 i == 2 ? "node2" : "");
+	}
+}
+
 /* Three jobs of two users: infos of launchers and containers, labels with odd names, hang thresholds that differ between ranks,
  * names that are not UTF-8, and ranks that do different things on several communicators. */
 static struct live *make_crowd(struct play *play)
@@ -154,7 +198,16 @@ int main(void)
 	play_release(&play);
 	play = (struct play){ 0 };
 	live = make_crowd(&play);
+	verdicts_init(&live->verdicts);
+	add_notices(live);
 	expect_text(live, &agent, -1, METRICS_TEXT, EXPECTED "metrics-crowd.prom");
+	for (long only = 1; only <= 4; only += 3)
+		expect_text(live, NULL, only, METRICS_TEXT,
+			    only == 1 ? EXPECTED "metrics-crowd-1.prom"
+				      : EXPECTED "metrics-crowd-4.prom");
+	verdicts_release(&live->verdicts);
+	live->notices = NULL;
+	live->notice_count = 0;
 	play_release(&play);
 	return tap_done();
 }
