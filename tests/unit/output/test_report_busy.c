@@ -98,6 +98,22 @@ static void test_crowd(void)
 	hand_release(&hand);
 }
 
+static void test_csv(void)
+{
+	static const char *const tables[] = { "name", "size", "algorithm", "rank" };
+	struct sink sink;
+
+	sink_init_memory(&sink);
+	for (size_t i = 0; i < ARRAY_LENGTH(tables); i++)
+		if (EXPECT_THAT(tables[i], report_table(&report, tables[i]) != NULL))
+			EXPECT_EQUAL(
+				report_csv_tally(&sink, &report, report_table(&report, tables[i])),
+				OK);
+	EXPECT_EQUAL(report_csv_windows(&sink, &report), OK);
+	EXPECT_EQUAL(report_csv_iterations(&sink, &report), OK);
+	EXPECT(expected_csv(&sink, EXPECTED "report-busy.csv"));
+}
+
 /* More changes than are shown; those of the report are put back. */
 static void test_many_changes(void)
 {
@@ -255,6 +271,7 @@ int main(void)
 	json_init(&json, &sink);
 	report_json(&json, &report, REPORT_JSON_WHOLE);
 	EXPECT(expected_json(&sink, EXPECTED "report-busy.json.lines"));
+	test_csv();
 	test_many_changes();
 	timeline_report_release(&report);
 	test_variants();

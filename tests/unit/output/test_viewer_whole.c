@@ -178,6 +178,25 @@ static void test_find(void)
 	viewer_plan_release(&plan);
 }
 
+/* Its last four operations were in flight when it was killed: two of them called at the same time. */
+static void leave_open(struct recording_process *process)
+{
+	for (size_t i = process->flight_count - 4; i < process->flight_count; i++) {
+		struct op_record *op = &process->flights[i].op;
+
+		op->state = i % 2 ? OP_ISSUED : OP_RUNNING;
+		op->time_source = OP_TIME_NONE;
+		op->gpu_start_ns = op->gpu_stop_ns = op->done_ns = 0;
+		op->kernels_stopped = 0;
+		op->kernels_started = i % 2 == 0;
+		op->active_ns = i % 2 ? 0 : op->issue_ns;
+		process->comms[op->comm - 1].counts.recorded--;
+		process->comms[op->comm - 1].counts.timed--;
+	}
+	process->flights[process->flight_count - 1].op.issue_ns =
+		process->flights[process->flight_count - 3].op.issue_ns;
+}
+
 /* Both jobs of busy_jobs.h: clocks that are the same, waiting in every collective, and Sends with their Recvs. */
 static void test_busy(void)
 {
@@ -197,6 +216,15 @@ static void test_busy(void)
 		abort();
 	for (size_t i = 0; i < ARRAY_LENGTH(timelines); i++)
 		expect_timeline(&timelines[i]);
+	align_release(&align);
+	job_release(&job);
+	leave_open(jobs.hand.list[jobs.hand.recording.count - 1]);
+	if (job_make(&job, &jobs.hand.recording) != OK ||
+	    align_make(&align, &job, NULL, NULL) != OK)
+		abort();
+	expect_timeline(&(struct shown){ .name = "busy-open",
+					 .has_calls = true,
+					 .filter = { .ranks = { { 5, 5 } }, .range_count = 1 } });
 	align_release(&align);
 	job_release(&job);
 	busy_jobs_release(&jobs);
