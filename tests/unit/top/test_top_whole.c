@@ -145,6 +145,34 @@ static void make_uneven(struct live_scene *scene)
 	live->notices_left_out = 4;
 }
 
+/* Operations that wait for one thing or several, known since a while or not; the second job is an earlier run, and the first was
+ * judged in part. */
+static void make_waiting(struct live_scene *scene)
+{
+	static const enum flight_reason reasons[] = { FLIGHT_RECV_NET, FLIGHT_SEND_GPU,
+						      FLIGHT_SEND_NET, FLIGHT_RECV_GPU };
+	struct live *live = &scene->live;
+	struct live_judged *speed = &live->jobs[0].speed;
+
+	for (size_t i = 0; i < live->job.seat_count; i++) {
+		struct live_seat *seat = &live->seats[i];
+
+		if (seat->oldest == NULL)
+			continue;
+		seat->wait_count = i % 4;
+		for (uint32_t w = 0; w < seat->wait_count; w++)
+			seat->waits[w] = (struct flight_wait){
+				.reason = reasons[(i + w) % 4],
+				.peer = (int32_t)w,
+				.since_ns = flight_since_ns(seat->oldest) + w * 1000000000,
+			};
+	}
+	live->job.groups[1].is_earlier_run = true;
+	live->jobs[1].is_alive = false;
+	speed->is_judged = false;
+	snprintf(speed->why, sizeof(speed->why), "too few operations were timed");
+}
+
 /* ---- what fits ---------------------------------------------------------------------------------- */
 
 static void put_columns(struct sink *sink, const struct top_model *model, enum top_pane pane)
@@ -242,6 +270,8 @@ int main(void)
 	expect_scene("straggler", NULL, "straggler");
 	expect_scene("straggler", make_uneven, "uneven");
 	expect_scene("fresh", NULL, "fresh");
+	expect_scene("hang", make_waiting, "waiting");
+	expect_scene("empty", NULL, "empty");
 	test_columns();
 	test_layouts();
 	return tap_done();
