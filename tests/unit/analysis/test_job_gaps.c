@@ -79,6 +79,89 @@ static void test_aligned(void)
 	over();
 }
 
+/* Calls of one communicator; NCCL's numbers from `first` on, as its own from 1 on. */
+static void add_calls(struct recording_process *process, uint32_t comm, int first, uint64_t missed)
+{
+	for (int call = first; call < CALLS; call++) {
+		struct op_record *op = hand_op(process, comm, OP_ALL_GATHER,
+					       (uint64_t)(call - first) + 1, 64, 10, 1000);
+
+		op->nccl_sequence = (uint64_t)call;
+		op->task_ns = 1;
+	}
+	process->comms[comm - 1].counts.missed = missed;
+	process->comms[comm - 1].counts.collectives = (uint64_t)(CALLS - first);
+	process->comms[comm - 1].counts.signature = 5;
+}
+
+/* Each communicator has gaps of its own, and a reference of its own. */
+static void test_several_comms(void)
+{
+	static const int first[2][3] = { { 0, 3, 0 }, { 1, 0, 4 } };
+	static const char *const names[] = { "a", "b", "c" };
+	struct job_gaps gaps;
+
+	for (int rank = 0; rank < 2; rank++) {
+		struct recording_process *process = hand_process(&hand, "j", rank, "h");
+
+		for (int c = 0; c < 3; c++)
+			hand_comm(process, 0x70 + (uint64_t)c, names[c], rank, 2, 1);
+		for (int c = 0; c < 3; c++)
+			add_calls(process, (uint32_t)c + 1, first[rank][c],
+				  (uint64_t)first[rank][c]);
+	}
+	made();
+	for (int rank = 0; rank < 2; rank++)
+		for (int c = 0, at = 0; c < 3; at += CALLS - first[rank][c], c++) {
+			const struct recording_comm *comm = &hand.list[rank]->comms[c];
+
+			EXPECT(flight(rank, at)->match == (uint64_t)first[rank][c] + 1 &&
+			       flight(rank, at + CALLS - first[rank][c] - 1)->match == CALLS);
+			EXPECT(comm->counts.collectives == CALLS && !comm->is_unplaced &&
+			       comm->counts.signature == 5);
+		}
+	EXPECT_EQUAL(job_gaps_init(&gaps, &job), OK);
+	for (size_t c = 0; c < job.comm_count; c++) {
+		const struct job_comm *comm = &job.comms[c];
+		int which = comm->name[0] - 'a';
+
+		EXPECT_EQUAL(comm->missed, first[0][which] + first[1][which]);
+		EXPECT_EQUAL(job.seats[gaps.comms[c].reference].process,
+			     first[0][which] == 0 ? 0 : 1);
+		EXPECT_EQUAL(gaps.comms[c].count, CALLS);
+		for (size_t i = 0; i < gaps.comms[c].count; i++)
+			EXPECT(gaps.comms[c].list[i].match == i + 1 &&
+			       gaps.comms[c].list[i].key == (UINT64_C(2) << 48) + i);
+	}
+	job_gaps_release(&gaps);
+	over();
+}
+
+/* What is no call does not tell how far a rank is: replays, Sends and those without a number. */
+static void test_no_calls(void)
+{
+	struct recording_process *other;
+	struct op_record *op;
+
+	add_rank(0, 0, 0);
+	other = add_rank(1, CALLS, 0);
+	other->comms[0].counts.collectives = 8;
+	hand_op(other, 1, OP_ALL_REDUCE, 50, 64, 10, 1000)->flags |= OP_FLAG_REPLAY;
+	hand_op(other, 1, OP_SEND, 60, 64, 10, 1000);
+	hand_op(other, 1, OP_ALL_REDUCE, 0, 64, 10, 1000);
+	made();
+	EXPECT(other->comms[0].is_unplaced);
+	over();
+	add_rank(0, 0, 0);
+	other = add_rank(1, CALLS, 0);
+	other->comms[0].counts.collectives = 8;
+	op = hand_op(other, 1, OP_ALL_REDUCE, 9, 64, 10, 1000);
+	op->state = OP_RUNNING;
+	made();
+	EXPECT_THAT("a call in flight does", !other->comms[0].is_unplaced);
+	over();
+}
+
 /* Calls without a number of NCCL's, and what is no call, are no common point. */
 static void test_keys(void)
 {
@@ -251,6 +334,8 @@ static void test_rows(void)
 int main(void)
 {
 	test_aligned();
+	test_several_comms();
+	test_no_calls();
 	test_keys();
 	test_reference();
 	test_unseen();
