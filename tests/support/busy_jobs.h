@@ -78,6 +78,7 @@ static inline struct op_record *busy_op(struct recording_process *process, uint3
 {
 	struct op_record *op = hand_op(process, comm, function, match, bytes, duration_ns, end_ns);
 
+	process->comms[comm - 1].counts.collectives += function != OP_SEND && function != OP_RECV;
 	op->gpu_stop_ns = end_ns + 3000000000;
 	op->gpu_start_ns = op->gpu_stop_ns - duration_ns;
 	return op;
@@ -113,6 +114,8 @@ static inline void busy_alpha(struct busy_jobs *jobs, int rank, uint64_t rounds)
 			     1000000 * times + busy_noise(rank, i, 8, 90000), at_ns + 15000000);
 		busy_transfers(op, true, true, rank, wire_ns);
 		op->flags |= OP_FLAG_REPLAY;
+		process->comms[0].counts.collectives--;
+		process->comms[0].counts.replays++;
 	}
 	jobs->links[rank] =
 		(struct region_link){ .key = REGION_LINK_KEY(1, false, (rank + 1) % BUSY_ALPHA),

@@ -156,6 +156,7 @@ static void test_variants(void)
 		struct filter filter;
 		struct timeline_options options;
 	} variants[] = {
+		{ .name = "one collective of several", .options = { .match_limit = 1000 } },
 		{ .name = "one job's ranks",
 		  .filter = { .ranks = { { 6, 7 } }, .range_count = 1 } },
 		{ .name = "some communicators",
