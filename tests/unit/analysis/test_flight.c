@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hash.h"
 #include "tests/tap.h"
 
 enum { MASK_KERNELS = 1 << 6 };
@@ -226,6 +227,54 @@ static void test_times(void)
 	EXPECT_EQUAL(recording_last_ns(&process), 99);
 }
 
+/* All at once are what each is by itself, whatever is in flight on several communicators. */
+static void test_all_at_once(void)
+{
+	enum { COMMS = 3, EACH = 6, TRIALS = 300 };
+	static struct recording_flight many[COMMS * EACH];
+	static struct recording_comm comms[COMMS];
+	struct recording_process several = { .comms = comms,
+					     .comm_count = COMMS - 1, /* one is unknown */
+					     .flights = many,
+					     .flight_count = COMMS * EACH };
+	size_t wrong = 0, kinds_seen[3] = { 0 };
+	uint8_t kinds[COMMS * EACH];
+
+	for (uint64_t trial = 1; trial <= TRIALS; trial++) {
+		for (size_t c = 0; c < COMMS; c++) {
+			comms[c].info.id = (uint32_t)c + 1;
+			comms[c].info.interface = 5;
+			comms[c].info.mask = hash_word(trial, c + 1) % 2 ? MASK_KERNELS : 0;
+			comms[c].info.flags =
+				hash_word(trial, c + 2) % 2 ? COMM_FLAG_SEES_KERNELS : 0;
+			comms[c].has_counts = hash_word(trial, c + 3) % 2;
+			comms[c].counts.last_done_number = hash_word(trial, c + 4) % EACH;
+		}
+		for (size_t i = 0; i < COMMS * EACH; i++) {
+			uint64_t drawn = hash_word(trial, i + 10);
+
+			many[i] = (struct recording_flight){
+				.op = { .comm = (uint32_t)(i / EACH) + 1,
+					.function = drawn % 5 == 0 ? OP_BROADCAST : OP_ALL_REDUCE,
+					.number = i % EACH + 1,
+					.state = (uint8_t)(drawn >> 8) % 11 < 1	   ? OP_DONE
+						 : (uint8_t)(drawn >> 16) % 3 == 0 ? OP_RUNNING
+						 : (uint8_t)(drawn >> 16) % 3 == 1 ? OP_LAUNCHED
+										   : OP_ISSUED,
+					.flags = drawn >> 24 & 7 ? 0 : OP_FLAG_API_ONLY },
+				.open_children = (drawn >> 32) % 8 == 0
+			};
+		}
+		flight_kinds(&several, kinds);
+		for (size_t i = 0; i < COMMS * EACH; i++) {
+			wrong += kinds[i] != flight_kind(&several, &many[i]);
+			kinds_seen[kinds[i] == FLIGHT_OPEN ? 0 : kinds[i] == FLIGHT_OVER ? 1 : 2]++;
+		}
+	}
+	EXPECT_EQUAL(wrong, 0);
+	EXPECT(kinds_seen[0] > TRIALS && kinds_seen[1] > TRIALS && kinds_seen[2] > TRIALS);
+}
+
 int main(void)
 {
 	test_order_tells();
@@ -234,6 +283,7 @@ int main(void)
 	test_no_open_transfer();
 	test_waits_are_put_together();
 	test_times();
+	test_all_at_once();
 	EXPECT(strcmp(flight_reason_name((enum flight_reason)99), "?") == 0);
 	return tap_done();
 }
