@@ -795,7 +795,9 @@ static void test_refused(void)
 		struct greeting hello;
 		int fd = accept(door, NULL, NULL);
 
-		if (recv(fd, &hello, sizeof(hello), MSG_WAITALL) > 0)
+		/* Only the parent reports what it expected. */
+		if (freopen("/dev/null", "w", stdout) != NULL &&
+		    recv(fd, &hello, sizeof(hello), MSG_WAITALL) > 0)
 			put_frame(fd, HUB_FAIL, 0, 0, "not\nyou", 7);
 		_exit(0);
 	}

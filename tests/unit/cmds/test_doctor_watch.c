@@ -304,6 +304,6 @@ int main(void)
 	command_note(errors);
 	free(errors);
 	EXPECT_THAT("options and watches",
-		    command_expected("tests/unit/cmds/expected/doctor-watch"));
+		    command_expected("tests/unit/cmds/expected/doctor-watches"));
 	return tap_done();
 }
