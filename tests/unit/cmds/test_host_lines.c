@@ -83,7 +83,7 @@ static struct {
 	bool is_noted;
 	struct rlimit core, cpu;
 	int end_signal;
-	bool has_mask, has_input;
+	bool has_mask, has_input, has_error;
 	char library[64];
 } * child_saw;
 
@@ -102,6 +102,7 @@ static void *play_dlopen(const char *name, int flags)
 	sigprocmask(SIG_SETMASK, NULL, &mask);
 	child_saw->has_mask = sigismember(&mask, SIGUSR1);
 	child_saw->has_input = lseek(STDIN_FILENO, 0, SEEK_CUR) != 0;
+	child_saw->has_error = lseek(STDERR_FILENO, 0, SEEK_CUR) != 0;
 	child_saw->is_noted = true;
 	return play.has_no_library ? NULL : &play;
 }
@@ -339,7 +340,7 @@ static void put_file(const char *name, const char *text)
 /* Everything that it writes for these files, up to NVML, or only what is about the host itself. */
 static void write_lines(const char *heading, bool is_all)
 {
-	static const int64_t pids[] = { 42, 43, 44, 45, 46, 47, 48, 49 };
+	static const int64_t pids[] = { 42, 43, 44, 45, 46, 47, 48, 49, 50, 51 };
 	static const char *const directories[] = { "/traces of a job", "/nowhere", "/empty",
 						   "/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q/r/s/t/u/v/w/"
 						   "x/y/z/0/1/2/3/4/5" };
@@ -379,6 +380,10 @@ static void files_of_a_host(void)
 	put_file("/proc/47/cgroup", "0::\n4:cpu:relative\n3:memory:/m\n");
 	put_file("/proc/48/cgroup", "0::/large\n");
 	put_file("/proc/49/cgroup", "0::/almost\n");
+	put_file("/proc/50/cgroup", "0::/zero\n");
+	put_file("/sys/fs/cgroup/zero/cpu.stat", "throttled_usec 0\n");
+	put_file("/proc/51/cgroup", "0::/negative\n");
+	put_file("/sys/fs/cgroup/negative/cpu.stat", "throttled_usec -1\n");
 	put_file("/sys/fs/cgroup/almost/cpu.stat", "throttled_usec 9007199254740990\n");
 	put_file("/sys/fs/cgroup/cpu.stat", "throttled_usec 100000\n");
 	put_file("/sys/fs/cgroup/a/cpu.stat", "nr_throttled 3\nthrottled_usec 1000\n");
@@ -454,6 +459,29 @@ static void read_nvml(const char *heading)
 	text = command_read(command_path("lines"), &length);
 	sink_format(&happened, "=== %s\n%s", heading, text);
 	free(text);
+}
+
+static void buses(void)
+{
+	static const char *const cases[][2] = {
+		{ "00000000:3B:00.0", "0000:3b:00.0" },
+		{ "00010000:3B:00.0", "00010000:3b:00.0" },
+		{ "0000000a3B:00.00", "0000000a3b:00.00" },
+		{ "0000:3B:00.0", "0000:3b:00.0" },
+		{ "00000000:3B:0", "0000:3b:0" },
+		{ "00000000:3B:", "00000000:3b:" },
+		{ "", "" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		char bus[32];
+
+		memset(bus, 'X', sizeof(bus));
+		text_copy(bus, sizeof(bus), cases[i][0]);
+		shorten_bus(bus);
+		EXPECT_THAT("a domain has four digits if that is enough",
+			    strcmp(bus, cases[i][1]) == 0);
+	}
 }
 
 static void drivers(void)
@@ -655,18 +683,22 @@ static void disks_of(const struct host_facts *facts)
 
 static void watching(void)
 {
-	static const char *const traces[] = { "/t/one/a.rst",	"/t/one/b.rst", "/t/two/a.rst",
-					      "relative/a.rst", "/top.rst",	NULL,
-					      "/t/3/a",		"/t/4/a",	"/t/5/a",
-					      "/t/6/a",		"/t/7/a",	"/t/8/a",
-					      "/t/9/a",		"/t/dead/a" };
+	static const char *const traces[] = {
+		"/t/gone/a.rst", "/t/one/b.rst", "/t/two/a.rst", "/t/two/b.rst", "relative/a.rst",
+		"/top.rst",	 NULL,		 "/t/3/a",	 "/t/4/a",	 "/t/5/a",
+		"/t/6/a",	 "/t/7/a",	 "/t/8/a",	 "/t/9/a",	 "/t/dead/a"
+	};
 	struct recording_process processes[ARRAY_LENGTH(traces)] = { 0 },
 				 *list[ARRAY_LENGTH(traces)];
 	struct recording recording = { .processes = list, .count = ARRAY_LENGTH(traces) };
 	char infos[ARRAY_LENGTH(traces)][64], host[256] = "";
 	struct cli_host_watch watch;
+	int ends[2], streams[2] = { dup(STDIN_FILENO), dup(STDERR_FILENO) };
 	sigset_t mask;
 
+	if (pipe2(ends, O_CLOEXEC) != 0 || dup2(ends[0], STDIN_FILENO) == -1 ||
+	    dup2(ends[1], STDERR_FILENO) == -1)
+		abort();
 	for (size_t i = 0; i < ARRAY_LENGTH(traces); i++) {
 		snprintf(infos[i], sizeof(infos[i]), traces[i] ? "trace=%s\n" : "x=%s\n",
 			 traces[i] ? traces[i] : "");
@@ -677,8 +709,8 @@ static void watching(void)
 							   .pid = 999999000 + (int64_t)i };
 		list[i] = &processes[i];
 	}
-	processes[0].life = processes[13].life = RECORDING_KILLED;
-	processes[13].pid_here = getpid();
+	processes[0].life = processes[ARRAY_LENGTH(traces) - 1].life = RECORDING_KILLED;
+	processes[ARRAY_LENGTH(traces) - 1].pid_here = getpid();
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &mask, NULL);
@@ -716,7 +748,7 @@ static void watching(void)
 				    child_saw->core.rlim_max == 0 && child_saw->cpu.rlim_cur == 6 &&
 				    child_saw->cpu.rlim_max == 7 &&
 				    child_saw->end_signal == SIGKILL && !child_saw->has_mask &&
-				    !child_saw->has_input);
+				    !child_saw->has_input && !child_saw->has_error);
 		EXPECT(strcmp(child_saw->library, "libnvidia-ml.so.1") == 0);
 		lines_included_watch_close(&watch);
 	}
@@ -727,6 +759,8 @@ static void watching(void)
 		    watch.child.pid == 0 &&
 			    strcmp(watch.facts.gaps[HOST_SOURCE_SYSTEM], strerror(EMFILE)) == 0);
 	lines_included_watch_close(&watch);
+	if (dup2(streams[0], STDIN_FILENO) == -1 || dup2(streams[1], STDERR_FILENO) == -1)
+		abort();
 }
 
 int main(void)
@@ -740,6 +774,7 @@ int main(void)
 		abort();
 	sink_init_memory(&happened);
 	files_of_a_host();
+	buses();
 	drivers();
 	children();
 	watching();
