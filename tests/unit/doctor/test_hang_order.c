@@ -287,6 +287,45 @@ static void test_ring_of_communicators(void)
 	}
 }
 
+/* The same, but the communicator of rank `wide` has the next `reach` ranks: there are shorter cycles, and the shortest one
+ * is shown. */
+static void chords(int count, int wide, int reach)
+{
+	int ids[8];
+	char what[80];
+
+	stage_begin(&stage, count, 1);
+	for (int i = 0; i < count; i++) {
+		int next = (i + 1) % count;
+		char name[3] = { 'c', (char)('0' + i), '\0' };
+
+		if (i == wide)
+			stage_comm(&stage, 0x200 + (uint64_t)i, name, i, 1 + reach, 1, 1 + reach);
+		else
+			stage_comm(&stage, 0x200 + (uint64_t)i, name, i < next ? i : next, 2,
+				   i < next ? 1 : count - 1, 2);
+		ids[i] = (int)stage_rank(&stage, i)->comm_count;
+	}
+	for (int i = 0; i < count; i++)
+		stage_call(&stage, i, ids[i], OP_ALL_REDUCE, 1, OP_RUNNING, 60 * SECOND);
+	stage.is_numbered = true;
+	stage_find(&stage);
+	snprintf(what, sizeof(what), "%d communicators, a shortcut from %d over %d", count, wide,
+		 reach);
+	EXPECT_THAT(what, is_only(VERDICT_DEADLOCK) &&
+				  (int)first()->evidence.count == count - reach + 1 &&
+				  (int)first()->victims == count);
+	stage_end(&stage);
+}
+
+static void test_shortest_cycle(void)
+{
+	for (int count = 4; count <= 7; count++)
+		for (int wide = 0; wide < count - 2; wide += 2)
+			for (int reach = 2; wide + reach < count; reach++)
+				chords(count, wide, reach);
+}
+
 /* Ranks `from` to `until` of five are in tp, the others in world. */
 static void two_groups(int from, int until, int visible)
 {
@@ -323,8 +362,8 @@ static void test_groups(void)
 	stage_end(&stage);
 }
 
-/* Without kernel events: `odd` ranks call the second communicator first. */
-static void two_orders(const bool *is_odd, int count, uint64_t more)
+/* Without kernel events: `odd` ranks call the second communicator first. When calls were launched may be unknown. */
+static void two_orders(const bool *is_odd, int count, uint64_t more, bool has_launches)
 {
 	int second;
 
@@ -341,6 +380,8 @@ static void two_orders(const bool *is_odd, int count, uint64_t more)
 			stage_call(&stage, i, second, OP_ALL_GATHER, match, OP_LAUNCHED,
 				   is_odd[i] ? ago_ns + SECOND / 2 : ago_ns);
 		}
+		for (size_t f = 0; !has_launches && f < stage_rank(&stage, i)->flight_count; f++)
+			flight_of(i, (int)f)->op.launch_ns = 0;
 	}
 	stage.options.has_unjudged = true;
 	stage_find(&stage);
@@ -361,8 +402,8 @@ static void test_orders(void)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		for (uint64_t more = 0; more < 21; more += 10) {
-			two_orders(cases[i].is_odd, 5, more);
+		for (uint64_t more = 0; more < 31; more += 10) {
+			two_orders(cases[i].is_odd, 5, more % 30, more < 30);
 			if (cases[i].rank < 0)
 				EXPECT_THAT("the same order everywhere: not judged",
 					    is_only(VERDICT_BLIND));
@@ -411,6 +452,7 @@ int main(void)
 	test_second_communicator();
 	test_how_long();
 	test_ring_of_communicators();
+	test_shortest_cycle();
 	test_groups();
 	test_orders();
 	test_send_against_collective();
