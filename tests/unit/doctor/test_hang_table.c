@@ -233,6 +233,56 @@ static void test_collectives(void)
 			}
 }
 
+/* ---- transfers of a ring ----------------------------------------------------------------------------------- */
+
+/* Four ranks send around a ring and wait for their data; only what rank 1 sends and what rank 2 receives varies. */
+static void test_transfers(void)
+{
+	static const struct {
+		const char *name;
+		int state; /* 0: all of it is done; -1: no connection */
+	} sends[] = { { "no connection", -1 },
+		      { "done", 0 },
+		      { "waits for its GPU", STEP_SEND_GPU },
+		      { "waits for the peer", STEP_SEND_PEER },
+		      { "waits for the network", STEP_SEND_NET } },
+	  receives[] = { { "no connection", -1 },
+			 { "done", 0 },
+			 { "waits for the network", STEP_RECV_NET },
+			 { "waits for its GPU", STEP_RECV_GPU } };
+
+	for (int kernels = 1; kernels >= 0; kernels--)
+		for (size_t s = 0; s < ARRAY_LENGTH(sends); s++)
+			for (size_t r = 0; r < ARRAY_LENGTH(receives); r++) {
+				char what[160] = "";
+
+				stage_begin(&stage, 4, 1);
+				for (int i = 0; i < 4; i++) {
+					struct recording_flight *flight =
+						stage_call(&stage, i, 1, OP_ALL_REDUCE, 1,
+							   OP_RUNNING, 60 * SECOND);
+					int send = i == 1 ? sends[s].state : 0;
+					int receive = i == 2 ? receives[r].state : STEP_RECV_NET;
+
+					flight->op.algorithm = OP_RING;
+					if (send >= 0)
+						stage_proxy(flight, true, (i + 1) % 4, 3, send,
+							    55 * SECOND);
+					if (receive >= 0)
+						stage_proxy(flight, false, (i + 3) % 4, 3, receive,
+							    56 * SECOND);
+				}
+				if (!kernels)
+					hide_kernels(4);
+				stage.options.has_unjudged = true;
+				text_append(what, sizeof(what),
+					    "rank 1 sends: %s, rank 2 receives: %s%s",
+					    sends[s].name, receives[r].name,
+					    kernels ? "" : "; no kernel events");
+				tell(what);
+			}
+}
+
 /* ---- the order of two communicators ---------------------------------------------------------------------- */
 
 static void test_orders(void)
@@ -274,6 +324,7 @@ int main(void)
 	test_pairs();
 	test_pairs_after();
 	test_collectives();
+	test_transfers();
 	test_orders();
 	expected_compare(&stage_text, "tests/unit/doctor/expected/hang_table.txt");
 	return tap_done();
