@@ -1,5 +1,5 @@
 /*
- * What becomes of a judgement of speed, made by hand: when it is shown, when it is dropped, what is said about what was
+ * What becomes of a judgement of speed, made by hand: when it is shown, when it is dropped, what is reported as
  * not judged. Two jobs of four ranks; the second one is judged after the first.
  */
 #include "common/attributes.h"
