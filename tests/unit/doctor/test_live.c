@@ -173,6 +173,33 @@ static void test_wait(void)
 	stage_release(&stage);
 }
 
+/* Two functions and two communicators, in which the ranks wait in turns: each of them is compared by itself. */
+static void test_wait_kinds(void)
+{
+	static const uint8_t functions[] = { OP_ALL_REDUCE, OP_ALL_GATHER, OP_REDUCE_SCATTER };
+
+	stage_init(&stage);
+	stage_world(&stage, 3, 3, "dp");
+	stage_world(&stage, 3, 3, "tp");
+	for (uint64_t round = 0; round < 3; round++) {
+		for (size_t rank = 0; rank < 3; rank++)
+			for (uint32_t comm = 1; comm <= 2; comm++)
+				for (size_t f = 0; f < 3; f++)
+					stage_total(process(rank), comm, functions[f],
+						    10 * (round + 1),
+						    1000 * (round + 1) +
+							    (rank == f ? 100 * comm * round : 0) +
+							    10 * rank * round);
+		stage_look(&stage, SECOND);
+	}
+	/* In each round, what is longest waits for the shortest of its function: rank 0 in the AllReduce and so on. */
+	EXPECT_EQUAL(stage_seat(&stage, 0, 1)->wait_ns, 2 * (100 - 10));
+	EXPECT_EQUAL(stage_seat(&stage, 0, 2)->wait_ns, 2 * (200 - 10));
+	EXPECT_EQUAL(stage_seat(&stage, 1, 1)->wait_ns, 2 * (0 + 110 + 10));
+	EXPECT_EQUAL(stage_seat(&stage, 2, 1)->wait_ns, 2 * (10 + 20 + 120));
+	stage_release(&stage);
+}
+
 /* Thousands per second: the numbers are never equal. */
 static void test_wait_many(void)
 {
@@ -426,6 +453,7 @@ int main(void)
 	test_identity();
 	test_history();
 	test_wait();
+	test_wait_kinds();
 	test_wait_many();
 	test_wait_sampled();
 	test_not_timed();
