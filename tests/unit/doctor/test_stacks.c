@@ -362,7 +362,7 @@ static void one_that_reads_python(void)
 {
 	static const struct tool_case cases[] = {
 		{ "its frames, in the language of the machine, without downloads, files and input",
-		  "read line || read_nothing=y; [ -e /proc/$$/fd/9 ] || no_file=y\n"
+		  "read line || read_nothing=y; [ -e /proc/$$/fd/97 ] || no_file=y\n"
 		  "echo noise >&2\n" PYTHON(
 			  "$LC_ALL$DEBUGINFOD_URLS$LD_PRELOAD$read_nothing$no_file"),
 		  "", "Cyy", 1, 1 },
@@ -394,7 +394,7 @@ static void one_that_reads_python(void)
 		    directory, directory);
 	setenv("PATH", path, 1);
 	setenv("DEBUGINFOD_URLS", "http://localhost", 1);
-	if (dup2(never[0], 9) == -1)
+	if (dup2(never[0], 97) == -1)
 		abort();
 	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
 		children[i] = waiting_child(geteuid());
@@ -407,7 +407,7 @@ static void one_that_reads_python(void)
 		stacks_target_release(&targets[i]);
 		end(children[i]);
 	}
-	close(9);
+	close(97);
 	unsetenv("DEBUGINFOD_URLS");
 }
 
