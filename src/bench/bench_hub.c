@@ -1501,7 +1501,7 @@ static enum found try_card(struct search *search)
 	if (status != OK) {
 		text_format(search->last, sizeof(search->last), "%s",
 			    status == ERR_SYSTEM  ? strerror(errno)
-			    : status == ERR_RANGE ? "the file belongs to another user"
+			    : status == ERR_RANGE ? "it is not a rendezvous file of this user"
 						  : "the file contains no address");
 		return NOT_YET;
 	}

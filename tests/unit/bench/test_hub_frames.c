@@ -820,7 +820,7 @@ static void put_text(const char *path, const char *text)
 static void test_nothing_found(void)
 {
 	static const char *const whys[] = { "No such file or directory",
-					    "the file belongs to another user",
+					    "it is not a rendezvous file of this user",
 					    "the file contains no address", "Connection refused" };
 	struct bench_place place = self(2, 3);
 	char problem[512];
