@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/hash.h"
 #include "common/text.h"
 #include "tests/tap.h"
 
@@ -205,8 +206,173 @@ static void test_directory(void)
 	EXPECT(unlink(directory) == 0 && rmdir(base) == 0);
 }
 
+/* ---- limits ------------------------------------------------------------------------------------- */
+
+static int says(const char *wanted)
+{
+	if (strcmp(problem, wanted) == 0)
+		return 1;
+	printf("#   got \"%s\"\n", problem);
+	return 0;
+}
+
+#define MASTER "MASTER_ADDR=a"
+
+static void test_number_limits(void)
+{
+	EXPECT(FIND(NULL, "RANK=65535", "WORLD_SIZE=65536", MASTER) == 1 && place.rank == 65535);
+	EXPECT(FIND(NULL, "RANK=65536", "WORLD_SIZE=65536", MASTER) == -1 &&
+	       says("RANK=65536: expected a number from 0 to 65535"));
+	EXPECT(FIND(NULL, "RANK=0", "WORLD_SIZE=65537", MASTER) == -1 &&
+	       says("WORLD_SIZE=65537: expected a number from 1 to 65536"));
+	EXPECT(FIND(NULL, "RANK=2", "WORLD_SIZE=2", MASTER) == -1 &&
+	       says("RANK=2 but WORLD_SIZE=2: ranks are 0 to 1"));
+	EXPECT(FIND(NULL, "RANK=0") == -1 &&
+	       says("RANK is set but WORLD_SIZE is not: the number of ranks is unknown"));
+	EXPECT(FIND(NULL, "RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2") == 1);
+	EXPECT(FIND(NULL, "RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=1", MASTER) == 1);
+	EXPECT(FIND(NULL, "RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=2", MASTER) == -1 &&
+	       says("LOCAL_RANK=2 and local ranks=-1 are inconsistent with 2 ranks"));
+	EXPECT(FIND(NULL, "RANK=0", "WORLD_SIZE=3", "LOCAL_RANK=2", "LOCAL_WORLD_SIZE=2") == -1 &&
+	       says("LOCAL_RANK=2 and LOCAL_WORLD_SIZE=2 are inconsistent with 3 ranks"));
+	EXPECT(FIND(NULL, "RANK=0", "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=3") == -1 &&
+	       says("local rank=-1 and LOCAL_WORLD_SIZE=3 are inconsistent with 2 ranks"));
+	EXPECT(FIND(NULL, "RANK=0", "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=0") == -1 &&
+	       says("LOCAL_WORLD_SIZE=0: expected a number from 1 to 65536"));
+	EXPECT(FIND(NULL, "RANK=0", "WORLD_SIZE=2", MASTER, "MASTER_PORT=65527") == 1 &&
+	       place.port == 65528);
+	EXPECT(FIND(NULL, "RANK=0", "WORLD_SIZE=2", MASTER, "MASTER_PORT=65528") == 1 &&
+	       place.port == 65520);
+	EXPECT(FIND(NULL, "RANK=0", "WORLD_SIZE=2", MASTER, "MASTER_PORT=0") == -1 &&
+	       says("MASTER_PORT=0: expected a number from 1 to 65535"));
+	EXPECT(FIND(NULL, "PMIX_RANK=1", "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=2") == 1 &&
+	       is_place("mpirun", 1, 2, -1, 2) && place.is_own_file);
+}
+
+static void test_long_texts(void)
+{
+	char set[5000], text[5000];
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	EXPECT(FIND(text, "RANK=0", "WORLD_SIZE=2") == -1 && says("--meet: file name is too long"));
+	EXPECT(FIND("", "RANK=0", "WORLD_SIZE=2") == -1 && says("--meet: file name is empty"));
+	text_format(set, sizeof(set), "TMPDIR=%.4990s", text);
+	EXPECT(FIND(NULL, "RANK=0", "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=2", set) == -1 &&
+	       says("TMPDIR=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx... is too long"));
+	text_format(set, sizeof(set), "MASTER_ADDR=%.4980s", text);
+	EXPECT(FIND(NULL, "RANK=0", "WORLD_SIZE=2", set) == -1 &&
+	       says("MASTER_ADDR=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx... is too long"));
+	EXPECT_THAT("a name with a colon is a file if it has a slash",
+		    FIND("/a:b", "RANK=0", "WORLD_SIZE=2") == 1 && strcmp(place.file, "/a:b") == 0);
+	EXPECT(first_is("0123456789012345678901234567890", "0123456789012345678901234567890") &&
+	       first_is("01234567890123456789012345678901", NULL));
+	EXPECT(first_is("a[012345678901234567890123456789]", "a012345678901234567890123456789") &&
+	       first_is("a[0123456789012345678901234567890]", NULL));
+	EXPECT(first_is("a!", "a!") && first_is("a\037", NULL) && first_is("[x]", NULL));
+}
+
+static void test_task_lists(void)
+{
+	static const struct {
+		const char *list;
+		int node, tasks;
+	} cases[] = { { "4,3", 0, 4 },		{ "4,3", 1, 3 },	 { "4,3", 2, -1 },
+		      { "4(x2", 1, 4 },		{ "4(x2", 2, -1 },	 { "4(y2),3", 0, 4 },
+		      { "4(y2),3", 1, -1 },	{ "4(x2)5", 2, -1 },	 { "4(x2),", 2, -1 },
+		      { "9(x3),5(x2)", 2, 9 },	{ "9(x3),5(x2)", 3, 5 }, { "9(x3),5(x2)", 4, 5 },
+		      { "9(x3),5(x2)", 5, -1 }, { "/", 0, -1 },		 { ":", 0, -1 } };
+	static const struct {
+		const char *list;
+		int local_ranks;
+	} slurm[] = { { "8,12", 12 }, { "8,13", -1 }, { "8,2", 2 },
+		      { "8,1", -1 },  { "8,0", -1 },  { "8", -1 } };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		EXPECT_EQUAL(bench_place_tasks(cases[i].list, cases[i].node), cases[i].tasks);
+	for (size_t i = 0; i < sizeof(slurm) / sizeof(slurm[0]); i++) {
+		char set[64];
+
+		text_format(set, sizeof(set), "SLURM_TASKS_PER_NODE=%s", slurm[i].list);
+		EXPECT(FIND(NULL, SLURM, set) == 1);
+		EXPECT_EQUAL(place.local_ranks, slurm[i].local_ranks);
+	}
+	EXPECT(FIND(NULL, "SLURM_STEPID=2", "SLURM_PROCID=1", "SLURM_NTASKS=2", "SLURM_NODEID=x") ==
+		       -1 &&
+	       says("SLURM_NODEID=x: expected a number from 0 to 65536"));
+	EXPECT(FIND(NULL, "SLURM_STEPID=2", "SLURM_PROCID=1", "SLURM_NTASKS=2", "SLURM_LOCALID=1",
+		    "SLURM_NODEID=0", "SLURM_TASKS_PER_NODE=2", "SLURM_NODELIST=a") == 1 &&
+	       is_place("srun", 1, 2, 1, 2) && strcmp(place.address, "a") == 0);
+}
+
+/* All ranks of a job have one token and one file, other jobs others. */
+static void test_tokens(void)
+{
+	static const char *const others[] = { "MASTER_ADDR=b", "SLURM_JOB_ID=a", "PBS_JOBID=a",
+					      "LSB_JOBID=a" };
+	char wanted[200];
+	uint64_t token;
+
+	EXPECT(FIND("h:1", "RANK=0", "WORLD_SIZE=2", MASTER) == 1);
+	token = place.token;
+	EXPECT(FIND("h:1", "RANK=1", "WORLD_SIZE=2", MASTER) == 1 && place.token == token);
+	EXPECT(FIND("h:2", "RANK=1", "WORLD_SIZE=2", MASTER) == 1 && place.token != token);
+	EXPECT(FIND("h:1", "RANK=1", "WORLD_SIZE=3", MASTER) == 1 && place.token != token);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		EXPECT(FIND("h:1", "RANK=1", "WORLD_SIZE=2", others[i]) == 1);
+		EXPECT_THAT(others[i], place.token != token);
+	}
+	EXPECT(FIND("h:1", "RANK=1", "WORLD_SIZE=2", "PBS_JOBID=a") == 1);
+	token = place.token;
+	EXPECT_THAT("the name of a variable counts, too",
+		    FIND("h:1", "RANK=1", "WORLD_SIZE=2", "LSB_JOBID=a") == 1 &&
+			    place.token != token);
+	EXPECT(FIND(NULL, "PMI_RANK=1", "PMI_SIZE=2", "PMI_LOCAL_SIZE=2", "PMI_JOBID=77",
+		    "TMPDIR=/x") == 1);
+	text_format(wanted, sizeof(wanted), "/x/ringside-bench-%ld/%016llx", (long)geteuid(),
+		    (unsigned long long)hash_word(hash_bytes("77", 2), 1));
+	EXPECT(strcmp(place.file, wanted) == 0);
+	EXPECT(FIND(NULL, "PMI_RANK=1", "PMI_SIZE=2", "PMI_LOCAL_SIZE=2", "TMPDIR=/x") == 1);
+	text_format(wanted, sizeof(wanted), "/x/ringside-bench-%ld/%016llx", (long)geteuid(),
+		    (unsigned long long)hash_word(hash_bytes("", 0), (uint64_t)getppid()));
+	EXPECT_THAT("without a name of the job, that of the launcher's process",
+		    strcmp(place.file, wanted) == 0);
+}
+
+static void test_cleaning(void)
+{
+	char base[] = "/tmp/ringside-test-XXXXXX", problem_of[200];
+
+	EXPECT(mkdtemp(base) != NULL);
+	bench_place_init(&place);
+	place.is_own_file = true;
+	text_format(place.file, sizeof(place.file), "%s/private/meet", base);
+	EXPECT(bench_place_prepare(&place, problem, sizeof(problem)) == 0);
+	place.rank = 1;
+	bench_place_clean(&place);
+	EXPECT_THAT("another rank leaves it", rmdir(base) == -1);
+	place.rank = 0;
+	place.is_own_file = false;
+	bench_place_clean(&place);
+	EXPECT_THAT("a directory of the user stays", rmdir(base) == -1);
+	place.is_own_file = true;
+	bench_place_clean(&place);
+	text_format(place.file, sizeof(place.file), "%s/none/private/meet", base);
+	EXPECT(bench_place_prepare(&place, problem, sizeof(problem)) == -1);
+	text_format(problem_of, sizeof(problem_of),
+		    "cannot create %s/none/private for the rendezvous: No such file or directory",
+		    base);
+	EXPECT(says(problem_of));
+	EXPECT_THAT("nothing is left", rmdir(base) == 0);
+}
+
 int main(void)
 {
+	test_number_limits();
+	test_long_texts();
+	test_task_lists();
+	test_tokens();
+	test_cleaning();
 	test_torchrun();
 	test_mpirun();
 	test_srun();
