@@ -3,6 +3,7 @@
 #define PROFILERS_SHOW_H
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "bench/profilers.h"
 #include "common/op.h"
@@ -100,6 +101,16 @@ static inline void show_rows(struct sink *text, const struct profilers_compariso
 	}
 	for (size_t i = 1; i < comparison->plugin_count; i++)
 		sink_format(text, "in short: %s\n", profilers_short(sentence, comparison, i));
+}
+
+/* Everything about it: its rows, and the tables that are made of them. */
+static inline void show_comparison(struct sink *text, const struct profilers_comparison *comparison,
+				   unsigned int width)
+{
+	show_rows(text, comparison);
+	sink_text(text, "--- as text\n");
+	if (profilers_text_write(text, comparison, width) != OK)
+		abort();
 }
 
 #endif

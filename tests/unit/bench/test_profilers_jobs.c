@@ -106,7 +106,7 @@ static void take(struct sink *text, const char *title, struct profilers *work,
 			    comparison.jobs[i].unreadable, comparison.jobs[i].failed,
 			    comparison.jobs[i].tells_lost ? "" : "?",
 			    (unsigned long long)comparison.jobs[i].lost);
-	show_rows(text, &comparison);
+	show_comparison(text, &comparison, 0);
 	for (size_t i = 0; i < comparison.note_count; i++)
 		sink_format(text, "note: %s\n", comparison.notes[i]);
 	profilers_comparison_release(&comparison);
@@ -294,6 +294,77 @@ static void test_ranks(struct sink *text, int32_t nodes)
 	}
 	take(text, nodes == 1 ? "ranks on one node" : "ranks on several nodes",
 	     new_work(PROFILERS_RINGSIDE), &trial, &job);
+}
+
+/* More ranks than a table shows. The first cell was not checked, the second has wrong results. */
+static void test_many_ranks(struct sink *text)
+{
+	enum { MANY = 65 };
+	struct profilers_trial trial = { .plugin = 1, .output = PROFILERS_READ };
+	struct stage_writer writer;
+	struct stage_job job;
+
+	job_init(&job, MANY);
+	for (uint64_t i = 0; i < 2; i++) {
+		struct bench_cell like = cell_like(OP_ALL_REDUCE, 64 << i);
+
+		like.nranks = MANY;
+		like.wrong = i == 0 ? BENCH_UNCHECKED : 2;
+		like.function = i == 0 ? OP_ALL_REDUCE : OP_BROADCAST;
+		job_cell(&job, &like);
+	}
+	bench_run_note(&job.bench, "a note of the job");
+	bench_run_note(&job.bench, "another one");
+	file_begin_rank(&writer, MANY - 1, MANY);
+	for (uint32_t i = 0; i < 7; i++)
+		stage_call(&writer, OP_ALL_REDUCE, 64, job.now_ns, 1000, OP_DONE);
+	file_end(&writer, &job, true);
+	take(text, "many ranks", new_work(PROFILERS_RINGSIDE), &trial, &job);
+}
+
+/* Sums of jobs by outcome, and what of them can be judged. */
+static void test_outcomes(void)
+{
+	static const struct {
+		uint8_t output;
+		bool is_judged;
+	} cases[] = { { PROFILERS_READ, true },
+		      { PROFILERS_SILENT, true },
+		      { PROFILERS_UNREADABLE, false },
+		      { PROFILERS_FAILED, false } };
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		struct profilers *work = new_work(PROFILERS_COMMA);
+		struct profilers_comparison comparison;
+		const struct profilers_jobs *jobs;
+		struct bench_cell like = cell_like(OP_ALL_REDUCE, 64);
+		struct stage_job job;
+		struct profilers_trial trial = { .plugin = 1,
+						 .mode = BENCH_BACK_TO_BACK,
+						 .output = cases[i].output,
+						 .bench = &job.bench };
+
+		job_init(&job, RANKS);
+		job_cell(&job, &like);
+		trial.recording = &job.recording;
+		for (trial.run = 0; trial.run < 2; trial.run++)
+			EXPECT_EQUAL(profilers_trial(work, &trial), OK);
+		EXPECT_EQUAL(profilers_finish(work, &comparison), OK);
+		profilers_free(work);
+		stage_release(&job);
+		jobs = profilers_jobs_of(&comparison, 1, BENCH_BACK_TO_BACK);
+		EXPECT(jobs != NULL && comparison.job_count == 1 &&
+		       profilers_jobs_of(&comparison, 1, BENCH_GRAPH) == NULL &&
+		       profilers_jobs_of(&comparison, 0, BENCH_BACK_TO_BACK) == NULL);
+		EXPECT(jobs->read == 2 * (cases[i].output == PROFILERS_READ) &&
+		       jobs->silent == 2 * (cases[i].output == PROFILERS_SILENT) &&
+		       jobs->unreadable == 2 * (cases[i].output == PROFILERS_UNREADABLE) &&
+		       jobs->failed == 2 * (cases[i].output == PROFILERS_FAILED));
+		EXPECT_EQUAL(profilers_is_judged(&comparison, 1, BENCH_BACK_TO_BACK),
+			     cases[i].is_judged);
+		EXPECT_EQUAL(comparison.runs, cases[i].output == PROFILERS_FAILED ? 0 : 2);
+		profilers_comparison_release(&comparison);
+	}
 }
 
 /* ---- by time ------------------------------------------------------------------------------------ */
@@ -714,6 +785,7 @@ int main(void)
 	test_strays(&text);
 	test_ranks(&text, 1);
 	test_ranks(&text, 2);
+	test_many_ranks(&text);
 	test_times(&text);
 	test_unmeasured(&text);
 	test_classes(&text);
@@ -723,6 +795,7 @@ int main(void)
 	EXPECT_THAT("rows as in profilers_jobs.txt",
 		    expected_text(&text, "tests/unit/bench/expected/profilers_jobs.txt"));
 	test_places();
+	test_outcomes();
 	test_notes();
 	test_names();
 	test_sums();

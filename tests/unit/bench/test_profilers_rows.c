@@ -74,7 +74,7 @@ static void runs_are_compared(struct sink *text, uint32_t runs)
 	EXPECT_EQUAL(profilers_finish(work, &comparison), OK);
 	profilers_free(work);
 	sink_format(text, "=== %u runs\n", runs);
-	show_rows(text, &comparison);
+	show_comparison(text, &comparison, runs == 3 ? 72 : 0);
 	profilers_comparison_release(&comparison);
 }
 
@@ -132,7 +132,7 @@ static void trainings_are_compared(struct sink *text, uint32_t runs, uint32_t ep
 	EXPECT_EQUAL(profilers_finish(work, &comparison), OK);
 	profilers_free(work);
 	sink_format(text, "=== %u trainings of %u epochs\n", runs, epochs);
-	show_rows(text, &comparison);
+	show_comparison(text, &comparison, runs == 3 ? 72 : 0);
 	profilers_comparison_release(&comparison);
 }
 
