@@ -68,6 +68,27 @@ static void test_lists(void)
 		     "gpu[08-10],other");
 	expect_hosts("so do its repeated names", "LSB_HOSTS=n1 n1 n2 n2 n4", "n[1-2],n4");
 	expect_hosts("other variables say nothing", "HOSTNAME=gpu01", "unknown");
+	expect_hosts("nor does one with a longer name", "LSB_HOSTS_OF=n1", "unknown");
+	expect_hosts("an empty one says nothing", "LSB_HOSTS=", "unknown");
+	expect_hosts("numbers alone are slots", "LSB_MCPU_HOSTS=8 9", "unknown");
+	expect_hosts("digits count only if there are as many",
+		     "LSB_HOSTS=n08 n09 n10 n9 n10x a1b2 a1b3 a2b4 7x 8x x",
+		     "n[08-10],n9,n10x,a1b[2-3],a2b4,7x,8x,x");
+	expect_hosts(
+		"numbers have at most 15 digits",
+		"LSB_HOSTS=n100000000000001 n100000000000002 n1000000000000001 n1000000000000002",
+		"n[100000000000001-100000000000002],n1000000000000001,n1000000000000002");
+}
+
+/* A name has at most 127 bytes. */
+static void expect_long(int length, bool is_name)
+{
+	char name[200], variable[256];
+
+	memset(name, 'n', sizeof(name));
+	name[length] = '\0';
+	text_format(variable, sizeof(variable), "LSB_HOSTS=%s", name);
+	expect_hosts("long names", variable, is_name ? name : "unknown");
 }
 
 static void test_hostile(void)
@@ -78,6 +99,10 @@ static void test_hostile(void)
 	expect_hosts("a file of another kind is refused", "RINGSIDE_HOSTS=@/etc/passwd", "unknown");
 	expect_hosts("an open bracket is refused", "RINGSIDE_HOSTS=a[1-2", "unknown");
 	expect_hosts("words with other bytes are refused", "LSB_HOSTS=a $(reboot)", "unknown");
+	expect_hosts("a word that begins like an option, too", "LSB_HOSTS=a -b", "unknown");
+	expect_hosts("and one that is no name", "LSB_HOSTS=a b]", "unknown");
+	expect_long(127, true);
+	expect_long(128, false);
 }
 
 static void test_files(void)
