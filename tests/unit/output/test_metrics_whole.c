@@ -151,6 +151,7 @@ static struct live *make_crowd(struct play *play)
 		{ "serve", 1, 9, "env.USER=bob\nuid=9\nhang_after_s=45\n" },
 		{ "bad\xff\xfe \xe2\x80\xae end", 0, 9, "uid=9\nhang_after_s=45\n" },
 	};
+	static struct recording_left_out left_out[METRICS_USERS + 2];
 	struct live *live;
 
 	for (size_t i = 0; i < sizeof(processes) / sizeof(processes[0]); i++) {
@@ -175,6 +176,15 @@ static struct live *make_crowd(struct play *play)
 		snprintf(process->pod_uid, sizeof(process->pod_uid), "%s",
 			 i == 3 ? "of-kernel" : "");
 	}
+	play->list[1]->life = RECORDING_KILLED;
+	play->list[4]->life = play->list[5]->life = RECORDING_ENDED;
+	/* Two users more than have a line of their own. */
+	for (uint32_t i = 0; i < METRICS_USERS + 2; i++)
+		left_out[i] = (struct recording_left_out){ .owner = 1000 + i,
+							   .processes = i + 1,
+							   .directories = i % 3 };
+	play->recording.left_out = left_out;
+	play->recording.left_out_count = METRICS_USERS + 2;
 	live = play_look(play);
 	for (size_t i = 0; i < live->job.seat_count; i++) {
 		live->seats[i].in_flight = i % 3;
