@@ -97,7 +97,7 @@ static void list_files(const char *directory)
 	int count = scandir(command_path(directory), &names, NULL, by_place);
 
 	for (int i = 0; i < count; i++) {
-		char path[512];
+		char path[450];
 
 		snprintf(path, sizeof(path), "%s/%s", directory, names[i]->d_name);
 		if (names[i]->d_name[0] != '.' && names[i]->d_type == DT_DIR)

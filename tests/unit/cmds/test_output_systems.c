@@ -265,7 +265,7 @@ static void show_files(const char *directory)
 
 	for (int i = 0; i < count; i++) {
 		const char *name = names[i]->d_name;
-		char path[512];
+		char path[450];
 		struct stat st;
 		size_t length;
 		char *text;
