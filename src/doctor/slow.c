@@ -337,12 +337,14 @@ bool slow_is_over(const struct slow_search *search, bool is_past)
 	return false;
 }
 
-static uint32_t ranks_unseen(const struct job *job)
+/* Ranks of other jobs keep nobody waiting. */
+static uint32_t ranks_unseen(const struct job *job, uint32_t group)
 {
 	uint32_t most = 0;
 
 	for (size_t i = 0; i < job->comm_count; i++)
-		most = job->comms[i].missing > most ? job->comms[i].missing : most;
+		if (job->comms[i].group == group)
+			most = job->comms[i].missing > most ? job->comms[i].missing : most;
 	return most;
 }
 
@@ -351,7 +353,7 @@ void slow_fill_missing(struct slow_search *search, struct verdict *verdict)
 {
 	const struct timeline_report *report = search->report;
 	const struct timeline_completeness *found = &report->completeness;
-	uint32_t unseen = ranks_unseen(&report->job);
+	uint32_t unseen = ranks_unseen(&report->job, search->group);
 
 	if (!found->keeps_all)
 		verdict_missing(verdict,

@@ -495,6 +495,29 @@ static void test_groups(void)
 	}
 }
 
+/* Ranks that are not recorded may be the straggler, but not those of the second job. */
+static void test_unseen(void)
+{
+	static const struct {
+		const char *what;
+		int32_t of_world, of_strangers; /* ranks */
+	} cases[] = {
+		{ "all ranks are recorded", 8, 2 },	{ "a rank of the job is not", 9, 2 },
+		{ "three ranks of it are not", 11, 2 }, { "a rank of the second job is not", 8, 3 },
+		{ "ranks of both are not", 10, 7 },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		stage_begin(&stage);
+		for (size_t p = 0; p < stage.hand.recording.count; p++)
+			stage.hand.list[p]->comms[0].info.nranks =
+				p < STAGE_RANKS ? cases[i].of_world : cases[i].of_strangers;
+		stage_made(&stage);
+		add(late_rank(STAGE_WORLD, 3));
+		find(cases[i].what);
+	}
+}
+
 int main(void)
 {
 	test_places();
@@ -508,6 +531,7 @@ int main(void)
 	test_when();
 	test_uncertain_peer();
 	test_groups();
+	test_unseen();
 	expected_compare(&found, "tests/unit/doctor/expected/slow_explained.txt");
 	return tap_done();
 }
