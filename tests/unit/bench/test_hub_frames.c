@@ -556,6 +556,35 @@ static void test_read_whole(void)
 	EXPECT(hub_read_whole(-1, bytes, 1, 0) == -1 && errno == EBADF);
 }
 
+/* Packets keep their limits: a read gets one of them at most, as if the rest had not come yet. */
+static void test_pieces(void)
+{
+	struct hub_header header = { HUB_MAGIC, HUB_GATHER, 1, 0, 3 };
+	char bytes[8] = "", all[8] = "";
+	struct rank_stage stage;
+	int pair[2];
+
+	EXPECT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair) == 0);
+	EXPECT(write(pair[1], "ab", 2) == 2 && write(pair[1], "cde", 3) == 3);
+	EXPECT(hub_read_whole(pair[0], bytes, 4, 0) == 0 && strcmp(bytes, "abcd") == 0);
+	stage_begin(&stage, 0, 2);
+	close(stage.hub->peers[0].fd);
+	close(stage.others[0]);
+	stage.hub->peers[0].fd = pair[0];
+	stage.others[0] = pair[1];
+	EXPECT(write(pair[1], &header, 20) == 20 && write(pair[1], (char *)&header + 20, 12) == 12);
+	EXPECT(write(pair[1], "x", 1) == 1 && write(pair[1], "yzw", 3) == 3);
+	EXPECT(hub_gather(stage.hub, "abc", 3, all) == 0 && strcmp(all, "abcxyz") == 0);
+	header.step = 2;
+	EXPECT(write(pair[1], &header, 32) == 32 && write(pair[1], "x", 1) == 1);
+	header = (struct hub_header){ HUB_MAGIC, HUB_FAIL, 2, 0, 4 };
+	EXPECT(write(pair[1], "yz", 2) == 2 && write(pair[1], &header, 32) == 32);
+	EXPECT(write(pair[1], "why", 3) == 3 && write(pair[1], "?", 1) == 1);
+	EXPECT(hub_gather(stage.hub, "abc", 3, all) == 0 && hub_poll(stage.hub) == -1 &&
+	       is_problem(stage.hub, "why?"));
+	stage_end(&stage);
+}
+
 /* ---- joining -------------------------------------------------------------------------------------- */
 
 /* A listening socket at 127.0.0.N, and its port; port 0: any. */
@@ -987,6 +1016,7 @@ int main(void)
 	test_goodbye();
 	test_silent();
 	test_read_whole();
+	test_pieces();
 	test_admission(true);
 	test_admission(false);
 	test_crowd();
