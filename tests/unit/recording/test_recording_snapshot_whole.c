@@ -124,7 +124,7 @@ static void fill_proxy(struct recording_proxy *proxy, uint32_t comm, uint64_t nu
 						      .done = 2,
 						      .start_ns = 2100000,
 						      .active_ns = 2110000,
-						      .since_ns = 2120000,
+						      .since_ns = 2150000,
 						      .bytes = 4096 },
 					   .step_count = 2 };
 	for (uint32_t i = 0; i < 2; i++)
@@ -187,7 +187,7 @@ static void operations_are_kept(void)
 	process->filling = 2;
 	process->is_moving = true;
 	process->process_state = 't';
-	process->owner = 1000;
+	process->owner = 4242424; /* nobody's, so that it is not that of whoever runs this */
 	process->lost[LOST_QUOTA] = 5;
 	process->odd[ODD_FOREIGN_HANDLE] = 6;
 	snprintf(process->names[OP_NAMES_INTERNED_MAX - 1], sizeof(process->names[0]), "last");
