@@ -270,6 +270,7 @@ static inline void live_scene_release(struct live_scene *scene)
 	verdicts_release(&live->verdicts);
 	free(live->seats);
 	free(live->comms);
+	free(live->jobs);
 	job_release(&live->job);
 	live->seats = NULL;
 	live->comms = NULL;
