@@ -1,4 +1,4 @@
-/* Texts of /proc about a thread, right and wrong ones, and what is said about it. */
+/* Texts of /proc about a thread, right and wrong ones, and what a verdict makes of it. */
 #include <sys/syscall.h>
 
 #include "common/attributes.h"
