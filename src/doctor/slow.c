@@ -409,15 +409,17 @@ static const double sure_of_place = 0.9;
 /* Of two or three senders, one is not a minority. */
 static const double sure_of_few = 0.8;
 
-static void add_common(struct slow_common *common, const struct slow_row *row)
+static void add_common(struct slow_common *common, const struct job *job,
+		       const struct slow_row *row)
 {
 	const struct slow_row *worst = common->worst;
+	bool is_first_within = !common->has_nvlink && !common->has_other;
 
 	if (worst == NULL) {
 		common->is_one_size = common->is_one_choice = common->is_one_comm = true;
 		common->is_one_name = common->is_all_over = true;
 		common->least_class = common->most_class = row->size_class;
-		common->host = row->host;
+		common->host = UINT32_MAX;
 		worst = row;
 	}
 	common->slow++;
@@ -425,7 +427,8 @@ static void add_common(struct slow_common *common, const struct slow_row *row)
 	common->is_one_choice &=
 		row->algorithm == worst->algorithm && row->protocol == worst->protocol;
 	common->is_one_comm &= row->comms_slow == 1 && row->comm == worst->comm;
-	common->is_one_name &= row->is_one_name;
+	common->is_one_name &= row->is_one_name &&
+			       slow_is_same_name(&job->comms[row->comm], &job->comms[worst->comm]);
 	common->is_all_over &= row->is_over;
 	common->has_net |= job_comm_is_over_network(row->kind);
 	common->has_nvlink |= row->kind == JOB_COMM_NVLINK;
@@ -438,7 +441,9 @@ static void add_common(struct slow_common *common, const struct slow_row *row)
 	common->switched_ns += row->was[0] != '\0' ? row->lost_ns : 0;
 	common->percent += 100 * (row->ratio - 1) * row->lost_ns;
 	common->ranks = row->ranks > common->ranks ? row->ranks : common->ranks;
-	common->host = common->host == row->host ? common->host : UINT32_MAX;
+	if (!job_comm_is_over_network(row->kind))
+		common->host =
+			is_first_within || common->host == row->host ? row->host : UINT32_MAX;
 	if (row->confidence > common->confidence)
 		common->confidence = row->confidence;
 	if (common->worst == NULL || row->lost_ns > worst->lost_ns)
@@ -446,13 +451,14 @@ static void add_common(struct slow_common *common, const struct slow_row *row)
 }
 
 /* rows and is_taken are borrowed while it is used. cells are set by the caller. */
-static struct slow_common slow_common_find(const struct slow_rows *rows, const bool *is_taken)
+static struct slow_common slow_common_find(const struct slow_rows *rows, const struct job *job,
+					   const bool *is_taken)
 {
 	struct slow_common common = { .rows = rows, .is_taken = is_taken };
 
 	for (size_t i = 0; i < rows->count; i++)
 		if (is_taken[i])
-			add_common(&common, &rows->list[i]);
+			add_common(&common, job, &rows->list[i]);
 	common.is_switched = common.switched_ns > 0 && common.switched_ns >= 0.8 * common.lost_ns;
 	common.percent = common.lost_ns > 0	? common.percent / common.lost_ns
 			 : common.worst != NULL ? 100 * (common.worst->ratio - 1)
@@ -1128,7 +1134,7 @@ static void slow_classify(struct slow_search *search, const struct slow_rows *ro
 	for (size_t i = 0; i < rows->count; i++)
 		is_taken[i] = rows->list[i].is_slow &&
 			      !slow_is_explained(search, &rows->list[i], rows->against);
-	common = slow_common_find(rows, is_taken);
+	common = slow_common_find(rows, &search->report->job, is_taken);
 	common.cells = cells;
 	if (common.slow == 0)
 		return;

@@ -845,7 +845,7 @@ static uint32_t host_of(const struct job *job, uint32_t comm)
 }
 
 /* Same name; without a name, same shape. */
-static bool is_same_name(const struct job_comm *a, const struct job_comm *b)
+bool slow_is_same_name(const struct job_comm *a, const struct job_comm *b)
 {
 	if (a->name[0] != '\0' || b->name[0] != '\0')
 		return strcmp(a->name, b->name) == 0;
@@ -860,9 +860,9 @@ static void add_slow(struct slow_row *row, const struct job *job, const struct s
 	uint32_t host = host_of(job, cell->comm);
 
 	row->host = row->comms_slow == 0 || row->host == host ? host : UINT32_MAX;
-	row->is_one_name =
-		row->comms_slow == 0 ||
-		(row->is_one_name && is_same_name(&job->comms[row->comm], &job->comms[cell->comm]));
+	row->is_one_name = row->comms_slow == 0 ||
+			   (row->is_one_name &&
+			    slow_is_same_name(&job->comms[row->comm], &job->comms[cell->comm]));
 	if (row->comms_slow == 0 || lost_ns * row->comms_slow > row->lost_ns) {
 		row->comm = cell->comm;
 		row->before = cell->busbw_then;
@@ -931,7 +931,7 @@ static bool is_one_name(const struct job *job, const struct slow_cells *cells,
 		count += cells->list[i].function == change->function &&
 			 cells->list[i].size_class == change->size_class &&
 			 job->comms[cells->list[i].comm].kind == change->kind &&
-			 is_same_name(&job->comms[cells->list[i].comm], example);
+			 slow_is_same_name(&job->comms[cells->list[i].comm], example);
 	return change->comms_changed == 1 || count == change->comms_changed;
 }
 

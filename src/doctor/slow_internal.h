@@ -146,6 +146,9 @@ struct slow_rows {
 enum status slow_rows_init(struct slow_rows *rows, enum slow_against against);
 void slow_rows_release(struct slow_rows *rows);
 
+/* Communicators of one kind: what frameworks create per group of ranks has one name. */
+bool slow_is_same_name(const struct job_comm *a, const struct job_comm *b);
+
 /* Each comparison fills in the cells. */
 void slow_compare_baseline(struct slow_cells *cells, const struct timeline_report *report,
 			   const struct slow_options *options, struct slow_rows *rows);
