@@ -355,7 +355,8 @@ static void take_answer(void *context, size_t index, int status, const char *byt
 		/* As in the doctor: an answer that cannot be read counts as no answer. */
 		if (recording->trouble_count > before && recording->files_read == files)
 			text_copy(problem, sizeof(problem), recording->troubles[before].what);
-		answers->good++;
+		else
+			answers->good++;
 	}
 	json_object(answers->asked);
 	json_put_string(answers->asked, "name", name);
