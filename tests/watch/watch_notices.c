@@ -7,6 +7,7 @@
  * is left. A notice is given anew with other numbers as more ranks come: so a pattern has all that matters.
  * Says at the end how many operations it saw. LIMIT_MS is for everything that has a limit.
  */
+#include <errno.h>
 #include <fnmatch.h>
 #include <poll.h>
 #include <stdio.h>
@@ -96,12 +97,19 @@ int main(int argc, char **argv)
 	watch_init(&watch, &settings);
 	live_init(&live, &limits);
 	for (int i = 0; i < LOOKS_MAX && !is_over; i++) {
+		enum status watched = watch_look(&watch, WATCH_TOTALS);
+		enum status judged = watched != OK ? watched
+						   : live_look(&live, &watch.recording,
+							       clock_system_ns(CLOCK_MONOTONIC),
+							       clock_system_ns(CLOCK_REALTIME));
 		size_t living;
 
-		if (watch_look(&watch, WATCH_TOTALS) != OK ||
-		    live_look(&live, &watch.recording, clock_system_ns(CLOCK_MONOTONIC),
-			      clock_system_ns(CLOCK_REALTIME)) != OK)
+		if (judged != OK) {
+			printf("scan %d: %s: %s (errno %d)\n", i,
+			       watched != OK ? "watch_look" : "live_look", status_text(judged),
+			       errno);
 			return 1;
+		}
 		tell(&live, argv[2]);
 		is_over = argc > 4 && is_all_told(argv + 4);
 		living = count_living(&watch, &live, argv[2], &operations);
