@@ -226,6 +226,7 @@ static void link_seats_to_ranks(struct job *job)
 struct start {
 	uint32_t job; /* its first group */
 	int64_t rank;
+	uint32_t run;
 	uint64_t wall_ns;
 	uint32_t index; /* in job.ranks */
 };
@@ -236,6 +237,7 @@ static int by_start(const void *left, const void *right)
 
 	return ORDER(a->job, b->job) ?:
 	       ORDER(a->rank, b->rank) ?:
+	       ORDER(a->run, b->run) ?:
 	       ORDER(a->wall_ns, b->wall_ns) ?:
 	       ORDER(a->index, b->index);
 }
@@ -254,7 +256,7 @@ static enum status count_attempts(struct job *job)
 		if (strcmp(job->groups[rank->group].name, job->groups[first].name) != 0)
 			first = rank->group;
 		starts[r] =
-			(struct start){ first, rank->rank,
+			(struct start){ first, rank->rank, job->groups[rank->group].run,
 					job->recording->processes[rank->process]->started_wall_ns,
 					r };
 	}

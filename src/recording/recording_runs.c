@@ -9,6 +9,9 @@
  *
  * Two processes of the same rank that live at the same time do not make two runs: a job may restart
  * single ranks. If it is unknown when a process started, its job has one run.
+ *
+ * Times are those of the wall clock, which may be set back between two runs. Processes of one boot of
+ * one machine share a clock that is never set, so theirs are the times of that one.
  */
 #include "recording/recording.h"
 
@@ -23,9 +26,9 @@
 
 struct member {
 	struct recording_process *process;
-	uint64_t start_ns; /* wall time */
-	uint64_t end_ns;   /* UINT64_MAX: it lives, or unknown */
-	int64_t rank;	   /* -1: unknown */
+	uint64_t start_ns;
+	uint64_t end_ns; /* UINT64_MAX: it lives, or unknown */
+	int64_t rank;	 /* -1: unknown */
 	uint32_t component;
 	uint64_t component_start_ns;
 };
@@ -48,14 +51,29 @@ struct runs {
 	size_t rank_slots;
 };
 
-static uint64_t end_of(const struct recording_process *process)
+static uint64_t start_of(const struct recording_process *process, bool is_shared)
+{
+	return is_shared ? process->anchors[0].clock_ns : process->started_wall_ns;
+}
+
+static uint64_t end_of(const struct recording_process *process, bool is_shared)
 {
 	uint64_t last_ns = recording_last_ns(process), wall_ns;
 
-	if (process->life == RECORDING_ALIVE || last_ns == 0 ||
-	    !recording_wall_ns(process, last_ns, &wall_ns))
+	if (process->life == RECORDING_ALIVE || last_ns == 0)
 		return UINT64_MAX;
-	return wall_ns;
+	if (is_shared)
+		return last_ns;
+	return recording_wall_ns(process, last_ns, &wall_ns) ? wall_ns : UINT64_MAX;
+}
+
+static bool share_clock(struct recording_process *const *processes, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (processes[i]->boot_id[0] == '\0' || processes[i]->anchor_count == 0 ||
+		    strcmp(processes[i]->boot_id, processes[0]->boot_id) != 0)
+			return false;
+	return true;
 }
 
 /* Without a launcher, the rank in the largest communicator. */
@@ -282,6 +300,7 @@ static enum status find_runs(struct recording_process **processes, size_t count)
 {
 	struct runs runs = { .count = count, .rank_slots = 64 };
 	enum status status = ERR_NO_SPACE;
+	bool is_shared = share_clock(processes, count);
 
 	while (runs.rank_slots < 2 * count)
 		runs.rank_slots *= 2;
@@ -298,8 +317,8 @@ static enum status find_runs(struct recording_process **processes, size_t count)
 		if (processes[i]->started_wall_ns == 0 && processes[i]->anchor_count > 0)
 			processes[i]->started_wall_ns = processes[i]->anchors[0].wall_ns;
 		runs.members[i] = (struct member){ .process = processes[i],
-						   .start_ns = processes[i]->started_wall_ns,
-						   .end_ns = end_of(processes[i]),
+						   .start_ns = start_of(processes[i], is_shared),
+						   .end_ns = end_of(processes[i], is_shared),
 						   .rank = rank_of(processes[i]) };
 		if (runs.members[i].start_ns == 0)
 			goto out;

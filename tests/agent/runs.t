@@ -28,6 +28,12 @@ kill_run() {
 	wait "$sim_pid" 2>/dev/null
 }
 
+# The wall clock of agent and job, in seconds from the machine's.
+set_clock() { perl -e 'print pack "q", shift() * 10**9' -- "$1" 1<>"$tap_scratch/clock"; }
+set_clock 0
+export STEPPED_CLOCK=$tap_scratch/clock
+export LD_PRELOAD=$BUILD/tests/stepped_clock_plugin.so
+
 start_agent --hang 3s --lag 1s --hook "$hook"
 start_run
 expect_soon "the first run hangs" says 'never_issued: rank 1 has not called .*; job train, '
@@ -54,5 +60,13 @@ hooked() { [ "$(grep -c "^appeared never_issued train [0-9]" "$tap_scratch/calls
 expect_soon "the hook was called for the new run" hooked
 expect_same "with its start" "$(grep '^appeared' "$tap_scratch/calls" | cut -d' ' -f4 | sort -nu | wc -l)" 2
 expect_soon "and the verdict on the first was cleared" grep -q '^cleared never_issued train ' "$tap_scratch/calls"
+kill_run
+set_clock -60
+start_run
+expect_soon "a run that begins while the clock shows an earlier time replaces both others" now_has '
+	@{$now->{jobs}} == 3 && 2 == grep { $_->{is_earlier_run} && !$_->{is_alive} && $_->{name} ne "train" } @{$now->{jobs}}'
+expect_soon "and is the job" summary_is 2 2 stuck
+expect_soon "and it has the verdict" now_has '
+	@{$now->{verdicts}} == 1 && $now->{verdicts}[0]{rank_label} eq "1" && $now->{verdicts}[0]{job} eq "train"'
 kill_run
 tap_done

@@ -515,6 +515,12 @@ def kinds_here():
     return found
 
 
+CLUSTER_CHECKS = {
+    "a program ended by itself": "agents and hub only ended when they were killed",
+    "ranks of two runs in one job": "a job that was restarted has the ranks of its newest run only",
+}
+
+
 class Soak:
     def __init__(self, options, scratch, tap):
         self.options, self.tap = options, tap
@@ -557,7 +563,7 @@ class Soak:
         if self.cluster.agents[0] not in self.troubles.down:
             # Agents also find jobs in namespaces of this machine, which other tests may run.
             ours = {life.name for life in self.lives + steady + self.over}
-            self.problems += [("programs", "agent0 counts %d ranks of %s" % (job["ranks"], job["name"]))
+            self.problems += [("ranks of two runs in one job", "agent0 counts %d ranks of %s" % (job["ranks"], job["name"]))
                               for job in self.cluster.summary(self.cluster.addresses[0])
                               if job["ranks"] > RANKS_PER_NODE and job["name"] in ours]
             self.samples.add("agent0: series", self.cluster.agents[0].process.pid, self.cluster.series(self.cluster.addresses[0]))
@@ -568,7 +574,7 @@ class Soak:
         self.troubles.tick()
         for program in self.cluster.agents + [self.cluster.hub]:
             if program not in self.troubles.down and program.process.poll() is not None:
-                self.problems.append(("programs", "%s ended by itself with %d: %s" % (program.name, program.process.poll(), program.log()[-2000:])))
+                self.problems.append(("a program ended by itself", "%s ended by itself with %d: %s" % (program.name, program.process.poll(), program.log()[-2000:])))
                 program.start()
         jobs = [] if self.cluster.hub in self.troubles.down else self.cluster.jobs()
         for life in list(self.lives):
@@ -607,8 +613,9 @@ class Soak:
         for kind in sorted(kinds):
             bad = [text for name, text in self.problems if name == kind]
             self.tap.ok(not bad, "%d jobs %s: everything reported of them is right, nothing is missing" % (kinds[kind], kind), bad)
-        ended = [text for name, text in self.problems if name == "programs"]
-        self.tap.ok(not ended, "agents and hub only ended when they were killed", ended)
+        for what, sentence in CLUSTER_CHECKS.items():
+            bad = [text for name, text in self.problems if name == what]
+            self.tap.ok(not bad, sentence, bad)
         reports = [program.name for program in self.cluster.agents + [self.cluster.hub] if "Sanitizer" in program.log()]
         self.tap.ok(not reports, "no report of a sanitizer", reports)
         rows = []
@@ -631,6 +638,8 @@ class Soak:
                  "jobs, by what happened to them                 jobs  wrong"]
         for kind in sorted(kinds):
             lines.append("%-44s %6d %6d" % (kind, kinds[kind], len({text.split(":")[0] for name, text in self.problems if name == kind})))
+        lines += ["", "what must not happen to the cluster           times"]
+        lines += ["%-44s %6d" % (what, sum(name == what for name, _ in self.problems)) for what in CLUSTER_CHECKS]
         lines += ["", "what happened to the cluster                  times"]
         lines += ["%-44s %6d" % (kind.replace("_", " "), count) for kind, count in sorted(self.troubles.counts.items())]
         if delays:

@@ -352,6 +352,21 @@ static void test_attempts(void)
 	over();
 }
 
+/* The wall clock was set back between two runs. */
+static void test_attempts_of_runs(void)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		struct recording_process *process = hand_process(&hand, "j", 0, "h");
+
+		process->run = i + 1;
+		process->started_wall_ns = 200 - 100 * i;
+	}
+	made();
+	EXPECT(job.ranks[job.process_rank[0]].attempt == 0 &&
+	       job.ranks[job.process_rank[1]].attempt == 1);
+	over();
+}
+
 static void test_groups(void)
 {
 	static const struct {
@@ -441,6 +456,7 @@ int main(void)
 	test_several_ranks();
 	test_generations();
 	test_attempts();
+	test_attempts_of_runs();
 	test_groups();
 	test_names();
 	return tap_done();

@@ -157,6 +157,58 @@ static void test_one_run(void)
 	end();
 }
 
+/* Ranks 0 .. 3 of a boot. Their clock, which is never set, began steady_from seconds before them. */
+static void add_ranks_of_boot(const char *boot, uint64_t hash, uint64_t steady_from, uint64_t from,
+			      uint64_t to)
+{
+	size_t first = recording.count;
+
+	add_ranks(0, 4, hash, from, to);
+	for (size_t i = first; i < recording.count; i++) {
+		text_copy(list[i]->boot_id, sizeof(list[i]->boot_id), boot);
+		list[i]->anchors[0].clock_ns = steady_from * SECOND;
+		list[i]->counts_ns = to == 0 ? 0 : (steady_from + to - from) * SECOND;
+	}
+}
+
+static void test_clock_set_back(void)
+{
+	begin();
+	add_ranks_of_boot("b", 0x11, 1000, 500, 600);
+	add_ranks_of_boot("b", 0x22, 1101, 400, 0);
+	EXPECT_EQUAL(recording_find_runs(&recording), OK);
+	EXPECT_THAT("a run that begins while the wall clock shows an earlier time is the last",
+		    are(0, 4, 1, 2, true) && are(4, 4, 2, 2, false));
+	EXPECT_THAT("and its start is shown as the wall clock was",
+		    list[4]->started_wall_ns == WALL_NS + 400 * SECOND);
+	end();
+
+	begin();
+	add_ranks_of_boot("b", 0x11, 1000, 100, 200);
+	add_ranks_of_boot("b", 0x22, 1050, 300, 0);
+	EXPECT_EQUAL(recording_find_runs(&recording), OK);
+	EXPECT_THAT("a wall clock that was put forward does not part processes that met",
+		    are(0, 8, 1, 1, false));
+	end();
+
+	begin();
+	add_ranks_of_boot("b", 0x11, 9000, 100, 200);
+	add_ranks_of_boot("c", 0x22, 50, 201, 0);
+	EXPECT_EQUAL(recording_find_runs(&recording), OK);
+	EXPECT_THAT("clocks of two boots are not compared",
+		    are(0, 4, 1, 2, true) && are(4, 4, 2, 2, false));
+	end();
+
+	begin();
+	add_ranks_of_boot("b", 0x11, 9000, 100, 200);
+	add_ranks_of_boot("b", 0x22, 50, 201, 0);
+	list[3]->anchor_count = 0;
+	EXPECT_EQUAL(recording_find_runs(&recording), OK);
+	EXPECT_THAT("nor is one that was not read",
+		    are(0, 4, 1, 2, false) && are(4, 4, 2, 2, false));
+	end();
+}
+
 static void test_order(void)
 {
 	struct recording_process *late, *early;
@@ -177,6 +229,7 @@ int main(void)
 {
 	test_restarts();
 	test_one_run();
+	test_clock_set_back();
 	test_order();
 	return tap_done();
 }
