@@ -574,7 +574,8 @@ class Soak:
         self.troubles.tick()
         for program in self.cluster.agents + [self.cluster.hub]:
             if program not in self.troubles.down and program.process.poll() is not None:
-                self.problems.append(("a program ended by itself", "%s ended by itself with %d: %s" % (program.name, program.process.poll(), program.log()[-2000:])))
+                self.problems.append(("a program ended by itself", "%s ended with %d: %s" %
+                                      (program.name, program.process.poll(), program.log()[-2000:])))
                 program.start()
         jobs = [] if self.cluster.hub in self.troubles.down else self.cluster.jobs()
         for life in list(self.lives):
