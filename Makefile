@@ -43,7 +43,7 @@ slurmdir ?= $(libdir)/slurm
 V ?=
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef \
-	-Wpointer-arith
+	-Wpointer-arith -Wformat-security
 # Records are accessed both as structs and as arrays of 64-bit words, so strict aliasing must be off.
 LANGUAGE := -std=gnu11 -fno-strict-aliasing -D_GNU_SOURCE -Isrc -I. -DRINGSIDE_VERSION='"$(VERSION)"'
 # DEVELOPER=1 turns warnings into errors; the checks set it.

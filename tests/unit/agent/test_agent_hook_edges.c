@@ -28,16 +28,13 @@ static char said[20000];
 
 static int play_log(enum agent_level level, const char *format, ...)
 {
-	char line[1000], number[8];
+	char line[1000];
 	va_list list;
 
 	va_start(list, format);
 	vsnprintf(line, sizeof(line), format, list);
 	va_end(list);
-	text_format(number, sizeof(number), "<%d>", (int)level);
-	text_append(said, sizeof(said), number);
-	text_append(said, sizeof(said), line);
-	text_append(said, sizeof(said), "\n");
+	text_append(said, sizeof(said), "<%d>%s\n", (int)level, line);
 	return CLI_EXIT_UNKNOWN;
 }
 

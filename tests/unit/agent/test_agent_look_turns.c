@@ -103,8 +103,7 @@ static int play_log(enum agent_level level, const char *format, ...)
 	va_start(list, format);
 	vsnprintf(line, sizeof(line), format, list);
 	va_end(list);
-	text_append(said, sizeof(said), line);
-	text_append(said, sizeof(said), "\n");
+	text_append(said, sizeof(said), "%s\n", line);
 	return level == AGENT_ERROR ? 1 : 0;
 }
 

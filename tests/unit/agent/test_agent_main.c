@@ -37,8 +37,7 @@ static struct {
 
 static int call(const char *name)
 {
-	text_append(calls, sizeof(calls), name);
-	text_append(calls, sizeof(calls), " ");
+	text_append(calls, sizeof(calls), "%s ", name);
 	return failing && strcmp(failing, name) == 0 ? 7 : 0;
 }
 

@@ -420,10 +420,8 @@ static void test_discovery_files(void)
 		fetch_targets_init(&found);
 		status = hub_agents_read_sd(&found, cases[i].bytes, strlen(cases[i].bytes), why,
 					    sizeof(why));
-		for (size_t t = 0; t < found.count; t++) {
-			text_append(got, sizeof(got), found.list[t].url);
-			text_append(got, sizeof(got), " ");
-		}
+		for (size_t t = 0; t < found.count; t++)
+			text_append(got, sizeof(got), "%s ", found.list[t].url);
 		fetch_targets_release(&found);
 		if (cases[i].result)
 			EXPECT_THAT(cases[i].bytes, status == OK && why[0] == '\0' &&

@@ -69,7 +69,7 @@ static int note(const char *format, ...)
 	va_start(list, format);
 	vsnprintf(text, sizeof(text), format, list);
 	va_end(list);
-	text_append(calls, sizeof(calls), text);
+	text_append(calls, sizeof(calls), "%s", text);
 	text_append(calls, sizeof(calls), "\n");
 	return 0;
 }

@@ -46,7 +46,7 @@ static int note(const char *format, ...)
 	va_start(list, format);
 	vsnprintf(text, sizeof(text), format, list);
 	va_end(list);
-	text_append(calls, sizeof(calls), text);
+	text_append(calls, sizeof(calls), "%s", text);
 	text_append(calls, sizeof(calls), "\n");
 	return OK;
 }
@@ -103,7 +103,7 @@ static int play_put(int row, int column, const struct played_character *characte
 
 	for (size_t i = 0; i < ARRAY_LENGTH(letters); i++)
 		if (character->attributes & letters[i].bit)
-			text_append(text, sizeof(text), letters[i].letter);
+			text_append(text, sizeof(text), "%s", letters[i].letter);
 	return note("%d,%d %c %s %d", row, column, (char)character->first, text, character->pair);
 }
 
