@@ -21,11 +21,12 @@ start="^ringside run: recording 3 of 3 ranks of job sim-1 here \(mode flight, NC
 "${run[@]}" -- "${sim[@]}" --seconds 8s >/dev/null 2>"$tap_scratch/err"
 expect_same "the exit code" $? 0
 expect_ok "the reporter ends" until_ok is_over "$tool"
-expect_same "one line says what is recorded" "$(lines "$start")" 1
-expect_same "and nothing else is printed" "$(wc -l <"$tap_scratch/err")" 1
+# What was printed; its start has a number that differs.
+printed() { sed -E "s|$start|what is recorded|" "$tap_scratch/err"; }
+expect_same "one line says what is recorded, and nothing else is printed" "$(printed)" "what is recorded"
 "${run[@]}" -- "${run[@]}" -- "${sim[@]}" --seconds 8s >/dev/null 2>"$tap_scratch/err"
 until_ok is_over "$tool"
-expect_same "two reporters for one job: one line" "$(lines "$start") $(wc -l <"$tap_scratch/err")" "1 1"
+expect_same "two reporters for one job: one line" "$(printed)" "what is recorded"
 for off in "RINGSIDE_REPORT=0" "RINGSIDE_MODE=off"; do
 	env "$off" "${run[@]}" -- "${sim[@]}" --seconds 3s >/dev/null 2>"$tap_scratch/err"
 	until_ok is_over "$tool"
