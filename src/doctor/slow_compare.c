@@ -844,7 +844,6 @@ static uint32_t host_of(const struct job *job, uint32_t comm)
 	return host;
 }
 
-/* Same name; without a name, same shape. */
 bool slow_is_same_name(const struct job_comm *a, const struct job_comm *b)
 {
 	if (a->name[0] != '\0' || b->name[0] != '\0')

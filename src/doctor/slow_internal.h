@@ -146,7 +146,7 @@ struct slow_rows {
 enum status slow_rows_init(struct slow_rows *rows, enum slow_against against);
 void slow_rows_release(struct slow_rows *rows);
 
-/* Communicators of one kind: what frameworks create per group of ranks has one name. */
+/* The same name, which frameworks give to what they create per group of ranks; without a name, the same shape. */
 bool slow_is_same_name(const struct job_comm *a, const struct job_comm *b);
 
 /* Each comparison fills in the cells. */

@@ -52,7 +52,8 @@ expect_same "ranks can be started with SIGCHLD ignored" "$? $(cat "$tap_scratch/
 mkdir "$tap_scratch/kept"
 unfinished() { # target of the signal (started process, its first rank, all), signal
 	local targets
-	FAKE_NCCL_HANG=1:4 env --default-signal=INT "$ringside" bench "${few[@]}" -o "$tap_scratch/kept/f.json" \
+	# Its first child is a rank only if it starts no MPS.
+	FAKE_NCCL_HANG=1:4 env --default-signal=INT "$ringside" bench "${few[@]}" --no-mps -o "$tap_scratch/kept/f.json" \
 		>"$tap_scratch/out" 2>"$tap_scratch/err" &
 	started=$!
 	until [ "$(pgrep -c -P $started)" -ge 2 ] || ! kill -0 $started 2>/dev/null; do :; done

@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +20,7 @@
 #include "common/clock.h"
 #include "common/text.h"
 #include "recording/watch.h"
+#include "tests/support/noted_calls.h"
 #include "tests/tap.h"
 #include "top/top.h"
 
@@ -39,7 +39,6 @@ struct turn {
 
 enum { BEGIN_S = 1000 };
 
-static char calls[8000];
 static struct {
 	uint64_t now_ns;
 	const struct turn *turns;
@@ -59,30 +58,6 @@ static struct {
 	struct top_options options;
 } play;
 static jmp_buf ended;
-
-static int note(const char *format, ...) PRINTF_LIKE(1, 2);
-static int note(const char *format, ...)
-{
-	char text[600];
-	va_list list;
-
-	va_start(list, format);
-	vsnprintf(text, sizeof(text), format, list);
-	va_end(list);
-	text_append(calls, sizeof(calls), "%s", text);
-	text_append(calls, sizeof(calls), "\n");
-	return 0;
-}
-
-static bool is_called(const char *wanted)
-{
-	bool is_same = strcmp(calls, wanted) == 0;
-
-	if (!is_same)
-		printf("# got:\n%s# wanted:\n%s", calls, wanted);
-	calls[0] = '\0';
-	return is_same;
-}
 
 static const int signals_of_loop[] = {
 	SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH

@@ -14,17 +14,16 @@ int main(void)
 /* Before ncurses, which has a macro OK. */
 #include "common/attributes.h"
 #include "common/text.h"
+#include "tests/support/noted_calls.h"
 #include "top/top.h"
 
 #include <ncurses.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
 /* ---- the stage -------------------------------------------------------------------------------- */
 
-static char calls[4000];
 static struct {
 	bool has_screen, has_colors;
 	int started;
@@ -36,30 +35,6 @@ static struct {
 	int window_result;
 	wchar_t refused; /* a character that ncurses does not take */
 } play;
-
-static int note(const char *format, ...) PRINTF_LIKE(1, 2);
-static int note(const char *format, ...)
-{
-	char text[100];
-	va_list list;
-
-	va_start(list, format);
-	vsnprintf(text, sizeof(text), format, list);
-	va_end(list);
-	text_append(calls, sizeof(calls), "%s", text);
-	text_append(calls, sizeof(calls), "\n");
-	return OK;
-}
-
-static bool is_called(const char *wanted)
-{
-	bool is_same = strcmp(calls, wanted) == 0;
-
-	if (!is_same)
-		printf("# got:\n%s# wanted:\n%s", calls, wanted);
-	calls[0] = '\0';
-	return is_same;
-}
 
 static SCREEN *play_newterm(const char *type, FILE *output, FILE *input)
 {
