@@ -663,24 +663,31 @@ static uint32_t missing_later(struct hang_graph *graph, uint32_t c)
 	const struct hang_scene *scene = graph->scene;
 	const struct job_comm *comm = &scene->job->comms[c];
 	struct hang_match last = scene->matches[c];
-	uint32_t count = 0;
+	uint32_t count = 0, witness = HANG_NOBODY;
 
 	for (uint32_t i = 0; i < comm->seat_count; i++) {
 		const struct hang_seat *seat = &scene->seats[comm->seats[i]];
 
 		if (seat->presence == HANG_INSIDE && !seat->is_pair && !seat->is_over &&
 		    ((seat->front->op.flags & OP_FLAG_REPLAY) != 0) == last.is_replay &&
-		    seat->front->op.match > last.match && seat->in_ns >= scene->pause_ns)
+		    seat->front->op.match > last.match && seat->in_ns >= scene->pause_ns) {
 			last.match = seat->front->op.match;
+			witness = comm->seats[i];
+		}
 	}
-	for (uint32_t i = 0; i < comm->seat_count && last.match > scene->matches[c].match; i++) {
+	for (uint32_t i = 0; i < comm->seat_count && witness != HANG_NOBODY; i++) {
 		uint32_t seat = comm->seats[i];
+		struct hang_end *end;
 
 		if (scene->seats[seat].front != NULL || hang_has_issued(scene, seat, &last))
 			continue;
 		count++;
-		if (!hang_held_elsewhere(graph, c, seat, HANG_EDGE_NOT_CALLED))
-			hang_end_of_rank(graph, c, seat)->confidence = 0.6;
+		if (hang_held_elsewhere(graph, c, seat, HANG_EDGE_NOT_CALLED))
+			continue;
+		end = hang_end_of_rank(graph, c, seat);
+		end->witness = witness;
+		end->flight = scene->seats[witness].front;
+		end->confidence = 0.6;
 	}
 	return count;
 }
