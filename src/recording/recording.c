@@ -3,9 +3,11 @@
 #include "recording/recording_internal.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/attributes.h"
 #include "common/file.h"
@@ -963,6 +965,31 @@ void recording_load_life(struct recording_process *process)
 		set_life_then(process);
 }
 
+/* Its process is gone, but ended or wrote on after it was read: what was read is from when it lived. */
+static bool was_read_alive(const struct recording_process *process)
+{
+	const struct recording_file *last;
+	uint64_t ended_ns = 0;
+	struct stat st;
+
+	if (process->region != NULL)
+		return region_pread(process->region, &ended_ns, sizeof(ended_ns),
+				    offsetof(struct region_header, ended_ns)) == OK &&
+		       ended_ns != 0;
+	if (process->file_count == 0)
+		return false;
+	last = &process->files[process->file_count - 1];
+	return last->archive == NULL && last->memory == NULL && lstat(last->path, &st) == 0 &&
+	       st.st_ino == last->inode && (uint64_t)st.st_size > last->bytes;
+}
+
+void recording_load_life_once(struct recording_process *process)
+{
+	recording_load_life(process);
+	if (process->life == RECORDING_KILLED && was_read_alive(process))
+		process->life = RECORDING_ALIVE;
+}
+
 /* A snapshot ends with its counts: it is complete without a closing record. */
 static bool is_whole(const struct recording_process *process, const struct recording_file *file)
 {
@@ -1156,7 +1183,7 @@ enum status recording_finish(struct recording *recording)
 		      compare_identities);
 	status = join_all(recording);
 	for (size_t i = 0; i < recording->count; i++)
-		recording_load_life(recording->processes[i]);
+		recording_load_life_once(recording->processes[i]);
 	drop_forged(recording);
 	separate_owners(recording);
 	recording_foreign_join(recording);

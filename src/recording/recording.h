@@ -628,6 +628,9 @@ enum status recording_region_load(struct recording *recording, int fd, const cha
 /* Is it running? Checks its identity, under the pid where it was found before, if any. */
 void recording_load_life(struct recording_process *process);
 
+/* The same for those who do not read it again: one that ended after it was read was alive. */
+void recording_load_life_once(struct recording_process *process);
+
 /* By identity: job, rank, host, pid. What describes the same process is adjacent. For qsort(). */
 int recording_load_order(const struct recording_process *a, const struct recording_process *b);
 

@@ -709,7 +709,7 @@ enum status recording_add_again(struct recording *recording,
 	text_copy(found->container_id, sizeof(found->container_id), process->container_id);
 	text_copy(found->pod_uid, sizeof(found->pod_uid), process->pod_uid);
 	if (found->pid_here > 0)
-		recording_load_life(found);
+		recording_load_life_once(found);
 	return recording_load_keep(recording, found);
 }
 

@@ -497,6 +497,39 @@ static void test_alive(void)
 	free(region.bytes);
 }
 
+/* A process ends between the moment at which it is read and the question whether it runs. */
+static void test_ends_while_it_is_read(void)
+{
+	struct sample region = region_with(info_of(dead_pid, 77, 0, ""), dead_pid, 77);
+	struct sample trace = open_trace(info_of(dead_pid, 77, 0, ""));
+	struct recording recording;
+
+	write_file("its.region", &region);
+	recording_init(&recording);
+	EXPECT_EQUAL(recording_add(&recording, path_of("its.region"), 0), OK);
+	sample_head(&region)->ended_ns = 5;
+	write_file("its.region", &region);
+	EXPECT_EQUAL(recording_finish(&recording), OK);
+	EXPECT_THAT("it was not killed", recording.processes[0]->life == RECORDING_ALIVE);
+	recording_release(&recording);
+
+	start_over();
+	write_file("trace", &trace);
+	recording_init(&recording);
+	EXPECT_EQUAL(recording_add(&recording, path_of("trace"), 0), OK);
+	sample_put(&trace, "more", 4);
+	write_file("trace", &trace);
+	EXPECT_EQUAL(recording_finish(&recording), OK);
+	EXPECT_THAT("nor if its trace goes on", recording.processes[0]->life == RECORDING_ALIVE &&
+							recording.trouble_count == 0);
+	recording_release(&recording);
+	load(&recording, path_of("trace"), 0);
+	EXPECT_THAT("later it was", recording.processes[0]->life == RECORDING_KILLED);
+	recording_release(&recording);
+	free(region.bytes);
+	free(trace.bytes);
+}
+
 /* Paths in info texts are not trusted. */
 static void test_claims(void)
 {
@@ -997,7 +1030,7 @@ int main(void)
 		test_killed_between, test_quota,       test_alive,	test_claims,
 		test_damaged_region, test_lying_times, test_old_anchor, test_set_wall_clock,
 		test_container,	     test_memory,      test_contents,	test_invalid_records,
-		test_wheres,	     test_known_ends,  test_forged
+		test_wheres,	     test_known_ends,  test_forged,	test_ends_while_it_is_read
 	};
 
 	if (mkdtemp(directory) == NULL)
