@@ -596,6 +596,9 @@ static void count(struct reporter *reporter, uint64_t now_ns)
 			moved +=
 				process->comms[c].counts.issued + process->comms[c].counts.recorded;
 	}
+	/* Whoever starts is still and was never checked, but not for long. */
+	if (reporter->seen == 0)
+		reporter->moved_ns = reporter->checked_ns = now_ns;
 	if (moved != reporter->moved)
 		reporter->moved_ns = now_ns;
 	/* Whoever ended one rank may be ending the others: look a little later. */

@@ -294,7 +294,7 @@ static void reports(pid_t child)
 	processes[1].world_size = 16;
 	processes[1].info = "trace=/data/traces/a.rst\n";
 	processes[1].info_bytes = strlen(processes[1].info);
-	play_report("a job that hangs, at once", 4, stop_after_two);
+	play_report("a job that hangs", 6, stop_after_two);
 
 	begin(child);
 	play.doctor = "job train\nerror slow\n";
@@ -316,13 +316,13 @@ static void reports(pid_t child)
 	play.doctor = "warning slow\n\nnote error \n";
 	play.doctor_code = CLI_EXIT_TROUBLE;
 	processes[1].region_path = NULL;
-	play_report("only slow", 1, calls_go_on);
+	play_report("only slow", 5, stop_after_two);
 
 	begin(child);
 	play.doctor = "x\nerror hang\n";
 	play.doctor_code = CLI_EXIT_TROUBLE;
 	play.doctor_status = ERR_SYSTEM;
-	play_report("the doctor does not answer", 1, calls_go_on);
+	play_report("the doctor does not answer", 5, stop_after_two);
 
 	begin(child);
 	play.look = ERR_NO_SPACE;
@@ -367,13 +367,13 @@ static void elections(pid_t child)
 
 	begin(child);
 	put_lock_file("sv", 2000);
-	play_report("another one of this run has reported", 1, calls_go_on);
+	play_report("another one of this run has reported", 5, stop_after_two);
 
 	begin(child);
 	put_lock_file("s", 2000);
 	play.doctor = "x\nerror\nerror hang\n";
 	play.doctor_code = CLI_EXIT_TROUBLE;
-	play_report("another one has reported the start", 1, calls_go_on);
+	play_report("another one has reported the start", 5, stop_after_two);
 
 	begin(child);
 	if (symlink(command_path("target"), lock_path()) != 0)
