@@ -26,11 +26,12 @@ find_names() { # setting...
 }
 
 # What went wrong with the last job, or nothing.
-find_fault() { # exit status
+find_fault() { # exit status, "counted" if no line is needed, call
 	local all
 	[ "$1" -eq 0 ] || echo "exit status $1"
 	[ "$(truth issued)" = 300 ] || echo "issued $(truth issued)"
-	[ "$(truth refused)" -gt 0 ] || echo "nothing was refused"
+	# libc calls it at the end of a thread, and not if the process ends before.
+	[ "$(truth refused)" -gt 0 ] || [ "$3" = madvise ] || echo "nothing was refused"
 	[ "$(wc -l <"$messages")" -le 1 ] || cat "$messages"
 	grep -v '^ringside: ' "$messages"
 	read_facts
@@ -54,7 +55,7 @@ refuse_all() { # setting...
 				code=$?
 				[ "$(truth refused)" -eq 0 ] || break
 			done
-			fault=$(find_fault "$code" "")
+			fault=$(find_fault "$code" "" "$name")
 			[ -z "$fault" ] || wrong+="$error: $fault"$'\n'
 		done
 		expect_same "$name is refused" "$wrong" ""
@@ -79,7 +80,7 @@ if [ -n "${SANDBOX_EACH:-}" ]; then
 		code=$?
 		# The number of calls varies a little with the waiting of threads.
 		[ "$(truth refused)" != 0 ] || continue
-		fault=$(find_fault "$code" counted)
+		fault=$(find_fault "$code" counted "")
 		[ -z "$fault" ] || wrong+="call $i: $fault"$'\n'
 	done
 	expect_same "each of $made calls is refused alone" "$wrong" ""
