@@ -170,6 +170,14 @@ check-built: all tests benches floor $(BUILD)/copy-plugin $(CALLERS)
 check-unit: $(TESTS) ## only the unit tests
 	$(call prove,$(TEST_SECONDS)) $(TESTS)
 
+# As many copies as CPUs keep them all busy: a script alone uses a third of one, and six run at a time in each copy.
+COPIES ?= $(JOBS)
+ROUNDS ?= 2
+.PHONY: check-busy
+check-busy: ## scripts in COPIES copies at the same time, ROUNDS times: which need a second chance?
+	+@$(SUBMAKE) DEVELOPER=1 all tests benches floor $(BUILD)/copy-plugin
+	@$(test_environment) scripts/busy-tests $(COPIES) $(ROUNDS) $(filter-out tests/fuzz_quick.t,$(TEST_SCRIPTS))
+
 .PHONY: lint
 lint: all $(CALLERS) ## format, layers, hot path, callers, exports, glibc floor, headers, sizes, documents
 	@scripts/install-deps check
