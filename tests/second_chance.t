@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# scripts/run-tests: a script that simulates a job may fail once on a busy machine; nothing else may.
+# scripts/run-tests: a script that simulates a job may fail once on a busy machine; nothing else may. scripts/busy-tests finds those.
 . "$(dirname "$0")/tap.sh"
 run_tests=$PWD/scripts/run-tests
+busy_tests=$PWD/scripts/busy-tests
+alone=$PWD/scripts/alone
 cd "$tap_scratch" || exit 1
-mkdir -p tests/lint
+mkdir -p tests/lint scripts
+cp "$alone" scripts/
 
 make_test() { # name what-it-does
 	printf '#!/bin/sh\n%s\necho 1..1\n' "$2" >"$1"
@@ -44,9 +47,17 @@ expect_run "a script that fails once is reported and runs again alone" 0 "once m
 	tests/good.t tests/unsteady.t
 expect_run "the end is prove's summary" 0 "^Result: PASS" tests/good.t tests/unsteady.t
 expect_run "one that fails twice has failed" 1 "^Result: FAIL" tests/good.t tests/bad.t
-expect_run "two may" 0 "alone: tests/unsteady_a.t tests/unsteady_b.t" tests/unsteady_a.t tests/unsteady_b.t
+expect_run "two may" 0 "alone: tests/unsteady_[ab].t tests/unsteady_[ab].t\$" tests/unsteady_a.t tests/unsteady_b.t
 expect_one_chance "three are too many" tests/unsteady_a.t tests/unsteady_b.t tests/unsteady_c.t
 expect_one_chance "a unit test has one chance" tests/unit
 expect_one_chance "also beside a script" tests/unit tests/unsteady.t
 expect_one_chance "and lint" tests/lint/unsteady.t
+
+rm -f tests/*.ran
+env -u HARNESS_RULESFILE "$busy_tests" 2 2 tests/good.t tests/bad.t tests/unsteady.t >out 2>&1
+expect_same "copies and rounds: which fail, and how often" "$? $(sed -n '/^4 runs/,$p' out)" "1 4 runs of 3 tests; failed:
+      4 tests/bad.t
+      2 tests/unsteady.t"
+env -u HARNESS_RULESFILE "$busy_tests" 1 1 tests/good.t >out 2>&1
+expect_same "none" "$? $(tail -n 1 out)" "0 1 run of 1 test"
 tap_done
