@@ -3,12 +3,13 @@
  * into the programs of the binary tarball and the wheel, with the stub libraries of make-stubs; never into the plugin, which
  * has glibc_floor.h (the same remedies, for objects of our own).
  */
+/* Before the others, which would make strtol() a call of __isoc23_strtol(), and that one below a call of itself. */
+#include "common/glibc_floor.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
-
-#include "common/glibc_floor.h"
 
 #undef fstat
 #undef stat
