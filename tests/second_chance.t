@@ -53,6 +53,9 @@ expect_one_chance "a unit test has one chance" tests/unit
 expect_one_chance "also beside a script" tests/unit tests/unsteady.t
 expect_one_chance "and lint" tests/lint/unsteady.t
 
+make_test tests/compiler.t '"$CC" --version >/dev/null && echo ok 1'
+CC="env A=b ${CC:-cc}" expect_run "a compiler of several words is one word for tests" 0 "^Result: PASS" tests/compiler.t
+
 rm -f tests/*.ran
 env -u HARNESS_RULESFILE "$busy_tests" 2 2 tests/good.t tests/bad.t tests/unsteady.t >out 2>&1
 expect_same "copies and rounds: which fail, and how often" "$? $(sed -n '/^4 runs/,$p' out)" "1 4 runs of 3 tests; failed:
