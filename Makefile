@@ -52,8 +52,9 @@ STRICT := $(if $(DEVELOPER),-Werror)
 # gcc warns that TSan does not support fences. All words around ours are atomic, so nothing is missed.
 SANITIZER := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer \
 	-Wno-unknown-warning-option -Wno-tsan)
-# Mistakes end a program instead of being used. Checked bounds need an optimizing compiler and would hide from sanitizers.
-HARDENED := $(if $(SANITIZE),,-fstack-protector-strong $(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+# Mistakes end a program instead of being used. Checked bounds need an optimizing compiler and would hide from sanitizers;
+# Ubuntu's compiler has them by default.
+HARDENED := $(if $(SANITIZE),-U_FORTIFY_SOURCE,-fstack-protector-strong $(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
 HARDENED_LDFLAGS := -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
 # Where the tree lies is no part of what is built.
 WHEREVER := -ffile-prefix-map=$(CURDIR)=.
