@@ -203,7 +203,8 @@ def kill_by_kernel(pid):
     """The OOM killer takes this process: it shares a memory group with one that wants everything and may not be taken."""
     group = os.path.join(CGROUP, "ringside-soak-%d" % pid)
     try:
-        os.mkdir(group)
+        # The process may be there from an attempt that took too long.
+        os.makedirs(group, exist_ok=True)
         with open(group + "/memory.limit_in_bytes", "w", encoding="ascii") as file:
             file.write(str(512 << 20))
         with open("/proc/%d/oom_score_adj" % pid, "w", encoding="ascii") as file:
