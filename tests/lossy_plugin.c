@@ -1,7 +1,7 @@
 /*
  * A deliberately bad profiler: it writes a log like NCCL Inspector's, and
  *
- *	LOSSY_DROP=N	omits every Nth collective; default 4, 0: none
+ *	LOSSY_DROP=N	omits every Nth collective of a size; default 4, 0: none
  *	LOSSY_SILENT=1	writes nothing at all
  *	LOSSY_CRASH=N	ends the process with SIGSEGV at its Nth collective
  *	LOSSY_HANG=1	never returns from its first communicator
@@ -23,6 +23,8 @@ static struct {
 	uint64_t comm_hash;
 	int rank, nranks, nnodes;
 	uint64_t collectives;
+	/* By the logarithm of their size: in which order threads call them is not the same in every run. */
+	uint64_t of_size[64];
 } lossy;
 
 /* A real fault: a thread that blocks signals would ignore a raised one. */
@@ -89,7 +91,7 @@ static void write_line(const struct abi_descr_v5 *descr)
 
 static int start_event(void *context, void **handle, struct abi_descr_v5 *descr)
 {
-	uint64_t drop = setting("LOSSY_DROP", 4), number;
+	uint64_t drop = setting("LOSSY_DROP", 4), number, bytes;
 
 	*handle = context;
 	if (descr->type != ABI_COLL)
@@ -97,6 +99,8 @@ static int start_event(void *context, void **handle, struct abi_descr_v5 *descr)
 	number = add_relaxed(&lossy.collectives, 1) + 1;
 	if (number == setting("LOSSY_CRASH", 0))
 		*nowhere = 1;
+	bytes = descr->coll.count * type_bytes(descr->coll.datatype);
+	number = add_relaxed(&lossy.of_size[bytes > 0 ? 63 - __builtin_clzll(bytes) : 0], 1) + 1;
 	if (lossy.log && (drop == 0 || number % drop != 0))
 		write_line(descr);
 	return NCCL_SUCCESS;

@@ -120,6 +120,7 @@ cluster_start() { # further lines of slurm.conf...
 }
 
 # How often a node has logged this.
-logged() { # index pattern
+logged() { # index pattern: how often, once it is there; the end of a step is not the end of its writer
+	until_ok grep -qE -- "$2" "$tap_scratch/slurmd.${nodes[$1]}.log"
 	grep -cE -- "$2" "$tap_scratch/slurmd.${nodes[$1]}.log"
 }
