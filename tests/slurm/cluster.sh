@@ -119,6 +119,10 @@ cluster_start() { # further lines of slurm.conf...
 	}
 }
 
+# Output without what Slurm prints if a job or step has to wait for the one before.
+without_waiting() { # file
+	grep -vE '^s(run|alloc|batch): (job [0-9]+ (queued|has been)|.*[Ss]tep creat)' "$1"
+}
 # How often a node has logged this.
 logged() { # index pattern: how often, once it is there; the end of a step is not the end of its writer
 	until_ok grep -qE -- "$2" "$tap_scratch/slurmd.${nodes[$1]}.log"
