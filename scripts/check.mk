@@ -170,7 +170,7 @@ check-built: all tests benches floor $(BUILD)/copy-plugin $(CALLERS)
 check-unit: $(TESTS) ## only the unit tests
 	$(call prove,$(TEST_SECONDS)) $(TESTS)
 
-# As many copies as CPUs keep them all busy: a script alone uses a third of one, and six run at a time in each copy.
+# Each copy runs six scripts at a time, most of which wait.
 COPIES ?= $(JOBS)
 ROUNDS ?= 2
 .PHONY: check-busy

@@ -60,7 +60,11 @@ rm -f tests/*.ran
 env -u HARNESS_RULESFILE "$busy_tests" 2 2 tests/good.t tests/bad.t tests/unsteady.t >out 2>&1
 expect_same "copies and rounds: which fail, and how often" "$? $(sed -n '/^4 runs/,$p' out)" "1 4 runs of 3 tests; failed:
       4 tests/bad.t
-      2 tests/unsteady.t"
+      2 tests/unsteady.t
+busy-tests: 0 of 4 passed"
 env -u HARNESS_RULESFILE "$busy_tests" 1 1 tests/good.t >out 2>&1
 expect_same "none" "$? $(tail -n 1 out)" "0 1 run of 1 test"
+rm scripts/alone
+env -u HARNESS_RULESFILE "$busy_tests" 1 1 tests/good.t >out 2>&1
+expect_same "a run that does not begin has not passed" "$? $(tail -n 1 out)" "1 busy-tests: 0 of 1 passed"
 tap_done
