@@ -596,7 +596,7 @@ static void count(struct reporter *reporter, uint64_t now_ns)
 			moved +=
 				process->comms[c].counts.issued + process->comms[c].counts.recorded;
 	}
-	/* Whoever starts is still and was never checked, but not for long. */
+	/* A job that was just found may be starting: give it the time of one that was just checked. */
 	if (reporter->seen == 0)
 		reporter->moved_ns = reporter->checked_ns = now_ns;
 	if (moved != reporter->moved)
