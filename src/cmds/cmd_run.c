@@ -396,8 +396,9 @@ static void tell_traces(const struct cli_job *job)
  * one that locks a file named after the job reports. The file also holds what was reported. Nothing that goes wrong
  * here is worth a message: the job runs without a report.
  */
-#define REPORT_SEARCH_NS SECOND_NS	 /* between scans, until the job is found */
+#define REPORT_SEARCH_NS SECOND_NS	 /* between scans, until the job has started */
 #define REPORT_SCAN_NS (5 * SECOND_NS)	 /* then */
+#define REPORT_SETTLE_NS (3 * SECOND_NS) /* without a new rank: all have begun */
 #define REPORT_CHECK_NS (60 * SECOND_NS) /* ask the doctor even if the job moves */
 #define REPORT_STILL_NS (10 * SECOND_NS) /* or if it has not moved for this long */
 enum {
@@ -422,9 +423,12 @@ struct reporter {
 	int lock;		   /* -1: not open */
 	char path[JOB_PATH_BYTES]; /* of the lock; "": it has none */
 	bool is_elected;
-	uint64_t moved; /* calls so far */
-	size_t dead;	/* processes of the job that were killed */
-	size_t seen;	/* processes of the job */
+	uint64_t moved;	   /* calls so far */
+	size_t dead;	   /* processes of the job that were killed */
+	size_t seen;	   /* processes of the job */
+	size_t alive;	   /* of these, that run; until the start is printed */
+	uint64_t alive_ns; /* when this number changed */
+	bool is_started;
 	uint64_t moved_ns;
 	uint64_t checked_ns;
 };
@@ -609,13 +613,15 @@ static void count(struct reporter *reporter, uint64_t now_ns)
 	reporter->seen = seen;
 }
 
-static void say_start(struct reporter *reporter)
+static void say_start(struct reporter *reporter, uint64_t now_ns)
 {
 	const struct recording *recording = &reporter->watch.recording;
 	const struct recording_process *first = NULL;
 	char text[700] = "", where[256] = "";
 	size_t alive = 0;
 
+	if (reporter->is_started)
+		return;
 	for (size_t i = 0; i < recording->count; i++) {
 		const struct recording_process *process = recording->processes[i];
 
@@ -624,7 +630,15 @@ static void say_start(struct reporter *reporter)
 		first = first == NULL ? process : first;
 		alive++;
 	}
-	if (first == NULL || first->interface == 0 || was_said(reporter, SAID_START))
+	if (alive != reporter->alive)
+		reporter->alive_ns = now_ns;
+	reporter->alive = alive;
+	/* Ranks do not begin at the same moment: a line that misses some would look as if they were not recorded. */
+	if (first == NULL || first->interface == 0 ||
+	    (now_ns - reporter->alive_ns < REPORT_SETTLE_NS && (int64_t)alive != first->world_size))
+		return;
+	reporter->is_started = true;
+	if (was_said(reporter, SAID_START))
 		return;
 	recording_info(first, "trace", where, sizeof(where));
 	if (where[0] == '\0' && first->region_path != NULL)
@@ -695,9 +709,17 @@ static void clean_up(const struct reporter *reporter)
 		unlink(reporter->path);
 }
 
+/* Of a job that another reporter scans for, there is nothing to find. */
+static uint64_t scan_interval(const struct reporter *reporter)
+{
+	bool is_known = reporter->is_started || (reporter->has_job && !reporter->is_elected);
+
+	return is_known ? REPORT_SCAN_NS : REPORT_SEARCH_NS;
+}
+
 static void report(struct reporter *reporter)
 {
-	while (wait_for_command(reporter, reporter->has_job ? REPORT_SCAN_NS : REPORT_SEARCH_NS)) {
+	while (wait_for_command(reporter, scan_interval(reporter))) {
 		uint64_t now_ns = clock_system_ns(CLOCK_MONOTONIC);
 
 		/* Others scan for this job. */
@@ -712,7 +734,7 @@ static void report(struct reporter *reporter)
 		if (!reporter->is_elected)
 			continue;
 		count(reporter, now_ns);
-		say_start(reporter);
+		say_start(reporter, now_ns);
 		check(reporter, now_ns);
 	}
 	alarm(REPORT_LAST_SECONDS);

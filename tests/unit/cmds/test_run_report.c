@@ -75,16 +75,16 @@ static struct reporter reporter;
 
 static uint64_t play_clock(clockid_t clock)
 {
-	return play.is_real ? clock_system_ns(clock) : play.now_ns;
+	return play.now_ns + (play.is_real ? clock_system_ns(clock) : 0);
 }
 
 static int play_poll(struct pollfd *fds, nfds_t count, int wait_ms)
 {
+	play.now_ns += (uint64_t)wait_ms * MS_NS;
 	/* As soon as possible, and a little less busy than that. */
 	if (play.is_real)
 		return poll(fds, count, 5);
 	sink_format(&happened, "wait %d ms\n", wait_ms);
-	play.now_ns += (uint64_t)wait_ms * MS_NS;
 	if (play.at)
 		play.at(play.turn);
 	return play.turn++ == play.last;
@@ -244,8 +244,17 @@ static void come_and_go(int turn)
 {
 	calls_go_on(turn);
 	reporter.watch.recording.count = turn > 0 ? PROCESSES : 0;
-	if (turn == 14)
+	if (turn == 17)
 		processes[1].life = processes[2].life = RECORDING_ENDED;
+}
+
+/* One rank begins after the other, and one more when the start was printed. */
+static void come_one_by_one(int turn)
+{
+	static const size_t counts[] = { 2, 3, 3, 3, 3, PROCESSES };
+
+	calls_go_on(turn);
+	reporter.watch.recording.count = counts[turn];
 }
 
 static void stop_after_two(int turn)
@@ -258,7 +267,7 @@ static void die_at_three(int turn)
 	calls_go_on(turn);
 	if (turn == 3)
 		processes[2].life = RECORDING_KILLED;
-	if (turn == 5)
+	if (turn == 9)
 		processes[1].life = RECORDING_KILLED;
 }
 
@@ -266,7 +275,7 @@ static void die_at_three(int turn)
 static void die_at_the_end(int turn)
 {
 	calls_go_on(turn);
-	if (turn == 2) {
+	if (turn == 5) {
 		processes[1].life = processes[2].life = RECORDING_KILLED;
 		play.doctor_code = CLI_EXIT_TROUBLE;
 	}
@@ -286,7 +295,16 @@ static void free_the_lock(int turn)
 static void reports(pid_t child)
 {
 	begin(child);
-	play_report("a job that runs", 15, come_and_go);
+	play_report("a job that runs", 18, come_and_go);
+
+	begin(child);
+	processes[1].world_size = 16;
+	processes[3].is_earlier_run = false;
+	play_report("a job whose ranks begin one after the other", 5, come_one_by_one);
+
+	begin(child);
+	processes[1].world_size = 2;
+	play_report("a job whose ranks are all here", 2, come_one_by_one);
 
 	begin(child);
 	play.doctor = "job train\nerror hang: rank 1\n";
@@ -294,35 +312,35 @@ static void reports(pid_t child)
 	processes[1].world_size = 16;
 	processes[1].info = "trace=/data/traces/a.rst\n";
 	processes[1].info_bytes = strlen(processes[1].info);
-	play_report("a job that hangs", 6, stop_after_two);
+	play_report("a job that hangs", 8, stop_after_two);
 
 	begin(child);
 	play.doctor = "job train\nerror slow\n";
 	processes[1].region_path = "here";
-	play_report("no trouble while it moves, nor when it does not", 9, stop_after_two);
+	play_report("no trouble while it moves, nor when it does not", 11, stop_after_two);
 
 	begin(child);
 	play.doctor = "job train\nwarning slow\n";
 	play.doctor_code = CLI_EXIT_TROUBLE;
 	processes[1].interface = 0;
-	play_report("ranks die, but not of what is reported here", 7, die_at_three);
+	play_report("ranks die, but not of what is reported here", 15, die_at_three);
 
 	begin(child);
 	play.doctor = "job train\ndead rank 2\n";
 	play.is_cut = true;
-	play_report("ranks are dead at the end", 2, die_at_the_end);
+	play_report("ranks are dead at the end", 5, die_at_the_end);
 
 	begin(child);
 	play.doctor = "warning slow\n\nnote error \n";
 	play.doctor_code = CLI_EXIT_TROUBLE;
 	processes[1].region_path = NULL;
-	play_report("only slow", 5, stop_after_two);
+	play_report("only slow", 7, stop_after_two);
 
 	begin(child);
 	play.doctor = "x\nerror hang\n";
 	play.doctor_code = CLI_EXIT_TROUBLE;
 	play.doctor_status = ERR_SYSTEM;
-	play_report("the doctor does not answer", 5, stop_after_two);
+	play_report("the doctor does not answer", 7, stop_after_two);
 
 	begin(child);
 	play.look = ERR_NO_SPACE;
@@ -359,26 +377,26 @@ static void elections(pid_t child)
 	others_lock = open(lock_path(), O_RDWR | O_CLOEXEC);
 	if (others_lock == -1 || flock(others_lock, LOCK_EX) != 0)
 		abort();
-	play_report("another one reports, for a while", 5, free_the_lock);
+	play_report("another one reports, for a while", 8, free_the_lock);
 
 	begin(child);
 	put_lock_file("sv", 1999);
-	play_report("a file of an earlier run", 1, calls_go_on);
+	play_report("a file of an earlier run", 4, calls_go_on);
 
 	begin(child);
 	put_lock_file("sv", 2000);
-	play_report("another one of this run has reported", 5, stop_after_two);
+	play_report("another one of this run has reported", 8, stop_after_two);
 
 	begin(child);
 	put_lock_file("s", 2000);
 	play.doctor = "x\nerror\nerror hang\n";
 	play.doctor_code = CLI_EXIT_TROUBLE;
-	play_report("another one has reported the start", 5, stop_after_two);
+	play_report("another one has reported the start", 8, stop_after_two);
 
 	begin(child);
 	if (symlink(command_path("target"), lock_path()) != 0)
 		abort();
-	play_report("a link of somebody", 1, calls_go_on);
+	play_report("a link of somebody", 4, calls_go_on);
 	EXPECT_THAT("a link is neither followed nor removed",
 		    access(command_path("target"), F_OK) != 0 && unlink(lock_path()) == 0);
 
@@ -387,7 +405,7 @@ static void elections(pid_t child)
 		abort();
 	processes[1].life = processes[2].life = RECORDING_ENDED;
 	processes[2].life = RECORDING_ALIVE;
-	play_report("no file", 1, calls_go_on);
+	play_report("no file", 4, calls_go_on);
 	EXPECT_THAT("what is no file is not removed", unlink(lock_path()) == 0);
 }
 
