@@ -258,7 +258,7 @@ hung() {
 	PATH=$tools:$PATH "$ringside" doctor --hang 1s "$@" | tr -s ' \n' ' '
 }
 is_hung() {
-	grep -q 'error rank 1 has not called' <(hung)
+	grep -qE 'error (1\. )?rank 1 has not called' <(hung)
 }
 expect_ok "a hung job" until_ok is_hung
 # Simulated ranks wake up now and then, and are running for that moment.
