@@ -1071,8 +1071,9 @@ static void link_title(struct hang_tale *tale, const struct links_alike *links, 
 		text_append(text, size, "network sends stuck: several hosts, %u links",
 			    links->count);
 	}
-	text_append(text, size, "; %u rank%s blocked", tale->victims,
-		    tale->victims == 1 ? "" : "s");
+	if (tale->victims > 0)
+		text_append(text, size, "; %u rank%s blocked", tale->victims,
+			    tale->victims == 1 ? "" : "s");
 }
 
 static void fill_peer(struct hang_tale *tale)
