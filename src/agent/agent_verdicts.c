@@ -34,6 +34,11 @@ static void add_number(struct agent_hook_event *event, const char *name, int64_t
 		agent_hook_variable(event, name, "%s", "");
 }
 
+static void add_time(struct agent_hook_event *event, const char *name, uint64_t wall_ns)
+{
+	add_number(event, name, wall_ns > 0 ? (int64_t)(wall_ns / SECOND_NS) : -1);
+}
+
 static void add_variables(struct agent_hook_event *event, const struct verdict *verdict)
 {
 	agent_hook_variable(event, "CLASS", "%s", verdict_class_name(verdict->class));
@@ -43,9 +48,7 @@ static void add_variables(struct agent_hook_event *event, const struct verdict *
 			    verdict_confidence_word(verdict->confidence));
 	agent_hook_variable(event, "KEY", "0x%016" PRIx64, verdict_key(verdict));
 	agent_hook_variable(event, "JOB", "%s", verdict->job);
-	add_number(event, "JOB_START",
-		   verdict->job_start_wall_ns ? (int64_t)(verdict->job_start_wall_ns / SECOND_NS)
-					      : -1);
+	add_time(event, "JOB_START", verdict->job_start_wall_ns);
 	add_number(event, "RANK", verdict->rank);
 	agent_hook_variable(event, "HOST", "%s", verdict->host);
 	add_number(event, "PID", verdict->pid);
@@ -57,7 +60,7 @@ static void add_variables(struct agent_hook_event *event, const struct verdict *
 	add_number(event, "COMM_RANK", verdict->comm_rank);
 	agent_hook_variable(event, "FUNCTION", "%s", verdict->function);
 	agent_hook_variable(event, "PLACE", "%s", verdict->place);
-	add_number(event, "SINCE", (int64_t)(verdict->since_wall_ns / SECOND_NS));
+	add_time(event, "SINCE", verdict->since_wall_ns);
 }
 
 static void add_input(struct agent_hook_event *event, const char *what,
