@@ -185,9 +185,12 @@ static int take_plugin(const struct cli_said *said)
 	const char *value = said->value;
 	const char *slash = strrchr(value, '/');
 	char directory[PATH_MAX], whole[PATH_MAX];
+	struct stat st;
 
 	text_format(directory, sizeof(directory), "%.*s", slash ? (int)(slash - value + 1) : 1,
 		    slash ? value : ".");
+	if (stat(value, &st) == 0 && S_ISDIR(st.st_mode))
+		return cli_error("cannot read the plugin '%s': %s", value, strerror(EISDIR));
 	if (access(value, R_OK) != 0 || realpath(directory, whole) == NULL)
 		return cli_error("cannot read the plugin '%s': %s", value, strerror(errno));
 	if (!text_format(job->plugin, sizeof(job->plugin), "%s/%s", whole,

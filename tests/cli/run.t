@@ -98,6 +98,8 @@ expect_refusal "a wrong number of seconds" 2 "--hang-after '15m' is not a number
 expect_refusal "a wrong label" 2 "'a-b=c' is not a label" "$tool" run --labels a-b=c true
 expect_refusal "a plugin that is not there" 3 "cannot read the plugin '/nowhere.so'" \
 	"$tool" run --plugin /nowhere.so true
+expect_refusal "a directory instead of a plugin" 3 "cannot read the plugin '/tmp': Is a directory" \
+	"$tool" run --plugin /tmp true
 expect_refusal "no command" 2 "no command given: use ringside run -- CMD" "$tool" run -m trace
 expect_refusal "a command that does not exist" 127 "cannot run 'no-such-command'" "$tool" run no-such-command
 expect_refusal "a command that cannot be executed" 126 "cannot run '/etc/passwd': Permission" \
