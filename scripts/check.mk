@@ -60,13 +60,15 @@ RACE_FILES := $(shell grep -lE 'pthread\.h|"sim/' $(foreach program,$(UNIT_PROGR
 $(foreach program,$(UNIT_PROGRAMS),$(eval race_files_$(program) := $(filter $(RACE_FILES),$(unit_files_$(program)))))
 RACE_PROGRAMS := $(foreach program,$(UNIT_PROGRAMS),$(if $(race_files_$(program)),$(program)))
 RACE_TESTS := $(addprefix $(BUILD)/tests/race/,$(RACE_PROGRAMS))
+# Tests start themselves hundreds of times, and AddressSanitizer's list of globals takes half of that to relocate.
+UNIT_LDFLAGS := $(if $(findstring address,$(SANITIZE)),-no-pie)
 unit_room = $(firstword $(subst _, ,$(1)))
 unit_objects = $(patsubst tests/unit/%.c,$(BUILD)/unit/%.o,$(1))
 define unit_program
 $(BUILD)/tests/$(1)/$(2): $(call unit_objects,$($(1)_files_$(2))) $(BUILD)/unit/$(1)_$(2)_table.o $(BUILD)/tests/support/runner.o \
 		$(unit_parts_$(call unit_room,$(2))) $(LIBRARY)
 	@mkdir -p $$(@D)
-	$$(call quiet,LINK  )$$(CC) $$(ALL_LDFLAGS) -o $$@ $$^ $$(PROGRAM_LIBS) $(unit_libs_$(call unit_room,$(2)))
+	$$(call quiet,LINK  )$$(CC) $$(ALL_LDFLAGS) $$(UNIT_LDFLAGS) -o $$@ $$^ $$(PROGRAM_LIBS) $(unit_libs_$(call unit_room,$(2)))
 $(BUILD)/unit/$(1)_$(2)_table.c: $($(1)_files_$(2)) $(BUILD)/unit/files scripts/unit-table
 	@scripts/unit-table $($(1)_files_$(2)) > $$@
 endef

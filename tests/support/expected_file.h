@@ -77,27 +77,52 @@ static inline void expected_explain(const char *path, const char *text, const ch
 	printf("#   wanted %.*s\n", (int)strcspn(wanted, "\n"), wanted);
 }
 
+/* NULL: it cannot be opened. */
+static inline char *expected_read(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	size_t room = 1 << 16, length = 0, got;
+	char *text = malloc(room);
+
+	if (file == NULL) {
+		free(text);
+		return NULL;
+	}
+	while (text != NULL && (got = fread(text + length, 1, room - length - 1, file)) > 0) {
+		length += got;
+		if (length + 1 == room)
+			text = realloc(text, room *= 2);
+	}
+	if (text == NULL)
+		abort();
+	fclose(file);
+	text[length] = '\0';
+	return text;
+}
+
 /* Is this the text of the file? If not, the first line that differs is printed. */
 static inline bool expected_file(const char *got, const char *path)
 {
-	static char wanted[1 << 20];
 	const char *rewrite = getenv("REWRITE"), *difference;
-	bool is_rewrite = rewrite != NULL && rewrite[0] == '1';
-	FILE *file = fopen(path, is_rewrite ? "we" : "re");
-	size_t length = 0;
+	char *wanted;
+	FILE *file;
 
-	if (file != NULL && is_rewrite && fputs(got, file) == EOF)
-		abort();
-	if (file != NULL && !is_rewrite)
-		length = fread(wanted, 1, sizeof(wanted) - 1, file);
-	if (file != NULL)
-		fclose(file);
-	wanted[length] = '\0';
-	difference = is_rewrite ? NULL : expected_difference(got, wanted);
-	if (file != NULL && difference == NULL)
+	if (rewrite != NULL && rewrite[0] == '1') {
+		file = fopen(path, "we");
+		if (file == NULL || fputs(got, file) == EOF || fclose(file) != 0)
+			abort();
 		return true;
-	expected_explain(path, got, wanted, difference != NULL ? difference : got);
-	return false;
+	}
+	wanted = expected_read(path);
+	if (wanted == NULL) {
+		printf("# %s cannot be opened\n", path);
+		return false;
+	}
+	difference = expected_difference(got, wanted);
+	if (difference != NULL)
+		expected_explain(path, got, wanted, difference);
+	free(wanted);
+	return difference == NULL;
 }
 
 #endif

@@ -11,6 +11,7 @@
  */
 #include "tests/support/runner.h"
 
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,6 +113,24 @@ static void run_file(const struct unit_file *file)
 	else if (WEXITSTATUS(status) != 0 && failed == failed_before)
 		complain(file, "failed with exit code", WEXITSTATUS(status));
 }
+
+#ifdef __SANITIZE_ADDRESS__
+/*
+ * In place of AddressSanitizer's: at the end of each process it makes the memory around all globals usable again. A test
+ * forks hundreds of times, and that takes longer than the test. A library that is unloaded needs it.
+ */
+void __asan_unregister_globals(void *globals, long how_many);
+void __asan_unregister_globals(void *globals, long how_many)
+{
+	extern char __executable_start, _end;
+	void (*original)(void *, long);
+
+	if ((char *)globals >= &__executable_start && (char *)globals < &_end)
+		return;
+	original = (void (*)(void *, long))dlsym(RTLD_NEXT, "__asan_unregister_globals");
+	original(globals, how_many);
+}
+#endif
 
 int main(int argc, char **argv)
 {

@@ -252,7 +252,8 @@ static void all_options(void)
 		"--hang 30s",
 		"--agents node[1-3],other:80",
 	};
-	static char text[(4 << 20) + 2];
+	const size_t most = 4 << 20;
+	char *text = malloc(most + 1);
 	char line[600];
 
 	for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
@@ -270,17 +271,20 @@ static void all_options(void)
 	show_options("--slurm _3");
 	/* A file of agents has less than 4 MiB. */
 	snprintf(line, sizeof(line), "--agents @%s", command_path("list"));
-	memset(text, ' ', sizeof(text));
+	if (text == NULL)
+		abort();
+	memset(text, ' ', most + 1);
 	memcpy(text, "node7\n", 6);
-	for (size_t length = (4 << 20) - 1; length <= 4 << 20; length++) {
+	for (size_t length = most - 1; length <= most; length++) {
 		struct doctor_options of;
 		char *words[] = { "doctor", "--agents", line + 9 };
 
 		command_write("list", text, length);
-		EXPECT_EQUAL(watch_included_parse(&of, 3, words), length < 4 << 20 ? -1 : 2);
-		EXPECT_EQUAL(of.targets.count, length < 4 << 20);
+		EXPECT_EQUAL(watch_included_parse(&of, 3, words), length < most ? -1 : 2);
+		EXPECT_EQUAL(of.targets.count, length < most);
 		watch_included_options_release(&of);
 	}
+	free(text);
 }
 
 int main(void)
