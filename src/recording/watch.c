@@ -672,7 +672,7 @@ static enum status begin_search(struct watch *watch, uint64_t now_ns)
 	watch->has_processes = now_ns >= watch->next_processes_ns;
 	watch->is_listed = watch->is_second = false;
 	watch->next_place = 0;
-	watch->search_ns = 0;
+	watch->search_ns = watch->search_cpu_ns = 0;
 	for (size_t i = 0; i < watch->owner_count; i++) {
 		struct watch_owner *owner = &watch->owners[i];
 
@@ -695,9 +695,11 @@ static void end_search(struct watch *watch)
 static enum status list_more(struct watch *watch)
 {
 	uint64_t began_ns = clock_system_ns(CLOCK_MONOTONIC);
+	uint64_t cpu_ns = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID);
 	enum status status = region_search_step(watch->search, LIST_EFFORT, &watch->is_listed);
 
 	watch->search_ns += clock_system_ns(CLOCK_MONOTONIC) - began_ns;
+	watch->search_cpu_ns += clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns;
 	return status;
 }
 
@@ -711,15 +713,28 @@ bool watch_search_more(struct watch *watch)
 	return watch->search != NULL && !watch->is_listed;
 }
 
+/*
+ * How long to wait after a search. On a busy machine a short one may take seconds, in which others run: that is no reason
+ * to miss new processes for minutes.
+ */
+static uint64_t pause_after(const struct watch *watch, uint64_t share)
+{
+	uint64_t pause_ns = watch->search_ns * share;
+
+	if (pause_ns > WATCH_SEARCH_NS)
+		pause_ns = WATCH_SEARCH_NS;
+	return later_of(pause_ns, watch->search_cpu_ns * share);
+}
+
 static void note_listed(struct watch *watch, uint64_t now_ns)
 {
 	watch->unreadable = region_search_places(watch->search)->unreadable;
 	marks_clear(watch, watch->has_processes);
 	if (watch->has_processes)
 		watch->next_processes_ns =
-			now_ns + later_of(WATCH_SEARCH_NS, watch->search_ns * PROCESS_SHARE);
+			now_ns + later_of(WATCH_SEARCH_NS, pause_after(watch, PROCESS_SHARE));
 	else
-		watch->earliest_ns = now_ns + watch->search_ns * SEARCH_SHARE;
+		watch->earliest_ns = now_ns + pause_after(watch, SEARCH_SHARE);
 }
 
 static struct recording_left_out *left_out_of(struct recording *recording, uint32_t uid)

@@ -111,6 +111,7 @@ struct watch {
 	bool is_second;		      /* the first search examines everything twice */
 	bool has_processes;	      /* it includes those of processes */
 	uint64_t search_ns;	      /* that it has taken */
+	uint64_t search_cpu_ns;	      /* of the processor */
 	uint64_t searches;	      /* completed */
 	size_t next_place;	      /* of what it found: to be examined */
 	struct watch_owner *owners;

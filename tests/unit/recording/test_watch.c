@@ -883,6 +883,11 @@ static void put_small(const char *name, int rank)
 	free(sample.bytes);
 }
 
+static uint64_t later_of(uint64_t one, uint64_t other)
+{
+	return one > other ? one : other;
+}
+
 /* One user has more than the limit. */
 static void test_crowd(void)
 {
@@ -901,7 +906,13 @@ static void test_crowd(void)
 	while (watch_search_more(&watch))
 		;
 	EXPECT_THAT("which add no process", watch.recording.count == 0);
+	/* The machine was busy with something else, for a minute. */
+	watch.search_ns += 60 * SECOND_NS;
 	look(&watch, 1);
+	EXPECT_THAT("a search that waited for the processor does not delay the next one",
+		    watch.search_cpu_ns > 0 &&
+			    watch.earliest_ns <=
+				    now_ns + later_of(10 * SECOND_NS, 50 * watch.search_cpu_ns));
 	EXPECT_THAT("many processes are added a few at a time",
 		    watch.recording.count == 256 && watch_is_searching(&watch));
 	/* As many scans as it takes. */
