@@ -174,6 +174,7 @@ static void note_connection(void *context, struct MHD_Connection *connection, vo
 
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
 		*slot = http->coming;
+		http->coming = NULL;
 		session = http->server.has_tls
 				  ? MHD_get_connection_info(connection,
 							    MHD_CONNECTION_INFO_GNUTLS_SESSION)
@@ -510,10 +511,13 @@ static void connection_take(struct agent_http *http, const struct agent_listener
 	http->count++;
 	http->accepted++;
 	http->coming = slot;
-	/* On failure the socket is closed; whether the callback was called depends on how far it got. */
-	if (MHD_add_connection(http->server.daemon, fd, (const struct sockaddr *)from, length) !=
+	/* Calls note_connection(). Since libmicrohttpd 1.0 that happens only when the daemon runs. */
+	if (MHD_add_connection(http->server.daemon, fd, (const struct sockaddr *)from, length) ==
 		    MHD_YES &&
-	    slot->fd != -1) {
+	    http->coming != NULL)
+		MHD_run(http->server.daemon);
+	/* On failure the socket is closed; whether the callback was called depends on how far it got. */
+	if (http->coming != NULL) {
 		slot->fd = -1;
 		http->count--;
 	}

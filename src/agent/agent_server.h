@@ -82,7 +82,7 @@ struct agent_http {
 	uint8_t checked_address[16];
 	struct agent_connection connections[AGENT_CONNECTIONS_MAX];
 	size_t count;
-	struct agent_connection *coming; /* being passed to libmicrohttpd */
+	struct agent_connection *coming; /* passed to libmicrohttpd, which has not begun with it */
 	uint64_t paused_until_ns;	 /* no accept before: out of descriptors */
 	uint64_t accepted;
 	uint64_t refused; /* connections dropped or rejected because of the limits */
