@@ -60,7 +60,7 @@ RACE_FILES := $(shell grep -lE 'pthread\.h|"sim/' $(foreach program,$(UNIT_PROGR
 $(foreach program,$(UNIT_PROGRAMS),$(eval race_files_$(program) := $(filter $(RACE_FILES),$(unit_files_$(program)))))
 RACE_PROGRAMS := $(foreach program,$(UNIT_PROGRAMS),$(if $(race_files_$(program)),$(program)))
 RACE_TESTS := $(addprefix $(BUILD)/tests/race/,$(RACE_PROGRAMS))
-# Tests start themselves hundreds of times, and AddressSanitizer's list of globals takes half of that to relocate.
+# Tests start themselves hundreds of times, and relocating AddressSanitizer's list of globals is a quarter of a start.
 UNIT_LDFLAGS := $(if $(findstring address,$(SANITIZE)),-no-pie)
 unit_room = $(firstword $(subst _, ,$(1)))
 unit_objects = $(patsubst tests/unit/%.c,$(BUILD)/unit/%.o,$(1))

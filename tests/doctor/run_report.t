@@ -71,14 +71,13 @@ expect_ok "and so does the reporter" until_ok is_over "$tool"
 
 # ---- a job that hangs, and is then killed
 
-# A number is in front where the machine is so busy that the job was slow, too.
-
 "${run[@]}" -- "${run[@]}" -- "${sim[@]}" -f never-arrives:rank=1 --at 1s --seconds 600s >/dev/null 2>"$tap_scratch/err" &
 pid=$!
 started+=("$pid")
 has_said() { # pattern
 	[ "$(lines "$1")" -gt 0 ]
 }
+# It has a number if there is another: on a busy machine the job was slow, too.
 expect_ok "a hang: the verdict appears" until_ok has_said '^error +(1\. )?rank 1 has not called'
 # It sleeps most of the time. The verdict is printed once, at whatever moment that is.
 expect_ok "with the place of the rank" until_ok has_said '^ +- Rank 1 is (asleep in clock_nanosleep|running)'
