@@ -863,6 +863,7 @@ static int read_all(struct doctor_case *look)
 static int check_emptiness(const struct doctor_case *look)
 {
 	const struct recording *recording = &look->input.recording;
+	const char *job = look->options->chosen.job;
 
 	if (recording->count > 0 || !has_ranks(look->options) || look->source_count > 0)
 		return 0;
@@ -871,6 +872,11 @@ static int check_emptiness(const struct doctor_case *look)
 		return 0;
 	if (look->has_log && look->options->path_count == 0)
 		return 0;
+	if (look->prom != NULL)
+		return cli_error("%s: no series of %s%s; check that agents run, and that this "
+				 "Prometheus scrapes them",
+				 look->options->prometheus, job ? "job " : "Ringside's agents",
+				 job ? job : "");
 	return cli_input_complain(&look->input, false) | CLI_EXIT_UNKNOWN;
 }
 

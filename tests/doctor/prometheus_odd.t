@@ -25,13 +25,13 @@ server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
 print(server.server_address[1], flush=True)
 server.serve_forever()
 SERVER
-notes() { # series
+notes() { # series option...
 	local port server
 	python3 "$tap_scratch/server.py" "$1" >"$tap_scratch/port" &
 	server=$!
 	until_ok test -s "$tap_scratch/port"
 	port=$(cat "$tap_scratch/port")
-	"$BUILD/ringside" doctor --json --prometheus "http://127.0.0.1:$port" 2>&1 | tee "$tap_scratch/said" |
+	"$BUILD/ringside" doctor --json --prometheus "http://127.0.0.1:$port" "${@:2}" 2>&1 | tee "$tap_scratch/said" |
 		sed -nE 's/.*"title": *"[0-9]+ (series[^"]*)".*/\1/p'
 	kill "$server"
 	wait "$server" 2>/dev/null
@@ -39,6 +39,13 @@ notes() { # series
 }
 expect_same "series without our labels are counted" "$(notes '[{"metric":{"somebody":"else"},"value":[1,"1"]}]' )" \
 	"series of Prometheus cannot be used"
+said() { # without the port
+	sed -E 's|127.0.0.1:[0-9]+|HOST|' "$tap_scratch/said"
+}
 notes '[]' >/dev/null
-expect_ok "without any, there are no ranks" grep -q "^ringside doctor: no " "$tap_scratch/said"
+expect_same "without any, it is not this host that has no recordings" "$(said)" \
+	"ringside doctor: http://HOST: no series of Ringside's agents; check that agents run, and that this Prometheus scrapes them"
+notes '[]' --job llm-7 >/dev/null
+expect_same "without any of a job" "$(said)" \
+	"ringside doctor: http://HOST: no series of job llm-7; check that agents run, and that this Prometheus scrapes them"
 tap_done
