@@ -92,5 +92,8 @@ expect_same "it appeared once" "$(lines '^error ') $(lines '^ringside run: the j
 code=$?
 expect_same "a rank dies: the exit code of the command" "$code" 5
 until_ok is_over "$tool"
-expect_same "one verdict" "$(lines '^error +(1\. )?rank 2 is dead') $(lines '^ringside run: ')" "1 2"
+# Where the machine is so busy that the reporter gets nothing of it in a minute, it says so at the end.
+verdict='ringside run: (the job may hang|the command has ended, and processes of the job did not end by themselves):'
+expect_same "one verdict" "$(printed | grep -E '^(what|ringside|error|dead) ' | sed -E "s/$verdict/a verdict/; s/^error +(1\. )?(rank 2 is dead);.*/\2/")" \
+	$'what is recorded\na verdict\nrank 2 is dead'
 tap_done
