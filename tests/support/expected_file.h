@@ -24,7 +24,9 @@ static inline bool expected_is_near(const char *begin, const char **got, const c
 	*wanted -= before;
 	length = strspn(*got, digits);
 	point = strcspn(*got, ".");
-	if (point >= length || length != strspn(*wanted, digits) || point != strcspn(*wanted, "."))
+	/* A difference behind a number, or behind a full stop, is none of it. */
+	if (length <= before || point >= length || length != strspn(*wanted, digits) ||
+	    point != strcspn(*wanted, "."))
 		return false;
 	for (size_t i = point + 1; i < length; i++)
 		last /= 10;
