@@ -223,7 +223,8 @@ struct hang_end *hang_end_of_rank(struct hang_graph *graph, uint32_t node, uint3
 		class = VERDICT_PROCESS_STOPPED;
 	end = hang_end_add(graph, class, node, of->comm, seat);
 	if (class == VERDICT_PROCESS_DEAD)
-		end->confidence = process->is_dead_for_sure ? 0.99 : 0.75;
+		end->confidence =
+			process->is_dead_for_sure && !process->has_died_waiting ? 0.99 : 0.75;
 	else
 		end->confidence = class == VERDICT_PROCESS_STOPPED ? 0.99 : 0.97;
 	return end;

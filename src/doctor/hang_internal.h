@@ -34,6 +34,9 @@ struct hang_process {
 	uint64_t end_wall_ns; /* 0 unknown */
 	enum hang_life life;
 	bool is_dead_for_sure; /* life DEAD, confirmed by the system */
+	/* Killed in a hang that others are still in. If one of them has never called what they wait in, that is the
+	 * cause, and this one counts as RUNS. */
+	bool has_died_waiting;
 	uint32_t component;    /* a process: the same for all that communicators connect */
 	uint64_t dead_wall_ns; /* all of its component are dead: their last sign of life; else 0 */
 	bool is_past;  /* no process of its component is alive, and only live ones are asked for */

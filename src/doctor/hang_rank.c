@@ -914,6 +914,10 @@ void hang_tell_process(struct hang_tale *tale)
 				 text, process->lag_ns / SECOND_NS, end[0] ? ", at " : "", end);
 	hang_tell_waiting(tale);
 	hang_tell_culprits(tale);
+	if (process->has_died_waiting)
+		verdict_missing(tale->verdict,
+				"It was in the operation for long when it died, and so were the "
+				"others: there may be an earlier cause.");
 	tell_others_missing(tale);
 	if (scene->seats[lead->seat].front != NULL) {
 		text[0] = '\0';

@@ -212,9 +212,6 @@ static enum status hang_lives(struct hang_scene *scene)
 			of->lag_ns += HANG_GUESS_NS;
 		}
 		of->gone = HANG_NOBODY;
-		if ((of->life == HANG_DEAD || of->life == HANG_STOPPED) &&
-		    scene->processes[of->component].gone == HANG_NOBODY)
-			scene->processes[of->component].gone = p;
 	}
 	free(together);
 	return status;
@@ -846,6 +843,94 @@ static void share_out_flights(struct hang_scene *scene, uint32_t p)
 	}
 }
 
+/* Where a rank was in a collective when another one in it died, ago_ns ago. */
+enum hung_before {
+	HUNG_NOT = 0,
+	HUNG_IN_IT = 1,	 /* for long */
+	HUNG_ABSENT = 2, /* it has not called it to this day */
+};
+
+static enum hung_before has_hung_before(const struct hang_scene *scene, uint32_t s,
+					const struct recording_flight *with, uint64_t ago_ns)
+{
+	const struct recording_flight *flights = hang_flights(scene, s);
+	const struct recording_comm *comm = scene->seats[s].comm;
+	uint32_t process = scene->job->seats[s].process;
+	uint64_t called = is_replay(with) ? comm->counts.replays : comm->counts.collectives;
+
+	for (size_t i = 0; i < scene->seats[s].flight_count; i++)
+		if (op_is_collective(flights[i].op.function) &&
+		    flights[i].op.match == with->op.match &&
+		    is_replay(&flights[i]) == is_replay(with))
+			return flights[i].op.state != OP_DONE &&
+					       hang_ago(scene, process,
+							flight_since_ns(&flights[i])) >=
+						       scene->hang_ns + ago_ns
+				       ? HUNG_IN_IT
+				       : HUNG_NOT;
+	return comm->has_counts && !comm->is_unplaced && called < with->op.match ? HUNG_ABSENT
+										 : HUNG_NOT;
+}
+
+/* Did all living ranks hang with this one, whose process is dead, before its death? ABSENT: because of one of them. */
+static enum hung_before has_hung_together(const struct hang_scene *scene, uint32_t seat)
+{
+	const struct job *job = scene->job;
+	const struct job_comm *comm = &job->comms[job->seats[seat].comm];
+	const struct recording_flight *flights = hang_flights(scene, seat);
+	uint64_t end_ns = recording_last_ns(hang_process(scene, seat));
+	uint64_t ago_ns = hang_ago(scene, job->seats[seat].process, end_ns);
+
+	for (size_t f = 0; f < scene->seats[seat].flight_count; f++) {
+		const struct op_record *op = &flights[f].op;
+		uint64_t since_ns = flight_since_ns(&flights[f]);
+		uint32_t living = 0, count[HUNG_ABSENT + 1] = { 0 };
+
+		if (!op_is_collective(op->function) || op->match == 0 || op->state < OP_ISSUED ||
+		    op->state > OP_RUNNING || since_ns == 0 || since_ns + scene->hang_ns > end_ns)
+			continue;
+		for (uint32_t i = 0; i < comm->seat_count; i++) {
+			if (hang_process(scene, comm->seats[i])->life != RECORDING_ALIVE)
+				continue;
+			living++;
+			count[has_hung_before(scene, comm->seats[i], &flights[f], ago_ns)]++;
+		}
+		if (living == 0 || count[HUNG_NOT] > 0)
+			continue;
+		if (count[HUNG_ABSENT] > 0)
+			return HUNG_ABSENT;
+		/* If its end would not be recorded, all may have left it long ago. */
+		if (hang_flight_kind(scene, seat, f) == FLIGHT_OPEN)
+			return HUNG_IN_IT;
+	}
+	return HUNG_NOT;
+}
+
+/* A watchdog, or a launcher, does not end all ranks of a hung job at once: find those that only waited. */
+static void forgive_victims(struct hang_scene *scene)
+{
+	const struct job *job = scene->job;
+
+	for (uint32_t p = 0; p < job->recording->count; p++) {
+		struct hang_process *of = &scene->processes[p];
+		bool is_known = recording_end_is_known(job->recording->processes[p]);
+
+		for (uint32_t s = job->first_seat[p];
+		     s < job->first_seat[p + 1] && of->is_dead_for_sure && is_known; s++) {
+			enum hung_before hung = has_hung_together(scene, s);
+
+			of->has_died_waiting |= hung != HUNG_NOT;
+			if (hung == HUNG_ABSENT) {
+				of->life = HANG_RUNS;
+				of->is_dead_for_sure = false;
+			}
+		}
+		if ((of->life == HANG_DEAD || of->life == HANG_STOPPED) &&
+		    scene->processes[of->component].gone == HANG_NOBODY)
+			scene->processes[of->component].gone = p;
+	}
+}
+
 /* What a seat reports of its operations: from its communicator's flags, or from an operation. */
 static uint32_t shown_by(const struct hang_scene *scene, uint32_t s)
 {
@@ -1096,6 +1181,8 @@ enum status hang_scene_make(struct hang_scene *scene, const struct job *job,
 		status = hang_lives(scene);
 	for (uint32_t p = 0; p < job->recording->count && status == OK; p++)
 		share_out_flights(scene, p);
+	if (status == OK)
+		forgive_victims(scene);
 	for (uint32_t s = 0; s < job->seat_count && status == OK; s++)
 		scene->shows[job->seats[s].comm] |= shown_by(scene, s);
 	for (uint32_t p = 0; p < job->recording->count && status == OK; p++)

@@ -518,10 +518,34 @@ static void advise_connecting(struct hang_tale *tale)
 	advise_evidence(tale);
 }
 
+/* Those that were ended since, by a watchdog or by hand, and did not cause it. */
+static void tell_victims_died(struct hang_tale *tale)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct job *job = scene->job;
+	uint32_t process = job->seats[job->comms[tale->lead->comm].seats[0]].process;
+	size_t count = 0;
+	char text[400] = "";
+
+	for (uint32_t p = 0; p < job->recording->count; p++)
+		if (scene->processes[p].has_died_waiting && scene->processes[p].life == HANG_RUNS &&
+		    scene->processes[p].component == scene->processes[process].component)
+			tale->ranks[count++] = job->process_rank[p];
+	if (count == 0)
+		return;
+	text_append(SAY, count == 1 ? "Rank " : "Ranks ");
+	hang_say_ranks(SAY, job, tale->ranks, count);
+	verdict_evidence(tale->verdict,
+			 "%s %s died since, after waiting like the others; that is not the cause.",
+			 text, count == 1 ? "has" : "have");
+}
+
 static void tell_death(struct hang_tale *tale)
 {
 	char text[60] = "";
 
+	if (tale->lead != NULL)
+		tell_victims_died(tale);
 	if (tale->verdict->dead_wall_ns == 0)
 		return;
 	hang_say_wall(SAY, tale->verdict->dead_wall_ns);

@@ -14,7 +14,14 @@ begin() { # name option...
 	sim=$!
 	started+=("$sim")
 }
-pids() { "$ringside" ls -q --json | grep -o '"pid":[0-9]*' | cut -d: -f2; }
+# Not of dead ones: the system may have given their PID to another process.
+pids() { # rank: all of them if there is none
+	"$ringside" ls -q --json | perl -MJSON::PP -0777 -e 'my $rank = shift;
+		for (@{decode_json(<STDIN>)->{processes}}) {
+			print "$_->{pid}\n" if $_->{state} eq "alive" && (!defined $rank || $_->{rank} == $rank);
+		}' "$@"
+}
+one_dead() { [ "$(pids | wc -l)" = 3 ]; }
 # The launcher first: it would end the others in its own way.
 end_all() { # signal
 	local ours
@@ -24,9 +31,13 @@ end_all() { # signal
 	kill "-$1" "${ours[@]}" 2>/dev/null
 	until_ok all_dead
 }
-all_dead() { ! "$ringside" ls --json | grep -q '"alive"'; }
+all_dead() { [ -z "$(pids)" ]; }
 figure() { # key file
 	perl -MJSON::PP -e 'my $key = shift; my $v = decode_json(join "", <STDIN>)->{verdicts}[0]; print $v->{$key} // "none"' "$1" <"$2"
+}
+# The clocks of two processes are compared by the wall clock, which adds some nanoseconds.
+rounded() { # key file
+	printf %.4f "$(figure "$1" "$2")"
 }
 hangs_for() { # seconds
 	diagnose --hang "$1s"
@@ -38,6 +49,13 @@ for mode in flight trace; do
 	for signal in KILL ABRT; do
 		begin "$mode-$signal" --mode $mode -f never-arrives:rank=1,at=200ms
 		expect_ok "$mode, SIG$signal: a job hangs" until_ok hangs_for 3
+		# As a watchdog does, which is not equally fast on all ranks.
+		kill "-$signal" "$(pids 3)"
+		until_ok one_dead
+		diagnose --hang 2s
+		expect_same "$mode, SIG$signal: one that waited is dead: it is not the cause" \
+			"$(figure class "$tap_scratch/doctor.json") $(figure rank "$tap_scratch/doctor.json") $(
+				grep -c 'Rank 3 has died since' "$tap_scratch/doctor.json")" "never_issued 1 1"
 		end_all $signal
 		diagnose --hang 2s
 		verdict="$(figure class "$tap_scratch/doctor.json") $(figure rank "$tap_scratch/doctor.json") $(figure severity "$tap_scratch/doctor.json")"
@@ -49,10 +67,10 @@ for mode in flight trace; do
 			tar xOf "$tap_scratch/$name.tar" ringside-bundle/doctor.json >"$tap_scratch/$name.json"
 		done
 		expect_same "$mode, SIG$signal: it does not get older from bundle to bundle" \
-			"$(figure seconds "$tap_scratch/two.json") $(figure gpu_hours "$tap_scratch/two.json")" \
-			"$(figure seconds "$tap_scratch/one.json") $(figure gpu_hours "$tap_scratch/one.json")"
+			"$(rounded seconds "$tap_scratch/two.json") $(rounded gpu_hours "$tap_scratch/two.json")" \
+			"$(rounded seconds "$tap_scratch/one.json") $(rounded gpu_hours "$tap_scratch/one.json")"
 		expect_same "$mode, SIG$signal: nor in a bundle than in the region" \
-			"$(figure seconds "$tap_scratch/one.json")" "$(figure seconds "$tap_scratch/doctor.json")"
+			"$(rounded seconds "$tap_scratch/one.json")" "$(rounded seconds "$tap_scratch/doctor.json")"
 		expect_same "$mode, SIG$signal: the advice is not for a job that runs" \
 			"$(grep -cE 'before you stop|so far|ringside stacks' "$tap_scratch/one.txt")" 0
 		expect_ok "$mode, SIG$signal: when it died is given" grep -q 'last sign of life' "$tap_scratch/one.txt"

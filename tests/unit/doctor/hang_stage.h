@@ -111,6 +111,13 @@ static inline int stage_comm(struct hang_stage *stage, uint64_t hash, const char
 	return id;
 }
 
+/* Its last sign of life was `ago_ns` ago. */
+static inline void stage_kill(const struct hang_stage *stage, int rank, uint64_t ago_ns)
+{
+	stage_rank(stage, rank)->life = RECORDING_KILLED;
+	stage_rank(stage, rank)->counts_ns = NOW_NS - ago_ns;
+}
+
 /* A call made `ago_ns` ago; the rank is in it if its state is running. */
 static inline struct recording_flight *stage_call(struct hang_stage *stage, int rank, int comm,
 						  uint8_t function, uint64_t match, uint8_t state,

@@ -112,7 +112,7 @@ static void test_held_elsewhere(void)
 static void test_processes(void)
 {
 	all_but(8, 4, -1, 60 * SECOND);
-	stage_rank(&stage, 3)->life = RECORDING_KILLED;
+	stage_kill(&stage, 3, 59 * SECOND);
 	EXPECT_THAT("a killed process is the cause", stage_only(&stage, VERDICT_PROCESS_DEAD, 3));
 	EXPECT_THAT("with certainty", first()->confidence >= 0.95 && first()->victims == 7);
 	EXPECT_THAT("and its operation is shown",
@@ -126,7 +126,7 @@ static void test_processes(void)
 	stage_end(&stage);
 
 	all_but(8, 4, 5, 60 * SECOND);
-	stage_rank(&stage, 3)->life = RECORDING_KILLED;
+	stage_kill(&stage, 3, 59 * SECOND);
 	EXPECT_THAT("a dead rank, and one that has not called it",
 		    stage_only(&stage, VERDICT_PROCESS_DEAD, 3));
 	EXPECT_THAT("which may be a second cause",
@@ -163,6 +163,42 @@ static void test_processes(void)
 	stage_find(&stage);
 	EXPECT_THAT("but not if it closed the communicator first",
 		    stage.verdicts.count == 0 || first()->rank != 3);
+	stage_end(&stage);
+}
+
+/* Watchdogs do not end all ranks at the same time, nor do launchers. */
+static void test_victims(void)
+{
+	all_but(8, 4, 5, 60 * SECOND);
+	stage_kill(&stage, 3, 30 * SECOND);
+	stage_kill(&stage, 6, 10 * SECOND);
+	EXPECT_THAT("ranks died in a hang that is another one's fault",
+		    stage_only(&stage, VERDICT_NEVER_ISSUED, 5));
+	EXPECT_THAT("they are victims", first()->victims == 7 && first()->confidence > 0.9);
+	EXPECT_THAT("and named", stage_has_line(&first()->evidence, "Ranks 3, 6 have died since"));
+	stage_end(&stage);
+
+	all_but(8, 4, 5, 60 * SECOND);
+	stage_kill(&stage, 3, 45 * SECOND);
+	EXPECT_THAT("it was not in it for long", stage_only(&stage, VERDICT_PROCESS_DEAD, 3));
+	stage_end(&stage);
+
+	/* Rank 5 was late, for a reason of its own, and calls it after the death. */
+	all_but(8, 4, 5, 60 * SECOND);
+	stage_call(&stage, 5, 1, OP_ALL_REDUCE, 2, OP_RUNNING, 25 * SECOND);
+	stage_kill(&stage, 3, 30 * SECOND);
+	EXPECT_THAT("the last rank arrived after the death",
+		    stage_only(&stage, VERDICT_PROCESS_DEAD, 3));
+	EXPECT_THAT("which is certain", first()->confidence >= 0.95);
+	stage_end(&stage);
+
+	all_but(8, 4, -1, 60 * SECOND);
+	stage_kill(&stage, 3, 30 * SECOND);
+	EXPECT_THAT("all were in it for long: the death may be a consequence",
+		    stage_only(&stage, VERDICT_PROCESS_DEAD, 3));
+	EXPECT_THAT("which the verdict says",
+		    first()->confidence < 0.8 &&
+			    stage_has_line(&first()->missing, "there may be an earlier cause"));
 	stage_end(&stage);
 }
 
@@ -385,6 +421,7 @@ int main(void)
 	test_several_missing();
 	test_held_elsewhere();
 	test_processes();
+	test_victims();
 	test_left_behind();
 	test_nobody();
 	test_nobody_inside();

@@ -229,8 +229,8 @@ static void test_past(void)
 	stage.options.only_living = true;
 	stage_find(&stage);
 	EXPECT_THAT("a scan of live jobs reports it while one rank lives",
-		    stage.verdicts.count == 2 && first()->class == VERDICT_PROCESS_DEAD &&
-			    stage.verdicts.list[1].class == VERDICT_MISMATCH);
+		    stage.verdicts.count == 2 && first()->class == VERDICT_MISMATCH &&
+			    stage.verdicts.list[1].class == VERDICT_PROCESS_DEAD);
 	stage_rank(&stage, 3)->life = RECORDING_KILLED;
 	EXPECT_THAT("and not when none does", stage_nobody(&stage));
 	stage.options.only_living = false;
