@@ -58,7 +58,7 @@ symlinkSync(modules, join(directory, 'node_modules'));
 writeFileSync(join(directory, 'tsconfig.json'), JSON.stringify({
 	files: ['check.ts'],
 	compilerOptions: {
-		noEmit: true, strict: true, skipLibCheck: true, target: 'es2022', module: 'esnext', moduleResolution: 'bundler', types: [],
+		noEmit: true, strict: true, skipLibCheck: true, target: 'es2022', lib: ['es2022'], module: 'esnext', moduleResolution: 'bundler', types: [],
 		paths: { '@grafana/schema/dist/types/*': ['./node_modules/@grafana/schema/dist/types/*'] },
 	},
 }));

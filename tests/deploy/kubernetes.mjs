@@ -116,7 +116,7 @@ function checkTypes(scratch, objects) {
 	symlinkSync(join(root, 'npm', 'node_modules'), join(scratch, 'node_modules'));
 	writeFileSync(join(scratch, 'tsconfig.json'), JSON.stringify({
 		files: ['check.ts'],
-		compilerOptions: { noEmit: true, strict: true, skipLibCheck: true, target: 'es2022', module: 'esnext', moduleResolution: 'bundler', types: [] },
+		compilerOptions: { noEmit: true, strict: true, skipLibCheck: true, target: 'es2022', lib: ['es2022'], module: 'esnext', moduleResolution: 'bundler', types: [] },
 	}));
 	try {
 		execFileSync(process.execPath, [join(root, 'npm/node_modules/typescript/bin/tsc'), '-p', scratch], { encoding: 'utf8' });
