@@ -165,7 +165,7 @@ check-built: all tests benches floor $(BUILD)/copy-plugin $(CALLERS)
 	+@$(SUBMAKE) BUILD=$(BUILD)/clang CC=clang CFLAGS=-O0 all
 	+@$(asan_make) tests fuzzers
 	+@$(tsan_make) race-tests
-	@$(test_environment) scripts/run-tests $(BUILD)/test-state $(call prove_options,$(TEST_SECONDS)) -- \
+	@$(test_environment) scripts/run-tests $(BUILD) $(call prove_options,$(TEST_SECONDS)) \
 		$(LINT_SCRIPTS) $(TESTS) $(TEST_SCRIPTS) $(call under,$(ASAN),$(TESTS)) $(call under,$(TSAN),$(RACE_TESTS))
 
 .PHONY: check-unit
@@ -176,7 +176,7 @@ check-unit: $(TESTS) ## only the unit tests
 COPIES ?= $(JOBS)
 ROUNDS ?= 2
 .PHONY: check-busy
-check-busy: ## scripts in COPIES copies at the same time, ROUNDS times: which need a second chance?
+check-busy: ## scripts in COPIES copies at the same time, ROUNDS times: which fail?
 	+@$(SUBMAKE) DEVELOPER=1 all tests benches floor $(BUILD)/copy-plugin
 	@$(test_environment) scripts/busy-tests $(COPIES) $(ROUNDS) $(filter-out tests/fuzz_quick.t,$(TEST_SCRIPTS))
 
