@@ -33,6 +33,7 @@ struct MHD_Connection {
 	const char *headers[HTTP_PLAY_PAIRS][2], *arguments[HTTP_PLAY_PAIRS][2];
 	int suspended;
 	bool is_resumed;
+	bool is_waiting; /* to be added */
 	/* The answer: */
 	unsigned int code;
 	struct MHD_Response *response;
@@ -59,6 +60,7 @@ struct http_play {
 	uint64_t now_ns;
 	MHD_UNSIGNED_LONG_LONG timeout_ms; /* UINT64_MAX: none */
 	bool fails_to_start, fails_to_add, fails_early, fails_to_respond, has_no_tls;
+	bool adds_later;	   /* when it runs, as libmicrohttpd 1.0 does */
 	void *session;		   /* of GnuTLS */
 	size_t daemons, responses; /* that there are now */
 };
@@ -198,11 +200,25 @@ void MHD_stop_daemon(struct MHD_Daemon *daemon)
 }
 
 /* Connections that were shut down are noticed; the others are left to the test. */
+static enum MHD_Result http_play_begin(struct MHD_Connection *connection)
+{
+	connection->is_waiting = false;
+	connection->daemon->notify(connection->daemon->notify_context, connection,
+				   &connection->slot, MHD_CONNECTION_NOTIFY_STARTED);
+	if (!http_play.fails_to_add)
+		return MHD_YES;
+	http_play_close(connection);
+	return MHD_NO;
+}
+
 enum MHD_Result MHD_run(struct MHD_Daemon *daemon)
 {
 	char byte;
 
 	daemon->runs++;
+	for (size_t i = 0; i < HTTP_PLAY_CONNECTIONS; i++)
+		if (daemon->connections[i].fd != -1 && daemon->connections[i].is_waiting)
+			http_play_begin(&daemon->connections[i]);
 	for (size_t i = 0; i < HTTP_PLAY_CONNECTIONS; i++)
 		if (daemon->connections[i].fd != -1 && daemon->connections[i].suspended == 0 &&
 		    recv(daemon->connections[i].fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
@@ -249,14 +265,10 @@ enum MHD_Result MHD_add_connection(struct MHD_Daemon *daemon, MHD_socket fd,
 		close(fd);
 		return MHD_NO;
 	}
-	*connection = (struct MHD_Connection){ .daemon = daemon, .fd = fd };
-	daemon->notify(daemon->notify_context, connection, &connection->slot,
-		       MHD_CONNECTION_NOTIFY_STARTED);
-	if (http_play.fails_to_add) {
-		http_play_close(connection);
-		return MHD_NO;
-	}
-	return MHD_YES;
+	*connection = (struct MHD_Connection){ .daemon = daemon,
+					       .fd = fd,
+					       .is_waiting = http_play.adds_later };
+	return http_play.adds_later ? MHD_YES : http_play_begin(connection);
 }
 
 void MHD_suspend_connection(struct MHD_Connection *connection)

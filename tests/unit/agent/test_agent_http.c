@@ -123,12 +123,13 @@ static void test_addresses(void)
 	}
 }
 
-static void test_take(void)
+static void test_take(bool adds_later)
 {
 	struct agent_connection *first = &http.connections[0], *second = &http.connections[1];
 	int client, other;
 
 	begin(NULL);
+	http_play.adds_later = adds_later;
 	EXPECT(strcmp(http.server.daemon->options,
 		      "connections=512\nmemory=16384\ntimeout=90\nstrict=1\n") == 0);
 	EXPECT(http.server.daemon->flags ==
@@ -802,7 +803,8 @@ int main(void)
 {
 	scratch_make();
 	test_addresses();
-	test_take();
+	test_take(false);
+	test_take(true);
 	test_completed();
 	test_deadlines();
 	test_per_address();
