@@ -59,10 +59,10 @@ expect_same() { # sentence got wanted
 	fi
 }
 
-# Wait until a command succeeds. Two minutes are generous for a busy machine. The longer it takes, the more rarely the command
+# Wait until a command succeeds. Five minutes are generous for a busy machine. The longer it takes, the more rarely the command
 # runs: one that asks a server costs more than what it waits for.
 until_ok() { # command...
-	local end=$((SECONDS + 120)) ms=20
+	local end=$((SECONDS + 300)) ms=20
 	until "$@" >/dev/null 2>&1; do
 		[ "$SECONDS" -lt "$end" ] || return 1
 		sleep "$(printf '0.%03d' "$ms")"

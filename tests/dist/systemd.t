@@ -94,7 +94,7 @@ systemctl reload ringside-hub
 say hub-reloaded "$(show hub ActiveState)"
 dpkg --no-triggers -P nccl-profiler-ringside ringside ringside-agent ringside-bench ringside-sim >>/install.log 2>&1
 say purged "$? $(systemctl is-active ringside-agent ringside-hub | tr '\n' ' ')"
-say left "$(find /etc /usr /var /run -xdev -name '*ringside*' -newer /begin | grep -v -e 'service\.d$' -e ringside-test | tr '\n' ' ')"
+say left "$(find /etc /usr /var /run -xdev -path /var/tmp -prune -o -name '*ringside*' -newer /begin -print | grep -v -e 'service\.d$' -e ringside-test | tr '\n' ' ')"
 say packages $(($(dpkg --get-selections | wc -l) - installed))
 END
 cat >"$tap_scratch/boot" <<'END'

@@ -76,7 +76,8 @@ have_answered() { curl -s http://127.0.0.1:9748/metrics | grep -qxF 'ringside_hu
 until_ok have_answered
 expect_same "the hub finds the agents of both nodes" "$(hub | json 'join " ", map { "$_->{kind}: $_->{agents}" } @{$r->{sources}}')" "slurm: 2"
 is_judged() { hub | grep -q 'process_stopped'; }
-expect_ok "and judges the job" until_ok is_judged
+until_judged() { until_ok is_judged || { hub && cat "$tap_scratch/hub" && false; }; }
+expect_ok "and judges the job" until_judged
 expect_ok "slurm-targets writes the nodes" deploy/prometheus/slurm-targets "$tap_scratch/targets.json"
 expect_same "each once, with its partitions" \
 	"$(json 'join " ", map { "$_->{targets}[0] $_->{labels}{partitions}" } @$r' <"$tap_scratch/targets.json")" "n0:9749 gpu,long n1:9749 gpu"
