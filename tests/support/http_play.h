@@ -199,7 +199,6 @@ void MHD_stop_daemon(struct MHD_Daemon *daemon)
 	http_play.daemons--;
 }
 
-/* Connections that were shut down are noticed; the others are left to the test. */
 static enum MHD_Result http_play_begin(struct MHD_Connection *connection)
 {
 	connection->is_waiting = false;
@@ -211,6 +210,7 @@ static enum MHD_Result http_play_begin(struct MHD_Connection *connection)
 	return MHD_NO;
 }
 
+/* Connections that were shut down are noticed; the others are left to the test. */
 enum MHD_Result MHD_run(struct MHD_Daemon *daemon)
 {
 	char byte;
