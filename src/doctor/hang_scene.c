@@ -847,7 +847,7 @@ static void share_out_flights(struct hang_scene *scene, uint32_t p)
 enum hung_before {
 	HUNG_NOT = 0,
 	HUNG_IN_IT = 1,	 /* for long */
-	HUNG_ABSENT = 2, /* it has not called it to this day */
+	HUNG_ABSENT = 2, /* it still has not called it */
 };
 
 static enum hung_before has_hung_before(const struct hang_scene *scene, uint32_t s,
@@ -884,24 +884,25 @@ static enum hung_before has_hung_together(const struct hang_scene *scene, uint32
 	for (size_t f = 0; f < scene->seats[seat].flight_count; f++) {
 		const struct op_record *op = &flights[f].op;
 		uint64_t since_ns = flight_since_ns(&flights[f]);
-		uint32_t living = 0, count[HUNG_ABSENT + 1] = { 0 };
+		enum hung_before all = HUNG_NOT;
 
 		if (!op_is_collective(op->function) || op->match == 0 || op->state < OP_ISSUED ||
 		    op->state > OP_RUNNING || since_ns == 0 || since_ns + scene->hang_ns > end_ns)
 			continue;
 		for (uint32_t i = 0; i < comm->seat_count; i++) {
+			enum hung_before one;
+
 			if (hang_process(scene, comm->seats[i])->life != RECORDING_ALIVE)
 				continue;
-			living++;
-			count[has_hung_before(scene, comm->seats[i], &flights[f], ago_ns)]++;
+			one = has_hung_before(scene, comm->seats[i], &flights[f], ago_ns);
+			all = one == HUNG_NOT || one > all ? one : all;
+			if (one == HUNG_NOT)
+				break;
 		}
-		if (living == 0 || count[HUNG_NOT] > 0)
-			continue;
-		if (count[HUNG_ABSENT] > 0)
-			return HUNG_ABSENT;
-		/* If its end would not be recorded, all may have left it long ago. */
-		if (hang_flight_kind(scene, seat, f) == FLIGHT_OPEN)
-			return HUNG_IN_IT;
+		/* Called by all: if its end would not be recorded, they may have left it long ago. */
+		if (all == HUNG_ABSENT ||
+		    (all == HUNG_IN_IT && hang_flight_kind(scene, seat, f) == FLIGHT_OPEN))
+			return all;
 	}
 	return HUNG_NOT;
 }
