@@ -14,12 +14,14 @@ clean_up_sims() {
 	clean_up
 }
 trap clean_up_sims EXIT
+# Another user may not be able to enter the build folder.
+cp "$BUILD"/ringside "$BUILD"/ringside-sim "$BUILD"/libnccl-profiler-ringside.so "$tap_scratch"
 # A job with two ranks on one node, in its own process group, that may sample but has not started to.
 play() { # name events command... : a command that executes the job
 	local name=$1 events=$2
 	shift 2
 	RINGSIDE_SHM=$shm RINGSIDE_BUFFER=4MiB RINGSIDE_JOB=$name RINGSIDE_EVENTS=$events RINGSIDE_SAMPLE_AFTER=100000 \
-		setsid "$@" "$BUILD/ringside" sim --nodes 1 --gpus 2 -w loop --seconds 600s -m flight >/dev/null 2>&1 &
+		setsid "$@" "$tap_scratch/ringside" sim --nodes 1 --gpus 2 -w loop --seconds 600s -m flight >/dev/null 2>&1 &
 	sims+=("$!")
 }
 counts() { # event least

@@ -4,7 +4,8 @@
 #
 #	network    the cluster has all ports and addresses for itself: n0 is 192.0.2.1, n1 is 192.0.2.2
 #	pid        all of it ends with the test, however that ends
-#	mount      names of the nodes in /etc/hosts; each node has a /dev/shm of its own
+#	mount      names of the nodes in /etc/hosts; each node has a /dev/shm of its own; the build is in /mnt, where users of
+#	           jobs find it even if the tree is in root's home folder
 #	uts        each node has its name as host name
 #
 # Jobs are `ringside bench` with the CUDA and NCCL of tests/fake_gpu, which load the real plugin as NCCL does.
@@ -29,6 +30,8 @@ fi
 case ${TMPDIR:-/tmp} in /dev/shm*) export TMPDIR=/tmp ;; esac
 . "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 case $BUILD in /dev/shm/*) tap_skip_all "the build is in /dev/shm, which nodes do not see" ;; esac
+mount --bind "$BUILD" /mnt || tap_skip_all "this host does not let a test mount its build folder"
+BUILD=/mnt
 chmod 755 "$tap_scratch"
 for variable in $(compgen -e); do
 	case $variable in

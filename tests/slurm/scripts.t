@@ -80,10 +80,11 @@ kept() { find "$bundles" -name '*.tar.gz' -printf '%f\n' 2>/dev/null | cut -d - 
 regions() { on_node "$1" find /dev/shm -name '*.region' -printf '%h ' | sed 's|/dev/shm/||g'; }
 # Runs a job, and waits until its epilogs have ended on both nodes.
 run() { # command...
-	srun -N2 -n2 --export="ALL,FAKE_GPU_CLOCK=model" "$@" >"$tap_scratch/out" 2>&1
+	"${as_user[@]}" srun -N2 -n2 --export="ALL,FAKE_GPU_CLOCK=model" "$@" >"$tap_scratch/out" 2>&1
 	job=$(squeue --noheader --states=all --format=%A | sort -n | tail -n 1)
 	until_ok is_idle
 }
+as_user=()
 bench=("$ringside" bench -s 1K -n 2)
 # A recording of somebody else: another job of the same user.
 on_node 0 env RINGSIDE_JOB=other NCCL_PROFILER_PLUGIN="$plugin" "${bench[@]}" --ranks 1 >/dev/null 2>&1
@@ -110,7 +111,9 @@ run sh -c "$(printf '%q ' "${bench[@]}"); exit 3"
 expect_same "a bundle that is too large is not kept, and removes no other" "$(kept | wc -w) $(grep -c 'no bundle: it is larger than 0 MiB' "$tap_scratch/epilog.log")" "3 2"
 expect_same "the recordings stay" "$(regions 1)" "ringside-0 "
 settings
-run --uid=nobody sh -c "$(printf '%q ' "${bench[@]}"); exit 3"
+as_user=(setpriv --reuid=nobody --regid="$(id -g nobody)" --clear-groups)
+run sh -c "$(printf '%q ' "${bench[@]}"); exit 3"
+as_user=()
 expect_same "another user's job is kept in the same way" "$(kept | tr ' ' '\n' | grep -c "^$job-") $(stat -c '%U %a' "$bundles/$job"-n1-*)" "2 root 600"
 expect_same "and only that user's regions are removed" "$(regions 1)" "ringside-0 "
 settings 'RINGSIDE=/nowhere/ringside'
