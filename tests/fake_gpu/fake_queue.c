@@ -8,6 +8,8 @@
 
 #include "common/order.h"
 
+enum { QUERY_NS = 1000000 };
+
 static _Thread_local int captures;
 
 bool fake_is_thread_capturing(void)
@@ -77,6 +79,7 @@ static void stream_free(struct CUstream_st *stream)
 {
 	pthread_mutex_destroy(&stream->lock);
 	pthread_cond_destroy(&stream->changed);
+	pthread_cond_destroy(&stream->idle);
 	free(stream);
 }
 
@@ -87,7 +90,8 @@ static struct fake_node *stream_take(struct CUstream_st *stream)
 
 	pthread_mutex_lock(&stream->lock);
 	stream->is_busy = false;
-	pthread_cond_broadcast(&stream->changed);
+	if (stream->first == NULL)
+		pthread_cond_broadcast(&stream->idle);
 	while (stream->first == NULL && !stream->is_ending)
 		pthread_cond_wait(&stream->changed, &stream->lock);
 	item = stream->first;
@@ -153,6 +157,7 @@ cuda_result cuStreamCreate(struct CUstream_st **stream, unsigned int flags)
 		return FAKE_OUT_OF_MEMORY;
 	pthread_mutex_init(&made->lock, NULL);
 	pthread_cond_init(&made->changed, NULL);
+	pthread_cond_init(&made->idle, NULL);
 	made->last = &made->first;
 	made->clock_ns = fake_clock();
 	if (thread_start(made) != 0) {
@@ -216,6 +221,11 @@ int fake_stream_add(struct CUstream_st *stream, const struct fake_work *work)
 	return result;
 }
 
+static bool is_over(const struct CUstream_st *stream)
+{
+	return stream->first == NULL && !stream->is_busy;
+}
+
 cuda_result cuStreamSynchronize(struct CUstream_st *stream)
 {
 	FAKE_ENTER(true);
@@ -224,25 +234,34 @@ cuda_result cuStreamSynchronize(struct CUstream_st *stream)
 	if (stream->capture != NULL)
 		return FAKE_CAPTURE_UNSUPPORTED;
 	pthread_mutex_lock(&stream->lock);
-	while (stream->first != NULL || stream->is_busy)
-		pthread_cond_wait(&stream->changed, &stream->lock);
+	while (!is_over(stream))
+		pthread_cond_wait(&stream->idle, &stream->lock);
 	pthread_mutex_unlock(&stream->lock);
 	return load_relaxed(&stream->error);
 }
 
+/* Whoever asks, asks again: the answer waits a little, or the question would take the processor that the work needs. */
 cuda_result cuStreamQuery(struct CUstream_st *stream)
 {
-	bool is_over;
+	struct timespec until;
+	cuda_result result;
 
 	FAKE_ENTER(true);
 	if (stream == NULL)
 		return FAKE_INVALID_HANDLE;
 	if (stream->capture != NULL)
 		return FAKE_CAPTURE_UNSUPPORTED;
+	(void)clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += QUERY_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&stream->lock);
-	is_over = stream->first == NULL && !stream->is_busy;
+	while (!is_over(stream) &&
+	       pthread_cond_timedwait(&stream->idle, &stream->lock, &until) == 0)
+		;
+	result = is_over(stream) ? load_relaxed(&stream->error) : CUDA_NOT_READY;
 	pthread_mutex_unlock(&stream->lock);
-	return is_over ? load_relaxed(&stream->error) : CUDA_NOT_READY;
+	return result;
 }
 
 /* ---- capture --------------------------------------------------------------------------------- */

@@ -31,7 +31,8 @@ struct fake_item {
 
 struct CUstream_st {
 	pthread_mutex_t lock;
-	pthread_cond_t changed;
+	pthread_cond_t changed; /* work was added, or the stream ends */
+	pthread_cond_t idle;	/* nothing is left */
 	struct fake_item *first;
 	struct fake_item **last;
 	bool is_busy; /* executing one that has left the queue */
