@@ -50,7 +50,9 @@ annotation() { # alert name
 	curl -sf "http://127.0.0.1:$prometheus/api/v1/alerts" | perl -MJSON::PP -e 'my ($alert, $name) = @ARGV;
 		print map { "$_->{annotations}{$name}\n" } grep { $_->{labels}{alertname} eq $alert } @{decode_json(join "", <STDIN>)->{data}{alerts}}' "$@"
 }
-runbook=$(annotation NcclSlowLink runbook_url | head -n 1)
-expect_same "its runbook can be opened" "$(curl -sf "$runbook")" "$(cat docs/runbooks/NcclSlowLink.md)"
-expect_same "the link to its node is the agent's page" "$(annotation NcclSlowLink node_url | head -n 1)" "http://127.0.0.1:$link/"
+# While a scrape fails, its agent has no links.
+has_runbook() { [ "$(curl -sf "$(annotation NcclSlowLink runbook_url | head -n 1)")" = "$(cat docs/runbooks/NcclSlowLink.md)" ]; }
+has_node() { [ "$(annotation NcclSlowLink node_url | head -n 1)" = "http://127.0.0.1:$link/" ]; }
+expect_ok "its runbook can be opened" until_ok has_runbook
+expect_ok "the link to its node is the agent's page" until_ok has_node
 tap_done
