@@ -6,7 +6,7 @@
  *	weak ends       invisible, unexplained: only for ranks of which nothing else is known
  *	past hangs      communicators that were aborted
  *
- * If nothing is reported, dead jobs are examined once more: see guess_dead_jobs().
+ * Dead jobs of which nothing is reported are examined once more: see guess_dead_jobs().
  */
 #include "doctor/doctor.h"
 #include "doctor/hang_internal.h"
@@ -1097,24 +1097,37 @@ static enum status look_once(struct verdicts *verdicts, const struct job *job,
 	return status;
 }
 
+static bool is_reported(const struct verdicts *verdicts, size_t first, size_t end, const char *job)
+{
+	for (size_t i = first; i < end; i++)
+		if (strcmp(verdicts->list[i].job, job) == 0)
+			return true;
+	return false;
+}
+
 /*
  * Regions of a killed job do not show when it was killed: it may have been a second or an hour after the
  * last record. So whether it hung is unknown. But the cause it would have had is known, which is what one
  * wants to know about a job that was just killed because it hung. For a job that was killed while it made
  * progress, it means nothing.
  */
-static enum status guess_dead_jobs(struct verdicts *verdicts, const struct job *job,
+static enum status guess_dead_jobs(struct verdicts *verdicts, size_t first, const struct job *job,
 				   const struct hang_options *options)
 {
-	size_t first = verdicts->count;
-	enum status status = look_once(verdicts, job, options, true);
+	size_t end = verdicts->count;
+	struct verdicts guesses;
+	enum status status;
 
-	for (size_t i = first; i < verdicts->count; i++) {
-		struct verdict *verdict = &verdicts->list[i];
-		char title[sizeof(verdict->title)];
+	verdicts_init(&guesses);
+	status = look_once(&guesses, job, options, true);
+	for (size_t i = 0; i < guesses.count; i++) {
+		const struct verdict *guess = &guesses.list[i];
+		struct verdict *verdict;
 
-		text_copy(title, sizeof(title), verdict->title);
-		verdict_title(verdict, "possible hang at exit: %s", title);
+		if (is_reported(verdicts, first, end, guess->job))
+			continue;
+		verdict = verdicts_add_copy(verdicts, guess);
+		verdict_title(verdict, "possible hang at exit: %s", guess->title);
 		verdict->severity = VERDICT_WARNING;
 		verdict->for_ns = 0;
 		if (verdict->confidence > 0.4)
@@ -1122,6 +1135,7 @@ static enum status guess_dead_jobs(struct verdicts *verdicts, const struct job *
 		verdict_missing(verdict, "All processes are dead and the time of death is unknown, "
 					 "so the job may not have been hung.");
 	}
+	verdicts_release(&guesses);
 	return status;
 }
 
@@ -1486,8 +1500,8 @@ enum status hang_find(struct verdicts *verdicts, const struct job *job,
 	if (options && options->has_job_limits)
 		allow_waits(verdicts, before, job);
 
-	if (status == OK && verdicts->count == before && !(options && options->only_living))
-		status = guess_dead_jobs(verdicts, job, options);
+	if (status == OK && !(options && options->only_living))
+		status = guess_dead_jobs(verdicts, before, job, options);
 	say_where(verdicts, before, job);
 	hang_say_stacks(verdicts, before, job, options ? options->now_ns : NULL);
 	return status;

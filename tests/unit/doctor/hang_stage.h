@@ -35,7 +35,6 @@ struct hang_stage {
 	struct hang_options options;
 	bool is_alone;	  /* not compared with the same among other ranks */
 	bool is_numbered; /* nor with the same ranks with other numbers: these matter */
-	bool is_guess;	  /* nor beside another hang: nothing is guessed then */
 };
 
 /* All verdicts of all stages of a test, with the function that asked. */
@@ -450,8 +449,7 @@ static inline size_t stage_find_in(struct hang_stage *stage, const char *test)
 	verdicts_sort(&stage->verdicts);
 	expected_put_verdicts(&stage_text, test, &stage->verdicts);
 	for (int i = 0; i < 4 && !stage->is_alone && stage->options.still_ns == NULL; i++)
-		if ((i != STAGE_MIRRORED || !stage->is_numbered) &&
-		    (i != STAGE_HUNG || !stage->is_guess))
+		if (i != STAGE_MIRRORED || !stage->is_numbered)
 			stage_compare_among_others(stage, (enum stage_order)i);
 	return stage->verdicts.count;
 }

@@ -134,7 +134,6 @@ static void test_guess(void)
 		if (i != 5)
 			stage_run(i);
 	kill_all(regions, 8);
-	stage.is_guess = true;
 	EXPECT_THAT("a dead job whose time of death is unknown",
 		    stage_only(&stage, VERDICT_NEVER_ISSUED, 5));
 	EXPECT_THAT("is a warning with low confidence",
