@@ -362,13 +362,12 @@ static int bundle_summary(const struct command_line *line, const struct bundle_a
 /* ---------------------------------------------------------------------------------------------- */
 
 /* Every process that hangs or was killed leaves a truncated trace file: all of it is included. */
-static bool is_gap(const struct recording *recording, const struct recording_trouble *trouble)
+static bool is_gap(const struct recording_trouble *trouble)
 {
-	const struct recording_process *process;
+	const struct recording_process *process = trouble->process;
 
-	if (trouble->kind != RECORDING_CUT || trouble->process < 0)
+	if (trouble->kind != RECORDING_CUT || process == NULL)
 		return true;
-	process = recording->processes[trouble->process];
 	for (size_t i = 0; i < process->file_count; i++)
 		if (strcmp(process->files[i].path, trouble->path) == 0)
 			return process->files[i].is_snapshot;
@@ -383,7 +382,7 @@ static void bundle_fill(struct bundle_archive *archive, const struct command_lin
 	int snapshots = -1;
 
 	for (size_t i = 0; i < recording->trouble_count; i++)
-		if (is_gap(recording, &recording->troubles[i]))
+		if (is_gap(&recording->troubles[i]))
 			bundle_gap(archive, recording->troubles[i].path, "%s",
 				   recording->troubles[i].what);
 	bundle_stacks(archive, recording, &line->request);

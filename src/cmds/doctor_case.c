@@ -724,11 +724,10 @@ static void temper_slowness(struct verdicts *verdicts)
 static bool is_trouble(const struct recording_trouble *trouble, void *context)
 {
 	const struct doctor_case *look = context;
-	const struct recording *recording = &look->input.recording;
 
 	/* Traces without an end are reported as such; a snapshot has no end. */
 	if (trouble->kind == RECORDING_CUT &&
-	    (trouble->process < 0 || !recording->processes[trouble->process]->is_snapshot))
+	    (trouble->process == NULL || !trouble->process->is_snapshot))
 		return false;
 	return cli_input_is_trouble(&look->input, trouble);
 }

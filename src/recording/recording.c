@@ -127,7 +127,7 @@ void recording_process_free(struct recording_process *process)
 }
 
 void recording_load_trouble(struct recording *recording, enum recording_trouble_kind kind,
-			    const char *path, const struct recording_process *owner,
+			    const char *path, const struct recording_process *process,
 			    const char *what, ...)
 {
 	struct recording_trouble *trouble;
@@ -140,9 +140,9 @@ void recording_load_trouble(struct recording *recording, enum recording_trouble_
 		return;
 	}
 	trouble = &recording->troubles[recording->trouble_count];
-	*trouble = (struct recording_trouble){
-		.kind = kind, .path = strdup(path), .process = -1, .owner = owner
-	};
+	*trouble = (struct recording_trouble){ .kind = kind,
+					       .path = strdup(path),
+					       .process = process };
 	if (trouble->path == NULL) {
 		recording->troubles_left_out++;
 		return;
@@ -761,8 +761,8 @@ enum status recording_join(struct recording *recording, struct recording_process
 		TAKE(info_bytes);
 	}
 	for (size_t i = 0; i < recording->trouble_count; i++)
-		if (recording->troubles[i].owner == from)
-			recording->troubles[i].owner = to;
+		if (recording->troubles[i].process == from)
+			recording->troubles[i].process = to;
 	recording_process_free(from);
 	return status;
 }
@@ -1075,8 +1075,8 @@ static void drop_forged(struct recording *recording)
 		recording_load_trouble(recording, RECORDING_DAMAGE, process->region_path, NULL,
 				       "claims to be of a process of another user");
 		for (size_t j = 0; j < recording->trouble_count; j++)
-			if (recording->troubles[j].owner == process)
-				recording->troubles[j].owner = NULL;
+			if (recording->troubles[j].process == process)
+				recording->troubles[j].process = NULL;
 		recording_process_free(process);
 	}
 	recording->count = kept;
@@ -1173,6 +1173,14 @@ static void separate_owners(struct recording *recording)
 	}
 }
 
+static bool has_process(const struct recording *recording, const struct recording_process *process)
+{
+	for (size_t i = 0; i < recording->count; i++)
+		if (recording->processes[i] == process)
+			return true;
+	return false;
+}
+
 enum status recording_finish(struct recording *recording)
 {
 	enum status status;
@@ -1195,9 +1203,9 @@ enum status recording_finish(struct recording *recording)
 	for (size_t i = 0; i < recording->count; i++) {
 		note_cuts(recording, recording->processes[i]);
 		note_refused(recording, recording->processes[i]);
-		for (size_t j = 0; j < recording->trouble_count; j++)
-			if (recording->troubles[j].owner == recording->processes[i])
-				recording->troubles[j].process = (int)i;
 	}
+	for (size_t i = 0; i < recording->trouble_count; i++)
+		if (!has_process(recording, recording->troubles[i].process))
+			recording->troubles[i].process = NULL;
 	return status;
 }

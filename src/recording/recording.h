@@ -250,10 +250,9 @@ const char *recording_trouble_name(enum recording_trouble_kind kind); /* "damage
 struct recording_trouble {
 	enum recording_trouble_kind kind;
 	char *path;
-	uint64_t offset; /* in that file, where applicable */
-	uint64_t bytes;	 /* unreadable because of it; 0: unknown */
-	int process;	 /* index into processes, -1: none; valid after recording_finish() */
-	const struct recording_process *owner; /* the same, before */
+	uint64_t offset;			 /* in that file, where applicable */
+	uint64_t bytes;				 /* unreadable because of it; 0: unknown */
+	const struct recording_process *process; /* NULL: of none; valid after recording_finish() */
 	char what[120];
 };
 
@@ -601,9 +600,9 @@ enum status recording_account(struct recording_account *account,
 			      const struct recording_process *process);
 void recording_account_release(struct recording_account *account);
 
-/* Note trouble. If memory runs out, it is only left out. `owner` may be NULL. */
+/* Note trouble. If memory runs out, it is only left out. `process` may be NULL. */
 void recording_load_trouble(struct recording *recording, enum recording_trouble_kind kind,
-			    const char *path, const struct recording_process *owner,
+			    const char *path, const struct recording_process *process,
 			    const char *what, ...) PRINTF_LIKE(5, 6);
 
 /* A new, empty process, not yet in the list; NULL: out of memory. */

@@ -339,7 +339,7 @@ static enum status load_processes(struct load *load, const struct foreign_log *l
 		/* Damaged lines can be attributed only if the file has a single process. */
 		for (size_t j = first_trouble;
 		     status == OK && log->process_count == 1 && j < recording->trouble_count; j++)
-			recording->troubles[j].owner = process;
+			recording->troubles[j].process = process;
 	}
 	return status;
 }
@@ -629,8 +629,8 @@ void recording_foreign_join(struct recording *recording)
 					       "here has its calls",
 					       (long long)dump->rank);
 		for (size_t j = 0; j < recording->trouble_count; j++)
-			if (recording->troubles[j].owner == dump)
-				recording->troubles[j].owner = NULL;
+			if (recording->troubles[j].process == dump)
+				recording->troubles[j].process = NULL;
 		recording_process_free(dump);
 		recording->processes[i] = NULL;
 	}

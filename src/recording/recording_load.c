@@ -880,7 +880,7 @@ static void move_troubles(struct recording *to, const struct recording *from)
 	for (size_t i = 0; i < from->trouble_count; i++) {
 		const struct recording_trouble *trouble = &from->troubles[i];
 
-		recording_load_trouble(to, trouble->kind, trouble->path, trouble->owner, "%s",
+		recording_load_trouble(to, trouble->kind, trouble->path, trouble->process, "%s",
 				       trouble->what);
 		recording_load_at(to, trouble->offset, trouble->bytes);
 	}

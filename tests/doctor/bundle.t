@@ -61,6 +61,11 @@ traces/0003-rank3.trace"
 "$tool" sim --offline --kernel --nodes 2 --gpus 2 -f stuck-send:rank=1 --at 1s -o "$work/hung" >/dev/null
 expect_ok "a bundle of a job that hung" bundle --no-ras -o "$work/hung.tar" "$work/hung"
 expect_same "truncated files are included and not reported as missing" "$(file_of "$work/hung.tar" README.txt | grep -c 'closing record')" 0
+# Beside another job, whose processes are listed first.
+"$tool" sim --offline --nodes 1 --gpus 2 --iterations 3 -o "$work/first" >/dev/null
+"$tool" sim --offline --kernel --seed 2 --nodes 2 --gpus 2 -f stuck-send:rank=1 --at 1s -o "$work/second" >/dev/null
+"$tool" bundle --no-ras -o "$work/two.tar" --job sim-2 "$work/first" "$work/second" >/dev/null 2>&1
+expect_same "also if there are other jobs" "$(file_of "$work/two.tar" README.txt | grep -cE 'sim-2|closing record')" "$(file_of "$work/hung.tar" README.txt | grep -c sim-1)"
 missing=$(tar tf "$work/hang.tar" | sed 's|^ringside-bundle/||' | while read -r name; do
 	[ "$name" = README.txt ] || has "$work/hang.tar" README.txt "^  $name \(" || echo "$name"
 done)

@@ -264,11 +264,15 @@ static inline void show_recording(struct sink *sink, const struct recording *rec
 		recording->note_count, recording->note_bytes, recording->troubles_left_out);
 	for (size_t i = 0; i < recording->trouble_count; i++) {
 		const struct recording_trouble *trouble = &recording->troubles[i];
+		int process = -1;
 
+		for (size_t j = 0; j < recording->count; j++)
+			if (recording->processes[j] == trouble->process)
+				process = (int)j;
 		sink_format(sink,
 			    "trouble: %s in %s at %" PRIu64 ", %" PRIu64 " bytes, process %d: %s\n",
 			    recording_trouble_name(trouble->kind), show_name(trouble->path),
-			    trouble->offset, trouble->bytes, trouble->process, trouble->what);
+			    trouble->offset, trouble->bytes, process, trouble->what);
 	}
 	for (size_t i = 0; i < recording->count; i++)
 		show_process(sink, recording->processes[i]);

@@ -247,7 +247,7 @@ static void test_directory(void)
 	EXPECT_EQUAL(recording.trouble_count, 4);
 	for (size_t i = 0; i < recording.trouble_count; i++)
 		if (recording.troubles[i].kind == RECORDING_DAMAGE)
-			EXPECT(recording.troubles[i].process == 1 &&
+			EXPECT(recording.troubles[i].process == recording.processes[1] &&
 			       recording.troubles[i].bytes > 0);
 	EXPECT_EQUAL(recording_account(&account, recording.processes[1]), OK);
 	EXPECT_THAT("a damaged block makes the totals differ, and that is reported",

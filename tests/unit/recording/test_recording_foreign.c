@@ -130,7 +130,8 @@ static void test_troubles(void)
 	EXPECT_EQUAL(recording.trouble_count, 13);
 	EXPECT(recording.troubles[0].kind == RECORDING_DAMAGE &&
 	       strcmp(recording.troubles[0].what, "line 2 is skipped: not a JSON value") == 0 &&
-	       recording.troubles[0].offset == 444 && recording.troubles[0].process == 0);
+	       recording.troubles[0].offset == 444 &&
+	       recording.troubles[0].process == recording.processes[0]);
 	EXPECT(recording.troubles[12].kind == RECORDING_CUT);
 	EXPECT_EQUAL(ops_of(0, NULL), 6);
 	load("tests/foreign/data", 0);
@@ -200,7 +201,8 @@ static void test_many_damages(void)
 		load(in_scratch("damaged.log"), 0);
 		EXPECT_EQUAL(recording.trouble_count, wanted);
 		for (size_t i = 0; i < recording.trouble_count; i++)
-			is_owned = is_owned && recording.troubles[i].process == 0;
+			is_owned =
+				is_owned && recording.troubles[i].process == recording.processes[0];
 		EXPECT_THAT("all of the only process", recording.count == 1 && is_owned);
 		snprintf(more, sizeof(more), "%d more lines are skipped", lines - 100);
 		if (lines > 100)

@@ -308,7 +308,7 @@ static void show_joined(struct sink *sink, const char *name, struct recording_pr
 		sink_format(sink, "file %s %d\n", to->files[i].path, (int)to->files[i].inode);
 	for (size_t i = 0; i < recording.trouble_count; i++)
 		sink_format(sink, "trouble %s: %s\n", recording.troubles[i].path,
-			    recording.troubles[i].owner == to ? "joined" : "nobody's");
+			    recording.troubles[i].process == to ? "joined" : "nobody's");
 	recording_process_free(to);
 	recording_release(&recording);
 }

@@ -178,7 +178,7 @@ static void troubles_beyond_the_last(void)
 	EXPECT(recording.troubles[999].offset == 999 && recording.troubles[999].bytes == 10 &&
 	       strcmp(recording.troubles[999].what, "number 999") == 0 &&
 	       strcmp(recording.troubles[999].path, "path") == 0 &&
-	       recording.troubles[0].offset == 0 && recording.troubles[0].process == -1);
+	       recording.troubles[0].offset == 0 && recording.troubles[0].process == NULL);
 	recording_release(&recording);
 }
 
