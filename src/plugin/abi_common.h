@@ -90,6 +90,82 @@ enum { ABI_DESCR_PARENT = 8, ABI_DESCR_RANK = 16, ABI_DESCR_UNION = 24 };
 #define ABI_SIZE(type, size) \
 	_Static_assert(sizeof(type) == (size), #type " differs in size from NCCL's")
 
+/*
+ * A part of a descriptor that is a named struct, which pins its own fields. Parts that no version
+ * has changed are here; others are in the header of the version that brought them.
+ */
+#define ABI_PART(type, part) ABI_AT(type, part, ABI_DESCR_UNION)
+
+struct abi_proxy_op {
+	int32_t pid;
+	uint8_t channel;
+	int peer;
+	int steps;
+	int chunk_bytes;
+	int is_send;
+};
+
+ABI_AT(struct abi_proxy_op, pid, 0);
+ABI_AT(struct abi_proxy_op, channel, 4);
+ABI_AT(struct abi_proxy_op, peer, 8);
+ABI_AT(struct abi_proxy_op, steps, 12);
+ABI_AT(struct abi_proxy_op, chunk_bytes, 16);
+ABI_AT(struct abi_proxy_op, is_send, 20);
+
+struct abi_proxy_step {
+	int step;
+};
+
+ABI_AT(struct abi_proxy_step, step, 0);
+
+struct abi_kernel_ch {
+	uint8_t channel;
+	uint64_t gpu_ns;
+};
+
+ABI_AT(struct abi_kernel_ch, channel, 0);
+ABI_AT(struct abi_kernel_ch, gpu_ns, 8);
+
+struct abi_net_plugin {
+	int64_t id;
+	void *data;
+};
+
+ABI_AT(struct abi_net_plugin, id, 0);
+ABI_AT(struct abi_net_plugin, data, 8);
+
+struct abi_group_api {
+	bool is_captured;
+	int depth;
+};
+
+ABI_AT(struct abi_group_api, is_captured, 0);
+ABI_AT(struct abi_group_api, depth, 4);
+
+struct abi_kernel_launch {
+	void *stream;
+};
+
+ABI_AT(struct abi_kernel_launch, stream, 0);
+
+struct abi_ce_sync {
+	bool is_complete;
+	int nranks;
+};
+
+ABI_AT(struct abi_ce_sync, is_complete, 0);
+ABI_AT(struct abi_ce_sync, nranks, 4);
+
+struct abi_ce_batch {
+	int ops;
+	size_t total_bytes;
+	bool use_intra_sync;
+};
+
+ABI_AT(struct abi_ce_batch, ops, 0);
+ABI_AT(struct abi_ce_batch, total_bytes, 8);
+ABI_AT(struct abi_ce_batch, use_intra_sync, 16);
+
 /* The five functions and the struct that NCCL looks up by name: 48 bytes in every version. */
 #define ABI_PLUGIN(N, INIT_PARAMETERS)                                                      \
 	struct abi_plugin_v##N {                                                            \

@@ -37,17 +37,8 @@ struct abi_descr_v1 {
 			size_t count;
 			int peer;
 		} p2p;
-		struct {
-			int32_t pid;
-			uint8_t channel;
-			int peer;
-			int steps;
-			int chunk_bytes;
-			int is_send;
-		} proxy_op;
-		struct {
-			int step;
-		} proxy_step;
+		struct abi_proxy_op proxy_op;
+		struct abi_proxy_step proxy_step;
 	};
 };
 
@@ -78,13 +69,8 @@ ABI_AT(struct abi_descr_v1, p2p.buffer, 48);
 ABI_AT(struct abi_descr_v1, p2p.datatype, 56);
 ABI_AT(struct abi_descr_v1, p2p.count, 64);
 ABI_AT(struct abi_descr_v1, p2p.peer, 72);
-ABI_AT(struct abi_descr_v1, proxy_op.pid, 24);
-ABI_AT(struct abi_descr_v1, proxy_op.channel, 28);
-ABI_AT(struct abi_descr_v1, proxy_op.peer, 32);
-ABI_AT(struct abi_descr_v1, proxy_op.steps, 36);
-ABI_AT(struct abi_descr_v1, proxy_op.chunk_bytes, 40);
-ABI_AT(struct abi_descr_v1, proxy_op.is_send, 44);
-ABI_AT(struct abi_descr_v1, proxy_step.step, 24);
+ABI_PART(struct abi_descr_v1, proxy_op);
+ABI_PART(struct abi_descr_v1, proxy_step);
 
 union abi_args_v1 {
 	struct {

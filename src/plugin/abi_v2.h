@@ -4,6 +4,24 @@
 
 #include "plugin/abi_common.h"
 
+struct abi_p2p_v2 {
+	const char *name;
+	uint64_t comm_hash;
+	const char *function;
+	const void *buffer;
+	const char *datatype;
+	size_t count;
+	int peer;
+};
+
+ABI_AT(struct abi_p2p_v2, name, 0);
+ABI_AT(struct abi_p2p_v2, comm_hash, 8);
+ABI_AT(struct abi_p2p_v2, function, 16);
+ABI_AT(struct abi_p2p_v2, buffer, 24);
+ABI_AT(struct abi_p2p_v2, datatype, 32);
+ABI_AT(struct abi_p2p_v2, count, 40);
+ABI_AT(struct abi_p2p_v2, peer, 48);
+
 struct abi_descr_v2 {
 	uint8_t type; /* one bit of enum abi_event */
 	void *parent;
@@ -25,26 +43,9 @@ struct abi_descr_v2 {
 			const char *algorithm;
 			const char *protocol;
 		} coll;
-		struct {
-			const char *name;
-			uint64_t comm_hash;
-			const char *function;
-			const void *buffer;
-			const char *datatype;
-			size_t count;
-			int peer;
-		} p2p;
-		struct {
-			int32_t pid;
-			uint8_t channel;
-			int peer;
-			int steps;
-			int chunk_bytes;
-			int is_send;
-		} proxy_op;
-		struct {
-			int step;
-		} proxy_step;
+		struct abi_p2p_v2 p2p;
+		struct abi_proxy_op proxy_op;
+		struct abi_proxy_step proxy_step;
 	};
 };
 
@@ -65,20 +66,9 @@ ABI_AT(struct abi_descr_v2, coll.max_channels, 104);
 ABI_AT(struct abi_descr_v2, coll.warps, 105);
 ABI_AT(struct abi_descr_v2, coll.algorithm, 112);
 ABI_AT(struct abi_descr_v2, coll.protocol, 120);
-ABI_AT(struct abi_descr_v2, p2p.name, 24);
-ABI_AT(struct abi_descr_v2, p2p.comm_hash, 32);
-ABI_AT(struct abi_descr_v2, p2p.function, 40);
-ABI_AT(struct abi_descr_v2, p2p.buffer, 48);
-ABI_AT(struct abi_descr_v2, p2p.datatype, 56);
-ABI_AT(struct abi_descr_v2, p2p.count, 64);
-ABI_AT(struct abi_descr_v2, p2p.peer, 72);
-ABI_AT(struct abi_descr_v2, proxy_op.pid, 24);
-ABI_AT(struct abi_descr_v2, proxy_op.channel, 28);
-ABI_AT(struct abi_descr_v2, proxy_op.peer, 32);
-ABI_AT(struct abi_descr_v2, proxy_op.steps, 36);
-ABI_AT(struct abi_descr_v2, proxy_op.chunk_bytes, 40);
-ABI_AT(struct abi_descr_v2, proxy_op.is_send, 44);
-ABI_AT(struct abi_descr_v2, proxy_step.step, 24);
+ABI_PART(struct abi_descr_v2, p2p);
+ABI_PART(struct abi_descr_v2, proxy_op);
+ABI_PART(struct abi_descr_v2, proxy_step);
 
 union abi_args_v2 {
 	struct {

@@ -5,7 +5,7 @@
 #ifndef ABI_V3_H
 #define ABI_V3_H
 
-#include "plugin/abi_common.h"
+#include "plugin/abi_v2.h"
 
 struct abi_descr_v3 {
 	uint8_t type; /* one bit of enum abi_event */
@@ -27,33 +27,13 @@ struct abi_descr_v3 {
 			const char *algorithm;
 			const char *protocol;
 		} coll;
-		struct {
-			const char *name;
-			uint64_t comm_hash;
-			const char *function;
-			const void *buffer;
-			const char *datatype;
-			size_t count;
-			int peer;
-		} p2p;
-		struct {
-			int32_t pid;
-			uint8_t channel;
-			int peer;
-			int steps;
-			int chunk_bytes;
-			int is_send;
-		} proxy_op;
-		struct {
-			int step;
-		} proxy_step;
+		struct abi_p2p_v2 p2p;
+		struct abi_proxy_op proxy_op;
+		struct abi_proxy_step proxy_step;
 		struct {
 			uint8_t channel;
 		} kernel_ch;
-		struct {
-			int64_t id;
-			void *data;
-		} net_plugin;
+		struct abi_net_plugin net_plugin;
 	};
 };
 
@@ -73,23 +53,11 @@ ABI_AT(struct abi_descr_v3, coll.max_channels, 96);
 ABI_AT(struct abi_descr_v3, coll.warps, 97);
 ABI_AT(struct abi_descr_v3, coll.algorithm, 104);
 ABI_AT(struct abi_descr_v3, coll.protocol, 112);
-ABI_AT(struct abi_descr_v3, p2p.name, 24);
-ABI_AT(struct abi_descr_v3, p2p.comm_hash, 32);
-ABI_AT(struct abi_descr_v3, p2p.function, 40);
-ABI_AT(struct abi_descr_v3, p2p.buffer, 48);
-ABI_AT(struct abi_descr_v3, p2p.datatype, 56);
-ABI_AT(struct abi_descr_v3, p2p.count, 64);
-ABI_AT(struct abi_descr_v3, p2p.peer, 72);
-ABI_AT(struct abi_descr_v3, proxy_op.pid, 24);
-ABI_AT(struct abi_descr_v3, proxy_op.channel, 28);
-ABI_AT(struct abi_descr_v3, proxy_op.peer, 32);
-ABI_AT(struct abi_descr_v3, proxy_op.steps, 36);
-ABI_AT(struct abi_descr_v3, proxy_op.chunk_bytes, 40);
-ABI_AT(struct abi_descr_v3, proxy_op.is_send, 44);
-ABI_AT(struct abi_descr_v3, proxy_step.step, 24);
+ABI_PART(struct abi_descr_v3, p2p);
+ABI_PART(struct abi_descr_v3, proxy_op);
+ABI_PART(struct abi_descr_v3, proxy_step);
 ABI_AT(struct abi_descr_v3, kernel_ch.channel, 24);
-ABI_AT(struct abi_descr_v3, net_plugin.id, 24);
-ABI_AT(struct abi_descr_v3, net_plugin.data, 32);
+ABI_PART(struct abi_descr_v3, net_plugin);
 
 union abi_args_v3 {
 	struct {

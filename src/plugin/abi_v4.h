@@ -33,25 +33,10 @@ struct abi_descr_v4 {
 			int peer;
 			uint8_t channels;
 		} p2p;
-		struct {
-			int32_t pid;
-			uint8_t channel;
-			int peer;
-			int steps;
-			int chunk_bytes;
-			int is_send;
-		} proxy_op;
-		struct {
-			int step;
-		} proxy_step;
-		struct {
-			uint8_t channel;
-			uint64_t gpu_ns;
-		} kernel_ch;
-		struct {
-			int64_t id;
-			void *data;
-		} net_plugin;
+		struct abi_proxy_op proxy_op;
+		struct abi_proxy_step proxy_step;
+		struct abi_kernel_ch kernel_ch;
+		struct abi_net_plugin net_plugin;
 	};
 };
 
@@ -75,17 +60,10 @@ ABI_AT(struct abi_descr_v4, p2p.datatype, 40);
 ABI_AT(struct abi_descr_v4, p2p.count, 48);
 ABI_AT(struct abi_descr_v4, p2p.peer, 56);
 ABI_AT(struct abi_descr_v4, p2p.channels, 60);
-ABI_AT(struct abi_descr_v4, proxy_op.pid, 24);
-ABI_AT(struct abi_descr_v4, proxy_op.channel, 28);
-ABI_AT(struct abi_descr_v4, proxy_op.peer, 32);
-ABI_AT(struct abi_descr_v4, proxy_op.steps, 36);
-ABI_AT(struct abi_descr_v4, proxy_op.chunk_bytes, 40);
-ABI_AT(struct abi_descr_v4, proxy_op.is_send, 44);
-ABI_AT(struct abi_descr_v4, proxy_step.step, 24);
-ABI_AT(struct abi_descr_v4, kernel_ch.channel, 24);
-ABI_AT(struct abi_descr_v4, kernel_ch.gpu_ns, 32);
-ABI_AT(struct abi_descr_v4, net_plugin.id, 24);
-ABI_AT(struct abi_descr_v4, net_plugin.data, 32);
+ABI_PART(struct abi_descr_v4, proxy_op);
+ABI_PART(struct abi_descr_v4, proxy_step);
+ABI_PART(struct abi_descr_v4, kernel_ch);
+ABI_PART(struct abi_descr_v4, net_plugin);
 
 union abi_args_v4 {
 	struct {

@@ -43,29 +43,11 @@ struct abi_descr_v7 {
 			void *parent_group;
 			uint64_t user_tag;
 		} p2p;
-		struct {
-			int32_t pid;
-			uint8_t channel;
-			int peer;
-			int steps;
-			int chunk_bytes;
-			int is_send;
-		} proxy_op;
-		struct {
-			int step;
-		} proxy_step;
-		struct {
-			uint8_t channel;
-			uint64_t gpu_ns;
-		} kernel_ch;
-		struct {
-			int64_t id;
-			void *data;
-		} net_plugin;
-		struct {
-			bool is_captured;
-			int depth;
-		} group_api;
+		struct abi_proxy_op proxy_op;
+		struct abi_proxy_step proxy_step;
+		struct abi_kernel_ch kernel_ch;
+		struct abi_net_plugin net_plugin;
+		struct abi_group_api group_api;
 		struct {
 			const char *function;
 			size_t count;
@@ -83,9 +65,7 @@ struct abi_descr_v7 {
 			bool is_captured;
 			uint64_t user_tag;
 		} p2p_api;
-		struct {
-			void *stream;
-		} kernel_launch;
+		struct abi_kernel_launch kernel_launch;
 		struct {
 			uint64_t sequence;
 			const char *function;
@@ -102,15 +82,8 @@ struct abi_descr_v7 {
 			void *stream;
 			uint64_t user_tag;
 		} ce_coll;
-		struct {
-			bool is_complete;
-			int nranks;
-		} ce_sync;
-		struct {
-			int ops;
-			size_t total_bytes;
-			bool use_intra_sync;
-		} ce_batch;
+		struct abi_ce_sync ce_sync;
+		struct abi_ce_batch ce_batch;
 		struct {
 			uint8_t channel;
 			uint8_t phase;
@@ -149,19 +122,11 @@ ABI_AT(struct abi_descr_v7, p2p.peer, 56);
 ABI_AT(struct abi_descr_v7, p2p.channels, 60);
 ABI_AT(struct abi_descr_v7, p2p.parent_group, 64);
 ABI_AT(struct abi_descr_v7, p2p.user_tag, 72);
-ABI_AT(struct abi_descr_v7, proxy_op.pid, 24);
-ABI_AT(struct abi_descr_v7, proxy_op.channel, 28);
-ABI_AT(struct abi_descr_v7, proxy_op.peer, 32);
-ABI_AT(struct abi_descr_v7, proxy_op.steps, 36);
-ABI_AT(struct abi_descr_v7, proxy_op.chunk_bytes, 40);
-ABI_AT(struct abi_descr_v7, proxy_op.is_send, 44);
-ABI_AT(struct abi_descr_v7, proxy_step.step, 24);
-ABI_AT(struct abi_descr_v7, kernel_ch.channel, 24);
-ABI_AT(struct abi_descr_v7, kernel_ch.gpu_ns, 32);
-ABI_AT(struct abi_descr_v7, net_plugin.id, 24);
-ABI_AT(struct abi_descr_v7, net_plugin.data, 32);
-ABI_AT(struct abi_descr_v7, group_api.is_captured, 24);
-ABI_AT(struct abi_descr_v7, group_api.depth, 28);
+ABI_PART(struct abi_descr_v7, proxy_op);
+ABI_PART(struct abi_descr_v7, proxy_step);
+ABI_PART(struct abi_descr_v7, kernel_ch);
+ABI_PART(struct abi_descr_v7, net_plugin);
+ABI_PART(struct abi_descr_v7, group_api);
 ABI_AT(struct abi_descr_v7, coll_api.function, 24);
 ABI_AT(struct abi_descr_v7, coll_api.count, 32);
 ABI_AT(struct abi_descr_v7, coll_api.datatype, 40);
@@ -175,7 +140,7 @@ ABI_AT(struct abi_descr_v7, p2p_api.datatype, 40);
 ABI_AT(struct abi_descr_v7, p2p_api.stream, 48);
 ABI_AT(struct abi_descr_v7, p2p_api.is_captured, 56);
 ABI_AT(struct abi_descr_v7, p2p_api.user_tag, 64);
-ABI_AT(struct abi_descr_v7, kernel_launch.stream, 24);
+ABI_PART(struct abi_descr_v7, kernel_launch);
 ABI_AT(struct abi_descr_v7, ce_coll.sequence, 24);
 ABI_AT(struct abi_descr_v7, ce_coll.function, 32);
 ABI_AT(struct abi_descr_v7, ce_coll.send_buffer, 40);
@@ -190,11 +155,8 @@ ABI_AT(struct abi_descr_v7, ce_coll.batches, 96);
 ABI_AT(struct abi_descr_v7, ce_coll.ce_sequence, 100);
 ABI_AT(struct abi_descr_v7, ce_coll.stream, 104);
 ABI_AT(struct abi_descr_v7, ce_coll.user_tag, 112);
-ABI_AT(struct abi_descr_v7, ce_sync.is_complete, 24);
-ABI_AT(struct abi_descr_v7, ce_sync.nranks, 28);
-ABI_AT(struct abi_descr_v7, ce_batch.ops, 24);
-ABI_AT(struct abi_descr_v7, ce_batch.total_bytes, 32);
-ABI_AT(struct abi_descr_v7, ce_batch.use_intra_sync, 40);
+ABI_PART(struct abi_descr_v7, ce_sync);
+ABI_PART(struct abi_descr_v7, ce_batch);
 ABI_AT(struct abi_descr_v7, kernel_phase.channel, 24);
 ABI_AT(struct abi_descr_v7, kernel_phase.phase, 25);
 ABI_AT(struct abi_descr_v7, kernel_phase.name, 32);

@@ -14,10 +14,31 @@ pairs() { # list
 		$CC "${flags[@]}" -E -P -x c - | grep -oE '\[[^]]*\]' | tr -d '[]'
 }
 
+# The fields of a descriptor that ABI_AT pins: its own, and those of the named structs that are its parts.
+pinned_fields() { # version
+	cat src/plugin/abi_common.h src/plugin/abi_v?.h | awk -v descr="abi_descr_v$1" '
+		$0 == "struct " descr " {" { is_inside = 1 }
+		$0 == "};" { is_inside = 0 }
+		is_inside && $1 == "struct" && $3 ~ /;$/ { parts[substr($3, 1, length($3) - 1)] = $2 }
+		/^ABI_AT\(struct / {
+			split($0, word, /[ ,]+/)
+			pins[word[2]] = pins[word[2]] " " word[3]
+		}
+		END {
+			count = split(pins[descr], fields, " ")
+			for (i = 1; i <= count; i++)
+				print fields[i]
+			for (part in parts) {
+				count = split(pins[parts[part]], fields, " ")
+				for (i = 1; i <= count; i++)
+					print part "." fields[i]
+			}
+		}'
+}
+
 # Exactly the fields that our headers pin by ABI_AT are compared, so none can be forgotten here.
 for version in 1 2 3 4 5 6 7; do
-	pinned=$(sed -n "s/^ABI_AT(struct abi_descr_v$version, \([a-z0-9_.]*\),.*/\1/p" \
-		src/plugin/abi_v$version.h | sort)
+	pinned=$(pinned_fields "$version" | sort)
 	expect_same "the comparison of version $version covers every pinned field" \
 		"$(pairs FIELDS_$version | awk '$1 != "type" { print $1 }' | sort)" "$pinned"
 done
