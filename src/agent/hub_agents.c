@@ -44,15 +44,10 @@ static uint64_t read_bits(struct json_scan *scan, const char *(*name_of)(unsigne
 
 	if (!json_scan_enter(scan, JSON_SCAN_ARRAY))
 		return 0;
-	for (enum json_scan_token token; (token = json_scan_next(scan)) != JSON_SCAN_ARRAY_END;) {
-		if (token <= JSON_SCAN_END)
-			return bits;
-		for (unsigned int i = 0; token == JSON_SCAN_STRING && i < count; i++)
+	while (json_scan_next_string(scan))
+		for (unsigned int i = 0; i < count; i++)
 			if (json_scan_is(scan, name_of(i)))
 				bits |= UINT64_C(1) << i;
-		if (token == JSON_SCAN_OBJECT || token == JSON_SCAN_ARRAY)
-			json_scan_skip(scan);
-	}
 	return bits;
 }
 
@@ -85,73 +80,41 @@ static double read_share(struct json_scan *scan)
 
 static void read_row(struct json_scan *scan, struct hub_row *row)
 {
-	static const struct json_scan_key keys[] = {
-		JSON_SCAN_KEY_OF("name"),
-		JSON_SCAN_KEY_OF("world_size"),
-		JSON_SCAN_KEY_OF("ranks"),
-		JSON_SCAN_KEY_OF("processes"),
-		JSON_SCAN_KEY_OF("processes_alive"),
-		JSON_SCAN_KEY_OF("operations"),
-		JSON_SCAN_KEY_OF("stuck_ns"),
-		JSON_SCAN_KEY_OF("wait_share"),
-		JSON_SCAN_KEY_OF("wait_ns"),
-		JSON_SCAN_KEY_OF("verdicts"),
-		JSON_SCAN_KEY_OF("notices"),
-		JSON_SCAN_KEY_OF("hang_after_ns"),
-		JSON_SCAN_KEY_OF("owner"),
-	};
 	uint64_t world = 0, owner;
-	int hint = 0, key;
 
 	*row = (struct hub_row){ .owner = -1, .wait_share = NAN };
-	while ((key = json_scan_next_key(scan, keys, ARRAY_LENGTH(keys), &hint)) >=
-	       JSON_SCAN_KEY_UNKNOWN) {
-		switch (key) {
-		case 0:
+	while (json_scan_next(scan) == JSON_SCAN_KEY) {
+		if (json_scan_is(scan, "name"))
 			json_scan_read_text(scan, row->job, sizeof(row->job));
-			break;
-		case 1:
+		else if (json_scan_is(scan, "world_size")) {
 			json_scan_read_unsigned(scan, &world);
 			row->world_size = world > INT32_MAX ? 0 : (int64_t)world;
-			break;
-		case 2:
+		} else if (json_scan_is(scan, "ranks"))
 			row->ranks = read_u32(scan);
-			break;
-		case 3:
+		else if (json_scan_is(scan, "processes"))
 			row->processes = read_u32(scan);
-			break;
-		case 4:
+		else if (json_scan_is(scan, "processes_alive"))
 			row->alive = read_u32(scan);
-			break;
-		case 5:
+		else if (json_scan_is(scan, "operations"))
 			json_scan_read_unsigned(scan, &row->operations);
-			break;
-		case 6:
+		else if (json_scan_is(scan, "stuck_ns"))
 			json_scan_read_unsigned(scan, &row->stuck_ns);
-			break;
-		case 7:
+		else if (json_scan_is(scan, "wait_share"))
 			row->wait_share = read_share(scan);
-			break;
-		case 8:
+		else if (json_scan_is(scan, "wait_ns"))
 			json_scan_read_unsigned(scan, &row->wait_ns);
-			break;
-		case 9:
+		else if (json_scan_is(scan, "verdicts"))
 			row->verdicts = read_bits(scan, class_name, VERDICT_CLASSES);
-			break;
-		case 10:
+		else if (json_scan_is(scan, "notices"))
 			row->notices = read_bits(scan, notice_name, LIVE_NOTICE_KINDS);
-			break;
-		case 11:
+		else if (json_scan_is(scan, "hang_after_ns"))
 			json_scan_read_unsigned(scan, &row->hang_after_ns);
-			break;
-		case 12:
+		else if (json_scan_is(scan, "owner")) {
 			owner = UINT64_MAX;
 			json_scan_read_unsigned(scan, &owner);
 			row->owner = owner < UINT32_MAX ? (int64_t)owner : -1;
-			break;
-		default:
+		} else
 			json_scan_skip(scan);
-		}
 	}
 	/* No node has more: whatever an agent says, totals stay sensible. */
 	row->ranks = row->ranks > 4096 ? 4096 : row->ranks;
@@ -189,46 +152,31 @@ void hub_summary_release(struct hub_summary *summary)
 enum status hub_summary_read(struct hub_summary *summary, const char *bytes, size_t length,
 			     const char **why)
 {
-	static const struct json_scan_key keys[] = {
-		JSON_SCAN_KEY_OF("format"),   JSON_SCAN_KEY_OF("version"),
-		JSON_SCAN_KEY_OF("ringside"), JSON_SCAN_KEY_OF("host"),
-		JSON_SCAN_KEY_OF("jobs"),     JSON_SCAN_KEY_OF("jobs_left_out"),
-	};
 	char format[32] = "";
 	uint64_t version = 0, left_out = 0;
 	enum status status = OK;
 	struct json_scan scan;
-	int hint = 0, key;
 
 	*summary = (struct hub_summary){ .rows = NULL };
 	*why = "not a summary of an agent";
 	json_scan_init(&scan, bytes, length);
 	if (!json_scan_enter(&scan, JSON_SCAN_OBJECT))
 		return ERR_FORMAT;
-	while (status == OK && (key = json_scan_next_key(&scan, keys, ARRAY_LENGTH(keys), &hint)) >=
-				       JSON_SCAN_KEY_UNKNOWN) {
-		switch (key) {
-		case 0:
+	while (status == OK && json_scan_next(&scan) == JSON_SCAN_KEY) {
+		if (json_scan_is(&scan, "format"))
 			json_scan_read_text(&scan, format, sizeof(format));
-			break;
-		case 1:
+		else if (json_scan_is(&scan, "version"))
 			json_scan_read_unsigned(&scan, &version);
-			break;
-		case 2:
+		else if (json_scan_is(&scan, "ringside"))
 			json_scan_read_text(&scan, summary->version, sizeof(summary->version));
-			break;
-		case 3:
+		else if (json_scan_is(&scan, "host"))
 			json_scan_read_text(&scan, summary->host, sizeof(summary->host));
-			break;
-		case 4:
+		else if (json_scan_is(&scan, "jobs"))
 			status = read_rows(&scan, summary);
-			break;
-		case 5:
+		else if (json_scan_is(&scan, "jobs_left_out"))
 			json_scan_read_unsigned(&scan, &left_out);
-			break;
-		default:
+		else
 			json_scan_skip(&scan);
-		}
 	}
 	if (status == OK &&
 	    (json_scan_next(&scan) != JSON_SCAN_END || strcmp(format, "ringside-summary") != 0))
@@ -256,25 +204,11 @@ const char *hub_source_name(enum hub_source_kind kind)
 /* The scheme may come after the targets: it is looked for first. */
 static void find_scheme(struct json_scan scan, char *scheme, size_t size)
 {
-	static const struct json_scan_key keys[] = { JSON_SCAN_KEY_OF("labels") };
-	static const struct json_scan_key labels[] = { JSON_SCAN_KEY_OF("__scheme__") };
-	int hint = 0, key, label;
-
-	while ((key = json_scan_next_key(&scan, keys, 1, &hint)) >= JSON_SCAN_KEY_UNKNOWN) {
-		int at = 0;
-
-		if (key != 0) {
+	while (json_scan_next(&scan) == JSON_SCAN_KEY)
+		if (json_scan_is(&scan, "labels"))
+			json_scan_read_member(&scan, "__scheme__", scheme, size);
+		else
 			json_scan_skip(&scan);
-			continue;
-		}
-		if (!json_scan_enter(&scan, JSON_SCAN_OBJECT))
-			continue;
-		while ((label = json_scan_next_key(&scan, labels, 1, &at)) >= JSON_SCAN_KEY_UNKNOWN)
-			if (label == 0)
-				json_scan_read_text(&scan, scheme, size);
-			else
-				json_scan_skip(&scan);
-	}
 }
 
 static enum status add_targets(struct fetch_targets *targets, struct json_scan *scan,
@@ -284,15 +218,10 @@ static enum status add_targets(struct fetch_targets *targets, struct json_scan *
 
 	if (!json_scan_enter(scan, JSON_SCAN_ARRAY))
 		return OK;
-	for (enum json_scan_token token;
-	     status == OK && (token = json_scan_next(scan)) != JSON_SCAN_ARRAY_END;) {
+	while (status == OK && json_scan_next_string(scan)) {
 		char target[FETCH_TARGET_TEXT], whole[FETCH_TARGET_TEXT + 8];
 
-		if (token <= JSON_SCAN_END)
-			break;
-		if (token == JSON_SCAN_OBJECT || token == JSON_SCAN_ARRAY)
-			json_scan_skip(scan);
-		if (token != JSON_SCAN_STRING || !json_scan_text(scan, target, sizeof(target)))
+		if (!json_scan_text(scan, target, sizeof(target)))
 			continue;
 		text_format(whole, sizeof(whole), "%s%s",
 			    strcmp(scheme, "https") == 0 ? "https://" : "", target);
@@ -304,22 +233,18 @@ static enum status add_targets(struct fetch_targets *targets, struct json_scan *
 enum status hub_agents_read_sd(struct fetch_targets *targets, const char *bytes, size_t length,
 			       char *why, size_t why_size)
 {
-	static const struct json_scan_key keys[] = { JSON_SCAN_KEY_OF("targets") };
 	enum status status = OK;
 	struct json_scan scan;
-	int key;
 
 	text_copy(why, why_size, "");
 	json_scan_init(&scan, bytes, length);
 	if (json_scan_enter(&scan, JSON_SCAN_ARRAY)) {
 		while (status == OK && json_scan_next_object(&scan)) {
 			char scheme[8] = "";
-			int hint = 0;
 
 			find_scheme(scan, scheme, sizeof(scheme));
-			while (status == OK && (key = json_scan_next_key(&scan, keys, 1, &hint)) >=
-						       JSON_SCAN_KEY_UNKNOWN)
-				if (key == 0)
+			while (status == OK && json_scan_next(&scan) == JSON_SCAN_KEY)
+				if (json_scan_is(&scan, "targets"))
 					status = add_targets(targets, &scan, scheme, why, why_size);
 				else
 					json_scan_skip(&scan);
@@ -983,28 +908,21 @@ struct sample {
 
 static void read_labels(struct json_scan *scan, struct sample *sample)
 {
-	static const struct json_scan_key keys[] = {
-		JSON_SCAN_KEY_OF("nccl_job"),	JSON_SCAN_KEY_OF("instance"),
-		JSON_SCAN_KEY_OF("world_size"), JSON_SCAN_KEY_OF("state"),
-		JSON_SCAN_KEY_OF("class"),	JSON_SCAN_KEY_OF("kind"),
-		JSON_SCAN_KEY_OF("version"),
-	};
 	char world[24] = "";
-	int hint = 0, key;
 
 	if (!json_scan_enter(scan, JSON_SCAN_OBJECT))
 		return;
-	while ((key = json_scan_next_key(scan, keys, ARRAY_LENGTH(keys), &hint)) >=
-	       JSON_SCAN_KEY_UNKNOWN) {
-		if (key == 0)
+	while (json_scan_next(scan) == JSON_SCAN_KEY) {
+		if (json_scan_is(scan, "nccl_job"))
 			json_scan_read_text(scan, sample->job, sizeof(sample->job));
-		else if (key == 1)
+		else if (json_scan_is(scan, "instance"))
 			json_scan_read_text(scan, sample->instance, sizeof(sample->instance));
-		else if (key == 2)
+		else if (json_scan_is(scan, "world_size"))
 			json_scan_read_text(scan, world, sizeof(world));
-		else if (key == 3)
+		else if (json_scan_is(scan, "state"))
 			json_scan_read_text(scan, sample->state, sizeof(sample->state));
-		else if (key > 3)
+		else if (json_scan_is(scan, "class") || json_scan_is(scan, "kind") ||
+			 json_scan_is(scan, "version"))
 			json_scan_read_text(scan, sample->name, sizeof(sample->name));
 		else
 			json_scan_skip(scan);
@@ -1020,14 +938,8 @@ static void read_value(struct json_scan *scan, struct sample *sample)
 
 	if (!json_scan_enter(scan, JSON_SCAN_ARRAY))
 		return;
-	for (enum json_scan_token token; (token = json_scan_next(scan)) != JSON_SCAN_ARRAY_END;) {
-		if (token <= JSON_SCAN_END)
-			return;
-		if (token == JSON_SCAN_OBJECT || token == JSON_SCAN_ARRAY)
-			json_scan_skip(scan);
-		else if (token == JSON_SCAN_STRING)
-			json_scan_text(scan, text, sizeof(text));
-	}
+	while (json_scan_next_string(scan))
+		json_scan_text(scan, text, sizeof(text));
 	sample->value = strtod(text, NULL);
 }
 
@@ -1145,53 +1057,47 @@ static void take_sample(struct hub_agents *agents, enum hub_query query,
 	text_copy(agent->coming.version, sizeof(agent->coming.version), sample->name);
 }
 
+static void take_samples(struct hub_agents *agents, enum hub_query query, struct json_scan *scan,
+			 uint64_t now_ns)
+{
+	if (!json_scan_enter(scan, JSON_SCAN_ARRAY))
+		return;
+	while (json_scan_next_object(scan)) {
+		struct sample sample = { .value = 0 };
+
+		while (json_scan_next(scan) == JSON_SCAN_KEY) {
+			if (json_scan_is(scan, "metric"))
+				read_labels(scan, &sample);
+			else if (json_scan_is(scan, "value"))
+				read_value(scan, &sample);
+			else
+				json_scan_skip(scan);
+		}
+		take_sample(agents, query, &sample, now_ns);
+	}
+}
+
 enum status hub_query_take(struct hub_agents *agents, enum hub_query query, const char *bytes,
 			   size_t length, uint64_t now_ns)
 {
-	static const struct json_scan_key keys[] = { JSON_SCAN_KEY_OF("status"),
-						     JSON_SCAN_KEY_OF("data") };
-	static const struct json_scan_key parts[] = { JSON_SCAN_KEY_OF("result") };
-	static const struct json_scan_key members[] = { JSON_SCAN_KEY_OF("metric"),
-							JSON_SCAN_KEY_OF("value") };
 	struct json_scan scan;
 	char status[16] = "";
-	int hint = 0, key;
 
 	json_scan_init(&scan, bytes, length);
 	if (!json_scan_enter(&scan, JSON_SCAN_OBJECT))
 		return ERR_FORMAT;
-	while ((key = json_scan_next_key(&scan, keys, 2, &hint)) >= JSON_SCAN_KEY_UNKNOWN) {
-		int part, at = 0;
-
-		if (key == 0)
+	while (json_scan_next(&scan) == JSON_SCAN_KEY) {
+		if (json_scan_is(&scan, "status"))
 			json_scan_read_text(&scan, status, sizeof(status));
-		if (key != 1 || !json_scan_enter(&scan, JSON_SCAN_OBJECT)) {
-			if (key < 0)
-				json_scan_skip(&scan);
-			continue;
-		}
-		while ((part = json_scan_next_key(&scan, parts, 1, &at)) >= JSON_SCAN_KEY_UNKNOWN) {
-			if (part != 0 || !json_scan_enter(&scan, JSON_SCAN_ARRAY)) {
-				if (part != 0)
+		else if (!json_scan_is(&scan, "data"))
+			json_scan_skip(&scan);
+		else if (json_scan_enter(&scan, JSON_SCAN_OBJECT))
+			while (json_scan_next(&scan) == JSON_SCAN_KEY) {
+				if (json_scan_is(&scan, "result"))
+					take_samples(agents, query, &scan, now_ns);
+				else
 					json_scan_skip(&scan);
-				continue;
 			}
-			while (json_scan_next_object(&scan)) {
-				struct sample sample = { .value = 0 };
-				int member, place = 0;
-
-				while ((member = json_scan_next_key(&scan, members, 2, &place)) >=
-				       JSON_SCAN_KEY_UNKNOWN) {
-					if (member == 0)
-						read_labels(&scan, &sample);
-					else if (member == 1)
-						read_value(&scan, &sample);
-					else
-						json_scan_skip(&scan);
-				}
-				take_sample(agents, query, &sample, now_ns);
-			}
-		}
 	}
 	return json_scan_next(&scan) == JSON_SCAN_END && strcmp(status, "success") == 0
 		       ? OK

@@ -417,30 +417,20 @@ static void read_lines(struct json_scan *scan, struct verdict *verdict,
 
 	if (!json_scan_enter(scan, JSON_SCAN_ARRAY))
 		return;
-	for (enum json_scan_token token; (token = json_scan_next(scan)) != JSON_SCAN_ARRAY_END;) {
-		if (token <= JSON_SCAN_END)
-			return;
-		if (token == JSON_SCAN_OBJECT || token == JSON_SCAN_ARRAY)
-			json_scan_skip(scan);
-		if (token == JSON_SCAN_STRING) {
-			json_scan_text(scan, line, sizeof(line));
-			add(verdict, "%s", line);
-		}
+	while (json_scan_next_string(scan)) {
+		json_scan_text(scan, line, sizeof(line));
+		add(verdict, "%s", line);
 	}
 }
 
 static void read_operation(struct json_scan *scan, struct verdict *verdict)
 {
-	static const struct json_scan_key keys[] = { JSON_SCAN_KEY_OF("function"),
-						     JSON_SCAN_KEY_OF("number") };
-	int hint = 0, key;
-
 	if (!json_scan_enter(scan, JSON_SCAN_OBJECT))
 		return;
-	while ((key = json_scan_next_key(scan, keys, 2, &hint)) >= JSON_SCAN_KEY_UNKNOWN) {
-		if (key == 0)
+	while (json_scan_next(scan) == JSON_SCAN_KEY) {
+		if (json_scan_is(scan, "function"))
 			json_scan_read_text(scan, verdict->function, sizeof(verdict->function));
-		else if (key == 1)
+		else if (json_scan_is(scan, "number"))
 			json_scan_read_unsigned(scan, &verdict->number);
 		else
 			json_scan_skip(scan);
@@ -449,13 +439,12 @@ static void read_operation(struct json_scan *scan, struct verdict *verdict)
 
 /* Texts that are copied as they are. */
 static const struct {
-	struct json_scan_key key;
+	const char *key;
 	size_t offset, size;
 } texts[] = {
-#define TEXT(name, field)                                                \
-	{                                                                \
-		JSON_SCAN_KEY_OF(name), offsetof(struct verdict, field), \
-			sizeof(((struct verdict *)NULL)->field)          \
+#define TEXT(name, field)                                                                      \
+	{                                                                                      \
+		name, offsetof(struct verdict, field), sizeof(((struct verdict *)NULL)->field) \
 	}
 	TEXT("title", title),
 	TEXT("job", job),
@@ -475,11 +464,6 @@ struct verdict_read {
 	char class[32], severity[16];
 };
 
-static bool is_key(const struct json_scan *scan, const char *name)
-{
-	return json_scan_is(scan, name);
-}
-
 /* One value; the scan is after its key. */
 static void read_member(struct json_scan *scan, struct verdict_read *read)
 {
@@ -487,50 +471,50 @@ static void read_member(struct json_scan *scan, struct verdict_read *read)
 	char hash[24] = "";
 
 	for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
-		if (is_key(scan, texts[i].key.name)) {
+		if (json_scan_is(scan, texts[i].key)) {
 			json_scan_read_text(scan, (char *)verdict + texts[i].offset, texts[i].size);
 			return;
 		}
-	if (is_key(scan, "class"))
+	if (json_scan_is(scan, "class"))
 		json_scan_read_text(scan, read->class, sizeof(read->class));
-	else if (is_key(scan, "severity"))
+	else if (json_scan_is(scan, "severity"))
 		json_scan_read_text(scan, read->severity, sizeof(read->severity));
-	else if (is_key(scan, "confidence"))
+	else if (json_scan_is(scan, "confidence"))
 		verdict->confidence = fmax(0, fmin(1, read_double(scan)));
-	else if (is_key(scan, "rank"))
+	else if (json_scan_is(scan, "rank"))
 		verdict->rank = read_natural(scan);
-	else if (is_key(scan, "pid"))
+	else if (json_scan_is(scan, "pid"))
 		verdict->pid = read_natural(scan);
-	else if (is_key(scan, "gpu"))
+	else if (json_scan_is(scan, "gpu"))
 		verdict->gpu = (int32_t)read_natural(scan);
-	else if (is_key(scan, "peer"))
+	else if (json_scan_is(scan, "peer"))
 		verdict->peer = read_natural(scan);
-	else if (is_key(scan, "channel"))
+	else if (json_scan_is(scan, "channel"))
 		verdict->channel = (int32_t)read_natural(scan);
-	else if (is_key(scan, "communicator_rank"))
+	else if (json_scan_is(scan, "communicator_rank"))
 		verdict->comm_rank = (int32_t)read_natural(scan);
-	else if (is_key(scan, "communicator_hash")) {
+	else if (json_scan_is(scan, "communicator_hash")) {
 		json_scan_read_text(scan, hash, sizeof(hash));
 		verdict->comm_hash = strtoull(hash, NULL, 16);
-	} else if (is_key(scan, "operation"))
+	} else if (json_scan_is(scan, "operation"))
 		read_operation(scan, verdict);
-	else if (is_key(scan, "since_ns"))
+	else if (json_scan_is(scan, "since_ns"))
 		json_scan_read_unsigned(scan, &verdict->since_wall_ns);
-	else if (is_key(scan, "seconds"))
+	else if (json_scan_is(scan, "seconds"))
 		verdict->for_ns = (uint64_t)fmax(0, fmin(1e9, read_double(scan)) * 1e9);
-	else if (is_key(scan, "victims"))
+	else if (json_scan_is(scan, "victims"))
 		verdict->victims = (uint32_t)fmax(0, fmin(1e9, (double)read_natural(scan)));
-	else if (is_key(scan, "gpu_hours"))
+	else if (json_scan_is(scan, "gpu_hours"))
 		verdict->gpu_hours = read_double(scan);
-	else if (is_key(scan, "money"))
+	else if (json_scan_is(scan, "money"))
 		verdict->money = read_double(scan);
-	else if (is_key(scan, "percent"))
+	else if (json_scan_is(scan, "percent"))
 		verdict->percent = read_double(scan);
-	else if (is_key(scan, "evidence"))
+	else if (json_scan_is(scan, "evidence"))
 		read_lines(scan, verdict, verdict_evidence);
-	else if (is_key(scan, "missing"))
+	else if (json_scan_is(scan, "missing"))
 		read_lines(scan, verdict, verdict_missing);
-	else if (is_key(scan, "advice"))
+	else if (json_scan_is(scan, "advice"))
 		read_lines(scan, verdict, verdict_advice);
 	else
 		json_scan_skip(scan);
@@ -577,9 +561,9 @@ enum status hub_verdicts_read(struct verdicts *verdicts, const char *bytes, size
 	if (!json_scan_enter(&scan, JSON_SCAN_OBJECT))
 		return ERR_FORMAT;
 	while (json_scan_next(&scan) == JSON_SCAN_KEY) {
-		if (is_key(&scan, "format"))
+		if (json_scan_is(&scan, "format"))
 			json_scan_read_text(&scan, format, sizeof(format));
-		else if (is_key(&scan, "verdicts"))
+		else if (json_scan_is(&scan, "verdicts"))
 			read_verdicts(&scan, verdicts);
 		else
 			json_scan_skip(&scan);

@@ -325,26 +325,16 @@ void hub_show_metrics(struct sink *sink, const struct hub_state *hub)
 /* The job of an alert that fires; "" none. */
 static void read_alert(struct json_scan *scan, char *job, size_t size)
 {
-	static const struct json_scan_key keys[] = { JSON_SCAN_KEY_OF("status"),
-						     JSON_SCAN_KEY_OF("labels") };
-	static const struct json_scan_key labels[] = { JSON_SCAN_KEY_OF("nccl_job") };
-	int hint = 0, key, label, at = 0;
 	char status[16] = "";
 
 	job[0] = '\0';
-	while ((key = json_scan_next_key(scan, keys, 2, &hint)) >= JSON_SCAN_KEY_UNKNOWN) {
-		if (key == 0)
+	while (json_scan_next(scan) == JSON_SCAN_KEY) {
+		if (json_scan_is(scan, "status"))
 			json_scan_read_text(scan, status, sizeof(status));
-		else if (key != 1)
+		else if (json_scan_is(scan, "labels"))
+			json_scan_read_member(scan, "nccl_job", job, size);
+		else
 			json_scan_skip(scan);
-		else if (json_scan_enter(scan, JSON_SCAN_OBJECT))
-			while ((label = json_scan_next_key(scan, labels, 1, &at)) >=
-			       JSON_SCAN_KEY_UNKNOWN) {
-				if (label == 0)
-					json_scan_read_text(scan, job, size);
-				else
-					json_scan_skip(scan);
-			}
 	}
 	if (strcmp(status, "firing") != 0)
 		job[0] = '\0';
@@ -353,18 +343,16 @@ static void read_alert(struct json_scan *scan, char *job, size_t size)
 enum status hub_alerts_take(struct hub_jobs *jobs, const char *bytes, size_t length,
 			    uint64_t now_ns, unsigned int *known, unsigned int *unknown)
 {
-	static const struct json_scan_key keys[] = { JSON_SCAN_KEY_OF("alerts") };
 	char job[HUB_JOB_NAME];
 	struct json_scan scan;
-	int hint = 0, key;
 	bool has_alerts = false;
 
 	*known = *unknown = 0;
 	json_scan_init(&scan, bytes, length);
 	if (!json_scan_enter(&scan, JSON_SCAN_OBJECT))
 		return ERR_FORMAT;
-	while ((key = json_scan_next_key(&scan, keys, 1, &hint)) >= JSON_SCAN_KEY_UNKNOWN) {
-		if (key != 0) {
+	while (json_scan_next(&scan) == JSON_SCAN_KEY) {
+		if (!json_scan_is(&scan, "alerts")) {
 			json_scan_skip(&scan);
 			continue;
 		}

@@ -664,14 +664,35 @@ bool json_scan_enter(struct json_scan *scan, enum json_scan_token what)
 	return false;
 }
 
-bool json_scan_next_object(struct json_scan *scan)
+static bool next_of_array(struct json_scan *scan, enum json_scan_token what)
 {
 	enum json_scan_token token;
 
 	while ((token = json_scan_next(scan)) > JSON_SCAN_END && token != JSON_SCAN_ARRAY_END) {
-		if (token == JSON_SCAN_OBJECT)
+		if (token == what)
 			return true;
 		json_scan_skip(scan);
 	}
 	return false;
+}
+
+bool json_scan_next_object(struct json_scan *scan)
+{
+	return next_of_array(scan, JSON_SCAN_OBJECT);
+}
+
+bool json_scan_next_string(struct json_scan *scan)
+{
+	return next_of_array(scan, JSON_SCAN_STRING);
+}
+
+void json_scan_read_member(struct json_scan *scan, const char *name, char *to, size_t size)
+{
+	if (!json_scan_enter(scan, JSON_SCAN_OBJECT))
+		return;
+	while (json_scan_next(scan) == JSON_SCAN_KEY)
+		if (json_scan_is(scan, name))
+			json_scan_read_text(scan, to, size);
+		else
+			json_scan_skip(scan);
 }

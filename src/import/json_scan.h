@@ -114,8 +114,11 @@ void json_scan_read_text(struct json_scan *scan, char *to, size_t size);
 bool json_scan_read_truth(struct json_scan *scan); /* false also if it is neither */
 /* Is it an object, or an array, as requested? Then its items are next. */
 bool json_scan_enter(struct json_scan *scan, enum json_scan_token what);
-/* Enter the next object of the current array; false: end of the array. */
+/* Enter the next object of the current array, or go to its next string; false: end of the array. */
 bool json_scan_next_object(struct json_scan *scan);
+bool json_scan_next_string(struct json_scan *scan);
+/* As json_scan_read_text(), of this member of an object. */
+void json_scan_read_member(struct json_scan *scan, const char *name, char *to, size_t size);
 
 /*
  * The next key of the current object: its index in `keys`, or one of enum json_scan_other. Writers
