@@ -148,23 +148,25 @@ static uint64_t op_count(const struct snapshot *snapshot)
 	return snapshot->ops_met < snapshot->ops_most ? snapshot->ops_met : snapshot->ops_most;
 }
 
-/* Unroll the ring, oldest first. */
-static enum status write_finished(struct snapshot *snapshot)
+static enum status write_ops(struct snapshot *snapshot, const struct op_record *ops, size_t count)
 {
-	uint64_t count = op_count(snapshot), from = snapshot->ops_met - count;
 	enum status status = OK;
 
-	while (count > 0 && status == OK) {
-		size_t at = (size_t)(from % snapshot->ops_most);
-		size_t some = snapshot->ops_most - at;
-
-		some = some < count ? some : (size_t)count;
-		some = some < TRACE_OPS_PER_BLOCK ? some : TRACE_OPS_PER_BLOCK;
-		status = trace_write_ops(&snapshot->writer, snapshot->ops + at, (uint32_t)some);
-		from += some;
-		count -= some;
+	for (size_t at = 0, some; at < count && status == OK; at += some) {
+		some = count - at < TRACE_OPS_PER_BLOCK ? count - at : TRACE_OPS_PER_BLOCK;
+		status = trace_write_ops(&snapshot->writer, ops + at, (uint32_t)some);
 	}
 	return status;
+}
+
+/* The ring, oldest first. */
+static enum status write_finished(struct snapshot *snapshot)
+{
+	size_t count = (size_t)op_count(snapshot);
+	size_t oldest = count > 0 ? (size_t)(snapshot->ops_met % count) : 0;
+	enum status status = write_ops(snapshot, snapshot->ops + oldest, count - oldest);
+
+	return status == OK ? write_ops(snapshot, snapshot->ops, oldest) : status;
 }
 
 /* ---- operations in flight ---------------------------------------------------------------------- */
@@ -172,27 +174,23 @@ static enum status write_finished(struct snapshot *snapshot)
 static enum status write_flights(struct snapshot *snapshot)
 {
 	const struct recording_process *process = snapshot->process;
-	struct op_record *rows = calloc(TRACE_OPS_PER_BLOCK, sizeof(*rows));
-	enum status status = rows != NULL ? OK : ERR_NO_SPACE;
-	uint32_t pending = 0;
+	struct op_record *rows = calloc(process->flight_count + 1, sizeof(*rows));
+	enum status status;
 
-	for (size_t i = 0; i < process->flight_count && status == OK; i++) {
+	if (rows == NULL)
+		return ERR_NO_SPACE;
+	for (size_t i = 0; i < process->flight_count; i++) {
 		const struct recording_flight *flight = &process->flights[i];
 
-		rows[pending] = flight->op;
-		rows[pending].sequence = process->recorded + 1 + i;
-		rows[pending].reserved = SNAPSHOT_LIVE | (flight->open_children & SNAPSHOT_OPEN);
+		rows[i] = flight->op;
+		rows[i].sequence = process->recorded + 1 + i;
+		rows[i].reserved = SNAPSHOT_LIVE | (flight->open_children & SNAPSHOT_OPEN);
 		if (flight->is_retiring)
-			rows[pending].reserved |= SNAPSHOT_RETIRING;
+			rows[i].reserved |= SNAPSHOT_RETIRING;
 		if (flight->op.sequence != 0)
-			rows[pending].reserved |= SNAPSHOT_RECORDED;
-		if (++pending == TRACE_OPS_PER_BLOCK) {
-			status = trace_write_ops(&snapshot->writer, rows, pending);
-			pending = 0;
-		}
+			rows[i].reserved |= SNAPSHOT_RECORDED;
 	}
-	if (status == OK)
-		status = trace_write_ops(&snapshot->writer, rows, pending);
+	status = write_ops(snapshot, rows, process->flight_count);
 	free(rows);
 	return status;
 }
@@ -321,13 +319,13 @@ static size_t copy_info(char *to, const struct recording_process *process)
 }
 
 /* What the region's header has and its text may lack; the first occurrence counts. */
-static int put_identity(char *to, size_t size, const struct recording_process *process)
+static void put_identity(char *to, size_t size, const struct recording_process *process)
 {
-	return snprintf(to, size,
-			"boot_id=%s\npid=%" PRId64 "\npid_namespace=%" PRIu64
-			"\nstart_ticks=%" PRIu64 "\nmode=%s\ninterface=%u\n",
-			process->boot_id, process->pid, process->pid_namespace,
-			process->start_ticks, process->mode, process->interface);
+	text_append(to, size,
+		    "boot_id=%s\npid=%" PRId64 "\npid_namespace=%" PRIu64 "\nstart_ticks=%" PRIu64
+		    "\nmode=%s\ninterface=%u\n",
+		    process->boot_id, process->pid, process->pid_namespace, process->start_ticks,
+		    process->mode, process->interface);
 }
 
 /*
@@ -348,10 +346,9 @@ static uint64_t held_back(const struct recording_process *process)
 }
 
 /* Those in flight first: of the calls that are over, only the last one may matter. */
-static int put_wheres(char *text, size_t size, const struct recording_process *process)
+static void put_wheres(char *text, size_t size, const struct recording_process *process)
 {
 	unsigned int kept = 0;
-	int length = 0;
 
 	for (int is_open = 1; is_open >= 0; is_open--) {
 		for (size_t i = 0; i < process->where_count && kept < RECORDING_WHERES_KEPT; i++) {
@@ -359,57 +356,50 @@ static int put_wheres(char *text, size_t size, const struct recording_process *p
 
 			if (where->is_open != is_open || where->text == NULL)
 				continue;
-			length += snprintf(text + length, size - (size_t)length,
-					   "snapshot_where_%u=%" PRIu32 " %" PRIu64 " %" PRIu64
-					   " %d %.*s\n",
-					   ++kept, where->comm, where->number, where->issue_ns,
-					   is_open, RECORDING_WHERE_BYTES - 1, where->text);
+			text_append(text, size,
+				    "snapshot_where_%u=%" PRIu32 " %" PRIu64 " %" PRIu64
+				    " %d %.*s\n",
+				    ++kept, where->comm, where->number, where->issue_ns, is_open,
+				    RECORDING_WHERE_BYTES - 1, where->text);
 		}
 	}
-	return length;
 }
 
 static enum status write_info(struct snapshot *snapshot)
 {
 	const struct recording_process *process = snapshot->process;
 	char *text = malloc(INFO_ROOM + process->info_bytes + 1);
+	uint64_t filling = process->filling + held_back(process);
 	enum status status;
-	int length;
+	size_t length;
 
 	if (text == NULL)
 		return ERR_NO_SPACE;
-	length = snprintf(
-		text, INFO_ROOM,
-		"snapshot_wall_ns=%" PRIu64 "\nsnapshot_life=%s\nsnapshot_operations=%" PRIu64 "\n",
-		snapshot->wall_ns, recording_life_name(process->life), op_count(snapshot));
+	text_format(text, INFO_ROOM,
+		    "snapshot_wall_ns=%" PRIu64 "\nsnapshot_life=%s\nsnapshot_operations=%" PRIu64
+		    "\n",
+		    snapshot->wall_ns, recording_life_name(process->life), op_count(snapshot));
 	if (process->owner >= 0)
-		length += snprintf(text + length, INFO_ROOM - (size_t)length,
-				   "snapshot_owner=%" PRId64 "\n", process->owner);
+		text_append(text, INFO_ROOM, "snapshot_owner=%" PRId64 "\n", process->owner);
 	if (process->life == RECORDING_KILLED)
-		length += snprintf(text + length, INFO_ROOM - (size_t)length,
-				   "snapshot_alive_ns=%" PRIu64 "\n", moment_of(process));
+		text_append(text, INFO_ROOM, "snapshot_alive_ns=%" PRIu64 "\n", moment_of(process));
 	if (process->process_state != 0)
-		length += snprintf(text + length, INFO_ROOM - (size_t)length, "snapshot_state=%c\n",
-				   process->process_state);
+		text_append(text, INFO_ROOM, "snapshot_state=%c\n", process->process_state);
 	if (process->is_moving)
-		length +=
-			snprintf(text + length, INFO_ROOM - (size_t)length, "snapshot_moving=1\n");
-	if (process->filling > 0 || held_back(process) > 0)
-		length += snprintf(text + length, INFO_ROOM - (size_t)length,
-				   "snapshot_filling=%" PRIu64 "\n",
-				   process->filling + held_back(process));
+		text_append(text, INFO_ROOM, "snapshot_moving=1\n");
+	if (filling > 0)
+		text_append(text, INFO_ROOM, "snapshot_filling=%" PRIu64 "\n", filling);
 	if (process->refused > 0)
-		length += snprintf(text + length, INFO_ROOM - (size_t)length,
-				   "snapshot_refused=%zu\n", process->refused);
+		text_append(text, INFO_ROOM, "snapshot_refused=%zu\n", process->refused);
 	if (process->region != NULL)
-		length += put_identity(text + length, INFO_ROOM - (size_t)length, process);
+		put_identity(text, INFO_ROOM, process);
 	if (process->stack != NULL)
-		length +=
-			snprintf(text + length, INFO_ROOM - (size_t)length, "snapshot_stack=%.*s\n",
-				 RECORDING_WHERE_BYTES - 1, process->stack);
-	length += put_wheres(text + length, INFO_ROOM - (size_t)length, process);
-	length += (int)copy_info(text + length, process);
-	status = trace_write_text(&snapshot->writer, TRACE_PROCESS, text, (size_t)length);
+		text_append(text, INFO_ROOM, "snapshot_stack=%.*s\n", RECORDING_WHERE_BYTES - 1,
+			    process->stack);
+	put_wheres(text, INFO_ROOM, process);
+	length = strlen(text);
+	length += copy_info(text + length, process);
+	status = trace_write_text(&snapshot->writer, TRACE_PROCESS, text, length);
 	free(text);
 	return status;
 }
