@@ -152,38 +152,23 @@ static const char *const flags[32] = {
 	[12] = "stamp_channel", [13] = "channels_missing", [14] = "foreign_stop",
 };
 
-static const char *const losses[] = {
-	[LOST_NO_COMM] = "no_comm_slot",
-	[LOST_RING_BUSY] = "ring_busy",
-	[LOST_RING_OVERRUN] = "ring_overrun",
-	[LOST_QUOTA] = "quota",
-	[LOST_NO_SPACE] = "no_space",
-	[LOST_WRITE_ERROR] = "write_error",
-	[LOST_OFF] = "switched_off",
-	[LOST_DETAIL_OVERRUN] = "detail_overrun",
-	[LOST_DETAIL_QUOTA] = "detail_not_written",
-	[LOST_PROXY_SLOT] = "no_proxy_slot",
-	[LOST_TOTALS] = "totals_other",
-	[LOST_LATE_CHILD] = "late_child",
-	[LOST_INSPECTOR] = "not_in_inspector_file",
-	[LOST_NOT_SHOWN] = "not_shown",
-};
-
-static const char *const losses_in_words[] = {
-	[LOST_NO_COMM] = "too many communicators",
-	[LOST_RING_BUSY] = "ring buffer busy",
-	[LOST_RING_OVERRUN] = "ring buffer overrun",
-	[LOST_QUOTA] = "file size limit reached",
-	[LOST_NO_SPACE] = "no space on disk",
-	[LOST_WRITE_ERROR] = "write error",
-	[LOST_OFF] = "recording switched off",
-	[LOST_DETAIL_OVERRUN] = "detail buffer overrun",
-	[LOST_DETAIL_QUOTA] = "details not written",
-	[LOST_PROXY_SLOT] = "too many transfers",
-	[LOST_TOTALS] = "too many kinds of operations",
-	[LOST_LATE_CHILD] = "events after the end",
-	[LOST_INSPECTOR] = "missing in the Inspector file",
-	[LOST_NOT_SHOWN] = "not reported by NCCL",
+static const struct {
+	const char *name, *words;
+} losses[] = {
+	[LOST_NO_COMM] = { "no_comm_slot", "too many communicators" },
+	[LOST_RING_BUSY] = { "ring_busy", "ring buffer busy" },
+	[LOST_RING_OVERRUN] = { "ring_overrun", "ring buffer overrun" },
+	[LOST_QUOTA] = { "quota", "file size limit reached" },
+	[LOST_NO_SPACE] = { "no_space", "no space on disk" },
+	[LOST_WRITE_ERROR] = { "write_error", "write error" },
+	[LOST_OFF] = { "switched_off", "recording switched off" },
+	[LOST_DETAIL_OVERRUN] = { "detail_overrun", "detail buffer overrun" },
+	[LOST_DETAIL_QUOTA] = { "detail_not_written", "details not written" },
+	[LOST_PROXY_SLOT] = { "no_proxy_slot", "too many transfers" },
+	[LOST_TOTALS] = { "totals_other", "too many kinds of operations" },
+	[LOST_LATE_CHILD] = { "late_child", "events after the end" },
+	[LOST_INSPECTOR] = { "not_in_inspector_file", "missing in the Inspector file" },
+	[LOST_NOT_SHOWN] = { "not_shown", "not reported by NCCL" },
 };
 
 static const char *const oddities[] = {
@@ -206,7 +191,7 @@ const char *op_state_name(uint8_t state)
 
 const char *op_lost_words(unsigned int reason)
 {
-	return or_question(NAME_FROM(losses_in_words, reason));
+	return reason < ARRAY_LENGTH(losses) ? losses[reason].words : "?";
 }
 
 uint64_t op_shown_number(uint64_t match)
@@ -231,7 +216,7 @@ const char *op_flag_name(unsigned int bit)
 
 const char *op_lost_name(unsigned int reason)
 {
-	return NAME_FROM(losses, reason);
+	return reason < ARRAY_LENGTH(losses) ? losses[reason].name : NULL;
 }
 
 const char *op_odd_name(unsigned int reason)
@@ -275,12 +260,7 @@ uint8_t op_function_from_v1(uint8_t number)
 
 uint8_t op_datatype_from_nccl(uint8_t number)
 {
-	static const uint8_t types[] = {
-		OP_INT8,    OP_UINT8,	OP_INT32,   OP_UINT32,	 OP_INT64,	 OP_UINT64,
-		OP_FLOAT16, OP_FLOAT32, OP_FLOAT64, OP_BFLOAT16, OP_FLOAT8_E4M3, OP_FLOAT8_E5M2,
-	};
-
-	return number < ARRAY_LENGTH(types) ? types[number] : OP_DATATYPE_UNKNOWN;
+	return number < OP_DATATYPES - OP_INT8 ? (uint8_t)(number + OP_INT8) : OP_DATATYPE_UNKNOWN;
 }
 
 uint8_t op_algorithm_from_v1(uint8_t number)

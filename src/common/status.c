@@ -5,26 +5,20 @@
 
 const char *status_text(enum status status)
 {
-	switch (status) {
-	case OK:
-		return "ok";
-	case ERR_SYSTEM:
-		return "system call failed";
-	case ERR_FORMAT:
-		return "not in the expected format";
-	case ERR_VERSION:
-		return "written by a newer version of Ringside";
-	case ERR_TRUNCATED:
-		return "ends too early";
-	case ERR_NO_SPACE:
-		return "no room";
-	case ERR_RANGE:
-		return "number out of range";
-	case ERR_UNKNOWN:
-		return "unknown name";
-	case ERR_GONE:
-		return "no longer there";
-	}
+	static const char *const texts[] = {
+		[-OK] = "ok",
+		[-ERR_SYSTEM] = "system call failed",
+		[-ERR_FORMAT] = "not in the expected format",
+		[-ERR_VERSION] = "written by a newer version of Ringside",
+		[-ERR_TRUNCATED] = "ends too early",
+		[-ERR_NO_SPACE] = "no room",
+		[-ERR_RANGE] = "number out of range",
+		[-ERR_UNKNOWN] = "unknown name",
+		[-ERR_GONE] = "no longer there",
+	};
+
+	if (status <= OK && status >= ERR_GONE)
+		return texts[-status];
 	return "unknown status";
 }
 

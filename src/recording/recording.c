@@ -21,35 +21,17 @@ enum { INFO_BYTES_MAX = 1 << 16, ANCHORS_MAX = 1 << 20 };
 
 const char *recording_life_name(enum recording_life life)
 {
-	switch (life) {
-	case RECORDING_ALIVE:
-		return "alive";
-	case RECORDING_ENDED:
-		return "ended";
-	case RECORDING_KILLED:
-		return "killed";
-	default:
-		return "unknown";
-	}
+	static const char *const names[] = { "unknown", "alive", "ended", "killed" };
+
+	return names[life < ARRAY_LENGTH(names) ? life : RECORDING_UNKNOWN];
 }
 
 const char *recording_trouble_name(enum recording_trouble_kind kind)
 {
-	switch (kind) {
-	case RECORDING_DAMAGE:
-		return "damage";
-	case RECORDING_CUT:
-		return "cut";
-	case RECORDING_FOREIGN:
-		return "foreign";
-	case RECORDING_UNREADABLE:
-		return "unreadable";
-	case RECORDING_TOO_NEW:
-		return "too_new";
-	case RECORDING_NOTHING:
-		return "nothing";
-	}
-	return "?";
+	static const char *const names[] = { "?",	   "damage",  "cut",	"foreign",
+					     "unreadable", "too_new", "nothing" };
+
+	return names[kind < ARRAY_LENGTH(names) ? kind : 0];
 }
 
 void recording_init(struct recording *recording)
