@@ -226,9 +226,7 @@ static int compare_events(const void *left, const void *right)
 {
 	const struct event *a = left, *b = right;
 
-	if (a->ns != b->ns)
-		return a->ns < b->ns ? -1 : 1;
-	return a->place < b->place ? -1 : a->place > b->place;
+	return ORDER(a->ns, b->ns) ?: ORDER(a->place, b->place);
 }
 
 /* The first event is the operation's own. A stop counts twice: its record comes just before. */

@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/attributes.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/order.h"
@@ -196,11 +197,9 @@ static int compare_newest_first(const void *one, const void *other)
 {
 	const struct remains *a = one, *b = other;
 
-	if (a->since_ns != b->since_ns)
-		return a->since_ns < b->since_ns ? 1 : -1;
-	if (a->started_ns != b->started_ns)
-		return a->started_ns < b->started_ns ? 1 : -1;
-	return a->ticks < b->ticks ? 1 : a->ticks > b->ticks ? -1 : 0;
+	return ORDER(b->since_ns, a->since_ns) ?:
+	       ORDER(b->started_ns, a->started_ns) ?:
+	       ORDER(b->ticks, a->ticks);
 }
 
 /* Sorted, the newest first: which of those with such an owner exceed the limits? */

@@ -530,11 +530,9 @@ static int compare_files(const void *one, const void *other)
 {
 	const struct recording_file *a = one, *b = other;
 
-	if (a->first_sequence != b->first_sequence)
-		return a->first_sequence < b->first_sequence ? -1 : 1;
-	if (a->created_wall_ns != b->created_wall_ns)
-		return a->created_wall_ns < b->created_wall_ns ? -1 : 1;
-	return strcmp(a->path, b->path);
+	return ORDER(a->first_sequence, b->first_sequence) ?:
+	       ORDER(a->created_wall_ns, b->created_wall_ns) ?:
+	       strcmp(a->path, b->path);
 }
 
 static enum status join_files(struct recording_process *to, struct recording_process *from)
@@ -749,30 +747,16 @@ enum status recording_join(struct recording *recording, struct recording_process
 	return status;
 }
 
-static int compare_numbers(int64_t a, int64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 int recording_load_order(const struct recording_process *a, const struct recording_process *b)
 {
-	int order = strcmp(a->job, b->job);
-
-	if (order == 0)
-		order = compare_numbers(a->rank, b->rank);
-	if (order == 0)
-		order = strcmp(a->host, b->host);
-	if (order == 0)
-		order = compare_numbers(a->pid, b->pid);
-	if (order == 0)
-		order = compare_numbers((int64_t)a->start_ticks, (int64_t)b->start_ticks);
-	if (order == 0)
-		order = strcmp(a->boot_id, b->boot_id);
-	if (order == 0)
-		order = compare_numbers((int64_t)a->pid_namespace, (int64_t)b->pid_namespace);
-	if (order == 0)
-		order = compare_numbers(a->owner, b->owner);
-	return order;
+	return strcmp(a->job, b->job) ?:
+	       ORDER(a->rank, b->rank) ?:
+	       strcmp(a->host, b->host) ?:
+	       ORDER(a->pid, b->pid) ?:
+	       ORDER((int64_t)a->start_ticks, (int64_t)b->start_ticks) ?:
+	       strcmp(a->boot_id, b->boot_id) ?:
+	       ORDER((int64_t)a->pid_namespace, (int64_t)b->pid_namespace) ?:
+	       ORDER(a->owner, b->owner);
 }
 
 static int compare_identities(const void *one, const void *other)
@@ -783,24 +767,18 @@ static int compare_identities(const void *one, const void *other)
 
 int recording_start_order(const struct recording_process *a, const struct recording_process *b)
 {
-	int order = strcmp(a->job, b->job);
-
-	if (order == 0)
-		order = compare_numbers(a->rank, b->rank);
-	if (order == 0 && a->rank >= 0)
-		order = ORDER(a->started_wall_ns, b->started_wall_ns);
-	return order != 0 ? order : recording_load_order(a, b);
+	return strcmp(a->job, b->job) ?:
+	       ORDER(a->rank, b->rank) ?:
+	       (a->rank >= 0 ? ORDER(a->started_wall_ns, b->started_wall_ns) : 0) ?:
+	       recording_load_order(a, b);
 }
 
 static int compare_runs(const void *one, const void *other)
 {
 	const struct recording_process *a = *(struct recording_process *const *)one;
 	const struct recording_process *b = *(struct recording_process *const *)other;
-	int order = strcmp(a->job, b->job);
 
-	if (order == 0)
-		order = ORDER(a->run, b->run);
-	return order != 0 ? order : recording_start_order(a, b);
+	return strcmp(a->job, b->job) ?: ORDER(a->run, b->run) ?: recording_start_order(a, b);
 }
 
 /* The same file twice, under two names or named twice. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/attributes.h"
 #include "common/status.h"
 
 enum { RECORDING_LAST_CALLS = 4 };
@@ -14,11 +15,9 @@ int recording_compare_proxies(const void *one, const void *other)
 	const struct region_proxy *a = &((const struct recording_proxy *)one)->proxy;
 	const struct region_proxy *b = &((const struct recording_proxy *)other)->proxy;
 
-	if (a->channel != b->channel)
-		return a->channel < b->channel ? -1 : 1;
-	if (a->peer != b->peer)
-		return a->peer < b->peer ? -1 : 1;
-	return (int)(b->flags & PROXY_IS_SEND) - (int)(a->flags & PROXY_IS_SEND);
+	return ORDER(a->channel, b->channel) ?:
+	       ORDER(a->peer, b->peer) ?:
+	       ORDER(b->flags & PROXY_IS_SEND, a->flags & PROXY_IS_SEND);
 }
 
 static int compare_flights(const void *one, const void *other)
@@ -26,11 +25,7 @@ static int compare_flights(const void *one, const void *other)
 	const struct op_record *a = &((const struct recording_flight *)one)->op;
 	const struct op_record *b = &((const struct recording_flight *)other)->op;
 
-	if (a->comm != b->comm)
-		return a->comm < b->comm ? -1 : 1;
-	if (a->number != b->number)
-		return a->number < b->number ? -1 : 1;
-	return (int)a->state - (int)b->state;
+	return ORDER(a->comm, b->comm) ?: ORDER(a->number, b->number) ?: ORDER(a->state, b->state);
 }
 
 void recording_flights_sort(struct recording_process *process)
@@ -161,34 +156,24 @@ static bool take_detail(const struct op_detail *detail, enum recording_place pla
 	return true;
 }
 
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 /* Compare connections: 0 for the same. */
 static int compare_owners(const struct op_detail *a, const struct op_detail *b)
 {
 	const uint16_t mask = OP_DETAIL_IS_SEND | OP_DETAIL_IS_FOREIGN;
-	int order = compare_numbers(a->comm, b->comm);
 
-	if (order == 0)
-		order = compare_numbers(a->number, b->number);
-	if (order == 0)
-		order = compare_numbers(a->origin_pid, b->origin_pid);
-	if (order == 0)
-		order = compare_numbers(a->channel, b->channel);
-	if (order == 0)
-		order = compare_numbers((uint32_t)a->peer, (uint32_t)b->peer);
-	return order == 0 ? compare_numbers(a->flags & mask, b->flags & mask) : order;
+	return ORDER(a->comm, b->comm) ?:
+	       ORDER(a->number, b->number) ?:
+	       ORDER(a->origin_pid, b->origin_pid) ?:
+	       ORDER(a->channel, b->channel) ?:
+	       ORDER((uint32_t)a->peer, (uint32_t)b->peer) ?:
+	       ORDER(a->flags & mask, b->flags & mask);
 }
 
 static int compare_details(const void *one, const void *other)
 {
 	const struct op_detail *a = one, *b = other;
-	int order = compare_owners(a, b);
 
-	return order == 0 ? compare_numbers(a->sequence, b->sequence) : order;
+	return compare_owners(a, b) ?: ORDER(a->sequence, b->sequence);
 }
 
 static void keep_later(uint64_t *latest, uint64_t ns)

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/attributes.h"
 #include "common/file.h"
 #include "common/nccl_interface.h"
 #include "common/op.h"
@@ -73,9 +74,7 @@ static int by_key(const void *one, const void *other)
 {
 	const struct place *a = one, *b = other;
 
-	if (a->key != b->key)
-		return a->key < b->key ? -1 : 1;
-	return a->slot < b->slot ? -1 : a->slot > b->slot;
+	return ORDER(a->key, b->key) ?: ORDER(a->slot, b->slot);
 }
 
 static void total_merge(struct region_total *to, const struct region_total *from)
