@@ -11,6 +11,7 @@
 #include <sys/statvfs.h>
 
 #include "common/attributes.h"
+#include "common/clock.h"
 #include "common/op.h"
 #include "common/secret.h"
 #include "common/text.h"
@@ -55,16 +56,17 @@ const char *settings_variable(const char *name)
 	return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-static void read_disable(struct settings *settings)
+/* Anyone who sets such a variable wants it off, whatever the value. */
+static bool is_switched_off(struct settings *settings, const char *name, const char *on,
+			    const char *off, const char *allowed)
 {
-	const char *value = settings_variable("RINGSIDE_DISABLE");
+	const char *value = settings_variable(name);
 
-	if (value == NULL || strcmp(value, "0") == 0)
-		return;
-	/* Anyone who sets this wants it off, whatever the value. */
-	settings->is_disabled = true;
-	if (strcmp(value, "1") != 0)
-		settings_complain(settings, "RINGSIDE_DISABLE", value, "0 or 1", "1");
+	if (value == NULL || strcmp(value, on) == 0)
+		return false;
+	if (strcmp(value, off) != 0)
+		settings_complain(settings, name, value, allowed, off);
+	return true;
 }
 
 static void read_mode(struct settings *settings)
@@ -170,32 +172,32 @@ static void read_events(struct settings *settings)
 				"auto for it");
 }
 
-static void read_sampling(struct settings *settings)
+static void read_seconds(struct settings *settings, const char *name, int64_t least, int64_t most,
+			 const char *allowed, const char *instead, int64_t *seconds)
 {
-	const char *value = settings_variable("RINGSIDE_SAMPLE_AFTER");
-	const char *allgatherv = settings_variable("NCCL_ALLGATHERV_ENABLE");
-	int64_t seconds = SAMPLE_AFTER_S;
+	const char *value = settings_variable(name);
+	int64_t number;
 
-	if (value != NULL && text_number(value, 0, SAMPLE_AFTER_MOST_S, &seconds) != OK) {
-		settings_complain(settings, "RINGSIDE_SAMPLE_AFTER", value, "a number of seconds",
-				  "120");
-		seconds = SAMPLE_AFTER_S;
-	}
-	settings->sample_after_ns = (uint64_t)seconds * 1000000000;
-	settings->is_allgatherv_off = allgatherv != NULL && strcmp(allgatherv, "0") == 0;
+	if (value == NULL)
+		return;
+	if (text_number(value, least, most, &number) == OK)
+		*seconds = number;
+	else
+		settings_complain(settings, name, value, allowed, instead);
 }
 
-static void read_heartbeat(struct settings *settings)
+static void read_times(struct settings *settings)
 {
-	const char *value = settings_variable("RINGSIDE_HEARTBEAT");
-	int64_t seconds = HEARTBEAT_S;
+	const char *allgatherv = settings_variable("NCCL_ALLGATHERV_ENABLE");
+	int64_t sample_after_s = SAMPLE_AFTER_S, heartbeat_s = HEARTBEAT_S;
 
-	if (value != NULL && text_number(value, 0, HEARTBEAT_MOST_S, &seconds) != OK) {
-		settings_complain(settings, "RINGSIDE_HEARTBEAT", value,
-				  "a number of seconds up to 3600", "1");
-		seconds = HEARTBEAT_S;
-	}
-	settings->heartbeat_ns = (uint64_t)seconds * 1000000000;
+	read_seconds(settings, "RINGSIDE_SAMPLE_AFTER", 0, SAMPLE_AFTER_MOST_S,
+		     "a number of seconds", "120", &sample_after_s);
+	read_seconds(settings, "RINGSIDE_HEARTBEAT", 0, HEARTBEAT_MOST_S,
+		     "a number of seconds up to 3600", "1", &heartbeat_s);
+	settings->sample_after_ns = (uint64_t)sample_after_s * SECOND_NS;
+	settings->heartbeat_ns = (uint64_t)heartbeat_s * SECOND_NS;
+	settings->is_allgatherv_off = allgatherv != NULL && strcmp(allgatherv, "0") == 0;
 }
 
 /* k=v,k=v: keys of letters, digits and _; values without control bytes. */
@@ -227,20 +229,6 @@ static void read_labels(struct settings *settings)
 		settings_complain(settings, "RINGSIDE_LABELS", settings->labels,
 				  "key=value,key=value", "no labels");
 		settings->labels[0] = '\0';
-	}
-}
-
-/* Not for the recorder: agents and alert rules read it. */
-static void read_hang_after(struct settings *settings)
-{
-	const char *value = settings_variable("RINGSIDE_HANG_AFTER");
-
-	settings->hang_after_s = 0;
-	if (value != NULL &&
-	    text_number(value, 1, HANG_AFTER_MOST_S, &settings->hang_after_s) != OK) {
-		settings_complain(settings, "RINGSIDE_HANG_AFTER", value,
-				  "a number of seconds up to 604800", "none");
-		settings->hang_after_s = 0;
 	}
 }
 
@@ -308,18 +296,6 @@ static void read_group(struct settings *settings)
 		settings->group = (gid_t)number;
 	else
 		read_group_name(settings, value);
-}
-
-static void read_environment(struct settings *settings)
-{
-	const char *value = settings_variable("RINGSIDE_ENVIRONMENT");
-
-	if (value == NULL || strcmp(value, "on") == 0)
-		return;
-	/* As with RINGSIDE_DISABLE: anyone who sets this does not want to be recorded. */
-	settings->is_environment_off = true;
-	if (strcmp(value, "off") != 0)
-		settings_complain(settings, "RINGSIDE_ENVIRONMENT", value, "on or off", "off");
 }
 
 enum {
@@ -424,20 +400,15 @@ static void read_job(struct settings *settings)
 
 static void read_dir(struct settings *settings)
 {
-	static const char name[] = "NCCL_INSPECTOR_DUMP_DIR";
 	struct inspector_settings *inspector = &settings->inspector;
-	const char *value = settings_variable(name), *job = slurm_job();
+	const char *job = slurm_job();
 	char standard[64] = "nccl-inspector-unknown-jobid";
 	int64_t number;
 
 	if (job != NULL && text_number(job, 0, INT64_MAX, &number) == OK)
 		text_format(standard, sizeof(standard), "nccl-inspector-%lld", (long long)number);
-	if (value != NULL && !text_copy(inspector->dir, sizeof(inspector->dir), value)) {
-		settings_complain(settings, name, value, "short enough", standard);
-		value = NULL;
-	}
-	if (value == NULL)
-		text_copy(inspector->dir, sizeof(inspector->dir), standard);
+	read_text(settings, "NCCL_INSPECTOR_DUMP_DIR", standard, inspector->dir,
+		  sizeof(inspector->dir));
 }
 
 /* Fills settings->inspector. If it is off, only is_on is set. */
@@ -509,19 +480,21 @@ static void distrust_paths(struct settings *settings)
 void settings_read(struct settings *settings)
 {
 	*settings = (struct settings){ .is_disabled = false };
-	read_disable(settings);
+	settings->is_disabled = is_switched_off(settings, "RINGSIDE_DISABLE", "0", "1", "0 or 1");
 	read_mode(settings);
 	read_sizes(settings);
 	read_text(settings, "RINGSIDE_DIR", "ringside-%j", settings->dir, sizeof(settings->dir));
 	read_text(settings, "RINGSIDE_SHM", SETTINGS_SHM, settings->shm, sizeof(settings->shm));
 	read_text(settings, "RINGSIDE_JOB", "", settings->job, sizeof(settings->job));
 	read_events(settings);
-	read_sampling(settings);
-	read_heartbeat(settings);
+	read_times(settings);
 	read_labels(settings);
-	read_hang_after(settings);
+	/* Not for the recorder: agents and alert rules read it. */
+	read_seconds(settings, "RINGSIDE_HANG_AFTER", 1, HANG_AFTER_MOST_S,
+		     "a number of seconds up to 604800", "none", &settings->hang_after_s);
 	read_group(settings);
-	read_environment(settings);
+	settings->is_environment_off =
+		is_switched_off(settings, "RINGSIDE_ENVIRONMENT", "on", "off", "on or off");
 	inspector_settings_read(settings);
 	if (getauxval(AT_SECURE) != 0)
 		distrust_paths(settings);
