@@ -92,10 +92,14 @@ uint32_t region_slots(const struct region *region, enum region_part_index part)
 	return region->copies[part].count;
 }
 
-static const unsigned char *slot_at(const struct region *region, enum region_part_index part,
-				    uint32_t index)
+static bool slot_read(const struct region *region, enum region_part_index part, uint32_t index,
+		      void *to, size_t size)
 {
-	return region_copy_slot(&region->copies[part], index);
+	const unsigned char *slot = region_copy_slot(&region->copies[part], index);
+
+	if (slot != NULL)
+		memcpy(to, slot, size);
+	return slot != NULL;
 }
 
 static bool slot_verdict(const char *what, const char **problem)
@@ -131,12 +135,10 @@ void region_clean_comm(struct comm_info *info)
 bool region_comm_at(const struct region *region, uint32_t index, struct region_comm *comm,
 		    const char **problem)
 {
-	const unsigned char *slot = slot_at(region, REGION_COMMS, index);
 	struct region_comm found;
 
-	if (slot == NULL)
+	if (!slot_read(region, REGION_COMMS, index, &found, sizeof(found)))
 		return no_slot(problem);
-	memcpy(&found, slot, sizeof(found));
 	/* The slot of a finalized communicator is free, but readable until it is reused. */
 	if (!region_slot_is_used(found.word) && !(found.info.flags & COMM_FLAG_FINALIZED))
 		return no_slot(problem);
@@ -163,27 +165,18 @@ static bool is_filling(const struct region_live *live)
 
 bool region_live_is_filling(const struct region *region, uint32_t index)
 {
-	const unsigned char *slot = slot_at(region, REGION_LIVE, index);
 	struct region_live live;
 
-	if (slot == NULL)
-		return false;
-	memcpy(&live, slot, sizeof(live));
-	return is_filling(&live);
+	return slot_read(region, REGION_LIVE, index, &live, sizeof(live)) && is_filling(&live);
 }
 
 bool region_live_at(const struct region *region, uint32_t index, struct region_live *live,
 		    const char **problem)
 {
-	const unsigned char *slot = slot_at(region, REGION_LIVE, index);
 	struct region_live found;
 
-	if (slot == NULL)
-		return no_slot(problem);
-	memcpy(&found, slot, sizeof(found));
-	if (!region_slot_is_used(found.word))
-		return no_slot(problem);
-	if (is_filling(&found))
+	if (!slot_read(region, REGION_LIVE, index, &found, sizeof(found)) ||
+	    !region_slot_is_used(found.word) || is_filling(&found))
 		return no_slot(problem);
 	if (!slot_verdict(op_check_live(&found.op), problem))
 		return false;
@@ -217,13 +210,10 @@ static void complete_proxy(struct region_proxy *proxy)
 bool region_proxy_at(const struct region *region, uint32_t index, struct region_proxy *proxy,
 		     const char **problem)
 {
-	const unsigned char *slot = slot_at(region, REGION_PROXIES, index);
 	struct region_proxy found;
 
-	if (slot == NULL)
-		return no_slot(problem);
-	memcpy(&found, slot, sizeof(found));
-	if (!region_slot_is_used(found.word))
+	if (!slot_read(region, REGION_PROXIES, index, &found, sizeof(found)) ||
+	    !region_slot_is_used(found.word))
 		return no_slot(problem);
 	slot_verdict(NULL, problem);
 	complete_proxy(&found);
@@ -233,12 +223,10 @@ bool region_proxy_at(const struct region *region, uint32_t index, struct region_
 
 bool region_total_at(const struct region *region, uint32_t index, struct region_total *total)
 {
-	const unsigned char *slot = slot_at(region, REGION_TOTALS, index);
 	struct region_total found;
 
-	if (slot == NULL)
+	if (!slot_read(region, REGION_TOTALS, index, &found, sizeof(found)))
 		return false;
-	memcpy(&found, slot, sizeof(found));
 	/* Index 0 has key 0 and is "other". */
 	if (found.count == 0 || (found.key <= SLOT_FORGOTTEN && index != 0))
 		return false;
@@ -253,12 +241,10 @@ bool region_link_is_used(const struct region_link *link)
 
 bool region_link_at(const struct region *region, uint32_t index, struct region_link *link)
 {
-	const unsigned char *slot = slot_at(region, REGION_LINKS, index);
 	struct region_link found;
 
-	if (slot == NULL)
+	if (!slot_read(region, REGION_LINKS, index, &found, sizeof(found)))
 		return false;
-	memcpy(&found, slot, sizeof(found));
 	/* Index 0 has key 0 and is "other". */
 	if (index == 0 ? found.proxies == 0 : !region_link_is_used(&found))
 		return false;
@@ -300,13 +286,12 @@ unsigned int region_steps(const struct region_proxy *proxy, struct region_step s
 
 bool region_name(const struct region *region, uint8_t id, char *text, size_t size)
 {
-	const unsigned char *slot = NULL;
+	char name[sizeof(struct region_name)];
 
 	text[0] = '\0';
-	if (id >= OP_NAME_INTERNED)
-		slot = slot_at(region, REGION_NAMES, id - OP_NAME_INTERNED);
-	if (slot != NULL)
-		text_from_field(text, size, (const char *)slot, sizeof(struct region_name) - 1);
+	if (id >= OP_NAME_INTERNED &&
+	    slot_read(region, REGION_NAMES, id - OP_NAME_INTERNED, name, sizeof(name)))
+		text_from_field(text, size, name, sizeof(name) - 1);
 	return text[0] != '\0';
 }
 
