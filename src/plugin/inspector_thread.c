@@ -106,7 +106,7 @@ static void inspector_comms_settle(struct inspector_comms *comms)
 {
 	for (uint32_t i = 0; i < comms->count; i++)
 		if (comms->slots[i].is_ending && comms->done[i] != comms->slots[i].info.id)
-			/* Pairs with the acquire below. */
+			/* Pairs with the acquire in inspector_has_comm(). */
 			store_release(&comms->done[i], comms->slots[i].info.id);
 }
 
@@ -121,12 +121,6 @@ static struct inspector_comm *inspector_comms_find(struct inspector_comms *comms
 			return &comms->slots[i];
 		}
 	return NULL;
-}
-
-/* Have all of its records been read? For other threads. */
-static bool inspector_comms_is_done(const struct inspector_comms *comms, uint32_t slot, uint32_t id)
-{
-	return load_acquire(&comms->done[slot]) == id;
 }
 
 /*
@@ -281,20 +275,6 @@ static bool inspector_log_init(struct inspector_log *log, const char *dir, const
 	log->text = malloc(INSPECTOR_LOG_BYTES);
 	return log->text != NULL && text_copy(log->dir, sizeof(log->dir), dir) &&
 	       text_format(log->path, sizeof(log->path), "%s/%s", dir, name);
-}
-
-/* Where to put the next line; *room is its longest length. */
-static char *inspector_log_place(struct inspector_log *log, size_t *room)
-{
-	*room = INSPECTOR_LOG_BYTES - log->used;
-	return log->text + log->used;
-}
-
-/* The line was put there. */
-static void inspector_log_add(struct inspector_log *log, size_t length)
-{
-	log->used += length;
-	log->held++;
 }
 
 /* A killed process of the same name may have left a line without a newline. */
@@ -608,8 +588,8 @@ static bool put_line(const struct inspector_comm *comm, const struct op_record *
 					     .wall_ns = wall_of(op->done_ns) };
 	struct inspector_channel channels[INSPECTOR_CHANNELS];
 	struct inspector_events events = { .op_ns = wall_of(op->task_ns), .channels = channels };
-	size_t room, length;
-	char *place = inspector_log_place(&inspector.log, &room);
+	struct inspector_log *log = &inspector.log;
+	size_t length;
 
 	if (inspector.events != NULL)
 		events.count = inspector_events_of(inspector.events, op, channels);
@@ -617,10 +597,11 @@ static bool put_line(const struct inspector_comm *comm, const struct op_record *
 		channels[i].start_ns = wall_of(channels[i].start_ns);
 		channels[i].stop_ns = wall_of(channels[i].stop_ns);
 	}
-	length = inspector_line(place, room, &speaker, &comm->info, op, comm->p2p,
+	length = inspector_line(log->text + log->used, INSPECTOR_LOG_BYTES - log->used, &speaker,
+				&comm->info, op, comm->p2p,
 				inspector.events != NULL ? &events : NULL);
-	if (length > 0)
-		inspector_log_add(&inspector.log, length);
+	log->used += length;
+	log->held += length > 0;
 	return length > 0;
 }
 
@@ -818,7 +799,7 @@ enum status inspector_start(const struct settings *settings, const struct identi
 
 bool inspector_has_comm(uint32_t slot, uint32_t id)
 {
-	return !inspector.is_running || inspector_comms_is_done(&inspector.comms, slot, id);
+	return !inspector.is_running || load_acquire(&inspector.comms.done[slot]) == id;
 }
 
 void inspector_save_comms(void)

@@ -254,13 +254,6 @@ static void drain_file_save_slowly(struct drain_file *file, uint64_t now)
 	}
 }
 
-/* New communicators and names. */
-static void drain_file_save_news(struct drain_file *file)
-{
-	save_comms(file, false);
-	save_names(file);
-}
-
 /* Everything once more, then the closing record. */
 static void drain_file_close(struct drain_file *file)
 {
@@ -284,27 +277,6 @@ static bool drain_file_init(struct drain_file *file)
 	return file->saved_comms && file->ended_comms && file->counts && file->links;
 }
 
-/* Give the group read access, if there is one and the user may do so. */
-static void share_with_group(int fd, gid_t group)
-{
-	if (group != (gid_t)-1 && fchown(fd, (uid_t)-1, group) == 0)
-		fchmod(fd, 0640);
-}
-
-/*
- * Create the file. `group` may read it, too; (gid_t)-1: none. On failure there is no file, and
- * errno says why for ERR_SYSTEM.
- */
-static enum status drain_file_open(struct drain_file *file, const char *path, gid_t group,
-				   uint64_t quota)
-{
-	enum status status = trace_writer_open(&file->writer, path, 0600, quota);
-
-	if (status == OK)
-		share_with_group(file->writer.fd, group);
-	return status;
-}
-
 /* Write the header and what is known about the process. */
 static enum status drain_file_begin(struct drain_file *file)
 {
@@ -317,16 +289,6 @@ static enum status drain_file_begin(struct drain_file *file)
 					     &region->header->first_anchor,
 					     sizeof(struct clock_anchor), 1);
 	return status;
-}
-
-/* Remove a file that is not needed after all. Preserves errno. */
-static void drain_file_discard(struct drain_file *file, const char *path)
-{
-	int error = errno;
-
-	trace_writer_close(&file->writer);
-	unlink(path);
-	errno = error;
 }
 
 /*
@@ -455,7 +417,8 @@ static bool drain_pass(bool is_last)
 {
 	uint64_t now = recorder_now(), before = drain.ops.reader.tail + drain.details.reader.tail;
 
-	drain_file_save_news(&drain.file);
+	save_comms(&drain.file, false);
+	save_names(&drain.file);
 	while (drain_ring_once(&drain.ops, is_last))
 		;
 	while (drain.details.reader.count != 0 && drain_ring_once(&drain.details, is_last))
@@ -500,26 +463,36 @@ static bool agree_on_name(const char *path)
 	return is_agreed;
 }
 
+/* On failure there is no file, and errno says why for ERR_SYSTEM. */
 static enum status make_file(char *path, size_t size)
 {
+	struct trace_writer *writer = &drain.file.writer;
+	gid_t group = drain.place.group;
+	int attempt = 0, error;
 	enum status status;
-	int attempt = 0;
 
-	file_make_directories(drain.place.dir, 0700, drain.place.group);
+	file_make_directories(drain.place.dir, 0700, group);
 	do {
 		trace_place_path(path, size, &drain.place, attempt);
-		status = drain_file_open(&drain.file, path, drain.place.group, drain.quota);
+		status = trace_writer_open(writer, path, 0600, drain.quota);
 	} while (status == ERR_SYSTEM && errno == EEXIST && ++attempt < NAMES_MOST && !is_late());
 	if (status != OK)
 		return status;
+	/* Give the group read access, if there is one and the user may do so. */
+	if (group != (gid_t)-1 && fchown(writer->fd, (uid_t)-1, group) == 0)
+		fchmod(writer->fd, 0640);
 	if (attempt > 0 && !agree_on_name(path)) {
 		errno = EEXIST;
 		status = ERR_SYSTEM;
 	} else {
 		status = drain_file_begin(&drain.file);
 	}
-	if (status != OK)
-		drain_file_discard(&drain.file, path);
+	if (status != OK) {
+		error = errno;
+		trace_writer_close(writer);
+		unlink(path);
+		errno = error;
+	}
 	return status;
 }
 
