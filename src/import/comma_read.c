@@ -36,6 +36,7 @@ struct comma_event {
 	uint8_t protocol;
 	bool is_send;
 	bool is_reclaimed; /* given up: no end was seen */
+	bool is_inside;	   /* a proxy operation of another event: has none inside itself */
 	int32_t rank;
 	int32_t peer;
 	int32_t channel; /* -1: unknown */
@@ -51,7 +52,8 @@ struct comma_event {
 	uint64_t child_time_ns;
 };
 
-#define KEY JSON_SCAN_KEY_OF
+#define FIELD(text, kind, member) FOREIGN_FIELD(text, kind, struct comma_event, member)
+#define CALLS FOREIGN_CALLS
 
 static void event_init(struct comma_event *event)
 {
@@ -71,8 +73,9 @@ static void event_init(struct comma_event *event)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static bool take_category(struct foreign_reading *reading, struct comma_event *event)
+static bool take_category(struct foreign_reading *reading, void *object)
 {
+	struct comma_event *event = object;
 	static const char *const names[] = { "\"COLL\"", "\"P2P\"", "\"PROXY\"" };
 	static const uint8_t categories[] = { COMMA_CATEGORY_COLL, COMMA_CATEGORY_P2P,
 					      COMMA_CATEGORY_PROXY, COMMA_CATEGORY_OTHER };
@@ -84,80 +87,51 @@ static bool take_category(struct foreign_reading *reading, struct comma_event *e
 	return true;
 }
 
-static bool take_hash(struct foreign_reading *reading, uint64_t *hash)
+static bool take_hash(struct foreign_reading *reading, void *object)
 {
+	struct comma_event *event = object;
 	char text[24] = "";
 
 	if (!foreign_take_text(reading, text, sizeof(text)))
 		return false;
-	if (text[0] != '\0' && !foreign_hash(text, hash))
+	if (text[0] != '\0' && !foreign_hash(text, &event->hash))
 		reading->problem = "invalid comm_hash";
 	return reading->problem == NULL;
 }
 
-static bool take_size(struct foreign_reading *reading, uint64_t *bytes)
+static bool take_args(struct foreign_reading *reading, void *object)
 {
-	static const struct json_scan_key keys[] = { KEY("size") };
-	int key, hint = 0;
+	static const struct json_scan_key keys[] = { FIELD("size", U64, bytes) };
 
-	if (!foreign_enter_object(reading))
-		return reading->problem == NULL;
-	while ((key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
-	       JSON_SCAN_KEY_NONE)
-		if (key == 0 ? !foreign_take_unsigned(reading, bytes) : !foreign_take_skip(reading))
-			return false;
-	return reading->problem == NULL;
+	return foreign_read_object(reading, keys, ARRAY_LENGTH(keys), object);
 }
 
 /* ---- proxy operations and their steps -------------------------------------------------------- */
 
-static bool parse_step(struct foreign_reading *reading)
+static bool take_step(struct foreign_reading *reading, void *event)
 {
-	static const struct json_scan_key keys[] = { KEY("end_time"), KEY("fifo_ready_time"),
-						     KEY("size"), KEY("start_time"), KEY("step") };
-	uint64_t start_ns = 0, ready_ns = 0, end_ns = 0, bytes = 0;
+	static const struct json_scan_key keys[] = {
+		FOREIGN_FIELD("end_time", US, struct op_detail, time_ns[3]),
+		FOREIGN_FIELD("fifo_ready_time", US, struct op_detail, time_ns[1]),
+		FOREIGN_FIELD("size", U64, struct op_detail, bytes),
+		FOREIGN_FIELD("start_time", US, struct op_detail, time_ns[0]),
+		FOREIGN_FIELD("step", I32, struct op_detail, step),
+	};
+	struct op_detail step = { .kind = OP_DETAIL_STEP, .peer = OP_NOBODY };
 	struct op_detail *detail;
-	int32_t step = 0;
-	int key, hint = 0;
-	bool is_fine = true;
 
-	while (is_fine && (key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
-				  JSON_SCAN_KEY_NONE) {
-		if (key == 0)
-			is_fine = foreign_take_us(reading, &end_ns);
-		else if (key == 1)
-			is_fine = foreign_take_us(reading, &ready_ns);
-		else if (key == 2)
-			is_fine = foreign_take_unsigned(reading, &bytes);
-		else if (key == 3)
-			is_fine = foreign_take_us(reading, &start_ns);
-		else if (key == 4)
-			is_fine = foreign_take_int32(reading, &step);
-		else
-			is_fine = foreign_take_skip(reading);
-	}
-	if (!is_fine || reading->problem != NULL)
+	(void)event;
+	if (!foreign_read_members(reading, keys, ARRAY_LENGTH(keys), &step))
 		return false;
 	detail = foreign_add_detail(reading);
-	if (detail == NULL)
-		return true;
-	detail->kind = OP_DETAIL_STEP;
-	detail->step = step;
-	detail->bytes = bytes;
-	detail->time_ns[0] = start_ns;
-	detail->time_ns[1] = ready_ns;
-	detail->time_ns[3] = end_ns;
+	if (detail != NULL)
+		*detail = step;
 	return true;
 }
 
-static bool parse_steps(struct foreign_reading *reading)
+static bool take_steps(struct foreign_reading *reading, void *object)
 {
-	if (!foreign_enter_array(reading))
-		return reading->problem == NULL;
-	while (foreign_next_object(reading, "a step is not an object"))
-		if (!parse_step(reading))
-			return false;
-	return reading->problem == NULL;
+	return foreign_read_array(reading, "a step is not an object", take_step, object);
 }
 
 /*
@@ -182,13 +156,12 @@ static void drop_steps(struct foreign_reading *reading, size_t from, uint64_t st
 	details->count = kept;
 }
 
-static void add_proxy(struct foreign_reading *reading, const struct comma_event *event, size_t from,
-		      bool is_inside)
+static void add_proxy(struct foreign_reading *reading, const struct comma_event *event, size_t from)
 {
 	uint64_t start_ns = event->start_ns != COMMA_UNKNOWN ? event->start_ns : 0;
 	uint64_t end_ns = event->time_ns != COMMA_UNKNOWN ? start_ns + event->time_ns : start_ns;
 	uint16_t flags = (uint16_t)((event->is_send ? OP_DETAIL_IS_SEND : 0) |
-				    (is_inside ? 0 : OP_DETAIL_IS_FOREIGN));
+				    (event->is_inside ? 0 : OP_DETAIL_IS_FOREIGN));
 	struct op_detail *detail;
 
 	drop_steps(reading, from, start_ns, end_ns);
@@ -209,152 +182,67 @@ static void add_proxy(struct foreign_reading *reading, const struct comma_event 
 	}
 }
 
-static bool parse_event(struct foreign_reading *reading, struct comma_event *event, bool is_inside);
+static bool parse_event(struct foreign_reading *reading, struct comma_event *event);
 
-static bool parse_proxies(struct foreign_reading *reading, struct comma_event *event)
+static bool take_proxy(struct foreign_reading *reading, void *object)
 {
-	if (!foreign_enter_array(reading))
-		return reading->problem == NULL;
-	while (foreign_next_object(reading, "a proxy operation is not an object")) {
-		struct comma_event proxy;
+	struct comma_event *event = object, proxy;
 
-		event_init(&proxy);
-		if (!parse_event(reading, &proxy, true))
-			return false;
-		if (event->pid < 0)
-			event->pid = proxy.pid;
-	}
-	return reading->problem == NULL;
+	event_init(&proxy);
+	proxy.is_inside = true;
+	if (!parse_event(reading, &proxy))
+		return false;
+	if (event->pid < 0)
+		event->pid = proxy.pid;
+	return true;
+}
+
+static bool take_proxies(struct foreign_reading *reading, void *object)
+{
+	const struct comma_event *event = object;
+
+	if (event->is_inside)
+		return foreign_take_skip(reading);
+	return foreign_read_array(reading, "a proxy operation is not an object", take_proxy,
+				  object);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-enum comma_key {
-	COMMA_ALGO,
-	COMMA_ARGS,
-	COMMA_CAT,
-	COMMA_CHANNEL,
-	COMMA_CHILD_DUR,
-	COMMA_CHILD_START,
-	COMMA_HASH,
-	COMMA_DUR,
-	COMMA_IS_SEND,
-	COMMA_CHANNELS,
-	COMMA_STEPS,
-	COMMA_NAME,
-	COMMA_PEER,
-	COMMA_PH,
-	COMMA_PID,
-	COMMA_PROTO,
-	COMMA_PROXIES,
-	COMMA_RANK,
-	COMMA_RECLAIMED,
-	COMMA_NUMBER,
-	COMMA_STEP_LIST,
-	COMMA_TS,
-	COMMA_KEYS,
-};
-
-/* In serde's order. */
-static const struct json_scan_key comma_keys[COMMA_KEYS] = {
-	[COMMA_ALGO] = KEY("algo"),
-	[COMMA_ARGS] = KEY("args"),
-	[COMMA_CAT] = KEY("cat"),
-	[COMMA_CHANNEL] = KEY("channel_id"),
-	[COMMA_CHILD_DUR] = KEY("child_dur"),
-	[COMMA_CHILD_START] = KEY("child_start_ts"),
-	[COMMA_HASH] = KEY("comm_hash"),
-	[COMMA_DUR] = KEY("dur"),
-	[COMMA_IS_SEND] = KEY("is_send"),
-	[COMMA_CHANNELS] = KEY("n_max_channel"),
-	[COMMA_STEPS] = KEY("n_steps"),
-	[COMMA_NAME] = KEY("name"),
-	[COMMA_PEER] = KEY("peer"),
-	[COMMA_PH] = KEY("ph"),
-	[COMMA_PID] = KEY("pid"),
-	[COMMA_PROTO] = KEY("proto"),
-	[COMMA_PROXIES] = KEY("proxyops"),
-	[COMMA_RANK] = KEY("rank"),
-	[COMMA_RECLAIMED] = KEY("reclaimed"),
-	[COMMA_NUMBER] = KEY("seq_num"),
-	[COMMA_STEP_LIST] = KEY("steps"),
-	[COMMA_TS] = KEY("ts"),
-};
-
-static bool parse_time(struct foreign_reading *reading, int key, struct comma_event *event)
+/* After the start of an object. */
+static bool parse_event(struct foreign_reading *reading, struct comma_event *event)
 {
-	switch (key) {
-	case COMMA_CHILD_DUR:
-		return foreign_take_us(reading, &event->child_time_ns);
-	case COMMA_CHILD_START:
-		return foreign_take_us(reading, &event->child_start_ns);
-	case COMMA_DUR:
-		return foreign_take_us(reading, &event->time_ns);
-	case COMMA_TS:
-		return foreign_take_us(reading, &event->start_ns);
-	default:
-		return foreign_take_skip(reading);
-	}
-}
-
-static bool parse_event_field(struct foreign_reading *reading, int key, struct comma_event *event)
-{
-	switch (key) {
-	case COMMA_ALGO:
-		return foreign_take_name(reading, OP_NAMES_ALGORITHM, &event->algorithm);
-	case COMMA_ARGS:
-		return take_size(reading, &event->bytes);
-	case COMMA_CAT:
-		return take_category(reading, event);
-	case COMMA_CHANNEL:
-		return foreign_take_int32(reading, &event->channel);
-	case COMMA_HASH:
-		return take_hash(reading, &event->hash);
-	case COMMA_IS_SEND:
-		return foreign_take_bool(reading, &event->is_send);
-	case COMMA_CHANNELS:
-		return foreign_take_unsigned(reading, &event->channels);
-	case COMMA_STEPS:
-		return foreign_take_int32(reading, &event->steps);
-	case COMMA_NAME:
-		return foreign_take_name(reading, OP_NAMES_FUNCTION, &event->function);
-	case COMMA_PEER:
-		return foreign_take_int32(reading, &event->peer);
-	case COMMA_PID:
-		return foreign_take_signed(reading, &event->pid);
-	case COMMA_PROTO:
-		return foreign_take_name(reading, OP_NAMES_PROTOCOL, &event->protocol);
-	case COMMA_RANK:
-		return foreign_take_int32(reading, &event->rank);
-	case COMMA_RECLAIMED:
-		return foreign_take_bool(reading, &event->is_reclaimed);
-	case COMMA_NUMBER:
-		return foreign_take_unsigned(reading, &event->number);
-	default:
-		return parse_time(reading, key, event);
-	}
-}
-
-/* After the start of an object. A proxy operation inside another event has none inside itself. */
-static bool parse_event(struct foreign_reading *reading, struct comma_event *event, bool is_inside)
-{
+	/* In serde's order. */
+	static const struct json_scan_key keys[] = {
+		FIELD("algo", ALGORITHM, algorithm),
+		CALLS("args", take_args),
+		CALLS("cat", take_category),
+		FIELD("channel_id", I32, channel),
+		FIELD("child_dur", US, child_time_ns),
+		FIELD("child_start_ts", US, child_start_ns),
+		CALLS("comm_hash", take_hash),
+		FIELD("dur", US, time_ns),
+		FIELD("is_send", BOOL, is_send),
+		FIELD("n_max_channel", U64, channels),
+		FIELD("n_steps", I32, steps),
+		FIELD("name", FUNCTION, function),
+		FIELD("peer", I32, peer),
+		JSON_SCAN_KEY_OF("ph"),
+		FIELD("pid", I64, pid),
+		FIELD("proto", PROTOCOL, protocol),
+		CALLS("proxyops", take_proxies),
+		FIELD("rank", I32, rank),
+		FIELD("reclaimed", BOOL, is_reclaimed),
+		FIELD("seq_num", U64, number),
+		CALLS("steps", take_steps),
+		FIELD("ts", US, start_ns),
+	};
 	size_t from = reading->details.count;
-	int key, hint = 0;
-	bool is_fine = true;
 
-	while (is_fine && (key = foreign_next_key(reading, comma_keys, COMMA_KEYS, &hint)) !=
-				  JSON_SCAN_KEY_NONE) {
-		if (key == COMMA_PROXIES && !is_inside)
-			is_fine = parse_proxies(reading, event);
-		else if (key == COMMA_STEP_LIST)
-			is_fine = parse_steps(reading);
-		else
-			is_fine = parse_event_field(reading, key, event);
-	}
-	if (!is_fine || reading->problem != NULL)
+	if (!foreign_read_members(reading, keys, ARRAY_LENGTH(keys), event))
 		return false;
 	if (event->category == COMMA_CATEGORY_PROXY)
-		add_proxy(reading, event, from, is_inside);
+		add_proxy(reading, event, from);
 	return true;
 }
 
@@ -362,7 +250,7 @@ static bool parse_event(struct foreign_reading *reading, struct comma_event *eve
 static bool comma_parse(struct foreign_reading *reading, struct comma_event *event)
 {
 	event_init(event);
-	if (!foreign_begin_line(reading) || !parse_event(reading, event, false))
+	if (!foreign_begin_line(reading) || !parse_event(reading, event))
 		return false;
 	if (json_scan_next(&reading->scan) == JSON_SCAN_ERROR)
 		reading->problem = reading->scan.problem;

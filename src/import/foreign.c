@@ -890,6 +890,69 @@ bool foreign_take_name(struct foreign_reading *reading, enum op_name_table table
 	return true;
 }
 
+static bool take_member(struct foreign_reading *reading, const struct json_scan_key *key,
+			void *object)
+{
+	void *to = (char *)object + key->at;
+
+	switch ((enum foreign_how)key->how) {
+	case FOREIGN_U64:
+		return foreign_take_unsigned(reading, to);
+	case FOREIGN_I64:
+		return foreign_take_signed(reading, to);
+	case FOREIGN_I32:
+		return foreign_take_int32(reading, to);
+	case FOREIGN_BOOL:
+		return foreign_take_bool(reading, to);
+	case FOREIGN_US:
+		return foreign_take_us(reading, to);
+	case FOREIGN_TEXT:
+		return foreign_take_text(reading, to, key->size);
+	case FOREIGN_FUNCTION:
+		return foreign_take_name(reading, OP_NAMES_FUNCTION, to);
+	case FOREIGN_ALGORITHM:
+		return foreign_take_name(reading, OP_NAMES_ALGORITHM, to);
+	case FOREIGN_PROTOCOL:
+		return foreign_take_name(reading, OP_NAMES_PROTOCOL, to);
+	case FOREIGN_CALL:
+		return key->take(reading, object);
+	case FOREIGN_SKIP:
+		break;
+	}
+	return foreign_take_skip(reading);
+}
+
+bool foreign_read_members(struct foreign_reading *reading, const struct json_scan_key *keys,
+			  int count, void *object)
+{
+	int key, hint = 0;
+
+	while ((key = foreign_next_key(reading, keys, count, &hint)) != JSON_SCAN_KEY_NONE)
+		if (key < 0 ? !foreign_take_skip(reading)
+			    : !take_member(reading, &keys[key], object))
+			return false;
+	return reading->problem == NULL;
+}
+
+bool foreign_read_object(struct foreign_reading *reading, const struct json_scan_key *keys,
+			 int count, void *object)
+{
+	if (!foreign_enter_object(reading))
+		return TAKE_NOTHING(reading);
+	return foreign_read_members(reading, keys, count, object);
+}
+
+bool foreign_read_array(struct foreign_reading *reading, const char *not_an_object,
+			bool (*take)(struct foreign_reading *reading, void *object), void *object)
+{
+	if (!foreign_enter_array(reading))
+		return TAKE_NOTHING(reading);
+	while (foreign_next_object(reading, not_an_object))
+		if (!take(reading, object))
+			return false;
+	return reading->problem == NULL;
+}
+
 const char *foreign_format_name(enum foreign_format format)
 {
 	switch (format) {

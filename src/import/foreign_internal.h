@@ -119,6 +119,44 @@ static inline bool foreign_take_us(struct foreign_reading *reading, uint64_t *ns
 	return true;
 }
 
+/* How foreign_read_members() reads a value, by the type of its field. */
+enum foreign_how {
+	FOREIGN_SKIP = 0,
+	FOREIGN_U64,
+	FOREIGN_I64,
+	FOREIGN_I32,
+	FOREIGN_BOOL,
+	FOREIGN_US, /* uint64_t, in nanoseconds */
+	FOREIGN_TEXT,
+	FOREIGN_FUNCTION, /* these three: uint8_t, see foreign_take_name() */
+	FOREIGN_ALGORITHM,
+	FOREIGN_PROTOCOL,
+	FOREIGN_CALL, /* take(), with the object */
+};
+
+#define FOREIGN_FIELD(text, kind, type, member)                                                 \
+	{                                                                                       \
+		JSON_SCAN_KEY_NAMED(text), .how = FOREIGN_##kind, .at = offsetof(type, member), \
+					   .size = sizeof(((type *)NULL)->member)               \
+	}
+#define FOREIGN_CALLS(text, function)                                              \
+	{                                                                          \
+		JSON_SCAN_KEY_NAMED(text), .how = FOREIGN_CALL, .take = (function) \
+	}
+
+/*
+ * Read the rest of the current object into *object. Keys that are not listed are skipped. False:
+ * see reading->problem.
+ */
+bool foreign_read_members(struct foreign_reading *reading, const struct json_scan_key *keys,
+			  int count, void *object);
+/* The same for the value of the key that was just read; true also if it is missing. */
+bool foreign_read_object(struct foreign_reading *reading, const struct json_scan_key *keys,
+			 int count, void *object);
+/* Its value is an array: take() reads the rest of each of its objects. */
+bool foreign_read_array(struct foreign_reading *reading, const char *not_an_object,
+			bool (*take)(struct foreign_reading *reading, void *object), void *object);
+
 /* The process, created if new. ERR_RANGE: there are too many. */
 enum status foreign_process_of(struct foreign_log *log, const char *host, int64_t pid,
 			       uint32_t *process);

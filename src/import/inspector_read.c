@@ -70,6 +70,12 @@ struct inspector_stats {
 	uint64_t foreign_ops;
 };
 
+/* Where the time of writing is in the text, so that the rest can be kept. */
+struct place {
+	const char *text;
+	size_t length;
+};
+
 struct inspector_line {
 	enum inspector_body body;
 	bool has_header;
@@ -80,6 +86,7 @@ struct inspector_line {
 	bool is_same_metadata;
 	struct comm_info comm;
 	struct inspector_metadata metadata;
+	struct place dump_time; /* while metadata is parsed */
 	struct inspector_perf perf;
 	struct inspector_stats stats;
 };
@@ -103,6 +110,8 @@ static inline void inspector_forget(struct inspector_kept *kept)
 	kept->header_length = kept->before_length = 0;
 }
 
+#define FIELD FOREIGN_FIELD
+#define CALLS FOREIGN_CALLS
 #define KEY JSON_SCAN_KEY_OF
 
 struct kernel_event {
@@ -138,78 +147,71 @@ static void add_kernel(struct foreign_reading *reading, struct inspector_perf *p
 }
 
 /* Both event_trace_ts and event_trace_sn have them; the second is not used. */
-static bool parse_kernel(struct foreign_reading *reading, bool is_times,
-			 struct inspector_perf *perf)
-{
-	static const struct json_scan_key times[] = { KEY("channel_id"), KEY("kernel_start_ts"),
-						      KEY("kernel_stop_ts"),
-						      KEY("kernel_record_ts") };
-	static const struct json_scan_key numbers[] = { KEY("channel_id"), KEY("kernel_start_sn"),
-							KEY("kernel_stop_sn"),
-							KEY("kernel_record_sn") };
-	struct kernel_event event = { .channel = -1 };
-	uint64_t *const fields[] = { NULL, &event.start_ns, &event.stop_ns, &event.record_ns };
-	int key, hint = 0;
-	bool is_fine = true;
-
-	while (is_fine &&
-	       (key = foreign_next_key(reading, is_times ? times : numbers, ARRAY_LENGTH(times),
-				       &hint)) != JSON_SCAN_KEY_NONE) {
-		if (key == 0)
-			is_fine = foreign_take_int32(reading, &event.channel);
-		else if (key > 0)
-			is_fine = foreign_take_us(reading, fields[key]);
-		else
-			is_fine = foreign_take_skip(reading);
+#define KERNEL_KEYS(unit)                                                                 \
+	{                                                                                 \
+		FIELD("channel_id", I32, struct kernel_event, channel),                   \
+			FIELD("kernel_start_" unit, US, struct kernel_event, start_ns),   \
+			FIELD("kernel_stop_" unit, US, struct kernel_event, stop_ns),     \
+			FIELD("kernel_record_" unit, US, struct kernel_event, record_ns), \
 	}
-	if (!is_fine || reading->problem != NULL)
+
+static bool take_kernel(struct foreign_reading *reading, void *perf)
+{
+	static const struct json_scan_key keys[] = KERNEL_KEYS("ts");
+	struct kernel_event event = { .channel = -1 };
+
+	if (!foreign_read_members(reading, keys, ARRAY_LENGTH(keys), &event))
 		return false;
-	if (is_times)
-		add_kernel(reading, perf, &event);
+	add_kernel(reading, perf, &event);
 	return true;
 }
 
-static bool parse_kernels(struct foreign_reading *reading, bool is_times,
-			  struct inspector_perf *perf)
+static bool check_kernel(struct foreign_reading *reading, void *perf)
 {
-	if (!foreign_enter_array(reading))
-		return reading->problem == NULL;
-	while (foreign_next_object(reading, "a kernel event is not an object"))
-		if (!parse_kernel(reading, is_times, perf))
-			return false;
-	return reading->problem == NULL;
+	static const struct json_scan_key keys[] = KERNEL_KEYS("sn");
+	struct kernel_event event;
+
+	(void)perf;
+	return foreign_read_members(reading, keys, ARRAY_LENGTH(keys), &event);
 }
 
-static bool parse_trace(struct foreign_reading *reading, bool is_times, struct inspector_perf *perf)
+static const char not_a_kernel[] = "a kernel event is not an object";
+
+static bool take_kernels(struct foreign_reading *reading, void *perf)
 {
-	static const struct json_scan_key times[] = { KEY("coll_start_ts"), KEY("coll_stop_ts"),
-						      KEY("p2p_start_ts"), KEY("p2p_stop_ts"),
-						      KEY("kernel_events") };
-	static const struct json_scan_key numbers[] = { KEY("coll_start_sn"), KEY("coll_stop_sn"),
-							KEY("p2p_start_sn"), KEY("p2p_stop_sn"),
-							KEY("kernel_events") };
-	int key, hint = 0;
-
-	if (!foreign_enter_object(reading))
-		return reading->problem == NULL;
-	while ((key = foreign_next_key(reading, is_times ? times : numbers, ARRAY_LENGTH(times),
-				       &hint)) != JSON_SCAN_KEY_NONE) {
-		bool is_fine;
-
-		if (is_times && (key == 0 || key == 2))
-			is_fine = foreign_take_us(reading, &perf->start_ns);
-		else if (key == 4)
-			is_fine = parse_kernels(reading, is_times, perf);
-		else
-			is_fine = foreign_take_skip(reading);
-		if (!is_fine)
-			return false;
-	}
-	return reading->problem == NULL;
+	return foreign_read_array(reading, not_a_kernel, take_kernel, perf);
 }
 
-static bool parse_source(struct foreign_reading *reading, uint8_t *source)
+static bool check_kernels(struct foreign_reading *reading, void *perf)
 {
+	return foreign_read_array(reading, not_a_kernel, check_kernel, perf);
+}
+
+static bool take_times(struct foreign_reading *reading, void *perf)
+{
+	static const struct json_scan_key keys[] = {
+		FIELD("coll_start_ts", US, struct inspector_perf, start_ns),
+		KEY("coll_stop_ts"),
+		FIELD("p2p_start_ts", US, struct inspector_perf, start_ns),
+		KEY("p2p_stop_ts"),
+		CALLS("kernel_events", take_kernels),
+	};
+
+	return foreign_read_object(reading, keys, ARRAY_LENGTH(keys), perf);
+}
+
+static bool check_numbers(struct foreign_reading *reading, void *perf)
+{
+	static const struct json_scan_key keys[] = { KEY("coll_start_sn"), KEY("coll_stop_sn"),
+						     KEY("p2p_start_sn"), KEY("p2p_stop_sn"),
+						     CALLS("kernel_events", check_kernels) };
+
+	return foreign_read_object(reading, keys, ARRAY_LENGTH(keys), perf);
+}
+
+static bool take_source(struct foreign_reading *reading, void *object)
+{
+	struct inspector_perf *perf = object;
 	static const char *const names[] = { "\"kernel_gpu\"", "\"kernel_cpu\"",
 					     "\"collective_cpu\"" };
 	static const uint8_t sources[] = { INSPECTOR_KERNEL_GPU, INSPECTOR_KERNEL_CPU,
@@ -218,88 +220,30 @@ static bool parse_source(struct foreign_reading *reading, uint8_t *source)
 
 	if (!foreign_take_choice(reading, names, ARRAY_LENGTH(names), &choice))
 		return false;
-	*source = sources[choice];
+	perf->source = sources[choice];
 	return true;
 }
 
-enum perf_key {
-	PERF_NAME,
-	PERF_ALGORITHM,
-	PERF_PROTOCOL,
-	PERF_NUMBER,
-	PERF_PEER,
-	PERF_BYTES,
-	PERF_TIME,
-	PERF_SOURCE,
-	PERF_ALGBW,
-	PERF_BUSBW,
-	PERF_TRACE_SN,
-	PERF_TRACE_TS,
-	PERF_KEYS,
-};
-
-static bool parse_perf_field(struct foreign_reading *reading, int key, struct inspector_perf *perf)
-{
-	switch (key) {
-	case PERF_NAME:
-		return foreign_take_name(reading, OP_NAMES_FUNCTION, &perf->function);
-	case PERF_ALGORITHM:
-		return foreign_take_name(reading, OP_NAMES_ALGORITHM, &perf->algorithm);
-	case PERF_PROTOCOL:
-		return foreign_take_name(reading, OP_NAMES_PROTOCOL, &perf->protocol);
-	case PERF_NUMBER:
-		return foreign_take_unsigned(reading, &perf->number);
-	case PERF_PEER:
-		return foreign_take_int32(reading, &perf->peer);
-	case PERF_BYTES:
-		return foreign_take_unsigned(reading, &perf->bytes);
-	case PERF_TIME:
-		return foreign_take_us(reading, &perf->time_ns);
-	case PERF_SOURCE:
-		return parse_source(reading, &perf->source);
-	case PERF_TRACE_SN:
-		return parse_trace(reading, false, perf);
-	case PERF_TRACE_TS:
-		return parse_trace(reading, true, perf);
-	default:
-		return foreign_take_skip(reading);
+#define PERF_KEYS(kind)                                                                     \
+	{                                                                                   \
+		FIELD(kind, FUNCTION, struct inspector_perf, function),                     \
+			FIELD(kind "_algo", ALGORITHM, struct inspector_perf, algorithm),   \
+			FIELD(kind "_proto", PROTOCOL, struct inspector_perf, protocol),    \
+			FIELD(kind "_sn", U64, struct inspector_perf, number),              \
+			FIELD(kind "_peer", I32, struct inspector_perf, peer),              \
+			FIELD(kind "_msg_size_bytes", U64, struct inspector_perf, bytes),   \
+			FIELD(kind "_exec_time_us", US, struct inspector_perf, time_ns),    \
+			CALLS(kind "_timing_source", take_source), KEY(kind "_algobw_gbs"), \
+			KEY(kind "_busbw_gbs"), CALLS("event_trace_sn", check_numbers),     \
+			CALLS("event_trace_ts", take_times),                                \
 	}
-}
 
 /* The value of the key coll_perf or p2p_perf: fills line->perf and details. */
 static bool inspector_parse_perf(struct foreign_reading *reading, enum inspector_body body,
 				 struct inspector_line *line)
 {
-	static const struct json_scan_key coll_keys[PERF_KEYS] = {
-		[PERF_NAME] = KEY("coll"),
-		[PERF_ALGORITHM] = KEY("coll_algo"),
-		[PERF_PROTOCOL] = KEY("coll_proto"),
-		[PERF_NUMBER] = KEY("coll_sn"),
-		[PERF_PEER] = KEY("coll_peer"),
-		[PERF_BYTES] = KEY("coll_msg_size_bytes"),
-		[PERF_TIME] = KEY("coll_exec_time_us"),
-		[PERF_SOURCE] = KEY("coll_timing_source"),
-		[PERF_ALGBW] = KEY("coll_algobw_gbs"),
-		[PERF_BUSBW] = KEY("coll_busbw_gbs"),
-		[PERF_TRACE_SN] = KEY("event_trace_sn"),
-		[PERF_TRACE_TS] = KEY("event_trace_ts"),
-	};
-	static const struct json_scan_key p2p_keys[PERF_KEYS] = {
-		[PERF_NAME] = KEY("p2p"),
-		[PERF_ALGORITHM] = KEY("p2p_algo"),
-		[PERF_PROTOCOL] = KEY("p2p_proto"),
-		[PERF_NUMBER] = KEY("p2p_sn"),
-		[PERF_PEER] = KEY("p2p_peer"),
-		[PERF_BYTES] = KEY("p2p_msg_size_bytes"),
-		[PERF_TIME] = KEY("p2p_exec_time_us"),
-		[PERF_SOURCE] = KEY("p2p_timing_source"),
-		[PERF_ALGBW] = KEY("p2p_algobw_gbs"),
-		[PERF_BUSBW] = KEY("p2p_busbw_gbs"),
-		[PERF_TRACE_SN] = KEY("event_trace_sn"),
-		[PERF_TRACE_TS] = KEY("event_trace_ts"),
-	};
-	const struct json_scan_key *keys = body == INSPECTOR_COLL ? coll_keys : p2p_keys;
-	int key, hint = 0;
+	static const struct json_scan_key coll_keys[] = PERF_KEYS("coll");
+	static const struct json_scan_key p2p_keys[] = PERF_KEYS("p2p");
 
 	line->perf = (struct inspector_perf){ .peer = OP_NOBODY,
 					      .number = INSPECTOR_UNKNOWN,
@@ -308,10 +252,8 @@ static bool inspector_parse_perf(struct foreign_reading *reading, enum inspector
 	if (!foreign_enter_object(reading))
 		return reading->problem == NULL;
 	line->body = body;
-	while ((key = foreign_next_key(reading, keys, PERF_KEYS, &hint)) != JSON_SCAN_KEY_NONE)
-		if (!parse_perf_field(reading, key, &line->perf))
-			return false;
-	return reading->problem == NULL;
+	return foreign_read_members(reading, body == INSPECTOR_COLL ? coll_keys : p2p_keys,
+				    ARRAY_LENGTH(coll_keys), &line->perf);
 }
 
 /*
@@ -347,79 +289,56 @@ enum proxy_time {
 	TIME_NONE,
 };
 
-static bool parse_times(struct foreign_reading *reading, uint64_t times[static TIME_NONE])
+static bool take_proxy_times(struct foreign_reading *reading, void *proxy)
 {
 	static const struct json_scan_key keys[] = {
-		KEY("proxy_op_start_ts"),  KEY("proxy_op_in_progress_ts"),
-		KEY("proxy_op_stop_ts"),   KEY("proxy_step_start_ts"),
-		KEY("send_peer_wait_ts"),  KEY("recv_flush_wait_ts"),
-		KEY("send_wait_ts"),	   KEY("recv_gpu_wait_ts"),
-		KEY("proxy_step_stop_ts"),
+		FIELD("proxy_op_start_ts", US, struct proxy, time_ns[TIME_OP_START]),
+		FIELD("proxy_op_in_progress_ts", US, struct proxy, time_ns[TIME_OP_IN_PROGRESS]),
+		FIELD("proxy_op_stop_ts", US, struct proxy, time_ns[TIME_OP_STOP]),
+		FIELD("proxy_step_start_ts", US, struct proxy, time_ns[TIME_STEP_START]),
+		FIELD("send_peer_wait_ts", US, struct proxy, time_ns[TIME_READY]),
+		FIELD("recv_flush_wait_ts", US, struct proxy, time_ns[TIME_READY]),
+		FIELD("send_wait_ts", US, struct proxy, time_ns[TIME_SENT]),
+		FIELD("recv_gpu_wait_ts", US, struct proxy, time_ns[TIME_SENT]),
+		FIELD("proxy_step_stop_ts", US, struct proxy, time_ns[TIME_STEP_STOP]),
 	};
-	static const uint8_t places[] = { TIME_OP_START,   TIME_OP_IN_PROGRESS, TIME_OP_STOP,
-					  TIME_STEP_START, TIME_READY,		TIME_READY,
-					  TIME_SENT,	   TIME_SENT,		TIME_STEP_STOP };
-	int key, hint = 0;
 
-	if (!foreign_enter_object(reading))
-		return reading->problem == NULL;
-	while ((key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
-	       JSON_SCAN_KEY_NONE)
-		if (key < 0 ? !foreign_take_skip(reading)
-			    : !foreign_take_us(reading, &times[places[key]]))
-			return false;
-	return reading->problem == NULL;
-}
-
-static bool parse_step(struct foreign_reading *reading, struct proxy *step)
-{
-	static const struct json_scan_key keys[] = { KEY("step"), KEY("trans_size_bytes"),
-						     KEY("event_trace_ts") };
-	int key, hint = 0;
-
-	while ((key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
-	       JSON_SCAN_KEY_NONE) {
-		bool is_fine;
-
-		if (key == 0)
-			is_fine = foreign_take_int32(reading, &step->step);
-		else if (key == 1)
-			is_fine = foreign_take_unsigned(reading, &step->bytes);
-		else if (key == 2)
-			is_fine = parse_times(reading, step->time_ns);
-		else
-			is_fine = foreign_take_skip(reading);
-		if (!is_fine)
-			return false;
-	}
-	return reading->problem == NULL;
+	return foreign_read_object(reading, keys, ARRAY_LENGTH(keys), proxy);
 }
 
 /* Steps come inside their operation, whose peer and channel may follow: filled in at the end. */
-static bool parse_steps(struct foreign_reading *reading)
+static bool take_step(struct foreign_reading *reading, void *proxy)
 {
-	if (!foreign_enter_array(reading))
-		return reading->problem == NULL;
-	while (foreign_next_object(reading, "a step is not an object")) {
-		struct proxy step = { .peer = OP_NOBODY };
-		struct op_detail *detail;
+	static const struct json_scan_key keys[] = {
+		FIELD("step", I32, struct proxy, step),
+		FIELD("trans_size_bytes", U64, struct proxy, bytes),
+		CALLS("event_trace_ts", take_proxy_times),
+	};
+	struct proxy step = { .peer = OP_NOBODY };
+	struct op_detail *detail;
 
-		if (!parse_step(reading, &step))
-			return false;
-		detail = foreign_add_detail(reading);
-		if (detail == NULL)
-			continue;
-		detail->kind = OP_DETAIL_STEP;
-		detail->step = step.step;
-		detail->bytes = step.bytes;
-		for (int i = 0; i < 4; i++)
-			detail->time_ns[i] = step.time_ns[TIME_STEP_START + i];
-	}
-	return reading->problem == NULL;
+	(void)proxy;
+	if (!foreign_read_members(reading, keys, ARRAY_LENGTH(keys), &step))
+		return false;
+	detail = foreign_add_detail(reading);
+	if (detail == NULL)
+		return true;
+	detail->kind = OP_DETAIL_STEP;
+	detail->step = step.step;
+	detail->bytes = step.bytes;
+	for (int i = 0; i < 4; i++)
+		detail->time_ns[i] = step.time_ns[TIME_STEP_START + i];
+	return true;
 }
 
-static bool parse_kind(struct foreign_reading *reading, struct proxy *proxy)
+static bool take_steps(struct foreign_reading *reading, void *proxy)
 {
+	return foreign_read_array(reading, "a step is not an object", take_step, proxy);
+}
+
+static bool take_kind(struct foreign_reading *reading, void *object)
+{
+	struct proxy *proxy = object;
 	char name[24] = "";
 
 	if (!foreign_take_text(reading, name, sizeof(name)))
@@ -429,40 +348,15 @@ static bool parse_kind(struct foreign_reading *reading, struct proxy *proxy)
 	return true;
 }
 
-static bool parse_direction(struct foreign_reading *reading, struct proxy *proxy)
+static bool take_direction(struct foreign_reading *reading, void *object)
 {
+	struct proxy *proxy = object;
 	char name[8] = "";
 
 	if (!foreign_take_text(reading, name, sizeof(name)))
 		return false;
 	proxy->is_send = name[0] == 's';
 	return true;
-}
-
-static bool parse_proxy_field(struct foreign_reading *reading, int key, struct proxy *proxy)
-{
-	switch (key) {
-	case 0:
-		return parse_kind(reading, proxy);
-	case 1:
-		return foreign_take_int32(reading, &proxy->channel);
-	case 2:
-		return foreign_take_int32(reading, &proxy->peer);
-	case 3:
-		return parse_direction(reading, proxy);
-	case 4:
-		return foreign_take_int32(reading, &proxy->steps);
-	case 5:
-		return foreign_take_int32(reading, &proxy->step);
-	case 6:
-		return foreign_take_unsigned(reading, &proxy->bytes);
-	case 7:
-		return parse_times(reading, proxy->time_ns);
-	case 8:
-		return parse_steps(reading);
-	default:
-		return foreign_take_skip(reading);
-	}
 }
 
 /* Add the record itself as a detail after its steps, and complete these. */
@@ -497,20 +391,21 @@ static void add_details(struct foreign_reading *reading, const struct proxy *pro
 static bool inspector_parse_proxy(struct foreign_reading *reading)
 {
 	static const struct json_scan_key keys[] = {
-		KEY("record_type"),	 KEY("channel_id"),	KEY("peer"),
-		KEY("direction"),	 KEY("n_steps"),	KEY("step"),
-		KEY("trans_size_bytes"), KEY("event_trace_ts"), KEY("steps"),
+		CALLS("record_type", take_kind),
+		FIELD("channel_id", I32, struct proxy, channel),
+		FIELD("peer", I32, struct proxy, peer),
+		CALLS("direction", take_direction),
+		FIELD("n_steps", I32, struct proxy, steps),
+		FIELD("step", I32, struct proxy, step),
+		FIELD("trans_size_bytes", U64, struct proxy, bytes),
+		CALLS("event_trace_ts", take_proxy_times),
+		CALLS("steps", take_steps),
 	};
 	struct proxy proxy = { .peer = OP_NOBODY, .channel = -1 };
-	int key, hint = 0;
 
 	if (!foreign_enter_object(reading))
 		return reading->problem == NULL;
-	while ((key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
-	       JSON_SCAN_KEY_NONE)
-		if (!parse_proxy_field(reading, key, &proxy))
-			return false;
-	if (reading->problem != NULL)
+	if (!foreign_read_members(reading, keys, ARRAY_LENGTH(keys), &proxy))
 		return false;
 	if (proxy.channel < 0 || proxy.channel > UINT8_MAX) {
 		reading->problem = "a proxy operation without a channel";
@@ -548,8 +443,20 @@ static uint64_t comm_hash(const char *text)
 							      : hash_bytes(text, strlen(text));
 }
 
-static bool parse_name(struct foreign_reading *reading, struct comm_info *comm)
+static bool take_id(struct foreign_reading *reading, void *object)
 {
+	struct comm_info *comm = object;
+	char id[64] = "";
+
+	if (!foreign_take_text(reading, id, sizeof(id)))
+		return false;
+	comm->hash = comm_hash(id);
+	return true;
+}
+
+static bool take_name(struct foreign_reading *reading, void *object)
+{
+	struct comm_info *comm = object;
 	char name[sizeof(comm->name) + 4] = "";
 
 	if (!foreign_take_text(reading, name, sizeof(name)))
@@ -561,36 +468,17 @@ static bool parse_name(struct foreign_reading *reading, struct comm_info *comm)
 	return true;
 }
 
-static bool parse_header_field(struct foreign_reading *reading, int key, struct comm_info *comm)
-{
-	char id[64] = "";
-
-	switch (key) {
-	case 0:
-		if (!foreign_take_text(reading, id, sizeof(id)))
-			return false;
-		comm->hash = comm_hash(id);
-		return true;
-	case 1:
-		return parse_name(reading, comm);
-	case 2:
-		return foreign_take_int32(reading, &comm->rank);
-	case 3:
-		return foreign_take_int32(reading, &comm->nranks);
-	case 4:
-		return foreign_take_int32(reading, &comm->nnodes);
-	default:
-		return foreign_take_skip(reading);
-	}
-}
-
 static bool parse_header(struct foreign_reading *reading, struct inspector_kept *kept,
 			 struct inspector_line *line)
 {
-	static const struct json_scan_key keys[] = { KEY("id"), KEY("comm_name"), KEY("rank"),
-						     KEY("n_ranks"), KEY("nnodes") };
+	static const struct json_scan_key keys[] = {
+		CALLS("id", take_id),
+		CALLS("comm_name", take_name),
+		FIELD("rank", I32, struct comm_info, rank),
+		FIELD("n_ranks", I32, struct comm_info, nranks),
+		FIELD("nnodes", I32, struct comm_info, nnodes),
+	};
 	const char *start = reading->scan.at;
-	int key, hint = 0;
 
 	line->has_header = true;
 	line->is_same_header = json_scan_again(&reading->scan, kept->header, kept->header_length);
@@ -601,52 +489,28 @@ static bool parse_header(struct foreign_reading *reading, struct inspector_kept 
 	line->has_header = foreign_enter_object(reading);
 	if (!line->has_header)
 		return reading->problem == NULL;
-	while ((key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
-	       JSON_SCAN_KEY_NONE)
-		if (!parse_header_field(reading, key, &line->comm))
-			return false;
+	if (!foreign_read_members(reading, keys, ARRAY_LENGTH(keys), &line->comm))
+		return false;
 	if (line->comm.nranks < 0 || line->comm.nnodes < 0 || line->comm.rank < -1) {
 		reading->problem = "a communicator of negative size";
 		return false;
 	}
-	if (reading->problem == NULL && *start == '{' &&
-	    (size_t)(reading->scan.at - start) <= sizeof(kept->header)) {
+	if (*start == '{' && (size_t)(reading->scan.at - start) <= sizeof(kept->header)) {
 		kept->header_length = (size_t)(reading->scan.at - start);
 		memcpy(kept->header, start, kept->header_length);
 	}
-	return reading->problem == NULL;
-}
-
-/* Where the time of writing is in the text, so that the rest can be kept. */
-struct place {
-	const char *text;
-	size_t length;
-};
-
-static bool parse_dump_time(struct foreign_reading *reading, uint64_t *ns, struct place *place)
-{
-	if (!foreign_take_us(reading, ns))
-		return false;
-	if (reading->scan.token == JSON_SCAN_NUMBER && reading->scan.is_plain)
-		*place = (struct place){ reading->scan.text, reading->scan.length };
 	return true;
 }
 
-static bool parse_metadata_field(struct foreign_reading *reading, int key,
-				 struct inspector_metadata *metadata, struct place *place)
+static bool take_dump_time(struct foreign_reading *reading, void *object)
 {
-	switch (key) {
-	case 0:
-		return foreign_take_text(reading, metadata->version, sizeof(metadata->version));
-	case 3:
-		return parse_dump_time(reading, &metadata->dump_ns, place);
-	case 4:
-		return foreign_take_text(reading, metadata->host, sizeof(metadata->host));
-	case 5:
-		return foreign_take_signed(reading, &metadata->pid);
-	default:
-		return foreign_take_skip(reading);
-	}
+	struct inspector_line *line = object;
+
+	if (!foreign_take_us(reading, &line->metadata.dump_ns))
+		return false;
+	if (reading->scan.token == JSON_SCAN_NUMBER && reading->scan.is_plain)
+		line->dump_time = (struct place){ reading->scan.text, reading->scan.length };
+	return true;
 }
 
 static void keep_metadata(struct inspector_kept *kept, const char *start, const char *end,
@@ -682,17 +546,16 @@ static bool parse_metadata(struct foreign_reading *reading, struct inspector_kep
 			   struct inspector_line *line)
 {
 	static const struct json_scan_key keys[] = {
-		KEY("inspector_output_format_version"),
+		FIELD("inspector_output_format_version", TEXT, struct inspector_line,
+		      metadata.version),
 		KEY("git_rev"),
 		KEY("rec_mechanism"),
-		KEY("dump_timestamp_us"),
-		KEY("hostname"),
-		KEY("pid"),
+		CALLS("dump_timestamp_us", take_dump_time),
+		FIELD("hostname", TEXT, struct inspector_line, metadata.host),
+		FIELD("pid", I64, struct inspector_line, metadata.pid),
 	};
 	struct inspector_metadata *metadata = &line->metadata;
 	const char *start = reading->scan.at;
-	struct place place = { NULL, 0 };
-	int key, hint = 0;
 
 	line->has_metadata = true;
 	line->is_same_metadata = is_same_metadata(reading, kept, metadata);
@@ -700,58 +563,37 @@ static bool parse_metadata(struct foreign_reading *reading, struct inspector_kep
 		return true;
 	kept->before_length = 0;
 	*metadata = (struct inspector_metadata){ .pid = -1 };
+	line->dump_time = (struct place){ NULL, 0 };
 	line->has_metadata = foreign_enter_object(reading);
 	if (!line->has_metadata)
 		return reading->problem == NULL;
-	while ((key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
-	       JSON_SCAN_KEY_NONE)
-		if (!parse_metadata_field(reading, key, metadata, &place))
-			return false;
-	if (reading->problem != NULL)
+	if (!foreign_read_members(reading, keys, ARRAY_LENGTH(keys), line))
 		return false;
-	keep_metadata(kept, start, reading->scan.at, &place);
+	keep_metadata(kept, start, reading->scan.at, &line->dump_time);
 	return true;
 }
 
 /* ---- dump_stats ------------------------------------------------------------------------------ */
 
-static bool parse_stats_field(struct foreign_reading *reading, int key,
-			      struct inspector_stats *stats)
-{
-	uint64_t *const fields[] = {
-		&stats->records[INSPECTOR_COLL],  &stats->dropped_colls,
-		&stats->records[INSPECTOR_P2P],	  &stats->dropped_p2ps,
-		&stats->records[INSPECTOR_PROXY], &stats->dropped_proxies,
-		&stats->dropped_proxy_ops,	  &stats->foreign_ops,
-	};
-
-	return key < 0 ? foreign_take_skip(reading) : foreign_take_unsigned(reading, fields[key]);
-}
-
 static bool parse_stats(struct foreign_reading *reading, struct inspector_line *line)
 {
 	static const struct json_scan_key keys[] = {
-		KEY("coll_records"),
-		KEY("coll_dropped_total"),
-		KEY("p2p_records"),
-		KEY("p2p_dropped_total"),
-		KEY("proxy_records"),
-		KEY("proxy_dropped_total"),
-		KEY("proxy_ops_dropped_total"),
-		KEY("proxy_pxn_skipped_process_total"),
+		FIELD("coll_records", U64, struct inspector_stats, records[INSPECTOR_COLL]),
+		FIELD("coll_dropped_total", U64, struct inspector_stats, dropped_colls),
+		FIELD("p2p_records", U64, struct inspector_stats, records[INSPECTOR_P2P]),
+		FIELD("p2p_dropped_total", U64, struct inspector_stats, dropped_p2ps),
+		FIELD("proxy_records", U64, struct inspector_stats, records[INSPECTOR_PROXY]),
+		FIELD("proxy_dropped_total", U64, struct inspector_stats, dropped_proxies),
+		FIELD("proxy_ops_dropped_total", U64, struct inspector_stats, dropped_proxy_ops),
+		FIELD("proxy_pxn_skipped_process_total", U64, struct inspector_stats, foreign_ops),
 	};
-	int key, hint = 0;
 
 	line->stats = (struct inspector_stats){ .records = { 0, INSPECTOR_UNKNOWN,
 							     INSPECTOR_UNKNOWN, 0 } };
 	line->has_stats = foreign_enter_object(reading);
 	if (!line->has_stats)
 		return reading->problem == NULL;
-	while ((key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
-	       JSON_SCAN_KEY_NONE)
-		if (!parse_stats_field(reading, key, &line->stats))
-			return false;
-	return reading->problem == NULL;
+	return foreign_read_members(reading, keys, ARRAY_LENGTH(keys), &line->stats);
 }
 
 /* ---- the line -------------------------------------------------------------------------------- */

@@ -125,14 +125,22 @@ void json_scan_read_member(struct json_scan *scan, const char *name, char *to, s
  * keep an order, so those after the last hit are tried first: *hint is 0 at the start of an object
  * and is kept by the caller.
  */
+struct foreign_reading;
 struct json_scan_key {
 	const char *name;
 	size_t length;
 	const char *quoted; /* "name": */
+	/* Only for foreign_read_members(): where the value goes, and how it is read. */
+	uint8_t how; /* enum foreign_how */
+	uint16_t at;
+	uint16_t size;
+	bool (*take)(struct foreign_reading *reading, void *object);
 };
-#define JSON_SCAN_KEY_OF(name)                          \
-	{                                               \
-		name, sizeof(name) - 1, "\"" name "\":" \
+#define JSON_SCAN_KEY_NAMED(text) \
+	.name = (text), .length = sizeof(text) - 1, .quoted = "\"" text "\":"
+#define JSON_SCAN_KEY_OF(text)            \
+	{                                 \
+		JSON_SCAN_KEY_NAMED(text) \
 	}
 enum json_scan_other {
 	JSON_SCAN_KEY_UNKNOWN = -1,
