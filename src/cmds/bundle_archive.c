@@ -418,14 +418,12 @@ static int fetch_all(struct answers *answers, const struct doctor_options *optio
 	int code;
 
 	sink_init_memory(&note);
-	json_init(&asked, &note);
-	json_object(&asked);
+	json_begin(&asked, &note);
 	json_put_array(&asked, "agents");
 	answers->asked = &asked;
 	code = cli_fetch(&how, requests, answers->targets->count, take_answer, answers);
 	json_end(&asked);
-	json_end(&asked);
-	json_line(&asked);
+	json_finish(&asked);
 	keep_asked(answers->recording, &note);
 	sink_release(&note);
 	for (size_t i = 0; i < answers->targets->count; i++)
@@ -535,8 +533,7 @@ static void snapshot_one(struct bundle_archive *archive, const struct recording_
 	if (status == ERR_NO_SPACE)
 		cli_no_memory();
 	if (status != OK) {
-		bundle_gap(archive, name, "%s",
-			   status == ERR_SYSTEM ? strerror(errno) : status_text(status));
+		bundle_gap(archive, name, "%s", status_reason(status));
 		return;
 	}
 	bundle_add(archive, name, recorded_process_text(process, text), bytes, length);

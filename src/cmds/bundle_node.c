@@ -405,15 +405,13 @@ void bundle_facts(struct bundle_archive *archive, struct recording *recording)
 	cli_host_watch_read(&host, recording, true, clock_system_ns(CLOCK_MONOTONIC));
 	cli_host_wait(&host.child, &host.facts);
 	sink_init_memory(&sink);
-	json_init(&json, &sink);
-	json_object(&json);
+	json_begin(&json, &sink);
 	json_put_string(&json, "host", host.facts.host);
 	json_put_array(&json, "host_facts");
 	for (size_t at = 0; host_facts_next_line(&host.facts, &at, line);)
 		json_string(&json, line);
 	json_end(&json);
-	json_end(&json);
-	json_line(&json);
+	json_finish(&json);
 	if (sink.status != OK ||
 	    recording_add_note(recording, BUNDLE_FACTS, sink_string(&sink), sink.used) != OK)
 		bundle_gap(archive, BUNDLE_FACTS, "out of memory");

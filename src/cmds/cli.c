@@ -221,6 +221,14 @@ void cli_text(struct sink *sink)
 	held = sink;
 }
 
+void cli_begin(struct sink *sink, bool is_json)
+{
+	if (is_json)
+		sink_init_fd(sink, STDOUT_FILENO);
+	else
+		cli_text(sink);
+}
+
 /* "AGE  OPERATION  BUSBW GB/s": two words at least, and capitals. */
 static bool is_heading(const char *line, size_t length)
 {

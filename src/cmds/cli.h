@@ -177,6 +177,9 @@ bool cli_has_color(void);
  */
 void cli_text(struct sink *sink);
 
+/* cli_text(), or for JSON stdout as it is. */
+void cli_begin(struct sink *sink, bool is_json);
+
 /* Print the help on stdout. Returns an exit code. */
 int cli_page_help(const struct cli_page *page);
 

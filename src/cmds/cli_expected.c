@@ -1,6 +1,5 @@
 #include "cmds/cli_input.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
@@ -54,8 +53,7 @@ static enum diff_expected_found expected_refused(const struct expected *expected
 			  expected->problem ? ": " : "",
 			  expected->problem ? expected->problem : "");
 	else
-		cli_error("%s: %s", path,
-			  status == ERR_SYSTEM ? strerror(errno) : status_text(status));
+		cli_error("%s: %s", path, status_reason(status));
 	return DIFF_EXPECTED_BAD;
 }
 

@@ -17,6 +17,7 @@
 #include "common/op.h"
 #include "common/text.h"
 #include "format/tar.h"
+#include "output/recorded.h"
 #include "recording/recording.h"
 
 /* Archives are unpacked in memory: larger ones must be unpacked by hand. */
@@ -264,9 +265,7 @@ int cli_input_read(struct cli_input *input, unsigned int flags)
 		cli_note("different users have jobs of the same name: kept apart, see 'ringside "
 			 "ls'; "
 			 "--any-owner joins them");
-	if (status == ERR_SYSTEM)
-		return cli_error("cannot read: %s", strerror(errno));
-	return status == OK ? 0 : cli_error("cannot read: %s", status_text(status));
+	return status == OK ? 0 : cli_error("cannot read: %s", status_reason(status));
 }
 
 int cli_input_command(const struct cli_page *page, void *request, unsigned int flags,
@@ -818,12 +817,26 @@ int report_read_strictly(const struct timeline_report *report)
 			 found->refused, found->damages);
 }
 
-static int told(enum status status)
+int cli_walk_complain(const struct recording_process *process, enum status status,
+		      const struct recording_walk *walk)
+{
+	char who[RECORDED_PROCESS_TEXT];
+
+	recorded_process_text(process, who);
+	if (status != OK)
+		return cli_error("%s: %s", who, status_reason(status));
+	if (walk->refused > 0)
+		return cli_error("%s: %" PRIu64
+				 " records are damaged (%s); 'ringside verify' has details",
+				 who, walk->refused, walk->problem ? walk->problem : "?");
+	return 0;
+}
+
+int cli_cannot_read(enum status status)
 {
 	if (status == ERR_NO_SPACE)
 		cli_no_memory();
-	return cli_error("cannot read: %s",
-			 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
+	return cli_error("cannot read: %s", status_reason(status));
 }
 
 int report_read(struct timeline_report *report, struct cli_input *input,
@@ -845,5 +858,5 @@ int report_read(struct timeline_report *report, struct cli_input *input,
 	watched.progress_context = &progress;
 	status = timeline_report_make(report, &input->recording, &chosen->filter, &watched);
 	cli_progress_end(&progress);
-	return status == OK ? 0 : told(status);
+	return status == OK ? 0 : cli_cannot_read(status);
 }

@@ -205,6 +205,16 @@ int cli_job_check(const struct recording *recording, const char *name);
  */
 int report_read_troubles(const struct cli_input *input, bool is_strict);
 
+/* Reports a failed reading and returns the exit code. */
+int cli_cannot_read(enum status status);
+
+/*
+ * Reports what could not be read of a process; other problems were reported when its files were opened. Returns 0 if
+ * there is nothing to report.
+ */
+int cli_walk_complain(const struct recording_process *process, enum status status,
+		      const struct recording_walk *walk);
+
 /*
  * Makes the report, with a progress line. Returns 0, or the exit code after an error was reported; then there is
  * nothing to release.

@@ -318,15 +318,13 @@ static void write_json(struct sink *sink, const struct command_line *line,
 {
 	struct json json;
 
-	json_init(&json, sink);
-	json_object(&json);
+	json_begin(&json, sink);
 	json_put_string(&json, "path", line->request.path);
 	json_put_unsigned(&json, "processes", processes);
 	json_put_unsigned(&json, "bytes", archive->bytes);
 	write_lines(&json, "files", &archive->files, false);
 	write_lines(&json, "missing", &archive->gaps, true);
-	json_end(&json);
-	json_line(&json);
+	json_finish(&json);
 }
 
 static void write_text(struct sink *sink, const struct command_line *line,

@@ -521,8 +521,7 @@ static void tell_json(struct sink *sink, const char *event, const struct doctor_
 	char time[UNITS_TEXT];
 	struct json json;
 
-	json_init(&json, sink);
-	json_object(&json);
+	json_begin(&json, sink);
 	json_put_string(&json, "event", event);
 	json_put_string(&json, "time", units_wall_time(time, look->wall_ns));
 	json_put_unsigned(&json, "time_ns", look->wall_ns);
@@ -532,8 +531,7 @@ static void tell_json(struct sink *sink, const char *event, const struct doctor_
 		json_key(&json, "verdict");
 		verdict_json_one(&json, verdict);
 	}
-	json_end(&json);
-	json_line(&json);
+	json_finish(&json);
 }
 
 static void watch_tell(struct sink *sink, const char *event, const struct doctor_case *look,
@@ -690,17 +688,13 @@ static int doctor_show(const struct doctor_case *look)
 	struct sink sink;
 	struct json json;
 
-	if (look->options->is_json)
-		sink_init_fd(&sink, STDOUT_FILENO);
-	else
-		cli_text(&sink);
+	cli_begin(&sink, look->options->is_json);
 	if (look->options->is_json) {
 		json_init(&json, &sink);
 		verdict_json_open(&json, &look->verdicts, &shown);
 		if (has_found)
 			doctor_found_json(&json, &look->log);
-		json_end(&json);
-		json_line(&json);
+		json_finish(&json);
 	} else {
 		status = verdict_text(&sink, &look->verdicts, &shown, &style);
 		if (has_found)

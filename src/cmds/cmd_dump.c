@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -75,8 +74,7 @@ static void dump_begin(struct dump *dump, const char *record, enum recording_pla
 /* Stop if the output cannot be written. */
 static bool dump_end(struct dump *dump)
 {
-	json_end(&dump->json);
-	json_line(&dump->json);
+	json_finish(&dump->json);
 	return dump->sink.status == OK;
 }
 
@@ -104,23 +102,6 @@ static bool dump_detail(const struct op_detail *detail, enum recording_place pla
 	return dump_end(dump);
 }
 
-/* Reports what could not be dumped; other problems were reported when the files were opened. */
-static int dump_complain(const struct recording_process *process, enum status status,
-			 const struct recording_walk *walk)
-{
-	char who[RECORDED_PROCESS_TEXT];
-
-	recorded_process_text(process, who);
-	if (status != OK)
-		return cli_error("%s: %s", who,
-				 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
-	if (walk->refused > 0)
-		return cli_error("%s: %llu records are damaged (%s); 'ringside verify' has details",
-				 who, (unsigned long long)walk->refused,
-				 walk->problem ? walk->problem : "?");
-	return 0;
-}
-
 static int dump_process(struct dump *dump, const struct recording_process *process,
 			bool has_details)
 {
@@ -130,11 +111,11 @@ static int dump_process(struct dump *dump, const struct recording_process *proce
 
 	dump->process = process;
 	status = recording_each_op(process, dump_op, dump, &walk);
-	failed = dump_complain(process, status, &walk);
+	failed = cli_walk_complain(process, status, &walk);
 	if (has_details && dump->sink.status == OK) {
 		memset(&walk, 0, sizeof(walk));
 		status = recording_each_detail(process, dump_detail, dump, &walk);
-		failed |= dump_complain(process, status, &walk);
+		failed |= cli_walk_complain(process, status, &walk);
 	}
 	return failed;
 }

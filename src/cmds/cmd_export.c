@@ -490,18 +490,13 @@ static bool take_batch(const struct op_batch *batch, enum recording_place place,
 static int export_complain(struct doing *doing, enum status status,
 			   const struct recording_walk *walk)
 {
-	char who[RECORDED_PROCESS_TEXT];
 	int error = errno;
 
 	if (status == OK && walk->refused == 0)
 		return 0;
 	cli_progress_hide(&doing->progress);
-	recorded_process_text(doing->process, who);
-	if (status != OK)
-		return cli_error("%s: %s", who,
-				 status == ERR_SYSTEM ? strerror(error) : status_text(status));
-	return cli_error("%s: %" PRIu64 " records are damaged (%s); 'ringside verify' has details",
-			 who, walk->refused, walk->problem ? walk->problem : "?");
+	errno = error;
+	return cli_walk_complain(doing->process, status, walk);
 }
 
 static int export_process(struct doing *doing, uint32_t number,
@@ -761,8 +756,7 @@ static void write_json(struct sink *sink, const struct export_job *job)
 {
 	struct json json;
 
-	json_init(&json, sink);
-	json_object(&json);
+	json_begin(&json, sink);
 	json_put_string(&json, "path", job->path);
 	json_put_string(&json, "format", job->format->name);
 	json_put_unsigned(&json, "files", job->files);
@@ -775,8 +769,7 @@ static void write_json(struct sink *sink, const struct export_job *job)
 	json_put_unsigned(&json, "lost", job->lost);
 	json_put_unsigned(&json, "damaged", job->damaged);
 	json_put_bool(&json, "is_complete", job->is_complete);
-	json_end(&json);
-	json_line(&json);
+	json_finish(&json);
 }
 
 static void write_text(struct sink *sink, const struct export_job *job)

@@ -348,8 +348,7 @@ static int import_complain_log(const struct importing *importing, enum status st
 								 : status_text(importing->status));
 	if (status == ERR_NO_SPACE)
 		cli_no_memory();
-	return cli_error("cannot read %s: %s", importing->path,
-			 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
+	return cli_error("cannot read %s: %s", importing->path, status_reason(status));
 }
 
 /* The process with this index; the number of processes in *count. */
@@ -454,8 +453,7 @@ static void say_json(struct sink *sink, const struct request *request,
 {
 	struct json json;
 
-	json_init(&json, sink);
-	json_object(&json);
+	json_begin(&json, sink);
 	json_put_string(&json, "output", request->output);
 	json_put_unsigned(&json, "logs", totals->logs);
 	json_put_unsigned(&json, "files", totals->files);
@@ -471,8 +469,7 @@ static void say_json(struct sink *sink, const struct request *request,
 	json_put_unsigned(&json, "coarse_operations", totals->coarse);
 	json_put_unsigned(&json, "damaged_lines", totals->damaged);
 	json_put_unsigned(&json, "ignored_lines", totals->ignored);
-	json_end(&json);
-	json_line(&json);
+	json_finish(&json);
 }
 
 static void say_if(struct sink *sink, uint64_t count, const char *what)

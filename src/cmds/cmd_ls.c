@@ -343,15 +343,13 @@ static void write_json(const struct cli_input *input, struct sink *sink)
 {
 	struct json json;
 
-	json_init(&json, sink);
-	json_object(&json);
+	json_begin(&json, sink);
 	json_put_array(&json, "processes");
 	for (size_t i = 0; i < input->recording.count; i++)
 		put_process(&json, input->recording.processes[i]);
 	json_end(&json);
 	report_json_put_troubles(&json, &input->recording);
-	json_end(&json);
-	json_line(&json);
+	json_finish(&json);
 }
 
 static int list_processes(void *context)
@@ -364,14 +362,11 @@ static int list_processes(void *context)
 	exit_code = cli_input_choose_processes(input, &request->chosen, &page);
 	if (exit_code != 0)
 		return exit_code;
-	if (request->is_json) {
-		sink_init_fd(&sink, STDOUT_FILENO);
+	cli_begin(&sink, request->is_json);
+	if (request->is_json)
 		write_json(input, &sink);
-	} else {
-		cli_text(&sink);
-		if (input->recording.count > 0)
-			write_text(input, &sink, cli_is_quiet());
-	}
+	else if (input->recording.count > 0)
+		write_text(input, &sink, cli_is_quiet());
 	return cli_finish(&sink, complaint);
 }
 

@@ -1,7 +1,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cmds/cli.h"
 #include "cmds/cli_input.h"
@@ -648,8 +647,7 @@ static void write_json(const struct cli_input *input, const struct ps_list *list
 {
 	struct json json;
 
-	json_init(&json, sink);
-	json_object(&json);
+	json_begin(&json, sink);
 	json_put_array(&json, "operations");
 	for (size_t i = 0; i < list->count; i++) {
 		const struct ps_entry *entry = &list->entries[i];
@@ -672,8 +670,7 @@ static void write_json(const struct cli_input *input, const struct ps_list *list
 	json_put_unsigned(&json, "processes_dead", list->dead);
 	json_put_unsigned(&json, "operations_unseen", list->unseen);
 	report_json_put_troubles(&json, &input->recording);
-	json_end(&json);
-	json_line(&json);
+	json_finish(&json);
 }
 
 static int ps_show(void *context)
@@ -697,14 +694,11 @@ static int ps_show(void *context)
 		cli_no_memory();
 	ps_list_make(&list, &job, filter_is_empty(filter) ? NULL : filter, request->has_all,
 		     request->has_dead || input->path_count > 0);
-	if (request->is_json) {
-		sink_init_fd(&sink, STDOUT_FILENO);
+	cli_begin(&sink, request->is_json);
+	if (request->is_json)
 		write_json(input, &list, &sink);
-	} else {
-		cli_text(&sink);
-		if (input->recording.count > 0)
-			write_text(&list, &sink, request->has_all);
-	}
+	else if (input->recording.count > 0)
+		write_text(&list, &sink, request->has_all);
 	exit_code = cli_finish(&sink, complaint);
 	if (!request->is_json)
 		write_remarks(&list);

@@ -121,8 +121,7 @@ static void write_json(const struct record *record, struct sink *sink)
 {
 	struct json json;
 
-	json_init(&json, sink);
-	json_object(&json);
+	json_begin(&json, sink);
 	json_put_array(&json, "processes");
 	for (size_t i = 0; i < record->count; i++) {
 		json_object(&json);

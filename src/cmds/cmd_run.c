@@ -901,8 +901,7 @@ static void write_json(struct sink *sink, const struct cli_job *job)
 {
 	struct json json;
 
-	json_init(&json, sink);
-	json_object(&json);
+	json_begin(&json, sink);
 	for (size_t i = 0; i < job->count; i++) {
 		const struct cli_variable *variable = &job->variables[i];
 		const char *before = variable->is_appended ? getenv(variable->name) : NULL;
@@ -915,8 +914,7 @@ static void write_json(struct sink *sink, const struct cli_job *job)
 		json_put_string(&json, variable->name, sink_string(&joined));
 		sink_release(&joined);
 	}
-	json_end(&json);
-	json_line(&json);
+	json_finish(&json);
 }
 
 int cmd_env(int argc, char **argv)

@@ -1071,8 +1071,7 @@ static void write_json(const struct self_check *self, struct sink *sink)
 {
 	struct json json;
 
-	json_init(&json, sink);
-	json_object(&json);
+	json_begin(&json, sink);
 	json_put_string(&json, "version", RINGSIDE_VERSION);
 	json_put_bool(&json, "is_ready", count_state(self, CHECK_PROBLEM) == 0);
 	json_put_array(&json, "checks");
@@ -1099,8 +1098,7 @@ static void write_json(const struct self_check *self, struct sink *sink)
 		json_end(&json);
 	}
 	json_end(&json);
-	json_end(&json);
-	json_line(&json);
+	json_finish(&json);
 }
 
 static const struct cli_option options[] = {
@@ -1169,13 +1167,11 @@ int cmd_self_check(int argc, char **argv)
 	if (self.root && access(self.root, R_OK | X_OK) != 0)
 		return cli_error("cannot read '%s': %s", self.root, strerror(errno));
 	run_checks(&self);
-	if (self.is_json) {
-		sink_init_fd(&sink, STDOUT_FILENO);
+	cli_begin(&sink, self.is_json);
+	if (self.is_json)
 		write_json(&self, &sink);
-	} else {
-		cli_text(&sink);
+	else
 		write_text(&self, &sink, cli_width());
-	}
 	code = count_state(&self, CHECK_PROBLEM) > 0 ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
 	for (size_t i = 0; i < self.count; i++) {
 		free(self.checks[i].text);

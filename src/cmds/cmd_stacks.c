@@ -1,7 +1,6 @@
 /* Where processes of this host are in their program: all threads, or one line each. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cmds/cli.h"
@@ -182,8 +181,7 @@ static void write_json(struct sink *sink, const struct request *request)
 {
 	struct json json;
 
-	json_init(&json, sink);
-	json_object(&json);
+	json_begin(&json, sink);
 	json_put_array(&json, "processes");
 	for (size_t i = 0; i < request->count; i++) {
 		const struct stacks_target *target = &request->targets[i];
@@ -206,8 +204,7 @@ static void write_json(struct sink *sink, const struct request *request)
 		json_end(&json);
 	}
 	json_end(&json);
-	json_end(&json);
-	json_line(&json);
+	json_finish(&json);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -267,13 +264,11 @@ static int show(struct request *request)
 	stacks_take(request->targets, request->count, &how);
 	for (size_t i = 0; i < request->count; i++)
 		has_any |= request->targets[i].stack.thread_count > 0;
-	if (request->is_json) {
-		sink_init_fd(&sink, STDOUT_FILENO);
+	cli_begin(&sink, request->is_json);
+	if (request->is_json)
 		write_json(&sink, request);
-	} else {
-		cli_text(&sink);
+	else
 		write_text(&sink, request);
-	}
 	return cli_finish(&sink, has_any ? CLI_EXIT_DONE : CLI_EXIT_UNKNOWN);
 }
 

@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -147,8 +146,7 @@ static int apply_around(const struct trace_window *window, struct viewer_plan *p
 			window->around);
 	status = viewer_find(plan, &find);
 	if (status != OK)
-		return cli_error("cannot read: %s",
-				 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
+		return cli_error("cannot read: %s", status_reason(status));
 	if (find.count == 0)
 		return cli_error("--around %s: no such operation is recorded, or it has no time",
 				 window->around);
@@ -412,8 +410,7 @@ static int summary_json(const struct viewer_plan *plan, const struct viewer *vie
 	json_put_unsigned(&json, "processes_not_aligned", plan->align->unaligned);
 	if (target->merge->count > 0)
 		put_merged(&json, target->merge);
-	json_end(&json);
-	json_line(&json);
+	json_finish(&json);
 	return cli_finish(&sink, exit_code);
 }
 
@@ -457,12 +454,9 @@ static int trace_timeline_write(struct viewer_plan *plan, const struct trace_tar
 		return failed;
 	status = write_timeline(plan, target, &output.sink, &viewer, &failed);
 	cli_progress_end(progress);
-	if (status == ERR_NO_SPACE)
-		cli_no_memory();
 	if (status != OK) {
 		cli_output_discard(&output);
-		return cli_error("cannot read: %s",
-				 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
+		return cli_cannot_read(status);
 	}
 	if (failed != 0) {
 		cli_output_discard(&output);
@@ -599,14 +593,6 @@ static bool show_progress(double fraction, void *context)
 	return true;
 }
 
-static int trace_failed(enum status status)
-{
-	if (status == ERR_NO_SPACE)
-		cli_no_memory();
-	return cli_error("cannot read: %s",
-			 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
-}
-
 static int show_plan(struct trace *trace, struct viewer_plan *plan, int exit_code)
 {
 	enum status status;
@@ -619,14 +605,14 @@ static int show_plan(struct trace *trace, struct viewer_plan *plan, int exit_cod
 	status = viewer_plan_survey(plan);
 	cli_progress_hide(&trace->progress);
 	if (status != OK)
-		return trace_failed(status);
+		return cli_cannot_read(status);
 	failed = trace_window_apply(&trace->window, plan);
 	if (failed)
 		return failed;
 	status = viewer_plan_join(plan);
 	cli_progress_hide(&trace->progress);
 	if (status != OK)
-		return trace_failed(status);
+		return cli_cannot_read(status);
 	torch_traces_widen(&trace->merge, plan);
 	if (plan->expected == 0)
 		return cli_error("no operation to show; nothing was written");
@@ -646,7 +632,7 @@ static int show_job(struct trace *trace, const struct job *job, int exit_code)
 	cli_progress_start(&trace->progress, "trace", "operations", operations);
 	status = align_make(&align, job, show_progress, trace);
 	if (status != OK)
-		return trace_failed(status);
+		return cli_cannot_read(status);
 	trace->is_aligned = true;
 	cli_progress_hide(&trace->progress);
 	torch_traces_join(&trace->merge, job->recording, &align);
@@ -655,7 +641,7 @@ static int show_job(struct trace *trace, const struct job *job, int exit_code)
 		exit_code = show_plan(trace, &plan, exit_code);
 		viewer_plan_release(&plan);
 	} else {
-		exit_code = trace_failed(status);
+		exit_code = cli_cannot_read(status);
 	}
 	align_release(&align);
 	return exit_code;
@@ -679,7 +665,7 @@ static int trace_show(void *context)
 		return failed;
 	status = job_make(&job, &trace->input.recording);
 	if (status != OK)
-		return trace_failed(status);
+		return cli_cannot_read(status);
 	exit_code = show_job(trace, &job, exit_code);
 	cli_progress_end(&trace->progress);
 	job_release(&job);

@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -232,8 +231,7 @@ static void judge_damage(struct verify_process *of)
 
 	if (of->status != OK)
 		verify_add_note(of, VERIFY_TROUBLE, "its operations cannot be read: %s",
-				of->status == ERR_SYSTEM ? strerror(errno)
-							 : status_text(of->status));
+				status_reason(of->status));
 	if (walk->damages > 0)
 		verify_add_note(
 			of, VERIFY_TROUBLE, "%" PRIu64 " %s%s of its %s cannot be read: damaged",
@@ -538,15 +536,13 @@ static void verify_blind_json(struct sink *sink)
 {
 	struct json json;
 
-	json_init(&json, sink);
-	json_object(&json);
+	json_begin(&json, sink);
 	json_put_array(&json, "blind_spots");
 	for (size_t i = 0; op_blind_spot(0, i) != NULL; i++)
 		verify_blind_spot_json(&json, 0, i);
 	json_end(&json);
 	kernel_policies_json(&json);
-	json_end(&json);
-	json_line(&json);
+	json_finish(&json);
 }
 
 /* Is this profiler interface version among the recorded ones? */
@@ -886,8 +882,7 @@ static void verify_show_json(const struct verify *verify, struct sink *sink)
 {
 	struct json json;
 
-	json_init(&json, sink);
-	json_object(&json);
+	json_begin(&json, sink);
 	json_put_bool(&json, "is_complete", verify->first_trouble == NULL);
 	json_put_string(&json, "trouble", verify->first_trouble);
 	json_put_array(&json, "processes");
@@ -896,8 +891,7 @@ static void verify_show_json(const struct verify *verify, struct sink *sink)
 	json_end(&json);
 	report_json_put_troubles(&json, &verify->input->recording);
 	put_blind_spots(&json, verify);
-	json_end(&json);
-	json_line(&json);
+	json_finish(&json);
 }
 
 struct request {
@@ -952,10 +946,7 @@ static int verify_check(void *context)
 	if (exit_code != 0)
 		return exit_code;
 	verify_init(&verify, input, request->is_strict);
-	if (request->is_json)
-		sink_init_fd(&sink, STDOUT_FILENO);
-	else
-		cli_text(&sink);
+	cli_begin(&sink, request->is_json);
 	if (request->is_json)
 		verify_show_json(&verify, &sink);
 	else if (input->recording.count > 0)

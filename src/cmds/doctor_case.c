@@ -542,7 +542,7 @@ static void judge_slowness(struct doctor_case *look)
 
 	must_succeed(status);
 	if (status != OK) {
-		why = status == ERR_SYSTEM ? strerror(errno) : status_text(status);
+		why = status_reason(status);
 		doctor_note_failure(look, "recorded operations", why, strlen(why));
 		return;
 	}
@@ -912,8 +912,7 @@ static int find_flights(struct doctor_case *look)
 		cli_no_memory();
 	if (status == OK)
 		return 0;
-	return cli_error("cannot read operations in flight: %s",
-			 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
+	return cli_error("cannot read operations in flight: %s", status_reason(status));
 }
 
 /* ---- the job asked for ----------------------------------------------------------------------- */

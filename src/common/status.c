@@ -1,7 +1,9 @@
 /* Texts for status values, and growing a list. */
 #include "common/status.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 const char *status_text(enum status status)
 {
@@ -20,6 +22,11 @@ const char *status_text(enum status status)
 	if (status <= OK && status >= ERR_GONE)
 		return texts[-status];
 	return "unknown status";
+}
+
+const char *status_reason(enum status status)
+{
+	return status == ERR_SYSTEM ? strerror(errno) : status_text(status);
 }
 
 /* Capacity is always a power of two, so the count alone shows when to grow. */

@@ -19,6 +19,8 @@ enum status {
 };
 
 const char *status_text(enum status status);
+/* The same; for ERR_SYSTEM what errno says. */
+const char *status_reason(enum status status);
 
 /* Why a file of ours was rejected, for the one line that the user sees. */
 struct status_problem {

@@ -392,3 +392,15 @@ void json_put_array(struct json *json, const char *key)
 	json_key(json, key);
 	json_array(json);
 }
+
+void json_begin(struct json *json, struct sink *sink)
+{
+	json_init(json, sink);
+	json_object(json);
+}
+
+void json_finish(struct json *json)
+{
+	json_end(json);
+	json_line(json);
+}

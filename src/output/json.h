@@ -94,4 +94,8 @@ void json_put_text_or_null(struct json *json, const char *key, const char *text)
 void json_put_object(struct json *json, const char *key);
 void json_put_array(struct json *json, const char *key);
 
+/* A document that is one object on one line: begins and ends it. */
+void json_begin(struct json *json, struct sink *sink);
+void json_finish(struct json *json);
+
 #endif
