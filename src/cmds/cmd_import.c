@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +14,6 @@
 #include "cmds/commands.h"
 #include "common/clock.h"
 #include "common/file.h"
-#include "common/hash.h"
 #include "common/text.h"
 #include "format/trace_write.h"
 #include "import/foreign.h"
@@ -46,9 +46,7 @@ struct import {
 	struct cli_tree *tree;
 	struct cli_progress *progress;
 	struct import_totals totals;
-	uint64_t *names; /* hash table of file names and communicators so far; 0: free */
-	size_t name_count;
-	size_t name_room;
+	void *names; /* of files and communicators so far: a tree of texts, see tsearch() */
 };
 
 enum { TOLD_OF_A_LOG = 5, COMMS_AT_ONCE = 256 };
@@ -99,50 +97,29 @@ static void file_name(const struct foreign_process *process, unsigned int again,
 		text_format(name, size, "%s%s.ringside", host, suffix);
 }
 
-static void put_name(uint64_t *names, size_t room, uint64_t hash)
+static int compare_names(const void *one, const void *other)
 {
-	size_t at = (size_t)hash & (room - 1);
-
-	while (names[at] != 0 && names[at] != hash)
-		at = (at + 1) & (room - 1);
-	names[at] = hash;
+	return strcmp(one, other);
 }
 
-static void grow_names(struct import *import)
-{
-	size_t room = import->name_room == 0 ? 64 : import->name_room * 2;
-	uint64_t *names = cli_realloc(NULL, room * sizeof(*names));
-
-	memset(names, 0, room * sizeof(*names));
-	for (size_t i = 0; i < import->name_room; i++)
-		if (import->names[i] != 0)
-			put_name(names, room, import->names[i]);
-	free(import->names);
-	import->names = names;
-	import->name_room = room;
-}
-
-/* False: the name, or another with the same hash, is already used. */
+/* False: the name is already used. */
 static bool take_name(struct import *import, const char *name)
 {
-	uint64_t hash = hash_bytes(name, strlen(name)) | 1;
-	size_t at;
+	char *own = strdup(name);
+	void **found = own != NULL ? tsearch(own, &import->names, compare_names) : NULL;
 
-	if (import->name_count * 2 >= import->name_room)
-		grow_names(import);
-	for (at = (size_t)hash & (import->name_room - 1); import->names[at] != 0;
-	     at = (at + 1) & (import->name_room - 1))
-		if (import->names[at] == hash)
-			return false;
-	import->names[at] = hash;
-	import->name_count++;
-	return true;
+	if (found == NULL)
+		cli_no_memory();
+	if (*found == own)
+		return true;
+	free(own);
+	return false;
 }
 
 /* After the last log. */
 static void import_release(struct import *import)
 {
-	free(import->names);
+	tdestroy(import->names, free);
 	import->names = NULL;
 }
 
