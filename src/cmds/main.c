@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,55 +27,41 @@ static int explain(const struct cli_page *page, int argc, char **argv)
 	return CLI_GO_ON;
 }
 
-/* A separate program, so that ringside itself does not need an HTTP library. */
-static int cmd_agent(int argc, char **argv)
+/*
+ * Separate programs, so that ringside itself needs neither an HTTP library nor ncurses, and because most nodes of a
+ * cluster need neither the benchmark nor the simulator. One that may not be installed has its help here.
+ */
+static int cmd_program(int argc, char **argv)
 {
-	int code = explain(&agent_page, argc, argv);
+	static const struct {
+		const char *name;
+		const char *program;
+		bool is_mode; /* its name is the program's first argument */
+		const char *lacks;
+		const struct cli_page *page; /* NULL: the program explains itself */
+	} programs[] = {
+		{ "agent", "ringside-agent", false, "libmicrohttpd", &agent_page },
+		{ "hub", "ringside-agent", true, "libmicrohttpd", &hub_page },
+		{ "top", "ringside-top", false, "ncurses", &top_page },
+		{ "bench", "ringside-bench", false, NULL, NULL },
+		{ "model", "ringside-bench", true, NULL, NULL },
+		{ "sim", "ringside-sim", false, NULL, NULL },
+	};
+	size_t i = 0;
+	char **words;
+	int code = CLI_GO_ON;
 
-	return code == CLI_GO_ON ? cli_become("ringside-agent", "libmicrohttpd", argv) : code;
-}
-
-/* A mode of the agent's program: the same server. */
-static int cmd_hub(int argc, char **argv)
-{
-	char **words = cli_realloc(NULL, ((size_t)argc + 2) * sizeof(*words));
-	int code = explain(&hub_page, argc, argv);
-
+	while (strcmp(programs[i].name, argv[0]) != 0)
+		i++;
+	if (programs[i].page != NULL)
+		code = explain(programs[i].page, argc, argv);
+	if (code != CLI_GO_ON)
+		return code;
+	words = cli_realloc(NULL, ((size_t)argc + 2) * sizeof(*words));
 	memcpy(words + 1, argv, ((size_t)argc + 1) * sizeof(*words));
-	if (code == CLI_GO_ON)
-		code = cli_become("ringside-agent", "libmicrohttpd", words);
+	code = cli_become(programs[i].program, programs[i].lacks, words + !programs[i].is_mode);
 	free(words);
 	return code;
-}
-
-/* A separate program, so that ringside itself does not need ncurses. */
-static int cmd_top(int argc, char **argv)
-{
-	int code = explain(&top_page, argc, argv);
-
-	return code == CLI_GO_ON ? cli_become("ringside-top", "ncurses", argv) : code;
-}
-
-/* Separate programs, because most nodes of a cluster do not need them. */
-static int cmd_sim(int argc, char **argv)
-{
-	(void)argc;
-	return cli_become("ringside-sim", NULL, argv);
-}
-
-static int cmd_bench(int argc, char **argv)
-{
-	(void)argc;
-	return cli_become("ringside-bench", NULL, argv);
-}
-
-/* Part of the benchmark program. */
-static int cmd_model(int argc, char **argv)
-{
-	char **words = cli_realloc(NULL, ((size_t)argc + 2) * sizeof(*words));
-
-	memcpy(words + 1, argv, ((size_t)argc + 1) * sizeof(*words));
-	return cli_become("ringside-bench", NULL, words);
 }
 
 static int cmd_help(int argc, char **argv);
@@ -91,7 +78,7 @@ static const struct command {
 	{ "ps", cmd_ps, "list operations in flight and what they wait for" },
 	{ "stacks", cmd_stacks, "show where processes are in their program" },
 	{ "record", cmd_record, "time every operation of running processes for a while" },
-	{ "top", cmd_top, "watch the jobs on this host live" },
+	{ "top", cmd_program, "watch the jobs on this host live" },
 	{ "report", cmd_report, "summarize communication time and flag problems" },
 	{ "doctor", cmd_doctor, "diagnose hangs, stragglers and misconfiguration" },
 	{ "diff", cmd_diff, "compare two runs and show what got slower" },
@@ -103,11 +90,12 @@ static const struct command {
 	{ "bundle", cmd_bundle, "pack a job's recordings into one archive for a ticket" },
 	{ "verify", cmd_verify, "check that recordings are complete and readable" },
 	{ "self-check", cmd_self_check, "check that this machine is ready to record jobs" },
-	{ "agent", cmd_agent, "serve metrics and a live page of the jobs on this host" },
-	{ "hub", cmd_hub, "one verdict and one page for the jobs of a whole cluster" },
-	{ "bench", cmd_bench, "benchmark NCCL; check health, find crossovers, compare profilers" },
-	{ "model", cmd_model, "predict how long a collective should take" },
-	{ "sim", cmd_sim, "simulate an NCCL job (no GPU needed)" },
+	{ "agent", cmd_program, "serve metrics and a live page of the jobs on this host" },
+	{ "hub", cmd_program, "one verdict and one page for the jobs of a whole cluster" },
+	{ "bench", cmd_program,
+	  "benchmark NCCL; check health, find crossovers, compare profilers" },
+	{ "model", cmd_program, "predict how long a collective should take" },
+	{ "sim", cmd_program, "simulate an NCCL job (no GPU needed)" },
 	{ "help", cmd_help, "explain a command or a runbook" },
 	{ "version", cmd_version, "print the version" },
 	{ "completions", cmd_completions, NULL },
