@@ -285,7 +285,6 @@ struct match_cursor {
 	uint32_t process;
 	uint8_t source;
 	bool is_replay;
-	bool is_left_out; /* chunk is NULL because it is not kept */
 	/* Moments that the lane's owner also has: every `step`-th, thinned out when full. */
 	uint32_t sample_count;
 	uint32_t sample_step;

@@ -240,10 +240,9 @@ void tally_row_release(struct tally_row *row)
 	row->histogram = (struct tally_histogram){ NULL, 0, 0 };
 }
 
-enum status tally_init(struct tally *tally, uint32_t by, size_t limit)
+void tally_init(struct tally *tally, uint32_t by, size_t limit)
 {
 	*tally = (struct tally){ .by = by, .limit = limit ? limit : TALLY_ROWS_MAX };
-	return OK;
 }
 
 void tally_release(struct tally *tally)
@@ -372,13 +371,6 @@ static int by_time_spent(const void *left, const void *right)
 	       by_key(left, right);
 }
 
-static int by_waiting(const void *left, const void *right)
-{
-	const struct tally_row *a = left, *b = right;
-
-	return ORDER(tally_total_wait_ns(b), tally_total_wait_ns(a)) ?: by_time_spent(left, right);
-}
-
 void tally_sort(struct tally *tally, enum tally_order order)
 {
 	free(tally->slots);
@@ -387,7 +379,5 @@ void tally_sort(struct tally *tally, enum tally_order order)
 	if (tally->count == 0)
 		return;
 	qsort(tally->rows, tally->count, sizeof(*tally->rows),
-	      order == TALLY_BY_KEY	  ? by_key
-	      : order == TALLY_BY_WAITING ? by_waiting
-					  : by_time_spent);
+	      order == TALLY_BY_KEY ? by_key : by_time_spent);
 }

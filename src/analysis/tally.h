@@ -184,7 +184,7 @@ static inline unsigned int tally_bucket(const struct tally_scale *scale, uint64_
 	return bucket + (ns > scale->upper_ns[bucket]);
 }
 
-enum status tally_init(struct tally *tally, uint32_t by, size_t limit);
+void tally_init(struct tally *tally, uint32_t by, size_t limit);
 void tally_release(struct tally *tally);
 
 /* The row of a key (parts outside tally->by are ignored); NULL: out of memory. */
@@ -199,7 +199,6 @@ void tally_row_release(struct tally_row *row);
 enum tally_order {
 	TALLY_BY_TIME_SPENT = 0, /* tally_total_ns() descending */
 	TALLY_BY_KEY = 1,	 /* the parts of the key ascending, in the order of enum tally_by */
-	TALLY_BY_WAITING = 2,	 /* tally_total_wait_ns() descending */
 };
 /* Sorts rows; the hash table is dropped: no tally_row() afterwards. */
 void tally_sort(struct tally *tally, enum tally_order order);

@@ -639,7 +639,6 @@ enum status tape_play(const struct tape *tape, const struct tape_config *config,
 struct tape_id {
 	uint64_t recorded;
 	void *given;
-	uint64_t type;	 /* of the event */
 	bool is_unasked; /* never started: the plugin does not want it */
 };
 

@@ -107,11 +107,6 @@ static const enum abi_state old_op_states[2][4] = {
 /* Written once and unrolled by the compiler: an operation makes about a hundred of these moves. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-static inline bool is_old(const struct host_active *active)
-{
-	return active->is_old;
-}
-
 /* A collision only makes two connections take turns unnecessarily. */
 static uint32_t connection_of(const struct host_active *active, const struct host_sub *sub)
 {
@@ -194,7 +189,7 @@ static enum status host_proxy_append(struct host_engine *engine, struct host_act
 				sub_init(engine, active, &subs[i++], channel, &work->edges[edge]);
 	count = i;
 	active->sub_count = active->subs_open = count;
-	if (!is_old(active))
+	if (!active->is_old)
 		for (i = 0; i < count; i++)
 			sub_start(active, &subs[i]);
 	return OK;
@@ -204,7 +199,7 @@ static inline void op_state_old(struct host_active *active, struct host_sub *sub
 {
 	enum abi_state state;
 
-	if (LIKELY(!is_old(active)) || sub->handle == NULL)
+	if (LIKELY(!active->is_old) || sub->handle == NULL)
 		return;
 	state = old_op_states[sub->is_send][move];
 	host_state_proxy_op_old(&active->plugin, sub->handle, state, sub->trans_bytes,
@@ -221,7 +216,7 @@ static inline void step_state(struct host_active *active, struct host_sub *sub, 
 	if (sub->handle == NULL || handle == NULL)
 		return;
 	/* Before 2.27 waiting for the peer was a state of the operation, not of the step. */
-	if (is_old(active) && state == ABI_STEP_SEND_PEER_WAIT)
+	if (active->is_old && state == ABI_STEP_SEND_PEER_WAIT)
 		return;
 	host_state_proxy_step(&active->plugin, handle, state, sub->trans_bytes);
 	active_count_state(active, state);
@@ -268,7 +263,7 @@ static COLD void proxy_flood(struct host_active *active, struct host_sub *sub, u
 	for (unsigned int i = 0; i < HOST_FLOOD_CALLS && (is_start || is_state); i++) {
 		if (is_start)
 			step_start(active, sub, step);
-		else if (is_old(active))
+		else if (active->is_old)
 			op_state_old(active, sub, 1);
 		else
 			step_state(active, sub, step, 1);
@@ -364,7 +359,7 @@ static bool sub_begin(struct host_engine *engine, struct host_active *active, st
 	/* CollNet's progress function does not call the profiler. */
 	if (active->work.is_collnet)
 		return true;
-	if (is_old(active)) {
+	if (active->is_old) {
 		sub_start(active, sub);
 	} else if (sub->handle && active->plugin.version >= 4) {
 		host_state_proxy_op(&active->plugin, sub->handle, ABI_OP_IN_PROGRESS);
@@ -919,7 +914,6 @@ static void active_set_up(struct host_engine *engine, struct host_active *active
 		.step = version >= 1 && host_is_asked(asks, work->mask, ABI_PROXY_STEP),
 		.net = version >= 3 && work->has_net_events &&
 		       host_is_asked(asks, work->mask, ABI_NET_PLUGIN),
-		.kernel = version >= 3 && host_is_asked(asks, work->mask, ABI_KERNEL_CH),
 		.phase = version >= 7 && host_is_asked(asks, work->mask, ABI_KERNEL_PHASE),
 	};
 	for (unsigned int i = 0; i < work->channels; i++)

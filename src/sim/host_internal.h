@@ -255,7 +255,6 @@ struct host_requested {
 	bool op;
 	bool step;
 	bool net;
-	bool kernel;
 	bool phase;
 };
 

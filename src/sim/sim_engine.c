@@ -808,7 +808,6 @@ static bool do_task(struct sim_engine *engine, int number)
 
 /* ---- the host -------------------------------------------------------------------------------- */
 
-/* Forward declarations. */
 static void sim_engine_list(struct sim_engine *engine, int rank)
 {
 	if (engine->ranks[rank].is_listed)

@@ -751,7 +751,6 @@ struct sim_delays sim_job_delays(const struct sim_job *job, int from, int to, ui
 	return delays;
 }
 
-/* Of each cycle, a starved process runs at the beginning. */
 /* Rings and trees; Sends of a pipeline and of experts. */
 static bool comm_uses_link(const struct sim_comm *comm, int from, int to)
 {

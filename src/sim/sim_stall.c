@@ -74,8 +74,7 @@ static enum sim_presence presence_of(const struct sim_engine *engine, const stru
 	return sim_flow_is_oldest(engine, call->launch) ? SIM_POSTED : SIM_QUEUED;
 }
 
-/* `seat` is an index of shared->calls. */
-/* A rank of a shared operation; a rank whose call is gone from a broken one left it early. */
+/* `seat` is an index of shared->calls. A rank whose call is gone from a broken operation left it early. */
 static enum sim_presence sim_flow_presence(const struct sim_engine *engine,
 					   const struct sim_shared *shared, int seat)
 {

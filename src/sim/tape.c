@@ -755,7 +755,6 @@ static void line_start(struct player *player, const struct tape_line *line)
 	struct tape_id *id = tape_map_put(&player->handles, line->handle);
 	int mask = load_relaxed(&player->host->mask);
 
-	id->type = line->type;
 	id->is_unasked = line->type > ABI_KERNEL_PHASE ||
 			 !host_version_has(player->plugin.version, (enum abi_event)line->type) ||
 			 !host_is_asked(player->host->asks, mask, (enum abi_event)line->type);

@@ -264,9 +264,9 @@ static void tape_write_line(uint64_t time_ns, const struct tape_text *line)
 	errno = saved;
 }
 
-/* Which events to request: RINGSIDE_TAPE_EVENTS, or all that are harmless in that version. */
 /*
- * Before 2.27 NCCL sends ProxyCtrl in every iteration of its loop; before 2.28 requesting KernelCh can break a job.
+ * Which events to request: RINGSIDE_TAPE_EVENTS, or all that are harmless in that version. Before 2.27 NCCL sends
+ * ProxyCtrl in every iteration of its loop; before 2.28 requesting KernelCh can break a job.
  */
 static int tape_events(int version)
 {
