@@ -46,19 +46,19 @@ enum sim_fault_kind {
 	SIM_FAULT_KINDS = 17,
 };
 
+/* The values of what= have the order in which the keys of their fault list them. */
+
 /* SIM_SLOW_UPLINK: which way. */
 enum sim_way {
 	SIM_BOTH_WAYS = 0,
 	SIM_SENDING = 1,
 	SIM_RECEIVING = 2,
-	SIM_WAYS = 3,
 };
 
 /* SIM_SLOW_RECEIVER: how its senders notice. */
 enum sim_receiver {
 	SIM_NO_CREDITS = 0, /* they wait until it is ready, as with RDMA */
 	SIM_FULL_WIRE = 1,  /* what they send stays on the wire, as with sockets */
-	SIM_RECEIVERS = 2,
 };
 
 /* SIM_MISMATCH: what differs. */
@@ -68,7 +68,6 @@ enum sim_mismatch {
 	SIM_MISMATCH_DATATYPE = 2,
 	SIM_MISMATCH_ROOT = 3,
 	SIM_MISMATCH_ORDER = 4, /* it swaps two calls */
-	SIM_MISMATCHES = 5,
 };
 
 /* SIM_GPU_STUCK: how far a call gets. */
@@ -76,7 +75,6 @@ enum sim_gpu_stuck {
 	SIM_NOT_STARTED = 0,   /* its kernel is enqueued behind something that does not end */
 	SIM_NOT_LAUNCHED = 1,  /* the call was made and does not return */
 	SIM_NOT_PRODUCING = 2, /* its kernel runs, but neither fills nor empties a buffer */
-	SIM_GPU_STUCKS = 3,
 };
 
 struct sim_fault {
@@ -134,9 +132,15 @@ enum sim_noise_kind {
 	SIM_NOISES = 12,
 };
 
+/* SIM_NOISE_BATCHES: who has batches of the same size, in the order of its keys. */
+enum sim_per {
+	SIM_PER_JOB = 0,
+	SIM_PER_RANK = 1,
+};
+
 struct sim_noise {
 	bool is_on;
-	bool is_per_rank;     /* BATCHES: otherwise the same for all */
+	int per;	      /* BATCHES: enum sim_per */
 	int rank;	      /* CHECKPOINT: -1: all */
 	uint64_t amount;      /* in 1/1000 */
 	uint64_t every_ns;    /* on average */

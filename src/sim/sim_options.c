@@ -51,78 +51,42 @@ enum status sim_tags_parse(uint64_t tags[SIM_ROLES], const char *text, char *why
 	}
 }
 
-enum fault_key {
-	KEY_RANK = 1u << 0,
-	KEY_FROM = 1u << 1,
-	KEY_TO = 1u << 2,
-	KEY_FACTOR = 1u << 3,
-	KEY_COMM = 1u << 4,
-	KEY_WHAT = 1u << 5,
-	KEY_AT = 1u << 6,
-	KEY_UNTIL = 1u << 7,
-	KEY_PEER = 1u << 8,
-	KEY_NODE = 1u << 9,
-	KEY_LINK = 1u << 10,
-	KEY_CHANNEL = 1u << 11,
-	KEY_RAIL = 1u << 12,
+/* ---- faults and noise ------------------------------------------------------------------------ */
+
+struct kind {
+	struct sim_fault_page page;
+	uint64_t factor_permille;  /* of a fault, unless given */
+	struct sim_noise defaults; /* of noise */
 };
 
-static const char *const key_names[] = { "rank",  "from", "to",	  "factor", "comm",    "what", "at",
-					 "until", "peer", "node", "link",   "channel", "rail" };
-
-/* Values of what=, by fault; the first is the default. */
-static const char *const mismatches[SIM_MISMATCHES + 1] = { "count", "function", "datatype",
-							    "root",  "order",	 NULL };
-static const char *const gpu_stucks[SIM_GPU_STUCKS + 1] = { "not-started", "not-launched",
-							    "not-producing", NULL };
-static const char *const ways[SIM_WAYS + 1] = { "both", "sending", "receiving", NULL };
-static const char *const receivers[SIM_RECEIVERS + 1] = { "credits", "wire", NULL };
-
-static const struct {
-	struct sim_fault_page page;
-	unsigned int allowed;
-	unsigned int needed;
-	uint64_t factor_permille; /* default */
-} kinds[SIM_FAULT_KINDS] = {
-	[SIM_FAULT_NONE] = { { "none", "", "No fault." }, KEY_AT, 0, 0 },
+static const struct kind fault_kinds[SIM_FAULT_KINDS] = {
+	[SIM_FAULT_NONE] = { { "none", "", "No fault." }, 0 },
 	[SIM_SLOW_RANK] = { { "slow-rank", "rank=R[,factor=F][,at=T][,until=T]",
 			      "Rank R computes F times slower (1.5), like a throttled GPU. It is a "
 			      "straggler: it arrives late at every collective and waits least, and "
 			      "all others wait for it." },
-			    KEY_RANK | KEY_FACTOR | KEY_AT | KEY_UNTIL,
-			    KEY_RANK,
 			    1500 },
 	[SIM_SLOW_LINK] = { { "slow-link", "from=A,to=B[,factor=F][,at=T][,until=T]",
 			      "Sends from rank A to rank B take F times as long (4). Collectives "
 			      "whose ring or tree goes from A to B slow down for all ranks, in one "
 			      "channel: A's sends stay on the wire, B waits for data." },
-			    KEY_FROM | KEY_TO | KEY_FACTOR | KEY_AT | KEY_UNTIL,
-			    KEY_FROM | KEY_TO,
 			    4000 },
 	[SIM_DEGRADED_NETWORK] = { { "degraded-network", "[factor=F][,at=T][,until=T]",
 				     "All links between nodes have 1/F of their bandwidth (2). "
 				     "Links inside nodes are not affected." },
-				   KEY_FACTOR | KEY_AT | KEY_UNTIL,
-				   0,
 				   2000 },
 	[SIM_SLOW_NVLINK] = { { "slow-nvlink", "[node=N][,factor=F][,at=T][,until=T]",
 				"Links inside node N, or inside all nodes, have 1/F of their "
 				"bandwidth (4). Links between nodes are not affected." },
-			      KEY_NODE | KEY_FACTOR | KEY_AT | KEY_UNTIL,
-			      0,
 			      4000 },
 	[SIM_SLOW_RAIL] = { { "slow-rail", "rail=L[,factor=F][,at=T][,until=T]",
 			      "What the L-th GPU of any node sends to or receives from other nodes "
 			      "takes F times as long (4), like one switch of a rail-optimized "
 			      "network." },
-			    KEY_RAIL | KEY_FACTOR | KEY_AT | KEY_UNTIL,
-			    KEY_RAIL,
 			    4000 },
 	[SIM_SLOW_UPLINK] = { { "slow-uplink",
 				"node=N[,what=both|sending|receiving][,factor=F][,at=T][,until=T]",
 				"All NICs of node N are F times slower (4), both ways or one." },
-			      KEY_NODE | KEY_WHAT | KEY_FACTOR | KEY_AT | KEY_UNTIL,
-			      KEY_NODE,
 			      4000 },
 	[SIM_SLOW_RECEIVER] = { { "slow-receiver",
 				  "rank=R[,what=credits|wire][,factor=F][,at=T][,until=T]",
@@ -130,53 +94,35 @@ static const struct {
 				  "wait until it is ready (credits), or what they send stays on "
 				  "the "
 				  "wire (wire)." },
-				KEY_RANK | KEY_WHAT | KEY_FACTOR | KEY_AT | KEY_UNTIL,
-				KEY_RANK,
 				4000 },
 	[SIM_STARVED] = { { "starved", "rank=R[,factor=F][,at=T][,until=T]",
 			    "Rank R's process gets a core for 1/F (1/5) of the time, in turns of "
 			    "25 ms: its calls and all its transfers are late." },
-			  KEY_RANK | KEY_FACTOR | KEY_AT | KEY_UNTIL,
-			  KEY_RANK,
 			  5000 },
 	[SIM_POWER_CAP] = { { "power-cap", "[factor=F][,at=T][,until=T]",
 			      "All ranks compute F times slower (1.4). Nobody waits longer." },
-			    KEY_FACTOR | KEY_AT | KEY_UNTIL,
-			    0,
 			    1400 },
 	[SIM_NEVER_ARRIVES] = { { "never-arrives", "rank=R[,comm=NAME][,at=T][,until=T]",
 				  "Rank R stops before its next call (on communicator NAME), like "
 				  "a hung data loader. The others wait in that operation. With "
-				  "until=, R goes on then." },
-				KEY_RANK | KEY_COMM | KEY_AT | KEY_UNTIL,
-				KEY_RANK,
-				0 },
+				  "until=, R goes on then." } },
 	[SIM_STUCK_SEND] = { { "stuck-send", "rank=R[,link=N|,channel=C][,to=B][,at=T]",
 			       "From then on, nothing that rank R sends over the network "
 			       "completes: R's transfers stay on the wire, its peers wait for "
 			       "data, all ranks hang. With link=N only on the N-th of the channels "
 			       "on which R sends to another node, with channel=C on that one, with "
-			       "to=B only sends to rank B." },
-			     KEY_RANK | KEY_LINK | KEY_CHANNEL | KEY_TO | KEY_AT,
-			     KEY_RANK,
-			     0 },
+			       "to=B only sends to rank B." } },
 	[SIM_MISMATCH] = { { "mismatch",
 			     "rank=R[,what=count|function|datatype|root|order][,comm=NAME][,at=T]",
 			     "Rank R makes one collective call with half the count (count), "
 			     "another function, a datatype of half the size, or another root than "
 			     "the others, or swaps two calls (order). With another function all "
 			     "ranks hang in that call; with less data or another root R leaves it "
-			     "early and hangs in its next one." },
-			   KEY_RANK | KEY_WHAT | KEY_COMM | KEY_AT,
-			   KEY_RANK,
-			   0 },
+			     "early and hangs in its next one." } },
 	[SIM_DEADLOCK] = { { "deadlock", "rank=R,peer=P[,at=T]",
 			     "Ranks R and P use two communicators in opposite order: P is in the "
 			     "first and waits for R, R is in the second and waits for P. For "
-			     "workloads in which both ranks share at least two communicators." },
-			   KEY_RANK | KEY_PEER | KEY_AT,
-			   KEY_RANK | KEY_PEER,
-			   0 },
+			     "workloads in which both ranks share at least two communicators." } },
 	[SIM_GPU_STUCK] = { { "gpu-stuck",
 			      "rank=R[,what=not-started|not-launched|not-producing][,comm=NAME][,"
 			      "at=T"
@@ -184,28 +130,84 @@ static const struct {
 			      "Rank R's kernel is launched and never starts (not-started), like "
 			      "behind another one that does not end; or R's call does not return "
 			      "(not-launched); or the kernel runs and does nothing "
-			      "(not-producing). The others wait in that operation." },
-			    KEY_RANK | KEY_WHAT | KEY_COMM | KEY_AT,
-			    KEY_RANK,
-			    0 },
+			      "(not-producing). The others wait in that operation." } },
 	[SIM_STOP] = { { "stop", "rank=R[,at=T]",
 			 "Rank R's process gets SIGSTOP, as from a debugger or a frozen container. "
-			 "It exists but does nothing; the others wait for it." },
-		       KEY_RANK | KEY_AT,
-		       KEY_RANK,
-		       0 },
+			 "It exists but does nothing; the others wait for it." } },
 	[SIM_KILL] = { { "kill", "rank=R[,at=T]",
 			 "Rank R's process gets SIGKILL. Its recording ends there; the others wait "
 			 "for "
-			 "it." },
-		       KEY_RANK | KEY_AT,
-		       KEY_RANK,
-		       0 },
+			 "it." } },
+};
+
+static const struct kind noise_kinds[SIM_NOISES] = {
+	[SIM_NOISE_COMPUTE] = { { "compute", "[percent=P][,every=T]",
+				  "The compute speed of each rank wanders by up to P% (3), "
+				  "correlated over about T (2s)." },
+				.defaults = { .amount = 30, .every_ns = 2 * SECOND_NS } },
+	[SIM_NOISE_TAIL] = { { "tail", "[percent=P][,for=T]",
+			       "P% (0.5) of the computations take longer, by T (10ms) on average; "
+			       "a few by much more (Pareto)." },
+			     .defaults = { .amount = 5, .duration_ns = 10 * MS_NS } },
+	[SIM_NOISE_LOADER] = { { "loader", "[every=T][,for=T]",
+				 "Data loading: each rank waits for data before an iteration, "
+				 "about "
+				 "every 20s for 200ms, independently of the others." },
+			       .defaults = { .every_ns = 20 * SECOND_NS,
+					     .duration_ns = 200 * MS_NS } },
+	[SIM_NOISE_GC] = { { "gc", "[every=T][,for=T]",
+			     "Garbage collection: each rank's host pauses before a call, about "
+			     "every 5s for 30ms. The GPU goes on with what is queued." },
+			   .defaults = { .every_ns = 5 * SECOND_NS, .duration_ns = 30 * MS_NS } },
+	[SIM_NOISE_CHECKPOINT] = { { "checkpoint", "[every=T][,for=T][,rank=R]",
+				     "All ranks, or only rank R, write a checkpoint before an "
+				     "iteration, every 30s for 1s." },
+				   .defaults = { .every_ns = 30 * SECOND_NS,
+						 .duration_ns = SECOND_NS,
+						 .rank = -1 } },
+	[SIM_NOISE_EVALUATION] = { { "evaluation", "[every=T][,for=T]",
+				     "Phases of iterations without backward pass, every 30s for "
+				     "4s." },
+				   .defaults = { .every_ns = 30 * SECOND_NS,
+						 .duration_ns = 4 * SECOND_NS } },
+	[SIM_NOISE_THERMAL] = { { "thermal", "[percent=P][,every=T]",
+				  "Thermal and power drift: the GPUs of a node get slower and "
+				  "faster again by up to P% (4), over about T (30s)." },
+				.defaults = { .amount = 40, .every_ns = 30 * SECOND_NS } },
+	[SIM_NOISE_GPUS] = { { "gpus", "[percent=P]",
+			       "Unequal GPUs: each is slower by up to P% (2), for good." },
+			     .defaults = { .amount = 20 } },
+	[SIM_NOISE_BATCHES] = { { "batches", "[percent=P][,per=job|rank]",
+				  "Variable batches: the compute time of an iteration differs by "
+				  "up "
+				  "to P% (20), the same on all ranks (job) or not (rank)." },
+				.defaults = { .amount = 200 } },
+	[SIM_NOISE_CONTENTION] = { { "contention", "[percent=P]",
+				     "Communicators of a node share its network: an operation "
+				     "loses "
+				     "P% (50) of the time that it overlaps with one of another "
+				     "communicator." },
+				   .defaults = { .amount = 500 } },
+	[SIM_NOISE_LOSS] = { { "loss", "[percent=P][,for=T]",
+			       "Packet loss: in P% (0.5) of the operations a channel between "
+			       "nodes "
+			       "loses packets and waits for T (2ms) on average; sometimes much "
+			       "longer (Pareto)." },
+			     .defaults = { .amount = 5, .duration_ns = 2 * MS_NS } },
+	[SIM_NOISE_EXPERTS] = { { "experts", "[percent=P]",
+				  "Uneven experts (moe): a rank gets up to P% (40) more or fewer "
+				  "tokens than others, and computes as much longer or shorter." },
+				.defaults = { .amount = 400 } },
 };
 
 const struct sim_fault_page *sim_fault_page(enum sim_fault_kind kind)
 {
-	return (unsigned int)kind < SIM_FAULT_KINDS ? &kinds[kind].page : NULL;
+	return (unsigned int)kind < SIM_FAULT_KINDS ? &fault_kinds[kind].page : NULL;
+}
+
+const struct sim_fault_page *sim_noise_page(enum sim_noise_kind kind)
+{
+	return (unsigned int)kind < SIM_NOISES ? &noise_kinds[kind].page : NULL;
 }
 
 bool sim_fault_hangs(const struct sim_fault *fault)
@@ -213,184 +215,242 @@ bool sim_fault_hangs(const struct sim_fault *fault)
 	return fault->kind >= SIM_NEVER_ARRIVES && fault->until_ns == UINT64_MAX;
 }
 
-static enum status find_kind(const char *name, size_t length, enum sim_fault_kind *kind, char *why,
-			     size_t size)
-{
-	size_t used;
+/* How the value of a key is read, and what it is stored as. */
+enum key_how {
+	KEY_NUMBER,  /* int */
+	KEY_TIME,    /* uint64_t, ns */
+	KEY_FACTOR,  /* uint64_t, 1/1000 */
+	KEY_PERCENT, /* uint64_t, 1/1000 */
+	KEY_ROLE,    /* int, enum sim_role */
+	KEY_CHOICE,  /* int: the number of the value among those in the kind's keys */
+};
 
-	for (int i = 0; i < SIM_FAULT_KINDS; i++)
-		if (strlen(kinds[i].page.name) == length &&
-		    memcmp(kinds[i].page.name, name, length) == 0) {
-			*kind = (enum sim_fault_kind)i;
+struct key {
+	const char *name;
+	enum key_how how;
+	size_t offset;
+	const char *wants; /* KEY_CHOICE: NULL, the kind's keys say it */
+	uint64_t least;
+	uint64_t most; /* 0: any */
+};
+
+static const char a_rank[] = "a rank number", a_time[] = "a time, e.g. 30s or 500ms";
+
+enum { FAULT_AT = 0 }; /* every fault has it, also one that does not list it */
+
+#define FAULT_KEY(name, how, field) name, how, offsetof(struct sim_fault, field)
+static const struct key fault_keys[] = {
+	[FAULT_AT] = { FAULT_KEY("at", KEY_TIME, at_ns), .wants = a_time },
+	{ FAULT_KEY("until", KEY_TIME, until_ns), .wants = a_time },
+	{ FAULT_KEY("rank", KEY_NUMBER, rank), .wants = a_rank },
+	{ FAULT_KEY("from", KEY_NUMBER, from), .wants = a_rank },
+	{ FAULT_KEY("to", KEY_NUMBER, to), .wants = a_rank },
+	{ FAULT_KEY("peer", KEY_NUMBER, peer), .wants = a_rank },
+	{ FAULT_KEY("node", KEY_NUMBER, node), .wants = "a node number" },
+	{ FAULT_KEY("rail", KEY_NUMBER, rail), .wants = "the number of a GPU in its node" },
+	{ FAULT_KEY("link", KEY_NUMBER, link), .wants = "a number from 1", .least = 1 },
+	{ FAULT_KEY("channel", KEY_NUMBER, channel), .wants = "a channel number" },
+	{ FAULT_KEY("factor", KEY_FACTOR, factor_permille),
+	  .wants = "a factor of at least 1, e.g. 1.5" },
+	{ FAULT_KEY("comm", KEY_ROLE, role), .wants = "world, tp, pp, dp or ep" },
+	{ FAULT_KEY("what", KEY_CHOICE, what), .wants = NULL },
+};
+
+/* Events of noise are looked for one by one, so they are not closer than a millisecond. */
+#define NOISE_KEY(name, how, field) name, how, offsetof(struct sim_noise, field)
+static const struct key noise_keys[] = {
+	{ NOISE_KEY("percent", KEY_PERCENT, amount), .wants = "a percentage from 0 to 500",
+	  .most = 5000 },
+	{ NOISE_KEY("every", KEY_TIME, every_ns), .wants = "a time, e.g. 30s", .least = MS_NS },
+	{ NOISE_KEY("for", KEY_TIME, duration_ns), .wants = "a time, e.g. 200ms" },
+	{ NOISE_KEY("rank", KEY_NUMBER, rank), .wants = a_rank, .most = SIM_RANKS_MAX - 1 },
+	{ NOISE_KEY("per", KEY_CHOICE, per), .wants = NULL },
+};
+
+/*
+ * "KIND:key=value,...". The keys that a page shows say what its kind takes: those before the first bracket are
+ * needed, the others optional, and some list their values.
+ *
+ *	node=N[,what=both|sending|receiving][,factor=F][,at=T][,until=T]
+ */
+struct grammar {
+	const char *name;
+	const struct kind *kinds;
+	int kind_count;
+	const struct key *keys;
+	unsigned int key_count;
+};
+
+static const struct grammar fault_grammar = { "fault", fault_kinds, SIM_FAULT_KINDS, fault_keys,
+					      ARRAY_LENGTH(fault_keys) };
+static const struct grammar noise_grammar = { "noise", noise_kinds, SIM_NOISES, noise_keys,
+					      ARRAY_LENGTH(noise_keys) };
+
+static enum status find_kind(const struct grammar *grammar, const char *name, size_t length,
+			     int *kind, char *why, size_t size)
+{
+	for (int i = 0; i < grammar->kind_count; i++)
+		if (strlen(grammar->kinds[i].page.name) == length &&
+		    memcmp(grammar->kinds[i].page.name, name, length) == 0) {
+			*kind = i;
 			return OK;
 		}
-	text_format(why, size, "unknown fault '%.*s'; use one of", (int)length, name);
-	for (int i = 0; i < SIM_FAULT_KINDS; i++) {
-		used = strlen(why);
-		text_format(why + used, size - used, "%s %s", i ? "," : "", kinds[i].page.name);
-	}
+	text_format(why, size, "unknown %s '%.*s'; use one of", grammar->name, (int)length, name);
+	for (int i = 0; i < grammar->kind_count; i++)
+		text_append(why, size, "%s %s", i ? "," : "", grammar->kinds[i].page.name);
 	return ERR_UNKNOWN;
 }
 
-static enum status set_number(const char *text, int *number)
+/* What follows "name=" in the keys of a page; NULL: it has no such key. */
+static const char *find_in_page(const char *keys, const char *name)
 {
-	int64_t value;
-	enum status status = text_number(text, 0, INT32_MAX, &value);
+	size_t length = strlen(name);
 
-	if (status == OK)
-		*number = (int)value;
-	return status;
+	for (const char *word = keys; *word != '\0'; word += strcspn(word, "[],|")) {
+		word += strspn(word, "[],|");
+		if (strncmp(word, name, length) == 0 && word[length] == '=')
+			return word + length + 1;
+	}
+	return NULL;
 }
 
-static const char *const *whats_of(enum sim_fault_kind kind)
+static bool is_needed(const char *keys, const char *name)
 {
-	switch (kind) {
-	case SIM_GPU_STUCK:
-		return gpu_stucks;
-	case SIM_SLOW_UPLINK:
-		return ways;
-	case SIM_SLOW_RECEIVER:
-		return receivers;
-	default:
-		return mismatches;
+	const char *found = find_in_page(keys, name);
+
+	return found != NULL && (size_t)(found - keys) <= strcspn(keys, "[");
+}
+
+/* The number of a value in "both|sending|receiving]"; -1: it is none of them. */
+static int find_choice(const char *choices, const char *value)
+{
+	for (int i = 0;; i++) {
+		size_t length = strcspn(choices, "|]");
+
+		if (strlen(value) == length && memcmp(choices, value, length) == 0)
+			return i;
+		if (choices[length] != '|')
+			return -1;
+		choices += length + 1;
 	}
 }
 
-static enum status set_what(struct sim_fault *fault, const char *text)
+/* "both, sending or receiving" */
+static void put_choices(const char *choices, char *to, size_t size)
 {
-	const char *const *names = whats_of(fault->kind);
+	for (const char *before = "", *at = choices;; at++) {
+		size_t length = strcspn(at, "|]");
 
-	for (int i = 0; names[i]; i++)
-		if (strcmp(names[i], text) == 0) {
-			fault->what = i;
-			return OK;
-		}
-	return ERR_UNKNOWN;
+		text_append(to, size, "%s%.*s", before, (int)length, at);
+		at += length;
+		if (*at != '|')
+			return;
+		before = at[1 + strcspn(at + 1, "|]")] == '|' ? ", " : " or ";
+	}
 }
 
-/* Links are counted from 1. */
-static enum status set_link(struct sim_fault *fault, const char *text)
+static enum status set_key(const struct key *key, const char *keys, const char *value, void *target)
 {
-	enum status status = set_number(text, &fault->link);
+	void *to = (char *)target + key->offset;
+	enum status status = OK;
+	uint64_t amount = 0;
+	int64_t number = 0;
 
-	return status == OK && fault->link == 0 ? ERR_RANGE : status;
-}
-
-static enum status set_key(struct sim_fault *fault, enum fault_key key, const char *value)
-{
-	switch (key) {
-	case KEY_RANK:
-		return set_number(value, &fault->rank);
-	case KEY_FROM:
-		return set_number(value, &fault->from);
-	case KEY_TO:
-		return set_number(value, &fault->to);
+	switch (key->how) {
+	case KEY_NUMBER:
+		status = text_number(value, (int64_t)key->least,
+				     key->most ? (int64_t)key->most : INT32_MAX, &number);
+		break;
+	case KEY_ROLE:
+		number = sim_role_find(value);
+		break;
+	case KEY_CHOICE:
+		number = find_choice(find_in_page(keys, key->name), value);
+		break;
+	case KEY_TIME:
+		status = text_duration(value, &amount);
+		if (status == OK && amount < key->least)
+			status = ERR_RANGE;
+		break;
 	case KEY_FACTOR:
-		return text_permille(value, 1000, &fault->factor_permille);
-	case KEY_COMM:
-		fault->role = sim_role_find(value);
-		return fault->role == -1 ? ERR_UNKNOWN : OK;
-	case KEY_WHAT:
-		return set_what(fault, value);
-	case KEY_AT:
-		fault->has_at = true;
-		return text_duration(value, &fault->at_ns);
-	case KEY_UNTIL:
-		return text_duration(value, &fault->until_ns);
-	case KEY_PEER:
-		return set_number(value, &fault->peer);
-	case KEY_NODE:
-		return set_number(value, &fault->node);
-	case KEY_LINK:
-		return set_link(fault, value);
-	case KEY_CHANNEL:
-		return set_number(value, &fault->channel);
-	case KEY_RAIL:
-		return set_number(value, &fault->rail);
+		status = text_permille(value, 1000, &amount);
+		break;
+	case KEY_PERCENT:
+		status = text_permille(value, 0, &amount);
+		amount /= 100;
+		if (amount > key->most)
+			status = ERR_RANGE;
+		break;
 	}
-	return ERR_UNKNOWN;
-}
-
-static const char *what_wants(enum sim_fault_kind kind)
-{
-	switch (kind) {
-	case SIM_GPU_STUCK:
-		return "not-started, not-launched or not-producing";
-	case SIM_SLOW_UPLINK:
-		return "both, sending or receiving";
-	case SIM_SLOW_RECEIVER:
-		return "credits or wire";
-	default:
-		return "count, function, datatype, root or order";
-	}
-}
-
-static const char *fault_wants(enum sim_fault_kind kind, enum fault_key key)
-{
-	switch (key) {
-	case KEY_FACTOR:
-		return "a factor of at least 1, e.g. 1.5";
-	case KEY_COMM:
-		return "world, tp, pp, dp or ep";
-	case KEY_WHAT:
-		return what_wants(kind);
-	case KEY_NODE:
-		return "a node number";
-	case KEY_LINK:
-		return "a number from 1";
-	case KEY_CHANNEL:
-		return "a channel number";
-	case KEY_RAIL:
-		return "the number of a GPU in its node";
-	case KEY_AT:
-	case KEY_UNTIL:
-		return "a time, e.g. 30s or 500ms";
-	default:
-		return "a rank number";
-	}
+	if (number == -1)
+		status = ERR_UNKNOWN;
+	if (status != OK)
+		return status;
+	if (key->how == KEY_NUMBER || key->how == KEY_ROLE || key->how == KEY_CHOICE)
+		*(int *)to = (int)number;
+	else
+		*(uint64_t *)to = amount;
+	return OK;
 }
 
 /* One "key=value" of `length` bytes. */
-static enum status parse_pair(struct sim_fault *fault, const char *text, size_t length,
-			      unsigned int *seen, char *why, size_t size)
+static enum status parse_pair(const struct grammar *grammar, const struct sim_fault_page *page,
+			      const char *text, size_t length, void *target, unsigned int *seen,
+			      char *why, size_t size)
 {
-	const struct sim_fault_page *page = &kinds[fault->kind].page;
 	const char *equals = memchr(text, '=', length);
 	size_t key_length = equals ? (size_t)(equals - text) : length;
 	char value[64];
 
-	for (unsigned int i = 0; i < ARRAY_LENGTH(key_names); i++) {
-		enum fault_key key = (enum fault_key)(1u << i);
+	for (unsigned int i = 0; i < grammar->key_count; i++) {
+		const struct key *key = &grammar->keys[i];
 
-		if (strlen(key_names[i]) != key_length ||
-		    memcmp(key_names[i], text, key_length) != 0 ||
-		    !(kinds[fault->kind].allowed & key))
+		if (strlen(key->name) != key_length || memcmp(key->name, text, key_length) != 0 ||
+		    (find_in_page(page->keys, key->name) == NULL && key != &fault_keys[FAULT_AT]))
 			continue;
 		text_format(value, sizeof(value), "%.*s",
 			    (int)(equals ? length - key_length - 1 : 0), equals ? equals + 1 : "");
-		*seen |= key;
-		if (set_key(fault, key, value) == OK)
+		*seen |= 1u << i;
+		if (set_key(key, page->keys, value, target) == OK)
 			return OK;
-		text_format(why, size, "fault %s: '%s=%s' must be %s", page->name, key_names[i],
-			    value, fault_wants(fault->kind, key));
+		text_format(why, size, "%s %s: '%s=%s' must be %s", grammar->name, page->name,
+			    key->name, value, key->wants ? key->wants : "");
+		if (key->wants == NULL)
+			put_choices(find_in_page(page->keys, key->name), why, size);
 		return ERR_RANGE;
 	}
-	text_format(why, size, "fault %s has no key '%.*s'; valid keys: %s", page->name,
+	text_format(why, size, "%s %s has no key '%.*s'; valid keys: %s", grammar->name, page->name,
 		    (int)key_length, text, page->keys[0] ? page->keys : "none");
 	return ERR_UNKNOWN;
 }
 
-static enum status fault_check(const struct sim_fault *fault, unsigned int seen, char *why,
-			       size_t size)
+/* What follows a kind: ":key=value,...". Bit i of *seen: key i was given. */
+static enum status parse_keys(const struct grammar *grammar, int kind, const char *text,
+			      void *target, unsigned int *seen, char *why, size_t size)
 {
-	unsigned int missing = kinds[fault->kind].needed & ~seen;
+	const struct sim_fault_page *page = &grammar->kinds[kind].page;
 
-	if (missing != 0) {
-		text_format(why, size, "fault %s needs %s=; valid keys: %s",
-			    kinds[fault->kind].page.name, key_names[__builtin_ctz(missing)],
-			    kinds[fault->kind].page.keys);
-		return ERR_FORMAT;
+	*seen = 0;
+	while (*text != '\0' && text[1] != '\0') {
+		size_t length = strcspn(++text, ",");
+		enum status status =
+			parse_pair(grammar, page, text, length, target, seen, why, size);
+
+		if (status != OK)
+			return status;
+		text += length;
 	}
+	for (unsigned int i = 0; i < grammar->key_count; i++)
+		if (!(*seen >> i & 1) && is_needed(page->keys, grammar->keys[i].name)) {
+			text_format(why, size, "%s %s needs %s=; valid keys: %s", grammar->name,
+				    page->name, grammar->keys[i].name, page->keys);
+			return ERR_FORMAT;
+		}
+	return OK;
+}
+
+static enum status fault_check(const struct sim_fault *fault, char *why, size_t size)
+{
 	if (fault->kind == SIM_SLOW_LINK && fault->from == fault->to) {
 		text_format(why, size, "fault slow-link: from and to are the same rank (%d)",
 			    fault->from);
@@ -401,7 +461,7 @@ static enum status fault_check(const struct sim_fault *fault, unsigned int seen,
 			    fault->rank);
 		return ERR_RANGE;
 	}
-	if ((seen & KEY_LINK) && (seen & KEY_CHANNEL)) {
+	if (fault->link > 0 && fault->channel >= 0) {
 		text_format(why, size, "fault stuck-send: use only one of link= and channel=");
 		return ERR_RANGE;
 	}
@@ -411,29 +471,47 @@ static enum status fault_check(const struct sim_fault *fault, unsigned int seen,
 enum status sim_fault_parse(struct sim_fault *fault, const char *text, char *why, size_t size)
 {
 	size_t length = strcspn(text, ":");
+	unsigned int seen;
+	int kind;
+	enum status status = find_kind(&fault_grammar, text, length, &kind, why, size);
 	struct sim_fault made = {
 		.to = -1, .node = -1, .channel = -1, .role = -1, .until_ns = UINT64_MAX
 	};
-	unsigned int seen = 0;
-	enum status status = find_kind(text, length, &made.kind, why, size);
 
 	if (status != OK)
 		return status;
-	made.factor_permille = kinds[made.kind].factor_permille;
-	text += length;
-	while (*text != '\0' && text[1] != '\0') {
-		text++;
-		length = strcspn(text, ",");
-		status = parse_pair(&made, text, length, &seen, why, size);
-		if (status != OK)
-			return status;
-		text += length;
-	}
-	status = fault_check(&made, seen, why, size);
+	made.kind = (enum sim_fault_kind)kind;
+	made.factor_permille = fault_kinds[kind].factor_permille;
+	status = parse_keys(&fault_grammar, kind, text + length, &made, &seen, why, size);
+	if (status != OK)
+		return status;
+	made.has_at = seen >> FAULT_AT & 1;
+	status = fault_check(&made, why, size);
 	if (status == OK)
 		*fault = made;
 	return status;
 }
+
+enum status sim_noise_parse(struct sim_noise noises[SIM_NOISES], const char *text, char *why,
+			    size_t size)
+{
+	size_t length = strcspn(text, ":");
+	struct sim_noise made;
+	unsigned int seen;
+	int kind;
+	enum status status = find_kind(&noise_grammar, text, length, &kind, why, size);
+
+	if (status != OK)
+		return status;
+	made = noise_kinds[kind].defaults;
+	made.is_on = true;
+	status = parse_keys(&noise_grammar, kind, text + length, &made, &seen, why, size);
+	if (status == OK)
+		noises[kind] = made;
+	return status;
+}
+
+/* ---- workloads and defaults ------------------------------------------------------------------- */
 
 enum { DEFAULT_SECONDS = 10, DEFAULT_SAMPLE_LEVEL = 3 };
 
