@@ -27,48 +27,16 @@ struct host_names {
 	uint8_t protocol_v1;
 };
 
-/* ncclUint8 is missing in NCCL's table and printed as "Unknown". */
-static const char *const datatypes[OP_DATATYPES] = {
-	[OP_DATATYPE_UNKNOWN] = "Unknown",
-	[OP_INT8] = "ncclInt8",
-	[OP_UINT8] = "Unknown",
-	[OP_INT32] = "ncclInt32",
-	[OP_UINT32] = "ncclUint32",
-	[OP_INT64] = "ncclInt64",
-	[OP_UINT64] = "ncclUint64",
-	[OP_FLOAT16] = "ncclFloat16",
-	[OP_FLOAT32] = "ncclFloat32",
-	[OP_FLOAT64] = "ncclFloat64",
-	[OP_BFLOAT16] = "ncclBfloat16",
-	[OP_FLOAT8_E4M3] = "ncclFloat8e4m3",
-	[OP_FLOAT8_E5M2] = "ncclFloat8e5m2",
-};
-
-/* ncclDataType_t; v1 sends these. */
-static const uint8_t datatypes_v1[OP_DATATYPES] = {
-	[OP_DATATYPE_UNKNOWN] = 255,
-	[OP_INT8] = 0,
-	[OP_UINT8] = 1,
-	[OP_INT32] = 2,
-	[OP_UINT32] = 3,
-	[OP_INT64] = 4,
-	[OP_UINT64] = 5,
-	[OP_FLOAT16] = 6,
-	[OP_FLOAT32] = 7,
-	[OP_FLOAT64] = 8,
-	[OP_BFLOAT16] = 9,
-	[OP_FLOAT8_E4M3] = 10,
-	[OP_FLOAT8_E5M2] = 11,
-};
-
 static const uint8_t functions_v1[OP_FUNCTIONS] = {
 	[OP_BROADCAST] = 0,  [OP_REDUCE] = 1,	 [OP_ALL_GATHER] = 2, [OP_REDUCE_SCATTER] = 3,
 	[OP_ALL_REDUCE] = 4, [OP_SEND_RECV] = 5, [OP_SEND] = 6,	      [OP_RECV] = 7,
 };
 
+/* ncclUint8 is missing in NCCL's table and printed as "Unknown". */
 static const char *host_datatype_name(uint8_t datatype)
 {
-	return datatype < OP_DATATYPES ? datatypes[datatype] : "Unknown";
+	return op_name_of_nccl(OP_NAMES_DATATYPE,
+			       datatype == OP_UINT8 ? OP_DATATYPE_UNKNOWN : datatype);
 }
 
 static const char *host_function_name(uint8_t function)
@@ -80,11 +48,11 @@ static struct host_names host_names_of(const struct host_op *op, uint8_t functio
 {
 	return (struct host_names){
 		.function = host_function_name(function),
-		.datatype = datatypes[datatype],
+		.datatype = host_datatype_name(datatype),
 		.algorithm = op_algorithm_name(op->algorithm),
 		.protocol = op_protocol_name(op->protocol),
 		.function_v1 = functions_v1[function],
-		.datatype_v1 = datatypes_v1[datatype],
+		.datatype_v1 = (uint8_t)(datatype - OP_INT8),
 		.algorithm_v1 = (uint8_t)(op->algorithm - OP_TREE),
 		.protocol_v1 = (uint8_t)(op->protocol - OP_LL),
 	};
@@ -759,32 +727,21 @@ enum status host_play(struct host_user *user, const struct host_op *op)
 enum status host_play_foreign(const struct host_op *op, const struct host_foreign *foreign)
 {
 	struct host_work work = {
-		.comm = op->comm,
+		.op = *op,
 		.context = foreign->context,
 		.parent = foreign->parent,
 		.pid = foreign->pid,
 		.is_foreign = true,
 		.mask = load_relaxed(&op->comm->host->mask),
 		.release = load_relaxed(&op->comm->releases),
-		.quirks = op->quirks,
-		.has_net_events = op->has_net_events,
-		.first_channel = op->first_channel,
-		.channels = op->channels,
-		.steps = op->steps,
-		.chunk_bytes = op->chunk_bytes,
 		.step_bytes = op->chunk_bytes,
 		.launch_ns = host_now(op->comm->host),
-		.duration_ns = op->duration_ns,
-		.stuck = op->stuck,
-		.stuck_channel = op->stuck_channel,
-		.stuck_peer = op->stuck_peer,
-		.stuck_step = op->stuck_step,
 	};
 
 	if (!host_op_is_possible(op) || !op->has_network)
 		return ERR_RANGE;
 	if (load_relaxed(&op->comm->is_dead))
 		return ERR_GONE;
-	work.edge_count = host_op_edges(op, op->function, op->peer, work.edges);
+	work.op.edge_count = host_op_edges(op, op->function, op->peer, work.op.edges);
 	return host_engine_post(op->comm->proxy, &work);
 }

@@ -44,20 +44,20 @@ struct host_device {
 
 static inline bool active_is_quirky(const struct host_active *active, enum host_quirk quirk)
 {
-	return (active->work.quirks & quirk) != 0;
+	return (active->work.op.quirks & quirk) != 0;
 }
 
 /* Whether it is still stuck, i.e. was not posted before the last release. */
 static inline bool active_is_held(const struct host_active *active)
 {
-	return active->work.stuck != HOST_STUCK_NONE &&
-	       load_relaxed(&active->work.comm->releases) == active->work.release;
+	return active->work.op.stuck != HOST_STUCK_NONE &&
+	       load_relaxed(&active->work.op.comm->releases) == active->work.release;
 }
 
 static inline bool active_is_stuck_channel(const struct host_active *active, unsigned int channel)
 {
-	return active->work.stuck_channel < 0 ||
-	       (unsigned int)active->work.stuck_channel == channel;
+	return active->work.op.stuck_channel < 0 ||
+	       (unsigned int)active->work.op.stuck_channel == channel;
 }
 
 /* Real time: false, and schedules a wakeup. Virtual time: everything is due. */
@@ -110,8 +110,8 @@ static const enum abi_state old_op_states[2][4] = {
 /* A collision only makes two connections take turns unnecessarily. */
 static uint32_t connection_of(const struct host_active *active, const struct host_sub *sub)
 {
-	uint32_t peer = (uint32_t)sub->peer + (uint32_t)active->work.comm->config.hash;
-	uint32_t channel = (active->work.first_channel + sub->channel) % HOST_CHANNELS;
+	uint32_t peer = (uint32_t)sub->peer + (uint32_t)active->work.op.comm->config.hash;
+	uint32_t channel = (active->work.op.first_channel + sub->channel) % HOST_CHANNELS;
 
 	return (peer % (ENGINE_CONNECTIONS / 2 / HOST_CHANNELS) * HOST_CHANNELS + channel) * 2 +
 	       sub->is_send;
@@ -123,10 +123,10 @@ static void sub_start(struct host_active *active, struct host_sub *sub)
 	struct host_proxy_op op = {
 		.parent = work->parent,
 		.pid = work->pid,
-		.channel = (uint8_t)(work->first_channel + sub->channel),
+		.channel = (uint8_t)(work->op.first_channel + sub->channel),
 		.peer = sub->peer,
-		.steps = (int)work->steps,
-		.chunk_bytes = (int)work->chunk_bytes,
+		.steps = (int)work->op.steps,
+		.chunk_bytes = (int)work->op.chunk_bytes,
 		.is_send = sub->is_send && !work->is_collnet,
 	};
 
@@ -167,11 +167,11 @@ static void sub_init(struct host_engine *engine, struct host_active *active, str
 static enum status host_proxy_append(struct host_engine *engine, struct host_active *active)
 {
 	const struct host_work *work = &active->work;
-	size_t count = (size_t)work->channels * work->edge_count, i = 0;
+	size_t count = (size_t)work->op.channels * work->op.edge_count, i = 0;
 	struct host_sub *subs = active->subs;
 
 	active->sub_count = active->subs_open = 0;
-	active->period_ns = work->steps ? work->duration_ns / work->steps : 0;
+	active->period_ns = work->op.steps ? work->op.duration_ns / work->op.steps : 0;
 	if (count > active->sub_room) {
 		subs = realloc(subs, count * sizeof(*subs));
 		if (subs == NULL)
@@ -182,11 +182,12 @@ static enum status host_proxy_append(struct host_engine *engine, struct host_act
 		active->sub_room = count;
 	}
 	i = 0;
-	for (unsigned int channel = 0; channel < work->channels; channel++)
-		for (unsigned int edge = 0; edge < work->edge_count; edge++)
-			if (work->edges[edge].channel_plus_1 == 0 ||
-			    work->edges[edge].channel_plus_1 == channel + 1)
-				sub_init(engine, active, &subs[i++], channel, &work->edges[edge]);
+	for (unsigned int channel = 0; channel < work->op.channels; channel++)
+		for (unsigned int edge = 0; edge < work->op.edge_count; edge++)
+			if (work->op.edges[edge].channel_plus_1 == 0 ||
+			    work->op.edges[edge].channel_plus_1 == channel + 1)
+				sub_init(engine, active, &subs[i++], channel,
+					 &work->op.edges[edge]);
 	count = i;
 	active->sub_count = active->subs_open = count;
 	if (!active->is_old)
@@ -273,7 +274,7 @@ static COLD void proxy_flood(struct host_active *active, struct host_sub *sub, u
 static inline void step_stop(struct host_active *active, struct host_sub *sub, uint32_t step)
 {
 	void **handle = &sub->steps[step % HOST_IN_FLIGHT];
-	bool is_lost = !sub->is_send && step + 1 < active->work.steps &&
+	bool is_lost = !sub->is_send && step + 1 < active->work.op.steps &&
 		       active_is_quirky(active, HOST_QUIRK_STEP_STOP_LOST);
 
 	if (*handle && !is_lost) {
@@ -295,7 +296,7 @@ static ALWAYS_INLINE void sub_move(struct host_active *active, struct host_sub *
 	}
 	if (move == 0)
 		step_start(active, sub, step);
-	if (UNLIKELY(active->work.quirks) && move < 2)
+	if (UNLIKELY(active->work.op.quirks) && move < 2)
 		proxy_flood(active, sub, step, move);
 	if (move == 2 && sub->is_send && UNLIKELY(active->wants.net))
 		net_events(active, sub, step);
@@ -315,11 +316,11 @@ static COLD bool sub_is_stuck(const struct host_active *active, const struct hos
 	const struct host_work *work = &active->work;
 	unsigned int first = sub->is_send ? HOST_STUCK_SEND_GPU : HOST_STUCK_RECV_NET;
 
-	if (work->stuck == HOST_STUCK_EDGES)
+	if (work->op.stuck == HOST_STUCK_EDGES)
 		return move > 0 && sub->stuck == first + move - 1 && step >= sub->stuck_step &&
 		       active_is_held(active);
-	return move > 0 && work->stuck == first + move - 1 && step >= work->stuck_step &&
-	       (work->stuck_peer < 0 || work->stuck_peer == sub->peer) &&
+	return move > 0 && work->op.stuck == first + move - 1 && step >= work->op.stuck_step &&
+	       (work->op.stuck_peer < 0 || work->op.stuck_peer == sub->peer) &&
 	       active_is_stuck_channel(active, sub->channel) && active_is_held(active);
 }
 
@@ -330,13 +331,13 @@ static ALWAYS_INLINE bool sub_may_move(struct host_engine *engine, const struct 
 	uint64_t base;
 
 	if (move == 0)
-		return step < active->work.steps && step < sub->moved[3] + HOST_IN_FLIGHT;
+		return step < active->work.op.steps && step < sub->moved[3] + HOST_IN_FLIGHT;
 	if (step >= sub->moved[move - 1])
 		return false;
 	/* The GPU fills send buffers and empties receive buffers. */
 	if (move == (sub->is_send ? 1u : 3u) && !active->is_gpu_started && !active->work.is_foreign)
 		return false;
-	if (UNLIKELY(active->work.stuck != HOST_STUCK_NONE) &&
+	if (UNLIKELY(active->work.op.stuck != HOST_STUCK_NONE) &&
 	    sub_is_stuck(active, sub, move, step))
 		return false;
 	if (!engine->is_real)
@@ -410,7 +411,7 @@ static bool sub_progress(struct host_engine *engine, struct host_active *active,
 	has_moved |= sub_try(engine, active, sub, 1);
 	has_moved |= sub_try(engine, active, sub, 2);
 	has_moved |= sub_try(engine, active, sub, 0);
-	if (sub->moved[3] == active->work.steps)
+	if (sub->moved[3] == active->work.op.steps)
 		sub_end(engine, active, sub);
 	return has_moved;
 }
@@ -465,13 +466,13 @@ void host_device_free(struct host_device *device)
 static struct host_stream *stream_of(const struct host_engine *engine,
 				     const struct host_active *active)
 {
-	return &active->work.comm->streams[engine->kind];
+	return &active->work.op.comm->streams[engine->kind];
 }
 
 static struct host_channel *channel_of(const struct host_engine *engine,
 				       const struct host_active *active, unsigned int channel)
 {
-	unsigned int number = (active->work.first_channel + channel) % HOST_CHANNELS;
+	unsigned int number = (active->work.op.first_channel + channel) % HOST_CHANNELS;
 
 	return stream_of(engine, active)->device->channels[number];
 }
@@ -496,9 +497,10 @@ static enum status device_reserve(const struct host_engine *engine, struct host_
 		stream->device = calloc(1, sizeof(*stream->device));
 	if (stream->device == NULL)
 		return ERR_NO_SPACE;
-	for (unsigned int i = 0; i < active->work.channels; i++) {
+	for (unsigned int i = 0; i < active->work.op.channels; i++) {
 		struct host_channel **channel =
-			&stream->device->channels[(active->work.first_channel + i) % HOST_CHANNELS];
+			&stream->device
+				 ->channels[(active->work.op.first_channel + i) % HOST_CHANNELS];
 
 		if (*channel == NULL)
 			*channel = calloc(1, sizeof(**channel));
@@ -543,12 +545,12 @@ static enum status host_device_append(struct host_engine *engine, struct host_ac
 
 	active->kernel_count = active->kernels_open = 0;
 	active->is_gpu_started = active->is_gpu_done = active->work.is_foreign;
-	active->is_open = active->work.gate == NULL || !engine->is_real;
+	active->is_open = active->work.op.gate == NULL || !engine->is_real;
 	active->begin_ns = 0;
-	active->channels_running = active->work.is_foreign ? 0 : active->work.channels;
+	active->channels_running = active->work.is_foreign ? 0 : active->work.op.channels;
 	active->lost_channel = NO_CHANNEL;
 	active->is_lagging = count > 0 && active_is_quirky(active, HOST_QUIRK_STAMP_OVERRUN);
-	for (unsigned int i = 0; i < active->work.channels; i++)
+	for (unsigned int i = 0; i < active->work.op.channels; i++)
 		active->channel_stopped[i] = false;
 	if (!has_stamps(active))
 		return OK;
@@ -573,10 +575,10 @@ static uint64_t start_choose(const struct host_engine *engine, const struct host
 
 	if (!engine->is_real)
 		start = host_now(engine->host);
-	else if (active->work.stuck == HOST_STUCK_KERNEL)
+	else if (active->work.op.stuck == HOST_STUCK_KERNEL)
 		start = engine->now_ns; /* it has just been released */
-	else if (start < active->work.start_ns)
-		start = active->work.start_ns;
+	else if (start < active->work.op.start_ns)
+		start = active->work.op.start_ns;
 	start += offset;
 	return start < stream->stop_ns ? stream->stop_ns : start;
 }
@@ -588,7 +590,7 @@ static void stamps_choose(struct host_engine *engine, struct host_active *active
 
 	if (stream->plan != active->work.plan) {
 		stream->start_ns = start_choose(engine, active);
-		stream->stop_ns = stream->start_ns + active->work.duration_ns;
+		stream->stop_ns = stream->start_ns + active->work.op.duration_ns;
 		stream->plan = active->work.plan;
 	}
 	active->start_ns = stream->start_ns;
@@ -601,14 +603,14 @@ static void device_start(struct host_engine *engine, struct host_active *active)
 	active->is_gpu_started = true;
 	if (!active->work.is_stamped)
 		return;
-	for (unsigned int i = 0; i < active->work.channels; i++) {
+	for (unsigned int i = 0; i < active->work.op.channels; i++) {
 		struct host_channel *channel = channel_of(engine, active, i);
 		uint64_t counter = host_work_counters(&active->work)[i].device;
 		struct host_stamp *slot = slot_of(engine, channel->start, counter);
 
 		if (slot->counter > counter)
 			continue;
-		slot->gpu_ns = active->start_ns + i * (uint64_t)active->work.start_skew_ns;
+		slot->gpu_ns = active->start_ns + i * (uint64_t)active->work.op.start_skew_ns;
 		slot->counter = counter;
 		channel->device = counter;
 	}
@@ -616,7 +618,7 @@ static void device_start(struct host_engine *engine, struct host_active *active)
 
 static void device_stop(struct host_engine *engine, struct host_active *active, unsigned int i)
 {
-	uint64_t stop = active->stop_ns + i * (uint64_t)active->work.stop_skew_ns;
+	uint64_t stop = active->stop_ns + i * (uint64_t)active->work.op.stop_skew_ns;
 	uint64_t now = engine->now_ns + (uint64_t)engine->host->config.gpu_offset_ns;
 	struct host_stream *stream = stream_of(engine, active);
 	struct host_stamp *slot;
@@ -626,7 +628,7 @@ static void device_stop(struct host_engine *engine, struct host_active *active, 
 	active->channels_running--;
 	/* Real time: transfers or a hang may have delayed the kernel. */
 	if (engine->is_real && now > stop &&
-	    (active->work.edge_count > 0 || active->work.stuck != HOST_STUCK_NONE))
+	    (active->work.op.edge_count > 0 || active->work.op.stuck != HOST_STUCK_NONE))
 		stop = now;
 	if (stream->stop_ns < stop)
 		stream->stop_ns = stop;
@@ -650,12 +652,12 @@ static bool gpu_may_start(struct host_engine *engine, const struct host_active *
 
 	if (stream->busy_pass == engine->pass && stream->busy_plan != active->work.plan)
 		return false;
-	if (active->work.stuck == HOST_STUCK_KERNEL && active_is_held(active))
+	if (active->work.op.stuck == HOST_STUCK_KERNEL && active_is_held(active))
 		return false;
 	if (!engine->is_real)
 		return true;
 	return engine_is_due(engine, active->work.launch_ns) &&
-	       engine_is_due(engine, active->work.start_ns);
+	       engine_is_due(engine, active->work.op.start_ns);
 }
 
 /* Asks whether all other ranks have arrived. */
@@ -669,7 +671,7 @@ static bool gate_try(struct host_engine *engine, struct host_active *active)
 			true; /* its communicator is ending: nobody advances the clock anymore */
 		return true;
 	}
-	if (!active->work.gate(active->work.gate_arg, engine->now_ns, &gate)) {
+	if (!active->work.op.gate(active->work.op.gate_arg, engine->now_ns, &gate)) {
 		/* Intentionally not due: the engine wakes up then. */
 		(void)engine_is_due(engine, gate.poll_ns > engine->now_ns
 						    ? gate.poll_ns
@@ -686,8 +688,8 @@ static bool gate_try(struct host_engine *engine, struct host_active *active)
 	if (stream->stop_ns < active->stop_ns)
 		stream->stop_ns = active->stop_ns;
 	active->period_ns = gate.period_ns;
-	if (gate.period_ns == 0 && active->work.steps != 0)
-		active->period_ns = gate.duration_ns / active->work.steps;
+	if (gate.period_ns == 0 && active->work.op.steps != 0)
+		active->period_ns = gate.duration_ns / active->work.op.steps;
 	return true;
 }
 
@@ -695,11 +697,11 @@ static bool channel_may_stop(struct host_engine *engine, const struct host_activ
 			     unsigned int i)
 {
 	const struct host_work *work = &active->work;
-	bool hangs = work->stuck == HOST_STUCK_KERNEL_END ||
-		     (work->stuck != HOST_STUCK_NONE && work->edge_count == 0);
+	bool hangs = work->op.stuck == HOST_STUCK_KERNEL_END ||
+		     (work->op.stuck != HOST_STUCK_NONE && work->op.edge_count == 0);
 
-	if (work->stuck == HOST_STUCK_EDGES)
-		hangs = i < 32 && (work->stuck_kernels >> i & 1) != 0;
+	if (work->op.stuck == HOST_STUCK_EDGES)
+		hangs = i < 32 && (work->op.stuck_kernels >> i & 1) != 0;
 
 	if (active->channel_open[i] > 0 || !active->is_open)
 		return false;
@@ -707,7 +709,7 @@ static bool channel_may_stop(struct host_engine *engine, const struct host_activ
 		return false;
 	return engine_is_due(engine, active->stop_ns -
 					     (uint64_t)engine->host->config.gpu_offset_ns +
-					     i * (uint64_t)work->stop_skew_ns);
+					     i * (uint64_t)work->op.stop_skew_ns);
 }
 
 static bool gpu_progress(struct host_engine *engine, struct host_active *active)
@@ -722,7 +724,7 @@ static bool gpu_progress(struct host_engine *engine, struct host_active *active)
 		has_moved = true;
 	} else if (active->is_gpu_started) {
 		has_moved = !active->is_open && gate_try(engine, active);
-		for (unsigned int i = 0; i < active->work.channels; i++) {
+		for (unsigned int i = 0; i < active->work.op.channels; i++) {
 			if (active->channel_stopped[i] || !channel_may_stop(engine, active, i))
 				continue;
 			device_stop(engine, active, i);
@@ -744,7 +746,7 @@ static bool gpu_progress(struct host_engine *engine, struct host_active *active)
 static void kernel_show_start(struct host_active *active, struct host_kernel *kernel,
 			      unsigned int i, uint64_t gpu_ns)
 {
-	uint8_t number = (uint8_t)(active->work.first_channel + i);
+	uint8_t number = (uint8_t)(active->work.op.first_channel + i);
 
 	kernel->is_started = true;
 	kernel->start = gpu_ns;
@@ -765,7 +767,7 @@ static void kernel_show_phases(struct host_active *active, struct host_kernel *k
 	for (unsigned int phase = 0; phase < 2; phase++) {
 		struct host_phase data = {
 			.parent = kernel->handle,
-			.channel = (uint8_t)(active->work.first_channel + i),
+			.channel = (uint8_t)(active->work.op.first_channel + i),
 			.phase = (uint8_t)phase,
 			.name = names[phase],
 			.gpu_ns = kernel->start + phase * half,
@@ -786,7 +788,7 @@ static void kernel_show_stop(struct host_active *active, struct host_kernel *ker
 			     uint64_t gpu_ns)
 {
 	if (active_is_quirky(active, HOST_QUIRK_STAMP_REVERSED))
-		gpu_ns = kernel->start - HOST_STAMPS * (active->work.duration_ns + 1000);
+		gpu_ns = kernel->start - HOST_STAMPS * (active->work.op.duration_ns + 1000);
 	if (active->wants.phase)
 		kernel_show_phases(active, kernel, i, gpu_ns);
 	if (kernel->handle == NULL)
@@ -901,22 +903,22 @@ static void active_set_up(struct host_engine *engine, struct host_active *active
 {
 	const struct host_work *work = &active->work;
 	const struct host_asks *asks = engine->host->asks;
-	int version = work->comm->plugin.version;
+	int version = work->op.comm->plugin.version;
 
-	active->plugin = work->comm->plugin;
+	active->plugin = work->op.comm->plugin;
 	active->is_old = active->plugin.release < 22700;
-	active->call = (struct host_call){ work->context, work->comm->config.rank };
+	active->call = (struct host_call){ work->context, work->op.comm->config.rank };
 	active->transfer = engine->host->config.transfer;
 	active->transfer_arg = engine->host->config.transfer_arg;
-	active->counts = &work->comm->counts[work->is_foreign ? LANE_FOREIGN : engine->lane];
+	active->counts = &work->op.comm->counts[work->is_foreign ? LANE_FOREIGN : engine->lane];
 	active->wants = (struct host_requested){
 		.op = version >= 1 && host_is_asked(asks, work->mask, ABI_PROXY_OP),
 		.step = version >= 1 && host_is_asked(asks, work->mask, ABI_PROXY_STEP),
-		.net = version >= 3 && work->has_net_events &&
+		.net = version >= 3 && work->op.has_net_events &&
 		       host_is_asked(asks, work->mask, ABI_NET_PLUGIN),
 		.phase = version >= 7 && host_is_asked(asks, work->mask, ABI_KERNEL_PHASE),
 	};
-	for (unsigned int i = 0; i < work->channels; i++)
+	for (unsigned int i = 0; i < work->op.channels; i++)
 		active->channel_open[i] = 0;
 }
 
@@ -928,7 +930,7 @@ static void engine_append(struct host_engine *engine, const struct host_work *wo
 	struct host_active *active = active_take(engine);
 
 	if (active == NULL) {
-		add_release(&work->comm->unfinished[engine->kind], (uint64_t)-1);
+		add_release(&work->op.comm->unfinished[engine->kind], (uint64_t)-1);
 		return;
 	}
 	active->work = *work;
@@ -975,7 +977,7 @@ static size_t engine_fetch(struct host_engine *engine)
 			ctrl = ctrl_start(engine);
 			ctrl_state(engine, ctrl, ABI_CTRL_APPEND, 0);
 		}
-		appended += (size_t)work->channels * work->edge_count + work->kernel_channels;
+		appended += (size_t)work->op.channels * work->op.edge_count + work->kernel_channels;
 		engine_append(engine, work);
 		/* The slot is free once it was copied. Pairs with queue_is_full(). */
 		store_release(&engine->head, ++head);
@@ -1007,7 +1009,7 @@ static void active_finish(struct host_engine *engine, struct host_active *active
 	active->next = engine->spare;
 	engine->spare = active;
 	/* The counts are visible to whoever reads 0. Pairs with host_engine_wait(). */
-	add_release(&active->work.comm->unfinished[engine->kind], (uint64_t)-1);
+	add_release(&active->work.op.comm->unfinished[engine->kind], (uint64_t)-1);
 	if (load_relaxed(&engine->watchers) > 0) {
 		pthread_mutex_lock(&engine->lock);
 		pthread_cond_broadcast(&engine->quiet);
@@ -1023,7 +1025,7 @@ static bool active_is_starved(const struct host_active *active)
 
 static bool active_is_over(struct host_engine *engine, struct host_active *active)
 {
-	const struct host_comm *comm = active->work.comm;
+	const struct host_comm *comm = active->work.op.comm;
 
 	if (active->subs_open == 0 && active->kernels_open == 0 && active->is_gpu_done)
 		return true;
@@ -1054,7 +1056,7 @@ static bool engine_turn(struct host_engine *engine)
 		bool has_moved = host_proxy_progress(engine, active);
 
 		has_moved |= host_device_progress(engine, active);
-		has_stuck |= active->work.stuck != HOST_STUCK_NONE;
+		has_stuck |= active->work.op.stuck != HOST_STUCK_NONE;
 		if (has_moved)
 			engine->moved_count++;
 		if (!active_is_over(engine, active)) {
@@ -1329,7 +1331,7 @@ enum status host_engine_post(struct host_engine *engine, const struct host_work 
 	pthread_mutex_lock(&engine->lock);
 	status = engine_start(engine);
 	while (status == OK && queue_is_full(engine)) {
-		if (load_relaxed(&work->comm->is_dead)) {
+		if (load_relaxed(&work->op.comm->is_dead)) {
 			status = ERR_GONE;
 			break;
 		}
@@ -1339,7 +1341,7 @@ enum status host_engine_post(struct host_engine *engine, const struct host_work 
 	}
 	if (status == OK) {
 		engine->queue[engine->tail % ENGINE_QUEUE] = *work;
-		add_relaxed(&work->comm->unfinished[engine->kind], 1);
+		add_relaxed(&work->op.comm->unfinished[engine->kind], 1);
 		/* The work is visible before the count. Pairs with engine_fetch(). */
 		store_release(&engine->tail, engine->tail + 1);
 		if (engine->is_sleeping)

@@ -123,40 +123,22 @@ bool host_comm_is_asked(const struct host_comm *comm, int mask, enum abi_event e
 /* ---- works and engines ----------------------------------------------------------------------- */
 
 struct host_work {
-	struct host_comm *comm;
+	/* As called, with the edges of this work (none: no proxy operations) and the quirks of its task. */
+	struct host_op op;
 	void *context;
 	void *parent; /* Coll or P2p */
 	uint64_t plan;
 	int mask;
-	unsigned int quirks;
 	int32_t pid;
 	uint32_t release; /* comm->releases when it was posted */
 	bool is_foreign;
 	bool is_collnet;
 	bool is_recv;
-	bool has_kernel_events; /* KernelCh for its channels: they are polled */
-	bool is_stamped;	/* by the device, whether polled or not */
-	bool has_net_events;
-	uint8_t first_channel;
-	uint16_t channels;
+	bool has_kernel_events;	  /* KernelCh for its channels: they are polled */
+	bool is_stamped;	  /* by the device, whether polled or not */
 	uint16_t kernel_channels; /* with KernelCh: one fewer by quirk */
-	uint8_t edge_count;	  /* 0: no proxy operations */
-	uint32_t steps;
-	uint32_t chunk_bytes;
 	uint64_t step_bytes;
-	struct host_edge edges[HOST_EDGES];
 	uint64_t launch_ns;
-	uint64_t start_ns;
-	uint64_t duration_ns;
-	uint32_t start_skew_ns;
-	uint32_t stop_skew_ns;
-	host_gate_fn gate;
-	void *gate_arg;
-	uint8_t stuck;
-	int16_t stuck_channel;
-	int32_t stuck_peer;
-	uint32_t stuck_step;
-	uint32_t stuck_kernels;
 	/* By channel, if polled or stamped: host_work_counters(). */
 	struct host_counter few[HOST_COUNTERS_FEW];
 	struct host_counter *many; /* on the heap if there are more */

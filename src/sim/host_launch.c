@@ -301,61 +301,48 @@ static enum status work_fill(const struct host_plan *plan, const struct host_tas
 	unsigned int missing = task->quirks & HOST_QUIRK_CHANNELS_MISSING ? 1 : 0;
 
 	*work = (struct host_work){
-		.comm = plan->comm,
+		.op = *op,
 		.context = plan->comm->context,
 		.parent = task->handle,
 		/* A Broadcast that became an AllGatherV and perhaps a collective again has lost its mask. */
 		.mask = task->is_hidden ? 0 : task->mask,
-		.quirks = task->quirks,
 		.pid = plan->comm->host->pid,
 		.release = plan->is_captured ? load_relaxed(&plan->comm->releases) : task->releases,
 		.is_collnet = op->path == HOST_PATH_COLLNET,
 		.is_recv = task->function == OP_RECV,
 		.has_kernel_events = task_has_kernel(plan, task),
 		.is_stamped = is_stamped,
-		.has_net_events = op->has_net_events,
-		.first_channel = op->first_channel,
-		.channels = op->channels,
-		.steps = op->steps,
-		.chunk_bytes = op->chunk_bytes,
-		.start_ns = op->start_ns,
-		.duration_ns = op->duration_ns,
-		.start_skew_ns = op->start_skew_ns,
-		.stop_skew_ns = op->stop_skew_ns,
-		.gate = op->gate,
-		.gate_arg = op->gate_arg,
-		/* It was released before the launch, otherwise it would not get here. */
-		.stuck = op->stuck == HOST_STUCK_BEFORE_LAUNCH ? HOST_STUCK_NONE : op->stuck,
-		.stuck_channel = op->stuck_channel,
-		.stuck_peer = op->stuck_peer,
-		.stuck_step = op->stuck_step,
-		.stuck_kernels = op->stuck_kernels,
 	};
+	work->op.quirks = task->quirks;
+	/* It was released before the launch, otherwise it would not get here. */
+	if (op->stuck == HOST_STUCK_BEFORE_LAUNCH)
+		work->op.stuck = HOST_STUCK_NONE;
+	work->op.edge_count = 0;
 	if (task_has_network(task))
-		work->edge_count = host_op_edges(op, task->function, task->peer, work->edges);
+		work->op.edge_count = host_op_edges(op, task->function, task->peer, work->op.edges);
 	if (work->has_kernel_events)
 		work->kernel_channels = (uint16_t)(op->channels - missing);
 	work->step_bytes =
 		host_op_bytes(op) / ((uint64_t)op->channels * (op->steps ? op->steps : 1));
-	if (work->step_bytes > work->chunk_bytes)
-		work->step_bytes = work->chunk_bytes;
-	if (work->channels <= HOST_COUNTERS_FEW || !(work->has_kernel_events || is_stamped))
+	if (work->step_bytes > work->op.chunk_bytes)
+		work->step_bytes = work->op.chunk_bytes;
+	if (work->op.channels <= HOST_COUNTERS_FEW || !(work->has_kernel_events || is_stamped))
 		return OK;
-	work->many = malloc(work->channels * sizeof(*work->many));
+	work->many = malloc(work->op.channels * sizeof(*work->many));
 	return work->many != NULL ? OK : ERR_NO_SPACE;
 }
 
 /* Takes over the work's counters. */
 static enum status work_post(struct host_engine *engine, const struct host_work *work)
 {
-	const struct host_comm *comm = work->comm;
+	const struct host_comm *comm = work->op.comm;
 	enum status status = OK;
 	bool has_events =
 		work->has_kernel_events || work->is_stamped ||
-		(work->edge_count > 0 && host_comm_is_asked(comm, work->mask, ABI_PROXY_OP));
+		(work->op.edge_count > 0 && host_comm_is_asked(comm, work->mask, ABI_PROXY_OP));
 
 	/* Not shown to the plugin, but it can hang or take time. */
-	if (has_events || work->stuck != HOST_STUCK_NONE ||
+	if (has_events || work->op.stuck != HOST_STUCK_NONE ||
 	    comm->host->config.time != HOST_TIME_VIRTUAL) {
 		status = host_engine_post(engine, work);
 		if (status == OK)
@@ -368,11 +355,11 @@ static enum status work_post(struct host_engine *engine, const struct host_work 
 /* 2.31 polls kernels in a separate thread: the proxy's part has no kernel channels then. */
 static enum status work_share_out(struct host_work *work)
 {
-	struct host_comm *comm = work->comm;
+	struct host_comm *comm = work->op.comm;
 
 	if (comm->profiler == comm->proxy)
 		return work_post(comm->proxy, work);
-	if (work->edge_count > 0 || comm->host->config.time == HOST_TIME_REAL) {
+	if (work->op.edge_count > 0 || comm->host->config.time == HOST_TIME_REAL) {
 		struct host_work proxy = *work;
 		enum status status;
 
@@ -385,7 +372,7 @@ static enum status work_share_out(struct host_work *work)
 			return status;
 		}
 	}
-	work->edge_count = 0;
+	work->op.edge_count = 0;
 	return work_post(comm->profiler, work);
 }
 

@@ -283,50 +283,14 @@ static int tape_events(int version)
 
 /* ---- v1's numbers ---------------------------------------------------------------------------- */
 
-/* A number without a name is written as #N. */
-static void number_put(struct tape_text *text, const char *before, const char *prefix,
-		       const char *name, bool is_known, unsigned int number)
+/* `known` is what the number stands for. A number without a name is written as #N. */
+static void name_put(struct tape_text *text, const char *before, enum op_name_table table,
+		     uint8_t known, uint8_t number)
 {
-	if (is_known)
-		tape_text_put(text, "%s%s%s", before, prefix, name);
+	if (known != 0)
+		tape_text_put(text, "%s%s", before, op_name_of_nccl(table, known));
 	else
 		tape_text_put(text, "%s#%u", before, number);
-}
-
-static void function_put(struct tape_text *text, uint8_t number)
-{
-	uint8_t function = op_function_from_v1(number);
-
-	number_put(text, " ", "", op_function_name(function), function != OP_FUNCTION_UNKNOWN,
-		   number);
-}
-
-/* "float32" is NCCL's "ncclFloat32". */
-static void datatype_put(struct tape_text *text, uint8_t number)
-{
-	uint8_t datatype = op_datatype_from_nccl(number);
-	char name[32];
-
-	text_copy(name, sizeof(name), op_datatype_name(datatype));
-	if (name[0] >= 'a' && name[0] <= 'z')
-		name[0] = (char)(name[0] - 'a' + 'A');
-	number_put(text, " dt=", "nccl", name, datatype != OP_DATATYPE_UNKNOWN, number);
-}
-
-static void algorithm_put(struct tape_text *text, uint8_t number)
-{
-	uint8_t algorithm = op_algorithm_from_v1(number);
-
-	number_put(text, " ", "", op_algorithm_name(algorithm), algorithm != OP_ALGORITHM_UNKNOWN,
-		   number);
-}
-
-static void protocol_put(struct tape_text *text, uint8_t number)
-{
-	uint8_t protocol = op_protocol_from_v1(number);
-
-	number_put(text, " ", "", op_protocol_name(protocol), protocol != OP_PROTOCOL_UNKNOWN,
-		   number);
 }
 
 /* ---- pieces that several versions share ------------------------------------------------------ */
