@@ -484,11 +484,11 @@ static bool sim_detour_is_swapped(const struct sim_rank *rank)
 
 enum { CALL_NS = 9000, GROUPED_CALL_NS = 1500, LAUNCH_NS = 7000, AFTER_LAUNCH_NS = 6000 };
 
-static uint64_t next_of_peer(struct sim_engine *engine, struct sim_stream *stream, int comm,
-			     int peer, bool is_send)
+static uint64_t next_of_peer(struct sim_engine *engine, struct sim_stream *stream,
+			     const struct sim_comm *comm, int peer, bool is_send)
 {
 	if (stream->peers == NULL) {
-		size_t nranks = (size_t)engine->job->comms[comm].nranks;
+		size_t nranks = (size_t)comm->nranks;
 
 		stream->peers = calloc(2 * nranks, sizeof(*stream->peers));
 		if (stream->peers == NULL) {
@@ -500,7 +500,7 @@ static uint64_t next_of_peer(struct sim_engine *engine, struct sim_stream *strea
 }
 
 /* Numbers and signature follow the recorder's rules. */
-static void number_call(struct sim_engine *engine, struct sim_call *call, int comm)
+static void number_call(struct sim_engine *engine, struct sim_call *call)
 {
 	struct sim_launch *launch = call->launch;
 	struct sim_stream *stream = &engine->ranks[launch->rank].streams[launch->role];
@@ -508,7 +508,7 @@ static void number_call(struct sim_engine *engine, struct sim_call *call, int co
 
 	call->number = ++stream->numbers;
 	if (is_send || call->function == OP_RECV) {
-		call->match = next_of_peer(engine, stream, comm, call->peer, is_send);
+		call->match = next_of_peer(engine, stream, launch->comm, call->peer, is_send);
 		return;
 	}
 	call->match = ++stream->collectives;
@@ -534,12 +534,11 @@ static uint8_t other_datatype(uint8_t datatype)
 }
 
 /* The next one in the first ring, so that nothing is forwarded to it. */
-static int other_root(const struct sim_engine *engine, const struct sim_launch *launch, int root)
+static int other_root(const struct sim_launch *launch, int root)
 {
-	const struct sim_member *member = &engine->job->members[launch->rank][launch->role];
-	int next = sim_comm_next(&engine->job->comms[member->comm], 0, member->rank);
+	int next = sim_comm_next(launch->comm, 0, launch->self);
 
-	return next == root ? member->rank : next;
+	return next == root ? launch->self : next;
 }
 
 static void change_call(struct sim_call *call, enum sim_mismatch what)
@@ -583,7 +582,7 @@ static void make_mismatch(struct sim_engine *engine, struct sim_call *call)
 static struct sim_call *add_call(struct sim_engine *engine, struct sim_launch *launch,
 				 const struct sim_step *step, uint8_t function, int peer)
 {
-	const struct sim_member *member = &engine->job->members[launch->rank][launch->role];
+	const struct sim_comm *comm = launch->comm;
 	struct sim_call *call = sim_shared_call_new(engine);
 	struct sim_call **end = &launch->calls;
 
@@ -601,8 +600,7 @@ static struct sim_call *add_call(struct sim_engine *engine, struct sim_launch *l
 	call->issue_ns = engine->ranks[launch->rank].host_ns;
 	call->peer = call->root = OP_NOBODY;
 	if (function == OP_SEND || function == OP_RECV) {
-		const struct sim_comm *comm = &engine->job->comms[member->comm];
-		int distance = function == OP_SEND ? peer - member->rank : member->rank - peer;
+		int distance = function == OP_SEND ? peer - launch->self : launch->self - peer;
 
 		call->peer = peer;
 		call->channel =
@@ -612,9 +610,9 @@ static struct sim_call *add_call(struct sim_engine *engine, struct sim_launch *l
 		if (is_rooted(call))
 			call->root = step->peer;
 		if (call->is_odd_one && call->odd == SIM_MISMATCH_ROOT)
-			call->root = other_root(engine, launch, call->root);
+			call->root = other_root(launch, call->root);
 	}
-	number_call(engine, call, member->comm);
+	number_call(engine, call);
 	sim_shared_issue(engine, call);
 	return call;
 }
@@ -623,14 +621,12 @@ static struct sim_call *add_call(struct sim_engine *engine, struct sim_launch *l
 static struct sim_call *add_expert_call(struct sim_engine *engine, struct sim_launch *launch,
 					const struct sim_step *step, uint8_t function, int peer)
 {
-	const struct sim_member *member = &engine->job->members[launch->rank][launch->role];
-	int expert = (function == OP_SEND) == !step->is_back ? peer : member->rank;
+	int expert = (function == OP_SEND) == !step->is_back ? peer : launch->self;
 	struct sim_step own = *step;
 
 	own.count = step->count *
-		    sim_noise_expert_permille(engine->job, engine->job->comms[member->comm].hash,
-					      expert, engine->ranks[launch->rank].iteration,
-					      step->layer) /
+		    sim_noise_expert_permille(engine->job, launch->comm->hash, expert,
+					      engine->ranks[launch->rank].iteration, step->layer) /
 		    1000;
 	if (own.count == 0)
 		own.count = 1;
@@ -642,9 +638,8 @@ static void add_all_to_all(struct sim_engine *engine, struct sim_launch *launch,
 			   const struct sim_step *step)
 {
 	struct sim_rank *rank = &engine->ranks[launch->rank];
-	int comm = engine->job->members[launch->rank][launch->role].comm;
 
-	for (int peer = 0; peer < engine->job->comms[comm].nranks; peer++) {
+	for (int peer = 0; peer < launch->comm->nranks; peer++) {
 		if (add_expert_call(engine, launch, step, OP_SEND, peer) == NULL)
 			return;
 		rank->host_ns += GROUPED_CALL_NS;
@@ -670,7 +665,7 @@ static struct sim_launch *sim_issue(struct sim_engine *engine, int rank_number,
 				    const struct sim_step *step)
 {
 	const struct sim_member *member = &engine->job->members[rank_number][step->role];
-	const struct sim_comm *comm = &engine->job->comms[member->comm];
+	struct sim_comm *comm = &engine->job->comms[member->comm];
 	struct sim_rank *rank = &engine->ranks[rank_number];
 	struct sim_launch *launch = sim_shared_launch_new(engine);
 
@@ -678,6 +673,8 @@ static struct sim_launch *sim_issue(struct sim_engine *engine, int rank_number,
 		return NULL;
 	launch->rank = rank_number;
 	launch->role = step->role;
+	launch->comm = comm;
+	launch->self = member->rank;
 	link_launch(rank, launch);
 	if (step->kind == SIM_ALL_TO_ALL)
 		add_all_to_all(engine, launch, step);
@@ -1412,13 +1409,12 @@ void sim_outcome_odd(struct sim_engine *engine, const struct sim_shared *shared,
 
 void sim_outcome_pairs(struct sim_engine *engine, const struct sim_launch *launch)
 {
-	int self = engine->job->members[launch->rank][launch->role].rank;
 	uint64_t stops_ns[SIM_CHANNELS_MAX] = { 0 };
 	struct sim_outcome outcome;
 
 	/* The operations of one channel in a launch are one batch: they start and stop together. */
 	for (const struct sim_call *call = launch->calls; call; call = call->next)
-		if (call->peer != self && call->end_ns > stops_ns[call->channel])
+		if (call->peer != launch->self && call->end_ns > stops_ns[call->channel])
 			stops_ns[call->channel] = call->end_ns;
 	for (const struct sim_call *call = launch->calls; call; call = call->next) {
 		outcome.call = call;
@@ -1426,7 +1422,7 @@ void sim_outcome_pairs(struct sim_engine *engine, const struct sim_launch *launc
 		outcome.protocol = OP_PROTOCOL_UNKNOWN;
 		outcome.channels = 1;
 		outcome.is_over = true;
-		outcome.is_self = call->peer == self;
+		outcome.is_self = call->peer == launch->self;
 		outcome.begin_ns = call->begin_ns;
 		outcome.end_ns = outcome.is_self ? call->end_ns : stops_ns[call->channel];
 		outcome.steps = call->edge.bytes ? call->edge.steps : 1;

@@ -205,6 +205,8 @@ struct sim_call {
 struct sim_launch {
 	int rank;
 	int role;
+	struct sim_comm *comm;
+	int self; /* its rank in the communicator */
 	struct sim_launch *next_in_stream;
 	struct sim_launch *next_of_rank, *previous_of_rank; /* all unfinished ones */
 	struct sim_call *calls;
@@ -278,7 +280,7 @@ struct sim_rank {
 /* The ranks of a collective, or a Send [0] and its Recv [1]. */
 struct sim_shared {
 	struct sim_shared *next; /* in its bucket, or free */
-	int comm;
+	struct sim_comm *comm;
 	bool is_pair;
 	bool is_broken; /* all have arrived and it will never end */
 	int odd;	/* the rank that used another root and has left; -1: none */

@@ -521,6 +521,7 @@ static enum status add_comm(struct sim_job *job, enum sim_role role, int index, 
 
 	if (status != OK)
 		return status;
+	job->comms[job->comm_count].index = job->comm_count;
 	for (int i = 0; i < count; i++)
 		job->members[ranks[i]][role] =
 			(struct sim_member){ .comm = job->comm_count, .rank = i };

@@ -333,6 +333,7 @@ struct sim_queues {
 };
 
 struct sim_comm {
+	int index; /* in the job's list */
 	uint64_t hash;
 	char name[32];
 	enum sim_role role;

@@ -236,7 +236,7 @@ int sim_waits_collective(struct sim_edge edges[SIM_EDGES_MAX], const struct sim_
 			 const struct sim_arrivals *arrivals, int rank)
 {
 	const struct setting set = { .job = job,
-				     .comm = &job->comms[shared->comm],
+				     .comm = shared->comm,
 				     .shared = shared,
 				     .plan = plan,
 				     .arrivals = arrivals };
@@ -365,11 +365,11 @@ void sim_shared_launch_free(struct sim_engine *engine, struct sim_launch *launch
 	engine->free_launches = launch;
 }
 
-static struct sim_shared *shared_new(struct sim_engine *engine, int comm, bool is_pair)
+static struct sim_shared *shared_new(struct sim_engine *engine, struct sim_comm *comm, bool is_pair)
 {
-	int expected = is_pair ? 2 : engine->job->comms[comm].nranks;
+	int expected = is_pair ? 2 : comm->nranks;
 	struct sim_shared **free_list =
-		&engine->free_shared[is_pair ? engine->job->comm_count : comm];
+		&engine->free_shared[is_pair ? engine->job->comm_count : comm->index];
 	size_t size = sizeof(struct sim_shared) + (size_t)expected * sizeof(struct sim_call *);
 	struct sim_shared *shared = *free_list;
 
@@ -393,7 +393,8 @@ static void shared_free(struct sim_engine *engine, struct sim_shared **place)
 {
 	struct sim_shared *shared = *place;
 	struct sim_shared **free_list =
-		&engine->free_shared[shared->is_pair ? engine->job->comm_count : shared->comm];
+		&engine->free_shared[shared->is_pair ? engine->job->comm_count
+						     : shared->comm->index];
 
 	*place = shared->next;
 	shared->next = *free_list;
@@ -404,7 +405,7 @@ static void shared_free(struct sim_engine *engine, struct sim_shared **place)
 
 static struct sim_shared **bucket_of(struct sim_engine *engine, const struct sim_shared *key)
 {
-	uint64_t hash = hash_word(hash_word((uint64_t)key->comm, key->match),
+	uint64_t hash = hash_word(hash_word((uint64_t)key->comm->index, key->match),
 				  (uint64_t)key->from << 32 | (uint64_t)key->to);
 
 	return &engine->buckets[(hash ^ hash >> 32) & BUCKET_MASK];
@@ -421,26 +422,24 @@ static struct sim_shared **shared_find(struct sim_engine *engine, const struct s
 	return at;
 }
 
-static struct sim_shared key_of(const struct sim_engine *engine, const struct sim_call *call)
+static struct sim_shared key_of(const struct sim_call *call)
 {
 	const struct sim_launch *launch = call->launch;
-	const struct sim_member *member = &engine->job->members[launch->rank][launch->role];
-	struct sim_shared key = { .comm = member->comm, .match = call->match };
+	struct sim_shared key = { .comm = launch->comm, .match = call->match };
 
 	key.is_pair = call->function == OP_SEND || call->function == OP_RECV;
 	if (key.is_pair) {
-		key.from = call->function == OP_SEND ? member->rank : call->peer;
-		key.to = call->function == OP_SEND ? call->peer : member->rank;
+		key.from = call->function == OP_SEND ? launch->self : call->peer;
+		key.to = call->function == OP_SEND ? call->peer : launch->self;
 	}
 	return key;
 }
 
 void sim_shared_issue(struct sim_engine *engine, struct sim_call *call)
 {
-	const struct sim_shared key = key_of(engine, call);
+	const struct sim_shared key = key_of(call);
 	struct sim_shared **place = shared_find(engine, &key);
-	int seat = key.is_pair ? call->function == OP_RECV
-			       : engine->job->members[call->launch->rank][call->launch->role].rank;
+	int seat = key.is_pair ? call->function == OP_RECV : call->launch->self;
 
 	if (*place == NULL) {
 		struct sim_shared *made = shared_new(engine, key.comm, key.is_pair);
@@ -488,7 +487,7 @@ static bool transfer_breaks(const struct sim_engine *engine, const struct sim_sh
 			    bool is_sender)
 {
 	const struct sim_job *job = engine->job;
-	const struct sim_comm *comm = &job->comms[shared->comm];
+	const struct sim_comm *comm = shared->comm;
 	int number = comm->ranks[rank];
 
 	if (start_ns + plan->longest_ns > sim_job_gone_ns(job, number) ||
@@ -534,11 +533,10 @@ static void call_over(struct sim_engine *engine, struct sim_call *call, uint64_t
  * A chain from the root: a rank is done when all ranks between the root and itself have arrived, unless the message
  * is so large that every rank delays those before it.
  */
-static uint64_t rooted_start(const struct sim_job *job, const struct sim_shared *shared,
-			     const struct sim_plan *plan, const struct sim_arrivals *arrivals,
-			     int rank)
+static uint64_t rooted_start(const struct sim_shared *shared, const struct sim_plan *plan,
+			     const struct sim_arrivals *arrivals, int rank)
 {
-	const struct sim_comm *comm = &job->comms[shared->comm];
+	const struct sim_comm *comm = shared->comm;
 	int root = shared->calls[rank]->root;
 	uint64_t start_ns = shared->calls[rank]->launch->start_ns;
 
@@ -561,17 +559,17 @@ static uint64_t rank_end_ns(const struct sim_engine *engine, const struct sim_sh
 	uint64_t start_ns = arrivals->last_ns;
 
 	if (shared->calls[rank]->root != OP_NOBODY)
-		start_ns = rooted_start(engine->job, shared, plan, arrivals, rank);
+		start_ns = rooted_start(shared, plan, arrivals, rank);
 	return start_ns + plan->longest_ns +
 	       sim_random_below(SKEW_NS, engine->job->options.seed,
-				hash_word((uint64_t)shared->comm, 4),
+				hash_word((uint64_t)shared->comm->index, 4),
 				shared->match << 16 | (uint64_t)rank);
 }
 
 /* The rank that sends to another node in a channel, and whose packets are lost this time. */
 static int lossy_rank(const struct sim_engine *engine, const struct sim_shared *shared, int channel)
 {
-	const struct sim_comm *comm = &engine->job->comms[shared->comm];
+	const struct sim_comm *comm = shared->comm;
 	int node = (int)sim_random_below((uint64_t)comm->nnodes, engine->job->options.seed,
 					 hash_word(comm->hash, (uint64_t)channel), shared->match);
 
@@ -586,7 +584,7 @@ static int lossy_rank(const struct sim_engine *engine, const struct sim_shared *
 static void lose_packets(const struct sim_engine *engine, const struct sim_shared *shared,
 			 struct sim_plan *plan)
 {
-	const struct sim_comm *comm = &engine->job->comms[shared->comm];
+	const struct sim_comm *comm = shared->comm;
 	bool is_network = shared->is_pair ? sim_comm_is_network(comm, shared->from, shared->to)
 					  : comm->nnodes > 1;
 
@@ -611,9 +609,10 @@ static void vary_plan(const struct sim_engine *engine, const struct sim_shared *
 	uint64_t longest_ns = 0;
 
 	for (int i = 0; i < plan->channels; i++) {
-		plan->channel_ns[i] = sim_random_spread(
-			plan->channel_ns[i], MODEL_JITTER_PERMILLE, engine->job->options.seed,
-			hash_word((uint64_t)shared->comm, 5), shared->match << 8 | (uint64_t)i);
+		plan->channel_ns[i] = sim_random_spread(plan->channel_ns[i], MODEL_JITTER_PERMILLE,
+							engine->job->options.seed,
+							hash_word((uint64_t)shared->comm->index, 5),
+							shared->match << 8 | (uint64_t)i);
 		if (plan->channel_ns[i] > longest_ns)
 			longest_ns = plan->channel_ns[i];
 	}
@@ -642,7 +641,7 @@ static uint64_t overlap_ns(const struct sim_engine *engine, int node, int role, 
 static void contend(struct sim_engine *engine, const struct sim_shared *shared,
 		    struct sim_plan *plan, uint64_t start_ns)
 {
-	const struct sim_comm *comm = &engine->job->comms[shared->comm];
+	const struct sim_comm *comm = shared->comm;
 	int first = shared->is_pair ? comm->nodes[shared->from] : 0;
 	int last = shared->is_pair ? comm->nodes[shared->to] : comm->nnodes - 1;
 	int stride = shared->is_pair && last != first ? last - first : 1;
@@ -670,7 +669,7 @@ static void contend(struct sim_engine *engine, const struct sim_shared *shared,
 void sim_shared_plan(const struct sim_engine *engine, const struct sim_shared *shared,
 		     const struct sim_call *call, uint64_t start_ns, struct sim_plan *plan)
 {
-	struct sim_comm *comm = &engine->job->comms[shared->comm];
+	struct sim_comm *comm = shared->comm;
 	uint64_t bytes = op_message_bytes(call->function, call->count,
 					  op_datatype_bytes(call->datatype), comm->nranks);
 
@@ -711,7 +710,7 @@ static bool is_upstream(const struct sim_comm *comm, const struct sim_plan *plan
 static void leave_rooted(struct sim_engine *engine, struct sim_shared *shared,
 			 const struct sim_plan *plan, const struct sim_arrivals *arrivals, int odd)
 {
-	const struct sim_comm *comm = &engine->job->comms[shared->comm];
+	const struct sim_comm *comm = shared->comm;
 
 	if (odd == plan->root)
 		return; /* all ranks wait for its data */
@@ -731,7 +730,7 @@ static void end_mismatch(struct sim_engine *engine, struct sim_shared *shared,
 			 const struct sim_plan *plan, const struct sim_arrivals *arrivals,
 			 const struct sim_call *odd)
 {
-	int rank = engine->job->members[odd->launch->rank][odd->launch->role].rank;
+	int rank = odd->launch->self;
 	struct sim_plan own;
 
 	shared->is_broken = true;
@@ -753,7 +752,7 @@ static void end_mismatch(struct sim_engine *engine, struct sim_shared *shared,
 /* All ranks have arrived. */
 static void end_collective(struct sim_engine *engine, struct sim_shared *shared)
 {
-	const struct sim_comm *comm = &engine->job->comms[shared->comm];
+	const struct sim_comm *comm = shared->comm;
 	struct sim_arrivals arrivals = sim_waits_arrivals(shared, comm->nranks);
 	const struct sim_call *odd = odd_call(shared);
 	struct sim_plan plan;
@@ -777,17 +776,15 @@ static void end_collective(struct sim_engine *engine, struct sim_shared *shared)
 }
 
 /* Calls of the launch that share the port of this one. */
-static unsigned int fan_of(const struct sim_job *job, const struct sim_call *call)
+static unsigned int fan_of(const struct sim_call *call)
 {
 	const struct sim_launch *launch = call->launch;
-	const struct sim_member *member = &job->members[launch->rank][launch->role];
-	const struct sim_comm *comm = &job->comms[member->comm];
-	bool is_network = sim_comm_is_network(comm, member->rank, call->peer);
+	bool is_network = sim_comm_is_network(launch->comm, launch->self, call->peer);
 	unsigned int fan = 0;
 
 	for (const struct sim_call *other = launch->calls; other; other = other->next)
-		if (other->function == call->function && other->peer != member->rank &&
-		    sim_comm_is_network(comm, member->rank, other->peer) == is_network)
+		if (other->function == call->function && other->peer != launch->self &&
+		    sim_comm_is_network(launch->comm, launch->self, other->peer) == is_network)
 			fan++;
 	return fan ? fan : 1;
 }
@@ -795,12 +792,12 @@ static unsigned int fan_of(const struct sim_job *job, const struct sim_call *cal
 void sim_shared_plan_pair(const struct sim_engine *engine, const struct sim_shared *shared,
 			  const struct sim_call *call, uint64_t start_ns, struct sim_plan *plan)
 {
-	const struct sim_comm *comm = &engine->job->comms[shared->comm];
+	const struct sim_comm *comm = shared->comm;
 	unsigned int fan = 1;
 
 	for (int i = 0; i < 2; i++)
-		if (shared->calls[i] && fan_of(engine->job, shared->calls[i]) > fan)
-			fan = fan_of(engine->job, shared->calls[i]);
+		if (shared->calls[i] && fan_of(shared->calls[i]) > fan)
+			fan = fan_of(shared->calls[i]);
 	sim_model_send(plan, engine->job, comm->ranks[shared->from], comm->ranks[shared->to],
 		       call->count * op_datatype_bytes(call->datatype), fan, start_ns);
 }
@@ -808,7 +805,7 @@ void sim_shared_plan_pair(const struct sim_engine *engine, const struct sim_shar
 /* A Send and its Recv have both arrived. */
 static void end_pair(struct sim_engine *engine, struct sim_shared *shared)
 {
-	const struct sim_comm *comm = &engine->job->comms[shared->comm];
+	const struct sim_comm *comm = shared->comm;
 	struct sim_call *send = shared->calls[0], *recv = shared->calls[1];
 	uint64_t start_ns = send->launch->start_ns > recv->launch->start_ns
 				    ? send->launch->start_ns

@@ -177,10 +177,8 @@ static bool job_is_sampled(const struct sim_job *job)
 /* ... by the collective's number. */
 static bool is_sampled(const struct sim_job *job, const struct sim_call *call)
 {
-	const struct sim_member *member = &job->members[call->launch->rank][call->launch->role];
-
-	return job_is_sampled(job) && sample_level(job->comms[member->comm].hash, call->match) >=
-					      job->options.sample_level;
+	return job_is_sampled(job) &&
+	       sample_level(call->launch->comm->hash, call->match) >= job->options.sample_level;
 }
 
 static bool has_kernels(const struct sim_job *job, const struct sim_call *call)
@@ -202,7 +200,7 @@ static uint64_t seen_ns(const struct sim_job *job, const struct sim_call *call, 
 static void set_message(struct op_record *op, const struct sim_job *job,
 			const struct sim_call *call)
 {
-	int nranks = job->comms[job->members[call->launch->rank][call->launch->role].comm].nranks;
+	int nranks = call->launch->comm->nranks;
 	unsigned int element_bytes = op_datatype_bytes(call->datatype);
 
 	op->function = call->function;
