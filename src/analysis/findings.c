@@ -448,25 +448,36 @@ static void tell_starved_rank(struct findings *findings, const struct timeline_r
 		    host);
 }
 
-static void tell_slow_rank(struct findings *findings, const struct timeline_report *report,
-			   const struct straggler *straggler)
+/* A rank or a host that is late, with all but what it does. */
+static struct finding *add_late(struct findings *findings, const struct job *job,
+				const struct straggler *straggler)
 {
-	const struct job *job = &report->job;
 	const char *host = job->hosts[straggler->host].name;
-	bool is_host = straggler->class == STRAGGLER_SLOW_HOST;
-	bool is_estimate = report->comms[straggler->comm].scale > 1;
-	char times[120], last[120];
 	struct finding *finding =
-		is_host ? findings_add(findings, FINDINGS_SLOW_HOST, FINDINGS_WARNING,
+		straggler->class == STRAGGLER_SLOW_HOST
+			? findings_add(findings, FINDINGS_SLOW_HOST, FINDINGS_WARNING,
 				       "straggler: all ranks of %.60s", host)
 			: findings_add(findings, FINDINGS_SLOW_RANK, FINDINGS_WARNING,
 				       "straggler: rank %.24s on %.40s",
 				       job->ranks[straggler->rank].label, host);
 
 	take_straggler(finding, straggler);
+	finding->percent = 100 * straggler->cost_share;
+	text_format(finding->hint, sizeof(finding->hint),
+		    "Check on %.60s: GPU clocks and temperature, data loading, other processes.",
+		    host);
+	return finding;
+}
+
+static void tell_slow_rank(struct findings *findings, const struct timeline_report *report,
+			   const struct straggler *straggler)
+{
+	bool is_estimate = report->comms[straggler->comm].scale > 1;
+	char times[120], last[120];
+	struct finding *finding = add_late(findings, &report->job, straggler);
+
 	finding->count = straggler->last_in;
 	finding->of = straggler->matches;
-	finding->percent = 100 * straggler->cost_share;
 	if (straggler->is_by_network)
 		text_copy(last, sizeof(last),
 			  ". There are no GPU times: data that it received waits for its GPU");
@@ -477,44 +488,29 @@ static void tell_slow_rank(struct findings *findings, const struct timeline_repo
 	text_format(finding->text, sizeof(finding->text),
 		    "In %.60s it arrives %s later than the others%s%s. The other ranks waited "
 		    "%s%s in total%s.",
-		    job->comms[straggler->comm].label, units_of_ns((double)straggler->late_ns).text,
+		    report->job.comms[straggler->comm].label,
+		    units_of_ns((double)straggler->late_ns).text,
 		    when_slow(report, straggler, times, sizeof(times)), last,
 		    is_estimate ? "about " : "", units_of_ns((double)straggler->caused_ns).text,
 		    is_estimate ? " (estimated: not all were timed)" : "");
-	text_format(finding->hint, sizeof(finding->hint),
-		    "Check on %.60s: GPU clocks and temperature, data loading, other processes.%s",
-		    host,
-		    is_one_of_several(report, straggler)
-			    ? " Other hosts are late, too: 'ringside doctor' looks for one rank "
-			      "that holds them up."
-			    : "");
+	if (is_one_of_several(report, straggler))
+		text_append(finding->hint, sizeof(finding->hint),
+			    " Other hosts are late, too: 'ringside doctor' looks for one rank "
+			    "that holds them up.");
 }
 
 /* By its time outside of all operations. */
 static void tell_origin(struct findings *findings, const struct timeline_report *report,
 			const struct straggler *straggler)
 {
-	const struct job *job = &report->job;
-	const char *host = job->hosts[straggler->host].name;
-	bool is_host = straggler->class == STRAGGLER_SLOW_HOST;
 	char times[120];
-	struct finding *finding =
-		is_host ? findings_add(findings, FINDINGS_SLOW_HOST, FINDINGS_WARNING,
-				       "straggler: all ranks of %.60s", host)
-			: findings_add(findings, FINDINGS_SLOW_RANK, FINDINGS_WARNING,
-				       "straggler: rank %.24s on %.40s",
-				       job->ranks[straggler->rank].label, host);
+	struct finding *finding = add_late(findings, &report->job, straggler);
 
-	take_straggler(finding, straggler);
-	finding->percent = 100 * straggler->cost_share;
 	text_format(finding->text, sizeof(finding->text),
 		    "It spends %.1f%% more of the time outside of communication than its peers%s: "
 		    "ranks that are late elsewhere wait for it.",
 		    100 * straggler->own_excess,
 		    when_slow(report, straggler, times, sizeof(times)));
-	text_format(finding->hint, sizeof(finding->hint),
-		    "Check on %.60s: GPU clocks and temperature, data loading, other processes.",
-		    host);
 }
 
 static void tell_slow_link(struct findings *findings, const struct timeline_report *report,

@@ -293,6 +293,17 @@ static struct match_part *part_get(struct matches *matches, struct match_seat *s
 	return &seat->parts[seat->count++];
 }
 
+uint32_t match_largest_class(const struct match_lane *lane, uint32_t seats)
+{
+	uint32_t largest = 0;
+
+	for (uint32_t seat = 0; seat < seats; seat++)
+		for (uint32_t i = 0; i < lane->seats[seat].count; i++)
+			if (lane->seats[seat].parts[i].wire_class > largest)
+				largest = lane->seats[seat].parts[i].wire_class;
+	return largest;
+}
+
 /* ---- cursors --------------------------------------------------------------------------------- */
 
 struct match_cursor *match_cursor_new(struct matches *matches, const struct job_seat *seat,

@@ -247,6 +247,9 @@ enum status match_finish(struct matches *matches);
 void match_sums(const struct match_lane *lane, uint32_t kind_count, uint32_t seat,
 		struct match_sum *sums);
 
+/* Of the messages over the network, of that many seats: the class of the largest. 0: there are none. */
+uint32_t match_largest_class(const struct match_lane *lane, uint32_t seats);
+
 /* Lower half of the signature of a call's match, of the first variant; 0 if there is none. */
 uint32_t match_signature(const struct matches *matches, uint32_t comm, uint64_t match);
 

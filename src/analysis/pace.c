@@ -207,17 +207,6 @@ static void put_wire(struct pace_sender *sender, unsigned int block, double tran
 	sender->series.log_sum[block] += transfers * log(wire_ns / transfers);
 }
 
-static uint32_t largest_class(const struct match_lane *lane, uint32_t seats)
-{
-	uint32_t largest = 0;
-
-	for (uint32_t seat = 0; seat < seats; seat++)
-		for (uint32_t i = 0; i < lane->seats[seat].count; i++)
-			if (lane->seats[seat].parts[i].wire_class > largest)
-				largest = lane->seats[seat].parts[i].wire_class;
-	return largest;
-}
-
 static enum status add_ring_sender(struct paces *paces, const struct matches *matches,
 				   const struct match_lane *lane, const struct division *division,
 				   uint32_t place, uint32_t size_class)
@@ -254,7 +243,7 @@ static enum status add_ring_senders(struct paces *paces, const struct matches *m
 				    const struct match_lane *lane, const struct division *division)
 {
 	uint32_t seats = matches->job->comms[lane->comm].seat_count;
-	uint32_t size_class = largest_class(lane, seats);
+	uint32_t size_class = match_largest_class(lane, seats);
 	enum status status = OK;
 
 	for (uint32_t place = 0; size_class > 0 && place < seats && status == OK; place++)

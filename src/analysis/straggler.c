@@ -121,18 +121,6 @@ static void add_chunk(struct straggler_table *table, const struct job *job,
 	}
 }
 
-/* The largest messages of the lane. */
-static uint32_t largest_class(const struct match_lane *lane, uint32_t seats)
-{
-	uint32_t largest = 0;
-
-	for (uint32_t seat = 0; seat < seats; seat++)
-		for (uint32_t i = 0; i < lane->seats[seat].count; i++)
-			if (lane->seats[seat].parts[i].wire_class > largest)
-				largest = lane->seats[seat].parts[i].wire_class;
-	return largest;
-}
-
 static void add_parts(struct straggler_table *table, const uint32_t *block_of, uint32_t seat)
 {
 	const struct match_seat *of = &table->lane->seats[seat];
@@ -203,7 +191,7 @@ static enum status straggler_table_make(struct straggler_table *table,
 		for (uint32_t i = 0; i < lane->chunk_count; i++)
 			if (block_of[i] != UINT32_MAX)
 				add_chunk(table, matches->job, align, i, block_of[i]);
-		table->wire_class = largest_class(lane, table->seats);
+		table->wire_class = match_largest_class(lane, table->seats);
 		for (uint32_t seat = 0; seat < table->seats; seat++)
 			add_parts(table, block_of, seat);
 		for (uint32_t b = 0; b < table->blocks; b++) {
