@@ -648,7 +648,6 @@ static void name_late_host(struct straggler_search *search, const struct straggl
 				       .late_ns = (uint64_t)stretch->typical,
 				       .confidence = 1 - fmax(stretch->chance, stretch->doubt) };
 	uint32_t members = 0;
-	size_t kept = first;
 
 	for (uint32_t seat = 0; seat < table->seats; seat++) {
 		if (search->job->ranks[search->job->seats[comm->seats[seat]].rank].host != host)
@@ -665,9 +664,9 @@ static void name_late_host(struct straggler_search *search, const struct straggl
 			    (table->seats - members) * straggler_scale(search, table->lane->comm));
 	straggler.cost_share = (double)straggler.caused_ns * straggler.share_of_ns;
 	for (size_t i = first; i < search->count; i++)
-		if (search->found[i].class != STRAGGLER_SLOW_RANK || search->found[i].host != host)
-			search->found[kept++] = search->found[i];
-	search->count = kept;
+		search->found[i].is_dropped = search->found[i].class == STRAGGLER_SLOW_RANK &&
+					      search->found[i].host == host;
+	straggler_drop_marked(search);
 	straggler_add(search, &straggler);
 }
 
@@ -907,6 +906,18 @@ void straggler_add(struct straggler_search *search, const struct straggler *stra
 		search->status = ERR_NO_SPACE;
 }
 
+size_t straggler_drop_marked(struct straggler_search *search)
+{
+	size_t kept = 0, dropped;
+
+	for (size_t i = 0; i < search->count; i++)
+		if (!search->found[i].is_dropped)
+			search->found[kept++] = search->found[i];
+	dropped = search->count - kept;
+	search->count = kept;
+	return dropped;
+}
+
 bool straggler_is_late(const struct straggler_search *search, uint32_t rank, uint32_t comm)
 {
 	for (size_t i = 0; i < search->count; i++)
@@ -1058,24 +1069,13 @@ static bool is_explained(const struct straggler_search *search, const struct str
 
 static size_t drop_explained(struct straggler_search *search)
 {
-	bool *is_dropped = calloc(search->count + 1, sizeof(*is_dropped));
-	size_t kept = 0, dropped;
+	for (size_t i = 0; i < search->count; i++) {
+		struct straggler *late = &search->found[i];
 
-	if (is_dropped == NULL) {
-		search->status = ERR_NO_SPACE;
-		return 0;
+		late->is_dropped = late->class == STRAGGLER_SLOW_RANK && !late->is_starved &&
+				   !late->is_origin && is_explained(search, late);
 	}
-	for (size_t i = 0; i < search->count; i++)
-		is_dropped[i] = search->found[i].class == STRAGGLER_SLOW_RANK &&
-				!search->found[i].is_starved && !search->found[i].is_origin &&
-				is_explained(search, &search->found[i]);
-	for (size_t i = 0; i < search->count; i++)
-		if (!is_dropped[i])
-			search->found[kept++] = search->found[i];
-	dropped = search->count - kept;
-	search->count = kept;
-	free(is_dropped);
-	return dropped;
+	return straggler_drop_marked(search);
 }
 
 /*
@@ -1085,30 +1085,26 @@ static size_t drop_explained(struct straggler_search *search)
  */
 static size_t replace_by_origins(struct straggler_search *search, uint32_t group)
 {
-	const struct straggler *worst = NULL;
-	struct straggler held;
+	struct straggler held = { .class = STRAGGLER_NONE };
 	bool has_origin = false;
-	size_t kept = 0, dropped;
+	size_t dropped;
 
 	for (size_t i = 0; i < search->count; i++) {
-		const struct straggler *late = &search->found[i];
+		struct straggler *late = &search->found[i];
 		bool is_own = search->job->comms[late->comm].group == group;
 		bool is_late = (late->class == STRAGGLER_SLOW_RANK ||
 				late->class == STRAGGLER_SLOW_HOST) &&
 			       !late->is_starved && is_own;
 
 		has_origin |= late->is_origin && is_own;
-		if (!is_late || late->is_origin) {
-			search->found[kept++] = *late;
+		if (!is_late || late->is_origin)
 			continue;
-		}
-		if (worst == NULL || late->caused_ns > held.caused_ns)
+		if (held.class == STRAGGLER_NONE || late->caused_ns > held.caused_ns)
 			held = *late;
-		worst = &held;
+		late->is_dropped = true;
 	}
-	dropped = search->count - kept;
-	search->count = kept;
-	if (worst == NULL || has_origin)
+	dropped = straggler_drop_marked(search);
+	if (dropped == 0 || has_origin)
 		return dropped;
 	held.class = STRAGGLER_HELD_UP;
 	search->found[search->count++] = held;
@@ -1217,16 +1213,14 @@ static void merge_links_of(struct straggler_search *search, size_t first)
 {
 	struct straggler from = search->found[first];
 	uint32_t rank = from.rank;
-	size_t kept = 0;
 
 	for (size_t i = 0; i < search->count; i++) {
-		const struct straggler *link = &search->found[i];
+		struct straggler *link = &search->found[i];
 
 		if (!is_open_link(link) ||
-		    (link->rank != rank && link->peer != rank && !goes_to(search, link, &from))) {
-			search->found[kept++] = *link;
+		    (link->rank != rank && link->peer != rank && !goes_to(search, link, &from)))
 			continue;
-		}
+		link->is_dropped = true;
 		from.confidence = fmin(from.confidence, link->confidence);
 		from.caused_ns =
 			link->caused_ns > from.caused_ns ? link->caused_ns : from.caused_ns;
@@ -1238,8 +1232,8 @@ static void merge_links_of(struct straggler_search *search, size_t first)
 	from.channel = -1;
 	from.is_of_sends = false;
 	from.is_starved = true;
-	search->found[kept] = from;
-	search->count = kept + 1;
+	straggler_drop_marked(search);
+	search->found[search->count++] = from;
 }
 
 /* Of a slow process all links are slow, of its peers only those with it. So the rank with most slow ones comes first,
@@ -1426,18 +1420,16 @@ static void merge_place(struct straggler_search *search, uint32_t group,
 {
 	struct straggler merged = { .class = STRAGGLER_NONE };
 	double confidence = sure_of_both_ways;
-	size_t kept = 0;
 
 	for (size_t i = 0; i < search->count; i++) {
-		const struct straggler *one = &search->found[i];
+		struct straggler *one = &search->found[i];
 
-		if (!is_of_links(one) || search->job->comms[one->comm].group != group) {
-			search->found[kept++] = *one;
+		if (!is_of_links(one) || search->job->comms[one->comm].group != group)
 			continue;
-		}
 		confidence = fmin(confidence, one->confidence);
 		if (merged.class == STRAGGLER_NONE || one->caused_ns > merged.caused_ns)
 			merged = *one;
+		one->is_dropped = true;
 	}
 	merged.class = STRAGGLER_SLOW_LINK;
 	merged.is_starved = merged.is_either = merged.is_bursty = false;
@@ -1452,8 +1444,8 @@ static void merge_place(struct straggler_search *search, uint32_t group,
 			      : UINT32_MAX;
 	merged.peer_confidence = 0;
 	merged.channel = -1;
-	search->found[kept] = merged;
-	search->count = kept + 1;
+	straggler_drop_marked(search);
+	search->found[search->count++] = merged;
 }
 
 static void merge_places(struct straggler_search *search)
@@ -1536,7 +1528,6 @@ static void merge_apart(struct straggler_search *search)
 	for (size_t i = 0; i < search->count; i++) {
 		struct straggler *first = &search->found[i];
 		uint32_t members = 0, all = 0, late = 0, group = job->comms[first->comm].group;
-		size_t kept = i + 1;
 
 		if (!is_late_on(first, first->host))
 			continue;
@@ -1554,15 +1545,16 @@ static void merge_apart(struct straggler_search *search)
 		first->rank = UINT32_MAX;
 		first->is_any = true;
 		for (size_t j = i + 1; j < search->count; j++) {
-			if (is_late_on(&search->found[j], first->host)) {
-				first->caused_ns += search->found[j].caused_ns;
-				first->last_in += search->found[j].last_in;
-				first->confidence =
-					fmin(first->confidence, search->found[j].confidence);
-			} else
-				search->found[kept++] = search->found[j];
+			struct straggler *other = &search->found[j];
+
+			if (!is_late_on(other, first->host))
+				continue;
+			first->caused_ns += other->caused_ns;
+			first->last_in += other->last_in;
+			first->confidence = fmin(first->confidence, other->confidence);
+			other->is_dropped = true;
 		}
-		search->count = kept;
+		straggler_drop_marked(search);
 	}
 }
 
@@ -1620,19 +1612,14 @@ static double cost_of(const struct straggler_search *search, const struct stragg
 /* Late beyond chance, but negligible. */
 static void drop_minor(struct straggler_search *search)
 {
-	size_t kept = 0;
-
 	for (size_t i = 0; i < search->count; i++) {
 		struct straggler *late = &search->found[i];
 
-		late->is_minor = (late->class == STRAGGLER_SLOW_RANK ||
-				  late->class == STRAGGLER_SLOW_HOST) &&
-				 !late->is_starved && cost_of(search, late) < cost_that_matters;
+		late->is_dropped = (late->class == STRAGGLER_SLOW_RANK ||
+				    late->class == STRAGGLER_SLOW_HOST) &&
+				   !late->is_starved && cost_of(search, late) < cost_that_matters;
 	}
-	for (size_t i = 0; i < search->count; i++)
-		if (!search->found[i].is_minor)
-			search->found[kept++] = search->found[i];
-	search->count = kept;
+	straggler_drop_marked(search);
 }
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -1677,10 +1664,9 @@ static bool is_end_of_slow(const struct straggler_search *search, uint32_t rank)
 static void drop_beside_slow(struct straggler_search *search, size_t first)
 {
 	const struct job *job = search->job;
-	size_t kept = first;
 
 	for (size_t i = first; i < search->count; i++) {
-		const struct straggler *origin = &search->found[i];
+		struct straggler *origin = &search->found[i];
 		const struct job_comm *comm = &job->comms[origin->comm];
 		uint32_t slow = 0;
 
@@ -1689,10 +1675,9 @@ static void drop_beside_slow(struct straggler_search *search, size_t first)
 
 			slow += peer != origin->rank && is_end_of_slow(search, peer);
 		}
-		if (slow == 0 || slow * 2 < comm->seat_count - 1)
-			search->found[kept++] = *origin;
+		origin->is_dropped = slow > 0 && slow * 2 >= comm->seat_count - 1;
 	}
-	search->count = kept;
+	straggler_drop_marked(search);
 }
 
 static void find_origins(struct straggler_search *search, struct stragglers *stragglers,

@@ -82,7 +82,7 @@ struct straggler {
 	double confidence;   /* 1 - probability of this by chance, corrected for the number of
 				ranks and sections examined; 0..1 */
 	double share_of_ns;  /* private to the search, like the next: cost_share of 1 ns */
-	bool is_minor;
+	bool is_dropped;
 	bool has_wire;	/* network: time on the wire is known and confirms it */
 	bool has_times; /* the next two, common time of align.h; false: not aligned */
 	uint64_t first_ns;

@@ -139,6 +139,8 @@ struct straggler_search {
 };
 
 void straggler_add(struct straggler_search *search, const struct straggler *straggler);
+/* Removes what has is_dropped; the others keep their order. Returns how many were removed. */
+size_t straggler_drop_marked(struct straggler_search *search);
 /* It was found to be late on this communicator. */
 bool straggler_is_late(const struct straggler_search *search, uint32_t rank, uint32_t comm);
 

@@ -963,23 +963,17 @@ static void find_ranks(struct straggler_search *search, const struct own_table *
 static void drop_chained(struct straggler_search *search, size_t first)
 {
 	const struct job *job = search->job;
-	size_t kept = first;
 
 	for (size_t i = first; i < search->count; i++) {
-		const struct straggler *one = &search->found[i];
-		bool is_dropped = false;
+		struct straggler *one = &search->found[i];
 
-		for (uint32_t c = 0; c < job->comm_count && !is_dropped; c++)
+		for (uint32_t c = 0; c < job->comm_count && !one->is_dropped; c++)
 			for (size_t j = first; search->is_chain[c] && j < search->count; j++)
-				is_dropped |= search->found[j].own_excess > one->own_excess &&
-					      job_is_member(job, c, one->rank) &&
-					      job_is_member(job, c, search->found[j].rank);
-		search->found[i].is_minor = is_dropped;
+				one->is_dropped |= search->found[j].own_excess > one->own_excess &&
+						   job_is_member(job, c, one->rank) &&
+						   job_is_member(job, c, search->found[j].rank);
 	}
-	for (size_t i = first; i < search->count; i++)
-		if (!search->found[i].is_minor)
-			search->found[kept++] = search->found[i];
-	search->count = kept;
+	straggler_drop_marked(search);
 }
 
 /* Most ranks of a host stand out, about equally: it is the host. first: the job's first in search->found. */
