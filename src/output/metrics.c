@@ -3,6 +3,7 @@
 #include "output/metrics_internal.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "common/attributes.h"
@@ -492,7 +493,6 @@ static void metrics_write_links(struct metrics_writer *writer)
 enum { OLD_NS = 1000000000 };
 /* Longer than a usual pause between steps, because every new last collective is a new series. */
 #define STILL_NS (10 * UINT64_C(1000000000))
-#define SIGNATURE_BITS ((UINT64_C(1) << 52) - 1)
 
 static void label_unsigned(struct metrics_out *out, const char *name, uint64_t number)
 {
@@ -528,7 +528,7 @@ static void label_place(struct metrics_out *out, const struct op_record *op)
 		return;
 	label_unsigned(out, "match", op->match);
 	if (op_is_collective(op->function) && op->signature != 0)
-		label_unsigned(out, "signature", op->signature & SIGNATURE_BITS);
+		label_unsigned(out, "signature", op->signature & METRICS_SIGNATURE_BITS);
 	if (op->flags & OP_FLAG_REPLAY)
 		metrics_label(out, "replay", "true");
 }
@@ -961,17 +961,35 @@ static void write_process_infos(struct metrics_writer *writer)
 
 enum { JOB_KEY = 64, JOB_VALUE = 128 };
 
-/* What a process says about its job. */
+/* What a process says about its job, and the label for it; without a label, another field falls back on it. */
+enum owner_field {
+	OWNER_USER = 0,
+	OWNER_CONTAINER_ID = 7,
+	OWNER_POD_UID = 8,
+	OWNER_LOGIN = 9,
+	OWNER_UID = 10,
+	OWNER_FIELDS = 11,
+};
+
+static const struct {
+	const char *key; /* NULL: the kernel alone says it */
+	const char *label;
+} owner_fields[OWNER_FIELDS] = {
+	[OWNER_USER] = { "env.SLURM_JOB_USER", "user" },
+	{ "env.SLURM_JOB_ACCOUNT", "account" },
+	{ "env.SLURM_JOB_PARTITION", "partition" },
+	{ "env.SLURM_JOB_NAME", "job_name" },
+	{ "env.POD_NAME", "pod" },
+	{ "pod_namespace", "namespace" },
+	{ "env.CONTAINER_NAME", "container" },
+	[OWNER_CONTAINER_ID] = { NULL, "container_id" },
+	[OWNER_POD_UID] = { "env.POD_UID", "pod_uid" },
+	[OWNER_LOGIN] = { "env.USER", NULL },
+	[OWNER_UID] = { "uid", NULL },
+};
+
 struct job_owner {
-	char user[JOB_VALUE];
-	char account[JOB_VALUE];
-	char partition[JOB_VALUE];
-	char name[JOB_VALUE];
-	char pod[JOB_VALUE];
-	char namespace[JOB_VALUE];
-	char container[JOB_VALUE];
-	char container_id[JOB_VALUE];
-	char pod_uid[JOB_VALUE];
+	char fields[OWNER_FIELDS][JOB_VALUE];
 	char keys[METRICS_JOB_LABELS][JOB_KEY]; /* as label names, no two equal */
 	char values[METRICS_JOB_LABELS][JOB_VALUE];
 	size_t label_count;
@@ -1002,36 +1020,25 @@ static void take_job_label(struct job_owner *owner, const char *key, const char 
 
 static void read_owner(struct job_owner *owner, const struct recording_process *process)
 {
-	char key[JOB_KEY], value[JOB_VALUE], login[JOB_VALUE] = "", uid[JOB_VALUE] = "";
-	const struct {
-		const char *key;
-		char *to;
-	} known[] = { { "env.SLURM_JOB_USER", owner->user },
-		      { "env.SLURM_JOB_ACCOUNT", owner->account },
-		      { "env.SLURM_JOB_PARTITION", owner->partition },
-		      { "env.SLURM_JOB_NAME", owner->name },
-		      { "env.POD_NAME", owner->pod },
-		      { "pod_namespace", owner->namespace },
-		      { "env.CONTAINER_NAME", owner->container },
-		      { "env.POD_UID", owner->pod_uid },
-		      { "env.USER", login },
-		      { "uid", uid } };
+	char key[JOB_KEY], value[JOB_VALUE], *user = owner->fields[OWNER_USER];
 	size_t at = 0;
 
 	memset(owner, 0, sizeof(*owner));
 	while (recording_info_next(process, &at, key, sizeof(key), value, sizeof(value))) {
 		if (strncmp(key, "label.", 6) == 0)
 			take_job_label(owner, key + 6, value);
-		for (size_t i = 0; i < ARRAY_LENGTH(known); i++)
-			if (strcmp(key, known[i].key) == 0)
-				text_copy(known[i].to, JOB_VALUE, value);
+		for (size_t i = 0; i < OWNER_FIELDS; i++)
+			if (owner_fields[i].key && strcmp(key, owner_fields[i].key) == 0)
+				text_copy(owner->fields[i], JOB_VALUE, value);
 	}
 	/* What the kernel says counts more than a variable. */
-	text_copy(owner->container_id, sizeof(owner->container_id), process->container_id);
+	text_copy(owner->fields[OWNER_CONTAINER_ID], JOB_VALUE, process->container_id);
 	if (process->pod_uid[0] != '\0')
-		text_copy(owner->pod_uid, sizeof(owner->pod_uid), process->pod_uid);
-	if (owner->user[0] == '\0')
-		text_copy(owner->user, sizeof(owner->user), login[0] != '\0' ? login : uid);
+		text_copy(owner->fields[OWNER_POD_UID], JOB_VALUE, process->pod_uid);
+	if (user[0] == '\0')
+		text_copy(user, JOB_VALUE, owner->fields[OWNER_LOGIN]);
+	if (user[0] == '\0')
+		text_copy(user, JOB_VALUE, owner->fields[OWNER_UID]);
 }
 
 /* The jobs of a node that are exported: one user's leave room for others'. */
@@ -1065,15 +1072,9 @@ static void write_job_infos(struct metrics_writer *writer)
 		read_owner(&owner, recording->processes[p]);
 		metrics_labels_begin(out, &rows.labels[rows.count]);
 		metrics_label(out, "nccl_job", recording->processes[p]->job);
-		metrics_label(out, "user", owner.user);
-		metrics_label(out, "account", owner.account);
-		metrics_label(out, "partition", owner.partition);
-		metrics_label(out, "job_name", owner.name);
-		metrics_label(out, "pod", owner.pod);
-		metrics_label(out, "namespace", owner.namespace);
-		metrics_label(out, "container", owner.container);
-		metrics_label(out, "container_id", owner.container_id);
-		metrics_label(out, "pod_uid", owner.pod_uid);
+		for (size_t i = 0; i < OWNER_FIELDS; i++)
+			if (owner_fields[i].label)
+				metrics_label(out, owner_fields[i].label, owner.fields[i]);
 		for (size_t i = 0; i < owner.label_count; i++)
 			metrics_label(out, owner.keys[i], owner.values[i]);
 		if (!put_once(out, rows.labels, rows.count,
@@ -1179,7 +1180,7 @@ static void label_communicator(struct metrics_out *out, const struct metrics_mod
 
 	if (member->seat != METRICS_NOBODY) {
 		comm = &model->job->comms[model->job->seats[member->seat].comm];
-		info = &process->comms[member->seat - model->job->first_seat[member->process]].info;
+		info = &metrics_seat_comm(model, member->seat)->info;
 	}
 	metrics_label(out, "comm_name", info ? info->name : "other");
 	metrics_label(out, "kind", job_comm_kind_name(comm ? comm->kind : JOB_COMM_UNKNOWN));
@@ -1193,13 +1194,9 @@ static void label_communicator(struct metrics_out *out, const struct metrics_mod
 	metrics_label(out, "gpu_uuid", info ? info->gpu_uuid : "");
 	if (info && info->flags & COMM_FLAG_FINALIZED)
 		metrics_label(out, "finalized", "true");
-	if (comm && model->live->comms[comm - model->job->comms].user_tag != 0) {
-		char tag[24];
-
-		text_format(tag, sizeof(tag), "%" PRIu64,
-			    model->live->comms[comm - model->job->comms].user_tag);
-		metrics_label(out, "user_tag", tag);
-	}
+	if (comm && model->live->comms[comm - model->job->comms].user_tag != 0)
+		label_unsigned(out, "user_tag",
+			       model->live->comms[comm - model->job->comms].user_tag);
 }
 
 static void write_communicator_infos(struct metrics_writer *writer)
@@ -1220,71 +1217,44 @@ static void write_communicator_infos(struct metrics_writer *writer)
 	}
 }
 
-/* The value of a rank in a family; false if it has none. */
-static bool member_value(const struct metrics_member *member, enum metrics_family family,
-			 uint64_t *value)
+/* Which members have a value in a family. */
+enum having { ALL_HAVE, COMPARED_HAVE, COMMS_HAVE, RUNNING_HAVE, REPLAYED_HAVE };
+
+static bool has_value(const struct metrics_member *member, enum having having)
 {
 	bool is_comm = member->kind != METRICS_OTHER;
 
-	switch (family) {
-	case METRICS_OPERATIONS_ISSUED:
-		*value = member->issued;
-		return true;
-	case METRICS_OPERATIONS_FINISHED:
-		*value = member->finished;
-		return true;
-	case METRICS_WAIT_SECONDS:
-		*value = member->wait_ns;
+	switch (having) {
+	case COMPARED_HAVE:
 		return member->knows_wait;
-	case METRICS_IN_FLIGHT:
-		*value = member->in_flight;
-		return true;
-	case METRICS_OLDEST_AGE:
-		*value = member->oldest_age_ns;
-		return true;
-	case METRICS_ACTIVITY_AGE:
-		*value = member->still_ns;
+	case COMMS_HAVE:
+		return is_comm;
+	case RUNNING_HAVE:
 		return is_comm && !member->is_ended;
-	case METRICS_UNTRUSTED:
-		*value = member->untrusted;
-		return true;
-	case METRICS_COLLECTIVE_NUMBER:
-		*value = member->collectives;
-		return is_comm;
-	case METRICS_REPLAY_NUMBER:
-		*value = member->replays;
+	case REPLAYED_HAVE:
 		return is_comm && member->replays > 0;
-	case METRICS_NUMBER_ISSUED:
-		*value = member->number_issued;
-		return is_comm;
-	case METRICS_NUMBER_DONE:
-		*value = member->number_done;
-		return is_comm;
-	case METRICS_SIGNATURE:
-		*value = member->signature & ((UINT64_C(1) << 52) - 1);
-		return is_comm;
 	default:
-		return false;
+		return true;
 	}
 }
 
-static void write_members(struct metrics_writer *writer, enum metrics_family family)
-{
-	bool is_time = family == METRICS_WAIT_SECONDS || family == METRICS_OLDEST_AGE ||
-		       family == METRICS_ACTIVITY_AGE;
+#define VALUE(field) offsetof(struct metrics_member, field)
 
+static void write_members(struct metrics_writer *writer, enum metrics_family family, size_t offset,
+			  bool is_time, enum having having)
+{
 	metrics_family(&writer->out, family);
 	for (size_t i = 0; i < writer->model.member_count; i++) {
 		const struct metrics_member *member = &writer->model.members[i];
-		uint64_t value;
+		const uint64_t *value = (const void *)((const char *)member + offset);
 
 		if (member->kind == METRICS_PROCESS || !metrics_is_shown(writer, member) ||
-		    !member_value(member, family, &value))
+		    !has_value(member, having))
 			continue;
 		if (is_time)
-			metrics_put_seconds(&writer->out, member->labels, value);
+			metrics_put_seconds(&writer->out, member->labels, *value);
 		else
-			metrics_put_unsigned(&writer->out, member->labels, value);
+			metrics_put_unsigned(&writer->out, member->labels, *value);
 	}
 }
 
@@ -1348,25 +1318,25 @@ static void write_jobs(struct metrics_writer *writer)
 	write_job_infos(writer);
 	write_hang_thresholds(writer);
 	write_communicator_infos(writer);
-	write_members(writer, METRICS_OPERATIONS_ISSUED);
-	write_members(writer, METRICS_OPERATIONS_FINISHED);
+	write_members(writer, METRICS_OPERATIONS_ISSUED, VALUE(issued), false, ALL_HAVE);
+	write_members(writer, METRICS_OPERATIONS_FINISHED, VALUE(finished), false, ALL_HAVE);
 	writer->folded_sizes = write_row_table(writer, &sizes);
 	write_histograms(writer);
 	writer->folded_choices = write_row_table(writer, &choices);
-	write_members(writer, METRICS_WAIT_SECONDS);
-	write_members(writer, METRICS_IN_FLIGHT);
-	write_members(writer, METRICS_OLDEST_AGE);
+	write_members(writer, METRICS_WAIT_SECONDS, VALUE(wait_ns), true, COMPARED_HAVE);
+	write_members(writer, METRICS_IN_FLIGHT, VALUE(in_flight), false, ALL_HAVE);
+	write_members(writer, METRICS_OLDEST_AGE, VALUE(oldest_age_ns), true, ALL_HAVE);
 	write_infos(writer);
 	write_waits(writer);
-	write_members(writer, METRICS_ACTIVITY_AGE);
+	write_members(writer, METRICS_ACTIVITY_AGE, VALUE(still_ns), true, RUNNING_HAVE);
 	metrics_write_last(writer);
-	write_members(writer, METRICS_COLLECTIVE_NUMBER);
-	write_members(writer, METRICS_REPLAY_NUMBER);
-	write_members(writer, METRICS_NUMBER_ISSUED);
-	write_members(writer, METRICS_NUMBER_DONE);
-	write_members(writer, METRICS_SIGNATURE);
+	write_members(writer, METRICS_COLLECTIVE_NUMBER, VALUE(collectives), false, COMMS_HAVE);
+	write_members(writer, METRICS_REPLAY_NUMBER, VALUE(replays), false, REPLAYED_HAVE);
+	write_members(writer, METRICS_NUMBER_ISSUED, VALUE(number_issued), false, COMMS_HAVE);
+	write_members(writer, METRICS_NUMBER_DONE, VALUE(number_done), false, COMMS_HAVE);
+	write_members(writer, METRICS_SIGNATURE, VALUE(signature), false, COMMS_HAVE);
 	metrics_write_links(writer);
-	write_members(writer, METRICS_UNTRUSTED);
+	write_members(writer, METRICS_UNTRUSTED, VALUE(untrusted), false, ALL_HAVE);
 	write_losses(writer, METRICS_LOST_OPERATIONS, LOSS_OPERATIONS);
 	write_losses(writer, METRICS_LOST_DETAILS, LOSS_DETAILS);
 	write_losses(writer, METRICS_ODD_EVENTS, LOSS_ODD);
@@ -1387,6 +1357,6 @@ void metrics_write(struct sink *sink, enum metrics_format format, const struct l
 		metrics_write_agent(&writer, agent);
 	metrics_out_end(&writer.out);
 	metrics_model_release(&writer.model);
-	if (writer.status != OK && sink->status == OK)
-		sink->status = writer.status;
+	if (writer.status != OK)
+		sink_fail(sink, writer.status, 0);
 }

@@ -28,30 +28,17 @@ static inline unsigned int metrics_bound_bucket(unsigned int bound)
 	return 16 + 16 * bound;
 }
 
-static void metrics_text_label(struct metrics_out *out, const char *name, const char *value);
-static void metrics_text_sample(struct metrics_out *out, struct metrics_labels labels,
-				const char *value, size_t length);
-static void metrics_text_histogram(struct metrics_out *out, struct metrics_labels labels,
-				   const struct metrics_histogram *histogram);
-static void metrics_wire_label(struct metrics_out *out, const char *name, const char *value,
-			       size_t length);
-static void metrics_wire_sample(struct metrics_out *out, struct metrics_labels labels,
-				double value);
-static void metrics_wire_histogram(struct metrics_out *out, struct metrics_labels labels,
-				   const struct metrics_histogram *histogram);
-static void metrics_wire_end_family(struct metrics_out *out);
-
 const char *metrics_content_type(enum metrics_format format)
 {
-	switch (format) {
-	case METRICS_OPENMETRICS:
-		return "application/openmetrics-text; version=1.0.0; charset=utf-8";
-	case METRICS_PROTOBUF:
-		return "application/vnd.google.protobuf; "
-		       "proto=io.prometheus.client.MetricFamily; encoding=delimited";
-	default:
-		return "text/plain; version=0.0.4; charset=utf-8";
-	}
+	static const char *const types[] = {
+		[METRICS_TEXT] = "text/plain; version=0.0.4; charset=utf-8",
+		[METRICS_OPENMETRICS] =
+			"application/openmetrics-text; version=1.0.0; charset=utf-8",
+		[METRICS_PROTOBUF] = "application/vnd.google.protobuf; "
+				     "proto=io.prometheus.client.MetricFamily; encoding=delimited",
+	};
+
+	return types[format];
 }
 
 struct word {
@@ -199,230 +186,6 @@ static const double metrics_bounds[METRICS_BOUNDS] = {
 	0x1p-6,	 0x1p-4,  0x1p-2,  0x1p0,   0x1p2,   0x1p4,
 };
 
-/* ---- begin and end --------------------------------------------------------------------------- */
-
-void metrics_out_begin(struct metrics_out *out, struct sink *sink, enum metrics_format format)
-{
-	*out = (struct metrics_out){ .sink = sink, .format = format };
-	sink_init_memory(&out->labels);
-	sink_init_memory(&out->clean);
-	sink_init_memory(&out->body);
-	sink_init_memory(&out->message);
-	sink_init_memory(&out->part);
-}
-
-static void end_family(struct metrics_out *out)
-{
-	if (out->has_samples && out->format == METRICS_PROTOBUF)
-		metrics_wire_end_family(out);
-	out->has_samples = false;
-}
-
-static void hand_on(struct metrics_out *out, const struct sink *from)
-{
-	if (from->status == OK || out->sink->status != OK)
-		return;
-	out->sink->status = from->status;
-	out->sink->error = from->error;
-}
-
-void metrics_out_end(struct metrics_out *out)
-{
-	struct sink *own[] = { &out->labels, &out->clean, &out->body, &out->message, &out->part };
-
-	end_family(out);
-	if (out->format == METRICS_OPENMETRICS)
-		sink_text(out->sink, "# EOF\n");
-	for (size_t i = 0; i < ARRAY_LENGTH(own); i++) {
-		hand_on(out, own[i]);
-		sink_release(own[i]);
-	}
-}
-
-/* ---- labels ---------------------------------------------------------------------------------- */
-
-void metrics_clean_text(struct sink *to, const char *text)
-{
-	const unsigned char *at = (const unsigned char *)text;
-	size_t left = strlen(text), good = 0, character;
-
-	while (good < left) {
-		character = at[good] < 0x80 ? 1 : utf8_bytes(at + good, left - good);
-		if (character == 1 ||
-		    (character > 1 && !text_is_unseen(text_decode(at + good, character)))) {
-			good += character;
-			continue;
-		}
-		sink_write(to, at, good);
-		sink_text(to, "\xef\xbf\xbd");
-		at += good + (character > 0 ? character : 1);
-		left -= good + (character > 0 ? character : 1);
-		good = 0;
-	}
-	sink_write(to, at, left);
-}
-
-void metrics_labels_begin(struct metrics_out *out, struct metrics_labels *labels)
-{
-	*labels = (struct metrics_labels){ .at = out->labels.used };
-}
-
-void metrics_labels_copy(struct metrics_out *out, struct metrics_labels from)
-{
-	char part[256];
-	size_t length;
-
-	/* In parts: the buffer may move when it grows. */
-	for (size_t done = 0; done < from.length && out->labels.status == OK; done += length) {
-		length = from.length - done < sizeof(part) ? from.length - done : sizeof(part);
-		memcpy(part, out->labels.bytes + from.at + done, length);
-		sink_write(&out->labels, part, length);
-	}
-}
-
-void metrics_label(struct metrics_out *out, const char *name, const char *value)
-{
-	if (value == NULL || value[0] == '\0')
-		return;
-	out->clean.used = 0;
-	metrics_clean_text(&out->clean, value);
-	if (out->clean.status != OK)
-		return;
-	if (out->format == METRICS_PROTOBUF)
-		metrics_wire_label(out, name, out->clean.bytes, out->clean.used);
-	else
-		metrics_text_label(out, name, out->clean.bytes);
-}
-
-void metrics_label_number(struct metrics_out *out, const char *name, int64_t number)
-{
-	char text[METRICS_NUMBER];
-
-	text_format(text, sizeof(text), "%" PRId64, number);
-	metrics_label(out, name, text);
-}
-
-void metrics_labels_end(struct metrics_out *out, struct metrics_labels *labels)
-{
-	labels->length = out->labels.used - labels->at;
-	/* After a failure the output is not used. */
-	if (out->labels.status != OK)
-		*labels = (struct metrics_labels){ 0 };
-}
-
-size_t metrics_labels_mark(const struct metrics_out *out)
-{
-	return out->labels.used;
-}
-
-void metrics_labels_forget(struct metrics_out *out, size_t mark)
-{
-	if (out->labels.status == OK)
-		out->labels.used = mark;
-}
-
-bool metrics_labels_equal(const struct metrics_out *out, struct metrics_labels a,
-			  struct metrics_labels b)
-{
-	return a.length == b.length &&
-	       (a.length == 0 ||
-		memcmp(out->labels.bytes + a.at, out->labels.bytes + b.at, a.length) == 0);
-}
-
-/* ---- families and samples -------------------------------------------------------------------- */
-
-void metrics_family(struct metrics_out *out, enum metrics_family family)
-{
-	const struct metrics_name *of = &metrics_names()[family];
-
-	end_family(out);
-	out->family = of;
-	out->is_info = strcmp(of->type, "info") == 0;
-	out->type = METRICS_GAUGE;
-	if (strcmp(of->type, "counter") == 0)
-		out->type = METRICS_COUNTER;
-	else if (strcmp(of->type, "histogram") == 0)
-		out->type = METRICS_HISTOGRAM;
-	text_format(out->name, sizeof(out->name), "%s%s", of->name,
-		    out->type == METRICS_COUNTER ? "_total" : "");
-	out->name_length = strlen(out->name);
-}
-
-static size_t metrics_text_seconds(char to[static METRICS_NUMBER], uint64_t ns)
-{
-	size_t length = sink_digits(to, ns / 1000000000);
-	uint64_t rest = ns % 1000000000;
-
-	if (rest == 0)
-		return length;
-	to[length] = '.';
-	for (size_t i = 9; i > 0; i--, rest /= 10)
-		to[length + i] = (char)('0' + rest % 10);
-	length += 10;
-	while (to[length - 1] == '0')
-		length--;
-	return length;
-}
-
-/* The shortest text that reads as the same number. */
-static size_t text_double(char to[static METRICS_NUMBER], double value)
-{
-	if (value >= 0 && value < 0x1p63 && value == floor(value))
-		return sink_digits(to, (uint64_t)value);
-	for (int digits = 15; digits <= 17; digits++) {
-		snprintf(to, METRICS_NUMBER, "%.*g", digits, value);
-		if (strtod(to, NULL) == value)
-			break;
-	}
-	return strlen(to);
-}
-
-void metrics_put_unsigned(struct metrics_out *out, struct metrics_labels labels, uint64_t value)
-{
-	char text[METRICS_NUMBER];
-
-	if (out->format == METRICS_PROTOBUF)
-		metrics_wire_sample(out, labels, (double)value);
-	else
-		metrics_text_sample(out, labels, text, sink_digits(text, value));
-}
-
-/* The double nearest to this many seconds, as a reader of the text gets it. Rounded once only: through a long double
- * it would be rounded twice and may be off by one ulp. */
-static double metrics_seconds(uint64_t ns)
-{
-	return ns < UINT64_C(1) << 53 ? (double)ns / 1e9 : (double)((long double)ns / 1e9L);
-}
-
-void metrics_put_seconds(struct metrics_out *out, struct metrics_labels labels, uint64_t ns)
-{
-	char text[METRICS_NUMBER];
-
-	if (out->format == METRICS_PROTOBUF)
-		metrics_wire_sample(out, labels, metrics_seconds(ns));
-	else
-		metrics_text_sample(out, labels, text, metrics_text_seconds(text, ns));
-}
-
-void metrics_put_double(struct metrics_out *out, struct metrics_labels labels, double value)
-{
-	char text[METRICS_NUMBER];
-
-	if (out->format == METRICS_PROTOBUF)
-		metrics_wire_sample(out, labels, value);
-	else
-		metrics_text_sample(out, labels, text, text_double(text, value));
-}
-
-void metrics_put_histogram(struct metrics_out *out, struct metrics_labels labels,
-			   const struct metrics_histogram *histogram)
-{
-	if (out->format == METRICS_PROTOBUF)
-		metrics_wire_histogram(out, labels, histogram);
-	else
-		metrics_text_histogram(out, labels, histogram);
-}
-
 /*
  * Prometheus text 0.0.4 and OpenMetrics 1.0. They differ in the name of a family: OpenMetrics has _total and
  * _info in the names of samples only, and a type for infos.
@@ -511,6 +274,22 @@ static void put_part(struct metrics_out *out, const char *suffix, struct metrics
 	sink_text(out->sink, "} ");
 	sink_write(out->sink, value, length);
 	sink_byte(out->sink, '\n');
+}
+
+static size_t metrics_text_seconds(char to[static METRICS_NUMBER], uint64_t ns)
+{
+	size_t length = sink_digits(to, ns / 1000000000);
+	uint64_t rest = ns % 1000000000;
+
+	if (rest == 0)
+		return length;
+	to[length] = '.';
+	for (size_t i = 9; i > 0; i--, rest /= 10)
+		to[length + i] = (char)('0' + rest % 10);
+	length += 10;
+	while (to[length - 1] == '0')
+		length--;
+	return length;
 }
 
 static void metrics_text_histogram(struct metrics_out *out, struct metrics_labels labels,
@@ -669,6 +448,13 @@ static void put_native(struct sink *to, const struct metrics_histogram *histogra
 	}
 }
 
+/* The double nearest to this many seconds, as a reader of the text gets it. Rounded once only: through a long double
+ * it would be rounded twice and may be off by one ulp. */
+static double metrics_seconds(uint64_t ns)
+{
+	return ns < UINT64_C(1) << 53 ? (double)ns / 1e9 : (double)((long double)ns / 1e9L);
+}
+
 static void metrics_wire_histogram(struct metrics_out *out, struct metrics_labels labels,
 				   const struct metrics_histogram *histogram)
 {
@@ -701,4 +487,198 @@ static void metrics_wire_end_family(struct metrics_out *out)
 	}
 	out->message.used = 0;
 	out->body.used = 0;
+}
+
+/* ---- begin and end --------------------------------------------------------------------------- */
+
+void metrics_out_begin(struct metrics_out *out, struct sink *sink, enum metrics_format format)
+{
+	*out = (struct metrics_out){ .sink = sink, .format = format };
+	sink_init_memory(&out->labels);
+	sink_init_memory(&out->clean);
+	sink_init_memory(&out->body);
+	sink_init_memory(&out->message);
+	sink_init_memory(&out->part);
+}
+
+static void end_family(struct metrics_out *out)
+{
+	if (out->has_samples && out->format == METRICS_PROTOBUF)
+		metrics_wire_end_family(out);
+	out->has_samples = false;
+}
+
+void metrics_out_end(struct metrics_out *out)
+{
+	struct sink *own[] = { &out->labels, &out->clean, &out->body, &out->message, &out->part };
+
+	end_family(out);
+	if (out->format == METRICS_OPENMETRICS)
+		sink_text(out->sink, "# EOF\n");
+	for (size_t i = 0; i < ARRAY_LENGTH(own); i++) {
+		if (own[i]->status != OK)
+			sink_fail(out->sink, own[i]->status, own[i]->error);
+		sink_release(own[i]);
+	}
+}
+
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+void metrics_clean_text(struct sink *to, const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+	size_t left = strlen(text), good = 0, character;
+
+	while (good < left) {
+		character = at[good] < 0x80 ? 1 : utf8_bytes(at + good, left - good);
+		if (character == 1 ||
+		    (character > 1 && !text_is_unseen(text_decode(at + good, character)))) {
+			good += character;
+			continue;
+		}
+		sink_write(to, at, good);
+		sink_text(to, "\xef\xbf\xbd");
+		at += good + (character > 0 ? character : 1);
+		left -= good + (character > 0 ? character : 1);
+		good = 0;
+	}
+	sink_write(to, at, left);
+}
+
+void metrics_labels_begin(struct metrics_out *out, struct metrics_labels *labels)
+{
+	*labels = (struct metrics_labels){ .at = out->labels.used };
+}
+
+void metrics_labels_copy(struct metrics_out *out, struct metrics_labels from)
+{
+	char part[256];
+	size_t length;
+
+	/* In parts: the buffer may move when it grows. */
+	for (size_t done = 0; done < from.length && out->labels.status == OK; done += length) {
+		length = from.length - done < sizeof(part) ? from.length - done : sizeof(part);
+		memcpy(part, out->labels.bytes + from.at + done, length);
+		sink_write(&out->labels, part, length);
+	}
+}
+
+void metrics_label(struct metrics_out *out, const char *name, const char *value)
+{
+	if (value == NULL || value[0] == '\0')
+		return;
+	out->clean.used = 0;
+	metrics_clean_text(&out->clean, value);
+	if (out->clean.status != OK)
+		return;
+	if (out->format == METRICS_PROTOBUF)
+		metrics_wire_label(out, name, out->clean.bytes, out->clean.used);
+	else
+		metrics_text_label(out, name, out->clean.bytes);
+}
+
+void metrics_label_number(struct metrics_out *out, const char *name, int64_t number)
+{
+	char text[METRICS_NUMBER];
+
+	text_format(text, sizeof(text), "%" PRId64, number);
+	metrics_label(out, name, text);
+}
+
+void metrics_labels_end(struct metrics_out *out, struct metrics_labels *labels)
+{
+	labels->length = out->labels.used - labels->at;
+	/* After a failure the output is not used. */
+	if (out->labels.status != OK)
+		*labels = (struct metrics_labels){ 0 };
+}
+
+size_t metrics_labels_mark(const struct metrics_out *out)
+{
+	return out->labels.used;
+}
+
+void metrics_labels_forget(struct metrics_out *out, size_t mark)
+{
+	if (out->labels.status == OK)
+		out->labels.used = mark;
+}
+
+bool metrics_labels_equal(const struct metrics_out *out, struct metrics_labels a,
+			  struct metrics_labels b)
+{
+	return a.length == b.length &&
+	       (a.length == 0 ||
+		memcmp(out->labels.bytes + a.at, out->labels.bytes + b.at, a.length) == 0);
+}
+
+/* ---- families and samples -------------------------------------------------------------------- */
+
+void metrics_family(struct metrics_out *out, enum metrics_family family)
+{
+	const struct metrics_name *of = &metrics_names()[family];
+
+	end_family(out);
+	out->family = of;
+	out->is_info = strcmp(of->type, "info") == 0;
+	out->type = METRICS_GAUGE;
+	if (strcmp(of->type, "counter") == 0)
+		out->type = METRICS_COUNTER;
+	else if (strcmp(of->type, "histogram") == 0)
+		out->type = METRICS_HISTOGRAM;
+	text_format(out->name, sizeof(out->name), "%s%s", of->name,
+		    out->type == METRICS_COUNTER ? "_total" : "");
+	out->name_length = strlen(out->name);
+}
+
+/* The shortest text that reads as the same number. */
+static size_t text_double(char to[static METRICS_NUMBER], double value)
+{
+	if (value >= 0 && value < 0x1p63 && value == floor(value))
+		return sink_digits(to, (uint64_t)value);
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(to, METRICS_NUMBER, "%.*g", digits, value);
+		if (strtod(to, NULL) == value)
+			break;
+	}
+	return strlen(to);
+}
+
+void metrics_put_unsigned(struct metrics_out *out, struct metrics_labels labels, uint64_t value)
+{
+	char text[METRICS_NUMBER];
+
+	if (out->format == METRICS_PROTOBUF)
+		metrics_wire_sample(out, labels, (double)value);
+	else
+		metrics_text_sample(out, labels, text, sink_digits(text, value));
+}
+
+void metrics_put_seconds(struct metrics_out *out, struct metrics_labels labels, uint64_t ns)
+{
+	char text[METRICS_NUMBER];
+
+	if (out->format == METRICS_PROTOBUF)
+		metrics_wire_sample(out, labels, metrics_seconds(ns));
+	else
+		metrics_text_sample(out, labels, text, metrics_text_seconds(text, ns));
+}
+
+void metrics_put_double(struct metrics_out *out, struct metrics_labels labels, double value)
+{
+	char text[METRICS_NUMBER];
+
+	if (out->format == METRICS_PROTOBUF)
+		metrics_wire_sample(out, labels, value);
+	else
+		metrics_text_sample(out, labels, text, text_double(text, value));
+}
+
+void metrics_put_histogram(struct metrics_out *out, struct metrics_labels labels,
+			   const struct metrics_histogram *histogram)
+{
+	if (out->format == METRICS_PROTOBUF)
+		metrics_wire_histogram(out, labels, histogram);
+	else
+		metrics_text_histogram(out, labels, histogram);
 }

@@ -162,6 +162,9 @@ enum { METRICS_NUMBER = 32 };
 
 #define METRICS_NOBODY UINT32_MAX
 
+/* Of a signature: as many as a double holds exactly. */
+#define METRICS_SIGNATURE_BITS ((UINT64_C(1) << 52) - 1)
+
 enum metrics_member_kind {
 	METRICS_HASHED = 0,  /* a communicator by its hash */
 	METRICS_UNKNOWN = 1, /* a communicator with unknown hash */
@@ -190,7 +193,7 @@ struct metrics_member {
 	uint64_t replays;
 	uint64_t number_issued;
 	uint64_t number_done;
-	uint64_t signature; /* of the main seat */
+	uint64_t signature; /* of the main seat, METRICS_SIGNATURE_BITS */
 	struct metrics_labels labels;
 };
 
@@ -220,6 +223,9 @@ uint8_t metrics_name_number(const struct metrics_model *model, size_t process,
 			    enum op_name_table table, uint8_t number);
 const char *metrics_name_text(const struct metrics_model *model, enum op_name_table table,
 			      uint8_t number);
+
+/* The communicator of a seat in its process. */
+const struct recording_comm *metrics_seat_comm(const struct metrics_model *model, uint32_t seat);
 
 /* The value of label comm for a seat. */
 enum { METRICS_COMM_TEXT = 160 };

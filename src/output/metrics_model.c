@@ -51,18 +51,18 @@ enum metrics_direction { METRICS_SEND = 0, METRICS_RECV = 1, METRICS_EITHER = 2 
 
 /* Seats as parts of members. */
 
-static const struct comm_info *metrics_seat_info(const struct metrics_model *model, uint32_t seat)
+const struct recording_comm *metrics_seat_comm(const struct metrics_model *model, uint32_t seat)
 {
 	const struct job *job = model->job;
 	uint32_t process = job->seats[seat].process;
 
-	return &model->recording->processes[process]->comms[seat - job->first_seat[process]].info;
+	return &model->recording->processes[process]->comms[seat - job->first_seat[process]];
 }
 
 /* Whether its communicator or its process has ended. */
 static bool metrics_seat_is_over(const struct metrics_model *model, uint32_t seat)
 {
-	const struct comm_info *info = metrics_seat_info(model, seat);
+	const struct comm_info *info = &metrics_seat_comm(model, seat)->info;
 
 	return info->finalize_ns != 0 || info->flags & COMM_FLAG_FINALIZED ||
 	       !metrics_is_living(model->recording->processes[model->job->seats[seat].process]);
@@ -71,15 +71,6 @@ static bool metrics_seat_is_over(const struct metrics_model *model, uint32_t sea
 static uint64_t larger_of(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
-}
-
-static const struct comm_counts *counts_of(const struct metrics_model *model, uint32_t seat)
-{
-	uint32_t process = model->job->seats[seat].process;
-
-	return &model->recording->processes[process]
-			->comms[seat - model->job->first_seat[process]]
-			.counts;
 }
 
 /* Whether this seat should be the main seat of the member: alive before ended, then the newest. */
@@ -108,7 +99,7 @@ static void metrics_member_add(const struct metrics_model *model, struct metrics
 			       uint32_t seat)
 {
 	const struct live_seat *live = &model->live->seats[seat];
-	const struct comm_counts *counts = counts_of(model, seat);
+	const struct comm_counts *counts = &metrics_seat_comm(model, seat)->counts;
 
 	member->is_used = true;
 	member->issued += counts->issued;
@@ -136,7 +127,7 @@ static void metrics_member_add(const struct metrics_model *model, struct metrics
 		member->seat = seat;
 		member->process = model->job->seats[seat].process;
 		member->gpu = model->job->seats[seat].rank;
-		member->signature = counts->signature;
+		member->signature = counts->signature & METRICS_SIGNATURE_BITS;
 		member->still_ns = live->still_ns;
 		member->is_ended =
 			model->recording->processes[member->process]->life == RECORDING_ENDED;
@@ -173,7 +164,7 @@ static int64_t metrics_global_rank(const struct metrics_model *model, size_t pro
 void metrics_comm_text(const struct metrics_model *model, uint32_t seat,
 		       char to[static METRICS_COMM_TEXT])
 {
-	const struct comm_info *info = metrics_seat_info(model, seat);
+	const struct comm_info *info = &metrics_seat_comm(model, seat)->info;
 	const struct recording_process *process =
 		model->recording->processes[model->job->seats[seat].process];
 
@@ -702,10 +693,10 @@ static struct total_key read_key(const struct metrics_model *model, size_t proce
 		return to;
 	}
 	if (seat != NULL) {
-		size_t number = (size_t)(seat - model->job->seats);
+		uint32_t number = (uint32_t)(seat - model->job->seats);
 
 		to.member = model->seat_member[number];
-		nranks = of->comms[number - model->job->first_seat[process]].info.nranks;
+		nranks = metrics_seat_comm(model, number)->info.nranks;
 	}
 	if (key != 0) {
 		key_of_names(&to, model, process, key);

@@ -21,7 +21,7 @@ void sink_init_memory(struct sink *sink)
 	*sink = (struct sink){ .fd = -1 };
 }
 
-static void sink_fail(struct sink *sink, enum status status, int error)
+void sink_fail(struct sink *sink, enum status status, int error)
 {
 	if (sink->status != OK)
 		return;
@@ -222,14 +222,6 @@ enum status gzip_sink_open(struct gzip_sink *gzip, struct sink *to)
 	return OK;
 }
 
-static void gzip_fail(struct gzip_sink *gzip, enum status status, int error)
-{
-	if (gzip->plain.status != OK)
-		return;
-	gzip->plain.status = status;
-	gzip->plain.error = error;
-}
-
 /* Until all input is consumed; with Z_FINISH also until all output is written. */
 static void deflate_all(struct gzip_sink *gzip, int flush)
 {
@@ -243,11 +235,11 @@ static void deflate_all(struct gzip_sink *gzip, int flush)
 		result = deflate(stream, flush);
 		sink_write(gzip->to, out, sizeof(out) - stream->avail_out);
 		if (result == Z_STREAM_ERROR)
-			gzip_fail(gzip, ERR_FORMAT, EINVAL);
+			sink_fail(&gzip->plain, ERR_FORMAT, EINVAL);
 	} while (gzip->plain.status == OK &&
 		 (stream->avail_out == 0 || (flush == Z_FINISH && result != Z_STREAM_END)));
 	if (gzip->to->status != OK)
-		gzip_fail(gzip, gzip->to->status, gzip->to->error);
+		sink_fail(&gzip->plain, gzip->to->status, gzip->to->error);
 }
 
 void gzip_sink_pass(struct gzip_sink *gzip, bool is_last)
@@ -394,10 +386,8 @@ void wire_text(struct sink *sink, uint32_t field, const char *text)
 
 void wire_message(struct sink *sink, uint32_t field, struct sink *message)
 {
-	if (message->status != OK && sink->status == OK) {
-		sink->status = message->status;
-		sink->error = message->error;
-	}
+	if (message->status != OK)
+		sink_fail(sink, message->status, message->error);
 	wire_bytes(sink, field, message->bytes, message->used);
 	message->used = 0;
 }

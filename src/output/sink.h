@@ -26,6 +26,9 @@ struct sink {
 void sink_init_fd(struct sink *sink, int fd);
 void sink_init_memory(struct sink *sink);
 
+/* Keeps a failure, unless there was one before. */
+void sink_fail(struct sink *sink, enum status status, int error);
+
 /* For writes that do not fit the buffer. */
 void sink_write_more(struct sink *sink, const void *bytes, size_t length);
 
