@@ -18,14 +18,10 @@ enum { ROW_OPERATIONS = 0, ROW_BYTES = 1, ROW_TIMED_BYTES = 2, ROW_TIME = 3, ROW
 struct metrics_writer {
 	struct metrics_out out;
 	struct metrics_model model;
-	long only;	    /* index of the process to write, -1 for all */
-	enum status status; /* the first failure other than the sink's */
-	/* Rows that are exported as other. */
-	uint64_t folded_sizes;
-	uint64_t folded_functions;
-	uint64_t folded_choices;
-	uint64_t folded_links;
-	uint64_t folded_jobs; /* owners and labels of jobs that are not exported */
+	long only;			     /* index of the process to write, -1 for all */
+	enum status status;		     /* the first failure other than the sink's */
+	uint64_t folded[METRICS_ROWS_KINDS]; /* rows that are exported as other */
+	uint64_t folded_jobs;		     /* owners and labels of jobs that are not exported */
 };
 
 static inline bool metrics_is_in_file(const struct metrics_writer *writer, uint32_t process)
@@ -284,58 +280,88 @@ static bool put_once(struct metrics_out *out, struct metrics_labels *labels, siz
 	return true;
 }
 
-/* Unmeasured values have no sample: 0 would be read as no time, or as a bandwidth of 0. */
-static bool is_known(enum metrics_family family, const struct metrics_row *row)
-{
-	switch (family) {
-	case METRICS_OPERATION_BUS_BYTES:
-		return row->bus_bytes > 0;
-	case METRICS_OPERATION_TIMED_BYTES:
-	case METRICS_OPERATION_SECONDS:
-	case METRICS_ALGORITHM_SECONDS:
-		return row->values[ROW_TIMED] > 0;
-	default:
-		return true;
-	}
-}
+/* How a value of a row is written. Unmeasured values have no sample: 0 would be read as no time, or as a
+ * bandwidth of 0. */
+enum row_form { FORM_COUNT, FORM_COUNT_IF_TIMED, FORM_SECONDS, FORM_BUS_BYTES, FORM_WAITS };
 
-static void write_rows(struct metrics_writer *writer, enum metrics_family family,
-		       const struct metrics_rows *rows, unsigned int value)
-{
-	metrics_family(&writer->out, family);
-	for (size_t i = 0; i < rows->count; i++) {
-		const struct metrics_row *row = &rows->rows[i];
-
-		if (!is_known(family, row))
-			continue;
-		if (family == METRICS_OPERATION_BUS_BYTES)
-			metrics_put_double(&writer->out, row->labels, row->bus_bytes);
-		else if (family == METRICS_OPERATION_SECONDS || family == METRICS_ALGORITHM_SECONDS)
-			metrics_put_seconds(&writer->out, row->labels, row->values[value]);
-		else
-			metrics_put_unsigned(&writer->out, row->labels, row->values[value]);
-	}
-}
-
-/* Families with the same rows: how the rows are built and which labels they have in addition to the rank's. */
+/* Families with the same rows, and the labels that these have in addition to the rank's. */
 struct row_table {
-	enum status (*make)(struct metrics_rows *rows, const struct metrics_model *model);
+	enum metrics_rows_of of;
 	void (*label)(struct metrics_writer *writer, const struct metrics_row *row);
-	struct {
+	struct row_family {
 		enum metrics_family family;
 		unsigned int value; /* of the row */
-	} families[8];		    /* ends at the first METRICS_PROCESS_INFO */
+		enum row_form form;
+	} families[8]; /* ends at the first METRICS_PROCESS_INFO */
 };
 
-/* Returns how many rows are exported as other. */
-static uint64_t write_row_table(struct metrics_writer *writer, const struct row_table *table)
+static const char *direction_name(const struct metrics_row *row)
+{
+	static const char *const names[] = { "send", "recv", "other", "other" };
+
+	return names[row->what >> 32 & 3];
+}
+
+static void label_peer(struct metrics_out *out, const struct metrics_row *row)
+{
+	if ((uint32_t)row->what == METRICS_PEER_OTHER)
+		metrics_label(out, "peer", "other");
+	else
+		metrics_label_number(out, "peer", (uint32_t)row->what);
+}
+
+/* One sample for each cause. */
+static void write_link_waits(struct metrics_writer *writer, const struct metrics_row *row)
+{
+	static const char *const states[][3] = { { "gpu", "peer", "net" },
+						 { "net", "flush", "gpu" },
+						 { "other", NULL, NULL },
+						 { "other", NULL, NULL } };
+	struct metrics_out *out = &writer->out;
+
+	for (unsigned int s = 0; s < 3 && states[row->what >> 32 & 3][s]; s++) {
+		struct metrics_labels labels;
+
+		begin_labels(out, &labels, &writer->model.members[row->member]);
+		metrics_label(out, "direction", direction_name(row));
+		metrics_label(out, "state", states[row->what >> 32 & 3][s]);
+		label_peer(out, row);
+		metrics_labels_end(out, &labels);
+		metrics_put_seconds(out, labels, row->values[ROW_WAITS + s]);
+		metrics_labels_forget(out, labels.at);
+	}
+}
+
+static void write_rows(struct metrics_writer *writer, const struct metrics_rows *rows,
+		       const struct row_family *family)
+{
+	struct metrics_out *out = &writer->out;
+
+	metrics_family(out, family->family);
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct metrics_row *row = &rows->rows[i];
+		uint64_t value = row->values[family->value];
+		bool is_timed = row->values[ROW_TIMED] > 0;
+
+		if (family->form == FORM_WAITS)
+			write_link_waits(writer, row);
+		else if (family->form == FORM_BUS_BYTES && row->bus_bytes > 0)
+			metrics_put_double(out, row->labels, row->bus_bytes);
+		else if (family->form == FORM_SECONDS && is_timed)
+			metrics_put_seconds(out, row->labels, value);
+		else if (family->form == FORM_COUNT ||
+			 (family->form == FORM_COUNT_IF_TIMED && is_timed))
+			metrics_put_unsigned(out, row->labels, value);
+	}
+}
+
+static void write_row_table(struct metrics_writer *writer, const struct row_table *table)
 {
 	struct metrics_rows rows = { 0 };
 	struct metrics_out *out = &writer->out;
 	size_t mark = metrics_labels_mark(out);
-	uint64_t folded;
 
-	writer_fail(writer, table->make(&rows, &writer->model));
+	writer_fail(writer, metrics_rows_make(&rows, &writer->model, table->of));
 	keep_shown(writer, &rows);
 	for (size_t i = 0; i < rows.count; i++) {
 		struct metrics_row *row = &rows.rows[i];
@@ -345,11 +371,10 @@ static uint64_t write_row_table(struct metrics_writer *writer, const struct row_
 		metrics_labels_end(out, &row->labels);
 	}
 	for (size_t i = 0; table->families[i].family != METRICS_PROCESS_INFO; i++)
-		write_rows(writer, table->families[i].family, &rows, table->families[i].value);
-	folded = rows.folded;
+		write_rows(writer, &rows, &table->families[i]);
+	writer->folded[table->of] = rows.folded;
 	metrics_labels_forget(out, mark);
 	metrics_rows_release(&rows);
-	return folded;
 }
 
 static void label_size(struct metrics_writer *writer, const struct metrics_row *row)
@@ -359,14 +384,14 @@ static void label_size(struct metrics_writer *writer, const struct metrics_row *
 }
 
 static const struct row_table sizes = {
-	.make = metrics_rows_sizes,
+	.of = METRICS_ROWS_SIZES,
 	.label = label_size,
-	.families = { { METRICS_OPERATIONS, ROW_OPERATIONS },
-		      { METRICS_OPERATION_BYTES, ROW_BYTES },
-		      { METRICS_OPERATION_TIMED_BYTES, ROW_TIMED_BYTES },
-		      { METRICS_OPERATION_BUS_BYTES, 0 },
-		      { METRICS_TIMED_OPERATIONS, ROW_TIMED },
-		      { METRICS_OPERATION_SECONDS, ROW_TIME } },
+	.families = { { METRICS_OPERATIONS, ROW_OPERATIONS, FORM_COUNT },
+		      { METRICS_OPERATION_BYTES, ROW_BYTES, FORM_COUNT },
+		      { METRICS_OPERATION_TIMED_BYTES, ROW_TIMED_BYTES, FORM_COUNT_IF_TIMED },
+		      { METRICS_OPERATION_BUS_BYTES, 0, FORM_BUS_BYTES },
+		      { METRICS_TIMED_OPERATIONS, ROW_TIMED, FORM_COUNT },
+		      { METRICS_OPERATION_SECONDS, ROW_TIME, FORM_SECONDS } },
 };
 
 static void write_histogram(const struct metrics_row *row,
@@ -387,13 +412,13 @@ static void write_histogram(const struct metrics_row *row,
 static void write_histograms(struct metrics_writer *writer)
 {
 	struct metrics_rows rows = { 0 };
-	enum status status = metrics_rows_functions(&rows, &writer->model);
+	enum status status = metrics_rows_make(&rows, &writer->model, METRICS_ROWS_FUNCTIONS);
 
 	metrics_family(&writer->out, METRICS_OPERATION_DURATION);
 	if (status == OK)
 		status = metrics_rows_histograms(&rows, &writer->model, write_histogram, writer);
 	writer_fail(writer, status);
-	writer->folded_functions = rows.folded;
+	writer->folded[METRICS_ROWS_FUNCTIONS] = rows.folded;
 	metrics_rows_release(&rows);
 }
 
@@ -410,79 +435,26 @@ static void label_choice(struct metrics_writer *writer, const struct metrics_row
 }
 
 static const struct row_table choices = {
-	.make = metrics_rows_choices,
+	.of = METRICS_ROWS_CHOICES,
 	.label = label_choice,
-	.families = { { METRICS_ALGORITHM_OPERATIONS, ROW_OPERATIONS },
-		      { METRICS_ALGORITHM_TIMED, ROW_TIMED },
-		      { METRICS_ALGORITHM_SECONDS, ROW_TIME } },
+	.families = { { METRICS_ALGORITHM_OPERATIONS, ROW_OPERATIONS, FORM_COUNT },
+		      { METRICS_ALGORITHM_TIMED, ROW_TIMED, FORM_COUNT },
+		      { METRICS_ALGORITHM_SECONDS, ROW_TIME, FORM_SECONDS } },
 };
 
-/* ---- links ----------------------------------------------------------------------------------- */
-
-static const char *direction_name(const struct metrics_row *row)
+static void label_link(struct metrics_writer *writer, const struct metrics_row *row)
 {
-	static const char *const names[] = { "send", "recv", "other", "other" };
-
-	return names[row->what >> 32 & 3];
+	metrics_label(&writer->out, "direction", direction_name(row));
+	label_peer(&writer->out, row);
 }
 
-static void label_peer(struct metrics_out *out, const struct metrics_row *row)
-{
-	if ((uint32_t)row->what == METRICS_PEER_OTHER)
-		metrics_label(out, "peer", "other");
-	else
-		metrics_label_number(out, "peer", (uint32_t)row->what);
-}
-
-static void write_link_waits(struct metrics_writer *writer, const struct metrics_rows *rows)
-{
-	static const char *const states[][3] = { { "gpu", "peer", "net" },
-						 { "net", "flush", "gpu" },
-						 { "other", NULL, NULL },
-						 { "other", NULL, NULL } };
-	struct metrics_out *out = &writer->out;
-
-	metrics_family(out, METRICS_PROXY_WAIT);
-	for (size_t i = 0; i < rows->count; i++) {
-		const struct metrics_row *row = &rows->rows[i];
-
-		for (unsigned int s = 0; s < 3 && states[row->what >> 32 & 3][s]; s++) {
-			struct metrics_labels labels;
-
-			begin_labels(out, &labels, &writer->model.members[row->member]);
-			metrics_label(out, "direction", direction_name(row));
-			metrics_label(out, "state", states[row->what >> 32 & 3][s]);
-			label_peer(out, row);
-			metrics_labels_end(out, &labels);
-			metrics_put_seconds(out, labels, row->values[ROW_WAITS + s]);
-			metrics_labels_forget(out, labels.at);
-		}
-	}
-}
-
-static void metrics_write_links(struct metrics_writer *writer)
-{
-	struct metrics_rows rows = { 0 };
-	struct metrics_out *out = &writer->out;
-	size_t mark = metrics_labels_mark(out);
-
-	writer_fail(writer, metrics_rows_links(&rows, &writer->model));
-	keep_shown(writer, &rows);
-	write_link_waits(writer, &rows);
-	for (size_t i = 0; i < rows.count; i++) {
-		struct metrics_row *row = &rows.rows[i];
-
-		begin_labels(out, &row->labels, &writer->model.members[row->member]);
-		metrics_label(out, "direction", direction_name(row));
-		label_peer(out, row);
-		metrics_labels_end(out, &row->labels);
-	}
-	write_rows(writer, METRICS_PROXY_BYTES, &rows, ROW_LINK_BYTES);
-	write_rows(writer, METRICS_PROXY_TRANSFERS, &rows, ROW_TRANSFERS);
-	writer->folded_links = rows.folded;
-	metrics_labels_forget(out, mark);
-	metrics_rows_release(&rows);
-}
+static const struct row_table links = {
+	.of = METRICS_ROWS_LINKS,
+	.label = label_link,
+	.families = { { METRICS_PROXY_WAIT, 0, FORM_WAITS },
+		      { METRICS_PROXY_BYTES, ROW_LINK_BYTES, FORM_COUNT },
+		      { METRICS_PROXY_TRANSFERS, ROW_TRANSFERS, FORM_COUNT } },
+};
 
 /*
  * The operation that a stuck rank is in, what it waits for, and what it called before. doctor/prom.h joins
@@ -850,10 +822,14 @@ static void write_folded(struct metrics_writer *writer)
 	metrics_family(out, METRICS_AGENT_FOLDED);
 	metrics_put_unsigned(out, one_label(out, "what", "communicators"),
 			     writer->model.folded_comms);
-	metrics_put_unsigned(out, one_label(out, "what", "sizes"), writer->folded_sizes);
-	metrics_put_unsigned(out, one_label(out, "what", "functions"), writer->folded_functions);
-	metrics_put_unsigned(out, one_label(out, "what", "algorithms"), writer->folded_choices);
-	metrics_put_unsigned(out, one_label(out, "what", "peers"), writer->folded_links);
+	metrics_put_unsigned(out, one_label(out, "what", "sizes"),
+			     writer->folded[METRICS_ROWS_SIZES]);
+	metrics_put_unsigned(out, one_label(out, "what", "functions"),
+			     writer->folded[METRICS_ROWS_FUNCTIONS]);
+	metrics_put_unsigned(out, one_label(out, "what", "algorithms"),
+			     writer->folded[METRICS_ROWS_CHOICES]);
+	metrics_put_unsigned(out, one_label(out, "what", "peers"),
+			     writer->folded[METRICS_ROWS_LINKS]);
 	metrics_put_unsigned(out, one_label(out, "what", "job_labels"), writer->folded_jobs);
 }
 
@@ -1320,9 +1296,9 @@ static void write_jobs(struct metrics_writer *writer)
 	write_communicator_infos(writer);
 	write_members(writer, METRICS_OPERATIONS_ISSUED, VALUE(issued), false, ALL_HAVE);
 	write_members(writer, METRICS_OPERATIONS_FINISHED, VALUE(finished), false, ALL_HAVE);
-	writer->folded_sizes = write_row_table(writer, &sizes);
+	write_row_table(writer, &sizes);
 	write_histograms(writer);
-	writer->folded_choices = write_row_table(writer, &choices);
+	write_row_table(writer, &choices);
 	write_members(writer, METRICS_WAIT_SECONDS, VALUE(wait_ns), true, COMPARED_HAVE);
 	write_members(writer, METRICS_IN_FLIGHT, VALUE(in_flight), false, ALL_HAVE);
 	write_members(writer, METRICS_OLDEST_AGE, VALUE(oldest_age_ns), true, ALL_HAVE);
@@ -1335,7 +1311,7 @@ static void write_jobs(struct metrics_writer *writer)
 	write_members(writer, METRICS_NUMBER_ISSUED, VALUE(number_issued), false, COMMS_HAVE);
 	write_members(writer, METRICS_NUMBER_DONE, VALUE(number_done), false, COMMS_HAVE);
 	write_members(writer, METRICS_SIGNATURE, VALUE(signature), false, COMMS_HAVE);
-	metrics_write_links(writer);
+	write_row_table(writer, &links);
 	write_members(writer, METRICS_UNTRUSTED, VALUE(untrusted), false, ALL_HAVE);
 	write_losses(writer, METRICS_LOST_OPERATIONS, LOSS_OPERATIONS);
 	write_losses(writer, METRICS_LOST_DETAILS, LOSS_DETAILS);

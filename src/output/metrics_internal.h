@@ -255,18 +255,20 @@ struct metrics_rows {
 
 const char *metrics_size_text(unsigned int size); /* "1MiB", "0", "unknown", "other" */
 
-enum status metrics_rows_sizes(struct metrics_rows *rows, const struct metrics_model *model);
-
-enum status metrics_rows_choices(struct metrics_rows *rows, const struct metrics_model *model);
-
-/* (function): timed operations. */
-enum status metrics_rows_functions(struct metrics_rows *rows, const struct metrics_model *model);
-
 #define METRICS_PEER_OTHER UINT32_MAX
 enum { ROW_LINK_BYTES = 0, ROW_TRANSFERS = 1, ROW_WAITS = 2 };
-enum status metrics_rows_links(struct metrics_rows *rows, const struct metrics_model *model);
 
-/* All release previous contents; zeroed structs are allowed. */
+enum metrics_rows_of {
+	METRICS_ROWS_SIZES = 0,
+	METRICS_ROWS_CHOICES,
+	METRICS_ROWS_FUNCTIONS, /* timed operations */
+	METRICS_ROWS_LINKS,
+	METRICS_ROWS_KINDS,
+};
+
+/* Zeroed `rows`; release them even if it fails. */
+enum status metrics_rows_make(struct metrics_rows *rows, const struct metrics_model *model,
+			      enum metrics_rows_of of);
 void metrics_rows_release(struct metrics_rows *rows);
 
 /* The histograms of the rows of (function), in order. */

@@ -664,6 +664,11 @@ struct total_key {
 	double bus_factor;
 };
 
+static const struct total_key other_key = { .function = METRICS_NAME_OTHER,
+					    .algorithm = METRICS_NAME_OTHER,
+					    .protocol = METRICS_NAME_OTHER,
+					    .size = METRICS_SIZE_OTHER };
+
 static void key_of_names(struct total_key *to, const struct metrics_model *model, size_t process,
 			 uint64_t key)
 {
@@ -681,13 +686,10 @@ static struct total_key read_key(const struct metrics_model *model, size_t proce
 	uint64_t key = of->totals[index].key;
 	uint32_t comm = (uint32_t)(key >> 40);
 	const struct job_seat *seat = comm ? job_seat(model->job, process, comm) : NULL;
-	struct total_key to = { .member = model->other_member[process],
-				.function = METRICS_NAME_OTHER,
-				.algorithm = METRICS_NAME_OTHER,
-				.protocol = METRICS_NAME_OTHER,
-				.size = METRICS_SIZE_OTHER };
+	struct total_key to = other_key;
 	int nranks = 0;
 
+	to.member = model->other_member[process];
 	if ((index > 0 && key <= SLOT_FORGOTTEN) || of->totals[index].count == 0) {
 		to.member = METRICS_NOBODY;
 		return to;
@@ -714,23 +716,27 @@ static size_t count_totals(const struct metrics_model *model)
 	return count;
 }
 
-enum totals_by { BY_SIZE, BY_CHOICE, BY_FUNCTION };
-
-static uint64_t what_of(const struct total_key *key, enum totals_by by)
+static uint64_t what_of(const struct total_key *key, enum metrics_rows_of of)
 {
-	switch (by) {
-	case BY_SIZE:
+	switch (of) {
+	case METRICS_ROWS_SIZES:
 		return METRICS_SIZE_KEY(key->function, key->size);
-	case BY_CHOICE:
+	case METRICS_ROWS_CHOICES:
 		return METRICS_CHOICE_KEY(key->function, key->algorithm, key->protocol);
 	default:
 		return key->function;
 	}
 }
 
-static enum status make_rows(struct metrics_rows *rows, const struct metrics_model *model,
-			     enum totals_by by)
+static enum status make_totals(struct metrics_rows *rows, const struct metrics_model *model,
+			       enum metrics_rows_of of)
 {
+	static const size_t limits[] = {
+		[METRICS_ROWS_SIZES] = METRICS_SIZE_ROWS,
+		[METRICS_ROWS_CHOICES] = METRICS_CHOICE_ROWS,
+		[METRICS_ROWS_FUNCTIONS] = METRICS_FUNCTION_ROWS,
+	};
+
 	rows->rows = calloc(count_totals(model) + 1, sizeof(*rows->rows));
 	if (rows->rows == NULL)
 		return ERR_NO_SPACE;
@@ -741,11 +747,12 @@ static enum status make_rows(struct metrics_rows *rows, const struct metrics_mod
 			const struct region_total *total = &process->totals[i];
 			struct total_key key = read_key(model, p, i);
 
-			if (key.member == METRICS_NOBODY || (by == BY_FUNCTION && !total->timed))
+			if (key.member == METRICS_NOBODY ||
+			    (of == METRICS_ROWS_FUNCTIONS && !total->timed))
 				continue;
 			rows->rows[rows->count++] = (struct metrics_row){
 				.member = key.member,
-				.what = what_of(&key, by),
+				.what = what_of(&key, of),
 				.values = { total->count, total->bytes, total->timed_bytes,
 					    total->sum_ns, total->timed },
 				.bus_bytes = (double)total->timed_bytes * key.bus_factor,
@@ -753,37 +760,7 @@ static enum status make_rows(struct metrics_rows *rows, const struct metrics_mod
 		}
 	}
 	add_up(rows);
-	return OK;
-}
-
-enum status metrics_rows_sizes(struct metrics_rows *rows, const struct metrics_model *model)
-{
-	enum status status = make_rows(rows, model, BY_SIZE);
-
-	if (status != OK)
-		return status;
-	return rows_fold(rows, model, BUDGET_OF_GPU, METRICS_SIZE_ROWS,
-			 METRICS_SIZE_KEY(METRICS_NAME_OTHER, METRICS_SIZE_OTHER), 0);
-}
-
-enum status metrics_rows_choices(struct metrics_rows *rows, const struct metrics_model *model)
-{
-	enum status status = make_rows(rows, model, BY_CHOICE);
-
-	if (status != OK)
-		return status;
-	return rows_fold(
-		rows, model, BUDGET_OF_GPU, METRICS_CHOICE_ROWS,
-		METRICS_CHOICE_KEY(METRICS_NAME_OTHER, METRICS_NAME_OTHER, METRICS_NAME_OTHER), 0);
-}
-
-enum status metrics_rows_functions(struct metrics_rows *rows, const struct metrics_model *model)
-{
-	enum status status = make_rows(rows, model, BY_FUNCTION);
-
-	if (status != OK)
-		return status;
-	return rows_fold(rows, model, BUDGET_OF_GPU, METRICS_FUNCTION_ROWS, METRICS_NAME_OTHER, 0);
+	return rows_fold(rows, model, BUDGET_OF_GPU, limits[of], what_of(&other_key, of), 0);
 }
 
 /* ---- histograms ------------------------------------------------------------------------------ */
@@ -901,7 +878,7 @@ static void add_link(struct metrics_rows *rows, const struct metrics_model *mode
 	rows->count++;
 }
 
-enum status metrics_rows_links(struct metrics_rows *rows, const struct metrics_model *model)
+static enum status make_links(struct metrics_rows *rows, const struct metrics_model *model)
 {
 	const uint64_t directions = UINT64_C(3) << 32;
 	enum status status;
@@ -925,6 +902,12 @@ enum status metrics_rows_links(struct metrics_rows *rows, const struct metrics_m
 }
 
 /* ---------------------------------------------------------------------------------------------- */
+
+enum status metrics_rows_make(struct metrics_rows *rows, const struct metrics_model *model,
+			      enum metrics_rows_of of)
+{
+	return of == METRICS_ROWS_LINKS ? make_links(rows, model) : make_totals(rows, model, of);
+}
 
 void metrics_rows_release(struct metrics_rows *rows)
 {
