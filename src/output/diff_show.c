@@ -15,16 +15,6 @@ enum { DIFF_DETAIL = 7 };
 
 /* ---- words: the same in text, JSON and HTML -------------------------------------------------- */
 
-/* The sentences below the tables; "": it does not apply. */
-enum diff_sentence {
-	DIFF_SAYS_ROWS = 0,
-	DIFF_SAYS_UNDECIDED = 1,
-	DIFF_SAYS_SENDERS = 2,
-	DIFF_SAYS_LEFT_OUT = 3,
-	DIFF_SAYS_ANSWER = 4,
-	DIFF_SENTENCES = 5,
-};
-
 static bool is_beyond(double ratio, double threshold, bool is_slower)
 {
 	return is_slower ? ratio > 1 + threshold : ratio < 1 / (1 + threshold);
@@ -245,36 +235,23 @@ static void words_answer(const struct compare *compare, char to[static REPORT_WO
 	}
 }
 
-static void diff_words(const struct compare *compare, enum diff_sentence which,
-		       char to[static REPORT_WORDS])
-{
-	switch (which) {
-	case DIFF_SAYS_ROWS:
-		words_rows(compare, to);
-		break;
-	case DIFF_SAYS_UNDECIDED:
-		words_undecided(compare, to);
-		break;
-	case DIFF_SAYS_SENDERS:
-		words_senders(compare, to);
-		break;
-	case DIFF_SAYS_LEFT_OUT:
-		words_left_out(compare, to);
-		break;
-	case DIFF_SAYS_ANSWER:
-		words_answer(compare, to);
-		break;
-	case DIFF_SENTENCES:
-		break;
-	}
-}
+/* The sentences below the tables, the answer last; "": it does not apply. */
+static void (*const sentences[])(const struct compare *compare, char to[static REPORT_WORDS]) = {
+	words_rows, words_undecided, words_senders, words_left_out, words_answer,
+};
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static void add_columns(struct report_grid *grid, uint32_t by)
+/* The interval of a row; `is_known` false: it has none. */
+struct drawn {
+	bool is_known;
+	struct compare_result result;
+};
+
+static void add_columns(struct report_grid *grid, const struct compare *compare)
 {
 	for (unsigned int bit = 0; bit < TALLY_BYS; bit++)
-		if (by & 1u << bit)
+		if (compare->by & 1u << bit)
 			report_grid_column(grid, report_key_title(bit), TABLE_LEFT,
 					   1u << bit == TALLY_BY_COMM_NAME ? DIFF_KEY_LEAST : 0, 0);
 	report_grid_column(grid, "CALLS A", TABLE_RIGHT, 0, 8);
@@ -343,9 +320,10 @@ static double shown_busbw(const struct compare_side *side)
 	return side->transfer_busbw > 0 ? side->transfer_busbw : side->busbw;
 }
 
-static void add_row(struct report_grid *grid, const struct compare *compare,
-		    const struct compare_row *row)
+static void add_row(struct report_grid *grid, const struct compare *compare, size_t index,
+		    struct drawn *drawn)
 {
+	const struct compare_row *row = &compare->rows[index];
 	const struct compare_side *a = &row->a, *b = &row->b;
 	char text[REPORT_BANDWIDTH];
 	size_t part = 0;
@@ -375,12 +353,22 @@ static void add_row(struct report_grid *grid, const struct compare *compare,
 		report_grid_cell(grid, "-");
 	}
 	report_grid_cell(grid, diff_verdict(row, compare->threshold));
+	*drawn = (struct drawn){
+		row->has_interval,
+		{ .ratio = row->ratio, .ratio_low = row->ratio_low, .ratio_high = row->ratio_high }
+	};
+}
+
+static size_t rows_shown(const struct compare *compare, bool has_all)
+{
+	return has_all || compare->count <= DIFF_ROWS ? compare->count : DIFF_ROWS;
 }
 
 /* ---- the job and its senders ----------------------------------------------------------------- */
 
 static void add_value(struct report_grid *grid, const char *title,
-		      const struct compare_value *value, bool is_share, double threshold)
+		      const struct compare_value *value, bool is_share, double threshold,
+		      struct drawn *drawn)
 {
 	const struct compare_result *result = &value->result;
 
@@ -405,10 +393,12 @@ static void add_value(struct report_grid *grid, const char *title,
 		report_grid_cellf(grid, "%+.1f%% to %+.1f%%", percent(result->ratio_low),
 				  percent(result->ratio_high));
 	report_grid_cell(grid, value_verdict(value, threshold));
+	*drawn = (struct drawn){ value->has_interval, *result };
 }
 
-static void add_job_columns(struct report_grid *grid)
+static void add_job_columns(struct report_grid *grid, const struct compare *compare)
 {
+	(void)compare;
 	report_grid_column(grid, "JOB", TABLE_LEFT, 0, 0);
 	report_grid_column(grid, "A", TABLE_RIGHT, 0, 2);
 	report_grid_column(grid, "B", TABLE_RIGHT, 0, 2);
@@ -432,17 +422,12 @@ static void bounds_text(char *text, size_t size, uint64_t low_ns, uint64_t high_
 		text_format(text, size, "%s to %s", low, high);
 }
 
-/* Two upper bounds say nothing: communication is at most that anyway. */
-static bool has_exposed(const struct compare_exposed *exposed)
-{
-	return exposed->is_known && (exposed->a_low_ns > 0 || exposed->b_low_ns > 0);
-}
-
 static void add_exposed(struct report_grid *grid, const struct compare_exposed *exposed)
 {
 	char text[2 * UNITS_TEXT + 8];
 
-	if (!has_exposed(exposed))
+	/* Two upper bounds say nothing: communication is at most that anyway. */
+	if (!exposed->is_known || (exposed->a_low_ns == 0 && exposed->b_low_ns == 0))
 		return;
 	report_grid_cell(grid, "exposed communication");
 	bounds_text(text, sizeof(text), exposed->a_low_ns, exposed->a_high_ns);
@@ -456,22 +441,39 @@ static void add_exposed(struct report_grid *grid, const struct compare_exposed *
 						  : "not judged: bounds overlap");
 }
 
-static void add_job(struct report_grid *grid, const struct compare *compare)
+enum job_row { JOB_ITERATION, JOB_COMMUNICATION, JOB_EXPOSED, JOB_WAITING, JOB_ROWS };
+
+/* Nothing if it is unknown. */
+static void add_job(struct report_grid *grid, const struct compare *compare, size_t index,
+		    struct drawn *drawn)
 {
-	add_value(grid, "iteration", &compare->iteration, false, compare->threshold);
-	add_value(grid, "communication per iteration", &compare->communication, false,
-		  compare->threshold);
-	add_exposed(grid, &compare->exposed);
-	add_value(grid, "waiting, share of run time", &compare->waiting, true, compare->threshold);
+	switch (index) {
+	case JOB_ITERATION:
+		add_value(grid, "iteration", &compare->iteration, false, compare->threshold, drawn);
+		break;
+	case JOB_COMMUNICATION:
+		add_value(grid, "communication per iteration", &compare->communication, false,
+			  compare->threshold, drawn);
+		break;
+	case JOB_EXPOSED:
+		add_exposed(grid, &compare->exposed);
+		break;
+	case JOB_WAITING:
+		add_value(grid, "waiting, share of run time", &compare->waiting, true,
+			  compare->threshold, drawn);
+		break;
+	}
 }
 
-static bool has_job(const struct compare *compare)
+static size_t job_shown(const struct compare *compare, bool has_all)
 {
-	return compare->iteration.is_known || compare->waiting.is_known;
+	(void)has_all;
+	return compare->iteration.is_known || compare->waiting.is_known ? JOB_ROWS : 0;
 }
 
-static void add_sender_columns(struct report_grid *grid)
+static void add_sender_columns(struct report_grid *grid, const struct compare *compare)
 {
+	(void)compare;
 	report_grid_column(grid, "SENDER", TABLE_LEFT, 0, 0);
 	report_grid_column(grid, "TO", TABLE_LEFT, 0, 0);
 	report_grid_column(grid, "COMMUNICATOR", TABLE_LEFT, DIFF_KEY_LEAST, 3);
@@ -484,9 +486,11 @@ static void add_sender_columns(struct report_grid *grid)
 	report_grid_column(grid, "RESULT", TABLE_LEFT, 0, 0);
 }
 
-static void add_sender(struct report_grid *grid, const struct compare_sender *sender,
-		       double threshold)
+static void add_sender(struct report_grid *grid, const struct compare *compare, size_t index,
+		       struct drawn *drawn)
 {
+	const struct compare_sender *sender = &compare->senders[index];
+
 	report_grid_cellf(grid, "rank %s", sender->from);
 	report_grid_cellf(grid, "%s%s", sender->to[0] ? "rank " : "ring", sender->to);
 	report_grid_cell(grid, sender->comm);
@@ -496,7 +500,8 @@ static void add_sender(struct report_grid *grid, const struct compare_sender *se
 	duration_cell(grid, sender->wire_b_ns);
 	report_grid_cellf(grid, "%.3f", sender->result.ratio);
 	report_grid_cellf(grid, "%.3f-%.3f", sender->result.ratio_low, sender->result.ratio_high);
-	report_grid_cell(grid, result_words(&sender->result, threshold));
+	report_grid_cell(grid, result_words(&sender->result, compare->threshold));
+	*drawn = (struct drawn){ true, sender->result };
 }
 
 /* Those that stand out; all of them with --all. */
@@ -512,10 +517,48 @@ static size_t senders_shown(const struct compare *compare, bool has_all)
 	return count;
 }
 
-static size_t rows_shown(const struct compare *compare, bool has_all)
-{
-	return has_all || compare->count <= DIFF_ROWS ? compare->count : DIFF_ROWS;
-}
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+struct diff_table {
+	const char *id; /* in HTML */
+	const char *title;
+	const char *one; /* row */
+	const char *many;
+	bool is_first; /* of the text; written even if it has no rows */
+	void (*columns)(struct report_grid *grid, const struct compare *compare);
+	size_t (*shown)(const struct compare *compare, bool has_all);
+	void (*add)(struct report_grid *grid, const struct compare *compare, size_t index,
+		    struct drawn *drawn);
+};
+
+static const struct diff_table operations_table = {
+	.id = "operations",
+	.title = "Operations, without waiting where possible",
+	.one = "row",
+	.many = "rows",
+	.is_first = true,
+	.columns = add_columns,
+	.shown = rows_shown,
+	.add = add_row,
+};
+
+static const struct diff_table job_table = {
+	.id = "job",
+	.title = "The job",
+	.columns = add_job_columns,
+	.shown = job_shown,
+	.add = add_job,
+};
+
+static const struct diff_table senders_table = {
+	.id = "senders",
+	.title = "Senders: time on the wire per transfer",
+	.one = "sender",
+	.many = "senders",
+	.columns = add_sender_columns,
+	.shown = senders_shown,
+	.add = add_sender,
+};
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
@@ -559,96 +602,17 @@ static void write_differences(struct sink *sink, const struct compare *compare,
 	}
 }
 
-static enum status write_rows(struct sink *sink, const struct compare *compare,
-			      const struct report_text_options *options)
-{
-	size_t shown = rows_shown(compare, options->has_all);
-	struct report_grid grid;
-	enum status status;
-
-	report_grid_init(&grid);
-	add_columns(&grid, compare->by);
-	for (size_t i = 0; i < shown; i++)
-		add_row(&grid, compare, &compare->rows[i]);
-	status = report_grid_write(&grid, sink, options->width, NULL);
-	report_grid_release(&grid);
-	if (shown < compare->count)
-		sink_format(sink, "(%zu more %s; --all shows them)\n", compare->count - shown,
-			    text_which(compare->count - shown, "row", "rows"));
-	return status;
-}
-
-static enum status write_job(struct sink *sink, const struct compare *compare,
-			     const struct report_text_options *options)
-{
-	struct report_grid grid;
-	enum status status;
-
-	if (!has_job(compare))
-		return OK;
-	sink_text(sink, "\n");
-	report_grid_init(&grid);
-	add_job_columns(&grid);
-	add_job(&grid, compare);
-	status = report_grid_write(&grid, sink, options->width, NULL);
-	report_grid_release(&grid);
-	return status;
-}
-
-static enum status write_senders(struct sink *sink, const struct compare *compare,
-				 const struct report_text_options *options)
-{
-	size_t shown = senders_shown(compare, options->has_all);
-	struct report_grid grid;
-	enum status status;
-
-	if (shown == 0)
-		return OK;
-	sink_text(sink, "\n");
-	report_grid_init(&grid);
-	add_sender_columns(&grid);
-	for (size_t i = 0; i < shown; i++)
-		add_sender(&grid, &compare->senders[i], compare->threshold);
-	status = report_grid_write(&grid, sink, options->width, NULL);
-	report_grid_release(&grid);
-	if (shown < compare->sender_count)
-		sink_format(sink, "(%zu more %s; --all shows them)\n",
-			    compare->sender_count - shown,
-			    text_which(compare->sender_count - shown, "sender", "senders"));
-	return status;
-}
-
 static void write_words(struct sink *sink, const struct compare *compare,
 			const struct report_text_options *options)
 {
 	char words[REPORT_WORDS];
 
 	sink_text(sink, "\n");
-	for (enum diff_sentence which = 0; which < DIFF_SENTENCES; which++) {
-		diff_words(compare, which, words);
+	for (size_t i = 0; i < ARRAY_LENGTH(sentences); i++) {
+		sentences[i](compare, words);
 		if (words[0] != '\0')
 			table_wrap(sink, words, "", 0, report_text_width(options));
 	}
-}
-
-enum status diff_text(struct sink *sink, const struct diff_side *a, const struct diff_side *b,
-		      const struct compare *compare, const struct report_text_options *options)
-{
-	enum status status;
-
-	write_side(sink, "A: ", a, options);
-	write_side(sink, "B: ", b, options);
-	write_differences(sink, compare, options);
-	sink_text(sink, "\n");
-	status = write_rows(sink, compare, options);
-	if (status == OK)
-		status = write_job(sink, compare, options);
-	if (status == OK)
-		status = write_senders(sink, compare, options);
-	if (status != OK)
-		return status;
-	write_words(sink, compare, options);
-	return sink->status;
 }
 
 /* ---- HTML: the same tables, with each interval drawn ------------------------------------------ */
@@ -683,12 +647,6 @@ static void write_interval(struct sink *sink, const struct compare_result *resul
 		    "<circle cx=\"%.1f\" cy=\"8\" r=\"4\" fill=\"currentColor\"></circle></svg>",
 		    low, high - low > 2 ? high - low : 2, chart_x(result->ratio));
 }
-
-/* Intervals of a table's rows, in their order; `is_known` false: none. */
-struct drawn {
-	bool is_known;
-	struct compare_result result;
-};
 
 static bool is_alarm(const char *verdict)
 {
@@ -764,90 +722,59 @@ static enum status write_grid(struct sink *sink, const struct report_grid *grid,
 	return OK;
 }
 
-static enum status html_rows(struct sink *sink, const struct compare *compare, bool has_all)
+/* As text, or without text options as HTML. */
+static enum status show_table(struct sink *sink, const struct compare *compare,
+			      const struct diff_table *of, bool has_all,
+			      const struct report_text_options *text)
 {
-	size_t shown = rows_shown(compare, has_all);
-	struct drawn *drawn = calloc(shown + 1, sizeof(*drawn));
+	size_t shown = of->shown(compare, has_all), more = of->shown(compare, true) - shown;
 	struct report_grid grid;
+	struct drawn *drawn;
 	enum status status;
 
-	if (drawn == NULL)
-		return ERR_NO_SPACE;
-	report_grid_init(&grid);
-	add_columns(&grid, compare->by);
-	for (size_t i = 0; i < shown; i++) {
-		const struct compare_row *row = &compare->rows[i];
-
-		add_row(&grid, compare, row);
-		drawn[i] = (struct drawn){ row->has_interval,
-					   { .ratio = row->ratio,
-					     .ratio_low = row->ratio_low,
-					     .ratio_high = row->ratio_high } };
-	}
-	status = write_grid(sink, &grid, "operations", "Operations, without waiting where possible",
-			    drawn, compare->threshold);
-	if (shown < compare->count)
-		sink_format(sink, "<p class=\"dim\">%zu more %s: --all includes them.</p>\n",
-			    compare->count - shown,
-			    text_which(compare->count - shown, "row", "rows"));
-	free(drawn);
-	report_grid_release(&grid);
-	return status;
-}
-
-static enum status html_job(struct sink *sink, const struct compare *compare)
-{
-	/* As add_job() adds them; NULL: exposed communication, which has no interval. */
-	const struct compare_value *const values[] = { &compare->iteration, &compare->communication,
-						       NULL, &compare->waiting };
-	struct drawn drawn[ARRAY_LENGTH(values)];
-	struct report_grid grid;
-	enum status status;
-	size_t count = 0;
-
-	if (!has_job(compare))
+	if (shown == 0 && !of->is_first)
 		return OK;
+	drawn = calloc(shown + 1, sizeof(*drawn));
+	if (drawn == NULL)
+		return ERR_NO_SPACE;
 	report_grid_init(&grid);
-	add_job_columns(&grid);
-	add_job(&grid, compare);
-	for (size_t i = 0; i < ARRAY_LENGTH(values); i++) {
-		if (values[i] == NULL && has_exposed(&compare->exposed))
-			drawn[count++] = (struct drawn){ .is_known = false };
-		else if (values[i] != NULL && values[i]->is_known)
-			drawn[count++] =
-				(struct drawn){ values[i]->has_interval, values[i]->result };
+	of->columns(&grid, compare);
+	for (size_t i = 0; i < shown; i++)
+		of->add(&grid, compare, i, &drawn[grid.table.used / grid.table.count]);
+	if (text == NULL) {
+		status = write_grid(sink, &grid, of->id, of->title, drawn, compare->threshold);
+	} else {
+		sink_text(sink, of->is_first ? "" : "\n");
+		status = report_grid_write(&grid, sink, text->width, NULL);
 	}
-	status = write_grid(sink, &grid, "job", "The job", drawn, compare->threshold);
+	if (more > 0)
+		sink_format(sink,
+			    text ? "(%zu more %s; --all shows them)\n"
+				 : "<p class=\"dim\">%zu more %s: --all includes them.</p>\n",
+			    more, text_which(more, of->one, of->many));
+	free(drawn);
 	report_grid_release(&grid);
 	return status;
 }
 
-static enum status html_senders(struct sink *sink, const struct compare *compare, bool has_all)
+enum status diff_text(struct sink *sink, const struct diff_side *a, const struct diff_side *b,
+		      const struct compare *compare, const struct report_text_options *options)
 {
-	size_t shown = senders_shown(compare, has_all);
-	struct drawn *drawn = calloc(shown + 1, sizeof(*drawn));
-	struct report_grid grid;
-	enum status status = OK;
+	enum status status;
 
-	if (drawn == NULL)
-		return ERR_NO_SPACE;
-	report_grid_init(&grid);
-	add_sender_columns(&grid);
-	for (size_t i = 0; i < shown; i++) {
-		add_sender(&grid, &compare->senders[i], compare->threshold);
-		drawn[i] = (struct drawn){ true, compare->senders[i].result };
-	}
-	if (shown > 0)
-		status =
-			write_grid(sink, &grid, "senders", "Senders: time on the wire per transfer",
-				   drawn, compare->threshold);
-	if (shown > 0 && shown < compare->sender_count)
-		sink_format(sink, "<p class=\"dim\">%zu more %s: --all includes them.</p>\n",
-			    compare->sender_count - shown,
-			    text_which(compare->sender_count - shown, "sender", "senders"));
-	free(drawn);
-	report_grid_release(&grid);
-	return status;
+	write_side(sink, "A: ", a, options);
+	write_side(sink, "B: ", b, options);
+	write_differences(sink, compare, options);
+	sink_text(sink, "\n");
+	status = show_table(sink, compare, &operations_table, options->has_all, options);
+	if (status == OK)
+		status = show_table(sink, compare, &job_table, options->has_all, options);
+	if (status == OK)
+		status = show_table(sink, compare, &senders_table, options->has_all, options);
+	if (status != OK)
+		return status;
+	write_words(sink, compare, options);
+	return sink->status;
 }
 
 static void html_side(struct sink *sink, const char *name, const struct diff_side *side)
@@ -873,13 +800,13 @@ static void html_summary(struct sink *sink, const struct diff_side *a, const str
 	html_side(sink, "A", a);
 	html_side(sink, "B", b);
 	sink_text(sink, "</dl>\n");
-	diff_words(compare, DIFF_SAYS_ANSWER, words);
+	words_answer(compare, words);
 	sink_format(sink, "<div class=\"%s\"><p id=\"verdict\"><b>",
 		    is_calm ? "calm" : "finding error");
 	html_write_text(sink, words);
 	sink_text(sink, "</b></p>\n");
-	for (enum diff_sentence which = 0; which < DIFF_SAYS_ANSWER; which++) {
-		diff_words(compare, which, words);
+	for (size_t i = 0; i + 1 < ARRAY_LENGTH(sentences); i++) {
+		sentences[i](compare, words);
 		if (words[0] == '\0')
 			continue;
 		sink_text(sink, "<p class=\"sentence\">");
@@ -920,11 +847,11 @@ enum status diff_html(struct sink *sink, const struct diff_side *a, const struct
 	html_write_start(sink, "Comparison of two runs - Ringside");
 	html_summary(sink, a, b, compare);
 	html_differences(sink, compare);
-	status = html_job(sink, compare);
+	status = show_table(sink, compare, &job_table, has_all, NULL);
 	if (status == OK)
-		status = html_rows(sink, compare, has_all);
+		status = show_table(sink, compare, &operations_table, has_all, NULL);
 	if (status == OK)
-		status = html_senders(sink, compare, has_all);
+		status = show_table(sink, compare, &senders_table, has_all, NULL);
 	if (status != OK)
 		return status;
 	html_write_end(sink);
@@ -1110,8 +1037,8 @@ static void put_sentences(struct json *json, const struct compare *compare)
 	char words[REPORT_WORDS];
 
 	json_put_array(json, "sentences");
-	for (enum diff_sentence which = 0; which < DIFF_SENTENCES; which++) {
-		diff_words(compare, which, words);
+	for (size_t i = 0; i < ARRAY_LENGTH(sentences); i++) {
+		sentences[i](compare, words);
 		if (words[0] != '\0')
 			json_string(json, words);
 	}
