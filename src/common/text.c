@@ -77,6 +77,17 @@ uint32_t text_decode(const unsigned char *at, size_t bytes)
 	return character;
 }
 
+size_t text_encode(char to[static 4], uint32_t character)
+{
+	size_t bytes = character < 0x80 ? 1 : character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;
+
+	for (size_t i = bytes - 1; i > 0; i--, character >>= 6)
+		to[i] = (char)(0x80 | (character & 0x3f));
+	/* The first byte begins with as many ones as there are bytes. */
+	to[0] = (char)(bytes == 1 ? character : (0xf00u >> bytes & 0xff) | character);
+	return bytes;
+}
+
 size_t text_clean_bytes(char *text, size_t length)
 {
 	const unsigned char *bytes = (const unsigned char *)text;

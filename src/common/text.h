@@ -33,6 +33,8 @@ size_t text_clean_bytes(char *text, size_t length);
 bool text_is_unseen(uint32_t character);
 /* The character of this many bytes, see utf8_bytes(). */
 uint32_t text_decode(const unsigned char *at, size_t bytes);
+/* The character as UTF-8, without terminator; returns its length. */
+size_t text_encode(char to[static 4], uint32_t character);
 
 /* Copy a fixed-size field that may lack its terminator, cleaned as above. */
 void text_from_field(char *to, size_t size, const char *field, size_t field_size);

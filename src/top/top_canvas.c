@@ -385,33 +385,10 @@ void top_canvas_style(struct top_canvas *canvas, unsigned int row, enum top_styl
 
 /* ---- as text -------------------------------------------------------------------------------- */
 
-static void write_character(struct sink *sink, wchar_t wide)
-{
-	uint32_t character = (uint32_t)wide;
-	char bytes[4];
-
-	if (character < 0x80) {
-		sink_byte(sink, (char)character);
-	} else if (character < 0x800) {
-		bytes[0] = (char)(0xc0 | character >> 6);
-		bytes[1] = (char)(0x80 | (character & 0x3f));
-		sink_write(sink, bytes, 2);
-	} else if (character < 0x10000) {
-		bytes[0] = (char)(0xe0 | character >> 12);
-		bytes[1] = (char)(0x80 | (character >> 6 & 0x3f));
-		bytes[2] = (char)(0x80 | (character & 0x3f));
-		sink_write(sink, bytes, 3);
-	} else {
-		bytes[0] = (char)(0xf0 | character >> 18);
-		bytes[1] = (char)(0x80 | (character >> 12 & 0x3f));
-		bytes[2] = (char)(0x80 | (character >> 6 & 0x3f));
-		bytes[3] = (char)(0x80 | (character & 0x3f));
-		sink_write(sink, bytes, 4);
-	}
-}
-
 void top_canvas_write(const struct top_canvas *canvas, struct sink *sink)
 {
+	char bytes[4];
+
 	for (unsigned int row = 0; row < canvas->height; row++) {
 		const struct top_cell *cells = &canvas->cells[(size_t)row * canvas->width];
 		unsigned int end = canvas->width;
@@ -420,7 +397,8 @@ void top_canvas_write(const struct top_canvas *canvas, struct sink *sink)
 			end--;
 		for (unsigned int i = 0; i < end; i++)
 			for (int j = 0; !cells[i].is_second && cells[i].characters[j] != 0; j++)
-				write_character(sink, cells[i].characters[j]);
+				sink_write(sink, bytes,
+					   text_encode(bytes, (uint32_t)cells[i].characters[j]));
 		sink_byte(sink, '\n');
 	}
 }

@@ -62,23 +62,14 @@ static const struct top_column flight_columns[] = {
 	{ TOP_COLUMN_WAITS_FOR, "WAITS FOR", 26, 32, 200, 2, false, false },
 };
 
-static const struct top_column *columns_of(enum top_pane pane, size_t *count)
-{
-	switch (pane) {
-	case TOP_COMMS:
-		*count = ARRAY_LENGTH(comm_columns);
-		return comm_columns;
-	case TOP_SEATS:
-		*count = ARRAY_LENGTH(seat_columns);
-		return seat_columns;
-	case TOP_FLIGHTS:
-		*count = ARRAY_LENGTH(flight_columns);
-		return flight_columns;
-	default:
-		*count = 0;
-		return NULL;
-	}
-}
+static const struct {
+	const struct top_column *columns;
+	size_t count;
+} panes[TOP_PANES] = {
+	[TOP_COMMS] = { comm_columns, ARRAY_LENGTH(comm_columns) },
+	[TOP_SEATS] = { seat_columns, ARRAY_LENGTH(seat_columns) },
+	[TOP_FLIGHTS] = { flight_columns, ARRAY_LENGTH(flight_columns) },
+};
 
 static bool is_wanted(const struct top_model *model, enum top_column_id id)
 {
@@ -119,12 +110,9 @@ static void fit_drop(struct top_fit *fit, size_t at)
 static void columns_choose(struct top_fit *fit, const struct top_model *model, enum top_pane pane,
 			   unsigned int width)
 {
-	size_t count;
-	const struct top_column *columns = columns_of(pane, &count);
-
-	for (size_t i = 0; i < count; i++)
-		if (is_wanted(model, columns[i].id))
-			fit->columns[fit->count++] = &columns[i];
+	for (size_t i = 0; i < panes[pane].count; i++)
+		if (is_wanted(model, panes[pane].columns[i].id))
+			fit->columns[fit->count++] = &panes[pane].columns[i];
 	while (columns_total(fit) > width) {
 		size_t worst = fit->count;
 
@@ -243,12 +231,38 @@ static float timed_share(const struct live_sums *sums)
 	return sums->operations > 0 ? (float)((double)sums->timed / (double)sums->operations) : NAN;
 }
 
+/* What communicators and ranks have in common. */
+static void point_text(const struct top_cell_of *cell, const struct live_history *history,
+		       const struct live_sums *sums, char *text)
+{
+	const struct live_point *point = top_model_point(cell->live, history);
+
+	switch (cell->column) {
+	case TOP_COLUMN_RATE:
+		top_text_rate(text, point ? point->operations_per_s : NAN);
+		break;
+	case TOP_COLUMN_TIMED:
+		top_text_share(text, timed_share(sums));
+		break;
+	case TOP_COLUMN_BUSBW:
+		top_text_bandwidth(text, point ? point->busbw : NAN);
+		break;
+	case TOP_COLUMN_WAIT:
+		top_text_share(text, point ? point->wait_share : NAN);
+		break;
+	case TOP_COLUMN_WAIT_BAR:
+		top_bars_share(text, point ? point->wait_share : NAN, cell->width, cell->is_utf8);
+		break;
+	default:
+		break;
+	}
+}
+
 static void comm_text(const struct top_cell_of *cell, char *text)
 {
 	const struct live *live = cell->live;
 	const struct job_comm *comm = &live->job.comms[cell->index];
 	const struct live_history *history = &live->comms[cell->index].history;
-	const struct live_point *point = top_model_point(live, history);
 
 	switch (cell->column) {
 	case TOP_COLUMN_COMM:
@@ -263,18 +277,6 @@ static void comm_text(const struct top_cell_of *cell, char *text)
 	case TOP_COLUMN_RANKS:
 		ranks_text(text, comm);
 		break;
-	case TOP_COLUMN_RATE:
-		top_text_rate(text, point ? point->operations_per_s : NAN);
-		break;
-	case TOP_COLUMN_TIMED:
-		top_text_share(text, timed_share(&live->comms[cell->index].sums));
-		break;
-	case TOP_COLUMN_BUSBW:
-		top_text_bandwidth(text, point ? point->busbw : NAN);
-		break;
-	case TOP_COLUMN_WAIT:
-		top_text_share(text, point ? point->wait_share : NAN);
-		break;
 	case TOP_COLUMN_OLDEST:
 		top_text_age(text, top_model_oldest_ns(live, comm));
 		break;
@@ -282,32 +284,12 @@ static void comm_text(const struct top_cell_of *cell, char *text)
 		top_bars_minute(text, history, live->wall_ns, cell->width, cell->is_utf8);
 		break;
 	default:
+		point_text(cell, history, &live->comms[cell->index].sums, text);
 		break;
 	}
 }
 
 /* ---- ranks ----------------------------------------------------------------------------------- */
-
-static void seat_point_text(const struct top_cell_of *cell, char *text)
-{
-	const struct live *live = cell->live;
-	const struct live_point *point = top_model_point(live, &live->seats[cell->index].history);
-
-	switch (cell->column) {
-	case TOP_COLUMN_RATE:
-		top_text_rate(text, point ? point->operations_per_s : NAN);
-		break;
-	case TOP_COLUMN_BUSBW:
-		top_text_bandwidth(text, point ? point->busbw : NAN);
-		break;
-	case TOP_COLUMN_WAIT:
-		top_text_share(text, point ? point->wait_share : NAN);
-		break;
-	default:
-		top_bars_share(text, point ? point->wait_share : NAN, cell->width, cell->is_utf8);
-		break;
-	}
-}
 
 static void seat_text(const struct top_cell_of *cell, char *text)
 {
@@ -333,9 +315,6 @@ static void seat_text(const struct top_cell_of *cell, char *text)
 	case TOP_COLUMN_GPU:
 		PUT(text, rank->gpu < 0 ? "?" : "%d", rank->gpu);
 		break;
-	case TOP_COLUMN_TIMED:
-		top_text_share(text, timed_share(&seat->sums));
-		break;
 	case TOP_COLUMN_FLIGHTS:
 		PUT(text, seat->in_flight == 0 ? "-" : "%u", seat->in_flight);
 		break;
@@ -346,7 +325,7 @@ static void seat_text(const struct top_cell_of *cell, char *text)
 		PUT(text, "%s", live_state_name(live_state(live, cell->index)));
 		break;
 	default:
-		seat_point_text(cell, text);
+		point_text(cell, &seat->history, &seat->sums, text);
 		break;
 	}
 }

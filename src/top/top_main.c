@@ -13,18 +13,11 @@
 #include <unistd.h>
 
 #include "cmds/cli.h"
+#include "common/attributes.h"
 #include "common/clock.h"
 #include "common/text.h"
 #include "recording/watch.h"
 #include "top/top.h"
-
-/*
- * Signals are blocked except while the loop waits: none interrupts drawing and none is missed.
- */
-
-struct top_signals {
-	sigset_t waiting; /* the mask for ppoll() */
-};
 
 /* The processes of this host, and what is known about them after a refresh. */
 
@@ -35,7 +28,9 @@ struct top_source {
 	struct top_around around;
 };
 
-static volatile sig_atomic_t ending, stopped, continued, resized;
+/* Signals are blocked except while the loop waits: none interrupts drawing and none is missed. */
+static volatile sig_atomic_t ending; /* the SIGTERM, SIGINT, SIGHUP or SIGQUIT received, 0: none */
+static volatile sig_atomic_t stopped, continued, resized;
 
 static void signal_note(int signal)
 {
@@ -57,13 +52,14 @@ static void signal_note(int signal)
 
 static const int ours[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH };
 
-static void top_signals_init(struct top_signals *signals)
+/* *waiting is the mask for ppoll(). */
+static void catch_signals(sigset_t *waiting)
 {
 	struct sigaction action = { .sa_handler = signal_note };
 	sigset_t blocked;
 
 	sigemptyset(&blocked);
-	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+	for (size_t i = 0; i < ARRAY_LENGTH(ours); i++) {
 		struct sigaction before;
 
 		/* Keep signals ignored that the caller ignores: nohup, a shell without job control. */
@@ -72,39 +68,18 @@ static void top_signals_init(struct top_signals *signals)
 		sigaction(ours[i], &action, NULL);
 		sigaddset(&blocked, ours[i]);
 	}
-	sigprocmask(SIG_BLOCK, &blocked, &signals->waiting);
-	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-		sigdelset(&signals->waiting, ours[i]);
+	sigprocmask(SIG_BLOCK, &blocked, waiting);
+	for (size_t i = 0; i < ARRAY_LENGTH(ours); i++)
+		sigdelset(waiting, ours[i]);
 }
 
-/* The SIGTERM, SIGINT, SIGHUP or SIGQUIT that was received; 0 none. */
-static int top_signals_end(void)
-{
-	return ending;
-}
-
+/* Whether the signal was received since the last call. */
 static bool signal_take(volatile sig_atomic_t *flag)
 {
 	bool was_set = *flag != 0;
 
 	*flag = 0;
 	return was_set;
-}
-
-/* Whether SIGTSTP (Ctrl-Z), SIGCONT or SIGWINCH was received since the last call. */
-static bool top_signals_take_stop(void)
-{
-	return signal_take(&stopped);
-}
-
-static bool top_signals_take_continue(void)
-{
-	return signal_take(&continued);
-}
-
-static bool top_signals_take_resize(void)
-{
-	return signal_take(&resized);
 }
 
 /* Raises the signal with its default action, unblocked. */
@@ -120,19 +95,6 @@ static void send_to_self(int signal)
 	sigprocmask(SIG_UNBLOCK, &only, &mask);
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 	sigaction(signal, &before, NULL);
-}
-
-/* Stops this process until it is continued. The terminal must have been released before. */
-static void top_signals_stop(void)
-{
-	send_to_self(SIGTSTP);
-}
-
-/* Dies from the signal, so that the shell sees the right exit status. */
-static void __attribute__((noreturn)) top_signals_die(int signal)
-{
-	send_to_self(signal);
-	_exit(128 + signal);
 }
 
 /* Processes that ended are shown for this long. */
@@ -284,7 +246,7 @@ struct loop {
 	struct top_source source;
 	struct top_view view;
 	struct top_canvas canvas;
-	struct top_signals signals;
+	sigset_t waiting;
 	uint64_t next_ns; /* next refresh */
 	bool is_ended;
 };
@@ -333,21 +295,21 @@ static void take_signals(struct loop *loop)
 {
 	bool is_back = false;
 
-	if (top_signals_end() != 0) {
+	if (ending != 0) {
 		loop->is_ended = true;
 		return;
 	}
-	if (top_signals_take_stop()) {
+	if (signal_take(&stopped)) {
 		top_screen_leave();
-		top_signals_stop();
+		send_to_self(SIGTSTP);
 		is_back = true;
 	}
 	/* Also after a SIGSTOP, which cannot be caught: the shell has used the terminal since. */
-	if (top_signals_take_continue() || is_back) {
+	if (signal_take(&continued) || is_back) {
 		top_screen_return();
 		loop_draw(loop);
 	}
-	if (top_signals_take_resize()) {
+	if (signal_take(&resized)) {
 		top_screen_resize();
 		loop_draw(loop);
 	}
@@ -363,7 +325,7 @@ static void wait_for_something(struct loop *loop)
 	struct timespec time = { .tv_sec = (time_t)(left_ns / SECOND_NS),
 				 .tv_nsec = (long)(left_ns % SECOND_NS) };
 
-	if (ppoll(fds, 2, loop->view.is_paused ? NULL : &time, &loop->signals.waiting) == -1) {
+	if (ppoll(fds, 2, loop->view.is_paused ? NULL : &time, &loop->waiting) == -1) {
 		loop->is_ended |= errno != EINTR;
 		return;
 	}
@@ -393,7 +355,7 @@ static int top_loop(const struct top_options *options, bool is_utf8)
 	int code = CLI_EXIT_DONE;
 	enum status status;
 
-	top_signals_init(&loop.signals);
+	catch_signals(&loop.waiting);
 	top_view_init(&loop.view, options->interval_ns);
 	top_canvas_init(&loop.canvas, is_utf8);
 	status = top_source_init(&loop.source, options->directory, false);
@@ -404,8 +366,11 @@ static int top_loop(const struct top_options *options, bool is_utf8)
 		code = cli_error("cannot watch the processes: %s", strerror(errno));
 	top_source_release(&loop.source);
 	top_canvas_release(&loop.canvas);
-	if (top_signals_end() != 0)
-		top_signals_die(top_signals_end());
+	if (ending != 0) {
+		/* The shell sees the right exit status. */
+		send_to_self(ending);
+		_exit(128 + ending);
+	}
 	return code;
 }
 

@@ -8,6 +8,7 @@
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/hash.h"
+#include "common/text.h"
 #include "output/live_json.h"
 
 /* ---- the command line and what the user chose ------------------------------------------------ */
@@ -480,22 +481,14 @@ static void drop_character(char *text)
 static void append_character(char *text, wchar_t wide)
 {
 	uint32_t character = (uint32_t)wide;
-	size_t length = strlen(text);
+	size_t length = strlen(text), count;
 	char bytes[4];
-	size_t count = character < 0x80 ? 1 : character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;
 
-	if (character < 0x20 || character == 0x7f || character > 0x10ffff ||
-	    length + count >= TOP_FILTER_BYTES)
+	if (character < 0x20 || character == 0x7f || character > 0x10ffff)
 		return;
-	if (count == 1) {
-		bytes[0] = (char)character;
-	} else {
-		for (size_t i = count - 1; i > 0; i--) {
-			bytes[i] = (char)(0x80 | (character & 0x3f));
-			character >>= 6;
-		}
-		bytes[0] = (char)((0xf00u >> count & 0xff) | character);
-	}
+	count = text_encode(bytes, character);
+	if (length + count >= TOP_FILTER_BYTES)
+		return;
 	memcpy(text + length, bytes, count);
 	text[length + count] = '\0';
 }

@@ -196,9 +196,26 @@ static void test_ends(void)
 	       text_number("6", 7, 7, &number) == ERR_RANGE);
 }
 
+/* The first and the last character of each length. */
+static void characters_are_encoded(void)
+{
+	static const uint32_t characters[] = { 1,     0x7f,   0x80,    0x7ff,
+					       0x800, 0xffff, 0x10000, 0x10ffff };
+
+	for (size_t i = 0; i < ARRAY_LENGTH(characters); i++) {
+		unsigned char bytes[4];
+		size_t length = text_encode((char *)bytes, characters[i]);
+
+		EXPECT_EQUAL(length, 1 + i / 2);
+		EXPECT_EQUAL(text_decode(bytes, length), characters[i]);
+		EXPECT(length == 1 || utf8_bytes(bytes, length) == length);
+	}
+}
+
 int main(void)
 {
 	test_ends();
+	characters_are_encoded();
 	test_endings();
 	copies_are_terminated_and_say_when_cut();
 	formats_are_bounded();

@@ -579,16 +579,15 @@ static void test_signals(void)
 static void test_mask(void)
 {
 	struct sigaction ignored = { .sa_handler = SIG_IGN }, plain = { .sa_handler = SIG_DFL };
-	struct top_signals signals;
 	struct sigaction now;
-	sigset_t blocked;
+	sigset_t blocked, waiting;
 
 	sigemptyset(&blocked);
 	sigprocmask(SIG_SETMASK, &blocked, NULL);
 	for (size_t i = 0; i < ARRAY_LENGTH(signals_of_loop); i++)
 		sigaction(signals_of_loop[i], &plain, NULL);
 	sigaction(SIGHUP, &ignored, NULL);
-	top_signals_init(&signals);
+	catch_signals(&waiting);
 	sigprocmask(SIG_SETMASK, NULL, &blocked);
 	for (size_t i = 0; i < ARRAY_LENGTH(signals_of_loop); i++) {
 		int signal = signals_of_loop[i];
@@ -596,7 +595,7 @@ static void test_mask(void)
 		sigaction(signal, NULL, &now);
 		EXPECT(now.sa_handler == (signal == SIGHUP ? SIG_IGN : signal_note));
 		EXPECT_EQUAL(sigismember(&blocked, signal), signal != SIGHUP);
-		EXPECT_EQUAL(sigismember(&signals.waiting, signal), 0);
+		EXPECT_EQUAL(sigismember(&waiting, signal), 0);
 	}
 	begin();
 	send_to_self(SIGTERM);
