@@ -6,8 +6,10 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
+#include "common/attributes.h"
 #include "common/hash.h"
 #include "common/op.h"
 #include "common/text.h"
@@ -43,22 +45,6 @@ static void write_short(struct sink *sink, float number)
 	sink_unsigned(sink, (uint64_t)(power < 0 ? -power : power));
 }
 
-static float value_of(const struct live_point *point, size_t which)
-{
-	switch (which) {
-	case 0:
-		return point->operations_per_s;
-	case 1:
-		return point->busbw;
-	case 2:
-		return point->algbw;
-	case 3:
-		return point->busy_share;
-	default:
-		return point->wait_share;
-	}
-}
-
 /* The first point newer than `after_ns`. Points are in order of time, unless the wall clock was set back; then
  * older points are useless. */
 static uint32_t first_after(const struct live_history *history, uint64_t after_ns)
@@ -73,7 +59,16 @@ static uint32_t first_after(const struct live_history *history, uint64_t after_n
 static void put_history(struct json *json, const struct live_history *history, uint64_t after_ns,
 			uint64_t from_ms)
 {
-	static const char *const names[] = { "operations_per_s", "busbw", "algbw", "busy", "wait" };
+	static const struct {
+		const char *name;
+		size_t offset;
+	} values[] = {
+		{ "operations_per_s", offsetof(struct live_point, operations_per_s) },
+		{ "busbw", offsetof(struct live_point, busbw) },
+		{ "algbw", offsetof(struct live_point, algbw) },
+		{ "busy", offsetof(struct live_point, busy_share) },
+		{ "wait", offsetof(struct live_point, wait_share) },
+	};
 	uint32_t first = first_after(history, after_ns);
 
 	json_put_array(json, "time_ms");
@@ -83,12 +78,16 @@ static void put_history(struct json *json, const struct live_history *history, u
 		json_unsigned(json, ms > from_ms ? ms - from_ms : 0);
 	}
 	json_end(json);
-	for (size_t which = 0; which < sizeof(names) / sizeof(names[0]); which++) {
-		json_put_array(json, names[which]);
+	for (size_t which = 0; which < ARRAY_LENGTH(values); which++) {
+		json_put_array(json, values[which].name);
 		for (uint32_t i = first; i < history->count; i++) {
+			const char *point = (const char *)live_point(history, i);
+			float value;
+
 			if (i > first)
 				sink_byte(json->sink, ',');
-			write_short(json->sink, value_of(live_point(history, i), which));
+			memcpy(&value, point + values[which].offset, sizeof(value));
+			write_short(json->sink, value);
 		}
 		json_end(json);
 	}
@@ -102,10 +101,7 @@ static void put_members(struct json *json, const struct live *live, const struct
 		const struct job_seat *seat = &live->job.seats[comm->seats[i]];
 
 		json_object(json);
-		if (seat->comm_rank >= 0)
-			json_put_signed(json, "rank", seat->comm_rank);
-		else
-			json_put_null(json, "rank");
+		json_put_natural_or_null(json, "rank", seat->comm_rank);
 		put_history(json, &live->seats[comm->seats[i]].history, after_ns, from_ms);
 		json_end(json);
 	}
@@ -287,12 +283,12 @@ static void put_process(struct json *json, const struct job *job, size_t index)
 
 	json_object(json);
 	json_put_known_signed(json, "job_index", rank != NULL, rank ? rank->group : 0);
-	json_put_known_signed(json, "rank", rank && rank->rank >= 0, rank ? rank->rank : 0);
+	json_put_natural_or_null(json, "rank", rank ? rank->rank : -1);
 	json_put_string(json, "label", rank ? rank->label : NULL);
-	json_put_known_signed(json, "local_rank", process->local_rank >= 0, process->local_rank);
+	json_put_natural_or_null(json, "local_rank", process->local_rank);
 	json_put_text_or_null(json, "host", process->host);
-	json_put_known_signed(json, "pid", process->pid >= 0, process->pid);
-	json_put_known_signed(json, "gpu", rank && rank->gpu >= 0, rank ? rank->gpu : 0);
+	json_put_natural_or_null(json, "pid", process->pid);
+	json_put_natural_or_null(json, "gpu", rank ? rank->gpu : -1);
 	json_put_text_or_null(json, "gpu_uuid", rank ? rank->gpu_uuid : "");
 	json_put_string(json, "state", recording_life_name(process->life));
 	json_put_text_or_null(json, "mode", process->mode);
@@ -378,10 +374,7 @@ static void put_oldest(struct json *json, const struct live *live, uint32_t inde
 	json_put_known_signed(json, "match", op->match > 0, (int64_t)op->match);
 	json_put_string(json, "state", op_state_name(op->state));
 	json_put_unsigned(json, "age_ns", seat->oldest_age_ns);
-	if (op->bytes == OP_BYTES_UNKNOWN)
-		json_put_null(json, "bytes");
-	else
-		json_put_unsigned(json, "bytes", op->bytes);
+	json_put_known(json, "bytes", op->bytes != OP_BYTES_UNKNOWN, op->bytes);
 	json_put_text_or_null(json, "kernel", flight_words_kernel(process, flight, words));
 	json_put_text_or_null(json, "absent", absent);
 	json_put_array(json, "waits");
@@ -398,8 +391,8 @@ static void put_member(struct json *json, const struct live *live, uint32_t inde
 	const struct job_rank *rank = &live->job.ranks[seat->rank];
 
 	json_object(json);
-	json_put_known_signed(json, "rank", seat->comm_rank >= 0, seat->comm_rank);
-	json_put_known_signed(json, "global_rank", rank->rank >= 0, rank->rank);
+	json_put_natural_or_null(json, "rank", seat->comm_rank);
+	json_put_natural_or_null(json, "global_rank", rank->rank);
 	json_put_string(json, "label", rank->label);
 	json_put_unsigned(json, "process_index", seat->process);
 	put_sums(json, &of->sums);
@@ -432,8 +425,7 @@ static void put_straggler(struct json *json, const struct live *live, const stru
 	const struct job_seat *seat =
 		comm->straggler < live->job.seat_count ? &live->job.seats[comm->straggler] : NULL;
 
-	json_put_known_signed(json, "straggler", seat && seat->comm_rank >= 0,
-			      seat ? seat->comm_rank : 0);
+	json_put_natural_or_null(json, "straggler", seat ? seat->comm_rank : -1);
 	put_share(json, "straggler_share", seat ? comm->straggler_share : NAN);
 }
 
@@ -476,14 +468,14 @@ static void put_comm(struct json *json, const struct live *live, uint32_t index)
 
 /* ---- notices ---------------------------------------------------------------------------------- */
 
-/* "" if the notice concerns no job, or one without a name. */
-static const char *notice_job(const struct job *job, const struct live_notice *notice)
+/* The group of a notice, UINT32_MAX: of no job. */
+static uint32_t notice_group(const struct job *job, const struct live_notice *notice)
 {
 	if (notice->comm < job->comm_count)
-		return job->groups[job->comms[notice->comm].group].name;
-	if (notice->seat < job->seat_count)
-		return job->groups[job->ranks[job->seats[notice->seat].rank].group].name;
-	return "";
+		return job->comms[notice->comm].group;
+	if (notice->seat < job->seat_count && job->seats[notice->seat].rank < job->rank_count)
+		return job->ranks[job->seats[notice->seat].rank].group;
+	return UINT32_MAX;
 }
 
 static void put_notice(struct json *json, const struct live *live, const struct live_notice *notice)
@@ -492,12 +484,13 @@ static void put_notice(struct json *json, const struct live *live, const struct 
 	const struct job_seat *seat =
 		notice->seat < job->seat_count ? &job->seats[notice->seat] : NULL;
 	const struct job_rank *rank = seat ? &job->ranks[seat->rank] : NULL;
+	uint32_t group = notice_group(job, notice);
 	bool has_comm = notice->comm < job->comm_count;
 	char key[LIVE_JSON_KEY];
 
 	json_object(json);
 	json_put_string(json, "kind", live_notice_name(notice->kind));
-	json_put_text_or_null(json, "job", notice_job(job, notice));
+	json_put_text_or_null(json, "job", group != UINT32_MAX ? job->groups[group].name : "");
 	json_put_string(json, "title", notice->title);
 	json_put_text_or_null(json, "text", notice->text);
 	json_put_text_or_null(json, "hint", notice->hint);
@@ -505,10 +498,9 @@ static void put_notice(struct json *json, const struct live *live, const struct 
 	json_put_unsigned(json, "first_ms", notice->first_wall_ns / 1000000);
 	json_put_string(json, "comm", has_comm ? live_json_key(live, notice->comm, key) : NULL);
 	json_put_string(json, "comm_label", has_comm ? job->comms[notice->comm].label : NULL);
-	json_put_known_signed(json, "rank", rank && rank->rank >= 0, rank ? rank->rank : 0);
+	json_put_natural_or_null(json, "rank", rank ? rank->rank : -1);
 	json_put_string(json, "rank_label", rank ? rank->label : NULL);
-	json_put_known_signed(json, "comm_rank", seat && seat->comm_rank >= 0,
-			      seat ? seat->comm_rank : 0);
+	json_put_natural_or_null(json, "comm_rank", seat ? seat->comm_rank : -1);
 	json_end(json);
 }
 
@@ -584,16 +576,6 @@ struct job_summary {
 	bool is_stuck;
 	bool is_slow;
 };
-
-/* The group of a notice, UINT32_MAX: of no job. */
-static uint32_t notice_group(const struct job *job, const struct live_notice *notice)
-{
-	if (notice->comm < job->comm_count)
-		return job->comms[notice->comm].group;
-	if (notice->seat < job->seat_count && job->seats[notice->seat].rank < job->rank_count)
-		return job->ranks[job->seats[notice->seat].rank].group;
-	return UINT32_MAX;
-}
 
 /* Time since any rank here called or finished an operation of this communicator; 0 if none is in flight. */
 static uint64_t stuck_ns_of(const struct live *live, const struct job_comm *comm)
@@ -701,7 +683,7 @@ static void put_job_summary(struct json *json, const struct live *live, uint32_t
 
 	json_object(json);
 	json_put_text_or_null(json, "name", group->name);
-	json_put_known_signed(json, "owner", group->owner >= 0, group->owner);
+	json_put_natural_or_null(json, "owner", group->owner);
 	json_put_known_signed(json, "world_size", group->world_size > 0, group->world_size);
 	json_put_unsigned(json, "ranks", group->rank_count);
 	json_put_unsigned(json, "processes", group->process_count);

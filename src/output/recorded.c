@@ -100,14 +100,6 @@ const char *flight_words_wait(const struct flight_wait *wait, char words[static 
 	return words;
 }
 
-static void put_count(struct json *json, const char *key, int32_t count)
-{
-	if (count > 0)
-		json_put_unsigned(json, key, (uint64_t)count);
-	else
-		json_put_null(json, key);
-}
-
 void comm_json_put_kind(struct json *json, enum job_comm_kind kind)
 {
 	json_put_string(json, "kind", kind == JOB_COMM_UNKNOWN ? NULL : job_comm_kind_name(kind));
@@ -124,8 +116,8 @@ void comm_json_put_identity(struct json *json, const struct job_comm *comm)
 	json_put_unsigned(json, "generation", comm->generation);
 	json_put_unsigned(json, "job_index", comm->group);
 	comm_json_put_kind(json, comm->kind);
-	put_count(json, "ranks", comm->nranks);
-	put_count(json, "nodes", comm->nnodes);
+	json_put_known_signed(json, "ranks", comm->nranks > 0, comm->nranks);
+	json_put_known_signed(json, "nodes", comm->nnodes > 0, comm->nnodes);
 	json_put_unsigned(json, "recorded_ranks", comm->seat_count);
 }
 
@@ -224,35 +216,17 @@ void recorded_comm_json(struct json *json, uint32_t id, const struct recording_c
 		json_put_null(json, "comm_hash");
 	json_put_text_or_null(json, "comm_name", info->name);
 	json_put_number_or_null(json, "comm_rank", info->rank);
-	json_put_time_or_null(json, "comm_ranks", (uint64_t)(info->nranks > 0 ? info->nranks : 0));
-	json_put_time_or_null(json, "comm_nodes", (uint64_t)(info->nnodes > 0 ? info->nnodes : 0));
+	json_put_known_signed(json, "comm_ranks", info->nranks > 0, info->nranks);
+	json_put_known_signed(json, "comm_nodes", info->nnodes > 0, info->nnodes);
 }
 
-/* False without a duration, or if times contradict each other. */
-static bool recorded_op_duration(const struct op_record *op, uint64_t *ns)
+/* False also if times contradict each other. */
+static bool has_duration(const struct op_record *op)
 {
-	uint64_t from, to;
+	struct op_record checked = *op;
 
-	switch (op->time_source) {
-	case OP_TIME_KERNEL_GPU:
-		from = op->gpu_start_ns;
-		to = op->gpu_stop_ns;
-		break;
-	case OP_TIME_PROXY:
-		from = op->active_ns;
-		to = op->done_ns;
-		break;
-	case OP_TIME_HOST:
-		from = op->issue_ns;
-		to = op->done_ns;
-		break;
-	default:
-		return false;
-	}
-	if (from == 0 || to < from)
-		return false;
-	*ns = op_duration_ns(op);
-	return true;
+	op_check_time(&checked);
+	return checked.time_source != OP_TIME_NONE;
 }
 
 static void put_name(struct json *json, const struct recording_process *process, const char *key,
@@ -270,10 +244,7 @@ static void put_what(struct json *json, const struct recording_process *process,
 	put_name(json, process, "algorithm", OP_NAMES_ALGORITHM, op->algorithm);
 	put_name(json, process, "protocol", OP_NAMES_PROTOCOL, op->protocol);
 	json_put_unsigned(json, "count", op->count);
-	if (op->bytes == OP_BYTES_UNKNOWN)
-		json_put_null(json, "bytes");
-	else
-		json_put_unsigned(json, "bytes", op->bytes);
+	json_put_known(json, "bytes", op->bytes != OP_BYTES_UNKNOWN, op->bytes);
 	json_put_number_or_null(json, "root", op->root);
 	json_put_number_or_null(json, "peer", op->peer);
 	json_put_unsigned(json, "channels", op->channels);
@@ -292,29 +263,16 @@ static void put_flags(struct json *json, uint32_t flags)
 	json_end(json);
 }
 
-/* Without a GPU timestamp the spread of channels is unknown. */
-static void put_spread(struct json *json, const char *key, uint64_t stamp_ns, uint32_t spread_ns)
-{
-	if (stamp_ns != 0)
-		json_put_unsigned(json, key, spread_ns);
-	else
-		json_put_null(json, key);
-}
-
 static void put_times(struct json *json, const struct recording_process *process,
 		      const struct op_record *op)
 {
+	bool is_known = has_duration(op);
 	uint64_t ns = 0;
 
-	if (recorded_op_duration(op, &ns))
-		json_put_unsigned(json, "duration_ns", ns);
-	else
-		json_put_null(json, "duration_ns");
+	json_put_known(json, "duration_ns", is_known, is_known ? op_duration_ns(op) : 0);
 	json_put_string(json, "time_source", op_time_source_name(op->time_source));
-	if (op->issue_ns != 0 && recording_wall_ns(process, op->issue_ns, &ns))
-		json_put_unsigned(json, "issue_wall_ns", ns);
-	else
-		json_put_null(json, "issue_wall_ns");
+	is_known = op->issue_ns != 0 && recording_wall_ns(process, op->issue_ns, &ns);
+	json_put_known(json, "issue_wall_ns", is_known, ns);
 	json_put_time_or_null(json, "issue_ns", op->issue_ns);
 	json_put_time_or_null(json, "launch_ns", op->launch_ns);
 	json_put_time_or_null(json, "task_ns", op->task_ns);
@@ -322,8 +280,9 @@ static void put_times(struct json *json, const struct recording_process *process
 	json_put_time_or_null(json, "done_ns", op->done_ns);
 	json_put_time_or_null(json, "gpu_start_ns", op->gpu_start_ns);
 	json_put_time_or_null(json, "gpu_stop_ns", op->gpu_stop_ns);
-	put_spread(json, "start_spread_ns", op->gpu_start_ns, op->start_spread_ns);
-	put_spread(json, "stop_spread_ns", op->gpu_stop_ns, op->stop_spread_ns);
+	/* Without a GPU timestamp the spread of channels is unknown. */
+	json_put_known(json, "start_spread_ns", op->gpu_start_ns != 0, op->start_spread_ns);
+	json_put_known(json, "stop_spread_ns", op->gpu_stop_ns != 0, op->stop_spread_ns);
 }
 
 static void put_progress(struct json *json, const struct op_record *op)
