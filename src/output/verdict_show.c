@@ -1,10 +1,12 @@
 #include "output/verdict_show.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "common/attributes.h"
 #include "common/text.h"
 #include "output/table.h"
 
@@ -133,11 +135,17 @@ static void put_line(struct sink *sink, const char *word, const char *before, co
 }
 
 /* Appends a part of a sentence, with "; " between parts. */
-static void join_piece(char *text, size_t size, const char *piece)
+static PRINTF_LIKE(3, 4) void join_piece(char *text, size_t size, const char *format, ...)
 {
-	size_t used = strlen(text);
+	va_list values;
+	size_t used;
 
-	text_format(text + used, size - used, "%s%s", used > 0 ? "; " : "", piece);
+	if (text[0] != '\0')
+		text_append(text, size, "; ");
+	used = strlen(text);
+	va_start(values, format);
+	vsnprintf(text + used, size - used, format, values);
+	va_end(values);
 }
 
 /* ---- one verdict ----------------------------------------------------------------------------- */
@@ -152,64 +160,50 @@ static void join_cost(const struct verdict *verdict, char *text, size_t size)
 {
 	const char *so_far = verdict->dead_wall_ns > 0 ? "" : " so far";
 	const char *bound = verdict_cost_word(verdict);
-	char piece[160];
 
 	/* Do not repeat what the title says. */
-	if (verdict->victims > 0 && verdict->class != VERDICT_STUCK && !is_cost_in_title(verdict)) {
-		text_format(piece, sizeof(piece), "%u %s for it", verdict->victims,
-			    text_which(verdict->victims, "rank waits", "ranks wait"));
-		join_piece(text, size, piece);
-	}
+	if (verdict->victims > 0 && verdict->class != VERDICT_STUCK && !is_cost_in_title(verdict))
+		join_piece(text, size, "%u %s for it", verdict->victims,
+			   text_which(verdict->victims, "rank waits", "ranks wait"));
 	if (verdict->percent > 0) {
 		if (verdict->class == VERDICT_SLOW_RANK || verdict->class == VERDICT_SLOW_HOST)
-			text_format(piece, sizeof(piece),
-				    "waiting for it takes %.3g%% of all ranks' time",
-				    verdict->percent);
+			join_piece(text, size, "waiting for it takes %.3g%% of all ranks' time",
+				   verdict->percent);
 		else if (verdict->percent < 200)
-			text_format(piece, sizeof(piece), "%.3g%% slower", verdict->percent);
+			join_piece(text, size, "%.3g%% slower", verdict->percent);
 		else
-			text_format(piece, sizeof(piece), "%.*fx longer",
-				    verdict->percent < 900 ? 1 : 0, 1 + verdict->percent / 100);
-		join_piece(text, size, piece);
+			join_piece(text, size, "%.*fx longer", verdict->percent < 900 ? 1 : 0,
+				   1 + verdict->percent / 100);
 	}
 	if (verdict->gpu_hours > 0) {
 		if (verdict->gpu_hours >= 0.1)
-			text_format(piece, sizeof(piece), "%s%.1f GPU-hours lost%s", bound,
-				    verdict->gpu_hours, so_far);
+			join_piece(text, size, "%s%.1f GPU-hours lost%s", bound, verdict->gpu_hours,
+				   so_far);
 		else
-			text_format(piece, sizeof(piece), "%s%.3g GPU-seconds lost%s", bound,
-				    verdict->gpu_hours * 3600, so_far);
-		join_piece(text, size, piece);
+			join_piece(text, size, "%s%.3g GPU-seconds lost%s", bound,
+				   verdict->gpu_hours * 3600, so_far);
 	}
-	if (verdict->money > 0) {
-		text_format(piece, sizeof(piece), "%.2f at the price given", verdict->money);
-		join_piece(text, size, piece);
-	}
+	if (verdict->money > 0)
+		join_piece(text, size, "%.2f at the price given", verdict->money);
 }
 
 static void put_circumstances(struct sink *sink, const struct verdict *verdict,
 			      const struct verdict_text_options *options)
 {
-	char text[512] = "", piece[160], time[UNITS_TEXT], until[UNITS_TEXT], duration[UNITS_TEXT];
+	char text[512] = "", time[UNITS_TEXT], until[UNITS_TEXT], duration[UNITS_TEXT];
 	bool has_end = verdict->dead_wall_ns > 0 && verdict->for_ns > 0;
 
-	if (options->has_jobs && verdict->job[0] != '\0') {
-		text_format(piece, sizeof(piece), "job %s", verdict->job);
-		join_piece(text, sizeof(text), piece);
-	}
-	if (verdict->since_wall_ns > 0) {
-		text_format(piece, sizeof(piece), "%s %s%s%s UTC%s%s", has_end ? "from" : "since",
-			    units_date(time, verdict->since_wall_ns), has_end ? " to " : "",
-			    has_end ? units_date(until, verdict->since_wall_ns + verdict->for_ns)
-				    : "",
-			    verdict->for_ns > 0 ? ", for " : "",
-			    verdict->for_ns > 0 ? units_duration(duration, verdict->for_ns) : "");
-		join_piece(text, sizeof(text), piece);
-	} else if (verdict->for_ns > 0) {
-		text_format(piece, sizeof(piece), "for %s",
-			    units_duration(duration, verdict->for_ns));
-		join_piece(text, sizeof(text), piece);
-	}
+	if (options->has_jobs && verdict->job[0] != '\0')
+		join_piece(text, sizeof(text), "job %s", verdict->job);
+	if (verdict->since_wall_ns > 0)
+		join_piece(text, sizeof(text), "%s %s%s%s UTC%s%s", has_end ? "from" : "since",
+			   units_date(time, verdict->since_wall_ns), has_end ? " to " : "",
+			   has_end ? units_date(until, verdict->since_wall_ns + verdict->for_ns)
+				   : "",
+			   verdict->for_ns > 0 ? ", for " : "",
+			   verdict->for_ns > 0 ? units_duration(duration, verdict->for_ns) : "");
+	else if (verdict->for_ns > 0)
+		join_piece(text, sizeof(text), "for %s", units_duration(duration, verdict->for_ns));
 	join_cost(verdict, text, sizeof(text));
 	if (text[0] != '\0')
 		put_line(sink, "", "", text, options);
@@ -327,32 +321,26 @@ static void who_text(char *text, size_t size, const struct scene *scene)
 static void put_head(struct sink *sink, const struct verdict_look *look,
 		     const struct verdict_text_options *options)
 {
-	char text[LINE] = "", clean[LINE], piece[LINE], who[256], lines[64], time[UNITS_TEXT];
+	char text[LINE] = "", clean[LINE], who[256], lines[64], time[UNITS_TEXT];
 	const struct scene *scene = look->scene;
 
 	if (scene && scene->processes > 0) {
 		who_text(who, sizeof(who), scene);
 		if (scene->jobs > 1)
-			text_format(piece, sizeof(piece), "%zu jobs: %s", scene->jobs, who);
+			join_piece(text, sizeof(text), "%zu jobs: %s", scene->jobs, who);
 		else
-			text_format(piece, sizeof(piece), "job%s%s: %s", scene->job[0] ? " " : "",
-				    scene->job, who);
-		join_piece(text, sizeof(text), piece);
+			join_piece(text, sizeof(text), "job%s%s: %s", scene->job[0] ? " " : "",
+				   scene->job, who);
 	}
 	if (look->log_files > 0) {
 		counted_text(lines, sizeof(lines), look->log_lines, "line", "lines");
-		text_format(piece, sizeof(piece), "%s of NCCL logs in %zu %s", lines,
-			    look->log_files, text_which(look->log_files, "file", "files"));
-		join_piece(text, sizeof(text), piece);
+		join_piece(text, sizeof(text), "%s of NCCL logs in %zu %s", lines, look->log_files,
+			   text_which(look->log_files, "file", "files"));
 	}
-	if (look->source) {
-		text_format(piece, sizeof(piece), "from %s", look->source);
-		join_piece(text, sizeof(text), piece);
-	}
-	if (look->wall_ns > 0) {
-		text_format(piece, sizeof(piece), "at %s UTC", units_date(time, look->wall_ns));
-		join_piece(text, sizeof(text), piece);
-	}
+	if (look->source)
+		join_piece(text, sizeof(text), "from %s", look->source);
+	if (look->wall_ns > 0)
+		join_piece(text, sizeof(text), "at %s UTC", units_date(time, look->wall_ns));
 	text_from_field(clean, sizeof(clean), text, strlen(text));
 	table_wrap(sink, clean, "", 0, sentence_width(options));
 }
@@ -385,32 +373,24 @@ static void put_calm(struct sink *sink, const struct verdict_look *look,
 
 	if (scene && scene->processes > 0) {
 		who_text(piece, sizeof(piece), scene);
-		join_piece(text, sizeof(text), piece);
+		join_piece(text, sizeof(text), "%s", piece);
 		life_text(piece, sizeof(piece), scene);
 		if (piece[0] != '\0')
-			join_piece(text, sizeof(text), piece);
-		if (scene->comm_count > 0 && scene->standing == 0) {
-			text_format(piece, sizeof(piece), "no communicator has been stuck for %s",
-				    units_duration(hang, look->hang_ns));
-			join_piece(text, sizeof(text), piece);
-		}
-		if (scene->comm_count > 0 && scene->last_ns != UINT64_MAX && look->wall_ns > 0) {
-			text_format(piece, sizeof(piece), "the last operation was %s ago",
-				    units_duration(number, scene->last_ns));
-			join_piece(text, sizeof(text), piece);
-		}
-		if (scene->age_ns >= LONG_IN_FLIGHT_NS) {
-			text_format(piece, sizeof(piece),
-				    "the oldest operation has been in flight for %s",
-				    units_duration(number, scene->age_ns));
-			join_piece(text, sizeof(text), piece);
-		}
+			join_piece(text, sizeof(text), "%s", piece);
+		if (scene->comm_count > 0 && scene->standing == 0)
+			join_piece(text, sizeof(text), "no communicator has been stuck for %s",
+				   units_duration(hang, look->hang_ns));
+		if (scene->comm_count > 0 && scene->last_ns != UINT64_MAX && look->wall_ns > 0)
+			join_piece(text, sizeof(text), "the last operation was %s ago",
+				   units_duration(number, scene->last_ns));
+		if (scene->age_ns >= LONG_IN_FLIGHT_NS)
+			join_piece(text, sizeof(text),
+				   "the oldest operation has been in flight for %s",
+				   units_duration(number, scene->age_ns));
 		/* Prometheus is asked for this count only if something is stuck. */
-		if (scene->operations > 0) {
-			text_format(piece, sizeof(piece), "%s operations called",
-				    units_count(number, scene->operations));
-			join_piece(text, sizeof(text), piece);
-		}
+		if (scene->operations > 0)
+			join_piece(text, sizeof(text), "%s operations called",
+				   units_count(number, scene->operations));
 	}
 	if (look->log_files > 0)
 		join_piece(text, sizeof(text), "nothing to report in NCCL's logs");
