@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/stats.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/op.h"
@@ -728,13 +729,6 @@ static size_t chart_width(const struct report_text_options *options)
 	return options->width == 0 || options->width >= WIDE_FROM ? CHART_WIDE : CHART_NARROW;
 }
 
-static int by_value(const void *left, const void *right)
-{
-	double a = *(const double *)left, b = *(const double *)right;
-
-	return (a > b) - (a < b);
-}
-
 /* ---- windows --------------------------------------------------------------------------------- */
 
 /* The values of one chart; 0 where there is none. */
@@ -751,7 +745,7 @@ static void sort_line(struct line *line)
 	for (size_t i = 0; i < line->count; i++)
 		if (line->values[i] > 0)
 			line->sorted[line->used++] = line->values[i];
-	qsort(line->sorted, line->used, sizeof(*line->sorted), by_value);
+	stats_sort(line->sorted, line->used);
 }
 
 /* busbw without waiting where ranks could be compared, else with it. Returns whether it is without. */

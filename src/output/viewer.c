@@ -160,20 +160,12 @@ static void chrome_track(struct viewer *viewer, const struct viewer_track *track
 		 track->order);
 }
 
-static const char *colour_name(enum viewer_colour colour)
-{
-	switch (colour) {
-	case VIEWER_WAITING:
-		return "grey";
-	case VIEWER_UNFINISHED:
-		return "terrible";
-	case VIEWER_DOUBTFUL:
-		return "bad";
-	case VIEWER_PLAIN:
-		break;
-	}
-	return NULL;
-}
+/* Names that trace viewers know; NULL: the viewer's choice. */
+static const char *const colour_names[] = {
+	[VIEWER_WAITING] = "grey",
+	[VIEWER_UNFINISHED] = "terrible",
+	[VIEWER_DOUBTFUL] = "bad",
+};
 
 /* After their slice, because some viewers sort only by time. */
 static void put_arrow(struct viewer *viewer, const struct viewer_slice *slice,
@@ -188,7 +180,7 @@ static void put_arrow(struct viewer *viewer, const struct viewer_slice *slice,
 static void chrome_slice(struct viewer *viewer, const struct viewer_slice *slice)
 {
 	bool is_open = slice->end_ns == VIEWER_OPEN;
-	const char *colour = colour_name(slice->colour);
+	const char *colour = colour_names[slice->colour];
 
 	begin_event(viewer, is_open ? "B" : "X", slice->process, slice->track, slice->start_ns);
 	if (!is_open) {

@@ -522,7 +522,6 @@ struct viewer_group {
 struct viewer_lanes {
 	struct viewer_group **groups;
 	size_t count;
-	size_t room;
 	uint32_t *slots; /* hash table of indices + 1 */
 	size_t slot_count;
 	uint32_t tracks; /* number of tracks so far */

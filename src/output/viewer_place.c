@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis/match.h"
+#include "analysis/stats.h"
 #include "common/attributes.h"
 #include "common/hash.h"
 #include "common/op.h"
@@ -67,13 +68,6 @@ static int64_t clock_whole_ns(double value)
 	return value > -9e18 && value < 9e18 ? (int64_t)value : 0;
 }
 
-static int by_value(const void *left, const void *right)
-{
-	double a = *(const double *)left, b = *(const double *)right;
-
-	return a < b ? -1 : a > b;
-}
-
 static double difference_ns(uint64_t later, uint64_t earlier)
 {
 	return (double)(int64_t)(later - earlier);
@@ -103,7 +97,7 @@ static double drift_of(const struct viewer_clock_best *points, unsigned int coun
 	}
 	if (used == 0)
 		return 0;
-	qsort(slopes, used, sizeof(slopes[0]), by_value);
+	stats_sort(slopes, used);
 	drift = slopes[used / 2];
 	return drift > MOST_DRIFT || drift < -MOST_DRIFT ? 0 : drift;
 }
@@ -127,7 +121,7 @@ struct viewer_clock_fit viewer_clock_fit(const struct viewer_clock *clock)
 	for (unsigned int i = 0; i < count; i++)
 		rest[i] = clock_apart(&points[i], &points[0]) -
 			  fit.drift * difference_ns(points[i].seen_ns, fit.middle_ns);
-	qsort(rest, count, sizeof(rest[0]), by_value);
+	stats_sort(rest, count);
 	/* Callbacks can be late, never early, so the offset is near the maximum. */
 	fit.offset_ns = (int64_t)((uint64_t)points[0].offset_ns +
 				  (uint64_t)clock_whole_ns(rest[count - 1 - count / 10]));
@@ -146,19 +140,9 @@ uint64_t viewer_clock_ns(const struct viewer_clock_fit *fit, uint64_t gpu_ns, ui
 
 const char *viewer_place_name(enum viewer_place_kind kind)
 {
-	switch (kind) {
-	case VIEWER_NOWHERE:
-		return "nowhere";
-	case VIEWER_TIMED:
-		return "timed";
-	case VIEWER_SEEN:
-		return "seen";
-	case VIEWER_CALLED:
-		return "called";
-	case VIEWER_IN_FLIGHT:
-		return "in_flight";
-	}
-	return "?";
+	static const char *const names[] = { "nowhere", "timed", "seen", "called", "in_flight" };
+
+	return names[kind];
 }
 
 uint64_t viewer_common_ns(const struct viewer_times *times, uint64_t clock_ns)

@@ -20,7 +20,6 @@ struct viewer_rank {
 	struct viewer_bins bins;
 	struct viewer_item *open; /* operations in flight, written last */
 	size_t open_count;
-	size_t open_room;
 	uint64_t last_sequence;
 	enum status status;
 };
@@ -191,16 +190,8 @@ static struct viewer_group *add_group(struct viewer_lanes *lanes, uint64_t key)
 
 	if (lanes->count * 2 >= lanes->slot_count && !grow_slots(lanes))
 		return NULL;
-	if (lanes->count == lanes->room) {
-		size_t room = lanes->room ? lanes->room * 2 : FIRST_SLOTS;
-		struct viewer_group **groups =
-			realloc(lanes->groups, room * sizeof(struct viewer_group *));
-
-		if (groups == NULL)
-			return NULL;
-		lanes->groups = groups;
-		lanes->room = room;
-	}
+	if (!list_grow(&lanes->groups, lanes->count, sizeof(*lanes->groups)))
+		return NULL;
 	group = calloc(1, sizeof(*group));
 	if (group == NULL)
 		return NULL;
@@ -1169,16 +1160,9 @@ static void write_first_op(struct viewer_rank *rank)
 
 static bool keep_open(struct viewer_rank *rank, const struct viewer_item *item)
 {
-	if (rank->open_count == rank->open_room) {
-		size_t room = rank->open_room ? rank->open_room * 2 : 64;
-		struct viewer_item *open = realloc(rank->open, room * sizeof(*open));
-
-		if (open == NULL) {
-			rank->status = ERR_NO_SPACE;
-			return false;
-		}
-		rank->open = open;
-		rank->open_room = room;
+	if (!list_grow(&rank->open, rank->open_count, sizeof(*rank->open))) {
+		rank->status = ERR_NO_SPACE;
+		return false;
 	}
 	rank->open[rank->open_count++] = *item;
 	return true;
