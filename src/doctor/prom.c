@@ -78,212 +78,157 @@ struct prom_answer {
 	char warning[160]; /* the first; "" none */
 };
 
+/*
+ * In the queries, $job selects the requested job, if one is, $age is a quarter of the hang limit, $window
+ * and $past are the time spans of prom_options and $step divides the first. Only if all jobs are
+ * requested: $all( ... $); only if no past is given: $young( ... $).
+ */
+#define OF_COMMS "{$job,comm!=\"other\"}"
+#define OLD " and on (nccl_job, comm) (nccl_oldest_operation_age_seconds" OF_COMMS " > $age)"
+/* Ranks of old communicators, and those near them. */
+#define OLD_OR_NEAR                                                              \
+	" and on (nccl_job, comm, rank) (nccl_operations_in_flight" OF_COMMS OLD \
+	" or nccl_communicator_info" OF_COMMS                                    \
+	" and on (nccl_job, host, pid) (nccl_communicator_info" OF_COMMS         \
+	" and on (nccl_job, comm, rank) (nccl_operations_in_flight" OF_COMMS " == 0" OLD ")))"
+
+#define NOW(series) "increase(" series "[$window])"
+#define BEFORE(series)                               \
+	"increase(" series "[$window] offset $past)" \
+	"$young( or increase(" series "[$window] offset 900s)$)"
+#define SIZED(name)                                                                            \
+	name "{$job,comm!=\"other\",function=~\"AllReduce|AllGather|ReduceScatter|AlltoAll\"," \
+	     "size!~\"unknown|other\"}"
+#define SENT(name) name "{$job,comm!=\"other\",direction=\"send\",peer!=\"other\"}"
+#define ON_WIRE                         \
+	"nccl_proxy_wait_seconds_total" \
+	"{$job,comm!=\"other\",direction=\"send\",peer!=\"other\",state=\"net\"}"
+#define BY_SIZE(increase) "max by (nccl_job, comm, rank, function, size) (" increase ") > 0"
+#define BY_PEER(increase) "max by (nccl_job, comm, rank, peer) (" increase ") > 0"
+
+static const struct {
+	const char *name;
+	const char *query;
+} asks[PROM_ASKS] = {
+	[PROM_PROCESSES] = { "processes",
+			     "max by (nccl_job, host, pid, global_rank, local_rank, world_size, "
+			     "gpu, gpu_uuid, mode, interface, state) "
+			     "(timestamp(nccl_process_info{$job,run=\"\"}))" },
+	[PROM_MEMBERS] = { "communicators",
+			   "group by (nccl_job, comm, rank, comm_name, nranks, nnodes, "
+			   "global_rank, host, pid, gpu, finalized) "
+			   "(nccl_communicator_info" OF_COMMS " unless on (nccl_job, host, pid) "
+			   "nccl_process_info{$job,run!=\"\"})" },
+	[PROM_NUMBERS] = { "progress of ranks",
+			   "max by (__name__, nccl_job, comm, rank) "
+			   "({$job,__name__=~\"nccl_collective_number_(issued|replayed)|"
+			   "nccl_operation_number_(issued|done)|nccl_collective_signature|"
+			   "nccl_oldest_operation_age_seconds|nccl_last_activity_age_seconds\","
+			   "comm!=\"other\"}" OLD_OR_NEAR ")" },
+	[PROM_OLDEST] = { "operations in flight",
+			  "max by (nccl_job, comm, rank, function, count, datatype, root, number, "
+			  "match, signature, replay, state, kernels_started, kernels_stopped, "
+			  "peer) (nccl_oldest_operation_info" OF_COMMS OLD ")" },
+	[PROM_WAITS] = { "what they wait for",
+			 "max by (nccl_job, comm, rank, waits_for, peer, channels) "
+			 "(nccl_oldest_operation_wait_seconds" OF_COMMS OLD ")" },
+	[PROM_LAST] = { "what was called last",
+			"max by (nccl_job, comm, rank, function, count, datatype, root, match, "
+			"signature) (nccl_last_collective_info" OF_COMMS OLD_OR_NEAR ")" },
+	/* Agents that do not answer. For one job: those that reported it within the last hour;
+	 * otherwise also those that never reported anything. A target that is down has no series,
+	 * so its last ones are queried. */
+	[PROM_DOWN] = { "agents that are down",
+			"max by (instance, node) ($all(up{job=~\"ringside.*\"} == 0 or $)"
+			"up == 0 and on (job, instance) "
+			"last_over_time(nccl_process_info{$job}[1h]))" },
+	[PROM_UNSEEN] = { "ranks of agents that are down",
+			  "group by (instance, nccl_job, comm, rank, global_rank, host, pid) "
+			  "(last_over_time(nccl_communicator_info" OF_COMMS "[1h]) "
+			  "and on (job, instance) (up == 0)" OLD ")" },
+	/* A job younger than the time span did its work in less time. */
+	[PROM_SINCE] = { "since when jobs run",
+			 "min by (nccl_job) "
+			 "(min_over_time(timestamp(nccl_process_info{$job})[$window:$step]))" },
+	[PROM_LIMITS] = { "how long jobs may wait",
+			  "max by (nccl_job) (nccl_job_hang_threshold_seconds{$job})" },
+	[PROM_SUMS_NOW] = { "operations now", BY_SIZE(NOW(SIZED("nccl_operations_total"))) },
+	[PROM_SUMS_NOW + 1] = { "time in operations now",
+				BY_SIZE(NOW(SIZED("nccl_operation_seconds_total"))) },
+	[PROM_SUMS_NOW + 2] = { "bytes now",
+				BY_SIZE(NOW(SIZED("nccl_operation_bus_bytes_total"))) },
+	[PROM_SUMS_BEFORE] = { "operations before",
+			       BY_SIZE(BEFORE(SIZED("nccl_operations_total"))) },
+	[PROM_SUMS_BEFORE + 1] = { "time in operations before",
+				   BY_SIZE(BEFORE(SIZED("nccl_operation_seconds_total"))) },
+	[PROM_SUMS_BEFORE + 2] = { "bytes before",
+				   BY_SIZE(BEFORE(SIZED("nccl_operation_bus_bytes_total"))) },
+	[PROM_EDGES_NOW] = { "transfers now", BY_PEER(NOW(SENT("nccl_proxy_transfers_total"))) },
+	[PROM_EDGES_NOW + 1] = { "time on the wire now", BY_PEER(NOW(ON_WIRE)) },
+	[PROM_EDGES_NOW + 2] = { "bytes on the wire now",
+				 BY_PEER(NOW(SENT("nccl_proxy_bytes_total"))) },
+	[PROM_EDGES_BEFORE] = { "transfers before",
+				BY_PEER(BEFORE(SENT("nccl_proxy_transfers_total"))) },
+	[PROM_EDGES_BEFORE + 1] = { "time on the wire before", BY_PEER(BEFORE(ON_WIRE)) },
+	[PROM_EDGES_BEFORE + 2] = { "bytes on the wire before",
+				    BY_PEER(BEFORE(SENT("nccl_proxy_bytes_total"))) },
+	[PROM_TIMED_NOW] = { "timed operations now",
+			     BY_SIZE(NOW(SIZED("nccl_timed_operations_total"))) },
+	[PROM_TIMED_BEFORE] = { "timed operations before",
+				BY_SIZE(BEFORE(SIZED("nccl_timed_operations_total"))) },
+};
+
 /* Queries are written into a buffer large enough for all of them. */
-enum { QUERY_BYTES = 8192 };
+enum { QUERY_BYTES = 8192, STEPS = 30 };
 #define PUT(text, ...) text_append(text, QUERY_BYTES, __VA_ARGS__)
 
-/* A selector: only the requested job. */
-static void put_series(char *text, const struct prom *prom, const char *name, const char *matchers)
+static void put_job(char *text, const char *job)
 {
-	PUT(text, "%s{", name);
-	if (prom->job[0] != '\0') {
-		PUT(text, "nccl_job=\"");
-		for (const char *at = prom->job; *at != '\0'; at++) {
-			if (*at == '\n')
-				PUT(text, "\\n");
-			else
-				PUT(text, "%s%c", *at == '"' || *at == '\\' ? "\\" : "", *at);
-		}
-		PUT(text, "\"%s", matchers[0] != '\0' ? "," : "");
-	}
-	PUT(text, "%s}", matchers);
-}
-
-#define NO_OTHER "comm!=\"other\""
-
-static void put_old(char *text, const struct prom *prom)
-{
-	PUT(text, " and on (nccl_job, comm) (");
-	put_series(text, prom, "nccl_oldest_operation_age_seconds", NO_OTHER);
-	PUT(text, " > %.3f)", (double)prom->hang_ns / 4e9);
-}
-
-/* Ranks of old communicators, and those near them. */
-static void put_members(char *text, const struct prom *prom)
-{
-	PUT(text, " and on (nccl_job, comm, rank) (");
-	put_series(text, prom, "nccl_operations_in_flight", NO_OTHER);
-	put_old(text, prom);
-	PUT(text, " or ");
-	put_series(text, prom, "nccl_communicator_info", NO_OTHER);
-	PUT(text, " and on (nccl_job, host, pid) (");
-	put_series(text, prom, "nccl_communicator_info", NO_OTHER);
-	PUT(text, " and on (nccl_job, comm, rank) (");
-	put_series(text, prom, "nccl_operations_in_flight", NO_OTHER);
-	PUT(text, " == 0");
-	put_old(text, prom);
-	PUT(text, ")))");
-}
-
-static void put_who(char *text, const struct prom *prom, enum prom_ask ask)
-{
-	if (ask == PROM_PROCESSES) {
-		PUT(text, "max by (nccl_job, host, pid, global_rank, local_rank, world_size, gpu, "
-			  "gpu_uuid, mode, interface, state) (timestamp(");
-		put_series(text, prom, "nccl_process_info", "run=\"\"");
-		PUT(text, "))");
-	} else {
-		PUT(text, "group by (nccl_job, comm, rank, comm_name, nranks, nnodes, global_rank, "
-			  "host, pid, gpu, finalized) (");
-		put_series(text, prom, "nccl_communicator_info", NO_OTHER);
-		PUT(text, " unless on (nccl_job, host, pid) ");
-		put_series(text, prom, "nccl_process_info", "run!=\"\"");
-		PUT(text, ")");
-	}
-}
-
-static void put_state(char *text, const struct prom *prom, enum prom_ask ask)
-{
-	if (ask == PROM_NUMBERS) {
-		PUT(text, "max by (__name__, nccl_job, comm, rank) (");
-		put_series(text, prom, "",
-			   "__name__=~\"nccl_collective_number_(issued|replayed)|nccl_operation_"
-			   "number_(issued|done)|nccl_collective_signature|nccl_oldest_operation_"
-			   "age_seconds|nccl_last_activity_age_seconds\"," NO_OTHER);
-		put_members(text, prom);
-	} else {
-		PUT(text, "max by (nccl_job, comm, rank, %s) (",
-		    ask == PROM_OLDEST
-			    ? "function, count, datatype, root, number, match, signature, "
-			      "replay, state, kernels_started, kernels_stopped, peer"
-		    : ask == PROM_WAITS ? "waits_for, peer, channels"
-					: "function, count, datatype, root, match, signature");
-		put_series(text, prom,
-			   ask == PROM_OLDEST  ? "nccl_oldest_operation_info"
-			   : ask == PROM_WAITS ? "nccl_oldest_operation_wait_seconds"
-					       : "nccl_last_collective_info",
-			   NO_OTHER);
-		if (ask == PROM_LAST)
-			put_members(text, prom);
+	PUT(text, "nccl_job=\"");
+	for (const char *at = job; *at != '\0'; at++) {
+		if (*at == '\n')
+			PUT(text, "\\n");
 		else
-			put_old(text, prom);
+			PUT(text, "%s%c", *at == '"' || *at == '\\' ? "\\" : "", *at);
 	}
-	PUT(text, ")");
+	PUT(text, "\"");
 }
 
-/* Agents that do not answer. For one job: those that reported it within the last hour; otherwise also those
- * that never reported anything. A target that is down has no series, so its last ones are queried. */
-static void put_agents(char *text, const struct prom *prom, enum prom_ask ask)
+static bool skip_word(const char **at, const char *word)
 {
-	if (ask == PROM_DOWN) {
-		PUT(text, "max by (instance, node) (");
-		if (prom->job[0] == '\0')
-			PUT(text, "up{job=~\"ringside.*\"} == 0 or ");
-		PUT(text, "up == 0 and on (job, instance) last_over_time(");
-		put_series(text, prom, "nccl_process_info", "");
-		PUT(text, "[1h]))");
-		return;
+	size_t length = strlen(word);
+
+	if (strncmp(*at, word, length) != 0)
+		return false;
+	*at += length;
+	return true;
+}
+
+static void put_query(char *text, const struct prom *prom, const char *at)
+{
+	bool has_job = prom->job[0] != '\0';
+
+	while (*at != '\0') {
+		size_t plain = strcspn(at, "$");
+
+		PUT(text, "%.*s", (int)plain, at);
+		at += plain;
+		if (has_job && skip_word(&at, "$job"))
+			put_job(text, prom->job);
+		else if (skip_word(&at, "$job,") || skip_word(&at, "$job") || skip_word(&at, "$)"))
+			continue;
+		else if (skip_word(&at, "$age"))
+			PUT(text, "%.3f", (double)prom->hang_ns / 4e9);
+		else if (skip_word(&at, "$window"))
+			PUT(text, "%us", prom->window_s);
+		else if (skip_word(&at, "$past"))
+			PUT(text, "%us", prom->past_s);
+		else if (skip_word(&at, "$step"))
+			PUT(text, "%us", prom->window_s < 2 * STEPS ? 1 : prom->window_s / STEPS);
+		else if ((skip_word(&at, "$all(") && has_job) ||
+			 (skip_word(&at, "$young(") && prom->has_past))
+			at = strstr(at, "$)");
 	}
-	PUT(text, "group by (instance, nccl_job, comm, rank, global_rank, host, pid) (last_over_"
-		  "time(");
-	put_series(text, prom, "nccl_communicator_info", NO_OTHER);
-	PUT(text, "[1h]) and on (job, instance) (up == 0)");
-	put_old(text, prom);
-	PUT(text, ")");
-}
-
-/* A job younger than the time span did its work in less time. */
-static void put_since(char *text, const struct prom *prom)
-{
-	enum { STEPS = 30 };
-
-	PUT(text, "min by (nccl_job) (min_over_time(timestamp(");
-	put_series(text, prom, "nccl_process_info", "");
-	PUT(text, ")[%us:%us]))", prom->window_s,
-	    prom->window_s < 2 * STEPS ? 1 : prom->window_s / STEPS);
-}
-
-static void put_limits(char *text, const struct prom *prom)
-{
-	PUT(text, "max by (nccl_job) (");
-	put_series(text, prom, "nccl_job_hang_threshold_seconds", "");
-	PUT(text, ")");
-}
-
-static void put_increase(char *text, const struct prom *prom, const char *name,
-			 const char *matchers, bool is_before)
-{
-	enum { OTHERWISE_S = 900 };
-
-	PUT(text, "increase(");
-	put_series(text, prom, name, matchers);
-	PUT(text, "[%us]", prom->window_s);
-	if (!is_before) {
-		PUT(text, ")");
-		return;
-	}
-	PUT(text, " offset %us)", prom->past_s);
-	if (prom->has_past)
-		return;
-	PUT(text, " or increase(");
-	put_series(text, prom, name, matchers);
-	PUT(text, "[%us] offset %us)", prom->window_s, (unsigned int)OTHERWISE_S);
-}
-
-static void put_sum(char *text, const struct prom *prom, const char *name, bool is_before)
-{
-	PUT(text, "max by (nccl_job, comm, rank, function, size) (");
-	put_increase(text, prom, name,
-		     NO_OTHER ",function=~\"AllReduce|AllGather|ReduceScatter|AlltoAll\","
-			      "size!~\"unknown|other\"",
-		     is_before);
-	PUT(text, ") > 0");
-}
-
-static void put_sums(char *text, const struct prom *prom, enum prom_ask ask)
-{
-	static const char *const names[] = { "nccl_operations_total",
-					     "nccl_operation_seconds_total",
-					     "nccl_operation_bus_bytes_total" };
-	bool is_before = ask >= PROM_SUMS_BEFORE;
-
-	put_sum(text, prom, names[ask - (is_before ? PROM_SUMS_BEFORE : PROM_SUMS_NOW)], is_before);
-}
-
-static void put_edges(char *text, const struct prom *prom, enum prom_ask ask)
-{
-	static const char *const names[] = { "nccl_proxy_transfers_total",
-					     "nccl_proxy_wait_seconds_total",
-					     "nccl_proxy_bytes_total" };
-	bool is_before = ask >= PROM_EDGES_BEFORE;
-	unsigned int which = ask - (is_before ? PROM_EDGES_BEFORE : PROM_EDGES_NOW);
-
-	PUT(text, "max by (nccl_job, comm, rank, peer) (");
-	put_increase(text, prom, names[which],
-		     which == 1 ? NO_OTHER ",direction=\"send\",peer!=\"other\",state=\"net\""
-				: NO_OTHER ",direction=\"send\",peer!=\"other\"",
-		     is_before);
-	PUT(text, ") > 0");
-}
-
-static void put_query(char *text, const struct prom *prom, enum prom_ask ask)
-{
-	if (ask <= PROM_MEMBERS)
-		put_who(text, prom, ask);
-	else if (ask <= PROM_LAST)
-		put_state(text, prom, ask);
-	else if (ask <= PROM_UNSEEN)
-		put_agents(text, prom, ask);
-	else if (ask == PROM_SINCE)
-		put_since(text, prom);
-	else if (ask < PROM_EDGES_NOW)
-		put_sums(text, prom, ask);
-	else if (ask < PROM_TIMED_NOW)
-		put_edges(text, prom, ask);
-	else if (ask == PROM_LIMITS)
-		put_limits(text, prom);
-	else
-		put_sum(text, prom, "nccl_timed_operations_total", ask == PROM_TIMED_BEFORE);
 }
 
 /* NULL: out of memory. */
@@ -312,7 +257,7 @@ static bool prom_make_queries(struct prom *prom)
 	for (enum prom_ask ask = 0; ask < PROM_ASKS; ask++) {
 		char query[QUERY_BYTES] = "";
 
-		put_query(query, prom, ask);
+		put_query(query, prom, asks[ask].query);
 		prom->queries[ask] = strdup(query);
 		prom->paths[ask] = path_of(query);
 		if (prom->queries[ask] == NULL || prom->paths[ask] == NULL)
@@ -1359,35 +1304,8 @@ const char *prom_path(const struct prom *prom, size_t i)
 
 const char *prom_name(const struct prom *prom, size_t i)
 {
-	static const char *const names[PROM_ASKS] = {
-		[PROM_PROCESSES] = "processes",
-		[PROM_MEMBERS] = "communicators",
-		[PROM_NUMBERS] = "progress of ranks",
-		[PROM_OLDEST] = "operations in flight",
-		[PROM_WAITS] = "what they wait for",
-		[PROM_LAST] = "what was called last",
-		[PROM_DOWN] = "agents that are down",
-		[PROM_UNSEEN] = "ranks of agents that are down",
-		[PROM_SINCE] = "since when jobs run",
-		[PROM_LIMITS] = "how long jobs may wait",
-		[PROM_SUMS_NOW] = "operations now",
-		[PROM_SUMS_NOW + 1] = "time in operations now",
-		[PROM_SUMS_NOW + 2] = "bytes now",
-		[PROM_SUMS_BEFORE] = "operations before",
-		[PROM_SUMS_BEFORE + 1] = "time in operations before",
-		[PROM_SUMS_BEFORE + 2] = "bytes before",
-		[PROM_EDGES_NOW] = "transfers now",
-		[PROM_EDGES_NOW + 1] = "time on the wire now",
-		[PROM_EDGES_NOW + 2] = "bytes on the wire now",
-		[PROM_EDGES_BEFORE] = "transfers before",
-		[PROM_EDGES_BEFORE + 1] = "time on the wire before",
-		[PROM_EDGES_BEFORE + 2] = "bytes on the wire before",
-		[PROM_TIMED_NOW] = "timed operations now",
-		[PROM_TIMED_BEFORE] = "timed operations before",
-	};
-
 	(void)prom;
-	return i < PROM_ASKS ? names[i] : "?";
+	return i < PROM_ASKS ? asks[i].name : "?";
 }
 
 enum status prom_take(struct prom *prom, size_t i, const void *bytes, size_t length, char *why,
