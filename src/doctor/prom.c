@@ -13,6 +13,7 @@
 #include "doctor/prom_internal.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -634,7 +635,7 @@ static enum status prom_scan(struct prom *prom, enum prom_ask ask, const char *t
 
 /* The tables behind prom.h: strings once each; ranks, processes and rows by their keys. */
 
-enum { TEXT_MAX = 255, BLOCK_BYTES = 1 << 16 };
+enum { TEXT_MAX = 255 };
 
 /* The next slot with this hash, or the free one at the end; *at starts as `hash`. */
 static struct prom_slot *prom_index_next(const struct prom_index *index, uint64_t hash,
@@ -691,38 +692,45 @@ static bool has_room(struct prom *prom, void *list, size_t count, size_t element
 	return prom->status == OK;
 }
 
-/* ---- strings --------------------------------------------------------------------------------- */
-
-static char *text_room(struct prom_texts *texts, size_t bytes)
+/*
+ * The place of an entry in a table whose entries begin with their key; one that is not there yet is added as
+ * it is given. UINT32_MAX, and the status: out of memory.
+ */
+static uint32_t place_of(struct prom *prom, struct prom_index *index, void *list, const void *entry,
+			 size_t entry_bytes, size_t key_bytes)
 {
-	char *room;
+	uint64_t hash = hash_bytes(entry, key_bytes), at = hash;
+	struct prom_slot *slot = NULL;
+	size_t place = index->count;
+	char *entries;
 
-	if (texts->block == NULL || texts->block_used + bytes > BLOCK_BYTES) {
-		char *block = malloc(BLOCK_BYTES);
-
-		if (block == NULL ||
-		    !list_grow(&texts->blocks, texts->block_count, sizeof(*texts->blocks))) {
-			free(block);
-			return NULL;
-		}
-		texts->blocks[texts->block_count++] = block;
-		texts->block = block;
-		texts->block_used = 0;
+	if (!prom_index_grow(index)) {
+		prom->status = ERR_NO_SPACE;
+		return UINT32_MAX;
 	}
-	room = texts->block + texts->block_used;
-	texts->block_used += bytes;
-	return room;
+	memcpy(&entries, list, sizeof(entries));
+	while ((slot = prom_index_next(index, hash, &at))->item != 0)
+		if (memcmp(entries + (slot->item - 1) * entry_bytes, entry, key_bytes) == 0)
+			return slot->item - 1;
+	if (!has_room(prom, list, place, entry_bytes))
+		return UINT32_MAX;
+	memcpy(&entries, list, sizeof(entries));
+	memcpy(entries + place * entry_bytes, entry, entry_bytes);
+	index_put(index, slot, hash, place);
+	return (uint32_t)place;
 }
+
+/* ---- strings --------------------------------------------------------------------------------- */
 
 /* Adds a string that is not there yet. */
 static bool text_add(struct prom_texts *texts, const char *text, size_t length)
 {
-	char *copy = text_room(texts, length + 1);
+	char *copy = strndup(text, length);
 
-	if (copy == NULL || !list_grow(&texts->list, texts->count, sizeof(*texts->list)))
+	if (copy == NULL || !list_grow(&texts->list, texts->count, sizeof(*texts->list))) {
+		free(copy);
 		return false;
-	memcpy(copy, text, length);
-	copy[length] = '\0';
+	}
 	texts->list[texts->count++] = copy;
 	return true;
 }
@@ -851,46 +859,14 @@ static uint64_t comm_hash(const char *text)
 
 static uint32_t comm_of(struct prom *prom, uint32_t job, uint32_t comm)
 {
-	uint64_t hash = hash_word(job, comm), at = hash;
-	struct prom_slot *slot;
+	struct prom_comm entry = { .job = job, .comm = comm };
+	size_t known = prom->comm_index.count;
+	uint32_t at = place_of(prom, &prom->comm_index, &prom->comms, &entry, sizeof(entry),
+			       offsetof(struct prom_comm, hash));
 
-	if (!prom_index_grow(&prom->comm_index))
-		return UINT32_MAX;
-	while ((slot = prom_index_next(&prom->comm_index, hash, &at))->item != 0) {
-		const struct prom_comm *found = &prom->comms[slot->item - 1];
-
-		if (found->job == job && found->comm == comm)
-			return slot->item - 1;
-	}
-	if (!list_grow(&prom->comms, prom->comm_count, sizeof(*prom->comms)))
-		return UINT32_MAX;
-	prom->comms[prom->comm_count] = (struct prom_comm){
-		.job = job, .comm = comm, .hash = comm_hash(prom_text_of(prom, comm))
-	};
-	index_put(&prom->comm_index, slot, hash, prom->comm_count);
-	return (uint32_t)prom->comm_count++;
-}
-
-static uint32_t member_of(struct prom *prom, uint32_t comm, int32_t rank)
-{
-	uint64_t hash = hash_word(comm, (uint32_t)rank), at = hash;
-	struct prom_slot *slot;
-
-	if (comm == UINT32_MAX || !prom_index_grow(&prom->member_index))
-		return UINT32_MAX;
-	while ((slot = prom_index_next(&prom->member_index, hash, &at))->item != 0) {
-		const struct prom_member *found = &prom->members[slot->item - 1];
-
-		if (found->comm == comm && found->rank == rank)
-			return slot->item - 1;
-	}
-	if (!list_grow(&prom->members, prom->member_count, sizeof(*prom->members)))
-		return UINT32_MAX;
-	prom->members[prom->member_count] = (struct prom_member){
-		.comm = comm, .rank = rank, .pid = -1, .global_rank = -1, .gpu = -1
-	};
-	index_put(&prom->member_index, slot, hash, prom->member_count);
-	return (uint32_t)prom->member_count++;
+	if (at == known)
+		prom->comms[at].hash = comm_hash(prom_text_of(prom, comm));
+	return at;
 }
 
 /* Creates new ones; UINT32_MAX: out of memory, or such a rank cannot be named. */
@@ -898,68 +874,30 @@ static uint32_t prom_member_of(struct prom *prom, const struct prom_sample *samp
 {
 	uint32_t job = prom_text(prom, sample->labels[PROM_LABEL_NCCL_JOB]);
 	uint32_t comm = prom_text(prom, sample->labels[PROM_LABEL_COMM]);
-	int32_t rank = (int32_t)prom_label_number(sample, PROM_LABEL_RANK, 0, INT32_MAX - 1, -1);
-	uint32_t member;
+	struct prom_member entry = { .pid = -1, .global_rank = -1, .gpu = -1 };
 
 	if (comm == 0)
 		return UINT32_MAX;
-	member = member_of(prom, comm_of(prom, job, comm), rank);
-	if (member == UINT32_MAX)
-		prom->status = ERR_NO_SPACE;
-	return member;
+	entry.comm = comm_of(prom, job, comm);
+	entry.rank = (int32_t)prom_label_number(sample, PROM_LABEL_RANK, 0, INT32_MAX - 1, -1);
+	if (entry.comm == UINT32_MAX)
+		return UINT32_MAX;
+	return place_of(prom, &prom->member_index, &prom->members, &entry, sizeof(entry),
+			offsetof(struct prom_member, has_info));
 }
 
 uint32_t prom_process_of(struct prom *prom, uint32_t job, uint32_t host, int64_t pid)
 {
-	uint64_t hash = hash_word(hash_word(job, host), (uint64_t)pid), at = hash;
-	struct prom_slot *slot = NULL;
+	struct prom_process entry = { .job = job,
+				      .host = host,
+				      .pid = pid,
+				      .rank = -1,
+				      .local_rank = -1,
+				      .world_size = -1,
+				      .gpu = -1 };
 
-	if (!prom_index_grow(&prom->process_index)) {
-		prom->status = ERR_NO_SPACE;
-		return UINT32_MAX;
-	}
-	while ((slot = prom_index_next(&prom->process_index, hash, &at))->item != 0) {
-		const struct prom_process *found = &prom->processes[slot->item - 1];
-
-		if (found->job == job && found->host == host && found->pid == pid)
-			return slot->item - 1;
-	}
-	if (!has_room(prom, &prom->processes, prom->process_count, sizeof(*prom->processes)))
-		return UINT32_MAX;
-	prom->processes[prom->process_count] = (struct prom_process){ .job = job,
-								      .host = host,
-								      .pid = pid,
-								      .rank = -1,
-								      .local_rank = -1,
-								      .world_size = -1,
-								      .gpu = -1 };
-	index_put(&prom->process_index, slot, hash, prom->process_count);
-	return (uint32_t)prom->process_count++;
-}
-
-/* Row of (rank, function, size) or (rank, peer); NULL: out of memory. */
-static struct prom_row *prom_row_of(struct prom *prom, struct prom_rows *rows, struct prom_row key)
-{
-	uint64_t what = (uint64_t)key.function << 32 | key.size;
-	uint64_t hash = hash_word(hash_word(key.member, what), (uint32_t)key.peer), at = hash;
-	struct prom_slot *slot;
-
-	if (prom_index_grow(&rows->index)) {
-		while ((slot = prom_index_next(&rows->index, hash, &at))->item != 0) {
-			struct prom_row *found = &rows->list[slot->item - 1];
-
-			if (found->member == key.member && found->function == key.function &&
-			    found->size == key.size && found->peer == key.peer)
-				return found;
-		}
-		if (list_grow(&rows->list, rows->count, sizeof(*rows->list))) {
-			rows->list[rows->count] = key;
-			index_put(&rows->index, slot, hash, rows->count);
-			return &rows->list[rows->count++];
-		}
-	}
-	prom->status = ERR_NO_SPACE;
-	return NULL;
+	return place_of(prom, &prom->process_index, &prom->processes, &entry, sizeof(entry),
+			offsetof(struct prom_process, rank));
 }
 
 /* Adds a sample to the tables. */
@@ -1163,19 +1101,22 @@ static void take_row(struct prom *prom, enum prom_ask ask, uint32_t member,
 			 : is_edge ? ask >= PROM_EDGES_BEFORE
 				   : ask >= PROM_SUMS_BEFORE;
 	unsigned int which = is_timed ? 3 : (unsigned int)(ask - PROM_SUMS_NOW) % 3;
-	struct prom_rows *rows = is_edge ? prom->edges : prom->sums;
-	struct prom_row key = { .member = member, .peer = OP_NOBODY }, *row;
+	unsigned int stretch = is_before ? PROM_ROWS_BEFORE : PROM_ROWS_NOW;
+	struct prom_rows *rows = is_edge ? &prom->edges[stretch] : &prom->sums[stretch];
+	struct prom_row entry = { .member = member, .peer = OP_NOBODY };
+	uint32_t at;
 
 	_Static_assert((PROM_EDGES_NOW - PROM_SUMS_NOW) % 3 == 0, "three figures of each");
 	if (is_edge) {
-		key.peer = label_int(sample, PROM_LABEL_PEER, OP_NOBODY);
+		entry.peer = label_int(sample, PROM_LABEL_PEER, OP_NOBODY);
 	} else {
-		key.function = label_text(prom, sample, PROM_LABEL_FUNCTION);
-		key.size = label_text(prom, sample, PROM_LABEL_SIZE);
+		entry.function = label_text(prom, sample, PROM_LABEL_FUNCTION);
+		entry.size = label_text(prom, sample, PROM_LABEL_SIZE);
 	}
-	row = prom_row_of(prom, &rows[is_before ? PROM_ROWS_BEFORE : PROM_ROWS_NOW], key);
-	if (row != NULL && sample->value > 0)
-		row->values[which] += sample->value;
+	at = place_of(prom, &rows->index, &rows->list, &entry, sizeof(entry),
+		      offsetof(struct prom_row, values));
+	if (at != UINT32_MAX && sample->value > 0)
+		rows->list[at].values[which] += sample->value;
 }
 
 static void take_of_member(struct prom *prom, enum prom_ask ask, const struct prom_sample *sample)
@@ -1254,9 +1195,8 @@ static void free_rows(struct prom_rows *rows)
 
 static void free_texts(struct prom_texts *texts)
 {
-	for (size_t i = 0; i < texts->block_count; i++)
-		free(texts->blocks[i]);
-	free(texts->blocks);
+	for (size_t i = 0; i < texts->count; i++)
+		free(texts->list[i]);
 	free(texts->list);
 	free(texts->index.slots);
 }

@@ -417,18 +417,19 @@ static enum status make_stretch(struct prom *prom, unsigned int stretch)
 		prom->is_taken[stretch == PROM_ROWS_NOW ? PROM_TIMED_NOW : PROM_TIMED_BEFORE];
 	const struct prom_rows *sums = &prom->sums[stretch], *edges = &prom->edges[stretch];
 	struct slow_sums *slow = &prom->slow[stretch];
-	struct slow_member *members = calloc(sums->count + 1, sizeof(*members));
-	struct slow_edge *list = calloc(edges->count + 1, sizeof(*list));
+	struct slow_member *members = calloc(sums->index.count + 1, sizeof(*members));
+	struct slow_edge *list = calloc(edges->index.count + 1, sizeof(*list));
 
 	prom->slow_members[stretch] = members;
 	prom->slow_edges[stretch] = list;
 	if (members == NULL || list == NULL)
 		return ERR_NO_SPACE;
 	*slow = (struct slow_sums){ .members = members, .edges = list, .seconds = prom->window_s };
-	for (size_t i = 0; has_timed && are_taken(prom, asks[stretch][0]) && i < sums->count; i++)
+	for (size_t i = 0; has_timed && are_taken(prom, asks[stretch][0]) && i < sums->index.count;
+	     i++)
 		if (is_whole(prom, &sums->list[i]))
 			members[slow->member_count++] = slow_member_of(prom, &sums->list[i]);
-	for (size_t i = 0; are_taken(prom, asks[stretch][1]) && i < edges->count; i++)
+	for (size_t i = 0; are_taken(prom, asks[stretch][1]) && i < edges->index.count; i++)
 		if (is_whole(prom, &edges->list[i]))
 			list[slow->edge_count++] = slow_edge_of(prom, &edges->list[i]);
 	qsort(members, slow->member_count, sizeof(*members), members_by_job);
@@ -663,7 +664,7 @@ static enum status find_processes(struct prom *prom, const struct prom_member **
 				  size_t *count)
 {
 	*count = 0;
-	for (size_t i = 0; i < prom->member_count; i++) {
+	for (size_t i = 0; i < prom->member_index.count; i++) {
 		struct prom_member *member = &prom->members[i];
 
 		if (!member->has_info)
@@ -683,14 +684,14 @@ static enum status find_processes(struct prom *prom, const struct prom_member **
 
 static enum status add_all(struct prom *prom, struct recording *recording)
 {
-	const struct prom_member **sorted = calloc(prom->member_count + 1, sizeof(*sorted));
+	const struct prom_member **sorted = calloc(prom->member_index.count + 1, sizeof(*sorted));
 	enum status status;
 	size_t count;
 
 	if (sorted == NULL)
 		return ERR_NO_SPACE;
 	status = find_processes(prom, sorted, &count);
-	for (size_t i = 0; i < prom->process_count && status == OK; i++)
+	for (size_t i = 0; i < prom->process_index.count && status == OK; i++)
 		status = add_process(prom, &prom->processes[i], recording);
 	for (size_t i = 0; i < count && status == OK; i++)
 		status = add_member(prom, sorted[i], recording->processes[sorted[i]->process]);

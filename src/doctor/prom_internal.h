@@ -46,34 +46,32 @@ struct prom_slice {
 
 /* ---- tables (prom.c) ------------------------------------------------------------------- */
 
-/* From a hash to indices of a table; the caller compares the entries. */
+/* From the hash of a key to its entry in a list; the caller compares the keys. */
 struct prom_slot {
 	uint64_t hash;
 	uint32_t item; /* plus 1; 0 free */
 };
 struct prom_index {
 	struct prom_slot *slots;
-	size_t room; /* a power of two, 0 at first */
-	size_t count;
+	size_t room;  /* a power of two, 0 at first */
+	size_t count; /* entries of the list, too */
 };
 
 struct prom_texts {
 	char **list; /* [0] is "" */
 	size_t count;
 	struct prom_index index;
-	char *block; /* strings are in blocks, which are never moved */
-	size_t block_used;
-	char **blocks;
-	size_t block_count;
 };
 
 /* The number of a string, without control bytes and at most 255 bytes long; 0 for "" and if out of memory
  * (see prom->status). */
 uint32_t prom_text(struct prom *prom, struct prom_slice slice);
 
+/* Entries of tables begin with their key, without gaps: the members before the first empty line. */
 struct prom_comm {
 	uint32_t job; /* strings */
 	uint32_t comm;
+
 	uint64_t hash;	/* NCCL's; 0: the label is invalid */
 	uint32_t flags; /* enum comm_flag that one of its ranks reports */
 };
@@ -117,6 +115,7 @@ struct prom_wait {
 struct prom_member {
 	uint32_t comm; /* into prom->comms */
 	int32_t rank;
+
 	bool has_info;
 	bool is_finalized;
 	uint32_t name; /* strings */
@@ -138,6 +137,7 @@ struct prom_process {
 	uint32_t job; /* strings */
 	uint32_t host;
 	int64_t pid;
+
 	int64_t rank;
 	int64_t local_rank;
 	int64_t world_size;
@@ -178,11 +178,11 @@ struct prom_row {
 	uint32_t function; /* strings; 0: a link */
 	uint32_t size;
 	int32_t peer;
+
 	double values[4]; /* as queried; the fourth is of operations: the timed ones */
 };
 struct prom_rows {
 	struct prom_row *list;
-	size_t count;
 	struct prom_index index;
 };
 enum { PROM_ROWS_NOW = 0, PROM_ROWS_BEFORE = 1, PROM_ROWS_STRETCHES = 2 };
@@ -200,13 +200,10 @@ struct prom {
 
 	struct prom_texts texts;
 	struct prom_comm *comms;
-	size_t comm_count;
 	struct prom_index comm_index;
 	struct prom_member *members;
-	size_t member_count;
 	struct prom_index member_index;
 	struct prom_process *processes;
-	size_t process_count;
 	struct prom_index process_index;
 	struct prom_call *calls;
 	size_t call_count;
