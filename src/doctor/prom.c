@@ -44,7 +44,6 @@ enum prom_label {
 	PROM_LABEL_MODE,
 	PROM_LABEL_NCCL_JOB,
 	PROM_LABEL_NNODES,
-	PROM_LABEL_NODE,
 	PROM_LABEL_NRANKS,
 	PROM_LABEL_NUMBER,
 	PROM_LABEL_PEER,
@@ -297,7 +296,6 @@ static const struct json_scan_key label_keys[PROM_LABELS] = {
 	[PROM_LABEL_MODE] = JSON_SCAN_KEY_OF("mode"),
 	[PROM_LABEL_NCCL_JOB] = JSON_SCAN_KEY_OF("nccl_job"),
 	[PROM_LABEL_NNODES] = JSON_SCAN_KEY_OF("nnodes"),
-	[PROM_LABEL_NODE] = JSON_SCAN_KEY_OF("node"),
 	[PROM_LABEL_NRANKS] = JSON_SCAN_KEY_OF("nranks"),
 	[PROM_LABEL_NUMBER] = JSON_SCAN_KEY_OF("number"),
 	[PROM_LABEL_PEER] = JSON_SCAN_KEY_OF("peer"),
@@ -902,8 +900,6 @@ uint32_t prom_process_of(struct prom *prom, uint32_t job, uint32_t host, int64_t
 
 /* Adds a sample to the tables. */
 
-#define SIGNATURE_BITS ((UINT64_C(1) << 52) - 1)
-
 /* Seconds within a hundred years, as ns. */
 static uint64_t to_ns(double seconds)
 {
@@ -1050,45 +1046,16 @@ static void take_wait(struct prom *prom, struct prom_member *member,
 	prom->comms[member->comm].flags |= COMM_FLAG_SEES_PROXIES;
 }
 
-static void take_down(struct prom *prom, const struct prom_sample *sample)
+static void take_fact(struct prom *prom, struct prom_facts *facts, const struct prom_sample *sample)
 {
-	if (!has_room(prom, &prom->downs, prom->down_count, sizeof(*prom->downs)))
+	if (!has_room(prom, &facts->list, facts->count, sizeof(*facts->list)))
 		return;
-	prom->downs[prom->down_count++] = (struct prom_down){
-		.instance = label_text(prom, sample, PROM_LABEL_INSTANCE),
-		.node = label_text(prom, sample, PROM_LABEL_NODE),
-	};
-}
-
-static void take_unseen(struct prom *prom, const struct prom_sample *sample)
-{
-	if (!has_room(prom, &prom->unseen, prom->unseen_count, sizeof(*prom->unseen)))
-		return;
-	prom->unseen[prom->unseen_count++] = (struct prom_unseen){
+	facts->list[facts->count++] = (struct prom_fact){
 		.instance = label_text(prom, sample, PROM_LABEL_INSTANCE),
 		.job = label_text(prom, sample, PROM_LABEL_NCCL_JOB),
 		.rank = prom_label_number(sample, PROM_LABEL_GLOBAL_RANK, 0, INT32_MAX, -1),
-	};
-}
-
-static void take_since(struct prom *prom, const struct prom_sample *sample)
-{
-	if (!has_room(prom, &prom->since, prom->since_count, sizeof(*prom->since)))
-		return;
-	prom->since[prom->since_count++] = (struct prom_since){
-		.job = label_text(prom, sample, PROM_LABEL_NCCL_JOB),
-		.first_ns = wall_ns(sample->value),
-	};
-}
-
-static void take_limit(struct prom *prom, const struct prom_sample *sample)
-{
-	if (!sample->is_whole ||
-	    !has_room(prom, &prom->limits, prom->limit_count, sizeof(*prom->limits)))
-		return;
-	prom->limits[prom->limit_count++] = (struct prom_limit){
-		.job = label_text(prom, sample, PROM_LABEL_NCCL_JOB),
-		.seconds = sample->whole,
+		.wall_ns = wall_ns(sample->value),
+		.whole = sample->whole,
 	};
 }
 
@@ -1152,15 +1119,15 @@ static bool prom_take_sample(struct prom *prom, enum prom_ask ask, const struct 
 	if (ask == PROM_PROCESSES)
 		take_process(prom, sample);
 	else if (ask == PROM_DOWN)
-		take_down(prom, sample);
+		take_fact(prom, &prom->downs, sample);
 	else if (ask == PROM_UNSEEN)
-		take_unseen(prom, sample);
+		take_fact(prom, &prom->unseen, sample);
 	else if (ask == PROM_SINCE)
-		take_since(prom, sample);
-	else if (ask == PROM_LIMITS)
-		take_limit(prom, sample);
-	else
+		take_fact(prom, &prom->since, sample);
+	else if (ask != PROM_LIMITS)
 		take_of_member(prom, ask, sample);
+	else if (sample->is_whole)
+		take_fact(prom, &prom->limits, sample);
 	return prom->status == OK;
 }
 
@@ -1218,10 +1185,10 @@ void prom_free(struct prom *prom)
 	free(prom->process_index.slots);
 	free(prom->calls);
 	free(prom->waits);
-	free(prom->downs);
-	free(prom->unseen);
-	free(prom->since);
-	free(prom->limits);
+	free(prom->downs.list);
+	free(prom->unseen.list);
+	free(prom->since.list);
+	free(prom->limits.list);
 	for (unsigned int i = 0; i < PROM_ROWS_STRETCHES; i++) {
 		free_rows(&prom->sums[i]);
 		free_rows(&prom->edges[i]);

@@ -7,6 +7,7 @@
 #include "doctor/prom_internal.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,13 +107,18 @@ static bool reason_of(const char *name, enum flight_reason *reason)
 	return false;
 }
 
+static uint64_t before(uint64_t now_ns, uint64_t ns)
+{
+	return now_ns > ns ? now_ns - ns : 1;
+}
+
 static struct recording_proxy proxy_of(const struct prom_wait *wait, enum flight_reason reason,
 				       const struct op_record *op, uint64_t now_ns)
 {
 	bool is_queued = reason == FLIGHT_SEND_QUEUED || reason == FLIGHT_RECV_QUEUED;
 	bool is_send = reason <= FLIGHT_SEND_NET || reason == FLIGHT_SEND_QUEUED ||
 		       reason == FLIGHT_SEND_STARTING;
-	uint64_t since_ns = now_ns > wait->for_ns ? now_ns - wait->for_ns : 1;
+	uint64_t since_ns = before(now_ns, wait->for_ns);
 	struct recording_proxy of = { .proxy = { .comm = op->comm,
 						 .number = op->number,
 						 .peer = wait->peer,
@@ -204,7 +210,7 @@ static enum status add_oldest(const struct prom *prom, const struct prom_member 
 			      struct recording_process *process, const struct recording_comm *comm)
 {
 	const struct prom_call *call = &prom->calls[member->oldest - 1];
-	uint64_t now_ns = process->counts_ns, age_ns = member->numbers[PROM_AGE];
+	uint64_t now_ns = process->counts_ns;
 	struct recording_flight *flight = new_flight(process);
 	enum status status = OK;
 	struct op_record *op;
@@ -213,7 +219,7 @@ static enum status add_oldest(const struct prom *prom, const struct prom_member 
 		return ERR_NO_SPACE;
 	op = &flight->op;
 	*op = op_of(prom, call, process, comm);
-	op->issue_ns = now_ns > age_ns ? now_ns - age_ns : 1;
+	op->issue_ns = before(now_ns, member->numbers[PROM_AGE]);
 	if (op->state != OP_ISSUED)
 		op->task_ns = op->launch_ns = op->issue_ns;
 	if (op->state == OP_RUNNING)
@@ -282,18 +288,20 @@ static void say_ranks(char *text, size_t size, const int64_t *ranks, size_t coun
 	}
 }
 
-static void say_down(const struct prom *prom, const struct prom_down *down, int64_t *ranks,
+static void say_down(const struct prom *prom, const struct prom_fact *down, int64_t *ranks,
 		     char *text, size_t size)
 {
 	char list[200] = "";
 	uint32_t job = 0;
 	size_t count = 0;
 
-	for (size_t i = 0; i < prom->unseen_count && count < NAMED_MAX; i++) {
-		if (prom->unseen[i].instance != down->instance || prom->unseen[i].rank < 0)
+	for (size_t i = 0; i < prom->unseen.count && count < NAMED_MAX; i++) {
+		const struct prom_fact *unseen = &prom->unseen.list[i];
+
+		if (unseen->instance != down->instance || unseen->rank < 0)
 			continue;
-		ranks[count++] = prom->unseen[i].rank;
-		job = prom->unseen[i].job;
+		ranks[count++] = unseen->rank;
+		job = unseen->job;
 	}
 	if (count == 0) {
 		text_copy(text, size, "Prometheus cannot scrape it");
@@ -312,11 +320,11 @@ static enum status prom_make_sources(struct prom *prom)
 	int64_t *ranks = malloc(NAMED_MAX * sizeof(*ranks));
 	enum status status = OK;
 
-	prom->sources = calloc(prom->down_count + 1, sizeof(*prom->sources));
+	prom->sources = calloc(prom->downs.count + 1, sizeof(*prom->sources));
 	if (ranks == NULL || prom->sources == NULL)
 		status = ERR_NO_SPACE;
-	for (size_t i = 0; i < prom->down_count && status == OK; i++) {
-		const struct prom_down *down = &prom->downs[i];
+	for (size_t i = 0; i < prom->downs.count && status == OK; i++) {
+		const struct prom_fact *down = &prom->downs.list[i];
 		const char *name = prom_text_of(prom, down->instance);
 		char text[360];
 		uint32_t problem;
@@ -396,16 +404,12 @@ static bool are_taken(const struct prom *prom, enum prom_ask first)
 	return prom->is_taken[first] && prom->is_taken[first + 1] && prom->is_taken[first + 2];
 }
 
-static int members_by_job(const void *left, const void *right)
-{
-	return strcmp(((const struct slow_member *)left)->job,
-		      ((const struct slow_member *)right)->job);
-}
+_Static_assert(offsetof(struct slow_member, job) == 0 && offsetof(struct slow_edge, job) == 0,
+	       "both begin with their job");
 
-static int edges_by_job(const void *left, const void *right)
+static int by_job(const void *left, const void *right)
 {
-	return strcmp(((const struct slow_edge *)left)->job,
-		      ((const struct slow_edge *)right)->job);
+	return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
 static enum status make_stretch(struct prom *prom, unsigned int stretch)
@@ -432,8 +436,8 @@ static enum status make_stretch(struct prom *prom, unsigned int stretch)
 	for (size_t i = 0; are_taken(prom, asks[stretch][1]) && i < edges->index.count; i++)
 		if (is_whole(prom, &edges->list[i]))
 			list[slow->edge_count++] = slow_edge_of(prom, &edges->list[i]);
-	qsort(members, slow->member_count, sizeof(*members), members_by_job);
-	qsort(list, slow->edge_count, sizeof(*list), edges_by_job);
+	qsort(members, slow->member_count, sizeof(*members), by_job);
+	qsort(list, slow->edge_count, sizeof(*list), by_job);
 	return OK;
 }
 
@@ -450,23 +454,25 @@ static enum status prom_make_sums(struct prom *prom)
 
 /* ---- job by job -------------------------------------------------------------------------------- */
 
+/* The part of one job in a list that is sorted by job. */
+static const void *part_of(const void *list, size_t bytes, const char *job, size_t *count)
+{
+	const char *first = list;
+	size_t left = *count;
+
+	for (; left > 0 && by_job(first, &job) < 0; left--)
+		first += bytes;
+	for (*count = 0; *count < left && by_job(first + *count * bytes, &job) == 0;)
+		++*count;
+	return first;
+}
+
 static struct slow_sums of_job(const struct slow_sums *all, const char *job)
 {
-	struct slow_sums sums = { .seconds = all->seconds };
-	size_t at = 0;
+	struct slow_sums sums = *all;
 
-	while (at < all->member_count && strcmp(all->members[at].job, job) < 0)
-		at++;
-	sums.members = all->members + at;
-	while (at + sums.member_count < all->member_count &&
-	       strcmp(sums.members[sums.member_count].job, job) == 0)
-		sums.member_count++;
-	for (at = 0; at < all->edge_count && strcmp(all->edges[at].job, job) < 0;)
-		at++;
-	sums.edges = all->edges + at;
-	while (at + sums.edge_count < all->edge_count &&
-	       strcmp(sums.edges[sums.edge_count].job, job) == 0)
-		sums.edge_count++;
+	sums.members = part_of(all->members, sizeof(*all->members), job, &sums.member_count);
+	sums.edges = part_of(all->edges, sizeof(*all->edges), job, &sums.edge_count);
 	return sums;
 }
 
@@ -475,11 +481,11 @@ static double covered_s(const struct prom *prom, const char *job)
 {
 	double covered = prom->window_s;
 
-	for (size_t i = 0; i < prom->since_count; i++) {
-		uint64_t first_ns = prom->since[i].first_ns;
+	for (size_t i = 0; i < prom->since.count; i++) {
+		uint64_t first_ns = prom->since.list[i].wall_ns;
 
-		if (strcmp(prom_text_of(prom, prom->since[i].job), job) == 0 && first_ns != 0 &&
-		    first_ns < prom->wall_ns)
+		if (strcmp(prom_text_of(prom, prom->since.list[i].job), job) == 0 &&
+		    first_ns != 0 && first_ns < prom->wall_ns)
 			covered = (double)(prom->wall_ns - first_ns) / 1e9;
 	}
 	if (covered > prom->window_s)
@@ -514,7 +520,6 @@ enum status prom_slow(const struct prom *prom, struct verdicts *verdicts,
  */
 
 enum { MASK_KERNEL_CHANNELS = 1 << 6 };
-#define SIGNATURE_BITS ((UINT64_C(1) << 52) - 1)
 
 /* ---- processes --------------------------------------------------------------------------------- */
 
@@ -538,11 +543,11 @@ static enum status take_limit(struct recording_process *process, const struct pr
 {
 	char info[48];
 
-	for (size_t i = 0; i < prom->limit_count && process->info == NULL; i++) {
-		if (prom->limits[i].job != job)
+	for (size_t i = 0; i < prom->limits.count && process->info == NULL; i++) {
+		if (prom->limits.list[i].job != job)
 			continue;
 		text_format(info, sizeof(info), "hang_after_s=%" PRIu64 "\n",
-			    prom->limits[i].seconds);
+			    prom->limits.list[i].whole);
 		process->info = strdup(info);
 		process->info_bytes = strlen(info);
 		if (process->info == NULL)
@@ -586,11 +591,6 @@ static enum status add_process(const struct prom *prom, const struct prom_proces
 static bool has_number(const struct prom_member *member, enum prom_number number)
 {
 	return member->has_numbers >> number & 1;
-}
-
-static uint64_t before(uint64_t now_ns, uint64_t ns)
-{
-	return now_ns > ns ? now_ns - ns : 1;
 }
 
 static void take_counts(const struct prom_member *member, struct recording_comm *comm,

@@ -16,6 +16,9 @@
 
 struct prom;
 
+/* Of a signature, as many bits as a double holds. */
+#define SIGNATURE_BITS ((UINT64_C(1) << 52) - 1)
+
 /* The queries; the first PROM_NEEDED must be answered. */
 enum prom_ask {
 	PROM_PROCESSES = 0,
@@ -149,27 +152,17 @@ struct prom_process {
 	uint64_t scrape_ns; /* 0: known only from a communicator */
 };
 
-/* An agent that does not answer, and a rank that it had. */
-struct prom_down {
-	uint32_t instance;
-	uint32_t node;
-};
-struct prom_unseen {
-	uint32_t instance;
+/* A sample that belongs to no rank of a communicator; what its query does not ask for is unknown. */
+struct prom_fact {
+	uint32_t instance; /* strings */
 	uint32_t job;
-	int64_t rank;
+	int64_t rank;	  /* global; -1 unknown */
+	uint64_t wall_ns; /* the value as a time since 1970 */
+	uint64_t whole;	  /* the value */
 };
-
-/* The start of a job, within the queried time span. */
-struct prom_since {
-	uint32_t job;
-	uint64_t first_ns;
-};
-
-/* RINGSIDE_HANG_AFTER of a job. */
-struct prom_limit {
-	uint32_t job;
-	uint64_t seconds;
+struct prom_facts {
+	struct prom_fact *list;
+	size_t count;
 };
 
 /* Totals of one rank by function and size, or with one peer. */
@@ -209,14 +202,10 @@ struct prom {
 	size_t call_count;
 	struct prom_wait *waits;
 	size_t wait_count;
-	struct prom_down *downs;
-	size_t down_count;
-	struct prom_unseen *unseen;
-	size_t unseen_count;
-	struct prom_since *since;
-	size_t since_count;
-	struct prom_limit *limits;
-	size_t limit_count;
+	struct prom_facts downs;  /* agents that do not answer */
+	struct prom_facts unseen; /* ranks that they had */
+	struct prom_facts since;  /* when a job started, within the queried time span */
+	struct prom_facts limits; /* RINGSIDE_HANG_AFTER of a job */
 	struct prom_rows sums[PROM_ROWS_STRETCHES];
 	struct prom_rows edges[PROM_ROWS_STRETCHES];
 	uint64_t wall_ns;
