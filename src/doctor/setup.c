@@ -203,6 +203,12 @@ static enum status find_teams(struct setup *setup)
 		setup->whos[i].team = team_of(setup, i);
 	qsort_r(setup->by_team, setup->who_count, sizeof(*setup->by_team), compare_teams,
 		setup->whos);
+	for (uint32_t i = 0; i < setup->who_count; i++) {
+		struct setup_who *first = &setup->whos[setup->whos[setup->by_team[i]].team];
+
+		if (first->team_count++ == 0)
+			first->team_first = i;
+	}
 	return OK;
 }
 
@@ -788,47 +794,10 @@ static void tell_difference(const struct setup *setup, const struct team *team,
 	setup_blame(setup, verdict, &others);
 }
 
-static size_t team_end(const struct setup *setup, size_t first)
-{
-	uint32_t team = setup->whos[setup->by_team[first]].team;
-	size_t end = first + 1;
-
-	while (end < setup->who_count && setup->whos[setup->by_team[end]].team == team)
-		end++;
-	return end;
-}
-
-/* All teams, so that for a variable only those with a value are examined. */
-struct teams {
-	struct team_place {
-		size_t first;
-		size_t count;
-		size_t done; /* the last variable that was compared there, counted from 1 */
-	} * list;
-	uint32_t *of; /* by process: its place in the list */
-};
-
-static enum status group_teams(const struct setup *setup, struct teams *teams)
-{
-	size_t found = 0, end;
-
-	teams->list = calloc(setup->who_count + 1, sizeof(*teams->list));
-	teams->of = calloc(setup->who_count + 1, sizeof(*teams->of));
-	if (teams->list == NULL || teams->of == NULL)
-		return ERR_NO_SPACE;
-	for (size_t first = 0; first < setup->who_count; first = end, found++) {
-		end = team_end(setup, first);
-		teams->list[found] = (struct team_place){ first, end - first, 0 };
-		for (size_t i = first; i < end; i++)
-			teams->of[setup->by_team[i]] = (uint32_t)found;
-	}
-	return OK;
-}
-
-static void compare_place(const struct setup *setup, const struct team_place *place,
+static void compare_place(const struct setup *setup, const struct setup_who *first,
 			  const char *name, const struct setup_variable *const *has)
 {
-	struct team team = { setup->by_team + place->first, place->count, name, has };
+	struct team team = { setup->by_team + first->team_first, first->team_count, name, has };
 	struct difference difference;
 
 	if (team.count < 2)
@@ -841,17 +810,17 @@ static void compare_place(const struct setup *setup, const struct team_place *pl
 }
 
 /* The variables [at, at + count) have one name. */
-static void compare_variable(const struct setup *setup, struct teams *teams, size_t at,
-			     size_t count, const struct setup_variable **has)
+static void compare_variable(const struct setup *setup, size_t at, size_t count,
+			     const struct setup_variable **has)
 {
 	for (size_t i = at; i < at + count; i++)
 		has[setup->variables[i].who] = &setup->variables[i];
 	for (size_t i = at; i < at + count; i++) {
-		struct team_place *place = &teams->list[teams->of[setup->variables[i].who]];
+		struct setup_who *first = &setup->whos[setup->whos[setup->variables[i].who].team];
 
-		if (place->done != at + 1)
-			compare_place(setup, place, setup->variables[at].name, has);
-		place->done = at + 1;
+		if (first->team_compared != at + 1)
+			compare_place(setup, first, setup->variables[at].name, has);
+		first->team_compared = at + 1;
 	}
 	for (size_t i = at; i < at + count; i++)
 		has[setup->variables[i].who] = NULL;
@@ -860,23 +829,19 @@ static void compare_variable(const struct setup *setup, struct teams *teams, siz
 static enum status setup_find_differences(const struct setup *setup)
 {
 	const struct setup_variable **has = calloc(setup->who_count + 1, sizeof(*has));
-	struct teams teams = { .list = NULL };
-	enum status status = group_teams(setup, &teams);
 	size_t count;
 
 	if (has == NULL)
-		status = ERR_NO_SPACE;
-	for (size_t at = 0; at < setup->variable_count && status == OK; at += count) {
+		return ERR_NO_SPACE;
+	for (size_t at = 0; at < setup->variable_count; at += count) {
 		const char *name = setup->variables[at].name;
 
 		setup_find_variable(setup, name, &count);
 		if (!may_differ(name))
-			compare_variable(setup, &teams, at, count, has);
+			compare_variable(setup, at, count, has);
 	}
 	free(has);
-	free(teams.list);
-	free(teams.of);
-	return status;
+	return OK;
 }
 
 /* ---- releases -------------------------------------------------------------------------------- */
@@ -913,41 +878,36 @@ static uint32_t most_common(const struct setup *setup, const uint32_t *whos, siz
 	return most;
 }
 
-static void tell_versions(const struct setup *setup, uint32_t most, const struct setup_group *group)
+static void tell_versions(const struct setup *setup, uint32_t most, const struct setup_group *group,
+			  bool is_build)
 {
-	struct verdict *verdict = setup_verdict(setup, "version-mismatch", VERDICT_ERROR);
+	struct verdict *verdict = setup_verdict(setup, "version-mismatch",
+						is_build ? VERDICT_WARNING : VERDICT_ERROR);
 	const struct nccl_log_process *one = &setup->log->processes[setup->whos[most].logged];
 	const struct nccl_log_process *other =
 		&setup->log->processes[setup->whos[group->first].logged];
 	char where[400];
 
-	verdict_title(verdict, "NCCL is %s %s and %s elsewhere", other->version,
-		      setup_group_text(setup, group, where, sizeof(where)), one->version);
-	setup_cite(setup, verdict, other->version_place, "NCCL version %s+cuda%s", other->version,
-		   other->cuda_version);
-	setup_cite(setup, verdict, one->version_place, "NCCL version %s+cuda%s", one->version,
-		   one->cuda_version);
-	verdict_advice(verdict, "Install the same NCCL release on all nodes and in all containers "
-				"and environments of the job");
-	verdict_advice(verdict, "$ python -c 'import torch; print(torch.cuda.nccl.version())'");
-	setup_blame(setup, verdict, group);
-}
-
-static void tell_builds(const struct setup *setup, uint32_t most, const struct setup_group *group)
-{
-	struct verdict *verdict = setup_verdict(setup, "version-mismatch", VERDICT_WARNING);
-	const struct nccl_log_process *one = &setup->log->processes[setup->whos[most].logged];
-	const struct nccl_log_process *other =
-		&setup->log->processes[setup->whos[group->first].logged];
-	char where[400];
-
-	verdict_title(verdict, "a different build of NCCL %s runs %s", other->version,
-		      setup_group_text(setup, group, where, sizeof(where)));
-	setup_cite(setup, verdict, other->git_place, "NCCL git version %s", other->git);
-	setup_cite(setup, verdict, one->git_place, "NCCL git version %s", one->git);
-	verdict_advice(verdict, "Use the same libnccl.so on all nodes and in all containers of the "
-				"job: builds of one release can differ in their protocol");
-	verdict_advice(verdict, "$ grep libnccl /proc/PID/maps");
+	setup_group_text(setup, group, where, sizeof(where));
+	if (is_build) {
+		verdict_title(verdict, "a different build of NCCL %s runs %s", other->version,
+			      where);
+		setup_cite(setup, verdict, other->git_place, "NCCL git version %s", other->git);
+		setup_cite(setup, verdict, one->git_place, "NCCL git version %s", one->git);
+		verdict_advice(verdict, SETUP_SAME_BUILD
+			       ": builds of one release can differ in their protocol");
+		verdict_advice(verdict, "$ grep libnccl /proc/PID/maps");
+	} else {
+		verdict_title(verdict, "NCCL is %s %s and %s elsewhere", other->version, where,
+			      one->version);
+		setup_cite(setup, verdict, other->version_place, "NCCL version %s+cuda%s",
+			   other->version, other->cuda_version);
+		setup_cite(setup, verdict, one->version_place, "NCCL version %s+cuda%s",
+			   one->version, one->cuda_version);
+		verdict_advice(verdict, SETUP_SAME_RELEASE);
+		verdict_advice(verdict,
+			       "$ python -c 'import torch; print(torch.cuda.nccl.version())'");
+	}
 	setup_blame(setup, verdict, group);
 }
 
@@ -963,10 +923,8 @@ static bool find_logged_versions(const struct setup *setup, const uint32_t *whos
 		if (version[0] != '\0' && version != version_of(setup, most, is_build))
 			setup_group_add(setup, &group, whos[i]);
 	}
-	if (group.count > 0 && is_build)
-		tell_builds(setup, most, &group);
-	else if (group.count > 0)
-		tell_versions(setup, most, &group);
+	if (group.count > 0)
+		tell_versions(setup, most, &group, is_build);
 	return group.count > 0;
 }
 
@@ -996,8 +954,7 @@ static void find_recorded_versions(const struct setup *setup, const uint32_t *wh
 		verdict_evidence(
 			verdict, "NCCL uses profiler interface v%u there and v%u on rank %lld (%s)",
 			process->interface, first->interface, (long long)first->rank, first->host);
-		verdict_advice(verdict, "Install the same NCCL release on all nodes and in all "
-					"containers and environments of the job");
+		verdict_advice(verdict, SETUP_SAME_RELEASE);
 		setup_blame(setup, verdict, &group);
 		return;
 	}
@@ -1005,15 +962,13 @@ static void find_recorded_versions(const struct setup *setup, const uint32_t *wh
 
 static void setup_find_versions(const struct setup *setup)
 {
-	size_t end;
+	for (uint32_t i = 0; i < setup->who_count; i++) {
+		const uint32_t *whos = setup->by_team + setup->whos[i].team_first;
+		size_t count = setup->whos[i].team_count;
 
-	for (size_t first = 0; first < setup->who_count; first = end) {
-		const uint32_t *whos = setup->by_team + first;
-
-		end = team_end(setup, first);
-		if (end - first > 1 && !find_logged_versions(setup, whos, end - first, false) &&
-		    !find_logged_versions(setup, whos, end - first, true))
-			find_recorded_versions(setup, whos, end - first);
+		if (count > 1 && !find_logged_versions(setup, whos, count, false) &&
+		    !find_logged_versions(setup, whos, count, true))
+			find_recorded_versions(setup, whos, count);
 	}
 }
 
@@ -1149,10 +1104,8 @@ void setup_blame(const struct setup *setup, struct verdict *verdict,
 static size_t team_size(const struct setup *setup, const struct setup_group *group)
 {
 	uint32_t team = setup->whos[group->first].team;
-	size_t count = 0;
+	size_t count = setup->whos[team].team_count;
 
-	for (uint32_t i = 0; i < setup->who_count; i++)
-		count += setup->whos[i].team == team;
 	return group->count <= count && count < setup->who_count &&
 			       setup->whos[group->last].team == team
 		       ? count

@@ -24,7 +24,11 @@ struct setup_who {
 	bool has_init;	      /* it completed an init in the log: variables it reads have been
 				 read */
 	bool has_environment; /* all its variables were recorded */
-	uint32_t team;	      /* the same for all that share a communicator, also indirectly */
+	uint32_t team;	      /* one of those that share a communicator, also indirectly: for all
+				 of them the same one, which has the next three */
+	uint32_t team_first;  /* where they begin in by_team */
+	size_t team_count;    /* 0: another one has it */
+	size_t team_compared; /* the last variable that was compared, counted from 1 */
 	uint64_t group;	      /* the number of the last group that it was added to */
 };
 
@@ -98,6 +102,12 @@ const char *setup_group_text(const struct setup *setup, const struct setup_group
 			     size_t size);
 
 enum { SETUP_CITED = 4 }; /* lines of one kind in a verdict */
+
+/* Advice that several rules give. */
+#define SETUP_SAME_RELEASE                                                                      \
+	"Install the same NCCL release on all nodes and in all containers and environments of " \
+	"the job"
+#define SETUP_SAME_BUILD "Use the same libnccl.so on all nodes and in all containers of the job"
 
 /* ---- the rules ------------------------------------------------------------------------------- */
 

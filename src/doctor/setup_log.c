@@ -350,8 +350,8 @@ void setup_find_plugins(const struct setup *setup)
 
 /* NCCL's warnings explained: what happened, and what to do. */
 
-struct warning_rule {
-	const char *has;
+struct line_rule {
+	const char *has;     /* a warning; a diagnosis begins with it */
 	const char *and_has; /* NULL: nothing more */
 	const char *rule;
 	enum verdict_severity severity;
@@ -359,12 +359,20 @@ struct warning_rule {
 	const char *advice;
 };
 
+#define CHOOSE_INTERFACE "Set NCCL_SOCKET_IFNAME to an interface that `ip -br address` shows as UP"
+#define ENLARGE_SHM \
+	"Enlarge /dev/shm: docker run --shm-size=8g; in Kubernetes an emptyDir with medium Memory"
+#define RAISE_MEMLOCK                                                                          \
+	"Raise the limit: ulimit -l unlimited; in containers --ulimit memlock=-1; with Slurm " \
+	"PropagateResourceLimits"
+#define SELECT_GPU \
+	"Select the device by local rank: CUDA_VISIBLE_DEVICES, torch.cuda.set_device(LOCAL_RANK)"
+
 /* The first match counts. */
-static const struct warning_rule warning_rules[] = {
+static const struct line_rule warning_rules[] = {
 	/* The words of 2.32 for these two are not known: its release notes announce them. */
 	{ "it revision", NULL, "version-mismatch", VERDICT_WARNING,
-	  "ranks run different builds of NCCL",
-	  "Use the same libnccl.so on all nodes and in all containers of the job" },
+	  "ranks run different builds of NCCL", SETUP_SAME_BUILD },
 	{ "egraded", "NVLink", "nvlink-degraded", VERDICT_WARNING,
 	  "the bandwidth of the NVLink fabric is reduced",
 	  "Check the NVLinks and NVSwitches of that node, and the Fabric Manager" },
@@ -372,31 +380,23 @@ static const struct warning_rule warning_rules[] = {
 	  "the bandwidth of the NVLink fabric is reduced",
 	  "Check the NVLinks and NVSwitches of that node, and the Fabric Manager" },
 	{ "Mismatched NCCL version", NULL, "version-mismatch", VERDICT_ERROR,
-	  "ranks run different NCCL releases",
-	  "Install the same NCCL release on all nodes and in all containers and environments of "
-	  "the job" },
+	  "ranks run different NCCL releases", SETUP_SAME_RELEASE },
 	{ "NCCL version mismatch", NULL, "version-mismatch", VERDICT_ERROR,
-	  "ranks run different NCCL releases",
-	  "Install the same NCCL release on all nodes and in all containers and environments of "
-	  "the job" },
+	  "ranks run different NCCL releases", SETUP_SAME_RELEASE },
 	{ "NCCL library", "compiled with NCCL version", "version-mismatch", VERDICT_ERROR,
 	  "the program was built for a different NCCL release than it loaded",
 	  "Check which libnccl.so is loaded: LD_LIBRARY_PATH, LD_PRELOAD, the container" },
 	{ "no socket interface found", NULL, "interface-not-found", VERDICT_ERROR,
-	  "no interface matches NCCL_SOCKET_IFNAME",
-	  "Set NCCL_SOCKET_IFNAME to an interface that `ip -br address` shows as UP" },
+	  "no interface matches NCCL_SOCKET_IFNAME", CHOOSE_INTERFACE },
 	{ "NET/Socket : no interface found", NULL, "interface-not-found", VERDICT_ERROR,
-	  "no interface matches NCCL_SOCKET_IFNAME",
-	  "Set NCCL_SOCKET_IFNAME to an interface that `ip -br address` shows as UP" },
+	  "no interface matches NCCL_SOCKET_IFNAME", CHOOSE_INTERFACE },
 	{ "No interface found in the same subnet", NULL, "interface-not-found", VERDICT_ERROR,
 	  "no interface of this node is in the peer's subnet",
 	  "Set NCCL_SOCKET_IFNAME to an interface that all nodes share" },
 	{ "No usable listening interface", NULL, "interface-not-found", VERDICT_ERROR,
-	  "no interface can accept connections",
-	  "Set NCCL_SOCKET_IFNAME to an interface that `ip -br address` shows as UP" },
+	  "no interface can accept connections", CHOOSE_INTERFACE },
 	{ "NET/IB : No IP interface found", NULL, "interface-not-found", VERDICT_ERROR,
-	  "InfiniBand needs an IP interface to connect, and none matches",
-	  "Set NCCL_SOCKET_IFNAME to an interface that `ip -br address` shows as UP" },
+	  "InfiniBand needs an IP interface to connect, and none matches", CHOOSE_INTERFACE },
 	{ "Connection closed by remote peer", NULL, "peer-lost", VERDICT_ERROR,
 	  "the peer closed the connection: its process ended, crashed or was killed",
 	  "Check the log of the named peer: it failed first and shows the cause" },
@@ -420,25 +420,17 @@ static const struct warning_rule warning_rules[] = {
 	{ "socket progress error", NULL, "peer-lost", VERDICT_ERROR, "a connection broke",
 	  "Check the log of the peer: it failed first and shows the cause" },
 	{ "shared memory", NULL, "shm-full", VERDICT_ERROR,
-	  "not enough shared memory, or it cannot be created",
-	  "Enlarge /dev/shm: docker run --shm-size=8g; in Kubernetes an emptyDir with medium "
-	  "Memory" },
+	  "not enough shared memory, or it cannot be created", ENLARGE_SHM },
 	{ "failed to extend", NULL, "shm-full", VERDICT_ERROR, "not enough space in /dev/shm",
-	  "Enlarge /dev/shm: docker run --shm-size=8g; in Kubernetes an emptyDir with medium "
-	  "Memory" },
+	  ENLARGE_SHM },
 	{ "No space left on device", NULL, "shm-full", VERDICT_ERROR,
-	  "not enough space in /dev/shm",
-	  "Enlarge /dev/shm: docker run --shm-size=8g; in Kubernetes an emptyDir with medium "
-	  "Memory" },
+	  "not enough space in /dev/shm", ENLARGE_SHM },
 	{ "ibv_reg_mr", NULL, "memlock-limit", VERDICT_ERROR,
 	  "memory could not be registered with the network card, usually because of the "
 	  "locked-memory limit",
-	  "Raise the limit: ulimit -l unlimited; in containers --ulimit memlock=-1; with Slurm "
-	  "PropagateResourceLimits" },
+	  RAISE_MEMLOCK },
 	{ "ibv_create", "Cannot allocate memory", "memlock-limit", VERDICT_ERROR,
-	  "the network card's queues need more locked memory than allowed",
-	  "Raise the limit: ulimit -l unlimited; in containers --ulimit memlock=-1; with Slurm "
-	  "PropagateResourceLimits" },
+	  "the network card's queues need more locked memory than allowed", RAISE_MEMLOCK },
 	{ "GID table changed", NULL, "ib-error", VERDICT_WARNING,
 	  "the addresses of a RoCE port changed during the job",
 	  "Find out what configures that interface; check the switch" },
@@ -473,11 +465,9 @@ static const struct warning_rule warning_rules[] = {
 	  "a rank received more data than it expected: the ranks called different operations",
 	  "Compare the calls of the ranks: ringside doctor on a recording names them" },
 	{ "Duplicate GPU", NULL, "duplicate-gpu", VERDICT_ERROR, "two ranks use the same GPU",
-	  "Select the device by local rank: CUDA_VISIBLE_DEVICES, "
-	  "torch.cuda.set_device(LOCAL_RANK)" },
+	  SELECT_GPU },
 	{ "using the same GPU", NULL, "duplicate-gpu", VERDICT_ERROR, "two ranks use the same GPU",
-	  "Select the device by local rank: CUDA_VISIBLE_DEVICES, "
-	  "torch.cuda.set_device(LOCAL_RANK)" },
+	  SELECT_GPU },
 	{ "Failed to bind NVLink SHARP", NULL, "nvls-failed", VERDICT_WARNING,
 	  "NVLink SHARP is present but cannot be used",
 	  "Check the Fabric Manager and the NVSwitches; NCCL_NVLS_ENABLE=0 runs without it" },
@@ -521,7 +511,7 @@ static const struct warning_rule warning_rules[] = {
 	  "Check that each rank has its own rank number and the same number of ranks" },
 };
 
-static const struct warning_rule *rule_for(const char *text)
+static const struct line_rule *rule_for(const char *text)
 {
 	for (size_t i = 0; i < ARRAY_LENGTH(warning_rules); i++)
 		if (strstr(text, warning_rules[i].has) != NULL &&
@@ -531,7 +521,7 @@ static const struct warning_rule *rule_for(const char *text)
 	return NULL;
 }
 
-static const struct warning_rule unknown = {
+static const struct line_rule unknown = {
 	"",
 	NULL,
 	"nccl-warning",
@@ -540,7 +530,7 @@ static const struct warning_rule unknown = {
 	"Read it in context in the log: the first warning of all ranks is closest to the cause",
 };
 
-static const struct warning_rule attention = {
+static const struct line_rule attention = {
 	"",
 	NULL,
 	"nccl-attention",
@@ -550,9 +540,9 @@ static const struct warning_rule attention = {
 	"does without",
 };
 
-static const struct warning_rule *rule_of(const struct nccl_log_warning *warning)
+static const struct line_rule *rule_of(const struct nccl_log_warning *warning)
 {
-	const struct warning_rule *rule = rule_for(warning->text);
+	const struct line_rule *rule = rule_for(warning->text);
 
 	if (rule != NULL)
 		return rule;
@@ -560,7 +550,7 @@ static const struct warning_rule *rule_of(const struct nccl_log_warning *warning
 }
 
 static void add_advice(const struct setup *setup, struct verdict *verdict,
-		       const struct warning_rule *rule)
+		       const struct line_rule *rule)
 {
 	verdict_advice(verdict, "%s", rule->advice);
 	if (strcmp(rule->rule, "interface-not-found") == 0 &&
@@ -575,7 +565,7 @@ static void add_advice(const struct setup *setup, struct verdict *verdict,
 }
 
 /* Warnings are stored once per process: all of a kind are one finding. */
-static void tell_warning(const struct setup *setup, const struct warning_rule *rule, size_t first)
+static void tell_warning(const struct setup *setup, const struct line_rule *rule, size_t first)
 {
 	const struct nccl_log *log = setup->log;
 	struct setup_group group = { .count = 0 };
@@ -616,7 +606,7 @@ void setup_find_warnings(const struct setup *setup)
 	bool is_told[KNOWN + 2] = { false };
 
 	for (size_t i = 0; i < setup->log->warning_count; i++) {
-		const struct warning_rule *rule = rule_of(&setup->log->warnings[i]);
+		const struct line_rule *rule = rule_of(&setup->log->warnings[i]);
 		size_t number = rule == &unknown     ? KNOWN
 				: rule == &attention ? KNOWN + 1
 						     : (size_t)(rule - warning_rules);
@@ -630,17 +620,8 @@ void setup_find_warnings(const struct setup *setup)
 
 /* NCCL's diagnostics. What they print is [OK] or [INFO], and [INFO] is a problem or a check that was not possible. */
 
-struct diagnosis_rule {
-	const char *begins;
-	const char *has; /* NULL: nothing more */
-	const char *rule;
-	enum verdict_severity severity;
-	const char *means;
-	const char *advice;
-};
-
 /* The first match counts. */
-static const struct diagnosis_rule diagnosis_rules[] = {
+static const struct line_rule diagnosis_rules[] = {
 	{ "Xid/SXid:", NULL, "diagnostics", VERDICT_NOTE,
 	  "NCCL's diagnostics could not read the kernel log",
 	  "Read it yourself: dmesg | grep -i xid" },
@@ -703,12 +684,12 @@ static const struct diagnosis_rule diagnosis_rules[] = {
 	  "Read the lines: NCCL does not say whether they are errors" },
 };
 
-static const struct diagnosis_rule *diagnosis_rule(const char *text)
+static const struct line_rule *diagnosis_rule(const char *text)
 {
-	const struct diagnosis_rule *rule = diagnosis_rules;
+	const struct line_rule *rule = diagnosis_rules;
 
-	while (strncmp(text, rule->begins, strlen(rule->begins)) != 0 ||
-	       (rule->has != NULL && strstr(text, rule->has) == NULL))
+	while (strncmp(text, rule->has, strlen(rule->has)) != 0 ||
+	       (rule->and_has != NULL && strstr(text, rule->and_has) == NULL))
 		rule++; /* the last one matches everything */
 	return rule;
 }
@@ -726,7 +707,7 @@ static void add_diagnosed(const struct setup *setup, struct setup_group *group,
 	}
 }
 
-static void tell_diagnosis(const struct setup *setup, const struct diagnosis_rule *rule)
+static void tell_diagnosis(const struct setup *setup, const struct line_rule *rule)
 {
 	const struct nccl_log *log = setup->log;
 	struct setup_group group = { .count = 0 };
