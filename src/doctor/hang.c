@@ -1345,47 +1345,52 @@ static void say_culprit(struct verdict *verdict, const struct job *job)
 	}
 }
 
-/* Those that wait at the same place as rank `first`, except the ones that were named before. */
-static void say_waiting(struct verdict *verdict, const struct job *job, uint32_t first,
-			const char *place, bool *is_named, uint32_t *ranks)
+/* One line for all ranks in the same place: by rank, NULL none. Clears them. */
+static void say_shared(struct verdict *verdict, const struct job *job, const char **places,
+		       const char *one, const char *many, const char *others)
 {
-	char text[160] = "";
-	size_t count = 0;
+	uint32_t *ranks = calloc(job->rank_count + 1, sizeof(*ranks));
+	unsigned int shown = 0;
 
-	for (uint32_t r = first; r < job->rank_count; r++) {
-		const struct recording_where *at = waits_at(verdict, process_of(job, r));
+	for (uint32_t first = 0; ranks != NULL && first < job->rank_count; first++) {
+		const char *place = places[first];
+		char text[160] = "";
+		size_t count = 0;
 
-		if (is_named[r] || !is_of_job(verdict, job, r) || is_culprit(verdict, job, r) ||
-		    at == NULL || strcmp(at->text, place) != 0)
+		if (place == NULL)
 			continue;
-		is_named[r] = true;
-		ranks[count++] = r;
+		if (shown++ == PLACES_SHOWN) {
+			verdict_evidence(verdict, "%s", others);
+			break;
+		}
+		for (uint32_t r = first; r < job->rank_count; r++) {
+			if (places[r] == NULL || strcmp(places[r], place) != 0)
+				continue;
+			places[r] = NULL;
+			ranks[count++] = r;
+		}
+		hang_say_ranks(text, sizeof(text), job, ranks, count);
+		verdict_evidence(verdict, "Rank%s %s %s %s.", count == 1 ? "" : "s", text,
+				 count == 1 ? one : many, place);
 	}
-	hang_say_ranks(text, sizeof(text), job, ranks, count);
-	verdict_evidence(verdict, "Rank%s %s wait%s at %s.", count == 1 ? "" : "s", text,
-			 count == 1 ? "s" : "", place);
+	free(ranks);
 }
 
 static void say_places(struct verdict *verdict, const struct job *job)
 {
-	bool *is_named = calloc(job->rank_count + 1, sizeof(*is_named));
-	uint32_t *ranks = calloc(job->rank_count + 1, sizeof(*ranks));
-	unsigned int shown = 0;
+	const char **places = calloc(job->rank_count + 1, sizeof(*places));
 
-	for (uint32_t r = 0; is_named != NULL && ranks != NULL && r < job->rank_count; r++) {
+	if (places == NULL)
+		return;
+	for (uint32_t r = 0; r < job->rank_count; r++) {
 		const struct recording_where *at = waits_at(verdict, process_of(job, r));
 
-		if (at == NULL || is_named[r] || !is_of_job(verdict, job, r) ||
-		    is_culprit(verdict, job, r))
-			continue;
-		if (shown++ == PLACES_SHOWN) {
-			verdict_evidence(verdict, "Others wait elsewhere in the program.");
-			break;
-		}
-		say_waiting(verdict, job, r, at->text, is_named, ranks);
+		if (at != NULL && is_of_job(verdict, job, r) && !is_culprit(verdict, job, r))
+			places[r] = at->text;
 	}
-	free(is_named);
-	free(ranks);
+	say_shared(verdict, job, places, "waits at", "wait at",
+		   "Others wait elsewhere in the program.");
+	free(places);
 }
 
 /* How long ago its last NCCL call was when it was read, as in the rest of the verdict; 0: unknown. */
@@ -1413,57 +1418,30 @@ static void say_stack_of_culprit(struct verdict *verdict, const struct job *job,
 	verdict_evidence(verdict, "Rank %s is %s.", job->ranks[rank].label, verdict->place);
 }
 
-/* Those in the same place as rank `first`, in one line. */
-static void say_stack_of(struct verdict *verdict, const struct job *job, uint32_t first,
-			 bool *is_named, uint32_t *ranks)
-{
-	const char *place = process_of(job, first)->stack;
-	char text[160] = "";
-	size_t count = 0;
-
-	for (uint32_t r = first; r < job->rank_count; r++) {
-		const char *other = process_of(job, r)->stack;
-
-		if (is_named[r] || other == NULL || strcmp(other, place) != 0)
-			continue;
-		is_named[r] = true;
-		ranks[count++] = r;
-	}
-	hang_say_ranks(text, sizeof(text), job, ranks, count);
-	verdict_evidence(verdict, "Rank%s %s %s %s.", count == 1 ? "" : "s", text,
-			 count == 1 ? "is" : "are", place);
-}
-
 static void say_stacks(struct verdict *verdict, const struct job *job, const uint64_t *now_ns)
 {
-	bool *is_named = calloc(job->rank_count + 1, sizeof(*is_named));
-	uint32_t *ranks = calloc(job->rank_count + 1, sizeof(*ranks));
+	const char **places = calloc(job->rank_count + 1, sizeof(*places));
 	uint32_t *shares = calloc(job->recording->count + 1, sizeof(*shares));
-	bool has_memory = is_named != NULL && ranks != NULL && shares != NULL;
-	unsigned int shown = 0;
+	bool has_memory = places != NULL && shares != NULL;
 
 	for (uint32_t r = 0; has_memory && r < job->rank_count; r++)
 		shares[job->ranks[r].process]++;
 	for (uint32_t r = 0; has_memory && r < job->rank_count; r++) {
+		const char *stack = process_of(job, r)->stack;
+
 		/* Several ranks may share a process: then its stack belongs to none of them. */
-		is_named[r] = !is_of_job(verdict, job, r) || process_of(job, r)->stack == NULL ||
-			      shares[job->ranks[r].process] > 1;
-		if (is_named[r] || !is_culprit(verdict, job, r))
+		if (stack == NULL || !is_of_job(verdict, job, r) ||
+		    shares[job->ranks[r].process] > 1)
 			continue;
-		is_named[r] = true;
-		say_stack_of_culprit(verdict, job, r, now_ns);
+		if (is_culprit(verdict, job, r))
+			say_stack_of_culprit(verdict, job, r, now_ns);
+		else
+			places[r] = stack;
 	}
-	for (uint32_t r = 0; has_memory && r < job->rank_count; r++) {
-		if (is_named[r])
-			continue;
-		if (shown++ == PLACES_SHOWN) {
-			verdict_evidence(verdict, "Other ranks are elsewhere in the program.");
-			break;
-		}
-		say_stack_of(verdict, job, r, is_named, ranks);
-	}
-	free(is_named);
-	free(ranks);
+	if (has_memory)
+		say_shared(verdict, job, places, "is", "are",
+			   "Other ranks are elsewhere in the program.");
+	free(places);
 	free(shares);
 }
 

@@ -21,7 +21,7 @@ enum { KEPT_MAX = 1 << 20 };
 /* A ring of the last calls of one seat. */
 struct kept {
 	uint32_t comm;
-	struct {
+	struct kept_call {
 		uint64_t match, signature;
 	} * list;
 	size_t room;
@@ -77,23 +77,15 @@ static int by_match(const void *one, const void *other)
 
 static uint64_t signature_of(const struct kept *kept, uint64_t match)
 {
-	size_t from = 0, to = kept->next;
+	const struct kept_call *found;
 
 	/* Consecutive numbers, as is nearly always the case. */
 	if (kept->next > 0 && match >= kept->list[0].match &&
 	    match - kept->list[0].match < kept->next &&
 	    kept->list[match - kept->list[0].match].match == match)
 		return kept->list[match - kept->list[0].match].signature;
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (kept->list[middle].match < match)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from < kept->next && kept->list[from].match == match ? kept->list[from].signature
-								    : 0;
+	found = bsearch(&match, kept->list, kept->next, sizeof(*kept->list), by_match);
+	return found != NULL ? found->signature : 0;
 }
 
 /* Compares the other seat with what was kept of the first. */
