@@ -922,13 +922,8 @@ void hang_tell_split(struct hang_tale *tale)
 	verdict_title(verdict, "%s", text);
 	text_copy(verdict->rule, sizeof(verdict->rule), split->rule);
 	verdict->number = split->number;
-	if (has_odd) {
-		verdict->peer = hang_rank(scene, usual->first)->rank;
-		text_copy(verdict->peer_label, sizeof(verdict->peer_label),
-			  hang_rank(scene, usual->first)->label);
-		text_copy(verdict->peer_host, sizeof(verdict->peer_host),
-			  hang_process(scene, usual->first)->host);
-	}
+	if (has_odd)
+		verdict_set_peer(verdict, scene->job, scene->job->seats[usual->first].rank);
 	for (uint32_t i = split->side_count; i-- > 0;) {
 		text[0] = '\0';
 		say_side(SAY, scene, &split->sides[i]);
@@ -1094,15 +1089,6 @@ static size_t odd_link(const struct hang_tale *tale, const uint32_t *edges, size
 	return found;
 }
 
-static void tell_peer(struct hang_tale *tale, uint32_t seat)
-{
-	tale->verdict->peer = hang_rank(tale->scene, seat)->rank;
-	text_copy(tale->verdict->peer_label, sizeof(tale->verdict->peer_label),
-		  hang_rank(tale->scene, seat)->label);
-	text_copy(tale->verdict->peer_host, sizeof(tale->verdict->peer_host),
-		  hang_process(tale->scene, seat)->host);
-}
-
 static bool is_any_missing(const struct hang_tale *tale, const uint32_t *edges, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -1122,12 +1108,13 @@ void hang_tell_circle(struct hang_tale *tale, const uint32_t *edges, size_t coun
 	const struct hang_edge *odd = &graph->edges[edges[at]];
 	uint32_t comms = (uint32_t)scene->job->comm_count;
 	uint32_t witness = odd->from < comms ? scene->matches[odd->from].first : odd->from - comms;
+	uint32_t peer = graph->edges[edges[(at + 1) % count]].seat;
 	char text[300] = "", names[200] = "";
 	size_t named = say_comms(tale, edges, count, names, sizeof(names));
 
 	hang_tell_who(tale, odd->seat);
 	hang_tell_where(tale, node_comm(scene, odd->from), witness, scene->seats[witness].front, 0);
-	tell_peer(tale, graph->edges[edges[(at + 1) % count]].seat);
+	verdict_set_peer(tale->verdict, scene->job, scene->job->seats[peer].rank);
 	text_append(SAY, "deadlock %s %s: ranks wait for each other",
 		    named == 1 ? "within" : "across", names);
 	text_append(SAY, "; %u ranks stuck", tale->victims);

@@ -322,11 +322,6 @@ void hang_tell_doubts(struct hang_tale *tale)
  * nothing that others wrote.
  */
 
-static void set_page(struct hang_tale *tale, const char *name)
-{
-	text_format(tale->verdict->page, sizeof(tale->verdict->page), "runbooks/%s.md", name);
-}
-
 static const char *host_of(const struct hang_tale *tale)
 {
 	return tale->verdict->host[0] ? tale->verdict->host : "its host";
@@ -395,7 +390,6 @@ static void advise_gpu(struct hang_tale *tale)
 
 static void advise_never_issued(struct hang_tale *tale)
 {
-	set_page(tale, "NcclHangRankMissing");
 	advise_process(tale);
 	verdict_advice(tale->verdict,
 		       "Common causes: a rank-dependent condition around the collective, a slow "
@@ -405,7 +399,6 @@ static void advise_never_issued(struct hang_tale *tale)
 
 static void advise_dead(struct hang_tale *tale)
 {
-	set_page(tale, "NcclHangProcessGone");
 	verdict_advice(tale->verdict,
 		       "On %.100s and in the job's log, find out why it died:", host_of(tale));
 	verdict_advice(tale->verdict, "$ dmesg -T | grep -iE 'xid|killed process|segfault'");
@@ -418,7 +411,6 @@ static void advise_dead(struct hang_tale *tale)
 
 static void advise_stopped(struct hang_tale *tale)
 {
-	set_page(tale, "HangProcessStopped");
 	verdict_advice(tale->verdict,
 		       "On %.100s, find out what stopped it (TracerPid shows an attached debugger) "
 		       "and resume it:",
@@ -438,7 +430,6 @@ static void advise_network(struct hang_tale *tale)
 
 	if (strcmp(host_of(tale), peer) == 0)
 		peer = "";
-	set_page(tale, "HangNetwork");
 	verdict_advice(
 		verdict,
 		"On %.100s%s%.100s, check the network card, its port and its error counters:",
@@ -458,7 +449,6 @@ static void advise_mismatch(struct hang_tale *tale)
 {
 	struct verdict *verdict = tale->verdict;
 
-	set_page(tale, "NcclMismatch");
 	advise_process(tale);
 	verdict_advice(verdict,
 		       "Compare the calls around collective #%" PRIu64
@@ -472,7 +462,6 @@ static void advise_mismatch(struct hang_tale *tale)
 
 static void advise_circle(struct hang_tale *tale)
 {
-	set_page(tale, "HangDeadlock");
 	verdict_advice(tale->verdict,
 		       "Make all ranks call collectives of different communicators in the same "
 		       "order, or wait for one to finish before calling the next.");
@@ -486,8 +475,6 @@ static void advise_circle(struct hang_tale *tale)
 
 static void advise_unseen(struct hang_tale *tale)
 {
-	set_page(tale, tale->verdict->class == VERDICT_AGENT_DEAD ? "RingsideAgentDown"
-								  : "NcclRanksUnseen");
 	verdict_advice(tale->verdict, "Diagnose all nodes of the job at once:");
 	verdict_advice(tale->verdict, "$ ringside doctor --agents 'node[001-064]'");
 	verdict_advice(tale->verdict,
@@ -501,7 +488,7 @@ static void advise_connecting(struct hang_tale *tale)
 {
 	struct verdict *verdict = tale->verdict;
 
-	set_page(tale, "HangGpu");
+	text_copy(verdict->page, sizeof(verdict->page), "runbooks/HangGpu.md");
 	if (tale->lead->seat != HANG_NOBODY) {
 		verdict_advice(verdict,
 			       "Check what the other ranks of %.60s do, idle ranks first: which of "
@@ -561,6 +548,7 @@ void hang_tell_advice(struct hang_tale *tale)
 		advise_connecting(tale);
 		return;
 	}
+	verdict_set_page(tale->verdict);
 	switch (tale->verdict->class) {
 	case VERDICT_NEVER_ISSUED:
 		advise_never_issued(tale);
@@ -572,14 +560,12 @@ void hang_tell_advice(struct hang_tale *tale)
 		advise_stopped(tale);
 		break;
 	case VERDICT_NOT_LAUNCHED:
-		set_page(tale, "HangGpu");
 		advise_process(tale);
 		advise_gpu(tale);
 		advise_evidence(tale);
 		break;
 	case VERDICT_GPU_NOT_REACHED:
 	case VERDICT_GPU_STUCK:
-		set_page(tale, "HangGpu");
 		advise_gpu(tale);
 		advise_process(tale);
 		advise_evidence(tale);
@@ -598,7 +584,6 @@ void hang_tell_advice(struct hang_tale *tale)
 		advise_unseen(tale);
 		break;
 	default:
-		set_page(tale, "NcclHangUnexplained");
 		verdict_advice(tale->verdict, "On each host, check the GPUs and the processes:");
 		verdict_advice(tale->verdict, "$ nvidia-smi dmon -s u -c 3");
 		verdict_advice(tale->verdict, "$ dmesg -T | grep -iE 'xid|nvrm|nvlink'");
@@ -999,21 +984,12 @@ enum { OTHERS_MAX = 6 }; /* other affected communicators that are listed */
 
 void hang_tell_who(struct hang_tale *tale, uint32_t seat)
 {
-	const struct hang_scene *scene = tale->scene;
-	struct verdict *verdict = tale->verdict;
-	const struct recording_process *process;
-	const struct job_rank *rank;
+	const struct job *job = tale->scene->job;
 
 	if (seat == HANG_NOBODY)
 		return;
-	process = hang_process(scene, seat);
-	rank = hang_rank(scene, seat);
-	verdict->rank = rank->rank;
-	text_copy(verdict->rank_label, sizeof(verdict->rank_label), rank->label);
-	text_copy(verdict->host, sizeof(verdict->host), process->host);
-	verdict->pid = recording_pid(process);
-	verdict->gpu = rank->gpu;
-	verdict->comm_rank = scene->job->seats[seat].comm_rank;
+	verdict_set_rank(tale->verdict, job, job->seats[seat].rank);
+	tale->verdict->comm_rank = job->seats[seat].comm_rank;
 }
 
 void hang_tell_where(struct hang_tale *tale, uint32_t c, uint32_t witness,

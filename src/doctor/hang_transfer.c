@@ -1076,29 +1076,17 @@ static void link_title(struct hang_tale *tale, const struct links_alike *links, 
 			    tale->victims == 1 ? "" : "s");
 }
 
-static void fill_peer(struct hang_tale *tale)
-{
-	const struct hang_end *lead = tale->lead;
-	struct verdict *verdict = tale->verdict;
-
-	if (lead->peer == HANG_NOBODY)
-		return;
-	verdict->peer = hang_rank(tale->scene, lead->peer)->rank;
-	text_copy(verdict->peer_label, sizeof(verdict->peer_label),
-		  hang_rank(tale->scene, lead->peer)->label);
-	text_copy(verdict->peer_host, sizeof(verdict->peer_host),
-		  hang_process(tale->scene, lead->peer)->host);
-}
-
 void hang_tell_link(struct hang_tale *tale)
 {
 	struct links_alike links = survey_links(tale);
+	const struct job *job = tale->scene->job;
 	uint32_t told = 0;
 	char text[400] = "";
 
 	link_title(tale, &links, SAY);
 	verdict_title(tale->verdict, "%s", text);
-	fill_peer(tale);
+	if (tale->lead->peer != HANG_NOBODY)
+		verdict_set_peer(tale->verdict, job, job->seats[tale->lead->peer].rank);
 	hang_tell_waiting(tale);
 	tell_one(tale, tale->lead);
 	tell_agreement(tale);

@@ -424,7 +424,7 @@ static void tell_elsewhere(struct live *live, struct verdicts *told, const struc
 	text_copy(verdict->job, sizeof(verdict->job), from->job);
 	text_copy(verdict->comm, sizeof(verdict->comm), from->comm);
 	text_copy(verdict->function, sizeof(verdict->function), from->function);
-	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclRanksUnseen.md");
+	verdict_set_page(verdict);
 	verdict->comm_hash = from->comm_hash;
 	verdict->number = from->number;
 	verdict->since_wall_ns = from->since_wall_ns;

@@ -75,6 +75,7 @@ struct verdict *slow_verdict(struct slow_search *search, enum verdict_class clas
 
 	text_copy(verdict->job, sizeof(verdict->job), job->groups[search->group].name);
 	text_copy(verdict->rule, sizeof(verdict->rule), slow_against_name(against));
+	verdict_set_page(verdict);
 	return verdict;
 }
 
@@ -93,14 +94,8 @@ static struct verdict *add_unjudged(struct slow_search *search, const char *rule
 
 void slow_fill_rank(struct verdict *verdict, const struct job *job, uint32_t rank)
 {
-	const struct job_rank *of = &job->ranks[rank];
-
-	verdict->rank = of->rank;
-	verdict->pid = recording_pid(job->recording->processes[of->process]);
-	verdict->gpu = of->gpu;
-	text_copy(verdict->rank_label, sizeof(verdict->rank_label), of->label);
-	text_copy(verdict->host, sizeof(verdict->host), job->hosts[of->host].name);
-	text_copy(verdict->job, sizeof(verdict->job), job->groups[of->group].name);
+	verdict_set_rank(verdict, job, rank);
+	text_copy(verdict->job, sizeof(verdict->job), job->groups[job->ranks[rank].group].name);
 }
 
 void slow_fill_comm(struct verdict *verdict, const struct job *job, uint32_t comm, uint32_t rank)
@@ -855,7 +850,6 @@ static void slow_common_advise(struct verdict *verdict, const struct slow_common
 			verdict_advice(verdict,
 				       "Check the fabric: congestion from other jobs, a failed "
 				       "switch or uplink, adaptive routing.");
-		text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclNetworkDegraded.md");
 		break;
 	case VERDICT_SLOW_NVLINK:
 		verdict_advice(verdict, "Check NVLink and the GPU clocks.");
@@ -863,7 +857,6 @@ static void slow_common_advise(struct verdict *verdict, const struct slow_common
 			       verdict->host[0] ? verdict->host : "NODE");
 		verdict_advice(verdict, "$ ssh %.200s nvidia-smi -q -d PERFORMANCE,CLOCK",
 			       verdict->host[0] ? verdict->host : "NODE");
-		text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclNvlinkDegraded.md");
 		break;
 	case VERDICT_SLOW_ALGORITHM:
 		verdict_advice(verdict, "Compare the NCCL version, its tuner plugin, NCCL_ALGO and "
@@ -892,8 +885,6 @@ static void slow_common_advise(struct verdict *verdict, const struct slow_common
 	if (common->rows->against == SLOW_EXPECTED || common->rows->against == SLOW_PEAK)
 		verdict_advice(verdict, "In a stand-alone benchmark nothing else uses the links "
 					"and GPUs; some loss against it is normal.");
-	if (verdict->page[0] == '\0')
-		text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
 }
 
 static void slow_common_missing(struct verdict *verdict, const struct slow_common *common)
@@ -1389,6 +1380,7 @@ static void tell_elsewhere(struct slow_search *search, double ratio, const char 
 			 "Transfers are as fast as in the baseline and no rank stands out; waiting "
 			 "is %.0f%% of collective time, %.0f%% in the baseline.",
 			 100 * share, 100 * before);
+	verdict->page[0] = '\0'; /* none is about it */
 	verdict->confidence = is_waiting ? 0.7 : 0.9;
 	if (is_waiting)
 		tell_waiting(verdict, &report->stragglers);
@@ -1523,7 +1515,6 @@ static void tell_longer(struct slow_search *search, double gap, const size_t *in
 	verdict_advice(verdict, "If all ranks compute longer: check GPU clocks and power caps, the "
 				"batch size and data loading.");
 	verdict_advice(verdict, "$ ssh NODE nvidia-smi -q -d PERFORMANCE,POWER,CLOCK");
-	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
 	slow_fill_missing(search, verdict);
 }
 

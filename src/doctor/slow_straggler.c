@@ -135,15 +135,6 @@ static const double sure_of_link = 0.9;
 static const double sure_of_host = 0.8; /* and not its NVLink */
 static const double sure_of_both_ways = 0.85;
 
-static void fill_peer(struct verdict *verdict, const struct job *job, uint32_t rank)
-{
-	const struct job_rank *peer = &job->ranks[rank];
-
-	verdict->peer = peer->rank;
-	text_copy(verdict->peer_label, sizeof(verdict->peer_label), peer->label);
-	text_copy(verdict->peer_host, sizeof(verdict->peer_host), job->hosts[peer->host].name);
-}
-
 static void tell_peer(struct verdict *verdict, const struct link_peer *known,
 		      const struct job_comm *comm)
 {
@@ -204,7 +195,7 @@ static void slow_link_peer(struct slow_search *search, const struct straggler *s
 	if (straggler->peer != UINT32_MAX && straggler->peer != rank)
 		return;
 	if (rank != UINT32_MAX)
-		fill_peer(verdict, job, rank);
+		verdict_set_peer(verdict, job, rank);
 	tell_peer(verdict, known, &job->comms[straggler->comm]);
 	if (straggler->peer == UINT32_MAX || straggler->peer_confidence < 1)
 		doubt_peer(verdict, straggler, known);
@@ -619,7 +610,6 @@ static void tell_late(struct slow_search *search, const struct straggler *stragg
 		tell_starved(verdict, straggler);
 	if (straggler->late_ns > 0 || straggler->is_origin)
 		advise_host(verdict, host);
-	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclStraggler.md");
 	slow_fill_severity(search, verdict, &span);
 	slow_fill_missing(search, verdict);
 }
@@ -681,7 +671,6 @@ static void advise_link(struct verdict *verdict)
 			       verdict->peer_label, verdict->peer_host);
 	}
 	verdict->confidence = fmin(verdict->confidence, sure_of_link);
-	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
 }
 
 /* Links of one host, or of one position on several hosts. */
@@ -723,7 +712,6 @@ static void tell_place(struct slow_search *search, const struct straggler *strag
 	verdict_advice(verdict, "Check the ports of %s, and the switch they are connected to.",
 		       straggler->is_uplink ? "this node" : "this rail");
 	verdict_advice(verdict, "$ ssh %.200s ibstat", job->hosts[rank->host].name);
-	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclNetworkDegraded.md");
 	tell_held_up(search, verdict, straggler);
 	slow_fill_severity(search, verdict, &span);
 	slow_fill_missing(search, verdict);
@@ -739,7 +727,7 @@ static void tell_link(struct slow_search *search, const struct straggler *stragg
 	fill_common(search, verdict, straggler, &span);
 	slow_fill_rank(verdict, job, straggler->rank);
 	if (straggler->peer != UINT32_MAX)
-		fill_peer(verdict, job, straggler->peer);
+		verdict_set_peer(verdict, job, straggler->peer);
 	verdict->victims = seats > 0 ? seats - 1 : 0;
 	verdict->percent = 100 * (straggler->slowdown - 1);
 	verdict_evidence(verdict,
@@ -792,7 +780,6 @@ void slow_tell_both(struct slow_search *search, struct verdict *verdict, uint32_
 	title_late(verdict, &starved, verdict->host, false);
 	tell_starved(verdict, &starved);
 	verdict->confidence = fmin(verdict->confidence, sure_of_both_ways);
-	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclStraggler.md");
 }
 
 static struct verdict *verdict_of(struct slow_search *search, const struct straggler *straggler)
@@ -911,7 +898,6 @@ void slow_held_up(struct slow_search *search)
 			 units_of_ns((double)held->late_ns).text,
 			 slow_when(search->report, &span).text);
 	verdict_advice(verdict, "Compare with a run in which this was not so: `ringside diff`.");
-	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
 	slow_fill_severity(search, verdict, &span);
 	slow_fill_missing(search, verdict);
 }

@@ -261,6 +261,7 @@ static struct verdict *sums_verdict(struct sums_search *search, enum verdict_cla
 
 	text_copy(verdict->job, sizeof(verdict->job), job);
 	text_copy(verdict->rule, sizeof(verdict->rule), rule);
+	verdict_set_page(verdict);
 	verdict->for_ns = units_whole(search->now->seconds * 1e9);
 	if (search->options->now_wall_ns > verdict->for_ns)
 		verdict->since_wall_ns = search->options->now_wall_ns - verdict->for_ns;
@@ -432,7 +433,6 @@ static void tell_rank(struct sums_search *search, const struct sums_seat *seat, 
 		       "Check GPU clocks and temperature, data loading and other processes there.");
 	verdict_advice(verdict, "$ ssh %.200s nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE,ECC",
 		       seat->of->host);
-	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclStraggler.md");
 }
 
 static bool is_on(const struct sums_seat *seat, const struct sums_seat *like)
@@ -473,7 +473,6 @@ static bool tell_host(struct sums_search *search, struct late *late, size_t coun
 				 "when and how often.");
 	verdict_advice(verdict, "$ ssh %.200s nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE,ECC",
 		       first->of->host);
-	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclStraggler.md");
 	return true;
 }
 
@@ -616,7 +615,6 @@ static void tell_slow_link(struct sums_search *search, const struct slow_edge *e
 		verdict,
 		"Check its network port: errors, speed, cable, and the switch it is connected to.");
 	verdict_advice(verdict, "$ ssh %.200s ibstat", verdict->host[0] ? verdict->host : "NODE");
-	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
 }
 
 static double usual_traffic(const struct slow_edge *list, size_t count, double *scratch)
@@ -858,9 +856,6 @@ static void tell_slow_moves(struct sums_search *search, enum verdict_class class
 		       is_network ? "Check the fabric: congestion from other jobs, a failed switch "
 				    "or uplink, adaptive routing."
 				  : "Check NVLink and the GPU clocks.");
-	text_copy(verdict->page, sizeof(verdict->page),
-		  is_network ? "runbooks/NcclNetworkDegraded.md"
-			     : "runbooks/NcclNvlinkDegraded.md");
 }
 
 /* moves[0 .. count - 1] are of one job. */

@@ -5,38 +5,40 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/job.h"
 #include "common/attributes.h"
 #include "common/hash.h"
 #include "common/text.h"
 
 static const struct {
 	const char *name;
-	char family; /* h hang, s slow, c configuration, b blind */
+	char family;	  /* h hang, s slow, c configuration, b blind */
+	const char *page; /* "": one for each rule, or none */
 } classes[VERDICT_CLASSES] = {
-	[VERDICT_NEVER_ISSUED] = { "never_issued", 'h' },
-	[VERDICT_MISMATCH] = { "mismatch", 'h' },
-	[VERDICT_NOT_LAUNCHED] = { "not_launched", 'h' },
-	[VERDICT_GPU_NOT_REACHED] = { "gpu_not_reached", 'h' },
-	[VERDICT_GPU_STUCK] = { "gpu_stuck", 'h' },
-	[VERDICT_NETWORK_STUCK] = { "network_stuck", 'h' },
-	[VERDICT_DEADLOCK] = { "deadlock", 'h' },
-	[VERDICT_PROCESS_DEAD] = { "process_dead", 'h' },
-	[VERDICT_PROCESS_STOPPED] = { "process_stopped", 'h' },
-	[VERDICT_AGENT_DEAD] = { "agent_dead", 'h' },
-	[VERDICT_UNSEEN] = { "unseen", 'h' },
-	[VERDICT_STUCK] = { "stuck", 'h' },
-	[VERDICT_SLOW_RANK] = { "slow_rank", 's' },
-	[VERDICT_SLOW_HOST] = { "slow_host", 's' },
-	[VERDICT_SLOW_LINK] = { "slow_link", 's' },
-	[VERDICT_SLOW_NETWORK] = { "slow_network", 's' },
-	[VERDICT_SLOW_NVLINK] = { "slow_nvlink", 's' },
-	[VERDICT_SLOW_COMM] = { "slow_communicator", 's' },
-	[VERDICT_SLOW_SIZE] = { "slow_size", 's' },
-	[VERDICT_SLOW_ALGORITHM] = { "slow_algorithm", 's' },
-	[VERDICT_BELOW_EXPECTED] = { "below_expected", 's' },
-	[VERDICT_SETUP] = { "setup", 'c' },
-	[VERDICT_BLIND] = { "blind", 'b' },
-	[VERDICT_ELSEWHERE] = { "elsewhere", 'h' },
+	[VERDICT_NEVER_ISSUED] = { "never_issued", 'h', "runbooks/NcclHangRankMissing.md" },
+	[VERDICT_MISMATCH] = { "mismatch", 'h', "runbooks/NcclMismatch.md" },
+	[VERDICT_NOT_LAUNCHED] = { "not_launched", 'h', "runbooks/HangGpu.md" },
+	[VERDICT_GPU_NOT_REACHED] = { "gpu_not_reached", 'h', "runbooks/HangGpu.md" },
+	[VERDICT_GPU_STUCK] = { "gpu_stuck", 'h', "runbooks/HangGpu.md" },
+	[VERDICT_NETWORK_STUCK] = { "network_stuck", 'h', "runbooks/HangNetwork.md" },
+	[VERDICT_DEADLOCK] = { "deadlock", 'h', "runbooks/HangDeadlock.md" },
+	[VERDICT_PROCESS_DEAD] = { "process_dead", 'h', "runbooks/NcclHangProcessGone.md" },
+	[VERDICT_PROCESS_STOPPED] = { "process_stopped", 'h', "runbooks/HangProcessStopped.md" },
+	[VERDICT_AGENT_DEAD] = { "agent_dead", 'h', "runbooks/RingsideAgentDown.md" },
+	[VERDICT_UNSEEN] = { "unseen", 'h', "runbooks/NcclRanksUnseen.md" },
+	[VERDICT_STUCK] = { "stuck", 'h', "runbooks/NcclHangUnexplained.md" },
+	[VERDICT_SLOW_RANK] = { "slow_rank", 's', "runbooks/NcclStraggler.md" },
+	[VERDICT_SLOW_HOST] = { "slow_host", 's', "runbooks/NcclStraggler.md" },
+	[VERDICT_SLOW_LINK] = { "slow_link", 's', "DOCTOR.md#slowness" },
+	[VERDICT_SLOW_NETWORK] = { "slow_network", 's', "runbooks/NcclNetworkDegraded.md" },
+	[VERDICT_SLOW_NVLINK] = { "slow_nvlink", 's', "runbooks/NcclNvlinkDegraded.md" },
+	[VERDICT_SLOW_COMM] = { "slow_communicator", 's', "DOCTOR.md#slowness" },
+	[VERDICT_SLOW_SIZE] = { "slow_size", 's', "DOCTOR.md#slowness" },
+	[VERDICT_SLOW_ALGORITHM] = { "slow_algorithm", 's', "DOCTOR.md#slowness" },
+	[VERDICT_BELOW_EXPECTED] = { "below_expected", 's', "DOCTOR.md#slowness" },
+	[VERDICT_SETUP] = { "setup", 'c', "" },
+	[VERDICT_BLIND] = { "blind", 'b', "" },
+	[VERDICT_ELSEWHERE] = { "elsewhere", 'h', "runbooks/NcclRanksUnseen.md" },
 };
 
 const char *verdict_class_name(enum verdict_class kind)
@@ -143,6 +145,31 @@ struct verdict *verdicts_add(struct verdicts *verdicts, enum verdict_class class
 		verdicts->left_out++;
 	clear_verdict(verdict, class, severity);
 	return verdict;
+}
+
+void verdict_set_page(struct verdict *verdict)
+{
+	text_copy(verdict->page, sizeof(verdict->page), classes[verdict->class].page);
+}
+
+void verdict_set_rank(struct verdict *verdict, const struct job *job, uint32_t rank)
+{
+	const struct job_rank *of = &job->ranks[rank];
+
+	verdict->rank = of->rank;
+	verdict->pid = recording_pid(job->recording->processes[of->process]);
+	verdict->gpu = of->gpu;
+	text_copy(verdict->rank_label, sizeof(verdict->rank_label), of->label);
+	text_copy(verdict->host, sizeof(verdict->host), job->hosts[of->host].name);
+}
+
+void verdict_set_peer(struct verdict *verdict, const struct job *job, uint32_t rank)
+{
+	const struct job_rank *of = &job->ranks[rank];
+
+	verdict->peer = of->rank;
+	text_copy(verdict->peer_label, sizeof(verdict->peer_label), of->label);
+	text_copy(verdict->peer_host, sizeof(verdict->peer_host), job->hosts[of->host].name);
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */

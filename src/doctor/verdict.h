@@ -16,6 +16,8 @@
 #include "common/attributes.h"
 #include "common/text.h"
 
+struct job;
+
 enum verdict_class {
 	/* Hangs. */
 	VERDICT_NEVER_ISSUED = 0,    /* a rank has not called what the others are in */
@@ -140,6 +142,12 @@ struct verdict *verdicts_add(struct verdicts *verdicts, enum verdict_class class
 
 /* A copy with lines of its own, as verdicts_add(). If memory is short, it lacks some lines. */
 struct verdict *verdicts_add_copy(struct verdicts *verdicts, const struct verdict *verdict);
+
+/* The page of its class. */
+void verdict_set_page(struct verdict *verdict);
+/* Which rank and where, and the other end of a link; `rank` is an index into job.ranks. */
+void verdict_set_rank(struct verdict *verdict, const struct job *job, uint32_t rank);
+void verdict_set_peer(struct verdict *verdict, const struct job *job, uint32_t rank);
 
 /* What does not fit ends in "...". Lines without memory are dropped; the last line says that more were left
  * out. */
