@@ -1,7 +1,9 @@
 #include "doctor/doctor.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -247,24 +249,6 @@ static void *add_place(void **list, size_t *count, size_t bytes)
 	return memset((char *)*list + (*count)++ * bytes, 0, bytes);
 }
 
-static enum status add_gap(struct agent_notes *notes, const char *host, bool is_warning,
-			   const char *text)
-{
-	struct agent_gap *gap;
-
-	if (notes->gap_count >= AGENT_NOTES_GAPS_MAX) {
-		notes->gaps_left_out++;
-		return OK;
-	}
-	gap = add_place((void **)&notes->gaps, &notes->gap_count, sizeof(*gap));
-	if (gap == NULL)
-		return ERR_NO_SPACE;
-	text_from_field(gap->host, sizeof(gap->host), host, sizeof(gap->host));
-	text_from_field(gap->text, sizeof(gap->text), text, sizeof(gap->text));
-	gap->is_warning = is_warning;
-	return OK;
-}
-
 /* ---- agent.json ------------------------------------------------------------------------------ */
 
 enum agent_key {
@@ -293,6 +277,8 @@ static const struct json_scan_key agent_keys[KEYS] = {
 };
 
 struct agent {
+	struct agent_notes *notes;
+	enum status status; /* ERR_NO_SPACE: permanent, nothing more is added */
 	char host[128];
 	bool is_failing;
 	bool is_time_up;
@@ -301,6 +287,34 @@ struct agent {
 	char refused_path[WORDS];
 	char why_refused[WORDS];
 };
+
+/* What is missing of it: one line. */
+PRINTF_LIKE(3, 4)
+static void add_gap(struct agent *agent, bool is_warning, const char *format, ...)
+{
+	struct agent_notes *notes = agent->notes;
+	struct agent_gap *gap;
+	va_list arguments;
+	char text[400];
+
+	if (agent->status != OK)
+		return;
+	if (notes->gap_count >= AGENT_NOTES_GAPS_MAX) {
+		notes->gaps_left_out++;
+		return;
+	}
+	gap = add_place((void **)&notes->gaps, &notes->gap_count, sizeof(*gap));
+	if (gap == NULL) {
+		agent->status = ERR_NO_SPACE;
+		return;
+	}
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	text_from_field(gap->host, sizeof(gap->host), agent->host, sizeof(gap->host));
+	text_from_field(gap->text, sizeof(gap->text), text, sizeof(gap->text));
+	gap->is_warning = is_warning;
+}
 
 /* The first string of each of two keys, in the objects of an array. */
 static void take_reasons(struct json_scan *scan, const struct json_scan_key wanted[2], char *first,
@@ -367,62 +381,31 @@ static void take_value(struct json_scan *scan, int key, struct agent *agent)
 	}
 }
 
-static enum status tell_processes(struct agent_notes *notes, const struct agent *agent)
+static void tell_agent(struct agent *agent)
 {
-	enum status status = OK;
-	char text[400];
-
-	if (agent->left_out > 0) {
-		text_format(text, sizeof(text), "%" PRIu64 " %s not in its answer%s%s",
-			    agent->left_out,
-			    text_which(agent->left_out, "process is", "processes are"),
-			    agent->why_left_out[0] ? ": " : "", agent->why_left_out);
-		status = add_gap(notes, agent->host, true, text);
-	}
-	if (agent->not_followed > 0 && status == OK) {
-		text_format(text, sizeof(text), "%" PRIu64 " %s over its limits and not tracked",
-			    agent->not_followed,
-			    text_which(agent->not_followed, "process is", "processes are"));
-		status = add_gap(notes, agent->host, true, text);
-	}
-	return status;
-}
-
-static enum status tell_files(struct agent_notes *notes, const struct agent *agent)
-{
-	enum status status = OK;
-	char text[400];
-
-	if (agent->refused > 0) {
-		text_format(text, sizeof(text), "%" PRIu64 " %s not be tracked%s%.150s%s%.150s",
-			    agent->refused, text_which(agent->refused, "file can", "files can"),
-			    agent->refused_path[0] ? ": " : "", agent->refused_path,
-			    agent->why_refused[0] ? ": " : "", agent->why_refused);
-		status = add_gap(notes, agent->host, true, text);
-	}
-	if (agent->unreadable > 0 && status == OK) {
-		text_format(text, sizeof(text), "no permission to read %" PRIu64 " %s",
-			    agent->unreadable, text_which(agent->unreadable, "file", "files"));
-		/* Files of other users: a shared host always has some. */
-		status = add_gap(notes, agent->host, false, text);
-	}
-	return status;
-}
-
-static enum status tell_agent(struct agent_notes *notes, const struct agent *agent)
-{
-	enum status status = tell_processes(notes, agent);
-
-	if (status == OK)
-		status = tell_files(notes, agent);
-	if (agent->is_failing && status == OK)
-		status = add_gap(notes, agent->host, true,
-				 "its last scan failed, so its data may be old");
-	if (agent->is_time_up && status == OK)
-		status = add_gap(notes, agent->host, false,
-				 "it ran out of time: the last processes show the state of its "
-				 "previous scan, without finished operations");
-	return status;
+	if (agent->left_out > 0)
+		add_gap(agent, true, "%" PRIu64 " %s not in its answer%s%s", agent->left_out,
+			text_which(agent->left_out, "process is", "processes are"),
+			agent->why_left_out[0] ? ": " : "", agent->why_left_out);
+	if (agent->not_followed > 0)
+		add_gap(agent, true, "%" PRIu64 " %s over its limits and not tracked",
+			agent->not_followed,
+			text_which(agent->not_followed, "process is", "processes are"));
+	if (agent->refused > 0)
+		add_gap(agent, true, "%" PRIu64 " %s not be tracked%s%.150s%s%.150s",
+			agent->refused, text_which(agent->refused, "file can", "files can"),
+			agent->refused_path[0] ? ": " : "", agent->refused_path,
+			agent->why_refused[0] ? ": " : "", agent->why_refused);
+	/* Files of other users: a shared host always has some. */
+	if (agent->unreadable > 0)
+		add_gap(agent, false, "no permission to read %" PRIu64 " %s", agent->unreadable,
+			text_which(agent->unreadable, "file", "files"));
+	if (agent->is_failing)
+		add_gap(agent, true, "its last scan failed, so its data may be old");
+	if (agent->is_time_up)
+		add_gap(agent, false,
+			"it ran out of time: the last processes show the state of its previous "
+			"scan, without finished operations");
 }
 
 /* The display name if the note has none: where it was found. */
@@ -474,32 +457,30 @@ static enum status read_note(struct agent_notes *notes, const struct recording_n
 	static const struct json_scan_key agents = JSON_SCAN_KEY_OF("agents");
 	const char *slash = strrchr(note->path, '/');
 	bool is_bundle = strcmp(slash ? slash + 1 : note->path, "agents.json") == 0;
-	struct agent agent = { .is_failing = false };
-	enum status status = OK;
+	struct agent agent = { .notes = notes, .status = OK };
 	struct json_scan scan;
-	char text[400];
 	int key, hint = 0;
 
 	name_agent(&agent, note->path);
 	json_scan_init(&scan, note->text, note->length);
-	if (json_scan_next(&scan) != JSON_SCAN_OBJECT)
-		return add_gap(notes, agent.host, true, "its list of omissions is not valid");
-	while (status == OK &&
+	if (json_scan_next(&scan) != JSON_SCAN_OBJECT) {
+		add_gap(&agent, true, "its list of omissions is not valid");
+		return agent.status;
+	}
+	while (agent.status == OK &&
 	       (key = json_scan_next_key(&scan, is_bundle ? &agents : agent_keys,
 					 is_bundle ? 1 : KEYS, &hint)) >= JSON_SCAN_KEY_UNKNOWN) {
 		if (is_bundle && key == 0)
-			status = take_agents(&scan, notes);
+			agent.status = take_agents(&scan, notes);
 		else
 			take_value(&scan, is_bundle ? KEYS : key, &agent);
 	}
-	if (status == OK && scan.problem != NULL) {
-		text_format(text, sizeof(text), "its list of omissions is damaged: %s",
-			    scan.problem);
-		status = add_gap(notes, agent.host, true, text);
-	}
+	if (scan.problem != NULL)
+		add_gap(&agent, true, "its list of omissions is damaged: %s", scan.problem);
 	if (agent.host[0] == '\0')
 		name_agent(&agent, note->path);
-	return status == OK ? tell_agent(notes, &agent) : status;
+	tell_agent(&agent);
+	return agent.status;
 }
 
 enum status agent_notes_read(struct agent_notes *notes, const struct recording *recording)

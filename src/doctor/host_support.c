@@ -534,7 +534,18 @@ static void tell_clock(struct support *support, const char *gpu, const char *who
 	tell(support, "%s", line);
 }
 
-static void tell_gpu_counters(struct support *support, const char *gpu, const char *whose)
+/* What a counter grew by in that time; 0: not at all, or it is not there. */
+static uint64_t growth_of(const struct support *support, enum host_kind kind, const char *object,
+			  uint64_t *since_ns)
+{
+	const struct host_series *series = host_facts_find(support->facts, kind, object);
+
+	if (series == NULL)
+		return 0;
+	return host_series_increase(series, support->from_ns, support->to_ns, since_ns);
+}
+
+static void tell_gpu_counters(struct support *support, const char *gpu)
 {
 	static const enum host_kind kinds[] = { HOST_GPU_ECC_UNCORRECTED, HOST_GPU_ECC_CORRECTED,
 						HOST_GPU_NVLINK_CRC, HOST_GPU_NVLINK_REPLAY,
@@ -544,21 +555,17 @@ static void tell_gpu_counters(struct support *support, const char *gpu, const ch
 	int64_t median;
 
 	for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++) {
-		const struct host_series *series = host_facts_find(support->facts, kinds[i], gpu);
-
-		if (series == NULL)
-			continue;
-		grown = host_series_increase(series, support->from_ns, support->to_ns, &since_ns);
+		grown = growth_of(support, kinds[i], gpu, &since_ns);
 		neighbours(support, kinds[i], gpu, &median);
 		if (grown == 0 || grown < (uint64_t)median * NEIGHBOUR_FACTOR ||
 		    (kinds[i] == HOST_GPU_ECC_CORRECTED && grown < CORRECTED_LEAST))
 			continue;
-		tell(support, "%s (%s): %s %s since %s", whose, gpu, units_count(count, grown),
+		tell(support, "Its GPU (%s): %s %s since %s", gpu, units_count(count, grown),
 		     host_kinds[kinds[i]].words, units_clock(at, since_ns));
 	}
 }
 
-static void tell_gpu_levels(struct support *support, const char *gpu, const char *whose)
+static void tell_gpu_levels(struct support *support, const char *gpu)
 {
 	const struct host_series *width = host_facts_find(support->facts, HOST_GPU_PCIE_WIDTH, gpu);
 	const struct host_series *most =
@@ -570,16 +577,16 @@ static void tell_gpu_levels(struct support *support, const char *gpu, const char
 
 	if (is_current(support, width) && most != NULL && width->value < most->value &&
 	    (neighbours(support, HOST_GPU_PCIE_WIDTH, gpu, &median) == 0 || width->value < median))
-		tell(support, "%s (%s) uses %" PRId64 " of %" PRId64 " PCIe lanes", whose, gpu,
+		tell(support, "Its GPU (%s) uses %" PRId64 " of %" PRId64 " PCIe lanes", gpu,
 		     width->value, most->value);
 	if (is_current(support, remap) && remap->value > 0)
-		tell(support, "%s (%s) has memory rows that %s", whose, gpu,
+		tell(support, "Its GPU (%s) has memory rows that %s", gpu,
 		     remap->value == 2 ? "could not be replaced"
 				       : "are replaced at the next reset");
 	if (is_current(support, links) && neighbours(support, HOST_GPU_NVLINKS, gpu, &median) > 0 &&
 	    links->value < median)
-		tell(support, "%s (%s): %" PRId64 " NVLinks are up, %" PRId64 " on other GPUs",
-		     whose, gpu, links->value, median);
+		tell(support, "Its GPU (%s): %" PRId64 " NVLinks are up, %" PRId64 " on other GPUs",
+		     gpu, links->value, median);
 }
 
 static void tell_gpu(struct support *support)
@@ -587,8 +594,8 @@ static void tell_gpu(struct support *support)
 	if (support->gpu == NULL)
 		return;
 	tell_clock(support, support->gpu, "Its GPU");
-	tell_gpu_counters(support, support->gpu, "Its GPU");
-	tell_gpu_levels(support, support->gpu, "Its GPU");
+	tell_gpu_counters(support, support->gpu);
+	tell_gpu_levels(support, support->gpu);
 }
 
 /* ---- ports ------------------------------------------------------------------------------------------ */
@@ -727,21 +734,16 @@ static void tell_starving(struct support *support)
 {
 	const struct host_facts *facts = support->facts;
 	const struct host_series *processors = host_facts_find(facts, HOST_PROCESSORS, "-");
-	const struct host_series *series;
 	char pid[24], lost[UNITS_TEXT], at[UNITS_TEXT];
 	double span = span_of(support), share;
 	uint64_t since_ns = 0, grown;
 
 	text_format(pid, sizeof(pid), "%" PRId64, support->verdict->pid);
-	series = host_facts_find(facts, HOST_PROCESS_THROTTLED_US, pid);
-	grown = series ? host_series_increase(series, support->from_ns, support->to_ns, &since_ns)
-		       : 0;
+	grown = growth_of(support, HOST_PROCESS_THROTTLED_US, pid, &since_ns);
 	if (grown > 0 && (double)grown * 1e3 / span * 100 >= STARVED_PERCENT)
 		tell(support, "The CPU quota of its cgroup stopped its threads for %s since %s",
 		     units_duration(lost, grown * 1000), units_clock(at, since_ns));
-	series = host_facts_find(facts, HOST_STEAL_MS, "-");
-	grown = series ? host_series_increase(series, support->from_ns, support->to_ns, &since_ns)
-		       : 0;
+	grown = growth_of(support, HOST_STEAL_MS, "-", &since_ns);
 	share = processors && processors->value > 0
 			? (double)grown * 1e6 / span / (double)processors->value * 100
 			: 0;
@@ -750,9 +752,7 @@ static void tell_starving(struct support *support)
 		     "%.0f%% of the processor time of %s went to other virtual machines "
 		     "(steal) since %s",
 		     share, facts->host, units_clock(at, since_ns));
-	series = host_facts_find(facts, HOST_MEMORY_STALL_US, "-");
-	grown = series ? host_series_increase(series, support->from_ns, support->to_ns, &since_ns)
-		       : 0;
+	grown = growth_of(support, HOST_MEMORY_STALL_US, "-", &since_ns);
 	share = (double)grown * 1e3 / span * 100;
 	if (share >= STARVED_PERCENT)
 		tell(support, "Tasks of %s waited for memory %.0f%% of the time since %s",
@@ -850,8 +850,8 @@ static void support_verdict(struct verdict *verdict, const struct job *job,
 enum note { NOTE_KILL, NOTE_XID, NOTE_GPU, NOTE_PORT, NOTE_DISK, NOTES };
 
 struct notes {
-	struct verdicts *verdicts; /* one for each kind of note, if there is anything to tell */
-	struct verdicts lists[NOTES];
+	struct verdicts *verdicts;
+	struct verdicts own; /* one of each kind: those with evidence are added to the others */
 	struct peers peers;
 	bool is_wanted;
 };
@@ -904,7 +904,7 @@ static void note_kill(struct notes *notes, struct support *support)
 	const struct host_event *kill = death_ns ? find_kill(support, death_ns) : NULL;
 	char at[UNITS_TEXT];
 
-	support->verdict = &notes->lists[NOTE_KILL].list[0];
+	support->verdict = &notes->own.list[NOTE_KILL];
 	if (kill != NULL)
 		tell(support, "Rank %s (pid %" PRId64 ") on %s was killed at %s: %s (kernel log)",
 		     support->rank->label, support->rank->pid, support->facts->host,
@@ -914,7 +914,7 @@ static void note_kill(struct notes *notes, struct support *support)
 /* Of a rank's own GPU. */
 static void note_rank(struct notes *notes, struct support *support)
 {
-	support->verdict = &notes->lists[NOTE_XID].list[0];
+	support->verdict = &notes->own.list[NOTE_XID];
 	for (size_t i = 0; i < support->facts->event_count; i++) {
 		const struct host_event *event = &support->facts->events[i];
 
@@ -923,7 +923,7 @@ static void note_rank(struct notes *notes, struct support *support)
 		    is_same_bus(support->gpu, event->object))
 			tell_xid(support, event, "a GPU of the job");
 	}
-	support->verdict = &notes->lists[NOTE_GPU].list[0];
+	support->verdict = &notes->own.list[NOTE_GPU];
 	if (is_current(support, host_facts_find(support->facts, HOST_GPU_THROTTLE, support->gpu)) &&
 	    host_facts_find(support->facts, HOST_GPU_THROTTLE, support->gpu)->value &
 		    HOST_THROTTLE_BAD)
@@ -960,25 +960,24 @@ static void note_host(struct notes *notes, const struct job *job, const struct h
 	}
 	if (!is_ours)
 		return;
-	support.verdict = &notes->lists[NOTE_PORT].list[0];
+	support.verdict = &notes->own.list[NOTE_PORT];
 	tell_ports(&support);
-	support.verdict = &notes->lists[NOTE_DISK].list[0];
+	support.verdict = &notes->own.list[NOTE_DISK];
 	note_disks(&support);
 }
 
 static void end_notes(struct notes *notes)
 {
 	for (int i = 0; i < NOTES; i++) {
-		struct verdict *verdict = &notes->lists[i].list[0];
+		struct verdict *verdict = &notes->own.list[i];
 
-		if (verdict->evidence.count > 0) {
-			text_copy(verdict->rule, sizeof(verdict->rule), note_words[i].rule);
-			text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#host-facts");
-			verdict_title(verdict, "%s", note_words[i].title);
-			verdict_advice(verdict, "%s", note_words[i].advice);
-			verdicts_add_copy(notes->verdicts, verdict);
-		}
-		verdicts_release(&notes->lists[i]);
+		if (verdict->evidence.count == 0)
+			continue;
+		text_copy(verdict->rule, sizeof(verdict->rule), note_words[i].rule);
+		text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#host-facts");
+		verdict_title(verdict, "%s", note_words[i].title);
+		verdict_advice(verdict, "%s", note_words[i].advice);
+		verdicts_add_copy(notes->verdicts, verdict);
 	}
 }
 
@@ -1020,14 +1019,12 @@ void host_support(struct verdicts *verdicts, const struct job *job, const struct
 	struct notes notes = { .verdicts = verdicts, .is_wanted = has_notes };
 	struct host_facts facts;
 
-	for (int i = 0; i < NOTES; i++) {
-		verdicts_init(&notes.lists[i]);
-		if (verdicts_add(&notes.lists[i], VERDICT_SETUP, VERDICT_NOTE) == NULL ||
-		    notes.lists[i].count == 0) {
-			for (int j = 0; j <= i; j++)
-				verdicts_release(&notes.lists[j]);
-			return;
-		}
+	verdicts_init(&notes.own);
+	for (int i = 0; i < NOTES; i++)
+		verdicts_add(&notes.own, VERDICT_SETUP, VERDICT_NOTE);
+	if (notes.own.count < NOTES) {
+		verdicts_release(&notes.own);
+		return;
 	}
 	find_peers(&notes.peers, job, own);
 	if (own != NULL && own->begin_ns > 0)
@@ -1038,5 +1035,6 @@ void host_support(struct verdicts *verdicts, const struct job *job, const struct
 		host_facts_release(&facts);
 	}
 	end_notes(&notes);
+	verdicts_release(&notes.own);
 	free(notes.peers.list);
 }
