@@ -525,14 +525,6 @@ static uint32_t walk_round(struct hang_graph *graph, uint32_t start, size_t *len
 	return HANG_NOBODY;
 }
 
-static void forget_path(struct hang_graph *graph, size_t length)
-{
-	for (size_t i = 0; i < length; i++) {
-		graph->marks[graph->queue[i]] = 0;
-		graph->came_by[graph->queue[i]] = HANG_NOBODY;
-	}
-}
-
 /* The shortest path from a node back to itself, in edges; 0: longer than `less`. */
 static size_t shortest_round(struct hang_graph *graph, uint32_t start, uint32_t *edges, size_t less)
 {
@@ -611,7 +603,10 @@ static size_t hang_graph_circle(struct hang_graph *graph, uint32_t *edges, size_
 			count++;
 			node = graph->edges[graph->came_by[node]].to;
 		} while (node != again);
-		forget_path(graph, length);
+		for (size_t i = 0; i < length; i++) {
+			graph->marks[graph->queue[i]] = 0;
+			graph->came_by[graph->queue[i]] = HANG_NOBODY;
+		}
 		return shorten(graph, edges, count < room ? count : room);
 	}
 	return 0;
@@ -740,15 +735,6 @@ static void judge_waiting(struct hang_tale *tale, struct hang_end *known)
 		known->flight = scene->seats[known->witness].front;
 		known->confidence = 0.3;
 		tale->lead = known;
-	}
-}
-
-/* Marks serve one walk at a time: save what was reached and clear the marks. */
-static void finish_reach(struct hang_tale *tale, bool is_told)
-{
-	for (size_t i = 0; i < tale->reached; i++) {
-		tale->graph->marks[tale->graph->queue[i]] = 0;
-		tale->graph->is_told[tale->graph->queue[i]] |= is_told;
 	}
 }
 
@@ -919,7 +905,11 @@ static void tell_group(struct hang_tale *tale, uint32_t first, bool is_weak_one)
 		hang_tell_group(tale);
 		tell_second(tale);
 	}
-	finish_reach(tale, true);
+	/* Marks serve one walk at a time: save what was reached and clear the marks. */
+	for (size_t i = 0; i < tale->reached; i++) {
+		graph->marks[graph->queue[i]] = 0;
+		graph->is_told[graph->queue[i]] = true;
+	}
 }
 
 static bool is_rank_involved(const struct hang_tale *tale, uint32_t seat)

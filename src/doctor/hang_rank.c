@@ -488,21 +488,14 @@ static uint32_t gone_members(struct hang_graph *graph, uint32_t c)
 	return count;
 }
 
-/* Its execution is not recorded, and calls do not show whether it hangs. */
-static void match_not_judged(struct hang_graph *graph, uint32_t c, enum hang_note note)
+/* No rank is at fault, as far as can be seen. */
+static void end_without_rank(struct hang_graph *graph, uint32_t c, enum verdict_class class,
+			     enum hang_note note, double confidence)
 {
-	struct hang_end *end = hang_end_add(graph, VERDICT_BLIND, c, c, HANG_NOBODY);
+	struct hang_end *end = hang_end_add(graph, class, c, c, HANG_NOBODY);
 
 	end->note = note;
-	end->confidence = 0.3;
-}
-
-static void none_started(struct hang_graph *graph, uint32_t c)
-{
-	struct hang_end *end = hang_end_add(graph, VERDICT_STUCK, c, c, HANG_NOBODY);
-
-	end->note = HANG_NOTE_NONE_STARTED;
-	end->confidence = 0.5;
+	end->confidence = confidence;
 }
 
 static uint32_t missing_members(struct hang_graph *graph, uint32_t c)
@@ -528,7 +521,7 @@ static uint32_t missing_members(struct hang_graph *graph, uint32_t c)
 	 * GPU may hang in something all of them called. */
 	if (match->is_by_calls && behind > 1) {
 		graph->end_count = before;
-		match_not_judged(graph, c, HANG_NOTE_SEVERAL);
+		end_without_rank(graph, c, VERDICT_BLIND, HANG_NOTE_SEVERAL, 0.3);
 	}
 	return count;
 }
@@ -594,19 +587,6 @@ static struct arrivals survey_arrivals(const struct hang_scene *scene, uint32_t 
 	return arrivals;
 }
 
-/* All ranks called it and NCCL launched it on none: no rank is behind the others. */
-static uint32_t nobody_launched(struct hang_graph *graph, uint32_t c)
-{
-	struct hang_end *end;
-
-	if (graph->scene->job->comms[c].missing > 0)
-		return 0;
-	end = hang_end_add(graph, VERDICT_NOT_LAUNCHED, c, c, HANG_NOBODY);
-	end->note = HANG_NOTE_CONNECTING;
-	end->confidence = 0.6;
-	return 1;
-}
-
 /* Its GPU has not started it, and no other recorded operation holds it up. */
 static void add_waiting(struct hang_graph *graph, uint32_t c, uint32_t seat, bool is_any_inside)
 {
@@ -652,9 +632,13 @@ static uint32_t waiting_gpus(struct hang_graph *graph, uint32_t c)
 		else if (arrivals.inside + arrivals.launched > 0)
 			add_waiting(graph, c, seat, arrivals.inside > 0);
 	}
-	if (count > 0 && held == 0 && arrivals.inside + arrivals.launched == 0)
-		return nobody_launched(graph, c);
-	return count;
+	if (count == 0 || held > 0 || arrivals.inside + arrivals.launched > 0)
+		return count;
+	/* All ranks called it and NCCL launched it on none: no rank is behind the others. */
+	if (comm->missing > 0)
+		return 0;
+	end_without_rank(graph, c, VERDICT_NOT_LAUNCHED, HANG_NOTE_CONNECTING, 0.6);
+	return 1;
 }
 
 /* Others are in a later one, after this one has finished its part, and wait there. */
@@ -710,11 +694,12 @@ static uint32_t held_before(struct hang_graph *graph, uint32_t c)
 
 void hang_collective(struct hang_graph *graph, uint32_t c)
 {
+	/* Its execution is not recorded, and calls do not show whether it hangs. */
 	if (graph->scene->matches[c].unjudged != HANG_JUDGED && !graph->is_split[c]) {
 		if (graph->scene->matches[c].is_overdue)
-			none_started(graph, c);
+			end_without_rank(graph, c, VERDICT_STUCK, HANG_NOTE_NONE_STARTED, 0.5);
 		else
-			match_not_judged(graph, c, HANG_NOTE_NOT_JUDGED);
+			end_without_rank(graph, c, VERDICT_BLIND, HANG_NOTE_NOT_JUDGED, 0.3);
 		held_before(graph, c);
 		return;
 	}

@@ -596,31 +596,24 @@ void hang_tell_advice(struct hang_tale *tale)
 
 enum { WAITS_MAX = 4, OTHER_COMMS_TOLD = 6 };
 
+/* If only one source is silent, its host is the name without the port. */
 static void tell_silent(struct hang_tale *tale)
-{
-	const struct hang_options *options = tale->scene->options;
-
-	for (size_t i = 0; options && i < options->source_count; i++)
-		if (options->sources[i].is_silent)
-			verdict_evidence(tale->verdict, "%.100s does not answer%s%.100s.",
-					 options->sources[i].name ? options->sources[i].name : "?",
-					 options->sources[i].problem ? ": " : "",
-					 options->sources[i].problem ? options->sources[i].problem
-								     : "");
-}
-
-/* The host of the only silent source: its name without the port. */
-static void tell_silent_host(struct hang_tale *tale)
 {
 	const struct hang_options *options = tale->scene->options;
 	const char *name = NULL;
 	size_t silent = 0;
 
-	for (size_t i = 0; options && i < options->source_count; i++)
-		if (options->sources[i].is_silent) {
-			name = options->sources[i].name;
-			silent++;
-		}
+	for (size_t i = 0; options && i < options->source_count; i++) {
+		const struct hang_source *source = &options->sources[i];
+
+		if (!source->is_silent)
+			continue;
+		verdict_evidence(tale->verdict, "%.100s does not answer%s%.100s.",
+				 source->name ? source->name : "?", source->problem ? ": " : "",
+				 source->problem ? source->problem : "");
+		name = source->name;
+		silent++;
+	}
 	if (silent == 1 && name != NULL && strstr(name, "//") == NULL && strchr(name, '[') == NULL)
 		text_format(tale->verdict->host, sizeof(tale->verdict->host), "%.*s",
 			    (int)strcspn(name, ":"), name);
@@ -645,10 +638,8 @@ static void hang_tell_unseen(struct hang_tale *tale)
 	text_append(SAY, is_agent ? " (an agent does not respond)" : "");
 	hang_say_victims(SAY, tale->victims);
 	verdict_title(tale->verdict, "%s", text);
-	if (is_agent) {
+	if (is_agent)
 		tell_silent(tale);
-		tell_silent_host(tale);
-	}
 	hang_tell_waiting(tale);
 	if (lead->note == HANG_NOTE_ONE_OF_HOST) {
 		const char *host = hang_process(scene, lead->witness)->host;
