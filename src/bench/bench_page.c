@@ -246,11 +246,7 @@ enum {
 
 static double text_width(const char *text)
 {
-	size_t characters = 0;
-
-	for (; *text != '\0'; text++)
-		characters += ((unsigned char)*text & 0xc0) != 0x80;
-	return (double)(characters * CHARACTER);
+	return (double)(bench_columns(text) * CHARACTER);
 }
 
 static void put_label(struct sink *sink, double x, double y, const char *more, const char *text)
@@ -275,13 +271,6 @@ static void frame_put_line(struct sink *sink, const char *class, double x1, doub
 }
 
 /* ---- layout ------------------------------------------------------------------------------------ */
-
-static double size_of(unsigned int value, unsigned int usual, unsigned int least)
-{
-	unsigned int size = value != 0 ? value : usual;
-
-	return size < least ? least : size > SIZE_MOST ? SIZE_MOST : size;
-}
 
 /* Position of the next legend entry: on this line or the next. */
 static void place_name(const struct svg_frame *frame, const char *name, double *x, double *y)
@@ -346,8 +335,9 @@ static void frame_lay_out(struct svg_frame *frame, const struct svg_legend *lege
 	double below = LINE + 8 + (options->x.label != NULL ? LINE : 0);
 	double group = widest_group(legend);
 
-	frame->width = size_of(options->width, WIDTH_USUAL, WIDTH_LEAST);
-	frame->height = size_of(options->height, HEIGHT_USUAL, HEIGHT_LEAST);
+	frame->width = (double)bench_within(options->width, WIDTH_USUAL, WIDTH_LEAST, SIZE_MOST);
+	frame->height =
+		(double)bench_within(options->height, HEIGHT_USUAL, HEIGHT_LEAST, SIZE_MOST);
 	frame->top = legend_bottom(frame, legend) + EDGE + (options->y.label != NULL ? LINE : 0);
 	frame->is_steep =
 		group > 0 && group + 8 > (frame->width - 100) / (double)legend->group_count;
@@ -633,22 +623,6 @@ static void put_marks(const struct svg_frame *frame, const struct plot_series *s
 	}
 }
 
-static void find_ranges(struct svg_frame *frame, const struct plot_series *series, size_t count)
-{
-	plot_range_start(&frame->x, &frame->options->x);
-	plot_range_start(&frame->y, &frame->options->y);
-	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; j < series[i].count; j++)
-			if (is_shown(frame, &series[i], j)) {
-				plot_range_add(&frame->x, series[i].xs[j]);
-				plot_range_add(&frame->y, series[i].ys[j]);
-			}
-	if (frame->options->has_mark && frame->y.has_values)
-		plot_range_add(&frame->y, frame->options->mark);
-	plot_range_finish(&frame->x, true);
-	plot_range_finish(&frame->y, false);
-}
-
 enum status bench_svg_lines(struct sink *sink, const struct plot_series *series, size_t count,
 			    const struct svg_options *options)
 {
@@ -662,7 +636,13 @@ enum status bench_svg_lines(struct sink *sink, const struct plot_series *series,
 		legend.samples[i] = series[i].is_line_only ? SVG_SAMPLE_COMPUTED : SVG_SAMPLE_LINE;
 		legend.colours[i] = series[i].like > 0 ? series[i].like - 1 : i;
 	}
-	find_ranges(&frame, series, count);
+	plot_range_start(&frame.x, &options->x);
+	plot_range_start(&frame.y, &options->y);
+	plot_range_add_points(&frame.x, &frame.y, series, count);
+	if (options->has_mark && frame.y.has_values)
+		plot_range_add(&frame.y, options->mark);
+	plot_range_finish(&frame.x, true);
+	plot_range_finish(&frame.y, false);
 	if (svg_begin(&frame, &legend)) {
 		for (size_t i = 0; i < count; i++)
 			put_path(&frame, &series[i], legend.colours[i]);
@@ -674,22 +654,6 @@ enum status bench_svg_lines(struct sink *sink, const struct plot_series *series,
 }
 
 /* ---- groups ------------------------------------------------------------------------------------ */
-
-static enum status make_legend(struct svg_legend *legend, const char *const *groups,
-			       size_t group_count, const char *const *series, size_t series_count)
-{
-	if (group_count > SVG_GROUPS_MAX || series_count > SVG_SERIES_MAX)
-		return ERR_RANGE;
-	*legend = (struct svg_legend){ .count = series_count,
-				       .groups = groups,
-				       .group_count = group_count };
-	for (size_t i = 0; i < series_count; i++) {
-		legend->names[i] = series[i];
-		legend->samples[i] = SVG_SAMPLE_BAR;
-		legend->colours[i] = i;
-	}
-	return OK;
-}
 
 static void chart_put_line(struct sink *sink, const char *class, double x1, double y1, double x2,
 			   double y2)
@@ -712,61 +676,14 @@ static void put_whisker(const struct svg_frame *frame, const char *class, double
 	chart_put_line(frame->sink, class, x - half, y_high, x + half, y_high);
 }
 
-/* ---- bars -------------------------------------------------------------------------------------- */
-
-static void put_bar(const struct svg_frame *frame, const struct svg_bars *bars, size_t group,
-		    size_t series)
+static void put_bar(const struct svg_frame *frame, double value, size_t series,
+		    const struct svg_slot *slot)
 {
-	struct svg_slot slot =
-		svg_slot(frame, group, bars->group_count, series, bars->series_count);
-	double value = bars->values[group * bars->series_count + series], top, base;
+	double top = svg_y(frame, value);
+	double base = frame->y.axis.scale == PLOT_LINEAR ? svg_y(frame, 0) : frame->bottom;
 
-	if (!plot_range_has(&frame->y, value))
-		return;
-	top = svg_y(frame, value);
-	base = frame->y.axis.scale == PLOT_LINEAR ? svg_y(frame, 0) : frame->bottom;
-	sink_text(frame->sink, "<g>");
-	svg_tip(frame, bars->series[series], bars->groups[group], value);
 	svg_bar(frame->sink, frame->options->id, series,
-		&(struct svg_area){ slot.x, fmin(top, base), slot.width, fabs(base - top) });
-	sink_text(frame->sink, "</g>\n");
-}
-
-enum status bench_svg_bars(struct sink *sink, const struct svg_bars *bars,
-			   const struct svg_options *options)
-{
-	struct svg_frame frame = { .sink = sink, .options = options };
-	size_t count = bars->group_count * bars->series_count;
-	struct svg_legend legend;
-
-	if (make_legend(&legend, bars->groups, bars->group_count, bars->series,
-			bars->series_count) != OK)
-		return ERR_RANGE;
-	plot_range_start(&frame.y, &options->y);
-	for (size_t i = 0; i < count; i++)
-		plot_range_add(&frame.y, bars->values[i]);
-	if (options->has_mark && frame.y.has_values)
-		plot_range_add(&frame.y, options->mark);
-	plot_range_finish(&frame.y, false);
-	if (svg_begin(&frame, &legend))
-		for (size_t i = 0; i < count; i++)
-			put_bar(&frame, bars, i / bars->series_count, i % bars->series_count);
-	return svg_end(&frame);
-}
-
-/* ---- boxes ------------------------------------------------------------------------------------- */
-
-bool bench_svg_box_is_shown(const struct plot_range *range, const struct svg_box *box)
-{
-	return box->is_there && plot_range_has(range, box->p50);
-}
-
-void bench_svg_box_add(struct plot_range *range, const struct svg_box *box)
-{
-	const double values[] = { box->low, box->p25, box->p50, box->p75, box->high };
-
-	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
-		plot_range_add(range, values[i]);
+		&(struct svg_area){ slot->x, fmin(top, base), slot->width, fabs(base - top) });
 }
 
 static void put_middle(const struct svg_frame *frame, const struct svg_box *box, size_t series,
@@ -808,51 +725,66 @@ static void put_box(const struct svg_frame *frame, const struct svg_box *box, si
 	sink_text(sink, "/>\n");
 }
 
-static void add_box(struct plot_range *range, const struct svg_box *box)
+static void groups_find_range(struct plot_range *range, const struct svg_groups *groups,
+			      const struct svg_options *options)
 {
-	if (!bench_svg_box_is_shown(range, box))
-		return;
-	bench_svg_box_add(range, box);
-	plot_range_add(range, box->mean);
+	/* Boxes do not start at 0, to show the spread. */
+	bool is_spread = groups->boxes != NULL && options->y.scale == PLOT_LINEAR;
+
+	plot_range_start(range, &options->y);
+	svg_groups_add(groups, range);
+	for (size_t i = 0; i < groups->group_count * groups->series_count; i++)
+		if (groups->boxes != NULL && svg_groups_has(groups, i, range))
+			plot_range_add(range, groups->boxes[i].mean);
+	if (options->has_mark && range->has_values)
+		plot_range_add(range, options->mark);
+	plot_range_finish(range, is_spread);
+	if (is_spread) {
+		double room = (range->high - range->low) * 0.05;
+
+		range->low -= room;
+		range->high += room;
+	}
 }
 
-enum status bench_svg_boxes(struct sink *sink, const struct svg_boxes *boxes,
-			    const struct svg_options *options)
+static void put_group_member(const struct svg_frame *frame, const struct svg_groups *groups,
+			     size_t at)
+{
+	size_t group = at / groups->series_count, series = at % groups->series_count;
+	const struct svg_box *box = groups->boxes != NULL ? &groups->boxes[at] : NULL;
+	struct svg_slot slot =
+		svg_slot(frame, group, groups->group_count, series, groups->series_count);
+
+	sink_text(frame->sink, "<g>");
+	svg_tip(frame, groups->series[series], groups->groups[group],
+		box != NULL ? box->p50 : groups->values[at]);
+	if (box != NULL)
+		put_box(frame, box, series, &slot);
+	else
+		put_bar(frame, groups->values[at], series, &slot);
+	sink_text(frame->sink, "</g>\n");
+}
+
+enum status bench_svg_groups(struct sink *sink, const struct svg_groups *groups,
+			     const struct svg_options *options)
 {
 	struct svg_frame frame = { .sink = sink, .options = options };
-	size_t count = boxes->group_count * boxes->series_count;
-	struct svg_legend legend;
+	struct svg_legend legend = { .count = groups->series_count,
+				     .groups = groups->groups,
+				     .group_count = groups->group_count };
 
-	if (make_legend(&legend, boxes->groups, boxes->group_count, boxes->series,
-			boxes->series_count) != OK)
+	if (groups->group_count > SVG_GROUPS_MAX || groups->series_count > SVG_SERIES_MAX)
 		return ERR_RANGE;
-	plot_range_start(&frame.y, &options->y);
-	for (size_t i = 0; i < count; i++)
-		add_box(&frame.y, &boxes->boxes[i]);
-	if (options->has_mark && frame.y.has_values)
-		plot_range_add(&frame.y, options->mark);
-	plot_range_finish(&frame.y, frame.y.axis.scale == PLOT_LINEAR);
-	if (frame.y.axis.scale == PLOT_LINEAR) {
-		/* Does not start at 0, to show the spread. */
-		double room = (frame.y.high - frame.y.low) * 0.05;
-
-		frame.y.low -= room;
-		frame.y.high += room;
+	for (size_t i = 0; i < groups->series_count; i++) {
+		legend.names[i] = groups->series[i];
+		legend.samples[i] = SVG_SAMPLE_BAR;
+		legend.colours[i] = i;
 	}
-	if (!svg_begin(&frame, &legend))
-		return svg_end(&frame);
-	for (size_t i = 0; i < count; i++) {
-		size_t group = i / boxes->series_count, series = i % boxes->series_count;
-		struct svg_slot slot =
-			svg_slot(&frame, group, boxes->group_count, series, boxes->series_count);
-
-		if (!bench_svg_box_is_shown(&frame.y, &boxes->boxes[i]))
-			continue;
-		sink_text(sink, "<g>");
-		svg_tip(&frame, boxes->series[series], boxes->groups[group], boxes->boxes[i].p50);
-		put_box(&frame, &boxes->boxes[i], series, &slot);
-		sink_text(sink, "</g>\n");
-	}
+	groups_find_range(&frame.y, groups, options);
+	if (svg_begin(&frame, &legend))
+		for (size_t i = 0; i < groups->group_count * groups->series_count; i++)
+			if (svg_groups_has(groups, i, &frame.y))
+				put_group_member(&frame, groups, i);
 	return svg_end(&frame);
 }
 

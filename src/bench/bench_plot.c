@@ -105,6 +105,43 @@ void plot_range_add(struct plot_range *range, double value)
 	range->has_values = true;
 }
 
+void plot_range_add_points(struct plot_range *x, struct plot_range *y,
+			   const struct plot_series *series, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; j < series[i].count; j++)
+			if (plot_range_has(x, series[i].xs[j]) &&
+			    plot_range_has(y, series[i].ys[j])) {
+				plot_range_add(x, series[i].xs[j]);
+				plot_range_add(y, series[i].ys[j]);
+			}
+}
+
+bool svg_groups_has(const struct svg_groups *groups, size_t at, const struct plot_range *range)
+{
+	if (groups->boxes == NULL)
+		return plot_range_has(range, groups->values[at]);
+	return groups->boxes[at].is_there && plot_range_has(range, groups->boxes[at].p50);
+}
+
+void svg_groups_add(const struct svg_groups *groups, struct plot_range *range)
+{
+	for (size_t at = 0; at < groups->group_count * groups->series_count; at++) {
+		if (!svg_groups_has(groups, at, range))
+			continue;
+		if (groups->boxes == NULL) {
+			plot_range_add(range, groups->values[at]);
+		} else {
+			const struct svg_box *box = &groups->boxes[at];
+			const double values[] = { box->low, box->p25, box->p50, box->p75,
+						  box->high };
+
+			for (size_t i = 0; i < ARRAY_LENGTH(values); i++)
+				plot_range_add(range, values[i]);
+		}
+	}
+}
+
 static void finish_log(struct plot_range *range, bool is_tight)
 {
 	double room;
@@ -196,7 +233,6 @@ static size_t power_ticks(const struct plot_range *range, double base, size_t mo
 	return count;
 }
 
-/* 1, 2 and 5 times powers of ten. */
 /* At these multiples of each power of ten; 0: no room for them. */
 static size_t ticks_at(const struct plot_range *range, const double *parts, size_t part_count,
 		       size_t most, double *ticks)
@@ -360,7 +396,7 @@ size_t bench_within(size_t value, size_t usual, size_t least, size_t most)
 	return wanted < least ? least : wanted > most ? most : wanted;
 }
 
-static size_t text_columns(const char *text)
+size_t bench_columns(const char *text)
 {
 	size_t columns = 0;
 
@@ -482,7 +518,7 @@ static void put_legend(struct sink *sink, const struct plot_series *series, size
 	size_t used = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		size_t length = text_columns(series[i].name) + 5;
+		size_t length = bench_columns(series[i].name) + 5;
 
 		if (used > 0 && used + length > width) {
 			sink_byte(sink, '\n');
@@ -513,7 +549,7 @@ static void put_chart(struct sink *sink, struct canvas *canvas, const struct plo
 	put_rows(sink, canvas, labels);
 	put_x_axis(sink, canvas, labels->widest);
 	if (canvas->x.axis.label != NULL) {
-		size_t length = text_columns(canvas->x.axis.label);
+		size_t length = bench_columns(canvas->x.axis.label);
 		size_t room = labels->widest + 2 + canvas->width;
 
 		sink_repeat(sink, ' ', room > length ? room - length : 0);
@@ -521,22 +557,6 @@ static void put_chart(struct sink *sink, struct canvas *canvas, const struct plo
 		sink_byte(sink, '\n');
 	}
 	put_legend(sink, series, count, width);
-}
-
-static void find_ranges(struct canvas *canvas, const struct plot_series *series, size_t count,
-			const struct plot_options *options)
-{
-	plot_range_start(&canvas->x, &options->x);
-	plot_range_start(&canvas->y, &options->y);
-	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; j < series[i].count; j++)
-			if (plot_range_has(&canvas->x, series[i].xs[j]) &&
-			    plot_range_has(&canvas->y, series[i].ys[j])) {
-				plot_range_add(&canvas->x, series[i].xs[j]);
-				plot_range_add(&canvas->y, series[i].ys[j]);
-			}
-	plot_range_finish(&canvas->x, true);
-	plot_range_finish(&canvas->y, false);
 }
 
 enum status bench_plot_text(struct sink *sink, const struct plot_series *series, size_t count,
@@ -556,7 +576,11 @@ enum status bench_plot_text(struct sink *sink, const struct plot_series *series,
 		bench_line_text(sink, options->title);
 		sink_byte(sink, '\n');
 	}
-	find_ranges(&canvas, series, count, options);
+	plot_range_start(&canvas.x, &options->x);
+	plot_range_start(&canvas.y, &options->y);
+	plot_range_add_points(&canvas.x, &canvas.y, series, count);
+	plot_range_finish(&canvas.x, true);
+	plot_range_finish(&canvas.y, false);
 	if (!canvas.x.has_values) {
 		sink_text(sink, "  (nothing to draw: no point has a size and a value)\n");
 		return sink->status;
@@ -609,27 +633,23 @@ static size_t widest_name(const char *const *names, size_t count)
 	size_t most = 0;
 
 	for (size_t i = 0; i < count; i++)
-		most = text_columns(names[i]) > most ? text_columns(names[i]) : most;
+		most = bench_columns(names[i]) > most ? bench_columns(names[i]) : most;
 	return most;
 }
 
 static void put_name(struct sink *sink, const char *name, size_t columns)
 {
 	bench_line_text(sink, name);
-	sink_repeat(sink, ' ', columns - text_columns(name) + 2);
+	sink_repeat(sink, ' ', columns - bench_columns(name) + 2);
 }
 
-static void rows_lay_out(struct layout *layout, const char *const *groups, size_t group_count,
-			 const char *const *series, size_t series_count, unsigned int width)
+static void rows_lay_out(struct layout *layout, const struct svg_groups *groups, unsigned int width)
 {
-	size_t wide = width == 0		 ? ROWS_WIDTH_USUAL
-		      : width < ROWS_WIDTH_LEAST ? ROWS_WIDTH_LEAST
-		      : width > ROWS_WIDTH_MOST	 ? ROWS_WIDTH_MOST
-						 : width;
+	size_t wide = bench_within(width, ROWS_WIDTH_USUAL, ROWS_WIDTH_LEAST, ROWS_WIDTH_MOST);
 	size_t names;
 
-	layout->group = widest_name(groups, group_count);
-	layout->series = widest_name(series, series_count);
+	layout->group = widest_name(groups->groups, groups->group_count);
+	layout->series = widest_name(groups->series, groups->series_count);
 	names = layout->group + 2 + layout->series + 2 + VALUE_WIDTH;
 	layout->plot = wide > names + PLOT_LEAST ? wide - names : PLOT_LEAST;
 }
@@ -638,22 +658,6 @@ static size_t column_at(const struct layout *layout, double value)
 {
 	return (size_t)lround(plot_range_place(&layout->range, value) * (double)(layout->plot - 1));
 }
-
-static void put_title(const struct layout *layout)
-{
-	if (layout->options->title != NULL)
-		sink_format(layout->sink, "%s\n", layout->options->title);
-}
-
-/* The names before a row; the group's name only once. */
-static void put_names(const struct layout *layout, const char *group, const char *series,
-		      bool is_first)
-{
-	put_name(layout->sink, is_first ? group : "", layout->group);
-	put_name(layout->sink, series, layout->series);
-}
-
-/* ---- bars -------------------------------------------------------------------------------------- */
 
 static void put_bar(const struct layout *layout, double value)
 {
@@ -667,35 +671,6 @@ static void put_bar(const struct layout *layout, double value)
 		sink_text(layout->sink, glyphs[MEDIAN]);
 	sink_format(layout->sink, " %s\n", bench_plot_value(text, value, layout->options->y.unit));
 }
-
-enum status plot_rows_bars(struct sink *sink, const struct svg_bars *bars,
-			   const struct svg_options *options, unsigned int width)
-{
-	struct layout layout = { .sink = sink, .options = options };
-	size_t count = bars->group_count * bars->series_count;
-
-	if (bars->group_count > SVG_GROUPS_MAX || bars->series_count > SVG_SERIES_MAX)
-		return ERR_RANGE;
-	rows_lay_out(&layout, bars->groups, bars->group_count, bars->series, bars->series_count,
-		     width);
-	plot_range_start(&layout.range, &options->y);
-	for (size_t i = 0; i < count; i++)
-		plot_range_add(&layout.range, bars->values[i]);
-	plot_range_finish(&layout.range, true);
-	put_title(&layout);
-	for (size_t i = 0; i < count; i++) {
-		size_t group = i / bars->series_count, series = i % bars->series_count;
-
-		put_names(&layout, bars->groups[group], bars->series[series], series == 0);
-		if (plot_range_has(&layout.range, bars->values[i]))
-			put_bar(&layout, bars->values[i]);
-		else
-			sink_text(sink, "-\n");
-	}
-	return sink->status;
-}
-
-/* ---- boxes ------------------------------------------------------------------------------------- */
 
 /* Columns from one value to another; none if one of them cannot be shown. */
 static void put_between(const struct layout *layout, unsigned char *line, double from, double to,
@@ -749,45 +724,44 @@ static void put_scale(const struct layout *layout)
 	sink_text(layout->sink, "\n");
 }
 
-static void find_range(struct layout *layout, const struct svg_boxes *boxes)
-{
-	plot_range_start(&layout->range, &layout->options->y);
-	for (size_t i = 0; i < boxes->group_count * boxes->series_count; i++)
-		if (bench_svg_box_is_shown(&layout->range, &boxes->boxes[i]))
-			bench_svg_box_add(&layout->range, &boxes->boxes[i]);
-	if (layout->options->has_mark && layout->range.has_values)
-		plot_range_add(&layout->range, layout->options->mark);
-	plot_range_finish(&layout->range, true);
-}
-
-enum status plot_rows_boxes(struct sink *sink, const struct svg_boxes *boxes,
-			    const struct svg_options *options, unsigned int width)
+enum status plot_rows_groups(struct sink *sink, const struct svg_groups *groups,
+			     const struct svg_options *options, unsigned int width)
 {
 	struct layout layout = { .sink = sink, .options = options };
+	size_t count = groups->group_count * groups->series_count;
+	size_t named = SIZE_MAX; /* the group of the row above */
 
-	if (boxes->group_count > SVG_GROUPS_MAX || boxes->series_count > SVG_SERIES_MAX)
+	if (groups->group_count > SVG_GROUPS_MAX || groups->series_count > SVG_SERIES_MAX)
 		return ERR_RANGE;
-	rows_lay_out(&layout, boxes->groups, boxes->group_count, boxes->series, boxes->series_count,
-		     width);
-	find_range(&layout, boxes);
-	put_title(&layout);
-	if (!layout.range.has_values) {
+	rows_lay_out(&layout, groups, width);
+	plot_range_start(&layout.range, &options->y);
+	svg_groups_add(groups, &layout.range);
+	if (groups->boxes != NULL && options->has_mark && layout.range.has_values)
+		plot_range_add(&layout.range, options->mark);
+	plot_range_finish(&layout.range, true);
+	if (options->title != NULL)
+		sink_format(sink, "%s\n", options->title);
+	if (groups->boxes != NULL && !layout.range.has_values) {
 		sink_text(sink, "nothing was measured\n");
 		return sink->status;
 	}
-	put_scale(&layout);
-	for (size_t group = 0; group < boxes->group_count; group++) {
-		bool is_first = true;
+	if (groups->boxes != NULL)
+		put_scale(&layout);
+	for (size_t i = 0; i < count; i++) {
+		size_t group = i / groups->series_count, series = i % groups->series_count;
+		bool is_shown = svg_groups_has(groups, i, &layout.range);
 
-		for (size_t i = 0; i < boxes->series_count; i++) {
-			const struct svg_box *box = &boxes->boxes[group * boxes->series_count + i];
-
-			if (!bench_svg_box_is_shown(&layout.range, box))
-				continue;
-			put_names(&layout, boxes->groups[group], boxes->series[i], is_first);
-			put_box(&layout, box);
-			is_first = false;
-		}
+		if (groups->boxes != NULL && !is_shown)
+			continue;
+		put_name(sink, group != named ? groups->groups[group] : "", layout.group);
+		put_name(sink, groups->series[series], layout.series);
+		named = group;
+		if (!is_shown)
+			sink_text(sink, "-\n");
+		else if (groups->boxes != NULL)
+			put_box(&layout, &groups->boxes[i]);
+		else
+			put_bar(&layout, groups->values[i]);
 	}
 	return sink->status;
 }

@@ -124,20 +124,6 @@ enum status bench_svg_lines(struct sink *sink, const struct plot_series *series,
 			    const struct svg_options *options);
 
 /*
- * Grouped bars: one group per name along x, one bar per series in it. The value of group g and series s is at [g *
- * series_count + s]; not finite (NAN): no bar. On a logarithmic axis bars start at its lower end.
- */
-struct svg_bars {
-	const char *const *groups;
-	size_t group_count;
-	const char *const *series;
-	size_t series_count;
-	const double *values;
-};
-enum status bench_svg_bars(struct sink *sink, const struct svg_bars *bars,
-			   const struct svg_options *options);
-
-/*
  * A box from the first to the third quartile, a line at the median, whiskers, a dot at the mean. NAN values are not
  * drawn.
  */
@@ -151,15 +137,20 @@ struct svg_box {
 	double mean;
 };
 
-struct svg_boxes {
+/*
+ * Grouped bars or boxes: one group per name along x, one bar or box per series in it. That of group g and series s
+ * is at [g * series_count + s]. On a logarithmic axis bars start at its lower end.
+ */
+struct svg_groups {
 	const char *const *groups;
 	size_t group_count;
 	const char *const *series;
 	size_t series_count;
-	const struct svg_box *boxes; /* [g * series_count + s] */
+	const double *values;	     /* bars; not finite (NAN): no bar */
+	const struct svg_box *boxes; /* NULL: draw bars */
 };
-enum status bench_svg_boxes(struct sink *sink, const struct svg_boxes *boxes,
-			    const struct svg_options *options);
+enum status bench_svg_groups(struct sink *sink, const struct svg_groups *groups,
+			     const struct svg_options *options);
 
 /*
  * Bars and boxes as text, one per row: horizontal instead of upright as in SVG. Names of groups and series are on
@@ -174,13 +165,11 @@ enum status bench_svg_boxes(struct sink *sink, const struct svg_boxes *boxes,
 
 /*
  * `width` is the total number of columns; 0: 100, at least 60. Uses title, y, has_mark, mark and mark_label of the
- * options. ERR_RANGE as bench_svg_bars(), otherwise the sink's status.
+ * options. A box is a line from `low` to `high`, a band between the quartiles and the median; the mark goes across
+ * all of them. ERR_RANGE as bench_svg_groups(), otherwise the sink's status.
  */
-enum status plot_rows_bars(struct sink *sink, const struct svg_bars *bars,
-			   const struct svg_options *options, unsigned int width);
-/* A line from `low` to `high`, a band between the quartiles, the median, and the mark across all rows. */
-enum status plot_rows_boxes(struct sink *sink, const struct svg_boxes *boxes,
-			    const struct svg_options *options, unsigned int width);
+enum status plot_rows_groups(struct sink *sink, const struct svg_groups *groups,
+			     const struct svg_options *options, unsigned int width);
 
 /*
  * The frame of a benchmark's page: a single file without scripts or external resources, in the colours of our other
@@ -245,13 +234,20 @@ bool plot_range_has(const struct plot_range *range, double value);
 /* 0 at the low end, 1 at the high one; clamped. */
 double plot_range_place(const struct plot_range *range, double value);
 
-/* Whether the box has a median that can be drawn; all its drawable values are added to the range. */
-bool bench_svg_box_is_shown(const struct plot_range *range, const struct svg_box *box);
-void bench_svg_box_add(struct plot_range *range, const struct svg_box *box);
+/* Adds the points that both axes can show. */
+void plot_range_add_points(struct plot_range *x, struct plot_range *y,
+			   const struct plot_series *series, size_t count);
+
+/* Whether the bar's value, or the box's median, can be drawn. */
+bool svg_groups_has(const struct svg_groups *groups, size_t at, const struct plot_range *range);
+/* Adds all drawable values except means. */
+void svg_groups_add(const struct svg_groups *groups, struct plot_range *range);
 
 /* Text from elsewhere: control bytes become '?', so that it stays on one line. */
 void bench_line_text(struct sink *sink, const char *text);
 /* The requested value (0: the default), clamped. */
 size_t bench_within(size_t value, size_t usual, size_t least, size_t most);
+/* Characters of UTF-8 text. */
+size_t bench_columns(const char *text);
 
 #endif

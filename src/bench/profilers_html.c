@@ -31,6 +31,10 @@ struct chart {
 	double values[CHART_GROUPS_MAX * CHART_SERIES_MAX];
 	struct svg_box boxes[CHART_GROUPS_MAX * CHART_SERIES_MAX];
 	size_t left_out;
+	bool is_boxes; /* else bars */
+	char id[CHART_NAME_BYTES];
+	char title[CHART_NAME_BYTES];
+	struct svg_options options;
 };
 
 /* Empty; NULL: out of memory. Release with free(). */
@@ -101,18 +105,6 @@ static void chart_pack(struct chart *chart)
 		}
 }
 
-static void chart_point_names(const char *const **groups, const char *const **series,
-			      struct chart *chart,
-			      const char *names[CHART_GROUPS_MAX + CHART_SERIES_MAX])
-{
-	for (size_t i = 0; i < chart->group_count; i++)
-		names[i] = chart->groups[i];
-	for (size_t i = 0; i < chart->series_count; i++)
-		names[CHART_GROUPS_MAX + i] = chart->series[i];
-	*groups = names;
-	*series = names + CHART_GROUPS_MAX;
-}
-
 /* Whether ratios are far apart: on a linear axis one of them would hide the others. */
 static bool is_wide(const struct chart *chart)
 {
@@ -127,50 +119,31 @@ static bool is_wide(const struct chart *chart)
 	return least > 0 && most > 8 * least;
 }
 
-static enum status draw_boxes(const struct chart_target *target, const struct svg_boxes *boxes,
-			      const struct svg_options *options)
-{
-	return target->is_text ? plot_rows_boxes(target->sink, boxes, options, target->width)
-			       : bench_svg_boxes(target->sink, boxes, options);
-}
-
-static enum status draw_bars(const struct chart_target *target, const struct svg_bars *bars,
-			     const struct svg_options *options)
-{
-	return target->is_text ? plot_rows_bars(target->sink, bars, options, target->width)
-			       : bench_svg_bars(target->sink, bars, options);
-}
-
 /* Call only once: it moves the values. A chart without groups or series draws nothing. */
-static enum status chart_draw(const struct chart_target *target, struct chart *chart, bool is_boxes,
-			      struct svg_options *options)
+static enum status chart_draw(const struct chart_target *target, struct chart *chart)
 {
-	const char *names[CHART_GROUPS_MAX + CHART_SERIES_MAX];
-	const char *const *groups, *const *series;
+	const char *groups[CHART_GROUPS_MAX], *series[CHART_SERIES_MAX];
+	struct svg_groups data = { groups,	  chart->group_count,
+				   series,	  chart->series_count,
+				   chart->values, chart->is_boxes ? chart->boxes : NULL };
 	enum status status;
 
 	if (chart->group_count == 0 || chart->series_count == 0)
 		return OK;
-	if (is_boxes && is_wide(chart))
-		options->y.scale = PLOT_LOG;
-	chart_point_names(&groups, &series, chart, names);
+	if (chart->is_boxes && is_wide(chart))
+		chart->options.y.scale = PLOT_LOG;
+	for (size_t i = 0; i < chart->group_count; i++)
+		groups[i] = chart->groups[i];
+	for (size_t i = 0; i < chart->series_count; i++)
+		series[i] = chart->series[i];
 	chart_pack(chart);
-	if (target->is_text)
+	if (target->is_text) {
 		sink_byte(target->sink, '\n');
-	else
-		bench_page_chart(target->sink, options->title);
-	if (is_boxes)
-		status = draw_boxes(target,
-				    &(struct svg_boxes){ groups, chart->group_count, series,
-							 chart->series_count, chart->boxes },
-				    options);
-	else
-		status = draw_bars(target,
-				   &(struct svg_bars){ groups, chart->group_count, series,
-						       chart->series_count, chart->values },
-				   options);
-	if (!target->is_text)
-		bench_page_chart_end(target->sink);
+		return plot_rows_groups(target->sink, &data, &chart->options, target->width);
+	}
+	bench_page_chart(target->sink, chart->title);
+	status = bench_svg_groups(target->sink, &data, &chart->options);
+	bench_page_chart_end(target->sink);
 	return status;
 }
 
@@ -218,14 +191,12 @@ static void all_plugins(struct chart *chart, const struct profilers_comparison *
 
 /* ---- figure 1 --------------------------------------------------------------------------------- */
 
-static enum status draw_complete(const struct chart_target *target,
-				 const struct profilers_comparison *comparison, unsigned int mode,
-				 struct chart *chart)
+static void fill_complete(const struct profilers_comparison *comparison, unsigned int mode,
+			  struct chart *chart)
 {
-	struct svg_options options = { .y = { "recorded of issued", PLOT_PERCENT, PLOT_LINEAR },
-				       .x.label = "operation" };
-	char id[CHART_NAME_BYTES], title[CHART_NAME_BYTES];
-
+	chart->options =
+		(struct svg_options){ .y = { "recorded of issued", PLOT_PERCENT, PLOT_LINEAR },
+				      .x.label = "operation" };
 	for (size_t i = 0; i < comparison->complete_count; i++) {
 		const struct profilers_complete *row = &comparison->complete[i];
 
@@ -250,13 +221,9 @@ static enum status draw_complete(const struct chart_target *target,
 					100 * profilers_share(&counts);
 		}
 	}
-	text_format(id, sizeof(id), "figure-1-%s", bench_mode_name(mode));
-	text_format(title, sizeof(title), "Share of issued calls that were recorded, %s",
-		    bench_mode_name(mode));
-	options.id = id;
-	options.title = title;
-	options.description = profilers_figure_words(PROFILERS_FIGURE_COMPLETE);
-	return chart_draw(target, chart, false, &options);
+	text_format(chart->id, sizeof(chart->id), "figure-1-%s", bench_mode_name(mode));
+	text_format(chart->title, sizeof(chart->title),
+		    "Share of issued calls that were recorded, %s", bench_mode_name(mode));
 }
 
 /* ---- figure 2 --------------------------------------------------------------------------------- */
@@ -277,17 +244,17 @@ static size_t source_at(struct chart *chart, const struct profilers_comparison *
 	return chart_series(chart, name);
 }
 
-static enum status draw_accuracy(const struct chart_target *target,
-				 const struct profilers_comparison *comparison, unsigned int mode,
-				 struct chart *chart)
+static void fill_accuracy(const struct profilers_comparison *comparison, unsigned int mode,
+			  struct chart *chart)
 {
-	struct svg_options options = { .y = { "reported / measured", PLOT_PLAIN, PLOT_LOG },
-				       .x.label = "message size",
-				       .has_mark = true,
-				       .mark = 1,
-				       .mark_label = "as measured" };
-	char id[CHART_NAME_BYTES], title[CHART_NAME_BYTES], size[PROFILERS_SHORT_TEXT];
+	char size[PROFILERS_SHORT_TEXT];
 
+	chart->is_boxes = true;
+	chart->options = (struct svg_options){ .y = { "reported / measured", PLOT_PLAIN, PLOT_LOG },
+					       .x.label = "message size",
+					       .has_mark = true,
+					       .mark = 1,
+					       .mark_label = "as measured" };
 	for (size_t i = 0; i < comparison->accuracy_count; i++) {
 		const struct profilers_accuracy *row = &comparison->accuracy[i];
 
@@ -317,12 +284,9 @@ static enum status draw_accuracy(const struct chart_target *target,
 					  .high = row->ratio.p95,
 					  .mean = NAN };
 	}
-	text_format(id, sizeof(id), "figure-2-%s", bench_mode_name(mode));
-	text_format(title, sizeof(title), "Reported / measured time, %s", bench_mode_name(mode));
-	options.id = id;
-	options.title = title;
-	options.description = profilers_figure_words(PROFILERS_FIGURE_ACCURACY);
-	return chart_draw(target, chart, true, &options);
+	text_format(chart->id, sizeof(chart->id), "figure-2-%s", bench_mode_name(mode));
+	text_format(chart->title, sizeof(chart->title), "Reported / measured time, %s",
+		    bench_mode_name(mode));
 }
 
 /* ---- figure 3 --------------------------------------------------------------------------------- */
@@ -332,18 +296,18 @@ static bool is_ratio(const struct profilers_overhead *row, unsigned int mode, ui
 	return row->mode == mode && row->clock == clock && row->function == 0 && row->bytes != 0;
 }
 
-static enum status draw_overhead(const struct chart_target *target,
-				 const struct profilers_comparison *comparison, unsigned int mode,
-				 uint8_t clock, struct chart *chart)
+static void fill_overhead(const struct profilers_comparison *comparison, unsigned int mode,
+			  uint8_t clock, struct chart *chart)
 {
-	struct svg_options options = { .y = { "with / without", PLOT_PLAIN, PLOT_LINEAR },
-				       .x.label = "message size",
-				       .has_mark = true,
-				       .mark = 1,
-				       .mark_label = "no difference" };
 	const char *what = clock == BENCH_GPU ? "GPU time" : "host time in the call";
-	char id[CHART_NAME_BYTES], title[CHART_NAME_BYTES], size[PROFILERS_SHORT_TEXT];
+	char size[PROFILERS_SHORT_TEXT];
 
+	chart->is_boxes = true;
+	chart->options = (struct svg_options){ .y = { "with / without", PLOT_PLAIN, PLOT_LINEAR },
+					       .x.label = "message size",
+					       .has_mark = true,
+					       .mark = 1,
+					       .mark_label = "no difference" };
 	all_plugins(chart, comparison);
 	for (size_t i = 0; i < comparison->overhead_count; i++)
 		if (is_ratio(&comparison->overhead[i], mode, clock))
@@ -369,27 +333,21 @@ static enum status draw_overhead(const struct chart_target *target,
 					  .high = row->has_interval ? row->ratio.high : ratio,
 					  .mean = ratio };
 	}
-	text_format(id, sizeof(id), "figure-3-%s-%s", bench_mode_name(mode),
+	text_format(chart->id, sizeof(chart->id), "figure-3-%s-%s", bench_mode_name(mode),
 		    clock == BENCH_GPU ? "gpu" : "host");
-	text_format(title, sizeof(title), "Time with the plugin / time without, %s, %s",
-		    bench_mode_name(mode), what);
-	options.id = id;
-	options.title = title;
-	options.description = profilers_figure_words(PROFILERS_FIGURE_OVERHEAD);
-	return chart_draw(target, chart, true, &options);
+	text_format(chart->title, sizeof(chart->title),
+		    "Time with the plugin / time without, %s, %s", bench_mode_name(mode), what);
 }
 
 /* ---- figure 4 --------------------------------------------------------------------------------- */
 
-static enum status draw_epochs(const struct chart_target *target,
-			       const struct profilers_comparison *comparison, struct chart *chart)
+static void fill_epochs(const struct profilers_comparison *comparison, struct chart *chart)
 {
-	struct svg_options options = { .id = "figure-4-time",
-				       .title = "Training: time per epoch, and communication time",
-				       .y = { "time", PLOT_NS, PLOT_LINEAR },
-				       .x.label = "plugin" };
-
-	options.description = profilers_figure_words(PROFILERS_FIGURE_TRAINING);
+	chart->options =
+		(struct svg_options){ .y = { "time", PLOT_NS, PLOT_LINEAR }, .x.label = "plugin" };
+	text_copy(chart->id, sizeof(chart->id), "figure-4-time");
+	text_copy(chart->title, sizeof(chart->title),
+		  "Training: time per epoch, and communication time");
 	chart_series(chart, "epoch");
 	chart_series(chart, "communication, as reported");
 	for (size_t i = 0; i < comparison->training_count; i++) {
@@ -404,19 +362,16 @@ static enum status draw_epochs(const struct chart_target *target,
 		if (row->has_comm)
 			chart->values[group * CHART_SERIES_MAX + 1] = row->comm_ns;
 	}
-	return chart_draw(target, chart, false, &options);
 }
 
-static enum status draw_training(const struct chart_target *target,
-				 const struct profilers_comparison *comparison, struct chart *chart)
+static void fill_training(const struct profilers_comparison *comparison, struct chart *chart)
 {
-	struct svg_options options = { .id = "figure-4-calls",
-				       .title =
-					       "Training: share of issued calls that were recorded",
-				       .y = { "recorded of issued", PLOT_PERCENT, PLOT_LINEAR },
-				       .x.label = "plugin" };
-
-	options.description = profilers_figure_words(PROFILERS_FIGURE_TRAINING);
+	chart->options =
+		(struct svg_options){ .y = { "recorded of issued", PLOT_PERCENT, PLOT_LINEAR },
+				      .x.label = "plugin" };
+	text_copy(chart->id, sizeof(chart->id), "figure-4-calls");
+	text_copy(chart->title, sizeof(chart->title),
+		  "Training: share of issued calls that were recorded");
 	for (size_t i = 0; i < comparison->training_count; i++) {
 		const struct profilers_train *row = &comparison->training[i];
 
@@ -440,7 +395,6 @@ static enum status draw_training(const struct chart_target *target,
 					(double)row->issued[function];
 		}
 	}
-	return chart_draw(target, chart, false, &options);
 }
 
 /* ---- all -------------------------------------------------------------------------------------- */
@@ -472,19 +426,24 @@ static enum status draw_one(const struct chart_target *target,
 		return ERR_NO_SPACE;
 	switch (which) {
 	case PROFILERS_FIGURE_COMPLETE:
-		status = draw_complete(target, comparison, mode, chart);
+		fill_complete(comparison, mode, chart);
 		break;
 	case PROFILERS_FIGURE_ACCURACY:
-		status = draw_accuracy(target, comparison, mode, chart);
+		fill_accuracy(comparison, mode, chart);
 		break;
 	case PROFILERS_FIGURE_OVERHEAD:
-		status = draw_overhead(target, comparison, mode, part ? BENCH_ISSUE : BENCH_GPU,
-				       chart);
+		fill_overhead(comparison, mode, part ? BENCH_ISSUE : BENCH_GPU, chart);
 		break;
 	default:
-		status = part ? draw_training(target, comparison, chart)
-			      : draw_epochs(target, comparison, chart);
+		if (part)
+			fill_training(comparison, chart);
+		else
+			fill_epochs(comparison, chart);
 	}
+	chart->options.id = chart->id;
+	chart->options.title = chart->title;
+	chart->options.description = profilers_figure_words(which);
+	status = chart_draw(target, chart);
 	if (chart->left_out > 0)
 		sink_format(target->sink,
 			    target->is_text

@@ -142,9 +142,9 @@ static void bars_and_boxes_are_drawn(struct sink *text, struct sink *svg)
 		{ false, 0, 0, 0, 0, 0, 0 },	    { true, 0.9, 0.95, 1, 1.05, 1.1, NAN },
 		{ true, 0.25, 0.5, 1, 2, 4, 1.5 },  { true, 1, 1, 1, 1, 1, 1 },
 	};
-	const struct svg_bars bars = { groups, 3, series, 2, values };
-	const struct svg_bars durations = { groups, 3, series, 2, times };
-	const struct svg_boxes boxes = { groups, 3, series, 2, boxed };
+	const struct svg_groups bars = { groups, 3, series, 2, .values = values };
+	const struct svg_groups durations = { groups, 3, series, 2, .values = times };
+	const struct svg_groups boxes = { groups, 3, series, 2, .boxes = boxed };
 	const struct svg_options linear = { .title = "shares",
 					    .y = { "calls", PLOT_PERCENT, PLOT_LINEAR } };
 	const struct svg_options logarithmic = { .id = "times",
@@ -164,14 +164,14 @@ static void bars_and_boxes_are_drawn(struct sink *text, struct sink *svg)
 
 	for (unsigned int width = 0; width <= 70; width += 70) {
 		sink_format(text, "=== bars and boxes, %u columns\n", width);
-		EXPECT_EQUAL(plot_rows_bars(text, &bars, &linear, width), OK);
-		EXPECT_EQUAL(plot_rows_bars(text, &durations, &logarithmic, width), OK);
-		EXPECT_EQUAL(plot_rows_boxes(text, &boxes, &ratio, width), OK);
+		EXPECT_EQUAL(plot_rows_groups(text, &bars, &linear, width), OK);
+		EXPECT_EQUAL(plot_rows_groups(text, &durations, &logarithmic, width), OK);
+		EXPECT_EQUAL(plot_rows_groups(text, &boxes, &ratio, width), OK);
 	}
 	sink_text(svg, "=== bars and boxes\n");
-	EXPECT_EQUAL(bench_svg_bars(svg, &bars, &linear), OK);
-	EXPECT_EQUAL(bench_svg_bars(svg, &durations, &logarithmic), OK);
-	EXPECT_EQUAL(bench_svg_boxes(svg, &boxes, &ratio), OK);
+	EXPECT_EQUAL(bench_svg_groups(svg, &bars, &linear), OK);
+	EXPECT_EQUAL(bench_svg_groups(svg, &durations, &logarithmic), OK);
+	EXPECT_EQUAL(bench_svg_groups(svg, &boxes, &ratio), OK);
 }
 
 static void values_have_units(struct sink *text)

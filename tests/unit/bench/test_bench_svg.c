@@ -237,7 +237,7 @@ static const char *const plugins[] = { "none", nasty };
 static void test_bars(void)
 {
 	static const double values[] = { 1, 1.02, NAN, 1.3, 0.99, 0 };
-	struct svg_bars bars = { groups, 3, plugins, 2, values };
+	struct svg_groups bars = { groups, 3, plugins, 2, .values = values };
 	struct svg_options options = { .title = "overhead",
 				       .y = { "with / without", PLOT_PLAIN, PLOT_LINEAR } };
 	struct sink sink;
@@ -245,16 +245,16 @@ static void test_bars(void)
 	for (int is_log = 0; is_log < 2; is_log++) {
 		options.y.scale = is_log ? PLOT_LOG : PLOT_LINEAR;
 		sink_init_memory(&sink);
-		EXPECT_EQUAL(bench_svg_bars(&sink, &bars, &options), OK);
+		EXPECT_EQUAL(bench_svg_groups(&sink, &bars, &options), OK);
 		EXPECT_THAT("a bar chart is well-formed", elements_of(sink_string(&sink)) > 20);
 		EXPECT_EQUAL(occurrences(sink_string(&sink), "<g>"), is_log ? 4 : 5);
 		sink_release(&sink);
 	}
 	sink_init_memory(&sink);
 	bars.group_count = SVG_GROUPS_MAX + 1;
-	EXPECT_EQUAL(bench_svg_bars(&sink, &bars, &options), ERR_RANGE);
+	EXPECT_EQUAL(bench_svg_groups(&sink, &bars, &options), ERR_RANGE);
 	bars.group_count = 0;
-	EXPECT_EQUAL(bench_svg_bars(&sink, &bars, &options), OK);
+	EXPECT_EQUAL(bench_svg_groups(&sink, &bars, &options), OK);
 	EXPECT_THAT("a chart without data says so",
 		    elements_of(sink_string(&sink)) > 0 &&
 			    strstr(sink_string(&sink), "nothing was measured"));
@@ -277,7 +277,7 @@ static void test_boxes(void)
 	double values[40];
 	struct bench_figures figures;
 	struct svg_box boxes[6] = { { .is_there = false } };
-	struct svg_boxes chart = { groups, 3, plugins, 2, boxes };
+	struct svg_groups chart = { groups, 3, plugins, 2, .boxes = boxes };
 	struct svg_options options = { .title = "times", .y = { "time", PLOT_NS, PLOT_LOG } };
 	struct sink sink;
 
@@ -288,7 +288,7 @@ static void test_boxes(void)
 	boxes[3] = boxes[0];
 	boxes[3].mean = NAN;
 	sink_init_memory(&sink);
-	EXPECT_EQUAL(bench_svg_boxes(&sink, &chart, &options), OK);
+	EXPECT_EQUAL(bench_svg_groups(&sink, &chart, &options), OK);
 	EXPECT_THAT("a box plot is well-formed", elements_of(sink_string(&sink)) > 40);
 	EXPECT_EQUAL(occurrences(sink_string(&sink), "<g>"), 2);
 	EXPECT_EQUAL(occurrences(sink_string(&sink), "box\""), 2);
@@ -308,7 +308,7 @@ static void test_few(void)
 	for (size_t i = 0; i < 3; i++) {
 		struct bench_figures figures;
 		struct svg_box box;
-		struct svg_boxes chart = { groups, 1, plugins, 1, &box };
+		struct svg_groups chart = { groups, 1, plugins, 1, .boxes = &box };
 		struct sink sink;
 
 		for (size_t k = 0; k < 40; k++)
@@ -316,7 +316,7 @@ static void test_few(void)
 		figures = bench_figures_of(values, counts[i]);
 		box = box_of(&figures);
 		sink_init_memory(&sink);
-		EXPECT_EQUAL(bench_svg_boxes(&sink, &chart, &options), OK);
+		EXPECT_EQUAL(bench_svg_groups(&sink, &chart, &options), OK);
 		EXPECT_THAT("no invalid value", strstr(sink_string(&sink), "nan") == NULL);
 		EXPECT_EQUAL(occurrences(sink_string(&sink), "class=\"line s0\""), lines[i]);
 		EXPECT_EQUAL(occurrences(sink_string(&sink), "box\""), boxes_of[i]);

@@ -25,13 +25,13 @@ static int is_same(struct sink *sink, const char *wanted)
 static void test_bars(void)
 {
 	static const double values[] = { 100, 50, 99.9999, NAN };
-	struct svg_bars bars = { groups, 2, series, 2, values };
+	struct svg_groups bars = { groups, 2, series, 2, .values = values };
 	struct svg_options options = { .title = "recorded",
 				       .y = { NULL, PLOT_PERCENT, PLOT_LINEAR } };
 	struct sink sink;
 
 	sink_init_memory(&sink);
-	EXPECT_EQUAL(plot_rows_bars(&sink, &bars, &options, 64), OK);
+	EXPECT_EQUAL(plot_rows_groups(&sink, &bars, &options, 64), OK);
 	/* 64 columns minus 5 + 2, 8 + 2 and 9: 38. */
 	EXPECT_THAT("bars have the length of their values; nothing is rounded up to 100%; missing "
 		    "values have no bar",
@@ -55,14 +55,14 @@ static void test_boxes(void)
 		{ .is_there = true, .low = 1.5, .p25 = 1.5, .p50 = 1.5, .p75 = 1.5, .high = 1.5 },
 		{ .is_there = true, .low = 0.9, .p25 = 1.1, .p50 = 1.1, .p75 = 1.1, .high = 1.3 },
 	};
-	struct svg_boxes all = { groups, 2, series, 2, boxes };
+	struct svg_groups all = { groups, 2, series, 2, .boxes = boxes };
 	struct svg_options options = { .y = { NULL, PLOT_PLAIN, PLOT_LINEAR },
 				       .has_mark = true,
 				       .mark = 1.2 };
 	struct sink sink;
 
 	sink_init_memory(&sink);
-	EXPECT_EQUAL(plot_rows_boxes(&sink, &all, &options, 60), OK);
+	EXPECT_EQUAL(plot_rows_groups(&sink, &all, &options, 60), OK);
 	EXPECT_THAT("whiskers, band, median and mark are at their values",
 		    is_same(&sink, "                 0.5              1               1.5\n"
 				   "1 KiB  ours      ├──▒▒▒▒█▒▒▒──────┤     ┊           0.700\n"
@@ -73,15 +73,15 @@ static void test_boxes(void)
 static void test_nothing(void)
 {
 	static const struct svg_box none[4];
-	struct svg_boxes all = { groups, 2, series, 2, none };
+	struct svg_groups all = { groups, 2, series, 2, .boxes = none };
 	struct svg_options options = { .title = "empty", .y = { NULL, PLOT_PLAIN, PLOT_LOG } };
 	struct sink sink;
 
 	sink_init_memory(&sink);
-	EXPECT_EQUAL(plot_rows_boxes(&sink, &all, &options, 0), OK);
+	EXPECT_EQUAL(plot_rows_groups(&sink, &all, &options, 0), OK);
 	EXPECT_THAT("and says so", is_same(&sink, "empty\nnothing was measured\n"));
 	all.series_count = SVG_SERIES_MAX + 1;
-	EXPECT_EQUAL(plot_rows_boxes(&sink, &all, &options, 0), ERR_RANGE);
+	EXPECT_EQUAL(plot_rows_groups(&sink, &all, &options, 0), ERR_RANGE);
 }
 
 int main(void)
