@@ -165,34 +165,29 @@ static const double room_share = 0.85;
 static int device_choose(struct bench_job *job)
 {
 	int gpus = 0;
-	cuda_result result = job->cuda.device_count(&gpus);
 
-	if (result)
-		return job_cuda(job, result, "cuDeviceGetCount");
+	if (job_cuda(job, job->cuda.device_count(&gpus), "cuDeviceGetCount") < 0)
+		return -1;
 	if (gpus < 1)
 		return job_fail(job,
 				"CUDA found no GPU: check CUDA_VISIBLE_DEVICES and nvidia-smi");
 	job->device_number = job->local_rank % gpus;
-	result = job->cuda.device_get(&job->device, job->device_number);
-	return result ? job_cuda(job, result, "cuDeviceGet") : 0;
+	return job_cuda(job, job->cuda.device_get(&job->device, job->device_number), "cuDeviceGet");
 }
 
 static int context_open(struct bench_job *job)
 {
-	cuda_result result;
-
-	result = job->cuda.primary_retain(&job->context, job->device);
-	if (result) {
+	if (job_cuda(job, job->cuda.primary_retain(&job->context, job->device),
+		     "cuDevicePrimaryCtxRetain") < 0) {
 		job->context = NULL;
-		return job_cuda(job, result, "cuDevicePrimaryCtxRetain");
+		return -1;
 	}
-	result = job->cuda.context_set(job->context);
-	if (result)
-		return job_cuda(job, result, "cuCtxSetCurrent");
-	result = job->cuda.stream_create(&job->stream, CUDA_STREAM_NON_BLOCKING);
-	if (result) {
+	if (job_cuda(job, job->cuda.context_set(job->context), "cuCtxSetCurrent") < 0)
+		return -1;
+	if (job_cuda(job, job->cuda.stream_create(&job->stream, CUDA_STREAM_NON_BLOCKING),
+		     "cuStreamCreate") < 0) {
 		job->stream = NULL;
-		return job_cuda(job, result, "cuStreamCreate");
+		return -1;
 	}
 	return 0;
 }
@@ -242,9 +237,7 @@ static int device_open(struct bench_job *job)
 	if (device_choose(job) < 0 || context_open(job) < 0)
 		return -1;
 	result = kernels_load(&job->kernels, &job->cuda, &what);
-	if (result)
-		return job_cuda(job, result, what);
-	if (device_events(job, 2) < 0)
+	if (job_cuda(job, result, what) < 0 || device_events(job, 2) < 0)
 		return -1;
 	job->is_graph_timed = graph_is_timed(job);
 	return 0;
@@ -254,11 +247,10 @@ static int device_open(struct bench_job *job)
 static int device_room(struct bench_job *job, uint64_t *room_bytes)
 {
 	size_t free_bytes = 0, total_bytes = 0;
-	cuda_result result = job->cuda.memory_info(&free_bytes, &total_bytes);
 	double room;
 
-	if (result)
-		return job_cuda(job, result, "cuMemGetInfo_v2");
+	if (job_cuda(job, job->cuda.memory_info(&free_bytes, &total_bytes), "cuMemGetInfo_v2") < 0)
+		return -1;
 	room = (double)free_bytes * room_share - TABLES_BYTES - 4.0 * JOB_GUARD_BYTES;
 	*room_bytes = room > 0 ? (uint64_t)room / 2 : 0;
 	return 0;
@@ -266,21 +258,15 @@ static int device_room(struct bench_job *job, uint64_t *room_bytes)
 
 static int memory_take(struct bench_job *job, cuda_address *address, size_t bytes)
 {
-	cuda_result result = job->cuda.memory_alloc(address, bytes);
-
-	if (result == 0)
+	if (job_cuda(job, job->cuda.memory_alloc(address, bytes), "cuMemAlloc_v2") == 0)
 		return 0;
 	*address = 0;
-	return job_cuda(job, result, "cuMemAlloc_v2");
+	return -1;
 }
 
-static int guard_table_copy(struct bench_job *job)
+static int table_copy(struct bench_job *job, cuda_address to, const uint64_t *from)
 {
-	cuda_result result;
-
-	pattern_move(job->pattern, 1);
-	result = job->cuda.copy_to_device(job->tables.guard, job->pattern->input, TABLE_BYTES);
-	return result ? job_cuda(job, result, "cuMemcpyHtoD_v2") : 0;
+	return job_cuda(job, job->cuda.copy_to_device(to, from, TABLE_BYTES), "cuMemcpyHtoD_v2");
 }
 
 static int device_memory_open(struct bench_job *job)
@@ -306,28 +292,27 @@ static int device_memory_open(struct bench_job *job)
 	tables->guard = tables->poison + TABLE_BYTES;
 	tables->counter = tables->guard + TABLE_BYTES;
 	job->one = tables->counter + 16;
-	if (guard_table_copy(job) < 0)
+	pattern_move(job->pattern, 1);
+	if (table_copy(job, tables->guard, job->pattern->input) < 0)
 		return -1;
 	result = job->cuda.memory_set(job->one, 0, 16, job->stream);
 	if (result == 0)
 		result = job->cuda.stream_wait(job->stream);
-	return result ? job_cuda(job, result, "cuMemsetD8Async") : prove_check(job);
+	return job_cuda(job, result, "cuMemsetD8Async") < 0 ? -1 : prove_check(job);
 }
 
 int device_events(struct bench_job *job, size_t count)
 {
-	cuda_result result;
-
 	if (job->events == NULL)
 		job->events = calloc(JOB_EVENTS_MAX, sizeof(job->events[0]));
 	if (job->events == NULL || count > JOB_EVENTS_MAX)
 		return job_fail(job, "out of memory");
-	while (job->event_count < count) {
-		result = job->cuda.event_create(&job->events[job->event_count], CUDA_EVENT_DEFAULT);
-		if (result)
-			return job_cuda(job, result, "cuEventCreate");
-		job->event_count++;
-	}
+	for (; job->event_count < count; job->event_count++)
+		if (job_cuda(job,
+			     job->cuda.event_create(&job->events[job->event_count],
+						    CUDA_EVENT_DEFAULT),
+			     "cuEventCreate") < 0)
+			return -1;
 	return 0;
 }
 
@@ -382,6 +367,8 @@ int job_cuda(struct bench_job *job, cuda_result result, const char *what)
 {
 	char problem[HUB_PROBLEM_BYTES];
 
+	if (result == 0)
+		return 0;
 	return job_fail(job, "%s",
 			cuda_explain(&job->cuda, result, what, problem, sizeof(problem)));
 }
@@ -400,6 +387,8 @@ int job_nccl(struct bench_job *job, nccl_result result, const char *what)
 {
 	char problem[HUB_PROBLEM_BYTES];
 
+	if (result == 0)
+		return 0;
 	wait_for_cause(job);
 	return job_fail(job, "%s",
 			nccl_explain(&job->nccl, result, what, problem, sizeof(problem)));
@@ -465,6 +454,14 @@ static void comm_close(struct bench_job *job)
 	job->comm = NULL;
 }
 
+/* NCCL kernels may wait for a peer that is gone: only an abort ends them. */
+static void comm_give_up(struct bench_job *job)
+{
+	if (job->comm)
+		(void)job->nccl.comm_abort(job->comm);
+	job->comm = NULL;
+}
+
 void bench_job_close(struct bench_job *job)
 {
 	bool has_failed;
@@ -476,10 +473,8 @@ void bench_job_close(struct bench_job *job)
 	 * would wait for them, so process exit does that.
 	 */
 	has_failed = hub_problem(job->hub)[0] != '\0';
-	if (has_failed && job->comm) {
-		(void)job->nccl.comm_abort(job->comm);
-		job->comm = NULL;
-	}
+	if (has_failed)
+		comm_give_up(job);
 	comm_close(job);
 	if (job->cuda.library && !has_failed)
 		device_close(job);
@@ -532,11 +527,8 @@ static int comm_new(struct bench_job *job)
 	nccl_result result = 0;
 	int refused;
 
-	if (job->place->rank == 0) {
-		result = job->nccl.get_unique_id(&id);
-		if (result)
-			return job_nccl(job, result, what);
-	}
+	if (job->place->rank == 0 && job_nccl(job, job->nccl.get_unique_id(&id), what) < 0)
+		return -1;
 	if (hub_share(job->hub, &id, sizeof(id)) < 0)
 		return -1;
 	what = "ncclCommInitRank";
@@ -548,10 +540,8 @@ static int comm_new(struct bench_job *job)
 	if (result && !job->is_forced)
 		return job_nccl(job, result, what);
 	refused = job_agree(job, (int32_t)result);
-	if (refused > 0 && job->comm) {
-		(void)job->nccl.comm_abort(job->comm);
-		job->comm = NULL;
-	}
+	if (refused > 0)
+		comm_give_up(job);
 	if (refused > 0 && !job->is_forced)
 		return -1;
 	return refused > 0 ? 1 : refused;
@@ -573,14 +563,6 @@ int bench_job_connect(struct bench_job *job, const char *algorithm, const char *
  */
 
 enum { FIRST_LOOK_NS = 2000000, LOOK_NS = 5000000 };
-
-/* NCCL kernels may wait for a peer that is gone: only an abort ends them. */
-static void comm_give_up(struct bench_job *job)
-{
-	if (job->comm)
-		(void)job->nccl.comm_abort(job->comm);
-	job->comm = NULL;
-}
 
 static int look_around(const struct job_cell *work)
 {
@@ -660,27 +642,6 @@ int wait_stream(const struct job_cell *work, uint64_t calls)
 
 enum { GUARDS = 2 };
 
-static int tables_copy(struct bench_job *job)
-{
-	const struct {
-		cuda_address to;
-		const uint64_t *from;
-	} copies[] = {
-		{ job->tables.input, job->pattern->input },
-		{ job->tables.low, job->pattern->low },
-		{ job->tables.high, job->pattern->high },
-		{ job->tables.poison, job->pattern->poison },
-	};
-	cuda_result result;
-
-	for (size_t i = 0; i < ARRAY_LENGTH(copies); i++) {
-		result = job->cuda.copy_to_device(copies[i].to, copies[i].from, TABLE_BYTES);
-		if (result)
-			return job_cuda(job, result, "cuMemcpyHtoD_v2");
-	}
-	return 0;
-}
-
 /* The tables of this cell; usually the same as for the previous one. */
 static int tables_make(struct bench_job *job, const struct bench_cell *cell)
 {
@@ -697,7 +658,10 @@ static int tables_make(struct bench_job *job, const struct bench_cell *cell)
 				 cell->nranks))
 		return job_fail(job, "no expected results for %s of %s",
 				bench_redop_name(cell->redop), op_datatype_name(cell->datatype));
-	if (tables_copy(job) < 0)
+	if (table_copy(job, tables->input, job->pattern->input) < 0 ||
+	    table_copy(job, tables->low, job->pattern->low) < 0 ||
+	    table_copy(job, tables->high, job->pattern->high) < 0 ||
+	    table_copy(job, tables->poison, job->pattern->poison) < 0)
 		return -1;
 	tables->datatype = cell->datatype;
 	tables->redop = cell->redop;
@@ -735,14 +699,21 @@ static struct kernel_span guard_of(const struct job_cell *work, int which)
 	};
 }
 
-static cuda_address input_buffer(const struct job_cell *work)
+/* Fills the span with the values in `low`, or counts the elements outside [low, high]. */
+static cuda_result span_visit(struct bench_job *job, const struct kernel_span *span, bool is_check,
+			      cuda_address low, cuda_address high)
 {
-	return work->cell.is_in_place ? work->job->recv_memory : work->job->send_memory;
+	if (is_check)
+		return kernels_check(&job->kernels, &job->cuda, job->stream, span, low, high,
+				     job->tables.counter);
+	return kernels_fill(&job->kernels, &job->cuda, job->stream, span, low);
 }
 
-static cuda_result fill_all(struct job_cell *work)
+static cuda_result spans_visit(struct job_cell *work, bool is_check)
 {
 	struct bench_job *job = work->job;
+	const struct job_tables *tables = &job->tables;
+	const struct bench_cell *cell = &work->cell;
 	int rank = job->place->rank;
 	struct kernel_span span;
 	struct layout_part part;
@@ -750,82 +721,53 @@ static cuda_result fill_all(struct job_cell *work)
 
 	for (int i = 0; i < GUARDS && result == 0; i++) {
 		span = guard_of(work, i);
-		result = kernels_fill(&job->kernels, &job->cuda, job->stream, &span,
-				      job->tables.guard);
+		result = span_visit(job, &span, is_check, tables->guard, tables->guard);
 	}
-	for (int i = 0; result == 0 && layout_expected(&work->layout, &work->cell, rank, i, &part);
-	     i++) {
+	for (int i = 0; result == 0 && layout_expected(&work->layout, cell, rank, i, &part); i++) {
 		span = span_of(work, job->recv_memory, &part);
-		result = kernels_fill(&job->kernels, &job->cuda, job->stream, &span,
-				      job->tables.poison);
+		result = span_visit(job, &span, is_check, is_check ? tables->low : tables->poison,
+				    tables->high);
 	}
-	if (result == 0 && layout_input(&work->layout, &work->cell, rank, &part)) {
-		span = span_of(work, input_buffer(work), &part);
-		result = kernels_fill(&job->kernels, &job->cuda, job->stream, &span,
-				      job->tables.input);
+	/* In place, the results have replaced the inputs. */
+	if (result == 0 && !(is_check && cell->is_in_place) &&
+	    layout_input(&work->layout, cell, rank, &part)) {
+		span = span_of(work, cell->is_in_place ? job->recv_memory : job->send_memory,
+			       &part);
+		result = span_visit(job, &span, is_check, tables->input, tables->input);
 	}
 	return result;
 }
 
 int fill_buffers(struct job_cell *work)
 {
-	cuda_result result;
-
-	if (tables_make(work->job, &work->cell) < 0)
+	if (tables_make(work->job, &work->cell) < 0 ||
+	    job_cuda(work->job, spans_visit(work, false), "cuLaunchKernel of " KERNEL_FILL) < 0)
 		return -1;
-	result = fill_all(work);
-	if (result)
-		return job_cuda(work->job, result, "cuLaunchKernel of " KERNEL_FILL);
 	return wait_stream(work, 0);
 }
 
-static cuda_result check_span(struct bench_job *job, const struct kernel_span *span,
-			      cuda_address low, cuda_address high)
+static int counter_clear(struct bench_job *job)
 {
-	return kernels_check(&job->kernels, &job->cuda, job->stream, span, low, high,
-			     job->tables.counter);
+	return job_cuda(job,
+			job->cuda.memory_set(job->tables.counter, 0, sizeof(uint64_t), job->stream),
+			"cuMemsetD8Async");
 }
 
-static cuda_result check_all(struct job_cell *work)
+static int counter_read(struct bench_job *job, uint64_t *wrong)
 {
-	struct bench_job *job = work->job;
-	int rank = job->place->rank;
-	struct kernel_span span;
-	struct layout_part part;
-	cuda_result result = 0;
-
-	for (int i = 0; i < GUARDS && result == 0; i++) {
-		span = guard_of(work, i);
-		result = check_span(job, &span, job->tables.guard, job->tables.guard);
-	}
-	for (int i = 0; result == 0 && layout_expected(&work->layout, &work->cell, rank, i, &part);
-	     i++) {
-		span = span_of(work, job->recv_memory, &part);
-		result = check_span(job, &span, job->tables.low, job->tables.high);
-	}
-	if (result == 0 && !work->cell.is_in_place &&
-	    layout_input(&work->layout, &work->cell, rank, &part)) {
-		span = span_of(work, job->send_memory, &part);
-		result = check_span(job, &span, job->tables.input, job->tables.input);
-	}
-	return result;
+	return job_cuda(job, job->cuda.copy_to_host(wrong, job->tables.counter, sizeof(*wrong)),
+			"cuMemcpyDtoH_v2");
 }
 
 int fill_check(struct job_cell *work, uint64_t *wrong)
 {
 	struct bench_job *job = work->job;
-	cuda_result result;
 
-	result = job->cuda.memory_set(job->tables.counter, 0, sizeof(*wrong), job->stream);
-	if (result)
-		return job_cuda(job, result, "cuMemsetD8Async");
-	result = check_all(work);
-	if (result)
-		return job_cuda(job, result, "cuLaunchKernel of " KERNEL_CHECK);
-	if (wait_stream(work, 0) < 0)
+	if (counter_clear(job) < 0 ||
+	    job_cuda(job, spans_visit(work, true), "cuLaunchKernel of " KERNEL_CHECK) < 0 ||
+	    wait_stream(work, 0) < 0)
 		return -1;
-	result = job->cuda.copy_to_host(wrong, job->tables.counter, sizeof(*wrong));
-	return result ? job_cuda(job, result, "cuMemcpyDtoH_v2") : 0;
+	return counter_read(job, wrong);
 }
 
 /*
@@ -848,21 +790,14 @@ static uint64_t pattern_differences(const struct bench_pattern *pattern)
 
 static int check_count(struct bench_job *job, const struct kernel_span *span, uint64_t *wrong)
 {
-	struct job_tables *tables = &job->tables;
-	cuda_result result;
+	cuda_address guard = job->tables.guard;
 
-	result = job->cuda.memory_set(tables->counter, 0, sizeof(*wrong), job->stream);
-	if (result)
-		return job_cuda(job, result, "cuMemsetD8Async");
-	result = kernels_check(&job->kernels, &job->cuda, job->stream, span, tables->guard,
-			       tables->guard, tables->counter);
-	if (result)
-		return job_cuda(job, result, "cuLaunchKernel of " KERNEL_CHECK);
-	result = job->cuda.stream_wait(job->stream);
-	if (result)
-		return job_cuda(job, result, KERNEL_CHECK);
-	result = job->cuda.copy_to_host(wrong, tables->counter, sizeof(*wrong));
-	return result ? job_cuda(job, result, "cuMemcpyDtoH_v2") : 0;
+	if (counter_clear(job) < 0 ||
+	    job_cuda(job, span_visit(job, span, true, guard, guard),
+		     "cuLaunchKernel of " KERNEL_CHECK) < 0 ||
+	    job_cuda(job, job->cuda.stream_wait(job->stream), KERNEL_CHECK) < 0)
+		return -1;
+	return counter_read(job, wrong);
 }
 
 /*
@@ -883,12 +818,11 @@ static int prove_check(struct bench_job *job)
 			.blocks =
 				1, /* fewer threads than elements, so that the loop is tested, too */
 		};
-		cuda_result result = kernels_fill(&job->kernels, &job->cuda, job->stream, &span,
-						  job->tables.guard);
 
-		if (result)
-			return job_cuda(job, result, "cuLaunchKernel of " KERNEL_FILL);
-		if (check_count(job, &span, &right) < 0)
+		if (job_cuda(job,
+			     span_visit(job, &span, false, job->tables.guard, job->tables.guard),
+			     "cuLaunchKernel of " KERNEL_FILL) < 0 ||
+		    check_count(job, &span, &right) < 0)
 			return -1;
 		span.phase++;
 		if (check_count(job, &span, &wrong) < 0)
@@ -1000,27 +934,21 @@ static void uuid_write(char *text, size_t size, const struct cuda_uuid *uuid)
 static int gpu_describe(struct bench_job *job, struct rank_card *card)
 {
 	struct bench_rank *rank = &card->rank;
+	const struct cuda *cuda = &job->cuda;
 	struct cuda_uuid uuid;
 	size_t bytes = 0;
 	int major = 0;
-	cuda_result result;
 
-	result = job->cuda.device_name(rank->gpu_name, (int)sizeof(rank->gpu_name), job->device);
-	if (result)
-		return job_cuda(job, result, "cuDeviceGetName");
-	result = job->cuda.device_uuid(&uuid, job->device);
-	if (result)
-		return job_cuda(job, result, "cuDeviceGetUuid");
+	if (job_cuda(job, cuda->device_name(rank->gpu_name, sizeof(rank->gpu_name), job->device),
+		     "cuDeviceGetName") < 0 ||
+	    job_cuda(job, cuda->device_uuid(&uuid, job->device), "cuDeviceGetUuid") < 0 ||
+	    job_cuda(job, cuda->device_pci(rank->pci, sizeof(rank->pci), job->device),
+		     "cuDeviceGetPCIBusId") < 0 ||
+	    job_cuda(job, cuda->device_memory(&bytes, job->device), "cuDeviceTotalMem_v2") < 0 ||
+	    job_cuda(job, cuda->device_attribute(&major, ATTRIBUTE_MAJOR, job->device),
+		     "cuDeviceGetAttribute") < 0)
+		return -1;
 	uuid_write(rank->gpu_uuid, sizeof(rank->gpu_uuid), &uuid);
-	result = job->cuda.device_pci(rank->pci, (int)sizeof(rank->pci), job->device);
-	if (result)
-		return job_cuda(job, result, "cuDeviceGetPCIBusId");
-	result = job->cuda.device_memory(&bytes, job->device);
-	if (result)
-		return job_cuda(job, result, "cuDeviceTotalMem_v2");
-	result = job->cuda.device_attribute(&major, ATTRIBUTE_MAJOR, job->device);
-	if (result)
-		return job_cuda(job, result, "cuDeviceGetAttribute");
 	rank->memory_bytes = bytes;
 	card->major = major;
 	return 0;

@@ -202,6 +202,7 @@ struct job_cell {
 
 /* Hands the reason to the hub; always returns -1. */
 int job_fail(struct bench_job *job, const char *format, ...) PRINTF_LIKE(2, 3);
+/* 0 for a result of 0, otherwise as job_fail(). */
 int job_cuda(struct bench_job *job, cuda_result result, const char *what);
 int job_nccl(struct bench_job *job, nccl_result result, const char *what);
 /* Adds a note to rank 0's run; does nothing on other ranks. */

@@ -216,11 +216,10 @@ static int event_put(struct bench_job *job, size_t index)
 static int event_between(struct bench_job *job, size_t index, uint64_t *ns)
 {
 	float ms = 0;
-	cuda_result result;
 
-	result = job->cuda.event_elapsed(&ms, job->events[index], job->events[index + 1]);
-	if (result)
-		return job_cuda(job, result, "cuEventElapsedTime");
+	if (job_cuda(job, job->cuda.event_elapsed(&ms, job->events[index], job->events[index + 1]),
+		     "cuEventElapsedTime") < 0)
+		return -1;
 	*ns = ms > 0 ? (uint64_t)((double)ms * 1e6 + 0.5) : 0;
 	return 0;
 }
@@ -470,29 +469,22 @@ struct graph {
 static int graph_event(struct job_cell *work, uint32_t index)
 {
 	struct bench_job *job = work->job;
-	cuda_result result;
 
 	if (!job->is_graph_timed)
 		return 0;
-	result = job->cuda.event_record_flags(job->events[index], job->stream,
-					      CUDA_EVENT_RECORD_EXTERNAL);
-	return result ? job_cuda(job, result, "cuEventRecordWithFlags") : 0;
+	return job_cuda(job,
+			job->cuda.event_record_flags(job->events[index], job->stream,
+						     CUDA_EVENT_RECORD_EXTERNAL),
+			"cuEventRecordWithFlags");
 }
 
 static int graph_calls(struct job_cell *work, uint32_t count)
 {
-	const char *what = "";
-	nccl_result result;
-
 	if (graph_event(work, 0) < 0)
 		return -1;
-	for (uint32_t i = 0; i < count; i++) {
-		result = issue_call(work, &what);
-		if (result)
-			return job_nccl(work->job, result, what);
-		if (graph_event(work, i + 1) < 0)
+	for (uint32_t i = 0; i < count; i++)
+		if (call_issue(work) < 0 || graph_event(work, i + 1) < 0)
 			return -1;
-	}
 	return 0;
 }
 
@@ -502,17 +494,15 @@ static int graph_capture(struct job_cell *work, struct graph *graph)
 	cuda_result result;
 	int status;
 
-	result = job->cuda.capture_begin(job->stream, CUDA_CAPTURE_THREAD_LOCAL);
-	if (result)
-		return job_cuda(job, result, "cuStreamBeginCapture_v2");
+	if (job_cuda(job, job->cuda.capture_begin(job->stream, CUDA_CAPTURE_THREAD_LOCAL),
+		     "cuStreamBeginCapture_v2") < 0)
+		return -1;
 	status = graph_calls(work, graph->calls);
 	result = job->cuda.capture_end(job->stream, &graph->graph);
-	if (status < 0)
+	if (status < 0 || job_cuda(job, result, "cuStreamEndCapture") < 0)
 		return -1;
-	if (result)
-		return job_cuda(job, result, "cuStreamEndCapture");
-	result = job->cuda.graph_instantiate(&graph->exec, graph->graph, 0);
-	return result ? job_cuda(job, result, "cuGraphInstantiateWithFlags") : 0;
+	return job_cuda(job, job->cuda.graph_instantiate(&graph->exec, graph->graph, 0),
+			"cuGraphInstantiateWithFlags");
 }
 
 static void graph_release(struct bench_job *job, struct graph *graph)
@@ -541,23 +531,14 @@ static int times_take(struct job_cell *work, struct bench_call *calls, uint32_t 
 	return 0;
 }
 
-/* Around the launch, if events inside the graph are not supported. */
-static int outer_event(struct bench_job *job, size_t index)
-{
-	cuda_result result = 0;
-
-	if (!job->is_graph_timed)
-		result = job->cuda.event_record(job->events[index], job->stream);
-	return result ? job_cuda(job, result, "cuEventRecord") : 0;
-}
-
 static int graph_launch(struct job_cell *work, const struct graph *graph, struct bench_call *calls)
 {
 	struct bench_job *job = work->job;
 	uint64_t wall_ns, begin_ns, issued_ns;
 	cuda_result result;
 
-	if (measure_align(work) < 0 || outer_event(job, 0) < 0)
+	/* Around the launch, if events inside the graph are not supported. */
+	if (measure_align(work) < 0 || (!job->is_graph_timed && event_put(job, 0) < 0))
 		return -1;
 	wall_ns = clock_system_ns(CLOCK_REALTIME);
 	begin_ns = clock_now_system();
@@ -565,7 +546,7 @@ static int graph_launch(struct job_cell *work, const struct graph *graph, struct
 	if (result)
 		return job_cuda(job, result, "cuGraphLaunch");
 	issued_ns = (clock_now_system() - begin_ns) / graph->calls;
-	if (outer_event(job, 1) < 0 || wait_stream(work, graph->calls) < 0)
+	if ((!job->is_graph_timed && event_put(job, 1) < 0) || wait_stream(work, graph->calls) < 0)
 		return -1;
 	if (calls == NULL || !work->takes_part)
 		return 0;
@@ -697,30 +678,21 @@ static int measure_cell(struct job_cell *work)
  */
 
 struct choice {
-	uint64_t bytes;
-	uint8_t function;
-	uint8_t datatype;
 	uint32_t counts[OP_ALGORITHMS][OP_PROTOCOLS];
 };
 
 struct choices {
+	struct bench_cell *cells;
 	struct choice *list; /* one per cell */
 	size_t count;
 	uint32_t comm; /* the newest one with operations */
 };
 
-static bool choice_fits(const struct choice *choice, const struct op_record *op)
+static bool cell_fits(const struct bench_cell *cell, const struct op_record *op)
 {
-	if (choice->function != op->function || choice->bytes != op->bytes)
+	if (cell->function != op->function || cell->bytes != op->bytes)
 		return false;
-	return op->datatype == OP_DATATYPE_UNKNOWN || op->datatype == choice->datatype;
-}
-
-static void counts_forget(struct choices *choices, uint32_t comm)
-{
-	choices->comm = comm;
-	for (size_t i = 0; i < choices->count; i++)
-		memset(choices->list[i].counts, 0, sizeof(choices->list[i].counts));
+	return op->datatype == OP_DATATYPE_UNKNOWN || op->datatype == cell->datatype;
 }
 
 static bool op_count(const struct op_record *op, enum recording_place place, void *context)
@@ -731,10 +703,12 @@ static bool op_count(const struct op_record *op, enum recording_place place, voi
 	if (op->algorithm == OP_ALGORITHM_UNKNOWN || op->algorithm >= OP_ALGORITHMS ||
 	    op->protocol >= OP_PROTOCOLS || op->comm < choices->comm)
 		return true;
-	if (op->comm > choices->comm)
-		counts_forget(choices, op->comm);
+	if (op->comm > choices->comm) {
+		choices->comm = op->comm;
+		memset(choices->list, 0, choices->count * sizeof(*choices->list));
+	}
 	for (size_t i = 0; i < choices->count; i++)
-		if (choice_fits(&choices->list[i], op))
+		if (cell_fits(&choices->cells[i], op))
 			choices->list[i].counts[op->algorithm][op->protocol]++;
 	return true;
 }
@@ -773,20 +747,14 @@ void bench_job_choices(struct bench_job *job)
 
 	if (run == NULL || run->plugin[0] == '\0' || run->cell_count <= job->first_cell)
 		return;
+	choices.cells = run->cells + job->first_cell;
 	choices.count = run->cell_count - job->first_cell;
 	choices.list = calloc(choices.count, sizeof(*choices.list));
 	if (choices.list == NULL)
 		return;
-	for (size_t i = 0; i < choices.count; i++) {
-		const struct bench_cell *cell = &run->cells[job->first_cell + i];
-
-		choices.list[i].function = cell->function;
-		choices.list[i].datatype = cell->datatype;
-		choices.list[i].bytes = cell->bytes;
-	}
 	region_read(&choices);
 	for (size_t i = 0; i < choices.count; i++)
-		choice_take(&choices.list[i], &run->cells[job->first_cell + i]);
+		choice_take(&choices.list[i], &choices.cells[i]);
 	free(choices.list);
 }
 
@@ -980,73 +948,49 @@ int bench_job_measure(struct bench_job *job, const struct bench_cell *cell)
 	return status;
 }
 
-struct walk {
-	struct bench_job *job;
-	bench_progress_fn progress;
-	void *context;
-};
-
-static int walk_measure(const struct walk *walk, const struct bench_cell *cell)
+static int measure_function(struct bench_job *job, uint8_t function, bench_progress_fn progress,
+			    void *context)
 {
-	struct bench_job *job = walk->job;
-	size_t before = job->run ? job->run->cell_count : 0;
-	int status = bench_job_measure(job, cell);
+	const struct bench_plan *plan = job->plan;
+	/* A function without a reduction is measured once, whatever the list of reductions. */
+	size_t redops = layout_is_reduction(function) ? plan->redop_count : 1;
+	size_t cells = plan->datatype_count * redops * plan->mode_count * plan->size_count * 2;
 
-	if (status < 0)
-		return -1;
-	if (status > 0)
-		job_note(job, "skipped: %s, which NCCL refuses with this algorithm or protocol",
-			 op_function_name(cell->function));
-	if (walk->progress && job->run && job->run->cell_count > before)
-		walk->progress(walk->context, job->run);
-	return 0;
-}
+	for (size_t i = 0; i < cells; i++) {
+		size_t size = i / 2, mode = size / plan->size_count,
+		       redop = mode / plan->mode_count;
+		struct bench_cell cell = {
+			.function = function,
+			.root = plan->root,
+			.datatype = plan->datatypes[redop / redops],
+			.redop = plan->redops[redop % redops],
+			.mode = plan->modes[mode % plan->mode_count],
+			.bytes = plan->sizes[size % plan->size_count],
+			.is_in_place = i % 2,
+		};
+		size_t before = job->run ? job->run->cell_count : 0;
+		int status;
 
-static int walk_sizes(const struct walk *walk, struct bench_cell *cell)
-{
-	const struct bench_plan *plan = walk->job->plan;
-
-	for (size_t i = 0; i < plan->size_count; i++)
-		for (int is_in_place = 0; is_in_place < 2; is_in_place++) {
-			if (!(plan->places & (is_in_place ? PLAN_IN_PLACE : PLAN_OUT_OF_PLACE)))
-				continue;
-			cell->bytes = plan->sizes[i];
-			cell->is_in_place = is_in_place;
-			if (walk_measure(walk, cell) < 0)
-				return -1;
-		}
-	return 0;
-}
-
-/* A function without a reduction is measured once, whatever the list of reductions. */
-static int walk_function(const struct walk *walk, struct bench_cell *cell)
-{
-	const struct bench_plan *plan = walk->job->plan;
-	size_t redops = layout_is_reduction(cell->function) ? plan->redop_count : 1;
-
-	for (size_t t = 0; t < plan->datatype_count; t++)
-		for (size_t r = 0; r < redops; r++)
-			for (size_t m = 0; m < plan->mode_count; m++) {
-				cell->datatype = plan->datatypes[t];
-				cell->redop = plan->redops[r];
-				cell->mode = plan->modes[m];
-				if (walk_sizes(walk, cell) < 0)
-					return -1;
-			}
+		if (!(plan->places & (cell.is_in_place ? PLAN_IN_PLACE : PLAN_OUT_OF_PLACE)))
+			continue;
+		status = bench_job_measure(job, &cell);
+		if (status < 0)
+			return -1;
+		if (status > 0)
+			job_note(job,
+				 "skipped: %s, which NCCL refuses with this algorithm or protocol",
+				 op_function_name(function));
+		if (progress && job->run && job->run->cell_count > before)
+			progress(context, job->run);
+	}
 	return 0;
 }
 
 int bench_job_measure_all(struct bench_job *job, bench_progress_fn progress, void *context)
 {
-	struct walk walk = { job, progress, context };
-	struct bench_cell cell = { 0 };
-
-	for (size_t i = 0; i < job->plan->function_count; i++) {
-		cell.function = job->plan->functions[i];
-		cell.root = job->plan->root;
-		if (walk_function(&walk, &cell) < 0)
+	for (size_t i = 0; i < job->plan->function_count; i++)
+		if (measure_function(job, job->plan->functions[i], progress, context) < 0)
 			return -1;
-	}
 	bench_job_choices(job);
 	return 0;
 }
