@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/hash.h"
 #include "common/text.h"
 
@@ -55,16 +56,18 @@ static bool is_later(int error)
 	return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
 
-int hub_read_whole(int fd, void *bytes, size_t length, uint64_t deadline_ns)
+static int move_whole(int fd, void *bytes, size_t length, uint64_t deadline_ns, bool is_write)
 {
-	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
-	size_t got = 0;
+	struct pollfd poll_fd = { .fd = fd, .events = is_write ? POLLOUT : POLLIN };
+	size_t moved = 0;
 
-	while (got < length) {
-		ssize_t now = recv(fd, (char *)bytes + got, length - got, MSG_DONTWAIT);
+	while (moved < length) {
+		char *at = (char *)bytes + moved;
+		ssize_t now = is_write ? send(fd, at, length - moved, MSG_DONTWAIT | MSG_NOSIGNAL)
+				       : recv(fd, at, length - moved, MSG_DONTWAIT);
 
-		if (now > 0) {
-			got += (size_t)now;
+		if (now > 0 || (now == 0 && is_write)) {
+			moved += (size_t)now;
 			continue;
 		}
 		if (now == 0) {
@@ -82,28 +85,14 @@ int hub_read_whole(int fd, void *bytes, size_t length, uint64_t deadline_ns)
 	return 0;
 }
 
+int hub_read_whole(int fd, void *bytes, size_t length, uint64_t deadline_ns)
+{
+	return move_whole(fd, bytes, length, deadline_ns, false);
+}
+
 static int hub_write_whole(int fd, const void *bytes, size_t length, uint64_t deadline_ns)
 {
-	struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
-	size_t sent = 0;
-
-	while (sent < length) {
-		ssize_t now = send(fd, (const char *)bytes + sent, length - sent,
-				   MSG_DONTWAIT | MSG_NOSIGNAL);
-
-		if (now >= 0) {
-			sent += (size_t)now;
-			continue;
-		}
-		if (!is_later(errno))
-			return -1;
-		if (is_past(deadline_ns)) {
-			errno = ETIMEDOUT;
-			return -1;
-		}
-		poll(&poll_fd, 1, milliseconds_until(deadline_ns));
-	}
-	return 0;
+	return move_whole(fd, (void *)(uintptr_t)bytes, length, deadline_ns, true);
 }
 
 /* ---- failing ----------------------------------------------------------------------------------- */
@@ -471,28 +460,18 @@ enum status hub_card_address(const char *text, size_t length, char host[static H
 	return OK;
 }
 
-static enum status parse_token(const char *text, size_t length, uint64_t *token)
+static enum status parse_line(struct hub_card *card, const char *line)
 {
-	char digits[TOKEN_DIGITS + 1];
-
-	if (length != TOKEN_DIGITS || strspn(text, "0123456789abcdef") < TOKEN_DIGITS)
-		return ERR_FORMAT;
-	memcpy(digits, text, length);
-	digits[length] = '\0';
-	*token = strtoull(digits, NULL, 16);
-	return OK;
-}
-
-static enum status parse_line(struct hub_card *card, const char *line, size_t length)
-{
-	const char *blank = memchr(line, ' ', length);
+	const char *blank = strchr(line, ' ');
 	uint64_t token;
 	int port;
 
 	if (blank == NULL || card->count == HUB_CARD_ADDRESSES ||
 	    hub_card_address(line, (size_t)(blank - line), card->hosts[card->count], &port) != OK ||
-	    parse_token(blank + 1, length - (size_t)(blank - line) - 1, &token) != OK)
+	    strlen(blank + 1) != TOKEN_DIGITS ||
+	    strspn(blank + 1, "0123456789abcdef") != TOKEN_DIGITS)
 		return ERR_FORMAT;
+	token = strtoull(blank + 1, NULL, 16);
 	if (card->count > 0 && (token != card->token || port != card->port))
 		return ERR_FORMAT;
 	card->token = token;
@@ -514,7 +493,10 @@ enum status hub_card_parse(struct hub_card *card, const char *text, size_t lengt
 	while (*at != '\0') {
 		char *end = strchr(at, '\n');
 
-		if (end == NULL || parse_line(card, at, (size_t)(end - at)) != OK)
+		if (end == NULL)
+			return ERR_FORMAT;
+		*end = '\0';
+		if (parse_line(card, at) != OK)
 			return ERR_FORMAT;
 		at = end + 1;
 	}
@@ -645,13 +627,11 @@ enum { ANSWER_SECONDS = 5, CLOSE_SECONDS = 30, DRAIN_SECONDS = 2 };
 
 static uint64_t this_machine(void)
 {
-	char text[64] = "";
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd == -1 ? -1 : read(fd, text, sizeof(text) - 1);
+	char text[64];
 
-	if (fd != -1)
-		close(fd);
-	return got > 0 ? hash_bytes(text, (size_t)got) : 0;
+	return file_read_text("/proc/sys/kernel/random/boot_id", text, sizeof(text))
+		       ? hash_bytes(text, strlen(text))
+		       : 0;
 }
 
 static int processor_count(void)
@@ -661,17 +641,26 @@ static int processor_count(void)
 	return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-/* This rank's hello. */
-static struct hub_hello hub_hello_of(const struct bench_hub *hub, uint64_t token)
-{
-	struct hub_hello hello = { .version = HUB_VERSION,
-				   .rank = hub->rank,
-				   .nranks = hub->nranks,
-				   .token = token,
-				   .machine = hub->machine };
+struct hub_greeting {
+	struct hub_header header;
+	struct hub_hello hello;
+};
 
-	text_copy(hello.host, sizeof(hello.host), hub->host);
-	return hello;
+/* This rank's HUB_HELLO or HUB_WELCOME. */
+static struct hub_greeting greeting_of(const struct bench_hub *hub, enum hub_kind kind,
+				       uint64_t token)
+{
+	struct hub_greeting greeting = {
+		.header = { .magic = HUB_MAGIC, .kind = kind, .length = sizeof(greeting.hello) },
+		.hello = { .version = HUB_VERSION,
+			   .rank = hub->rank,
+			   .nranks = hub->nranks,
+			   .token = token,
+			   .machine = hub->machine },
+	};
+
+	text_copy(greeting.hello.host, sizeof(greeting.hello.host), hub->host);
+	return greeting;
 }
 
 /* TCP_NODELAY, keepalive. */
@@ -913,10 +902,7 @@ struct hub_client {
 	int fd; /* -1: free */
 	uint64_t deadline_ns;
 	size_t got;
-	struct {
-		struct hub_header header;
-		struct hub_hello hello;
-	} said;
+	struct hub_greeting said;
 };
 
 struct hub_listener {
@@ -1160,13 +1146,7 @@ static bool has_left(const struct hub_client *client)
 
 static void client_accept(struct hub_listener *listener, struct hub_client *client)
 {
-	struct {
-		struct hub_header header;
-		struct hub_hello hello;
-	} answer = { .header = { .magic = HUB_MAGIC,
-				 .kind = HUB_WELCOME,
-				 .length = sizeof(struct hub_hello) },
-		     .hello = hub_hello_of(listener->hub, listener->token) };
+	struct hub_greeting answer = greeting_of(listener->hub, HUB_WELCOME, listener->token);
 	struct hub_hello *hello = &client->said.hello;
 	struct hub_peer *peer = &listener->hub->peers[hello->rank - 1];
 
@@ -1424,13 +1404,7 @@ static int connect_to(const struct addrinfo *address, uint64_t deadline_ns)
 /* Exchanges hellos. */
 static enum found search_greet(struct search *search, int fd, uint64_t token)
 {
-	struct {
-		struct hub_header header;
-		struct hub_hello hello;
-	} say = { .header = { .magic = HUB_MAGIC,
-			      .kind = HUB_HELLO,
-			      .length = sizeof(struct hub_hello) },
-		  .hello = hub_hello_of(search->hub, token) };
+	struct hub_greeting say = greeting_of(search->hub, HUB_HELLO, token);
 	struct hub_peer *peer = &search->hub->peers[0];
 	struct hub_header header;
 	struct hub_hello hello;

@@ -21,6 +21,7 @@
 
 #include "cmds/cli.h"
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/hash.h"
 #include "common/op.h"
 #include "common/text.h"
@@ -861,16 +862,8 @@ struct rank_verdict {
 
 static void boot_id_read(char boot_id[BOOT_ID_BYTES])
 {
-	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-	boot_id[0] = '\0';
-	if (file == NULL)
-		return;
-	if (fgets(boot_id, BOOT_ID_BYTES, file))
-		boot_id[strcspn(boot_id, "\n")] = '\0';
-	else
-		boot_id[0] = '\0';
-	fclose(file);
+	(void)file_read_text("/proc/sys/kernel/random/boot_id", boot_id, BOOT_ID_BYTES);
+	boot_id[strcspn(boot_id, "\n")] = '\0';
 }
 
 static uint64_t machine_number(void)
