@@ -222,11 +222,8 @@ void bench_team_release(struct bench_team *team)
 void bench_outputs_command(char *to, size_t size, int argc, char **argv)
 {
 	text_copy(to, size, "ringside bench");
-	for (int i = 0; i < argc; i++) {
-		size_t at = strlen(to);
-
-		text_format(to + at, size - at, " %s", argv[i]);
-	}
+	for (int i = 0; i < argc; i++)
+		text_append(to, size, " %s", argv[i]);
 }
 
 static int outputs_add(const struct cli_said *said, enum bench_output_kind kind)

@@ -505,16 +505,14 @@ enum status hub_card_parse(struct hub_card *card, const char *text, size_t lengt
 
 static size_t card_text(const struct hub_card *card, char *text, size_t size)
 {
-	size_t at = 0;
-
-	for (size_t i = 0; i < card->count && at < size; i++) {
+	text[0] = '\0';
+	for (size_t i = 0; i < card->count; i++) {
 		bool is_bare = strchr(card->hosts[i], ':') == NULL;
 
-		snprintf(text + at, size - at, "%s%s%s:%d %016" PRIx64 "\n", is_bare ? "" : "[",
-			 card->hosts[i], is_bare ? "" : "]", card->port, card->token);
-		at += strlen(text + at);
+		text_append(text, size, "%s%s%s:%d %016" PRIx64 "\n", is_bare ? "" : "[",
+			    card->hosts[i], is_bare ? "" : "]", card->port, card->token);
 	}
-	return at;
+	return strlen(text);
 }
 
 enum status hub_card_write(const struct hub_card *card, const char *path)
@@ -1212,17 +1210,13 @@ static void client_read(struct hub_listener *listener, struct hub_client *client
 static int tell_missing(struct hub_listener *listener, int patience_s)
 {
 	char list[96] = "", strangers[192] = "";
-	size_t at = 0, named = 0;
+	size_t named = 0;
 
-	for (int rank = 1; rank < listener->hub->nranks && named < 8; rank++) {
-		if (listener->hub->peers[rank - 1].fd != -1)
-			continue;
-		snprintf(list + at, sizeof(list) - at, "%s%d", named ? ", " : "", rank);
-		at += strlen(list + at);
-		named++;
-	}
+	for (int rank = 1; rank < listener->hub->nranks && named < 8; rank++)
+		if (listener->hub->peers[rank - 1].fd == -1)
+			text_append(list, sizeof(list), "%s%d", named++ ? ", " : "", rank);
 	if (named < listener->missing)
-		snprintf(list + at, sizeof(list) - at, " and %zu more", listener->missing - named);
+		text_append(list, sizeof(list), " and %zu more", listener->missing - named);
 	if (listener->turned_away > 0)
 		snprintf(strangers, sizeof(strangers), "; rejected %zu, the last one: %s",
 			 listener->turned_away, listener->why);

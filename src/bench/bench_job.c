@@ -79,13 +79,11 @@ enum { SILENT_MS = 2000, SILENT_NAMED = 8 };
 /* "rank 3", "ranks 3, 5 and more"; returns `to`. */
 static const char *name_ranks(char *to, size_t size, const int *ranks, size_t known, size_t count)
 {
-	size_t used = (size_t)snprintf(to, size, count == 1 ? "rank" : "ranks");
-
-	for (size_t i = 0; i < known && i < count && used < size; i++)
-		used += (size_t)snprintf(to + used, size - used, "%s %d", i > 0 ? "," : "",
-					 ranks[i]);
-	if (count > known && used < size)
-		snprintf(to + used, size - used, " and %zu more", count - known);
+	text_copy(to, size, text_which(count, "rank", "ranks"));
+	for (size_t i = 0; i < known && i < count; i++)
+		text_append(to, size, "%s %d", i > 0 ? "," : "", ranks[i]);
+	if (count > known)
+		text_append(to, size, " and %zu more", count - known);
 	return to;
 }
 

@@ -113,14 +113,13 @@ enum { FAR_TEXT = 160 };
 /* "256x the ranks": distance from the measured range. Adds nothing if inside. */
 static void add_factor(char to[static FAR_TEXT], double factor, bool is_more, const char *what)
 {
-	size_t used = strlen(to);
 	char number[32];
 
 	if (factor <= 1)
 		return;
 	snprintf(number, sizeof(number), factor < 999.5 ? "%.3g" : "%.0f", factor);
-	text_format(to + used, FAR_TEXT - used, is_more ? "%s%sx the %s" : "%s1/%s of the %s",
-		    used > 0 ? ", " : "", number, what);
+	text_append(to, FAR_TEXT, is_more ? "%s%sx the %s" : "%s1/%s of the %s", to[0] ? ", " : "",
+		    number, what);
 }
 
 static void far_text(char to[static FAR_TEXT], const struct model_view *view,
@@ -1018,14 +1017,13 @@ static int fit_runs(struct request *request)
 static int find_hardware(struct request *request)
 {
 	char names[256] = "";
-	size_t used = 0;
 
 	if (request->options.hardware == NULL ||
 	    cost_model_hardware(&request->model, request->options.hardware))
 		return 0;
-	for (size_t i = 0; cost_hardware(i) != NULL && used < sizeof(names); i++)
-		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
-					 i > 0 ? ", " : "", cost_hardware(i)->name);
+	for (size_t i = 0; cost_hardware(i) != NULL; i++)
+		text_append(names, sizeof(names), "%s%s", i > 0 ? ", " : "",
+			    cost_hardware(i)->name);
 	return cli_usage(&model_page, "--hardware '%s': expected one of %s",
 			 request->options.hardware, names);
 }

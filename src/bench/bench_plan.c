@@ -763,20 +763,16 @@ static void word_simplify(char *to, size_t size, const char *from, size_t length
 
 static void list_allowed(const struct plan_list *list, char *text, size_t size)
 {
-	size_t at = 0;
-
-	for (size_t i = 0; i < list->word_count && at < size; i++) {
-		if (i > 0 && list->words[i].number == list->words[i - 1].number)
-			continue;
-		snprintf(text + at, size - at, "%s%s", at ? ", " : "", list->words[i].name);
-		at += strlen(text + at);
-	}
+	text[0] = '\0';
+	for (size_t i = 0; i < list->word_count; i++)
+		if (i == 0 || list->words[i].number != list->words[i - 1].number)
+			text_append(text, size, "%s%s", i > 0 ? ", " : "", list->words[i].name);
 }
 
 static int list_refuse(const struct plan_list *list, const char *word, size_t length, char *problem,
 		       size_t size)
 {
-	char allowed[256] = "";
+	char allowed[256];
 
 	list_allowed(list, allowed, sizeof(allowed));
 	if (length == 0)

@@ -288,10 +288,8 @@ static bool is_set_for(const struct profilers_variant *variant, size_t i)
 static void variable_expand(char *to, size_t size, const char *value,
 			    const struct profilers_place *place, const char *setting)
 {
-	size_t used = 0;
-
 	to[0] = '\0';
-	for (; *value != '\0' && used + 1 < size; value++) {
+	for (; *value != '\0'; value++) {
 		char letter = value[0] == '%' && value[1] != '\0' ? *++value : '\0';
 		const char *part = letter == 'o'   ? place->output
 				   : letter == 'r' ? place->regions
@@ -299,10 +297,9 @@ static void variable_expand(char *to, size_t size, const char *value,
 						   : NULL;
 
 		if (part)
-			text_copy(to + used, size - used, part);
+			text_append(to, size, "%s", part);
 		else
-			text_format(to + used, size - used, "%c", *value);
-		used += strlen(to + used);
+			text_append(to, size, "%c", *value);
 	}
 }
 
@@ -312,7 +309,6 @@ static void profilers_variant_words(const struct profilers_variant *variant, cha
 {
 	static const struct profilers_place place = { "DIR", "SHM" };
 	char value[VARIANT_PATH_BYTES];
-	size_t used = 0;
 
 	words[0] = '\0';
 	for (size_t i = 0; i < ARRAY_LENGTH(plugin_variables); i++) {
@@ -320,9 +316,8 @@ static void profilers_variant_words(const struct profilers_variant *variant, cha
 			continue;
 		variable_expand(value, sizeof(value), plugin_variables[i].value, &place,
 				variant->setting);
-		text_format(words + used, size - used, "%s%s=%s", used ? " " : "",
-			    plugin_variables[i].name, value);
-		used += strlen(words + used);
+		text_append(words, size, "%s%s=%s", words[0] ? " " : "", plugin_variables[i].name,
+			    value);
 	}
 }
 

@@ -245,18 +245,16 @@ static void count_end(struct count_call *call, size_t elements, int type, int re
 static size_t json_text(const struct count_file *file, char *text, size_t size)
 {
 	static const char *const names[COUNT_FUNCTIONS] = COUNT_NAMES;
-	size_t used;
 
 	text_format(text, size,
 		    "{\"format\":\"ringside-count\",\"version\":1,\"host\":\"%s\",\"pid\":%d,"
 		    "\"rank\":%d,\"started_ns\":%llu,\"unknown\":%llu,\"calls\":[\n",
 		    file->host, file->pid, file->rank, (unsigned long long)file->started_ns,
 		    (unsigned long long)load_relaxed(&file->unknown));
-	used = strlen(text);
 	for (size_t i = 0; i < COUNT_FUNCTIONS; i++) {
 		const struct count_entry *entry = &file->entries[i];
 
-		text_format(text + used, size - used,
+		text_append(text, size,
 			    "{\"function\":\"%s\",\"calls\":%llu,\"failed\":%llu,\"ns\":%llu,"
 			    "\"bytes\":%llu}%s\n",
 			    names[i], (unsigned long long)load_relaxed(&entry->calls),
@@ -264,9 +262,8 @@ static size_t json_text(const struct count_file *file, char *text, size_t size)
 			    (unsigned long long)load_relaxed(&entry->ns),
 			    (unsigned long long)load_relaxed(&entry->bytes),
 			    i + 1 < COUNT_FUNCTIONS ? "," : "]}");
-		used += strlen(text + used);
 	}
-	return used;
+	return strlen(text);
 }
 
 __attribute__((destructor)) static void end_process(void)

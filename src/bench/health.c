@@ -456,39 +456,37 @@ static bool is_anything_judged(const struct health *health)
 /* "28 pairs inside a node: median 41.20 GB/s, slowest 39.80 GB/s; ..." */
 static void say_healthy(struct health *health)
 {
-	size_t size = sizeof(health->sentence), at;
+	size_t size = sizeof(health->sentence);
 
-	at = (size_t)snprintf(health->sentence, size, "healthy:");
-	for (int link = 0; link < HEALTH_LINKS && at < size; link++) {
+	text_copy(health->sentence, size, "healthy:");
+	for (int link = 0; link < HEALTH_LINKS; link++) {
 		const struct health_kind *kind = &health->kinds[link];
 
 		if (is_kind_judged(kind))
-			at += (size_t)snprintf(health->sentence + at, size - at,
-					       " %zu %s %s: median %.2f GB/s, slowest %.2f GB/s;",
-					       kind->pairs, kind->pairs == 1 ? "pair" : "pairs",
-					       health_link_name((enum health_link)link),
-					       kind->median, kind->least);
+			text_append(health->sentence, size,
+				    " %zu %s %s: median %.2f GB/s, slowest %.2f GB/s;", kind->pairs,
+				    text_which(kind->pairs, "pair", "pairs"),
+				    health_link_name((enum health_link)link), kind->median,
+				    kind->least);
 	}
-	for (size_t i = 0; i < health->collective_count && at < size; i++)
+	for (size_t i = 0; i < health->collective_count; i++)
 		if (health->collectives[i].expected > 0) {
-			at += (size_t)snprintf(health->sentence + at, size - at,
-					       " collectives reach the expected bandwidth;");
+			text_append(health->sentence, size,
+				    " collectives reach the expected bandwidth;");
 			break;
 		}
-	if (at < size)
-		snprintf(health->sentence + at, size - at, "%s",
-			 health->is_checked ? " results are correct" : " results were not checked");
+	text_append(health->sentence, size, "%s",
+		    health->is_checked ? " results are correct" : " results were not checked");
 }
 
 static void say_findings(struct health *health)
 {
 	size_t more = health->finding_count - 1 + health->findings_lost;
-	int at = snprintf(health->sentence, sizeof(health->sentence), "%s: %s",
-			  health_verdict_name(health->verdict), health->findings[0].text);
 
-	if (more > 0 && at > 0 && (size_t)at < sizeof(health->sentence))
-		snprintf(health->sentence + at, sizeof(health->sentence) - (size_t)at,
-			 "; and %zu more", more);
+	text_format(health->sentence, sizeof(health->sentence), "%s: %s",
+		    health_verdict_name(health->verdict), health->findings[0].text);
+	if (more > 0)
+		text_append(health->sentence, sizeof(health->sentence), "; and %zu more", more);
 }
 
 /* Derives verdict, exit code and summary from the findings. */

@@ -431,10 +431,8 @@ static const char *profilers_share_text(char to[static PROFILERS_SHORT_TEXT],
 /* Appends known parts, separated by commas. */
 static void add_words(char *to, size_t size, const char *words)
 {
-	size_t used = strlen(to);
-
 	if (words[0] != '\0')
-		text_format(to + used, size - used, "%s%s", used ? ", " : "", words);
+		text_append(to, size, "%s%s", to[0] ? ", " : "", words);
 }
 
 const char *profilers_place_text(char to[static PROFILERS_PLACE_TEXT],
@@ -501,15 +499,12 @@ static const char *jobs_text(char to[static PROFILERS_SHORT_TEXT],
 		      { jobs->silent, "without output" },
 		      { jobs->unreadable, "not readable" },
 		      { jobs->failed, "failed" } };
-	size_t used = 0;
 
 	to[0] = '\0';
-	for (size_t i = 0; i < 4; i++)
-		if (parts[i].count > 0 && used < PROFILERS_SHORT_TEXT) {
-			text_format(to + used, PROFILERS_SHORT_TEXT - used, "%s%" PRIu32 " %s",
-				    used ? ", " : "", parts[i].count, parts[i].name);
-			used = strlen(to);
-		}
+	for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
+		if (parts[i].count > 0)
+			text_append(to, PROFILERS_SHORT_TEXT, "%s%" PRIu32 " %s", to[0] ? ", " : "",
+				    parts[i].count, parts[i].name);
 	return to;
 }
 
@@ -725,9 +720,7 @@ enum { INTERVAL_TEXT = 96 };
 static void sentence_add(char to[static PROFILERS_SHORT_SENTENCE], const char *glue,
 			 const char *text)
 {
-	size_t used = strlen(to);
-
-	text_format(to + used, PROFILERS_SHORT_SENTENCE - used, "%s%s", glue, text);
+	text_append(to, PROFILERS_SHORT_SENTENCE, "%s%s", glue, text);
 }
 
 static void add_complete(char to[static PROFILERS_SHORT_SENTENCE],
