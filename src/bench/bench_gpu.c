@@ -39,11 +39,11 @@ static int cuda_library_open(struct cuda *cuda, const char *name, char *problem,
 	cuda->library = dlopen(name, RTLD_NOW | RTLD_GLOBAL);
 	if (cuda->library == NULL) {
 		why = dlerror();
-		text_format(problem, problem_size,
-			    "cannot load the CUDA driver %s (%s): bench needs a host with an "
-			    "NVIDIA driver",
-			    name, why ? why : "no reason given");
-		return -1;
+		return bench_problem(
+			problem, problem_size,
+			"cannot load the CUDA driver %s (%s): bench needs a host with an "
+			"NVIDIA driver",
+			name, why ? why : "no reason given");
 	}
 	missing = cuda_take_all(cuda);
 	if (missing == NULL)
@@ -70,10 +70,9 @@ int cuda_open(struct cuda *cuda, char *problem, size_t problem_size)
 	result = cuda->init(0);
 	if (result == 0)
 		return 0;
-	text_format(problem, problem_size,
-		    "%s: bench needs a GPU that this process can use (check nvidia-smi)",
-		    cuda_explain(cuda, result, "cuInit", why, sizeof(why)));
-	return -1;
+	return bench_problem(problem, problem_size,
+			     "%s: bench needs a GPU that this process can use (check nvidia-smi)",
+			     cuda_explain(cuda, result, "cuInit", why, sizeof(why)));
 }
 
 const char *cuda_explain(const struct cuda *cuda, cuda_result result, const char *what,
@@ -133,11 +132,10 @@ static int nccl_library_open(struct nccl *nccl, const char *name, char *problem,
 	if (nccl->library)
 		return 0;
 	why = dlerror();
-	text_format(problem, problem_size,
-		    "cannot load NCCL from %s (%s): name a library with --nccl FILE or "
-		    "RINGSIDE_NCCL",
-		    name, why ? why : "no reason given");
-	return -1;
+	return bench_problem(problem, problem_size,
+			     "cannot load NCCL from %s (%s): name a library with --nccl FILE or "
+			     "RINGSIDE_NCCL",
+			     name, why ? why : "no reason given");
 }
 
 int nccl_open(struct nccl *nccl, const char *path, char *problem, size_t problem_size)

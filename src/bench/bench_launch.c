@@ -100,12 +100,10 @@ static int take_number(const struct finder *finder, const char *const *names, in
 	*name = first_variable(finder, names);
 	if (*name == NULL)
 		return 0;
-	if (text_number(finder_variable(finder, *name), least, most, &value) != OK) {
-		snprintf(finder->problem, finder->problem_size,
-			 "%s=%.40s: expected a number from %d to %d", *name,
-			 finder_variable(finder, *name), least, most);
-		return -1;
-	}
+	if (text_number(finder_variable(finder, *name), least, most, &value) != OK)
+		return bench_problem(finder->problem, finder->problem_size,
+				     "%s=%.40s: expected a number from %d to %d", *name,
+				     finder_variable(finder, *name), least, most);
 	*number = (int)value;
 	return 1;
 }
@@ -195,17 +193,14 @@ static int take_rank(const struct finder *finder, const struct launcher *launche
 	case -1:
 		return -1;
 	case 0:
-		snprintf(finder->problem, finder->problem_size,
-			 "%s is set but %s is not: the number of ranks is unknown", rank_name,
-			 launcher->sizes[0]);
-		return -1;
+		return bench_problem(finder->problem, finder->problem_size,
+				     "%s is set but %s is not: the number of ranks is unknown",
+				     rank_name, launcher->sizes[0]);
 	}
-	if (place->rank >= place->nranks) {
-		snprintf(finder->problem, finder->problem_size,
-			 "%s=%d but %s=%d: ranks are 0 to %d", rank_name, place->rank, size_name,
-			 place->nranks, place->nranks - 1);
-		return -1;
-	}
+	if (place->rank >= place->nranks)
+		return bench_problem(finder->problem, finder->problem_size,
+				     "%s=%d but %s=%d: ranks are 0 to %d", rank_name, place->rank,
+				     size_name, place->nranks, place->nranks - 1);
 	return 0;
 }
 
@@ -220,13 +215,12 @@ static int take_local(const struct finder *finder, const struct launcher *launch
 			&size_name) == -1)
 		return -1;
 	if (place->local_ranks > place->nranks || place->local_rank >= place->nranks ||
-	    (place->local_ranks != -1 && place->local_rank >= place->local_ranks)) {
-		snprintf(finder->problem, finder->problem_size,
-			 "%s=%d and %s=%d are inconsistent with %d ranks",
-			 rank_name ? rank_name : "local rank", place->local_rank,
-			 size_name ? size_name : "local ranks", place->local_ranks, place->nranks);
-		return -1;
-	}
+	    (place->local_ranks != -1 && place->local_rank >= place->local_ranks))
+		return bench_problem(finder->problem, finder->problem_size,
+				     "%s=%d and %s=%d are inconsistent with %d ranks",
+				     rank_name ? rank_name : "local rank", place->local_rank,
+				     size_name ? size_name : "local ranks", place->local_ranks,
+				     place->nranks);
 	return 0;
 }
 
@@ -339,11 +333,9 @@ static int take_master(const struct finder *finder)
 
 	if (address == NULL)
 		return 0;
-	if (!text_copy(place->address, sizeof(place->address), address)) {
-		snprintf(finder->problem, finder->problem_size, "MASTER_ADDR=%.40s... is too long",
-			 address);
-		return -1;
-	}
+	if (!text_copy(place->address, sizeof(place->address), address))
+		return bench_problem(finder->problem, finder->problem_size,
+				     "MASTER_ADDR=%.40s... is too long", address);
 	place->port = 29500;
 	if (take_number(finder, ports, 1, 65535, &place->port, &name) == -1)
 		return -1;
@@ -372,8 +364,8 @@ static int take_own_file(const struct finder *finder)
 	if (text_format(place->file, sizeof(place->file), "%s/ringside-bench-%ld/%016" PRIx64,
 			directory ? directory : "/tmp", (long)geteuid(), key))
 		return 0;
-	snprintf(finder->problem, finder->problem_size, "TMPDIR=%.40s... is too long", directory);
-	return -1;
+	return bench_problem(finder->problem, finder->problem_size, "TMPDIR=%.40s... is too long",
+			     directory);
 }
 
 static int take_meet(const struct finder *finder, const char *meet)
@@ -386,15 +378,13 @@ static int take_meet(const struct finder *finder, const char *meet)
 			place->port = port;
 			return 0;
 		}
-		snprintf(finder->problem, finder->problem_size,
-			 "--meet %.80s: expected HOST:PORT or a file", meet);
-		return -1;
+		return bench_problem(finder->problem, finder->problem_size,
+				     "--meet %.80s: expected HOST:PORT or a file", meet);
 	}
 	if (meet[0] != '\0' && text_copy(place->file, sizeof(place->file), meet))
 		return 0;
-	snprintf(finder->problem, finder->problem_size, "--meet: file name is %s",
-		 meet[0] == '\0' ? "empty" : "too long");
-	return -1;
+	return bench_problem(finder->problem, finder->problem_size, "--meet: file name is %s",
+			     meet[0] == '\0' ? "empty" : "too long");
 }
 
 static int find_rendezvous(const struct finder *finder, const struct launcher *launcher,
@@ -416,11 +406,11 @@ static int find_rendezvous(const struct finder *finder, const struct launcher *l
 		return 0;
 	if (place->local_ranks == place->nranks)
 		return take_own_file(finder);
-	snprintf(finder->problem, finder->problem_size,
-		 "%s does not provide the address of rank 0: use --meet HOST:PORT with its host "
-		 "and a free port, or --meet FILE with a file that all hosts can access",
-		 place->launcher);
-	return -1;
+	return bench_problem(
+		finder->problem, finder->problem_size,
+		"%s does not provide the address of rank 0: use --meet HOST:PORT with its host "
+		"and a free port, or --meet FILE with a file that all hosts can access",
+		place->launcher);
 }
 
 void bench_place_init(struct bench_place *place)
@@ -480,17 +470,16 @@ int bench_place_prepare(const struct bench_place *place, char *problem, size_t p
 	if (!place->is_own_file || place->rank != 0)
 		return 0;
 	directory_of(place, directory, sizeof(directory));
-	if (mkdir(directory, 0700) == -1 && errno != EEXIST) {
-		snprintf(problem, problem_size, "cannot create %.200s for the rendezvous: %s",
-			 directory, strerror(errno));
-		return -1;
-	}
+	if (mkdir(directory, 0700) == -1 && errno != EEXIST)
+		return bench_problem(problem, problem_size,
+				     "cannot create %.200s for the rendezvous: %s", directory,
+				     strerror(errno));
 	if (lstat(directory, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
 	    (st.st_mode & 022) == 0)
 		return 0;
-	snprintf(problem, problem_size,
-		 "%.200s is not a private directory of this user; use --meet FILE", directory);
-	return -1;
+	return bench_problem(problem, problem_size,
+			     "%.200s is not a private directory of this user; use --meet FILE",
+			     directory);
 }
 
 enum { NAP_MS = 5 };
@@ -872,10 +861,9 @@ int bench_look(bool with_nccl, const char *nccl, char *problem, size_t problem_s
 	ssize_t got;
 	pid_t child;
 
-	if (pipe2(ends, O_CLOEXEC) == -1 || (child = fork()) == -1) {
-		snprintf(problem, problem_size, "cannot start a process: %s", strerror(errno));
-		return -1;
-	}
+	if (pipe2(ends, O_CLOEXEC) == -1 || (child = fork()) == -1)
+		return bench_problem(problem, problem_size, "cannot start a process: %s",
+				     strerror(errno));
 	if (child == 0)
 		look_in_child(with_nccl, nccl, ends[1]);
 	close(ends[1]);
@@ -972,11 +960,10 @@ static int open_log(const char *pattern, int rank, char *problem, size_t size)
 	int fd;
 
 	text_format(digits, sizeof(digits), "%d", rank);
-	if (text_expand(path, sizeof(path), pattern, &names) != OK) {
-		snprintf(problem, size,
-			 "invalid name of the log file: %.100s (%%r stands for the rank)", pattern);
-		return -1;
-	}
+	if (text_expand(path, sizeof(path), pattern, &names) != OK)
+		return bench_problem(
+			problem, size,
+			"invalid name of the log file: %.100s (%%r stands for the rank)", pattern);
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd == -1)
 		snprintf(problem, size, "cannot write %.300s: %s", path, strerror(errno));

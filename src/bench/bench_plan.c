@@ -25,20 +25,17 @@ struct sizes {
 
 static int size_of(struct sizes *sizes, const char *word, uint64_t *bytes)
 {
-	if (text_size(word, bytes) != OK) {
-		snprintf(sizes->problem, sizes->problem_size,
-			 "'%s' is not a size; use 4096, 32K, 1M, 1G, lists (1K,32K) or ranges "
-			 "(1K..1G, 1K..1G*4, 1M..8M+1M)",
-			 word);
-		return -1;
-	}
-	if (*bytes == 0 || *bytes > SIZES_MOST) {
-		snprintf(sizes->problem, sizes->problem_size,
-			 "size '%s' is out of range: 1 to 4T "
-			 "bytes",
-			 word);
-		return -1;
-	}
+	if (text_size(word, bytes) != OK)
+		return bench_problem(
+			sizes->problem, sizes->problem_size,
+			"'%s' is not a size; use 4096, 32K, 1M, 1G, lists (1K,32K) or ranges "
+			"(1K..1G, 1K..1G*4, 1M..8M+1M)",
+			word);
+	if (*bytes == 0 || *bytes > SIZES_MOST)
+		return bench_problem(sizes->problem, sizes->problem_size,
+				     "size '%s' is out of range: 1 to 4T "
+				     "bytes",
+				     word);
 	return 0;
 }
 
@@ -47,11 +44,9 @@ static int add_size(struct sizes *sizes, uint64_t bytes)
 	for (size_t i = 0; i < sizes->count; i++)
 		if (sizes->of[i] == bytes)
 			return 0;
-	if (sizes->count == PLAN_SIZES) {
-		snprintf(sizes->problem, sizes->problem_size,
-			 "more than %d sizes; use a larger factor or step", PLAN_SIZES);
-		return -1;
-	}
+	if (sizes->count == PLAN_SIZES)
+		return bench_problem(sizes->problem, sizes->problem_size,
+				     "more than %d sizes; use a larger factor or step", PLAN_SIZES);
 	sizes->of[sizes->count++] = bytes;
 	return 0;
 }
@@ -65,12 +60,10 @@ static int take_step(struct sizes *sizes, const char *text, int64_t *factor, uin
 		*factor = 2;
 	else if (*text == '+')
 		return size_of(sizes, text + 1, step);
-	else if (text_number(text + 1, 2, FACTOR_MOST, factor) != OK) {
-		snprintf(sizes->problem, sizes->problem_size,
-			 "'%s': expected a factor from 2 to %d, as in 1K..1G*4", text + 1,
-			 FACTOR_MOST);
-		return -1;
-	}
+	else if (text_number(text + 1, 2, FACTOR_MOST, factor) != OK)
+		return bench_problem(sizes->problem, sizes->problem_size,
+				     "'%s': expected a factor from 2 to %d, as in 1K..1G*4",
+				     text + 1, FACTOR_MOST);
 	return 0;
 }
 
@@ -86,11 +79,9 @@ static int add_range(struct sizes *sizes, char *first, char *last)
 	if (size_of(sizes, first, &from) != 0 || size_of(sizes, last, &to) != 0 ||
 	    take_step(sizes, step_text, &factor, &step) != 0)
 		return -1;
-	if (from > to) {
-		snprintf(sizes->problem, sizes->problem_size, "range %s..%s ends before it starts",
-			 first, last);
-		return -1;
-	}
+	if (from > to)
+		return bench_problem(sizes->problem, sizes->problem_size,
+				     "range %s..%s ends before it starts", first, last);
 	for (uint64_t bytes = from; bytes <= to; bytes = bytes * (uint64_t)factor + step)
 		if (add_size(sizes, bytes) != 0)
 			return -1;
@@ -103,11 +94,9 @@ static int sizes_add_item(struct sizes *sizes, const char *text, size_t length)
 	uint64_t bytes;
 	char *dots;
 
-	if (length >= sizeof(item)) {
-		snprintf(sizes->problem, sizes->problem_size, "'%.40s...' is too long for a size",
-			 text);
-		return -1;
-	}
+	if (length >= sizeof(item))
+		return bench_problem(sizes->problem, sizes->problem_size,
+				     "'%.40s...' is too long for a size", text);
 	memcpy(item, text, length);
 	item[length] = '\0';
 	dots = strstr(item, "..");

@@ -103,11 +103,10 @@ static int look_into(struct profilers_variant *variant, char *problem, size_t si
 	}
 	if (is_plugin)
 		return 0;
-	text_format(problem, size,
-		    "'%s' is not a profiler plugin: it exports none of ncclProfiler_v1 to "
-		    "ncclProfiler_v7",
-		    variant->path);
-	return -1;
+	return bench_problem(problem, size,
+			     "'%s' is not a profiler plugin: it exports none of ncclProfiler_v1 to "
+			     "ncclProfiler_v7",
+			     variant->path);
 }
 
 /* ---- the word on the command line ------------------------------------------------------------ */
@@ -132,11 +131,10 @@ static int split_kind(struct profilers_variant *variant, char *text, char **sett
 		strcmp(equals, "other") == 0 ? PROFILERS_UNKNOWN : profilers_kind_find(equals);
 	if (variant->kind != PROFILERS_KINDS && variant->kind != PROFILERS_NONE)
 		return 0;
-	text_format(
+	return bench_problem(
 		problem, size,
 		"'%s': unknown kind of plugin; use ringside, inspector, comma, ncclsee or other",
 		equals);
-	return -1;
 }
 
 static int find_own(struct profilers_variant *variant, char *problem, size_t size)
@@ -146,8 +144,7 @@ static int find_own(struct profilers_variant *variant, char *problem, size_t siz
 	variant->kind = PROFILERS_RINGSIDE;
 	if (cli_plugin_find(variant->path, sizeof(variant->path), looked, sizeof(looked)))
 		return 0;
-	text_format(problem, size, "%s not found in: %s", CLI_PLUGIN_FILE, looked);
-	return -1;
+	return bench_problem(problem, size, "%s not found in: %s", CLI_PLUGIN_FILE, looked);
 }
 
 static int find_file(struct profilers_variant *variant, const char *file, char *problem,
@@ -155,11 +152,9 @@ static int find_file(struct profilers_variant *variant, const char *file, char *
 {
 	char whole[PATH_MAX];
 
-	if (realpath(file, whole) == NULL) {
-		text_format(problem, size, "cannot read the plugin '%s': %s", file,
-			    strerror(errno));
-		return -1;
-	}
+	if (realpath(file, whole) == NULL)
+		return bench_problem(problem, size, "cannot read the plugin '%s': %s", file,
+				     strerror(errno));
 	text_copy(variant->path, sizeof(variant->path), whole);
 	return look_into(variant, problem, size);
 }
@@ -213,10 +208,8 @@ static int profilers_variant_take(struct profilers_variant *variant, const char 
 	int failed;
 
 	memset(variant, 0, sizeof(*variant));
-	if (!text_copy(word, sizeof(word), text)) {
-		text_format(problem, problem_size, "the plugin's path is too long");
-		return -1;
-	}
+	if (!text_copy(word, sizeof(word), text))
+		return bench_problem(problem, problem_size, "the plugin's path is too long");
 	if (strcmp(word, "ringside") == 0 || strncmp(word, "ringside:", 9) == 0) {
 		setting = word[8] == ':' ? word + 9 : "";
 		failed = find_own(variant, problem, problem_size);
@@ -227,11 +220,9 @@ static int profilers_variant_take(struct profilers_variant *variant, const char 
 	if (failed)
 		return -1;
 	variant->setting = setting_find(variant->kind, setting);
-	if (variant->setting == NULL) {
-		text_format(problem, problem_size, "%s has no setting '%s'",
-			    profilers_kind_name(variant->kind), setting);
-		return -1;
-	}
+	if (variant->setting == NULL)
+		return bench_problem(problem, problem_size, "%s has no setting '%s'",
+				     profilers_kind_name(variant->kind), setting);
 	label_make(variant);
 	return 0;
 }

@@ -568,3 +568,13 @@ enum status bench_ratio_of(const struct bench_sample *with, const struct bench_s
 		*ratio = found;
 	return status;
 }
+
+int bench_problem(char *problem, size_t size, const char *format, ...)
+{
+	va_list values;
+
+	va_start(values, format);
+	vsnprintf(problem, size, format, values);
+	va_end(values);
+	return -1;
+}

@@ -445,4 +445,7 @@ const char *bench_field_name(enum bench_field_kind kind, uint8_t number);
 		FIELD_KEY(name), FIELD_OWN, 0, 0, 0, 0 \
 	}
 
+/* Formats the reason for a failure; always returns -1. */
+int bench_problem(char *problem, size_t size, const char *format, ...) PRINTF_LIKE(3, 4);
+
 #endif
