@@ -32,7 +32,8 @@ struct health_scene {
 	struct health *health;
 	const struct bench_run *run;
 	const struct health_options *options;
-	double slow; /* share that is still healthy */
+	double slow;		    /* share that is still healthy */
+	struct health_finding lost; /* the last one that did not fit */
 };
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -375,21 +376,30 @@ static const char *health_rank_text(char to[static HEALTH_RANK_TEXT], const stru
 
 /* ---- findings -------------------------------------------------------------------------------- */
 
-/* Adds a finding without its text; NULL: too many, only counted. */
-static struct health_finding *health_find_add(struct health *health, enum health_finding_kind kind,
-					      enum health_confidence confidence)
+/* Adds a finding without its text. If there are too many it is only counted, but may be filled in. */
+static struct health_finding *health_find_add(struct health_scene *scene,
+					      enum health_finding_kind kind,
+					      enum health_confidence confidence, double value,
+					      double usual, const char *advice)
 {
-	struct health_finding *finding;
+	struct health *health = scene->health;
+	struct health_finding *finding = &scene->lost;
 
-	if (health->finding_count == HEALTH_FINDINGS_MAX) {
+	if (health->finding_count == HEALTH_FINDINGS_MAX)
 		health->findings_lost++;
-		return NULL;
-	}
-	finding = &health->findings[health->finding_count++];
-	memset(finding, 0, sizeof(*finding));
-	finding->kind = kind;
-	finding->confidence = confidence;
-	finding->rank = finding->peer = finding->node = -1;
+	else
+		finding = &health->findings[health->finding_count++];
+	*finding = (struct health_finding){
+		.kind = kind,
+		.confidence = confidence,
+		.rank = -1,
+		.peer = -1,
+		.node = -1,
+		.value = value,
+		.usual = usual,
+		.ratio = usual > 0 ? value / usual : 0,
+	};
+	text_copy(finding->advice, sizeof(finding->advice), advice);
 	return finding;
 }
 
@@ -400,11 +410,6 @@ static void PRINTF_LIKE(2, 3) health_say(struct health_finding *finding, const c
 	va_start(arguments, format);
 	vsnprintf(finding->text, sizeof(finding->text), format, arguments);
 	va_end(arguments);
-}
-
-static void health_advise(struct health_finding *finding, const char *advice)
-{
-	snprintf(finding->advice, sizeof(finding->advice), "%s", advice);
 }
 
 static void PRINTF_LIKE(2, 3) health_reason(struct health *health, const char *format, ...)
@@ -722,21 +727,6 @@ static enum health_confidence confidence_of(const struct link_pass *pass, double
 		       : HEALTH_LIKELY;
 }
 
-static struct health_finding *finding_of(const struct link_pass *pass,
-					 enum health_finding_kind kind, double value)
-{
-	struct health_finding *finding =
-		health_find_add(pass->scene->health, kind, confidence_of(pass, value));
-
-	if (finding) {
-		finding->link = pass->link;
-		finding->value = value;
-		finding->usual = usual_of(pass);
-		finding->ratio = finding->usual > 0 ? value / finding->usual : 0;
-	}
-	return finding;
-}
-
 static void say_values(struct health_finding *finding, const struct link_pass *pass,
 		       const char *who)
 {
@@ -776,6 +766,17 @@ static const char *advice_of(enum health_finding_kind kind, enum health_link lin
 		       : "check the link between the two: nvidia-smi topo -m, nvidia-smi nvlink -s";
 }
 
+static struct health_finding *finding_of(const struct link_pass *pass,
+					 enum health_finding_kind kind, double value)
+{
+	struct health_finding *finding =
+		health_find_add(pass->scene, kind, confidence_of(pass, value), value,
+				usual_of(pass), advice_of(kind, pass->link));
+
+	finding->link = pass->link;
+	return finding;
+}
+
 static void tell_nodes(struct link_pass *pass)
 {
 	for (int32_t node = 0; node < pass->scene->run->nranks; node++) {
@@ -791,13 +792,10 @@ static void tell_nodes(struct link_pass *pass)
 			rank++;
 		pass->is_node_told[node] = true;
 		finding = finding_of(pass, HEALTH_SLOW_NODE, median_over(pass, -1, node));
-		if (finding == NULL)
-			continue;
 		finding->node = node;
 		snprintf(who, sizeof(who), "node %d (%.63s), all links of all its ranks", (int)node,
 			 pass->scene->run->ranks[rank].host);
 		say_values(finding, pass, who);
-		health_advise(finding, advice_of(HEALTH_SLOW_NODE, pass->link));
 	}
 }
 
@@ -815,15 +813,12 @@ static void tell_ranks(struct link_pass *pass)
 			continue;
 		pass->is_rank_told[rank] = true;
 		finding = finding_of(pass, kind, median_over(pass, rank, -1));
-		if (finding == NULL)
-			continue;
 		finding->rank = rank;
 		finding->node = pass->scene->run->ranks[rank].node;
 		health_rank_text(name, pass->scene->run, rank);
 		snprintf(who, sizeof(who), "%s, all its links %s", name,
 			 health_link_name(pass->link));
 		say_values(finding, pass, who);
-		health_advise(finding, advice_of(kind, pass->link));
 	}
 }
 
@@ -847,15 +842,12 @@ static void tell_pairs(struct link_pass *pass)
 		if (!pass_has_pair(pass, pair) || !is_bad(pass, pair) || is_explained(pass, pair))
 			continue;
 		finding = finding_of(pass, kind, pair_value(pass, pair));
-		if (finding == NULL)
-			continue;
 		finding->rank = pair->first;
 		finding->peer = pair->second;
 		snprintf(who, sizeof(who), "the link between %s and %s",
 			 health_rank_text(one, pass->scene->run, pair->first),
 			 health_rank_text(other, pass->scene->run, pair->second));
 		say_values(finding, pass, who);
-		health_advise(finding, advice_of(kind, pass->link));
 	}
 }
 
@@ -915,22 +907,17 @@ static void judge_kind(struct health_scene *scene, enum health_link link)
 			      health_link_name(link));
 	if (kind->expected <= 0 || kind->median >= scene->slow * kind->expected)
 		return;
-	finding = health_find_add(scene->health, HEALTH_BELOW_EXPECTED, HEALTH_CERTAIN);
-	if (finding == NULL)
-		return;
+	finding = health_find_add(
+		scene, HEALTH_BELOW_EXPECTED, HEALTH_CERTAIN, kind->median, kind->expected,
+		link == HEALTH_BETWEEN
+			? "all of them are slow: check what they share: NIC driver, "
+			  "GPUDirect, NCCL's choice of network (NCCL_DEBUG=INFO)"
+			: "all of them are slow: check what they share: topology, NVLink "
+			  "state, NCCL's transport (NCCL_DEBUG=INFO)");
 	finding->link = link;
-	finding->value = kind->median;
-	finding->usual = kind->expected;
-	finding->ratio = kind->median / kind->expected;
 	health_say(finding, "links %s: median %.2f GB/s of %zu %s, %.2f GB/s expected (%.0f%%)",
 		   health_link_name(link), kind->median, kind->pairs,
 		   kind->pairs == 1 ? "pair" : "pairs", kind->expected, finding->ratio * 100);
-	health_advise(finding,
-		      link == HEALTH_BETWEEN
-			      ? "all of them are slow: check what they share: NIC driver, "
-				"GPUDirect, NCCL's choice of network (NCCL_DEBUG=INFO)"
-			      : "all of them are slow: check what they share: topology, NVLink "
-				"state, NCCL's transport (NCCL_DEBUG=INFO)");
 }
 
 /* Which pairs are slow or have a high latency, and which ranks and nodes cause it. ERR_NO_SPACE. */
@@ -970,17 +957,14 @@ static void judge_results(struct health_scene *scene, uint8_t function)
 	}
 	if (wrong == 0)
 		return;
-	finding = health_find_add(scene->health, HEALTH_WRONG_RESULTS, HEALTH_CERTAIN);
-	if (finding == NULL)
-		return;
+	finding = health_find_add(
+		scene, HEALTH_WRONG_RESULTS, HEALTH_CERTAIN, (double)wrong, 0,
+		"take these GPUs out of service; check their memory errors (nvidia-smi -q -d "
+		"ECC) and the kernel log (Xid)");
 	finding->function = function;
-	finding->value = (double)wrong;
 	health_say(finding, "%s gave wrong results: %llu %s in %zu %s", op_function_name(function),
 		   (unsigned long long)wrong, wrong == 1 ? "element" : "elements", cells,
 		   cells == 1 ? "measurement" : "measurements");
-	health_advise(finding,
-		      "take these GPUs out of service; check their memory errors (nvidia-smi -q -d "
-		      "ECC) and the kernel log (Xid)");
 }
 
 /* ---- speed ----------------------------------------------------------------------------------- */
@@ -1028,44 +1012,35 @@ static void judge_collective(struct health_scene *scene, struct health_collectiv
 	one->is_slow = one->busbw < scene->slow * one->expected;
 	if (!one->is_slow)
 		return;
-	finding = health_find_add(scene->health, HEALTH_SLOW_COLLECTIVE,
-				  value.how & ~(unsigned int)EXPECTED_BETWEEN ? HEALTH_LIKELY
-									      : HEALTH_CERTAIN);
-	if (finding == NULL)
-		return;
+	finding = health_find_add(
+		scene, HEALTH_SLOW_COLLECTIVE,
+		value.how & ~(unsigned int)EXPECTED_BETWEEN ? HEALTH_LIKELY : HEALTH_CERTAIN,
+		one->busbw, one->expected,
+		"compare with the pairs: one slow link slows down the whole ring");
 	finding->function = one->function;
-	finding->value = one->busbw;
-	finding->usual = one->expected;
-	finding->ratio = one->busbw / one->expected;
 	health_say(finding, "%s of %s: busbw %.2f GB/s, %.2f GB/s expected (%.0f%%)%s",
 		   op_function_name(one->function), units_bytes(size, one->bytes), one->busbw,
 		   one->expected, finding->ratio * 100,
 		   value.how & EXPECTED_OTHER_RANKS ? ", which was measured with a different "
 						      "number of ranks"
 						    : "");
-	health_advise(finding, "compare with the pairs: one slow link slows down the whole ring");
 }
 
 static void tell_slower(struct health_scene *scene, const struct health_collective *one,
 			double first_gbs, double last_gbs)
 {
 	struct health_finding *finding =
-		health_find_add(scene->health, HEALTH_GOT_SLOWER, HEALTH_LIKELY);
+		health_find_add(scene, HEALTH_GOT_SLOWER, HEALTH_LIKELY, last_gbs, first_gbs,
+				"check clocks and temperatures (nvidia-smi -q -d "
+				"PERFORMANCE,TEMPERATURE) and jobs started meanwhile");
 	char size[UNITS_TEXT];
 
-	if (finding == NULL)
-		return;
 	finding->function = one->function;
-	finding->value = last_gbs;
-	finding->usual = first_gbs;
-	finding->ratio = last_gbs / first_gbs;
 	health_say(finding,
 		   "%s of %s slowed down: busbw %.2f GB/s at the start, %.2f GB/s at the end "
 		   "(%.0f%%)",
 		   op_function_name(one->function), units_bytes(size, one->bytes), first_gbs,
-		   last_gbs, finding->ratio * 100);
-	health_advise(finding, "check clocks and temperatures (nvidia-smi -q -d "
-			       "PERFORMANCE,TEMPERATURE) and jobs started meanwhile");
+		   last_gbs, last_gbs / first_gbs * 100);
 }
 
 /*
