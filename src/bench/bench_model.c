@@ -24,19 +24,6 @@ struct model_line {
 	const char *why; /* count 0: the reason */
 };
 
-/* All borrowed. */
-struct model_view {
-	uint8_t function;
-	struct cost_shape shape;
-	const char *nodes_from; /* how the number of nodes was determined; NULL: given */
-	const struct cost_model *model;
-	const struct cost_fit *fit; /* NULL: nothing was fitted */
-	const char *const *files;   /* that the model was fitted to */
-	size_t file_count;
-	const struct model_line *lines;
-	size_t line_count;
-};
-
 /* The parsed command line of `ringside model`. */
 
 enum { MODEL_FILES_MAX = 64 };
@@ -57,6 +44,19 @@ struct model_options {
 	double value[COST_PARAMETERS]; /* in the model's units */
 	bool has_value[COST_PARAMETERS];
 	bool is_json;
+};
+
+struct request {
+	struct model_options options;
+	struct bench_run runs[MODEL_FILES_MAX];
+	size_t run_count;
+	struct cost_model model;
+	struct cost_fit fit;
+	bool has_fit;
+	struct cost_shape shape;
+	char nodes_from[128]; /* how the number of nodes was determined; "": given */
+	struct model_line *lines;
+	size_t line_count;
 };
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -83,18 +83,18 @@ static const char *model_source_name(uint8_t source)
 }
 
 /* The groups that the answers use, each once, in the model's order; returns how many. */
-static size_t model_groups(const struct model_view *view, const struct cost_group **groups,
+static size_t model_groups(const struct request *request, const struct cost_group **groups,
 			   size_t room)
 {
 	size_t count = 0;
 
-	for (size_t g = 0; g < view->model->group_count && count < room; g++) {
-		const struct cost_group *group = &view->model->groups[g];
+	for (size_t g = 0; g < request->model.group_count && count < room; g++) {
+		const struct cost_group *group = &request->model.groups[g];
 		bool is_used = false;
 
-		for (size_t l = 0; l < view->line_count; l++)
-			for (size_t a = 0; a < view->lines[l].count; a++)
-				is_used = is_used || view->lines[l].answers[a].group == group;
+		for (size_t l = 0; l < request->line_count; l++)
+			for (size_t a = 0; a < request->lines[l].count; a++)
+				is_used = is_used || request->lines[l].answers[a].group == group;
 		if (is_used)
 			groups[count++] = group;
 	}
@@ -122,18 +122,18 @@ static void add_factor(char to[static FAR_TEXT], double factor, bool is_more, co
 		    number, what);
 }
 
-static void far_text(char to[static FAR_TEXT], const struct model_view *view,
+static void far_text(char to[static FAR_TEXT], const struct request *request,
 		     const struct model_line *line, const struct cost_answer *answer)
 {
 	const struct cost_range *range = &answer->group->range;
 
-	add_factor(to, answer->ranks_factor, view->shape.ranks > range->ranks_most, "ranks");
-	add_factor(to, answer->nodes_factor, view->shape.nodes > range->nodes_most, "nodes");
+	add_factor(to, answer->ranks_factor, request->shape.ranks > range->ranks_most, "ranks");
+	add_factor(to, answer->nodes_factor, request->shape.nodes > range->nodes_most, "nodes");
 	add_factor(to, answer->bytes_factor, line->bytes > range->bytes_most, "bytes");
 }
 
 /* What the answer is based on: the end of its sentence. */
-static void basis_text(char *to, size_t size, const struct model_view *view,
+static void basis_text(char *to, size_t size, const struct request *request,
 		       const struct model_line *line)
 {
 	const struct cost_answer *best = &line->answers[0];
@@ -141,45 +141,46 @@ static void basis_text(char *to, size_t size, const struct model_view *view,
 
 	to[0] = '\0';
 	if (best->group->cells == 0) {
-		if (view->model->hardware[0])
+		if (request->model.hardware[0])
 			text_format(to, size,
 				    ", based on textbook values of %s, not on "
 				    "measurements",
-				    view->model->hardware);
+				    request->model.hardware);
 		return;
 	}
-	far_text(far, view, line, best);
+	far_text(far, request, line, best);
 	text_format(to, size, ", based on a fit with a median error of %.1f%%%s%s%s",
 		    best->group->median_error * 100, far[0] ? ", extrapolated to " : "", far,
 		    far[0] ? " of the measured range" : "");
 }
 
-static void write_sentence(struct sink *sink, const struct model_view *view, unsigned int width)
+static void write_sentence(struct sink *sink, const struct request *request, unsigned int width)
 {
-	const struct model_line *line = &view->lines[0];
+	const struct model_line *line = &request->lines[0];
 	const struct cost_answer *best = &line->answers[0];
 	char bytes[UNITS_TEXT], time[UNITS_TEXT], low[UNITS_TEXT], high[UNITS_TEXT];
 	char where[80], range[2 * UNITS_TEXT + 32] = "", basis[256], text[768];
 
 	units_bytes(bytes, line->bytes);
-	snprintf(where, sizeof(where), "%d %s on %d %s", (int)view->shape.ranks,
-		 view->shape.ranks == 1 ? "rank" : "ranks", (int)view->shape.nodes,
-		 view->shape.nodes == 1 ? "node" : "nodes");
+	snprintf(where, sizeof(where), "%d %s on %d %s", (int)request->shape.ranks,
+		 request->shape.ranks == 1 ? "rank" : "ranks", (int)request->shape.nodes,
+		 request->shape.nodes == 1 ? "node" : "nodes");
 	if (line->count == 0) {
 		snprintf(text, sizeof(text), "no prediction for %s of %s over %s: %s.",
-			 op_function_name(view->function), bytes, where, line->why);
+			 op_function_name(request->options.function), bytes, where, line->why);
 		table_wrap(sink, text, "", 0, width);
 		return;
 	}
 	if (best->has_interval)
 		snprintf(range, sizeof(range), " (%s to %s)", time_text(low, best->low_ns),
 			 time_text(high, best->high_ns));
-	basis_text(basis, sizeof(basis), view, line);
+	basis_text(basis, sizeof(basis), request, line);
 	snprintf(text, sizeof(text),
 		 "%s of %s over %s should take %s%s: %s%s%s, algbw %.2f GB/s, busbw %.2f GB/s%s.",
-		 op_function_name(view->function), bytes, where, time_text(time, best->time_ns),
-		 range, cost_algorithm_name(best->algorithm), best->protocol ? " with " : "",
-		 model_protocol_name(best->protocol), best->algbw, best->busbw, basis);
+		 op_function_name(request->options.function), bytes, where,
+		 time_text(time, best->time_ns), range, cost_algorithm_name(best->algorithm),
+		 best->protocol ? " with " : "", model_protocol_name(best->protocol), best->algbw,
+		 best->busbw, basis);
 	table_wrap(sink, text, "", 0, width);
 }
 
@@ -216,7 +217,7 @@ static void add_answer(struct table *table, const struct model_line *line, size_
 	table_cellf(table, "%.0f", answer->work.hops[COST_BETWEEN]);
 }
 
-static enum status write_answers(struct sink *sink, const struct model_view *view,
+static enum status write_answers(struct sink *sink, const struct request *request,
 				 unsigned int width)
 {
 	struct table *table = table_new(answer_columns, ANSWER_COLUMNS);
@@ -224,9 +225,9 @@ static enum status write_answers(struct sink *sink, const struct model_view *vie
 
 	if (table == NULL)
 		return ERR_NO_SPACE;
-	for (size_t l = 0; l < view->line_count; l++)
-		for (size_t a = 0; a < view->lines[l].count; a++)
-			add_answer(table, &view->lines[l], a);
+	for (size_t l = 0; l < request->line_count; l++)
+		for (size_t a = 0; a < request->lines[l].count; a++)
+			add_answer(table, &request->lines[l], a);
 	sink_text(sink, "\n");
 	status = table_write(table, sink, width);
 	table_free(table);
@@ -292,11 +293,11 @@ static void add_group(struct table *table, const struct cost_group *group)
 		table_cell(table, "-");
 }
 
-static enum status write_parameters(struct sink *sink, const struct model_view *view,
+static enum status write_parameters(struct sink *sink, const struct request *request,
 				    unsigned int width)
 {
 	const struct cost_group *groups[COST_GROUPS_MAX];
-	size_t count = model_groups(view, groups, COST_GROUPS_MAX);
+	size_t count = model_groups(request, groups, COST_GROUPS_MAX);
 	struct table *table = table_new(group_columns, GROUP_COLUMNS);
 	enum status status;
 
@@ -329,14 +330,14 @@ static const char *range_text(char to[static 48], int32_t least, int32_t most, c
 }
 
 /* The answer farthest from the measured range, in words. */
-static void write_far(struct sink *sink, const struct model_view *view, unsigned int width,
+static void write_far(struct sink *sink, const struct request *request, unsigned int width,
 		      const struct model_line *line, const struct cost_answer *answer)
 {
 	const struct cost_range *range = &answer->group->range;
 	char ranks[48], nodes[48], least[UNITS_TEXT], most[UNITS_TEXT], text[512];
 	char far[FAR_TEXT] = "";
 
-	far_text(far, view, line, answer);
+	far_text(far, request, line, answer);
 	snprintf(text, sizeof(text),
 		 "%s the measured range (%s on %s, %s to %s): up to %s. LOW and HIGH widen with "
 		 "every doubling of that distance and assume that the formula holds",
@@ -349,24 +350,24 @@ static void write_far(struct sink *sink, const struct model_view *view, unsigned
 	model_remark(sink, width, text);
 }
 
-static void write_beyond(struct sink *sink, const struct model_view *view, unsigned int width)
+static void write_beyond(struct sink *sink, const struct request *request, unsigned int width)
 {
 	const struct cost_answer *farthest = NULL;
 	const struct model_line *its_line = NULL;
 	unsigned int flags = 0;
 
-	for (size_t l = 0; l < view->line_count; l++)
-		for (size_t a = 0; a < view->lines[l].count; a++) {
-			const struct cost_answer *answer = &view->lines[l].answers[a];
+	for (size_t l = 0; l < request->line_count; l++)
+		for (size_t a = 0; a < request->lines[l].count; a++) {
+			const struct cost_answer *answer = &request->lines[l].answers[a];
 
 			flags |= answer->flags;
 			if (answer->doublings <= (farthest ? farthest->doublings : 0))
 				continue;
 			farthest = answer;
-			its_line = &view->lines[l];
+			its_line = &request->lines[l];
 		}
 	if (farthest != NULL)
-		write_far(sink, view, width, its_line, farthest);
+		write_far(sink, request, width, its_line, farthest);
 	if (flags & COST_UNSEPARATED)
 		model_remark(
 			sink, width,
@@ -385,28 +386,29 @@ static void write_beyond(struct sink *sink, const struct model_view *view, unsig
 			"has no interval");
 }
 
-static void write_fit(struct sink *sink, const struct model_view *view, unsigned int width)
+static void write_fit(struct sink *sink, const struct request *request, unsigned int width)
 {
 	char text[512];
 
-	if (view->fit == NULL)
+	if (!request->has_fit)
 		return;
 	snprintf(text, sizeof(text),
 		 "fitted to %zu of %zu cells of %zu %s (%s): with the parameters of its own "
 		 "function, half of them are within %.1f%%, the worst is off by %.1f%%",
-		 view->fit->used, view->fit->cell_count, view->file_count,
-		 view->file_count == 1 ? "file" : "files", bench_mode_name(view->fit->mode),
-		 view->fit->median_error * 100, view->fit->worst_error * 100);
+		 request->fit.used, request->fit.cell_count, request->options.file_count,
+		 request->options.file_count == 1 ? "file" : "files",
+		 bench_mode_name(request->fit.mode), request->fit.median_error * 100,
+		 request->fit.worst_error * 100);
 	model_remark(sink, width, text);
 }
 
-static void write_remarks(struct sink *sink, const struct model_view *view, unsigned int width)
+static void write_remarks(struct sink *sink, const struct request *request, unsigned int width)
 {
-	const struct cost_model *model = view->model;
+	const struct cost_model *model = &request->model;
 	char text[256];
 
 	sink_text(sink, "\n");
-	write_fit(sink, view, width);
+	write_fit(sink, request, width);
 	if (model->hardware[0]) {
 		snprintf(text, sizeof(text),
 			 "textbook values of %s for everything not measured or given; your "
@@ -414,9 +416,9 @@ static void write_remarks(struct sink *sink, const struct model_view *view, unsi
 			 model->hardware);
 		model_remark(sink, width, text);
 	}
-	if (view->nodes_from)
-		model_remark(sink, width, view->nodes_from);
-	write_beyond(sink, view, width);
+	if (request->nodes_from[0])
+		model_remark(sink, width, request->nodes_from);
+	write_beyond(sink, request, width);
 	for (size_t i = 0; i < model->note_count; i++)
 		model_remark(sink, width, model->notes[i]);
 	if (model->notes_lost > 0 || model->groups_lost > 0) {
@@ -430,21 +432,21 @@ static void write_remarks(struct sink *sink, const struct model_view *view, unsi
 }
 
 /* A sentence, tables and notes. `width` as for tables. ERR_NO_SPACE. */
-static enum status model_text(struct sink *sink, const struct model_view *view, unsigned int width)
+static enum status model_text(struct sink *sink, const struct request *request, unsigned int width)
 {
 	enum status status = OK;
 	bool has_answers = false;
 
-	for (size_t l = 0; l < view->line_count; l++)
-		has_answers = has_answers || view->lines[l].count > 0;
-	if (view->line_count == 1 || !has_answers)
-		write_sentence(sink, view, width);
+	for (size_t l = 0; l < request->line_count; l++)
+		has_answers = has_answers || request->lines[l].count > 0;
+	if (request->line_count == 1 || !has_answers)
+		write_sentence(sink, request, width);
 	if (has_answers)
-		status = write_answers(sink, view, width);
+		status = write_answers(sink, request, width);
 	if (status == OK && has_answers)
-		status = write_parameters(sink, view, width);
+		status = write_parameters(sink, request, width);
 	if (status == OK)
-		write_remarks(sink, view, width);
+		write_remarks(sink, request, width);
 	return status;
 }
 
@@ -508,11 +510,11 @@ static void put_answer(struct json *json, const struct cost_answer *answer, bool
 	json_end(json);
 }
 
-static void put_lines(struct json *json, const struct model_view *view)
+static void put_lines(struct json *json, const struct request *request)
 {
 	json_put_array(json, "sizes");
-	for (size_t l = 0; l < view->line_count; l++) {
-		const struct model_line *line = &view->lines[l];
+	for (size_t l = 0; l < request->line_count; l++) {
+		const struct model_line *line = &request->lines[l];
 
 		json_object(json);
 		json_put_unsigned(json, "bytes", line->bytes);
@@ -597,18 +599,18 @@ static void put_cells(struct json *json, const struct cost_fit *fit)
 	json_end(json);
 }
 
-static void put_fit(struct json *json, const struct model_view *view)
+static void put_fit(struct json *json, const struct request *request)
 {
-	const struct cost_fit *fit = view->fit;
+	const struct cost_fit *fit = &request->fit;
 
-	if (fit == NULL) {
+	if (!request->has_fit) {
 		json_put_null(json, "fit");
 		return;
 	}
 	json_put_object(json, "fit");
 	json_put_array(json, "files");
-	for (size_t i = 0; i < view->file_count; i++)
-		json_string(json, view->files[i]);
+	for (size_t i = 0; i < request->options.file_count; i++)
+		json_string(json, request->options.files[i]);
 	json_end(json);
 	json_put_string(json, "mode", bench_mode_name(fit->mode));
 	json_put_unsigned(json, "cells_used", fit->used);
@@ -619,31 +621,31 @@ static void put_fit(struct json *json, const struct model_view *view)
 }
 
 /* One object: docs/BENCH.md documents its keys. */
-static void model_json(struct json *json, const struct model_view *view)
+static void model_json(struct json *json, const struct request *request)
 {
 	const struct cost_group *groups[COST_GROUPS_MAX];
-	size_t count = model_groups(view, groups, COST_GROUPS_MAX);
-	const struct cost_model *model = view->model;
+	size_t count = model_groups(request, groups, COST_GROUPS_MAX);
+	const struct cost_model *model = &request->model;
 
 	json_object(json);
 	json_put_string(json, "format", "ringside-model");
 	json_put_unsigned(json, "version", 1);
-	json_put_string(json, "function", op_function_name(view->function));
-	json_put_signed(json, "ranks", view->shape.ranks);
-	json_put_signed(json, "nodes", view->shape.nodes);
-	json_put_signed(json, "nics", view->shape.rails);
+	json_put_string(json, "function", op_function_name(request->options.function));
+	json_put_signed(json, "ranks", request->shape.ranks);
+	json_put_signed(json, "nodes", request->shape.nodes);
+	json_put_signed(json, "nics", request->shape.rails);
 	json_put_string(json, "hardware", model->hardware[0] ? model->hardware : NULL);
-	put_lines(json, view);
+	put_lines(json, request);
 	json_put_array(json, "parameters");
 	for (size_t i = 0; i < count; i++)
 		put_group(json, groups[i]);
 	json_end(json);
-	put_fit(json, view);
+	put_fit(json, request);
 	json_put_array(json, "notes");
 	for (size_t i = 0; i < model->note_count; i++)
 		json_string(json, model->notes[i]);
-	if (view->nodes_from)
-		json_string(json, view->nodes_from);
+	if (request->nodes_from[0])
+		json_string(json, request->nodes_from);
 	json_end(json);
 	json_put_unsigned(json, "notes_lost", model->notes_lost);
 	json_end(json);
@@ -953,19 +955,6 @@ static int model_options_read(struct model_options *options, int argc, char **ar
 	return exit_code;
 }
 
-struct request {
-	struct model_options options;
-	struct bench_run runs[MODEL_FILES_MAX];
-	size_t run_count;
-	struct cost_model model;
-	struct cost_fit fit;
-	bool has_fit;
-	struct cost_shape shape;
-	char nodes_from[128];
-	struct model_line *lines;
-	size_t line_count;
-};
-
 static void request_free(struct request *request)
 {
 	for (size_t i = 0; i < request->run_count; i++)
@@ -1155,26 +1144,15 @@ static int find_answers(struct request *request)
 
 static int model_show(const struct request *request, int exit_code)
 {
-	const struct model_view view = {
-		.function = request->options.function,
-		.shape = request->shape,
-		.nodes_from = request->nodes_from[0] ? request->nodes_from : NULL,
-		.model = &request->model,
-		.fit = request->has_fit ? &request->fit : NULL,
-		.files = request->options.files,
-		.file_count = request->options.file_count,
-		.lines = request->lines,
-		.line_count = request->line_count,
-	};
 	struct sink sink;
 	struct json json;
 
 	sink_init_fd(&sink, STDOUT_FILENO);
 	if (request->options.is_json) {
 		json_init(&json, &sink);
-		model_json(&json, &view);
+		model_json(&json, request);
 		json_line(&json);
-	} else if (model_text(&sink, &view, cli_width()) == ERR_NO_SPACE) {
+	} else if (model_text(&sink, request, cli_width()) == ERR_NO_SPACE) {
 		cli_no_memory();
 	}
 	return cli_finish(&sink, exit_code);
