@@ -890,10 +890,7 @@ enum status bench_json_put(struct json *json, const struct bench_run *run)
 
 void bench_json_known(struct json *json, const char *key, double value)
 {
-	if (value > 0)
-		json_put_double(json, key, value);
-	else
-		json_put_null(json, key);
+	json_put_known_double(json, key, value > 0, value);
 }
 
 enum status bench_json_write(struct sink *sink, const struct bench_run *run)

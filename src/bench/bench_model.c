@@ -450,14 +450,6 @@ static enum status model_text(struct sink *sink, const struct request *request, 
 	return status;
 }
 
-static void put_protocol(struct json *json, uint8_t protocol)
-{
-	if (protocol)
-		json_put_string(json, "protocol", model_protocol_name(protocol));
-	else
-		json_put_null(json, "protocol");
-}
-
 /* ---- answers --------------------------------------------------------------------------------- */
 
 static void put_links(struct json *json, const char *key, const double values[COST_LINKS])
@@ -468,26 +460,16 @@ static void put_links(struct json *json, const char *key, const double values[CO
 	json_end(json);
 }
 
-static void put_interval(struct json *json, const struct cost_answer *answer)
-{
-	if (answer->has_interval) {
-		json_put_double(json, "low_ns", answer->low_ns);
-		json_put_double(json, "high_ns", answer->high_ns);
-	} else {
-		json_put_null(json, "low_ns");
-		json_put_null(json, "high_ns");
-	}
-}
-
 static void put_answer(struct json *json, const struct cost_answer *answer, bool is_best)
 {
 	json_object(json);
 	json_put_string(json, "algorithm", cost_algorithm_name(answer->algorithm));
-	put_protocol(json, answer->protocol);
+	json_put_text_or_null(json, "protocol", model_protocol_name(answer->protocol));
 	json_put_bool(json, "is_best", is_best);
 	json_put_bool(json, "is_in_nccl", !(answer->flags & COST_NOT_IN_NCCL));
 	json_put_double(json, "time_ns", answer->time_ns);
-	put_interval(json, answer);
+	json_put_known_double(json, "low_ns", answer->has_interval, answer->low_ns);
+	json_put_known_double(json, "high_ns", answer->has_interval, answer->high_ns);
 	json_put_double(json, "algbw_gbs", answer->algbw);
 	json_put_double(json, "busbw_gbs", answer->busbw);
 	json_put_double(json, "call_ns", answer->call_ns);
@@ -544,10 +526,8 @@ static void put_parameter(struct json *json, const struct cost_group *group, int
 	json_put_object(json, keys[p]);
 	if (p >= COST_TIME_INSIDE)
 		value = value > 0 ? 1 / value : 0;
-	if (group->source[p] == 0 || (p >= COST_TIME_INSIDE && value <= 0))
-		json_put_null(json, "value");
-	else
-		json_put_double(json, "value", value);
+	json_put_known_double(json, "value",
+			      group->source[p] != 0 && (p < COST_TIME_INSIDE || value > 0), value);
 	json_put_string(json, "source", model_source_name(group->source[p]));
 	json_put_bool(json, "is_inseparable", group->inseparable & 1u << p);
 	json_end(json);
@@ -560,7 +540,7 @@ static void put_group(struct json *json, const struct cost_group *group)
 			group->function ? op_function_name(group->function) : NULL);
 	json_put_string(json, "algorithm",
 			group->algorithm ? cost_algorithm_name(group->algorithm) : NULL);
-	put_protocol(json, group->protocol);
+	json_put_text_or_null(json, "protocol", model_protocol_name(group->protocol));
 	for (int p = 0; p < COST_PARAMETERS; p++)
 		put_parameter(json, group, p);
 	json_put_unsigned(json, "cells", group->cells);

@@ -671,10 +671,7 @@ static void put_points(struct json *json, const struct crossover_view *view,
 		bench_json_known(json, "low_ns", point->low_ns);
 		bench_json_known(json, "high_ns", point->high_ns);
 		json_put_unsigned(json, "calls", point->calls);
-		if (point->wrong == BENCH_UNCHECKED)
-			json_put_null(json, "wrong");
-		else
-			json_put_unsigned(json, "wrong", point->wrong);
+		json_put_known(json, "wrong", point->wrong != BENCH_UNCHECKED, point->wrong);
 		json_put_string(json, "chosen_algorithm", algorithm_name(point->chosen_algorithm));
 		json_put_string(json, "chosen_protocol", protocol_name(point->chosen_protocol));
 		bench_json_known(json, "model_ns",
@@ -690,7 +687,7 @@ static void put_curves(struct json *json, const struct crossover_view *view,
 	json_put_array(json, "curves");
 	for (size_t i = 0; i < one->curve_count; i++) {
 		const struct crossover_curve *curve = &one->curves[i];
-		struct crossover_error error;
+		struct crossover_error error = { 0 };
 		bool has_error = crossover_error_of(view, one, curve, &error);
 
 		json_object(json);
@@ -699,13 +696,8 @@ static void put_curves(struct json *json, const struct crossover_view *view,
 		json_put_string(json, "protocol", protocol_name(curve->protocol));
 		json_put_bool(json, "is_own", curve->is_own);
 		json_put_bool(json, "is_envelope", curve->is_envelope);
-		if (has_error) {
-			json_put_double(json, "model_median_error", error.median);
-			json_put_double(json, "model_worst_error", error.worst);
-		} else {
-			json_put_null(json, "model_median_error");
-			json_put_null(json, "model_worst_error");
-		}
+		json_put_known_double(json, "model_median_error", has_error, error.median);
+		json_put_known_double(json, "model_worst_error", has_error, error.worst);
 		put_points(json, view, one, curve);
 		json_end(json);
 	}
@@ -820,10 +812,7 @@ static void put_one(struct json *json, const struct crossover_view *view,
 	json_put_string(json, "redop", bench_redop_name(one->redop));
 	json_put_string(json, "mode", bench_mode_name(one->mode));
 	json_put_bool(json, "in_place", one->is_in_place);
-	if (one->root >= 0)
-		json_put_signed(json, "root", one->root);
-	else
-		json_put_null(json, "root");
+	json_put_natural_or_null(json, "root", one->root);
 	json_put_signed(json, "ranks", one->nranks);
 	put_curves(json, view, one);
 	put_sizes(json, one);

@@ -482,13 +482,6 @@ const char *profilers_amount_text(char to[static PROFILERS_PLACE_TEXT],
 
 /* ---- plugin x mode ---------------------------------------------------------------------------- */
 
-static void grid_count_cell(struct report_grid *grid, uint64_t count)
-{
-	char text[UNITS_TEXT];
-
-	report_grid_cell(grid, count ? units_count(text, count) : "0");
-}
-
 static const char *jobs_text(char to[static PROFILERS_SHORT_TEXT],
 			     const struct profilers_jobs *jobs)
 {
@@ -523,17 +516,17 @@ static void complete_row(struct report_grid *grid, const struct profilers_compar
 	report_grid_cell(grid, bench_mode_name(jobs->mode));
 	report_grid_cell(grid, profilers_share_text(text, comparison, &which));
 	if (is_judged) {
-		grid_count_cell(grid, counts.issued);
-		grid_count_cell(grid, counts.recorded);
-		grid_count_cell(grid, counts.missing);
-		grid_count_cell(grid, counts.excess);
-		grid_count_cell(grid, counts.untimed);
+		grid_count(grid, counts.issued);
+		grid_count(grid, counts.recorded);
+		grid_count(grid, counts.missing);
+		grid_count(grid, counts.excess);
+		grid_count(grid, counts.untimed);
 	} else {
 		for (unsigned int i = 0; i < 5; i++)
 			report_grid_cell(grid, "-");
 	}
 	if (jobs->tells_lost)
-		grid_count_cell(grid, jobs->lost);
+		grid_count(grid, jobs->lost);
 	else
 		report_grid_cell(grid, "-");
 	report_grid_cell(grid, jobs_text(text, jobs));
