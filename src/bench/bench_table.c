@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "bench/bench_plot.h"
+#include "common/attributes.h"
 #include "common/op.h"
 #include "common/op_layout.h"
 #include "output/parquet.h"
@@ -330,56 +331,38 @@ struct sorted_cell {
 	uint32_t index;
 };
 
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 static int compare_peers(const struct bench_cell *a, const struct bench_cell *b)
 {
 	if (a->peers == NULL || b->peers == NULL)
-		return compare_numbers(a->peers != NULL, b->peers != NULL);
+		return ORDER(a->peers != NULL, b->peers != NULL);
 	if (a->nranks != b->nranks)
-		return compare_numbers((uint32_t)a->nranks, (uint32_t)b->nranks);
+		return ORDER((uint32_t)a->nranks, (uint32_t)b->nranks);
 	return memcmp(a->peers, b->peers, (size_t)a->nranks * sizeof(*a->peers));
 }
 
 static int compare_blocks(const struct sorted_cell *a, const struct sorted_cell *b)
 {
-	int order = compare_numbers(a->turn, b->turn);
-
-	if (order == 0)
-		order = compare_numbers(a->cell->mode, b->cell->mode);
-	if (order == 0)
-		order = compare_numbers(a->cell->algorithm, b->cell->algorithm);
-	if (order == 0)
-		order = compare_numbers(a->cell->protocol, b->cell->protocol);
-	if (order == 0)
-		order = compare_numbers(a->cell->is_grouped_sends, b->cell->is_grouped_sends);
-	return order != 0 ? order : compare_peers(a->cell, b->cell);
+	return ORDER(a->turn, b->turn) ?: ORDER(a->cell->mode, b->cell->mode)
+		?: ORDER(a->cell->algorithm, b->cell->algorithm)
+		?: ORDER(a->cell->protocol, b->cell->protocol)
+		?: ORDER(a->cell->is_grouped_sends, b->cell->is_grouped_sends)
+		?: compare_peers(a->cell, b->cell);
 }
 
 static int compare_rows(const struct sorted_cell *a, const struct sorted_cell *b)
 {
-	int order = compare_blocks(a, b);
-
-	if (order == 0)
-		order = compare_numbers(a->cell->datatype, b->cell->datatype);
-	if (order == 0)
-		order = compare_numbers(a->cell->redop, b->cell->redop);
-	if (order == 0)
-		order = compare_numbers((uint32_t)a->cell->root, (uint32_t)b->cell->root);
-	if (order == 0)
-		order = compare_numbers(a->cell->bytes, b->cell->bytes);
-	return order != 0 ? order : compare_numbers(a->cell->count, b->cell->count);
+	return compare_blocks(a, b) ?: ORDER(a->cell->datatype, b->cell->datatype)
+		?: ORDER(a->cell->redop, b->cell->redop)
+		?: ORDER((uint32_t)a->cell->root, (uint32_t)b->cell->root)
+		?: ORDER(a->cell->bytes, b->cell->bytes)
+		?: ORDER(a->cell->count, b->cell->count);
 }
 
 static int compare_cells(const void *left, const void *right)
 {
 	const struct sorted_cell *a = left, *b = right;
-	int order = compare_rows(a, b);
 
-	return order != 0 ? order : compare_numbers(a->index, b->index);
+	return compare_rows(a, b) ?: ORDER(a->index, b->index);
 }
 
 static void sort_cells(const struct bench_run *run, struct sorted_cell *sorted)

@@ -724,17 +724,10 @@ const char *crossover_curve_name(char to[static CROSSOVER_NAME],
 /* What must be equal for cells to be comparable. */
 static int compare_family(const struct bench_cell *a, const struct bench_cell *b)
 {
-	const int64_t keys[][2] = {
-		{ a->function, b->function },	    { a->mode, b->mode },
-		{ a->datatype, b->datatype },	    { a->redop, b->redop },
-		{ a->is_in_place, b->is_in_place }, { a->root, b->root },
-		{ a->nranks, b->nranks },
-	};
-
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-		if (keys[i][0] != keys[i][1])
-			return keys[i][0] < keys[i][1] ? -1 : 1;
-	return 0;
+	return ORDER(a->function, b->function) ?: ORDER(a->mode, b->mode)
+		?: ORDER(a->datatype, b->datatype) ?: ORDER(a->redop, b->redop)
+		?: ORDER(a->is_in_place, b->is_in_place) ?: ORDER(a->root, b->root)
+		?: ORDER(a->nranks, b->nranks);
 }
 
 /* Forced ones first, NCCL's choice last. */
@@ -743,23 +736,17 @@ static int compare_curve(const struct bench_cell *a, const struct bench_cell *b)
 	bool is_a_own = a->algorithm == 0 && a->protocol == 0;
 	bool is_b_own = b->algorithm == 0 && b->protocol == 0;
 
-	if (is_a_own != is_b_own)
-		return is_a_own ? 1 : -1;
-	if (a->algorithm != b->algorithm)
-		return a->algorithm < b->algorithm ? -1 : 1;
-	return (a->protocol > b->protocol) - (a->protocol < b->protocol);
+	return ORDER(is_a_own, is_b_own) ?: ORDER(a->algorithm, b->algorithm)
+		?: ORDER(a->protocol, b->protocol);
 }
 
 static int compare_cells(const void *left, const void *right)
 {
 	const struct bench_cell *a = *(const struct bench_cell *const *)left;
 	const struct bench_cell *b = *(const struct bench_cell *const *)right;
-	int order = compare_family(a, b);
 
-	order = order ? order : compare_curve(a, b);
-	if (order == 0 && a->bytes != b->bytes)
-		order = a->bytes < b->bytes ? -1 : 1;
-	return order ? order : (a > b) - (a < b);
+	return compare_family(a, b) ?: compare_curve(a, b) ?: ORDER(a->bytes, b->bytes)
+		?: ORDER(a, b);
 }
 
 static bool is_usable(const struct bench_cell *cell)

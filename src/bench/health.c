@@ -118,13 +118,8 @@ static int compare_samples(const void *left, const void *right)
 {
 	const struct pair_sample *a = left, *b = right;
 
-	if (a->first != b->first)
-		return a->first < b->first ? -1 : 1;
-	if (a->second != b->second)
-		return a->second < b->second ? -1 : 1;
-	if (a->bytes != b->bytes)
-		return a->bytes < b->bytes ? -1 : 1;
-	return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
+	return ORDER(a->first, b->first) ?: ORDER(a->second, b->second)
+		?: ORDER(a->bytes, b->bytes) ?: ORDER(a->time_ns, b->time_ns);
 }
 
 static bool has_pairs(const struct bench_run *run, const struct bench_cell *cell)
@@ -431,13 +426,8 @@ static int compare_findings(const void *left, const void *right)
 	double far_a = a->ratio > 0 ? fabs(log(a->ratio)) : 0;
 	double far_b = b->ratio > 0 ? fabs(log(b->ratio)) : 0;
 
-	if (a->kind != b->kind)
-		return (int)a->kind - (int)b->kind;
-	if (far_a != far_b)
-		return far_a > far_b ? -1 : 1;
-	if (a->rank != b->rank)
-		return a->rank < b->rank ? -1 : 1;
-	return (a->peer > b->peer) - (a->peer < b->peer);
+	return ORDER(a->kind, b->kind) ?: ORDER(far_b, far_a) ?: ORDER(a->rank, b->rank)
+		?: ORDER(a->peer, b->peer);
 }
 
 /* ---- verdict --------------------------------------------------------------------------------- */
@@ -1500,14 +1490,6 @@ enum status health_text(struct sink *sink, const struct health *health, const st
 	return status == OK ? sink->status : status;
 }
 
-static void put_index(struct json *json, const char *key, int32_t value)
-{
-	if (value >= 0)
-		json_put_signed(json, key, value);
-	else
-		json_put_null(json, key);
-}
-
 static void put_findings(struct json *json, const struct health *health)
 {
 	json_put_array(json, "findings");
@@ -1523,9 +1505,9 @@ static void put_findings(struct json *json, const struct health *health)
 		json_put_string(json, "link", has_link ? health_link_key(one->link) : NULL);
 		json_put_string(json, "function",
 				one->function != 0 ? op_function_name(one->function) : NULL);
-		put_index(json, "rank", one->rank);
-		put_index(json, "peer", one->peer);
-		put_index(json, "node", one->node);
+		json_put_natural_or_null(json, "rank", one->rank);
+		json_put_natural_or_null(json, "peer", one->peer);
+		json_put_natural_or_null(json, "node", one->node);
 		json_put_double(json, "value", one->value);
 		bench_json_known(json, "usual", one->usual);
 		bench_json_known(json, "ratio", one->ratio);

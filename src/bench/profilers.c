@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/attributes.h"
 #include "common/op.h"
 #include "common/text.h"
 #include "import/foreign.h"
@@ -553,19 +554,12 @@ static bool take_op(const struct op_record *op, enum recording_place place, void
 	return true;
 }
 
-static int order_numbers(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 static int by_place(const void *left, const void *right)
 {
 	const struct profilers_record *a = left, *b = right;
-	int sign = order_numbers((uint64_t)(a->rank + 1), (uint64_t)(b->rank + 1));
 
-	sign = sign ? sign : order_numbers(a->key, b->key);
-	sign = sign ? sign : order_numbers(a->comm, b->comm);
-	return sign ? sign : order_numbers(a->number, b->number);
+	return ORDER(a->rank, b->rank) ?: ORDER(a->key, b->key)
+		?: ORDER(a->comm, b->comm) ?: ORDER(a->number, b->number);
 }
 
 /* Adds all records of a recording to the ledger's counts and to a list, sorted by rank, key, order. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analysis/stats.h"
+#include "common/attributes.h"
 #include "common/op.h"
 #include "common/text.h"
 #include "import/foreign.h"
@@ -275,15 +276,9 @@ static int by_clock(const void *left, const void *right)
 {
 	const struct profilers_overhead *a = left, *b = right;
 
-	if (a->clock != b->clock)
-		return a->clock < b->clock ? -1 : 1;
-	if (a->plugin != b->plugin)
-		return a->plugin < b->plugin ? -1 : 1;
-	if (a->mode != b->mode)
-		return a->mode < b->mode ? -1 : 1;
-	if (a->function != b->function)
-		return a->function < b->function ? -1 : 1;
-	return a->bytes < b->bytes ? -1 : a->bytes > b->bytes;
+	return ORDER(a->clock, b->clock) ?: ORDER(a->plugin, b->plugin)
+		?: ORDER(a->mode, b->mode) ?: ORDER(a->function, b->function)
+		?: ORDER(a->bytes, b->bytes);
 }
 
 /* Whether this is the first sample of its plugin, mode, function, size and clock. The others are other runs. */
@@ -652,22 +647,13 @@ static enum status profilers_make_training(struct profilers *work)
 
 /* Combines what was collected job by job into rows. */
 
-static int order_rows(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 static int by_grain(const void *left, const void *right)
 {
 	const struct profilers_complete *a = left, *b = right;
-	int sign = order_rows(a->plugin, b->plugin);
 
-	sign = sign ? sign : order_rows(a->mode, b->mode);
-	sign = sign ? sign : order_rows((uint64_t)(a->rank + 1), (uint64_t)(b->rank + 1));
-	sign = sign ? sign : order_rows(a->function, b->function);
-	sign = sign ? sign : order_rows(!a->is_align, !b->is_align);
-	sign = sign ? sign : order_rows(a->bytes, b->bytes);
-	return sign ? sign : order_rows(a->bytes_to, b->bytes_to);
+	return ORDER(a->plugin, b->plugin) ?: ORDER(a->mode, b->mode) ?: ORDER(a->rank, b->rank)
+		?: ORDER(a->function, b->function) ?: ORDER(b->is_align, a->is_align)
+		?: ORDER(a->bytes, b->bytes) ?: ORDER(a->bytes_to, b->bytes_to);
 }
 
 static void add_counts(struct profilers_counts *to, const struct profilers_counts *counts)
@@ -700,13 +686,10 @@ static void make_complete(struct profilers *work)
 static int by_row(const void *left, const void *right)
 {
 	const struct profilers_accuracy *a = left, *b = right;
-	int sign = order_rows(a->plugin, b->plugin);
 
-	sign = sign ? sign : order_rows(a->mode, b->mode);
-	sign = sign ? sign : order_rows(a->function, b->function);
-	sign = sign ? sign : order_rows(a->bytes, b->bytes);
-	sign = sign ? sign : order_rows(a->bytes_to, b->bytes_to);
-	return sign ? sign : order_rows(a->source, b->source);
+	return ORDER(a->plugin, b->plugin) ?: ORDER(a->mode, b->mode)
+		?: ORDER(a->function, b->function) ?: ORDER(a->bytes, b->bytes)
+		?: ORDER(a->bytes_to, b->bytes_to) ?: ORDER(a->source, b->source);
 }
 
 /* The same over all functions. */
@@ -803,9 +786,8 @@ static enum status make_accuracy(struct profilers *work)
 static int by_plugin(const void *left, const void *right)
 {
 	const struct profilers_jobs *a = left, *b = right;
-	int sign = order_rows(a->plugin, b->plugin);
 
-	return sign ? sign : order_rows(a->mode, b->mode);
+	return ORDER(a->plugin, b->plugin) ?: ORDER(a->mode, b->mode);
 }
 
 static void make_jobs(struct profilers *work)
