@@ -203,21 +203,13 @@ nccl_type nccl_type_of(const struct nccl *nccl, unsigned int datatype)
 
 nccl_op nccl_op_of(unsigned int redop)
 {
-	switch (redop) {
-	case BENCH_NO_REDOP: /* functions without a reduction ignore it, but NCCL wants a valid value */
-	case BENCH_SUM:
-		return 0;
-	case BENCH_PROD:
-		return 1;
-	case BENCH_MAX:
-		return 2;
-	case BENCH_MIN:
-		return 3;
-	case BENCH_AVG:
-		return 4;
-	default:
-		return -1;
-	}
+	/* Functions without a reduction ignore it, but NCCL wants a valid value. */
+	static const nccl_op numbers[BENCH_REDOPS] = {
+		[BENCH_NO_REDOP] = 0, [BENCH_SUM] = 0, [BENCH_PROD] = 1,
+		[BENCH_MAX] = 2,      [BENCH_MIN] = 3, [BENCH_AVG] = 4
+	};
+
+	return redop < BENCH_REDOPS ? numbers[redop] : -1;
 }
 
 /*

@@ -42,28 +42,19 @@ enum { PAIRS_SHOWN = 8 };
 
 const char *bench_table_test(uint8_t function)
 {
-	switch (function) {
-	case OP_ALL_REDUCE:
-		return "all_reduce_perf";
-	case OP_ALL_GATHER:
-		return "all_gather_perf";
-	case OP_REDUCE_SCATTER:
-		return "reduce_scatter_perf";
-	case OP_BROADCAST:
-		return "broadcast_perf";
-	case OP_REDUCE:
-		return "reduce_perf";
-	case OP_ALL_TO_ALL:
-		return "alltoall_perf";
-	case OP_GATHER:
-		return "gather_perf";
-	case OP_SCATTER:
-		return "scatter_perf";
-	case OP_SEND_RECV:
-		return "sendrecv_perf";
-	default:
-		return "unknown";
-	}
+	static const char *const names[OP_FUNCTIONS] = {
+		[OP_ALL_REDUCE] = "all_reduce_perf",
+		[OP_ALL_GATHER] = "all_gather_perf",
+		[OP_REDUCE_SCATTER] = "reduce_scatter_perf",
+		[OP_BROADCAST] = "broadcast_perf",
+		[OP_REDUCE] = "reduce_perf",
+		[OP_ALL_TO_ALL] = "alltoall_perf",
+		[OP_GATHER] = "gather_perf",
+		[OP_SCATTER] = "scatter_perf",
+		[OP_SEND_RECV] = "sendrecv_perf",
+	};
+
+	return function < OP_FUNCTIONS && names[function] ? names[function] : "unknown";
 }
 
 const char *bench_table_type(uint8_t datatype)

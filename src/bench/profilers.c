@@ -214,6 +214,15 @@ static bool is_wanted(const struct profilers_complete *row, const struct profile
 		(which->bytes == row->bytes && which->bytes_to == row->bytes_to && !row->is_align));
 }
 
+void profilers_counts_add(struct profilers_counts *to, const struct profilers_counts *counts)
+{
+	to->issued += counts->issued;
+	to->recorded += counts->recorded;
+	to->untimed += counts->untimed;
+	to->missing += counts->missing;
+	to->excess += counts->excess;
+}
+
 struct profilers_counts profilers_counts(const struct profilers_comparison *comparison,
 					 const struct profilers_which *which)
 {
@@ -222,13 +231,8 @@ struct profilers_counts profilers_counts(const struct profilers_comparison *comp
 	for (size_t i = 0; i < comparison->complete_count; i++) {
 		const struct profilers_complete *row = &comparison->complete[i];
 
-		if (!is_wanted(row, which))
-			continue;
-		sum.issued += row->counts.issued;
-		sum.recorded += row->counts.recorded;
-		sum.untimed += row->counts.untimed;
-		sum.missing += row->counts.missing;
-		sum.excess += row->counts.excess;
+		if (is_wanted(row, which))
+			profilers_counts_add(&sum, &row->counts);
 	}
 	return sum;
 }
@@ -294,17 +298,10 @@ static struct profilers_key key_of(bool is_aligned, uint8_t function, uint64_t b
 	return key;
 }
 
-static struct profilers_part part_of_sends(uint64_t bytes, uint64_t times)
+static struct profilers_part part_of(uint8_t function, uint64_t bytes, uint64_t times)
 {
 	return (struct profilers_part){
-		{ .function = OP_SEND, .bytes = bytes, .part_bytes = bytes }, times
-	};
-}
-
-static struct profilers_part part_of_recvs(uint64_t bytes, uint64_t times)
-{
-	return (struct profilers_part){
-		{ .function = OP_RECV, .bytes = bytes, .part_bytes = bytes }, times
+		{ .function = function, .bytes = bytes, .part_bytes = bytes }, times
 	};
 }
 
@@ -318,20 +315,20 @@ static size_t pairs_of(const struct bench_cell *cell, int32_t rank, uint64_t par
 	case OP_SEND_RECV:
 		if (cell->peers && cell->peers[rank] < 0)
 			return 0;
-		parts[0] = part_of_sends(part_bytes, 1);
-		parts[1] = part_of_recvs(part_bytes, 1);
+		parts[0] = part_of(OP_SEND, part_bytes, 1);
+		parts[1] = part_of(OP_RECV, part_bytes, 1);
 		return 2;
 	case OP_ALL_TO_ALL:
-		parts[0] = part_of_sends(part_bytes, ranks);
-		parts[1] = part_of_recvs(part_bytes, ranks);
+		parts[0] = part_of(OP_SEND, part_bytes, ranks);
+		parts[1] = part_of(OP_RECV, part_bytes, ranks);
 		return 2;
 	case OP_GATHER:
-		parts[0] = part_of_sends(part_bytes, 1);
-		parts[1] = part_of_recvs(part_bytes, ranks);
+		parts[0] = part_of(OP_SEND, part_bytes, 1);
+		parts[1] = part_of(OP_RECV, part_bytes, ranks);
 		return is_root ? 2 : 1;
 	default: /* OP_SCATTER */
-		parts[0] = part_of_recvs(part_bytes, 1);
-		parts[1] = part_of_sends(part_bytes, ranks);
+		parts[0] = part_of(OP_RECV, part_bytes, 1);
+		parts[1] = part_of(OP_SEND, part_bytes, ranks);
 		return is_root ? 2 : 1;
 	}
 }
@@ -1011,26 +1008,16 @@ static enum status add_class(struct profilers *work, const struct profilers_tria
 					 .mode = row->mode,
 					 .function = row->function,
 					 .is_mean_only = true };
-	struct profilers_complete *added;
+	enum status status;
 
 	if (tally->issued == 0 && tally->recorded == 0)
 		return OK;
 	ncclsee_class_bounds(size_class, &row->bytes, &row->bytes_to);
 	row->is_align = tally->issued > 0 && at->steps == 0;
-	row->counts = (struct profilers_counts){ .issued = tally->issued,
-						 .recorded = tally->recorded,
-						 .untimed = tally->untimed };
-	if (tally->issued > tally->recorded)
-		row->counts.missing = tally->issued - tally->recorded;
-	else
-		row->counts.excess = tally->recorded - tally->issued;
-	added = profilers_list_add(&work->complete, PROFILERS_ROWS_MAX);
-	if (added == NULL)
-		return ERR_NO_SPACE;
-	*added = *row;
+	status = add_row(work, row, tally);
 	like.bytes = row->bytes;
 	like.bytes_to = row->bytes_to;
-	return add_mean(work, &like, at);
+	return status == OK ? add_mean(work, &like, at) : status;
 }
 
 static enum status profilers_take_ncclsee(struct profilers *work,

@@ -312,6 +312,7 @@ struct profilers_which {
 
 struct profilers_counts profilers_counts(const struct profilers_comparison *comparison,
 					 const struct profilers_which *which);
+void profilers_counts_add(struct profilers_counts *to, const struct profilers_counts *counts);
 /* Share of issued calls that were recorded, 0 to 1: missing records count, surplus ones do not. 0 issued: 1. */
 double profilers_share(const struct profilers_counts *counts);
 /* NULL: none. */

@@ -656,15 +656,6 @@ static int by_grain(const void *left, const void *right)
 		?: ORDER(a->bytes, b->bytes) ?: ORDER(a->bytes_to, b->bytes_to);
 }
 
-static void add_counts(struct profilers_counts *to, const struct profilers_counts *counts)
-{
-	to->issued += counts->issued;
-	to->recorded += counts->recorded;
-	to->untimed += counts->untimed;
-	to->missing += counts->missing;
-	to->excess += counts->excess;
-}
-
 /* Merges rows of several runs. */
 static void make_complete(struct profilers *work)
 {
@@ -675,7 +666,7 @@ static void make_complete(struct profilers *work)
 		qsort(list, work->complete.count, sizeof(*list), by_grain);
 	for (size_t i = 0; i < work->complete.count; i++)
 		if (kept > 0 && by_grain(&list[kept - 1], &list[i]) == 0)
-			add_counts(&list[kept - 1].counts, &list[i].counts);
+			profilers_counts_add(&list[kept - 1].counts, &list[i].counts);
 		else
 			list[kept++] = list[i];
 	work->out.complete = list;
