@@ -143,17 +143,6 @@ static const char *crossover_protocol_setting(uint8_t protocol)
 	return nccl_setting(&protocols, protocol);
 }
 
-/* Ring and Tree with LL, LL128 and Simple. */
-static void crossover_variants_init(struct crossover_variants *variants)
-{
-	*variants = (struct crossover_variants){
-		.algorithms = { OP_RING, OP_TREE },
-		.algorithm_count = 2,
-		.protocols = { OP_LL, OP_LL128, OP_SIMPLE },
-		.protocol_count = 3,
-	};
-}
-
 /* Ignores duplicates. */
 static void variant_add_number(uint8_t *list, size_t room, size_t *count, uint8_t number)
 {
@@ -532,9 +521,12 @@ static void set_defaults(struct crossover_request *request)
 		.budget = { .rounds = ROUNDS_USUAL,
 			    .seconds = SECONDS_USUAL,
 			    .began_ns = clock_system_ns(CLOCK_MONOTONIC) },
+		.variants = { .algorithms = { OP_RING, OP_TREE },
+			      .algorithm_count = 2,
+			      .protocols = { OP_LL, OP_LL128, OP_SIMPLE },
+			      .protocol_count = 3 },
 	};
 	bench_how_init(&request->how);
-	crossover_variants_init(&request->variants);
 	plan_init(&request->plan);
 	plan_sizes(&request->plan, SIZES_USUAL, problem, sizeof(problem));
 	request->plan.functions[0] = OP_ALL_REDUCE;

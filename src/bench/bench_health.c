@@ -145,11 +145,6 @@ static void health_watch_wait(struct health_watch *watch)
 	pthread_mutex_unlock(&watch->thread.lock);
 }
 
-static void health_watch_stop(struct health_watch *watch)
-{
-	watch_thread_end(&watch->thread);
-}
-
 /* Shares of the time for each step; unused time goes to later steps. */
 enum { SHARE_CHECK = 20, SHARE_COLLECTIVE = 10, SHARE_PAIRS = 55, SHARE_AGAIN = 10, SHARE_END = 5 };
 
@@ -722,7 +717,7 @@ static double limit_s(const struct health_budget *budget)
 static void health_fail(struct bench_team *team, struct health_watch *watch)
 {
 	/* From here on, every wait has its own limit. */
-	health_watch_stop(watch);
+	watch_thread_end(&watch->thread);
 	bench_watch_tell(team->place, team->hub);
 	hub_close(team->hub);
 	_exit(CLI_EXIT_UNKNOWN);
@@ -770,7 +765,7 @@ static int health_rank(const struct bench_place *place, void *context)
 		return CLI_EXIT_UNKNOWN;
 	}
 	result = health_measure_rank(request, place, &team, &watch);
-	health_watch_stop(&watch);
+	watch_thread_end(&watch.thread);
 	if (result != 0)
 		return CLI_EXIT_UNKNOWN;
 	if (place->rank == 0) {

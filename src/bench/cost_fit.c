@@ -825,14 +825,6 @@ static enum status cut_stretches(struct cost_fitting *fitting, const struct cost
 	return status == OK ? cut_stretches(fitting, like, cut, to, cuts - 1) : status;
 }
 
-/* The same with as many ranges of sizes as the times have bends and steps. */
-static enum status cost_group_add_stretches(struct cost_fitting *fitting,
-					    const struct cost_group *like, uint64_t from,
-					    uint64_t to)
-{
-	return cut_stretches(fitting, like, from, to, STRETCH_CUTS);
-}
-
 /* ---- all groups ------------------------------------------------------------------------------ */
 
 /* Fits a group and adds it to the model; does nothing if there is too little data. */
@@ -847,8 +839,8 @@ static enum status fit_group(struct cost_fitting *fitting, uint8_t function,
 	cost_group_gather(fitting, &whole);
 	if (!cost_group_is_enough(&whole))
 		return OK;
-	return cost_group_add_stretches(fitting, &group, whole.range.bytes_least,
-					whole.range.bytes_most);
+	return cut_stretches(fitting, &group, whole.range.bytes_least, whole.range.bytes_most,
+			     STRETCH_CUTS);
 }
 
 static bool has_other_function(const struct cost_fitting *fitting, enum cost_algorithm algorithm,

@@ -699,16 +699,6 @@ static bool is_better(const struct cost_group *group, double time, const struct 
 
 /* ---- figures of an answer -------------------------------------------------------------------- */
 
-static void answer_split(struct cost_answer *answer, const double *row)
-{
-	const double *value = answer->group->value;
-
-	answer->call_ns = value[COST_CALL];
-	answer->latency_ns = row[COST_LATENCY_INSIDE] * value[COST_LATENCY_INSIDE] +
-			     row[COST_LATENCY_BETWEEN] * value[COST_LATENCY_BETWEEN];
-	answer->transfer_ns = answer->time_ns - answer->call_ns - answer->latency_ns;
-}
-
 static void set_flags(struct cost_answer *answer, const struct question *question)
 {
 	const struct cost_group *group = answer->group;
@@ -739,6 +729,7 @@ static void set_flags(struct cost_answer *answer, const struct question *questio
 
 static void answer_finish(struct cost_answer *answer, const struct question *question)
 {
+	const double *value = answer->group->value;
 	double row[COST_PARAMETERS];
 
 	answer->algorithm = question->algorithm;
@@ -747,8 +738,11 @@ static void answer_finish(struct cost_answer *answer, const struct question *que
 	if (answer->time_ns > 0)
 		answer->algbw = (double)question->bytes / answer->time_ns;
 	answer->busbw = answer->algbw * op_bus_factor(question->function, question->shape->ranks);
-	cost_row(&question->work, cost_slow(&question->work, answer->group->value), row);
-	answer_split(answer, row);
+	cost_row(&question->work, cost_slow(&question->work, value), row);
+	answer->call_ns = value[COST_CALL];
+	answer->latency_ns = row[COST_LATENCY_INSIDE] * value[COST_LATENCY_INSIDE] +
+			     row[COST_LATENCY_BETWEEN] * value[COST_LATENCY_BETWEEN];
+	answer->transfer_ns = answer->time_ns - answer->call_ns - answer->latency_ns;
 	set_flags(answer, question);
 	cost_interval(answer, row);
 }

@@ -439,16 +439,6 @@ static bool is_better(const struct crossover *crossover, size_t curve, size_t si
 	       crossover_is_clear(other, own);
 }
 
-/* The last size up to which a curve stays better. */
-static size_t curve_reach(const struct crossover *crossover, size_t curve, size_t first)
-{
-	size_t last = first;
-
-	while (last + 1 < crossover->size_count && is_better(crossover, curve, last + 1))
-		last++;
-	return last;
-}
-
 /* Ratios of a range; returns its total gain as a sum of logarithms. */
 static double range_weigh(const struct crossover *crossover, struct range *range)
 {
@@ -473,13 +463,15 @@ static struct range best_range(const struct crossover *crossover, size_t first)
 	double most = -1;
 
 	for (size_t curve = 0; curve < crossover->curve_count; curve++) {
-		struct range here = { .first = first, .curve = curve };
+		struct range here = { .first = first, .last = first, .curve = curve };
 		double gain;
 
 		if (crossover->curves[curve].is_own || crossover->curves[curve].is_envelope ||
 		    !is_better(crossover, curve, first))
 			continue;
-		here.last = curve_reach(crossover, curve, first);
+		while (here.last + 1 < crossover->size_count &&
+		       is_better(crossover, curve, here.last + 1))
+			here.last++;
 		gain = range_weigh(crossover, &here);
 		if (gain > most) {
 			most = gain;
@@ -778,13 +770,6 @@ static void merge_choice(uint8_t *known, uint8_t chosen, bool is_first)
 		*known = 0; /* differs between cells */
 }
 
-/* Calls within a round are more alike than rounds are: the interval must contain the median of every round. */
-static void widen_to_rounds(struct crossover_point *point, double least_ns, double most_ns)
-{
-	point->low_ns = fmin(point->low_ns, least_ns);
-	point->high_ns = fmax(point->high_ns, most_ns);
-}
-
 /* `count` cells of the same size, one per round. False: no times. */
 static bool fill_point(struct crossover_point *point, const struct bench_cell *const *cells,
 		       size_t count, enum bench_over over, double *times)
@@ -811,7 +796,12 @@ static bool fill_point(struct crossover_point *point, const struct bench_cell *c
 	if (calls == 0)
 		return false;
 	point_interval(point, times, calls);
-	widen_to_rounds(point, least_ns, most_ns);
+	/*
+	 * Calls within a round are more alike than rounds are: the interval must contain the median of every
+	 * round.
+	 */
+	point->low_ns = fmin(point->low_ns, least_ns);
+	point->high_ns = fmax(point->high_ns, most_ns);
 	return true;
 }
 

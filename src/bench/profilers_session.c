@@ -752,13 +752,6 @@ enum { TORCH_SECONDS = 180, TORCH_BYTES = 4096, RESULT_BYTES = 1 << 20 };
 
 /* ---- is everything there? --------------------------------------------------------------------- */
 
-static bool train_left_out(struct profilers_session *session, const char *why)
-{
-	profilers_not_run(session->profilers, "training: %s", why);
-	cli_error("training skipped: %s", why);
-	return false;
-}
-
 /* Whether training can run here. False: reported once. */
 static bool session_train_is_possible(struct profilers_session *session)
 {
@@ -781,7 +774,11 @@ static bool session_train_is_possible(struct profilers_session *session)
 		text_format(why, sizeof(why), "this torch has %.*s",
 			    (int)strcspn(capture.bytes, "\n"), capture.bytes);
 	free(capture.bytes);
-	return why[0] == '\0' ? true : train_left_out(session, why);
+	if (why[0] == '\0')
+		return true;
+	profilers_not_run(session->profilers, "training: %s", why);
+	cli_error("training skipped: %s", why);
+	return false;
 }
 
 /* ---- running it -------------------------------------------------------------------------------- */
