@@ -861,9 +861,16 @@ int bench_look(bool with_nccl, const char *nccl, char *problem, size_t problem_s
 	ssize_t got;
 	pid_t child;
 
-	if (pipe2(ends, O_CLOEXEC) == -1 || (child = fork()) == -1)
+	if (pipe2(ends, O_CLOEXEC) == -1)
 		return bench_problem(problem, problem_size, "cannot start a process: %s",
 				     strerror(errno));
+	child = fork();
+	if (child == -1) {
+		bench_problem(problem, problem_size, "cannot start a process: %s", strerror(errno));
+		close(ends[0]);
+		close(ends[1]);
+		return -1;
+	}
 	if (child == 0)
 		look_in_child(with_nccl, nccl, ends[1]);
 	close(ends[1]);
