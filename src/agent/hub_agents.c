@@ -73,8 +73,10 @@ static double read_share(struct json_scan *scan)
 {
 	double value;
 
-	if (json_scan_next(scan) != JSON_SCAN_NUMBER || !json_scan_double(scan, &value))
+	if (json_scan_next(scan) != JSON_SCAN_NUMBER || !json_scan_double(scan, &value)) {
+		json_scan_skip(scan);
 		return NAN;
+	}
 	return value < 0 ? 0 : value > 1 ? 1 : value;
 }
 

@@ -407,6 +407,8 @@ static double read_double(struct json_scan *scan)
 
 	if (json_scan_next(scan) == JSON_SCAN_NUMBER)
 		json_scan_double(scan, &value);
+	else
+		json_scan_skip(scan);
 	return value;
 }
 

@@ -64,6 +64,14 @@ static void test_summary(void)
 			    summary.rows[0].world_size == 0);
 	hub_summary_release(&summary);
 
+	EXPECT(summary_of(&summary, HEAD "\"jobs\":[{\"wait_share\":{\"ranks\":9},\"ranks\":2,"
+					 "\"name\":\"x\"}],\"jobs_left_out\":3}") == OK);
+	EXPECT_THAT("an object instead of a number is skipped as a whole",
+		    summary.count == 1 && isnan(summary.rows[0].wait_share) &&
+			    summary.rows[0].ranks == 2 && strcmp(summary.rows[0].job, "x") == 0 &&
+			    summary.left_out == 3);
+	hub_summary_release(&summary);
+
 	text_copy(many, 1 << 16, HEAD "\"jobs\":[{}");
 	for (int i = 0; i < 100; i++)
 		text_append(many, 1 << 16, ",{\"name\":\"x\"}");

@@ -685,6 +685,9 @@ static void test_reading(void)
 
 	put_answer(&text, "every field", all);
 	put_answer(&text, "what this hub does not know is a note", strange);
+	put_answer(&text, "objects instead of numbers",
+		   ANSWER("{\"confidence\":{\"rank\":9},\"seconds\":[5],\"severity\":\"error\","
+			  "\"class\":\"mismatch\",\"rank\":3,\"title\":\"whole\"}"));
 	put_answer(&text, "no list", "{\"verdicts\":7,\"format\":\"ringside-doctor\"}");
 	expected_compare(&text, "tests/unit/agent/expected/hub_doctor_answers");
 	for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++)
