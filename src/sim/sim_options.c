@@ -60,143 +60,150 @@ struct kind {
 };
 
 static const struct kind fault_kinds[SIM_FAULT_KINDS] = {
-	[SIM_FAULT_NONE] = { { "none", "", "No fault." }, 0 },
-	[SIM_SLOW_RANK] = { { "slow-rank", "rank=R[,factor=F][,at=T][,until=T]",
-			      "Rank R computes F times slower (1.5), like a throttled GPU. It is a "
-			      "straggler: it arrives late at every collective and waits least, and "
-			      "all others wait for it." },
-			    1500 },
-	[SIM_SLOW_LINK] = { { "slow-link", "from=A,to=B[,factor=F][,at=T][,until=T]",
-			      "Sends from rank A to rank B take F times as long (4). Collectives "
-			      "whose ring or tree goes from A to B slow down for all ranks, in one "
-			      "channel: A's sends stay on the wire, B waits for data." },
-			    4000 },
-	[SIM_DEGRADED_NETWORK] = { { "degraded-network", "[factor=F][,at=T][,until=T]",
-				     "All links between nodes have 1/F of their bandwidth (2). "
-				     "Links inside nodes are not affected." },
-				   2000 },
-	[SIM_SLOW_NVLINK] = { { "slow-nvlink", "[node=N][,factor=F][,at=T][,until=T]",
-				"Links inside node N, or inside all nodes, have 1/F of their "
-				"bandwidth (4). Links between nodes are not affected." },
-			      4000 },
-	[SIM_SLOW_RAIL] = { { "slow-rail", "rail=L[,factor=F][,at=T][,until=T]",
-			      "What the L-th GPU of any node sends to or receives from other nodes "
-			      "takes F times as long (4), like one switch of a rail-optimized "
-			      "network." },
-			    4000 },
-	[SIM_SLOW_UPLINK] = { { "slow-uplink",
-				"node=N[,what=both|sending|receiving][,factor=F][,at=T][,until=T]",
-				"All NICs of node N are F times slower (4), both ways or one." },
-			      4000 },
-	[SIM_SLOW_RECEIVER] = { { "slow-receiver",
-				  "rank=R[,what=credits|wire][,factor=F][,at=T][,until=T]",
-				  "Rank R takes what other nodes send F times slower (4). Senders "
-				  "wait until it is ready (credits), or what they send stays on "
-				  "the "
-				  "wire (wire)." },
-				4000 },
-	[SIM_STARVED] = { { "starved", "rank=R[,factor=F][,at=T][,until=T]",
-			    "Rank R's process gets a core for 1/F (1/5) of the time, in turns of "
-			    "25 ms: its calls and all its transfers are late." },
-			  5000 },
-	[SIM_POWER_CAP] = { { "power-cap", "[factor=F][,at=T][,until=T]",
-			      "All ranks compute F times slower (1.4). Nobody waits longer." },
-			    1400 },
-	[SIM_NEVER_ARRIVES] = { { "never-arrives", "rank=R[,comm=NAME][,at=T][,until=T]",
-				  "Rank R stops before its next call (on communicator NAME), like "
-				  "a hung data loader. The others wait in that operation. With "
-				  "until=, R goes on then." } },
-	[SIM_STUCK_SEND] = { { "stuck-send", "rank=R[,link=N|,channel=C][,to=B][,at=T]",
-			       "From then on, nothing that rank R sends over the network "
-			       "completes: R's transfers stay on the wire, its peers wait for "
-			       "data, all ranks hang. With link=N only on the N-th of the channels "
-			       "on which R sends to another node, with channel=C on that one, with "
-			       "to=B only sends to rank B." } },
-	[SIM_MISMATCH] = { { "mismatch",
-			     "rank=R[,what=count|function|datatype|root|order][,comm=NAME][,at=T]",
-			     "Rank R makes one collective call with half the count (count), "
-			     "another function, a datatype of half the size, or another root than "
-			     "the others, or swaps two calls (order). With another function all "
-			     "ranks hang in that call; with less data or another root R leaves it "
-			     "early and hangs in its next one." } },
-	[SIM_DEADLOCK] = { { "deadlock", "rank=R,peer=P[,at=T]",
-			     "Ranks R and P use two communicators in opposite order: P is in the "
-			     "first and waits for R, R is in the second and waits for P. For "
-			     "workloads in which both ranks share at least two communicators." } },
-	[SIM_GPU_STUCK] = { { "gpu-stuck",
-			      "rank=R[,what=not-started|not-launched|not-producing][,comm=NAME][,"
-			      "at=T"
-			      "]",
-			      "Rank R's kernel is launched and never starts (not-started), like "
-			      "behind another one that does not end; or R's call does not return "
-			      "(not-launched); or the kernel runs and does nothing "
-			      "(not-producing). The others wait in that operation." } },
-	[SIM_STOP] = { { "stop", "rank=R[,at=T]",
-			 "Rank R's process gets SIGSTOP, as from a debugger or a frozen container. "
-			 "It exists but does nothing; the others wait for it." } },
-	[SIM_KILL] = { { "kill", "rank=R[,at=T]",
-			 "Rank R's process gets SIGKILL. Its recording ends there; the others wait "
-			 "for "
-			 "it." } },
+	[SIM_FAULT_NONE] = { .page = { "none", "", "No fault." } },
+	[SIM_SLOW_RANK] = { .page = { "slow-rank", "rank=R[,factor=F][,at=T][,until=T]",
+				      "Rank R computes F times slower (1.5), like a throttled GPU. "
+				      "It is a straggler: it arrives late at every collective and "
+				      "waits least, and all others wait for it." },
+			    .factor_permille = 1500 },
+	[SIM_SLOW_LINK] = { .page = { "slow-link", "from=A,to=B[,factor=F][,at=T][,until=T]",
+				      "Sends from rank A to rank B take F times as long (4). "
+				      "Collectives whose ring or tree goes from A to B slow down "
+				      "for all ranks, in one channel: A's sends stay on the wire, "
+				      "B waits for data." },
+			    .factor_permille = 4000 },
+	[SIM_DEGRADED_NETWORK] = { .page = { "degraded-network", "[factor=F][,at=T][,until=T]",
+					     "All links between nodes have 1/F of their bandwidth "
+					     "(2). Links inside nodes are not affected." },
+				   .factor_permille = 2000 },
+	[SIM_SLOW_NVLINK] = { .page = { "slow-nvlink", "[node=N][,factor=F][,at=T][,until=T]",
+					"Links inside node N, or inside all nodes, have 1/F of "
+					"their bandwidth (4). Links between nodes are not "
+					"affected." },
+			      .factor_permille = 4000 },
+	[SIM_SLOW_RAIL] = { .page = { "slow-rail", "rail=L[,factor=F][,at=T][,until=T]",
+				      "What the L-th GPU of any node sends to or receives from "
+				      "other nodes takes F times as long (4), like one switch of a "
+				      "rail-optimized network." },
+			    .factor_permille = 4000 },
+	[SIM_SLOW_UPLINK] = { .page = { "slow-uplink",
+					"node=N[,what=both|sending|receiving][,factor=F][,at=T][,"
+					"until=T]",
+					"All NICs of node N are F times slower (4), both ways or "
+					"one." },
+			      .factor_permille = 4000 },
+	[SIM_SLOW_RECEIVER] = { .page = { "slow-receiver",
+					  "rank=R[,what=credits|wire][,factor=F][,at=T][,until=T]",
+					  "Rank R takes what other nodes send F times slower (4). "
+					  "Senders wait until it is ready (credits), or what they "
+					  "send stays on the wire (wire)." },
+				.factor_permille = 4000 },
+	[SIM_STARVED] = { .page = { "starved", "rank=R[,factor=F][,at=T][,until=T]",
+				    "Rank R's process gets a core for 1/F (1/5) of the time, in "
+				    "turns of 25 ms: its calls and all its transfers are late." },
+			  .factor_permille = 5000 },
+	[SIM_POWER_CAP] = { .page = { "power-cap", "[factor=F][,at=T][,until=T]",
+				      "All ranks compute F times slower (1.4). Nobody waits "
+				      "longer." },
+			    .factor_permille = 1400 },
+	[SIM_NEVER_ARRIVES] = { .page = { "never-arrives", "rank=R[,comm=NAME][,at=T][,until=T]",
+					  "Rank R stops before its next call (on communicator "
+					  "NAME), like a hung data loader. The others wait in that "
+					  "operation. With until=, R goes on then." } },
+	[SIM_STUCK_SEND] = { .page = { "stuck-send", "rank=R[,link=N|,channel=C][,to=B][,at=T]",
+				       "From then on, nothing that rank R sends over the network "
+				       "completes: R's transfers stay on the wire, its peers wait "
+				       "for data, all ranks hang. With link=N only on the N-th of "
+				       "the channels on which R sends to another node, with "
+				       "channel=C on that one, with to=B only sends to rank B." } },
+	[SIM_MISMATCH] = { .page = { "mismatch",
+				     "rank=R[,what=count|function|datatype|root|order][,comm=NAME]["
+				     ",at=T]",
+				     "Rank R makes one collective call with half the count "
+				     "(count), another function, a datatype of half the size, or "
+				     "another root than the others, or swaps two calls (order). "
+				     "With another function all ranks hang in that call; with less "
+				     "data or another root R leaves it early and hangs in its next "
+				     "one." } },
+	[SIM_DEADLOCK] = { .page = { "deadlock", "rank=R,peer=P[,at=T]",
+				     "Ranks R and P use two communicators in opposite order: P is "
+				     "in the first and waits for R, R is in the second and waits "
+				     "for P. For workloads in which both ranks share at least two "
+				     "communicators." } },
+	[SIM_GPU_STUCK] = { .page = { "gpu-stuck",
+				      "rank=R[,what=not-started|not-launched|not-producing][,comm="
+				      "NAME][,at=T]",
+				      "Rank R's kernel is launched and never starts (not-started), "
+				      "like behind another one that does not end; or R's call does "
+				      "not return (not-launched); or the kernel runs and does "
+				      "nothing (not-producing). The others wait in that "
+				      "operation." } },
+	[SIM_STOP] = { .page = { "stop", "rank=R[,at=T]",
+				 "Rank R's process gets SIGSTOP, as from a debugger or a frozen "
+				 "container. It exists but does nothing; the others wait for "
+				 "it." } },
+	[SIM_KILL] = { .page = { "kill", "rank=R[,at=T]",
+				 "Rank R's process gets SIGKILL. Its recording ends there; the "
+				 "others wait for it." } },
 };
 
 static const struct kind noise_kinds[SIM_NOISES] = {
-	[SIM_NOISE_COMPUTE] = { { "compute", "[percent=P][,every=T]",
-				  "The compute speed of each rank wanders by up to P% (3), "
-				  "correlated over about T (2s)." },
+	[SIM_NOISE_COMPUTE] = { .page = { "compute", "[percent=P][,every=T]",
+					  "The compute speed of each rank wanders by up to P% (3), "
+					  "correlated over about T (2s)." },
 				.defaults = { .amount = 30, .every_ns = 2 * SECOND_NS } },
-	[SIM_NOISE_TAIL] = { { "tail", "[percent=P][,for=T]",
-			       "P% (0.5) of the computations take longer, by T (10ms) on average; "
-			       "a few by much more (Pareto)." },
+	[SIM_NOISE_TAIL] = { .page = { "tail", "[percent=P][,for=T]",
+				       "P% (0.5) of the computations take longer, by T (10ms) on "
+				       "average; a few by much more (Pareto)." },
 			     .defaults = { .amount = 5, .duration_ns = 10 * MS_NS } },
-	[SIM_NOISE_LOADER] = { { "loader", "[every=T][,for=T]",
-				 "Data loading: each rank waits for data before an iteration, "
-				 "about "
-				 "every 20s for 200ms, independently of the others." },
+	[SIM_NOISE_LOADER] = { .page = { "loader", "[every=T][,for=T]",
+					 "Data loading: each rank waits for data before an "
+					 "iteration, about every 20s for 200ms, independently of "
+					 "the others." },
 			       .defaults = { .every_ns = 20 * SECOND_NS,
 					     .duration_ns = 200 * MS_NS } },
-	[SIM_NOISE_GC] = { { "gc", "[every=T][,for=T]",
-			     "Garbage collection: each rank's host pauses before a call, about "
-			     "every 5s for 30ms. The GPU goes on with what is queued." },
+	[SIM_NOISE_GC] = { .page = { "gc", "[every=T][,for=T]",
+				     "Garbage collection: each rank's host pauses before a call, "
+				     "about every 5s for 30ms. The GPU goes on with what is "
+				     "queued." },
 			   .defaults = { .every_ns = 5 * SECOND_NS, .duration_ns = 30 * MS_NS } },
-	[SIM_NOISE_CHECKPOINT] = { { "checkpoint", "[every=T][,for=T][,rank=R]",
-				     "All ranks, or only rank R, write a checkpoint before an "
-				     "iteration, every 30s for 1s." },
+	[SIM_NOISE_CHECKPOINT] = { .page = { "checkpoint", "[every=T][,for=T][,rank=R]",
+					     "All ranks, or only rank R, write a checkpoint before "
+					     "an iteration, every 30s for 1s." },
 				   .defaults = { .every_ns = 30 * SECOND_NS,
 						 .duration_ns = SECOND_NS,
 						 .rank = -1 } },
-	[SIM_NOISE_EVALUATION] = { { "evaluation", "[every=T][,for=T]",
-				     "Phases of iterations without backward pass, every 30s for "
-				     "4s." },
+	[SIM_NOISE_EVALUATION] = { .page = { "evaluation", "[every=T][,for=T]",
+					     "Phases of iterations without backward pass, every "
+					     "30s for 4s." },
 				   .defaults = { .every_ns = 30 * SECOND_NS,
 						 .duration_ns = 4 * SECOND_NS } },
-	[SIM_NOISE_THERMAL] = { { "thermal", "[percent=P][,every=T]",
-				  "Thermal and power drift: the GPUs of a node get slower and "
-				  "faster again by up to P% (4), over about T (30s)." },
+	[SIM_NOISE_THERMAL] = { .page = { "thermal", "[percent=P][,every=T]",
+					  "Thermal and power drift: the GPUs of a node get slower "
+					  "and faster again by up to P% (4), over about T (30s)." },
 				.defaults = { .amount = 40, .every_ns = 30 * SECOND_NS } },
-	[SIM_NOISE_GPUS] = { { "gpus", "[percent=P]",
-			       "Unequal GPUs: each is slower by up to P% (2), for good." },
+	[SIM_NOISE_GPUS] = { .page = { "gpus", "[percent=P]",
+				       "Unequal GPUs: each is slower by up to P% (2), for good." },
 			     .defaults = { .amount = 20 } },
-	[SIM_NOISE_BATCHES] = { { "batches", "[percent=P][,per=job|rank]",
-				  "Variable batches: the compute time of an iteration differs by "
-				  "up "
-				  "to P% (20), the same on all ranks (job) or not (rank)." },
+	[SIM_NOISE_BATCHES] = { .page = { "batches", "[percent=P][,per=job|rank]",
+					  "Variable batches: the compute time of an iteration "
+					  "differs by up to P% (20), the same on all ranks (job) "
+					  "or not (rank)." },
 				.defaults = { .amount = 200 } },
-	[SIM_NOISE_CONTENTION] = { { "contention", "[percent=P]",
-				     "Communicators of a node share its network: an operation "
-				     "loses "
-				     "P% (50) of the time that it overlaps with one of another "
-				     "communicator." },
+	[SIM_NOISE_CONTENTION] = { .page = { "contention", "[percent=P]",
+					     "Communicators of a node share its network: an "
+					     "operation loses P% (50) of the time that it overlaps "
+					     "with one of another communicator." },
 				   .defaults = { .amount = 500 } },
-	[SIM_NOISE_LOSS] = { { "loss", "[percent=P][,for=T]",
-			       "Packet loss: in P% (0.5) of the operations a channel between "
-			       "nodes "
-			       "loses packets and waits for T (2ms) on average; sometimes much "
-			       "longer (Pareto)." },
+	[SIM_NOISE_LOSS] = { .page = { "loss", "[percent=P][,for=T]",
+				       "Packet loss: in P% (0.5) of the operations a channel "
+				       "between nodes loses packets and waits for T (2ms) on "
+				       "average; sometimes much longer (Pareto)." },
 			     .defaults = { .amount = 5, .duration_ns = 2 * MS_NS } },
-	[SIM_NOISE_EXPERTS] = { { "experts", "[percent=P]",
-				  "Uneven experts (moe): a rank gets up to P% (40) more or fewer "
-				  "tokens than others, and computes as much longer or shorter." },
+	[SIM_NOISE_EXPERTS] = { .page = { "experts", "[percent=P]",
+					  "Uneven experts (moe): a rank gets up to P% (40) more or "
+					  "fewer tokens than others, and computes as much longer "
+					  "or shorter." },
 				.defaults = { .amount = 400 } },
 };
 
