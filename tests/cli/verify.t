@@ -54,7 +54,7 @@ expect_same "--json: the counts" \
 
 # Each reason for a loss is explained.
 missing=
-losses=$(sed -n '/^static const char \*const losses\[\]/,/^}/s/.*"\(.*\)".*/\1/p' src/common/op.c)
+losses=$(sed -n '/^} losses\[\] = {/,/^};/s/.*{ "\([^"]*\)", .*/\1/p' src/common/op.c)
 for name in $losses; do
 	grep -q "^|[^|]*\`$name\`" docs/BLIND-SPOTS.md || missing="$missing $name"
 done
