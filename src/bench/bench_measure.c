@@ -956,6 +956,7 @@ static int measure_function(struct bench_job *job, uint8_t function, bench_progr
 	size_t redops = layout_is_reduction(function) ? plan->redop_count : 1;
 	size_t cells = plan->datatype_count * redops * plan->mode_count * plan->size_count * 2;
 
+	/* In place changes with every cell, then the size, the mode, the reduction, and last the datatype. */
 	for (size_t i = 0; i < cells; i++) {
 		size_t size = i / 2, mode = size / plan->size_count,
 		       redop = mode / plan->mode_count;
