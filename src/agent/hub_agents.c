@@ -71,27 +71,30 @@ static uint32_t read_u32(struct json_scan *scan)
 
 static double read_share(struct json_scan *scan)
 {
-	double value;
+	double value = NAN;
 
-	if (json_scan_next(scan) != JSON_SCAN_NUMBER || !json_scan_double(scan, &value)) {
-		json_scan_skip(scan);
-		return NAN;
-	}
+	json_scan_read_double(scan, &value);
 	return value < 0 ? 0 : value > 1 ? 1 : value;
+}
+
+/* A value above `most` is rejected. */
+static int64_t read_at_most(struct json_scan *scan, uint64_t most, int64_t otherwise)
+{
+	uint64_t value = UINT64_MAX;
+
+	json_scan_read_unsigned(scan, &value);
+	return value <= most ? (int64_t)value : otherwise;
 }
 
 static void read_row(struct json_scan *scan, struct hub_row *row)
 {
-	uint64_t world = 0, owner;
-
 	*row = (struct hub_row){ .owner = -1, .wait_share = NAN };
 	while (json_scan_next(scan) == JSON_SCAN_KEY) {
 		if (json_scan_is(scan, "name"))
 			json_scan_read_text(scan, row->job, sizeof(row->job));
-		else if (json_scan_is(scan, "world_size")) {
-			json_scan_read_unsigned(scan, &world);
-			row->world_size = world > INT32_MAX ? 0 : (int64_t)world;
-		} else if (json_scan_is(scan, "ranks"))
+		else if (json_scan_is(scan, "world_size"))
+			row->world_size = read_at_most(scan, INT32_MAX, 0);
+		else if (json_scan_is(scan, "ranks"))
 			row->ranks = read_u32(scan);
 		else if (json_scan_is(scan, "processes"))
 			row->processes = read_u32(scan);
@@ -111,11 +114,9 @@ static void read_row(struct json_scan *scan, struct hub_row *row)
 			row->notices = read_bits(scan, notice_name, LIVE_NOTICE_KINDS);
 		else if (json_scan_is(scan, "hang_after_ns"))
 			json_scan_read_unsigned(scan, &row->hang_after_ns);
-		else if (json_scan_is(scan, "owner")) {
-			owner = UINT64_MAX;
-			json_scan_read_unsigned(scan, &owner);
-			row->owner = owner < UINT32_MAX ? (int64_t)owner : -1;
-		} else
+		else if (json_scan_is(scan, "owner"))
+			row->owner = read_at_most(scan, UINT32_MAX - 1, -1);
+		else
 			json_scan_skip(scan);
 	}
 	/* No node has more: whatever an agent says, totals stay sensible. */

@@ -405,10 +405,7 @@ static double read_double(struct json_scan *scan)
 {
 	double value = 0;
 
-	if (json_scan_next(scan) == JSON_SCAN_NUMBER)
-		json_scan_double(scan, &value);
-	else
-		json_scan_skip(scan);
+	json_scan_read_double(scan, &value);
 	return value;
 }
 

@@ -641,6 +641,13 @@ void json_scan_read_unsigned(struct json_scan *scan, uint64_t *value)
 	json_scan_skip(scan);
 }
 
+void json_scan_read_double(struct json_scan *scan, double *value)
+{
+	json_scan_next(scan);
+	json_scan_double(scan, value);
+	json_scan_skip(scan);
+}
+
 void json_scan_read_text(struct json_scan *scan, char *to, size_t size)
 {
 	json_scan_next(scan);

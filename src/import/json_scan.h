@@ -110,6 +110,7 @@ bool json_scan_is(const struct json_scan *scan, const char *text);
  * Anything else is skipped and leaves *value, or the text, as it was. Errors stay in the scan.
  */
 void json_scan_read_unsigned(struct json_scan *scan, uint64_t *value);
+void json_scan_read_double(struct json_scan *scan, double *value);
 void json_scan_read_text(struct json_scan *scan, char *to, size_t size);
 bool json_scan_read_truth(struct json_scan *scan); /* false also if it is neither */
 /* Is it an object, or an array, as requested? Then its items are next. */
