@@ -114,7 +114,7 @@ $(FAKE_GPU)/libcuda.so.1: $(call objects,$(FAKE_CUDA_SOURCES))
 $(FAKE_GPU)/libnccl.so.2: $(call objects,$(FAKE_NCCL_SOURCES)) $(FAKE_GPU)/libcuda.so.1
 $(FAKE_GPU)/libnccl-old.so.2: $(call objects,$(filter-out %_new.c,$(FAKE_NCCL_SOURCES))) $(FAKE_GPU)/libcuda.so.1
 $(FAKE_GPU)/libnvidia-ml.so.1: $(call objects,tests/fake_gpu/fake_nvml.c)
-# They move and compare millions of numbers. AddressSanitizer watches the products that call them, and their memory, all the same.
+# They move and compare millions of numbers. AddressSanitizer still watches the programs that call them, and their memory.
 $(call objects,$(wildcard tests/fake_gpu/*.c)): OWN_CFLAGS := $(if $(findstring address,$(SANITIZE)),-O2 -fno-sanitize=all)
 $(FAKE_LIBRARIES):
 	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,$(notdir $@) -Wl,-rpath,'$$ORIGIN' -o $@ $^ -lpthread -ldl -lm
