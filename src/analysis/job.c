@@ -1220,6 +1220,15 @@ uint32_t job_members_on(const struct job *job, uint32_t comm, uint32_t host)
 	return count;
 }
 
+bool job_is_on_one_host(const struct job *job, uint32_t comm)
+{
+	const struct job_comm *of = &job->comms[comm];
+
+	return of->nranks > 0 && of->seat_count > 0 &&
+	       job_members_on(job, comm, job->ranks[job->seats[of->seats[0]].rank].host) ==
+		       (uint32_t)of->nranks;
+}
+
 enum status job_make(struct job *job, const struct recording *recording)
 {
 	uint32_t *group_of = calloc(recording->count + 1, sizeof(*group_of));

@@ -146,6 +146,8 @@ uint32_t job_place_in(const struct job *job, uint32_t comm, uint32_t rank);
 bool job_is_member(const struct job *job, uint32_t comm, uint32_t rank);
 /* How many of its ranks are on a host (index into job.hosts). */
 uint32_t job_members_on(const struct job *job, uint32_t comm, uint32_t host);
+/* All of its ranks: what they exchange over sockets does not leave it. */
+bool job_is_on_one_host(const struct job *job, uint32_t comm);
 
 /* A process's number for a name as the whole job numbers it; JOB_NAME_OTHER if there are too many. */
 uint8_t job_name_number(const struct job *job, size_t process, uint8_t number);

@@ -751,10 +751,10 @@ static bool has_link(const struct straggler_search *search)
 	return false;
 }
 
-static bool is_network(const struct windows_change *change)
+static bool is_network(const struct straggler_search *search, const struct windows_change *change)
 {
 	return job_comm_is_over_network(change->kind) && change->is_everywhere &&
-	       change->percent < 0;
+	       change->percent < 0 && !job_is_on_one_host(search->job, change->example_comm);
 }
 
 /* The mean time on the wire of a transfer, of all seats; 0 unknown. */
@@ -790,7 +790,7 @@ static void straggler_network_wire(struct straggler_search *search,
 		const struct windows_change *change = &windows->changes[i];
 		double before_ns, after_ns;
 
-		if (!is_network(change) || change->example_comm != table->lane->comm ||
+		if (!is_network(search, change) || change->example_comm != table->lane->comm ||
 		    change->size_class != table->wire_class)
 			continue;
 		before_ns = mean_wire(table, 1, change->at_ns);
@@ -838,7 +838,7 @@ static void straggler_network(struct straggler_search *search)
 	for (size_t i = 0; i < windows->change_count; i++) {
 		const struct windows_change *change = &windows->changes[i];
 
-		if (!is_network(change) || is_nvlink_too(windows, change) ||
+		if (!is_network(search, change) || is_nvlink_too(windows, change) ||
 		    is_wire_fine(change, search->wire_rise[i]))
 			continue;
 		if (worst == NULL || change->matches_after > worst->matches_after)

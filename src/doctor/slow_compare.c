@@ -1001,13 +1001,20 @@ static void add_change(struct slow_rows *rows, const struct timeline_report *rep
 		row->host = host_of(&report->job, change->example_comm);
 }
 
-/* Ranks that share a GPU, as in tests, have no link between them and take time from each other. */
-static bool is_gpu_shared(const struct job *job, const struct job_comm *comm)
+/*
+ * Ranks that share a GPU, as in tests, have no link between them and take time from each other; and between ranks of one
+ * host that exchange data over sockets there is no network.
+ */
+static bool is_without_link(const struct job *job, uint32_t comm)
 {
-	for (uint32_t i = 0; comm->kind == JOB_COMM_NVLINK && i < comm->seat_count; i++)
+	const struct job_comm *of = &job->comms[comm];
+
+	if (job_comm_is_over_network(of->kind))
+		return job_is_on_one_host(job, comm);
+	for (uint32_t i = 0; i < of->seat_count; i++)
 		for (uint32_t j = 0; j < i; j++) {
-			const struct job_rank *one = &job->ranks[job->seats[comm->seats[i]].rank];
-			const struct job_rank *other = &job->ranks[job->seats[comm->seats[j]].rank];
+			const struct job_rank *one = &job->ranks[job->seats[of->seats[i]].rank];
+			const struct job_rank *other = &job->ranks[job->seats[of->seats[j]].rank];
 
 			if (one->host == other->host && one->gpu_uuid[0] != '\0' &&
 			    strcmp(one->gpu_uuid, other->gpu_uuid) == 0)
@@ -1048,7 +1055,7 @@ void slow_rows_past(struct slow_rows *rows, const struct timeline_report *report
 		    report->job.comms[change->example_comm].group != group ||
 		    (change->percent > 0 && has_fall_before(windows, change)) ||
 		    !has_enough(change) || is_only_latency(change) ||
-		    is_gpu_shared(&report->job, &report->job.comms[change->example_comm]))
+		    is_without_link(&report->job, change->example_comm))
 			continue;
 		add_change(rows, report, cells, change);
 	}
