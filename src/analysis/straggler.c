@@ -22,6 +22,7 @@ enum { STRAGGLERS_MAX = 64 };
 
 static void straggler_table_release(struct straggler_table *table)
 {
+	free(table->block_of);
 	free(table->late_ns);
 	free(table->wire_ns);
 	free(table->wire_sum);
@@ -64,17 +65,19 @@ static bool chunk_is_usable(const struct match_brief *brief, uint32_t nranks)
 	return brief->occupied != 0 && brief->fewest * 4 >= nranks * 3;
 }
 
-/* block_of[chunk]: UINT32_MAX if it is not used. */
-static enum status order_chunks(struct straggler_table *table, const struct match_lane *lane,
-				uint32_t nranks, uint32_t *block_of)
+static enum status order_chunks(struct straggler_table *table, uint32_t nranks)
 {
+	const struct match_lane *lane = table->lane;
 	struct match_order *order = calloc(lane->chunk_count + 1, sizeof(*order));
 	uint32_t used = 0;
 
-	if (order == NULL)
+	table->block_of = calloc(lane->chunk_count + 1, sizeof(*table->block_of));
+	if (order == NULL || table->block_of == NULL) {
+		free(order);
 		return ERR_NO_SPACE;
+	}
 	for (uint32_t i = 0; i < lane->chunk_count; i++) {
-		block_of[i] = UINT32_MAX;
+		table->block_of[i] = UINT32_MAX;
 		if (!chunk_is_usable(&lane->briefs[i], nranks))
 			continue;
 		order[used++] = (struct match_order){ lane->briefs[i].number, i };
@@ -86,7 +89,7 @@ static enum status order_chunks(struct straggler_table *table, const struct matc
 	if (table->blocks < STRAGGLER_BLOCKS_LEAST)
 		table->blocks = 0;
 	for (uint32_t i = 0; i < used && table->blocks > 0; i++)
-		block_of[order[i].chunk] = (uint32_t)((uint64_t)i * table->blocks / used);
+		table->block_of[order[i].chunk] = (uint32_t)((uint64_t)i * table->blocks / used);
 	free(order);
 	return OK;
 }
@@ -121,7 +124,7 @@ static void add_chunk(struct straggler_table *table, const struct job *job,
 	}
 }
 
-static void add_parts(struct straggler_table *table, const uint32_t *block_of, uint32_t seat)
+static void add_parts(struct straggler_table *table, uint32_t seat)
 {
 	const struct match_seat *of = &table->lane->seats[seat];
 	double *late = &table->late_ns[(size_t)seat * table->blocks];
@@ -131,7 +134,7 @@ static void add_parts(struct straggler_table *table, const uint32_t *block_of, u
 
 	for (uint32_t i = 0; i < of->count; i++) {
 		const struct match_part *part = &of->parts[i];
-		uint32_t block = block_of[part->chunk];
+		uint32_t block = table->block_of[part->chunk];
 		struct match_slice slice;
 
 		if (block == UINT32_MAX || part->bits == 0)
@@ -179,28 +182,26 @@ static enum status straggler_table_make(struct straggler_table *table,
 					const struct match_lane *lane, const struct align *align)
 {
 	const struct job_comm *comm = &matches->job->comms[lane->comm];
-	uint32_t *block_of = calloc(lane->chunk_count + 1, sizeof(*block_of));
 	uint32_t nranks = comm->nranks > 0 ? (uint32_t)comm->nranks : comm->seat_count;
 	enum status status;
 
 	*table = (struct straggler_table){ .lane = lane, .seats = comm->seat_count };
-	status = block_of ? order_chunks(table, lane, nranks, block_of) : ERR_NO_SPACE;
+	status = order_chunks(table, nranks);
 	if (status == OK && !table_allocate(table))
 		status = ERR_NO_SPACE;
 	if (status == OK && table->blocks > 0) {
 		for (uint32_t i = 0; i < lane->chunk_count; i++)
-			if (block_of[i] != UINT32_MAX)
-				add_chunk(table, matches->job, align, i, block_of[i]);
+			if (table->block_of[i] != UINT32_MAX)
+				add_chunk(table, matches->job, align, i, table->block_of[i]);
 		table->wire_class = match_largest_class(lane, table->seats);
 		for (uint32_t seat = 0; seat < table->seats; seat++)
-			add_parts(table, block_of, seat);
+			add_parts(table, seat);
 		for (uint32_t b = 0; b < table->blocks; b++) {
 			table->mean_ns[b] /= table->count[b];
 			table->least_ns[b] /= table->count[b];
 		}
 		drop_thin_blocks(table);
 	}
-	free(block_of);
 	if (status != OK)
 		straggler_table_release(table);
 	return status;
@@ -516,6 +517,60 @@ void straggler_times(struct straggler *straggler, const struct straggler_table *
 		straggler->pattern = first <= 1 ? STRAGGLER_UNTIL : STRAGGLER_BURSTS;
 }
 
+/*
+ * The effect on collectives.
+ *
+ * Where transfers queue up shows who holds a ring up, but not by how much: of links that are equally fast, the one
+ * that is a little behind has the whole queue, and a moment later it is another one. But what holds collectives up
+ * makes them slower while it lasts.
+ */
+
+/* Per block, the logarithm of durations relative to others of their kind. */
+static void fill_paces(const struct straggler_table *table, bool is_with_waiting, double *paces)
+{
+	const struct match_lane *lane = table->lane;
+
+	for (uint32_t b = 0; b < table->blocks; b++)
+		paces[b] = 0;
+	for (uint32_t i = 0; i < lane->chunk_count; i++) {
+		uint32_t block = table->block_of[i];
+
+		for (uint32_t bits = block != UINT32_MAX ? lane->briefs[i].occupied : 0; bits != 0;
+		     bits &= bits - 1) {
+			const struct match_slot *slot =
+				&lane->chunks[i]->slots[__builtin_ctz(bits)];
+			const struct match_sum *kind = &lane->sums[slot->kind];
+			double ns = is_with_waiting ? (double)slot->sum_ns / slot->count
+						    : (double)slot->least_ns;
+
+			if (ns > 0 && kind->moves > 0)
+				paces[block] +=
+					(log(ns) - kind->move_log_sum / (double)kind->moves) /
+					table->count[block];
+		}
+	}
+}
+
+double straggler_effect(const struct straggler_table *table, const double *values,
+			const struct straggler_stretch *stretch, bool is_with_waiting)
+{
+	double paces[STRAGGLER_BLOCKS], on[STRAGGLER_BLOCKS], off[STRAGGLER_BLOCKS];
+	uint32_t on_count = 0, off_count = 0;
+
+	fill_paces(table, is_with_waiting, paces);
+	for (uint32_t b = 0; b < table->blocks; b++) {
+		if (isnan(values[b]))
+			continue;
+		if (straggler_is_on(values[b], stretch))
+			on[on_count++] = paces[b];
+		else
+			off[off_count++] = paces[b];
+	}
+	if (on_count == 0 || off_count < STRAGGLER_BLOCKS_LEAST)
+		return NAN;
+	return -expm1(stats_median(off, off_count) - stats_median(on, on_count));
+}
+
 struct straggler straggler_begin(const struct straggler_search *search,
 				 const struct straggler_table *table, uint32_t seat,
 				 enum straggler_class class)
@@ -577,16 +632,36 @@ static double mean_of(const double *values, uint32_t count)
 	return sum;
 }
 
+/* How much of the time of all ranks collectives are longer by while it lasts. */
+static double lost_ns(const struct straggler_table *table, const double *values,
+		      const struct straggler_stretch *stretch, double effect)
+{
+	double lost = 0;
+
+	for (uint32_t b = 0; b < table->blocks; b++)
+		if (straggler_is_on(values[b], stretch))
+			lost += effect * table->mean_ns[b] * table->count[b] * table->seats;
+	return lost;
+}
+
 static void name_late_seat(struct straggler_search *search, const struct straggler_table *table,
 			   uint32_t seat, const double *values,
 			   const struct straggler_stretch *stretch, double chance)
 {
 	struct straggler straggler = straggler_begin(search, table, seat, STRAGGLER_SLOW_RANK);
+	double caused_ns = (double)table->caused_ns[seat];
 
+	if (table->is_late_by_network) {
+		double effect = straggler_effect(table, values, stretch, true);
+
+		if (effect < STRAGGLER_EFFECT_LEAST)
+			return;
+		/* Unknown: stays as it is. */
+		caused_ns = fmin(caused_ns, lost_ns(table, values, stretch, effect));
+	}
 	straggler.late_ns = (uint64_t)stretch->typical;
 	straggler.is_by_network = table->is_late_by_network;
-	straggler.caused_ns = units_whole((double)table->caused_ns[seat] *
-					  straggler_scale(search, table->lane->comm));
+	straggler.caused_ns = units_whole(caused_ns * straggler_scale(search, table->lane->comm));
 	straggler.confidence = 1 - chance;
 	straggler_times(&straggler, table, values, stretch);
 	straggler.share_of_ns = straggler_cost_share(table, 1);
@@ -1478,7 +1553,9 @@ static void merge_into(struct straggler *to, const struct straggler *from)
 {
 	const struct straggler *starved = to->own_slowdown > from->own_slowdown ? to : from;
 	double slowdown = starved->slowdown, own_slowdown = starved->own_slowdown;
-	uint64_t caused_ns = to->caused_ns + from->caused_ns;
+	uint64_t most_ns = to->caused_ns > from->caused_ns ? to->caused_ns : from->caused_ns;
+	/* Of the same collectives, each is about the same time. */
+	uint64_t caused_ns = to->comm == from->comm ? most_ns : to->caused_ns + from->caused_ns;
 	uint32_t peer = to->peer != UINT32_MAX ? to->peer : from->peer;
 	double cost_share = to->cost_share > from->cost_share ? to->cost_share : from->cost_share;
 	bool is_starved = to->is_starved || from->is_starved;

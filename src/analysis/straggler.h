@@ -81,7 +81,8 @@ struct straggler {
 				them or what they exchange inside the host may be the origin */
 	double confidence;   /* 1 - probability of this by chance, corrected for the number of
 				ranks and sections examined; 0..1 */
-	double share_of_ns;  /* private to the search, like the next: cost_share of 1 ns */
+	double share_of_ns;  /* private to the search, like the next two: cost_share of 1 ns */
+	double effect;	     /* slow link of collectives: straggler_effect() */
 	bool is_dropped;
 	bool has_wire;	/* network: time on the wire is known and confirms it */
 	bool has_times; /* the next two, common time of align.h; false: not aligned */

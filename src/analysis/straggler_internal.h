@@ -64,6 +64,7 @@ struct straggler_table {
 	uint32_t blocks;
 	uint64_t matches;    /* also if they are too few for blocks */
 	uint32_t wire_class; /* size class that wire_ns is about */
+	uint32_t *block_of;  /* [match_lane.chunks]; UINT32_MAX: not used */
 	bool is_late_by_network;
 	double *late_ns;    /* mean duration of all minus the seat's, per match; NAN: none */
 	double *wire_ns;    /* time on the wire per transfer; NAN: no transfers */
@@ -171,6 +172,14 @@ struct straggler straggler_begin(const struct straggler_search *search,
 
 /* Is the problem there, in a block with this value? Half of it is enough. */
 bool straggler_is_on(double value, const struct straggler_stretch *stretch);
+
+/*
+ * How much of the collectives' time is lost while it lasts, compared with the rest of the time; NAN: it lasts all the
+ * time, or nearly so. Less than STRAGGLER_EFFECT_LEAST: they are not held up by it.
+ */
+#define STRAGGLER_EFFECT_LEAST 0.1
+double straggler_effect(const struct straggler_table *table, const double *values,
+			const struct straggler_stretch *stretch, bool is_with_waiting);
 
 /* The time: pattern, first_ns, last_ns, share_of_time from the values of the blocks (NAN: unknown). */
 void straggler_times(struct straggler *straggler, const struct straggler_table *table,

@@ -738,7 +738,7 @@ static void straggler_add_link(struct straggler_search *search, struct straggler
 	if (!link->is_of_sends && witness.is_sender_late)
 		return;
 	/* Durations that begin when transfers are posted: only the time on the wire can be longer. */
-	if (!link->is_of_sends && witness.wire_share > 0) {
+	if (!link->is_of_sends && isnan(link->effect) && witness.wire_share > 0) {
 		link->caused_ns = units_whole((double)link->caused_ns * witness.wire_share);
 		link->cost_share *= witness.wire_share;
 	}
@@ -1042,15 +1042,18 @@ static void name_slow_sender(struct straggler_search *search, const struct strag
 	const struct job_comm *comm = &search->job->comms[table->lane->comm];
 	struct straggler straggler = straggler_begin(search, table, seat, STRAGGLER_SLOW_LINK);
 	bool is_on[STRAGGLER_BLOCKS];
-	double caused_ns = 0;
+	double caused_ns = 0, share;
 
 	straggler.slowdown = 1 + stretch->typical;
+	straggler.effect = straggler_effect(table, excess, stretch, false);
+	if (straggler.effect < STRAGGLER_EFFECT_LEAST)
+		return;
+	share = fmin(1 - 1 / straggler.slowdown, straggler.effect);
 	straggler.confidence = 1 - stretch->chance * table->seats;
 	for (uint32_t b = 0; b < table->blocks; b++) {
 		is_on[b] = straggler_is_on(excess[b], stretch);
 		if (is_on[b])
-			caused_ns += table->least_ns[b] * table->count[b] * table->seats *
-				     (1 - 1 / straggler.slowdown);
+			caused_ns += table->least_ns[b] * table->count[b] * table->seats * share;
 	}
 	straggler_times(&straggler, table, excess, stretch);
 	caused_ns *= straggler_scale(search, table->lane->comm);

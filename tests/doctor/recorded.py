@@ -59,9 +59,10 @@ def check_logs(recorded, name):
 
 def check_slow(recorded):
     """Made by TorchJob of tests/gpu/gpu_torch.py, scenes slow-ahead, slow-sampled (with RINGSIDE_SAMPLE_AFTER=5) and slow-ahead-even;
-    and a bundle of scene calm of tests/gpu/gpu_scenes.py at a moment at which all transfers took longer for some seconds."""
+    and bundles of scene calm of tests/gpu/gpu_scenes.py at moments that looked slow: transfers queue up at one rank, or all of
+    them take longer for some seconds."""
     for name, wanted in (("late", ["slow_rank 1"]), ("late-sampled", ["slow_rank 1"]), ("even", []),
-                         ("one-host", [])):
+                         ("queue-of-sends", []), ("one-host", [])):
         document, said = doctor(os.path.join(recorded, name + ".tar"))
         found = ["%s %s" % (one["class"], one["rank"]) for one in (document or {"verdicts": []})["verdicts"]
                  if one["severity"] != "note" and one["class"].startswith("slow")]

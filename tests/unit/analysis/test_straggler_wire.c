@@ -64,6 +64,66 @@ static void test_late_gpu(void)
 	hand_ring_over(&ring);
 }
 
+/*
+ * As recorded on a GPU: for a while, transfers queue up at one rank, because it is a little behind the others. Unless that
+ * makes collectives slower, it holds up nobody.
+ */
+static uint64_t queued_duration_ns;
+
+static bool is_queue(int match)
+{
+	return match >= MEETINGS / 4 && match < MEETINGS / 2;
+}
+
+static struct part queue_of_sends(int rank, int match)
+{
+	struct part part = calm();
+
+	part.duration_ns = is_queue(match) ? queued_duration_ns : 50 * MS;
+	part.wire_ns = (rank == SENDER && is_queue(match) ? 2000 : 100) * US;
+	return part;
+}
+
+static struct part queue_at_gpu(int rank, int match)
+{
+	struct part part = calm();
+
+	part.is_untimed = true;
+	part.duration_ns = is_queue(match) ? queued_duration_ns : 50 * MS;
+	part.wire_ns = 100 * US;
+	part.consume_ns = (rank == SENDER && is_queue(match) ? 5080 : 80) * US;
+	return part;
+}
+
+static void expect_queue(struct part (*play)(int rank, int match), enum straggler_class class,
+			 const char *what)
+{
+	const struct straggler *one;
+
+	queued_duration_ns = 51 * MS;
+	hand_ring_play(&ring, play);
+	EXPECT_THAT(what, ring.report.stragglers.count == 0);
+	hand_ring_over(&ring);
+	queued_duration_ns = 60 * MS;
+	hand_ring_play(&ring, play);
+	one = found(class, SENDER);
+	EXPECT_THAT("if collectives are slower meanwhile, it is reported",
+		    ring.report.stragglers.count == 1 && one != NULL &&
+			    one->pattern == STRAGGLER_BURSTS);
+	EXPECT_THAT("with what they are longer by",
+		    one != NULL && fabs((double)one->caused_ns - 10. * MS * RANKS * MEETINGS / 4) <
+					   1. * MS * RANKS * MEETINGS / 4);
+	hand_ring_over(&ring);
+}
+
+static void test_queues(void)
+{
+	expect_queue(queue_of_sends, STRAGGLER_SLOW_LINK,
+		     "a link on which transfers queue up for a while is not slow");
+	expect_queue(queue_at_gpu, STRAGGLER_SLOW_RANK,
+		     "a rank at whose GPU data queues up for a while is not late");
+}
+
 /* ---- it is the link ---------------------------------------------------------------------------- */
 
 static struct part slow_link(int rank, int match)
@@ -122,8 +182,11 @@ static struct part with_pauses(int rank, int match)
 {
 	struct part part = slow_link(rank, match);
 
+	bool is_pause = match / MATCH_CHUNK % 8 == 3;
+
 	if (rank == SENDER)
-		part.wire_ns = match / MATCH_CHUNK % 8 == 3 ? 0 : 40 * MS;
+		part.wire_ns = is_pause ? 0 : 40 * MS;
+	part.duration_ns = (is_pause ? 40 : 80) * MS;
 	return part;
 }
 
@@ -410,6 +473,7 @@ static void test_noisy(void)
 int main(void)
 {
 	test_late_gpu();
+	test_queues();
 	test_slow_link();
 	test_cost_without_gpu_times();
 	test_nothing_on_the_wire();
