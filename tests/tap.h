@@ -16,6 +16,13 @@
 #define TAP_IS_SLOW 0
 #endif
 
+/* What has one thread has no races: tests that are mostly of that kind run only the others then. */
+#ifdef __SANITIZE_THREAD__
+#define TAP_FINDS_RACES 1
+#else
+#define TAP_FINDS_RACES 0
+#endif
+
 static int tap_count;
 static int tap_failed;
 
