@@ -377,7 +377,7 @@ static struct match_cursor *cursor_of(struct walk *walk, uint32_t comm, uint8_t 
 	const struct job_seat *seat = job_seat(walk->job, walk->process, comm);
 	struct match_cursor **cursor;
 
-	if (seat == NULL)
+	if (seat == NULL || (source != OP_TIME_KERNEL_GPU && source != OP_TIME_PROXY))
 		return NULL;
 	cursor = &walk->cursors[((size_t)(seat - walk->job->seats) -
 				 walk->job->first_seat[walk->process]) *

@@ -97,6 +97,29 @@ static void test_chain(void)
 	over();
 }
 
+/* Most have the host's times, which end when it looks. */
+static void test_host_times(void)
+{
+	for (int rank = 0; rank < 2; rank++) {
+		struct recording_process *process = rank_with_anchor(rank, rank ? "b" : "a");
+		uint32_t comm = hand_comm(process, 0x77, "", rank, 2, 2);
+
+		for (uint64_t n = 1; n <= 100; n++) {
+			struct op_record *op = hand_op(process, comm, OP_ALL_REDUCE, n, 8, 1000,
+						       base_of(rank) + n * 1000000);
+
+			if (n % 4 == 1)
+				continue;
+			op->time_source = OP_TIME_HOST;
+			op->done_ns += (uint64_t)rank * 500000;
+		}
+	}
+	made();
+	EXPECT_THAT("clocks are compared by the times of GPU and network only",
+		    llabs(apart(0, 1)) < 10);
+	over();
+}
+
 static void test_nothing(void)
 {
 	hand_process(&hand, "j", 0, "a");
@@ -154,6 +177,7 @@ static void test_fresh_anchor(void)
 int main(void)
 {
 	test_chain();
+	test_host_times();
 	test_nothing();
 	test_cancel();
 	test_fresh_anchor();
