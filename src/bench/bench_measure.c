@@ -526,7 +526,8 @@ static int times_take(struct job_cell *work, struct bench_call *calls, uint32_t 
 
 		if (result)
 			return job_cuda(job, result, "cuEventElapsedTime");
-		calls[i].gpu_ns = (uint64_t)((double)ms * 1e6 * parts / count + 0.5);
+		/* Below 0 only if the driver is wrong: unknown. */
+		calls[i].gpu_ns = units_whole((double)ms * 1e6 * parts / count + 0.5);
 	}
 	return 0;
 }

@@ -1017,7 +1017,7 @@ static void judge_collective(struct health_scene *scene, struct health_collectiv
 }
 
 static void tell_slower(struct health_scene *scene, const struct health_collective *one,
-			double first_gbs, double last_gbs)
+			double first_gbs, double last_gbs, double percent)
 {
 	struct health_finding *finding =
 		health_find_add(scene, HEALTH_GOT_SLOWER, HEALTH_LIKELY, last_gbs, first_gbs,
@@ -1030,7 +1030,7 @@ static void tell_slower(struct health_scene *scene, const struct health_collecti
 		   "%s of %s slowed down: busbw %.2f GB/s at the start, %.2f GB/s at the end "
 		   "(%.0f%%)",
 		   op_function_name(one->function), units_bytes(size, one->bytes), first_gbs,
-		   last_gbs, last_gbs / first_gbs * 100);
+		   last_gbs, percent);
 }
 
 /*
@@ -1061,7 +1061,7 @@ static enum status judge_course(struct health_scene *scene, const struct health_
 	if (status == OK && before.p50 > 0 && before.p50 < scene->slow * after.p50 &&
 	    before.p75 < after.p25)
 		tell_slower(scene, one, bench_busbw(first, before.p50),
-			    bench_busbw(last, after.p50));
+			    bench_busbw(last, after.p50), 100 * before.p50 / after.p50);
 	return status;
 }
 
