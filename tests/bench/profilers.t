@@ -191,7 +191,7 @@ RINGSIDE_CUDA=/nonexistent.so expect_complaint "no CUDA: one line" "nonexistent.
 LOSSY_HANG=1 "$ringside" bench profilers --plugin "$lossy" --ranks 2 --sizes 1K --calls 2 --modes blocking -f allreduce \
 	>/dev/null 2>"$tap_scratch/interrupted.err" &
 interrupted=$!
-until grep -q 'inspector' "$tap_scratch/interrupted.err" || ! kill -0 "$interrupted"; do sleep 0.02; done
+until grep -qs 'inspector' "$tap_scratch/interrupted.err" || ! kill -0 "$interrupted"; do sleep 0.02; done
 kill -TERM "$interrupted"
 wait "$interrupted"
 expect_same "a signal ends it" "$?" 143
