@@ -507,6 +507,7 @@ static int export_process(struct doing *doing, uint32_t number,
 	uint64_t issued;
 	bool is_known = count_issued(process, &issued);
 	enum status status;
+	int error;
 
 	if (doing->who != NULL &&
 	    !filter_rows_start(&doing->chosen, job->filter, doing->who, number))
@@ -522,6 +523,7 @@ static int export_process(struct doing *doing, uint32_t number,
 	if (doing->is_failed)
 		return CLI_EXIT_UNKNOWN;
 	status = recording_each_batch(process, export_words(), take_batch, doing, &walk);
+	error = errno;
 	doing->file.damaged += walk.refused;
 	job->issued += issued;
 	job->lost += recorded_lost(process);
@@ -529,6 +531,7 @@ static int export_process(struct doing *doing, uint32_t number,
 	job->is_complete &= is_known && issued == doing->process_rows && walk.damages == 0;
 	if (job->is_directory)
 		export_end_file(doing);
+	errno = error;
 	return export_complain(doing, status, &walk);
 }
 
