@@ -56,6 +56,15 @@ struct sums_table {
 	size_t group_count;
 };
 
+/* A communicator's operations, now and at the speeds before. */
+struct move {
+	const struct slow_member *of;
+	double now_s;
+	double then_s;
+	bool is_counted; /* it spends enough time in transfers to be judged */
+	bool is_slow;
+};
+
 struct sums_search {
 	struct verdicts *verdicts;
 	const struct slow_sums *now;
@@ -64,6 +73,8 @@ struct sums_search {
 	size_t first; /* verdicts[first...] are ours */
 	struct sums_table table;
 	struct sums_table before;
+	struct move *moves; /* by communicator: those that both tables have */
+	size_t move_count;
 	enum status status;
 };
 
@@ -518,9 +529,64 @@ static void sums_find_late(struct sums_search *search)
 }
 
 /*
+ * Operations compared with the job's own past, from totals: the rule of the alerts NcclNetworkDegraded and
+ * NcclNvlinkDegraded (deploy/prometheus). The rank that waits least shows the speed; per communicator, the
+ * time its transfers take relative to the time they would have taken at the earlier speeds.
+ */
+
+static const double time_that_matters = 0.01; /* of the time span */
+
+static double ratio_of(const struct move *move)
+{
+	return move->now_s / move->then_s;
+}
+
+/* Groups of both are sorted alike. */
+static const struct sums_group *group_before(const struct sums_table *before,
+					     const struct sums_group *group, size_t *at)
+{
+	while (*at < before->group_count && sums_by_kind(before->groups[*at].of, group->of) < 0)
+		++*at;
+	return *at < before->group_count && sums_by_kind(before->groups[*at].of, group->of) == 0
+		       ? &before->groups[*at]
+		       : NULL;
+}
+
+static void find_moves(struct sums_search *search)
+{
+	const struct sums_table *table = &search->table;
+	struct move *moves = calloc(table->group_count + 1, sizeof(*moves));
+	size_t count = 0, at = 0;
+
+	if (moves == NULL) {
+		search->status = ERR_NO_SPACE;
+		return;
+	}
+	for (size_t i = 0; i < table->group_count; i++) {
+		const struct sums_group *now = &table->groups[i];
+		const struct sums_group *then = group_before(&search->before, now, &at);
+
+		if (then == NULL || now->busbw <= 0 || then->busbw <= 0)
+			continue;
+		if (count == 0 || sums_by_comm(moves[count - 1].of, now->of) != 0)
+			moves[count++] = (struct move){ .of = now->of };
+		moves[count - 1].now_s += now->bus_bytes / now->busbw;
+		moves[count - 1].then_s += now->bus_bytes / then->busbw;
+	}
+	for (size_t i = 0; i < count; i++) {
+		moves[i].is_counted = moves[i].now_s > time_that_matters * search->now->seconds;
+		moves[i].is_slow =
+			moves[i].is_counted && ratio_of(&moves[i]) > 1 + search->threshold;
+	}
+	search->moves = moves;
+	search->move_count = count;
+}
+
+/*
  * Links from totals: a link whose transfers are on the wire much longer than those of the other links of
  * its communicator that carry as much. If many stand out it is the structure of the collective, and none is
- * named.
+ * named. If it did not stand out before, its collectives must be slower than before: where transfers queue up does not
+ * show by how much they are held up.
  */
 
 enum { TRANSFERS_LEAST = 32, EDGES_LEAST = 3, MIDDLES_KEPT = 16 };
@@ -663,8 +729,48 @@ static double stands_out(struct middles *middles, const struct slow_edge *list, 
 	return middle;
 }
 
-static void links_of_comm(struct sums_search *search, const struct slow_edge *list, size_t count,
-			  double *scratch)
+/* Links of all communicators, sorted; scratch has as many. */
+struct edges {
+	struct slow_edge *list;
+	double *scratch;
+	size_t count;
+};
+
+/* Did it not stand out before? False if that is not known. */
+static bool was_fine(const struct edges *before, const struct slow_edge *edge)
+{
+	size_t first = 0, end, alike;
+	double middle;
+
+	while (first < before->count && edges_by_comm(&before->list[first], edge) < 0)
+		first++;
+	for (end = first; end < before->count && edges_by_comm(&before->list[end], edge) == 0;)
+		end++;
+	for (size_t i = first; i < end; i++) {
+		if (by_edge(&before->list[i], edge) != 0)
+			continue;
+		middle = wire_middle_of(&before->list[first], end - first, &before->list[i],
+					before->scratch, &alike);
+		return middle > 0 && wire_s(&before->list[i]) < ratio_that_matters * middle;
+	}
+	return false;
+}
+
+/* Do its communicator's collectives take as long as before? False if that is not known. */
+static bool is_as_fast(const struct sums_search *search, const struct slow_edge *edge)
+{
+	for (size_t i = 0; i < search->move_count; i++) {
+		const struct move *move = &search->moves[i];
+
+		if (compare_comms(move->of->job, move->of->comm_hash, edge->job, edge->comm_hash) ==
+		    0)
+			return move->is_counted && !move->is_slow;
+	}
+	return false;
+}
+
+static void links_of_comm(struct sums_search *search, const struct edges *before,
+			  const struct slow_edge *list, size_t count, double *scratch)
 {
 	struct middles middles = { .count = 0 };
 	double traffic;
@@ -680,21 +786,25 @@ static void links_of_comm(struct sums_search *search, const struct slow_edge *li
 	for (size_t i = 0; i < count; i++) {
 		double middle = stands_out(&middles, list, count, i, traffic, scratch, &alike);
 
-		if (middle > 0)
+		if (middle > 0 && !(is_as_fast(search, &list[i]) && was_fine(before, &list[i])))
 			tell_slow_link(search, &list[i], wire_s(&list[i]) / middle,
 				       (wire_s(&list[i]) - middle) * list[i].transfers, alike);
 	}
 }
 
-static size_t fill_edges(struct slow_edge *list, const struct slow_sums *sums)
+static enum status fill_edges(struct edges *edges, const struct slow_sums *sums)
 {
-	size_t count = 0, kept = 0;
+	size_t most = sums != NULL ? sums->edge_count : 0, kept = 0;
+	struct slow_edge *list = calloc(most + 1, sizeof(*list));
 
-	for (size_t i = 0; i < sums->edge_count; i++)
+	*edges = (struct edges){ .list = list, .scratch = calloc(most + 1, sizeof(double)) };
+	if (list == NULL || edges->scratch == NULL)
+		return ERR_NO_SPACE;
+	for (size_t i = 0; i < most; i++)
 		if (edge_is_usable(&sums->edges[i]))
-			list[count++] = sums->edges[i];
-	qsort(list, count, sizeof(*list), by_edge);
-	for (size_t i = 0; i < count; i++) {
+			list[edges->count++] = sums->edges[i];
+	qsort(list, edges->count, sizeof(*list), by_edge);
+	for (size_t i = 0; i < edges->count; i++) {
 		if (kept == 0 || by_edge(&list[kept - 1], &list[i]) != 0) {
 			list[kept++] = list[i];
 			continue;
@@ -703,84 +813,31 @@ static size_t fill_edges(struct slow_edge *list, const struct slow_sums *sums)
 		list[kept - 1].wire_seconds += list[i].wire_seconds;
 		list[kept - 1].bytes += list[i].bytes;
 	}
-	return kept;
+	edges->count = kept;
+	return OK;
 }
 
 static void sums_find_links(struct sums_search *search)
 {
-	struct slow_edge *list = calloc(search->now->edge_count + 1, sizeof(*list));
-	double *scratch = calloc(search->now->edge_count + 1, sizeof(*scratch));
-	size_t count, next;
+	struct edges now, before;
+	size_t next;
 
-	if (list == NULL || scratch == NULL) {
+	search->status = fill_edges(&now, search->now);
+	if (fill_edges(&before, search->options->before) != OK)
 		search->status = ERR_NO_SPACE;
-	} else {
-		count = fill_edges(list, search->now);
-		for (size_t i = 0; i < count; i = next) {
-			for (next = i; next < count && edges_by_comm(&list[i], &list[next]) == 0;)
-				next++;
-			links_of_comm(search, &list[i], next - i, scratch);
-		}
+	for (size_t i = 0; search->status == OK && i < now.count; i = next) {
+		for (next = i;
+		     next < now.count && edges_by_comm(&now.list[i], &now.list[next]) == 0;)
+			next++;
+		links_of_comm(search, &before, &now.list[i], next - i, now.scratch);
 	}
-	free(list);
-	free(scratch);
+	free(now.list);
+	free(now.scratch);
+	free(before.list);
+	free(before.scratch);
 }
 
-/*
- * Operations compared with the job's own past, from totals: the rule of the alerts NcclNetworkDegraded and
- * NcclNvlinkDegraded (deploy/prometheus). The rank that waits least shows the speed; per communicator, the
- * time its transfers take relative to the time they would have taken at the earlier speeds.
- */
-
-static const double time_that_matters = 0.01; /* of the time span */
-
-struct move {
-	const struct slow_member *of;
-	double now_s;
-	double then_s;
-	bool is_counted; /* it spends enough time in transfers to be judged */
-	bool is_slow;
-};
-
-static double ratio_of(const struct move *move)
-{
-	return move->now_s / move->then_s;
-}
-
-/* Groups of both are sorted alike. */
-static const struct sums_group *group_before(const struct sums_table *before,
-					     const struct sums_group *group, size_t *at)
-{
-	while (*at < before->group_count && sums_by_kind(before->groups[*at].of, group->of) < 0)
-		++*at;
-	return *at < before->group_count && sums_by_kind(before->groups[*at].of, group->of) == 0
-		       ? &before->groups[*at]
-		       : NULL;
-}
-
-static size_t find_moves(const struct sums_search *search, struct move *moves)
-{
-	const struct sums_table *table = &search->table;
-	size_t count = 0, at = 0;
-
-	for (size_t i = 0; i < table->group_count; i++) {
-		const struct sums_group *now = &table->groups[i];
-		const struct sums_group *then = group_before(&search->before, now, &at);
-
-		if (then == NULL || now->busbw <= 0 || then->busbw <= 0)
-			continue;
-		if (count == 0 || sums_by_comm(moves[count - 1].of, now->of) != 0)
-			moves[count++] = (struct move){ .of = now->of };
-		moves[count - 1].now_s += now->bus_bytes / now->busbw;
-		moves[count - 1].then_s += now->bus_bytes / then->busbw;
-	}
-	for (size_t i = 0; i < count; i++) {
-		moves[i].is_counted = moves[i].now_s > time_that_matters * search->now->seconds;
-		moves[i].is_slow =
-			moves[i].is_counted && ratio_of(&moves[i]) > 1 + search->threshold;
-	}
-	return count;
-}
+/* ---- communicators that are slower than before ------------------------------------------------- */
 
 struct tally_of {
 	size_t all, slow;
@@ -873,20 +930,15 @@ static void moves_of_job(struct sums_search *search, const struct move *moves, s
 
 static void sums_find_moves(struct sums_search *search)
 {
-	struct move *moves = calloc(search->table.group_count + 1, sizeof(*moves));
-	size_t count, next;
+	const struct move *moves = search->moves;
+	size_t next;
 
-	if (moves == NULL) {
-		search->status = ERR_NO_SPACE;
-		return;
-	}
-	count = find_moves(search, moves);
-	for (size_t i = 0; i < count; i = next) {
-		for (next = i; next < count && strcmp(moves[i].of->job, moves[next].of->job) == 0;)
+	for (size_t i = 0; i < search->move_count; i = next) {
+		for (next = i; next < search->move_count &&
+			       strcmp(moves[i].of->job, moves[next].of->job) == 0;)
 			next++;
 		moves_of_job(search, &moves[i], next - i);
 	}
-	free(moves);
 }
 
 enum status slow_find_sums(struct verdicts *verdicts, const struct slow_sums *now,
@@ -903,6 +955,8 @@ enum status slow_find_sums(struct verdicts *verdicts, const struct slow_sums *no
 	if (search.status == OK && options->before != NULL)
 		search.status = sums_table_make(&search.before, options->before);
 	if (search.status == OK)
+		find_moves(&search);
+	if (search.status == OK)
 		sums_find_links(&search);
 	if (search.status == OK)
 		sums_find_late(&search);
@@ -910,5 +964,6 @@ enum status slow_find_sums(struct verdicts *verdicts, const struct slow_sums *no
 		sums_find_moves(&search);
 	sums_table_release(&search.table);
 	sums_table_release(&search.before);
+	free(search.moves);
 	return search.status;
 }

@@ -295,6 +295,23 @@ static void link(void)
 	verdicts_release(&verdicts);
 
 	make(&now);
+	now.edges[3].wire_seconds *= 4;
+	look(&verdicts, &now, &before);
+	EXPECT_THAT("one that only has the queue now: collectives are as fast as before",
+		    verdicts.count == 0);
+	verdicts_release(&verdicts);
+	before.edges[3].wire_seconds *= 3;
+	look(&verdicts, &now, &before);
+	EXPECT_THAT("one that stood out before: there is no time without it to compare with",
+		    verdicts.count == 1 && verdicts.list[0].class == VERDICT_SLOW_LINK);
+	verdicts_release(&verdicts);
+	before.sums.edge_count = 3;
+	look(&verdicts, &now, &before);
+	EXPECT_THAT("one that sent nothing before",
+		    verdicts.count == 1 && verdicts.list[0].class == VERDICT_SLOW_LINK);
+	verdicts_release(&verdicts);
+
+	make(&now);
 	for (size_t i = 0; i < 3; i++)
 		now.edges[2 * i].wire_seconds *= 4;
 	look(&verdicts, &now, NULL);
