@@ -11,16 +11,18 @@ dashboards=deploy/grafana/dashboards
 expect_ok "dashboards can be generated" node deploy/grafana/make-dashboards.mjs "$tap_scratch/made"
 expect_ok "$dashboards is up to date (else run node deploy/grafana/make-dashboards.mjs)" diff -r "$tap_scratch/made" "$dashboards"
 
-types() { # dashboard...
-	rm -rf "$tap_scratch/types"
-	mkdir "$tap_scratch/types"
-	node tests/deploy/dashboard_types.mjs "$tap_scratch/types" "$@"
+# Two with mistakes among them: compiling takes seconds.
+sed 's/"drawStyle": "line"/"drawStyle": "lines"/' "$dashboards/ringside-job.json" >"$tap_scratch/setting.json"
+sed 's/"gridPos"/"gridPlace"/' "$dashboards/ringside-job.json" >"$tap_scratch/field.json"
+mkdir "$tap_scratch/types"
+said=$(node tests/deploy/dashboard_types.mjs "$tap_scratch/types" "$dashboards"/*.json "$tap_scratch"/{setting,field}.json 2>&1)
+match() { # part of a name
+	grep -F -- "$1" <<<"$said" && return 1
+	return 0
 }
-expect_ok "Grafana's types accept them" types "$dashboards"/*.json
-sed 's/"drawStyle": "line"/"drawStyle": "lines"/' "$dashboards/ringside-job.json" >"$tap_scratch/wrong.json"
-expect_complaint "an unknown setting is detected" 'drawStyle|"lines"' types "$tap_scratch/wrong.json"
-sed 's/"gridPos"/"gridPlace"/' "$dashboards/ringside-job.json" >"$tap_scratch/wrong.json"
-expect_complaint "a misspelled field is detected" 'gridPlace' types "$tap_scratch/wrong.json"
+expect_ok "Grafana's types accept them" match "$dashboards/"
+expect_complaint "an unknown setting is detected" 'drawStyle|"lines"' match "$tap_scratch/setting.json"
+expect_complaint "a misspelled field is detected" 'gridPlace' match "$tap_scratch/field.json"
 
 expect_same "uids equal the file names and do not depend on titles" \
 	"$(for file in "$dashboards"/*.json; do sed -n '2s/.*"uid": "\(.*\)".*/\1.json/p' "$file"; done)" "$(cd "$dashboards" && ls -- *.json)"

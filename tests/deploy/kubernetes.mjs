@@ -1,9 +1,10 @@
 // Renders the kustomize folders of deploy/kubernetes, validates every object against the schemas of its API, and checks what
 // schemas do not: names, selectors and ports that refer to each other.
 //
-//	kubernetes.mjs SCRATCH|- DIRECTORY [rendered.yaml]
+//	kubernetes.mjs SCRATCH|- DIRECTORY[=rendered.yaml]...
 //
-// With a scratch directory their types are checked, too. What kubectl made of the folder must be the same.
+// With a scratch directory their types are checked, too. What kubectl made of a folder must be the same. Prints the number of objects of each
+// folder, or what is wrong with it.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -14,10 +15,11 @@ import { isDeepStrictEqual } from 'node:util';
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const require = createRequire(join(root, 'npm', 'package.json'));
 const YAML = require('yaml');
-let failed = false;
-const fail = (text) => {
-	console.log(text);
-	failed = true;
+const failed = new Set();
+let directory;
+const fail = (text, of = directory) => {
+	console.log(`${of}: ${text}`);
+	failed.add(of);
 };
 
 // ---- kustomize, as far as we use it ----------------------------------------------------------------------------------------
@@ -105,13 +107,15 @@ function validate(object, name) {
 }
 
 // The schemas allow fields that they do not know. The types do not: as a typed literal, a misspelled field is a compiler error.
-function checkTypes(scratch, objects) {
-	const kinds = new Map(objects.map((object) => [object.kind, moduleOf(object)]));
+function checkTypes(scratch, folders) {
+	const kinds = new Map([...folders.values()].flat().map((object) => [object.kind, moduleOf(object)]));
+	const places = [];
 	let source = [...kinds].map(([kind, name]) => `import type { I${kind} } from '${name}';\n`).join('');
-	objects.forEach((object, i) => {
-		const { data, ...rest } = object;
-		source += `// ${object.kind} ${object.metadata.name}\nexport const v${i}: I${object.kind} = ${JSON.stringify(rest)};\n`;
-	});
+	for (const [folder, objects] of folders)
+		for (const { data, ...rest } of objects) {
+			source += `export const v${places.length}: I${rest.kind} = ${JSON.stringify(rest)};\n`;
+			places.push([folder, `${rest.kind} ${rest.metadata.name}`]);
+		}
 	writeFileSync(join(scratch, 'check.ts'), source);
 	symlinkSync(join(root, 'npm', 'node_modules'), join(scratch, 'node_modules'));
 	writeFileSync(join(scratch, 'tsconfig.json'), JSON.stringify({
@@ -121,9 +125,10 @@ function checkTypes(scratch, objects) {
 	try {
 		execFileSync(process.execPath, [join(root, 'npm/node_modules/typescript/bin/tsc'), '-p', scratch], { encoding: 'utf8' });
 	} catch (error) {
-		const lines = source.split('\n');
-		for (const line of error.stdout.split('\n').filter(Boolean))
-			fail(`${lines[Number(/\((\d+),/.exec(line)?.[1]) - 2] ?? ''}: ${line}`);
+		for (const line of error.stdout.split('\n').filter(Boolean)) {
+			const [folder, name] = places[Number(/\((\d+),/.exec(line)?.[1]) - 1 - kinds.size] ?? ['types', ''];
+			fail(`${name}: ${line}`, folder);
+		}
 	}
 }
 
@@ -197,19 +202,26 @@ function check(objects) {
 			fail(`ConfigMap ${metadata.name} is no dashboard of the sidecar`);
 }
 
-const [, , scratch, directory, rendered] = process.argv;
-const objects = render(directory);
-for (const object of objects)
-	validate(object, `${directory}: ${object.kind} ${object.metadata.name}`);
-if (scratch !== '-')
-	checkTypes(scratch, objects);
-check(objects);
-if (rendered) {
-	const key = ({ kind, metadata }) => `${kind} ${metadata.name}`;
-	const sorted = (list) => [...list].sort((a, b) => (key(a) < key(b) ? -1 : 1));
-	if (!isDeepStrictEqual(sorted(objects), sorted(documents(rendered))))
-		fail(`${directory}: kubectl renders something else`);
+const [, , scratch, ...named] = process.argv;
+const folders = new Map();
+for (const name of named) {
+	let rendered;
+	[directory, rendered] = name.split('=');
+	const objects = render(directory);
+	for (const object of objects)
+		validate(object, `${object.kind} ${object.metadata.name}`);
+	check(objects);
+	if (rendered) {
+		const key = ({ kind, metadata }) => `${kind} ${metadata.name}`;
+		const sorted = (list) => [...list].sort((a, b) => (key(a) < key(b) ? -1 : 1));
+		if (!isDeepStrictEqual(sorted(objects), sorted(documents(rendered))))
+			fail('kubectl renders something else');
+	}
+	folders.set(directory, objects);
 }
-if (!failed)
-	console.log(`${objects.length} objects`);
-process.exit(failed ? 1 : 0);
+if (scratch !== '-')
+	checkTypes(scratch, folders);
+for (const [folder, objects] of folders)
+	if (!failed.has(folder))
+		console.log(`${folder}: ${objects.length} objects`);
+process.exit(failed.size > 0 ? 1 : 0);

@@ -19,15 +19,6 @@ grown=$(node -e '
 expect_same "and say the same as those of Prometheus" "$grown" same
 
 # kubectl renders and applies; where it is not installed, only our own rendering is checked.
-validate() { # folder [rendered]
-	node tests/deploy/kubernetes.mjs - "$@"
-}
-# The same with the types: seconds of compiling.
-validate_types() { # folder
-	rm -rf "$tap_scratch/types"
-	mkdir "$tap_scratch/types"
-	node tests/deploy/kubernetes.mjs "$tap_scratch/types" "$@"
-}
 has_kubectl=
 kubectl kustomize "$kubernetes/base" >/dev/null 2>&1 && has_kubectl=yes
 # The components, as an overlay uses them.
@@ -40,30 +31,51 @@ for name in gpu-facts kernel-log; do
 done
 mkdir "$kubernetes/with-both"
 sed 's/components: .*/components: [..\/gpu-facts, ..\/kernel-log]/' "$kubernetes/with-gpu-facts/kustomization.yaml" >"$kubernetes/with-both/kustomization.yaml"
-for folder in base hub monitoring shared-shm all with-gpu-facts with-kernel-log with-both; do
+folders=(base hub monitoring shared-shm all with-gpu-facts with-kernel-log with-both)
+named=()
+for folder in "${folders[@]}"; do
 	if [ -n "$has_kubectl" ]; then
 		expect_ok "kubectl renders $folder" eval "kubectl kustomize $kubernetes/$folder >$tap_scratch/$folder.yaml"
-		expect_ok "its objects are valid, and as we render them" validate "$kubernetes/$folder" "$tap_scratch/$folder.yaml"
+		named+=("$kubernetes/$folder=$tap_scratch/$folder.yaml")
 	else
-		expect_ok "$folder is valid (without kubectl)" validate "$kubernetes/$folder"
+		named+=("$kubernetes/$folder")
 	fi
 done
-expect_ok "Kubernetes' types accept all of it" validate_types "$kubernetes/all"
-expect_ok "and the components" validate_types "$kubernetes/with-both"
+said=$(node tests/deploy/kubernetes.mjs - "${named[@]}" 2>&1)
+is_valid() { # folder, of $said
+	grep "^$1: " <<<"$said"
+	grep -qE "^$1: [0-9]+ objects$" <<<"$said"
+}
+for folder in "${folders[@]}"; do
+	expect_ok "objects of $folder are valid, and as kubectl renders them (if it is installed)" is_valid "$kubernetes/$folder"
+done
 
 # The checks find mistakes.
-check=validate
-wrong() { # sentence pattern sed-expression file
-	rm -rf "$tap_scratch/deploy"
-	cp -r deploy "$tap_scratch/deploy"
-	sed -i "$3" "$tap_scratch/deploy/kubernetes/$4"
-	expect_complaint "$1" "$2" "$check" "$tap_scratch/deploy/kubernetes/all"
+mistake() { # name sed-expression file
+	cp -r deploy "$tap_scratch/$1"
+	sed -i "$2" "$tap_scratch/$1/kubernetes/$3"
+	mistakes+=("$tap_scratch/$1/kubernetes/all")
 }
-check=validate_types wrong "a misspelled field" 'hostPid' 's/hostPID/hostPid/' base/agent.yaml
-wrong "a value of the wrong type" 'hostPID must be boolean' 's/hostPID: true/hostPID: "yes"/' base/agent.yaml
-wrong "a service that finds no agent" 'Service ringside-agent' 's/targetPort: metrics/targetPort: metric/' base/agent.yaml
-wrong "a hub that asks nobody" 'no headless service' 's/ringside-agent:9749/ringside-agents:9749/' hub/hub.yaml
-wrong "a privileged container that reads no kernel log" 'more rights' 's/readOnlyRootFilesystem: true/privileged: true/' base/agent.yaml
-wrong "a container with more rights" 'more rights' 's/drop: \["ALL"\]/drop: ["KILL"]/' hub/hub.yaml
+mistakes=()
+mistake type 's/hostPID: true/hostPID: "yes"/' base/agent.yaml
+mistake target 's/targetPort: metrics/targetPort: metric/' base/agent.yaml
+mistake dns 's/ringside-agent:9749/ringside-agents:9749/' hub/hub.yaml
+mistake privileged 's/readOnlyRootFilesystem: true/privileged: true/' base/agent.yaml
+mistake rights 's/drop: \["ALL"\]/drop: ["KILL"]/' hub/hub.yaml
+said=$(node tests/deploy/kubernetes.mjs - "${mistakes[@]}" 2>&1)
+expect_complaint "a value of the wrong type" 'hostPID must be boolean' is_valid "$tap_scratch/type/kubernetes/all"
+expect_complaint "a service that finds no agent" 'Service ringside-agent' is_valid "$tap_scratch/target/kubernetes/all"
+expect_complaint "a hub that asks nobody" 'no headless service' is_valid "$tap_scratch/dns/kubernetes/all"
+expect_complaint "a privileged container that reads no kernel log" 'more rights' is_valid "$tap_scratch/privileged/kubernetes/all"
+expect_complaint "a container with more rights" 'more rights' is_valid "$tap_scratch/rights/kubernetes/all"
+
+# The same with the types: seconds of compiling.
+mistakes=()
+mistake field 's/hostPID/hostPid/' base/agent.yaml
+mkdir "$tap_scratch/types"
+said=$(node tests/deploy/kubernetes.mjs "$tap_scratch/types" "$kubernetes/all" "$kubernetes/with-both" "${mistakes[@]}" 2>&1)
+expect_ok "Kubernetes' types accept all of it" is_valid "$kubernetes/all"
+expect_ok "and the components" is_valid "$kubernetes/with-both"
+expect_complaint "but not a misspelled field" 'hostPid' is_valid "$tap_scratch/field/kubernetes/all"
 
 tap_done
