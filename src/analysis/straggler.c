@@ -632,16 +632,24 @@ static double mean_of(const double *values, uint32_t count)
 	return sum;
 }
 
-/* How much of the time of all ranks collectives are longer by while it lasts. */
-static double lost_ns(const struct straggler_table *table, const double *values,
-		      const struct straggler_stretch *stretch, double effect)
+/* Without GPU times: data waits there for its GPU, but collectives are as fast as at other times. */
+static bool is_only_queue(const struct straggler_table *table, const double *values,
+			  const struct straggler_stretch *stretch)
 {
-	double lost = 0;
+	return table->is_late_by_network &&
+	       straggler_effect(table, values, stretch, true) < STRAGGLER_EFFECT_LEAST;
+}
+
+/* By how much of the time of all ranks collectives are longer while it lasts; NAN unknown. */
+static double lost_ns(const struct straggler_table *table, const double *values,
+		      const struct straggler_stretch *stretch)
+{
+	double all = 0;
 
 	for (uint32_t b = 0; b < table->blocks; b++)
 		if (straggler_is_on(values[b], stretch))
-			lost += effect * table->mean_ns[b] * table->count[b] * table->seats;
-	return lost;
+			all += table->mean_ns[b] * table->count[b] * table->seats;
+	return all * straggler_effect(table, values, stretch, true);
 }
 
 static void name_late_seat(struct straggler_search *search, const struct straggler_table *table,
@@ -651,14 +659,8 @@ static void name_late_seat(struct straggler_search *search, const struct straggl
 	struct straggler straggler = straggler_begin(search, table, seat, STRAGGLER_SLOW_RANK);
 	double caused_ns = (double)table->caused_ns[seat];
 
-	if (table->is_late_by_network) {
-		double effect = straggler_effect(table, values, stretch, true);
-
-		if (effect < STRAGGLER_EFFECT_LEAST)
-			return;
-		/* Unknown: stays as it is. */
-		caused_ns = fmin(caused_ns, lost_ns(table, values, stretch, effect));
-	}
+	if (table->is_late_by_network)
+		caused_ns = fmin(caused_ns, lost_ns(table, values, stretch));
 	straggler.late_ns = (uint64_t)stretch->typical;
 	straggler.is_by_network = table->is_late_by_network;
 	straggler.caused_ns = units_whole(caused_ns * straggler_scale(search, table->lane->comm));
@@ -764,11 +766,11 @@ static void find_late_hosts(struct straggler_search *search, const struct stragg
 			straggler_field_make(&field, of_hosts, hosts, table->blocks, least);
 		for (uint32_t h = 0; search->status == OK && h < hosts; h++) {
 			struct straggler_stretch stretch = straggler_field_stretch(&field, h);
+			const double *values = &of_hosts[(size_t)h * table->blocks];
 
-			if (stretch.is_found && !has_later_rank(search, first, h, stretch.typical))
-				name_late_host(search, table, h,
-					       &of_hosts[(size_t)h * table->blocks], &stretch,
-					       first);
+			if (stretch.is_found && !is_only_queue(table, values, &stretch) &&
+			    !has_later_rank(search, first, h, stretch.typical))
+				name_late_host(search, table, h, values, &stretch, first);
 		}
 		straggler_field_release(&field);
 	}
@@ -799,10 +801,11 @@ static void straggler_late(struct straggler_search *search, const struct straggl
 	search->status = straggler_field_make(&field, late, table->seats, table->blocks, least);
 	for (uint32_t seat = 0; search->status == OK && seat < table->seats; seat++) {
 		struct straggler_stretch stretch = straggler_field_stretch(&field, seat);
+		const double *values = &late[(size_t)seat * table->blocks];
 
-		if (stretch.is_found)
-			name_late_seat(search, table, seat, &late[(size_t)seat * table->blocks],
-				       &stretch, fmax(stretch.chance, stretch.doubt));
+		if (stretch.is_found && !is_only_queue(table, values, &stretch))
+			name_late_seat(search, table, seat, values, &stretch,
+				       fmax(stretch.chance, stretch.doubt));
 	}
 	straggler_field_release(&field);
 	if (search->status == OK)
