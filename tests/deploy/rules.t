@@ -9,12 +9,12 @@ done
 expect_ok "the rules are valid" promtool check rules deploy/prometheus/rules/*.yml
 
 python3 tests/deploy/rule_stories.py "$tap_scratch" >"$tap_scratch/list" || exit 1
-# Several at a time; results are read in order below.
-cut -d ' ' -f 1 "$tap_scratch/list" | (cd "$tap_scratch" && xargs -P "$(nproc)" -I '{}' \
-	sh -c 'promtool test rules {}.yml >{}.said 2>&1; echo $? >{}.code')
+# Several at a time, in few processes that seldom collect garbage. Results are read in order below.
+sed 's/ .*/.yml/' "$tap_scratch/list" | (cd "$tap_scratch" && GOMAXPROCS=1 GOGC=2000 xargs -P "$(nproc)" -n 9 sh -c 'promtool test rules "$@" >"said.$1" 2>&1' sh)
 answer() { # name
-	cat "$tap_scratch/$1.said"
-	return "$(cat "$tap_scratch/$1.code")"
+	cat "$tap_scratch"/said.* | awk -v wanted="$1.yml" '/^Unit Testing: / { is_it = $3 == wanted } is_it' >"$tap_scratch/answer"
+	cat "$tap_scratch/answer"
+	grep -q '^  SUCCESS$' "$tap_scratch/answer" && ! grep -q FAILED "$tap_scratch/answer"
 }
 while read -r name sentence; do
 	expect_ok "$sentence" answer "$name"
