@@ -1011,7 +1011,7 @@ static bool is_without_link(const struct job *job, uint32_t comm)
 
 	if (job_comm_is_over_network(of->kind))
 		return job_is_on_one_host(job, comm);
-	for (uint32_t i = 0; i < of->seat_count; i++)
+	for (uint32_t i = 0; of->kind == JOB_COMM_NVLINK && i < of->seat_count; i++)
 		for (uint32_t j = 0; j < i; j++) {
 			const struct job_rank *one = &job->ranks[job->seats[of->seats[i]].rank];
 			const struct job_rank *other = &job->ranks[job->seats[of->seats[j]].rank];
