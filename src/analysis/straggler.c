@@ -632,39 +632,41 @@ static double mean_of(const double *values, uint32_t count)
 	return sum;
 }
 
-/* Without GPU times: data waits there for its GPU, but collectives are as fast as at other times. */
-static bool is_only_queue(const struct straggler_table *table, const double *values,
+/*
+ * Without GPU times, data that waits for its GPU only shows where the queue is: see straggler_effect(). NAN, as that, if it
+ * is unknown or not needed.
+ */
+static double late_effect(const struct straggler_table *table, const double *values,
 			  const struct straggler_stretch *stretch)
 {
-	return table->is_late_by_network &&
-	       straggler_effect(table, values, stretch, true) < STRAGGLER_EFFECT_LEAST;
+	return table->is_late_by_network ? straggler_effect(table, values, stretch, true) : NAN;
 }
 
-/* By how much of the time of all ranks collectives are longer while it lasts; NAN unknown. */
+/* The part of the time of all ranks in collectives that is lost while it lasts. */
 static double lost_ns(const struct straggler_table *table, const double *values,
-		      const struct straggler_stretch *stretch)
+		      const struct straggler_stretch *stretch, double effect)
 {
-	double all = 0;
+	double lost = 0;
 
 	for (uint32_t b = 0; b < table->blocks; b++)
 		if (straggler_is_on(values[b], stretch))
-			all += table->mean_ns[b] * table->count[b] * table->seats;
-	return all * straggler_effect(table, values, stretch, true);
+			lost += effect * table->mean_ns[b] * table->count[b] * table->seats;
+	return lost;
 }
 
 static void name_late_seat(struct straggler_search *search, const struct straggler_table *table,
 			   uint32_t seat, const double *values,
-			   const struct straggler_stretch *stretch, double chance)
+			   const struct straggler_stretch *stretch, double effect)
 {
 	struct straggler straggler = straggler_begin(search, table, seat, STRAGGLER_SLOW_RANK);
-	double caused_ns = (double)table->caused_ns[seat];
+	/* Of NAN and a number it is the number. */
+	double caused_ns =
+		fmin((double)table->caused_ns[seat], lost_ns(table, values, stretch, effect));
 
-	if (table->is_late_by_network)
-		caused_ns = fmin(caused_ns, lost_ns(table, values, stretch));
 	straggler.late_ns = (uint64_t)stretch->typical;
 	straggler.is_by_network = table->is_late_by_network;
 	straggler.caused_ns = units_whole(caused_ns * straggler_scale(search, table->lane->comm));
-	straggler.confidence = 1 - chance;
+	straggler.confidence = 1 - fmax(stretch->chance, stretch->doubt);
 	straggler_times(&straggler, table, values, stretch);
 	straggler.share_of_ns = straggler_cost_share(table, 1);
 	straggler.cost_share = (double)straggler.caused_ns * straggler.share_of_ns;
@@ -768,7 +770,8 @@ static void find_late_hosts(struct straggler_search *search, const struct stragg
 			struct straggler_stretch stretch = straggler_field_stretch(&field, h);
 			const double *values = &of_hosts[(size_t)h * table->blocks];
 
-			if (stretch.is_found && !is_only_queue(table, values, &stretch) &&
+			if (stretch.is_found &&
+			    !(late_effect(table, values, &stretch) < STRAGGLER_EFFECT_LEAST) &&
 			    !has_later_rank(search, first, h, stretch.typical))
 				name_late_host(search, table, h, values, &stretch, first);
 		}
@@ -803,9 +806,10 @@ static void straggler_late(struct straggler_search *search, const struct straggl
 		struct straggler_stretch stretch = straggler_field_stretch(&field, seat);
 		const double *values = &late[(size_t)seat * table->blocks];
 
-		if (stretch.is_found && !is_only_queue(table, values, &stretch))
-			name_late_seat(search, table, seat, values, &stretch,
-				       fmax(stretch.chance, stretch.doubt));
+		double effect = stretch.is_found ? late_effect(table, values, &stretch) : NAN;
+
+		if (stretch.is_found && !(effect < STRAGGLER_EFFECT_LEAST))
+			name_late_seat(search, table, seat, values, &stretch, effect);
 	}
 	straggler_field_release(&field);
 	if (search->status == OK)

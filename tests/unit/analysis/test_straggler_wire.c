@@ -181,7 +181,6 @@ static void test_slow_link(void)
 static struct part with_pauses(int rank, int match)
 {
 	struct part part = slow_link(rank, match);
-
 	bool is_pause = match / MATCH_CHUNK % 8 == 3;
 
 	if (rank == SENDER)
