@@ -10,22 +10,23 @@ expect_same "there are five packages, without that for Slurm" "${#debs[@]}" 5
 
 # Names of packages, with everything they depend on, from what is installed here. Ubuntu has some under another name, which
 # provides the usual one (libcurl3t64-gnutls).
-declare -A wanted=() provider=()
-while read -r name provided; do
-	provider[$provided]=$name
-done < <(dpkg-query -W -f '${db:Status-Abbrev}|${Package}, ${Provides}\n' |
-	awk -F '[|,] *' '/^ii/ { for (i = 2; i <= NF; i++) { sub(/ .*/, "", $i); if ($i != "") print $2, $i } }')
+declare -A wanted=() provider=() depends=()
+while IFS='|' read -r name provides needs; do
+	depends[$name]=$needs
+	for provided in $name ${provides//,/ }; do # "mta, awk (= 1.3)": the words of versions name nothing
+		provider[$provided]=$name
+	done
+done < <(dpkg-query -W -f '${db:Status-Abbrev}|${Package}|${Provides}|${Pre-Depends}, ${Depends}\n' | sed -n 's/^ii *|//p')
 want() { # "libc6 (>= 2.34), libcurl3-gnutls | libcurl4"
 	local name
-	while read -r name; do
-		name=${name%% *}
-		name=${provider[${name%%:*}]:-}
+	while read -r name _; do
+		name=${name:+${provider[${name%%:*}]:-}}
 		if [ -z "$name" ] || [ -n "${wanted[$name]:-}" ]; then
 			continue
 		fi
 		wanted[$name]=1
-		want "$(dpkg-query -W -f '${Pre-Depends}, ${Depends}\n' "$name" | head -n 1)"
-	done < <(tr ',|' '\n' <<<"$1" | sed 's/^ *//; /^$/d')
+		want "${depends[$name]}"
+	done <<<"${1//[,|]/$'\n'}"
 }
 want "dash, coreutils, libc-bin"
 for deb in "${debs[@]}"; do
