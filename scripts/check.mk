@@ -55,8 +55,8 @@ unit_parts_top := $(TOP_LIBRARY) $(CLI_LIBRARY)
 unit_libs_agent := $(if $(HAS_AGENT),-lcrypt -lgnutls)
 
 # A unit test program consists of the files' objects, each with its main() renamed, a table of them and tests/support/runner.c.
-# $(BUILD)/tests/race/PROGRAM has only the files that can race: those that start threads or play a job.
-RACE_FILES := $(shell grep -lE 'pthread\.h|"sim/' $(foreach program,$(UNIT_PROGRAMS),$(unit_files_$(program))) /dev/null)
+# $(BUILD)/tests/race/PROGRAM has only the files that can race: those that start threads, play NCCL or run a live job.
+RACE_FILES := $(shell grep -lE 'pthread\.h|"sim/host|\bsim_live_run\b' $(foreach program,$(UNIT_PROGRAMS),$(unit_files_$(program))) /dev/null)
 $(foreach program,$(UNIT_PROGRAMS),$(eval race_files_$(program) := $(filter $(RACE_FILES),$(unit_files_$(program)))))
 RACE_PROGRAMS := $(foreach program,$(UNIT_PROGRAMS),$(if $(race_files_$(program)),$(program)))
 RACE_TESTS := $(addprefix $(BUILD)/tests/race/,$(RACE_PROGRAMS))

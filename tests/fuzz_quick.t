@@ -10,7 +10,7 @@ for source in "${sources[@]}"; do
 	name=$(basename "$source" .c)
 	corpus=()
 	case $name in
-	fuzz_live | fuzz_slow | fuzz_snapshot | fuzz_viewer) runs=500 ;;
+	fuzz_live | fuzz_metrics | fuzz_prom | fuzz_slow | fuzz_snapshot | fuzz_trace_columns | fuzz_viewer) runs=500 ;;
 	*) runs=2000 ;;
 	esac
 	[ ! -d "fuzz/corpus/${name#fuzz_}" ] || corpus=("fuzz/corpus/${name#fuzz_}")

@@ -4,7 +4,7 @@
 #include "tests/unit/bench/cost_play.h"
 #include "tests/tap.h"
 
-enum { REPEATS = TAP_IS_SLOW ? 40 : 120 };
+enum { REPEATS = TAP_IS_SLOW ? 12 : 120 };
 #define NOISE 0.05
 
 struct question {
@@ -137,7 +137,7 @@ static size_t measure_one(struct bench_run *runs)
 
 /* ---- sentences ------------------------------------------------------------------------------- */
 
-#define AT_LEAST (TAP_IS_SLOW ? 80 : 90)
+#define AT_LEAST (TAP_IS_SLOW ? 75 : 90)
 
 static void inside_of_what_was_measured(void)
 {

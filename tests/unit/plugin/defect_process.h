@@ -131,6 +131,4 @@ static inline void defect_release(struct defect_run *run)
 		printf("# %s is left behind\n", run->dir);
 }
 
-enum { DEFECT_MANY = TAP_IS_SLOW ? 120000 : 1000000 };
-
 #endif

@@ -10,7 +10,7 @@
 
 enum { OPERATIONS = 6, THREADS = 4, PER_THREAD = 5 };
 /* EARLY: more than the table of communicators holds. */
-enum { MANY = TAP_IS_SLOW ? 900 : 10000, EARLY = 600, BATCH = 50 };
+enum { MANY = TAP_IS_SLOW ? 700 : 5000, EARLY = 600, BATCH = 50 };
 
 static struct host *new_host(int release)
 {

@@ -99,24 +99,30 @@ static inline bool stage_counts_agree(struct stage *stage)
 /* Every start with a handle has exactly one stop, and every stop its start. */
 static inline bool stage_is_balanced(void)
 {
-	size_t starts = 0, stops = 0;
+	unsigned int *stops = calloc(witness.next_id + 1, sizeof(*stops));
+	size_t left = 0;
+	bool is_balanced = stops != NULL;
 
-	for (size_t i = 0; i < witness.count; i++) {
+	for (size_t i = 0; is_balanced && i < witness.count; i++)
+		if (witness.calls[i].what == 'E') {
+			left++;
+			if (witness.calls[i].handle <= witness.next_id)
+				stops[witness.calls[i].handle]++;
+		}
+	for (size_t i = 0; is_balanced && i < witness.count; i++) {
 		const struct witness_call *call = &witness.calls[i];
 
-		if (call->what == 'E')
-			stops++;
 		if (call->what != 'S' || call->handle == 0)
 			continue;
-		starts++;
-		if (witness_count_of('E', call->handle) != 1) {
-			printf("# event %lu of type %lu has %zu stops\n",
+		is_balanced = stops[call->handle] == 1;
+		left--;
+		if (!is_balanced)
+			printf("# event %lu of type %lu has %u stops\n",
 			       (unsigned long)call->handle, (unsigned long)call->type,
-			       witness_count_of('E', call->handle));
-			return false;
-		}
+			       stops[call->handle]);
 	}
-	return starts == stops;
+	free(stops);
+	return is_balanced && left == 0;
 }
 
 #endif
