@@ -25,11 +25,11 @@ agrees() { # sentence path [option...] [-- filter...]
 	fi
 }
 
-simulate fsdp --nodes 2 --gpus 4 -w fsdp --seconds 4s
-simulate slow --nodes 2 --gpus 6 -w tp-pp --pp 2 -f slow-rank:rank=5 --clock-shift 1s --seconds 4s
-simulate moe --nodes 2 --gpus 4 -w moe --seed 3 --seconds 2s
-simulate old --nodes 2 --gpus 2 -w ddp --release 2.26 --no-kernel --seconds 3s
-simulate newer --nodes 2 --gpus 2 -w fsdp --release 2.29 --seconds 3s
+simulate fsdp --nodes 2 --gpus 4 -w fsdp --seconds 3s
+simulate slow --nodes 2 --gpus 6 -w tp-pp --pp 2 -f slow-rank:rank=5 --clock-shift 1s --seconds 2s
+simulate moe --nodes 2 --gpus 4 -w moe --seed 3 --seconds 1s --release 2.31 --tag ep=7
+simulate old --nodes 2 --gpus 2 -w ddp --release 2.26 --no-kernel --seconds 2s
+simulate newer --nodes 2 --gpus 2 -w fsdp --release 2.29 --seconds 2s
 simulate hung --nodes 2 --gpus 4 -w moe -f stuck-send:rank=3 --at 1s
 simulate killed --nodes 2 --gpus 4 -w ddp -f kill:rank=3 --at 1s
 simulate apart --nodes 2 --gpus 4 -w fsdp -f mismatch:rank=2,what=count --at 1s
@@ -37,14 +37,14 @@ make_samples
 make_sampled
 
 agrees "sharded data parallel" "$tap_scratch/fsdp"
-agrees "--tag" "$tap_scratch/fsdp" --tag 7 -- tag=7
-agrees "--since and --until" "$tap_scratch/fsdp" --since 1.5s --until -1s
+agrees "--since and --until" "$tap_scratch/fsdp" --since 1s --until -1s
 agrees "tensor and pipeline parallel, clocks a second apart" "$tap_scratch/slow"
 agrees "--op" "$tap_scratch/slow" --op AllReduce,Send -- op=AllReduce,Send
 agrees "--rank" "$tap_scratch/slow" --rank 3-9 -- rank=3-9
 agrees "--comm" "$tap_scratch/slow" --comm tp-0 --by name,size,rank -- comm=tp-0
 agrees "--by comm,function" "$tap_scratch/slow" --by comm,function
 agrees "mixture of experts, with sends to self" "$tap_scratch/moe"
+agrees "--tag" "$tap_scratch/moe" --tag 7 -- tag=7
 agrees "--by with everything" "$tap_scratch/moe" \
 	--by comm,name,kind,function,size,datatype,algorithm,protocol,rank,host,tag,source,job
 agrees "a hung job" "$tap_scratch/hung"
