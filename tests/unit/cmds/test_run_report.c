@@ -98,6 +98,13 @@ static enum status play_look(struct watch *watch, unsigned int flags)
 	return play.look;
 }
 
+static bool is_ignored(int number)
+{
+	struct sigaction now;
+
+	return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 static enum status play_capture(struct cli_capture *capture, const char *const *words, int fd,
 				unsigned int timeout_s, size_t most_bytes)
 {
@@ -126,10 +133,8 @@ static enum status play_capture(struct cli_capture *capture, const char *const *
 										    : "as before",
 			getenv("RINGSIDE_PAGER"),
 			lseek(STDIN_FILENO, 0, SEEK_CUR) == 0 ? "none" : "of the job",
-			signal(SIGHUP, SIG_DFL) == SIG_IGN && signal(SIGUSR2, SIG_DFL) == SIG_IGN &&
-					signal(SIGPIPE, SIG_DFL) == SIG_IGN
-				? "ignored"
-				: "taken",
+			is_ignored(SIGHUP) && is_ignored(SIGUSR2) && is_ignored(SIGPIPE) ? "ignored"
+											 : "taken",
 			descriptors < 6 ? "few" : "many");
 	} else {
 		sink_format(&happened, "ask: %s", sink_string(&asked));
@@ -156,8 +161,12 @@ static ssize_t play_write(int fd, const void *bytes, size_t length)
 
 static unsigned int play_alarm(unsigned int seconds)
 {
-	if (play.is_real)
+	if (play.is_real) {
+		/* While CMD runs, nothing is wrong, however long it takes to end. */
+		if (seconds == REPORT_LAST_SECONDS)
+			play.doctor_code = CLI_EXIT_TROUBLE;
 		return alarm(seconds);
+	}
 	sink_format(&happened, "alarm %u\n", seconds);
 	return 0;
 }
@@ -464,7 +473,6 @@ static _Noreturn void be_command(int input, int output)
 	begin(0);
 	play.is_real = true;
 	play.nice = getpriority(PRIO_PROCESS, 0);
-	play.doctor_code = CLI_EXIT_TROUBLE;
 	command_pid = getpid();
 	command_ticks = start_of(getpid());
 	command_write_region(command_path("shm"), &sample, true);
