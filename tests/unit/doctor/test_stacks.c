@@ -380,7 +380,9 @@ static void one_that_reads_python(void)
 		{ "what it says in two parts, with its output closed",
 		  "printf 'one ' >&2; exec >&-; printf two >&2; kill -TERM $$\n",
 		  "py-spy failed: one two", "", 1, 1 },
-		{ "a process that ends meanwhile", "kill -KILL $pid\n" PYTHON("main"),
+		{ "a process that ends meanwhile",
+		  "kill -KILL $pid\nwhile read -r _ _ state _ </proc/$pid/stat && [ $state != Z ]; "
+		  "do :; done\n" PYTHON("main"),
 		  "the process has ended", "no thread", 1, 1 },
 	};
 	const struct stacks_options options = { .budget_ns = UINT64_C(3600000000000) };
