@@ -25,7 +25,7 @@ expect_same "and nothing else of npm" "$(ls "$tree/npm/node_modules")" uplot
 expect_same "every file of the tree is inside" "$(git ls-files 2>/dev/null | while read -r file; do [ -e "$tree/$file" ] || echo "$file"; done)" ""
 expect_ok "npm is not asked for" env PATH=/usr/bin:/bin "$tree/scripts/install-npm" build
 mkdir "$tree/build"
-cp -a "$BUILD/src" "$BUILD/flags" "$BUILD/runbook_pages" "$tree/build/"
+cp -r "$BUILD/flags" "$BUILD/runbook_pages" "$BUILD/src" "$tree/build/"
 rm "$tree"/build/src/output/{html_report,live_page}.o
 offline=()
 unshare --net true 2>/dev/null && offline=(unshare --net)
