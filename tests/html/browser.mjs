@@ -64,7 +64,7 @@ export async function open(file, { width = 1280, height = 900, scheme = 'light',
 	return { page, trouble, context };
 }
 
-/* The number of colors of a canvas, and of pixels that differ from the one in the corner. */
+/* The number of colors of a canvas, of pixels that differ from the one in the corner, and the sum of all pixels. */
 export function ink(page, selector) {
 	return page.evaluate((found) => {
 		const { width, height } = document.querySelector(found);
@@ -77,7 +77,8 @@ export function ink(page, selector) {
 		const words = new Uint32Array(data.buffer);
 		const colours = new Set(words);
 
-		return { colours: colours.size, inked: words.filter((word) => word !== words[0]).length, all: words.length };
+		return { colours: colours.size, inked: words.filter((word) => word !== words[0]).length, all: words.length,
+			sum: words.reduce((sum, word) => sum + word, 0) };
 	}, selector);
 }
 

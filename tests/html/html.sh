@@ -1,13 +1,14 @@
 # shellcheck shell=bash
 # For tests of the HTML report in a real browser: source this after tests/tap.sh.
 
-CHROMIUM=$(command -v chromium || command -v chromium-browser || true)
+# Chromium without windows draws the same pages, and starts in half the time.
+CHROMIUM=$(command -v chromium-headless-shell || command -v chromium || command -v chromium-browser || true)
 export CHROMIUM
 
 # Skip the test on machines without a browser; make check installs what is needed.
 html_needs() {
 	command -v node >/dev/null || tap_skip_all "node is not installed"
-	[ -n "$CHROMIUM" ] || tap_skip_all "chromium is not installed"
+	[ -n "$CHROMIUM" ] || tap_skip_all "there is no chromium-headless-shell (scripts/install-deps check)"
 	[ -d npm/node_modules/playwright-core ] ||
 		tap_skip_all "npm/node_modules/playwright-core is missing: run scripts/install-npm check"
 	[ -d npm/node_modules/uplot ] ||

@@ -32,7 +32,7 @@ await new Promise((done) => server.listen(0, '127.0.0.1', done));
 const base = `http://127.0.0.1:${server.address().port}`;
 
 const browser = await chromium.launch({
-	executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+	executablePath: process.env.CHROMIUM,
 	args: ['--no-sandbox', '--enable-unsafe-swiftshader'],
 	timeout: PATIENCE_MS,
 });

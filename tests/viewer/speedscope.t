@@ -2,12 +2,12 @@
 # The JSON opens in speedscope in headless Chromium: it shows ranks and communicators, and slices have the durations of
 # the operations.
 . "$(dirname "$0")/viewer.sh"
+. tests/html/html.sh
 command -v node >/dev/null || tap_skip_all "node is not installed"
-[ -x "${CHROMIUM:=/usr/bin/chromium}" ] || tap_skip_all "Chromium is not installed"
+[ -n "$CHROMIUM" ] || tap_skip_all "there is no chromium-headless-shell (scripts/install-deps check)"
 for package in speedscope playwright-core; do
 	[ -d npm/node_modules/$package ] || tap_skip_all "$package is missing: run scripts/install-npm check"
 done
-export CHROMIUM
 
 make_job job --nodes 1 --gpus 4 -w fsdp --seconds 1s -f slow-rank:rank=2
 expect_ok "the timeline is written" trace "$tap_scratch/job.json" "$tap_scratch/job"
