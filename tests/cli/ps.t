@@ -51,7 +51,7 @@ play() { # name option... : until the last calls of both ranks are listed; its -
 	kill "$sim"
 	wait "$sim" 2>/dev/null
 }
-trap 'kill "$sim" 2>/dev/null' EXIT
+trap 'kill "$sim" 2>/dev/null; rm -rf "$tap_scratch"' EXIT
 play kernel -f gpu-stuck:rank=1 --at 1s
 expect_same "an untimed hang is listed without --all: the last call of each rank" \
 	"$(json_says 'my @ops = @{$_->{operations}}; join " ", scalar @ops, $ops[0]{number} == $ops[1]{number} ? "same" : "differ",

@@ -29,7 +29,7 @@ play() { # seed option... : a job of two ranks in one node; waits until it commu
 	done
 }
 jobs_of=()
-trap 'kill "${jobs_of[@]}" 2>/dev/null' EXIT
+trap 'kill "${jobs_of[@]}" 2>/dev/null; rm -rf "$tap_scratch"' EXIT
 
 RINGSIDE_EVENTS=sample RINGSIDE_SAMPLE_AFTER=100000 play 1
 expect_same "nothing is timed before it is asked for" "$(timed job-1)" 0

@@ -370,7 +370,7 @@ static bool is_true_in_a_process(bool (*scene)(void))
 		bool is_fine = scene();
 
 		fflush(stdout);
-		_exit(is_fine ? 0 : 1);
+		exit(is_fine ? 0 : 1);
 	}
 	return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
 	       WEXITSTATUS(status) == 0;
