@@ -104,7 +104,12 @@ expect_same "beyond the quota the oldest goes" "$(kept | sed "s/$failed-n./$fail
 # shellcheck disable=SC2016
 run sh -c '"$@" -n 1000000 & until '"$ringside"' ls --quiet --job "$SLURM_JOB_ID" >/dev/null 2>&1; do sleep 0.1; done; kill -9 $!; wait; exit 0' sh "${bench[@]}"
 # The rank on the other node may have noticed, and ended by itself.
-expect_ok "of a job that ends well after a process of it was killed, too" grep -q "$job-n" <(kept)
+has_bundle() {
+	kept
+	cat "$tap_scratch/out" "$tap_scratch/epilog.log"
+	grep -q "$job-n" <(kept)
+}
+expect_ok "of a job that ends well after a process of it was killed, too" has_bundle
 expect_ok "and this reason is logged" grep -q 'kept a bundle, because a process was killed or crashed' "$tap_scratch/epilog.log"
 settings BUNDLES_COUNT=3 BUNDLES_MIB=0
 run sh -c "$(printf '%q ' "${bench[@]}"); exit 3"
