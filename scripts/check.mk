@@ -15,7 +15,7 @@ TEST_SECONDS ?= 1800
 LONG_TEST_SECONDS ?= 9000
 JOBS := $(shell nproc)
 # Tests that simulate a job mostly wait, so others use the CPUs meanwhile.
-TEST_JOBS := $(shell echo $$((3 * $(JOBS))))
+TEST_JOBS := $(shell echo $$((4 * $(JOBS))))
 # As many jobs as CPUs, unless -j was given. Recipes that use it begin with +: make recognizes only a literal
 # $(MAKE) by itself, and would not share its job slots otherwise.
 SUBMAKE = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))

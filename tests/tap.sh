@@ -7,8 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 : "${BUILD:=$PWD/build}"
 # These run beside tests that must not be slowed down: see testrules.yml.
 case $0 in
-tests/lint/* | tests/fuzz_quick.t | tests/export/parquet.t | tests/deploy/rules.t | tests/doctor/slow.t | \
-	tests/doctor/slow_origin.t | tests/doctor/drill_random.t | tests/report/reference.t) renice -n 19 $$ >/dev/null ;;
+tests/lint/* | tests/fuzz_quick.t | tests/export/parquet.t | tests/deploy/rules.t | tests/doctor/slow.t) renice -n 19 $$ >/dev/null ;;
 esac
 tap_count=0
 tap_failed=0
