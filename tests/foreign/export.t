@@ -2,7 +2,7 @@
 # Our records as NCCL Inspector's logs, and back: nothing that the format can hold is lost.
 . "$(dirname "$0")/../cli/cli.sh"
 
-"$ringside" sim --offline --kernel --nodes 2 --gpus 2 -w tp-pp -o "$tap_scratch/traces" >/dev/null 2>&1
+"$ringside" sim --offline --kernel --nodes 2 --gpus 2 -w tp-pp --seconds 3s -o "$tap_scratch/traces" >/dev/null 2>&1
 expect_ok "an export as Inspector's logs" "$ringside" export "$tap_scratch/traces" --format inspector -o "$tap_scratch/logs/"
 expect_same "files are named like Inspector's" \
 	"$(find "$tap_scratch/logs" -type f | grep -cvE '/[A-Za-z0-9]+-pid[0-9]+\.log$')" 0
