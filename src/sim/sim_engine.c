@@ -305,25 +305,38 @@ static const struct sim_stages *stages_at(const struct sim_plan *plan, const str
 					  : &rates->ring_stages[channel];
 }
 
+/* Those of this kind of message; if they are new, epoch_plus_1 is 0. */
+static struct sim_queues *queues_for(const struct sim_plan *plan, struct sim_comm *comm)
+{
+	bool is_chain = plan->root != OP_NOBODY;
+	struct sim_queues *queues;
+
+	for (int i = 0; i < SIM_QUEUES_MAX; i++) {
+		queues = &comm->queues[i];
+		if (queues->epoch_plus_1 == comm->rates.epoch_plus_1 &&
+		    queues->step_bytes == plan->step_bytes &&
+		    queues->algorithm == plan->algorithm && queues->protocol == plan->protocol &&
+		    queues->channels == plan->channels && queues->is_chain == is_chain)
+			return queues;
+	}
+	queues = &comm->queues[comm->queues_next++ % SIM_QUEUES_MAX];
+	*queues = (struct sim_queues){ .step_bytes = plan->step_bytes,
+				       .algorithm = plan->algorithm,
+				       .protocol = plan->protocol,
+				       .channels = plan->channels,
+				       .is_chain = is_chain };
+	return queues;
+}
+
 const struct sim_queues *sim_model_queues(const struct sim_plan *plan, const struct sim_job *job,
 					  struct sim_comm *comm, uint64_t ns)
 {
-	struct sim_queues *queues = &comm->queues;
-	bool is_chain = plan->root != OP_NOBODY;
+	uint64_t epoch_plus_1 = rates_at(job, comm, ns)->epoch_plus_1;
+	struct sim_queues *queues = queues_for(plan, comm);
 
-	rates_at(job, comm, ns);
-	if (queues->epoch_plus_1 == comm->rates.epoch_plus_1 &&
-	    queues->step_bytes == plan->step_bytes && queues->algorithm == plan->algorithm &&
-	    queues->protocol == plan->protocol && queues->channels == plan->channels &&
-	    queues->is_chain == is_chain)
+	if (queues->epoch_plus_1 == epoch_plus_1)
 		return queues;
-	queues->epoch_plus_1 = comm->rates.epoch_plus_1;
-	queues->step_bytes = plan->step_bytes;
-	queues->algorithm = plan->algorithm;
-	queues->protocol = plan->protocol;
-	queues->channels = plan->channels;
-	queues->is_chain = is_chain;
-	queues->has_more = false;
+	queues->epoch_plus_1 = epoch_plus_1;
 	for (int channel = 0; channel < plan->channels; channel++) {
 		const struct sim_stages *stages = stages_at(plan, job, comm, channel, ns);
 		uint64_t under_way = 0;
@@ -331,7 +344,7 @@ const struct sim_queues *sim_model_queues(const struct sim_plan *plan, const str
 		/* Without a ring, buffers limit it: half of them are in use on average. */
 		for (int i = 0; i < stages->count; i++)
 			under_way += stages->list[i].count * SIM_WINDOW / 2;
-		if (plan->algorithm == OP_RING && !is_chain)
+		if (plan->algorithm == OP_RING && !queues->is_chain)
 			under_way = (uint64_t)comm->nranks * (plan->protocol == OP_SIMPLE ? 2 : 1);
 		set_lengths(queues->lengths[channel], stages, plan, under_way);
 		for (int i = 0; i < stages->count; i++)

@@ -294,7 +294,7 @@ struct sim_programs {
  * nodes, whose GPU on each node rotates in the same way.
  */
 
-enum { SIM_CHANNELS_MAX = 16, SIM_TREE_EDGES = 3, SIM_STAGES_MAX = 8 };
+enum { SIM_CHANNELS_MAX = 16, SIM_TREE_EDGES = 3, SIM_STAGES_MAX = 8, SIM_QUEUES_MAX = 8 };
 
 /* Connections of a channel that are equally fast. */
 struct sim_stage {
@@ -347,7 +347,8 @@ struct sim_comm {
 	int *ring;	 /* [channel * nranks + position]: its rank there */
 	int *position;	 /* [channel * nranks + rank] */
 	struct sim_rates rates;
-	struct sim_queues queues;
+	struct sim_queues queues[SIM_QUEUES_MAX]; /* of recent kinds of messages */
+	unsigned int queues_next;		  /* which of them is replaced next */
 };
 
 int sim_comm_next(const struct sim_comm *comm, int channel, int rank);
