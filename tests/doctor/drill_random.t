@@ -38,12 +38,13 @@ PYTHON
 expect_ok "jobs have every workload, fault, noise and damage" covers
 
 drill() { python3 "$(dirname "$0")/drill_random.py" "$@"; }
-drill --jobs 6 -j 2 >"$tap_scratch/first" 2>"$tap_scratch/said"
+# Six small ones: healthy, slow and hung.
+drill --first 313 --jobs 6 -j 2 >"$tap_scratch/first" 2>"$tap_scratch/said"
 expect_same "it ends normally" "$?" 0
-drill --jobs 6 -j 1 >"$tap_scratch/second" 2>>"$tap_scratch/said"
+drill --first 313 --jobs 6 -j 1 >"$tap_scratch/second" 2>>"$tap_scratch/said"
 expect_same "and says nothing else" "$(cat "$tap_scratch/said")" ""
 expect_ok "the same jobs are judged in the same way" diff "$tap_scratch/first" "$tap_scratch/second"
-expect_same "all of them" "$(grep -c '^6 jobs of .*; cases 1 to 11, odd numbers.$' "$tap_scratch/first")" 1
+expect_same "all of them" "$(grep -c '^6 jobs of .*; cases 313 to 323, odd numbers.$' "$tap_scratch/first")" 1
 expect_same "each could be played" "$(grep -E "cannot play|cannot save|the doctor ends with" "$tap_scratch/first")" ""
 expect_same "four targets" "$(grep -cE '^(met    |NOT MET): ' "$tap_scratch/first")" 4
 drill --case 2 --keep "$tap_scratch/kept" >"$tap_scratch/case" 2>&1
