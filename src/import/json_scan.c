@@ -531,30 +531,6 @@ bool json_scan_thousandths(const struct json_scan *scan, uint64_t *value)
 	return true;
 }
 
-static size_t put_utf8(char to[static 4], uint32_t code)
-{
-	if (code < 0x80) {
-		to[0] = (char)code;
-		return 1;
-	}
-	if (code < 0x800) {
-		to[0] = (char)(0xc0 | code >> 6);
-		to[1] = (char)(0x80 | (code & 0x3f));
-		return 2;
-	}
-	if (code < 0x10000) {
-		to[0] = (char)(0xe0 | code >> 12);
-		to[1] = (char)(0x80 | (code >> 6 & 0x3f));
-		to[2] = (char)(0x80 | (code & 0x3f));
-		return 3;
-	}
-	to[0] = (char)(0xf0 | code >> 18);
-	to[1] = (char)(0x80 | (code >> 12 & 0x3f));
-	to[2] = (char)(0x80 | (code >> 6 & 0x3f));
-	to[3] = (char)(0x80 | (code & 0x3f));
-	return 4;
-}
-
 /* The character of the \uXXXX at `at`; *used is its length in the text. */
 static uint32_t unicode_escape(const char *at, const char *end, size_t *used)
 {
@@ -580,7 +556,7 @@ static size_t next_character(const char *at, const char *end, char to[static 4],
 	size_t bytes;
 
 	if (*at == '\\' && at[1] == 'u')
-		return put_utf8(to, unicode_escape(at, end, used));
+		return text_encode(to, unicode_escape(at, end, used));
 	if (*at == '\\') {
 		letter = strchr(letters, at[1]);
 		to[0] = letter != NULL ? meanings[letter - letters] : at[1];
