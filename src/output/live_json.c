@@ -216,9 +216,8 @@ static void put_judged(struct json *json, const char *key, const struct live_job
 	json_put_bool(json, "is_judged", judged->is_judged);
 	json_put_bool(json, "is_fine", live_is_fine(judged));
 	json_put_unsigned(json, "found", judged->found);
-	json_put_known_signed(json, "time_ms", judged->wall_ns > 0,
-			      (int64_t)(judged->wall_ns / 1000000));
-	json_put_known_signed(json, "span_ns", judged->span_ns > 0, (int64_t)judged->span_ns);
+	json_put_known(json, "time_ms", judged->wall_ns > 0, judged->wall_ns / 1000000);
+	json_put_known(json, "span_ns", judged->span_ns > 0, judged->span_ns);
 	json_put_text_or_null(json, "unconfirmed", judged->once);
 	json_put_text_or_null(json, "not_judged", judged->why);
 	json_put_text_or_null(json, "advice", judged->how);
@@ -241,8 +240,8 @@ static void put_jobs(struct json *json, const struct live *live)
 		json_put_unsigned(json, "hosts", group->host_count);
 		json_put_bool(json, "is_alive", job->is_alive);
 		json_put_bool(json, "is_earlier_run", group->is_earlier_run);
-		json_put_known_signed(json, "started_ms", group->started_wall_ns > 0,
-				      (int64_t)(group->started_wall_ns / 1000000));
+		json_put_known(json, "started_ms", group->started_wall_ns > 0,
+			       group->started_wall_ns / 1000000);
 		json_put_unsigned(json, "hang_ns", live_hang_ns(live, (uint32_t)i));
 		put_judged(json, "hangs", job, &job->hangs, live_say_hangs);
 		put_judged(json, "speed", job, &job->speed, live_say_speed);
@@ -371,7 +370,7 @@ static void put_oldest(struct json *json, const struct live *live, uint32_t inde
 	json_put_string(json, "function", recording_name(process, OP_NAMES_FUNCTION, op->function));
 	json_put_string(json, "text", flight_words_operation(process, flight, words));
 	json_put_unsigned(json, "number", op->number);
-	json_put_known_signed(json, "match", op->match > 0, (int64_t)op->match);
+	json_put_known(json, "match", op->match > 0, op->match);
 	json_put_string(json, "state", op_state_name(op->state));
 	json_put_unsigned(json, "age_ns", seat->oldest_age_ns);
 	json_put_known(json, "bytes", op->bytes != OP_BYTES_UNKNOWN, op->bytes);
@@ -397,7 +396,7 @@ static void put_member(struct json *json, const struct live *live, uint32_t inde
 	json_put_unsigned(json, "process_index", seat->process);
 	put_sums(json, &of->sums);
 	put_point(json, newest_point(live, &of->history));
-	json_put_known_signed(json, "wait_ns", of->knows_wait, (int64_t)of->wait_ns);
+	json_put_known(json, "wait_ns", of->knows_wait, of->wait_ns);
 	json_put_unsigned(json, "in_flight", of->in_flight);
 	json_put_unsigned(json, "still_ns", of->still_ns);
 	json_put_bool(json, "is_behind", of->is_behind);
@@ -452,7 +451,7 @@ static void put_comm(struct json *json, const struct live *live, uint32_t index)
 	json_put_bool(json, "is_finalized", is_finalized(live, comm));
 	put_sums(json, &of->sums);
 	put_point(json, newest_point(live, &of->history));
-	json_put_known_signed(json, "wait_ns", knows_wait, (int64_t)of->wait_ns);
+	json_put_known(json, "wait_ns", knows_wait, of->wait_ns);
 	put_straggler(json, live, of);
 	json_put_unsigned(json, "last_issued", of->last_issued);
 	json_put_unsigned(json, "last_done", of->last_done);

@@ -121,6 +121,9 @@ static void test_timed(void)
 	scene.live.seats[scene.live.job.comms[0].seats[0]].knows_wait = true;
 	scene.live.seats[scene.live.job.comms[0].seats[0]].wait_ns = 4711;
 	EXPECT_THAT("and a number where it is", has(now_of("n"), "\"wait_ns\":4711"));
+	scene.live.seats[scene.live.job.comms[0].seats[0]].wait_ns = UINT64_MAX;
+	EXPECT_THAT("which is never negative",
+		    has(now_of("n"), "\"wait_ns\":18446744073709551615"));
 	live_scene_release(&scene);
 }
 
