@@ -88,7 +88,7 @@ const char *sampling_state_text(uint64_t state)
 {
 	static const char *const texts[] = {
 		[SAMPLING_NONE] = "",
-		[SAMPLING_ACTIVE] = "a share of the collectives is timed",
+		[SAMPLING_ACTIVE] = "a share of the operations is timed",
 		[SAMPLING_ENDING] = "sampling is ending: the process calls Send or Recv",
 		[SAMPLING_STUCK] =
 			"every operation is timed: a CUDA graph was captured while events "
@@ -105,6 +105,15 @@ const char *sampling_state_text(uint64_t state)
 			"and later does not count; NCCL_ALLGATHERV_ENABLE=0 helps",
 		[SAMPLING_BY_SHM] = "sampling ended: too little room in /dev/shm for another "
 				    "communicator",
+		[SAMPLING_BY_CUDA] = "timing ended: the CUDA driver answered with an error",
+		[SAMPLING_NO_DRIVER] = "not timed: the process has not loaded a CUDA driver with "
+				       "the necessary functions",
+		[SAMPLING_NO_CONTEXT] =
+			"not timed: no CUDA context was current when NCCL loaded the plugin, or "
+			"there are too many",
+		[SAMPLING_BY_MODE] = "not timed: with NCCL_LAUNCH_MODE=GROUP or "
+				     "CUDA_LAUNCH_BLOCKING=1 events would disturb the launches",
+		[SAMPLING_NO_THREAD] = "not timed: no thread could be started to read the times",
 	};
 
 	_Static_assert(ARRAY_LENGTH(texts) == SAMPLING_STATES, "a state has no text");

@@ -50,7 +50,13 @@ enum sampling_state {
 	SAMPLING_BY_NVLS = 6,  /* ended: grouped collectives with NVLS */
 	SAMPLING_BY_BROADCAST = 7, /* ended: NCCL 2.29 and later run Broadcast as AllGatherV */
 	SAMPLING_BY_SHM = 8,	   /* ended: too little room in /dev/shm */
-	SAMPLING_STATES = 9,
+	/* CUDA events (0.3 and later), which use NONE, ACTIVE and these: why there are none. */
+	SAMPLING_BY_CUDA = 9,	  /* ended: the driver answered with an error */
+	SAMPLING_NO_DRIVER = 10,  /* no driver is loaded, or it lacks functions */
+	SAMPLING_NO_CONTEXT = 11, /* no CUDA context was current in init, or too many are */
+	SAMPLING_BY_MODE = 12,	  /* NCCL_LAUNCH_MODE=GROUP or CUDA_LAUNCH_BLOCKING=1 */
+	SAMPLING_NO_THREAD = 13,  /* no thread could be started to read them */
+	SAMPLING_STATES = 14,
 };
 
 /* A sentence for the user; "" for SAMPLING_NONE and unknown numbers. */

@@ -133,8 +133,10 @@ static inline bool op_has_network_time(const struct op_record *op)
  */
 static inline uint8_t op_choose_time_source(const struct op_record *op)
 {
-	int has_stamps = op->kernels_stopped > 0 && op->kernels_stopped == op->kernels_started &&
-			 op->gpu_start_ns != 0 && op->gpu_stop_ns >= op->gpu_start_ns;
+	int has_stamps =
+		(op->flags & OP_FLAG_CUDA_EVENT ||
+		 (op->kernels_stopped > 0 && op->kernels_stopped == op->kernels_started)) &&
+		op->gpu_start_ns != 0 && op->gpu_stop_ns >= op->gpu_start_ns;
 
 	if (has_stamps && !(op->flags & OP_STAMPS_UNTRUSTED))
 		return OP_TIME_KERNEL_GPU;

@@ -84,10 +84,14 @@ enum op_state {
 
 /* Where the duration comes from. */
 enum op_time_source {
-	OP_TIME_NONE = 0,	/* the end was not seen */
-	OP_TIME_KERNEL_GPU = 1, /* last stop minus first start over all channels, GPU clock */
-	OP_TIME_PROXY = 2,	/* first to last network activity, host clock */
-	OP_TIME_HOST = 3,	/* issue to the first proof that it was over: an upper bound */
+	OP_TIME_NONE = 0, /* the end was not seen */
+	/*
+	 * On the GPU: last stop minus first start over all kernel channels, on the GPU's clock. With
+	 * OP_FLAG_CUDA_EVENT between two CUDA events around the launch, on the recorder's clock.
+	 */
+	OP_TIME_KERNEL_GPU = 1,
+	OP_TIME_PROXY = 2, /* first to last network activity, host clock */
+	OP_TIME_HOST = 3,  /* issue to the first proof that it was over: an upper bound */
 	OP_TIME_SOURCES = 4,
 };
 
@@ -108,7 +112,10 @@ enum op_flag {
 	OP_FLAG_STAMP_CHANNEL = 1u << 12, /* on a channel that drifted earlier */
 	OP_FLAG_CHANNELS_MISSING = 1u << 13, /* fewer kernel channels than announced: lost start */
 	OP_FLAG_FOREIGN_STOP =
-		1u << 14, /* a channel stopped twice: the stop belongs to other work */
+		1u << 14,	       /* a channel stopped twice: the stop belongs to other work */
+	OP_FLAG_CUDA_EVENT = 1u << 15, /* CUDA events were recorded around its launch */
+	OP_FLAG_SHARED_TIME =
+		1u << 16, /* its launch executed other operations, too: one time for all */
 };
 
 /* If any of these is set, the GPU stamps of the operation are not used as a time. */
@@ -268,7 +275,9 @@ struct comm_info {
 	char name[96];
 	char gpu_uuid[48]; /* "GPU-..."; "": unknown */
 	char gpu_bus[24];  /* "0000:1b:00.0"; "": unknown */
-	uint64_t reserved[2];
+	uint64_t
+		place_error_ns; /* CUDA events: how far their place in time may be off; 0: unknown */
+	uint64_t reserved;
 };
 
 _Static_assert(sizeof(struct comm_info) == 256, "comm_info changed its size");

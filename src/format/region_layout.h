@@ -42,7 +42,7 @@
 #include "common/op_layout.h"
 
 #define REGION_MAGIC UINT64_C(0x314e4f4947455252) /* "RREGION1" */
-enum { REGION_MAJOR = 1, REGION_MINOR = 3 };
+enum { REGION_MAJOR = 1, REGION_MINOR = 4 };
 #define REGION_BYTE_ORDER UINT32_C(0x01020304)
 
 enum region_part_index {
@@ -125,12 +125,26 @@ struct region_header {
 	uint64_t names_used;
 
 	/*
-	 * Kernel events. The request is the only word that other processes write: serial << 32 |
+	 * Times from the GPU. The request is the only word that other processes write: serial << 32 |
 	 * seconds during which to time every operation. The recorder polls it.
 	 */
 	_Alignas(CACHE_LINE) uint64_t kernel_request;
 	uint64_t kernel_answer; /* the last request that was granted */
 	uint64_t sampling;	/* enum sampling_state */
+	uint64_t timing_error;	/* SAMPLING_BY_CUDA: the driver's error code */
+
+	/* CUDA events. */
+	_Alignas(CACHE_LINE) uint64_t timed_launches; /* events recorded around them */
+	uint64_t untimed_launches;		      /* chosen, but no event was free */
+	uint64_t recording_ns;			      /* in CUDA, on the launching threads */
+	/*
+	 * Recorder's clock: when the GPU was last asked. An operation with OP_FLAG_CUDA_EVENT that was
+	 * launched before and has no gpu_stop_ns was not over then; without active_ns the GPU had not
+	 * even reached it.
+	 */
+	_Alignas(CACHE_LINE) uint64_t times_read_ns;
+	uint64_t times_taken;	/* launches whose time reached their operations */
+	uint64_t times_dropped; /* ... that were read too late, or were not plausible */
 };
 
 enum { REGION_HEADER_BYTES = 4096, REGION_INFO_BYTES = 8192 };
