@@ -150,7 +150,7 @@ static const char *const flags[32] = {
 	[6] = "after_gap",	[7] = "not_sampled",	   [8] = "stamp_zero",
 	[9] = "stamp_reversed", [10] = "stamp_stale",	   [11] = "stamp_overrun",
 	[12] = "stamp_channel", [13] = "channels_missing", [14] = "foreign_stop",
-	[15] = "cuda_event",	[16] = "shared_time",
+	[15] = "cuda_event",	[16] = "shared_time",	   [17] = "seen_open",
 };
 
 static const struct {

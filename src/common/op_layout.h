@@ -116,6 +116,12 @@ enum op_flag {
 	OP_FLAG_CUDA_EVENT = 1u << 15, /* CUDA events were recorded around its launch */
 	OP_FLAG_SHARED_TIME =
 		1u << 16, /* its launch executed other operations, too: one time for all */
+	/*
+	 * Set by readers and in snapshots, of operations in flight with OP_FLAG_CUDA_EVENT: the GPU was asked
+	 * a second or more after the launch and had not passed the event after it. Without active_ns it had
+	 * not reached the event before it, either.
+	 */
+	OP_FLAG_SEEN_OPEN = 1u << 17,
 };
 
 /* If any of these is set, the GPU stamps of the operation are not used as a time. */
