@@ -34,10 +34,9 @@ static const struct kernel_policy policies[] = {
 	{
 		.first = 5,
 		.last = 5,
-		.by_default = KERNEL_EVENTS_SAMPLED,
-		.no_allgatherv = KERNEL_EVENTS_SAMPLED,
-		.can_sample = true,
-		.why = "safe to sample in processes without CUDA graphs and without Send and Recv",
+		.by_default = KERNEL_EVENTS_OFF,
+		.no_allgatherv = KERNEL_EVENTS_OFF,
+		.why = "CUDA events give the times; kernel events slow down small collectives",
 		.risk = "slows down small and medium collectives within a node, takes 33 MiB of "
 			"/dev/shm "
 			"per communicator and keeps a proxy thread busy",
@@ -46,11 +45,9 @@ static const struct kernel_policy policies[] = {
 		.first = 6,
 		.last = 6,
 		.by_default = KERNEL_EVENTS_OFF,
-		.no_allgatherv = KERNEL_EVENTS_SAMPLED,
-		.can_sample = true,
-		.why = "NCCL 2.29 and 2.30 can hang with them in ncclCommDestroy after a CUDA "
-		       "graph "
-		       "with a Broadcast; with NCCL_ALLGATHERV_ENABLE=0 they are sampled",
+		.no_allgatherv = KERNEL_EVENTS_OFF,
+		.why = "CUDA events give the times; NCCL 2.29 and 2.30 can hang with kernel events "
+		       "in ncclCommDestroy after a CUDA graph with a Broadcast",
 		.risk = "can hang in ncclCommDestroy after a CUDA graph with a Broadcast unless "
 			"NCCL_ALLGATHERV_ENABLE=0 is set; slows down small and medium collectives "
 			"within a "
@@ -62,9 +59,8 @@ static const struct kernel_policy policies[] = {
 		.last = 7,
 		.by_default = KERNEL_EVENTS_OFF,
 		.no_allgatherv = KERNEL_EVENTS_OFF,
-		.why = "NCCL 2.31 slows down medium-size collectives by 4 to 13% with them, and "
-		       "its "
-		       "counters drift when they are switched at run time",
+		.why = "CUDA events give the times; NCCL 2.31 slows down medium-size collectives "
+		       "by 4 to 13% with kernel events",
 		.risk = "slows down medium-size collectives by 4 to 13%",
 	},
 };

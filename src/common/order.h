@@ -42,6 +42,7 @@
 #define or_relaxed(word, value) __atomic_fetch_or((word), (value), __ATOMIC_RELAXED)
 #define and_relaxed(word, value) __atomic_fetch_and((word), (value), __ATOMIC_RELAXED)
 #define swap_relaxed(word, value) __atomic_exchange_n((word), (value), __ATOMIC_RELAXED)
+#define swap_acq_rel(word, value) __atomic_exchange_n((word), (value), __ATOMIC_ACQ_REL)
 
 /* On failure *expected holds what was found. */
 #define swap_if_acquire(word, expected, value)                                        \

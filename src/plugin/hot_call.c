@@ -303,14 +303,27 @@ void hot_group_stop(struct handle handle)
 
 	if (group != NULL)
 		store_relaxed(&group->is_open, 0);
-	if (UNLIKELY(load_relaxed(&recorder.sampling.state) == SAMPLING_ENDING))
-		hot_sample_group_end(handle.raw);
 }
 
-void *hot_launch_start(const void *parent)
+/* Quiet, unlike hot_comm(): a launch without a known communicator loses nothing but its time. */
+static struct comm_state *launch_comm(const void *context)
+{
+	struct handle handle = handle_decode(recorder.salt, context);
+
+	return handle_kind(handle) == HANDLE_CONTEXT &&
+			       handle_slot(handle) < recorder.region.comm_count
+		       ? hot_comm(context)
+		       : NULL;
+}
+
+void *hot_launch_start(const void *context, const void *parent, void *stream)
 {
 	struct handle handle = handle_decode(recorder.salt, parent);
+	struct comm_state *comm = launch_comm(context);
+	void *timed = comm != NULL ? hot_times_begin(comm, stream, parent) : NULL;
 
+	if (timed != NULL)
+		return timed;
 	if (handle_kind(handle) != HANDLE_GROUP_API || handle_slot(handle) >= GROUPS)
 		return handle_ignored();
 	return handle_make(HANDLE_LAUNCH, handle_generation(handle), handle_slot(handle), 0);
@@ -318,8 +331,12 @@ void *hot_launch_start(const void *parent)
 
 void hot_launch_stop(struct handle handle)
 {
-	struct group_state *group = group_find(handle);
+	struct group_state *group = NULL;
 
+	if (handle_kind(handle) == HANDLE_TIMED)
+		handle = handle_decode(recorder.salt, hot_times_end(handle));
+	if (handle_kind(handle) == HANDLE_LAUNCH || handle_kind(handle) == HANDLE_GROUP_API)
+		group = group_find(handle);
 	if (group != NULL)
 		store_relaxed(&group->launch_ns, recorder_now());
 }
@@ -406,12 +423,12 @@ static void issue_call(struct comm_state *comm, struct op_record *op, const stru
 	store_relaxed(&op->number, load_relaxed(&shared->counts.issued) + 1);
 	store_relaxed(&op->number, add_relaxed(&shared->counts.issued, 1) + 1);
 	store_relaxed(&shared->counts.last_issue_ns, now);
-	/* Whether a replay was captured with kernel events is unknown. */
-	if (UNLIKELY(load_relaxed(&recorder.sampling.is_open)))
-		flags = OP_FLAG_KERNELS_ASKED;
-	else if (is_sampling())
-		flags = OP_FLAG_NOT_SAMPLED;
-	store_relaxed(&op->flags, is_replay ? OP_FLAG_REPLAY : flags);
+	if (is_replay)
+		flags |= OP_FLAG_REPLAY;
+	/* Until its task joins a timed launch. */
+	if (hot_times_are_on(comm))
+		flags |= OP_FLAG_NOT_SAMPLED;
+	store_relaxed(&op->flags, flags);
 	if (!op_is_collective(call->function))
 		return;
 	if (is_replay) {
@@ -420,29 +437,19 @@ static void issue_call(struct comm_state *comm, struct op_record *op, const stru
 		/* NCCL requires one calling thread at a time; only replays come from another. */
 		store_relaxed(&op->match, bump_relaxed_get(&shared->counts.collectives) + 1);
 		sign_call(&shared->counts, op);
-		if (is_sampling())
-			hot_sample_call(comm, op, now);
-		if (UNLIKELY(load_relaxed(&op->match) >= load_relaxed(&comm->sample_at)))
-			hot_sample(comm, load_relaxed(&op->match), now);
 	}
 }
 
 /*
  * In a kernel with many works one channel can be far ahead of another that waits for the network.
  */
-static void count_works(struct comm_state *comm, uint64_t plan, uint8_t algorithm)
+static void count_works(struct comm_state *comm, uint64_t plan)
 {
 	uint32_t works =
 		load_relaxed(&comm->last_plan) == plan ? load_relaxed(&comm->plan_tasks) : 0;
 
 	store_relaxed(&comm->last_plan, plan);
 	store_relaxed(&comm->plan_tasks, works + 1);
-	/*
-	 * With registered buffers NCCL looks for the flags of all works but the first in the wrong
-	 * place.
-	 */
-	if (is_sampling() && works > 0 && (algorithm == OP_NVLS || algorithm == OP_NVLS_TREE))
-		hot_sample_end(SAMPLING_BY_NVLS);
 	if (UNLIKELY(works >= KERNEL_WORKS) && !load_relaxed(&comm->is_loose))
 		store_relaxed(&comm->is_loose, 1);
 }
@@ -482,7 +489,7 @@ static void add_task(struct comm_state *comm, struct region_live *live, const st
 							   comm->shared->info.nranks));
 	/* The handle of its Group event without the bits that all of them share. */
 	plan = (uint64_t)(uintptr_t)call->group >> HANDLE_GENERATION_SHIFT;
-	count_works(comm, plan, call->algorithm);
+	count_works(comm, plan);
 	or_relaxed(&live->notes, LIVE_HAS_TASK | plan << LIVE_PLAN_SHIFT);
 	if (UNLIKELY(call->user_tag != 0))
 		store_relaxed(&op->user_tag, call->user_tag);
@@ -506,7 +513,7 @@ static void forget_older(struct comm_state *comm, uint64_t number, uint64_t slot
 	if (old == 0 || (group != 0 && load_relaxed(&live->group) == group &&
 			 !(load_relaxed(&live->notes) & LIVE_HAS_TASK)))
 		return;
-	if (!may_have_children(comm, &live->op, number < CHILDLESS_AGE) ||
+	if (!may_have_children(comm, number < CHILDLESS_AGE) ||
 	    (load_relaxed(&live->op.active_ns) == 0 && is_passed(comm, &live->op)))
 		live_retire(live, REGION_GENERATION(old), false);
 }
@@ -644,15 +651,6 @@ static void *record_captured(struct comm_state *comm, const struct call *call, c
 	return handle_encode_captured(recorder.salt, op->number);
 }
 
-/* Calls that make NCCL's counters differ from the GPU's end sampling. */
-static COLD void watch_call(const struct call *call, const void *group)
-{
-	if (!op_is_collective(call->function))
-		hot_sample_p2p(group);
-	else if (call->function == OP_BROADCAST && !load_relaxed(&recorder.sampling.broadcasts))
-		hot_sample_end(SAMPLING_BY_BROADCAST);
-}
-
 void *hot_api_call(const void *context, const void *parent, const struct call *call)
 {
 	struct comm_state *comm = hot_comm(context);
@@ -662,12 +660,8 @@ void *hot_api_call(const void *context, const void *parent, const struct call *c
 
 	if (UNLIKELY(comm == NULL))
 		return refuse_call(context, call->is_captured);
-	if (UNLIKELY(call->is_captured)) {
-		hot_sample_captured();
+	if (UNLIKELY(call->is_captured))
 		return record_captured(comm, call, parent);
-	}
-	if (is_sampling())
-		watch_call(call, parent);
 	hot_sequence_call(comm, call->function, parent);
 	forget_now(comm);
 	live = begin_op(comm, call, false, &slot);
@@ -677,6 +671,9 @@ void *hot_api_call(const void *context, const void *parent, const struct call *c
 	join_group(comm, live, parent, false);
 	generation = REGION_GENERATION(load_relaxed(&live->word));
 	number = load_relaxed(&live->op.number);
+	if (hot_times_are_on(comm))
+		hot_times_choose(comm, &live->op, group,
+				 number == load_relaxed(&comm->current[0].first));
 	live_publish(live);
 	forget_later(comm, number, (uint64_t)generation << 32 | slot, group);
 	return handle_make(HANDLE_CALL, generation, slot, 0);
@@ -765,6 +762,7 @@ static void *continue_call(struct region_live *live, struct handle handle, const
 			 launch_ns != 0 ? launch_ns : recorder_now(), launch_ns);
 		forget_now(&recorder.comms[slot]);
 		remember_again(&recorder.comms[slot], live, handle);
+		hot_times_join(&recorder.comms[slot], live, handle, call->algorithm);
 	}
 	return handle_make(HANDLE_TASK, handle_generation(handle), handle_slot(handle), 0);
 }

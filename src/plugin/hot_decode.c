@@ -66,6 +66,7 @@ static APART void hot_stop(void *opaque)
 		hot_proxy_stop(handle);
 		break;
 	case HANDLE_LAUNCH:
+	case HANDLE_TIMED:
 		hot_launch_stop(handle);
 		break;
 	case HANDLE_GROUP_API:
@@ -104,6 +105,7 @@ static APART void hot_state(void *opaque, int state, uint64_t argument, bool has
 		break;
 	case HANDLE_GROUP_API:
 	case HANDLE_LAUNCH:
+	case HANDLE_TIMED:
 	case HANDLE_CALL:
 	case HANDLE_CAPTURED:
 	case HANDLE_TASK:

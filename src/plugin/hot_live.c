@@ -144,17 +144,17 @@ bool live_child_begin(struct region_live *live, uint32_t generation)
  * still held, because without it the slot can change owners. True if it has to be queued, see
  * linger().
  */
-static bool become_quiet(struct region_live *live, struct comm_state *comm)
+static bool become_quiet(struct region_live *live, struct comm_state *comm, uint64_t done_ns)
 {
-	uint64_t first = load_relaxed(&live->group_first), now = recorder_now();
+	uint64_t first = load_relaxed(&live->group_first);
 
-	store_relaxed(&live->op.done_ns, now);
+	store_relaxed(&live->op.done_ns, done_ns);
 	store_relaxed(&live->op.state, OP_DONE);
 	if (comm == NULL)
 		return false;
 	if (!live_has_proxies(live) && !load_relaxed(&comm->is_loose))
 		store_relaxed(&comm->is_loose, 1);
-	store_relaxed(&comm->shared->counts.last_done_ns, now);
+	store_relaxed(&comm->shared->counts.last_done_ns, done_ns);
 	if (first > load_relaxed(&comm->shared->counts.last_done_number))
 		store_relaxed(&comm->shared->counts.last_done_number, first);
 	return !(or_relaxed(&live->notes, LIVE_LINGERS) & LIVE_LINGERS);
@@ -187,24 +187,90 @@ static void linger(const struct region_live *live, uint32_t generation, struct c
 		live_leave(queued);
 }
 
-void live_child_end(struct region_live *live, uint32_t generation)
+/* Drop a reference. False: the operation is gone. *has_to_linger: see become_quiet(). */
+static bool drop_child(struct region_live *live, uint32_t generation, struct comm_state *comm,
+		       uint64_t done_ns, bool *has_to_linger)
 {
-	struct comm_state *comm = comm_of(live);
 	uint64_t word = load_relaxed(&live->word);
-	bool is_quiet = false, has_to_linger = false;
+	bool is_quiet = false;
 
 	do {
 		if ((REGION_GENERATION(word) & HANDLE_GENERATION_MASK) != generation ||
 		    (word & LIVE_RETIRING) || LIVE_OPEN(word) == 0)
-			return;
-		if (LIVE_OPEN(word) == 1)
-			has_to_linger |= become_quiet(live, comm);
+			return false;
+		if (LIVE_OPEN(word) == 1 && done_ns != 0)
+			*has_to_linger |= become_quiet(live, comm, done_ns);
+		else if (LIVE_OPEN(word) > 1 && done_ns != 0)
+			store_relaxed(&live->op.done_ns, done_ns);
 		else if (is_quiet) /* another child started in the meantime */
 			store_relaxed(&live->op.state, OP_RUNNING);
-		is_quiet = LIVE_OPEN(word) == 1;
+		is_quiet = LIVE_OPEN(word) == 1 && done_ns != 0;
 		/* Pairs with the acquire in live_retire(). */
 	} while (!swap_if_acq_rel(&live->word, &word, word - 1));
-	if (has_to_linger)
+	return true;
+}
+
+void live_child_end(struct region_live *live, uint32_t generation)
+{
+	struct comm_state *comm = comm_of(live);
+	bool has_to_linger = false;
+
+	if (drop_child(live, generation, comm, recorder_now(), &has_to_linger) && has_to_linger)
+		linger(live, generation, comm);
+}
+
+void live_reached(struct region_live *live, uint32_t generation, uint64_t now)
+{
+	bool unused = false;
+
+	if (!live_child_begin(live, generation))
+		return;
+	live_mark_running(live, now);
+	drop_child(live, generation, comm_of(live), 0, &unused);
+}
+
+/* It is not known when the GPU was done; what the network showed remains. */
+static COLD void forget_timing(struct region_live *live)
+{
+	and_relaxed(&live->op.flags, ~(uint32_t)(OP_FLAG_CUDA_EVENT | OP_FLAG_SHARED_TIME));
+	or_relaxed(&live->op.flags, OP_FLAG_NOT_SAMPLED);
+	if (load_relaxed(&live->op.state) != OP_RUNNING || live_has_proxies(live))
+		return;
+	store_relaxed(&live->op.state, OP_LAUNCHED);
+	store_relaxed(&live->op.active_ns, 0);
+}
+
+void live_time_end(struct region_live *live, uint32_t generation, uint64_t start_ns,
+		   uint64_t stop_ns)
+{
+	struct comm_state *comm = comm_of(live);
+	uint64_t done_ns = stop_ns, network_ns;
+	bool has_to_linger = false;
+
+	if (((REGION_GENERATION(load_relaxed(&live->word)) ^ generation) &
+	     HANDLE_GENERATION_MASK) != 0)
+		return;
+	if (UNLIKELY(stop_ns == 0)) {
+		forget_timing(live);
+	} else {
+		store_relaxed(&live->op.gpu_start_ns, start_ns);
+		store_relaxed(&live->op.gpu_stop_ns, stop_ns);
+		if (load_relaxed(&live->op.active_ns) == 0)
+			store_relaxed(&live->op.active_ns, start_ns);
+	}
+	if (live_has_proxies(live)) {
+		network_ns = load_relaxed(&live->op.done_ns);
+		done_ns = network_ns > stop_ns ? network_ns : stop_ns;
+	}
+	if (!drop_child(live, generation, comm, done_ns, &has_to_linger))
+		return;
+	/*
+	 * Transfers can still begin. Without a network the time was all that could come, and the
+	 * operation may have left the latest calls, which retire each other.
+	 */
+	if (comm != NULL && !may_have_children(comm, true))
+		live_retire(live, generation, false);
+	else if (has_to_linger)
 		linger(live, generation, comm);
 }
 
@@ -212,7 +278,7 @@ static void choose_time_source(struct op_record *op, const struct comm_state *co
 {
 	op->time_source = op_choose_time_source(op);
 	if (op->state != OP_LAUNCHED || op->time_source != OP_TIME_NONE || comm == NULL ||
-	    !may_have_children(comm, op, true) ||
+	    !may_have_children(comm, true) ||
 	    load_relaxed(&comm->shared->counts.last_done_number) <= op->number)
 		return;
 	/* One of a later group is over, so this one is, too. */

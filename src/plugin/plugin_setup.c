@@ -207,39 +207,23 @@ static void fill_comm(struct region_comm *comm, const struct comm_start *start, 
 }
 
 /* Children of the slot's last owner may still arrive: they follow `shared`, which never changes. */
-static void begin_comm_state(struct comm_state *state, uint32_t slot, int mask, int nnodes,
-			     bool is_sampled)
+static void begin_comm_state(struct comm_state *state, uint32_t slot, int mask, int nnodes)
 {
 	struct comm_state fresh = {
 		.expects_kernels = mask & ABI_KERNEL_CH,
 		.expects_proxies = mask & ABI_PROXY_OP && nnodes != 1,
 		.live_hint = slot * 16,
-		/* Without sampling there is nothing to decide. */
-		.sample_at = is_sampled ? 1 : UINT64_MAX,
 	};
 
 	words_copy((uint64_t *)(void *)state + 1, (uint64_t *)(void *)&fresh + 1,
 		   sizeof(fresh) / sizeof(uint64_t) - 1);
 }
 
-/* How many communicators are alive. */
-static uint32_t comm_begin_alive(void)
-{
-	uint32_t alive = 0;
-
-	for (uint32_t i = 0; i < recorder.region.comm_count; i++) {
-		uint64_t word = load_relaxed(&recorder.region.comms[i].word);
-
-		alive += region_slot_is_used(word) && !(word & COMM_ENDED);
-	}
-	return alive;
-}
-
 /*
  * The context for NCCL. If all slots are in use, it is one that no callback takes for a
- * communicator. `mask`: the requested events; is_sampled: kernel events for some collectives.
+ * communicator.
  */
-static void *comm_begin(const struct comm_start *start, int mask, bool is_sampled)
+static void *comm_begin(const struct comm_start *start, const struct mask_choice *choice)
 {
 	uint32_t slot = take_comm_slot();
 	struct region_comm *comm;
@@ -252,8 +236,10 @@ static void *comm_begin(const struct comm_start *start, int mask, bool is_sample
 		/* A stop that arrived while the last owner ended may have kept a slot. */
 		hot_proxy_forget(&recorder.comms[slot]);
 	}
-	begin_comm_state(&recorder.comms[slot], slot, mask, start->nnodes, is_sampled);
-	fill_comm(comm, start, mask);
+	begin_comm_state(&recorder.comms[slot], slot, choice->mask, start->nnodes);
+	fill_comm(comm, start, choice->mask);
+	if (choice->times == TIMES_AUTO || choice->times == TIMES_ALL)
+		times_comm_begin(&recorder.comms[slot], choice->times == TIMES_ALL);
 	return handle_make(HANDLE_CONTEXT, REGION_GENERATION(comm->word), slot, 0);
 }
 
@@ -417,7 +403,8 @@ static bool make_private_tables(void)
 	size_t groups = GROUPS * sizeof(*recorder.groups);
 	/* These pages are never touched if each communicator has one proxy thread. */
 	size_t others = recorder.region.live_count * sizeof(*recorder.others);
-	char *memory = mmap(NULL, comms + groups + others, PROT_READ | PROT_WRITE,
+	size_t nexts = recorder.region.live_count * sizeof(*recorder.timed_next);
+	char *memory = mmap(NULL, comms + groups + others + nexts, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED)
@@ -425,6 +412,7 @@ static bool make_private_tables(void)
 	recorder.comms = (void *)memory;
 	recorder.groups = (void *)(memory + comms);
 	recorder.others = (void *)(memory + comms + groups);
+	recorder.timed_next = (void *)(memory + comms + groups + others);
 	for (uint32_t i = 0; i < recorder.region.comm_count; i++)
 		recorder.comms[i].shared = &recorder.region.comms[i];
 	return true;
@@ -593,43 +581,18 @@ static void set_up_process(unsigned int interface)
 }
 
 /* Another copy of NCCL in this process may use a different version. */
-static int mask_for(unsigned int interface)
+static struct mask_choice choice_for(unsigned int interface)
 {
 	if (interface == recorder.region.header->interface)
-		return process.choice.mask;
-	return mask_choose(interface, &process.settings, mask_free_shm_bytes()).mask;
-}
-
-/* Set by the first communicator. A second copy of NCCL has a different mask and is not sampled. */
-static void start_sampling(int *mask)
-{
-	struct sampling *sampling = &recorder.sampling;
-
-	if (process.choice.kernel != KERNEL_EVENTS_SAMPLED || mask == NULL ||
-	    sampling->mask != NULL || process.interface != recorder.region.header->interface)
-		return;
-	sampling->mask = mask;
-	sampling->mask_closed = process.choice.mask;
-	sampling->begin_ns = recorder_now() + process.settings.sample_after_ns;
-	sampling->broadcasts = process.interface < 6 || process.settings.is_allgatherv_off;
-	store_relaxed(&recorder.region.header->sampling, SAMPLING_ACTIVE);
-	store_relaxed(&sampling->state, SAMPLING_ACTIVE);
-}
-
-/* NCCL takes its memory in /dev/shm with the first timed operation of each communicator. */
-static bool sampling_is_possible(const int *mask)
-{
-	if (recorder.sampling.mask == NULL || mask != recorder.sampling.mask)
-		return false;
-	if (!mask_has_shm(mask_free_shm_bytes(), comm_begin_alive()))
-		hot_sample_end(SAMPLING_BY_SHM);
-	return is_sampling();
+		return process.choice;
+	return mask_choose(interface, &process.settings, mask_free_shm_bytes());
 }
 
 void setup_comm(void **context, int *mask, const struct comm_start *start)
 {
 	int saved_errno = errno;
 	void *made = handle_ignored();
+	struct mask_choice choice;
 	struct quiet quiet;
 	int wanted = 0;
 
@@ -640,11 +603,9 @@ void setup_comm(void **context, int *mask, const struct comm_start *start)
 		quiet_end(&quiet);
 	}
 	if (load_relaxed(&recorder.is_on)) {
-		wanted = mask_for(start->interface);
-		start_sampling(mask);
-		made = comm_begin(start, wanted, sampling_is_possible(mask));
-		if (mask == recorder.sampling.mask && load_relaxed(&recorder.sampling.is_open))
-			wanted |= ABI_KERNEL_CH;
+		choice = choice_for(start->interface);
+		wanted = choice.mask;
+		made = comm_begin(start, &choice);
 		if (start->log != NULL && !setup.is_logged) {
 			setup.is_logged = true;
 			process_info_log(&process, start);
@@ -681,9 +642,9 @@ void setup_comm_end(void *context)
 	pthread_mutex_lock(&setup.lock);
 	comm = hot_comm(context);
 	if (comm != NULL) {
+		times_comm_end(comm);
 		retire_all(comm->shared->info.id);
 		hot_proxy_forget(comm);
-		hot_sample_forget(comm);
 		store_relaxed(&comm->shared->info.finalize_ns, recorder_now());
 		or_relaxed(&comm->shared->info.flags, COMM_FLAG_FINALIZED);
 		/* From now on its context is unknown. */

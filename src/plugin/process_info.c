@@ -664,6 +664,8 @@ void process_info_write(const struct process_info *process)
 	add_number("heartbeat_ns", settings->heartbeat_ns);
 	add_line("kernel_events", kernel_events_name(choice->kernel));
 	add_line("kernel_events_reason", choice->kernel_reason);
+	add_line("times", times_name(choice->times));
+	add_line("times_reason", choice->times_reason);
 	add_number("events", (uint64_t)choice->mask);
 	add_number("started_wall_ns", recorder.region.header->first_anchor.wall_ns);
 	if (settings->hang_after_s > 0)
@@ -681,14 +683,16 @@ void process_info_log(const struct process_info *process, const struct comm_star
 	start->log(
 		ABI_LOG_INFO, ABI_LOG_SUBSYSTEM_INIT | ABI_LOG_SUBSYSTEM_PROFILE, "ringside", 0,
 		"Ringside %s: mode %s, region %s (%s%s%s), trace %s, buffer %llu KiB, quota %llu "
-		"MiB, kernel events %s (%s), events 0x%x, job %s, Inspector files in %s",
+		"MiB, times %s (%s), kernel events %s (%s), events 0x%x, job %s, Inspector files "
+		"in %s",
 		RINGSIDE_VERSION, op_mode_name(recorder.region.header->mode),
 		recorder.region.path[0] != '\0' ? recorder.region.path : "none",
 		region_kind_name(recorder.region.kind),
 		recorder.region.reason[0] != '\0' ? ": " : "", recorder.region.reason,
 		process->trace[0] != '\0' ? process->trace : "none",
 		(unsigned long long)settings->buffer >> 10,
-		(unsigned long long)settings->quota >> 20, kernel_events_name(choice->kernel),
-		choice->kernel_reason, (unsigned int)choice->mask, process->identity.job,
+		(unsigned long long)settings->quota >> 20, times_name(choice->times),
+		choice->times_reason, kernel_events_name(choice->kernel), choice->kernel_reason,
+		(unsigned int)choice->mask, process->identity.job,
 		settings->inspector.is_on ? settings->inspector.dir : "none");
 }

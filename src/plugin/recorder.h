@@ -18,9 +18,11 @@
 
 #include "common/attributes.h"
 #include "common/clock.h"
+#include "common/cuda_driver.h"
 #include "common/nccl_interface.h"
 #include "common/op_layout.h"
 #include "common/order.h"
+#include "common/timing.h"
 #include "format/region_create.h"
 #include "format/region_layout.h"
 
@@ -37,6 +39,7 @@ enum handle_kind {
 	HANDLE_STEP = 9,       /* slot: proxy operation; extra: step modulo 256 */
 	HANDLE_UNTRACKED = 10, /* an operation without a live slot */
 	HANDLE_IGNORED = 11,   /* an event that is not recorded */
+	HANDLE_TIMED = 12,     /* slot: pair of CUDA events around a launch */
 };
 
 /*
@@ -198,18 +201,16 @@ struct comm_sequence {
 struct comm_state {
 	/* Used by the calling thread. */
 	struct region_comm *shared; /* written once */
-	bool expects_kernels;	    /* for every operation, not only for samples */
-	bool expects_proxies;	    /* it uses the network */
-	uint32_t wants_kernels;	    /* sampling: time its next collective */
-	int32_t credit; /* sampling: blocks it may still be timed in windows that others opened */
-	uint64_t sample_at;    /* number of the collective at which hot_sample() decides next */
-	uint64_t first_ns;     /* its first collective */
-	uint64_t estimated_ns; /* lower bound of the time its collectives needed */
-	uint64_t new_until;    /* up to this collective more are timed, to catch a new kind early */
-	uint8_t kinds[8][20];  /* calls of each kind (function and size class), saturating */
-	uint64_t tasks;	       /* Coll and P2p events so far */
-	uint64_t last_plan;    /* the kernel of the last one ... */
-	uint32_t plan_tasks;   /* ... and its tasks so far */
+	bool expects_kernels;
+	bool expects_proxies;	  /* it uses the network */
+	struct times_pool *times; /* its context's CUDA events; NULL: not timed */
+	uint64_t chosen_group;	  /* handle of the latest group whose launches are timed */
+	uint64_t
+		timed_launch; /* the launch whose tasks come now: handle of its pair, decoded; 0: not timed */
+	struct timing_kinds kinds;
+	uint64_t tasks;	     /* Coll and P2p events so far */
+	uint64_t last_plan;  /* the kernel of the last one ... */
+	uint32_t plan_tasks; /* ... and its tasks so far */
 	/*
 	 * Where to search for a free slot first. The slot freed last is warm in the cache, and each
 	 * communicator searches elsewhere so that their threads do not compete.
@@ -265,21 +266,68 @@ struct group_state {
 };
 
 /*
- * Kernel events are requested only for some collectives: see hot_sample.c. Read at every call,
- * written rarely.
+ * CUDA events around launches: see hot_times.c. Events belong to a context, so each context has a pool
+ * of pairs. Pools are never freed: a late call may name one of their pairs.
  */
-struct sampling {
-	uint32_t state;	     /* enum sampling_state */
-	uint32_t is_open;    /* NCCL's mask includes kernel events now */
-	uint32_t wanting;    /* communicators whose next collective is to be timed */
-	uint32_t broadcasts; /* timing a Broadcast does not disturb NCCL's counters */
-	int *mask;	     /* NCCL's event mask, which it rereads at every call */
-	int mask_closed;
-	uint64_t begin_ns;   /* no window before this */
-	uint64_t request;    /* the last one seen */
-	uint64_t until_ns;   /* time everything until then, on request */
-	uint64_t last_group; /* in state ENDING: close when this group's call returns */
+enum {
+	TIMES_POOLS = 16,
+	TIMES_PAIRS = 64, /* launches that wait for the GPU; any more are not timed */
+	TIMES_REQUEST_MOST_S = 3600,
 };
+
+enum pair_state {
+	PAIR_FREE = 0,
+	PAIR_RECORDING = 1, /* the first event is recorded; the launching thread's */
+	PAIR_LAUNCHED = 2,  /* both are; whoever takes it first closes its list */
+	PAIR_TAKEN = 3,
+};
+#define PAIR_WORD(generation, state) ((uint64_t)(uint32_t)(generation) << 32 | (state))
+#define PAIR_STATE(word) ((enum pair_state)((word)&3))
+#define PAIR_GENERATION(word) ((uint32_t)((word) >> 32))
+#define PAIR_CLOSED UINT64_MAX
+
+struct time_pair {
+	uint64_t word; /* generation << 32 | enum pair_state */
+	struct CUevent_st *before, *after;
+	struct CUstream_st *stream;
+	uint64_t group; /* the launch's */
+	uint64_t comm_slot;
+	uint64_t began_ns;    /* recorder's clock: the first event cannot fire earlier */
+	uint64_t recorded_ns; /* it was recorded */
+	uint64_t gap_ns;      /* between recording the two, on the launching thread */
+	uint64_t ops;	      /* list: live slot + 1 | generation << 32, or PAIR_CLOSED */
+	uint64_t op_count;
+	uint64_t start_ns, stop_ns; /* the result, for operations that join later; 0: none */
+};
+
+struct times_pool {
+	struct CUctx_st *context;
+	unsigned long long context_id; /* 0: the driver does not tell */
+	int device;
+	int is_primary;	 /* the device's primary context: the driver tells whether it lives */
+	uint32_t is_off; /* for good: the driver answered with an error, or the context is gone */
+	uint32_t comms;	 /* living communicators; without one nothing is asked */
+	uint64_t cursor ON_OWN_LINE;
+	struct time_pair pairs[TIMES_PAIRS];
+};
+
+struct timing {
+	struct times_pool pools[TIMES_POOLS];
+	uint32_t pools_used, pools_on;
+	uint32_t is_all;   /* time every launch */
+	uint64_t request;  /* the last one seen */
+	uint64_t until_ns; /* time everything until then, on request */
+	struct timing_pace pace ON_OWN_LINE;
+};
+
+/* What launching threads call, and nothing else: hot_times.c only. Filled in before any pool is used. */
+struct cuda_launching {
+	int (*stream_is_capturing)(struct CUstream_st *stream, int *state);
+	int (*stream_get_ctx)(struct CUstream_st *stream, struct CUctx_st **context);
+	int (*ctx_get_current)(struct CUctx_st **context);
+	int (*event_record)(struct CUevent_st *event, struct CUstream_st *stream);
+};
+extern HIDDEN struct cuda_launching cuda_launching;
 
 /* The user tag of a captured call. The events of its replays do not carry it. */
 struct capture_tag {
@@ -299,7 +347,8 @@ struct recorder {
 	struct comm_state *comms;   /* as many as region.comms */
 	struct live_others *others; /* as many as region.live */
 	struct group_state *groups;
-	struct sampling sampling ON_OWN_LINE;
+	uint64_t *timed_next; /* by live slot: the next operation of its launch */
+	struct timing timing ON_OWN_LINE;
 	/* Written at every call, unlike everything above, which every callback reads. */
 	uint64_t group_cursor ON_OWN_LINE;
 	uint8_t guesses[4][NAME_GUESSES]; /* by string address: the number found last time */
@@ -402,25 +451,19 @@ static inline bool is_passed(const struct comm_state *comm, const struct op_reco
 /*
  * Can children of this operation still come? What a communicator has ever shown is expected of its
  * later operations, too. What has never come is expected only of young operations: the
- * communicator's first ones or its latest ones, as the caller chooses. While sampling, kernels are
- * expected only of sampled operations.
+ * communicator's first ones or its latest ones, as the caller chooses.
  */
-static inline bool may_have_children(const struct comm_state *comm, const struct op_record *op,
-				     bool is_young)
+static inline bool may_have_children(const struct comm_state *comm, bool is_young)
 {
 	const struct region_comm *shared = comm->shared;
 	uint32_t seen = load_relaxed(&shared->info.flags);
 
 	if (seen & COMM_FLAG_SEES_PROXIES || (load_relaxed(&comm->expects_proxies) && is_young))
 		return true;
-	if (load_relaxed(&op->flags) & OP_FLAG_KERNELS_ASKED)
-		return seen & COMM_FLAG_SEES_KERNELS ||
-		       load_relaxed(&shared->counts.issued) - load_relaxed(&op->number) <
-			       CHILDLESS_AGE;
-	/* Another plugin may have asked for the kernel events of all operations. */
-	if (seen & COMM_FLAG_SEES_KERNELS)
-		return recorder.sampling.mask == NULL;
-	return load_relaxed(&comm->expects_kernels) && is_young;
+	/* Not of what somebody else asked for: that can end at any call. */
+	if (load_relaxed(&comm->expects_kernels))
+		return seen & COMM_FLAG_SEES_KERNELS || is_young;
+	return false;
 }
 
 /* Is an operation over because no child ever came in the many calls since? */
@@ -428,7 +471,7 @@ static inline bool is_childless(const struct comm_state *comm, const struct op_r
 {
 	uint64_t age = load_relaxed(&comm->shared->counts.issued) - load_relaxed(&op->number);
 
-	return !may_have_children(comm, op, age < CHILDLESS_AGE);
+	return !may_have_children(comm, age < CHILDLESS_AGE);
 }
 
 /* The operation in flight that a handle names; NULL if it is gone. */
@@ -461,31 +504,42 @@ struct comm_state *hot_comm(const void *context);
 void *hot_group_start(void);
 void hot_group_stop(struct handle handle);
 void *hot_plan_start(const void *context);
-void *hot_launch_start(const void *parent);
+void *hot_launch_start(const void *context, const void *parent, void *stream);
 void hot_launch_stop(struct handle handle);
 void *hot_api_call(const void *context, const void *parent, const struct call *call);
 void *hot_task(const void *context, const void *parent, const struct call *call);
 void *hot_copy_engine(const void *context, const void *parent, const struct call *call);
 
-/* hot_sample.c: kernel events for some collectives. */
-void hot_sample(struct comm_state *comm, uint64_t collective, uint64_t now);
-void hot_sample_call(struct comm_state *comm, const struct op_record *op, uint64_t now);
-void hot_sample_captured(void);
-void hot_sample_p2p(const void *group);
-void hot_sample_end(enum sampling_state why);
-void hot_sample_group_end(uint64_t group);
-void hot_sample_forget(struct comm_state *comm);
-
-static inline bool is_sampling(void)
-{
-	return UNLIKELY(load_relaxed(&recorder.sampling.state) == SAMPLING_ACTIVE);
-}
+/* hot_times.c: CUDA events around some launches. */
+bool hot_times_are_on(const struct comm_state *comm);
+void hot_times_choose(struct comm_state *comm, const struct op_record *op, uint64_t group,
+		      bool is_first);
+/* The handle of the launch; NULL: not timed. */
+void *hot_times_begin(struct comm_state *comm, void *stream, const void *parent);
+void *hot_times_end(struct handle handle);
+void hot_times_join(struct comm_state *comm, struct region_live *live, struct handle op,
+		    uint8_t algorithm);
+/*
+ * Take a launched pair and give its operations this time, or none (0); then free it. False: somebody
+ * else was faster. `word` is that of the pair as it was read before.
+ */
+bool times_take(struct time_pair *pair, uint64_t word, uint64_t start_ns, uint64_t stop_ns);
+void times_free(struct time_pair *pair, uint64_t word);
+/* End timing for a context because of this answer of the driver. */
+void times_fail(struct times_pool *pool, int result);
 
 /* hot_live.c: the table of operations in flight. */
 struct region_live *live_claim(struct comm_state *comm, uint32_t *slot);
 void live_publish(struct region_live *live);
 bool live_child_begin(struct region_live *live, uint32_t generation);
 void live_child_end(struct region_live *live, uint32_t generation);
+/* The GPU has reached the launch of this operation. */
+void live_reached(struct region_live *live, uint32_t generation, uint64_t now);
+/*
+ * The reference of a timed launch ends, with the time in recorder's clock or without one (0).
+ */
+void live_time_end(struct region_live *live, uint32_t generation, uint64_t start_ns,
+		   uint64_t stop_ns);
 bool live_retire(struct region_live *live, uint32_t generation, bool by_force);
 /* Record one that was never published, and free its slot. Returns its number. */
 uint64_t live_record(struct region_live *live, struct comm_state *comm);
@@ -574,6 +628,10 @@ void hot_step_stop(struct handle handle);
 void record_push(struct comm_state *comm, struct op_record *op);
 struct region_total *record_total_find(uint64_t key);
 void record_detail(struct op_detail *detail);
+
+/* times_thread.c; in init and finalize. */
+void times_comm_begin(struct comm_state *comm, bool is_all);
+void times_comm_end(struct comm_state *comm);
 
 /* plugin_setup.c */
 struct comm_start {

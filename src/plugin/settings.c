@@ -6,6 +6,7 @@
 #include <grp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -28,8 +29,6 @@ enum {
 #define BUFFER_MOST (UINT64_C(1) << 30)
 #define QUOTA_LEAST (UINT64_C(1) << 20)
 #define QUOTA_DEFAULT (UINT64_C(2) << 30)
-/* Jobs that capture CUDA graphs do so in their first minutes. */
-enum { SAMPLE_AFTER_S = 120, SAMPLE_AFTER_MOST_S = 365 * 24 * 3600 };
 enum { HEARTBEAT_S = 1, HEARTBEAT_MOST_S = 3600 };
 enum { HANG_AFTER_MOST_S = 7 * 24 * 3600 };
 
@@ -135,7 +134,6 @@ static bool switch_event(struct settings *settings, const char *word)
 		const char *name;
 		enum settings_switch *to;
 	} events[] = {
-		{ "kernel", &settings->kernel },
 		{ "proxy", &settings->proxy },
 		{ "steps", &settings->steps },
 		{ "launch", &settings->launch },
@@ -144,8 +142,19 @@ static bool switch_event(struct settings *settings, const char *word)
 
 	if (strcmp(word, "auto") == 0)
 		return true;
+	/* Before there were CUDA events. */
+	if (strcmp(word, "kernel") == 0 || strcmp(word, "+kernel") == 0) {
+		settings->times = TIMES_KERNEL;
+		return true;
+	}
+	if (strcmp(word, "-kernel") == 0) {
+		settings->times = TIMES_AUTO;
+		return true;
+	}
 	if (strcmp(word, "sample") == 0) {
-		settings->kernel = SWITCH_SAMPLE;
+		text_append(settings->complaints, sizeof(settings->complaints),
+			    "ringside: RINGSIDE_EVENTS=sample is not used any more: "
+			    "RINGSIDE_TIMES=auto, the default, times a share of the operations\n");
 		return true;
 	}
 	word += word[0] == '-' || word[0] == '+';
@@ -161,15 +170,53 @@ static void read_events(struct settings *settings)
 {
 	char list[128], *at = list, *word;
 
-	settings->kernel = settings->proxy = settings->steps = settings->launch = SWITCH_AUTO;
+	settings->proxy = settings->steps = settings->launch = SWITCH_AUTO;
 	read_text(settings, "RINGSIDE_EVENTS", "auto", list, sizeof(list));
 	while ((word = strsep(&at, ",")) != NULL)
 		if (word[0] != '\0' && !switch_event(settings, word))
 			settings_complain(
 				settings, "RINGSIDE_EVENTS", word,
-				"auto, kernel, -kernel, sample, proxy, -proxy, steps, -steps, "
-				"launch or -launch",
+				"auto, kernel, -kernel, proxy, -proxy, steps, -steps, launch or "
+				"-launch",
 				"auto for it");
+}
+
+static const char *const times_names[] = {
+	[TIMES_AUTO] = "auto",
+	[TIMES_ALL] = "all",
+	[TIMES_OFF] = "off",
+	[TIMES_KERNEL] = "kernel",
+};
+
+const char *times_name(enum settings_times times)
+{
+	return times_names[times];
+}
+
+/* After RINGSIDE_EVENTS, whose `kernel` it replaces. */
+static void read_times_setting(struct settings *settings)
+{
+	const char *value = settings_variable("RINGSIDE_TIMES");
+	const char *launch_mode = settings_variable("NCCL_LAUNCH_MODE");
+	const char *blocking = settings_variable("CUDA_LAUNCH_BLOCKING");
+
+	settings->is_launch_disturbed =
+		(launch_mode != NULL && strcasecmp(launch_mode, "GROUP") == 0) ||
+		(blocking != NULL && strcmp(blocking, "0") != 0);
+	if (settings_variable("RINGSIDE_SAMPLE_AFTER") != NULL)
+		text_append(
+			settings->complaints, sizeof(settings->complaints),
+			"ringside: RINGSIDE_SAMPLE_AFTER is not used any more: times begin with "
+			"the job\n");
+	if (value == NULL)
+		return;
+	for (size_t i = 0; i < ARRAY_LENGTH(times_names); i++)
+		if (strcmp(value, times_names[i]) == 0) {
+			settings->times = (enum settings_times)i;
+			return;
+		}
+	settings_complain(settings, "RINGSIDE_TIMES", value, "auto, all, off or kernel", "auto");
+	settings->times = TIMES_AUTO;
 }
 
 static void read_seconds(struct settings *settings, const char *name, int64_t least, int64_t most,
@@ -186,18 +233,13 @@ static void read_seconds(struct settings *settings, const char *name, int64_t le
 		settings_complain(settings, name, value, allowed, instead);
 }
 
-static void read_times(struct settings *settings)
+static void read_heartbeat(struct settings *settings)
 {
-	const char *allgatherv = settings_variable("NCCL_ALLGATHERV_ENABLE");
-	int64_t sample_after_s = SAMPLE_AFTER_S, heartbeat_s = HEARTBEAT_S;
+	int64_t heartbeat_s = HEARTBEAT_S;
 
-	read_seconds(settings, "RINGSIDE_SAMPLE_AFTER", 0, SAMPLE_AFTER_MOST_S,
-		     "a number of seconds", "120", &sample_after_s);
 	read_seconds(settings, "RINGSIDE_HEARTBEAT", 0, HEARTBEAT_MOST_S,
 		     "a number of seconds up to 3600", "1", &heartbeat_s);
-	settings->sample_after_ns = (uint64_t)sample_after_s * SECOND_NS;
 	settings->heartbeat_ns = (uint64_t)heartbeat_s * SECOND_NS;
-	settings->is_allgatherv_off = allgatherv != NULL && strcmp(allgatherv, "0") == 0;
 }
 
 /* k=v,k=v: keys of letters, digits and _; values without control bytes. */
@@ -487,7 +529,8 @@ void settings_read(struct settings *settings)
 	read_text(settings, "RINGSIDE_SHM", SETTINGS_SHM, settings->shm, sizeof(settings->shm));
 	read_text(settings, "RINGSIDE_JOB", "", settings->job, sizeof(settings->job));
 	read_events(settings);
-	read_times(settings);
+	read_times_setting(settings);
+	read_heartbeat(settings);
 	read_labels(settings);
 	/* Not for the recorder: agents and alert rules read it. */
 	read_seconds(settings, "RINGSIDE_HANG_AFTER", 1, HANG_AFTER_MOST_S,
@@ -505,7 +548,7 @@ void settings_read(struct settings *settings)
  * if there is too little. Room for a few must be free.
  */
 #define KERNEL_SHM_BYTES (UINT64_C(40) << 20)
-enum { KERNEL_COMMS = 4, NODE_PROCESSES = 8 };
+enum { KERNEL_COMMS = 4, FIRST_WITH_LAUNCHES = 5 };
 
 uint64_t mask_free_shm_bytes(void)
 {
@@ -515,20 +558,6 @@ uint64_t mask_free_shm_bytes(void)
 		return 0;
 	/* A tmpfs without a limit reports no blocks at all. */
 	return fs.f_blocks == 0 ? UINT64_MAX : (uint64_t)fs.f_bavail * fs.f_frsize;
-}
-
-bool mask_has_shm(uint64_t free_shm_bytes, uint32_t communicators)
-{
-	return free_shm_bytes / KERNEL_SHM_BYTES / NODE_PROCESSES >
-	       (uint64_t)communicators + KERNEL_COMMS;
-}
-
-/* Turning on NCCL Inspector asks for its times at their known cost, on releases that have Inspector. */
-static enum settings_switch kernel_wish(unsigned int interface, const struct settings *settings)
-{
-	bool is_inspector = settings->inspector.is_on && interface >= 5;
-
-	return settings->kernel == SWITCH_AUTO && is_inspector ? SWITCH_ON : settings->kernel;
 }
 
 static enum kernel_events decide_kernel(struct mask_choice *choice, enum kernel_events events,
@@ -552,33 +581,47 @@ static enum kernel_events choose_kernel(unsigned int interface, const struct set
 					uint64_t free_bytes, struct mask_choice *choice)
 {
 	const struct kernel_policy *policy = kernel_policy_of(interface);
-	enum settings_switch wish = kernel_wish(interface, settings);
 	bool takes_shm = interface == 5 || interface == 6;
-	enum kernel_events standard;
 
 	if (policy == NULL || policy->by_default == KERNEL_EVENTS_ABSENT)
 		return decide_kernel(choice, KERNEL_EVENTS_ABSENT,
 				     policy != NULL ? policy->why : "", "");
-	standard = settings->is_allgatherv_off ? policy->no_allgatherv : policy->by_default;
-	if (wish == SWITCH_OFF)
-		return decide_kernel(choice, KERNEL_EVENTS_OFF, "switched off by RINGSIDE_EVENTS",
-				     "");
-	if (wish == SWITCH_ON) {
-		if (takes_shm && free_bytes / KERNEL_SHM_BYTES < KERNEL_COMMS)
-			return without_room(choice, free_bytes);
-		return decide_kernel(choice, KERNEL_EVENTS_ON,
-				     "switched on by a setting; known risk: ", policy->risk);
-	}
-	if (wish == SWITCH_SAMPLE && !policy->can_sample)
-		return decide_kernel(choice, KERNEL_EVENTS_OFF, "cannot be sampled: ", policy->why);
-	if (wish != SWITCH_SAMPLE && standard != KERNEL_EVENTS_SAMPLED)
-		return decide_kernel(choice, standard, policy->why, "");
-	if (!mask_has_shm(free_bytes, 0))
+	if (settings->times != TIMES_KERNEL)
+		return decide_kernel(choice, KERNEL_EVENTS_OFF, policy->why, "");
+	if (takes_shm && free_bytes / KERNEL_SHM_BYTES < KERNEL_COMMS)
 		return without_room(choice, free_bytes);
-	if (wish == SWITCH_SAMPLE)
-		return decide_kernel(choice, KERNEL_EVENTS_SAMPLED,
-				     "sampling requested by RINGSIDE_EVENTS", "");
-	return decide_kernel(choice, KERNEL_EVENTS_SAMPLED, policy->why, "");
+	return decide_kernel(choice, KERNEL_EVENTS_ON,
+			     "switched on by a setting; known risk: ", policy->risk);
+}
+
+static enum settings_times without_times(struct mask_choice *choice, const char *why)
+{
+	text_copy(choice->times_reason, sizeof(choice->times_reason), why);
+	return TIMES_OFF;
+}
+
+/* What is in effect, and why it is not what was asked for. */
+static enum settings_times choose_times(unsigned int interface, const struct settings *settings,
+					struct mask_choice *choice)
+{
+	if (settings->times == TIMES_OFF)
+		return without_times(choice, "switched off by RINGSIDE_TIMES");
+	if (settings->times == TIMES_KERNEL && choice->kernel == KERNEL_EVENTS_ON)
+		return TIMES_KERNEL;
+	if (settings->times == TIMES_KERNEL)
+		return without_times(choice, choice->kernel_reason);
+	if (interface < FIRST_WITH_LAUNCHES)
+		return without_times(
+			choice, interface == FIRST_WITH_LAUNCHES - 1
+					? "NCCL before 2.28 does not show launches; "
+					  "RINGSIDE_TIMES=kernel asks NCCL 2.27 for its own times"
+					: "NCCL before 2.28 does not show launches");
+	if (settings->launch == SWITCH_OFF)
+		return without_times(choice, "launches are switched off by RINGSIDE_EVENTS");
+	if (settings->is_launch_disturbed)
+		return without_times(choice, sampling_state_text(SAMPLING_BY_MODE));
+	/* Its users expect a line for each operation. */
+	return settings->inspector.is_on ? TIMES_ALL : settings->times;
 }
 
 struct mask_choice mask_choose(unsigned int interface, const struct settings *settings,
@@ -601,5 +644,6 @@ struct mask_choice mask_choose(unsigned int interface, const struct settings *se
 	choice.kernel = choose_kernel(interface, settings, free_shm_bytes, &choice);
 	if (choice.kernel == KERNEL_EVENTS_ON)
 		choice.mask |= ABI_KERNEL_CH;
+	choice.times = choose_times(interface, settings, &choice);
 	return choice;
 }

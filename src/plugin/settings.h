@@ -26,8 +26,15 @@ struct inspector_settings {
 
 #define SETTINGS_SHM "/dev/shm" /* default for RINGSIDE_SHM */
 
-/* SWITCH_SAMPLE: only for kernel events. */
-enum settings_switch { SWITCH_OFF = 0, SWITCH_ON = 1, SWITCH_AUTO = 2, SWITCH_SAMPLE = 3 };
+enum settings_switch { SWITCH_OFF = 0, SWITCH_ON = 1, SWITCH_AUTO = 2 };
+
+/* Where GPU times come from, and of which operations. */
+enum settings_times {
+	TIMES_AUTO = 0,	  /* CUDA events around a share of the launches */
+	TIMES_ALL = 1,	  /* ... around every launch */
+	TIMES_OFF = 2,	  /* none */
+	TIMES_KERNEL = 3, /* NCCL's kernel events, of every operation */
+};
 
 struct settings {
 	bool is_disabled;
@@ -42,13 +49,16 @@ struct settings {
 	int64_t hang_after_s;	 /* how long ranks may wait before an alert; 0: not set */
 	gid_t group;		 /* (gid_t)-1: none */
 	bool is_environment_off; /* do not record variables */
-	enum settings_switch kernel, proxy, steps, launch;
-	uint64_t sample_after_ns; /* time without a CUDA graph before sampling starts */
-	bool is_allgatherv_off;	  /* NCCL_ALLGATHERV_ENABLE=0: NCCL's counters stay right */
+	enum settings_switch proxy, steps, launch;
+	enum settings_times times;
+	bool is_launch_disturbed; /* NCCL_LAUNCH_MODE=GROUP or CUDA_LAUNCH_BLOCKING=1 */
 	uint64_t heartbeat_ns;	  /* between two signs of life; 0: none are given */
 	struct inspector_settings inspector;
 	char complaints[4096]; /* one line per bad setting, "": none */
 };
+
+/* "auto", "all", "off", "kernel" */
+const char *times_name(enum settings_times times);
 
 void settings_read(struct settings *settings);
 
@@ -61,24 +71,17 @@ bool settings_is_memory(const char *path);
 /* The value of a variable; NULL if unset or empty. */
 const char *settings_variable(const char *name);
 
-/*
- * Which events to request from NCCL and why; decided once, in the first init. Only kernel events
- * can be switched while the job runs: hot_sample.c.
- */
+/* Which events to request from NCCL, and where times come from; decided once, in the first init. */
 struct mask_choice {
-	int mask;		   /* kernel events only if they are always on */
-	enum kernel_events kernel; /* on, sampled, off or absent */
+	int mask;
+	enum kernel_events kernel; /* on, off or absent */
 	char kernel_reason[320];   /* why, and at what cost */
+	enum settings_times times; /* what is in effect */
+	char times_reason[320];	   /* why; "": nothing to say */
 };
 
 /* Free bytes in /dev/shm; 0 if there is none. */
 uint64_t mask_free_shm_bytes(void);
-
-/*
- * Is there room for what NCCL takes in /dev/shm for the kernel events of one more communicator of
- * this process, and of as many in the other processes of the node?
- */
-bool mask_has_shm(uint64_t free_shm_bytes, uint32_t communicators);
 
 struct mask_choice mask_choose(unsigned int interface, const struct settings *settings,
 			       uint64_t free_shm_bytes);

@@ -77,9 +77,10 @@ static inline struct plugin_host plugin_host_new(int release, bool has_kernel_ev
 	if (host_new(&made.host, &config) != OK ||
 	    host_comm_new(made.host, &made.comm, &comm) != OK)
 		abort();
-	if (has_kernel_events)
+	if (has_kernel_events) {
 		*host_mask(made.host) |= ABI_KERNEL_CH;
-	else
+		hot_comm(host_comm_context(made.comm))->expects_kernels = true;
+	} else
 		*host_mask(made.host) &= ~ABI_KERNEL_CH;
 	made.id = plugin_host_id(made.comm);
 	return made;

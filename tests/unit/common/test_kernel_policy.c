@@ -26,9 +26,9 @@ static void nothing_that_hangs_is_requested_by_default(void)
 {
 	EXPECT_EQUAL(kernel_policy_of(3)->by_default, KERNEL_EVENTS_OFF);
 	EXPECT_EQUAL(kernel_policy_of(4)->by_default, KERNEL_EVENTS_OFF);
-	EXPECT_EQUAL(kernel_policy_of(5)->by_default, KERNEL_EVENTS_SAMPLED);
+	EXPECT_EQUAL(kernel_policy_of(5)->by_default, KERNEL_EVENTS_OFF);
 	EXPECT_EQUAL(kernel_policy_of(6)->by_default, KERNEL_EVENTS_OFF);
-	EXPECT_EQUAL(kernel_policy_of(6)->no_allgatherv, KERNEL_EVENTS_SAMPLED);
+	EXPECT_EQUAL(kernel_policy_of(6)->no_allgatherv, KERNEL_EVENTS_OFF);
 	EXPECT_EQUAL(kernel_policy_of(7)->by_default, KERNEL_EVENTS_OFF);
 }
 

@@ -32,10 +32,10 @@ static void a_group_is_known_until_its_slot_has_another(void)
 		after = hot_group_start();
 		EXPECT(before != after);
 		hot_group_stop(handle_from(before));
-		hot_launch_stop(handle_from(hot_launch_start(before)));
+		hot_launch_stop(handle_from(hot_launch_start(NULL, before, NULL)));
 		EXPECT_THAT("an old one changes nothing",
 			    group->is_open == 1 && group->launch_ns == 0);
-		hot_launch_stop(handle_from(hot_launch_start(after)));
+		hot_launch_stop(handle_from(hot_launch_start(NULL, after, NULL)));
 		hot_group_stop(handle_from(after));
 		EXPECT(group->is_open == 0 && group->launch_ns != 0);
 	}
@@ -47,8 +47,9 @@ static void no_group_lies_behind_the_last(void)
 	void *last = handle_make(HANDLE_GROUP_API, 0, GROUPS - 1, 0);
 	void *behind = handle_make(HANDLE_GROUP_API, 0, GROUPS, 0);
 
-	EXPECT_EQUAL(handle_kind(handle_from(hot_launch_start(last))), HANDLE_LAUNCH);
-	EXPECT_EQUAL(handle_kind(handle_from(hot_launch_start(behind))), HANDLE_IGNORED);
+	EXPECT_EQUAL(handle_kind(handle_from(hot_launch_start(NULL, last, NULL))), HANDLE_LAUNCH);
+	EXPECT_EQUAL(handle_kind(handle_from(hot_launch_start(NULL, behind, NULL))),
+		     HANDLE_IGNORED);
 	EXPECT_EQUAL(recorder.others[0].stopped, 0);
 	hot_launch_stop(handle_of(HANDLE_LAUNCH, 0, GROUPS, 0));
 	EXPECT_THAT("nothing is written there", recorder.others[0].stopped == 0);

@@ -10,9 +10,9 @@
 
 #include "tests/tap.h"
 
-static const struct settings automatic = {
-	.kernel = SWITCH_AUTO, .proxy = SWITCH_AUTO, .steps = SWITCH_AUTO, .launch = SWITCH_AUTO
-};
+static const struct settings automatic = { .proxy = SWITCH_AUTO,
+					   .steps = SWITCH_AUTO,
+					   .launch = SWITCH_AUTO };
 
 #define MIB (UINT64_C(1) << 20)
 static const uint64_t plenty = 4096 * MIB, scarce = 159 * MIB;
@@ -40,35 +40,47 @@ static void kernel_events_follow_the_policy(void)
 		EXPECT(!(choice.mask & 0x40));
 		EXPECT_THAT("there is a reason", choice.kernel_reason[0] != '\0');
 	}
-	settings.is_allgatherv_off = true;
-	for (unsigned int version = 1; version <= 7; version++)
-		EXPECT_EQUAL(mask_choose(version, &settings, plenty).kernel,
-			     kernel_policy_of(version)->no_allgatherv);
 }
 
 static void kernel_events_can_be_switched(void)
 {
 	struct settings settings = automatic;
 
-	settings.kernel = SWITCH_ON;
+	settings.times = TIMES_KERNEL;
 	for (unsigned int version = 1; version <= 7; version++) {
 		struct mask_choice choice = mask_choose(version, &settings, plenty);
 
 		EXPECT((choice.kernel == KERNEL_EVENTS_ON) == (version >= 3));
 		EXPECT((choice.kernel == KERNEL_EVENTS_ON) == !!(choice.mask & 0x40));
+		EXPECT(choice.times == (version >= 3 ? TIMES_KERNEL : TIMES_OFF));
 		EXPECT(version < 3 || strstr(choice.kernel_reason, "known risk") != NULL);
 	}
-	settings.kernel = SWITCH_OFF;
-	for (unsigned int version = 3; version <= 7; version++) {
+}
+
+/* CUDA events need the launches that NCCL shows since 2.28. */
+static void times_follow_settings_and_release(void)
+{
+	struct settings settings = automatic;
+
+	for (unsigned int version = 1; version <= 7; version++) {
 		struct mask_choice choice = mask_choose(version, &settings, plenty);
 
-		EXPECT(choice.kernel == KERNEL_EVENTS_OFF &&
-		       strstr(choice.kernel_reason, "RINGSIDE_EVENTS"));
+		EXPECT(choice.times == (version >= 5 ? TIMES_AUTO : TIMES_OFF));
+		EXPECT((choice.times == TIMES_OFF) == (choice.times_reason[0] != '\0'));
 	}
-	settings.kernel = SWITCH_SAMPLE;
-	for (unsigned int version = 3; version <= 7; version++)
-		EXPECT((mask_choose(version, &settings, plenty).kernel == KERNEL_EVENTS_SAMPLED) ==
-		       (version == 5 || version == 6));
+	EXPECT(strstr(mask_choose(4, &settings, plenty).times_reason, "RINGSIDE_TIMES=kernel"));
+	settings.times = TIMES_ALL;
+	EXPECT_EQUAL(mask_choose(6, &settings, scarce).times, TIMES_ALL);
+	settings.times = TIMES_OFF;
+	EXPECT_EQUAL(mask_choose(6, &settings, plenty).times, TIMES_OFF);
+	EXPECT(strstr(mask_choose(6, &settings, plenty).times_reason, "RINGSIDE_TIMES"));
+	settings.times = TIMES_AUTO;
+	settings.is_launch_disturbed = true;
+	EXPECT_EQUAL(mask_choose(6, &settings, plenty).times, TIMES_OFF);
+	EXPECT(strstr(mask_choose(6, &settings, plenty).times_reason, "NCCL_LAUNCH_MODE"));
+	settings = automatic;
+	settings.launch = SWITCH_OFF;
+	EXPECT_EQUAL(mask_choose(6, &settings, plenty).times, TIMES_OFF);
 }
 
 /* NCCL 2.28 to 2.30 crashes if /dev/shm is too small for it: no setting overrules that. */
@@ -77,17 +89,14 @@ static void without_room_there_are_none(void)
 	struct settings settings = automatic;
 	struct mask_choice choice;
 
-	choice = mask_choose(5, &settings, scarce);
-	EXPECT(choice.kernel == KERNEL_EVENTS_OFF &&
-	       strstr(choice.kernel_reason, "159 MiB free") != NULL);
-	settings.kernel = SWITCH_ON;
+	settings.times = TIMES_KERNEL;
 	for (unsigned int version = 5; version <= 6; version++) {
 		choice = mask_choose(version, &settings, scarce);
 		EXPECT(choice.kernel == KERNEL_EVENTS_OFF && !(choice.mask & 0x40));
+		EXPECT(choice.times == TIMES_OFF && strstr(choice.times_reason, "159 MiB free"));
 		EXPECT_EQUAL(mask_choose(version, &settings, 0).kernel, KERNEL_EVENTS_OFF);
 		EXPECT_EQUAL(mask_choose(version, &settings, 160 * MIB).kernel, KERNEL_EVENTS_ON);
 	}
-	EXPECT(mask_has_shm(plenty, 0) && !mask_has_shm(plenty, 100) && !mask_has_shm(0, 0));
 }
 
 static void the_rest_can_be_switched(void)
@@ -107,30 +116,22 @@ static void the_rest_can_be_switched(void)
 	EXPECT_EQUAL(mask_choose(7, &settings, plenty).mask & 0xf00, 0x700);
 }
 
-/* Turning on NCCL Inspector asks for its times, on releases that have Inspector. */
-static void inspector_asks_for_kernels(void)
+/* Users of NCCL Inspector expect a line with a time for each operation. */
+static void inspector_times_every_launch(void)
 {
 	struct settings settings = automatic;
 
 	settings.inspector.is_on = true;
-	EXPECT(mask_choose(4, &settings, plenty).kernel != KERNEL_EVENTS_ON);
-	for (unsigned int version = 5; version <= 7; version++)
-		EXPECT_EQUAL(mask_choose(version, &settings, plenty).kernel, KERNEL_EVENTS_ON);
-	settings.kernel = SWITCH_OFF;
-	EXPECT_EQUAL(mask_choose(5, &settings, plenty).kernel, KERNEL_EVENTS_OFF);
-}
+	for (unsigned int version = 1; version <= 7; version++) {
+		struct mask_choice choice = mask_choose(version, &settings, plenty);
 
-static void a_sample_says_who_asked_for_it(void)
-{
-	static const char asked[] = "sampling requested by RINGSIDE_EVENTS";
-	struct settings settings = automatic;
-
-	settings.kernel = SWITCH_SAMPLE;
-	EXPECT(strcmp(mask_choose(5, &settings, plenty).kernel_reason, asked) == 0);
-	settings.kernel = SWITCH_AUTO;
-	settings.is_allgatherv_off = true;
-	for (unsigned int version = 5; version <= 6; version++)
-		EXPECT(strcmp(mask_choose(version, &settings, plenty).kernel_reason, asked) != 0);
+		EXPECT(choice.times == (version >= 5 ? TIMES_ALL : TIMES_OFF));
+		EXPECT(!(choice.mask & 0x40));
+	}
+	settings.times = TIMES_KERNEL;
+	EXPECT_EQUAL(mask_choose(5, &settings, plenty).times, TIMES_KERNEL);
+	settings.times = TIMES_OFF;
+	EXPECT_EQUAL(mask_choose(5, &settings, plenty).times, TIMES_OFF);
 }
 
 static void free_memory_is_known(void)
@@ -148,10 +149,10 @@ int main(void)
 	each_version_is_asked_for_what_it_has();
 	kernel_events_follow_the_policy();
 	kernel_events_can_be_switched();
+	times_follow_settings_and_release();
 	without_room_there_are_none();
 	the_rest_can_be_switched();
-	inspector_asks_for_kernels();
-	a_sample_says_who_asked_for_it();
+	inspector_times_every_launch();
 	free_memory_is_known();
 	return tap_done();
 }

@@ -62,7 +62,8 @@ static const char *text_with(const char *pod, const char *inspector, const char 
 		 "exe=/exe\njob=j\nrank=3\nlocal_rank=1\nworld_size=8\n%sversion=%s\nmode=trace\n"
 		 "interface=6\nregion=/shm/1\nregion_kind=memfd\nregion_reason=why\n"
 		 "trace=/t.ringside\n%sbuffer=1000\nquota=2000\nheartbeat_ns=3000\n"
-		 "kernel_events=%s\nkernel_events_reason=because\nevents=255\n"
+		 "kernel_events=%s\nkernel_events_reason=because\ntimes=auto\ntimes_reason=\n"
+		 "events=255\n"
 		 "started_wall_ns=123\n%s",
 		 (unsigned int)geteuid(), pod, RINGSIDE_VERSION, inspector,
 		 kernel_events_name(KERNEL_EVENTS_OFF), end);

@@ -23,7 +23,8 @@ static const char *const names[] = {
 	"RINGSIDE_BUFFER",    "RINGSIDE_QUOTA",	       "RINGSIDE_EVENTS",
 	"RINGSIDE_JOB",	      "RINGSIDE_LABELS",       "RINGSIDE_GROUP",
 	"RINGSIDE_DISABLE",   "RINGSIDE_ENVIRONMENT",  "RINGSIDE_HANG_AFTER",
-	"RINGSIDE_HEARTBEAT", "RINGSIDE_SAMPLE_AFTER", "NCCL_ALLGATHERV_ENABLE",
+	"RINGSIDE_HEARTBEAT", "RINGSIDE_SAMPLE_AFTER", "RINGSIDE_TIMES",
+	"NCCL_LAUNCH_MODE",   "CUDA_LAUNCH_BLOCKING",
 };
 
 /* The settings with this one variable set. */
@@ -54,9 +55,8 @@ static bool are_standard(const struct settings *s)
 	       s->quota == 2147483648u && strcmp(s->dir, "ringside-%j") == 0 &&
 	       strcmp(s->shm, "/dev/shm") == 0 && s->job[0] == '\0' && s->labels[0] == '\0' &&
 	       s->hang_after_s == 0 && s->group == (gid_t)-1 && !s->is_environment_off &&
-	       s->kernel == SWITCH_AUTO && s->proxy == SWITCH_AUTO && s->steps == SWITCH_AUTO &&
-	       s->launch == SWITCH_AUTO && s->sample_after_ns == UINT64_C(120000000000) &&
-	       s->heartbeat_ns == 1000000000 && !s->is_allgatherv_off;
+	       s->times == TIMES_AUTO && s->proxy == SWITCH_AUTO && s->steps == SWITCH_AUTO &&
+	       s->launch == SWITCH_AUTO && s->heartbeat_ns == 1000000000 && !s->is_launch_disturbed;
 }
 
 static void nothing_set_is_the_standard(void)
@@ -117,29 +117,50 @@ static void limits_are_taken(void)
 	EXPECT(settings.heartbeat_ns == 0 && lines(&settings) == 0);
 	settings = with("RINGSIDE_HEARTBEAT", "3600");
 	EXPECT(settings.heartbeat_ns == 3600 * UINT64_C(1000000000) && lines(&settings) == 0);
-	settings = with("RINGSIDE_SAMPLE_AFTER", "0");
-	EXPECT(settings.sample_after_ns == 0 && lines(&settings) == 0);
-	settings = with("RINGSIDE_SAMPLE_AFTER", "31536000");
-	EXPECT(settings.sample_after_ns == 31536000 * UINT64_C(1000000000) &&
-	       lines(&settings) == 0);
-	settings = with("NCCL_ALLGATHERV_ENABLE", "0");
-	EXPECT(settings.is_allgatherv_off && lines(&settings) == 0);
-	settings = with("NCCL_ALLGATHERV_ENABLE", "1");
-	EXPECT(!settings.is_allgatherv_off);
+}
+
+static void times_are_chosen(void)
+{
+	static const char *const words[] = { "auto", "all", "off", "kernel" };
+	struct settings settings;
+
+	for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
+		settings = with("RINGSIDE_TIMES", words[i]);
+		EXPECT(settings.times == (enum settings_times)i && lines(&settings) == 0);
+		EXPECT(strcmp(times_name(settings.times), words[i]) == 0);
+	}
+	/* What replaces the older names. */
+	settings = with("RINGSIDE_EVENTS", "kernel");
+	EXPECT(settings.times == TIMES_KERNEL && lines(&settings) == 0);
+	setenv("RINGSIDE_TIMES", "all", 1);
+	settings_read(&settings);
+	EXPECT_EQUAL(settings.times, TIMES_ALL);
+	settings = with("RINGSIDE_EVENTS", "-kernel");
+	EXPECT(settings.times == TIMES_AUTO && lines(&settings) == 0);
+	settings = with("RINGSIDE_EVENTS", "sample");
+	EXPECT(settings.times == TIMES_AUTO && lines(&settings) == 1 &&
+	       strstr(settings.complaints, "RINGSIDE_TIMES=auto") != NULL);
+	settings = with("RINGSIDE_SAMPLE_AFTER", "60");
+	EXPECT(lines(&settings) == 1 && strstr(settings.complaints, "not used any more") != NULL);
+	/* Where events would disturb the launches. */
+	EXPECT(with("NCCL_LAUNCH_MODE", "group").is_launch_disturbed);
+	EXPECT(!with("NCCL_LAUNCH_MODE", "PARALLEL").is_launch_disturbed);
+	EXPECT(with("CUDA_LAUNCH_BLOCKING", "1").is_launch_disturbed);
+	EXPECT(!with("CUDA_LAUNCH_BLOCKING", "0").is_launch_disturbed);
 }
 
 static void events_switch_one_by_one(void)
 {
 	struct settings settings = with("RINGSIDE_EVENTS", "kernel,-steps,+launch");
 
-	EXPECT(settings.kernel == SWITCH_ON && settings.steps == SWITCH_OFF &&
+	EXPECT(settings.times == TIMES_KERNEL && settings.steps == SWITCH_OFF &&
 	       settings.launch == SWITCH_ON && settings.proxy == SWITCH_AUTO);
 	settings = with("RINGSIDE_EVENTS", "kernel,-kernel");
-	EXPECT_THAT("the last one wins", settings.kernel == SWITCH_OFF);
+	EXPECT_THAT("the last one wins", settings.times == TIMES_AUTO);
 	settings = with("RINGSIDE_EVENTS", "-auto,-proxy");
 	EXPECT(lines(&settings) == 1 && settings.proxy == SWITCH_OFF);
-	settings = with("RINGSIDE_EVENTS", "auto,,sample,proxy");
-	EXPECT(lines(&settings) == 0 && settings.kernel == SWITCH_SAMPLE &&
+	settings = with("RINGSIDE_EVENTS", "auto,,-kernel,proxy");
+	EXPECT(lines(&settings) == 0 && settings.times == TIMES_AUTO &&
 	       settings.proxy == SWITCH_ON && settings.steps == SWITCH_AUTO);
 }
 
@@ -162,8 +183,8 @@ static void wrong_values_cost_one_line_and_take_the_standard(void)
 		{ "RINGSIDE_QUOTA", "1048575" },  { "RINGSIDE_BUFFER", "65535" },
 		{ "RINGSIDE_HEARTBEAT", "3601" }, { "RINGSIDE_HEARTBEAT", "-1" },
 		{ "RINGSIDE_LABELS", "=b" },	  { "RINGSIDE_LABELS", "a-b=c" },
-		{ "RINGSIDE_LABELS", "a=b\tc" },  { "RINGSIDE_SAMPLE_AFTER", "31536001" },
-		{ "RINGSIDE_LABELS", "a=b," },	  { "RINGSIDE_SAMPLE_AFTER", "2m" },
+		{ "RINGSIDE_LABELS", "a=b\tc" },  { "RINGSIDE_TIMES", "Auto" },
+		{ "RINGSIDE_LABELS", "a=b," },	  { "RINGSIDE_TIMES", "all,off" },
 	};
 	struct settings settings;
 
@@ -367,6 +388,7 @@ int main(void)
 	nothing_set_is_the_standard();
 	right_values_are_taken();
 	limits_are_taken();
+	times_are_chosen();
 	events_switch_one_by_one();
 	wrong_values_cost_one_line_and_take_the_standard();
 	the_switch_means_off_however_it_is_spelt();

@@ -21,21 +21,21 @@ static void kernel_events_need_room(void)
 {
 	static const struct {
 		unsigned int interface;
-		enum settings_switch wish;
+		enum settings_times wish;
 		uint64_t free_bytes;
 		bool is_asked;
 	} cases[] = {
-		{ 5, SWITCH_AUTO, 64 * MIB, false },   { 6, SWITCH_AUTO, 64 * MIB, false },
-		{ 5, SWITCH_ON, 64 * MIB, false },     { 6, SWITCH_ON, 64 * MIB, false },
-		{ 5, SWITCH_AUTO, 0, false },	       { 6, SWITCH_AUTO, 159 * MIB, false },
-		{ 5, SWITCH_ON, 1024 * MIB, true },    { 6, SWITCH_ON, 1024 * MIB, true },
-		{ 5, SWITCH_AUTO, 1024 * MIB, false }, { 6, SWITCH_AUTO, 1024 * MIB, false },
-		{ 5, SWITCH_OFF, 1024 * MIB, false },  { 4, SWITCH_AUTO, 1024 * MIB, false },
-		{ 3, SWITCH_AUTO, 1024 * MIB, false }, { 1, SWITCH_ON, 1024 * MIB, false },
+		{ 5, TIMES_AUTO, 64 * MIB, false },    { 6, TIMES_AUTO, 64 * MIB, false },
+		{ 5, TIMES_KERNEL, 64 * MIB, false },  { 6, TIMES_KERNEL, 64 * MIB, false },
+		{ 5, TIMES_AUTO, 0, false },	       { 6, TIMES_AUTO, 159 * MIB, false },
+		{ 5, TIMES_KERNEL, 1024 * MIB, true }, { 6, TIMES_KERNEL, 1024 * MIB, true },
+		{ 5, TIMES_AUTO, 1024 * MIB, false },  { 6, TIMES_AUTO, 1024 * MIB, false },
+		{ 5, TIMES_OFF, 1024 * MIB, false },   { 4, TIMES_AUTO, 1024 * MIB, false },
+		{ 3, TIMES_AUTO, 1024 * MIB, false },  { 1, TIMES_KERNEL, 1024 * MIB, false },
 	};
 
 	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-		struct settings settings = { .kernel = cases[i].wish,
+		struct settings settings = { .times = cases[i].wish,
 					     .proxy = SWITCH_AUTO,
 					     .steps = SWITCH_AUTO,
 					     .launch = SWITCH_AUTO };

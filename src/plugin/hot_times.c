@@ -1,0 +1,322 @@
+/*
+ * GPU times from CUDA events, on the launching thread. Since NCCL 2.28 a KernelLaunch event surrounds each launch and
+ * names its stream. For a chosen launch (common/timing.h) an event is recorded on that stream before and after it;
+ * times_thread.c reads later how long the GPU needed from one to the other.
+ *
+ *	API call      is the launch of this group timed?
+ *	launch start  claim a pair of events, record the first
+ *	launch stop   record the second; the reader may find it from now on
+ *	task          the operation joins the pair's list, with a reference to its live slot
+ *
+ *	pair: free --claim--> recording --launch stop--> launched --taken--> free (next generation)
+ *
+ * Whoever takes a launched pair (the reader with its time, or the end of a communicator without) closes its list and
+ * gives every operation in it the time. An operation that comes later finds the list closed, and the time in the pair
+ * as long as its generation is the same.
+ *
+ * This is the only place where the recorder calls CUDA on a thread of the job. NCCL made its own device current, holds
+ * no lock and records events itself around here. A stream that captures a CUDA graph is left alone: a plain record
+ * would become a part of the user's graph. Any unexpected answer ends timing for the context. NCCL never learns of it.
+ */
+#include <errno.h>
+
+#include "plugin/recorder.h"
+
+enum {
+	CLAIM_TRIES = 16,
+	/* A launch can execute hundreds of Sends and Recvs; each keeps a live slot until it is read. */
+	OPS_MOST = 64,
+};
+
+struct cuda_launching cuda_launching;
+
+/* May operations of this communicator be timed? */
+bool hot_times_are_on(const struct comm_state *comm)
+{
+	const struct times_pool *pool = load_relaxed(&comm->times);
+
+	return pool != NULL && !load_relaxed(&pool->is_off);
+}
+
+COLD void times_fail(struct times_pool *pool, int result)
+{
+	if (swap_relaxed(&pool->is_off, 1))
+		return;
+	store_relaxed(&recorder.region.header->timing_error, (uint64_t)(unsigned int)result);
+	if (add_relaxed(&recorder.timing.pools_on, (uint32_t)-1) == 1)
+		store_relaxed(&recorder.region.header->sampling, SAMPLING_BY_CUDA);
+}
+
+/* Serial << 32 | seconds, written by anyone with write access to the region. */
+static COLD void look_for_request(uint64_t now)
+{
+	struct timing *timing = &recorder.timing;
+	uint64_t request = load_relaxed(&recorder.region.header->kernel_request);
+	uint32_t seconds = (uint32_t)request;
+
+	if (request == load_relaxed(&timing->request))
+		return;
+	/* Limit the cost, whatever value was written. */
+	if (seconds > TIMES_REQUEST_MOST_S)
+		seconds = TIMES_REQUEST_MOST_S;
+	store_relaxed(&timing->request, request);
+	store_relaxed(&timing->until_ns, now + seconds * SECOND_NS);
+	store_relaxed(&recorder.region.header->kernel_answer, request);
+}
+
+void hot_times_choose(struct comm_state *comm, const struct op_record *op, uint64_t group,
+		      bool is_first)
+{
+	struct timing *timing = &recorder.timing;
+	uint8_t function = load_relaxed(&op->function);
+	uint64_t bytes = load_relaxed(&op->bytes), now = load_relaxed(&op->issue_ns);
+	uint64_t number = load_relaxed(op_is_collective(function) ? &op->match : &op->number);
+	bool is_wanted = timing_is_new(&comm->kinds, function, bytes);
+
+	if (is_first) {
+		if (timing_pace_count(&timing->pace, now))
+			look_for_request(now);
+		is_wanted |= timing->is_all || now < load_relaxed(&timing->until_ns) ||
+			     timing_is_drawn(
+				     comm->shared->info.hash, number,
+				     timing_share(load_relaxed(&timing->pace.interval_ns), bytes));
+	}
+	if (is_wanted)
+		store_relaxed(&comm->chosen_group, group);
+}
+
+/* May an event be recorded on this stream now? */
+static bool stream_is_fit(struct times_pool *pool, struct CUstream_st *stream)
+{
+	struct CUctx_st *context = NULL;
+	int capture = CUDA_CAPTURE_NONE;
+	int result = cuda_launching.stream_is_capturing(stream, &capture);
+
+	/* The legacy stream must not be used while another stream captures. */
+	if (result == CUDA_CAPTURE_IMPLICIT)
+		return false;
+	if (result == CUDA_OK && capture != CUDA_CAPTURE_NONE)
+		return false;
+	if (result == CUDA_OK)
+		result = (uintptr_t)stream < CUDA_STREAMS_WITHOUT_CONTEXT
+				 ? cuda_launching.ctx_get_current(&context)
+				 : cuda_launching.stream_get_ctx(stream, &context);
+	if (result != CUDA_OK) {
+		times_fail(pool, result);
+		return false;
+	}
+	/* Events belong to a context. */
+	return context == pool->context;
+}
+
+static struct time_pair *claim(struct times_pool *pool, uint64_t *claimed)
+{
+	for (int i = 0; i < CLAIM_TRIES; i++) {
+		struct time_pair *pair = &pool->pairs[add_relaxed(&pool->cursor, 1) % TIMES_PAIRS];
+		uint64_t word = load_relaxed(&pair->word);
+
+		*claimed = PAIR_WORD(PAIR_GENERATION(word) + 1, PAIR_RECORDING);
+		/* Pairs with the release in times_free(). */
+		if (PAIR_STATE(word) == PAIR_FREE && swap_if_acquire(&pair->word, &word, *claimed))
+			return pair;
+	}
+	return NULL;
+}
+
+static void *begin_timing(struct comm_state *comm, struct CUstream_st *stream, const void *parent)
+{
+	struct times_pool *pool = load_relaxed(&comm->times);
+	uint64_t word, began = recorder_now();
+	struct time_pair *pair;
+	int result;
+
+	if (!stream_is_fit(pool, stream))
+		return NULL;
+	pair = claim(pool, &word);
+	if (pair == NULL) {
+		add_relaxed(&recorder.region.header->untimed_launches, 1);
+		return NULL;
+	}
+	store_relaxed(&pair->stream, stream);
+	store_relaxed(&pair->group, (uint64_t)(uintptr_t)parent);
+	store_relaxed(&pair->comm_slot, (uint64_t)(comm - recorder.comms));
+	store_relaxed(&pair->op_count, 0);
+	store_relaxed(&pair->start_ns, 0);
+	store_relaxed(&pair->stop_ns, 0);
+	store_relaxed(&pair->ops, 0);
+	store_relaxed(&pair->began_ns, began);
+	result = cuda_launching.event_record(pair->before, stream);
+	store_relaxed(&pair->recorded_ns, recorder_now());
+	add_relaxed(&recorder.region.header->recording_ns,
+		    load_relaxed(&pair->recorded_ns) - began);
+	if (result != CUDA_OK) {
+		times_fail(pool, result);
+		times_free(pair, word);
+		return NULL;
+	}
+	return handle_make(
+		HANDLE_TIMED, PAIR_GENERATION(word) & HANDLE_GENERATION_MASK,
+		(uint32_t)((pool - recorder.timing.pools) * TIMES_PAIRS + (pair - pool->pairs)), 0);
+}
+
+void *hot_times_begin(struct comm_state *comm, void *stream, const void *parent)
+{
+	int saved_errno;
+	void *handle;
+
+	/* All tasks of the launch before this one have come. */
+	store_relaxed(&comm->timed_launch, 0);
+	if (LIKELY(load_relaxed(&comm->chosen_group) != (uint64_t)(uintptr_t)parent) ||
+	    parent == NULL || !hot_times_are_on(comm))
+		return NULL;
+	saved_errno = errno;
+	handle = begin_timing(comm, stream, parent);
+	errno = saved_errno;
+	return handle;
+}
+
+/* NULL: not a pair's handle, or the pair has a new owner. *pool: whose pair it is. */
+static struct time_pair *pair_find(struct handle handle, struct times_pool **pool)
+{
+	struct time_pair *pair;
+
+	if (handle_kind(handle) != HANDLE_TIMED || handle_slot(handle) >= TIMES_POOLS * TIMES_PAIRS)
+		return NULL;
+	*pool = &recorder.timing.pools[handle_slot(handle) / TIMES_PAIRS];
+	pair = &(*pool)->pairs[handle_slot(handle) % TIMES_PAIRS];
+	if ((PAIR_GENERATION(load_relaxed(&pair->word)) & HANDLE_GENERATION_MASK) !=
+	    handle_generation(handle))
+		return NULL;
+	return pair;
+}
+
+static int record_after(struct time_pair *pair)
+{
+	int saved_errno = errno;
+	uint64_t began = recorder_now();
+	int result = cuda_launching.event_record(pair->after, load_relaxed(&pair->stream));
+
+	store_relaxed(&pair->gap_ns, began - load_relaxed(&pair->recorded_ns));
+	add_relaxed(&recorder.region.header->recording_ns, recorder_now() - began);
+	errno = saved_errno;
+	return result;
+}
+
+/* The group's handle, for the time of its launch; NULL if the handle is stale or stops again. */
+void *hot_times_end(struct handle handle)
+{
+	struct times_pool *pool;
+	struct time_pair *pair = pair_find(handle, &pool);
+	uint64_t word = pair != NULL ? load_relaxed(&pair->word) : 0, slot;
+	void *group;
+	int result;
+
+	if (pair == NULL || PAIR_STATE(word) != PAIR_RECORDING) {
+		count_odd(pair == NULL ? ODD_STALE_HANDLE : ODD_REPEATED_STOP);
+		return NULL;
+	}
+	group = (void *)(uintptr_t)load_relaxed(&pair->group);
+	slot = load_relaxed(&pair->comm_slot);
+	result = load_relaxed(&pool->is_off) ? CUDA_DEINITIALIZED : record_after(pair);
+	if (result != CUDA_OK) {
+		times_fail(pool, result);
+		times_free(pair, word);
+		return group;
+	}
+	store_relaxed(&recorder.comms[slot].timed_launch, handle.raw);
+	add_relaxed(&recorder.region.header->timed_launches, 1);
+	/* Pairs with the acquire in times_take(). */
+	store_release(&pair->word, PAIR_WORD(PAIR_GENERATION(word), PAIR_LAUNCHED));
+	return group;
+}
+
+/* Its calls before the first task: all of them have come by then. */
+static bool is_one_of_several(const struct comm_state *comm, const struct op_record *op)
+{
+	uint64_t calls = load_relaxed(&comm->shared->counts.issued) -
+			 load_relaxed(&comm->current[0].first) + 1;
+
+	/* A Send and its Recv run at the same time. */
+	return calls > (op_is_collective(load_relaxed(&op->function)) ? 1 : 2);
+}
+
+/* The reader was faster than the task. */
+static void take_late(const struct time_pair *pair, struct handle launch, struct region_live *live,
+		      uint32_t generation)
+{
+	uint64_t start = load_relaxed(&pair->start_ns), stop = load_relaxed(&pair->stop_ns);
+
+	/* Pairs with the acquire in claim(): a new owner changes the generation first. */
+	fence_acquire();
+	if ((PAIR_GENERATION(load_relaxed(&pair->word)) & HANDLE_GENERATION_MASK) !=
+	    handle_generation(launch))
+		start = stop = 0;
+	live_time_end(live, generation, start, stop);
+}
+
+static APART void join(struct comm_state *comm, struct region_live *live, struct handle op)
+{
+	struct handle launch = { load_relaxed(&comm->timed_launch) };
+	uint64_t link = (uint64_t)handle_generation(op) << 32 | (handle_slot(op) + 1), head;
+	struct times_pool *pool;
+	struct time_pair *pair = pair_find(launch, &pool);
+
+	if (pair == NULL || load_relaxed(&pair->op_count) >= OPS_MOST ||
+	    !live_child_begin(live, handle_generation(op)))
+		return;
+	bump_relaxed(&pair->op_count, 1);
+	and_relaxed(&live->op.flags, ~(uint32_t)OP_FLAG_NOT_SAMPLED);
+	or_relaxed(&live->op.flags,
+		   OP_FLAG_CUDA_EVENT |
+			   (is_one_of_several(comm, &live->op) ? OP_FLAG_SHARED_TIME : 0));
+	head = load_acquire(&pair->ops);
+	do {
+		if (head == PAIR_CLOSED) {
+			take_late(pair, launch, live, handle_generation(op));
+			return;
+		}
+		store_relaxed(&recorder.timed_next[handle_slot(op)], head);
+		/* Pairs with the swap in times_take(). */
+	} while (!swap_if_acq_rel(&pair->ops, &head, link));
+}
+
+void hot_times_join(struct comm_state *comm, struct region_live *live, struct handle op,
+		    uint8_t algorithm)
+{
+	if (UNLIKELY(algorithm == OP_SYMMETRIC)) {
+		/* Such kernels may overlap with their neighbours in the stream; events would prevent that. */
+		store_relaxed(&comm->times, NULL);
+		return;
+	}
+	if (UNLIKELY(load_relaxed(&comm->timed_launch) != 0))
+		join(comm, live, op);
+}
+
+/* ---- taking a pair: the reader, and the end of a communicator --------------------------------- */
+
+void times_free(struct time_pair *pair, uint64_t word)
+{
+	/* Pairs with the acquire in claim(). */
+	store_release(&pair->word, PAIR_WORD(PAIR_GENERATION(word), PAIR_FREE));
+}
+
+bool times_take(struct time_pair *pair, uint64_t word, uint64_t start_ns, uint64_t stop_ns)
+{
+	uint64_t link;
+
+	/* Pairs with the release in hot_times_end(). */
+	if (PAIR_STATE(word) != PAIR_LAUNCHED ||
+	    !swap_if_acquire(&pair->word, &word, PAIR_WORD(PAIR_GENERATION(word), PAIR_TAKEN)))
+		return false;
+	store_relaxed(&pair->start_ns, start_ns);
+	store_relaxed(&pair->stop_ns, stop_ns);
+	/* Pairs with the acquire in hot_times_join(). */
+	link = swap_acq_rel(&pair->ops, PAIR_CLOSED);
+	while (link != 0) {
+		uint32_t slot = (uint32_t)link - 1, generation = (uint32_t)(link >> 32);
+
+		link = load_relaxed(&recorder.timed_next[slot]);
+		live_time_end(&recorder.region.live[slot], generation, start_ns, stop_ns);
+	}
+	return true;
+}
