@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/cuda_driver.h"
+
 struct CUctx_st;
 struct CUstream_st;
 struct CUevent_st;
@@ -23,7 +25,6 @@ typedef int cuda_device;
 typedef uint64_t cuda_address; /* CUdeviceptr */
 
 enum {
-	CUDA_NOT_READY = 600,
 	CUDA_STREAM_NON_BLOCKING = 1,
 	CUDA_EVENT_DEFAULT = 0,
 	CUDA_EVENT_DISABLE_TIMING = 2,
