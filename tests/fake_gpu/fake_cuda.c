@@ -27,7 +27,10 @@ static _Thread_local struct CUctx_st *current;
 static cuda_result told_to_fail(const char *function)
 {
 	static uint32_t calls[FAKE_POINTS];
+	cuda_result result = fake_control_enter(function);
 
+	if (result != 0)
+		return result;
 	return fake_point("FAKE_CUDA_FAIL", function, calls, FAKE_LAUNCH_FAILED);
 }
 

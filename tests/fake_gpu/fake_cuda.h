@@ -45,6 +45,14 @@ cuda_result fake_enter(const char *function, bool needs_context);
 			return entered;                                      \
 	} while (0)
 
+/*
+ * The part of fake_enter() that tests control (fake_control.h): counts the call, waits while it is blocked, returns the
+ * code to fail with or 0.
+ */
+cuda_result fake_control_enter(const char *function);
+/* Counts the use of a handle whose object is gone; returns `result`. */
+cuda_result fake_stale(cuda_result result);
+
 /* Whether this thread captures a stream. CUDA then refuses calls that would wait. */
 bool fake_is_thread_capturing(void);
 

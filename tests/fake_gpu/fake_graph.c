@@ -155,14 +155,13 @@ static int event_pass(void *arg, struct CUstream_st *stream)
 	return 0;
 }
 
-cuda_result cuEventRecordWithFlags(struct CUevent_st *event, struct CUstream_st *stream,
-				   unsigned int flags)
+static cuda_result event_record(struct CUevent_st *event, struct CUstream_st *stream,
+				unsigned int flags)
 {
 	struct fake_work work = { .run = event_pass, .release = event_drop, .arg = event };
 	struct fake_node *node;
 	cuda_result result;
 
-	FAKE_ENTER(true);
 	if (event == NULL || stream == NULL)
 		return FAKE_INVALID_HANDLE;
 	/* Captured without the flag it is a dependency without a time. */
@@ -182,7 +181,20 @@ cuda_result cuEventRecordWithFlags(struct CUevent_st *event, struct CUstream_st 
 cuda_result cuEventRecord(struct CUevent_st *event, struct CUstream_st *stream)
 {
 	FAKE_ENTER(true);
-	return cuEventRecordWithFlags(event, stream, CUDA_EVENT_DEFAULT);
+	return event_record(event, stream, CUDA_EVENT_DEFAULT);
+}
+
+cuda_result cuEventRecordWithFlags(struct CUevent_st *event, struct CUstream_st *stream,
+				   unsigned int flags)
+{
+	FAKE_ENTER(true);
+	return event_record(event, stream, flags);
+}
+
+bool fake_event_is_reached(const struct CUevent_st *event)
+{
+	/* Pairs with event_pass(). */
+	return load_acquire(&event->passed) == load_relaxed(&event->issued);
 }
 
 static cuda_result event_time(const struct CUevent_st *event, uint64_t *time_ns)

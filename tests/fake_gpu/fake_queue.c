@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "common/order.h"
+#include "tests/fake_gpu/fake_control.h"
 
 enum { QUERY_NS = 1000000 };
 
@@ -83,6 +84,12 @@ static void stream_free(struct CUstream_st *stream)
 	free(stream);
 }
 
+/* Under the lock. */
+static bool may_run(const struct CUstream_st *stream)
+{
+	return stream->first != NULL && (!stream->is_held || stream->let_past > 0);
+}
+
 static struct fake_node *stream_take(struct CUstream_st *stream)
 {
 	struct fake_item *item;
@@ -90,12 +97,14 @@ static struct fake_node *stream_take(struct CUstream_st *stream)
 
 	pthread_mutex_lock(&stream->lock);
 	stream->is_busy = false;
-	if (stream->first == NULL)
+	if (!may_run(stream))
 		pthread_cond_broadcast(&stream->idle);
-	while (stream->first == NULL && !stream->is_ending)
+	while (!may_run(stream) && !(stream->is_ending && stream->first == NULL))
 		pthread_cond_wait(&stream->changed, &stream->lock);
 	item = stream->first;
 	if (item != NULL) {
+		if (stream->is_held)
+			stream->let_past--;
 		stream->first = item->next;
 		if (stream->first == NULL)
 			stream->last = &stream->first;
@@ -261,6 +270,87 @@ cuda_result cuStreamQuery(struct CUstream_st *stream)
 		;
 	result = is_over(stream) ? load_relaxed(&stream->error) : CUDA_NOT_READY;
 	pthread_mutex_unlock(&stream->lock);
+	return result;
+}
+
+/* ---- for tests ------------------------------------------------------------------------------- */
+
+#define FAKE_DECLARE(type, member, symbol, parameters) EXPORTED type symbol parameters;
+FAKE_CONTROL_FUNCTIONS(FAKE_DECLARE)
+#undef FAKE_DECLARE
+
+static int stream_hold(struct CUstream_st *stream, bool is_held)
+{
+	if (stream == NULL)
+		return FAKE_INVALID_HANDLE;
+	pthread_mutex_lock(&stream->lock);
+	stream->is_held = is_held;
+	stream->let_past = 0;
+	pthread_cond_broadcast(&stream->changed);
+	pthread_mutex_unlock(&stream->lock);
+	return 0;
+}
+
+int fake_stream_hold(struct CUstream_st *stream)
+{
+	return stream_hold(stream, true);
+}
+
+int fake_stream_release(struct CUstream_st *stream)
+{
+	return stream_hold(stream, false);
+}
+
+unsigned int fake_stream_step(struct CUstream_st *stream, unsigned int n)
+{
+	unsigned int left;
+
+	if (stream == NULL)
+		return 0;
+	pthread_mutex_lock(&stream->lock);
+	stream->let_past = n;
+	pthread_cond_broadcast(&stream->changed);
+	while (may_run(stream) || stream->is_busy)
+		pthread_cond_wait(&stream->idle, &stream->lock);
+	left = stream->let_past;
+	stream->let_past = 0;
+	pthread_mutex_unlock(&stream->lock);
+	return n - left;
+}
+
+bool fake_stream_step_to(struct CUstream_st *stream, struct CUevent_st *event)
+{
+	while (!fake_event_is_reached(event)) {
+		if (fake_stream_step(stream, 1) == 0)
+			return false;
+	}
+	return true;
+}
+
+struct timed {
+	uint64_t duration_ns;
+};
+
+static int timed_run(void *arg, struct CUstream_st *stream)
+{
+	const struct timed *timed = arg;
+
+	fake_stream_pass(stream, fake_clock(), timed->duration_ns);
+	return 0;
+}
+
+int fake_stream_kernel(struct CUstream_st *stream, uint64_t duration_ns)
+{
+	struct timed *timed = malloc(sizeof(*timed));
+	struct fake_work work = { .run = timed_run, .release = free, .arg = timed };
+	cuda_result result;
+
+	if (timed == NULL)
+		return FAKE_OUT_OF_MEMORY;
+	timed->duration_ns = duration_ns;
+	result = fake_stream_add(stream, &work);
+	if (result != 0)
+		free(timed);
 	return result;
 }
 

@@ -31,12 +31,14 @@ struct fake_item {
 
 struct CUstream_st {
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* work was added, or the stream ends */
-	pthread_cond_t idle;	/* nothing is left */
+	pthread_cond_t changed; /* work was added or is let past, or the stream ends */
+	pthread_cond_t idle;	/* nothing is left, or nothing may run */
 	struct fake_item *first;
 	struct fake_item **last;
 	bool is_busy; /* executing one that has left the queue */
 	bool is_ending;
+	bool is_held;	       /* by a test, which lets ... */
+	unsigned int let_past; /* ... so many more run */
 	cuda_result error;
 	struct CUgraph_st *capture;
 	uint64_t clock_ns; /* FAKE_GPU_CLOCK=model; only used by its thread */
@@ -46,4 +48,8 @@ struct CUstream_st {
 cuda_result fake_stream_put(struct CUstream_st *stream, struct fake_node *node);
 /* The same, ignoring a capture. */
 cuda_result fake_stream_push(struct CUstream_st *stream, struct fake_node *node);
+
+/* Whether the GPU has reached its latest record. */
+bool fake_event_is_reached(const struct CUevent_st *event);
+
 #endif

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/cuda_driver.h"
+
 static inline void *gpu_play_library(void)
 {
 	char path[512], *end;
@@ -36,6 +38,15 @@ static inline bool gpu_play_use(void *library, int device)
 	*(void **)&use = dlsym(library, "cuCtxSetCurrent");
 	return init != NULL && retain != NULL && use != NULL && init(0) == 0 &&
 	       retain(&context, device) == 0 && use(context) == 0;
+}
+
+/* The functions that give times, as the recorder finds them. */
+static inline void gpu_play_driver(void *library, struct cuda_driver *driver)
+{
+#define GPU_PLAY_FIND(member, name, parameters) *(void **)&driver->member = dlsym(library, #name);
+	CUDA_TIMING_FUNCTIONS(GPU_PLAY_FIND)
+	CUDA_TIMING_FUNCTIONS_NEWER(GPU_PLAY_FIND)
+#undef GPU_PLAY_FIND
 }
 
 #endif
