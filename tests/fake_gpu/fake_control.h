@@ -50,7 +50,9 @@ struct CUevent_st;
 	  (struct CUstream_st * stream, struct CUevent_st * event))                              \
 	X(int, release, fake_stream_release, (struct CUstream_st * stream))                      \
 	/* Launches a kernel that takes this long; captured like any other. */                   \
-	X(int, kernel, fake_stream_kernel, (struct CUstream_st * stream, uint64_t duration_ns))
+	X(int, kernel, fake_stream_kernel, (struct CUstream_st * stream, uint64_t duration_ns))  \
+	/* A kernel that ends with this error, after which nothing in its context works. */      \
+	X(int, fault, fake_stream_fault, (struct CUstream_st * stream, int code))
 
 #define FAKE_CONTROL_MEMBER(type, member, symbol, parameters) type(*member) parameters;
 struct fake_control {

@@ -22,16 +22,51 @@ enum fake_cuda_error {
 	FAKE_INVALID_HANDLE = 400,
 	FAKE_NOT_FOUND = 500,
 	FAKE_ILLEGAL_ADDRESS = 700,
+	FAKE_CONTEXT_IS_DESTROYED = 709,
 	FAKE_LAUNCH_FAILED = 719,
 	FAKE_CAPTURE_UNSUPPORTED = 900,
 	FAKE_ILLEGAL_STATE = 401,
 };
 
+/* What the benchmark and the recorder do not call, but jobs do. */
+#define CUDA_MORE_FUNCTIONS(X)                                                              \
+	X(context_create, cuCtxCreate_v2, (struct CUctx_st **, unsigned int, cuda_device))  \
+	X(context_destroy, cuCtxDestroy_v2, (struct CUctx_st *))                            \
+	X(primary_reset, cuDevicePrimaryCtxReset_v2, (cuda_device)) /* cudaDeviceReset() */ \
+	X(stream_wait_event, cuStreamWaitEvent,                                             \
+	  (struct CUstream_st *, struct CUevent_st *, unsigned int))
+
 #define FAKE_DECLARE(member, symbol, parameters) EXPORTED cuda_result symbol parameters;
 CUDA_FUNCTIONS(FAKE_DECLARE)
+CUDA_MORE_FUNCTIONS(FAKE_DECLARE)
 #undef FAKE_DECLARE
-/* The recorder calls this one if a driver is loaded. */
-EXPORTED cuda_result cuCtxGetDevice(cuda_device *device);
+#define FAKE_DECLARE(member, symbol, parameters) EXPORTED cuda_result symbol parameters;
+CUDA_TIMING_FUNCTIONS(FAKE_DECLARE)
+CUDA_TIMING_FUNCTIONS_NEWER(FAKE_DECLARE)
+#undef FAKE_DECLARE
+
+enum { FAKE_DEVICES_MAX = 16, FAKE_CONTEXTS_MAX = 32 };
+
+/* Primary contexts by device, then others. Memory is used again, numbers are not. */
+struct CUctx_st {
+	int device;
+	unsigned int retained;	    /* a primary context: how often */
+	uint64_t id;		    /* 0: it does not exist */
+	cuda_result error;	    /* of a kernel: stays until the end */
+	struct CUstream_st *legacy; /* stream 0, made when it is first used */
+};
+struct CUctx_st *fake_context_current(void); /* or NULL; it may no longer exist */
+size_t fake_context_number(const struct CUctx_st *context);
+
+/* The context that an object was made in. */
+struct fake_home {
+	struct CUctx_st *context;
+	uint64_t id;
+};
+struct fake_home fake_home_current(void);
+bool fake_home_exists(const struct fake_home *home);
+/* Ends the streams of a context that has ended. */
+void fake_streams_end(const struct CUctx_st *context, uint64_t id);
 
 /*
  * Called before every function except cuInit: checks for an injected failure, for cuInit and, if needed, for a

@@ -200,7 +200,7 @@ cuda_result cuLaunchKernel(struct CUfunc_st *function, unsigned int grid_x, unsi
 	struct launch *launch;
 
 	FAKE_ENTER(true);
-	if (function == NULL || stream == NULL)
+	if (function == NULL)
 		return FAKE_INVALID_HANDLE;
 	if (grid_x == 0 || grid_y != 1 || grid_z != 1 || block_x == 0 || block_x > 1024 ||
 	    block_y != 1 || block_z != 1 || shared != 0 || extra != NULL || parameters == NULL)
@@ -236,8 +236,6 @@ cuda_result cuMemsetD8Async(cuda_address address, unsigned char value, size_t by
 	struct setting_bytes *set;
 
 	FAKE_ENTER(true);
-	if (stream == NULL)
-		return FAKE_INVALID_HANDLE;
 	set = malloc(sizeof(*set));
 	if (set != NULL)
 		*set = (struct setting_bytes){ .address = address, .bytes = bytes, .value = value };

@@ -9,7 +9,13 @@
 #include "common/order.h"
 #include "tests/fake_gpu/fake_control.h"
 
-enum { QUERY_NS = 1000000 };
+enum { QUERY_NS = 1000000, STREAMS_MAX = 1 << 12 };
+
+/* Their memory is not used again, so that a use after the end is an error and not a crash. */
+static struct CUstream_st streams[STREAMS_MAX];
+static uint32_t stream_count;
+static pthread_mutex_t special_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local struct CUstream_st *own_streams[FAKE_CONTEXTS_MAX];
 
 static _Thread_local int captures;
 
@@ -76,14 +82,6 @@ void fake_node_drop(struct fake_node *node)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-static void stream_free(struct CUstream_st *stream)
-{
-	pthread_mutex_destroy(&stream->lock);
-	pthread_cond_destroy(&stream->changed);
-	pthread_cond_destroy(&stream->idle);
-	free(stream);
-}
-
 /* Under the lock. */
 static bool may_run(const struct CUstream_st *stream)
 {
@@ -131,8 +129,9 @@ static void *stream_main(void *arg)
 			error = node->work.run(node->work.arg, stream);
 		fake_node_drop(node);
 		store_relaxed(&stream->error, error);
+		if (error != 0 && fake_home_exists(&stream->home))
+			store_relaxed(&stream->home.context->error, error);
 	}
-	stream_free(stream);
 	return NULL;
 }
 
@@ -154,40 +153,139 @@ static cuda_result thread_start(struct CUstream_st *stream)
 	return failed != 0 ? FAKE_OUT_OF_MEMORY : 0;
 }
 
-cuda_result cuStreamCreate(struct CUstream_st **stream, unsigned int flags)
+static cuda_result stream_new(struct CUstream_st **stream, bool is_blocking)
 {
+	uint32_t number = add_relaxed(&stream_count, 1);
 	struct CUstream_st *made;
 
-	FAKE_ENTER(true);
-	if (flags > CUDA_STREAM_NON_BLOCKING)
-		return FAKE_INVALID_VALUE;
-	made = calloc(1, sizeof(*made));
-	if (made == NULL)
+	if (number >= STREAMS_MAX) {
+		store_relaxed(&stream_count, STREAMS_MAX);
 		return FAKE_OUT_OF_MEMORY;
+	}
+	made = &streams[number];
+	made->home = fake_home_current();
+	made->is_blocking = is_blocking;
 	pthread_mutex_init(&made->lock, NULL);
 	pthread_cond_init(&made->changed, NULL);
 	pthread_cond_init(&made->idle, NULL);
 	made->last = &made->first;
 	made->clock_ns = fake_clock();
 	if (thread_start(made) != 0) {
-		stream_free(made);
+		made->is_ending = true;
 		return FAKE_OUT_OF_MEMORY;
 	}
 	*stream = made;
 	return 0;
 }
 
+/* Streams 0, 1 and 2 of the current context. */
+static cuda_result special_get(bool is_per_thread, struct CUstream_st **stream)
+{
+	struct CUctx_st *context = fake_context_current();
+	struct CUstream_st **place;
+	cuda_result result = 0;
+
+	if (context == NULL)
+		return FAKE_INVALID_CONTEXT;
+	if (load_relaxed(&context->id) == 0)
+		return FAKE_CONTEXT_IS_DESTROYED;
+	pthread_mutex_lock(&special_lock);
+	place = is_per_thread ? &own_streams[fake_context_number(context)] : &context->legacy;
+	if (*place == NULL || !fake_home_exists(&(*place)->home))
+		result = stream_new(place, true);
+	if (result == 0)
+		*stream = *place;
+	pthread_mutex_unlock(&special_lock);
+	return result;
+}
+
+cuda_result fake_stream_get(struct CUstream_st *handle, struct CUstream_st **stream)
+{
+	uintptr_t number = (uintptr_t)handle, offset = number - (uintptr_t)streams;
+
+	if (number < CUDA_STREAMS_WITHOUT_CONTEXT)
+		return special_get(number == CUDA_STREAMS_WITHOUT_CONTEXT - 1, stream);
+	if (offset >= sizeof(streams) || offset % sizeof(*handle) != 0 ||
+	    offset / sizeof(*handle) >= load_relaxed(&stream_count))
+		return FAKE_INVALID_HANDLE;
+	if (!fake_home_exists(&handle->home))
+		return fake_stale(FAKE_CONTEXT_IS_DESTROYED);
+	if (load_relaxed(&handle->is_ending))
+		return fake_stale(FAKE_INVALID_CONTEXT);
+	*stream = handle;
+	return 0;
+}
+
+cuda_result cuStreamCreate(struct CUstream_st **stream, unsigned int flags)
+{
+	FAKE_ENTER(true);
+	if (flags > CUDA_STREAM_NON_BLOCKING)
+		return FAKE_INVALID_VALUE;
+	return stream_new(stream, flags == 0);
+}
+
+static void stream_end(struct CUstream_st *stream)
+{
+	pthread_mutex_lock(&stream->lock);
+	store_relaxed(&stream->is_ending, true);
+	pthread_cond_broadcast(&stream->changed);
+	pthread_mutex_unlock(&stream->lock);
+}
+
 /* Like CUDA: returns at once, enqueued work still runs. */
 cuda_result cuStreamDestroy_v2(struct CUstream_st *stream)
 {
-	FAKE_ENTER(true);
-	if (stream == NULL)
+	struct CUstream_st *found;
+	cuda_result result;
+
+	FAKE_ENTER(false);
+	if ((uintptr_t)stream < CUDA_STREAMS_WITHOUT_CONTEXT)
 		return FAKE_INVALID_HANDLE;
+	result = fake_stream_get(stream, &found);
+	if (result == 0)
+		stream_end(found);
+	return result;
+}
+
+static void stream_empty(struct CUstream_st *stream)
+{
+	struct fake_item *item;
+
 	pthread_mutex_lock(&stream->lock);
-	stream->is_ending = true;
-	pthread_cond_broadcast(&stream->changed);
+	item = stream->first;
+	stream->first = NULL;
+	stream->last = &stream->first;
+	stream->is_held = false;
 	pthread_mutex_unlock(&stream->lock);
-	return 0;
+	while (item != NULL) {
+		struct fake_item *next = item->next;
+
+		fake_node_drop(item->node);
+		free(item);
+		item = next;
+	}
+}
+
+void fake_streams_end(const struct CUctx_st *context, uint64_t id)
+{
+	for (uint32_t i = 0; i < load_relaxed(&stream_count); i++) {
+		if (streams[i].home.context != context || streams[i].home.id != id)
+			continue;
+		stream_empty(&streams[i]);
+		stream_end(&streams[i]);
+	}
+}
+
+cuda_result cuStreamGetCtx(struct CUstream_st *handle, struct CUctx_st **context)
+{
+	struct CUstream_st *stream;
+	cuda_result result;
+
+	FAKE_ENTER(false);
+	result = fake_stream_get(handle, &stream);
+	if (result == 0)
+		*context = stream->home.context;
+	return result;
 }
 
 cuda_result fake_stream_push(struct CUstream_st *stream, struct fake_node *node)
@@ -214,13 +312,15 @@ cuda_result fake_stream_put(struct CUstream_st *stream, struct fake_node *node)
 	return fake_stream_push(stream, node);
 }
 
-int fake_stream_add(struct CUstream_st *stream, const struct fake_work *work)
+int fake_stream_add(struct CUstream_st *handle, const struct fake_work *work)
 {
+	struct CUstream_st *stream;
 	struct fake_node *node;
 	cuda_result result;
 
-	if (stream == NULL)
-		return FAKE_INVALID_HANDLE;
+	result = fake_stream_get(handle, &stream);
+	if (result != 0)
+		return result;
 	node = fake_node_new(work, NULL);
 	if (node == NULL)
 		return FAKE_OUT_OF_MEMORY;
@@ -235,11 +335,15 @@ static bool is_over(const struct CUstream_st *stream)
 	return stream->first == NULL && !stream->is_busy;
 }
 
-cuda_result cuStreamSynchronize(struct CUstream_st *stream)
+cuda_result cuStreamSynchronize(struct CUstream_st *handle)
 {
-	FAKE_ENTER(true);
-	if (stream == NULL)
-		return FAKE_INVALID_HANDLE;
+	struct CUstream_st *stream;
+	cuda_result result;
+
+	FAKE_ENTER(false);
+	result = fake_stream_get(handle, &stream);
+	if (result != 0)
+		return result;
 	if (stream->capture != NULL)
 		return FAKE_CAPTURE_UNSUPPORTED;
 	pthread_mutex_lock(&stream->lock);
@@ -250,14 +354,16 @@ cuda_result cuStreamSynchronize(struct CUstream_st *stream)
 }
 
 /* Whoever asks, asks again: the answer waits a little, or the question would take the processor that the work needs. */
-cuda_result cuStreamQuery(struct CUstream_st *stream)
+cuda_result cuStreamQuery(struct CUstream_st *handle)
 {
+	struct CUstream_st *stream;
 	struct timespec until;
 	cuda_result result;
 
-	FAKE_ENTER(true);
-	if (stream == NULL)
-		return FAKE_INVALID_HANDLE;
+	FAKE_ENTER(false);
+	result = fake_stream_get(handle, &stream);
+	if (result != 0)
+		return result;
 	if (stream->capture != NULL)
 		return FAKE_CAPTURE_UNSUPPORTED;
 	(void)clock_gettime(CLOCK_REALTIME, &until);
@@ -279,10 +385,13 @@ cuda_result cuStreamQuery(struct CUstream_st *stream)
 FAKE_CONTROL_FUNCTIONS(FAKE_DECLARE)
 #undef FAKE_DECLARE
 
-static int stream_hold(struct CUstream_st *stream, bool is_held)
+static int stream_hold(struct CUstream_st *handle, bool is_held)
 {
-	if (stream == NULL)
-		return FAKE_INVALID_HANDLE;
+	struct CUstream_st *stream;
+	cuda_result result = fake_stream_get(handle, &stream);
+
+	if (result != 0)
+		return result;
 	pthread_mutex_lock(&stream->lock);
 	stream->is_held = is_held;
 	stream->let_past = 0;
@@ -301,11 +410,12 @@ int fake_stream_release(struct CUstream_st *stream)
 	return stream_hold(stream, false);
 }
 
-unsigned int fake_stream_step(struct CUstream_st *stream, unsigned int n)
+unsigned int fake_stream_step(struct CUstream_st *handle, unsigned int n)
 {
+	struct CUstream_st *stream;
 	unsigned int left;
 
-	if (stream == NULL)
+	if (fake_stream_get(handle, &stream) != 0)
 		return 0;
 	pthread_mutex_lock(&stream->lock);
 	stream->let_past = n;
@@ -329,6 +439,7 @@ bool fake_stream_step_to(struct CUstream_st *stream, struct CUevent_st *event)
 
 struct timed {
 	uint64_t duration_ns;
+	int code;
 };
 
 static int timed_run(void *arg, struct CUstream_st *stream)
@@ -336,10 +447,10 @@ static int timed_run(void *arg, struct CUstream_st *stream)
 	const struct timed *timed = arg;
 
 	fake_stream_pass(stream, fake_clock(), timed->duration_ns);
-	return 0;
+	return timed->code;
 }
 
-int fake_stream_kernel(struct CUstream_st *stream, uint64_t duration_ns)
+static int timed_launch(struct CUstream_st *stream, uint64_t duration_ns, int code)
 {
 	struct timed *timed = malloc(sizeof(*timed));
 	struct fake_work work = { .run = timed_run, .release = free, .arg = timed };
@@ -347,18 +458,30 @@ int fake_stream_kernel(struct CUstream_st *stream, uint64_t duration_ns)
 
 	if (timed == NULL)
 		return FAKE_OUT_OF_MEMORY;
-	timed->duration_ns = duration_ns;
+	*timed = (struct timed){ .duration_ns = duration_ns, .code = code };
 	result = fake_stream_add(stream, &work);
 	if (result != 0)
 		free(timed);
 	return result;
 }
 
+int fake_stream_kernel(struct CUstream_st *stream, uint64_t duration_ns)
+{
+	return timed_launch(stream, duration_ns, 0);
+}
+
+int fake_stream_fault(struct CUstream_st *stream, int code)
+{
+	return timed_launch(stream, 0, code);
+}
+
 /* ---- capture --------------------------------------------------------------------------------- */
 
-bool fake_stream_is_capturing(struct CUstream_st *stream)
+bool fake_stream_is_capturing(struct CUstream_st *handle)
 {
-	return stream != NULL && stream->capture != NULL;
+	struct CUstream_st *stream;
+
+	return fake_stream_get(handle, &stream) == 0 && stream->capture != NULL;
 }
 
 cuda_result cuStreamBeginCapture_v2(struct CUstream_st *stream, int mode)

@@ -30,6 +30,8 @@ struct fake_item {
 };
 
 struct CUstream_st {
+	struct fake_home home;
+	bool is_blocking; /* waits for stream 0, and stream 0 for it: not played, but matters for captures */
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* work was added or is let past, or the stream ends */
 	pthread_cond_t idle;	/* nothing is left, or nothing may run */
@@ -44,6 +46,8 @@ struct CUstream_st {
 	uint64_t clock_ns; /* FAKE_GPU_CLOCK=model; only used by its thread */
 };
 
+/* The stream of a handle; 0 and 1: the current context's, 2: the thread's. */
+cuda_result fake_stream_get(struct CUstream_st *handle, struct CUstream_st **stream);
 /* The caller's reference goes to the stream, or to the graph being captured. */
 cuda_result fake_stream_put(struct CUstream_st *stream, struct fake_node *node);
 /* The same, ignoring a capture. */

@@ -180,7 +180,7 @@ static void test_graph(struct rank *self)
 	EXPECT_EQUAL(cuda->graph_destroy(graph), 0);
 	EXPECT_THAT("a captured event has no time yet",
 		    cuda->event_elapsed(&ms, begin, end) == 400 &&
-			    cuda->event_elapsed(&ms, plain, end) == 400);
+			    cuda->event_elapsed(&ms, plain, end) == 1);
 	EXPECT_EQUAL(cuda->graph_launch(exec, self->stream), 0);
 	EXPECT_EQUAL(cuda->graph_launch(exec, self->stream), 0);
 	EXPECT_EQUAL(cuda->graph_free(exec), 0);
