@@ -107,7 +107,7 @@ $(SMALL_PLUGINS): $(BUILD)/%.so: $(BUILD)/plugin/%.o
 # A CUDA driver, an NCCL and an NVML that play on the CPU, and an older NCCL: see docs/HACKING.md.
 FAKE_GPU := $(BUILD)/tests/fake_gpu
 FAKE_LIBRARIES := $(addprefix $(FAKE_GPU)/,libcuda.so.1 libnccl.so.2 libnccl-old.so.2 libnvidia-ml.so.1)
-FAKE_CUDA_SOURCES := $(addprefix tests/fake_gpu/fake_,control.c cuda.c event.c graph.c kernel.c memory.c point.c queue.c)
+FAKE_CUDA_SOURCES := $(addprefix tests/fake_gpu/fake_,capture.c control.c cuda.c event.c graph.c kernel.c memory.c point.c queue.c)
 FAKE_NCCL_SOURCES := $(filter-out $(FAKE_CUDA_SOURCES) tests/fake_gpu/fake_nvml.c,$(wildcard tests/fake_gpu/fake_*.c)) \
 	tests/fake_gpu/fake_point.c $(wildcard src/sim/host*.c src/common/*.c)
 $(FAKE_GPU)/libcuda.so.1: $(call objects,$(FAKE_CUDA_SOURCES))

@@ -75,6 +75,10 @@ static const struct {
 	{ FAKE_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure" },
 	{ FAKE_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
 	  "operation not permitted when stream is capturing" },
+	{ FAKE_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+	  "operation failed due to a previous error during capture" },
+	{ CUDA_CAPTURE_IMPLICIT, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
+	  "operation would make the legacy stream depend on a capturing blocking stream" },
 };
 
 cuda_result cuGetErrorName(cuda_result result, const char **name)

@@ -20,21 +20,50 @@ enum fake_cuda_error {
 	FAKE_INVALID_CONTEXT = 201,
 	FAKE_INVALID_PTX = 218,
 	FAKE_INVALID_HANDLE = 400,
+	FAKE_ILLEGAL_STATE = 401,
 	FAKE_NOT_FOUND = 500,
 	FAKE_ILLEGAL_ADDRESS = 700,
 	FAKE_CONTEXT_IS_DESTROYED = 709,
 	FAKE_LAUNCH_FAILED = 719,
 	FAKE_CAPTURE_UNSUPPORTED = 900,
-	FAKE_ILLEGAL_STATE = 401,
+	FAKE_CAPTURE_INVALIDATED = 901,
+	FAKE_CAPTURE_UNMATCHED = 902,
+	FAKE_CAPTURE_MERGE = 903,
+	FAKE_CAPTURE_ISOLATION = 905,
+	FAKE_CAPTURED_EVENT = 907,
+	FAKE_CAPTURE_WRONG_THREAD = 908,
+	FAKE_UPDATE_FAILURE = 910,
 };
 
 /* What the benchmark and the recorder do not call, but jobs do. */
-#define CUDA_MORE_FUNCTIONS(X)                                                              \
-	X(context_create, cuCtxCreate_v2, (struct CUctx_st **, unsigned int, cuda_device))  \
-	X(context_destroy, cuCtxDestroy_v2, (struct CUctx_st *))                            \
-	X(primary_reset, cuDevicePrimaryCtxReset_v2, (cuda_device)) /* cudaDeviceReset() */ \
-	X(stream_wait_event, cuStreamWaitEvent,                                             \
-	  (struct CUstream_st *, struct CUevent_st *, unsigned int))
+#define CUDA_MORE_FUNCTIONS(X)                                                                     \
+	X(context_create, cuCtxCreate_v2, (struct CUctx_st **, unsigned int, cuda_device))         \
+	X(context_destroy, cuCtxDestroy_v2, (struct CUctx_st *))                                   \
+	X(primary_reset, cuDevicePrimaryCtxReset_v2, (cuda_device)) /* cudaDeviceReset() */        \
+	X(stream_wait_event, cuStreamWaitEvent,                                                    \
+	  (struct CUstream_st *, struct CUevent_st *, unsigned int))                               \
+	X(capture_begin_to, cuStreamBeginCaptureToGraph,                                           \
+	  (struct CUstream_st *, struct CUgraph_st *, struct CUgraphNode_st *const *,              \
+	   const void *, size_t, int))                                                             \
+	X(capture_depend, cuStreamUpdateCaptureDependencies,                                       \
+	  (struct CUstream_st *, struct CUgraphNode_st **, size_t, unsigned int))                  \
+	X(graph_create, cuGraphCreate, (struct CUgraph_st **, unsigned int))                       \
+	X(graph_nodes, cuGraphGetNodes, (struct CUgraph_st *, struct CUgraphNode_st **, size_t *)) \
+	X(graph_add_wait, cuGraphAddEventWaitNode,                                                 \
+	  (struct CUgraphNode_st **, struct CUgraph_st *, struct CUgraphNode_st *const *, size_t,  \
+	   struct CUevent_st *))                                                                   \
+	X(graph_add_record, cuGraphAddEventRecordNode,                                             \
+	  (struct CUgraphNode_st **, struct CUgraph_st *, struct CUgraphNode_st *const *, size_t,  \
+	   struct CUevent_st *))                                                                   \
+	X(graph_update, cuGraphExecUpdate_v2,                                                      \
+	  (struct CUgraphExec_st *, struct CUgraph_st *, struct fake_update *))
+
+/* CUgraphExecUpdateResultInfo */
+struct fake_update {
+	int reason; /* 2: the graph has other nodes */
+	struct CUgraphNode_st *node;
+	struct CUgraphNode_st *from;
+};
 
 #define FAKE_DECLARE(member, symbol, parameters) EXPORTED cuda_result symbol parameters;
 CUDA_FUNCTIONS(FAKE_DECLARE)
@@ -87,8 +116,5 @@ cuda_result fake_enter(const char *function, bool needs_context);
 cuda_result fake_control_enter(const char *function);
 /* Counts the use of a handle whose object is gone; returns `result`. */
 cuda_result fake_stale(cuda_result result);
-
-/* Whether this thread captures a stream. CUDA then refuses calls that would wait. */
-bool fake_is_thread_capturing(void);
 
 #endif

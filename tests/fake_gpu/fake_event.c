@@ -11,10 +11,10 @@ struct CUevent_st {
 	struct fake_home home;
 	unsigned int flags;
 	bool is_destroyed;
-	bool is_captured; /* its latest record was captured, without a time */
-	uint32_t issued;  /* enqueued records ... */
-	uint32_t passed;  /* ... and those that the stream has reached */
+	uint32_t issued; /* enqueued records ... */
+	uint32_t passed; /* ... and those that the stream has reached */
 	uint64_t time_ns;
+	struct fake_mark mark; /* its latest record was captured, without a time */
 };
 
 static struct CUevent_st events[EVENTS_MAX];
@@ -81,13 +81,20 @@ static int event_pass(void *arg, struct CUstream_st *stream)
 	return 0;
 }
 
+static struct CUgraphNode_st *record_node(struct CUevent_st *event)
+{
+	struct fake_work work = { .run = event_pass, .arg = event };
+
+	return fake_node_new(&work, event_issue, CUDA_NODE_EVENT_RECORD);
+}
+
 static cuda_result event_record(struct CUevent_st *event, struct CUstream_st *handle,
 				unsigned int flags)
 {
-	struct fake_work work = { .run = event_pass, .arg = event };
 	cuda_result result = event_check(event);
+	struct CUgraphNode_st *node;
 	struct CUstream_st *stream;
-	struct fake_node *node;
+	bool is_captured;
 
 	if (result == 0)
 		result = fake_stream_get(handle, &stream);
@@ -95,17 +102,21 @@ static cuda_result event_record(struct CUevent_st *event, struct CUstream_st *ha
 		return result;
 	if (flags > CUDA_RECORD_EXTERNAL)
 		return FAKE_INVALID_VALUE;
-	if (stream->capture == NULL && flags == CUDA_RECORD_EXTERNAL)
+	result = fake_capture_use(stream, &is_captured);
+	if (result != 0)
+		return result;
+	/* Captured without the flag it is a dependency without a time, and no node. */
+	if (is_captured && flags != CUDA_RECORD_EXTERNAL)
+		return fake_capture_record(stream, &event->mark);
+	if (!is_captured && flags == CUDA_RECORD_EXTERNAL)
 		return FAKE_ILLEGAL_STATE;
-	if (stream->capture == NULL && stream->home.id != event->home.id)
+	if (!is_captured && stream->home.id != event->home.id)
 		return FAKE_INVALID_HANDLE;
-	/* Captured without the flag it is a dependency without a time. */
-	event->is_captured = stream->capture != NULL && flags != CUDA_RECORD_EXTERNAL;
-	if (event->is_captured)
-		return 0;
-	node = fake_node_new(&work, event_issue);
+	node = record_node(event);
 	if (node == NULL)
 		return FAKE_OUT_OF_MEMORY;
+	if (!is_captured)
+		event->mark.capture = 0;
 	result = fake_stream_put(stream, node);
 	if (result != 0)
 		fake_node_drop(node);
@@ -145,21 +156,21 @@ cuda_result cuEventQuery(struct CUevent_st *event)
 
 	FAKE_ENTER(false);
 	result = event_check(event);
-	if (result != 0)
-		return result;
-	if (event->is_captured)
-		return FAKE_INVALID_VALUE;
-	return event_state(event);
+	if (result == 0)
+		result = fake_capture_unsafe();
+	if (result == 0)
+		result = fake_capture_ask(&event->mark, true);
+	return result != 0 ? result : event_state(event);
 }
 
 static cuda_result event_time_check(const struct CUevent_st *event)
 {
 	cuda_result result = event_check(event);
 
+	if (result == 0)
+		result = fake_capture_ask(&event->mark, false);
 	if (result != 0)
 		return result;
-	if (event->is_captured)
-		return FAKE_INVALID_VALUE;
 	if (event->flags & CUDA_EVENT_DISABLE_TIMING || load_relaxed(&event->issued) == 0)
 		return FAKE_INVALID_HANDLE;
 	return 0;
@@ -198,18 +209,31 @@ static int wait_run(void *arg, struct CUstream_st *stream)
 {
 	const struct event_wait *wait = arg;
 
+	/* Pairs with event_pass(). */
 	while ((int32_t)(load_acquire(&wait->event->passed) - wait->issued) < 0 &&
 	       fake_home_exists(&wait->event->home))
 		fake_stream_pass(stream, fake_clock(), WAIT_NS);
 	return 0;
 }
 
+/* For what is recorded when the work is made: a graph does not wait for later ones. */
+static bool wait_work(struct CUevent_st *event, struct fake_work *work)
+{
+	struct event_wait *wait = malloc(sizeof(*wait));
+
+	if (wait == NULL)
+		return false;
+	*wait = (struct event_wait){ .event = event, .issued = load_relaxed(&event->issued) };
+	*work = (struct fake_work){ .run = wait_run, .release = free, .arg = wait };
+	return true;
+}
+
 cuda_result cuStreamWaitEvent(struct CUstream_st *handle, struct CUevent_st *event,
 			      unsigned int flags)
 {
-	struct fake_work work = { .run = wait_run, .release = free };
-	struct event_wait *wait;
 	struct CUstream_st *stream;
+	struct fake_work work;
+	bool is_captured;
 	cuda_result result;
 
 	FAKE_ENTER(false);
@@ -220,13 +244,60 @@ cuda_result cuStreamWaitEvent(struct CUstream_st *handle, struct CUevent_st *eve
 		return result;
 	if (flags > CUDA_RECORD_EXTERNAL)
 		return FAKE_INVALID_VALUE;
-	wait = malloc(sizeof(*wait));
-	if (wait == NULL)
-		return FAKE_OUT_OF_MEMORY;
-	*wait = (struct event_wait){ .event = event, .issued = load_relaxed(&event->issued) };
-	work.arg = wait;
-	result = fake_stream_add(handle, &work);
+	if (event->mark.capture != 0)
+		return fake_capture_join(stream, &event->mark);
+	result = fake_capture_use(stream, &is_captured);
 	if (result != 0)
-		free(wait);
+		return result;
+	if (is_captured && flags != CUDA_RECORD_EXTERNAL)
+		return fake_capture_isolation(stream);
+	if (!wait_work(event, &work))
+		return FAKE_OUT_OF_MEMORY;
+	result = fake_stream_enqueue(handle, &work, CUDA_NODE_EVENT_WAIT);
+	if (result != 0)
+		free(work.arg);
 	return result;
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+static cuda_result node_add(struct CUgraphNode_st **node, struct CUgraph_st *graph,
+			    struct CUgraphNode_st *made)
+{
+	cuda_result result = made == NULL ? FAKE_OUT_OF_MEMORY : fake_graph_add(graph, made);
+
+	if (result == 0)
+		*node = made;
+	else if (made != NULL)
+		fake_node_drop(made);
+	return result;
+}
+
+cuda_result cuGraphAddEventRecordNode(struct CUgraphNode_st **node, struct CUgraph_st *graph,
+				      struct CUgraphNode_st *const *after, size_t count,
+				      struct CUevent_st *event)
+{
+	cuda_result result;
+
+	FAKE_ENTER(false);
+	(void)after, (void)count; /* nodes run in the order in which they were added */
+	result = event_check(event);
+	return result != 0 ? result : node_add(node, graph, record_node(event));
+}
+
+cuda_result cuGraphAddEventWaitNode(struct CUgraphNode_st **node, struct CUgraph_st *graph,
+				    struct CUgraphNode_st *const *after, size_t count,
+				    struct CUevent_st *event)
+{
+	struct fake_work work;
+	cuda_result result;
+
+	FAKE_ENTER(false);
+	(void)after, (void)count;
+	result = event_check(event);
+	if (result != 0)
+		return result;
+	if (!wait_work(event, &work))
+		return FAKE_OUT_OF_MEMORY;
+	return node_add(node, graph, fake_node_new(&work, NULL, CUDA_NODE_EVENT_WAIT));
 }

@@ -182,10 +182,11 @@ static int launch_run(void *arg, struct CUstream_st *stream)
 }
 
 static cuda_result add_owned(struct CUstream_st *stream, int (*run)(void *, struct CUstream_st *),
-			     void *arg)
+			     void *arg, int type)
 {
 	struct fake_work work = { .run = run, .release = free, .arg = arg };
-	cuda_result result = arg == NULL ? FAKE_OUT_OF_MEMORY : fake_stream_add(stream, &work);
+	cuda_result result =
+		arg == NULL ? FAKE_OUT_OF_MEMORY : fake_stream_enqueue(stream, &work, type);
 
 	if (result != 0)
 		free(arg);
@@ -208,7 +209,7 @@ cuda_result cuLaunchKernel(struct CUfunc_st *function, unsigned int grid_x, unsi
 	launch = malloc(sizeof(*launch));
 	if (launch != NULL)
 		launch_read(launch, function->kind, parameters);
-	return add_owned(stream, launch_run, launch);
+	return add_owned(stream, launch_run, launch, FAKE_NODE_KERNEL);
 }
 
 /* ---- memset ---------------------------------------------------------------------------------- */
@@ -239,5 +240,5 @@ cuda_result cuMemsetD8Async(cuda_address address, unsigned char value, size_t by
 	set = malloc(sizeof(*set));
 	if (set != NULL)
 		*set = (struct setting_bytes){ .address = address, .bytes = bytes, .value = value };
-	return add_owned(stream, set_run, set);
+	return add_owned(stream, set_run, set, FAKE_NODE_MEMSET);
 }

@@ -2,14 +2,12 @@
  * Device memory: host memory between two guards of known bytes, which are checked when it is freed. New memory
  * contains garbage, as on a GPU. Every address passed to a kernel or a copy is checked.
  */
-#include "tests/fake_gpu/fake_cuda.h"
+#include "tests/fake_gpu/fake_queue.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "tests/fake_gpu/fake_stream.h"
 
 enum { STRIP = 256, STRIP_BYTE = 0xc5, RUBBISH_BYTE = 0xa7, RUBBISH_MOST = 4 << 20 };
 
@@ -81,10 +79,12 @@ static size_t total_bytes(void)
 cuda_result cuMemAlloc_v2(cuda_address *address, size_t bytes)
 {
 	struct block *block = NULL;
+	cuda_result result;
 
 	FAKE_ENTER(true);
-	if (fake_is_thread_capturing())
-		return FAKE_CAPTURE_UNSUPPORTED;
+	result = fake_capture_unsafe();
+	if (result != 0)
+		return result;
 	if (bytes == 0)
 		return FAKE_INVALID_VALUE;
 	pthread_mutex_lock(&lock);

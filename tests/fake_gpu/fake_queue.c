@@ -17,13 +17,6 @@ static uint32_t stream_count;
 static pthread_mutex_t special_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local struct CUstream_st *own_streams[FAKE_CONTEXTS_MAX];
 
-static _Thread_local int captures;
-
-bool fake_is_thread_capturing(void)
-{
-	return captures > 0;
-}
-
 /* ---- time ------------------------------------------------------------------------------------ */
 
 uint64_t fake_clock(void)
@@ -61,22 +54,27 @@ void fake_stream_pass(struct CUstream_st *stream, uint64_t begin_ns, uint64_t du
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-struct fake_node *fake_node_new(const struct fake_work *work, void (*issue)(void *arg))
+struct CUgraphNode_st *fake_node_new(const struct fake_work *work, void (*issue)(void *arg),
+				     int type)
 {
-	struct fake_node *node = malloc(sizeof(*node));
+	struct CUgraphNode_st *node = malloc(sizeof(*node));
 
 	if (node != NULL)
-		*node = (struct fake_node){ .work = *work, .issue = issue, .references = 1 };
+		*node = (struct CUgraphNode_st){
+			.work = *work, .issue = issue, .type = type, .references = 1
+		};
 	return node;
 }
 
-void fake_node_drop(struct fake_node *node)
+void fake_node_drop(struct CUgraphNode_st *node)
 {
 	/* The last one sees the writes of all others. Pairs with itself. */
 	if (__atomic_sub_fetch(&node->references, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	if (node->work.release != NULL)
 		node->work.release(node->work.arg);
+	if (node->body != NULL)
+		fake_graph_free(node->body);
 	free(node);
 }
 
@@ -88,10 +86,10 @@ static bool may_run(const struct CUstream_st *stream)
 	return stream->first != NULL && (!stream->is_held || stream->let_past > 0);
 }
 
-static struct fake_node *stream_take(struct CUstream_st *stream)
+static struct CUgraphNode_st *stream_take(struct CUstream_st *stream)
 {
 	struct fake_item *item;
-	struct fake_node *node;
+	struct CUgraphNode_st *node;
 
 	pthread_mutex_lock(&stream->lock);
 	stream->is_busy = false;
@@ -119,7 +117,7 @@ static struct fake_node *stream_take(struct CUstream_st *stream)
 static void *stream_main(void *arg)
 {
 	struct CUstream_st *stream = arg;
-	struct fake_node *node;
+	struct CUgraphNode_st *node;
 
 	while ((node = stream_take(stream)) != NULL) {
 		cuda_result error = load_relaxed(&stream->error);
@@ -279,16 +277,25 @@ void fake_streams_end(const struct CUctx_st *context, uint64_t id)
 cuda_result cuStreamGetCtx(struct CUstream_st *handle, struct CUctx_st **context)
 {
 	struct CUstream_st *stream;
+	bool is_captured;
 	cuda_result result;
 
 	FAKE_ENTER(false);
 	result = fake_stream_get(handle, &stream);
+	/* On stream 0 this breaks captures like work would. */
+	if (result == 0 && stream == stream->home.context->legacy)
+		result = fake_capture_use(stream, &is_captured);
 	if (result == 0)
 		*context = stream->home.context;
 	return result;
 }
 
-cuda_result fake_stream_push(struct CUstream_st *stream, struct fake_node *node)
+struct CUstream_st *fake_stream_at(uint32_t i)
+{
+	return i < load_relaxed(&stream_count) ? &streams[i] : NULL;
+}
+
+cuda_result fake_stream_push(struct CUstream_st *stream, struct CUgraphNode_st *node)
 {
 	struct fake_item *item = malloc(sizeof(*item));
 
@@ -305,29 +312,37 @@ cuda_result fake_stream_push(struct CUstream_st *stream, struct fake_node *node)
 	return 0;
 }
 
-cuda_result fake_stream_put(struct CUstream_st *stream, struct fake_node *node)
+cuda_result fake_stream_put(struct CUstream_st *stream, struct CUgraphNode_st *node)
 {
-	if (stream->capture != NULL)
-		return fake_graph_add(stream->capture, node);
-	return fake_stream_push(stream, node);
+	bool is_captured;
+	cuda_result result = fake_capture_use(stream, &is_captured);
+
+	if (result != 0)
+		return result;
+	return is_captured ? fake_capture_add(stream, node) : fake_stream_push(stream, node);
 }
 
-int fake_stream_add(struct CUstream_st *handle, const struct fake_work *work)
+cuda_result fake_stream_enqueue(struct CUstream_st *handle, const struct fake_work *work, int type)
 {
 	struct CUstream_st *stream;
-	struct fake_node *node;
+	struct CUgraphNode_st *node;
 	cuda_result result;
 
 	result = fake_stream_get(handle, &stream);
 	if (result != 0)
 		return result;
-	node = fake_node_new(work, NULL);
+	node = fake_node_new(work, NULL, type);
 	if (node == NULL)
 		return FAKE_OUT_OF_MEMORY;
 	result = fake_stream_put(stream, node);
 	if (result != 0)
 		free(node);
 	return result;
+}
+
+int fake_stream_add(struct CUstream_st *handle, const struct fake_work *work)
+{
+	return fake_stream_enqueue(handle, work, FAKE_NODE_KERNEL);
 }
 
 static bool is_over(const struct CUstream_st *stream)
@@ -344,8 +359,9 @@ cuda_result cuStreamSynchronize(struct CUstream_st *handle)
 	result = fake_stream_get(handle, &stream);
 	if (result != 0)
 		return result;
-	if (stream->capture != NULL)
-		return FAKE_CAPTURE_UNSUPPORTED;
+	result = fake_capture_wait_check(stream);
+	if (result != 0)
+		return result;
 	pthread_mutex_lock(&stream->lock);
 	while (!is_over(stream))
 		pthread_cond_wait(&stream->idle, &stream->lock);
@@ -364,8 +380,9 @@ cuda_result cuStreamQuery(struct CUstream_st *handle)
 	result = fake_stream_get(handle, &stream);
 	if (result != 0)
 		return result;
-	if (stream->capture != NULL)
-		return FAKE_CAPTURE_UNSUPPORTED;
+	result = fake_capture_wait_check(stream);
+	if (result != 0)
+		return result;
 	(void)clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_nsec += QUERY_NS;
 	until.tv_sec += until.tv_nsec / 1000000000;
@@ -473,36 +490,4 @@ int fake_stream_kernel(struct CUstream_st *stream, uint64_t duration_ns)
 int fake_stream_fault(struct CUstream_st *stream, int code)
 {
 	return timed_launch(stream, 0, code);
-}
-
-/* ---- capture --------------------------------------------------------------------------------- */
-
-bool fake_stream_is_capturing(struct CUstream_st *handle)
-{
-	struct CUstream_st *stream;
-
-	return fake_stream_get(handle, &stream) == 0 && stream->capture != NULL;
-}
-
-cuda_result cuStreamBeginCapture_v2(struct CUstream_st *stream, int mode)
-{
-	FAKE_ENTER(true);
-	if (stream == NULL || stream->capture != NULL || mode < 0 || mode > 2)
-		return FAKE_INVALID_VALUE;
-	stream->capture = calloc(1, sizeof(*stream->capture));
-	if (stream->capture == NULL)
-		return FAKE_OUT_OF_MEMORY;
-	captures++;
-	return 0;
-}
-
-cuda_result cuStreamEndCapture(struct CUstream_st *stream, struct CUgraph_st **graph)
-{
-	FAKE_ENTER(true);
-	if (stream == NULL || stream->capture == NULL)
-		return FAKE_INVALID_VALUE;
-	*graph = stream->capture;
-	stream->capture = NULL;
-	captures--;
-	return 0;
 }

@@ -16,6 +16,7 @@
 #include "common/attributes.h"
 
 struct CUstream_st;
+struct CUgraphNode_st;
 
 struct fake_work {
 	/* On the stream's thread, each time it runs; returns a CUDA error, which then stays on the stream. */
@@ -31,6 +32,17 @@ struct fake_work {
  */
 EXPORTED int fake_stream_add(struct CUstream_st *stream, const struct fake_work *work);
 EXPORTED bool fake_stream_is_capturing(struct CUstream_st *stream);
+
+/*
+ * While a stream is captured NCCL puts event nodes of its own around its kernels, so that they run in order with others
+ * (NCCL_GRAPH_MIXING_SUPPORT): an event wait before the first, an event record after each, on which the next depends.
+ */
+struct fake_order {
+	uint64_t capture;
+	struct CUgraphNode_st *record;
+};
+EXPORTED void fake_capture_order_before(struct CUstream_st *stream, struct fake_order *order);
+EXPORTED void fake_capture_order_after(struct CUstream_st *stream, struct fake_order *order);
 
 /* Within run(): the work began at begin_ns (fake_clock()) and takes this long. Returns when it is over. */
 EXPORTED void fake_stream_pass(struct CUstream_st *stream, uint64_t begin_ns, uint64_t duration_ns);

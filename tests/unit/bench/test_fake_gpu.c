@@ -150,6 +150,18 @@ static void test_kernels(struct rank *self)
 	EXPECT_EQUAL(self->cuda.memory_free(tables), 0);
 }
 
+static void test_capture_broken(struct rank *self)
+{
+	const struct cuda *cuda = &self->cuda;
+	struct CUgraph_st *graph;
+
+	cuda->capture_begin(self->stream, CUDA_CAPTURE_THREAD_LOCAL);
+	EXPECT_THAT("a stream that is being captured cannot be synchronized",
+		    cuda->stream_wait(self->stream) == 900 &&
+			    cuda->memory_alloc(&(cuda_address){ 0 }, 8) == 900);
+	EXPECT_EQUAL(cuda->capture_end(self->stream, &graph), 901);
+}
+
 static void test_graph(struct rank *self)
 {
 	const struct cuda *cuda = &self->cuda;
@@ -169,9 +181,6 @@ static void test_graph(struct rank *self)
 	cuda->memory_set(self->send, 2, 8, self->stream);
 	cuda->event_record_flags(end, self->stream, CUDA_EVENT_RECORD_EXTERNAL);
 	cuda->event_record(plain, self->stream);
-	EXPECT_THAT("a stream that is being captured cannot be synchronized",
-		    cuda->stream_wait(self->stream) == 900 &&
-			    cuda->memory_alloc(&(cuda_address){ 0 }, 8) == 900);
 	EXPECT_EQUAL(cuda->capture_end(self->stream, &graph), 0);
 	EXPECT_EQUAL(cuda->stream_wait(self->stream), 0);
 	cuda->copy_to_host(&byte, self->send, 1);
@@ -524,6 +533,7 @@ int main(void)
 		return tap_done();
 	test_memory(&self);
 	test_kernels(&self);
+	test_capture_broken(&self);
 	test_graph(&self);
 	gpu_close(&self);
 	return tap_done();

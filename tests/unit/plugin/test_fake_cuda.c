@@ -322,6 +322,309 @@ static void a_reset_ends_events_and_streams(void)
 	EXPECT_EQUAL(driver.ctx_set_current(again), 0);
 }
 
+/* ---- captures -------------------------------------------------------------------------------- */
+
+enum { GLOBAL = 0, THREAD_LOCAL = 1, RELAXED = CUDA_CAPTURE_MODE_RELAXED };
+
+static int state_of(struct CUstream_st *of)
+{
+	int state = -1, result = driver.stream_is_capturing(of, &state);
+
+	return result != 0 ? result : state;
+}
+
+/* The types of the nodes that the next work depends on, and how many there are: 7, 76 ... */
+static int dependencies(struct CUstream_st *of)
+{
+	struct CUgraphNode_st *const *nodes = NULL;
+	struct CUgraph_st *graph;
+	size_t count = 0;
+	uint64_t id;
+	int state, type, all = 0;
+
+	if (driver.stream_get_capture_info(of, &state, &id, &graph, &nodes, &count) != 0 ||
+	    state != CUDA_CAPTURE_ACTIVE)
+		return -1;
+	for (size_t i = 0; i < count; i++) {
+		(void)driver.graph_node_get_type(nodes[i], &type);
+		all = 10 * all + type;
+	}
+	return all;
+}
+
+static size_t nodes_of(struct CUgraph_st *graph)
+{
+	size_t count = 0;
+
+	(void)more.graph_nodes(graph, NULL, &count);
+	return count;
+}
+
+struct asking {
+	int mode; /* of the thread; -1: as it is */
+	struct CUevent_st *event;
+	int result;
+};
+
+static void *ask(void *arg)
+{
+	struct asking *asking = arg;
+
+	if (asking->mode >= 0)
+		(void)driver.thread_exchange_capture_mode(&asking->mode);
+	asking->result = driver.event_query(asking->event);
+	return NULL;
+}
+
+/* A query while another thread captures: what it returns, and what it makes of the capture. */
+static int asked(int capture_mode, int thread_mode, int *state)
+{
+	struct asking asking = { .mode = thread_mode, .event = event_recorded() };
+	struct CUgraph_st *graph;
+	pthread_t thread;
+
+	(void)cuda.capture_begin(stream, capture_mode);
+	pthread_create(&thread, NULL, ask, &asking);
+	pthread_join(thread, NULL);
+	*state = state_of(stream);
+	if (cuda.capture_end(stream, &graph) == 0)
+		(void)cuda.graph_destroy(graph);
+	return asking.result;
+}
+
+static void a_query_ends_captures_of_other_threads(void)
+{
+	static const struct {
+		int capture_mode, thread_mode, result, state;
+	} cases[] = {
+		{ GLOBAL, -1, 900, 2 },		{ GLOBAL, GLOBAL, 900, 2 },
+		{ GLOBAL, THREAD_LOCAL, 0, 1 }, { GLOBAL, RELAXED, 0, 1 },
+		{ THREAD_LOCAL, -1, 0, 1 },	{ RELAXED, -1, 0, 1 },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		int state = -1, result = asked(cases[i].capture_mode, cases[i].thread_mode, &state);
+
+		EXPECT_EQUAL(result, cases[i].result);
+		EXPECT_EQUAL(state, cases[i].state);
+	}
+}
+
+static void other_calls_do_not_end_captures(void)
+{
+	struct CUevent_st *one = event_recorded(), *other = event_recorded(), *made;
+	struct CUstream_st *second;
+	struct CUctx_st *context;
+	struct CUgraph_st *graph;
+	unsigned long long id;
+	unsigned int flags;
+	int is_active;
+	float ms;
+
+	cuda.stream_create(&second, CUDA_STREAM_NON_BLOCKING);
+	EXPECT_EQUAL(cuda.capture_begin(stream, GLOBAL), 0);
+	EXPECT_THAT("all of these are legal",
+		    driver.event_elapsed(&ms, one, other) == 0 &&
+			    driver.event_create(&made, 0) == 0 &&
+			    driver.event_record(made, second) == 0 && state_of(second) == 0 &&
+			    driver.stream_get_ctx(second, &context) == 0 &&
+			    driver.ctx_get_id(context, &id) == 0 &&
+			    driver.ctx_set_current(context) == 0 &&
+			    driver.primary_ctx_get_state(0, &flags, &is_active) == 0);
+	EXPECT_EQUAL(state_of(stream), CUDA_CAPTURE_ACTIVE);
+	EXPECT_EQUAL(cuda.capture_begin(stream, GLOBAL), 401);
+	EXPECT_EQUAL(driver.event_record_with_flags(NULL, stream, CUDA_RECORD_EXTERNAL), 400);
+	EXPECT_EQUAL(driver.event_record_with_flags(one, stream, 7), 1);
+	EXPECT_EQUAL(cuda.capture_end(stream, &graph), 0);
+	EXPECT_EQUAL(nodes_of(graph), 0);
+	cuda.graph_destroy(graph);
+	cuda.stream_destroy(second);
+}
+
+static void an_invalidated_capture_takes_nothing(void)
+{
+	struct CUevent_st *event = event_recorded();
+	struct CUgraph_st *graph;
+
+	cuda.capture_begin(stream, THREAD_LOCAL);
+	EXPECT_EQUAL(cuda.stream_query(stream), 900);
+	EXPECT_EQUAL(state_of(stream), CUDA_CAPTURE_INVALIDATED);
+	EXPECT_EQUAL(driver.event_record_with_flags(event, stream, CUDA_RECORD_EXTERNAL), 901);
+	EXPECT_EQUAL(driver.event_record(event, stream), 901);
+	EXPECT_EQUAL(control.kernel(stream, 1000), 901);
+	EXPECT_EQUAL(cuda.capture_end(stream, &graph), 901);
+	EXPECT_THAT("there is no graph", graph == NULL);
+	EXPECT_EQUAL(cuda.capture_end(stream, &graph), 401);
+	EXPECT_EQUAL(state_of(stream), CUDA_CAPTURE_NONE);
+}
+
+static void the_legacy_stream_does_not_go_with_captures(void)
+{
+	struct CUevent_st *event = event_recorded();
+	struct CUstream_st *blocking, *own = (struct CUstream_st *)2;
+	struct CUctx_st *context;
+	struct CUgraph_st *graph;
+
+	cuda.stream_create(&blocking, 0);
+	cuda.capture_begin(blocking, THREAD_LOCAL);
+	EXPECT_EQUAL(state_of(NULL), CUDA_CAPTURE_IMPLICIT);
+	EXPECT_EQUAL(state_of((struct CUstream_st *)1), CUDA_CAPTURE_IMPLICIT);
+	EXPECT_EQUAL(state_of(own), CUDA_CAPTURE_NONE);
+	EXPECT_THAT("to ask for the state breaks nothing",
+		    state_of(blocking) == CUDA_CAPTURE_ACTIVE);
+	EXPECT_EQUAL(driver.stream_get_ctx(NULL, &context), CUDA_CAPTURE_IMPLICIT);
+	EXPECT_THAT("to ask for its context does", state_of(blocking) == CUDA_CAPTURE_INVALIDATED);
+	EXPECT_EQUAL(cuda.capture_end(blocking, &graph), 901);
+	cuda.capture_begin(blocking, THREAD_LOCAL);
+	EXPECT_EQUAL(driver.event_record(event, NULL), CUDA_CAPTURE_IMPLICIT);
+	EXPECT_EQUAL(cuda.capture_end(blocking, &graph), 901);
+	EXPECT_EQUAL(cuda.capture_begin(NULL, THREAD_LOCAL), 900);
+	EXPECT_EQUAL(cuda.capture_begin(own, THREAD_LOCAL), 0);
+	EXPECT_EQUAL(state_of(NULL), CUDA_CAPTURE_IMPLICIT);
+	EXPECT_EQUAL(driver.event_record_with_flags(event, own, CUDA_RECORD_EXTERNAL), 0);
+	EXPECT_EQUAL(cuda.capture_end(own, &graph), 0);
+	cuda.graph_destroy(graph);
+	cuda.capture_begin(stream, THREAD_LOCAL);
+	EXPECT_THAT("a stream that does not block is no matter",
+		    state_of(NULL) == CUDA_CAPTURE_NONE && driver.event_record(event, NULL) == 0);
+	EXPECT_EQUAL(cuda.capture_end(stream, &graph), 0);
+	cuda.graph_destroy(graph);
+	cuda.stream_destroy(blocking);
+}
+
+static void an_event_in_a_capture_is_a_dependency_or_a_node(void)
+{
+	struct CUevent_st *plain = event_recorded(), *external = event_recorded();
+	struct CUevent_st *last = event_new(), *outside = event_recorded();
+	struct CUstream_st *second;
+	struct CUgraph_st *graph;
+	int relaxed = RELAXED;
+	float ms;
+
+	cuda.stream_create(&second, CUDA_STREAM_NON_BLOCKING);
+	cuda.capture_begin(stream, THREAD_LOCAL);
+	EXPECT_EQUAL(dependencies(stream), 0);
+	EXPECT_EQUAL(cuda.memory_set(0, 0, 0, stream), 0);
+	EXPECT_EQUAL(dependencies(stream), 2);
+	EXPECT_EQUAL(driver.event_record_with_flags(external, stream, CUDA_RECORD_EXTERNAL), 0);
+	EXPECT_EQUAL(dependencies(stream), 7);
+	EXPECT_EQUAL(cuda.memory_set(0, 0, 0, stream), 0);
+	EXPECT_EQUAL(driver.event_record(plain, stream), 0);
+	EXPECT_EQUAL(dependencies(stream), 2);
+	EXPECT_EQUAL(more.stream_wait_event(stream, outside, 1), 0);
+	EXPECT_EQUAL(dependencies(stream), 6);
+	EXPECT_EQUAL(more.stream_wait_event(second, plain, 0), 0);
+	EXPECT_THAT("another stream joins behind the event",
+		    state_of(second) == CUDA_CAPTURE_ACTIVE && dependencies(second) == 2);
+	EXPECT_EQUAL(cuda.memory_set(0, 0, 0, second), 0);
+	EXPECT_EQUAL(driver.event_record(last, second), 0);
+	EXPECT_EQUAL(more.stream_wait_event(stream, last, 0), 0);
+	EXPECT_EQUAL(dependencies(stream), 62);
+	EXPECT_THAT("an external event keeps its time",
+		    driver.event_elapsed(&ms, external, outside) == 0);
+	EXPECT_EQUAL(driver.event_elapsed(&ms, plain, outside), 907);
+	EXPECT_EQUAL(state_of(stream), CUDA_CAPTURE_ACTIVE);
+	EXPECT_EQUAL(cuda.capture_end(stream, &graph), 0);
+	EXPECT_EQUAL(state_of(second), CUDA_CAPTURE_NONE);
+	EXPECT_EQUAL(nodes_of(graph), 5);
+	EXPECT_EQUAL(driver.event_query(plain), 1);
+	EXPECT_EQUAL(driver.event_elapsed(&ms, plain, outside), 1);
+	cuda.graph_destroy(graph);
+	cuda.capture_begin(stream, THREAD_LOCAL);
+	EXPECT_EQUAL(driver.event_record(plain, stream), 0);
+	EXPECT_EQUAL(driver.thread_exchange_capture_mode(&relaxed), 0);
+	EXPECT_EQUAL(driver.event_query(plain), 907);
+	EXPECT_EQUAL(driver.thread_exchange_capture_mode(&relaxed), 0);
+	EXPECT_EQUAL(relaxed, RELAXED);
+	EXPECT_EQUAL(cuda.capture_end(stream, &graph), 901);
+	cuda.capture_begin(stream, THREAD_LOCAL);
+	EXPECT_EQUAL(more.stream_wait_event(stream, outside, 0), 905);
+	EXPECT_EQUAL(cuda.capture_end(stream, &graph), 901);
+	cuda.stream_destroy(second);
+}
+
+/* A kernel between two events. */
+static struct CUgraph_st *timed_graph(struct CUevent_st *before, struct CUevent_st *after)
+{
+	struct CUgraph_st *graph = NULL;
+
+	(void)cuda.capture_begin(stream, THREAD_LOCAL);
+	if (before != NULL)
+		(void)driver.event_record_with_flags(before, stream, CUDA_RECORD_EXTERNAL);
+	(void)control.kernel(stream, 2000000);
+	if (after != NULL)
+		(void)driver.event_record_with_flags(after, stream, CUDA_RECORD_EXTERNAL);
+	(void)cuda.capture_end(stream, &graph);
+	return graph;
+}
+
+static void each_replay_records_the_events_again(void)
+{
+	struct CUevent_st *before = event_new(), *after = event_new();
+	struct CUgraph_st *graph = timed_graph(before, after);
+	struct CUgraphExec_st *exec;
+	float ms = 0;
+
+	EXPECT_EQUAL(cuda.graph_instantiate(&exec, graph, 0), 0);
+	EXPECT_THAT("before the first replay they are over, and have no time",
+		    driver.event_query(after) == 0 &&
+			    driver.event_elapsed(&ms, before, after) == CUDA_INVALID_HANDLE);
+	for (int i = 0; i < 2; i++) {
+		EXPECT_EQUAL(control.hold(stream), 0);
+		EXPECT_EQUAL(cuda.graph_launch(exec, stream), 0);
+		EXPECT_THAT("the first one is reached", control.step_to(stream, before));
+		EXPECT_EQUAL(driver.event_query(after), CUDA_NOT_READY);
+		EXPECT_EQUAL(control.release(stream), 0);
+		EXPECT_EQUAL(cuda.stream_wait(stream), 0);
+		EXPECT_EQUAL(driver.event_elapsed(&ms, before, after), 0);
+		EXPECT_THAT("the time is that of the kernel", ms == 2);
+	}
+	EXPECT_EQUAL(cuda.event_destroy(after), 0);
+	EXPECT_THAT("a graph can be launched without its event",
+		    cuda.graph_launch(exec, stream) == 0 && cuda.stream_wait(stream) == 0);
+	EXPECT_EQUAL(cuda.graph_free(exec) | cuda.graph_destroy(graph), 0);
+}
+
+static void some_graphs_may_not_have_event_nodes(void)
+{
+	struct CUevent_st *event = event_new();
+	struct CUgraph_st *plain = timed_graph(NULL, NULL), *timed = timed_graph(event, NULL);
+	struct CUgraph_st *again = timed_graph(event_new(), NULL), *outer, *body, *ended;
+	struct CUgraphExec_st *exec, *other;
+	struct fake_update update;
+
+	EXPECT_EQUAL(cuda.graph_instantiate(&exec, plain, 4), 0);
+	EXPECT_EQUAL(cuda.graph_instantiate(&other, timed, 4), 1);
+	EXPECT_EQUAL(cuda.graph_instantiate(&other, timed, 0), 0);
+	EXPECT_EQUAL(more.graph_update(other, again, &update), 0);
+	EXPECT_EQUAL(more.graph_update(other, plain, &update), 910);
+	EXPECT_EQUAL(update.reason, 2);
+	cuda.graph_free(exec);
+	cuda.graph_free(other);
+	for (int i = 0; i < 2; i++) {
+		EXPECT_EQUAL(more.graph_create(&outer, 0), 0);
+		EXPECT_EQUAL(control.conditional(outer, &body), 0);
+		EXPECT_EQUAL(more.capture_begin_to(stream, body, NULL, NULL, 0, THREAD_LOCAL), 0);
+		control.kernel(stream, 1000);
+		if (i == 1)
+			driver.event_record_with_flags(event, stream, CUDA_RECORD_EXTERNAL);
+		EXPECT_EQUAL(cuda.capture_end(stream, &ended), 0);
+		EXPECT_THAT("the graph is the body", ended == body);
+		EXPECT_EQUAL(cuda.graph_instantiate(&exec, outer, 0), i);
+		if (i == 0) {
+			control.hold(stream);
+			cuda.graph_launch(exec, stream);
+			EXPECT_THAT("the body runs", control.step(stream, 5) == 2);
+			control.release(stream);
+			cuda.graph_free(exec);
+		}
+		cuda.graph_destroy(outer);
+	}
+	cuda.graph_destroy(plain);
+	cuda.graph_destroy(timed);
+	cuda.graph_destroy(again);
+}
+
 int main(void)
 {
 	if (!driver_open())
@@ -335,5 +638,12 @@ int main(void)
 	events_need_no_current_context();
 	events_belong_to_a_context();
 	a_reset_ends_events_and_streams();
+	a_query_ends_captures_of_other_threads();
+	other_calls_do_not_end_captures();
+	an_invalidated_capture_takes_nothing();
+	the_legacy_stream_does_not_go_with_captures();
+	an_event_in_a_capture_is_a_dependency_or_a_node();
+	each_replay_records_the_events_again();
+	some_graphs_may_not_have_event_nodes();
 	return tap_done();
 }
