@@ -536,8 +536,7 @@ static int pause_after(unsigned int most_open, unsigned int found, int pause_ms)
 
 static void *read_times(void *unused)
 {
-	int mode = CUDA_CAPTURE_MODE_RELAXED, pause_ms = PASS_MOST_MS;
-	bool is_relaxed = false;
+	int mode = CUDA_CAPTURE_MODE_RELAXED, pause_ms = PASS_MOST_MS, result = CUDA_NOT_READY;
 
 	(void)unused;
 	own_thread_begin("ringside-times");
@@ -549,12 +548,15 @@ static void *read_times(void *unused)
 		struct timespec pause;
 
 		/* Otherwise asking would break a capture in global mode elsewhere in the process. */
-		if (!is_relaxed && used > 0)
-			is_relaxed = CALL(thread_exchange_capture_mode, &mode) == CUDA_OK;
-		for (uint32_t i = 0; i < used && is_relaxed; i++) {
-			unsigned int open =
-				read_pool(&recorder.timing.pools[i], &times.places[i], &found);
+		if (result != CUDA_OK && used > 0)
+			result = CALL(thread_exchange_capture_mode, &mode);
+		for (uint32_t i = 0; i < used; i++) {
+			struct times_pool *pool = &recorder.timing.pools[i];
+			unsigned int open;
 
+			if (result != CUDA_OK && !load_relaxed(&times.is_over))
+				times_fail(pool, result);
+			open = read_pool(pool, &times.places[i], &found);
 			most = open > most ? open : most;
 		}
 		store_relaxed(&recorder.region.header->times_read_ns, began);

@@ -1,0 +1,579 @@
+/*
+ * GPU times from CUDA events, on a driver that plays on the CPU and does what the test says. Each scene has its own
+ * process: the plugin reads its settings once, and a context whose driver failed is never timed again.
+ */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "common/attributes.h"
+#include "common/op.h"
+#include "plugin/process_info.h"
+#include "tests/fake_gpu/fake_control.h"
+#include "tests/fake_gpu/fake_cuda.h"
+#include "tests/tap.h"
+#include "tests/unit/plugin/callback_play.h"
+#include "tests/unit/plugin/gpu_play.h"
+
+enum { PATIENCE_MS = 20000, MS = 1000 * 1000 };
+
+static struct cuda cuda;
+static struct fake_control gpu;
+static struct CUstream_st *stream;
+static void *library;
+
+static void find(void *to, const char *name)
+{
+	*(void **)to = dlsym(library, name);
+}
+
+static bool says(bool is_true, const char *what)
+{
+	if (!is_true)
+		printf("# not so: %s\n", what);
+	return is_true;
+}
+#define SAYS(condition) says(!!(condition), #condition)
+
+static void begin_gpu(void)
+{
+	setenv("FAKE_GPUS", "2", 1);
+	setenv("FAKE_GPU_CLOCK", "model", 1);
+	library = gpu_play_library();
+	if (!gpu_play_use(library, 0) || !fake_control_open(&gpu, library))
+		abort();
+#define FIND(member, symbol, parameters) find(&cuda.member, #symbol);
+	CUDA_FUNCTIONS(FIND)
+#undef FIND
+	if (cuda.stream_create(&stream, CUDA_STREAM_NON_BLOCKING) != 0)
+		abort();
+}
+
+static void *begin(const char *times)
+{
+	begin_gpu();
+	setenv("RINGSIDE_TIMES", times, 1);
+	play_setup("flight");
+	gpu.clear();
+	return play_init(0x5eed, 1, 8, 0);
+}
+
+struct launch {
+	void *group, *apis[4], *launch;
+};
+
+/* The calls of a group, up to its end. */
+static struct launch call(void *context, unsigned int count)
+{
+	struct abi_descr_v5 group = { .type = ABI_GROUP_API };
+	struct launch made = { .group = play_start(context, group) };
+
+	for (unsigned int i = 0; i < count; i++)
+		made.apis[i] = play_coll_api(context, made.group, "AllReduce", 1 << 20,
+					     "ncclFloat32", false);
+	return made;
+}
+
+/* NCCL enqueues the kernel between the start and the stop of the event. */
+static void launch(void *context, struct launch *made, struct CUstream_st *on, uint64_t duration_ns)
+{
+	struct abi_descr_v5 descr = { .type = ABI_KERNEL_LAUNCH, .parent = made->group };
+
+	descr.kernel_launch.stream = on;
+	made->launch = play_start(context, descr);
+	gpu.kernel(on, duration_ns);
+	play_stop(made->launch);
+}
+
+static void tasks(void *context, const struct launch *made, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		play_stop(
+			play_coll(context, made->apis[i], "AllReduce", 1 << 20, "ncclFloat32", 4));
+	play_stop(made->group);
+}
+
+static struct launch collective(void *context, uint64_t duration_ns)
+{
+	struct launch made = call(context, 1);
+
+	launch(context, &made, stream, duration_ns);
+	tasks(context, &made, 1);
+	return made;
+}
+
+static const struct region_header *header(void)
+{
+	return recorder.region.header;
+}
+
+static bool until(bool (*is_so)(void))
+{
+	for (int i = 0; i < PATIENCE_MS && !is_so(); i++)
+		usleep(1000);
+	return is_so();
+}
+
+static bool all_are_taken(void)
+{
+	return load_relaxed(&header()->times_taken) + load_relaxed(&header()->times_dropped) ==
+	       load_relaxed(&header()->timed_launches);
+}
+
+/* The operation with this number, from the ring or, if it is there, its live slot. */
+static struct op_record op_of(uint64_t number)
+{
+	for (uint32_t i = 0; i < recorder.region.live_count; i++)
+		if (region_slot_is_used(recorder.region.live[i].word) &&
+		    recorder.region.live[i].op.number == number)
+			return recorder.region.live[i].op;
+	for (uint64_t i = 1; i <= header()->ring_head; i++)
+		if (play_record(i)->number == number)
+			return *play_record(i);
+	return (struct op_record){ .number = 0 };
+}
+
+static bool is_timed(uint64_t number, uint64_t duration_ns)
+{
+	struct op_record op = op_of(number);
+	uint64_t found = op_duration_ns(&op);
+
+	return SAYS(op.number == number) && SAYS(op.time_source == OP_TIME_KERNEL_GPU) &&
+	       SAYS(op.flags & OP_FLAG_CUDA_EVENT) && SAYS(!(op.flags & OP_FLAG_NOT_SAMPLED)) &&
+	       SAYS(op.state == OP_DONE) && SAYS(op.gpu_start_ns >= op.issue_ns) &&
+	       SAYS(found + 1000 >= duration_ns && found <= duration_ns + 1000);
+}
+
+static bool is_untimed(uint64_t number)
+{
+	struct op_record op = op_of(number);
+
+	return SAYS(op.number == number) && SAYS(op.time_source == OP_TIME_NONE) &&
+	       SAYS(!(op.flags & OP_FLAG_CUDA_EVENT)) && SAYS(op.state == OP_LAUNCHED);
+}
+
+/* ---- scenes ------------------------------------------------------------------------------------ */
+
+static bool a_launch_has_the_time_of_its_kernel(void)
+{
+	void *context = begin("all");
+
+	collective(context, 3 * MS);
+	collective(context, 7 * MS);
+	return SAYS(until(all_are_taken)) && is_timed(1, 3 * MS) && is_timed(2, 7 * MS) &&
+	       SAYS(header()->sampling == SAMPLING_ACTIVE) && SAYS(header()->times_taken == 2) &&
+	       SAYS(header()->times_read_ns != 0) &&
+	       SAYS(recorder.region.comms[0].info.gpu_offset_ns == 0) &&
+	       SAYS(recorder.region.comms[0].info.gpu_offset_at_ns != 0) &&
+	       SAYS(recorder.region.comms[0].info.place_error_ns != 0) &&
+	       SAYS(recorder.region.comms[0].counts.timed == 2) &&
+	       SAYS(!(op_of(1).flags & OP_FLAG_SHARED_TIME));
+}
+
+static bool calls_of_one_launch_share_its_time(void)
+{
+	void *context = begin("all");
+	struct launch made = call(context, 3);
+
+	launch(context, &made, stream, 5 * MS);
+	tasks(context, &made, 3);
+	for (uint64_t number = 1; number <= 3; number++)
+		if (!SAYS(until(all_are_taken)) || !is_timed(number, 5 * MS) ||
+		    !SAYS(op_of(number).flags & OP_FLAG_SHARED_TIME))
+			return false;
+	return true;
+}
+
+static bool a_task_after_the_answer_gets_it(void)
+{
+	void *context = begin("all");
+	struct launch made = call(context, 1);
+
+	launch(context, &made, stream, 2 * MS);
+	if (!SAYS(until(all_are_taken)))
+		return false;
+	tasks(context, &made, 1);
+	return is_timed(1, 2 * MS);
+}
+
+/* Until the reader has made a whole pass that began after now. */
+static uint64_t asked_after;
+
+static bool was_asked(void)
+{
+	uint64_t state = load_relaxed(&header()->sampling);
+
+	/* Without events there is nobody to ask. */
+	return load_relaxed(&header()->times_read_ns) > asked_after ||
+	       (state != SAMPLING_ACTIVE && state != SAMPLING_BY_CUDA);
+}
+
+static bool ask_again(void)
+{
+	asked_after = recorder_now();
+	return until(was_asked);
+}
+
+static bool is_running(void)
+{
+	return op_of(1).active_ns != 0;
+}
+
+static bool the_gpu_is_seen_to_reach_and_to_finish_it(void)
+{
+	void *context = begin("all");
+	struct op_record op;
+
+	gpu.hold(stream);
+	collective(context, 2 * MS);
+	for (int i = 0; i < 30; i++)
+		collective(context, MS);
+	usleep(700 * 1000);
+	ask_again();
+	op = op_of(1);
+	if (!SAYS(op.state == OP_LAUNCHED && op.active_ns == 0 && op.gpu_stop_ns == 0) ||
+	    !SAYS(op.flags & OP_FLAG_CUDA_EVENT) || !SAYS(header()->times_read_ns > op.launch_ns))
+		return false;
+	gpu.step(stream, 1);
+	if (!SAYS(until(is_running)) || !SAYS(op_of(1).state == OP_RUNNING) ||
+	    !SAYS(op_of(1).gpu_stop_ns == 0) || !SAYS(op_of(2).active_ns == 0))
+		return false;
+	gpu.release(stream);
+	return SAYS(until(all_are_taken)) && is_timed(1, 2 * MS) && is_timed(31, MS) &&
+	       SAYS(header()->ring_head == 31);
+}
+
+static bool a_capture_is_left_alone(void)
+{
+	void *context = begin("all");
+	struct CUgraph_st *graph = NULL;
+
+	for (int mode = 0; mode <= 2; mode++) {
+		if (!SAYS(cuda.capture_begin(stream, mode) == 0))
+			return false;
+		collective(context, MS);
+		ask_again();
+		if (!SAYS(cuda.capture_end(stream, &graph) == 0))
+			return false;
+	}
+	collective(context, MS);
+	return SAYS(until(all_are_taken)) && is_timed(4, MS) &&
+	       SAYS(header()->timed_launches == 1) && SAYS(gpu.calls("cuEventRecord") == 2) &&
+	       SAYS(header()->sampling == SAMPLING_ACTIVE);
+}
+
+/* Reading while others capture in global mode must not break the capture. */
+static bool reading_does_not_break_a_capture(void)
+{
+	struct CUstream_st *other;
+	struct CUgraph_st *graph;
+	void *context = begin("all");
+	bool is_good = SAYS(cuda.stream_create(&other, CUDA_STREAM_NON_BLOCKING) == 0);
+
+	gpu.hold(stream);
+	collective(context, MS);
+	is_good = is_good && SAYS(cuda.capture_begin(other, 0) == 0);
+	ask_again();
+	gpu.release(stream);
+	is_good = is_good && SAYS(until(all_are_taken));
+	return is_good && SAYS(cuda.capture_end(other, &graph) == 0) && is_timed(1, MS);
+}
+
+static bool a_foreign_stream_is_not_timed(void)
+{
+	void *context = begin("all");
+	struct CUstream_st *foreign;
+	struct launch made;
+
+	if (!gpu_play_use(library, 1) ||
+	    !SAYS(cuda.stream_create(&foreign, CUDA_STREAM_NON_BLOCKING) == 0) ||
+	    !gpu_play_use(library, 0))
+		return false;
+	made = call(context, 1);
+	launch(context, &made, foreign, MS);
+	tasks(context, &made, 1);
+	collective(context, MS);
+	return SAYS(until(all_are_taken)) && SAYS(header()->timed_launches == 1) && is_untimed(1) &&
+	       is_timed(2, MS) && SAYS(gpu.stale_uses() == 0);
+}
+
+static bool more_than_the_events_are_counted(void)
+{
+	enum { LAUNCHES = 3 * TIMES_PAIRS };
+	void *context = begin("all");
+
+	gpu.hold(stream);
+	for (int i = 0; i < LAUNCHES; i++)
+		collective(context, MS / 10);
+	if (!SAYS(header()->timed_launches == TIMES_PAIRS) ||
+	    !SAYS(header()->untimed_launches == LAUNCHES - TIMES_PAIRS))
+		return false;
+	gpu.release(stream);
+	if (!SAYS(until(all_are_taken)) || !is_timed(TIMES_PAIRS, MS / 10) ||
+	    !is_untimed(TIMES_PAIRS + 1))
+		return false;
+	collective(context, MS);
+	return SAYS(until(all_are_taken)) && is_timed(LAUNCHES + 1, MS);
+}
+
+/* The reader is blocked in the driver: nothing waits for it. */
+static bool nobody_waits_for_the_reader(void)
+{
+	void *context = begin("all");
+	uint64_t read_ns;
+
+	gpu.block("cuEventQuery", true);
+	collective(context, MS);
+	for (int i = 0; i < PATIENCE_MS && gpu.blocked("cuEventQuery") == 0; i++)
+		usleep(1000);
+	read_ns = load_relaxed(&header()->times_read_ns);
+	for (int i = 0; i < 40; i++)
+		collective(context, MS);
+	if (!SAYS(gpu.blocked("cuEventQuery") == 1) || !SAYS(op_of(41).number == 41))
+		return false;
+	ncclProfiler_v5.finalize(context);
+	for (uint64_t number = 1; number <= 41; number++)
+		if (!is_untimed(number))
+			return false;
+	return SAYS(load_relaxed(&header()->times_read_ns) == read_ns) &&
+	       SAYS(header()->times_dropped == 41) && SAYS(header()->ring_head == 41) &&
+	       SAYS(recorder.region.comms[0].counts.abandoned == 0);
+}
+
+/* What is pending when the context goes is dropped, and nothing is asked about its events. */
+static bool a_reset_device_ends_timing(void)
+{
+	void *context = begin("all");
+	int (*reset)(int);
+
+	find(&reset, "cuDevicePrimaryCtxReset_v2");
+	gpu.hold(stream);
+	collective(context, MS);
+	if (!SAYS(reset(0) == 0))
+		return false;
+	ask_again();
+	ask_again();
+	return SAYS(gpu.stale_uses() == 0) && SAYS(header()->sampling == SAMPLING_BY_CUDA) &&
+	       is_untimed(1) && SAYS(header()->times_dropped == 1);
+}
+
+static bool a_second_context_has_its_own_events(void)
+{
+	void *first = begin("all"), *second;
+	struct CUstream_st *other;
+	struct launch made;
+
+	if (!gpu_play_use(library, 1) ||
+	    !SAYS(cuda.stream_create(&other, CUDA_STREAM_NON_BLOCKING) == 0))
+		return false;
+	second = play_init(0xbeef, 1, 8, 1);
+	made = call(second, 1);
+	launch(second, &made, other, 4 * MS);
+	tasks(second, &made, 1);
+	collective(first, 2 * MS);
+	return SAYS(until(all_are_taken)) && SAYS(header()->times_taken == 2) &&
+	       SAYS(recorder.timing.pools_used == 2) && SAYS(header()->ring_head == 2) &&
+	       SAYS(recorder.region.comms[0].counts.timed == 1) &&
+	       SAYS(recorder.region.comms[1].counts.timed == 1);
+}
+
+/* Only these, and only there: the law inside the job. */
+static bool launching_threads_call_four_functions(void)
+{
+	static const char *const theirs[] = { "cuEventRecord", "cuStreamIsCapturing",
+					      "cuStreamGetCtx" };
+	void *context = begin("all");
+	uint64_t before = gpu.calls_by(gettid()), expected = before;
+
+	for (int i = 0; i < 10; i++)
+		collective(context, MS);
+	if (!SAYS(until(all_are_taken)))
+		return false;
+	for (size_t i = 0; i < ARRAY_LENGTH(theirs); i++)
+		expected += gpu.calls(theirs[i]);
+	return SAYS(gpu.calls_by(gettid()) == expected) && SAYS(expected - before == 40) &&
+	       SAYS(gpu.last_thread("cuEventQuery") != gettid()) &&
+	       SAYS(gpu.last_thread("cuEventElapsedTime") != gettid()) &&
+	       SAYS(gpu.last_thread("cuThreadExchangeStreamCaptureMode") != gettid());
+}
+
+static bool off_calls_nothing(void)
+{
+	void *context = begin("off");
+	uint64_t before = gpu.calls("*");
+
+	for (int i = 0; i < 20; i++)
+		collective(context, MS);
+	usleep(100 * 1000);
+	return SAYS(gpu.calls("*") == before) && SAYS(header()->timed_launches == 0) &&
+	       SAYS(gpu.calls("cuEventCreate") == 0) && SAYS(header()->sampling == SAMPLING_NONE);
+}
+
+/* From the second launch of a kind on, and a share of them later. */
+static bool a_share_is_timed_by_default(void)
+{
+	void *context = begin("auto");
+	struct op_record first;
+
+	for (int i = 0; i < 3000; i++)
+		collective(context, 1000);
+	first = op_of(1);
+	return SAYS(until(all_are_taken)) && is_timed(2, 1000) && is_timed(8, 1000) &&
+	       SAYS(first.time_source == OP_TIME_NONE) && SAYS(first.flags & OP_FLAG_NOT_SAMPLED) &&
+	       SAYS(header()->timed_launches >= 7) && SAYS(header()->timed_launches < 2000);
+}
+
+static bool a_request_times_every_launch(void)
+{
+	void *context = begin("auto");
+	uint64_t before;
+
+	for (int i = 0; i < 2000; i++)
+		collective(context, 1000);
+	store_relaxed(&recorder.region.header->kernel_request, UINT64_C(1) << 32 | 60);
+	for (int i = 0; i < 2 * TIMING_WINDOW_LAUNCHES; i++)
+		collective(context, 1000);
+	if (!SAYS(until(all_are_taken)) ||
+	    !SAYS(header()->kernel_answer == (UINT64_C(1) << 32 | 60)))
+		return false;
+	before = header()->timed_launches;
+	for (int i = 0; i < 20; i++)
+		collective(context, 1000);
+	return SAYS(header()->timed_launches == before + 20);
+}
+
+static bool a_forked_child_leaves_the_driver_alone(void)
+{
+	void *context = begin("all");
+	int status = 1;
+	pid_t child;
+
+	collective(context, MS);
+	child = fork();
+	if (child == 0) {
+		uint64_t before = gpu.calls("*");
+
+		play_init(1, 1, 2, 0);
+		_exit(gpu.calls("*") == before ? 0 : 1);
+	}
+	return SAYS(waitpid(child, &status, 0) == child) && SAYS(status == 0) &&
+	       SAYS(until(all_are_taken)) && is_timed(1, MS);
+}
+
+/* Each function fails with each code, at its first or a later call: one line of the region, and the job goes on. */
+static const char *failing;
+static int failing_code;
+static unsigned int failing_call;
+
+static bool a_failing_driver_ends_timing_once(void)
+{
+	void *context;
+	uint64_t calls;
+
+	begin_gpu();
+	setenv("RINGSIDE_TIMES", "all", 1);
+	play_setup("flight");
+	gpu.clear();
+	gpu.fail(failing, failing_call, failing_code);
+	context = play_init(0x5eed, 1, 8, 0);
+	for (int i = 0; i < 40; i++) {
+		collective(context, MS);
+		if (i % 10 == 0)
+			ask_again();
+	}
+	ask_again();
+	if (!SAYS(all_are_taken()) || !SAYS(header()->sampling != SAMPLING_ACTIVE))
+		return false;
+	calls = gpu.calls(failing);
+	for (int i = 0; i < 40; i++)
+		collective(context, MS);
+	ask_again();
+	ncclProfiler_v5.finalize(context);
+	return SAYS(gpu.calls(failing) == calls) && SAYS(header()->ring_head == 80) &&
+	       is_untimed(80);
+}
+
+/* The process ends while the reader is inside the driver. */
+static bool the_exit_does_not_wait(void)
+{
+	void *context = begin("all");
+
+	gpu.block("cuEventQuery", true);
+	collective(context, MS);
+	for (int i = 0; i < PATIENCE_MS && gpu.blocked("cuEventQuery") == 0; i++)
+		usleep(1000);
+	return SAYS(gpu.blocked("cuEventQuery") == 1);
+}
+
+/* ---- processes --------------------------------------------------------------------------------- */
+
+static bool play_scene(bool (*scene)(void))
+{
+	int status = -1;
+	pid_t child;
+
+	fflush(stdout);
+	child = fork();
+	if (child == 0) {
+		bool is_good = scene();
+
+		fflush(stdout);
+		exit(is_good ? 0 : 1);
+	}
+	waitpid(child, &status, 0);
+	if (WIFSIGNALED(status))
+		printf("# ended by signal %d\n", WTERMSIG(status));
+	return status == 0;
+}
+
+static void failures(void)
+{
+	static const struct {
+		const char *function;
+		unsigned int calls[3]; /* 0: every call */
+	} functions[] = {
+		{ "cuCtxGetCurrent", { 1 } },	    { "cuEventCreate", { 1, 77 } },
+		{ "cuEventRecord", { 1, 2, 7 } },   { "cuEventQuery", { 1, 3 } },
+		{ "cuEventElapsedTime", { 1, 2 } }, { "cuStreamIsCapturing", { 1, 5 } },
+		{ "cuStreamGetCtx", { 1, 5 } },	    { "cuDevicePrimaryCtxGetState", { 1, 2 } },
+		{ "cuCtxGetDevice", { 0 } },	    { "cuThreadExchangeStreamCaptureMode", { 0 } },
+		{ "cuCtxSetCurrent", { 1 } },
+	};
+	static const int codes[] = { 1, 4, 201, 400, 700, 719, 999 };
+
+	for (size_t f = 0; f < ARRAY_LENGTH(functions); f++)
+		for (size_t n = 0; n < 3 && (n == 0 || functions[f].calls[n] != 0); n++) {
+			char sentence[120];
+
+			failing = functions[f].function;
+			failing_call = functions[f].calls[n];
+			failing_code = codes[(f + n) % ARRAY_LENGTH(codes)];
+			snprintf(sentence, sizeof(sentence),
+				 "call %u of %s returns %d: timing ends, the job goes on",
+				 failing_call, failing, failing_code);
+			EXPECT_THAT(sentence, play_scene(a_failing_driver_ends_timing_once));
+		}
+}
+
+int main(void)
+{
+	unsetenv("RINGSIDE_EVENTS");
+	EXPECT(play_scene(a_launch_has_the_time_of_its_kernel));
+	EXPECT(play_scene(calls_of_one_launch_share_its_time));
+	EXPECT(play_scene(a_task_after_the_answer_gets_it));
+	EXPECT(play_scene(the_gpu_is_seen_to_reach_and_to_finish_it));
+	EXPECT(play_scene(a_capture_is_left_alone));
+	EXPECT(play_scene(reading_does_not_break_a_capture));
+	EXPECT(play_scene(a_foreign_stream_is_not_timed));
+	EXPECT(play_scene(more_than_the_events_are_counted));
+	EXPECT(play_scene(nobody_waits_for_the_reader));
+	EXPECT(play_scene(a_reset_device_ends_timing));
+	EXPECT(play_scene(a_second_context_has_its_own_events));
+	EXPECT(play_scene(launching_threads_call_four_functions));
+	EXPECT(play_scene(off_calls_nothing));
+	EXPECT(play_scene(a_share_is_timed_by_default));
+	EXPECT(play_scene(a_request_times_every_launch));
+	EXPECT(play_scene(a_forked_child_leaves_the_driver_alone));
+	EXPECT(play_scene(the_exit_does_not_wait));
+	failures();
+	return tap_done();
+}
