@@ -743,7 +743,10 @@ static enum status copy_flights(struct region *region, unsigned int parts)
 	for (int i = 0; i < tries && status == OK && region->is_moving; i++) {
 		struct region_copy first;
 
-		status = copy_part(region, REGION_COMMS, is_brief);
+		status = region_pread(region, &region->times_read_ns, sizeof(region->times_read_ns),
+				      offsetof(struct region_header, times_read_ns));
+		if (status == OK)
+			status = copy_part(region, REGION_COMMS, is_brief);
 		for (unsigned int part = REGION_LIVE; part <= REGION_PROXIES; part++)
 			if (status == OK && parts & 1u << part)
 				status = copy_part(region, part, is_brief);

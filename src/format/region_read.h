@@ -44,6 +44,8 @@ struct region {
 	size_t info_bytes;
 	struct region_copy copies[REGION_PARTS];
 	bool is_moving; /* operations were issued or finished during the copy */
+	/* As the header had it before the live operations were copied: they are at least as new. */
+	uint64_t times_read_ns;
 	/*
 	 * What REGION_COPY_BRIEF skips: finished operations of these communicators (sorted by
 	 * number; the recorder counts them soon enough), and these slots (sorted). Borrowed.

@@ -623,6 +623,7 @@ static void join_region(struct recording_process *to, struct recording_process *
 	to->ended_ns = from->ended_ns;
 	to->alive_ns = from->alive_ns;
 	to->heartbeat_ns = from->heartbeat_ns;
+	to->times_read_ns = from->times_read_ns;
 	to->fresh_anchor = from->fresh_anchor;
 	memcpy(to->mode, from->mode, sizeof(to->mode));
 }
@@ -678,6 +679,7 @@ static void join_snapshot(struct recording_process *to, struct recording_process
 		TAKE(proxy_count);
 		to->filling = from->filling;
 		to->is_moving = from->is_moving;
+		to->times_read_ns = from->times_read_ns;
 	}
 	if (from->snapshot_wall_ns != 0 && (is_from_newer || to->snapshot_wall_ns == 0)) {
 		to->snapshot_wall_ns = from->snapshot_wall_ns;

@@ -28,6 +28,13 @@ static int compare_flights(const void *one, const void *other)
 	return ORDER(a->comm, b->comm) ?: ORDER(a->number, b->number) ?: ORDER(a->state, b->state);
 }
 
+void recording_flight_clean(struct op_record *op)
+{
+	if (!(op->flags & OP_FLAG_CUDA_EVENT) || op->gpu_stop_ns != 0 ||
+	    (op->state != OP_LAUNCHED && op->state != OP_RUNNING))
+		op->flags &= ~(uint32_t)OP_FLAG_SEEN_OPEN;
+}
+
 void recording_flights_sort(struct recording_process *process)
 {
 	for (size_t i = 0; i < process->flight_count; i++)
@@ -590,10 +597,14 @@ static struct recording_flight flight_of(const struct op_record *op)
 {
 	struct recording_flight flight = { .op = *op };
 
+	recording_flight_clean(&flight.op);
 	if (op->kernels_started > op->kernels_stopped)
 		flight.open_children = (uint32_t)(op->kernels_started - op->kernels_stopped);
 	if (op->proxies_started > op->proxies_stopped)
 		flight.open_children += (uint32_t)(op->proxies_started - op->proxies_stopped);
+	/* Its second CUDA event, which a recorder counts, too. */
+	if (flight.op.flags & OP_FLAG_SEEN_OPEN)
+		flight.open_children++;
 	if (op->state == OP_DONE)
 		flight.open_children = 0;
 	return flight;

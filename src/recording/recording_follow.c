@@ -556,6 +556,7 @@ static void change_places(struct recording_process *now, struct recording_proces
 	now->ended_ns = before->ended_ns;
 	now->alive_ns = before->alive_ns;
 	now->counts_ns = before->counts_ns;
+	now->times_read_ns = before->times_read_ns;
 }
 
 /* Operations that are over linger in their slots; they change nothing. */

@@ -80,6 +80,12 @@ bool recording_foreign_is_same(const struct recording_process *one,
 enum status recording_join(struct recording *recording, struct recording_process *to,
 			   struct recording_process *from);
 
+/*
+ * Is it in flight with CUDA events around its launch, and did the GPU not pass the second? A record in a file
+ * may claim OP_FLAG_SEEN_OPEN otherwise: then the flag is cleared.
+ */
+void recording_flight_clean(struct op_record *op);
+
 /* By communicator and number, their proxy operations by channel, peer and direction. */
 void recording_flights_sort(struct recording_process *process);
 

@@ -442,6 +442,25 @@ static bool is_uncounted(const struct recording_process *process, const struct r
 	       live->op.number > comm->counts.issued;
 }
 
+/*
+ * The GPU was asked this long or longer after the launch: the launching thread has certainly recorded
+ * the second event, and the answer was about this launch.
+ */
+#define ASKED_AFTER_NS SECOND_NS
+
+/* Had the GPU not passed the event after this launch when it was last asked? Of a slot in use. */
+static bool is_seen_open(const struct recording_process *process, const struct region_live *live)
+{
+	const struct op_record *op = &live->op;
+	uint64_t launch_ns = op->launch_ns ?: op->task_ns ?: op->issue_ns;
+
+	return op->flags & OP_FLAG_CUDA_EVENT && op->gpu_stop_ns == 0 &&
+	       LIVE_OPEN(live->word) != 0 &&
+	       (op->state == OP_LAUNCHED || op->state == OP_RUNNING) && launch_ns != 0 &&
+	       process->times_read_ns > launch_ns &&
+	       process->times_read_ns - launch_ns >= ASKED_AFTER_NS;
+}
+
 /* Per slot of the part: its index in the copy and its flight. */
 struct from_slot {
 	uint32_t copied;
@@ -476,6 +495,9 @@ static enum status load_flights(struct recording_process *process, struct from_s
 		*flight = (struct recording_flight){ .op = live.op,
 						     .open_children = LIVE_OPEN(live.word),
 						     .is_retiring = live.word & LIVE_RETIRING };
+		flight->op.flags &= ~(uint32_t)OP_FLAG_SEEN_OPEN;
+		if (is_seen_open(process, &live))
+			flight->op.flags |= OP_FLAG_SEEN_OPEN;
 		memcpy(flight->started, live.started, sizeof(flight->started));
 		memcpy(flight->stopped, live.stopped, sizeof(flight->stopped));
 		of_slot[region_copy_index(copy, i)] =
@@ -574,8 +596,11 @@ static void load_header(struct recording_process *process)
 	process->counts_ns = header->last_anchor.clock_ns;
 	if (region_anchor(process->region, &process->fresh_anchor))
 		process->counts_ns = process->fresh_anchor.clock_ns;
-	/* A damaged header must not make a process live in the future. */
+	/* A damaged header must not make a process live, or its GPU answer, in the future. */
 	process->alive_ns = header->alive_ns <= process->counts_ns ? header->alive_ns : 0;
+	process->times_read_ns = process->region->times_read_ns <= process->counts_ns
+					 ? process->region->times_read_ns
+					 : 0;
 	for (unsigned int i = 0; i < OP_NAMES_INTERNED_MAX; i++)
 		region_name(process->region, (uint8_t)(OP_NAME_INTERNED + i), process->names[i],
 			    sizeof(process->names[i]));

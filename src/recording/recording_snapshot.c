@@ -387,6 +387,9 @@ static enum status write_info(struct snapshot *snapshot)
 		text_append(text, INFO_ROOM, "snapshot_state=%c\n", process->process_state);
 	if (process->is_moving)
 		text_append(text, INFO_ROOM, "snapshot_moving=1\n");
+	if (process->times_read_ns != 0)
+		text_append(text, INFO_ROOM, "snapshot_times_read_ns=%" PRIu64 "\n",
+			    process->times_read_ns);
 	if (filling > 0)
 		text_append(text, INFO_ROOM, "snapshot_filling=%" PRIu64 "\n", filling);
 	if (process->refused > 0)
@@ -593,6 +596,7 @@ static void read_words(struct recording_process *process)
 	process->owner = info_get_number(process->info, process->info_bytes, "snapshot_owner", -1);
 	process->is_moving = number_of(process, "snapshot_moving") != 0;
 	process->filling = (size_t)number_of(process, "snapshot_filling");
+	process->times_read_ns = number_of(process, "snapshot_times_read_ns");
 	if (recording_info(process, "snapshot_state", state, sizeof(state)) && state[1] == '\0')
 		process->snapshot_state = state[0];
 	if (number_of(process, "snapshot_refused") == 0)
@@ -622,6 +626,7 @@ static enum status take_live(struct recording_process *process, struct op_record
 						     (uint32_t)(op->reserved & SNAPSHOT_OPEN),
 					     .is_retiring = op->reserved & SNAPSHOT_RETIRING };
 	op_check_time(&flight->op);
+	recording_flight_clean(&flight->op);
 	flight->op.reserved = 0;
 	if (!(op->reserved & SNAPSHOT_RECORDED))
 		flight->op.sequence = 0;
