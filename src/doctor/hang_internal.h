@@ -41,14 +41,28 @@ struct hang_process {
 	uint64_t dead_wall_ns; /* all of its component are dead: their last sign of life; else 0 */
 	bool is_past;  /* no process of its component is alive, and only live ones are asked for */
 	uint32_t gone; /* of a component: its first dead or stopped process; HANG_NOBODY none */
+	/* Its GPU was last asked about CUDA events too long ago, and answers are awaited: the driver may not return.
+	 * What they showed then may have changed. 0: no. */
+	uint64_t gpu_silent_ns;
+};
+
+/*
+ * What is known of a GPU and one operation, from kernel events, from transfers that only a kernel can fill or
+ * consume, or from CUDA events around its launch and, in stream order, around others.
+ */
+enum hang_gpu {
+	HANG_GPU_UNKNOWN = 0,
+	HANG_GPU_NOT_REACHED = 1,
+	HANG_GPU_REACHED = 2,
+	HANG_GPU_OVER = 3,
 };
 
 /* How far a seat is in its front (its first open operation). */
 enum hang_presence {
 	HANG_IN_NOTHING = 0,
 	HANG_ISSUED = 1,   /* called; its kernel was not enqueued */
-	HANG_LAUNCHED = 2, /* enqueued; the kernel has not started */
-	HANG_UNSURE = 3,   /* enqueued; this communicator does not report kernels */
+	HANG_LAUNCHED = 2, /* enqueued; the GPU has not reached it */
+	HANG_UNSURE = 3,   /* enqueued; nothing shows whether the kernel has started */
 	HANG_INSIDE = 4,
 };
 
@@ -123,8 +137,12 @@ struct hang_scene {
 	uint64_t *least;    /* per communicator: the last collective that all ranks have reached;
 			       UINT64_MAX unknown */
 	uint8_t *kinds;	    /* enum flight_kind of all flights */
+	uint8_t *gpus;	    /* enum hang_gpu of all flights */
 	size_t *first_kind; /* per process: kinds[first_kind[p] + i] belongs to flights[i] */
 };
+
+/* Beside enum comm_flag in hang_scene.shows: CUDA events were recorded around launches. */
+#define HANG_SHOWS_LAUNCHES (UINT32_C(1) << 16)
 
 /* On ERR_NO_SPACE (out of memory) there is nothing to release. */
 enum status hang_scene_make(struct hang_scene *scene, const struct job *job,
@@ -161,10 +179,14 @@ bool hang_sees_kernels(const struct hang_scene *scene, uint32_t seat, const stru
  * enough to report it? */
 bool hang_is_still(const struct hang_scene *scene, uint32_t comm);
 
+/* What is known of the GPU of this seat's rank and this operation of the seat? */
+enum hang_gpu hang_gpu(const struct hang_scene *scene, uint32_t seat,
+		       const struct recording_flight *flight);
+
 /* Is it a ring in which each rank sends its own data first? */
 bool hang_is_ring(const struct op_record *op);
 
-/* Did its GPU fill or consume a transfer of it, or start its kernel? */
+/* Did its GPU fill or consume a transfer of it, start its kernel or pass the CUDA event before it? */
 bool hang_has_worked(const struct recording_flight *flight);
 
 /* Does the rank of this seat show work on anything it called later, elsewhere? Then its GPU is past this. */
@@ -233,6 +255,8 @@ enum hang_note {
 				  hosts run ahead */
 	HANG_NOTE_TRANSFERS,	/* GPU not reached: inferred from its transfers, kernels are not
 				  recorded */
+	HANG_NOTE_LAUNCH,	/* GPU not reached: shown by CUDA events around the launch */
+	HANG_NOTE_ALL_BUT_ONE,	/* GPU stuck: all other GPUs have finished it */
 	HANG_NOTE_NONE_STARTED, /* launched on all ranks, and no GPU has started it */
 	HANG_NOTE_ONLY_UNSEEN,	/* unseen: the only rank that is not visible */
 	HANG_NOTE_NAMELESS,	/* NCCL does not identify communicators across processes */
@@ -433,6 +457,9 @@ void hang_tell_gone(struct hang_tale *tale);
 
 /* Hangs that ended because ranks aborted: from counters. hang_tell.c */
 void hang_tell_aborted(struct hang_tale *tale);
+
+/* What CUDA events around launches show of the GPU of a rank that has not reached the lead's operation. hang_tell.c */
+void hang_tell_launches(struct hang_tale *tale);
 
 /* Caveats and advice. hang_tell.c */
 void hang_tell_doubts(struct hang_tale *tale);

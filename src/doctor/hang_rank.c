@@ -52,11 +52,8 @@ static const struct recording_flight *find_counterpart(const struct hang_scene *
 static bool is_running(const struct hang_scene *scene, uint32_t seat,
 		       const struct recording_flight *flight)
 {
-	bool sees_kernels = hang_sees_kernels(scene, seat, &flight->op);
-
-	if (flight->op.state == OP_RUNNING)
-		return flight->op.kernels_started > 0 || !sees_kernels;
-	return flight->op.state == OP_LAUNCHED && !sees_kernels;
+	return (flight->op.state == OP_RUNNING || flight->op.state == OP_LAUNCHED) &&
+	       hang_gpu(scene, seat, flight) != HANG_GPU_NOT_REACHED;
 }
 
 static const struct flight_wait *find_wait(const struct flight_wait *waits, size_t count,
@@ -84,8 +81,7 @@ static void receiver_stuck(struct hang_graph *graph, struct hang_end *end, uint3
 	end->peer = sender;
 	end->peer_comm_rank = receives->op.peer;
 	end->flight = receives;
-	end->is_unsure = !hang_has_worked(receives) &&
-			 !hang_sees_kernels(graph->scene, receiver, &receives->op);
+	end->is_unsure = hang_gpu(graph->scene, receiver, receives) == HANG_GPU_UNKNOWN;
 	end->since_ns = wait->since_ns;
 	end->steps_done = wait->steps_done;
 	end->steps = wait->steps;
@@ -124,8 +120,7 @@ static void judge_running(struct hang_graph *graph, uint32_t node, uint32_t send
 			   HANG_NOBODY);
 	end->confidence = 0.3;
 	end->peer_comm_rank = sends->op.peer;
-	end->is_unsure =
-		!is_on_the_wire(sends) && !hang_sees_kernels(graph->scene, sender, &sends->op);
+	end->is_unsure = hang_gpu(graph->scene, sender, sends) == HANG_GPU_UNKNOWN;
 	if (wait != NULL) {
 		end->class = VERDICT_NETWORK_STUCK;
 		end->note =
@@ -175,7 +170,8 @@ static void judge_called(struct hang_graph *graph, uint32_t node, uint32_t seat,
 		/* Without kernel events a side may not have started. With data on the wire the sender has. */
 		if (!is_on_the_wire(sends) && is_held_before(graph, node, seat, mine, peer, theirs))
 			return;
-		if (sends->proxy_count > 0 || hang_sees_kernels(graph->scene, seat, &mine->op))
+		if (sends->proxy_count > 0 ||
+		    hang_gpu(graph->scene, seat, mine) != HANG_GPU_UNKNOWN)
 			judge_running(graph, node, is_recv ? peer : seat, sends,
 				      is_recv ? seat : peer, is_recv ? mine : theirs);
 		return;
@@ -565,15 +561,16 @@ static uint32_t members_behind(struct hang_graph *graph, uint32_t c)
 	return count;
 }
 
-/* How far the visible ranks are: how many of them only called it, how many are inside. */
+/* How far the visible ranks are: how many of them only called it, how many are inside; of how many GPUs this is
+ * unknown. */
 struct arrivals {
-	uint32_t issued, launched, inside;
+	uint32_t issued, launched, inside, unknown;
 };
 
 static struct arrivals survey_arrivals(const struct hang_scene *scene, uint32_t c)
 {
 	const struct job_comm *comm = &scene->job->comms[c];
-	struct arrivals arrivals = { 0, 0, 0 };
+	struct arrivals arrivals = { 0, 0, 0, 0 };
 
 	for (uint32_t i = 0; i < comm->seat_count; i++) {
 		const struct hang_seat *of = &scene->seats[comm->seats[i]];
@@ -582,24 +579,31 @@ static struct arrivals survey_arrivals(const struct hang_scene *scene, uint32_t 
 			continue;
 		arrivals.issued += of->presence == HANG_ISSUED;
 		arrivals.launched += of->presence == HANG_LAUNCHED;
-		arrivals.inside += of->presence >= HANG_UNSURE;
+		arrivals.inside += of->presence >= HANG_UNSURE && !of->is_by_calls;
+		arrivals.unknown += of->is_by_calls;
 	}
 	return arrivals;
 }
 
 /* Its GPU has not started it, and no other recorded operation holds it up. */
-static void add_waiting(struct hang_graph *graph, uint32_t c, uint32_t seat, bool is_any_inside)
+static void add_waiting(struct hang_graph *graph, uint32_t c, uint32_t seat,
+			const struct arrivals *arrivals)
 {
 	const struct hang_seat *of = &graph->scene->seats[seat];
 	bool is_issued = of->presence == HANG_ISSUED;
 	struct hang_end *end = hang_end_add(
 		graph, is_issued ? VERDICT_NOT_LAUNCHED : VERDICT_GPU_NOT_REACHED, c, c, seat);
 
-	end->confidence = is_any_inside ? 0.9 : 0.7;
-	if (!is_issued && !hang_sees_kernels(graph->scene, seat, &of->front->op)) {
-		end->note = HANG_NOTE_TRANSFERS;
+	end->confidence = arrivals->inside > 0 || (is_issued && arrivals->unknown > 0) ? 0.9 : 0.7;
+	if (is_issued || hang_sees_kernels(graph->scene, seat, &of->front->op))
+		return;
+	end->note =
+		of->front->op.flags & OP_FLAG_SEEN_OPEN ? HANG_NOTE_LAUNCH : HANG_NOTE_TRANSFERS;
+	if (end->note == HANG_NOTE_TRANSFERS)
 		end->confidence = 0.8;
-	}
+	/* A GPU of which nothing is known may be behind, too. */
+	else if (arrivals->unknown > 0)
+		end->confidence = 0.75;
 }
 
 /* Without kernel events its GPU may also be in an earlier call that is not recorded. */
@@ -609,7 +613,7 @@ static bool is_held(struct hang_graph *graph, uint32_t c, uint32_t seat)
 	       hang_held_before(graph, c, seat, graph->scene->seats[seat].front);
 }
 
-/* Called, and others are inside. This is conclusive only if kernels are recorded, or transfers show the
+/* Called, and others are inside. This is conclusive only if kernels or launches are recorded, or transfers show the
  * same. If no rank is inside, GPUs compute, and only a rank that waits in the call itself is behind. */
 static uint32_t waiting_gpus(struct hang_graph *graph, uint32_t c)
 {
@@ -629,10 +633,10 @@ static uint32_t waiting_gpus(struct hang_graph *graph, uint32_t c)
 		count++;
 		if (is_held(graph, c, seat))
 			held++;
-		else if (arrivals.inside + arrivals.launched > 0)
-			add_waiting(graph, c, seat, arrivals.inside > 0);
+		else if (arrivals.inside + arrivals.unknown + arrivals.launched > 0)
+			add_waiting(graph, c, seat, &arrivals);
 	}
-	if (count == 0 || held > 0 || arrivals.inside + arrivals.launched > 0)
+	if (count == 0 || held > 0 || arrivals.inside + arrivals.unknown + arrivals.launched > 0)
 		return count;
 	/* All ranks called it and NCCL launched it on none: no rank is behind the others. */
 	if (comm->missing > 0)

@@ -14,6 +14,9 @@
 
 #define HANG_GUESS_NS UINT64_C(1)
 
+/* A recorder asks its GPU many times a second. If the last time was longer ago, the driver does not return. */
+#define GPU_SILENT_NS (5 * SECOND_NS)
+
 /* Clocks of hosts may differ by this much. */
 #define CLOCKS_NS (2 * SECOND_NS)
 
@@ -167,6 +170,29 @@ static bool is_dated(const struct recording_process *process, const struct hang_
 	       !(options && options->is_one_moment);
 }
 
+static bool is_launched(const struct op_record *op)
+{
+	return op->state == OP_LAUNCHED || op->state == OP_RUNNING;
+}
+
+/* Are there CUDA events around its launch, of which the second was not passed? */
+static bool is_timed_open(const struct op_record *op)
+{
+	return op->flags & OP_FLAG_CUDA_EVENT && op->gpu_stop_ns == 0 && is_launched(op);
+}
+
+/* How long ago its GPU was asked, if that is too long and it has operations that wait for the answer. */
+static uint64_t gpu_silent_ns(const struct recording_process *process, uint64_t now_ns)
+{
+	if (process->times_read_ns == 0 || now_ns < process->times_read_ns ||
+	    now_ns - process->times_read_ns < GPU_SILENT_NS)
+		return 0;
+	for (size_t i = 0; i < process->flight_count; i++)
+		if (is_timed_open(&process->flights[i].op))
+			return now_ns - process->times_read_ns;
+	return 0;
+}
+
 static void take_process(struct hang_scene *scene, uint32_t p)
 {
 	const struct recording_process *process = scene->job->recording->processes[p];
@@ -174,6 +200,7 @@ static void take_process(struct hang_scene *scene, uint32_t p)
 	const struct hang_options *options = scene->options;
 
 	of->now_ns = options && options->now_ns ? options->now_ns[p] : hang_now_ns(process);
+	of->gpu_silent_ns = gpu_silent_ns(process, of->now_ns);
 	if (of->now_ns == 0 || !recording_wall_ns(process, of->now_ns, &of->end_wall_ns))
 		of->end_wall_ns = 0;
 }
@@ -312,10 +339,19 @@ enum flight_kind hang_flight_kind(const struct hang_scene *scene, uint32_t seat,
 	/* Some operations of a communicator go over the network, on some ranks: if nothing was reported for
 	 * this one, nothing will be. */
 	if (kind == FLIGHT_OPEN && flight->op.state == OP_LAUNCHED && flight->proxy_count == 0 &&
-	    flight->open_children == 0 &&
+	    flight->open_children == 0 && hang_gpu(scene, seat, flight) != HANG_GPU_NOT_REACHED &&
 	    !op_kernels_were_asked(&scene->seats[seat].comm->info, &flight->op))
 		return FLIGHT_UNSEEN;
 	return kind;
+}
+
+enum hang_gpu hang_gpu(const struct hang_scene *scene, uint32_t seat,
+		       const struct recording_flight *flight)
+{
+	uint32_t process = scene->job->seats[seat].process;
+	size_t i = (size_t)(flight - scene->job->recording->processes[process]->flights);
+
+	return (enum hang_gpu)scene->gpus[scene->first_kind[process] + i];
 }
 
 static uint64_t later(uint64_t a, uint64_t b)
@@ -355,12 +391,19 @@ uint32_t hang_last_active(const struct hang_scene *scene, uint32_t seat, uint64_
 
 /* ---- seats ------------------------------------------------------------------------------------- */
 
+/* Has its GPU passed the CUDA event before its launch? Transfers begin without the GPU, and set active_ns, too. */
+static bool has_passed_event(const struct op_record *op)
+{
+	return op->flags & OP_FLAG_CUDA_EVENT &&
+	       (op->gpu_start_ns != 0 || (op->active_ns != 0 && op->proxies_started == 0));
+}
+
 /* Its GPU has filled or consumed transfers: the kernel runs, even if its event is missing. */
 bool hang_has_worked(const struct recording_flight *flight)
 {
 	enum { STEP_ON_THE_WIRE = 9 }; /* NCCL's number: the GPU has filled it */
 
-	if (flight->op.kernels_started > 0)
+	if (flight->op.kernels_started > 0 || has_passed_event(&flight->op))
 		return true;
 	for (size_t i = 0; i < flight->proxy_count; i++) {
 		const struct recording_proxy *of = &flight->proxies[i];
@@ -432,16 +475,123 @@ static bool hang_gives_nothing(const struct recording_flight *flight)
 	return has_data;
 }
 
-static enum hang_presence presence_of(const struct hang_seat *seat, bool sees_kernels)
-{
-	const struct op_record *op = &seat->front->op;
+/* ---- what GPUs have reached --------------------------------------------------------------------- */
 
-	/* The network side begins with the launch: it does not show that the kernel has started. */
-	if (op->state == OP_RUNNING && hang_has_worked(seat->front))
+/* Was it not over at this moment? Only asking the GPU shows that. */
+static bool is_seen_open(const struct hang_process *process, const struct op_record *op)
+{
+	return is_timed_open(op) && process->gpu_silent_ns == 0 &&
+	       (op->flags & OP_FLAG_SEEN_OPEN || has_passed_event(op));
+}
+
+/* From its own events and transfers. The network side begins with the launch: it does not show that the kernel has
+ * started. */
+static enum hang_gpu own_evidence(const struct hang_scene *scene, uint32_t s,
+				  const struct recording_flight *flight)
+{
+	const struct hang_process *process = &scene->processes[scene->job->seats[s].process];
+	const struct op_record *op = &flight->op;
+
+	if (op->state == OP_DONE)
+		return HANG_GPU_OVER;
+	if (!is_launched(op))
+		return HANG_GPU_UNKNOWN;
+	if (hang_has_worked(flight) && (op->state == OP_RUNNING || has_passed_event(op)))
+		return HANG_GPU_REACHED;
+	return is_seen_open(process, op) || hang_sees_kernels(scene, s, op) ||
+			       hang_gives_nothing(flight)
+		       ? HANG_GPU_NOT_REACHED
+		       : HANG_GPU_UNKNOWN;
+}
+
+/* Launches of one communicator on one stream, by their time. */
+struct stream_order {
+	uint64_t stream;
+	uint64_t
+		reached_ns; /* the last one whose first event was passed: those before it are over */
+	uint64_t
+		open_ns; /* the first one that is not over: those after it were not reached; 0 none */
+};
+
+enum { STREAMS_MAX = 8 };
+
+/* NULL: its launch is not known, or there are too many streams. */
+static struct stream_order *stream_of(struct stream_order *streams, const struct op_record *op)
+{
+	/* One of which nothing is known yet serves for any stream. */
+	if (op->launch_ns == 0 || !(is_launched(op) || op->state == OP_DONE))
+		return NULL;
+	for (size_t i = 0; i < STREAMS_MAX; i++) {
+		if (streams[i].reached_ns == 0 && streams[i].open_ns == 0)
+			streams[i].stream = op->stream;
+		if (streams[i].stream == op->stream)
+			return &streams[i];
+	}
+	return NULL;
+}
+
+static void survey_streams(const struct hang_process *process,
+			   const struct recording_flight *flights, size_t count,
+			   struct stream_order *streams)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct op_record *op = &flights[i].op;
+		struct stream_order *of = stream_of(streams, op);
+
+		if (of != NULL && has_passed_event(op))
+			of->reached_ns = later(of->reached_ns, op->launch_ns);
+	}
+	for (size_t i = 0; i < count; i++) {
+		const struct op_record *op = &flights[i].op;
+		struct stream_order *of = stream_of(streams, op);
+
+		if (of != NULL && is_seen_open(process, op) && op->launch_ns >= of->reached_ns &&
+		    (of->open_ns == 0 || op->launch_ns < of->open_ns))
+			of->open_ns = op->launch_ns;
+	}
+}
+
+/* What its own events show, then what the order of its stream shows of it. */
+static void take_evidence(struct hang_scene *scene, uint32_t s)
+{
+	const struct hang_seat *seat = &scene->seats[s];
+	uint32_t p = scene->job->seats[s].process;
+	const struct recording_flight *flights = hang_flights(scene, s);
+	size_t first = scene->first_kind[p] + seat->first_flight;
+	struct stream_order streams[STREAMS_MAX] = { { 0, 0, 0 } };
+
+	survey_streams(&scene->processes[p], flights, seat->flight_count, streams);
+	for (size_t i = 0; i < seat->flight_count; i++) {
+		const struct op_record *op = &flights[i].op;
+		const struct stream_order *of = stream_of(streams, op);
+		uint8_t *gpu = &scene->gpus[first + i], *kind = &scene->kinds[first + i];
+
+		*gpu = (uint8_t)own_evidence(scene, s, &flights[i]);
+		/* A question that was not answered is no part of the operation. */
+		if (is_timed_open(op) && !is_seen_open(&scene->processes[p], op) &&
+		    flights[i].open_children <= 1 && flights[i].proxy_count == 0 &&
+		    !op_kernels_were_asked(&seat->comm->info, op) && *kind == FLIGHT_OPEN)
+			*kind = FLIGHT_UNSEEN;
+		if (of == NULL || !is_launched(op))
+			continue;
+		if (op->launch_ns < of->reached_ns) {
+			*gpu = HANG_GPU_OVER;
+			*kind = FLIGHT_OVER;
+		} else if (of->open_ns != 0 && op->launch_ns > of->open_ns &&
+			   *gpu != HANG_GPU_REACHED) {
+			*gpu = HANG_GPU_NOT_REACHED;
+			*kind = FLIGHT_OPEN;
+		}
+	}
+}
+
+static enum hang_presence presence_of(const struct hang_seat *seat, enum hang_gpu gpu)
+{
+	if (gpu == HANG_GPU_REACHED)
 		return HANG_INSIDE;
-	if (op->state == OP_ISSUED)
+	if (seat->front->op.state == OP_ISSUED)
 		return HANG_ISSUED;
-	return sees_kernels || hang_gives_nothing(seat->front) ? HANG_LAUNCHED : HANG_UNSURE;
+	return gpu == HANG_GPU_NOT_REACHED ? HANG_LAUNCHED : HANG_UNSURE;
 }
 
 static void take_front(struct hang_scene *scene, uint32_t s, const struct recording_flight *flight)
@@ -451,7 +601,7 @@ static void take_front(struct hang_scene *scene, uint32_t s, const struct record
 	uint64_t since_ns = flight_since_ns(flight);
 
 	seat->front = flight;
-	seat->presence = presence_of(seat, hang_sees_kernels(scene, s, &flight->op));
+	seat->presence = presence_of(seat, hang_gpu(scene, s, flight));
 	seat->is_pair = !op_is_collective(flight->op.function) || flight->op.match == 0;
 	seat->age_ns = hang_ago(scene, process, since_ns);
 	/* The launch follows the call within a moment, unless NCCL has to connect first. */
@@ -515,6 +665,9 @@ static void take_seat(struct hang_scene *scene, uint32_t s)
 		if (kind != FLIGHT_OPEN || is_passed(seat, &flight->op, over_ns))
 			continue;
 		last_ns = later(last_ns, last_transfer(flight));
+		/* That its GPU has come so far is progress, too. */
+		if (hang_gpu(scene, s, flight) == HANG_GPU_REACHED)
+			last_ns = later(last_ns, flight->op.active_ns);
 		if (seat->front == NULL)
 			take_front(scene, s, flight);
 	}
@@ -651,6 +804,22 @@ static uint64_t fewest_calls(const struct hang_scene *scene, const struct job_co
 	return fewest;
 }
 
+/* Its GPU has not reached its front, and other ranks are in something before that: so may this one be, in a call
+ * whose execution is not recorded. NULL: there is none. */
+static const struct recording_flight *unseen_before_front(const struct hang_scene *scene,
+							  uint32_t s)
+{
+	const struct hang_seat *seat = &scene->seats[s];
+	const struct recording_flight *flights = hang_flights(scene, s);
+
+	if (seat->presence != HANG_LAUNCHED || seat->is_pair || is_replay(seat->front))
+		return NULL;
+	for (size_t f = 0; f < seat->flight_count && &flights[f] < seat->front; f++)
+		if (hang_flight_kind(scene, s, f) == FLIGHT_UNSEEN && hang_is_open(scene, s, f))
+			return &flights[f];
+	return NULL;
+}
+
 static void take_fronts_by_calls(struct hang_scene *scene, uint32_t c)
 {
 	const struct job_comm *comm = &scene->job->comms[c];
@@ -662,10 +831,16 @@ static void take_fronts_by_calls(struct hang_scene *scene, uint32_t c)
 		uint32_t s = comm->seats[i];
 		const struct hang_seat *seat = &scene->seats[s];
 		const struct recording_flight *flights = hang_flights(scene, s);
+		const struct recording_flight *before;
 
-		if (seat->is_over ||
-		    (seat->front != NULL && !is_front_uncalled(seat, called_by_all)))
+		if (seat->is_over)
 			continue;
+		if (seat->front != NULL && !is_front_uncalled(seat, called_by_all)) {
+			before = unseen_before_front(scene, s);
+			if (before != NULL)
+				take_front_by_calls(scene, s, before);
+			continue;
+		}
 		for (size_t f = 0; f < seat->flight_count; f++)
 			if ((seat->front == NULL || &flights[f] == seat->front ||
 			     hang_flight_kind(scene, s, f) == FLIGHT_UNSEEN) &&
@@ -937,11 +1112,12 @@ static uint32_t shown_by(const struct hang_scene *scene, uint32_t s)
 {
 	const struct hang_seat *seat = &scene->seats[s];
 	const struct recording_flight *flights = hang_flights(scene, s);
-	uint32_t shown = seat->comm->info.flags;
+	uint32_t shown = seat->comm->info.flags & ~HANG_SHOWS_LAUNCHES;
 
 	for (size_t i = 0; i < seat->flight_count; i++) {
 		shown |= flights[i].op.kernels_started > 0 ? COMM_FLAG_SEES_KERNELS : 0;
 		shown |= flights[i].proxy_count > 0 ? COMM_FLAG_SEES_PROXIES : 0;
+		shown |= flights[i].op.flags & OP_FLAG_CUDA_EVENT ? HANG_SHOWS_LAUNCHES : 0;
 	}
 	return shown;
 }
@@ -974,15 +1150,47 @@ enum asked {
 		2, /* and those whose call NCCL has not launched: it waits for others to connect */
 };
 
-/* Does this one show that the collective runs? If execution is never recorded, a call has to suffice. */
-static bool is_inside(const struct hang_seat *seat, uint32_t shows, enum asked asked)
+/* Is its GPU or its network side known to be in its front, not only its calls? */
+static bool is_surely_inside(const struct hang_seat *seat)
 {
-	const uint32_t shown = COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES;
+	return seat->front != NULL && !seat->is_over &&
+	       (seat->presence == HANG_INSIDE ||
+		(seat->presence == HANG_UNSURE && !seat->is_by_calls &&
+		 seat->front->op.state == OP_RUNNING));
+}
+
+/*
+ * Calls show that ranks are in a collective if another one has not made the call. But if all have, and some GPUs are known
+ * not to have reached it, those of the others need not have, either.
+ */
+static bool do_calls_suffice(const struct hang_scene *scene, const struct job_comm *comm)
+{
+	uint64_t called_by_all = is_any_gone(scene, comm) ? 0 : fewest_calls(scene, comm);
+	bool is_any_launched = false;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct hang_seat *seat = &scene->seats[comm->seats[i]];
+
+		if (seat->front == NULL || seat->is_over)
+			continue;
+		if (is_surely_inside(seat) || seat->presence == HANG_ISSUED || seat->is_pair ||
+		    is_replay(seat->front) || seat->front->op.match > called_by_all)
+			return true;
+		is_any_launched |= seat->presence == HANG_LAUNCHED;
+	}
+	return !is_any_launched;
+}
+
+/* Does this one show that the collective runs? If execution is never recorded, a call has to suffice. */
+static bool is_inside(const struct hang_seat *seat, uint32_t shows, enum asked asked,
+		      bool calls_suffice)
+{
+	const uint32_t shown =
+		COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES | HANG_SHOWS_LAUNCHES;
 
 	if (seat->is_over || seat->front == NULL)
 		return false;
-	return seat->presence == HANG_INSIDE || seat->is_by_calls || !(shows & shown) ||
-	       (seat->presence == HANG_UNSURE && seat->front->op.state == OP_RUNNING) ||
+	return is_surely_inside(seat) || (seat->is_by_calls && calls_suffice) || !(shows & shown) ||
 	       (asked == ASK_CALLED && seat->presence == HANG_ISSUED);
 }
 
@@ -1019,6 +1227,7 @@ static uint64_t survey_members(struct hang_scene *scene, uint32_t c, enum asked 
 {
 	const struct job_comm *comm = &scene->job->comms[c];
 	struct hang_match *match = &scene->matches[c];
+	bool calls_suffice = do_calls_suffice(scene, comm);
 	uint64_t longest_ns = 0;
 
 	*match = (struct hang_match){ .still_ns = UINT64_MAX, .first = HANG_NOBODY };
@@ -1034,7 +1243,7 @@ static uint64_t survey_members(struct hang_scene *scene, uint32_t c, enum asked 
 		if (seat->front == NULL)
 			continue;
 		choose_collective(match, seat);
-		if (is_inside(seat, scene->shows[c], asked))
+		if (is_inside(seat, scene->shows[c], asked, calls_suffice))
 			note_inside(match, seat, s, &longest_ns);
 	}
 	match->is_collective &= match->first != HANG_NOBODY;
@@ -1057,26 +1266,34 @@ static bool is_known_by_calls(const struct hang_scene *scene, const struct job_c
 	return is_any;
 }
 
-/* How long all ranks have been in the same collective, launched by NCCL, without a started kernel. 0: not
- * the case. */
+/* How long all ranks have been in the same collective, launched by NCCL, and no GPU is known to have reached it. 0: not
+ * the case, or it is not known of any GPU that it has not. */
 static uint64_t none_started(struct hang_scene *scene, uint32_t c)
 {
 	const struct job_comm *comm = &scene->job->comms[c];
 	struct hang_match *match = &scene->matches[c];
-	uint64_t least_ns = UINT64_MAX;
+	uint64_t least_ns = UINT64_MAX, number = 0;
+	uint32_t launched = 0;
 
 	if (comm->missing > 0)
 		return 0;
 	for (uint32_t i = 0; i < comm->seat_count; i++) {
 		const struct hang_seat *seat = &scene->seats[comm->seats[i]];
 
-		if (seat->presence != HANG_LAUNCHED || seat->is_pair || seat->is_over ||
-		    seat->front->op.match != scene->seats[comm->seats[0]].front->op.match)
+		if (seat->front == NULL || seat->is_pair || seat->is_over ||
+		    (seat->presence != HANG_LAUNCHED && !seat->is_by_calls) ||
+		    (i > 0 && seat->front->op.match != number))
 			return 0;
+		number = seat->front->op.match;
+		launched += seat->presence == HANG_LAUNCHED;
 		if (seat->age_ns < least_ns) {
 			least_ns = seat->age_ns;
 			match->first = comm->seats[i];
 		}
+	}
+	if (launched == 0) {
+		match->first = HANG_NOBODY;
+		return 0;
 	}
 	match->is_collective = true;
 	match->in_ns = least_ns;
@@ -1152,13 +1369,14 @@ static enum status scene_allocate(struct hang_scene *scene)
 		flights += job->recording->processes[p]->flight_count;
 	}
 	scene->kinds = malloc(flights + 1);
+	scene->gpus = calloc(flights + 1, sizeof(*scene->gpus));
 	scene->processes = calloc(job->recording->count + 1, sizeof(*scene->processes));
 	scene->seats = calloc(job->seat_count + 1, sizeof(*scene->seats));
 	scene->matches = calloc(job->comm_count + 1, sizeof(*scene->matches));
 	scene->shows = calloc(job->comm_count + 1, sizeof(*scene->shows));
 	scene->least = calloc(job->comm_count + 1, sizeof(*scene->least));
-	if (!scene->kinds || !scene->processes || !scene->seats || !scene->matches ||
-	    !scene->shows || !scene->least)
+	if (!scene->kinds || !scene->gpus || !scene->processes || !scene->seats ||
+	    !scene->matches || !scene->shows || !scene->least)
 		return ERR_NO_SPACE;
 	return OK;
 }
@@ -1188,6 +1406,8 @@ enum status hang_scene_make(struct hang_scene *scene, const struct job *job,
 		scene->shows[job->seats[s].comm] |= shown_by(scene, s);
 	for (uint32_t p = 0; p < job->recording->count && status == OK; p++)
 		share_shown(scene, p);
+	for (uint32_t s = 0; s < job->seat_count && status == OK; s++)
+		take_evidence(scene, s);
 	for (uint32_t s = 0; s < job->seat_count && status == OK; s++)
 		take_seat(scene, s);
 	for (uint32_t c = 0; c < job->comm_count && status == OK; c++)
@@ -1264,6 +1484,7 @@ void hang_scene_release(struct hang_scene *scene)
 	free(scene->shows);
 	free(scene->least);
 	free(scene->kinds);
+	free(scene->gpus);
 	free(scene->first_kind);
 	*scene = (struct hang_scene){ .job = NULL };
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/op.h"
 #include "common/text.h"
 
 /*
@@ -797,6 +798,55 @@ static bool straggling_kernel(struct hang_graph *graph, uint32_t c, const struct
 	return true;
 }
 
+/* ---- the last GPU ------------------------------------------------------------------------------ */
+
+/* Is the collective known to be over on this seat's GPU? */
+static bool has_finished(const struct hang_scene *scene, uint32_t seat,
+			 const struct hang_match *match)
+{
+	const struct hang_seat *of = &scene->seats[seat];
+	const struct recording_flight *flights = hang_flights(scene, seat);
+
+	for (size_t i = 0; i < of->flight_count; i++)
+		if (op_is_collective(flights[i].op.function) &&
+		    flights[i].op.match == match->match &&
+		    ((flights[i].op.flags & OP_FLAG_REPLAY) != 0) == match->is_replay)
+			return hang_gpu(scene, seat, &flights[i]) == HANG_GPU_OVER ||
+			       hang_flight_kind(scene, seat, i) == FLIGHT_OVER;
+	return false;
+}
+
+/* One rank is in it, and all others have finished it: nothing that they do can hold it up. */
+static bool only_one_inside(struct hang_graph *graph, uint32_t c)
+{
+	const struct hang_scene *scene = graph->scene;
+	const struct job_comm *comm = &scene->job->comms[c];
+	const struct hang_match *match = &scene->matches[c];
+	uint32_t inside = HANG_NOBODY;
+	struct hang_end *end;
+
+	if (comm->missing > 0 || comm->hash == 0 || comm->seat_count < 2)
+		return false;
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		uint32_t seat = comm->seats[i];
+
+		if (has_finished(scene, seat, match))
+			continue;
+		if (inside != HANG_NOBODY || !hang_is_in_match(scene, seat, match) ||
+		    scene->seats[seat].presence != HANG_INSIDE)
+			return false;
+		inside = seat;
+	}
+	if (inside == HANG_NOBODY)
+		return false;
+	end = hang_end_add(graph, VERDICT_GPU_STUCK, c, c, inside);
+	end->note = HANG_NOTE_ALL_BUT_ONE;
+	end->witness = inside;
+	end->flight = scene->seats[inside].front;
+	end->confidence = 0.75;
+	return true;
+}
+
 /* ---- invisible ranks ------------------------------------------------------------------------- */
 
 static bool is_any_source_silent(const struct hang_scene *scene)
@@ -873,7 +923,7 @@ void hang_transfer(struct hang_graph *graph, uint32_t c)
 		transfer_unseen(graph, c);
 		return;
 	}
-	if (losses_of(graph, c) > 0)
+	if (losses_of(graph, c) > 0 || only_one_inside(graph, c))
 		return;
 	survey_channels(graph->scene, c, &channels);
 	if (straggling_kernel(graph, c, &channels))
@@ -1210,6 +1260,8 @@ void hang_tell_gpu_waiting(struct hang_tale *tale)
 	verdict_evidence(tale->verdict, "%s.", text);
 	if (lead->note == HANG_NOTE_TRANSFERS)
 		tell_transfers(tale);
+	if (lead->note == HANG_NOTE_LAUNCH)
+		hang_tell_launches(tale);
 	verdict_evidence(tale->verdict, "It is in no other stuck operation.");
 	hang_tell_culprits(tale);
 }
@@ -1242,6 +1294,13 @@ static void tell_signs(struct hang_tale *tale)
 				 "%s has not finished %s of its kernel; all others have. Nothing "
 				 "goes over the network here, so there is no further evidence.",
 				 text, channels);
+		break;
+	case HANG_NOTE_ALL_BUT_ONE:
+		verdict_evidence(
+			verdict,
+			"The GPU of %s has reached it and has not finished it; the GPUs of "
+			"all other ranks have finished it.",
+			text);
 		break;
 	case HANG_NOTE_TREE:
 		verdict_evidence(verdict,

@@ -567,7 +567,7 @@ static void take_still(struct live *live, uint32_t s)
 		seat->still_ns = now_ns - last_ns;
 }
 
-/* Is it known to be inside, not only called? If NCCL reports kernels or proxies, it would be running. */
+/* Is it known to be inside, not only called? With kernels, proxies or CUDA events it would be running. */
 static bool is_in(const struct live_seat *seat)
 {
 	const struct comm_info *info = &seat->comm->info;
@@ -576,7 +576,8 @@ static bool is_in(const struct live_seat *seat)
 	    !op_is_collective(seat->oldest->op.function))
 		return false;
 	return seat->oldest->op.state == OP_RUNNING ||
-	       !(info->flags & (COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES));
+	       !(info->flags & (COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES) ||
+		 seat->oldest->op.flags & OP_FLAG_CUDA_EVENT);
 }
 
 static bool has_issued(const struct live_seat *seat, const struct op_record *op)
