@@ -49,6 +49,7 @@ static void fill_proxy(struct input *input, struct recording_proxy *proxy)
 static void fill_flight(struct input *input, struct recording_flight *flight, uint32_t comms)
 {
 	struct op_record *op = &flight->op;
+	uint8_t flags, gpu;
 
 	op->comm = 1 + byte(input) % (comms + 1);
 	op->function = byte(input) & 64 ? byte(input) : byte(input) % OP_FUNCTIONS;
@@ -59,12 +60,18 @@ static void fill_flight(struct input *input, struct recording_flight *flight, ui
 	op->count = number(input);
 	op->root = (int32_t)(byte(input) % 10) - 1;
 	op->peer = (int32_t)(byte(input) % 10) - 1;
-	op->flags = byte(input) & 31;
+	flags = byte(input);
+	op->flags = (flags & 31) | (flags & 32 ? OP_FLAG_CUDA_EVENT : 0) |
+		    (flags & 64 ? OP_FLAG_SEEN_OPEN : 0);
 	op->state = byte(input) % OP_STATES;
 	op->issue_ns = moment(input);
 	op->launch_ns = moment(input);
 	op->active_ns = moment(input);
-	op->kernels_started = byte(input) % 3;
+	gpu = byte(input);
+	op->kernels_started = gpu % 3;
+	op->gpu_start_ns = gpu & 16 ? op->active_ns : 0;
+	op->gpu_stop_ns = gpu & 32 ? op->active_ns + SECOND : 0;
+	op->stream = gpu >> 6;
 	flight->open_children = byte(input) % 2;
 	flight->started[0] = byte(input);
 	flight->stopped[0] = byte(input);
@@ -109,6 +116,7 @@ static void fill_comm(struct input *input, struct recording_comm *comm, uint32_t
 static struct recording_process *make_process(struct input *input)
 {
 	struct recording_process *process = calloc(1, sizeof(*process));
+	uint8_t asked;
 
 	if (process == NULL)
 		return NULL;
@@ -123,8 +131,11 @@ static struct recording_process *make_process(struct input *input)
 	process->process_state = byte(input) % 4 == 0 ? 'T' : 'S';
 	process->host[0] = (char)('a' + byte(input) % 3);
 	process->lost[byte(input) % LOST_REASONS] = byte(input) % 2;
-	process->is_moving = byte(input) % 8 == 0;
+	asked = byte(input);
+	process->is_moving = asked % 8 == 0;
 	process->counts_ns = moment(input);
+	if (asked & 64)
+		process->times_read_ns = process->counts_ns - (asked >> 3 & 7) * SECOND;
 	process->anchor_count = byte(input) % 2;
 	process->anchors[0].wall_ns = moment(input);
 	process->comm_count = byte(input) % (COMMS + 1);

@@ -186,6 +186,71 @@ static void test_gives_nothing(void)
 	}
 }
 
+/* ---- CUDA events around launches ------------------------------------------------------------------------- */
+
+/* What they show: D over, r reached, n not reached, ? not asked yet; u: none were recorded. A launch a second. */
+static void launches(int ranks, const char *const *lines)
+{
+	stage_begin(&stage, ranks, ranks);
+	for (int i = 0; i < ranks; i++) {
+		make_blind(i, 1);
+		for (uint64_t match = 1; match <= strlen(lines[i]); match++) {
+			char how = lines[i][match - 1];
+			struct recording_flight *flight =
+				call(i, 1, match, how == 'D' ? OP_DONE : OP_LAUNCHED, 60 - match);
+
+			flight->op.kernels_started = 0;
+			flight->open_children = how != 'u' && how != 'D';
+			flight->op.flags |= how != 'u' ? OP_FLAG_CUDA_EVENT : 0;
+			flight->op.flags |= how == 'n' || how == 'r' ? OP_FLAG_SEEN_OPEN : 0;
+			flight->op.state = how == 'r' ? OP_RUNNING : flight->op.state;
+			if (how == 'r' || how == 'D')
+				flight->op.gpu_start_ns = flight->op.active_ns =
+					flight->op.launch_ns + 1;
+		}
+	}
+}
+
+static void test_launches(void)
+{
+	static const struct {
+		const char *what, *lines[4];
+	} cases[] = {
+		{ "launches: one GPU has not reached it", { "Dr", "Dn", "Dr", "Dr" } },
+		{ "launches: one was not asked", { "Dr", "D?", "Dr", "Dr" } },
+		{ "launches: one is in an earlier one", { "Dnu", "Dru", "DDr", "DDr" } },
+		{ "launches: one has not reached a later one", { "Dru", "Dun", "Dru", "Dru" } },
+		{ "launches: none has reached it", { "Dun", "Dun", "Dun", "Dun" } },
+		{ "launches: one has not, of the others nothing is known",
+		  { "Dn", "Du", "Du", "Du" } },
+		{ "launches: a later one was reached", { "nur", "nur", "nur", "nur" } },
+		{ "launches: one has not called it", { "Dr", "D", "Dr", "Dr" } },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		launches(4, cases[i].lines);
+		put_scene(cases[i].what, false);
+	}
+	launches(4, cases[0].lines);
+	stage_rank(&stage, 1)->times_read_ns = NOW_NS - 6 * SECOND;
+	put_scene("launches: one GPU does not answer", false);
+	launches(4, cases[4].lines);
+	for (int i = 0; i < 4; i++)
+		stage_rank(&stage, i)->flights[2].op.stream = 7;
+	put_scene("launches: the open one is on another stream", false);
+	/* Transfers set the time of the first activity, too: only the event shows that the GPU has come. */
+	launches(4, cases[0].lines);
+	for (int i = 0; i < 4; i++) {
+		stage_rank(&stage, i)->flights[1].op.state = OP_RUNNING;
+		stage_rank(&stage, i)->flights[1].op.active_ns = NOW_NS - 50 * SECOND;
+		stage_rank(&stage, i)->flights[1].op.proxies_started = 1;
+		stage_proxy(&stage_rank(&stage, i)->flights[1], false, (i + 3) % 4, 0,
+			    STEP_RECV_NET, 50 * SECOND)
+			->proxy.done = 0;
+	}
+	put_scene("launches: with transfers", false);
+}
+
 /* ---- by calls alone ------------------------------------------------------------------------------------ */
 
 /* Each rank has called so many collectives, a second apart, the last one this long ago. */
@@ -364,6 +429,7 @@ int main(void)
 	test_presence();
 	test_passed();
 	test_gives_nothing();
+	test_launches();
 	test_by_calls();
 	test_none_started();
 	test_lives();

@@ -428,6 +428,29 @@ static void test_behind(void)
 	stage_release(&stage);
 }
 
+/* Only the CUDA event before its launch shows that a GPU is in it. */
+static void test_behind_by_launch(void)
+{
+	struct recording_flight *flight;
+
+	stage_init(&stage);
+	stage_world(&stage, 3, 3, "dp");
+	for (size_t i = 0; i < 3; i++)
+		process(i)->comms[0].info.flags = 0;
+	flight = stage_enter(&stage, process(0), 1, OP_ALL_REDUCE, 1);
+	flight->op.flags = OP_FLAG_CUDA_EVENT;
+	flight->op.state = OP_LAUNCHED;
+	flight->open_children = 1;
+	stage_looks(&stage, 1);
+	EXPECT_THAT("a launch that its GPU has not reached leaves nobody behind",
+		    !stage_seat(&stage, 1, 1)->is_behind && !stage_seat(&stage, 2, 1)->is_behind);
+	flight->op.state = OP_RUNNING;
+	stage_looks(&stage, 1);
+	EXPECT_THAT("one that it has reached does",
+		    stage_seat(&stage, 1, 1)->is_behind && stage_seat(&stage, 2, 1)->is_behind);
+	stage_release(&stage);
+}
+
 static void test_still(void)
 {
 	stage_init(&stage);
@@ -463,6 +486,7 @@ int main(void)
 	test_flights();
 	test_tags();
 	test_behind();
+	test_behind_by_launch();
 	test_still();
 	expected_compare(&stage_text, "tests/unit/doctor/expected/live.txt");
 	return tap_done();
