@@ -120,8 +120,9 @@ $(FAKE_LIBRARIES):
 	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,$(notdir $@) -Wl,-rpath,'$$ORIGIN' -o $@ $^ -lpthread -ldl -lm
 $(addprefix $(BUILD)/tests/unit/,bench bench_command cmds): | $(FAKE_LIBRARIES)
 $(addprefix $(BUILD)/tests/,unit/plugin race/plugin): | $(FAKE_GPU)/libcuda.so.1
-# Tests of the simulator load these plugins.
+# Tests of the simulator and of the fake NCCL load these plugins.
 $(BUILD)/tests/unit/sim: | $(TAPE) $(BUILD)/tests/load_plugin.so
+$(BUILD)/tests/unit/bench: | $(BUILD)/tests/event_times_plugin.so
 $(BUILD)/tests/unit/bench_command: | $(BUILD)/tests/lossy_plugin.so $(PLUGIN)
 
 # One entry point, two engines: libFuzzer if FUZZ_ENGINE selects it, otherwise our own driver.

@@ -9,6 +9,7 @@
 #include "bench/bench_gpu.h"
 #include "common/attributes.h"
 #include "tests/fake_gpu/fake_model.h"
+#include "tests/fake_gpu/fake_stream.h"
 #include "tests/fake_gpu/fake_wire.h"
 
 enum fake_nccl_error {
@@ -37,6 +38,7 @@ struct ncclComm {
 	struct fake_wire *wire;
 	struct fake_show *show;
 	struct fake_model model;
+	struct fake_order order;
 };
 
 void fake_comm_drop(struct ncclComm *comm);

@@ -200,6 +200,23 @@ cuda_result fake_capture_record(struct CUstream_st *stream, struct fake_mark *ma
 	return result;
 }
 
+void fake_capture_forget(struct fake_mark *mark)
+{
+	pthread_mutex_lock(&lock);
+	mark->capture = 0;
+	pthread_mutex_unlock(&lock);
+}
+
+bool fake_capture_has(const struct fake_mark *mark)
+{
+	bool has_capture;
+
+	pthread_mutex_lock(&lock);
+	has_capture = mark->capture != 0;
+	pthread_mutex_unlock(&lock);
+	return has_capture;
+}
+
 /* The stream continues behind the mark, in the mark's capture. */
 static cuda_result join(struct CUstream_st *stream, const struct fake_mark *mark)
 {
@@ -440,8 +457,14 @@ cuda_result cuStreamGetCaptureInfo_v2(struct CUstream_st *handle, int *state, ui
 bool fake_stream_is_capturing(struct CUstream_st *handle)
 {
 	struct CUstream_st *stream;
+	bool is_captured;
 
-	return fake_stream_get(handle, &stream) == 0 && stream->capture != NULL;
+	if (fake_stream_get(handle, &stream) != 0)
+		return false;
+	pthread_mutex_lock(&lock);
+	is_captured = stream->capture != NULL;
+	pthread_mutex_unlock(&lock);
+	return is_captured;
 }
 
 /* ---- what NCCL adds -------------------------------------------------------------------------- */

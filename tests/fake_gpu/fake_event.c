@@ -116,7 +116,7 @@ static cuda_result event_record(struct CUevent_st *event, struct CUstream_st *ha
 	if (node == NULL)
 		return FAKE_OUT_OF_MEMORY;
 	if (!is_captured)
-		event->mark.capture = 0;
+		fake_capture_forget(&event->mark);
 	result = fake_stream_put(stream, node);
 	if (result != 0)
 		fake_node_drop(node);
@@ -244,7 +244,7 @@ cuda_result cuStreamWaitEvent(struct CUstream_st *handle, struct CUevent_st *eve
 		return result;
 	if (flags > CUDA_RECORD_EXTERNAL)
 		return FAKE_INVALID_VALUE;
-	if (event->mark.capture != 0)
+	if (fake_capture_has(&event->mark))
 		return fake_capture_join(stream, &event->mark);
 	result = fake_capture_use(stream, &is_captured);
 	if (result != 0)

@@ -113,26 +113,53 @@ static struct kernel *kernel_new(const struct fake_call *calls, size_t count)
 	return kernel;
 }
 
+struct launch {
+	struct kernel *kernel;
+	int result;
+};
+
+static void kernel_launch(void *arg)
+{
+	struct launch *launch = arg;
+	struct kernel *kernel = launch->kernel;
+	struct fake_work work = { .run = kernel_run, .release = kernel_release, .arg = kernel };
+
+	launch->result = fake_stream_launch(kernel->calls[0].stream, &work);
+}
+
+/* By default, as in NCCL. */
+static bool is_mixing(const struct kernel *kernel)
+{
+	const char *setting = getenv("NCCL_GRAPH_MIXING_SUPPORT");
+
+	return kernel->is_captured && (setting == NULL || strcmp(setting, "0") != 0);
+}
+
 nccl_result fake_kernel_launch(const struct fake_call *calls, size_t count)
 {
-	struct fake_work work = { .run = kernel_run, .release = kernel_release };
-	struct fake_shown *shown;
-	struct kernel *kernel;
+	struct ncclComm *comm = calls[0].comm;
+	struct launch launch = { .result = 0 };
+	bool is_ordered;
 
 	for (size_t i = 1; i < count; i++) {
 		if (calls[i].stream != calls[0].stream)
 			return fake_nccl_fail(FAKE_NCCL_INVALID_USAGE,
 					      "one communicator on two streams in a group");
 	}
-	kernel = kernel_new(calls, count);
-	if (kernel == NULL)
+	launch.kernel = kernel_new(calls, count);
+	if (launch.kernel == NULL)
 		return fake_nccl_fail(FAKE_NCCL_SYSTEM_ERROR, "out of memory");
-	shown = kernel->shown;
-	work.arg = kernel;
-	if (fake_stream_add(calls[0].stream, &work) != 0) {
-		kernel_release(kernel);
+	is_ordered = is_mixing(launch.kernel);
+	if (is_ordered)
+		fake_capture_order_before(calls[0].stream, &comm->order);
+	fake_shown_play(launch.kernel->shown, calls, count, kernel_launch, &launch);
+	if (launch.result != 0) {
+		/* What was shown of it never ends, but goes with the communicator. */
+		launch.kernel->shown = NULL;
+		kernel_release(launch.kernel);
 		return fake_nccl_fail(FAKE_NCCL_CUDA_ERROR, "the stream rejected the kernel");
 	}
-	fake_shown_play(shown, calls, count);
+	if (is_ordered)
+		fake_capture_order_after(calls[0].stream, &comm->order);
 	return 0;
 }

@@ -345,6 +345,13 @@ int fake_stream_add(struct CUstream_st *handle, const struct fake_work *work)
 	return fake_stream_enqueue(handle, work, FAKE_NODE_KERNEL);
 }
 
+int fake_stream_launch(struct CUstream_st *stream, const struct fake_work *work)
+{
+	cuda_result result = fake_enter("cuLaunchKernelEx", false);
+
+	return result != 0 ? result : fake_stream_add(stream, work);
+}
+
 static bool is_over(const struct CUstream_st *stream)
 {
 	return stream->first == NULL && !stream->is_busy;

@@ -88,6 +88,8 @@ cuda_result fake_capture_wait_check(struct CUstream_st *stream);
 /* Events within captures. */
 cuda_result fake_capture_record(struct CUstream_st *stream, struct fake_mark *mark);
 cuda_result fake_capture_join(struct CUstream_st *stream, const struct fake_mark *mark);
+void fake_capture_forget(struct fake_mark *mark);
+bool fake_capture_has(const struct fake_mark *mark);
 cuda_result fake_capture_isolation(struct CUstream_st *stream);
 cuda_result fake_capture_ask(const struct fake_mark *mark, bool invalidates);
 

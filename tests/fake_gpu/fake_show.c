@@ -10,6 +10,7 @@
 #include "common/op.h"
 #include "common/op_layout.h"
 #include "common/order.h"
+#include "plugin/abi_v5.h"
 #include "sim/host.h"
 #include "tests/fake_gpu/fake_number.h"
 
@@ -45,6 +46,49 @@ struct fake_show {
 static pthread_mutex_t host_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct host *the_host;
 static _Thread_local struct host_user user;
+
+/* The plugin's table with a start_event of ours, which launches the kernel. */
+static const struct abi_plugin_v5 *their_plugin;
+static struct abi_plugin_v5 our_plugin;
+static _Thread_local struct {
+	void (*launch)(void *arg);
+	void *arg;
+} waiting;
+
+/* ---- launches -------------------------------------------------------------------------------- */
+
+static void launch_now(void)
+{
+	void (*launch)(void *arg) = waiting.launch;
+
+	waiting.launch = NULL;
+	if (launch != NULL)
+		launch(waiting.arg);
+}
+
+static int start_event(void *context, void **handle, struct abi_descr_v5 *descr)
+{
+	int result = their_plugin->start_event(context, handle, descr);
+
+	if (descr->type == ABI_KERNEL_LAUNCH)
+		launch_now();
+	return result;
+}
+
+/* The communicator keeps the plugin, which is the same for all of this process. */
+static void launches_watch(struct host_comm *comm)
+{
+	if (comm->plugin.version != 5)
+		return;
+	pthread_mutex_lock(&host_lock);
+	if (their_plugin != comm->plugin.v5) {
+		their_plugin = comm->plugin.v5;
+		our_plugin = *their_plugin;
+		our_plugin.start_event = start_event;
+	}
+	pthread_mutex_unlock(&host_lock);
+	comm->plugin.v5 = &our_plugin;
+}
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -83,6 +127,7 @@ int fake_show_open(struct fake_show **show, uint64_t hash, int nranks, int nodes
 		free(made);
 		return -1;
 	}
+	launches_watch(made->comm);
 	*show = made;
 	return 0;
 }
@@ -294,7 +339,7 @@ static size_t ops_add(struct fake_shown *shown, const struct fake_call *call, st
 	return count;
 }
 
-void fake_shown_play(struct fake_shown *shown, const struct fake_call *calls, size_t count)
+static void group_play(struct fake_shown *shown, const struct fake_call *calls, size_t count)
 {
 	struct host_group group = { .depth = count > 1 ? 2 : 1 };
 	struct host_op *ops;
@@ -310,4 +355,17 @@ void fake_shown_play(struct fake_shown *shown, const struct fake_call *calls, si
 	group.capture = shown->graph;
 	(void)host_play_group(&user, &group);
 	free(ops);
+}
+
+void fake_shown_play(struct fake_shown *shown, const struct fake_call *calls, size_t count,
+		     void (*launch)(void *arg), void *arg)
+{
+	waiting.launch = launch;
+	waiting.arg = arg;
+	/* Calls can block until earlier kernels have ended: without need this one does not wait for them. */
+	if (shown == NULL || host_plugin(the_host)->version != 5 ||
+	    !(load_relaxed(host_mask(the_host)) & ABI_KERNEL_LAUNCH))
+		launch_now();
+	group_play(shown, calls, count);
+	launch_now();
 }

@@ -18,8 +18,12 @@ void fake_show_close(struct fake_show *show, bool is_abort);
 
 /* Allocates calls that become one kernel; NULL: no plugin, or out of memory. Owned by `show`. */
 struct fake_shown *fake_shown_new(struct fake_show *show, size_t calls, bool is_captured);
-/* The calls themselves, on the caller's thread: API events, launch. */
-void fake_shown_play(struct fake_shown *shown, const struct fake_call *calls, size_t count);
+/*
+ * The calls themselves, on the caller's thread: API events, launch. Calls launch() once, between start and stop of
+ * KernelLaunch if the plugin wants these; of several launches in a group, in the first.
+ */
+void fake_shown_play(struct fake_shown *shown, const struct fake_call *calls, size_t count,
+		     void (*launch)(void *arg), void *arg);
 /* A captured kernel runs again: on the stream's thread. */
 void fake_shown_replay(struct fake_shown *shown);
 /* The kernel ran this long: on the stream's thread. */

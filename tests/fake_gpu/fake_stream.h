@@ -31,6 +31,8 @@ struct fake_work {
  * the work.
  */
 EXPORTED int fake_stream_add(struct CUstream_st *stream, const struct fake_work *work);
+/* The same for a kernel of NCCL: counts as cuLaunchKernelEx, which a test can make fail. */
+EXPORTED int fake_stream_launch(struct CUstream_st *stream, const struct fake_work *work);
 EXPORTED bool fake_stream_is_capturing(struct CUstream_st *stream);
 
 /*

@@ -2,6 +2,7 @@
  * The fake libcuda and libnccl that the benchmark is tested with: they must be correct before they can be used to
  * test anything. Ranks are forked processes, as in the benchmark.
  */
+#include <dlfcn.h>
 #include <math.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 #include "common/op.h"
 #include "common/op_layout.h"
 #include "common/text.h"
+#include "tests/event_times.h"
 #include "tests/tap.h"
 
 enum { COUNT = 1000, RANKS = 3, BUFFER_BYTES = 8 * COUNT * RANKS };
@@ -488,6 +490,117 @@ static int is_as_modelled(struct rank *self)
 	return fabsf(ms * 1000 - (4 + 8000 / 300.0F)) > 0.01F;
 }
 
+/* ---- what a profiler sees ----------------------------------------------------------------------- */
+
+static const struct event_times *event_times_find(void)
+{
+	void *plugin = dlopen(getenv("NCCL_PROFILER_PLUGIN"), RTLD_NOLOAD | RTLD_NOW);
+
+	return plugin != NULL ? dlsym(plugin, "event_times") : NULL;
+}
+
+static int reduce_once(struct rank *self)
+{
+	void *both = (void *)(uintptr_t)self->send;
+
+	return self->nccl.all_reduce(both, both, 1500, nccl_type_of(&self->nccl, OP_INT32),
+				     nccl_op_of(BENCH_SUM), self->comm, self->stream);
+}
+
+/* Of is_as_modelled(). */
+static int launch_wrong(const struct rank *self, const struct event_times *times, unsigned int nth)
+{
+	const struct event_times_launch *launch = &times->launches[nth];
+	float ms = 0;
+
+	return launch->stream != self->stream || launch->thread != gettid() ||
+	       !launch->is_stopped ||
+	       times->driver.event_elapsed(&ms, launch->before, launch->after) != 0 ||
+	       fabsf(ms * 1000 - (4 + 8000 / 300.0F)) > 0.01F;
+}
+
+static int launches_are_timed(struct rank *self)
+{
+	const struct event_times *times = event_times_find();
+	int wrong = reduce_once(self) + reduce_once(self);
+
+	wrong += self->cuda.stream_wait(self->stream);
+	if (times == NULL || times->count != 2)
+		return 1;
+	return wrong + launch_wrong(self, times, 0) + launch_wrong(self, times, 1);
+}
+
+static int captured(struct rank *self, struct CUgraph_st **graph)
+{
+	int wrong = self->cuda.capture_begin(self->stream, CUDA_CAPTURE_THREAD_LOCAL);
+
+	wrong += reduce_once(self) + reduce_once(self);
+	return wrong + self->cuda.capture_end(self->stream, graph);
+}
+
+static int replays_are_timed(struct rank *self)
+{
+	const struct event_times *times = event_times_find();
+	struct CUgraph_st *graph;
+	struct CUgraphExec_st *exec;
+	int wrong = captured(self, &graph);
+
+	if (times == NULL || times->count != 2)
+		return 1;
+	wrong += times->launches[0].waits != 1 || times->launches[0].records != 0;
+	wrong += times->launches[1].waits != 0 || times->launches[1].records != 2;
+	wrong += self->cuda.graph_instantiate(&exec, graph, 0);
+	for (int i = 0; i < 2; i++) {
+		wrong += self->cuda.graph_launch(exec, self->stream);
+		wrong += self->cuda.stream_wait(self->stream);
+		wrong += launch_wrong(self, times, 0) + launch_wrong(self, times, 1);
+	}
+	return wrong + self->cuda.graph_free(exec) + self->cuda.graph_destroy(graph);
+}
+
+/* NCCL_GRAPH_MIXING_SUPPORT=0: the second one depends on the event that the plugin itself has added. */
+static int nothing_is_mixed(struct rank *self)
+{
+	const struct event_times *times = event_times_find();
+	struct CUgraph_st *graph;
+	int wrong = captured(self, &graph);
+
+	if (times == NULL || times->count != 2)
+		return 1;
+	wrong += times->launches[0].waits + times->launches[0].records != 0;
+	wrong += times->launches[1].waits != 0 || times->launches[1].records != 1;
+	return wrong + self->cuda.graph_destroy(graph);
+}
+
+static int a_launch_fails(struct rank *self)
+{
+	const struct event_times *times = event_times_find();
+
+	if (reduce_once(self) != 1 || times == NULL || times->count != 1)
+		return 1;
+	return !times->launches[0].is_stopped || self->cuda.stream_wait(self->stream) != 0;
+}
+
+static void test_profiler(void)
+{
+	char path[4096];
+
+	text_format(path, sizeof(path), "%s/event_times_plugin.so", folder);
+	setenv("NCCL_PROFILER_PLUGIN", path, 1);
+	EXPECT_THAT("events around a launch have the kernel's time",
+		    ranks_run(RANKS, launches_are_timed) == 0);
+	EXPECT_THAT("also when a graph is replayed, behind event nodes of NCCL",
+		    ranks_run(RANKS, replays_are_timed) == 0);
+	setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 1);
+	EXPECT_THAT("which it does not add if it is told so",
+		    ranks_run(RANKS, nothing_is_mixed) == 0);
+	unsetenv("NCCL_GRAPH_MIXING_SUPPORT");
+	setenv("FAKE_CUDA_FAIL", "cuLaunchKernelEx:1", 1);
+	EXPECT_THAT("a launch that fails stops, too", ranks_run(RANKS, a_launch_fails) == 0);
+	unsetenv("FAKE_CUDA_FAIL");
+	setenv("NCCL_PROFILER_PLUGIN", "none", 1);
+}
+
 static void test_trouble(void)
 {
 	setenv("FAKE_NCCL_WRONG", "AllGather:1", 1);
@@ -506,6 +619,7 @@ static void test_trouble(void)
 	setenv("FAKE_NCCL_LATENCY_US", "1", 1);
 	setenv("FAKE_NCCL_GBPS", "1", 1);
 	EXPECT_EQUAL(ranks_run(RANKS, is_as_modelled), 0);
+	test_profiler();
 	unsetenv("FAKE_GPU_CLOCK");
 	unsetenv("NCCL_ALGO");
 	unsetenv("NCCL_PROTO");
