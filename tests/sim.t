@@ -82,8 +82,9 @@ refused "an unknown fault" "unknown fault 'fire'; use one of none, slow-rank, sl
 refused "a fault without its rank" "fault kill needs rank=" --fault kill
 refused "a rank that does not exist" "no rank 8 .*; the last rank is 7" --fault kill:rank=8
 refused "a release without profilers" "--release 2.20: expected an NCCL release" --release 2.20
-refused "a sample in a release without safe switching" "cannot be sampled; use --kernel, --no-kernel or" --kernel-sampled --release 2.31
-refused "an invalid sample level" "--sample-level 13 is not a number from 0 to 12" --sample-level 13
+refused "times of every launch in a release without launches" "use --release 2.28 or --times kernel" --times all --release 2.27
+refused "unknown times" "--times some: use auto, all, off or kernel" --times some
+refused "an option of earlier versions" "'--kernel-sampled': --times auto, the default" --kernel-sampled
 refused "an invalid time" "--at noon is not a time; use e.g. 30s" --at noon
 refused "no nodes" "--nodes 0 is not a number from 1 to 4096" --nodes 0
 refused "too many ranks" "exceed the limit of 16384 ranks" --nodes 4096 --gpus 16
@@ -162,11 +163,15 @@ timed() { # option...
 	"$ringside" dump "$tap_scratch/timed" | awk '/"time_source":"kernel_gpu"/ { timed++ }
 		END { print (timed == NR ? "all" : timed ? "some" : "none") }'
 }
-expect_same "2.28 times some of the collectives" "$(timed)" some
-expect_same "--kernel times all" "$(timed --kernel)" all
-expect_same "--no-kernel times none" "$(timed --no-kernel)" none
-expect_same "2.30 times none" "$(timed --release 2.30)" none
-expect_same "but some if requested" "$(timed --release 2.30 --kernel-sampled --sample-level 2)" some
+for release in 2.28 2.30 2.31; do
+	expect_same "$release times some of the launches" "$(timed --release $release)" some
+done
+expect_same "--times kernel times all" "$(timed --times kernel)" all
+expect_same "so does --kernel" "$(timed --kernel)" all
+expect_same "so does --times all, where every operation has a launch" "$(timed --times all)" all
+expect_same "--times off times none" "$(timed --times off)" none
+expect_same "nor does --no-kernel" "$(timed --no-kernel)" none
+expect_same "2.27 times none" "$(timed --release 2.27)" none
 
 # ---- live jobs
 
@@ -178,13 +183,6 @@ played "so is a job of threads" finished "${short[@]}" -w moe --threads
 for release in 2.23 2.27 2.31; do
 	played "NCCL $release" finished "${short[@]}" -w fsdp --release "$release"
 done
-played "a sample of kernel events" finished --gpus 2 -w loop --sizes 1KiB --iterations 400 --rate 400 --kernel-sampled -m trace
-# Without enough space in /dev/shm the recorder requests no kernel events.
-if [ "$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt 3000000 ]; then
-	expect_same "of which some are timed, and some of these on both ranks" "$("$ringside" dump "$tap_scratch/played" |
-		perl -MJSON::PP -ne '$op = decode_json($_); $op->{time_source} eq "kernel_gpu" ? $timed{$op->{match}}++ : $others++;
-			END { print "some" if $others && grep { $_ == 2 } values %timed }')" some
-fi
 played "mode full" finished "${short[@]}" -w tp-pp -m full
 hang=(--nodes 2 --gpus 2 -w fsdp --rate 20 --at 400ms --seconds 900ms)
 for fault in never-arrives:rank=1 stuck-send:rank=1 mismatch:rank=1 mismatch:rank=2,what=function kill:rank=1 stop:rank=1 \

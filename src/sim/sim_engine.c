@@ -696,6 +696,8 @@ static struct sim_launch *sim_issue(struct sim_engine *engine, int rank_number,
 			 (member->rank + step->peer + comm->nranks) % comm->nranks);
 	else
 		add_call(engine, launch, step, step->function, OP_NOBODY);
+	if (engine->trace)
+		sim_trace_choose(engine->trace, launch);
 	rank->host_ns += sim_random_spread(CALL_NS, 500, engine->job->options.seed,
 					   (uint64_t)rank_number << 8 | 1, launch->index);
 	if (sim_job_gpu_is_stuck(engine->job, rank_number, step->role, SIM_NOT_LAUNCHED,

@@ -214,6 +214,7 @@ struct sim_launch {
 	unsigned int open;
 	uint64_t index;	    /* n-th launch of its rank, from 0 */
 	bool is_unlaunched; /* SIM_NOT_LAUNCHED: the call was made, but nothing was launched */
+	bool is_timed;	    /* the recorder puts CUDA events around it */
 	uint64_t launch_ns;
 	uint64_t ready_ns; /* its stream can start it */
 	uint64_t post_ns;  /* when its transfers were posted; 0: not yet */
@@ -416,6 +417,8 @@ static inline uint64_t sim_outcome_kernel_start(uint64_t start_ns, int channel)
 enum status sim_stall_outcome(struct sim_engine *engine, const struct sim_call *call,
 			      struct sim_outcome *outcome);
 
+/* The calls of a launch were made: will the recorder time it? */
+void sim_trace_choose(struct sim_trace *trace, struct sim_launch *launch);
 /* Records the outcome of a call. */
 enum status sim_trace_add(struct sim_trace *trace, struct sim_engine *engine,
 			  const struct sim_outcome *outcome);

@@ -613,7 +613,8 @@ enum status sim_job_init(struct sim_job *job, const struct sim_options *options)
 
 	*job = (struct sim_job){ .options = *options,
 				 .world = (int)world,
-				 .interface = sim_options_interface(options) };
+				 .interface = sim_options_interface(options),
+				 .times = sim_options_times(options) };
 	/* Every group except the world has at least two ranks, and a workload has three kinds. */
 	job->comms = calloc(2 * world + 1, sizeof(*job->comms));
 	job->members = malloc(world * sizeof(*job->members));
@@ -925,6 +926,7 @@ enum identity_random {
 	RANDOM_PID,
 	RANDOM_BOOT,
 	RANDOM_UUID,
+	RANDOM_PLACE,
 };
 
 /* In [-range, range]. */
@@ -944,6 +946,7 @@ static void set_clocks(struct sim_clocks *clocks, const struct sim_job *job, int
 	clocks->gpu_ns = clocks->wall_ns + GPU_AHEAD_NS +
 			 (uint64_t)either_way(shift_ns / 2, seed, RANDOM_GPU, (uint64_t)rank);
 	clocks->gpu_drift_ppm = either_way(GPU_DRIFT_PPM, seed, RANDOM_DRIFT, (uint64_t)rank);
+	clocks->place_ns = sim_random_below(SIM_PLACE_ERROR_NS, seed, RANDOM_PLACE, (uint64_t)rank);
 }
 
 void sim_identity_make(struct sim_identity *identity, const struct sim_job *job, int rank)
@@ -972,7 +975,7 @@ static uint32_t mask_of(const struct sim_job *job)
 {
 	uint32_t mask = ABI_GROUP | ABI_COLL | ABI_P2P | ABI_PROXY_OP | ABI_PROXY_STEP;
 
-	if (job->options.kernel == KERNEL_EVENTS_ON && job->interface >= 3)
+	if (job->times == SIM_TIMES_KERNEL)
 		mask |= ABI_KERNEL_CH;
 	if (job->interface >= 5)
 		mask |= ABI_GROUP_API | ABI_COLL_API | ABI_P2P_API | ABI_KERNEL_LAUNCH;
@@ -1002,10 +1005,20 @@ static void describe_state(const struct sim_identity *identity, const struct sim
 											 : 'S');
 }
 
+/* Why there are no times, in the recorder's words. */
+static const char *reason_of(const struct sim_job *job)
+{
+	if (job->times != SIM_TIMES_OFF)
+		return "";
+	return job->options.times == SIM_TIMES_OFF ? "switched off by RINGSIDE_TIMES"
+						   : "NCCL before 2.28 does not show launches";
+}
+
 bool sim_identity_text(const struct sim_identity *identity, const struct sim_job *job, char *text,
 		       size_t size)
 {
 	const struct sim_options *options = &job->options;
+	bool is_kernel = job->times == SIM_TIMES_KERNEL;
 	char file[96], snapshot[128];
 
 	sim_identity_file(identity, file, sizeof(file));
@@ -1017,14 +1030,15 @@ bool sim_identity_text(const struct sim_identity *identity, const struct sim_job
 		"exe=/usr/bin/python3\njob=sim-%llu\nrank=%d\nlocal_rank=%d\nworld_size=%d\n"
 		"version=%s\nmode=%s\ninterface=%d\nregion=\nregion_kind=offline\n"
 		"region_reason=written by a simulation\ntrace=%s\nbuffer=0\nquota=0\n"
-		"kernel_events=%s\nkernel_events_reason=%s\nevents=%u\nstarted_wall_ns=%llu\n"
+		"kernel_events=%s\nkernel_events_reason=%s\ntimes=%s\ntimes_reason=%s\n"
+		"events=%u\nstarted_wall_ns=%llu\n"
 		"label.simulated=%s\n%s",
 		identity->host, identity->boot_id, (long long)identity->pid,
 		(unsigned long long)identity->start_ticks, (unsigned long long)options->seed,
 		identity->rank, identity->local_rank, job->world, RINGSIDE_VERSION,
-		options->is_full ? "full" : "trace", job->interface, file,
-		kernel_events_name(options->kernel),
-		options->is_kernel_said ? "asked for" : "default of this release", mask_of(job),
+		options->is_full ? "full" : "trace", job->interface, file, is_kernel ? "on" : "off",
+		is_kernel ? "asked for" : "default of this release", sim_times_name(job->times),
+		reason_of(job), mask_of(job),
 		(unsigned long long)sim_wall(&identity->clocks, INIT_NS),
 		sim_workload_page(options->workload)->name, snapshot);
 }
@@ -1046,6 +1060,9 @@ void sim_identity_comm(const struct sim_identity *identity, const struct sim_job
 				    .mask = mask_of(job),
 				    .init_ns = sim_clock(&identity->clocks,
 							 INIT_NS + id * UINT64_C(3000000)) };
+	/* The places of its times are on the recorder's clock already. */
+	if (sim_job_has_cuda_events(job))
+		info->gpu_offset_at_ns = info->init_ns;
 	/* Before 2.27 NCCL reports neither sizes nor names. */
 	if (job->interface >= 4) {
 		info->nranks = comm->nranks;

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "common/hash.h"
-#include "common/nccl_interface.h"
 #include "common/op_layout.h"
 #include "common/status.h"
 #include "output/sink.h"
@@ -176,6 +175,15 @@ enum {
 	SIM_SIZES_MAX = 16,
 };
 
+/* Where GPU times come from, and of which operations: the values of RINGSIDE_TIMES. */
+enum sim_times {
+	SIM_TIMES_AUTO = 0,   /* CUDA events around a share of the launches (2.28 and later) */
+	SIM_TIMES_ALL = 1,    /* ... around every launch */
+	SIM_TIMES_OFF = 2,    /* none */
+	SIM_TIMES_KERNEL = 3, /* NCCL's kernel events, of every operation */
+	SIM_TIMES_WORDS = 4,
+};
+
 /* Bandwidth and latency of a link. Bandwidth in bytes per microsecond: the same number as MB/s. */
 struct sim_link {
 	uint64_t bytes_per_us;
@@ -200,10 +208,9 @@ struct sim_options {
 	uint64_t seed;
 	uint64_t tags[SIM_ROLES]; /* userTag of operations, by communicator; 0 none */
 	int release;		  /* 22809 */
-	enum kernel_events kernel;
-	bool is_kernel_said;	   /* otherwise: the recorder's default for the release */
-	unsigned int sample_level; /* sampled: one block of collectives in 2^level is timed */
-	bool is_full;		   /* mode full: details of every operation */
+	enum sim_times times;
+	bool is_times_said; /* otherwise the recorder's own default */
+	bool is_full;	    /* mode full: details of every operation */
 	uint64_t clock_shift_ns;
 	uint64_t hang_ns;     /* how long a hung job is observed */
 	uint64_t watchdog_ns; /* how long a job hangs until it is aborted; 0: nobody does */
@@ -226,6 +233,13 @@ enum status sim_options_finish(struct sim_options *options, char *why, size_t si
 
 /* The profiler interface version of the release. */
 int sim_options_interface(const struct sim_options *options);
+
+/* "auto", "all", "off", "kernel". */
+const char *sim_times_name(enum sim_times times);
+/* SIM_TIMES_WORDS: unknown. */
+enum sim_times sim_times_find(const char *name);
+/* What is in effect with this release: before 2.28 there are no CUDA events, before 2.26 no kernel events. */
+enum sim_times sim_options_times(const struct sim_options *options);
 
 static inline int sim_options_world(const struct sim_options *options)
 {
@@ -382,7 +396,8 @@ struct sim_member {
 struct sim_job {
 	struct sim_options options;
 	int world;
-	int interface; /* profiler interface version */
+	int interface;	      /* profiler interface version */
+	enum sim_times times; /* in effect */
 	struct sim_comm *comms;
 	int comm_count;
 	struct sim_member (*members)[SIM_ROLES]; /* by rank */
@@ -395,6 +410,12 @@ struct sim_job {
 /* `options` finished by sim_options_finish(). ERR_NO_SPACE. */
 enum status sim_job_init(struct sim_job *job, const struct sim_options *options);
 void sim_job_release(struct sim_job *job);
+
+/* Does the recorder put CUDA events around launches? */
+static inline bool sim_job_has_cuda_events(const struct sim_job *job)
+{
+	return job->times == SIM_TIMES_AUTO || job->times == SIM_TIMES_ALL;
+}
 
 const struct sim_programs *sim_job_programs(const struct sim_job *job, int rank);
 static inline int sim_job_node(const struct sim_job *job, int rank)
@@ -466,7 +487,10 @@ struct sim_clocks {
 	uint64_t wall_ns;
 	uint64_t gpu_ns;
 	int64_t gpu_drift_ppm;
+	uint64_t place_ns; /* CUDA events seem to fire so much later than they did */
 };
+
+enum { SIM_PLACE_ERROR_NS = 20000 }; /* what the recorder says about that */
 
 struct sim_identity {
 	int rank;

@@ -671,18 +671,6 @@ static bool set_number(const char *name, long long number)
 	return setenv(name, text, 1) == 0;
 }
 
-static const char *events_of(enum kernel_events kernel)
-{
-	switch (kernel) {
-	case KERNEL_EVENTS_ON:
-		return "kernel";
-	case KERNEL_EVENTS_SAMPLED:
-		return "sample";
-	default:
-		return "-kernel";
-	}
-}
-
 /* Common to all ranks. */
 static bool set_job_environment(const struct live_run *run)
 {
@@ -700,11 +688,10 @@ static bool set_job_environment(const struct live_run *run)
 	/* Many regions must fit into memory, and none of them gets full. */
 	if (run->processes > MANY_PROCESSES)
 		is_set = is_set && setenv("RINGSIDE_BUFFER", "256KiB", 0) == 0;
-	if (options->is_kernel_said)
-		is_set = is_set && setenv("RINGSIDE_EVENTS", events_of(options->kernel), 1) == 0;
-	/* A simulated job is over before the recorder would start sampling. */
-	if (options->is_kernel_said && options->kernel == KERNEL_EVENTS_SAMPLED)
-		is_set = is_set && setenv("RINGSIDE_SAMPLE_AFTER", "0", 0) == 0;
+	if (options->is_times_said)
+		is_set = is_set &&
+			 setenv("RINGSIDE_EVENTS",
+				options->times == SIM_TIMES_KERNEL ? "kernel" : "-kernel", 1) == 0;
 	return is_set;
 }
 

@@ -138,15 +138,24 @@ static int take_sizes(const struct cli_said *said)
 			 said->value, SIM_SIZES_MAX);
 }
 
-/* --kernel, --kernel-sampled, --no-kernel */
+static int take_times(const struct cli_said *said)
+{
+	struct sim_options *to = said->target;
+
+	to->times = sim_times_find(said->value);
+	to->is_times_said = true;
+	if (to->times != SIM_TIMES_WORDS)
+		return 0;
+	return cli_usage(said->page, "--times %s: use auto, all, off or kernel", said->value);
+}
+
+/* --kernel, --no-kernel */
 static int take_kernel(const struct cli_said *said)
 {
 	struct sim_options *to = said->target;
 
-	to->is_kernel_said = true;
-	to->kernel = said->option->name[0] == 'n'	    ? KERNEL_EVENTS_OFF
-		     : strcmp(said->option->name, "kernel") ? KERNEL_EVENTS_SAMPLED
-							    : KERNEL_EVENTS_ON;
+	to->times = said->option->name[0] == 'n' ? SIM_TIMES_OFF : SIM_TIMES_KERNEL;
+	to->is_times_said = true;
 	return 0;
 }
 
@@ -203,16 +212,14 @@ static const struct cli_option options[] = {
 	{ 0, "tag", "LIST",
 	  "userTag of the operations, by communicator, e.g. world=7 or tp=1,dp=2 (release 2.31)",
 	  CLI_CALL(struct sim_request, options, take_tags) },
-	{ 0, "kernel", NULL,
-	  "record GPU times of all kernels (default: as the recorder does with this release)",
+	{ 0, "times", "WHICH",
+	  "GPU times, as RINGSIDE_TIMES: auto (default: of a share of the launches, from release "
+	  "2.28 on), all, off, or kernel (NCCL's kernel events, of every operation)",
+	  CLI_CALL(struct sim_request, options, take_times) },
+	{ 0, "kernel", NULL, "the same as --times kernel",
 	  CLI_CALL(struct sim_request, options, take_kernel) },
-	{ 0, "kernel-sampled", NULL, "record GPU times of a sample of the collectives",
+	{ 0, "no-kernel", NULL, "the same as --times off",
 	  CLI_CALL(struct sim_request, options, take_kernel) },
-	{ 0, "no-kernel", NULL, "do not record GPU times of kernels",
-	  CLI_CALL(struct sim_request, options, take_kernel) },
-	{ 0, "sample-level", "N",
-	  "with --offline: sample one block of collectives in 2^N, N up to 12 (default 3)",
-	  CLI_U32(struct sim_request, options.sample_level, 0, SAMPLE_LEVEL_MOST) },
 	{ 0, "nvlink", "RATE", "bandwidth of a GPU inside its node, in GB/s (default 360)",
 	  CLI_CALL(struct sim_request, options.nvlink.bytes_per_us, take_bandwidth) },
 	{ 0, "network", "RATE", "bandwidth of a GPU to other nodes, in GB/s (default 48)",
@@ -273,6 +280,13 @@ static const struct cli_example examples[] = {
 	{ NULL, NULL },
 };
 
+/* What earlier versions had. */
+static const struct cli_other earlier[] = {
+	{ 0, "kernel-sampled", "--times auto, the default, times a share of the launches" },
+	{ 0, "sample-level", "the share follows from the job, as in the recorder" },
+	{ 0, NULL, NULL },
+};
+
 static const struct cli_page sim_page = {
 	.name = "sim",
 	.operands = "",
@@ -284,6 +298,7 @@ static const struct cli_page sim_page = {
 		 "Prints the number of operations per rank and communicator at the end.\n",
 	.options = options,
 	.examples = examples,
+	.elsewhere = earlier,
 };
 
 /* 0, or the exit code after help or an error message. */

@@ -520,7 +520,7 @@ enum status sim_noise_parse(struct sim_noise noises[SIM_NOISES], const char *tex
 
 /* ---- workloads and defaults ------------------------------------------------------------------- */
 
-enum { DEFAULT_SECONDS = 10, DEFAULT_SAMPLE_LEVEL = 3 };
+enum { DEFAULT_SECONDS = 10 };
 
 static const struct sim_workload_page pages[SIM_WORKLOADS] = {
 	[SIM_DDP] = { "ddp",
@@ -575,7 +575,6 @@ void sim_options_init(struct sim_options *options)
 		.seed = 1,
 		.release = HOST_NCCL_2_28,
 		.clock_shift_ns = 100000000,
-		.sample_level = DEFAULT_SAMPLE_LEVEL,
 		.hang_ns = DEFAULT_SECONDS * SECOND_NS,
 		.jitter_permille = 20,
 		.attempt = 1,
@@ -587,6 +586,32 @@ void sim_options_init(struct sim_options *options)
 int sim_options_interface(const struct sim_options *options)
 {
 	return host_release_native(options->release);
+}
+
+static const char *const times_names[SIM_TIMES_WORDS] = { "auto", "all", "off", "kernel" };
+
+const char *sim_times_name(enum sim_times times)
+{
+	return times_names[times < SIM_TIMES_WORDS ? times : SIM_TIMES_AUTO];
+}
+
+enum sim_times sim_times_find(const char *name)
+{
+	int times = 0;
+
+	while (times < SIM_TIMES_WORDS && strcmp(times_names[times], name) != 0)
+		times++;
+	return (enum sim_times)times;
+}
+
+enum { FIRST_WITH_KERNELS = 3, FIRST_WITH_LAUNCHES = 5 }; /* interface versions */
+
+enum sim_times sim_options_times(const struct sim_options *options)
+{
+	bool is_kernel = options->times == SIM_TIMES_KERNEL;
+	int first = is_kernel ? FIRST_WITH_KERNELS : FIRST_WITH_LAUNCHES;
+
+	return sim_options_interface(options) >= first ? options->times : SIM_TIMES_OFF;
 }
 
 static enum status check_group(const char *name, int size, int world, char *why, size_t why_size)
@@ -724,18 +749,13 @@ static enum status finish_fault(const struct sim_options *options, struct sim_fa
 	return check_needs(options, fault, why, size);
 }
 
-static enum status finish_kernel(struct sim_options *options, char *why, size_t size)
+static enum status check_times(const struct sim_options *options, char *why, size_t size)
 {
-	const struct kernel_policy *policy =
-		kernel_policy_of((unsigned int)sim_options_interface(options));
-
-	if (!options->is_kernel_said)
-		options->kernel = (enum kernel_events)policy->by_default;
-	if (options->kernel != KERNEL_EVENTS_SAMPLED || policy->can_sample)
+	if (options->times != SIM_TIMES_ALL || sim_options_times(options) == SIM_TIMES_ALL)
 		return OK;
 	text_format(why, size,
-		    "kernel events of this release cannot be sampled; use --kernel, --no-kernel or "
-		    "--release 2.28");
+		    "--times all: this release does not show launches; use --release 2.28 or "
+		    "--times kernel");
 	return ERR_RANGE;
 }
 
@@ -758,7 +778,7 @@ enum status sim_options_finish(struct sim_options *options, char *why, size_t si
 			text_format(why, size, "this release has no tags; use --release 2.31");
 			return ERR_RANGE;
 		}
-	status = finish_kernel(options, why, size);
+	status = check_times(options, why, size);
 	if (status != OK)
 		return status;
 	if (options->noises[SIM_NOISE_CHECKPOINT].is_on &&

@@ -510,7 +510,9 @@ static void stall_pair(struct sim_engine *engine, const struct sim_call *call,
 	outcome->begin_ns = call->begin_ns;
 	outcome->steps = call->edge.bytes ? call->edge.steps : 1;
 	outcome->is_self = call->peer == launch->self;
-	outcome->is_over = call->is_over && (outcome->is_self || is_channel_done);
+	/* What is timed ends with its launch. */
+	outcome->is_over =
+		call->is_over && !launch->is_timed && (outcome->is_self || is_channel_done);
 	outcome->end_ns = outcome->is_self ? call->end_ns : stop_ns;
 	outcome->kernel_count =
 		launch->start_ns && !outcome->is_self && !is_late(engine, launch) ? 1 : 0;

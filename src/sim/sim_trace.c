@@ -16,6 +16,7 @@
 #include "common/hash.h"
 #include "common/op.h"
 #include "common/text.h"
+#include "common/timing.h"
 #include "format/region_layout.h"
 #include "format/trace_layout.h"
 #include "format/trace_write.h"
@@ -50,6 +51,8 @@ struct sim_file {
 	struct comm_info comms[SIM_ROLES];
 	struct comm_counts counts[SIM_ROLES];
 	uint64_t in_flight[SIM_ROLES];
+	struct timing_pace pace;
+	struct timing_kinds kinds[SIM_ROLES];
 	struct sim_links links;
 };
 
@@ -155,7 +158,10 @@ static void sim_links_release(struct sim_links *links)
 enum {
 	TASK_NS = 2500, /* after the launch */
 	POLL_NS = 4000, /* until the proxy notices that a kernel started or stopped, at least ... */
-	POLL_RANGE_NS = 9000, /* ... plus up to this much */
+	POLL_RANGE_NS = 9000,		/* ... plus up to this much */
+	REACHED_NS = 500 * 1000 * 1000, /* a timed launch that is open: has the GPU reached it? */
+	SEEN_OPEN_NS = 1000 * 1000 * 1000,
+	EVENT_RESOLUTION_NS = 32,
 	WARPS = 16,
 	SEND_WAITS = OP_WAIT_SEND_GPU,
 	RECV_WAITS = OP_WAIT_RECV_NET,
@@ -165,27 +171,6 @@ enum {
 static bool is_api_only(const struct sim_job *job, uint8_t function)
 {
 	return job->interface >= 6 && function == OP_BROADCAST;
-}
-
-/* The recorder samples processes that use neither Send nor Recv ... */
-static bool job_is_sampled(const struct sim_job *job)
-{
-	return job->options.kernel == KERNEL_EVENTS_SAMPLED && job->options.workload != SIM_TP_PP &&
-	       job->options.workload != SIM_MOE;
-}
-
-/* ... by the collective's number. */
-static bool is_sampled(const struct sim_job *job, const struct sim_call *call)
-{
-	return job_is_sampled(job) &&
-	       sample_level(call->launch->comm->hash, call->match) >= job->options.sample_level;
-}
-
-static bool has_kernels(const struct sim_job *job, const struct sim_call *call)
-{
-	if (job->interface < 3)
-		return false;
-	return job->options.kernel == KERNEL_EVENTS_ON || is_sampled(job, call);
 }
 
 /* The plugin's timestamps are taken when NCCL's proxy thread polls. */
@@ -350,10 +335,57 @@ static void set_state(struct op_record *op, const struct sim_job *job,
 		op->time_source = OP_TIME_PROXY;
 }
 
-/* Everything except the sequence. Notes in the stream which GPU timestamps are wrong. */
+/*
+ * Two CUDA events around the launch: one time for all of its operations, on the recorder's clock. In a hang the recorder
+ * asks whether the GPU has reached the launch.
+ */
+static void set_cuda_times(struct op_record *op, const struct sim_job *job,
+			   const struct sim_clocks *clocks, const struct sim_outcome *outcome,
+			   uint64_t seen_until_ns)
+{
+	const struct sim_launch *launch = outcome->call->launch;
+	bool is_pair = !op_is_collective(op->function);
+	uint64_t gone_ns = sim_job_gone_ns(job, launch->rank);
+	uint64_t end_ns = is_pair ? launch->end_ns : outcome->end_ns, reached_ns;
+
+	op->flags &= ~(uint32_t)OP_FLAG_NOT_SAMPLED;
+	op->flags |= OP_FLAG_CUDA_EVENT;
+	/* A Send and its Recv run at the same time. */
+	if (launch->count > (is_pair ? 2u : 1u))
+		op->flags |= OP_FLAG_SHARED_TIME;
+	if (outcome->is_over) {
+		op->gpu_start_ns = sim_clock(clocks, launch->start_ns) + clocks->place_ns;
+		op->gpu_stop_ns =
+			op->gpu_start_ns + ((end_ns - launch->start_ns) / EVENT_RESOLUTION_NS + 1) *
+						   EVENT_RESOLUTION_NS;
+		if (op->active_ns == 0)
+			op->active_ns = op->gpu_start_ns;
+		op->state = OP_DONE;
+		op->done_ns = op->gpu_stop_ns;
+		op->time_source = OP_TIME_KERNEL_GPU;
+		return;
+	}
+	/* A stopped process does not ask any more. */
+	seen_until_ns = gone_ns < seen_until_ns ? gone_ns : seen_until_ns;
+	reached_ns = launch->launch_ns + REACHED_NS;
+	if (launch->start_ns > reached_ns)
+		reached_ns = launch->start_ns;
+	if (launch->start_ns != 0 && reached_ns <= seen_until_ns && op->active_ns == 0) {
+		op->active_ns = sim_clock(clocks, reached_ns);
+		op->state = OP_RUNNING;
+	}
+	if (launch->launch_ns + SEEN_OPEN_NS <= seen_until_ns)
+		op->flags |= OP_FLAG_SEEN_OPEN;
+}
+
+/*
+ * Everything except the sequence. Notes in the stream which GPU timestamps are wrong. `seen_until_ns`: the end of what
+ * the recorder saw.
+ */
 static void sim_record_make(struct op_record *op, const struct sim_job *job,
 			    const struct sim_identity *identity, struct sim_stream *stream,
-			    uint32_t comm_id, const struct sim_outcome *outcome)
+			    uint32_t comm_id, const struct sim_outcome *outcome,
+			    uint64_t seen_until_ns)
 {
 	const struct sim_clocks *clocks = &identity->clocks;
 	const struct sim_call *call = outcome->call;
@@ -362,16 +394,17 @@ static void sim_record_make(struct op_record *op, const struct sim_job *job,
 				  .number = call->number,
 				  .match = call->match,
 				  .signature = call->signature };
+	/* Until its task joins a timed launch. */
+	if (sim_job_has_cuda_events(job))
+		op->flags |= OP_FLAG_NOT_SAMPLED;
 	set_message(op, job, call);
 	set_host_times(op, job, clocks, call);
 	if (is_api_only(job, call->function)) {
 		op->task_ns = op->launch_ns = 0;
 		op->state = OP_ISSUED;
-		op->flags = OP_FLAG_API_ONLY;
+		op->flags |= OP_FLAG_API_ONLY;
 		return;
 	}
-	if (job_is_sampled(job))
-		op->flags |= has_kernels(job, call) ? OP_FLAG_KERNELS_ASKED : OP_FLAG_NOT_SAMPLED;
 	if (call->launch->is_unlaunched) {
 		op->state = OP_ISSUED;
 		return;
@@ -383,12 +416,14 @@ static void sim_record_make(struct op_record *op, const struct sim_job *job,
 	op->warps = outcome->algorithm ? WARPS : 0;
 	if (outcome->is_self)
 		op->flags |= OP_FLAG_SELF;
-	if (has_kernels(job, call)) {
+	if (job->times == SIM_TIMES_KERNEL) {
 		set_kernels(op, job, clocks, outcome);
 		spoil_stamps(op, job, clocks, stream, outcome);
 	}
 	set_proxies(op, outcome);
 	set_state(op, job, clocks, outcome);
+	if (call->launch->is_timed)
+		set_cuda_times(op, job, clocks, outcome, seen_until_ns);
 }
 
 /* ---- details --------------------------------------------------------------------------------- */
@@ -467,7 +502,7 @@ static int sim_record_details(struct op_detail details[SIM_DETAILS_MAX], const s
 
 	if (is_api_only(job, outcome->call->function) || outcome->call->launch->is_unlaunched)
 		return 0;
-	for (int i = 0; has_kernels(job, outcome->call) && i < outcome->kernel_count; i++)
+	for (int i = 0; job->times == SIM_TIMES_KERNEL && i < outcome->kernel_count; i++)
 		details[count++] = kernel_detail(job, clocks, comm_id, outcome, i);
 	for (int i = 0; i < outcome->edge_count; i++) {
 		const struct sim_edge *edge = &outcome->edges[i];
@@ -654,7 +689,9 @@ static void count_record(struct sim_file *file, struct op_record *op)
 		counts->last_done_ns = op->done_ns;
 	if (op->number > counts->last_done_number)
 		counts->last_done_number = op->number;
-	if (op->time_source == OP_TIME_KERNEL_GPU) {
+	if (op->flags & OP_FLAG_CUDA_EVENT) {
+		info->place_error_ns = SIM_PLACE_ERROR_NS;
+	} else if (op->time_source == OP_TIME_KERNEL_GPU) {
 		int64_t offset = (int64_t)(op->gpu_stop_ns - op->done_ns);
 
 		if (info->gpu_offset_at_ns == 0 || offset > info->gpu_offset_ns) {
@@ -743,6 +780,31 @@ static enum status add_details(struct sim_trace *trace, struct sim_engine *engin
 	return OK;
 }
 
+void sim_trace_choose(struct sim_trace *trace, struct sim_launch *launch)
+{
+	const struct sim_job *job = trace->job;
+	struct sim_file *file = &trace->files[launch->rank];
+	const struct sim_call *first = launch->calls;
+	bool is_wanted = job->times == SIM_TIMES_ALL;
+
+	if (!sim_job_has_cuda_events(job) || first == NULL)
+		return;
+	timing_pace_count(&file->pace, sim_clock(&file->identity.clocks, first->issue_ns));
+	for (const struct sim_call *call = first; call; call = call->next) {
+		struct op_record op = { .comm = 0 };
+
+		set_message(&op, job, call);
+		is_wanted |= timing_is_new(&file->kinds[launch->role], op.function, op.bytes);
+		if (call == first)
+			is_wanted |= timing_is_drawn(
+				launch->comm->hash,
+				op_is_collective(op.function) ? call->match : call->number,
+				timing_share(file->pace.interval_ns, op.bytes));
+	}
+	/* Without KernelLaunch there is nothing to record events around. */
+	launch->is_timed = is_wanted && !is_api_only(job, first->function);
+}
+
 enum status sim_trace_add(struct sim_trace *trace, struct sim_engine *engine,
 			  const struct sim_outcome *outcome)
 {
@@ -762,7 +824,7 @@ enum status sim_trace_add(struct sim_trace *trace, struct sim_engine *engine,
 		return status;
 	pending = &file->pending[file->pending_count++];
 	sim_record_make(&pending->op, trace->job, &file->identity, stream,
-			file->comms[launch->role].id, outcome);
+			file->comms[launch->role].id, outcome, engine->end_ns);
 	pending->done_ns = pending->op.done_ns;
 	if (pending->done_ns == 0)
 		pending->done_ns = sim_clock(&file->identity.clocks,

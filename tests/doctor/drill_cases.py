@@ -26,7 +26,7 @@ class Case:
         return self.nodes * self.gpus
 
     def command(self):
-        # A named release has its own default, which is no kernel events.
+        # A named release has its own default.
         kernel = [] if "--release" in self.options else ["--kernel"]
         return ["--offline"] + kernel + ["--nodes", str(self.nodes), "--gpus", str(self.gpus),
                                          "--seed", str(self.seed)] + self.options
@@ -84,19 +84,19 @@ def hangs(size, seed, workload):
         yield one("stuck sending", "network_stuck", "stuck-send:rank=%d", rank[9])
 
 
-RELEASES_WITHOUT_KERNELS = ("2.24", "2.26", "2.27", "2.31")
+RELEASES_WITHOUT_TIMES = ("2.24", "2.26", "2.27", "2.31")
 
 
 def blind_hangs(size, seed, release, workload):
-    """NCCL's default before 2.28 and from 2.31 on: no kernel events. Inside a node only calls are reported, and a
-    GPU that does nothing is not visible."""
+    """Without GPU times, as before 2.28 or with RINGSIDE_TIMES=off: inside a node only calls are reported, and a GPU that
+    does nothing is not visible."""
     nodes, gpus = NODES[size]
     rank = [pick(seed, salt, nodes * gpus) for salt in range(70, 80)]
     where = "one node" if nodes == 1 else "two nodes"
 
     def one(fault, told, text, who, work=workload, **more):
-        return hang("no kernel events, %s: %s" % (where, fault), told, size, seed, work, text % who, who,
-                    "--release", release, **more)
+        return hang("no GPU times, %s: %s" % (where, fault), told, size, seed, work, text % who, who,
+                    "--release", release, "--times", "off", **more)
 
     yield one("never arrives", "never_issued", "never-arrives:rank=%d", rank[0])
     yield one("mismatch", "mismatch", "mismatch:rank=%d,what=count", rank[1], rule="count")
@@ -114,8 +114,8 @@ def blind_hangs(size, seed, release, workload):
     else:
         yield one("stuck sending", "network_stuck", "stuck-send:rank=%d", rank[6], "fsdp")
     case = healthy(size, seed, workload, 5)
-    case.fault = "no kernel events, %s: healthy" % where
-    case.options += ["--release", release]
+    case.fault = "no GPU times, %s: healthy" % where
+    case.options += ["--release", release, "--times", "off"]
     yield case
 
 
@@ -256,7 +256,7 @@ def plan(seeds, is_long):
                 cases.append(healthy("8n" if jitter == 2 else "64", 100 * seed + jitter, workload,
                                      jitter))
         cases.append(healthy("8", seed, "ddp", 10))
-        for number, release in enumerate(RELEASES_WITHOUT_KERNELS):
+        for number, release in enumerate(RELEASES_WITHOUT_TIMES):
             for size in ("8", "8n"):
                 cases += blind_hangs(size, 10 * seed + number, release,
                                      ("fsdp", "ddp", "loop", "fsdp")[number])

@@ -78,14 +78,8 @@ class Job:
         return words + ["--seconds", "%.2fs" % self.seconds] + (self.watchdog if with_faults else [])
 
     def has_kernels(self):
-        """Whether the GPU's times are recorded: of processes with Sends and Recvs, only if asked for."""
-        return "--kernel" in self.release or (
-            self.workload not in ("tp-pp", "moe") and (not self.release or "--kernel-sampled" in self.release))
-
-    def has_times(self):
-        """Whether the release is one whose times the doctor judges, and something is timed."""
-        is_old = "--release" in self.release and "--kernel-sampled" not in self.release
-        return self.has_kernels() or (self.nodes > 1 and not is_old)
+        """Whether the GPU's times are recorded: by default from NCCL 2.28 on."""
+        return "--release" not in self.release or self.release[-1] in ("2.30", "2.31")
 
     def hidden(self):
         """Why nobody who has only this recording could name the cause of its fault; None if one could."""
@@ -390,7 +384,7 @@ def make_topology(job, draw):
     kernels = draw.random()
     often = 0.4 if job.workload in ("tp-pp", "moe") else 0.62
     job.release = [] if kernels < often else ["--kernel"] if kernels < 0.72 else \
-        ["--release", "2.30", "--kernel-sampled"] if kernels < 0.8 else \
+        ["--release", "2.30"] if kernels < 0.8 else \
         ["--release", draw.choice(("2.24", "2.26", "2.27", "2.31"))]
     job.jitter = draw.choice((0, 1, 2, 2, 5, 10))
     job.shift = draw.choice(("0s", "1ms", "100ms", "1s"))

@@ -278,7 +278,7 @@ def by_cost(outcomes):
 
 def costly(outcomes):
     return [o for o in outcomes if all(fault.is_seen for fault in o.job.faults) and is_slow(o) and
-            len(o.job.faults) == 1 and o.cost >= 0.1 and o.job.has_times()]
+            len(o.job.faults) == 1 and o.cost >= 0.1 and o.job.has_kernels()]
 
 
 def left_out(outcomes):
@@ -329,8 +329,8 @@ def report(outcomes, arguments):
              "unjudged    no warning, but it says what it could not judge",
              "accused     a healthy job, or one in which nobody is to blame, gets a warning",
              "Cost is measured: the same job without the fault, as many iterations.", ""]
-    lines += matrix("with kernel times", grouped(seen, lambda o: o.row)) if seen else []
-    lines += matrix("without kernel times", grouped(blind, lambda o: o.row)) if blind else []
+    lines += matrix("with GPU times", grouped(seen, lambda o: o.row)) if seen else []
+    lines += matrix("without GPU times", grouped(blind, lambda o: o.row)) if blind else []
     lines += matrix("by workload", grouped(outcomes, lambda o: o.job.workload))
     lines += matrix("by noise", grouped(outcomes, lambda o: "noise" if o.job.noise else "none"))
     lines += matrix("healthy jobs with noise, by kind", grouped(

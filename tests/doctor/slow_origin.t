@@ -55,7 +55,7 @@ blind() { # name, options of the simulator
 	local name=$1
 
 	shift
-	"$ringside" sim --offline -o "$tap_scratch/$name" "$@" >/dev/null
+	"$ringside" sim --offline --times off -o "$tap_scratch/$name" "$@" >/dev/null
 }
 
 blind experts --nodes 4 --gpus 4 -w moe --seed 8 --seconds 20s -f slow-rank:rank=5,factor=1.3,at=8s

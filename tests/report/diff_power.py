@@ -43,8 +43,7 @@ class Job:
         if self.workload in ("moe", "tp-pp"):
             self.nodes = rng.choice((2, 4, 8))
         self.seconds = rng.choice((20, 25, 30, 40))
-        # Processes that use Send and Recv have no GPU times unless asked for: NVLink cannot be seen.
-        self.is_timed = rng.random() < 0.5 or (kind == "nvlink" and self.workload in ("moe", "tp-pp"))
+        self.is_timed = rng.random() < 0.5  # every operation, not a share
         if kind == "nvlink" and self.workload in ("fsdp", "ddp"):
             self.gpus = 8  # with fewer, the network is the limit
         self.jitter = rng.choice((2, 2, 10, 30))

@@ -43,8 +43,7 @@ static void simulate(const char *name, const struct whole_job *whole)
 	options.workload = whole->workload;
 	options.iterations = (uint64_t)whole->iterations;
 	options.seed = 5;
-	options.kernel = KERNEL_EVENTS_ON;
-	options.is_kernel_said = true;
+	options.times = SIM_TIMES_KERNEL;
 	options.is_full = whole->is_full;
 	options.channels = 2;
 	options.at_ns = 300000000;

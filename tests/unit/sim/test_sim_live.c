@@ -29,7 +29,7 @@ struct live_job {
 	bool is_threads, is_node_processes;
 	bool is_interrupted; /* before it begins */
 	bool has_regions;
-	bool is_sampled;
+	bool is_every_timed;
 	uint64_t iterations; /* 0: for 700 ms */
 	const char *plugin;  /* NULL: the recorder */
 	const char *mode;
@@ -40,11 +40,10 @@ struct live_job {
 
 static void show_environment(FILE *to)
 {
-	static const char *const names[] = {
-		"WORLD_SIZE",	   "LOCAL_WORLD_SIZE",	   "RANK",	    "LOCAL_RANK",
-		"GROUP_RANK",	   "RINGSIDE_JOB",	   "RINGSIDE_MODE", "RINGSIDE_BUFFER",
-		"RINGSIDE_EVENTS", "RINGSIDE_SAMPLE_AFTER"
-	};
+	static const char *const names[] = { "WORLD_SIZE",    "LOCAL_WORLD_SIZE", "RANK",
+					     "LOCAL_RANK",    "GROUP_RANK",	  "RINGSIDE_JOB",
+					     "RINGSIDE_MODE", "RINGSIDE_BUFFER",  "RINGSIDE_EVENTS",
+					     "RINGSIDE_TIMES" };
 
 	for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
 		if (getenv(names[i]) != NULL)
@@ -116,8 +115,8 @@ static void run_job(const struct live_job *live_job, const char *folder)
 	options.iterations = live_job->iterations;
 	options.seconds_ns = live_job->iterations ? 0 : 700000000;
 	options.at_ns = 250000000;
-	options.is_kernel_said = live_job->is_sampled;
-	options.kernel = KERNEL_EVENTS_SAMPLED;
+	options.is_times_said = live_job->is_every_timed;
+	options.times = live_job->is_every_timed ? SIM_TIMES_ALL : SIM_TIMES_AUTO;
 	if (live_job->fault != NULL && sim_fault_parse(&options.faults[options.fault_count++],
 						       live_job->fault, why, sizeof(why)) != OK)
 		_exit(2);
@@ -213,8 +212,8 @@ int main(void)
 		{ "a thread per rank", 2, 2, SIM_MOE, .iterations = 1, .is_threads = true },
 		{ "a process per node", 2, 2, SIM_TP_PP, .iterations = 1, .is_node_processes = true,
 		  .has_regions = true, .mode = "full" },
-		{ "a sample of kernel events", 1, 2, SIM_LOOP, .iterations = 2,
-		  .is_sampled = true },
+		{ "times of every launch", 1, 2, SIM_LOOP, .iterations = 2,
+		  .is_every_timed = true },
 		{ "a stuck send", 2, 2, SIM_FSDP, .fault = "stuck-send:rank=1" },
 		{ "a stuck send of threads", 2, 2, SIM_FSDP, .fault = "stuck-send:rank=1",
 		  .is_threads = true },

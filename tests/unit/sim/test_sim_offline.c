@@ -1,6 +1,8 @@
 /* What `ringside sim --offline` writes: complete, deterministic, and consistent with its faults. */
 #include "tests/tap.h"
 
+#include "common/attributes.h"
+#include "common/clock.h"
 #include "common/op.h"
 #include "tests/unit/sim/sim_files.h"
 
@@ -15,8 +17,7 @@ static struct sim_options options_of(int nodes, int gpus, enum sim_workload work
 	options.workload = workload;
 	options.iterations = (uint64_t)iterations;
 	options.seed = 7;
-	options.kernel = KERNEL_EVENTS_ON;
-	options.is_kernel_said = true;
+	options.times = SIM_TIMES_KERNEL;
 	return options;
 }
 
@@ -591,7 +592,8 @@ static void test_releases(void)
 		struct sim_run run;
 
 		options.release = releases[i];
-		options.is_kernel_said = i % 2 != 0; /* otherwise the default */
+		if (i % 2 == 0)
+			options.times = SIM_TIMES_AUTO;
 		snprintf(sentence, sizeof(sentence), "release %d", releases[i]);
 		EXPECT_THAT(sentence, sim_run_start(&run, &options, NULL) && is_sound(&run));
 		EXPECT_EQUAL(run.reads[0].comms[1].interface, i + 1);
@@ -605,82 +607,225 @@ static void test_no_kernel(void)
 	bool has_gpu_times = false, has_proxy_times = false;
 	struct sim_run run;
 
-	options.kernel = KERNEL_EVENTS_OFF;
+	options.times = SIM_TIMES_OFF;
 	EXPECT(sim_run_start(&run, &options, NULL));
 	for (size_t i = 0; i < run.reads[0].count; i++) {
 		has_gpu_times = has_gpu_times || run.reads[0].ops[i].gpu_start_ns != 0;
 		has_proxy_times =
 			has_proxy_times || run.reads[0].ops[i].time_source == OP_TIME_PROXY;
 	}
-	EXPECT_THAT("without kernel events there are no GPU times", !has_gpu_times);
+	EXPECT_THAT("without times there are none of the GPU", !has_gpu_times);
 	EXPECT_THAT("except those of the network", has_proxy_times);
 	sim_run_end(&run);
 }
 
-/* Whether exactly these are timed by the GPU, and the others look as without kernel events. */
-static bool is_sample(const struct sim_read *read, unsigned int level, size_t *timed)
+/* ---- CUDA events ----------------------------------------------------------------------------- */
+
+/* A time from CUDA events has its place on the recorder's clock, and says nothing about channels. */
+static bool is_cuda_time(const struct op_record *op)
 {
-	const uint64_t hash = read->comms[1].hash;
-
-	*timed = 0;
-	for (size_t i = 0; i < read->count; i++) {
-		const struct op_record *op = &read->ops[i];
-		bool is_timed = op->time_source == OP_TIME_KERNEL_GPU;
-
-		*timed += is_timed;
-		if (is_timed != (sample_level(hash, op->match) >= level) ||
-		    is_timed != ((op->flags & OP_FLAG_KERNELS_ASKED) != 0) ||
-		    is_timed != (op->gpu_start_ns != 0 && op->kernels_stopped > 0) ||
-		    is_timed != (op->kernels_started > 0))
-			return false;
-		if (!is_timed && op->proxies_started == 0 &&
-		    (op->state != OP_LAUNCHED || op->time_source != OP_TIME_NONE))
-			return false;
-	}
-	return read->count > 0 && (read->comms[1].mask & 0x40) == 0;
+	return op->flags & OP_FLAG_CUDA_EVENT && !(op->flags & OP_FLAG_NOT_SAMPLED) &&
+	       op->time_source == OP_TIME_KERNEL_GPU && op->state == OP_DONE &&
+	       op->kernels_started == 0 && op->kernels_stopped == 0 &&
+	       op->gpu_start_ns >= op->launch_ns && op->gpu_stop_ns > op->gpu_start_ns &&
+	       op->active_ns >= op->launch_ns && op->done_ns == op->gpu_stop_ns;
 }
 
-static void test_sampled(void)
+static bool is_untimed(const struct op_record *op)
 {
-	struct sim_options options = options_of(2, 4, SIM_FSDP, 60);
-	struct sim_run run;
-	size_t timed;
+	return op->flags & OP_FLAG_NOT_SAMPLED && !(op->flags & OP_FLAG_CUDA_EVENT) &&
+	       (op->time_source == OP_TIME_NONE || op->time_source == OP_TIME_HOST) &&
+	       op->gpu_start_ns == 0 && op->kernels_started == 0;
+}
 
-	options.is_kernel_said = false;
+/* How many are timed; SIZE_MAX: one is neither timed as it should be nor untimed. */
+static size_t cuda_times(const struct sim_read *read)
+{
+	size_t timed = 0;
+
+	for (size_t i = 0; i < read->count; i++) {
+		if (is_cuda_time(&read->ops[i]))
+			timed++;
+		else if (!is_untimed(&read->ops[i]))
+			return SIZE_MAX;
+	}
+	return timed;
+}
+
+/* Ranks measure their own pace, so at its edges one may time a little more than another. */
+static size_t timed_elsewhere(const struct sim_run *run)
+{
+	size_t differ = 0;
+
+	for (int rank = 1; rank < run->job.world; rank++)
+		for (size_t i = 0; i < run->reads[0].count; i++) {
+			const struct op_record *mine = &run->reads[0].ops[i];
+			const struct op_record *other =
+				find(&run->reads[rank], mine->comm, mine->function, mine->match);
+
+			differ += other == NULL ||
+				  ((mine->flags ^ other->flags) & OP_FLAG_CUDA_EVENT) != 0;
+		}
+	return differ;
+}
+
+static void test_cuda_times(void)
+{
+	/* 1 KiB in quick succession. */
+	struct sim_options options = options_of(1, 4, SIM_LOOP, 4000);
+	struct sim_run run;
+	size_t timed, calls, kinds[OP_FUNCTIONS] = { 0 };
+	const struct comm_info *comm;
+
+	options.release = HOST_NCCL_2_30;
+	options.times = SIM_TIMES_AUTO;
+	options.sizes[0] = 1024;
+	options.size_count = 1;
+	options.period_ns = 100000;
 	EXPECT(sim_run_start(&run, &options, NULL));
-	for (int rank = 0; rank < 8; rank++)
-		EXPECT_THAT("2.28 times a sample of the collectives, the same on all ranks",
-			    is_sample(&run.reads[rank], 3, &timed));
-	EXPECT_THAT("about one in eight",
-		    timed > run.reads[7].count / 16 && timed < run.reads[7].count / 4);
-	EXPECT(strstr(run.reads[0].info, "kernel_events=sampled\n") != NULL);
+	comm = &run.reads[0].comms[1];
+	timed = cuda_times(&run.reads[0]);
+	calls = run.reads[0].count;
+	EXPECT_THAT("small operations in quick succession are timed rarely",
+		    timed > calls / 200 && timed < calls / 4);
+	EXPECT_THAT("the same ones on all ranks", timed_elsewhere(&run) < timed / 8);
+	for (size_t i = 0; i < calls && run.reads[0].ops[i].match <= 1 + 3 * 8; i++)
+		kinds[run.reads[0].ops[i].function] += is_cuda_time(&run.reads[0].ops[i]);
+	EXPECT_THAT("of each function the second to the eighth",
+		    kinds[OP_ALL_REDUCE] == 7 && kinds[OP_ALL_GATHER] == 7 &&
+			    kinds[OP_REDUCE_SCATTER] == 7);
+	EXPECT_THAT("on the recorder's clock, and how exactly",
+		    comm->gpu_offset_ns == 0 && comm->gpu_offset_at_ns != 0 &&
+			    comm->place_error_ns == SIM_PLACE_ERROR_NS);
+	EXPECT_THAT("NCCL's kernel events are not requested", (comm->mask & 0x40) == 0);
+	EXPECT(strstr(run.reads[0].info, "\ntimes=auto\n") != NULL);
 	sim_run_end(&run);
-	options.sample_level = 0;
+
+	options.times = SIM_TIMES_ALL;
 	EXPECT(sim_run_start(&run, &options, NULL));
-	EXPECT(is_sample(&run.reads[0], 0, &timed) && timed == run.reads[0].count);
+	EXPECT_EQUAL(cuda_times(&run.reads[3]), run.reads[3].count);
 	sim_run_end(&run);
-	/* Not in a process that uses Send and Recv. */
-	options = options_of(2, 4, SIM_TP_PP, 4);
-	options.kernel = KERNEL_EVENTS_SAMPLED;
+}
+
+/* All large and rare ones, as soon as the pace is known: after a second. */
+static void test_large_times(void)
+{
+	struct sim_options options = options_of(2, 4, SIM_FSDP, 6);
+	size_t late = 0, timed = 0;
+	struct sim_run run;
+
+	options.times = SIM_TIMES_AUTO;
 	EXPECT(sim_run_start(&run, &options, NULL));
-	EXPECT(is_sample(&run.reads[0], SAMPLE_LEVEL_MOST + 1, &timed) && timed == 0);
+	for (size_t i = 0; i < run.reads[5].count; i++) {
+		late += run.reads[5].ops[i].match > 100;
+		timed += run.reads[5].ops[i].match > 100 && is_cuda_time(&run.reads[5].ops[i]);
+	}
+	EXPECT_EQUAL(late, 201);
+	EXPECT_EQUAL(timed, late);
+	EXPECT(cuda_times(&run.reads[5]) < run.reads[5].count);
+	sim_run_end(&run);
+}
+
+/* The operations of a launch share one time; a Broadcast of 2.29 and later has no launch. */
+static void test_shared_times(void)
+{
+	struct sim_options options = options_of(1, 4, SIM_MOE, 3), broadcasts;
+	const struct op_record *first = NULL;
+	size_t shared = 0, alone = 0, same = 0;
+	struct sim_run run;
+
+	options.times = SIM_TIMES_ALL;
+	broadcasts = options;
+	EXPECT(sim_run_start(&run, &options, NULL));
+	EXPECT_EQUAL(cuda_times(&run.reads[0]), run.reads[0].count);
+	for (size_t i = 0; i < run.reads[0].count; i++) {
+		const struct op_record *op = &run.reads[0].ops[i];
+
+		alone += !(op->flags & OP_FLAG_SHARED_TIME) && op_is_collective(op->function);
+		if (op_is_collective(op->function) || op->number % 8 == 0)
+			continue;
+		shared += (op->flags & OP_FLAG_SHARED_TIME) != 0;
+		if (first != NULL && first->launch_ns == op->launch_ns)
+			same += first->gpu_start_ns == op->gpu_start_ns &&
+				first->gpu_stop_ns == op->gpu_stop_ns;
+		first = op;
+	}
+	EXPECT_THAT("Sends and Recvs of an all-to-all share one time, also with itself",
+		    shared > 0 && same > shared / 2);
+	EXPECT_THAT("collectives have their own", alone > 0);
+	sim_run_end(&run);
+
+	broadcasts.workload = SIM_DDP;
+	broadcasts.release = HOST_NCCL_2_30;
+	EXPECT(sim_run_start(&run, &broadcasts, NULL));
+	EXPECT(run.reads[0].ops[0].function == OP_BROADCAST);
+	EXPECT(run.reads[0].ops[0].flags == (OP_FLAG_API_ONLY | OP_FLAG_NOT_SAMPLED));
+	sim_run_end(&run);
+}
+
+static const struct op_record *open_of(const struct sim_run *run, int rank)
+{
+	for (size_t i = 0; i < run->reads[rank].count; i++)
+		if (run->reads[rank].ops[i].done_ns == 0 &&
+		    !(run->reads[rank].ops[i].flags & OP_FLAG_NOT_SAMPLED))
+			return &run->reads[rank].ops[i];
+	return NULL;
+}
+
+/* In a hang the recorder has seen how far the GPU came. */
+static void test_open_times(void)
+{
+	static const char *const not_started[] = { "gpu-stuck:rank=2,at=1s", NULL };
+	struct sim_options options = options_of(1, 4, SIM_FSDP, 0), early;
+	const struct op_record *stuck, *waiting;
+	struct sim_run run;
+
+	options.times = SIM_TIMES_ALL;
+	options.seconds_ns = 10 * SECOND_NS;
+	early = options;
+	EXPECT(sim_run_start(&run, &options, not_started));
+	stuck = open_of(&run, 2);
+	waiting = open_of(&run, 0);
+	EXPECT_THAT("the GPU has not reached its launch",
+		    stuck && stuck->flags == (OP_FLAG_CUDA_EVENT | OP_FLAG_SEEN_OPEN) &&
+			    stuck->state == OP_LAUNCHED && stuck->active_ns == 0 &&
+			    stuck->gpu_start_ns == 0 && stuck->time_source == OP_TIME_NONE);
+	EXPECT_THAT("the others are inside",
+		    waiting && waiting->match == stuck->match &&
+			    waiting->flags == (OP_FLAG_CUDA_EVENT | OP_FLAG_SEEN_OPEN) &&
+			    waiting->state == OP_RUNNING && waiting->active_ns != 0 &&
+			    waiting->gpu_start_ns == 0);
+	sim_run_end(&run);
+
+	/* 300 ms after the others stopped is too early to say. */
+	early.seconds_ns = 1300 * MS_NS;
+	EXPECT(sim_run_start(&run, &early, not_started));
+	waiting = open_of(&run, 0);
+	EXPECT_THAT("not before a second has passed",
+		    waiting && waiting->flags == OP_FLAG_CUDA_EVENT &&
+			    waiting->state == OP_LAUNCHED && waiting->active_ns == 0);
 	sim_run_end(&run);
 }
 
 static void test_defaults(void)
 {
-	static const int releases[] = { 22403, 22707, 22809, 23007, 23102 };
+	static const int releases[] = { 22403, 22602, 22707, 22809, 23007, 23102 };
+	static const bool has_kernels[] = { false, true, true, true, true, true };
+	static const bool has_launches[] = { false, false, false, true, true, true };
 
 	for (size_t i = 0; i < ARRAY_LENGTH(releases); i++) {
 		struct sim_options options = options_of(2, 4, SIM_FSDP, 2);
 		char why[256];
 
 		options.release = releases[i];
-		options.is_kernel_said = false;
-		EXPECT_EQUAL(sim_options_finish(&options, why, sizeof(why)), OK);
-		EXPECT_EQUAL(options.kernel,
-			     kernel_policy_of((unsigned int)sim_options_interface(&options))
-				     ->by_default);
+		EXPECT_EQUAL(sim_options_times(&options),
+			     has_kernels[i] ? SIM_TIMES_KERNEL : SIM_TIMES_OFF);
+		options.times = SIM_TIMES_AUTO;
+		EXPECT_EQUAL(sim_options_times(&options),
+			     has_launches[i] ? SIM_TIMES_AUTO : SIM_TIMES_OFF);
+		options.times = SIM_TIMES_ALL;
+		EXPECT_EQUAL(sim_options_finish(&options, why, sizeof(why)),
+			     has_launches[i] ? OK : ERR_RANGE);
 	}
 }
 
@@ -725,7 +870,10 @@ int main(void)
 	test_all_faults();
 	test_releases();
 	test_no_kernel();
-	test_sampled();
+	test_cuda_times();
+	test_large_times();
+	test_shared_times();
+	test_open_times();
 	test_defaults();
 	test_drift();
 	return tap_done();
