@@ -355,7 +355,7 @@ enum {
 	/* Ends of the first collectives of each communicator are enough, with those spread over the rest
 	 * that the limit of match.h leaves. */
 	CLOCK_LIMIT = 1 << 20,
-	CURSORS = 4,
+	CURSORS = MATCH_SEQUENCES,
 };
 
 struct walk {
@@ -377,12 +377,12 @@ static struct match_cursor *cursor_of(struct walk *walk, uint32_t comm, uint8_t 
 	const struct job_seat *seat = job_seat(walk->job, walk->process, comm);
 	struct match_cursor **cursor;
 
-	if (seat == NULL || (source != OP_TIME_KERNEL_GPU && source != OP_TIME_PROXY))
+	if (seat == NULL || !match_can_compare(source))
 		return NULL;
 	cursor = &walk->cursors[((size_t)(seat - walk->job->seats) -
 				 walk->job->first_seat[walk->process]) *
 					CURSORS +
-				(source == OP_TIME_PROXY ? 1u : 0u) + (is_replay ? 2u : 0u)];
+				match_sequence(source, is_replay)];
 	if (*cursor == NULL)
 		*cursor = match_cursor_new(&walk->matches, seat, source, is_replay);
 	return *cursor;
@@ -406,7 +406,8 @@ static bool align_visit(const struct op_batch *batch, enum recording_place place
 		if (!match_is_synchronising((uint8_t)op_kind_names(kind)) || op.match == 0 ||
 		    op.end_ns == 0)
 			continue;
-		cursor = cursor_of(walk, op_kind_comm(kind), op_state_source(state),
+		cursor = cursor_of(walk, op_kind_comm(kind),
+				   op_shown_source(op_state_source(state), op_state_flags(state)),
 				   op_state_flags(state) & OP_FLAG_REPLAY);
 		if (cursor != NULL)
 			match_add(cursor, &op);

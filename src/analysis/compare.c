@@ -274,7 +274,7 @@ static enum status add_transfers(const struct timeline_report *report, uint32_t 
 		to = bsearch(&wanted, list, count, sizeof(*list), by_text);
 		if (to == NULL)
 			continue;
-		slot = &to->transfers[cell->key.source == OP_TIME_KERNEL_GPU ? 0 : 1];
+		slot = &to->transfers[op_source_is_gpu(cell->key.source) ? 0 : 1];
 		if (*slot == NULL)
 			*slot = calloc(1, sizeof(**slot));
 		if (*slot == NULL)

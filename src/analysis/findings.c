@@ -259,6 +259,7 @@ static void find_weak_times(struct findings *findings, const struct timeline_rep
 	double untimed = (double)tally_not_timed(total) / calls;
 	unsigned int used = 0;
 	struct finding *finding;
+	size_t at = 0;
 
 	if ((double)total->untrusted / calls > untrusted_share) {
 		finding = findings_add(findings, FINDINGS_UNTRUSTED, FINDINGS_NOTE,
@@ -277,21 +278,26 @@ static void find_weak_times(struct findings *findings, const struct timeline_rep
 		finding->count = tally_not_timed(total);
 		finding->of = total->calls;
 		finding->percent = 100 * untimed;
-		text_format(finding->text, sizeof(finding->text),
-			    "Their completion was not recorded: kernel events were off, or none of "
-			    "them was sampled. They count as calls and bytes, not as time.");
+		text_format(
+			finding->text, sizeof(finding->text),
+			"No call of their kind was timed. They count as calls and bytes, not as "
+			"time.");
 	}
-	for (unsigned int i = OP_TIME_NONE + 1; i < OP_TIME_SOURCES; i++)
+	for (unsigned int i = OP_TIME_NONE + 1; i < OP_TIME_SHOWN_SOURCES; i++)
 		used += (double)total->by_source[i] / calls > mixed_share;
 	if (used > 1) {
 		finding = findings_add(findings, FINDINGS_MIXED_SOURCES, FINDINGS_NOTE,
 				       "durations come from several sources");
-		text_format(finding->text, sizeof(finding->text),
-			    "kernel_gpu %llu, proxy %llu, host %llu calls. They measure different "
-			    "things; each row shows its source.",
-			    (unsigned long long)total->by_source[OP_TIME_KERNEL_GPU],
-			    (unsigned long long)total->by_source[OP_TIME_PROXY],
-			    (unsigned long long)total->by_source[OP_TIME_HOST]);
+		for (unsigned int i = OP_TIME_NONE + 1; i < OP_TIME_SHOWN_SOURCES; i++) {
+			if (total->by_source[i] == 0)
+				continue;
+			text_format(finding->text + at, sizeof(finding->text) - at, "%s%s %llu",
+				    at > 0 ? ", " : "", op_time_source_name((uint8_t)i),
+				    (unsigned long long)total->by_source[i]);
+			at += strlen(finding->text + at);
+		}
+		text_format(finding->text + at, sizeof(finding->text) - at,
+			    " calls. They measure different things; each row shows its source.");
 		text_format(finding->hint, sizeof(finding->hint),
 			    "Use --by source to separate them.");
 	}

@@ -18,7 +18,7 @@
 
 static inline unsigned int match_lane_index(uint8_t source, bool is_replay, unsigned int variant)
 {
-	return (source == OP_TIME_PROXY ? 1u : 0u) | (is_replay ? 2u : 0u) | variant << 2;
+	return match_sequence(source, is_replay) + variant * MATCH_SEQUENCES;
 }
 
 /* The index of this chunk in lane->table, or its free place; the table is not empty. */
@@ -313,8 +313,7 @@ struct match_cursor *match_cursor_new(struct matches *matches, const struct job_
 	uint32_t index = (uint32_t)(seat - matches->job->seats), place = 0;
 	struct match_cursor *cursor;
 
-	if ((source != OP_TIME_KERNEL_GPU && source != OP_TIME_PROXY) || comm->hash == 0 ||
-	    comm->seat_count > SEATS_MAX)
+	if (!match_can_compare(source) || comm->hash == 0 || comm->seat_count > SEATS_MAX)
 		return NULL;
 	while (place < comm->seat_count && comm->seats[place] != index)
 		place++;
@@ -614,7 +613,7 @@ static void count_lane(struct matches *matches, struct match_lane *lane)
 
 uint32_t match_signature(const struct matches *matches, uint32_t comm, uint64_t match)
 {
-	const uint8_t sources[] = { OP_TIME_KERNEL_GPU, OP_TIME_PROXY };
+	const uint8_t sources[] = { OP_TIME_KERNEL_GPU, OP_TIME_CUDA_EVENT, OP_TIME_PROXY };
 
 	for (size_t i = 0; i < ARRAY_LENGTH(sources); i++) {
 		const struct match_lane *lane =

@@ -125,7 +125,7 @@ struct match_sum {
 /* One sequence of matches: calls or replays of one communicator, one source of time, one variant. */
 struct match_lane {
 	uint32_t comm;	/* index into job.comms */
-	uint8_t source; /* enum op_time_source */
+	uint8_t source; /* op_shown_source() */
 	uint8_t variant;
 	bool is_replay;
 	bool has_owner;
@@ -140,7 +140,21 @@ struct match_lane {
 	struct match_sum *sums;	  /* of all matches, by kind; set by match_finish() */
 };
 
-enum { MATCH_LANES = 2 * 2 * MATCH_VARIANTS }; /* source, replay, variant */
+/* Calls and replays with times of one source: operations of different sequences are not compared. */
+enum { MATCH_SEQUENCES = 2 * 3, MATCH_LANES = MATCH_SEQUENCES * MATCH_VARIANTS };
+
+/* Only of these times something follows from a comparison of ranks. */
+static inline bool match_can_compare(uint8_t source)
+{
+	return op_source_is_gpu(source) || source == OP_TIME_PROXY;
+}
+
+static inline unsigned int match_sequence(uint8_t source, bool is_replay)
+{
+	unsigned int of_source = source == OP_TIME_PROXY ? 1 : source == OP_TIME_CUDA_EVENT ? 2 : 0;
+
+	return of_source + (is_replay ? MATCH_SEQUENCES / 2 : 0);
+}
 
 struct match_comm {
 	struct match_lane *lanes[MATCH_LANES]; /* NULL: nothing there */
@@ -227,6 +241,7 @@ struct match_what {
 	struct match_cursor *cursor; /* NULL: not matched */
 	uint32_t kind;
 	uint32_t wire_class;
+	bool has_shared; /* OP_FLAG_SHARED_TIME: its bytes and its time say nothing of each other */
 };
 
 /* Operations as columns. */
@@ -440,7 +455,7 @@ static inline bool match_run_add_alone(struct match_run *run, const struct match
 		.send_net_ns = columns->send_net_ns[row],
 		.send_steps = (uint32_t)columns->steps[row],
 		.kind = what->kind,
-		.bytes = bytes == OP_BYTES_UNKNOWN ? 0 : (float)bytes,
+		.bytes = bytes == OP_BYTES_UNKNOWN || what->has_shared ? 0 : (float)bytes,
 		.wire_class = what->wire_class,
 	};
 	bool is_joined;

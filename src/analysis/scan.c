@@ -14,16 +14,16 @@ static inline uint64_t scan_cell_bytes(const struct scan_cell *cell)
 
 /* What to do with such an operation. */
 enum scan_mark {
-	SCAN_TIMED = 1u << 0, /* << source: of its duration */
-	SCAN_ANY_SOURCE = SCAN_TIMED << 1 | SCAN_TIMED << 2 | SCAN_TIMED << 3,
-	SCAN_IGNORED = 1u << 4,	  /* does not pass the filter: cell is NULL */
-	SCAN_HIDDEN = 1u << 5,	  /* of a rank that is not shown: matched, but in no table */
-	SCAN_CAPTURED = 1u << 6,  /* captured in a graph: only counted */
-	SCAN_UNTIMED = 1u << 7,	  /* without a duration */
-	SCAN_UNTRUSTED = 1u << 8, /* OP_STAMPS_UNTRUSTED */
-	SCAN_JOINED = 1u << 9,	  /* with other ranks' */
-	SCAN_APART = 1u << 10,	  /* could be matched, except for its source or its communicator */
-	SCAN_SEND = 1u << 11,
+	SCAN_TIMED = 1u << 0, /* << op_shown_source(): of its duration */
+	SCAN_ANY_SOURCE = SCAN_TIMED << 1 | SCAN_TIMED << 2 | SCAN_TIMED << 3 | SCAN_TIMED << 4,
+	SCAN_IGNORED = 1u << 5,	  /* does not pass the filter: cell is NULL */
+	SCAN_HIDDEN = 1u << 6,	  /* of a rank that is not shown: matched, but in no table */
+	SCAN_CAPTURED = 1u << 7,  /* captured in a graph: only counted */
+	SCAN_UNTIMED = 1u << 8,	  /* without a duration */
+	SCAN_UNTRUSTED = 1u << 9, /* OP_STAMPS_UNTRUSTED */
+	SCAN_JOINED = 1u << 10,	  /* with other ranks' */
+	SCAN_APART = 1u << 11,	  /* could be matched, except for its source or its communicator */
+	SCAN_SEND = 1u << 12,
 };
 
 /* The key of an entry. */
@@ -274,7 +274,8 @@ static enum status cell_row(const struct scan *scan, const struct scan_cell *cel
 		row->joined = cell->calls - cell->apart;
 		row->joined_ns = cell->sum_ns - cell->apart_ns;
 	}
-	if (cell->size_class != 0) {
+	row->shared = cell->has_shared ? cell->calls : 0;
+	if (cell->size_class != 0 && !cell->has_shared) {
 		row->sized_bytes = cell->bytes;
 		row->sized_ns = cell->sum_ns;
 		if (comm->nranks > 0 || !needs_ranks(function)) {
@@ -353,16 +354,16 @@ static void scan_tell_series(struct scan *scan)
 		return;
 	for (size_t i = 0; i < scan->cell_count; i++) {
 		struct scan_cell *cell = &scan->cells[i];
-		bool is_sized = cell->size_class != 0;
+		bool is_sized = cell->size_class != 0, has_speed = is_sized && !cell->has_shared;
 		struct windows_stretch what = {
 			.calls = (float)(cell->calls - cell->told_calls),
 			.bytes = is_sized ? (float)(cell->bytes - cell->told_bytes) : 0,
-			.time_ns = is_sized ? (float)(cell->sum_ns - cell->told_ns) : 0,
+			.time_ns = has_speed ? (float)(cell->sum_ns - cell->told_ns) : 0,
 		};
 
 		if (cell->series == UINT32_MAX || cell->calls == cell->told_calls)
 			continue;
-		what.bus_bytes = (float)(what.bytes * cell->bus_factor);
+		what.bus_bytes = has_speed ? (float)(what.bytes * cell->bus_factor) : 0;
 		windows_local_add(scan->local, cell->series, &what);
 		cell->told_calls = cell->calls;
 		cell->told_bytes = cell->bytes;
@@ -663,7 +664,8 @@ static void scan_entry_forget(struct scan *scan)
 static struct scan_cell *find_cell(struct scan *scan, const struct scan_cell *like)
 {
 	uint64_t hash = hash_word(hash_word(like->tag, (uint64_t)like->seat << 32 | like->names),
-				  (uint64_t)like->size_class << 8 | like->source);
+				  (uint64_t)like->size_class << 8 | like->source |
+					  (uint64_t)like->has_shared << 16);
 	size_t place = (size_t)hash % ARRAY_LENGTH(scan->cell_table);
 	struct scan_cell *cell;
 
@@ -671,7 +673,7 @@ static struct scan_cell *find_cell(struct scan *scan, const struct scan_cell *li
 		cell = &scan->cells[scan->cell_table[place] - 1];
 		if (cell->seat == like->seat && cell->names == like->names &&
 		    cell->tag == like->tag && cell->size_class == like->size_class &&
-		    cell->source == like->source)
+		    cell->source == like->source && cell->has_shared == like->has_shared)
 			return cell;
 	}
 	if (scan->cell_count == SCAN_CELLS) {
@@ -687,6 +689,7 @@ static struct scan_cell *find_cell(struct scan *scan, const struct scan_cell *li
 	cell->tag = like->tag;
 	cell->size_class = like->size_class;
 	cell->source = like->source;
+	cell->has_shared = like->has_shared;
 	cell->min_ns = UINT64_MAX;
 	scan->cell_table[place] = (uint16_t)scan->cell_count;
 	return cell;
@@ -697,10 +700,9 @@ static struct match_cursor *find_cursor(struct scan *scan, const struct job_seat
 {
 	size_t index = (size_t)(seat - scan->job->seats) - scan->job->first_seat[scan->process];
 	struct match_cursor **cursor =
-		&scan->cursors[index * SCAN_CURSORS + (source == OP_TIME_PROXY ? 1u : 0u) +
-			       (is_replay ? 2u : 0u)];
+		&scan->cursors[index * MATCH_SEQUENCES + match_sequence(source, is_replay)];
 
-	if (source != OP_TIME_KERNEL_GPU && source != OP_TIME_PROXY)
+	if (!match_can_compare(source))
 		return NULL;
 	if (*cursor == NULL)
 		*cursor = match_cursor_new(&scan->matches, seat, source, is_replay);
@@ -716,6 +718,7 @@ static void join_entry(struct scan *scan, const struct job_seat *seat, struct sc
 
 	if ((uint8_t)(like->names >> 16) == OP_RING)
 		entry->matches.wire_class = like->size_class;
+	entry->matches.has_shared = like->has_shared;
 	if (!match_is_synchronising((uint8_t)like->names))
 		return;
 	if (!scan->options->without_joins)
@@ -750,7 +753,7 @@ static void start_series(struct scan *scan, struct scan_cell *cell, const struct
 
 static uint32_t marks_of(uint64_t what, uint32_t names)
 {
-	uint8_t source = op_state_source(what);
+	uint8_t source = op_shown_source(op_state_source(what), op_state_flags(what));
 	uint32_t marks = source != OP_TIME_NONE ? SCAN_TIMED << source : SCAN_UNTIMED;
 
 	if (op_state_state(what) == OP_CAPTURED)
@@ -771,7 +774,9 @@ static COLD void scan_entry_fill(struct scan *scan, const struct scan_key *key,
 	struct scan_cell like = { .tag = key->tag,
 				  .names = map_names(scan, op_kind_names(key->kind)),
 				  .size_class = (uint8_t)op_size_class(key->bytes),
-				  .source = op_state_source(key->what) };
+				  .source = op_shown_source(op_state_source(key->what),
+							    op_state_flags(key->what)),
+				  .has_shared = op_state_flags(key->what) & OP_FLAG_SHARED_TIME };
 
 	*entry = (struct scan_entry){ .kind = key->kind,
 				      .what = key->what,
@@ -854,7 +859,8 @@ static const uint64_t *column(const struct step *step, unsigned int word)
 static inline uint64_t what_of(uint64_t state, uint64_t bytes)
 {
 	const uint64_t mask =
-		UINT64_C(0xffff00000000) | (uint32_t)(OP_FLAG_REPLAY | OP_STAMPS_UNTRUSTED);
+		UINT64_C(0xffff00000000) | (uint32_t)(OP_FLAG_REPLAY | OP_STAMPS_UNTRUSTED |
+						      OP_FLAG_CUDA_EVENT | OP_FLAG_SHARED_TIME);
 	uint64_t size = 64 - (unsigned int)__builtin_clzll(bytes | 1) + (bytes != 0) +
 			(bytes == OP_BYTES_UNKNOWN);
 
@@ -945,6 +951,7 @@ static uint64_t duration_of(const struct step *step, uint32_t place, uint8_t sou
 
 	switch (source) {
 	case OP_TIME_KERNEL_GPU:
+	case OP_TIME_CUDA_EVENT:
 		return column(step, OP_WORD_GPU_STOP)[place] -
 		       column(step, OP_WORD_GPU_START)[place];
 	case OP_TIME_PROXY:
@@ -1041,7 +1048,7 @@ static void take_iteration_op(struct scan *scan, const struct scan_entry *entry,
 		.done_ns = column(step, OP_WORD_DONE)[place],
 		.duration_ns = duration_of(step, place, entry->cell->source),
 		.bytes = bytes == OP_BYTES_UNKNOWN ? 0 : bytes,
-		.gpu_stop_ns = entry->cell->source == OP_TIME_KERNEL_GPU
+		.gpu_stop_ns = op_source_is_gpu(entry->cell->source)
 				       ? column(step, OP_WORD_GPU_STOP)[place]
 				       : 0,
 		.is_timed = entry->cell->source != OP_TIME_NONE,
@@ -1119,6 +1126,8 @@ static void set_words(struct step *step)
 	step->words[FROM] = NULL;
 	switch (step->marks & SCAN_ANY_SOURCE) {
 	case SCAN_TIMED << OP_TIME_KERNEL_GPU:
+	case SCAN_TIMED << OP_TIME_CUDA_EVENT:
+	case SCAN_TIMED << OP_TIME_KERNEL_GPU | SCAN_TIMED << OP_TIME_CUDA_EVENT:
 		step->words[FROM] = column(step, OP_WORD_GPU_START);
 		step->words[TO] = column(step, OP_WORD_GPU_STOP);
 		break;
@@ -1234,7 +1243,7 @@ static void take_rest(struct scan *scan, const struct scan_entry *entry, const s
 		return;
 	cell->apart++;
 	cell->apart_ns += step->durations_ns[i];
-	if (cell->source == OP_TIME_KERNEL_GPU || cell->source == OP_TIME_PROXY)
+	if (match_can_compare(cell->source))
 		scan->matches.unmatched++;
 	else
 		scan->matches.untimed++;
@@ -1368,7 +1377,7 @@ static enum status start_process(struct scan *scan, uint32_t p)
 	for (size_t r = job->process_rank[p]; r < job->rank_count; r++)
 		count += job->ranks[r].process == p;
 	scan->ranks = calloc(count + 1, sizeof(*scan->ranks));
-	scan->cursors = calloc(seats * SCAN_CURSORS + 1, sizeof(*scan->cursors));
+	scan->cursors = calloc(seats * MATCH_SEQUENCES + 1, sizeof(*scan->cursors));
 	if (scan->ranks == NULL || scan->cursors == NULL)
 		return ERR_NO_SPACE;
 	for (size_t r = job->process_rank[p]; scan->rank_count < count; r++) {
@@ -1396,7 +1405,7 @@ static void end_process(struct scan *scan)
 	size_t seats =
 		scan->job->first_seat[scan->process + 1] - scan->job->first_seat[scan->process];
 
-	for (size_t i = 0; scan->cursors != NULL && i < seats * SCAN_CURSORS; i++)
+	for (size_t i = 0; scan->cursors != NULL && i < seats * MATCH_SEQUENCES; i++)
 		match_cursor_free(scan->cursors[i]);
 	for (size_t i = 0; i < scan->rank_count; i++) {
 		struct timeline_rank *rank = &scan->report->ranks[scan->ranks[i].rank];

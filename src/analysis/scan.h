@@ -26,7 +26,7 @@
 #include "common/op.h"
 #include "common/status.h"
 
-enum { SCAN_VIEWS = 8 + TIMELINE_CUSTOM_MAX, SCAN_CACHE = 256, SCAN_CELLS = 512, SCAN_CURSORS = 4 };
+enum { SCAN_VIEWS = 8 + TIMELINE_CUSTOM_MAX, SCAN_CACHE = 256, SCAN_CELLS = 512 };
 
 /* All similar operations of one process. */
 struct scan_cell {
@@ -46,7 +46,8 @@ struct scan_cell {
 	uint32_t seat;	/* index into job.seats */
 	uint32_t names; /* job-wide */
 	uint8_t size_class;
-	uint8_t source;
+	uint8_t source;	 /* op_shown_source() */
+	bool has_shared; /* OP_FLAG_SHARED_TIME: not in bandwidths */
 	uint32_t series; /* over time; UINT32_MAX none */
 	double bus_factor;
 	uint64_t told_calls; /* already in the series */

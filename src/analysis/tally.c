@@ -212,8 +212,9 @@ enum status tally_merge(struct tally_row *to, const struct tally_row *from)
 	to->untrusted += from->untrusted;
 	to->bytes += from->bytes;
 	to->timed += from->timed;
-	for (unsigned int i = 0; i < OP_TIME_SOURCES; i++)
+	for (unsigned int i = 0; i < OP_TIME_SHOWN_SOURCES; i++)
 		to->by_source[i] += from->by_source[i];
+	to->shared += from->shared;
 	to->sum_ns += from->sum_ns;
 	to->square_sum += from->square_sum;
 	to->sized_bytes += from->sized_bytes;

@@ -29,7 +29,7 @@ enum tally_by {
 	TALLY_BY_RANK = 1u << 8, /* index into job.ranks */
 	TALLY_BY_HOST = 1u << 9, /* index into job.hosts */
 	TALLY_BY_TAG = 1u << 10,
-	TALLY_BY_SOURCE = 1u << 11, /* enum op_time_source */
+	TALLY_BY_SOURCE = 1u << 11, /* op_shown_source() */
 	TALLY_BY_GROUP = 1u << 12,  /* index into job.groups */
 	TALLY_BYS = 13,
 };
@@ -73,10 +73,12 @@ struct tally_row {
 	uint64_t untrusted;    /* of calls: GPU timestamps rejected (OP_STAMPS_UNTRUSTED) */
 	uint64_t bytes;	       /* of calls with known size */
 	uint64_t timed;	       /* of calls: with a duration, whatever its source */
-	uint64_t by_source[OP_TIME_SOURCES]; /* calls by source of their duration; adds up to
-						calls */
-	uint64_t sum_ns;		     /* of timed */
-	uint64_t min_ns;		     /* of timed; 0 if none */
+	/* Calls by the shown source of their duration; adds up to calls. */
+	uint64_t by_source[OP_TIME_SHOWN_SOURCES];
+	/* Of timed: NCCL executed others with it and they have one time for all. Not in bandwidths. */
+	uint64_t shared;
+	uint64_t sum_ns; /* of timed */
+	uint64_t min_ns; /* of timed; 0 if none */
 	uint64_t max_ns;
 	double square_sum; /* of durations in ns, squared: for the spread around the mean */
 	/* Bandwidth: bytes over time, both over the timed calls of known size (for busbw also known number
@@ -129,6 +131,12 @@ static inline uint64_t tally_over(const struct tally_row *row)
 static inline bool tally_is_sampled(const struct tally_row *row)
 {
 	return row->timed < tally_over(row);
+}
+
+/* Timed on the GPU: by kernel events or by CUDA events. */
+static inline uint64_t tally_gpu_timed(const struct tally_row *row)
+{
+	return row->by_source[OP_TIME_KERNEL_GPU] + row->by_source[OP_TIME_CUDA_EVENT];
 }
 
 /* Of kinds without any timed call: not in any estimate. */

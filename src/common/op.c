@@ -136,8 +136,8 @@ static const char *const states[] = {
 };
 _Static_assert(ARRAY_LENGTH(states) == OP_STATES, "a state has no name");
 
-static const char *const time_sources[] = { "none", "kernel_gpu", "proxy", "host" };
-_Static_assert(ARRAY_LENGTH(time_sources) == OP_TIME_SOURCES, "a time source has no name");
+static const char *const time_sources[] = { "none", "kernel_gpu", "proxy", "host", "cuda_event" };
+_Static_assert(ARRAY_LENGTH(time_sources) == OP_TIME_SHOWN_SOURCES, "a time source has no name");
 
 static const char *const waits[] = {
 	"send_gpu", "send_peer", "send_net", "recv_net", "recv_flush", "recv_gpu",
@@ -203,6 +203,11 @@ uint64_t op_shown_number(uint64_t match)
 const char *op_time_source_name(uint8_t source)
 {
 	return or_question(NAME_FROM(time_sources, source));
+}
+
+const char *op_time_name(uint8_t source, uint32_t op_flags)
+{
+	return op_time_source_name(op_shown_source(source, op_flags));
 }
 
 const char *op_wait_name(unsigned int wait)

@@ -28,7 +28,7 @@ const char *op_datatype_name(uint8_t datatype);	  /* "float32" */
 const char *op_algorithm_name(uint8_t algorithm); /* "RING" */
 const char *op_protocol_name(uint8_t protocol);	  /* "LL128" */
 const char *op_state_name(uint8_t state);	  /* "running" */
-const char *op_time_source_name(uint8_t source);  /* "kernel_gpu" */
+const char *op_time_source_name(uint8_t source);  /* "kernel_gpu"; also of shown sources */
 const char *op_wait_name(unsigned int wait);	  /* "send_gpu" */
 const char *op_flag_name(unsigned int bit);	  /* "replay"; NULL for a bit without meaning */
 const char *op_lost_name(unsigned int reason);	  /* "ring_overrun"; NULL past the table */
@@ -88,6 +88,27 @@ static inline bool op_is_collective(uint8_t function)
 
 	return function >= 32 || !(others >> function & 1);
 }
+
+/*
+ * Where a duration comes from, as outputs show it: enum op_time_source, and CUDA events apart from kernel events. In a
+ * record both are OP_TIME_KERNEL_GPU, and a flag tells them apart.
+ */
+enum { OP_TIME_CUDA_EVENT = OP_TIME_SOURCES, OP_TIME_SHOWN_SOURCES = OP_TIME_SOURCES + 1 };
+
+static inline uint8_t op_shown_source(uint8_t source, uint32_t flags)
+{
+	return source == OP_TIME_KERNEL_GPU && flags & OP_FLAG_CUDA_EVENT ? OP_TIME_CUDA_EVENT
+									  : source;
+}
+
+/* Measured on the GPU, however that is shown. */
+static inline bool op_source_is_gpu(uint8_t source)
+{
+	return source == OP_TIME_KERNEL_GPU || source == OP_TIME_CUDA_EVENT;
+}
+
+/* "cuda_event" for a record's source and flags */
+const char *op_time_name(uint8_t source, uint32_t op_flags);
 
 /* How long an operation took, by the source named in its record; 0 if there is none. */
 static inline uint64_t op_duration_ns(const struct op_record *op)

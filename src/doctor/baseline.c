@@ -89,7 +89,7 @@ struct baseline_figures baseline_figures(const struct timeline_report *report,
 
 	if (row->timed == 0)
 		return figures;
-	figures.is_gpu = row->by_source[OP_TIME_KERNEL_GPU] * 10 >= row->timed * 9;
+	figures.is_gpu = tally_gpu_timed(row) * 10 >= row->timed * 9;
 	figures.is_joined =
 		row->moves > 0 && row->joined * 2 >= row->timed && row->joined_least_ns > 0;
 	if (!figures.is_joined) {

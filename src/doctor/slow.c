@@ -374,7 +374,7 @@ void slow_fill_missing(struct slow_search *search, struct verdict *verdict)
 				"Waiting was estimated from 1 in %u groups of collectives because "
 				"there are so many.",
 				report->matches.stride);
-	if (report->total.by_source[OP_TIME_KERNEL_GPU] * 2 < report->total.timed) {
+	if (tally_gpu_timed(&report->total) * 2 < report->total.timed) {
 		verdict_missing(
 			verdict,
 			"Most durations are not GPU timestamps, so waiting is less certain.");
@@ -1057,7 +1057,7 @@ static bool may_be_waiting(const struct slow_search *search, const struct slow_c
 {
 	const struct timeline_report *report = search->report;
 
-	if (report->total.by_source[OP_TIME_KERNEL_GPU] * 2 >= report->total.timed ||
+	if (tally_gpu_timed(&report->total) * 2 >= report->total.timed ||
 	    common->rows->against > SLOW_BASELINE)
 		return false;
 	return (class != VERDICT_SLOW_NETWORK && class != VERDICT_SLOW_LINK &&
@@ -1223,7 +1223,7 @@ static void tell_lateness_unjudged(struct slow_search *search)
 	verdict_title(verdict,
 		      "not judged: stragglers (%" PRIu64 " of %" PRIu64
 		      " calls have GPU timestamps)",
-		      total->by_source[OP_TIME_KERNEL_GPU], total->calls);
+		      tally_gpu_timed(total), total->calls);
 	verdict_evidence(verdict,
 			 "%" PRIu64 " calls have network-side times, which start at the launch: "
 			 "they show slow links but not stragglers.",
@@ -1297,7 +1297,7 @@ static void slow_unjudged(struct slow_search *search)
 	judged = &report->stragglers.jobs[search->group];
 	if (judged->is_judged && !is_told_otherwise(search, group->name) &&
 	    has_company(&report->job, search->group)) {
-		if (report->total.by_source[OP_TIME_KERNEL_GPU] * 2 < report->total.timed)
+		if (tally_gpu_timed(&report->total) * 2 < report->total.timed)
 			tell_lateness_unjudged(search);
 		else
 			tell_untimed(search, &report->job);
@@ -1498,7 +1498,7 @@ static void tell_longer(struct slow_search *search, double gap, const size_t *in
 		      mean_busy(iterations, indices, before);
 	double longer = (double)iterations->median_ns * gap;
 	bool is_judged = report->stragglers.jobs[search->group].is_judged &&
-			 report->total.by_source[OP_TIME_KERNEL_GPU] * 2 >= report->total.timed &&
+			 tally_gpu_timed(&report->total) * 2 >= report->total.timed &&
 			 busy < busy_that_explains * longer;
 	struct verdict *verdict = slow_verdict(search, VERDICT_BELOW_EXPECTED, SLOW_PAST);
 

@@ -304,7 +304,7 @@ static void put_state(struct filling *filling, uint64_t word)
 	put_number(filling, (op_state_flags(word) & OP_FLAG_REPLAY) != 0);
 	put_text(filling, op_state_name(op_state_state(word)));
 	put_flags(filling, op_state_flags(word));
-	put_text(filling, op_time_source_name(op_state_source(word)));
+	put_text(filling, op_time_name(op_state_source(word), op_state_flags(word)));
 	put_number(filling, (uint8_t)(word >> 48));
 	put_number(filling, (uint8_t)(word >> 56));
 }
@@ -588,11 +588,14 @@ static void make_times(struct export_rows *rows, const struct op_batch *batch, u
 			scratch->made[MADE_OFFSET][i] = EXPORT_NULL_SIGNED;
 }
 
-/* Without a GPU timestamp the spread of channels is unknown, not 0. */
-static void null_unless(uint64_t *to, const uint64_t *stamps, uint32_t count)
+/* Without timestamps of its channels their spread is unknown, not 0. */
+static void null_unless(uint64_t *to, const uint64_t *stamps, const uint64_t *states,
+			uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
-		to[i] = stamps[i] ? to[i] : EXPORT_NULL_SIGNED;
+		to[i] = stamps[i] && !(op_state_flags(states[i]) & OP_FLAG_CUDA_EVENT)
+				? to[i]
+				: EXPORT_NULL_SIGNED;
 }
 
 /* As recorded_op_duration(): null if unknown or if times contradict each other. */
@@ -678,8 +681,10 @@ uint32_t export_rows_take(struct export_rows *rows, const struct op_batch *batch
 	make_durations(rows, batch, at, count);
 	split_words(batch->column[OP_WORD_SPREADS] + at, scratch->made[MADE_START_SPREAD],
 		    scratch->made[MADE_STOP_SPREAD], count);
-	null_unless(scratch->made[MADE_START_SPREAD], batch->column[OP_WORD_GPU_START] + at, count);
-	null_unless(scratch->made[MADE_STOP_SPREAD], batch->column[OP_WORD_GPU_STOP] + at, count);
+	null_unless(scratch->made[MADE_START_SPREAD], batch->column[OP_WORD_GPU_START] + at,
+		    batch->column[OP_WORD_STATE] + at, count);
+	null_unless(scratch->made[MADE_STOP_SPREAD], batch->column[OP_WORD_GPU_STOP] + at,
+		    batch->column[OP_WORD_STATE] + at, count);
 	split_words(batch->column[OP_WORD_STEPS] + at, scratch->made[MADE_SEND_STEPS],
 		    scratch->made[MADE_RECV_STEPS], count);
 	point_columns(rows, batch, at, frame);

@@ -270,7 +270,7 @@ static void put_times(struct json *json, const struct recording_process *process
 	uint64_t ns = 0;
 
 	json_put_known(json, "duration_ns", is_known, is_known ? op_duration_ns(op) : 0);
-	json_put_string(json, "time_source", op_time_source_name(op->time_source));
+	json_put_string(json, "time_source", op_time_name(op->time_source, op->flags));
 	is_known = op->issue_ns != 0 && recording_wall_ns(process, op->issue_ns, &ns);
 	json_put_known(json, "issue_wall_ns", is_known, ns);
 	json_put_time_or_null(json, "issue_ns", op->issue_ns);
@@ -280,9 +280,12 @@ static void put_times(struct json *json, const struct recording_process *process
 	json_put_time_or_null(json, "done_ns", op->done_ns);
 	json_put_time_or_null(json, "gpu_start_ns", op->gpu_start_ns);
 	json_put_time_or_null(json, "gpu_stop_ns", op->gpu_stop_ns);
-	/* Without a GPU timestamp the spread of channels is unknown. */
-	json_put_known(json, "start_spread_ns", op->gpu_start_ns != 0, op->start_spread_ns);
-	json_put_known(json, "stop_spread_ns", op->gpu_stop_ns != 0, op->stop_spread_ns);
+	/* Without timestamps of its channels their spread is unknown. */
+	is_known = !(op->flags & OP_FLAG_CUDA_EVENT);
+	json_put_known(json, "start_spread_ns", is_known && op->gpu_start_ns != 0,
+		       op->start_spread_ns);
+	json_put_known(json, "stop_spread_ns", is_known && op->gpu_stop_ns != 0,
+		       op->stop_spread_ns);
 }
 
 static void put_progress(struct json *json, const struct op_record *op)

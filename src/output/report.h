@@ -219,7 +219,7 @@ unsigned int report_interfaces(const struct recording *recording);
  * The figures of a row, by JSON key and CSV column. The sources of durations precede the figure
  * REPORT_FIGURES_BEFORE_SOURCES: an object in JSON, a column each in CSV.
  */
-enum { REPORT_FIGURES = 26, REPORT_FIGURES_BEFORE_SOURCES = 9 };
+enum { REPORT_FIGURES = 27, REPORT_FIGURES_BEFORE_SOURCES = 9 };
 
 struct report_figure {
 	const char *name;

@@ -17,7 +17,7 @@ enum { PAGE_RANKS = 4096, PAGE_ROWS = 2000, PAGE_NAMES = 500 };
 static void put_sources(struct json *json, const struct tally_row *row)
 {
 	json_put_object(json, "sources");
-	for (unsigned int i = 0; i < OP_TIME_SOURCES; i++)
+	for (unsigned int i = 0; i < OP_TIME_SHOWN_SOURCES; i++)
 		json_put_unsigned(json, op_time_source_name((uint8_t)i), row->by_source[i]);
 	json_end(json);
 }
@@ -845,8 +845,8 @@ static void write_names(struct sink *sink, uint32_t by)
 	}
 	report_figures(figures, &none, false);
 	for (size_t i = 0; i < REPORT_FIGURES; i++) {
-		for (unsigned int n = 0; i == REPORT_FIGURES_BEFORE_SOURCES && n < OP_TIME_SOURCES;
-		     n++)
+		for (unsigned int n = 0;
+		     i == REPORT_FIGURES_BEFORE_SOURCES && n < OP_TIME_SHOWN_SOURCES; n++)
 			sink_format(sink, ",from_%s", op_time_source_name((uint8_t)n));
 		if (!figures[i].is_json)
 			sink_format(sink, ",%s", figures[i].name);
@@ -899,8 +899,8 @@ static void write_figures(struct sink *sink, const struct timeline_report *repor
 	for (size_t i = 0; i < REPORT_FIGURES; i++) {
 		const struct report_figure *one = &figures[i];
 
-		for (unsigned int n = 0; i == REPORT_FIGURES_BEFORE_SOURCES && n < OP_TIME_SOURCES;
-		     n++)
+		for (unsigned int n = 0;
+		     i == REPORT_FIGURES_BEFORE_SOURCES && n < OP_TIME_SHOWN_SOURCES; n++)
 			put_number(sink, true, row->by_source[n]);
 		if (one->is_real && !one->is_json)
 			put_double(sink, one->is_known, one->real);

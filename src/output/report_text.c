@@ -147,7 +147,7 @@ static void source_cell(struct report_grid *grid, const struct tally_row *row)
 		report_grid_cell(grid, "mixed");
 		return;
 	}
-	for (uint8_t i = OP_TIME_NONE + 1; i < OP_TIME_SOURCES; i++)
+	for (uint8_t i = OP_TIME_NONE + 1; i < OP_TIME_SHOWN_SOURCES; i++)
 		if (row->by_source[i] > 0)
 			found = i;
 	report_grid_cell(grid, found == OP_TIME_NONE ? "-" : op_time_source_name(found));

@@ -640,24 +640,25 @@ bool report_has_mixed_sources(const struct tally_row *row)
 {
 	unsigned int kinds = 0;
 
-	for (unsigned int i = OP_TIME_NONE + 1; i < OP_TIME_SOURCES; i++)
+	for (unsigned int i = OP_TIME_NONE + 1; i < OP_TIME_SHOWN_SOURCES; i++)
 		kinds += row->by_source[i] > 0;
 	return kinds > 1;
 }
 
 void report_words_sources(const struct tally_row *row, char to[static REPORT_WORDS])
 {
-	static const char *const names[OP_TIME_SOURCES] = {
+	static const char *const names[OP_TIME_SHOWN_SOURCES] = {
 		[OP_TIME_KERNEL_GPU] = "the GPU clock",
+		[OP_TIME_CUDA_EVENT] = "CUDA events",
 		[OP_TIME_PROXY] = "network activity",
 		[OP_TIME_HOST] = "the host clock (upper bound)",
 	};
 	bool is_mixed = report_has_mixed_sources(row);
-	char share[REPORT_SHARE];
+	char share[REPORT_SHARE], shared[UNITS_TEXT];
 	size_t used = 0;
 
 	text_copy(to, REPORT_WORDS, "none (no call was timed)");
-	for (unsigned int i = OP_TIME_NONE + 1; i < OP_TIME_SOURCES; i++) {
+	for (unsigned int i = OP_TIME_NONE + 1; i < OP_TIME_SHOWN_SOURCES; i++) {
 		if (row->by_source[i] == 0)
 			continue;
 		report_share(share, (double)row->by_source[i], (double)row->timed);
@@ -665,6 +666,11 @@ void report_words_sources(const struct tally_row *row, char to[static REPORT_WOR
 			    names[i], is_mixed ? " " : "", is_mixed ? share : "");
 		used = strlen(to);
 	}
+	if (row->shared > 0)
+		text_format(to + used, REPORT_WORDS - used,
+			    "; %s %s the time of a launch with other calls, not in algbw and busbw",
+			    units_count(shared, row->shared),
+			    text_which(row->shared, "call has", "calls have"));
 }
 
 void report_words_timed(const struct tally_row *row, char to[static REPORT_WORDS])
@@ -909,6 +915,7 @@ void report_figures(struct report_figure to[static REPORT_FIGURES], const struct
 		REPORT_REAL("deviation_ns", row->timed > 1, tally_deviation_ns(row)),
 		REPORT_REAL("algbw_bytes_per_second", algbw > 0, round(algbw)),
 		REPORT_REAL("busbw_bytes_per_second", busbw > 0, round(busbw)),
+		REPORT_WHOLE("shared_time", true, row->shared),
 		REPORT_WHOLE("joined", true, row->joined),
 		REPORT_WHOLE("joined_ns", knows_waiting, row->joined_ns),
 		REPORT_WHOLE("wait_ns", knows_waiting, row->wait_ns),

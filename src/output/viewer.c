@@ -828,7 +828,8 @@ static void add_stop(struct survey *survey, const struct op_batch *batch, uint32
 	uint64_t state = batch->column[OP_WORD_STATE][row];
 	int32_t gpu = comm >= 0 ? process->comms[comm].info.gpu : -1;
 
-	if (op_state_source(state) != OP_TIME_KERNEL_GPU)
+	if (op_state_source(state) != OP_TIME_KERNEL_GPU ||
+	    op_state_flags(state) & OP_FLAG_CUDA_EVENT)
 		return;
 	for (size_t i = 0; i < survey->source->times.gpu_count; i++)
 		if (survey->source->gpu_numbers[i] == gpu)

@@ -205,14 +205,19 @@ static struct viewer_place place_between(const struct viewer_times *times,
 	return place;
 }
 
-/* Ranks are aligned by the end; the start follows from the GPU's own duration. */
+/*
+ * Ranks are aligned by the end; the start follows from the GPU's own duration. CUDA events are on the recorder's clock
+ * already, with an error that is among the arguments.
+ */
 static struct viewer_place by_duration(const struct viewer_times *times, const struct op_record *op)
 {
 	struct viewer_place place = { .kind = VIEWER_TIMED };
 	uint64_t duration_ns = op_duration_ns(op);
 	uint64_t end_ns = op->done_ns;
 
-	if (op->time_source == OP_TIME_KERNEL_GPU) {
+	if (op->time_source == OP_TIME_KERNEL_GPU && op->flags & OP_FLAG_CUDA_EVENT) {
+		end_ns = op->gpu_stop_ns;
+	} else if (op->time_source == OP_TIME_KERNEL_GPU) {
 		uint64_t gpu_ns = viewer_gpu_ns(times, op->comm, op->gpu_stop_ns,
 						op->done_ns ? op->done_ns : op->active_ns);
 
@@ -400,7 +405,7 @@ static bool key_of(const struct viewer_meet *meet, const struct viewer_meet_op *
 	}
 	key->what = (uint64_t)of->seat->comm | (uint64_t)kind << 32;
 	if (kind != MEET_TRANSFER)
-		key->what |= (uint64_t)op->time_source << 40;
+		key->what |= (uint64_t)op_shown_source(op->time_source, op->flags) << 40;
 	return true;
 }
 

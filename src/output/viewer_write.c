@@ -472,14 +472,25 @@ static void put_what(const struct viewer_op *of, struct viewer_args *args)
 	put_known(args, "captured_number", op->captured_number);
 }
 
-/* Bytes x factor of the function, as in nccl-tests; 0 unknown. */
+/* Bytes x factor of the function, as in nccl-tests; 0 unknown, or its time is that of several. */
 static double viewer_op_bus_bytes(const struct viewer_op *of)
 {
 	int32_t nranks = of->seat ? of->job->comms[of->seat->comm].nranks : 0;
 
-	if (of->op->bytes == OP_BYTES_UNKNOWN)
+	if (of->op->bytes == OP_BYTES_UNKNOWN || of->op->flags & OP_FLAG_SHARED_TIME)
 		return 0;
 	return (double)of->op->bytes * op_bus_factor(of->op->function, nranks);
+}
+
+/* CUDA events measure a duration exactly; their place in time is an estimate. 0: not known, or no such time. */
+static uint64_t place_error_ns(const struct viewer_op *of)
+{
+	const struct recording_comm *comm;
+
+	if (op_shown_source(of->op->time_source, of->op->flags) != OP_TIME_CUDA_EVENT)
+		return 0;
+	comm = recording_comm(of->process, of->op->comm);
+	return comm ? comm->info.place_error_ns : 0;
 }
 
 static void put_time(const struct viewer_op *of, struct viewer_op_texts *texts,
@@ -490,8 +501,9 @@ static void put_time(const struct viewer_op *of, struct viewer_op_texts *texts,
 	double bus_bytes = viewer_op_bus_bytes(of);
 
 	viewer_arg_text(args, "state", op_state_name(op->state));
-	viewer_arg_text(args, "time_source", op_time_source_name(op->time_source));
+	viewer_arg_text(args, "time_source", op_time_name(op->time_source, op->flags));
 	viewer_arg_text(args, "placed", viewer_place_name(of->place->kind));
+	put_known(args, "place_error_ns", place_error_ns(of));
 	if (op->time_source != OP_TIME_NONE)
 		viewer_arg_unsigned(args, "duration_ns", duration_ns);
 	if (op->time_source != OP_TIME_NONE && duration_ns > 0 && bus_bytes > 0)

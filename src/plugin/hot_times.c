@@ -43,8 +43,11 @@ COLD void times_fail(struct times_pool *pool, int result)
 	if (swap_relaxed(&pool->is_off, 1))
 		return;
 	store_relaxed(&recorder.region.header->timing_error, (uint64_t)(unsigned int)result);
-	if (add_relaxed(&recorder.timing.pools_on, (uint32_t)-1) == 1)
-		store_relaxed(&recorder.region.header->sampling, SAMPLING_BY_CUDA);
+	if (add_relaxed(&recorder.timing.pools_on, (uint32_t)-1) != 1)
+		return;
+	/* Pairs with the fence in times_comm_begin(). */
+	fence_full();
+	store_relaxed(&recorder.region.header->sampling, SAMPLING_BY_CUDA);
 }
 
 /* Serial << 32 | seconds, written by anyone with write access to the region. */

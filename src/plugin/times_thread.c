@@ -217,6 +217,10 @@ void times_comm_begin(struct comm_state *comm, bool is_all)
 	if (state == SAMPLING_ACTIVE ||
 	    load_relaxed(&recorder.region.header->sampling) != SAMPLING_ACTIVE)
 		store_relaxed(&recorder.region.header->sampling, state);
+	/* The thread may have met an error already. Pairs with the order of stores in times_fail(). */
+	fence_full();
+	if (state == SAMPLING_ACTIVE && load_relaxed(&recorder.timing.pools_on) == 0)
+		store_relaxed(&recorder.region.header->sampling, SAMPLING_BY_CUDA);
 }
 
 /* Its operations are recorded without a time. */

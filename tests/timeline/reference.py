@@ -10,7 +10,7 @@ import sys
 
 SYNCHRONISING = {"AllReduce", "AllGather", "ReduceScatter", "AlltoAll"}
 SHARED = {"AllGather", "ReduceScatter", "AlltoAll", "Gather", "Scatter"}
-COMPARABLE = {"kernel_gpu", "proxy"}
+COMPARABLE = {"kernel_gpu", "cuda_event", "proxy"}
 QUANTILE_ERROR = 0.0906
 
 

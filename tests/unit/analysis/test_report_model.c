@@ -67,9 +67,13 @@ static void call(size_t c, uint64_t number, uint64_t end_ns)
 	static const uint8_t functions[] = { OP_ALL_REDUCE, OP_ALL_GATHER, OP_REDUCE_SCATTER,
 					     OP_BROADCAST };
 	static const uint64_t sizes[] = { 0, 1, 8, 4095, 4096, 1 << 20, OP_BYTES_UNKNOWN };
-	static const uint8_t sources[] = { OP_TIME_KERNEL_GPU, OP_TIME_KERNEL_GPU, OP_TIME_PROXY,
+	static const uint8_t sources[] = { OP_TIME_KERNEL_GPU, OP_TIME_CUDA_EVENT, OP_TIME_PROXY,
 					   OP_TIME_HOST, OP_TIME_NONE };
-	uint8_t function = functions[any(4)], source = sources[any(5)];
+	uint8_t function = functions[any(4)], shown = sources[any(5)];
+	uint8_t source = shown == OP_TIME_CUDA_EVENT ? OP_TIME_KERNEL_GPU : shown;
+	uint32_t timing = shown != OP_TIME_CUDA_EVENT ? 0
+			  : any(3) == 0		      ? OP_FLAG_CUDA_EVENT | OP_FLAG_SHARED_TIME
+						      : OP_FLAG_CUDA_EVENT;
 	uint64_t bytes = sizes[any(7)], tag = any(4);
 	bool is_untrusted = source != OP_TIME_KERNEL_GPU && any(4) == 0;
 	bool is_replay = any(4) == 0, is_captured = source == OP_TIME_NONE && any(3) == 0;
@@ -90,8 +94,8 @@ static void call(size_t c, uint64_t number, uint64_t end_ns)
 		op->time_source = source;
 		op->user_tag = tag;
 		op->protocol = protocol;
-		op->flags =
-			(is_untrusted ? OP_FLAG_STAMP_STALE : 0) | (is_replay ? OP_FLAG_REPLAY : 0);
+		op->flags = timing | (is_untrusted ? OP_FLAG_STAMP_STALE : 0) |
+			    (is_replay ? OP_FLAG_REPLAY : 0);
 		if (is_captured)
 			op->state = OP_CAPTURED;
 		describe(op, ns);
@@ -110,6 +114,11 @@ static void recorded(void)
 	for (uint64_t number = 1; number <= 60; number++)
 		for (size_t c = 0; c < COMMS; c++)
 			call(c, number, 1000000 + (number * COMMS + c) * 10000);
+}
+
+static uint8_t source_of(const struct op_record *op)
+{
+	return op->flags & OP_FLAG_CUDA_EVENT ? OP_TIME_CUDA_EVENT : op->time_source;
 }
 
 static bool is_shown(uint32_t rank)
@@ -141,7 +150,7 @@ static void match_all(void)
 			const struct op_record *a = list[i].op, *b = list[j].op;
 
 			if (!list[i].is_joined || !list[j].is_joined ||
-			    list[i].comm != list[j].comm || a->time_source != b->time_source ||
+			    list[i].comm != list[j].comm || source_of(a) != source_of(b) ||
 			    a->match != b->match ||
 			    (a->flags & OP_FLAG_REPLAY) != (b->flags & OP_FLAG_REPLAY))
 				continue;
@@ -215,7 +224,7 @@ static bool is_in_row(const struct model_op *own, uint32_t by, const struct tall
 	       (!(by & TALLY_BY_RANK) || key->rank == own->rank) &&
 	       (!(by & TALLY_BY_HOST) || key->host == rank->host) &&
 	       (!(by & TALLY_BY_TAG) || key->tag == own->op->user_tag) &&
-	       (!(by & TALLY_BY_SOURCE) || key->source == own->op->time_source) &&
+	       (!(by & TALLY_BY_SOURCE) || key->source == source_of(own->op)) &&
 	       (!(by & TALLY_BY_GROUP) || key->group == rank->group);
 }
 
@@ -228,7 +237,8 @@ static void add_timed(struct tally_row *row, const struct model_op *own)
 	row->timed++;
 	row->sum_ns += own->ns;
 	row->square_sum += (double)own->ns * (double)own->ns;
-	if (own->op->bytes == OP_BYTES_UNKNOWN)
+	row->shared += own->op->flags & OP_FLAG_SHARED_TIME ? 1 : 0;
+	if (own->op->bytes == OP_BYTES_UNKNOWN || own->op->flags & OP_FLAG_SHARED_TIME)
 		return;
 	row->sized_bytes += own->op->bytes;
 	row->sized_ns += own->ns;
@@ -245,7 +255,7 @@ static void add_call(struct tally_row *row, const struct model_op *own, bool *ra
 		return;
 	}
 	row->calls++;
-	row->by_source[own->op->time_source]++;
+	row->by_source[source_of(own->op)]++;
 	row->untrusted += own->op->flags & OP_STAMPS_UNTRUSTED ? 1 : 0;
 	if (own->op->bytes == OP_BYTES_UNKNOWN)
 		row->unknown_size++;
@@ -306,7 +316,7 @@ static bool is_row_right(const struct tally_row *row, uint32_t by)
 	return row->ranks == wanted.ranks && row->calls == wanted.calls && row->open == 0 &&
 	       row->captured == wanted.captured && row->unknown_size == wanted.unknown_size &&
 	       row->untrusted == wanted.untrusted && row->bytes == wanted.bytes &&
-	       row->timed == wanted.timed &&
+	       row->timed == wanted.timed && row->shared == wanted.shared &&
 	       memcmp(row->by_source, wanted.by_source, sizeof(wanted.by_source)) == 0 &&
 	       row->sum_ns == wanted.sum_ns && row->min_ns == wanted.min_ns &&
 	       row->max_ns == wanted.max_ns && is_near(row->square_sum, wanted.square_sum) &&
@@ -459,7 +469,7 @@ static bool is_collective(size_t i)
 		return false;
 	for (size_t j = 0; j < i; j++)
 		if (list[j].is_joined && list[j].comm == list[i].comm &&
-		    list[j].op->time_source == list[i].op->time_source &&
+		    source_of(list[j].op) == source_of(list[i].op) &&
 		    list[j].op->match == list[i].op->match &&
 		    (list[j].op->flags & OP_FLAG_REPLAY) == (list[i].op->flags & OP_FLAG_REPLAY))
 			return false;
@@ -484,7 +494,8 @@ static void expect_moves(void)
 				if (comm->kind != windows->series[s].kind ||
 				    list[i].op->function != windows->series[s].function ||
 				    list[i].op->bytes == OP_BYTES_UNKNOWN ||
-				    list[i].op->bytes == 0 || end_ns < from_ns ||
+				    list[i].op->bytes == 0 ||
+				    list[i].op->flags & OP_FLAG_SHARED_TIME || end_ns < from_ns ||
 				    end_ns >= from_ns + windows->width_ns || !is_collective(i))
 					continue;
 				bus_bytes += (double)list[i].op->bytes *
@@ -504,7 +515,7 @@ static void chunk_ends(size_t of, uint64_t *first_ns, uint64_t *last_ns)
 	*last_ns = 0;
 	for (size_t i = 0; i < count; i++) {
 		if (!list[i].is_joined || list[i].comm != list[of].comm ||
-		    list[i].op->time_source != list[of].op->time_source ||
+		    source_of(list[i].op) != source_of(list[of].op) ||
 		    list[i].op->match / MATCH_CHUNK != list[of].op->match / MATCH_CHUNK ||
 		    (list[i].op->flags & OP_FLAG_REPLAY) != (list[of].op->flags & OP_FLAG_REPLAY))
 			continue;
@@ -573,7 +584,7 @@ static unsigned int part_of(size_t of)
 		uint64_t chunk = list[i].op->match / MATCH_CHUNK;
 
 		if (!list[i].is_joined || list[i].comm != list[of].comm ||
-		    list[i].op->time_source != list[of].op->time_source ||
+		    source_of(list[i].op) != source_of(list[of].op) ||
 		    (list[i].op->flags & OP_FLAG_REPLAY) != (list[of].op->flags & OP_FLAG_REPLAY))
 			continue;
 		first = chunk < first ? chunk : first;
@@ -589,7 +600,7 @@ static bool is_of_cell(const struct model_op *own, const struct tally_key *key)
 	       key->function == own->op->function && key->datatype == own->op->datatype &&
 	       key->algorithm == own->op->algorithm && key->protocol == own->op->protocol &&
 	       key->size_class == op_size_class(own->op->bytes) &&
-	       key->source == own->op->time_source &&
+	       key->source == source_of(own->op) &&
 	       (report.custom_count < 2 || key->tag == own->op->user_tag);
 }
 
@@ -619,8 +630,9 @@ static void expect_paces(void)
 			pace_add(&got.series, &cell->series);
 		}
 		for (size_t i = 0; i < count; i++) {
-			bool is_sized =
-				list[i].op->bytes != 0 && list[i].op->bytes != OP_BYTES_UNKNOWN;
+			bool is_sized = list[i].op->bytes != 0 &&
+					list[i].op->bytes != OP_BYTES_UNKNOWN &&
+					!(list[i].op->flags & OP_FLAG_SHARED_TIME);
 
 			if (!is_of_cell(&list[i], key) || !is_collective(i))
 				continue;

@@ -179,7 +179,7 @@ static struct tally_row make_row(uint64_t from)
 				 .covered_joined_ns = (double)from + 25,
 				 .covered_wait_ns = (double)from + 26 };
 
-	for (unsigned int i = 0; i < OP_TIME_SOURCES; i++)
+	for (unsigned int i = 0; i < OP_TIME_SHOWN_SOURCES; i++)
 		row.by_source[i] = from + 30 + i;
 	return row;
 }
@@ -204,7 +204,7 @@ static void test_merge(void)
 	EXPECT(a.moves == 21040 && a.move_log_sum == 21042 && a.move_log_squares == 21044 &&
 	       a.covered == 21046 && a.covered_ns == 21048 && a.covered_joined_ns == 21050 &&
 	       a.covered_wait_ns == 21052);
-	for (unsigned int i = 0; i < OP_TIME_SOURCES; i++)
+	for (unsigned int i = 0; i < OP_TIME_SHOWN_SOURCES; i++)
 		EXPECT_EQUAL(a.by_source[i], 21060 + 2 * i);
 	EXPECT(a.histogram.first == 8 && a.histogram.used == 6);
 	for (unsigned int i = 8; i < 14; i++)

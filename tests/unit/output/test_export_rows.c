@@ -161,6 +161,34 @@ static void test_times(struct export_rows *rows)
 			    frame.values[EXPORT_CLOCK_OFFSET][0] == EXPORT_NULL_SIGNED);
 }
 
+/* In the record it is a time by the GPU, with a flag. */
+static void test_cuda_events(struct export_rows *rows)
+{
+	struct export_frame frame;
+	struct op_batch batch;
+
+	for (unsigned int i = 0; i < 3; i++) {
+		records[i] = make_op(i + 1);
+		records[i].time_source = i < 2 ? OP_TIME_KERNEL_GPU : OP_TIME_HOST;
+		records[i].flags = i == 1 || i == 2 ? OP_FLAG_CUDA_EVENT : 0;
+		records[i].gpu_start_ns = 1100;
+		records[i].gpu_stop_ns = 1400;
+	}
+	batch = batch_of(3);
+	export_rows_process(rows, &process);
+	EXPECT_EQUAL(export_rows_take(rows, &batch, 0, &frame), 3);
+	EXPECT(is_text(rows, &frame, EXPORT_TIME_SOURCE, 0, "kernel_gpu"));
+	EXPECT(is_text(rows, &frame, EXPORT_TIME_SOURCE, 1, "cuda_event"));
+	EXPECT_THAT("recorded events may not be its time",
+		    is_text(rows, &frame, EXPORT_TIME_SOURCE, 2, "host"));
+	EXPECT_EQUAL(frame.values[EXPORT_DURATION][1], 300);
+	EXPECT_EQUAL(frame.values[EXPORT_DURATION][2], 500);
+	EXPECT_THAT("they do not show channels",
+		    frame.values[EXPORT_START_SPREAD][0] == 0 &&
+			    frame.values[EXPORT_START_SPREAD][1] == EXPORT_NULL_SIGNED &&
+			    frame.values[EXPORT_STOP_SPREAD][1] == EXPORT_NULL_SIGNED);
+}
+
 static void test_processes(struct export_rows *rows)
 {
 	static const struct recording_process other = { .job = "k", .rank = 3, .pid = 8 };
@@ -230,6 +258,7 @@ int main(void)
 		return 1;
 	test_cells(rows);
 	test_times(rows);
+	test_cuda_events(rows);
 	test_processes(rows);
 	test_full(rows);
 	test_strings();

@@ -46,7 +46,8 @@ static inline void whole_comm(struct whole_rank *rank, uint64_t hash, const char
 				    .nranks = nranks,
 				    .nnodes = nnodes,
 				    .init_ns = rank->ahead_ns + WHOLE_START_NS,
-				    .gpu = number % 2 };
+				    .gpu = number % 2,
+				    .place_error_ns = hash == 0x33 ? 20000 : 0 };
 	snprintf(comm->name, sizeof(comm->name), "%s", name);
 }
 
@@ -108,6 +109,16 @@ static inline struct op_record *whole_op(struct whole_rank *rank, uint32_t comm,
 	counts->last_done_ns = op->done_ns;
 	counts->last_done_number = op->number;
 	return op;
+}
+
+/* Its launch had CUDA events around it: nothing is known of its channels, and its place is the recorder's. */
+static inline void whole_cuda_event(struct op_record *op)
+{
+	op->flags |= OP_FLAG_CUDA_EVENT;
+	op->gpu_start_ns -= 7000000000;
+	op->gpu_stop_ns -= 7000000000;
+	op->start_spread_ns = op->stop_spread_ns = 0;
+	op->kernels_started = op->kernels_stopped = 0;
 }
 
 /* Not timed, by the host's clock, by the proxy's, untrusted, captured, abandoned; with a root and a tag. */
@@ -199,8 +210,12 @@ static inline void whole_rounds(struct whole_rank *rank, int number, uint64_t ro
 	for (uint64_t i = 1; i <= rounds; i++) {
 		uint64_t at_ns = i * WHOLE_ROUND_NS;
 
+		struct op_record *gather;
+
 		whole_op(rank, 1, OP_ALL_REDUCE, 1 << 20, number == 1 ? 1000000 : 2000000, at_ns);
-		whole_op(rank, 2, OP_ALL_GATHER, 1 << 16, 500000, at_ns + 2000000);
+		gather = whole_op(rank, 2, OP_ALL_GATHER, 1 << 16, 500000, at_ns + 2000000);
+		if (number >= 2)
+			whole_cuda_event(gather);
 		if (number == 0)
 			whole_op(rank, 1, OP_SEND, 1 << 14, 250000, at_ns + 4000000)->peer = 2;
 		if (number == 2)
