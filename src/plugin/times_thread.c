@@ -140,7 +140,8 @@ static unsigned long long id_of(struct CUctx_st *context)
 }
 
 /*
- * The pool of a context, perhaps a new one. A context that was destroyed takes its events along, and a new one can have
+ * The pool of a context, perhaps a new one. NCCL uses primary contexts, and of these the driver tells whether they
+ * live; to ask about another one that was destroyed crashed the process. A context that was destroyed takes its events along, and a new one can have
  * its address: without an id of contexts a pool is not used again once its last communicator has ended.
  */
 static struct times_pool *pool_for(struct CUctx_st *context)
@@ -149,6 +150,7 @@ static struct times_pool *pool_for(struct CUctx_st *context)
 	uint32_t used = recorder.timing.pools_used;
 	struct times_pool *pool;
 	unsigned int flags;
+	int is_active = 0;
 
 	for (uint32_t i = 0; i < used; i++) {
 		pool = &recorder.timing.pools[i];
@@ -162,9 +164,8 @@ static struct times_pool *pool_for(struct CUctx_st *context)
 	pool->context = context;
 	pool->context_id = id;
 	if (times.driver.ctx_get_device(&pool->device) != CUDA_OK ||
-	    times.driver.primary_ctx_get_state(pool->device, &flags, &pool->is_primary) !=
-		    CUDA_OK ||
-	    (id == 0 && !pool->is_primary) || !create_events(pool, &times.places[used]))
+	    times.driver.primary_ctx_get_state(pool->device, &flags, &is_active) != CUDA_OK ||
+	    !is_active || !create_events(pool, &times.places[used]))
 		return NULL;
 	add_relaxed(&recorder.timing.pools_on, 1);
 	/* Pairs with the acquire in read_all(). */

@@ -32,6 +32,9 @@ expect_complaint "a call through a table is found" "callback -> .*table -> write
 	long (*const table[2])(int) = { write_it, other };'
 expect_complaint "a thread-local word is found" "first touch may allocate" reaches \
 	'extern __thread int word; CALLBACK int start(void) { return word++; }'
+expect_complaint "CUDA called from anywhere but hot_times.c is found" "callback -> .*cuda_launching: only hot_times.c" reaches \
+	'extern struct { int (*event_record)(void *, void *); } cuda_launching;
+	CALLBACK int start(void *e) { return cuda_launching.event_record(e, 0); }'
 $CC -x c -c - -o "$tap_scratch/cool.o" <<<'int x;'
 expect_complaint "an empty check is refused" "nothing was checked" \
 	scripts/check-hot-path "$tap_scratch/cool.o"

@@ -592,7 +592,7 @@ static void test_profiler(void)
 	EXPECT_THAT("also when a graph is replayed, behind event nodes of NCCL",
 		    ranks_run(RANKS, replays_are_timed) == 0);
 	setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 1);
-	EXPECT_THAT("which it does not add if it is told so",
+	EXPECT_THAT("which it does not add if it is set not to",
 		    ranks_run(RANKS, nothing_is_mixed) == 0);
 	unsetenv("NCCL_GRAPH_MIXING_SUPPORT");
 	setenv("FAKE_CUDA_FAIL", "cuLaunchKernelEx:1", 1);
