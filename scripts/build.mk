@@ -143,11 +143,15 @@ AGENT_PARTS := $(call objects,$(AGENT_SERVER_SOURCES)) $(AGENT_LIBRARY) $(FETCH_
 TOP_PARTS := $(call objects,$(TOP_SCREEN_SOURCES)) $(TOP_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
 FETCH_PARTS := $(call objects,$(FETCH_CURL_SOURCES)) $(FETCH_LIBRARY) $(LIBRARY)
 
+# The plugin finds the simulated CUDA driver in the program.
+SIM_LDFLAGS := -Wl,--dynamic-list=src/sim/sim_cuda.list
+
 $(TOOL): $(TOOL_PARTS)
 $(SIM): $(SIM_PARTS)
+$(SIM): OWN_LDFLAGS := $(SIM_LDFLAGS)
 $(BENCH): $(BENCH_PARTS)
 $(TOOL) $(SIM) $(BENCH):
-	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) $(PROGRAM_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
+	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) $(PROGRAM_LDFLAGS) $(OWN_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
 
 # A separate program, so that the tool runs without libmicrohttpd.
 ifneq ($(AGENT),)

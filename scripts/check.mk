@@ -53,6 +53,10 @@ unit_parts_recording := $(unit_parts_plugin)
 unit_parts_sim := $(SIM_LIBRARY) $(CLI_LIBRARY)
 unit_parts_top := $(TOP_LIBRARY) $(CLI_LIBRARY)
 unit_libs_agent := $(if $(HAS_AGENT),-lcrypt -lgnutls)
+# Not of the room cmds, which loads a driver of its own.
+unit_libs_plugin := $(SIM_LDFLAGS)
+unit_libs_recording := $(SIM_LDFLAGS)
+unit_libs_sim := $(SIM_LDFLAGS)
 
 # A unit test program consists of the files' objects, each with its main() renamed, a table of them and tests/support/runner.c.
 # $(BUILD)/tests/race/PROGRAM has only the files that can race: those that start threads, play NCCL or run a live job.
@@ -93,7 +97,7 @@ $(BUILD)/unit/%_table.o: $(BUILD)/unit/%_table.c $(BUILD)/flags
 	$(call quiet,CC    )$(CC) $(ALL_CFLAGS) -c $< -o $@
 
 $(LONG_TESTS): $(BUILD)/tests/%: $(BUILD)/tests/%.o $(CAPTURE_OBJECTS) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
-	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
+	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) $(SIM_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
 
 # Jobs that load the real plugin, and programs that inspect them: see tests/process/process.sh.
 PROCESSES := $(call binaries,$(wildcard tests/process/*.c),$(BUILD))

@@ -12,7 +12,8 @@ FLOOR_PROGRAMS := $(call floor_programs,$(TOOL) $(SIM) $(BENCH) $(AGENT) $(TOP) 
 $(FLOOR_STUBS)/made: packaging/floor/make-stubs $(BUILD)/flags
 	$(call quiet,STUBS )packaging/floor/make-stubs '$(CC)' $(abspath $(FLOOR_STUBS)) && touch $@
 
-$(call floor_programs,$(TOOL) $(SIM) $(BENCH)): FLOOR_OWN :=
+$(call floor_programs,$(TOOL) $(BENCH)): FLOOR_OWN :=
+$(call floor_programs,$(SIM)): FLOOR_OWN := $(SIM_LDFLAGS)
 $(call floor_programs,$(AGENT)): FLOOR_OWN := -l:libmicrohttpd.a -lgnutls -l:libcrypt.a
 $(call floor_programs,$(TOP)): FLOOR_OWN := -l:libncursesw.a -l:libtinfo.a
 $(call floor_programs,$(FETCH)): FLOOR_OWN := -lcurl

@@ -362,6 +362,8 @@ static void comm_init(struct host_comm *comm)
 	host_load(host);
 	comm->plugin = host->plugin;
 	pthread_mutex_unlock(&host->lock);
+	if (host->config.watcher != NULL)
+		host->config.watcher->use(config->gpu);
 	(void)host_init(&comm->plugin, &comm->context, &host->mask, &who);
 }
 

@@ -135,6 +135,32 @@ enum { HOST_FLOOD_CALLS = 1000 }; /* calls that a flood adds to one step */
 typedef uint64_t (*host_clock_fn)(void *arg);
 typedef void (*host_transfer_fn)(void *arg, bool is_send);
 
+/*
+ * Whoever watches the simulated GPU: sim_cuda.c, which plays the CUDA driver. Times are the host's clock.
+ *
+ *	use	before init and before a launch, on its thread, like cudaSetDevice()
+ *	begin	a launch, on its thread: KernelLaunch starts
+ *	enqueue	... was enqueued: KernelLaunch stops
+ *	end	... is shown. Returns it if it is watched from now on, else NULL
+ *	take	another part of it is given to an engine
+ *	reach	the GPU starts a part of it
+ *	leave	a part is over at `ns`; 0: the launching thread has given away all parts
+ *	drop	a part never ends: its communicator was aborted
+ *
+ * The last four can come from any thread. The launch begins with one part, the launching thread's; after the last part
+ * has left nobody uses it.
+ */
+struct host_watcher {
+	void (*use)(int gpu);
+	void (*begin)(void *stream, bool is_captured);
+	void (*enqueue)(void);
+	void *(*end)(void);
+	void (*take)(void *launch);
+	void (*reach)(void *launch, uint64_t ns);
+	void (*leave)(void *launch, uint64_t ns);
+	void (*drop)(void *launch);
+};
+
 struct host_config {
 	int release;			  /* 0: HOST_NCCL_NEWEST */
 	int newest;			  /* highest version to look up; 0: the release's own */
@@ -156,6 +182,7 @@ struct host_config {
 	/* Called on the proxy thread when a transfer is posted or has arrived. NULL: transfers cost nothing. */
 	host_transfer_fn transfer;
 	void *transfer_arg;
+	const struct host_watcher *watcher; /* NULL: nobody watches the GPU */
 };
 
 /* Loads nothing yet: NCCL does that with its first communicator. ERR_NO_SPACE. */
@@ -190,6 +217,7 @@ struct host_comm_config {
 	int nnodes;	  /* 0: 1 */
 	int nranks;	  /* 0: 2 */
 	int rank;
+	int gpu; /* its number, for host_watcher */
 	unsigned int flags;
 	struct host_comm *
 		share; /* split with splitShare=1: uses this one's proxy thread; finalize does not wait

@@ -42,6 +42,21 @@ struct host_device {
 	struct host_channel *channels[HOST_CHANNELS];
 };
 
+void host_work_drop(struct host_work *work)
+{
+	if (work->watched != NULL)
+		work->op.comm->host->config.watcher->drop(work->watched);
+	work->watched = NULL;
+}
+
+/* No part of a launch that is watched is freed without a word about it. */
+static void work_release(struct host_work *work)
+{
+	host_work_drop(work);
+	free(work->many);
+	work->many = NULL;
+}
+
 static inline bool active_is_quirky(const struct host_active *active, enum host_quirk quirk)
 {
 	return (active->work.op.quirks & quirk) != 0;
@@ -546,7 +561,7 @@ static enum status host_device_append(struct host_engine *engine, struct host_ac
 	active->kernel_count = active->kernels_open = 0;
 	active->is_gpu_started = active->is_gpu_done = active->work.is_foreign;
 	active->is_open = active->work.op.gate == NULL || !engine->is_real;
-	active->begin_ns = 0;
+	active->begin_ns = active->over_ns = 0;
 	active->channels_running = active->work.is_foreign ? 0 : active->work.op.channels;
 	active->lost_channel = NO_CHANNEL;
 	active->is_lagging = count > 0 && active_is_quirky(active, HOST_QUIRK_STAMP_OVERRUN);
@@ -597,10 +612,28 @@ static void stamps_choose(struct host_engine *engine, struct host_active *active
 	active->stop_ns = stream->stop_ns;
 }
 
+/*
+ * Since 2.31 two engines have parts of a launch. One of them has all kernels of the communicator, and knows when they
+ * start; the other knows about the network, which takes no time in virtual time.
+ */
+static bool is_in_charge(const struct host_engine *engine, const struct host_active *active)
+{
+	return engine == active->work.op.comm->profiler;
+}
+
+static void watched_reach(const struct host_engine *engine, const struct host_active *active)
+{
+	if (active->work.watched != NULL && is_in_charge(engine, active))
+		engine->host->config.watcher->reach(
+			active->work.watched,
+			active->start_ns - (uint64_t)engine->host->config.gpu_offset_ns);
+}
+
 static void device_start(struct host_engine *engine, struct host_active *active)
 {
 	stamps_choose(engine, active);
 	active->is_gpu_started = true;
+	watched_reach(engine, active);
 	if (!active->work.is_stamped)
 		return;
 	for (unsigned int i = 0; i < active->work.op.channels; i++) {
@@ -632,6 +665,8 @@ static void device_stop(struct host_engine *engine, struct host_active *active, 
 		stop = now;
 	if (stream->stop_ns < stop)
 		stream->stop_ns = stop;
+	if (active->over_ns < stop)
+		active->over_ns = stop;
 	if (!active->work.is_stamped)
 		return;
 	counter = host_work_counters(&active->work)[i].device;
@@ -712,6 +747,17 @@ static bool channel_may_stop(struct host_engine *engine, const struct host_activ
 					     i * (uint64_t)work->op.stop_skew_ns);
 }
 
+static void watched_leave(const struct host_engine *engine, struct host_active *active)
+{
+	uint64_t over_ns = active->over_ns - (uint64_t)engine->host->config.gpu_offset_ns;
+
+	if (active->work.watched != NULL)
+		engine->host->config.watcher->leave(
+			active->work.watched,
+			engine->is_real || is_in_charge(engine, active) ? over_ns : 0);
+	active->work.watched = NULL;
+}
+
 static bool gpu_progress(struct host_engine *engine, struct host_active *active)
 {
 	struct host_stream *stream = stream_of(engine, active);
@@ -731,6 +777,8 @@ static bool gpu_progress(struct host_engine *engine, struct host_active *active)
 			has_moved = true;
 		}
 		active->is_gpu_done = active->channels_running == 0;
+		if (active->is_gpu_done)
+			watched_leave(engine, active);
 	}
 	/* The first unfinished one keeps it busy; a later one must not admit its own plan. */
 	if (!active->is_gpu_done && stream->busy_pass != engine->pass &&
@@ -930,6 +978,9 @@ static void engine_append(struct host_engine *engine, const struct host_work *wo
 	struct host_active *active = active_take(engine);
 
 	if (active == NULL) {
+		struct host_work lost = *work;
+
+		work_release(&lost);
 		add_release(&work->op.comm->unfinished[engine->kind], (uint64_t)-1);
 		return;
 	}
@@ -1004,8 +1055,7 @@ static void null_calls(struct host_active *active)
 static void active_finish(struct host_engine *engine, struct host_active *active)
 {
 	null_calls(active);
-	free(active->work.many);
-	active->work.many = NULL;
+	work_release(&active->work);
 	active->next = engine->spare;
 	engine->spare = active;
 	/* The counts are visible to whoever reads 0. Pairs with host_engine_wait(). */
@@ -1245,7 +1295,7 @@ static void active_free(struct host_active *active)
 
 		free(active->subs);
 		free(active->kernels);
-		free(active->work.many);
+		work_release(&active->work);
 		free(active);
 		active = next;
 	}
@@ -1258,7 +1308,7 @@ static void engine_empty(struct host_engine *engine)
 	active_free(engine->spare);
 	/* Left over after an abort. */
 	for (; engine->head != engine->tail; engine->head++)
-		free(engine->queue[engine->head % ENGINE_QUEUE].many);
+		work_release(&engine->queue[engine->head % ENGINE_QUEUE]);
 	free(engine->queue);
 	free(engine->connections);
 	engine->first = engine->spare = NULL;

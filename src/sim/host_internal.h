@@ -103,6 +103,7 @@ struct host_plan {
 	bool is_captured;
 	void *launch;
 	void *group;
+	void *watched; /* by host_watcher */
 };
 
 /* Coll or P2p; also updates counts->shown etc. */
@@ -139,10 +140,14 @@ struct host_work {
 	uint16_t kernel_channels; /* with KernelCh: one fewer by quirk */
 	uint64_t step_bytes;
 	uint64_t launch_ns;
+	void *watched; /* its plan, until its part is over */
 	/* By channel, if polled or stamped: host_work_counters(). */
 	struct host_counter few[HOST_COUNTERS_FEW];
 	struct host_counter *many; /* on the heap if there are more */
 };
+
+/* A work that is not executed to its end. */
+void host_work_drop(struct host_work *work);
 
 static inline struct host_counter *host_work_counters(struct host_work *work)
 {
@@ -262,6 +267,7 @@ struct host_active {
 	uint64_t begin_ns;	    /* host's clock: when it opened; 0: it had no gate */
 	bool is_lagging;	    /* polls are late by a whole ring of timestamps */
 	uint64_t start_ns, stop_ns; /* GPU's clock, first channel */
+	uint64_t over_ns;	    /* GPU's clock: the last channel stopped */
 	uint64_t period_ns;	    /* real time: between two steps */
 	uint16_t channels_running;
 	uint16_t lost_channel;		      /* whose start is lost, by quirk; or none */

@@ -326,6 +326,7 @@ static enum status work_fill(const struct host_plan *plan, const struct host_tas
 		host_op_bytes(op) / ((uint64_t)op->channels * (op->steps ? op->steps : 1));
 	if (work->step_bytes > work->op.chunk_bytes)
 		work->step_bytes = work->op.chunk_bytes;
+	work->watched = plan->watched;
 	if (work->op.channels <= HOST_COUNTERS_FEW || !(work->has_kernel_events || is_stamped))
 		return OK;
 	work->many = malloc(work->op.channels * sizeof(*work->many));
@@ -333,20 +334,23 @@ static enum status work_fill(const struct host_plan *plan, const struct host_tas
 }
 
 /* Takes over the work's counters. */
-static enum status work_post(struct host_engine *engine, const struct host_work *work)
+static enum status work_post(struct host_engine *engine, struct host_work *work)
 {
 	const struct host_comm *comm = work->op.comm;
 	enum status status = OK;
 	bool has_events =
-		work->has_kernel_events || work->is_stamped ||
+		work->has_kernel_events || work->is_stamped || work->watched != NULL ||
 		(work->op.edge_count > 0 && host_comm_is_asked(comm, work->mask, ABI_PROXY_OP));
 
 	/* Not shown to the plugin, but it can hang or take time. */
 	if (has_events || work->op.stuck != HOST_STUCK_NONE ||
 	    comm->host->config.time != HOST_TIME_VIRTUAL) {
+		if (work->watched != NULL)
+			comm->host->config.watcher->take(work->watched);
 		status = host_engine_post(engine, work);
 		if (status == OK)
 			return OK;
+		host_work_drop(work);
 	}
 	free(work->many);
 	return status;
@@ -416,6 +420,8 @@ static enum status host_post_plan(const struct host_plan *plan, bool is_replay)
 		status = unit_post(plan, &unit, is_replay, number, launch_ns);
 		i += unit_tasks(&unit);
 	}
+	if (plan->watched != NULL)
+		host->config.watcher->leave(plan->watched, 0);
 	return status;
 }
 
@@ -483,17 +489,26 @@ static enum status plan_run(struct host_plan *plan, enum host_lane lane, bool is
 
 static void plan_show_launch(struct host_plan *plan, struct host_counts *counts)
 {
+	const struct host_watcher *watcher = plan->comm->host->config.watcher;
 	const struct host_task *speaker = plan_speaker(plan);
 
 	if (speaker == NULL || !host_comm_is_asked(plan->comm, speaker->mask, ABI_KERNEL_LAUNCH))
 		return;
+	if (watcher != NULL) {
+		watcher->use(plan->comm->config.gpu);
+		watcher->begin(speaker->op->stream, plan->is_captured);
+	}
 	host_start_kernel_launch(&plan->comm->plugin, host_call_of(plan->comm), &plan->launch,
 				 speaker->group_api, speaker->op->stream);
 	bump_relaxed(&counts->starts[BIT_LAUNCH], 1);
-	if (plan->launch == NULL)
-		return;
-	(void)host_stop(&plan->comm->plugin, plan->launch);
-	bump_relaxed(&counts->stops[BIT_LAUNCH], 1);
+	if (watcher != NULL)
+		watcher->enqueue();
+	if (plan->launch != NULL) {
+		(void)host_stop(&plan->comm->plugin, plan->launch);
+		bump_relaxed(&counts->stops[BIT_LAUNCH], 1);
+	}
+	if (watcher != NULL)
+		plan->watched = watcher->end();
 }
 
 /*

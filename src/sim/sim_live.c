@@ -24,6 +24,7 @@
 #include "common/order.h"
 #include "common/text.h"
 #include "sim/host.h"
+#include "sim/sim_cuda.h"
 #include "sim/sim_engine.h"
 #include "sim/sim_job.h"
 
@@ -347,6 +348,14 @@ static void find_seat(struct turn *turn, const struct sim_worker *worker)
 	turn->expected = (unsigned int)worker->job->comms[member->comm].nranks;
 }
 
+/* Each communicator of a rank has its own, as their kernels run at the same time. */
+static void *stream_of(int rank, int role)
+{
+	uintptr_t number = (uintptr_t)rank * SIM_ROLES + (uintptr_t)role;
+
+	return (void *)((uintptr_t)0x5500000000 + number * 0x1000);
+}
+
 static struct host_op make_op(struct part *part, struct turn *turn)
 {
 	const struct sim_play *play = turn->play;
@@ -356,6 +365,7 @@ static struct host_op make_op(struct part *part, struct turn *turn)
 	op.algorithm = play->algorithm;
 	op.protocol = play->protocol;
 	op.user_tag = part->worker->job->options.tags[play->role];
+	op.stream = stream_of(part->worker->rank, play->role);
 	op.warps = 16;
 	op.first_channel = play->first_channel;
 	op.channels = play->channels ? play->channels : 1;
@@ -458,6 +468,7 @@ static enum status sim_worker_host(struct host **host, const struct sim_job *job
 		.plugin = plugin,
 		.time = HOST_TIME_REAL,
 		.seed = job->options.seed + (uint64_t)rank,
+		.watcher = &sim_cuda_watcher,
 	};
 
 	sim_identity_make(&identity, job, rank);
@@ -482,7 +493,9 @@ static enum status make_comms(struct part *part)
 						    .name = comm->name,
 						    .nnodes = comm->nnodes,
 						    .nranks = comm->nranks,
-						    .rank = member->rank };
+						    .rank = member->rank,
+						    .gpu = worker->rank %
+							   worker->job->options.gpus };
 		status = host_comm_new(worker->host, &part->comms[role], &config);
 		if (status != OK)
 			return status;
