@@ -498,8 +498,9 @@ static enum hang_gpu own_evidence(const struct hang_scene *scene, uint32_t s,
 		return HANG_GPU_UNKNOWN;
 	if (hang_has_worked(flight) && (op->state == OP_RUNNING || has_passed_event(op)))
 		return HANG_GPU_REACHED;
-	return is_seen_open(process, op) || hang_sees_kernels(scene, s, op) ||
-			       hang_gives_nothing(flight)
+	/* With transfers under way the time of the first activity is theirs: whether the event was passed is unknown. */
+	return (is_seen_open(process, op) && op->active_ns == 0) ||
+			       hang_sees_kernels(scene, s, op) || hang_gives_nothing(flight)
 		       ? HANG_GPU_NOT_REACHED
 		       : HANG_GPU_UNKNOWN;
 }

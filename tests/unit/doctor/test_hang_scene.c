@@ -238,7 +238,7 @@ static void test_launches(void)
 	for (int i = 0; i < 4; i++)
 		stage_rank(&stage, i)->flights[2].op.stream = 7;
 	put_scene("launches: the open one is on another stream", false);
-	/* Transfers set the time of the first activity, too: only the event shows that the GPU has come. */
+	/* Transfers set the time of the first activity, too: then it does not show that the GPU has come. */
 	launches(4, cases[0].lines);
 	for (int i = 0; i < 4; i++) {
 		stage_rank(&stage, i)->flights[1].op.state = OP_RUNNING;
