@@ -773,7 +773,7 @@ static void ask_process(struct agent_kernel *kernel, struct agent_kernel_job *jo
 	struct agent_kernel_asked *asked = &job->asked[job->count++];
 
 	*asked = (struct agent_kernel_asked){ file->device, file->inode, .is_open = true };
-	recording_ask_kernel(&asked->ask, watch->recording.processes[p], kernel->seconds);
+	recording_ask_times(&asked->ask, watch->recording.processes[p], kernel->seconds);
 	job->open++;
 	kernel->totals[METRICS_KERNEL_ASKED]++;
 }

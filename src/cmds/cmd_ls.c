@@ -46,8 +46,8 @@ static const struct cli_page page = {
 	.about = "Lists recorded processes, live and dead: job, run, rank, host and GPUs, how much "
 		 "was "
 		 "recorded and lost, when they started, their user and command, where the "
-		 "recording is kept, and whether kernel events are "
-		 "on.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
+		 "recording is kept, and which operations are "
+		 "timed.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
 	.options = options,
 	CLI_OPERANDS(struct request, input, cli_input_take),
 	.examples = examples,
@@ -141,10 +141,11 @@ static void say_command(const struct recording_process *process, char *text, siz
 static void add_row(struct report_grid *grid, const struct recording_process *process,
 		    bool has_runs)
 {
-	char gpus[64], is_on[8], reason[RECORDING_REASON], number[UNITS_TEXT], text[COMMAND_SHOWN];
+	char gpus[64], number[UNITS_TEXT], text[COMMAND_SHOWN];
+	struct recording_times times;
 
 	recorded_gpus(process, gpus, sizeof(gpus));
-	recording_kernel_events(process, is_on, reason);
+	recording_times(process, &times);
 	report_grid_cellf(grid, "%" PRId64, recording_pid(process));
 	report_grid_cell(grid, recording_life_name(process->life));
 	report_grid_cell(grid, process->job[0] ? process->job : "-");
@@ -163,7 +164,7 @@ static void add_row(struct report_grid *grid, const struct recording_process *pr
 	report_grid_cell(grid, units_count(number, process->recorded + process->flight_count));
 	report_grid_cell(grid, units_count(number, recorded_lost(process)));
 	report_grid_cell(grid, process->mode[0] ? process->mode : "-");
-	report_grid_cell(grid, is_on[0] ? is_on : "-");
+	report_grid_cell(grid, times.in_effect[0] ? times.in_effect : "-");
 	report_grid_cell(grid, process->started_wall_ns > 0
 				       ? units_date(number, process->started_wall_ns)
 				       : "-");
@@ -175,7 +176,8 @@ static void add_row(struct report_grid *grid, const struct recording_process *pr
 
 static void add_notes(struct report_grid *grid, const struct recording_process *process)
 {
-	char is_on[8], reason[RECORDING_REASON], kind[32], bytes[UNITS_TEXT], region[1024];
+	char reason[RECORDING_REASON], kind[32], bytes[UNITS_TEXT], region[1024];
+	struct recording_times times;
 	struct trace_place trace;
 
 	recording_info(process, "region_kind", kind, sizeof(kind));
@@ -201,9 +203,10 @@ static void add_notes(struct report_grid *grid, const struct recording_process *
 				 process->file_count > 1 ? ", and more files" : "");
 	else if (trace.path[0])
 		report_grid_note(grid, "trace: %s (missing)", trace.path);
-	recording_kernel_events(process, is_on, reason);
-	if (strcmp(is_on, "off") == 0)
-		report_grid_note(grid, "kernel events are off%s%s", reason[0] ? ": " : "", reason);
+	recording_times(process, &times);
+	if (strcmp(times.in_effect, "off") == 0)
+		report_grid_note(grid, "operations are not timed%s%s", times.reason[0] ? ": " : "",
+				 times.reason);
 }
 
 static int write_text(const struct cli_input *input, struct sink *sink, bool is_quiet)
@@ -229,7 +232,7 @@ static int write_text(const struct cli_input *input, struct sink *sink, bool is_
 	report_grid_column(&grid, "OPERATIONS", TABLE_RIGHT, 0, 3);
 	report_grid_column(&grid, "LOST", TABLE_RIGHT, 0, 1);
 	report_grid_column(&grid, "MODE", TABLE_LEFT, 0, 8);
-	report_grid_column(&grid, "KERNELS", TABLE_LEFT, 0, 9);
+	report_grid_column(&grid, "TIMES", TABLE_LEFT, 0, 9);
 	report_grid_column(&grid, "STARTED (UTC)", TABLE_LEFT, 0, 2);
 	report_grid_column(&grid, "USER", TABLE_LEFT, 0, 4);
 	report_grid_column(&grid, "COMMAND", TABLE_LEFT, 10, 6);
@@ -327,6 +330,7 @@ static void put_process(struct json *json, const struct recording_process *proce
 	json_put_string(json, "region", process->region_path);
 	put_info(json, process, "region_kind", "region_kind");
 	put_info(json, process, "region_reason", "region_reason");
+	recorded_times_json(json, process);
 	put_info(json, process, "kernel_events", "kernel_events");
 	put_info(json, process, "kernel_events_reason", "kernel_events_reason");
 	json_put_text_or_null(json, "trace", trace.path);

@@ -1,6 +1,6 @@
 /*
- * Asks running processes to time every operation for a while. The request is one word in the region of a process; its
- * recorder polls it at collectives and answers in the next word.
+ * Asks running processes to time every launch for a while. The request is one word in the region of a process; its
+ * recorder polls it and answers in the next word.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "cmds/cli.h"
 #include "cmds/cli_input.h"
 #include "cmds/commands.h"
+#include "common/nccl_interface.h"
 #include "common/text.h"
 #include "output/json.h"
 #include "output/recorded.h"
@@ -23,7 +24,8 @@ struct asked {
 struct record {
 	struct cli_input input;
 	struct report_filter chosen;
-	uint64_t kernel_ns, wait_ns;
+	uint64_t times_ns, wait_ns;
+	uint64_t kernel_ns; /* the same, by its former name */
 	bool is_json;
 	struct asked *asked;
 	size_t count;
@@ -31,7 +33,10 @@ struct record {
 
 static const struct cli_option options[] = {
 	CLI_OPTION_JSON(struct record),
-	{ 0, "kernel", "TIME", "time every operation for this long (1s to 60m)",
+	{ 0, "times", "TIME", "time every launch for this long (1s to 60m)",
+	  CLI_TIME(struct record, times_ns, CLI_SECONDS(1), CLI_SECONDS(3600)),
+	  .like = "is not a time like 30s, at most 60m" },
+	{ 0, "kernel", "TIME", "former name of --times",
 	  CLI_TIME(struct record, kernel_ns, CLI_SECONDS(1), CLI_SECONDS(3600)),
 	  .like = "is not a time like 30s, at most 60m" },
 	CLI_OPTIONS_PROCESSES(struct record),
@@ -42,17 +47,17 @@ static const struct cli_option options[] = {
 };
 
 static const struct cli_example examples[] = {
-	{ "ringside record --kernel 30s @4711", "time every operation of one process" },
-	{ "ringside record --kernel 1m --job train7", "all processes of a job on this host" },
+	{ "ringside record --times 30s @4711", "time every launch of one process" },
+	{ "ringside record --times 1m --job train7", "all processes of a job on this host" },
 	{ NULL, NULL },
 };
 
 static const struct cli_page page = {
 	.name = "record",
 	.operands = "[@PID...]",
-	.about = "Asks running processes to time every operation on the GPU for a while (kernel "
-		 "events). A process complies at one of its next collectives, or refuses where "
-		 "that could harm the job; see docs/SETTINGS.md. Ranks can only be compared "
+	.about = "Asks running processes to time every launch on the GPU for a while, not only a "
+		 "share of them. A process complies at one of its next operations, or refuses "
+		 "if it times nothing; see docs/SETTINGS.md. Ranks can only be compared "
 		 "if all of them are asked, so run this on every node of the job.\n"
 		 "Without @PID, all processes recorded on this host are asked.\n",
 	.options = options,
@@ -99,13 +104,13 @@ static void write_text(const struct record *record, struct sink *sink)
 {
 	char who[RECORDED_PROCESS_TEXT], time[UNITS_TEXT];
 
-	units_duration(time, record->kernel_ns);
+	units_duration(time, record->times_ns);
 	for (size_t i = 0; i < record->count; i++) {
 		const struct asked *asked = &record->asked[i];
 
 		recorded_process_text(asked->process, who);
 		if (asked->ask.answer == RECORDING_GRANTED)
-			sink_format(sink, "%s: every operation is timed for %s\n", who, time);
+			sink_format(sink, "%s: every launch is timed for %s\n", who, time);
 		else if (asked->ask.answer == RECORDING_PENDING)
 			sink_format(sink, "%s: asked; %s\n", who, asked->ask.reason);
 		else if (asked->ask.answer == RECORDING_FAILED)
@@ -136,6 +141,27 @@ static void write_json(const struct record *record, struct sink *sink)
 	sink_text(sink, "\n");
 }
 
+/* What works if no process can be asked: another setting from the job's start. */
+static void tell_other_way(const struct record *record)
+{
+	enum { FIRST_WITH_LAUNCHES = 5 };
+	const char *times = "kernel";
+
+	for (size_t i = 0; i < record->count; i++) {
+		const struct asked *asked = &record->asked[i];
+
+		if (asked->ask.answer != RECORDING_REFUSED)
+			return;
+		/* Where CUDA events cannot be used, more of them cannot, either. */
+		if (asked->process->interface >= FIRST_WITH_LAUNCHES &&
+		    asked->process->region->header.sampling < SAMPLING_BY_CUDA)
+			times = "all";
+	}
+	cli_note("to time all of a job from its start: ringside run --times %s -- COMMAND, or "
+		 "RINGSIDE_TIMES=%s in its environment",
+		 times, times);
+}
+
 static int record_show(const struct record *record)
 {
 	int code = CLI_EXIT_DONE;
@@ -150,15 +176,22 @@ static int record_show(const struct record *record)
 		write_json(record, &sink);
 	else
 		write_text(record, &sink);
+	tell_other_way(record);
 	return cli_finish(&sink, code);
 }
 
 static int record_check(void *context)
 {
-	const struct record *record = context;
+	struct record *record = context;
 
-	return record->kernel_ns == 0 ? cli_usage(&page, "nothing to record: use --kernel TIME")
-				      : CLI_GO_ON;
+	if (record->kernel_ns != 0 && record->times_ns != 0)
+		return cli_usage(&page, "--kernel is the former name of --times: use one of them");
+	if (record->kernel_ns != 0) {
+		cli_note("use --times instead of --kernel");
+		record->times_ns = record->kernel_ns;
+	}
+	return record->times_ns == 0 ? cli_usage(&page, "nothing to record: use --times TIME")
+				     : CLI_GO_ON;
 }
 
 static int record_ask(void *context)
@@ -172,8 +205,8 @@ static int record_ask(void *context)
 		return code;
 	record_choose(record);
 	for (size_t i = 0; i < record->count; i++)
-		recording_ask_kernel(&record->asked[i].ask, record->asked[i].process,
-				     (uint32_t)(record->kernel_ns / 1000000000));
+		recording_ask_times(&record->asked[i].ask, record->asked[i].process,
+				    (uint32_t)(record->times_ns / 1000000000));
 	wait_for_answers(record);
 	code = record->count == 0 ? cli_error("no running process is recorded here")
 				  : record_show(record);

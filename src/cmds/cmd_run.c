@@ -37,7 +37,7 @@
 
 /* Sets up the recorder for a job: shared by `run` and `env`. */
 
-enum { JOB_VARIABLES_MAX = 12, JOB_PATH_BYTES = 4096 };
+enum { JOB_VARIABLES_MAX = 13, JOB_PATH_BYTES = 4096 };
 
 struct cli_variable {
 	const char *name;
@@ -152,6 +152,20 @@ static int take_events(const struct cli_said *said)
 	return job_set(said->target, "RINGSIDE_EVENTS", said->value, false);
 }
 
+static int take_times(const struct cli_said *said)
+{
+	static const char *const choices[] = { "auto", "all", "off", "kernel" };
+	const char *nearest;
+
+	for (size_t i = 0; i < ARRAY_LENGTH(choices); i++)
+		if (strcmp(choices[i], said->value) == 0)
+			return job_set(said->target, "RINGSIDE_TIMES", said->value, false);
+	nearest = cli_nearest(said->value, choices, ARRAY_LENGTH(choices));
+	return cli_usage(said->page,
+			 "unknown choice '%s' for --times%s%s; choose auto, all, off or kernel",
+			 said->value, nearest ? ", nearest is " : "", nearest ? nearest : "");
+}
+
 static bool is_label(const char *pair, size_t length)
 {
 	const char *equals = memchr(pair, '=', length);
@@ -243,6 +257,10 @@ struct request {
 		  "events to ask NCCL for: kernel, proxy, steps, launch; a - in front turns one " \
 		  "off",                                                                          \
 		  CLI_CALL(struct request, job, take_events) },                                   \
+		{ 0, "times", "WHICH",                                                            \
+		  "which launches to time: auto (default: a share, for 0.5% of the time), all, "  \
+		  "off, or kernel (kernel events instead)",                                       \
+		  CLI_CALL(struct request, job, take_times) },                                    \
 		{ 0, "buffer", "SIZE",                                                            \
 		  "memory for finished operations, 64KiB to 1GiB (default 8MiB)",                 \
 		  CLI_CALL(struct request, job, take_buffer) },                                   \

@@ -181,10 +181,11 @@ static bool find_setting(const struct self_check *self, const char *name, struct
 }
 
 static const char *const known_variables[] = {
-	"RINGSIDE_MODE",  "RINGSIDE_DIR",	  "RINGSIDE_SHM",	 "RINGSIDE_BUFFER",
-	"RINGSIDE_QUOTA", "RINGSIDE_EVENTS",	  "RINGSIDE_HEARTBEAT",	 "RINGSIDE_SAMPLE_AFTER",
-	"RINGSIDE_JOB",	  "RINGSIDE_LABELS",	  "RINGSIDE_HANG_AFTER", "RINGSIDE_HOSTS",
-	"RINGSIDE_GROUP", "RINGSIDE_ENVIRONMENT", "RINGSIDE_DISABLE",	 "NCCL_PROFILER_PLUGIN",
+	"RINGSIDE_MODE",	 "RINGSIDE_DIR",    "RINGSIDE_SHM",	    "RINGSIDE_BUFFER",
+	"RINGSIDE_QUOTA",	 "RINGSIDE_EVENTS", "RINGSIDE_TIMES",	    "RINGSIDE_HEARTBEAT",
+	"RINGSIDE_SAMPLE_AFTER", "RINGSIDE_JOB",    "RINGSIDE_LABELS",	    "RINGSIDE_HANG_AFTER",
+	"RINGSIDE_HOSTS",	 "RINGSIDE_GROUP",  "RINGSIDE_ENVIRONMENT", "RINGSIDE_DISABLE",
+	"NCCL_PROFILER_PLUGIN",
 };
 
 /* A line that NCCL accepts but that means nothing: blanks and quotes become part of the name and the value. */
@@ -716,6 +717,7 @@ static void find_version(const struct self_check *self, struct library *library)
 
 static void tell_library(struct self_check *self, const struct library *library)
 {
+	enum { FIRST_WITH_LAUNCHES = 5 }; /* of the interface; CUDA events go around launches */
 	unsigned int version = library->version;
 	unsigned int interface = op_interface_of_release(version);
 	const struct kernel_policy *policy = kernel_policy_of(interface);
@@ -735,9 +737,9 @@ static void tell_library(struct self_check *self, const struct library *library)
 		spots++;
 	tell(self, CHECK_OK, "NCCL", "%u.%u.%u, interface %u, GPU times %s, %zu blind spots: %s",
 	     version / 10000, version / 100 % 100, version % 100, interface,
-	     policy->by_default == KERNEL_EVENTS_ABSENT ? "not available"
-	     : policy->by_default == KERNEL_EVENTS_OFF	? "on request"
-							: kernel_events_name(policy->by_default),
+	     interface >= FIRST_WITH_LAUNCHES		  ? "of a share of the launches"
+	     : policy->by_default == KERNEL_EVENTS_ABSENT ? "not available"
+							  : "on request (--times kernel)",
 	     spots, library->path);
 }
 

@@ -633,16 +633,13 @@ static void add_source_notes(struct table *table, const struct recording_process
 	}
 }
 
-static void add_kernel_note(struct table *table, const struct recording_process *process)
+static void add_times_note(struct table *table, const struct verify_process *of)
 {
-	char is_on[8], reason[RECORDING_REASON];
-	bool is_off;
+	char text[RECORDED_TIMES_TEXT];
 
-	recording_kernel_events(process, is_on, reason);
-	is_off = strcmp(is_on, "off") == 0;
-	if (is_on[0] != '\0')
-		table_note(table, "kernel events are %s%s%s%s%s", is_on, reason[0] ? ": " : "",
-			   reason, is_off ? "; so " : "", is_off ? op_kernel_events_missed() : "");
+	recorded_times_text(of->process, of->account.timed, of->account.recorded, text);
+	if (text[0] != '\0')
+		table_note(table, "times: %s", text);
 }
 
 static void add_process(struct table *table, const struct verify_process *of)
@@ -660,7 +657,7 @@ static void add_process(struct table *table, const struct verify_process *of)
 	for (size_t i = 0; i < of->note_count; i++)
 		table_note(table, "%s%s", of->notes[i].weight == VERIFY_TROUBLE ? "trouble: " : "",
 			   of->notes[i].text);
-	add_kernel_note(table, process);
+	add_times_note(table, of);
 }
 
 static void write_summary(const struct verify *verify, struct sink *sink, unsigned int width)
@@ -810,15 +807,27 @@ static void put_notes(struct json *json, const char *key, const struct verify_pr
 	json_end(json);
 }
 
-static void put_kernel_events(struct json *json, const struct recording_process *process)
+static void put_info(struct json *json, const char *key, const struct recording_process *process)
 {
-	char is_on[8], reason[RECORDING_REASON];
+	char value[RECORDING_REASON];
 
-	recording_kernel_events(process, is_on, reason);
-	json_put_text_or_null(json, "kernel_events", is_on);
-	json_put_text_or_null(json, "kernel_events_reason", reason);
+	recording_info(process, key, value, sizeof(value));
+	json_put_text_or_null(json, key, value);
+}
+
+/* Of kernel events what was decided at the start. */
+static void put_times(struct json *json, const struct recording_process *process)
+{
+	struct recording_times times;
+
+	recording_times(process, &times);
+	recorded_times_json(json, process);
+	json_put_string(json, "times_missed",
+			strcmp(times.in_effect, "off") == 0 ? op_times_missed() : NULL);
+	put_info(json, "kernel_events", process);
+	put_info(json, "kernel_events_reason", process);
 	json_put_string(json, "kernel_events_missed",
-			strcmp(is_on, "off") == 0 ? op_kernel_events_missed() : NULL);
+			strcmp(times.in_effect, "off") == 0 ? op_times_missed() : NULL);
 }
 
 static void put_process(struct json *json, const struct verify_process *of)
@@ -850,7 +859,7 @@ static void put_process(struct json *json, const struct verify_process *of)
 	put_reasons(json, "odd", process->odd, ODD_REASONS, op_odd_name);
 	json_put_string(json, "region", process->region_path);
 	put_files(json, process);
-	put_kernel_events(json, process);
+	put_times(json, process);
 	put_notes(json, "troubles", of, true);
 	put_notes(json, "remarks", of, false);
 	json_put_array(json, "communicators");

@@ -201,7 +201,7 @@ unsigned int op_interface_of_release(unsigned int version)
 	return interface;
 }
 
-const char *op_kernel_events_missed(void)
+const char *op_times_missed(void)
 {
 	return "operations within a node have no duration, and operations over the network have "
 	       "the duration of their transfers";

@@ -107,8 +107,8 @@ const char *op_interface_releases(unsigned int interface);
  */
 unsigned int op_interface_of_release(unsigned int version);
 
-/* What is unknown without kernel channel events. */
-const char *op_kernel_events_missed(void);
+/* What is unknown without times from the GPU. */
+const char *op_times_missed(void);
 
 enum { OP_INTERFACES = 7 };
 

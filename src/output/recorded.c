@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/nccl_interface.h"
 #include "common/op.h"
 #include "common/text.h"
 
@@ -140,6 +141,60 @@ void recorded_process_json(struct json *json, const struct recording_process *pr
 	json_put_number_or_null(json, "rank", process->rank);
 	json_put_text_or_null(json, "host", process->host);
 	json_put_number_or_null(json, "pid", process->pid);
+}
+
+void recorded_times_json(struct json *json, const struct recording_process *process)
+{
+	struct recording_times times;
+
+	recording_times(process, &times);
+	json_put_text_or_null(json, "times", times.in_effect);
+	json_put_text_or_null(json, "times_reason", times.reason);
+	json_put_known(json, "timed_launches", times.has_counts, times.timed_launches);
+	json_put_known(json, "untimed_launches", times.has_counts, times.untimed_launches);
+	json_put_known(json, "recording_ns", times.has_counts, times.recording_ns);
+	json_put_known(json, "times_taken", times.has_counts, times.taken);
+	json_put_known(json, "times_dropped", times.has_counts, times.dropped);
+}
+
+static void launches_text(const struct recording_times *times, char *to, size_t size)
+{
+	char count[UNITS_TEXT], each[UNITS_TEXT];
+
+	if (times->timed_launches > 0)
+		text_append(to, size, "; CUDA events around %s %s, %s each",
+			    units_count(count, times->timed_launches),
+			    text_which(times->timed_launches, "launch", "launches"),
+			    units_duration(each, times->recording_ns / times->timed_launches));
+	if (times->untimed_launches > 0)
+		text_append(to, size, "; %s %s no free events",
+			    units_count(count, times->untimed_launches),
+			    text_which(times->untimed_launches, "launch had", "launches had"));
+	if (times->dropped > 0)
+		text_append(to, size, "; %s of %s times dropped",
+			    units_count(count, times->dropped),
+			    units_count(each, times->dropped + times->taken));
+}
+
+void recorded_times_text(const struct recording_process *process, uint64_t timed, uint64_t recorded,
+			 char to[static RECORDED_TIMES_TEXT])
+{
+	char some[UNITS_TEXT], all[UNITS_TEXT];
+	struct recording_times times;
+
+	recording_times(process, &times);
+	text_format(to, RECORDED_TIMES_TEXT, "%s%s%s", times.in_effect, times.reason[0] ? ": " : "",
+		    times.reason);
+	if (times.in_effect[0] == '\0')
+		return;
+	if (strcmp(times.in_effect, "off") == 0) {
+		text_append(to, RECORDED_TIMES_TEXT, "; so %s", op_times_missed());
+		return;
+	}
+	if (recorded > 0)
+		text_append(to, RECORDED_TIMES_TEXT, "; %s of %s operations timed",
+			    units_count(some, timed), units_count(all, recorded));
+	launches_text(&times, to, RECORDED_TIMES_TEXT);
 }
 
 size_t recorded_live_comms(const struct recording_process *process)

@@ -44,6 +44,20 @@ const char *recorded_process_text(const struct recording_process *process,
 /* Keys job, rank, host, pid of the open object. */
 void recorded_process_json(struct json *json, const struct recording_process *process);
 
+/*
+ * Keys "times", "times_reason" and, if they are known, counts of launches: "timed_launches", "untimed_launches",
+ * "recording_ns", "times_taken", "times_dropped".
+ */
+void recorded_times_json(struct json *json, const struct recording_process *process);
+
+/*
+ * How it times operations, and how many it timed: "auto; 1,204 of 24,008 operations timed (5.0%), ...". `recorded` may be
+ * 0. "" if its recorder does not say.
+ */
+enum { RECORDED_TIMES_TEXT = 700 };
+void recorded_times_text(const struct recording_process *process, uint64_t timed, uint64_t recorded,
+			 char to[static RECORDED_TIMES_TEXT]);
+
 /* Communicators that are not finalized, and all. */
 size_t recorded_live_comms(const struct recording_process *process);
 uint64_t recorded_all_comms(const struct recording_process *process);

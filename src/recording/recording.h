@@ -669,9 +669,9 @@ int recording_compare_proxies(const void *one, const void *other);
 
 enum recording_answer {
 	RECORDING_GRANTED = 0,
-	RECORDING_PENDING = 1, /* the process has called no collective since */
+	RECORDING_PENDING = 1, /* the process has called nothing since */
 	RECORDING_ALREADY = 2, /* every operation is timed anyway: no request was made */
-	RECORDING_REFUSED = 3, /* it cannot sample, or no longer can */
+	RECORDING_REFUSED = 3, /* it times nothing, or no longer */
 	RECORDING_FAILED = 4,  /* it could not be asked */
 	RECORDING_ANSWERS = 5,
 };
@@ -685,13 +685,27 @@ struct recording_ask {
 	char reason[RECORDING_REASON]; /* "" when granted */
 };
 
-/* How kernel events are requested in a process ("on", "sampled", "off"), and why. */
-void recording_kernel_events(const struct recording_process *process, char is_on[static 8],
-			     char reason[static RECORDING_REASON]);
+/*
+ * How a process times its operations: "auto" (CUDA events around a share of the launches), "all" (around every launch),
+ * "kernel" (kernel events for every operation), "sampled" (kernel events for a share: recorders before 0.3), "off"; ""
+ * if it is not known. And what its recorder counted so far.
+ */
+struct recording_times {
+	char in_effect[8];
+	char reason[RECORDING_REASON]; /* why that is in effect; may be "" */
+	bool has_counts;	   /* the following are known: there is a region, and CUDA events */
+	uint64_t timed_launches;   /* with CUDA events around them */
+	uint64_t untimed_launches; /* chosen to be timed, but no event was free */
+	uint64_t recording_ns;	   /* spent on recording events, on the threads that launch */
+	uint64_t taken;		   /* launches whose time reached their operations */
+	uint64_t dropped;	   /* launches whose time came too late or was not plausible */
+};
+
+void recording_times(const struct recording_process *process, struct recording_times *times);
 
 /* The process must have an open region. */
-void recording_ask_kernel(struct recording_ask *ask, const struct recording_process *process,
-			  uint32_t seconds);
+void recording_ask_times(struct recording_ask *ask, const struct recording_process *process,
+			 uint32_t seconds);
 
 /* Check for an answer; false while it is pending. */
 bool recording_ask_answered(struct recording_ask *ask, const struct recording_process *process);

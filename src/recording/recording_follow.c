@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -735,17 +736,74 @@ const char *recording_answer_name(enum recording_answer answer)
 	return (unsigned int)answer < RECORDING_ANSWERS ? names[answer] : "?";
 }
 
-void recording_kernel_events(const struct recording_process *process, char is_on[static 8],
-			     char reason[static RECORDING_REASON])
+/* Recorders before 0.3 say only how they request kernel events. */
+static void times_of_kernel_events(const struct recording_process *process,
+				   struct recording_times *times)
 {
-	const struct region *region = process->region;
+	recording_info(process, "kernel_events", times->in_effect, sizeof(times->in_effect));
+	recording_info(process, "kernel_events_reason", times->reason, sizeof(times->reason));
+	if (strcmp(times->in_effect, "on") == 0)
+		text_copy(times->in_effect, sizeof(times->in_effect), "kernel");
+}
 
-	recording_info(process, "kernel_events", is_on, 8);
-	recording_info(process, "kernel_events_reason", reason, RECORDING_REASON);
-	/* The state of sampling says more than the original reason. */
-	if (region != NULL && region->header.sampling != SAMPLING_ACTIVE &&
-	    sampling_state_text(region->header.sampling)[0] != '\0')
-		text_copy(reason, RECORDING_REASON, sampling_state_text(region->header.sampling));
+/* Whoever prints it says what it is the reason for. */
+static const char *state_reason(uint64_t state)
+{
+	static const char not_timed[] = "not timed: ";
+	const char *text = sampling_state_text(state);
+
+	return strncmp(text, not_timed, strlen(not_timed)) == 0 ? text + strlen(not_timed) : text;
+}
+
+/* The state says more than what was decided at the start. */
+static void times_of_state(const struct region_header *header, struct recording_times *times)
+{
+	uint64_t state = header->sampling;
+
+	if (state == SAMPLING_ACTIVE || state_reason(state)[0] == '\0')
+		return;
+	text_copy(times->reason, sizeof(times->reason), state_reason(state));
+	if (state >= SAMPLING_BY_CUDA)
+		text_copy(times->in_effect, sizeof(times->in_effect), "off");
+	if (state == SAMPLING_BY_CUDA && header->timing_error != 0)
+		text_append(times->reason, sizeof(times->reason), " %" PRIu64,
+			    header->timing_error);
+}
+
+/* In what was imported from other tools the key says where their times come from. */
+static bool is_choice(const char *word)
+{
+	static const char *const choices[] = { "auto", "all", "off", "kernel" };
+
+	for (size_t i = 0; i < ARRAY_LENGTH(choices); i++)
+		if (strcmp(word, choices[i]) == 0)
+			return true;
+	return false;
+}
+
+void recording_times(const struct recording_process *process, struct recording_times *times)
+{
+	const struct region_header *header =
+		process->region != NULL ? &process->region->header : NULL;
+
+	*times = (struct recording_times){ .has_counts = false };
+	recording_info(process, "times", times->in_effect, sizeof(times->in_effect));
+	recording_info(process, "times_reason", times->reason, sizeof(times->reason));
+	if (!is_choice(times->in_effect))
+		times->in_effect[0] = '\0';
+	times->has_counts = header != NULL && (strcmp(times->in_effect, "auto") == 0 ||
+					       strcmp(times->in_effect, "all") == 0);
+	if (times->in_effect[0] == '\0')
+		times_of_kernel_events(process, times);
+	if (header != NULL)
+		times_of_state(header, times);
+	if (!times->has_counts)
+		return;
+	times->timed_launches = header->timed_launches;
+	times->untimed_launches = header->untimed_launches;
+	times->recording_ns = header->recording_ns;
+	times->taken = header->times_taken;
+	times->dropped = header->times_dropped;
 }
 
 static void settle(struct recording_ask *ask, enum recording_answer answer, const char *why)
@@ -784,22 +842,23 @@ static bool write_request(int fd, uint64_t request)
 		      offsetof(struct region_header, kernel_request)) == (ssize_t)sizeof(request);
 }
 
-void recording_ask_kernel(struct recording_ask *ask, const struct recording_process *process,
-			  uint32_t seconds)
+void recording_ask_times(struct recording_ask *ask, const struct recording_process *process,
+			 uint32_t seconds)
 {
-	char is_on[8], reason[RECORDING_REASON];
+	struct recording_times times;
 	uint64_t before;
 	int fd;
 
 	*ask = (struct recording_ask){ .request = 0 };
-	recording_kernel_events(process, is_on, reason);
-	if (strcmp(is_on, "on") == 0 || process->region->header.sampling == SAMPLING_STUCK) {
+	recording_times(process, &times);
+	if (strcmp(times.in_effect, "kernel") == 0 || strcmp(times.in_effect, "all") == 0 ||
+	    process->region->header.sampling == SAMPLING_STUCK) {
 		settle(ask, RECORDING_ALREADY, "every operation is timed already");
 		return;
 	}
 	if (process->region->header.sampling != SAMPLING_ACTIVE) {
 		settle(ask, RECORDING_REFUSED,
-		       reason[0] != '\0' ? reason : "the recorder is too old");
+		       times.reason[0] != '\0' ? times.reason : "the recorder is too old");
 		return;
 	}
 	fd = open_to_write(process);
@@ -811,7 +870,7 @@ void recording_ask_kernel(struct recording_ask *ask, const struct recording_proc
 		       offsetof(struct region_header, kernel_request)) == OK &&
 	    write_request(fd, ask->request = ((before >> 32) + 1) << 32 | seconds))
 		settle(ask, RECORDING_PENDING,
-		       "no collective called since; takes effect at the next ones");
+		       "nothing called since; takes effect at the next operations");
 	else
 		settle(ask, RECORDING_FAILED, strerror(errno));
 	close(fd);
@@ -832,6 +891,6 @@ bool recording_ask_answered(struct recording_ask *ask, const struct recording_pr
 	else if (answer == ask->request)
 		settle(ask, RECORDING_GRANTED, "");
 	else if (sampling != SAMPLING_ACTIVE)
-		settle(ask, RECORDING_REFUSED, sampling_state_text(sampling));
+		settle(ask, RECORDING_REFUSED, state_reason(sampling));
 	return ask->answer != RECORDING_PENDING;
 }

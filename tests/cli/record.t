@@ -6,10 +6,10 @@ unset RANK WORLD_SIZE LOCAL_RANK SLURM_JOB_ID SLURM_JOBID SLURM_PROCID TORCHELAS
 export RINGSIDE_SHM=$tap_scratch/shm
 mkdir "$RINGSIDE_SHM"
 
-expect_refusal "nothing to do" 2 "use --kernel TIME" "$ringside" record
-expect_refusal "no such time" 2 "not a time like 30s" "$ringside" record --kernel soon
+expect_refusal "nothing to do" 2 "use --times TIME" "$ringside" record
+expect_refusal "no such time" 2 "not a time like 30s" "$ringside" record --times soon
 expect_refusal "no process is running" 3 "no recordings found on this host" \
-	"$ringside" record --kernel 10s --job sim-5
+	"$ringside" record --times 10s --job sim-5
 
 # Number of operations with GPU times so far, over the processes of a job.
 timed() { # job
@@ -33,8 +33,8 @@ trap 'kill "${jobs_of[@]}" 2>/dev/null; rm -rf "$tap_scratch"' EXIT
 
 RINGSIDE_EVENTS=sample RINGSIDE_SAMPLE_AFTER=100000 play 1
 expect_same "nothing is timed before it is asked for" "$(timed job-1)" 0
-"$ringside" record --kernel 60m --job job-1 --wait 60s >"$tap_scratch/said"
-expect_same "both processes comply" "$? $(grep -c 'every operation is timed for' "$tap_scratch/said")" "0 2"
+"$ringside" record --times 60m --job job-1 --wait 60s >"$tap_scratch/said"
+expect_same "both processes comply" "$? $(grep -c 'every launch is timed for' "$tap_scratch/said")" "0 2"
 for _ in $(seq 600); do
 	[ "$(timed job-1)" -gt 0 ] && break
 	sleep 0.1
@@ -43,9 +43,9 @@ expect_same "operations are timed now" "$([ "$(timed job-1)" -gt 0 ] && echo yes
 
 RINGSIDE_EVENTS=-kernel play 2
 expect_same "a process without kernel events refuses, and says why" \
-	"$("$ringside" record --kernel 10s --job job-2 --json | json_says 'join " ", map {
+	"$("$ringside" record --times 10s --job job-2 --json | json_says 'join " ", map {
 		"$_->{answer} $_->{reason}" } @{$_->{processes}}')" \
 	"refused switched off by RINGSIDE_EVENTS refused switched off by RINGSIDE_EVENTS"
-"$ringside" record --kernel 10s --job job-2 >/dev/null
+"$ringside" record --times 10s --job job-2 >/dev/null
 expect_same "that is an exit code" $? 3
 tap_done

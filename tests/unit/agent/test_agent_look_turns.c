@@ -52,7 +52,7 @@ static bool play_answered(struct recording_ask *ask, const struct recording_proc
 #define host_support play_support
 #define host_log_read play_log_read
 #define live_doubt(live, comm, figure) play_doubt(live, comm, figure)
-#define recording_ask_kernel play_ask
+#define recording_ask_times play_ask
 #define recording_ask_answered play_answered
 #include "agent/agent_look.c"
 #undef live_doubt

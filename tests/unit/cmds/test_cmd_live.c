@@ -100,38 +100,60 @@ static void stacks_of_a_process(void)
 }
 
 /* A region of the sleeper, as if it was a rank that called eight operations. */
-static void make_region(void)
+static void make_region(const char *directory, const char *times)
 {
-	struct command_sample sample = { 0, "flight", "", "on", "" };
+	struct command_sample sample = { 0, "flight", "", "on", times };
 
-	command_directory("live");
+	command_directory(directory);
 	command_pid = sleeper;
 	command_ticks = start_ticks_of(sleeper);
-	command_write_region(command_path("live"), &sample, true);
+	command_write_region(command_path(directory), &sample, true);
 	command_pid = 0;
 	command_ticks = 4242;
 }
 
 static void a_live_region(void)
 {
-	make_region();
+	make_region("live", "");
 	EXPECT(says("ls --json live", 0, "\"pid\":%d,\"pid_here\":%d,", (int)sleeper,
 		    (int)sleeper));
 	EXPECT(strstr(command_play.out, "\"state\":\"alive\"") != NULL);
 	EXPECT(says("ps --json live", 0, "\"number\":6,"));
 	EXPECT(says("verify live", 0, "nothing is missing so far: 1 process, 8 operations issued"));
-	EXPECT(says("record live", 2, "nothing to record: use --kernel TIME"));
-	EXPECT(says("record --kernel 999ms live", 2, "--kernel 999ms"));
-	EXPECT(says("record --kernel 61m live", 2, "--kernel 61m"));
-	EXPECT(says("record --kernel 10s --wait 1ms live", 0,
+	EXPECT(says("record live", 2, "nothing to record: use --times TIME"));
+	EXPECT(says("record --times 999ms live", 2, "--times 999ms"));
+	EXPECT(says("record --times 61m live", 2, "--times 61m"));
+	EXPECT(says("record --times 10s --wait 1ms live", 0,
 		    "rank 0 (pid %d on nodea, job 77): every operation is timed already\n",
 		    (int)sleeper));
-	EXPECT(says("record --kernel 10s --wait 1ms --json live", 0,
+	EXPECT(says("record --kernel 10s --wait 1ms live", 0, "use --times instead of --kernel"));
+	EXPECT(strstr(command_play.out, "every operation is timed already") != NULL);
+	EXPECT(says("record --kernel 10s --times 10s live", 2, "use one of them"));
+	EXPECT(says("record --times 10s --wait 1ms --json live", 0,
 		    "{\"processes\":[{\"job\":\"77\",\"rank\":0,"));
-	EXPECT(says("record --kernel 10s live --rank 5", 3,
+	EXPECT(says("record --times 10s live --rank 5", 3,
 		    "--rank: no rank '5' here; available: 0"));
-	EXPECT(says("record --kernel 10s dead", 3, "no running process is recorded here"));
-	EXPECT(says("record --kernel 10s nowhere", 3, "nowhere: cannot be read"));
+	EXPECT(says("record --times 10s dead", 3, "no running process is recorded here"));
+	EXPECT(says("record --times 10s nowhere", 3, "nowhere: cannot be read"));
+}
+
+/* What its recorder says of times counts, not what it requests of NCCL. */
+static void a_live_region_without_times(void)
+{
+	make_region("untimed", "times=off\ntimes_reason=set by RINGSIDE_TIMES\n");
+	EXPECT(says("record --times 10s untimed", 3, "not timed: set by RINGSIDE_TIMES\n"));
+	EXPECT(strstr(command_play.err,
+		      "ringside run --times all -- COMMAND, or RINGSIDE_TIMES=all") != NULL);
+	EXPECT(says("ls untimed", 0, "operations are not timed: set by RINGSIDE_TIMES\n"));
+	EXPECT(says("ls --json untimed", 0,
+		    "\"times\":\"off\",\"times_reason\":\"set by RINGSIDE_TIMES\","
+		    "\"timed_launches\":null,"));
+	EXPECT(strstr(command_play.out, "\"kernel_events\":\"on\"") != NULL);
+	EXPECT(says("verify untimed", 0, "times: off: set by RINGSIDE_TIMES; so operations"));
+	make_region("all", "times=all\n");
+	EXPECT(says("record --times 10s all", 0, "every operation is timed already\n"));
+	EXPECT(strstr(command_play.err, "ringside run") == NULL);
+	EXPECT(says("verify all", 0, "times: all; "));
 }
 
 int main(void)
@@ -142,6 +164,7 @@ int main(void)
 	command_samples("ended", command_path("dead"));
 	stacks_of_a_process();
 	a_live_region();
+	a_live_region_without_times();
 	kill(sleeper, SIGKILL);
 	waitpid(sleeper, NULL, 0);
 	return tap_done();

@@ -201,7 +201,8 @@ static void an_nccl_that_loads(void)
 	command_run(command_again, "ringside", "self-check --agent 127.0.0.1:1");
 	EXPECT_THAT("its version is asked for",
 		    strstr(command_play.out,
-			   "ok       NCCL         2.28.9, interface 5, GPU times sampled, 12 "
+			   "ok       NCCL         2.28.9, interface 5, GPU times of a "
+			   "share of the launches, 12 "
 			   "blind spots: /") != NULL &&
 			    strstr(command_play.out, "/fake_gpu/libnccl.so.2\n") != NULL);
 	setenv("LD_LIBRARY_PATH", "/no/such/place:;/dev/null", 1);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -20,7 +21,7 @@ static struct recording_ask ask;
 
 static void ask_it(void)
 {
-	recording_ask_kernel(&ask, &process, 10);
+	recording_ask_times(&ask, &process, 10);
 }
 
 static uint64_t word(void)
@@ -56,6 +57,56 @@ static void test_answers(void)
 	EXPECT_THAT("a process that times everything is not asked",
 		    ask.answer == RECORDING_ALREADY && word() == (UINT64_C(2) << 32 | 10));
 	region.header.sampling = SAMPLING_ACTIVE;
+}
+
+/* The state of the recorder says more than what it decided at its start. */
+static void test_times(void)
+{
+	static char settings[] = "times=auto\nkernel_events=off\nkernel_events_reason=old\n";
+	static char every[] = "times=all\n", foreign[] = "times=events\n";
+	static char kernels[] = "kernel_events=on\nkernel_events_reason=asked for\n";
+	struct recording_times times;
+
+	process.info = settings;
+	process.info_bytes = strlen(settings);
+	region.header.timed_launches = 100;
+	region.header.untimed_launches = 2;
+	region.header.recording_ns = 300000;
+	region.header.times_taken = 97;
+	region.header.times_dropped = 3;
+	recording_times(&process, &times);
+	EXPECT(strcmp(times.in_effect, "auto") == 0 && times.reason[0] == '\0');
+	EXPECT(times.has_counts && times.timed_launches == 100 && times.untimed_launches == 2 &&
+	       times.recording_ns == 300000 && times.taken == 97 && times.dropped == 3);
+	region.header.sampling = SAMPLING_BY_CUDA;
+	region.header.timing_error = 700;
+	recording_times(&process, &times);
+	EXPECT_THAT("what ended is off", strcmp(times.in_effect, "off") == 0);
+	EXPECT_THAT("with the driver's error", strstr(times.reason, "an error 700") != NULL);
+	EXPECT_THAT("what was timed before is known", times.timed_launches == 100);
+	process.info = every;
+	process.info_bytes = strlen(every);
+	ask_it();
+	EXPECT_THAT("a process whose timing ended refuses, whatever it was set to",
+		    ask.answer == RECORDING_REFUSED && strstr(ask.reason, "an error 700") != NULL);
+	region.header.sampling = SAMPLING_ACTIVE;
+	ask_it();
+	EXPECT_THAT("a process that times every launch is not asked",
+		    ask.answer == RECORDING_ALREADY);
+	process.info = kernels;
+	process.info_bytes = strlen(kernels);
+	recording_times(&process, &times);
+	EXPECT_THAT("older recorders say how they request kernel events",
+		    strcmp(times.in_effect, "kernel") == 0 &&
+			    strcmp(times.reason, "asked for") == 0 && !times.has_counts);
+	process.info = foreign;
+	process.info_bytes = strlen(foreign);
+	recording_times(&process, &times);
+	EXPECT_THAT("imported times have other words", times.in_effect[0] == '\0');
+	process.info = NULL;
+	process.info_bytes = 0;
+	recording_times(&process, &times);
+	EXPECT(times.in_effect[0] == '\0' && times.reason[0] == '\0');
 }
 
 static void write_bytes(const char *path, size_t count)
@@ -115,6 +166,7 @@ int main(void)
 	if (region_open(&region, writer.path, 0, NULL) != OK)
 		return 1;
 	test_answers();
+	test_times();
 	test_elsewhere();
 	region_close(&region);
 	munmap(writer.header, writer.bytes);
