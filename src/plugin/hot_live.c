@@ -226,6 +226,9 @@ void live_reached(struct region_live *live, uint32_t generation, uint64_t now)
 	if (!live_child_begin(live, generation))
 		return;
 	live_mark_running(live, now);
+	/* Not later than this; the exact time comes with that of the end. */
+	if (load_relaxed(&live->op.gpu_start_ns) == 0)
+		store_relaxed(&live->op.gpu_start_ns, now);
 	drop_child(live, generation, comm_of(live), 0, &unused);
 }
 
@@ -234,6 +237,7 @@ static COLD void forget_timing(struct region_live *live)
 {
 	and_relaxed(&live->op.flags, ~(uint32_t)(OP_FLAG_CUDA_EVENT | OP_FLAG_SHARED_TIME));
 	or_relaxed(&live->op.flags, OP_FLAG_NOT_SAMPLED);
+	store_relaxed(&live->op.gpu_start_ns, 0);
 	if (load_relaxed(&live->op.state) != OP_RUNNING || live_has_proxies(live))
 		return;
 	store_relaxed(&live->op.state, OP_LAUNCHED);

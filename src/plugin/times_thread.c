@@ -564,7 +564,12 @@ static void *read_times(void *unused)
 			open = read_pool(pool, &times.places[i], &found);
 			most = open > most ? open : most;
 		}
-		store_relaxed(&recorder.region.header->times_read_ns, began);
+		/*
+		 * After what this pass found out. Pairs with the order in which readers copy. Without
+		 * open launches it says nothing, and an idle region stays the same.
+		 */
+		if (most > 0)
+			store_release(&recorder.region.header->times_read_ns, began);
 		pause_ms = pause_after(most, found, pause_ms);
 		pause = (struct timespec){ .tv_nsec = pause_ms * 1000l * 1000 };
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);

@@ -202,8 +202,8 @@ static bool was_asked(void)
 {
 	uint64_t state = load_relaxed(&header()->sampling);
 
-	/* Without events there is nobody to ask. */
-	return load_relaxed(&header()->times_read_ns) > asked_after ||
+	/* Without events there is nobody to ask, without open launches nothing. */
+	return load_relaxed(&header()->times_read_ns) > asked_after || all_are_taken() ||
 	       (state != SAMPLING_ACTIVE && state != SAMPLING_BY_CUDA);
 }
 
