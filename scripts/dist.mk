@@ -49,12 +49,12 @@ $(addprefix dist-,$(DIST_KINDS)): dist-cross
 	@:
 .PHONY: dist-cross
 dist-cross:
-	+@packaging/dist/cross $(CROSS) $(VERSION) $(DIST)
+	@packaging/dist/cross $(CROSS) $(VERSION) $(DIST)
 else
 dist-source: ## source tarball, with the charts
 dist-srpm: ## source package of the plugin for Slurm, for rpm
 dist-binary: all floor ## binary tarball for any glibc from 2.28
-dist-deb: all ## deb packages
+dist-deb: all floor ## deb packages
 dist-rpm: all floor ## rpm packages
 dist-wheel: $(PLUGIN) floor ## Python wheel (manylinux_2_28)
 dist-image: all $(BUILD)/copy-plugin ## OCI image of agent, hub, tool and plugin

@@ -9,7 +9,7 @@ mapfile -t debs < <(find "$dist" -name "*_${VERSION}_*.deb" ! -name 'ringside-sl
 expect_same "there are five packages, without that for Slurm" "${#debs[@]}" 5
 
 # Names of packages, with everything they depend on, from what is installed here. Ubuntu has some under another name, which
-# provides the usual one (libcurl3t64-gnutls).
+# provides the usual one (libcurl4t64).
 declare -A wanted=() provider=() depends=()
 while IFS='|' read -r name provides needs; do
 	depends[$name]=$needs
@@ -32,7 +32,13 @@ want "dash, coreutils, libc-bin"
 for deb in "${debs[@]}"; do
 	want "$(dpkg-deb -f "$deb" Depends)"
 done
-expect_ok "they depend on more than libc" test -n "${wanted[${provider[libcurl3-gnutls]}]:-}"
+# Ubuntu 22.04 has libc6 2.35, libgnutls30 3.7.3, libzstd1 1.4.8.
+expect_same "they depend on what old and new releases have" "$(for deb in "${debs[@]}"; do dpkg-deb -f "$deb" Package Depends | xargs; done | LC_ALL=C sort)" \
+	"Package: nccl-profiler-ringside Depends: libc6 (>= 2.28)
+Package: ringside Depends: libc6 (>= 2.28), libcurl4
+Package: ringside-agent Depends: libc6 (>= 2.28), libgnutls30 (>= 3.6.5)
+Package: ringside-bench Depends: libc6 (>= 2.28)
+Package: ringside-sim Depends: libc6 (>= 2.28), nccl-profiler-ringside (= $VERSION)"
 
 # A root of these packages: their files, and their entries in dpkg's list.
 root=$tap_scratch/root
