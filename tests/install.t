@@ -19,7 +19,7 @@ cp "$root/opt/ringside/bin/ringside" "$tap_scratch/alone/"
 for page in hang-network HangNetwork.md p2p-disabled; do
 	expect_same "the program alone shows the runbook $page" "$("$tap_scratch/alone/ringside" help "$page" | cut -c 1-2 | head -n 1)" "# "
 done
-expect_complaint "a tool without its programs reports what is missing" "no ringside-sim beside .*: it is not installed" \
+expect_complaint "a tool without its programs reports what is missing" "no ringside-sim beside .*apt install \./ringside-sim_\*\.deb" \
 	"$tap_scratch/alone/ringside" sim
 if [ -x "$BUILD/ringside-agent" ]; then
 	expect_ok "the installed tool finds the installed agent" \

@@ -325,11 +325,12 @@ static void take_event(void *context, int fd, uint64_t now_ns)
 
 static int find_programs(struct hub *hub)
 {
-	if (!cli_become_find("ringside-fetch", hub->fetch, sizeof(hub->fetch)))
-		return agent_log(AGENT_ERROR,
-				 "ringside-fetch was not found beside %s: it was "
-				 "built without libcurl",
-				 hub->fetch);
+	char missing[CLI_MISSING_BYTES];
+
+	if (!cli_become_find("ringside-fetch", hub->fetch, sizeof(hub->fetch))) {
+		cli_missing(missing, "ringside-fetch", hub->fetch);
+		return agent_log(AGENT_ERROR, "%s", missing);
+	}
 	if (!cli_become_find("ringside", hub->doctor, sizeof(hub->doctor)))
 		return agent_log(AGENT_ERROR, "ringside was not found beside %s", hub->doctor);
 	return 0;

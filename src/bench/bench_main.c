@@ -308,7 +308,7 @@ static const struct cli_page bench_page = {
 		 "is not required. CUDA and NCCL are loaded at run time.\n"
 		 "ringside bench health, crossover and profilers are separate commands: see their "
 		 "--help.\n"
-		 "Exits with 1 if results are wrong or nothing could be measured.\n",
+		 "Exits with 1 if results are wrong, 3 if nothing could be measured.\n",
 	.options = bench_option_rows,
 	.examples = examples,
 	.elsewhere = nccl_tests_options,

@@ -329,11 +329,12 @@ int cli_traces_find(const char *pattern, char *found, size_t size);
  */
 bool cli_become_find(const char *program, char *path, size_t size);
 
-/*
- * Executes that program; argv[0] is replaced. Returns only on failure, with the exit code after one line; `lacks` is
- * the library without which it is not built, or NULL.
- */
-int cli_become(const char *program, const char *lacks, char **argv);
+/* Executes that program; argv[0] is replaced. Returns only on failure, with the exit code after one line. */
+int cli_become(const char *program, char **argv);
+
+/* A program is in no place of cli_become_find(): what is missing, and the commands that install it. */
+enum { CLI_MISSING_BYTES = 4600 };
+void cli_missing(char text[CLI_MISSING_BYTES], const char *program, const char *directory);
 
 /* Runs a program and captures its output, with limits on time and size. */
 

@@ -292,16 +292,15 @@ int cli_fetch(const struct cli_fetch *how, const struct cli_fetch_request *reque
 {
 	struct asking asking = { .how = how, .count = count, .take = take, .context = context };
 	void (*before)(int);
-	char path[4096];
+	char path[4096], missing[CLI_MISSING_BYTES];
 	int code;
 
 	if (count == 0)
 		return 0;
-	if (!cli_become_find("ringside-fetch", path, sizeof(path)))
-		return cli_error("HTTP requests need ringside-fetch, which was not found beside "
-				 "%s/ringside: install libcurl's headers (libcurl4-gnutls-dev or "
-				 "libcurl-devel) and build again",
-				 path);
+	if (!cli_become_find("ringside-fetch", path, sizeof(path))) {
+		cli_missing(missing, "ringside-fetch", path);
+		return cli_error("%s", missing);
+	}
 	asking.is_answered = cli_realloc(NULL, count * sizeof(*asking.is_answered));
 	memset(asking.is_answered, 0, count * sizeof(*asking.is_answered));
 	/* If the child exits early, write() fails instead of raising SIGPIPE. */

@@ -158,16 +158,38 @@ bool cli_become_find(const char *program, char *path, size_t size)
 	return false;
 }
 
-int cli_become(const char *program, const char *lacks, char **argv)
+void cli_missing(char text[CLI_MISSING_BYTES], const char *program, const char *directory)
 {
-	char path[4096];
+	static const struct {
+		const char *program;
+		const char *package;
+		bool is_in_wheel;
+	} known[] = {
+		{ "ringside-agent", "ringside-agent", false },
+		{ "ringside-fetch", "ringside", false },
+		{ "ringside-top", "ringside", true },
+		{ "ringside-bench", "ringside-bench", true },
+		{ "ringside-sim", "ringside-sim", true },
+	};
+	size_t i = 0;
+
+	while (strcmp(known[i].program, program) != 0)
+		i++;
+	text_format(text, CLI_MISSING_BYTES,
+		    "no %s beside %s/ringside. Install the package %s (apt install ./%s_*.deb, dnf "
+		    "install ./%s-[0-9]*.rpm)%s; in the source tree: scripts/install-deps build && "
+		    "make",
+		    program, directory, known[i].package, known[i].package, known[i].package,
+		    known[i].is_in_wheel ? "" : "; the Python wheel does not have it");
+}
+
+int cli_become(const char *program, char **argv)
+{
+	char path[4096], missing[CLI_MISSING_BYTES];
 
 	if (!cli_become_find(program, path, sizeof(path))) {
-		if (lacks == NULL)
-			return cli_error("no %s beside %s/ringside: it is not installed", program,
-					 path);
-		return cli_error("no %s beside %s/ringside: it was built without %s", program, path,
-				 lacks);
+		cli_missing(missing, program, path);
+		return cli_error("%s", missing);
 	}
 	argv[0] = path;
 	execv(path, argv);

@@ -315,7 +315,10 @@ static int cli_job_complete(struct cli_job *job)
 
 	if (job->plugin[0] == '\0' &&
 	    !cli_plugin_find(job->plugin, sizeof(job->plugin), looked, sizeof(looked)))
-		return cli_error("cannot find " CLI_PLUGIN_FILE " in %s; name it with --plugin",
+		return cli_error("cannot find " CLI_PLUGIN_FILE
+				 " in %s; install the package nccl-profiler-ringside (apt install "
+				 "./nccl-profiler-ringside_*.deb, dnf install "
+				 "./nccl-profiler-ringside-*.rpm), or name the file with --plugin",
 				 looked);
 	text_copy(directory, sizeof(directory), job->plugin);
 	name = strrchr(job->plugin, '/') + 1;

@@ -468,7 +468,9 @@ static void check_plugin(struct self_check *self)
 	}
 	if (!cli_plugin_find(path, sizeof(path), looked, sizeof(looked))) {
 		tell(self, CHECK_PROBLEM, "plugin", "no " CLI_PLUGIN_FILE " in %s", looked);
-		advise(self, "install the plugin beside the tool");
+		advise(self, "install the package nccl-profiler-ringside: apt install "
+			     "./nccl-profiler-ringside_*.deb, dnf install "
+			     "./nccl-profiler-ringside-*.rpm");
 		return;
 	}
 	probe = probe_in_child(&(struct probe_request){ names, false });

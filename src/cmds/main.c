@@ -36,16 +36,15 @@ static int cmd_program(int argc, char **argv)
 	static const struct {
 		const char *name;
 		const char *program;
-		bool is_mode; /* its name is the program's first argument */
-		const char *lacks;
+		bool is_mode;		     /* its name is the program's first argument */
 		const struct cli_page *page; /* NULL: the program explains itself */
 	} programs[] = {
-		{ "agent", "ringside-agent", false, "libmicrohttpd", &agent_page },
-		{ "hub", "ringside-agent", true, "libmicrohttpd", &hub_page },
-		{ "top", "ringside-top", false, "ncurses", &top_page },
-		{ "bench", "ringside-bench", false, NULL, NULL },
-		{ "model", "ringside-bench", true, NULL, NULL },
-		{ "sim", "ringside-sim", false, NULL, NULL },
+		{ "agent", "ringside-agent", false, &agent_page },
+		{ "hub", "ringside-agent", true, &hub_page },
+		{ "top", "ringside-top", false, &top_page },
+		{ "bench", "ringside-bench", false, NULL },
+		{ "model", "ringside-bench", true, NULL },
+		{ "sim", "ringside-sim", false, NULL },
 	};
 	size_t i = 0;
 	char **words;
@@ -59,7 +58,7 @@ static int cmd_program(int argc, char **argv)
 		return code;
 	words = cli_realloc(NULL, ((size_t)argc + 2) * sizeof(*words));
 	memcpy(words + 1, argv, ((size_t)argc + 1) * sizeof(*words));
-	code = cli_become(programs[i].program, programs[i].lacks, words + !programs[i].is_mode);
+	code = cli_become(programs[i].program, words + !programs[i].is_mode);
 	free(words);
 	return code;
 }

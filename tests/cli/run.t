@@ -7,7 +7,7 @@ mkdir -p "$bin" "$tap_scratch/opt/lib"
 cp "$ringside" "$bin/ringside"
 tool=$bin/ringside
 plugin=libnccl-profiler-ringside.so
-expect_refusal "no plugin anywhere" 3 "cannot find $plugin in .*; name it with --plugin" "$tool" run true
+expect_refusal "no plugin anywhere" 3 "cannot find $plugin in .*.*name the file with --plugin" "$tool" run true
 expect_refusal "env needs it, too" 3 "cannot find $plugin" "$tool" env
 
 cp "$BUILD/$plugin" "$tap_scratch/opt/lib/"

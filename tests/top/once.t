@@ -56,6 +56,6 @@ expect_complaint "a misspelled option" "did you mean '--once'" "$ringside" top -
 expect_same "wrong usage exits with 2" "$?" 2
 
 cp "$ringside" "$tap_scratch/ringside"
-expect_complaint "a missing ringside-top is reported" "no ringside-top beside .*built without ncurses" "$tap_scratch/ringside" top
+expect_complaint "a missing ringside-top is reported" "no ringside-top beside .*apt install \./ringside_\*\.deb.*scripts/install-deps build" "$tap_scratch/ringside" top
 expect_ok "and the help still works" "$tap_scratch/ringside" top --help
 tap_done

@@ -68,7 +68,12 @@ static void variables(void)
 				    "ringside env: cannot find " CLI_PLUGIN_FILE " in /",
 				    55) == 0 &&
 			    strstr(command_play.err, "/../lib/ringside, ") != NULL &&
-			    strstr(command_play.err, "/../lib64; name it with --plugin\n") != NULL);
+			    strstr(command_play.err,
+				   "/../lib64; install the package "
+				   "nccl-profiler-ringside (apt install "
+				   "./nccl-profiler-ringside_*.deb, dnf install "
+				   "./nccl-profiler-ringside-*.rpm), or name the file "
+				   "with --plugin\n") != NULL);
 	setenv("LD_LIBRARY_PATH", "/a:/b", 1);
 	command("env --plugin lib/libnccl-profiler-ringside.so");
 	command("env --plugin lib/libnccl-profiler-ringside.so --json");
