@@ -40,8 +40,11 @@ MACHINE_KINDS := binary deb rpm wheel image
 SOURCE_KINDS := source srpm
 DIST_KINDS := $(if $(CROSS),,$(SOURCE_KINDS)) $(MACHINE_KINDS)
 
-.PHONY: dist $(addprefix dist-,$(SOURCE_KINDS) $(MACHINE_KINDS))
-dist: $(addprefix dist-,$(DIST_KINDS)) ## tarballs, packages, wheel and image into build/dist: see packaging/README.md
+.PHONY: dist dist-built $(addprefix dist-,$(SOURCE_KINDS) $(MACHINE_KINDS))
+dist: ## tarballs, packages, wheel and image into build/dist: see packaging/README.md
+	@$(if $(CROSS),,scripts/install-deps dist &&) scripts/install-npm build
+	+@$(SUBMAKE) dist-built
+dist-built: $(addprefix dist-,$(DIST_KINDS))
 
 # For another machine than this one: in a Debian that has its libraries, unless this one has them.
 ifneq ($(and $(CROSS),$(if $(and $(HAS_AGENT),$(HAS_TOP),$(HAS_FETCH)),,lacking)),)
