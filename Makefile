@@ -27,6 +27,8 @@ PKG_CONFIG := PKG_CONFIG_LIBDIR=/usr/lib/$(MACHINE)-linux-gnu/pkgconfig:/usr/sha
 EMULATOR := qemu-$(MACHINE)
 endif
 BUILD ?= build
+# Relative if it is in the tree: make cannot handle spaces in names of files, and the tree may lie in a folder with one.
+override BUILD := $(subst $(CURDIR)/,,$(BUILD))
 PKG_CONFIG ?= pkg-config
 CFLAGS ?= -O2 -g
 DESTDIR ?=
@@ -56,8 +58,10 @@ SANITIZER := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -
 # Ubuntu's compiler has them by default.
 HARDENED := $(if $(SANITIZE),-U_FORTIFY_SOURCE,-fstack-protector-strong $(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
 HARDENED_LDFLAGS := -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
+# One word of a shell command: the tree may lie in a folder with a space in its name.
+quoted = '$(subst ','\'',$(1))'
 # Where the tree lies is no part of what is built.
-WHEREVER := -ffile-prefix-map=$(CURDIR)=.
+WHEREVER := $(call quoted,-ffile-prefix-map=$(CURDIR)=.)
 ALL_CFLAGS = $(LANGUAGE) $(WARNINGS) $(STRICT) -fPIC -fvisibility=hidden $(WHEREVER) $(HARDENED) $(CFLAGS) $(SANITIZER)
 ALL_LDFLAGS = $(CFLAGS) $(SANITIZER) $(LDFLAGS)
 

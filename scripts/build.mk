@@ -1,5 +1,8 @@
 # Building and installing: rules only, no lists.
 
+# Not $(abspath): it splits a path at spaces.
+BUILD_PATH = $(if $(filter /%,$(BUILD)),$(BUILD),$(CURDIR)/$(BUILD))
+
 TOOL := $(BUILD)/ringside
 SIM := $(BUILD)/ringside-sim
 BENCH := $(BUILD)/ringside-bench
@@ -45,8 +48,8 @@ FLAGS := $(subst $(CURDIR),.,$(CC) $(ALL_CFLAGS) $(LDFLAGS))
 .PHONY: FORCE
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(subst ','\'',$(FLAGS))' | cmp -s - $@ || \
-		printf '%s\n' '$(subst ','\'',$(FLAGS))' > $@
+	@printf '%s\n' $(call quoted,$(FLAGS)) | cmp -s - $@ || \
+		printf '%s\n' $(call quoted,$(FLAGS)) > $@
 
 # Loops over millions of rows are 10% faster with wider instructions.
 LOOPS := $(addprefix $(BUILD)/src/,format/trace_decode.o recording/recording_walk.o)

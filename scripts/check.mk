@@ -23,7 +23,7 @@ SUBMAKE = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS
 # that blocks init fall back to private memory, which readers cannot see.
 TEST_TMP := $(shell scripts/test-tmp)
 # GOGC: programs in Go (Prometheus, Podman) live for seconds and have memory enough; collecting garbage is a fifth of their time.
-test_environment = TMPDIR=$(TEST_TMP) BUILD=$(abspath $(BUILD)) CC='$(CC)' LONG_SECONDS=$(LONG_SECONDS) HARNESS_RULESFILE=tests/testrules.yml \
+test_environment = TMPDIR=$(call quoted,$(TEST_TMP)) BUILD=$(call quoted,$(BUILD_PATH)) CC='$(CC)' LONG_SECONDS=$(LONG_SECONDS) HARNESS_RULESFILE=tests/testrules.yml \
 	GOGC=400
 prove_options = -j$(TEST_JOBS) --failures --comments --exec 'timeout $(1) scripts/alone'
 prove = $(test_environment) prove $(call prove_options,$(1))
@@ -179,6 +179,11 @@ check-built: all tests benches floor $(BUILD)/copy-plugin $(CALLERS)
 check-unit: $(TESTS) ## only the unit tests
 	$(call prove,$(TEST_SECONDS)) $(TESTS)
 
+.PHONY: check-scripts
+check-scripts: ## only the scripts of tests in SCRIPTS
+	+@$(SUBMAKE) all tests
+	@$(test_environment) scripts/run-tests $(BUILD) $(call prove_options,$(TEST_SECONDS)) $(or $(SCRIPTS),$(TEST_SCRIPTS))
+
 # Each copy runs six scripts at a time, most of which wait.
 COPIES ?= $(JOBS)
 ROUNDS ?= 2
@@ -206,15 +211,15 @@ check-long: ## sanitizers on everything, stress, soak, fuzz: LONG_SECONDS each (
 
 .PHONY: check-gpu
 check-gpu: all ## with real NCCL on one GPU
-	BUILD=$(abspath $(BUILD)) tests/gpu/run
+	BUILD=$(call quoted,$(BUILD_PATH)) tests/gpu/run
 
 .PHONY: bench
 bench: all benches $(PROCESSES) ## cost of recording, compared with a plugin that does nothing
-	BUILD=$(abspath $(BUILD)) perf/run
+	BUILD=$(call quoted,$(BUILD_PATH)) perf/run
 
 .PHONY: bench-gpu
 bench-gpu: all ## NCCL call by call, and a comparison of profilers, on one GPU (see perf/gpu)
-	BUILD=$(abspath $(BUILD)) perf/gpu
+	BUILD=$(call quoted,$(BUILD_PATH)) perf/gpu
 
 .PHONY: demo
 demo: ## record and show a simulated job of eight ranks with a slow link
@@ -224,16 +229,16 @@ demo: ## record and show a simulated job of eight ranks with a slow link
 
 .PHONY: drill
 drill: all ## diagnose 1,300 random jobs with known faults; rewrites docs/results/doctor-drill*.txt
-	BUILD=$(abspath $(BUILD)) tests/doctor/drill --write
-	BUILD=$(abspath $(BUILD)) tests/doctor/drill_live.py --table docs/results/doctor-drill-live.txt
+	BUILD=$(call quoted,$(BUILD_PATH)) tests/doctor/drill --write
+	BUILD=$(call quoted,$(BUILD_PATH)) tests/doctor/drill_live.py --table docs/results/doctor-drill-live.txt
 
 .PHONY: diff-power
 diff-power: all ## compare pairs of simulated jobs; rewrites docs/results/diff-power.txt
-	BUILD=$(abspath $(BUILD)) tests/report/diff_power.py --table docs/results/diff-power.txt
+	BUILD=$(call quoted,$(BUILD_PATH)) tests/report/diff_power.py --table docs/results/diff-power.txt
 
 .PHONY: mutants
 mutants: ## change operators at random and see whether tests notice: SECONDS (600), SEED, UNIT=1 without scripts; rewrites docs/results/mutants.txt
-	BUILD=$(abspath $(BUILD)) CC='$(CC)' scripts/mutants --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED)) $(if $(UNIT),,--scripts) --write docs/results/mutants.txt
+	BUILD=$(call quoted,$(BUILD_PATH)) CC='$(CC)' scripts/mutants --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED)) $(if $(UNIT),,--scripts) --write docs/results/mutants.txt
 
 .PHONY: format
 format: ## format all C files with clang-format

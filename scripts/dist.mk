@@ -10,7 +10,7 @@ floor_programs = $(patsubst $(BUILD)/%,$(FLOOR)/%,$(1))
 FLOOR_PROGRAMS := $(call floor_programs,$(TOOL) $(SIM) $(BENCH) $(AGENT) $(TOP) $(FETCH))
 
 $(FLOOR_STUBS)/made: packaging/floor/make-stubs $(BUILD)/flags
-	$(call quiet,STUBS )packaging/floor/make-stubs '$(CC)' $(abspath $(FLOOR_STUBS)) && touch $@
+	$(call quiet,STUBS )packaging/floor/make-stubs '$(CC)' $(FLOOR_STUBS) && touch $@
 
 $(call floor_programs,$(TOOL) $(BENCH)): FLOOR_OWN :=
 $(call floor_programs,$(SIM)): FLOOR_OWN := $(SIM_LDFLAGS)
