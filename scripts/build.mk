@@ -44,7 +44,7 @@ endif
 plugin: $(PLUGIN) ## build only the plugin (needs only a C compiler and libc)
 
 # Objects depend on their compiler flags: changed flags rebuild them.
-FLAGS := $(subst $(CURDIR),.,$(CC) $(ALL_CFLAGS) $(LDFLAGS))
+FLAGS := $(subst $(WHEREVER),'-ffile-prefix-map=.=.',$(CC) $(ALL_CFLAGS) $(LDFLAGS))
 .PHONY: FORCE
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)

@@ -845,6 +845,20 @@ static int train_rank(const struct bench_place *place, void *context)
 	return CLI_EXIT_UNKNOWN;
 }
 
+/* LD_PRELOAD separates its paths by spaces and colons: a path with one becomes that of a link. */
+static bool make_preloadable(const char *directory, char path[VARIANT_PATH_BYTES])
+{
+	char link[VARIANT_PATH_BYTES];
+
+	if (strpbrk(path, " :") == NULL)
+		return true;
+	if (!text_format(link, sizeof(link), "%s/" COUNT_LIBRARY, directory) ||
+	    strpbrk(link, " :") != NULL || (symlink(path, link) == -1 && errno != EEXIST))
+		return false;
+	text_copy(path, VARIANT_PATH_BYTES, link);
+	return true;
+}
+
 /* Counts calls if our library is found; the job runs without it, too. */
 static void add_counter(struct profilers_session *session, struct session_job *job, char *counts,
 			size_t size)
@@ -863,6 +877,12 @@ static void add_counter(struct profilers_session *session, struct session_job *j
 			       "%s is not in the plugin's directory: calls of the training were "
 			       "not counted",
 			       COUNT_LIBRARY);
+		return;
+	}
+	if (!make_preloadable(job->directory, plugin)) {
+		profilers_note(session->profilers,
+			       "LD_PRELOAD cannot name %s: calls of the training were not counted",
+			       plugin);
 		return;
 	}
 	if (profilers_work_make(job->directory, "counts", counts, size) != 0)

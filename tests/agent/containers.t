@@ -98,7 +98,7 @@ stop_container
 disk=$(mktemp -d "$BUILD/containers.XXXXXXXX")
 chmod 755 "$disk"
 if [ "$(stat -f -c %T "$disk")" != tmpfs ]; then
-	start_container disk-shm "mount --bind $disk $shm" ops=1 comms=1
+	start_container disk-shm "mount --bind '$disk' $shm" ops=1 comms=1
 	expect_ok "a container whose directory is on a disk has a region there" test -n "$(find "$disk" -name '*.region')"
 	expect_same "which is not read" "$(listed | grep -o '"processes":\[\]')" '"processes":[]'
 	stop_container

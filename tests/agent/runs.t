@@ -32,7 +32,8 @@ kill_run() {
 set_clock() { perl -e 'print pack "q", shift() * 10**9' -- "$1" 1<>"$tap_scratch/clock"; }
 set_clock 0
 export STEPPED_CLOCK=$tap_scratch/clock
-export LD_PRELOAD=$BUILD/tests/stepped_clock_plugin.so
+cp "$BUILD/tests/stepped_clock_plugin.so" "$tap_scratch/" # LD_PRELOAD cannot name a path with a space
+export LD_PRELOAD=$tap_scratch/stepped_clock_plugin.so
 
 start_agent --hang 3s --lag 1s --hook "$hook"
 start_run

@@ -3,7 +3,9 @@
 . "$(dirname "$0")/../tap.sh"
 
 CC=${CC:-cc}
-counter=$BUILD/libringside-count.so
+# LD_PRELOAD cannot name a path with a space.
+counter=$tap_scratch/libringside-count.so
+cp "$BUILD/libringside-count.so" "$counter"
 build() { # output flags... (of one of the two sources)
 	local output=$1
 	shift

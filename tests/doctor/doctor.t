@@ -52,7 +52,7 @@ if unshare -Urpf --mount-proc true 2>/dev/null; then
 fi
 expect_refusal "a path that does not exist" 3 "No such file" "$ringside" doctor "$tap_scratch/nowhere"
 if command -v script >/dev/null; then
-	script -qec "$ringside doctor --hang 5s $tap_scratch/hung" /dev/null >"$tap_scratch/terminal" 2>&1 </dev/null
+	script -qec "'$ringside' doctor --hang 5s $tap_scratch/hung" /dev/null >"$tap_scratch/terminal" 2>&1 </dev/null
 	expect_ok "colours on a terminal" grep -q $'\033\[1;31merror' "$tap_scratch/terminal"
 	NO_COLOR=1 script -qec "$ringside doctor --hang 5s $tap_scratch/hung" /dev/null >"$tap_scratch/terminal" 2>&1 </dev/null
 	expect_same "none with NO_COLOR" "$(grep -c $'\033' "$tap_scratch/terminal")" 0

@@ -28,7 +28,7 @@ rm -rf "$files" && mkdir "$files"
 real=$job
 job=$tap_scratch/linked
 # shellcheck disable=SC2016
-printf '#!/bin/sh\nln -s %s/victim %s/$(hostname)-pid$$.log\nexec %s "$@"\n' "$tap_scratch" "$files" "$real" >"$job"
+printf '#!/bin/sh\nln -s %s/victim %s/$(hostname)-pid$$.log\nexec "%s" "$@"\n' "$tap_scratch" "$files" "$real" >"$job"
 chmod +x "$job"
 NCCL_INSPECTOR_DUMP_DIR=$files run_on_gpu ops=500 "${steady[@]}"
 job=$real

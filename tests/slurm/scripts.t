@@ -5,7 +5,7 @@
 set_plugstack "optional $spank plugin=$plugin"
 bundles=$tap_scratch/bundles
 for script in prolog epilog; do
-	printf '#!/bin/sh\nexport RINGSIDE_SLURM_SETTINGS=%s/settings\nexec %s/deploy/slurm/ringside-%s >>%s/%s.log 2>&1\n' \
+	printf '#!/bin/sh\nexport RINGSIDE_SLURM_SETTINGS=%s/settings\nexec "%s/deploy/slurm/ringside-%s" >>%s/%s.log 2>&1\n' \
 		"$tap_scratch" "$PWD" $script "$tap_scratch" $script >"$tap_scratch/$script"
 	chmod +x "$tap_scratch/$script"
 	: >"$tap_scratch/$script.log"

@@ -40,9 +40,9 @@ on_terminal() { # TERM command...
 }
 if command -v script >/dev/null; then
 	for term in dumb unheard-of-terminal; do
-		out=$(on_terminal "$term" "$ringside" top --interval 200ms '<' /dev/null)
+		out=$(on_terminal "$term" "'$ringside'" top --interval 200ms '<' /dev/null)
 		expect_ok "TERM=$term, no input: printed once" grep -F "4 ranks alive" <<<"$out"
-		out=$(on_terminal "$term" "$ringside" top --interval 200ms)
+		out=$(on_terminal "$term" "'$ringside'" top --interval 200ms)
 		expect_ok "TERM=$term: one line gives the reason" grep -F "terminal type '$term' (TERM) does not support a live display" <<<"$out"
 		expect_ok "TERM=$term: and prints once" grep -F "4 ranks alive" <<<"$out"
 	done

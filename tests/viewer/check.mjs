@@ -6,10 +6,11 @@
 // Prints errors, one per line, and the number of events of each kind; exit code 1 if there are errors. DUMP may be "-":
 // no comparison. OTHER: the same recording as JSON, which must have the same events.
 import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { digest, judge, readJson, readPerfetto } from './timeline.mjs';
 
 const [path, dump, other] = process.argv.slice(2);
-const schema = new URL('.', import.meta.url).pathname;
+const schema = fileURLToPath(new URL('.', import.meta.url));
 const { about, events, tracks } = path.includes('.json') ? readJson(path) : readPerfetto(path, schema);
 const wrong = judge(events);
 const slices = events.filter((event) => event.kind === 'slice' || event.kind === 'open');
