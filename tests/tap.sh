@@ -81,6 +81,14 @@ sample() { # path
 	echo "$tap_scratch/$1"
 }
 
+# An installation command of the README or of a guide, as written there. Which test runs which: tests/dist/documented.t.
+as_written() { # pattern
+	local found
+	found=$(scripts/installation-commands | cut -f 2 | grep -E -- "$1" | sort -u)
+	[ -n "$found" ] && [ "$(wc -l <<<"$found")" -eq 1 ] || found="false # not one command of the documents is like $1: $found"
+	echo "$found"
+}
+
 tap_skip_all() { # why
 	echo "1..0 # SKIP $1"
 	exit 0
