@@ -29,6 +29,7 @@ want() { # "libc6 (>= 2.34), libcurl3-gnutls | libcurl4"
 	done <<<"${1//[,|]/$'\n'}"
 }
 want "dash, coreutils, libc-bin"
+[ -z "${provider[apt]:-}" ] || want "apt, dpkg, sed, grep, tar, diffutils"
 for deb in "${debs[@]}"; do
 	want "$(dpkg-deb -f "$deb" Depends)"
 done
@@ -56,7 +57,7 @@ for name in "${!wanted[@]}"; do
 	done
 done
 cp /var/lib/dpkg/info/format "$root/var/lib/dpkg/info/" 2>/dev/null
-everything() { (cd "$root" && find . -path ./var/lib/dpkg -prune -o -path ./var/log -prune -o -path ./tmp -prune -o -path ./etc/ld.so.cache -prune -o -print | sort); }
+everything() { (cd "$root" && find . \( -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/cache \) -prune -o -path ./var/log -prune -o -path ./tmp -prune -o -path ./etc/ld.so.cache -prune -o -print | sort); }
 everything >"$tap_scratch/before"
 
 inside() { # command... ; with the kernel's folders, which vanish afterwards
@@ -65,7 +66,19 @@ inside() { # command... ; with the kernel's folders, which vanish afterwards
 }
 dpkg_there() { dpkg --root="$root" --no-triggers "$@"; }
 
-expect_ok "they are installed where only their dependencies are" dpkg_there -i "${debs[@]}"
+# By the command of the README, if apt is here: it finds everything they need.
+mkdir "$root/debs"
+cp "${debs[@]}" "$root/debs/"
+if [ -n "${wanted[apt]:-}" ]; then
+	mkdir -p "$root"/{var/lib/apt/lists/partial,var/cache/apt/archives/partial,etc/apt/apt.conf.d,etc/apt/preferences.d}
+	printf 'root:x:0:0::/:/bin/sh\n_apt:x:42:65534::/:/bin/false\n' >"$root/etc/passwd"
+	everything >"$tap_scratch/before"
+	expect_ok "apt installs the packages of the README where only their dependencies are" \
+		inside /bin/sh -c "cd /debs && $(as_written '^apt install ./nccl')"
+else
+	tap_note_skip "there is no apt: dpkg installs the packages"
+fi
+expect_ok "all are installed" dpkg_there -i "${debs[@]}"
 expect_same "the plugin is found beside the tool" "$(inside /usr/bin/ringside env | grep -c 'NCCL_PROFILER_PLUGIN=')" 1
 inside /bin/sh -c '/usr/bin/ringside sim --nodes 1 --gpus 2 --workload ddp --iterations 5 -o /tmp/job' >"$tap_scratch/sim.log" 2>&1
 expect_same "a simulated job is recorded by the installed plugin" "$?" 0
@@ -80,7 +93,7 @@ done
 expect_ok "the tool finds ringside-fetch" grep -q refused <(inside /usr/bin/ringside doctor --timeout 60s --agents 127.0.0.1:1 2>&1)
 
 expect_ok "they are removed" dpkg_there -r nccl-profiler-ringside ringside ringside-agent ringside-bench ringside-sim
-expect_same "their settings stay" "$(cd "$root" && find etc -type f | sort | tr '\n' ' ')" "etc/default/ringside-agent etc/default/ringside-hub "
+expect_same "their settings stay" "$(cd "$root" && find etc/default -type f | sort | tr '\n' ' ')" "etc/default/ringside-agent etc/default/ringside-hub "
 expect_ok "they are purged" dpkg_there -P ringside-agent
 everything >"$tap_scratch/after"
 expect_same "nothing is left" "$(diff "$tap_scratch/before" "$tap_scratch/after")" ""

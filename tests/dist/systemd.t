@@ -9,8 +9,9 @@ command -v systemd-nspawn >/dev/null || tap_skip_all "there is no systemd-nspawn
 
 units=$tap_scratch/units
 mkdir "$units"
+cp "$BUILD/ringside-agent" "$units/"
 for unit in ringside-agent ringside-hub; do
-	sed "s|@bindir@|$BUILD|" "packaging/systemd/$unit.service" >"$units/$unit.service"
+	sed "s|@bindir@|$units|" "packaging/systemd/$unit.service" >"$units/$unit.service" # no spaces in there
 	expect_same "systemd accepts $unit" "$(systemd-analyze verify --man=no "$units/$unit.service" 2>&1 | grep -F "$unit")" ""
 done
 # "→ Overall exposure level for ringside-agent.service: 2.8 OK". The agent may read other users' files, the kernel log
@@ -52,7 +53,7 @@ for service in agent hub; do
 done
 systemctl daemon-reload
 echo 'ARGS=--agents 127.0.0.1:9749 --listen 127.0.0.1:9748' >/etc/default/ringside-hub
-systemctl enable --now ringside-agent >/dev/null 2>&1
+@configure@ && @enable@ >/dev/null 2>&1
 say started "$(show agent ActiveState) $(show agent SubState)"
 pid=$(show agent MainPID)
 say user "$(stat -c %u "/proc/$pid" | sed 's/^[1-9][0-9]*$/somebody/')"
@@ -97,6 +98,7 @@ say purged "$? $(systemctl is-active ringside-agent ringside-hub | tr '\n' ' ')"
 say left "$(find /etc /usr /var /run -xdev -path /var/tmp -prune -o -name '*ringside*' -newer /begin -print | grep -v -e 'service\.d$' -e ringside-test | tr '\n' ' ')"
 say packages $(($(dpkg --get-selections | wc -l) - installed))
 END
+sed -i "s|@configure@|$(as_written '^echo .*ringside-agent')|; s|@enable@|$(as_written '^systemctl enable')|" "$tap_scratch/inside"
 cat >"$tap_scratch/boot" <<'END'
 # boot SCRATCH DEBS...: in a mount namespace, so that nothing stays mounted
 set -eu

@@ -51,7 +51,8 @@ venv=$tap_scratch/venv
 python3 -m venv "$venv" >"$tap_scratch/venv.log" 2>&1 || tap_line "not ok" "python3 -m venv" "$(cat "$tap_scratch/venv.log")"
 contents() { (cd "$venv" && find . -name __pycache__ -prune -o -print | sort); }
 before=$(contents)
-expect_ok "pip installs it" "$venv/bin/pip" install --quiet "$wheel"
+in_venv() { (cd "$(dirname "$wheel")" && PATH=$venv/bin:$PATH && eval "$1"); }
+expect_ok "pip installs it, by the command of the README" in_venv "$(as_written '^pip install')"
 expect_ok "pip finds nothing wrong" "$venv/bin/pip" check
 expect_same "ringside is on the path" "$("$venv/bin/ringside" --version)" "ringside $version"
 expect_same "the package knows its version" "$("$venv/bin/python" -c 'import ringside; print(ringside.__version__)')" "$version"
@@ -72,6 +73,6 @@ if [ -x "$BUILD/tests/fake_gpu/libnccl.so.2" ]; then
 	expect_same "the package's own tests pass" "$? $(grep -c '^not ok' "$tap_scratch/unit")" "0 0"
 	sed 's/^/# /' "$tap_scratch/unit"
 fi
-expect_ok "pip removes it" "$venv/bin/pip" uninstall --quiet --yes ringside-nccl
+expect_ok "pip removes it" in_venv "echo y | $(as_written '^pip uninstall')"
 expect_same "and nothing is left" "$(contents)" "$before"
 tap_done
