@@ -108,7 +108,7 @@ done
 codes=
 for rank in 0 1 2 3; do
 	wait "${pids[rank]}"
-	codes+=$?
+	codes+="$?"
 done
 expect_same "only rank 0 prints a line and returns the verdict" "$codes $(cat "$tap_scratch"/out.[0-3] | cut -c 1-29)" \
 	"1000 slow: the link between rank 0"

@@ -37,7 +37,7 @@ launch() { # launcher ranks argument...
 	codes=
 	for rank in "${pids[@]}"; do
 		wait "$rank" 2>/dev/null
-		codes+=$?
+		codes+="$?"
 	done
 }
 everything() {
