@@ -47,6 +47,7 @@ log=$tap_scratch/spaced.log
 demo=$(as_written '^make demo$')
 expect_ok "make demo in a folder with a space in its name" in_place "$place/it's a b/tree" "${demo#make }"
 expect_same "it compiled there" "$(grep -c '  CC     build/src/cmds/main.o' "$log")" 1
+expect_ok "the tool is the same as here, byte by byte" cmp "$BUILD/ringside" "$place/it's a b/tree/build/ringside"
 expect_ok "and diagnosed the stuck send" grep -q '^error .*rank 247 ' "$log"
 expect_ok "make demo through a symbolic link" in_place "$place/link" demo
 expect_same "compiles nothing again" "$(grep -c '^  CC ' "$log")" 0
