@@ -18,7 +18,8 @@ void *MHD_create_response_from_buffer_with_free_callback_cls(size_t size, const 
 {
 	void *(*real)(size_t, const void *, void (*)(void *), void *) = dlsym(RTLD_NEXT, __func__);
 
-	bodies++;
+	if (done != free) /* libmicrohttpd 1.0 makes short texts with it, too */
+		bodies++;
 	return real(size, bytes, done, context);
 }
 int epoll_wait(int epoll, struct epoll_event *events, int count, int ms)
