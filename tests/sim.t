@@ -160,7 +160,7 @@ expect_ok "channels that do not use it have finished" grep -q "16 of 16 channels
 timed() { # option...
 	rm -rf "$tap_scratch/timed"
 	"$ringside" sim --offline --nodes 2 --gpus 2 -w ddp --iterations 20 -o "$tap_scratch/timed" "$@" >/dev/null
-	"$ringside" dump "$tap_scratch/timed" | awk '/"time_source":"kernel_gpu"/ { timed++ }
+	"$ringside" dump "$tap_scratch/timed" | awk '/"time_source":"(kernel_gpu|cuda_event)"/ { timed++ }
 		END { print (timed == NR ? "all" : timed ? "some" : "none") }'
 }
 for release in 2.28 2.30 2.31; do
@@ -183,6 +183,24 @@ played "so is a job of threads" finished "${short[@]}" -w moe --threads
 for release in 2.23 2.27 2.31; do
 	played "NCCL $release" finished "${short[@]}" -w fsdp --release "$release"
 done
+# The simulated GPU is in ringside-sim: the plugin finds a CUDA driver there.
+live_times() { # least most option...: percentage of the calls that are timed with CUDA events on both ranks
+	rm -rf "$tap_scratch/live"
+	"$ringside" sim -o "$tap_scratch/live" --gpus 2 -w loop --sizes 1KiB "${@:3}" >/dev/null || return
+	"$ringside" dump "$tap_scratch/live" | perl -MJSON::PP -ne '
+		$op = decode_json($_);
+		$timed{$op->{match}}++ if $op->{time_source} eq "cuda_event";
+		$calls++;
+		END {
+			$share = 200 * (grep { $_ == 2 } values %timed) / $calls;
+			print "# $share % of $calls\n";
+			exit($share < '"$1"' || $share > '"$2"');
+		}'
+}
+expect_ok "inside a node launches are timed" live_times 50 100 --times all --release 2.28 --rate 200 --iterations 40
+expect_ok "also where another thread polls kernels" live_times 50 100 --times all --release 2.31 --rate 200 --iterations 40 --threads
+expect_ok "by default some, the same on both ranks" live_times 1 90 --release 2.30 --rate 2000 --iterations 1600
+expect_ok "none if times are off" live_times 0 0 --times off --release 2.30 --iterations 5
 played "mode full" finished "${short[@]}" -w tp-pp -m full
 hang=(--nodes 2 --gpus 2 -w fsdp --rate 20 --at 400ms --seconds 900ms)
 for fault in never-arrives:rank=1 stuck-send:rank=1 mismatch:rank=1 mismatch:rank=2,what=function kill:rank=1 stop:rank=1 \

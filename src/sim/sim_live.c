@@ -702,9 +702,7 @@ static bool set_job_environment(const struct live_run *run)
 	if (run->processes > MANY_PROCESSES)
 		is_set = is_set && setenv("RINGSIDE_BUFFER", "256KiB", 0) == 0;
 	if (options->is_times_said)
-		is_set = is_set &&
-			 setenv("RINGSIDE_EVENTS",
-				options->times == SIM_TIMES_KERNEL ? "kernel" : "-kernel", 1) == 0;
+		is_set = is_set && setenv("RINGSIDE_TIMES", sim_times_name(options->times), 1) == 0;
 	return is_set;
 }
 
