@@ -65,24 +65,35 @@ static inline uint32_t plugin_host_id(const struct host_comm *comm)
 	return state != NULL ? state->shared->info.id : 0;
 }
 
-/* Kernel events are requested regardless of this host's /dev/shm. */
-static inline struct plugin_host plugin_host_new(int release, bool has_kernel_events, int nnodes)
+/* `watcher`: sim_cuda_watcher for a CUDA driver, or NULL. `flags`: enum host_comm_flag. */
+static inline struct plugin_host plugin_host_watched(int release, int nnodes, unsigned int flags,
+						     const struct host_watcher *watcher)
 {
-	struct host_config config = { .release = release, .linked = &plugin_linked, .seed = 7 };
+	struct host_config config = {
+		.release = release, .linked = &plugin_linked, .seed = 7, .watcher = watcher
+	};
 	struct host_comm_config comm = {
-		.hash = 0xabcdef, .nnodes = nnodes, .nranks = 4, .rank = 1
+		.hash = 0xabcdef, .nnodes = nnodes, .nranks = 4, .rank = 1, .flags = flags
 	};
 	struct plugin_host made = { 0 };
 
 	if (host_new(&made.host, &config) != OK ||
 	    host_comm_new(made.host, &made.comm, &comm) != OK)
 		abort();
+	made.id = plugin_host_id(made.comm);
+	return made;
+}
+
+/* Kernel events are requested regardless of this host's /dev/shm. */
+static inline struct plugin_host plugin_host_new(int release, bool has_kernel_events, int nnodes)
+{
+	struct plugin_host made = plugin_host_watched(release, nnodes, 0, NULL);
+
 	if (has_kernel_events) {
 		*host_mask(made.host) |= ABI_KERNEL_CH;
 		hot_comm(host_comm_context(made.comm))->expects_kernels = true;
 	} else
 		*host_mask(made.host) &= ~ABI_KERNEL_CH;
-	made.id = plugin_host_id(made.comm);
 	return made;
 }
 
