@@ -361,6 +361,22 @@ void match_take_sample(struct match_cursor *cursor, const struct match_slot *slo
 		(struct align_sample){ .own_ns = end_ns, .other_ns = slot->end_ns };
 }
 
+/*
+ * The place of CUDA events on the recorder's clock has an error that all samples share, so that no number of them helps.
+ * Up to a millisecond it is below what clocks without a common collective are apart; beyond it wall clocks are better.
+ */
+static bool can_align(const struct match_cursor *cursor, uint32_t place)
+{
+	enum { PLACE_ERROR_MOST_NS = 1000000 };
+	const struct job *job = cursor->matches->job;
+	uint32_t seat = job->comms[cursor->comm_index].seats[place];
+	uint32_t process = job->seats[seat].process;
+	const struct comm_info *info =
+		&job->recording->processes[process]->comms[seat - job->first_seat[process]].info;
+
+	return cursor->source != OP_TIME_CUDA_EVENT || info->place_error_ns <= PLACE_ERROR_MOST_NS;
+}
+
 static void add_edge(struct match_cursor *cursor)
 {
 	struct matches *matches = cursor->matches;
@@ -368,6 +384,7 @@ static void add_edge(struct match_cursor *cursor)
 	struct align_line line;
 
 	if (!cursor->lane->has_owner || cursor->lane->owner == cursor->seat ||
+	    !can_align(cursor, cursor->seat) || !can_align(cursor, cursor->lane->owner) ||
 	    !align_fit(cursor->samples, cursor->sample_count, &line))
 		return;
 	if (!list_grow(&matches->edges, matches->edge_count, sizeof(*matches->edges))) {

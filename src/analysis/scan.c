@@ -1015,21 +1015,44 @@ static COLD void take_untimed(struct scan *scan, const struct scan_entry *entry,
 	open->state = state;
 }
 
+static const struct recording_comm *comm_of(const struct scan *scan, const struct scan_entry *entry)
+{
+	const struct recording_process *process = scan->job->recording->processes[scan->process];
+
+	return &process->comms[entry->cell->seat - scan->job->first_seat[scan->process]];
+}
+
 /* NCCL shows the stream of a call from interface 5 on; a replay has none of its own. */
 static bool is_on_default_stream(const struct scan *scan, const struct scan_entry *entry,
 				 const struct step *step, uint32_t place)
 {
-	const struct recording_process *process = scan->job->recording->processes[scan->process];
-	const struct recording_comm *comm =
-		&process->comms[entry->cell->seat - scan->job->first_seat[scan->process]];
-
-	return comm->info.interface >= 5 && column(step, OP_WORD_STREAM)[place] == 0 &&
+	return comm_of(scan, entry)->info.interface >= 5 &&
+	       column(step, OP_WORD_STREAM)[place] == 0 &&
 	       !(op_state_flags(column(step, OP_WORD_STATE)[place]) & OP_FLAG_REPLAY);
+}
+
+/*
+ * The end on the GPU, where it can be compared with other ends there. The place of CUDA events may be off: by less than a
+ * tenth of the duration it does not matter for how much of it overlaps with others. 0: none.
+ */
+static uint64_t gpu_end(const struct scan *scan, const struct scan_entry *entry,
+			const struct step *step, uint32_t place, uint64_t duration_ns)
+{
+	enum { PLACE_ERROR_SHARE = 10 };
+	uint8_t source = entry->cell->source;
+	uint64_t error_ns = 0;
+
+	if (source == OP_TIME_CUDA_EVENT)
+		error_ns = comm_of(scan, entry)->info.place_error_ns;
+	if (!op_source_is_gpu(source) || error_ns > duration_ns / PLACE_ERROR_SHARE)
+		return 0;
+	return column(step, OP_WORD_GPU_STOP)[place];
 }
 
 static void take_iteration_op(struct scan *scan, const struct scan_entry *entry,
 			      const struct step *step, uint32_t place)
 {
+	uint64_t duration_ns = duration_of(step, place, entry->cell->source);
 	uint64_t bytes = column(step, OP_WORD_BYTES)[place];
 
 	if (scan->iteration_count == ITERATIONS_OPS_MAX) {
@@ -1046,11 +1069,9 @@ static void take_iteration_op(struct scan *scan, const struct scan_entry *entry,
 		.tag = column(step, OP_WORD_USER_TAG)[place],
 		.issue_ns = column(step, OP_WORD_ISSUE)[place],
 		.done_ns = column(step, OP_WORD_DONE)[place],
-		.duration_ns = duration_of(step, place, entry->cell->source),
+		.duration_ns = duration_ns,
 		.bytes = bytes == OP_BYTES_UNKNOWN ? 0 : bytes,
-		.gpu_stop_ns = op_source_is_gpu(entry->cell->source)
-				       ? column(step, OP_WORD_GPU_STOP)[place]
-				       : 0,
+		.gpu_stop_ns = gpu_end(scan, entry, step, place, duration_ns),
 		.is_timed = entry->cell->source != OP_TIME_NONE,
 		.is_default_stream = is_on_default_stream(scan, entry, step, place),
 	};

@@ -48,6 +48,40 @@ static struct op_record *untimed(struct recording_process *process, uint32_t com
 	return op;
 }
 
+/* On the default stream, where nothing else runs: their time on the GPU is exposed, if its place is known. */
+static void test_vague_places(void)
+{
+	static const struct {
+		const char *sentence;
+		uint32_t flags;
+		uint64_t error_ns;
+		bool is_used;
+	} cases[] = {
+		{ "kernel events have no error", 0, 5000, true },
+		{ "CUDA events with a small one", OP_FLAG_CUDA_EVENT, 1000, true },
+		{ "CUDA events with one that matters", OP_FLAG_CUDA_EVENT, 1001, false },
+	};
+
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+		two_ranks();
+		hand.list[0]->comms[0].info.place_error_ns = cases[c].error_ns;
+		for (uint64_t i = 1; i <= 60; i++) {
+			struct op_record *op =
+				hand_op(hand.list[0], 1, i % 3 ? OP_ALL_REDUCE : OP_ALL_GATHER, i,
+					8, 10000, 1000000 + i * 20000);
+
+			op->flags = cases[c].flags;
+			op->gpu_start_ns = op->done_ns - 10000;
+			op->gpu_stop_ns = op->done_ns;
+		}
+		made();
+		EXPECT(report.iterations.is_found && report.iterations.exposed > 0);
+		EXPECT_THAT(cases[c].sentence, report.iterations.exposed_low_ns ==
+						       (cases[c].is_used ? UINT64_C(30000) : 0));
+		over();
+	}
+}
+
 /* The last call of rank 1 on its second communicator: is it in flight? */
 static void test_in_flight(void)
 {
@@ -371,6 +405,7 @@ static void test_ring_senders(void)
 
 int main(void)
 {
+	test_vague_places();
 	test_in_flight();
 	test_spans();
 	test_progress();

@@ -174,8 +174,40 @@ static void test_fresh_anchor(void)
 	over();
 }
 
+/* CUDA events of one rank have a place that may be off by so much. */
+static enum align_source aligned_by(int vague_rank, uint64_t error_ns)
+{
+	enum align_source source;
+
+	for (int rank = 0; rank < 2; rank++) {
+		struct recording_process *process = rank_with_anchor(rank, rank ? "b" : "a");
+
+		matches(process, rank, 0x77, rank);
+		if (rank == vague_rank)
+			process->comms[0].info.place_error_ns = error_ns;
+		for (size_t i = 0; i < process->flight_count; i++)
+			process->flights[i].op.flags |= OP_FLAG_CUDA_EVENT;
+	}
+	made();
+	source = align.processes[align.reference == 0 ? 1 : 0].source;
+	over();
+	return source;
+}
+
+static void test_vague_places(void)
+{
+	EXPECT_THAT("CUDA events align ranks", aligned_by(0, 0) == ALIGN_DIRECT);
+	EXPECT_THAT("also with an error of a millisecond",
+		    aligned_by(0, 1000000) == ALIGN_DIRECT &&
+			    aligned_by(1, 1000000) == ALIGN_DIRECT);
+	EXPECT_THAT("with a larger one on either side the wall clock is used",
+		    aligned_by(0, 1000001) == ALIGN_ANCHOR &&
+			    aligned_by(1, 1000001) == ALIGN_ANCHOR);
+}
+
 int main(void)
 {
+	test_vague_places();
 	test_chain();
 	test_host_times();
 	test_nothing();
