@@ -412,7 +412,7 @@ void agent_look_self(const struct agent_look *look, struct metrics_agent *agent)
 
 /*
  * Requests GPU times when they are needed (--kernel-on-demand). If live_doubt() reports a communicator, the processes
- * of its ranks on this host are asked to time every operation for a while, as with `ringside record --kernel`; each
+ * of its ranks on this host are asked to time every operation for a while, as with `ringside record --times`; each
  * recorder decides whether that is safe. Requests and answers are logged and counted.
  *
  * A job is asked at most once in AGENT_KERNEL_PAUSE_NS, and not again before the last request was answered: the

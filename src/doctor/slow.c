@@ -1066,6 +1066,20 @@ static bool may_be_waiting(const struct slow_search *search, const struct slow_c
 		       common->wire.before_ns * (1 + (common->worst->ratio - 1) / 2);
 }
 
+/* CUDA events need a release that shows launches to profiler plugins. */
+static void advise_timed_run(const struct slow_search *search, struct verdict *verdict)
+{
+	enum { FIRST_WITH_LAUNCHES = 5 };
+	const struct recording *recording = search->report->recording;
+	uint32_t newest = 0;
+
+	for (size_t i = 0; i < recording->count; i++)
+		if (recording->processes[i]->interface > newest)
+			newest = recording->processes[i]->interface;
+	verdict_advice(verdict, "$ ringside run --times %s -- COMMAND",
+		       newest == 0 || newest >= FIRST_WITH_LAUNCHES ? "all" : "kernel");
+}
+
 static void tell_unjudged(struct slow_search *search, const struct slow_common *common)
 {
 	struct verdict *verdict = add_unjudged(search, slow_against_name(common->rows->against),
@@ -1078,8 +1092,8 @@ static void tell_unjudged(struct slow_search *search, const struct slow_common *
 	slow_common_rows(search, verdict, common);
 	verdict_missing(verdict, "Most durations come from the network side, not the GPU; a "
 				 "straggler, a slow NVLink and a slow link look the same in them.");
-	verdict_advice(verdict, "Kernel events would show the cause:");
-	verdict_advice(verdict, "$ RINGSIDE_EVENTS=kernel ringside run -- COMMAND");
+	verdict_advice(verdict, "Times from the GPU would show the cause:");
+	advise_timed_run(search, verdict);
 }
 
 static void tell_common(struct slow_search *search, const struct slow_common *common)
@@ -1207,11 +1221,11 @@ double slow_sampled(const struct job *job, uint32_t comm)
 		       : 1;
 }
 
-static void advise_kernels(struct verdict *verdict)
+static void advise_times(const struct slow_search *search, struct verdict *verdict)
 {
-	verdict_advice(verdict, "Inside a node, only kernel events give durations. They are off by "
-				"default on most NCCL releases; to turn them on:");
-	verdict_advice(verdict, "$ RINGSIDE_EVENTS=kernel ringside run -- COMMAND");
+	verdict_advice(verdict, "Inside a node, only times from the GPU give durations; to time "
+				"every operation:");
+	advise_timed_run(search, verdict);
 }
 
 /* The network side of an operation begins with its launch, so its durations do not show stragglers. */
@@ -1229,7 +1243,7 @@ static void tell_lateness_unjudged(struct slow_search *search)
 			 "they show slow links but not stragglers.",
 			 total->by_source[OP_TIME_PROXY]);
 	verdict_missing(verdict, "Stragglers and slow links inside nodes would not show.");
-	advise_kernels(verdict);
+	advise_times(search, verdict);
 }
 
 /* Speed was judged by inter-node communicators; within nodes nothing is timed. */
@@ -1257,7 +1271,7 @@ static void tell_untimed(struct slow_search *search, const struct job *job)
 		      " calls there are timed)",
 		      comms, text_which(comms, "communicator", "communicators"), calls);
 	verdict_missing(verdict, "Stragglers and slow links there would not show.");
-	advise_kernels(verdict);
+	advise_times(search, verdict);
 }
 
 static void tell_why(struct verdict *verdict, const struct timeline_report *report,
@@ -1326,7 +1340,7 @@ static void slow_unjudged(struct slow_search *search)
 				 timed.timed, timed.calls);
 	verdict_missing(verdict, "Slow ranks, hosts and links would not show.");
 	if (timed.timed == 0 && timed.calls > 0)
-		advise_kernels(verdict);
+		advise_times(search, verdict);
 	else
 		verdict_advice(verdict,
 			       "Try again when the job has run longer, or use its traces.");

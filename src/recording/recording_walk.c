@@ -45,9 +45,9 @@ struct walk {
 /* ---- network times instead of missing samples -------------------------------------------------- */
 
 /*
- * A process that samples kernel events times no operation before sampling begins, minutes after its
- * start. Until then network times are better than none. They are never mixed with times of samples:
- * once a process has a sample, only samples count.
+ * A process that times a share of its operations on the GPU may not have timed any yet, or cannot. Until
+ * then network times are better than none. They are never mixed with times of the GPU: once a process
+ * has one, only these count.
  */
 static bool has_no_times(const struct recording_process *process)
 {

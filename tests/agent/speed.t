@@ -45,5 +45,5 @@ RINGSIDE_SHM=$shm RINGSIDE_BUFFER=4MiB "$BUILD/ringside" sim --no-kernel --secon
 started+=($!)
 expect_soon "without GPU times nothing inside a node is judged" speed_like text '^Speed: not judged: 0 of [0-9]+ calls are timed$'
 expect_ok "such a job is not fine either" speed_is is_fine 0
-expect_ok "and the settings that would help are named" speed_like advice '^RINGSIDE_EVENTS=kernel ringside run -- COMMAND$'
+expect_ok "and the settings that would help are named" speed_like advice '^ringside run --times all -- COMMAND$'
 tap_done
