@@ -304,7 +304,6 @@ struct times_pool {
 	struct CUctx_st *context;
 	unsigned long long context_id; /* 0: the driver does not tell */
 	int device;
-	int is_primary;	 /* the device's primary context: the driver tells whether it lives */
 	uint32_t is_off; /* for good: the driver answered with an error, or the context is gone */
 	uint32_t comms;	 /* living communicators; without one nothing is asked */
 	uint64_t cursor ON_OWN_LINE;

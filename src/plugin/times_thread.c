@@ -455,9 +455,7 @@ static bool context_lives(const struct times_pool *pool)
 	unsigned int flags;
 	int is_active = 0;
 
-	if (pool->is_primary &&
-	    (CALL(primary_ctx_get_state, pool->device, &flags, &is_active) != CUDA_OK ||
-	     !is_active))
+	if (CALL(primary_ctx_get_state, pool->device, &flags, &is_active) != CUDA_OK || !is_active)
 		return false;
 	return pool->context_id == 0 ||
 	       (CALL(ctx_get_id, pool->context, &id) == CUDA_OK && id == pool->context_id);

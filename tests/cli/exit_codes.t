@@ -29,7 +29,7 @@ baseline           save,PATH,-o,OUT           0    2      -       3       3     
 bundle             -o,OUT.tar,PATH            0    2      -       3       3       3     0       HUNG:0
 import             -o,OUT,PATH                0    2      -       3       3       3     -       -
 stacks             -                          0    2      3       -       -       -     -       -
-record             --kernel,1s,PATH           0    2      3       3       3       3     3       HUNG:3
+record             --times,1s,PATH            0    2      3       3       3       3     3       HUNG:3
 run                -                          0    2      -       -       -       -     -       -
 env                -                          0    2      -       -       -       -     -       -
 self-check         -                          0    2      -       -       -       -     -       -

@@ -13,7 +13,7 @@ arguments() { # command: what else it needs
 	bundle) echo "-o $tap_scratch/out.tar" ;;
 	baseline) echo "save -o $tap_scratch/out.base" ;;
 	diff) echo "$tap_scratch/one" ;;
-	record) echo "--kernel 1s" ;;
+	record) echo "--times 1s" ;;
 	esac
 }
 

@@ -67,7 +67,7 @@ expect_same "docs/BLIND-SPOTS.md matches the program" \
 		json_says 'join "\n", map { "| $_->{nccl} | `$_->{name}` | $_->{sentence} |" } @{$_->{blind_spots}}')"
 expect_output "the list as text" verify-blind "$ringside" verify --blind-spots
 # docs/SETTINGS.md has the recorder's default kernel events.
-documented=$(sed -n '/^### What is requested by default/,/^`ringside verify` prints/p' docs/SETTINGS.md |
+documented=$(sed -n '/^### Why not by default/,/^`ringside verify` prints/p' docs/SETTINGS.md |
 	sed -n 's/^| \(2\.[^|]*[^ |]\) *| \([^|;]*[^ |;]\) *[|;].*/\1: \2/p')
 expect_same "the default of each release is documented" "$documented" \
 	"$("$ringside" verify --blind-spots --json | json_says 'join "\n", map { "$_->{nccl}: $_->{default}" } @{$_->{kernel_events}}')"

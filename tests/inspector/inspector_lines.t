@@ -64,13 +64,23 @@ fi
 inspect ops=600 name='a "b" \ c' "${steady[@]}"
 expect_ok "a name that needs quoting does not break a line" "${reader[@]}" shape "$(log)"
 # With a current Broadcast NCCL's counters would drift at the first one, and all later GPU times would be rejected.
-NCCL_ALLGATHERV_ENABLE=0 inspect ops=600 release=2.31 "${steady[@]}"
+RINGSIDE_TIMES=kernel NCCL_ALLGATHERV_ENABLE=0 inspect ops=600 release=2.31 "${steady[@]}"
 expect_account "NCCL 2.31: all there"
 # Where the machine pauses within an operation, its stamps do not fit its calls and are not used.
-expect_ok "with GPU times, because Inspector requests them" test "$(grep -c '"kernel_gpu"' "$(log)")" -ge 590
+expect_ok "with NCCL's own GPU times where they are requested" test "$(grep -c '"kernel_gpu"' "$(log)")" -ge 590
 
-NCCL_INSPECTOR_DUMP_VERBOSE=1 inspect ops=1500 channels=3 p2p=1 "${steady[@]}"
-expect_ok "verbose: with events of each channel" "${reader[@]}" shape verbose "$(log)"
+# This job has a CUDA driver: every launch is timed, because Inspector's users expect a line for each call.
+if [ -x "$tool" ]; then
+	rm -rf "$files"
+	NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$files NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=1 "$tool" sim --nodes 1 \
+		--gpus 2 -w loop --release 2.30 --seconds 3s -o "$tap_scratch/simulated" >/dev/null 2>&1
+	expect_ok "inside a node every call has a GPU time by default" \
+		test "$(cat "$files"/*.log | grep -c '"kernel_gpu"')" -ge 100
+	rm -rf "$files"
+fi
+
+RINGSIDE_TIMES=kernel NCCL_INSPECTOR_DUMP_VERBOSE=1 inspect ops=1500 channels=3 p2p=1 "${steady[@]}"
+expect_ok "verbose: with events of each channel, if kernel events are requested" "${reader[@]}" shape verbose "$(log)"
 expect_account "verbose: all there"
 
 # What is omitted.
