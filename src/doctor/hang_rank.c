@@ -157,6 +157,30 @@ static bool is_held_before(struct hang_graph *graph, uint32_t node, uint32_t sea
 	return is_held;
 }
 
+/* Its GPU is still in an earlier launch of this communicator, so it waits for what that waits for. */
+static bool is_behind_own_launch(struct hang_graph *graph, uint32_t node, uint32_t seat,
+				 const struct recording_flight *flight)
+{
+	const struct hang_scene *scene = graph->scene;
+	const struct recording_flight *flights = hang_flights(scene, seat);
+	uint32_t to = hang_seat_node(scene, seat);
+
+	for (size_t i = 0; i < scene->seats[seat].flight_count; i++) {
+		if (flights[i].op.state == OP_DONE || flights[i].op.comm != flight->op.comm ||
+		    !hang_is_called_before(&flights[i], flight) ||
+		    hang_gpu(scene, seat, &flights[i]) != HANG_GPU_REACHED)
+			continue;
+		if (to != node)
+			hang_edge_add(graph, (struct hang_edge){ .from = node,
+								 .to = to,
+								 .seat = seat,
+								 .held_by = seat,
+								 .kind = HANG_EDGE_NOT_STARTED });
+		return true;
+	}
+	return false;
+}
+
 static void judge_called(struct hang_graph *graph, uint32_t node, uint32_t seat,
 			 const struct recording_flight *mine, uint32_t peer,
 			 const struct recording_flight *theirs)
@@ -176,7 +200,8 @@ static void judge_called(struct hang_graph *graph, uint32_t node, uint32_t seat,
 				      is_recv ? seat : peer, is_recv ? mine : theirs);
 		return;
 	}
-	if (hang_held_elsewhere(graph, node, peer, HANG_EDGE_NOT_STARTED))
+	if (hang_held_elsewhere(graph, node, peer, HANG_EDGE_NOT_STARTED) ||
+	    is_behind_own_launch(graph, node, peer, theirs))
 		return;
 	end = hang_end_add(graph,
 			   theirs->op.state == OP_ISSUED ? VERDICT_NOT_LAUNCHED

@@ -26,7 +26,7 @@ enum {
 	PASS_MOST_MS = 50,
 	MANY = TIMES_PAIRS / 4, /* open launches of a context: read them soon */
 	EXIT_MS = 20,		/* at exit: longest wait for a call of the driver to return */
-	REACHED_NS = 500 * 1000 * 1000, /* open for so long: has the GPU reached it at all? */
+	REACHED_NS = 500 * 1000 * 1000, /* after this time: has the GPU reached it at all? */
 	LOST_NS = 2000 * 1000 * 1000,	/* the thread that launched never came back */
 	GAP_NS = 20 * 1000,		/* between recording the two events */
 	GAP_SHARE = 50,			/* ... and this part of the result: it may be the host's */
