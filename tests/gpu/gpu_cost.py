@@ -73,7 +73,7 @@ def configurations(context):
     plugin = context.plugin
     found += [Configuration("flight (default)", plugin, "flight"),
               Configuration("flight, no heartbeat", plugin, "flight", RINGSIDE_HEARTBEAT="0"),
-              Configuration("flight, sampled", plugin, "flight", **EVENTS["sample"]),
+              Configuration("flight, all timed", plugin, "flight", **EVENTS["all"]),
               Configuration("flight, kernel events", plugin, "flight", **EVENTS["kernel"]),
               Configuration("trace", plugin, "trace"), Configuration("full", plugin, "full")]
     inspector = context.options.inspector

@@ -41,8 +41,8 @@ UNTRUSTED_FLAGS = {"stamp_zero", "stamp_reversed", "stamp_stale", "stamp_overrun
 FLAG_REPLAY = "replay"
 FLAG_ASKED = "kernels_asked"  # sampling chose this operation
 STATE_CAPTURED = "captured"
-SOURCE_GPU = "kernel_gpu"
-SOURCES_TIMED = {"kernel_gpu", "proxy"}
+SOURCES_GPU = ("kernel_gpu", "cuda_event")
+SOURCES_TIMED = {"kernel_gpu", "cuda_event", "proxy"}
 
 
 class Record:
@@ -65,7 +65,7 @@ class Record:
 
     @property
     def is_gpu_timed(self):
-        return self.time_source == SOURCE_GPU
+        return self.time_source in SOURCES_GPU
 
     @property
     def is_sampled(self):

@@ -1,5 +1,5 @@
 """The matrix of NCCL releases: every release of --nccl over sockets and inside one node, with 2, 4 and 8 ranks,
-with kernel events on, sampled, off and by default. Each cell ends with recorded = called, or with the
+with kernel events, with every launch timed, without times and by default. Each cell ends with recorded = called, or with the
 names of the blind spots and how many operations each hides.
 
 A step's name has the release, so `--only 2.30.7+hang` selects; plan() has the most important steps first.
@@ -17,7 +17,7 @@ from gpu_compare import Issued, RankResult, ranks_join, sampled_together
 from gpu_fields import interfaces, lost_operations, odd_events, read_dump
 from gpu_job import ENDED_WELL, Place, environment, run_job
 from gpu_machine import HERE, capture, package_places
-from gpu_releases import EVENTS, transport_arguments, transport_settings, transports_of
+from gpu_releases import EVENTS, FIRST_WITH_CUDA_EVENTS, transport_arguments, transport_settings, transports_of
 from gpu_scenes import SCENES
 from gpu_steps import (WITHOUT_MPS, Step, case_rows, free_port, keep, shown_of, together,
                        torch_job)
@@ -117,8 +117,6 @@ def compare_cell(context, cell, place):
     if code != 0:
         problems.append("ringside verify: exit code %d: %s" % (code, remarks.strip()[-300:]))
     shown = shown_of(cell.nccl, checked, cell.is_one_node, cell.settings())
-    if cell.events == "sample" and shown.kernel == "on":
-        shown.kernel = "sampled"  # from a graph that was captured inside a window
     records = read_dump(text)
     issued = sorted((Issued(own) for own in place.read("issued-*.jsonl").values()),
                     key=lambda own: own.rank or 0)
@@ -133,7 +131,7 @@ def compare_cell(context, cell, place):
     problems += transport_problems(cell, figures["via"])
     figures.update(interface=interfaces(checked), kernel_events=shown.kernel, cases=cases,
                    counted_lost=lost_operations(checked), odd=odd_events(checked))
-    figures.update(cell_times(results, records, shown, problems))
+    figures.update(cell_times(results, records, cell, shown, problems))
     return figures, problems
 
 
@@ -189,21 +187,26 @@ def cell_figures(results):
             "untrusted": sum(row.untrusted for row in rows)}
 
 
-def cell_times(results, records, shown, problems):
-    """GPU times: on most plain calls if kernel events are on; on the same calls on all ranks if sampled."""
+def cell_times(results, records, cell, shown, problems):
+    """GPU times: on most plain calls if all are to be timed; on the same calls on all ranks by default; on none if
+    times are off."""
+    has_events = cell.nccl["number"] >= FIRST_WITH_CUDA_EVENTS
     sync = [p for result in results for p in result.pairs
             if p.call["style"] == "sync" and p.call["kind"] == "allreduce"]
     timed = sum(pair.record.is_gpu_timed for pair in sync)
-    if shown.kernel == "on" and sync and timed * 2 <= len(sync):
+    is_all = shown.kernel == "on" or (cell.events == "all" and has_events)
+    if is_all and sync and timed * 2 <= len(sync):
         problems.append("%d of %d synchronized AllReduce have the GPU's own time" % (timed, len(sync)))
-    if shown.kernel == "off" and any(record.is_gpu_timed for record in records):
-        problems.append("kernel events are off, but calls have GPU times")
+    if cell.events == "off" and any(record.is_gpu_timed for record in records):
+        problems.append("times are off, but calls have GPU times")
+    if cell.events == "default" and has_events and sync and timed == 0:
+        problems.append("no synchronized AllReduce has a GPU time")
     both, some, examples = sampled_together(records)
-    if gpu_compare.ARE_TIMES_JUDGED and shown.kernel == "sampled" and some > max(2, SAMPLE_SKEW * (both + some)):
+    if gpu_compare.ARE_TIMES_JUDGED and cell.events == "default" and has_events and some > max(2, SAMPLE_SKEW * (both + some)):
         problems.append("%d collectives are timed on all ranks, %d on some only: %s" % (
             both, some, "; ".join(examples[:2])))
     return {"sync_calls": len(sync), "sync_timed": timed, "sampled_on_all": both,
-            "sampled_on_some": some if shown.kernel == "sampled" else None}
+            "sampled_on_some": some if cell.events == "default" else None}
 
 
 def is_failure(words):
@@ -296,7 +299,7 @@ def split_graph_job(context, nccl, transport, events):
     place.release()
 
 
-def windows_job(context, nccl, transport, ranks, first, events="sample"):
+def windows_job(context, nccl, transport, ranks, first, events="all"):
     """Collectives while sampling windows open and close, then captures, sends to itself and grouped broadcasts,
     one of them first; it must end."""
     tap, cell = context.tap, Cell(nccl, transport, ranks, events)
@@ -393,7 +396,7 @@ def release_steps(context, nccl):
         cell(0, transport, 4 if is_node else 2, "default")
         cell(1, transport, 2 if is_node else 4, "default")
         cell(4, transport, 8, "default")
-        for events in ("sample", "off", "kernel"):
+        for events in ("all", "off", "kernel"):
             cell(3, transport, 4 if is_node else 2, events)
         add(1, "%s-%s-hang-split-graph" % (version, transport), 12,
             lambda t=transport: split_graph_job(context, nccl, t, "default"))
@@ -407,7 +410,7 @@ def release_steps(context, nccl):
             if scene.name not in MATRIX_SCENES:
                 continue
             order = MATRIX_SCENES.index(scene.name) / 10
-            for weight, events in ((6, "default"), (7, "off"), (8, "sample"), (9, "kernel")):
+            for weight, events in ((6, "default"), (7, "off"), (8, "all"), (9, "kernel")):
                 add(weight + order, "%s-%s-hang-%s-%s" % (version, transport, scene.name, events), 14,
                     lambda s=scene, t=transport, e=events: hang_job(context, nccl, t, e, s))
         for program in ("ddp.py", "fsdp.py"):

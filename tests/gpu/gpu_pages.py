@@ -249,7 +249,7 @@ def _accuracy_lines(results):
           e[way]["sampled_on_all"], e[way]["sampled_on_some"], _share(e[way]["waiting"]["wait_share"]),
           "rank %s" % e[way]["waiting"]["straggler"], _share(e[way]["waiting"]["straggler_share"]),
           _share(e[way]["report"].get("wait_share")), "rank %s" % e[way]["report"].get("straggler"))
-         for e in entries for way in ("kernel", "sample") if way in e])
+         for e in entries for way in ("kernel", "default") if way in e])
 
 
 def releases_page(results):

@@ -22,13 +22,14 @@ LAYOUTS = (("build/include", "build/lib"), ("include", "lib"), ("include", "lib6
 BUILD_LIMIT_S = 420
 FIRST_IN_ONE_NODE = 23000  # NCCL_MULTI_RANK_GPU_ENABLE
 TRANSPORTS = ("sockets", "node")
-# RINGSIDE_SAMPLE_AFTER=0: windows from the start, although the job captures graphs.
+# Where times come from.
 EVENTS = {
     "default": {},
-    "kernel": {"RINGSIDE_EVENTS": "kernel"},
-    "sample": {"RINGSIDE_EVENTS": "sample", "RINGSIDE_SAMPLE_AFTER": "0"},
-    "off": {"RINGSIDE_EVENTS": "-kernel"},
+    "kernel": {"RINGSIDE_TIMES": "kernel"},
+    "all": {"RINGSIDE_TIMES": "all"},
+    "off": {"RINGSIDE_TIMES": "off"},
 }
+FIRST_WITH_CUDA_EVENTS = 22800
 
 
 def transport_settings(transport):
