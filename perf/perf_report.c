@@ -62,8 +62,8 @@ static void write_job(const char *directory, double millions)
 	options.sizes[2] = 1 << 16;
 	options.size_count = 3;
 	options.is_offline = true;
-	options.kernel = KERNEL_EVENTS_ON;
-	options.is_kernel_said = true;
+	options.times = SIM_TIMES_KERNEL;
+	options.is_times_said = true;
 	options.iterations = (uint64_t)(millions * 1e6 / RANKS / CALLS_PER_ITERATION) + 1;
 	if (sim_options_finish(&options, why, sizeof(why)) != OK ||
 	    sim_job_init(&job, &options) != OK || sim_result_init(&result, &job) != OK ||
