@@ -23,10 +23,10 @@
 #include "common/order.h"
 
 enum {
-	/* What a timed launch costs, by message size, measured back to back inside a node; docs/COST.md. */
+	/* What a timed launch costs, by message size, measured inside a node; docs/COST.md. */
 	TIMING_SMALL_NS = 8000,
 	TIMING_MEDIUM_NS = 19000,
-	TIMING_LARGE_NS = 5000,
+	TIMING_LARGE_NS = 10000,
 	TIMING_MEDIUM_BYTES = 64 * 1024,
 	TIMING_LARGE_BYTES = 4 * 1024 * 1024,
 	/* The cost may take this share of the time between launches: 1/250. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# GPU times on demand: a job that may be hung and is not timed is asked to time every operation for a while. Requests
+# GPU times on demand: a job that may be hung is asked to time every operation for a while. Requests
 # and answers are logged and counted.
 . "$(dirname "$0")/agent.sh"
 
@@ -16,12 +16,13 @@ clean_up_sims() {
 trap clean_up_sims EXIT
 # Another user may not be able to enter the build folder.
 cp "$BUILD"/ringside "$BUILD"/ringside-sim "$BUILD"/libnccl-profiler-ringside.so "$tap_scratch"
-# A job with two ranks on one node, in its own process group, that may sample but has not started to.
-play() { # name events command... : a command that executes the job
-	local name=$1 events=$2
+# A job with two ranks on one node, in its own process group. It calls so often that few operations are timed: of most it
+# is not known whether they are over.
+play() { # name times command... : a command that executes the job
+	local name=$1 times=$2
 	shift 2
-	RINGSIDE_SHM=$shm RINGSIDE_BUFFER=4MiB RINGSIDE_JOB=$name RINGSIDE_EVENTS=$events RINGSIDE_SAMPLE_AFTER=100000 \
-		setsid "$@" "$tap_scratch/ringside" sim --nodes 1 --gpus 2 -w loop --seconds 600s -m flight >/dev/null 2>&1 &
+	RINGSIDE_SHM=$shm RINGSIDE_BUFFER=4MiB RINGSIDE_JOB=$name RINGSIDE_TIMES=$times \
+		setsid "$@" "$tap_scratch/ringside" sim --nodes 1 --gpus 2 -w loop --sizes 4KiB --rate 4000 --seconds 600s -m flight >/dev/null 2>&1 &
 	sims+=("$!")
 }
 counts() { # event least
@@ -43,13 +44,13 @@ expect_refusal "an invalid time" 2 "--kernel-time 2m is more than 1m" "$agent" -
 
 # In parallel: jobs that comply, that refuse, and of another user.
 start_agent --lag 2s --hang 600s --kernel-on-demand --kernel-time 7s
-play willing sample
-play unwilling -kernel
+play willing auto
+play unwilling off
 is_root=$([ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && echo yes)
 if [ -n "$is_root" ]; then
 	chmod 1777 "$shm"
 	chmod 755 "$tap_scratch"
-	play foreign sample setpriv --reuid 65534 --regid 65534 --clear-groups
+	play foreign auto setpriv --reuid 65534 --regid 65534 --clear-groups
 fi
 until_ok are_running willing unwilling ${is_root:+foreign}
 so_far=$(scans)
@@ -78,7 +79,7 @@ for seconds in 10 30 100; do
 done
 expect_ok "jobs without calls are asked, also one of another user if the agent is root" are_asked
 expect_soon "a job that must not be timed refuses, with a reason" \
-	says 'job unwilling: 2 of 2 processes cannot time every operation: refused: switched off by RINGSIDE_EVENTS'
+	says 'job unwilling: 2 of 2 processes cannot time every operation: refused: switched off by RINGSIDE_TIMES'
 signal_all CONT
 expect_soon "a job that may be timed complies when it continues" says 'job willing: [12] of 2 processes time every operation for 7 s'
 expect_soon "requests and answers are counted" eval 'counts asked 4 && counts granted 2 && counts refused 2'
