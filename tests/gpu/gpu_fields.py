@@ -25,6 +25,7 @@ OPERATION = {
     "state": "state",
     "time_source": "time_source",
     "duration_ns": "duration_ns",
+    "issue_ns": "issue_ns",
     "gpu_start_ns": "gpu_start_ns",
     "gpu_stop_ns": "gpu_stop_ns",
     "flags": "flags",
