@@ -3,6 +3,7 @@
 the driver's arguments, writes the files that the driver writes; FAKE_DRIVER_TOOL is the program."""
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -26,6 +27,18 @@ def children(pid, wanted):
         time.sleep(0.05)
 
 
+def wait_for_calls(pids):
+    """Until every rank communicates: a rank that is killed before shows another death than the scene's."""
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        told = subprocess.run([os.environ["FAKE_DRIVER_TOOL"], "ls", "--json"], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, check=False).stdout
+        processes = json.loads(told or b"{}").get("processes", [])
+        if {str(process["pid"]) for process in processes if process.get("recorded") or process.get("in_flight")} >= set(pids):
+            return
+        time.sleep(0.05)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("verb")
@@ -41,7 +54,9 @@ def main():
         "-f", fault + ("" if options.scene == "link" or fault == "none" else ",at=300ms"),
         "--seconds", "60s", "-m", "flight"]
         + workload, stdout=subprocess.DEVNULL)
-    for rank, pid in enumerate(children(job.pid, options.ranks)):
+    pids = children(job.pid, options.ranks)
+    wait_for_calls(pids)
+    for rank, pid in enumerate(pids):
         with open(os.path.join(options.out, "pid-%d" % rank), "w", encoding="ascii") as file:
             file.write(pid + "\n")
         with open(os.path.join(options.out, "nccl-%s.log" % pid), "w", encoding="ascii") as file:
