@@ -204,6 +204,18 @@ static uint64_t still_ns(const struct live *live, const struct job_comm *comm)
 	return least_ns;
 }
 
+/*
+ * Its launch has CUDA events around it, and the recorder has not asked the GPU for them since: its thread does not run. So
+ * no more is known of it than of an operation that is not timed.
+ */
+static bool is_unasked(const struct recording_flight *flight)
+{
+	const struct op_record *op = &flight->op;
+
+	return op->flags & OP_FLAG_CUDA_EVENT && !(op->flags & OP_FLAG_SEEN_OPEN) &&
+	       op->state == OP_LAUNCHED && flight->proxy_count == 0;
+}
+
 static bool may_hang(const struct live *live, uint32_t c, double *seconds)
 {
 	const struct job_comm *comm = &live->job.comms[c];
@@ -215,9 +227,9 @@ static bool may_hang(const struct live *live, uint32_t c, double *seconds)
 		const struct live_seat *seat = &live->seats[comm->seats[i]];
 
 		/* A process that is gone or in an open operation is judged without GPU times. */
-		if (seat->is_over || seat->oldest != NULL)
+		if (seat->is_over || (seat->oldest != NULL && !is_unasked(seat->oldest)))
 			return false;
-		unseen += seat->is_unseen;
+		unseen += seat->is_unseen || seat->oldest != NULL;
 	}
 	if (unseen == 0 || quiet_ns == UINT64_MAX || quiet_ns < live->limits.lag_ns ||
 	    history->count - quiet < DOUBT_QUIET_PAST)

@@ -75,6 +75,26 @@ static void test_hang(void)
 	stage_release(&stage);
 }
 
+/* A launch that is timed is open until the recorder has asked the GPU. If it did, the doctor judges. */
+static void test_timed_launch(void)
+{
+	for (int is_asked = 0; is_asked < 2; is_asked++) {
+		begin();
+		for (size_t p = 0; p < 2; p++) {
+			struct recording_flight *flight = &stage.hand.list[p]->flights[0];
+
+			flight->open_children = 1;
+			flight->op.flags = OP_FLAG_CUDA_EVENT | (is_asked ? OP_FLAG_SEEN_OPEN : 0);
+		}
+		play(15, 20, false);
+		play(7, 0, false);
+		EXPECT(stage.live.seats[0].oldest != NULL);
+		EXPECT_THAT("only one that nobody asked for is in doubt",
+			    doubt() == (is_asked ? LIVE_NO_DOUBT : LIVE_DOUBT_HANG));
+		stage_release(&stage);
+	}
+}
+
 /* A job that saves for some seconds repeatedly. */
 static void test_usual_pauses(void)
 {
@@ -114,6 +134,7 @@ static void test_slow(void)
 int main(void)
 {
 	test_hang();
+	test_timed_launch();
 	test_usual_pauses();
 	test_slow();
 	expected_compare(&stage_text, "tests/unit/doctor/expected/live_doubt.txt");
