@@ -94,7 +94,7 @@ NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=1 RINGSIDE_EVENTS=-kernel inspect ops=500 "
 expect_same "REQUIRE_KERNEL_TIMING=1: nothing timed by the host" "$(lines) $(reported 'timed by the host only')" "0 500"
 RINGSIDE_EVENTS=-kernel inspect ops=500 "${steady[@]}"
 expect_same "without it, with their source" "$(lines) $(grep -c '"kernel_cpu"' "$(log)")" "500 500"
-NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=0 inspect ops=20000
+RINGSIDE_TIMES=kernel NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=0 inspect ops=20000
 expect_account "REQUIRE_KERNEL_TIMING=0, too many at once for NCCL's stamps: all there or reported"
 echo "# $(lines) lines, $(grep -c collective_cpu "$(log)") of them bounds"
 
