@@ -34,7 +34,9 @@ def wait_for_calls(pids):
         told = subprocess.run([os.environ["FAKE_DRIVER_TOOL"], "ls", "--json"], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, check=False).stdout
         processes = json.loads(told or b"{}").get("processes", [])
-        if {str(process["pid"]) for process in processes if process.get("recorded") or process.get("in_flight")} >= set(pids):
+        calling = {str(process["pid"]) for process in processes
+                   if any(comm.get("issued") for comm in process["communicators"])}
+        if calling >= set(pids):
             return
         time.sleep(0.05)
 
