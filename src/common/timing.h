@@ -8,8 +8,12 @@
  *
  * All ranks of a communicator should time the same launches: waiting is computed from the durations of one operation on
  * several ranks. So a launch is drawn from the communicator's hash and the number of the group's first operation, which
- * all ranks know. Ranks measure slightly different paces and arrive at different shares; the one with the smaller share
- * times a subset of what the other times.
+ * all ranks know, and the pace is measured anew at the same numbers on all ranks. Ranks still measure slightly different
+ * paces and arrive at different shares; the one with the smaller share times a subset of what the other times.
+ *
+ * What is captured into a CUDA graph is chosen once, for the life of the graph. A program that captures the same calls
+ * again must get the same graph (it may update the old one with it), so that choice depends on nothing but the sizes of
+ * the launches captured before it into the same graph.
  */
 #ifndef TIMING_H
 #define TIMING_H
@@ -35,20 +39,33 @@ enum {
 	TIMING_LEAST_SHARE = 400,
 	TIMING_LEAST_NS = 4000,
 	TIMING_BYTES_PER_NS = 192,
+	/* ... or of the time between launches of the communicator alone: 1/4000. Few are rare beside busy ones. */
+	TIMING_OWN_SHARE = 4000,
 	/* Of a new kind (function and size) the second to the eighth launch are timed. */
 	TIMING_NEW_KIND = 8,
 	TIMING_FUNCTIONS = 16,
 	TIMING_SIZES = 33,
-	/* The pace is measured anew after so many launches or so much time. */
-	TIMING_WINDOW_LAUNCHES = 256,
-	TIMING_WINDOW_NS = 1000 * 1000 * 1000,
+	/* The pace is measured anew at numbers 8, 16, 32, 64, and then after so many. */
+	TIMING_WINDOW_FIRST = 8,
+	TIMING_WINDOW = 64,
+	/* What a timed launch in a graph costs each replay, and the share of its least time that this may be: 1/200. */
+	TIMING_GRAPH_SMALL_NS = 17000,
+	TIMING_GRAPH_MEDIUM_NS = 14000,
+	TIMING_GRAPH_LARGE_NS = 4000,
+	TIMING_GRAPH_SHARE = 200,
+	/* Smaller ones in graphs are not timed by default. */
+	TIMING_GRAPH_LEAST_BYTES = 1024 * 1024,
 };
 
-/* How often a process launches, over all of its communicators. Several threads may use it: errors are small. */
+/* How often a communicator launches, and how often its process does meanwhile. */
 struct timing_pace {
-	uint64_t began_ns;    /* this window; 0: none yet */
-	uint64_t launches;    /* in it */
-	uint64_t interval_ns; /* mean time between launches in the window before; 0: unknown */
+	uint64_t until;		  /* this window ends with the first number from here on; 0: none yet */
+	uint64_t began_ns;	  /* this window */
+	uint64_t launches;	  /* of the process when it began ... */
+	uint64_t own_launches;	  /* ... and of this communicator since */
+	uint64_t interval_ns;	  /* mean time between launches of the process in the window before; 0: unknown */
+	uint64_t own_interval_ns; /* ... and between those of this communicator */
+	uint64_t has_collectives; /* then their numbers end windows, not those of Sends and Recvs */
 };
 
 /* How often a communicator has launched each kind, saturating. */
@@ -56,33 +73,79 @@ struct timing_kinds {
 	uint8_t launches[TIMING_FUNCTIONS][TIMING_SIZES];
 };
 
-/* Counts a launch. True: a new window has begun. */
-static inline bool timing_pace_count(struct timing_pace *pace, uint64_t now_ns)
+/* Does a window end with this number? */
+static inline bool timing_window_ends(struct timing_pace *pace, bool is_collective, uint64_t number)
 {
-	uint64_t began = load_relaxed(&pace->began_ns);
-	uint64_t launches = bump_relaxed_get(&pace->launches) + 1;
+	if (UNLIKELY(is_collective && load_relaxed(&pace->has_collectives) == 0)) {
+		store_relaxed(&pace->has_collectives, 1);
+		return true;
+	}
+	return UNLIKELY(number >= load_relaxed(&pace->until)) &&
+	       (is_collective || load_relaxed(&pace->has_collectives) == 0);
+}
 
-	if (LIKELY(launches < TIMING_WINDOW_LAUNCHES && now_ns - began < TIMING_WINDOW_NS))
-		return false;
-	if (began != 0)
-		store_relaxed(&pace->interval_ns, (now_ns - began) / launches);
+/*
+ * Counts a launch of a communicator. `number`: of its first operation, equal on all ranks if it is a collective.
+ * `launches`: so many the process has made.
+ */
+static inline void timing_pace_count(struct timing_pace *pace, bool is_collective, uint64_t number,
+				     uint64_t launches, uint64_t now_ns)
+{
+	uint64_t began = load_relaxed(&pace->began_ns), before = load_relaxed(&pace->launches);
+	uint64_t own = bump_relaxed_get(&pace->own_launches) + 1;
+
+	if (LIKELY(!timing_window_ends(pace, is_collective, number)))
+		return;
+	if (began != 0 && launches > before) {
+		store_relaxed(&pace->interval_ns, (now_ns - began) / (launches - before));
+		store_relaxed(&pace->own_interval_ns, (now_ns - began) / own);
+	}
+	store_relaxed(&pace->until, number < TIMING_WINDOW_FIRST ? TIMING_WINDOW_FIRST
+				    : number < TIMING_WINDOW	 ? 2 * number
+								 : number + TIMING_WINDOW);
 	store_relaxed(&pace->began_ns, now_ns);
-	store_relaxed(&pace->launches, 0);
-	return true;
+	store_relaxed(&pace->launches, launches);
+	store_relaxed(&pace->own_launches, 0);
+}
+
+static inline uint64_t timing_least_ns(uint64_t bytes)
+{
+	return TIMING_LEAST_NS + bytes / TIMING_BYTES_PER_NS;
+}
+
+static inline uint64_t timing_larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
 }
 
 /* The share of launches to time, of 2^32. */
-static inline uint64_t timing_share(uint64_t interval_ns, uint64_t bytes)
+static inline uint64_t timing_share(uint64_t interval_ns, uint64_t own_interval_ns, uint64_t bytes)
 {
 	uint64_t known = bytes == OP_BYTES_UNKNOWN ? 0 : bytes;
 	uint64_t cost = known < TIMING_MEDIUM_BYTES  ? TIMING_SMALL_NS
 			: known < TIMING_LARGE_BYTES ? TIMING_MEDIUM_NS
 						     : TIMING_LARGE_NS;
-	uint64_t by_pace = interval_ns / TIMING_PACE_SHARE;
-	uint64_t by_size = (TIMING_LEAST_NS + known / TIMING_BYTES_PER_NS) / TIMING_LEAST_SHARE;
-	uint64_t allowed = by_pace > by_size ? by_pace : by_size;
+	uint64_t by_pace = timing_larger(interval_ns / TIMING_PACE_SHARE,
+					 own_interval_ns / TIMING_OWN_SHARE);
+	uint64_t by_size = timing_least_ns(known) / TIMING_LEAST_SHARE;
+	uint64_t allowed = timing_larger(by_pace, by_size);
 
 	return allowed >= cost ? UINT64_C(1) << 32 : (allowed << 32) / cost;
+}
+
+/*
+ * Is the next launch in a graph timed? `credit_ns`: what earlier launches in this graph have saved, 0 at first.
+ */
+static inline bool timing_graph_choose(uint64_t *credit_ns, uint64_t bytes)
+{
+	uint64_t cost = bytes < TIMING_GRAPH_LEAST_BYTES ? TIMING_GRAPH_SMALL_NS
+			: bytes < TIMING_LARGE_BYTES	 ? TIMING_GRAPH_MEDIUM_NS
+							 : TIMING_GRAPH_LARGE_NS;
+	uint64_t credit = load_relaxed(credit_ns) + timing_least_ns(bytes) / TIMING_GRAPH_SHARE;
+	bool is_chosen = credit >= cost;
+
+	store_relaxed(credit_ns, is_chosen ? credit - cost : credit);
+	return is_chosen;
 }
 
 /* True for the second to the eighth launch of each kind; counts it. */

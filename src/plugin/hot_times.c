@@ -26,6 +26,9 @@ enum {
 	CLAIM_TRIES = 16,
 	/* A launch can execute hundreds of Sends and Recvs; each keeps a live slot until it is read. */
 	OPS_MOST = 64,
+	/* A request is looked for after so many launches or so much time. */
+	REQUEST_LAUNCHES = 256,
+	REQUEST_NS = 1000 * 1000 * 1000,
 };
 
 struct cuda_launching cuda_launching;
@@ -57,6 +60,7 @@ static COLD void look_for_request(uint64_t now)
 	uint64_t request = load_relaxed(&recorder.region.header->kernel_request);
 	uint32_t seconds = (uint32_t)request;
 
+	store_relaxed(&timing->asked_ns, now);
 	if (request == load_relaxed(&timing->request))
 		return;
 	/* Limit the cost, whatever value was written. */
@@ -73,16 +77,22 @@ void hot_times_choose(struct comm_state *comm, const struct op_record *op, uint6
 	struct timing *timing = &recorder.timing;
 	uint8_t function = load_relaxed(&op->function);
 	uint64_t bytes = load_relaxed(&op->bytes), now = load_relaxed(&op->issue_ns);
-	uint64_t number = load_relaxed(op_is_collective(function) ? &op->match : &op->number);
 	bool is_wanted = timing_is_new(&comm->kinds, function, bytes);
+	bool is_collective = op_is_collective(function);
+	uint64_t number = load_relaxed(is_collective ? &op->match : &op->number), launches;
 
 	if (is_first) {
-		if (timing_pace_count(&timing->pace, now))
+		launches = bump_relaxed_get(&timing->launches);
+		if (UNLIKELY(launches % REQUEST_LAUNCHES == 0 ||
+			     now - load_relaxed(&timing->asked_ns) >= REQUEST_NS))
 			look_for_request(now);
-		is_wanted |= timing->is_all || now < load_relaxed(&timing->until_ns) ||
-			     timing_is_drawn(
-				     comm->shared->info.hash, number,
-				     timing_share(load_relaxed(&timing->pace.interval_ns), bytes));
+		timing_pace_count(&comm->pace, is_collective, number, launches, now);
+		is_wanted |=
+			timing->is_all || now < load_relaxed(&timing->until_ns) ||
+			timing_is_drawn(comm->shared->info.hash, number,
+					timing_share(load_relaxed(&comm->pace.interval_ns),
+						     load_relaxed(&comm->pace.own_interval_ns),
+						     bytes));
 	}
 	if (is_wanted)
 		store_relaxed(&comm->chosen_group, group);

@@ -208,6 +208,7 @@ struct comm_state {
 	uint64_t
 		timed_launch; /* the launch whose tasks come now: handle of its pair, decoded; 0: not timed */
 	struct timing_kinds kinds;
+	struct timing_pace pace;
 	uint64_t tasks;	     /* Coll and P2p events so far */
 	uint64_t last_plan;  /* the kernel of the last one ... */
 	uint32_t plan_tasks; /* ... and its tasks so far */
@@ -316,7 +317,8 @@ struct timing {
 	uint32_t is_all;   /* time every launch */
 	uint64_t request;  /* the last one seen */
 	uint64_t until_ns; /* time everything until then, on request */
-	struct timing_pace pace ON_OWN_LINE;
+	uint64_t launches ON_OWN_LINE; /* of the process; several threads count: errors are small */
+	uint64_t asked_ns;	       /* for a request */
 };
 
 /* What launching threads call, and nothing else: hot_times.c only. Filled in before any pool is used. */

@@ -51,7 +51,8 @@ struct sim_file {
 	struct comm_info comms[SIM_ROLES];
 	struct comm_counts counts[SIM_ROLES];
 	uint64_t in_flight[SIM_ROLES];
-	struct timing_pace pace;
+	uint64_t launches;
+	struct timing_pace paces[SIM_ROLES];
 	struct timing_kinds kinds[SIM_ROLES];
 	struct sim_links links;
 };
@@ -785,21 +786,27 @@ void sim_trace_choose(struct sim_trace *trace, struct sim_launch *launch)
 	const struct sim_job *job = trace->job;
 	struct sim_file *file = &trace->files[launch->rank];
 	const struct sim_call *first = launch->calls;
-	bool is_wanted = job->times == SIM_TIMES_ALL;
+	bool is_wanted = job->times == SIM_TIMES_ALL, is_collective;
+	struct timing_pace *pace;
+	uint64_t number;
 
 	if (!sim_job_has_cuda_events(job) || first == NULL)
 		return;
-	timing_pace_count(&file->pace, sim_clock(&file->identity.clocks, first->issue_ns));
+	pace = &file->paces[launch->role];
 	for (const struct sim_call *call = first; call; call = call->next) {
 		struct op_record op = { .comm = 0 };
 
 		set_message(&op, job, call);
 		is_wanted |= timing_is_new(&file->kinds[launch->role], op.function, op.bytes);
-		if (call == first)
-			is_wanted |= timing_is_drawn(
-				launch->comm->hash,
-				op_is_collective(op.function) ? call->match : call->number,
-				timing_share(file->pace.interval_ns, op.bytes));
+		if (call != first)
+			continue;
+		is_collective = op_is_collective(op.function);
+		number = is_collective ? call->match : call->number;
+		timing_pace_count(pace, is_collective, number, ++file->launches,
+				  sim_clock(&file->identity.clocks, first->issue_ns));
+		is_wanted |= timing_is_drawn(
+			launch->comm->hash, number,
+			timing_share(pace->interval_ns, pace->own_interval_ns, op.bytes));
 	}
 	/* Without KernelLaunch there is nothing to record events around. */
 	launch->is_timed = is_wanted && !is_api_only(job, first->function);

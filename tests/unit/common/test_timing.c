@@ -18,19 +18,22 @@ static unsigned int drawn(uint64_t hash, uint64_t share, unsigned int launches)
 static void the_budget_follows_pace_and_size(void)
 {
 	/* Back to back as on an H200: 10, 55, 197 and 1,050 us. */
-	EXPECT(timing_share(10000, 1024) == ALL * 40 / TIMING_SMALL_NS);
-	EXPECT(timing_share(55000, MIB) == ALL * 220 / TIMING_MEDIUM_NS);
-	EXPECT(timing_share(197000, 8 * MIB) > ALL / 14);
-	EXPECT(timing_share(197000, 8 * MIB) < ALL / 10);
-	EXPECT(timing_share(1050000, 64 * MIB) > ALL / 3);
+	EXPECT(timing_share(10000, 0, 1024) == ALL * 40 / TIMING_SMALL_NS);
+	EXPECT(timing_share(55000, 0, MIB) == ALL * 220 / TIMING_MEDIUM_NS);
+	EXPECT(timing_share(197000, 0, 8 * MIB) > ALL / 14);
+	EXPECT(timing_share(197000, 0, 8 * MIB) < ALL / 10);
+	EXPECT(timing_share(1050000, 0, 64 * MIB) > ALL / 3);
 	/* Rare ones are all timed, whatever their size. */
-	EXPECT(timing_share(10000000, 4) == ALL);
-	EXPECT(timing_share(10000000, OP_BYTES_UNKNOWN) == ALL);
+	EXPECT(timing_share(10000000, 0, 4) == ALL);
+	EXPECT(timing_share(10000000, 0, OP_BYTES_UNKNOWN) == ALL);
+	/* Rare ones of a communicator among many of others. */
+	EXPECT(timing_share(20000, 100000000, 4) == ALL);
+	EXPECT(timing_share(20000, 40000, 4) == timing_share(20000, 0, 4));
 	/* Large ones among many small ones. */
-	EXPECT(timing_share(10000, 1024 * MIB) == ALL);
+	EXPECT(timing_share(10000, 0, 1024 * MIB) == ALL);
 	/* Nothing is known yet. */
-	EXPECT(timing_share(0, 4) > 0);
-	EXPECT(timing_share(0, 4) < ALL / 500);
+	EXPECT(timing_share(0, 0, 4) > 0);
+	EXPECT(timing_share(0, 0, 4) < ALL / 500);
 }
 
 /* Over any period of a program, so that each call in a loop is timed. */
@@ -89,21 +92,89 @@ static void a_new_kind_is_timed_from_its_second_launch_on(void)
 	EXPECT(timing_is_new(&kinds, OP_NAME_INTERNED, OP_BYTES_UNKNOWN));
 }
 
+/* Another communicator of the process launches twice as often. */
 static void the_pace_is_that_of_the_last_window(void)
 {
 	static struct timing_pace pace;
-	uint64_t now = 1000000000;
+	uint64_t now = 1000000000, launches = 70;
 
-	EXPECT(timing_pace_count(&pace, now));
-	EXPECT(pace.interval_ns == 0);
-	for (int i = 0; i < TIMING_WINDOW_LAUNCHES - 1; i++)
-		EXPECT(!timing_pace_count(&pace, now += 5000));
-	EXPECT(timing_pace_count(&pace, now += 5000));
+	for (uint64_t number = 1; number <= 7; number++)
+		timing_pace_count(&pace, true, number, launches += 3, now += 15000);
+	EXPECT(pace.interval_ns == 0 && pace.own_interval_ns == 0);
+	timing_pace_count(&pace, true, 8, launches += 3, now += 15000);
+	EXPECT(pace.interval_ns == 5000 && pace.own_interval_ns == 15000);
+	/* Numbers of groups: the next window ends with the first one from 16 on, on all ranks. */
+	timing_pace_count(&pace, true, 12, launches += 1, now += 70000);
 	EXPECT(pace.interval_ns == 5000);
-	/* Slow ones end a window by time. */
-	EXPECT(!timing_pace_count(&pace, now += 600000000));
-	EXPECT(timing_pace_count(&pace, now += 600000000));
-	EXPECT(pace.interval_ns == 600000000);
+	timing_pace_count(&pace, true, 17, launches += 1, now += 70000);
+	EXPECT(pace.interval_ns == 70000 && pace.own_interval_ns == 70000);
+	for (uint64_t number = 18; number <= 200; number++)
+		timing_pace_count(&pace, true, number, launches += 1, now += 4000);
+	EXPECT(pace.interval_ns == 4000 && pace.own_interval_ns == 4000);
+	EXPECT(pace.until > 200 && pace.until <= 200 + TIMING_WINDOW);
+}
+
+/* Ranks have different numbers of Sends and Recvs. */
+static void numbers_of_collectives_end_windows(void)
+{
+	static struct timing_pace pace;
+	uint64_t now = 1000, launches = 0;
+
+	for (uint64_t number = 1; number <= 100; number++)
+		timing_pace_count(&pace, false, number, ++launches, now += 5000);
+	EXPECT(pace.interval_ns == 5000 && pace.until > 100);
+	timing_pace_count(&pace, true, 1, ++launches, now += 5000);
+	EXPECT(pace.until == TIMING_WINDOW_FIRST);
+	for (uint64_t number = 101; number <= 150; number++)
+		timing_pace_count(&pace, false, number, ++launches, now += 5000);
+	EXPECT(pace.until == TIMING_WINDOW_FIRST);
+	for (uint64_t number = 2; number <= 8; number++)
+		timing_pace_count(&pace, true, number, ++launches, now += 9000);
+	EXPECT(pace.until == 2 * TIMING_WINDOW_FIRST);
+}
+
+/* Two ranks whose clocks and phases differ end their windows at the same numbers. */
+static void ranks_measure_their_pace_at_the_same_numbers(void)
+{
+	static struct timing_pace first, second;
+	uint64_t now = 5, later = 900000000;
+	unsigned int different = 0;
+
+	for (uint64_t number = 1; number < 5000; number++) {
+		uint64_t pause = number / 700 % 2 ? 2000000 : 11000;
+
+		timing_pace_count(&first, true, number, number, now += pause);
+		timing_pace_count(&second, true, number, number, later += pause + number % 7);
+		different += first.until != second.until ||
+			     timing_share(first.interval_ns, 0, MIB) >
+				     timing_share(second.interval_ns, 0, MIB) * 101 / 100 ||
+			     timing_share(second.interval_ns, 0, MIB) >
+				     timing_share(first.interval_ns, 0, MIB) * 101 / 100;
+	}
+	EXPECT(different == 0);
+}
+
+/* The same calls captured again give the same choice; small graphs have none. */
+static void the_choice_in_a_graph_follows_from_its_sizes(void)
+{
+	unsigned int chosen = 0, of_large = 0, of_small = 0;
+
+	for (int capture = 0; capture < 2; capture++) {
+		uint64_t credit_ns = 0;
+
+		for (unsigned int i = 0; i < 64; i++) {
+			uint64_t bytes = i % 3 == 0 ? 64 * MIB : 8 * MIB;
+			bool is_chosen = timing_graph_choose(&credit_ns, bytes);
+
+			chosen += is_chosen;
+			of_large += capture == 0 && is_chosen;
+			EXPECT(credit_ns < TIMING_GRAPH_LARGE_NS + 10000);
+		}
+	}
+	EXPECT(of_large > 8 && chosen == 2 * of_large);
+	for (uint64_t credit_ns = 0, i = 0; i < 600; i++)
+		of_small += timing_graph_choose(&credit_ns, 64 * 1024);
+	EXPECT(of_small == 0);
 }
 
 int main(void)
@@ -113,5 +184,8 @@ int main(void)
 	ranks_with_other_shares_time_a_subset();
 	a_new_kind_is_timed_from_its_second_launch_on();
 	the_pace_is_that_of_the_last_window();
+	numbers_of_collectives_end_windows();
+	ranks_measure_their_pace_at_the_same_numbers();
+	the_choice_in_a_graph_follows_from_its_sizes();
 	return tap_done();
 }

@@ -434,7 +434,7 @@ static bool a_request_times_every_launch(void)
 	for (int i = 0; i < 2000; i++)
 		collective(context, MS);
 	store_relaxed(&recorder.region.header->kernel_request, UINT64_C(1) << 32 | 60);
-	for (int i = 0; i < 2 * TIMING_WINDOW_LAUNCHES; i++)
+	for (int i = 0; i < 2 * 256; i++)
 		collective(context, MS);
 	if (!SAYS(until(all_are_taken)) ||
 	    !SAYS(header()->kernel_answer == (UINT64_C(1) << 32 | 60)))
