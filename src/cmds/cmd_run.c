@@ -154,16 +154,33 @@ static int take_events(const struct cli_said *said)
 
 static int take_times(const struct cli_said *said)
 {
-	static const char *const choices[] = { "auto", "all", "off", "kernel" };
-	const char *nearest;
+	static const char *const choices[] = {
+		"auto", "all", "off", "kernel", "graphs", "no-graphs"
+	};
+	char list[64], *at = list, *word;
+	unsigned int times = 0;
 
-	for (size_t i = 0; i < ARRAY_LENGTH(choices); i++)
-		if (strcmp(choices[i], said->value) == 0)
-			return job_set(said->target, "RINGSIDE_TIMES", said->value, false);
-	nearest = cli_nearest(said->value, choices, ARRAY_LENGTH(choices));
-	return cli_usage(said->page,
-			 "unknown choice '%s' for --times%s%s; choose auto, all, off or kernel",
-			 said->value, nearest ? ", nearest is " : "", nearest ? nearest : "");
+	text_copy(list, sizeof(list), said->value);
+	while ((word = strsep(&at, ",")) != NULL) {
+		const char *nearest = cli_nearest(word, choices, ARRAY_LENGTH(choices));
+		size_t found = 0;
+
+		while (found < ARRAY_LENGTH(choices) && strcmp(choices[found], word) != 0)
+			found++;
+		if (found == ARRAY_LENGTH(choices))
+			return cli_usage(
+				said->page,
+				"unknown choice '%s' for --times%s%s; choose auto, all, off or "
+				"kernel, and perhaps ,graphs or ,no-graphs",
+				word, nearest ? ", nearest is " : "", nearest ? nearest : "");
+		times += found < 4;
+	}
+	if (times > 1)
+		return cli_usage(
+			said->page,
+			"--times=%s contradicts itself; choose one of auto, all, off or kernel",
+			said->value);
+	return job_set(said->target, "RINGSIDE_TIMES", said->value, false);
 }
 
 static bool is_label(const char *pair, size_t length)
@@ -259,7 +276,8 @@ struct request {
 		  CLI_CALL(struct request, job, take_events) },                                   \
 		{ 0, "times", "WHICH",                                                            \
 		  "which launches to time: auto (default: a share, for 0.5% of the time), all, "  \
-		  "off, or kernel (kernel events instead)",                                       \
+		  "off, or kernel (kernel events instead); with ,graphs also every launch in a "  \
+		  "CUDA graph, with ,no-graphs none",                                             \
 		  CLI_CALL(struct request, job, take_times) },                                    \
 		{ 0, "buffer", "SIZE",                                                            \
 		  "memory for finished operations, 64KiB to 1GiB (default 8MiB)",                 \

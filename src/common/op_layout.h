@@ -122,6 +122,11 @@ enum op_flag {
 	 * not reached the event before it, either.
 	 */
 	OP_FLAG_SEEN_OPEN = 1u << 17,
+	/*
+	 * A replay that NCCL did not show: read from events in the CUDA graph. More replays may have
+	 * happened between two readings, so their number is a lower bound.
+	 */
+	OP_FLAG_REPLAY_READ = 1u << 18,
 };
 
 /* If any of these is set, the GPU stamps of the operation are not used as a time. */

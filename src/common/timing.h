@@ -59,11 +59,12 @@ enum {
 
 /* How often a communicator launches, and how often its process does meanwhile. */
 struct timing_pace {
-	uint64_t until;		  /* this window ends with the first number from here on; 0: none yet */
-	uint64_t began_ns;	  /* this window */
-	uint64_t launches;	  /* of the process when it began ... */
-	uint64_t own_launches;	  /* ... and of this communicator since */
-	uint64_t interval_ns;	  /* mean time between launches of the process in the window before; 0: unknown */
+	uint64_t until;	   /* this window ends with the first number from here on; 0: none yet */
+	uint64_t began_ns; /* this window */
+	uint64_t launches; /* of the process when it began ... */
+	uint64_t own_launches; /* ... and of this communicator since */
+	uint64_t
+		interval_ns; /* mean time between launches of the process in the window before; 0: unknown */
 	uint64_t own_interval_ns; /* ... and between those of this communicator */
 	uint64_t has_collectives; /* then their numbers end windows, not those of Sends and Recvs */
 };
@@ -125,8 +126,8 @@ static inline uint64_t timing_share(uint64_t interval_ns, uint64_t own_interval_
 	uint64_t cost = known < TIMING_MEDIUM_BYTES  ? TIMING_SMALL_NS
 			: known < TIMING_LARGE_BYTES ? TIMING_MEDIUM_NS
 						     : TIMING_LARGE_NS;
-	uint64_t by_pace = timing_larger(interval_ns / TIMING_PACE_SHARE,
-					 own_interval_ns / TIMING_OWN_SHARE);
+	uint64_t by_pace =
+		timing_larger(interval_ns / TIMING_PACE_SHARE, own_interval_ns / TIMING_OWN_SHARE);
 	uint64_t by_size = timing_least_ns(known) / TIMING_LEAST_SHARE;
 	uint64_t allowed = timing_larger(by_pace, by_size);
 

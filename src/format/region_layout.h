@@ -137,6 +137,9 @@ struct region_header {
 	_Alignas(CACHE_LINE) uint64_t timed_launches; /* events recorded around them */
 	uint64_t untimed_launches;		      /* chosen, but no event was free */
 	uint64_t recording_ns;			      /* in CUDA, on the launching threads */
+	uint64_t timed_captures;   /* launches in CUDA graphs with events around them */
+	uint64_t untimed_captures; /* chosen, but no event was free: recorded and never read */
+	uint64_t closed_captures;  /* chosen, but events may not be allowed in their graph */
 	/*
 	 * Recorder's clock: when the GPU was last asked. An operation with OP_FLAG_CUDA_EVENT that was
 	 * launched before and has no gpu_stop_ns was not over then; without active_ns the GPU had not
@@ -145,6 +148,9 @@ struct region_header {
 	_Alignas(CACHE_LINE) uint64_t times_read_ns;
 	uint64_t times_taken;	/* launches whose time reached their operations */
 	uint64_t times_dropped; /* ... that were read too late, or were not plausible */
+	uint64_t replays_read;	/* of launches in CUDA graphs: times that were read ... */
+	uint64_t
+		replays_dropped; /* ... for replays that NCCL showed and that were recorded before */
 };
 
 enum { REGION_HEADER_BYTES = 4096, REGION_INFO_BYTES = 8192 };

@@ -333,7 +333,7 @@ void hot_launch_stop(struct handle handle)
 {
 	struct group_state *group = NULL;
 
-	if (handle_kind(handle) == HANDLE_TIMED)
+	if (handle_kind(handle) == HANDLE_TIMED || handle_kind(handle) == HANDLE_IN_GRAPH)
 		handle = handle_decode(recorder.salt, hot_times_end(handle));
 	if (handle_kind(handle) == HANDLE_LAUNCH || handle_kind(handle) == HANDLE_GROUP_API)
 		group = group_find(handle);
@@ -633,15 +633,19 @@ static void *record_captured(struct comm_state *comm, const struct call *call, c
 	struct region_live *live = begin_op(comm, call, false, &slot);
 	struct op_record *op = live != NULL ? &live->op : &untracked;
 
+	bool is_first = load_relaxed(&comm->capture_group) != (uint64_t)(uintptr_t)group;
+
 	if (UNLIKELY(live == NULL))
 		issue_call(comm, op, call, false);
-	if (load_relaxed(&comm->capture_group) != (uint64_t)(uintptr_t)group) {
+	if (is_first) {
 		store_relaxed(&comm->capture_group, (uint64_t)(uintptr_t)group);
 		store_relaxed(&comm->capture_first, op->number);
 		store_relaxed(&comm->capture_calls, 0);
 		store_relaxed(&comm->capture_tasks, 0);
 	}
 	bump_relaxed(&comm->capture_calls, 1);
+	if (hot_times_are_on(comm))
+		hot_times_capture(comm, op, is_first);
 	if (UNLIKELY(op->user_tag != 0))
 		remember_tag(comm, op);
 	store_relaxed(&op->state, OP_CAPTURED);
@@ -736,6 +740,8 @@ static void *begin_from_task(const void *context, const struct call *call, uint6
 	generation = REGION_GENERATION(load_relaxed(&live->word));
 	number = load_relaxed(&live->op.number);
 	live_publish(live);
+	if (UNLIKELY(is_replay && load_relaxed(&recorder.timing.has_graphs)))
+		hot_times_replay(comm, captured_number, (uint64_t)generation << 32 | (slot + 1));
 	forget_older(comm, number, (uint64_t)generation << 32 | slot, 0);
 	return handle_make(HANDLE_TASK, generation, slot, 0);
 }

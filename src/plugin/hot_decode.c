@@ -67,6 +67,7 @@ static APART void hot_stop(void *opaque)
 		break;
 	case HANDLE_LAUNCH:
 	case HANDLE_TIMED:
+	case HANDLE_IN_GRAPH:
 		hot_launch_stop(handle);
 		break;
 	case HANDLE_GROUP_API:
@@ -106,6 +107,7 @@ static APART void hot_state(void *opaque, int state, uint64_t argument, bool has
 	case HANDLE_GROUP_API:
 	case HANDLE_LAUNCH:
 	case HANDLE_TIMED:
+	case HANDLE_IN_GRAPH:
 	case HANDLE_CALL:
 	case HANDLE_CAPTURED:
 	case HANDLE_TASK:

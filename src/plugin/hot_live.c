@@ -278,6 +278,17 @@ void live_time_end(struct region_live *live, uint32_t generation, uint64_t start
 		linger(live, generation, comm);
 }
 
+bool live_time_replay(struct region_live *live, uint32_t generation, bool is_shared,
+		      uint64_t start_ns, uint64_t stop_ns)
+{
+	if (!live_child_begin(live, generation))
+		return false;
+	and_relaxed(&live->op.flags, ~(uint32_t)OP_FLAG_NOT_SAMPLED);
+	or_relaxed(&live->op.flags, OP_FLAG_CUDA_EVENT | (is_shared ? OP_FLAG_SHARED_TIME : 0));
+	live_time_end(live, generation, start_ns, stop_ns);
+	return true;
+}
+
 static void choose_time_source(struct op_record *op, const struct comm_state *comm)
 {
 	op->time_source = op_choose_time_source(op);

@@ -15,17 +15,27 @@
  * as long as its generation is the same.
  *
  * This is the only place where the recorder calls CUDA on a thread of the job. NCCL made its own device current, holds
- * no lock and records events itself around here. A stream that captures a CUDA graph is left alone: a plain record
- * would become a part of the user's graph. Any unexpected answer ends timing for the context. NCCL never learns of it.
+ * no lock and records events itself around here. Any unexpected answer ends timing for the context. NCCL never learns of
+ * it.
+ *
+ * On a stream that captures a CUDA graph the events become part of the graph, if it has events of NCCL already: then they
+ * are allowed there (in the body of a conditional node they are not, nor in a graph that is launched from the device).
+ * Each replay records them again. Which launches depends on nothing that can differ when the program captures the same
+ * calls again, see common/timing.h.
  */
 #include <errno.h>
 
+#include "common/hash.h"
+#include "common/op.h"
 #include "plugin/recorder.h"
+#include "plugin/settings.h"
 
 enum {
 	CLAIM_TRIES = 16,
 	/* A launch can execute hundreds of Sends and Recvs; each keeps a live slot until it is read. */
 	OPS_MOST = 64,
+	/* Dependencies of a captured launch that are looked at. */
+	NODES_MOST = 64,
 	/* A request is looked for after so many launches or so much time. */
 	REQUEST_LAUNCHES = 256,
 	REQUEST_NS = 1000 * 1000 * 1000,
@@ -87,39 +97,43 @@ void hot_times_choose(struct comm_state *comm, const struct op_record *op, uint6
 			     now - load_relaxed(&timing->asked_ns) >= REQUEST_NS))
 			look_for_request(now);
 		timing_pace_count(&comm->pace, is_collective, number, launches, now);
-		is_wanted |=
-			timing->is_all || now < load_relaxed(&timing->until_ns) ||
-			timing_is_drawn(comm->shared->info.hash, number,
-					timing_share(load_relaxed(&comm->pace.interval_ns),
-						     load_relaxed(&comm->pace.own_interval_ns),
-						     bytes));
+		is_wanted |= timing->is_all || now < load_relaxed(&timing->until_ns) ||
+			     timing_is_drawn(comm->shared->info.hash, number,
+					     timing_share(load_relaxed(&comm->pace.interval_ns),
+							  load_relaxed(&comm->pace.own_interval_ns),
+							  bytes));
 	}
 	if (is_wanted)
 		store_relaxed(&comm->chosen_group, group);
 }
 
+/* Events belong to a context. */
+static bool is_in_context(struct times_pool *pool, struct CUstream_st *stream)
+{
+	struct CUctx_st *context = NULL;
+	int result = (uintptr_t)stream < CUDA_STREAMS_WITHOUT_CONTEXT
+			     ? cuda_launching.ctx_get_current(&context)
+			     : cuda_launching.stream_get_ctx(stream, &context);
+
+	if (result != CUDA_OK)
+		times_fail(pool, result);
+	return result == CUDA_OK && context == pool->context;
+}
+
 /* May an event be recorded on this stream now? */
 static bool stream_is_fit(struct times_pool *pool, struct CUstream_st *stream)
 {
-	struct CUctx_st *context = NULL;
 	int capture = CUDA_CAPTURE_NONE;
 	int result = cuda_launching.stream_is_capturing(stream, &capture);
 
 	/* The legacy stream must not be used while another stream captures. */
 	if (result == CUDA_CAPTURE_IMPLICIT)
 		return false;
-	if (result == CUDA_OK && capture != CUDA_CAPTURE_NONE)
-		return false;
-	if (result == CUDA_OK)
-		result = (uintptr_t)stream < CUDA_STREAMS_WITHOUT_CONTEXT
-				 ? cuda_launching.ctx_get_current(&context)
-				 : cuda_launching.stream_get_ctx(stream, &context);
 	if (result != CUDA_OK) {
 		times_fail(pool, result);
 		return false;
 	}
-	/* Events belong to a context. */
-	return context == pool->context;
+	return capture == CUDA_CAPTURE_NONE && is_in_context(pool, stream);
 }
 
 static struct time_pair *claim(struct times_pool *pool, uint64_t *claimed)
@@ -172,18 +186,252 @@ static void *begin_timing(struct comm_state *comm, struct CUstream_st *stream, c
 		(uint32_t)((pool - recorder.timing.pools) * TIMES_PAIRS + (pair - pool->pairs)), 0);
 }
 
+/* ---- launches in CUDA graphs ------------------------------------------------------------------ */
+
+void hot_times_capture(struct comm_state *comm, const struct op_record *op, bool is_first)
+{
+	struct comm_graph *graph = &comm->graph;
+	uint64_t bytes = load_relaxed(&op->bytes);
+
+	if (load_relaxed(&recorder.timing.graphs) == GRAPHS_NONE ||
+	    load_relaxed(&graph->verdict) == GRAPH_LEFT_ALONE)
+		return;
+	if (is_first) {
+		words_copy(&graph->first, op, OP_RECORD_WORDS);
+		store_relaxed(&graph->calls, 0);
+		store_relaxed(&graph->bytes, 0);
+	}
+	bump_relaxed(&graph->calls, 1);
+	bump_relaxed(&graph->bytes, bytes != OP_BYTES_UNKNOWN ? bytes : 0);
+}
+
+/*
+ * Decided at the first capture, because the graphs of a communicator must not change: is there only one GPU in this
+ * process (NCCL warns that launches of graphs may block each other), and did events work on it?
+ */
+static bool times_graphs(struct comm_state *comm, const struct times_pool *pool)
+{
+	uint64_t verdict = load_relaxed(&comm->graph.verdict);
+
+	if (verdict == GRAPH_UNDECIDED) {
+		verdict = load_relaxed(&recorder.timing.pools_used) == 1 &&
+					  load_relaxed(&pool->has_recorded) &&
+					  cuda_launching.event_record_with_flags != NULL &&
+					  cuda_launching.stream_get_capture_info != NULL &&
+					  cuda_launching.graph_node_get_type != NULL
+				  ? GRAPH_TIMED
+				  : GRAPH_LEFT_ALONE;
+		store_relaxed(&comm->graph.verdict, verdict);
+	}
+	return verdict == GRAPH_TIMED;
+}
+
+static bool has_events(struct CUgraphNode_st *const *nodes, size_t count)
+{
+	for (size_t i = 0; i < count && i < NODES_MOST; i++) {
+		int type = 0;
+
+		if (cuda_launching.graph_node_get_type(nodes[i], &type) == CUDA_OK &&
+		    (type == CUDA_NODE_EVENT_WAIT || type == CUDA_NODE_EVENT_RECORD))
+			return true;
+	}
+	return false;
+}
+
+/* Are events allowed in the graph that this stream captures? In doubt it is left alone. */
+static bool graph_is_open(struct comm_state *comm, struct CUstream_st *stream)
+{
+	struct comm_graph *graph = &comm->graph;
+	struct CUgraphNode_st *const *nodes = NULL;
+	struct CUgraph_st *unused = NULL;
+	int state = CUDA_CAPTURE_NONE;
+	uint64_t capture = 0;
+	size_t count = 0;
+
+	if (cuda_launching.stream_get_capture_info(stream, &state, &capture, &unused, &nodes,
+						   &count) != CUDA_OK ||
+	    state != CUDA_CAPTURE_ACTIVE)
+		return false;
+	if (load_relaxed(&graph->capture) != capture) {
+		store_relaxed(&graph->capture, capture);
+		store_relaxed(&graph->is_open, 0);
+		store_relaxed(&graph->credit_ns, 0);
+	}
+	if (!load_relaxed(&graph->is_open) && nodes != NULL && has_events(nodes, count))
+		store_relaxed(&graph->is_open, 1);
+	return load_relaxed(&graph->is_open);
+}
+
+/* From the first that is free; NULL: none. */
+static struct graph_pair *claim_in_graph(struct times_pool *pool, unsigned int from,
+					 unsigned int to, uint64_t *claimed)
+{
+	for (unsigned int i = from; i < to; i++) {
+		struct graph_pair *pair = &pool->graphs[i];
+		uint64_t word = load_relaxed(&pair->word);
+
+		*claimed = PAIR_WORD(PAIR_GENERATION(word) + 1, PAIR_RECORDING);
+		/* Pairs with the release in times_comm_end(). */
+		if (PAIR_STATE(word) == PAIR_FREE && swap_if_acquire(&pair->word, &word, *claimed))
+			return pair;
+	}
+	return NULL;
+}
+
+static struct timed_capture *timed_capture(const struct comm_state *comm, uint64_t number,
+					   uint64_t *key)
+{
+	*key = (uint64_t)comm->shared->info.id << 40 ^ number;
+	return &recorder.timed_captures[hash_word(*key, *key) % TIMED_CAPTURES];
+}
+
+/* Is the launch of the calls that were captured last one of the chosen? */
+static bool is_chosen_in_graph(struct comm_state *comm, struct times_pool *pool,
+			       struct CUstream_st *stream)
+{
+	uint64_t bytes = load_relaxed(&comm->graph.bytes);
+	bool is_all = load_relaxed(&recorder.timing.graphs) == GRAPHS_ALL;
+
+	if ((!is_all && bytes < TIMING_GRAPH_LEAST_BYTES) ||
+	    !op_is_collective(load_relaxed(&comm->graph.first.function)) ||
+	    !times_graphs(comm, pool))
+		return false;
+	if (!graph_is_open(comm, stream) || !is_in_context(pool, stream)) {
+		add_relaxed(&recorder.region.header->closed_captures, 1);
+		return false;
+	}
+	return is_all || timing_graph_choose(&comm->graph.credit_ns, bytes);
+}
+
+static COLD void *begin_in_graph(struct comm_state *comm, struct CUstream_st *stream,
+				 const void *parent)
+{
+	struct times_pool *pool = load_relaxed(&comm->times);
+	uint64_t word, calls = load_relaxed(&comm->graph.calls), began = recorder_now();
+	struct graph_pair *pair;
+	int result;
+
+	/* A group of several launches has its calls in the first. */
+	store_relaxed(&comm->graph.calls, 0);
+	if (!is_chosen_in_graph(comm, pool, stream))
+		return NULL;
+	pair = claim_in_graph(pool, 0, GRAPH_PAIRS, &word);
+	if (pair == NULL)
+		pair = claim_in_graph(pool, GRAPH_PAIRS, GRAPH_PAIRS + GRAPH_SINKS, &word);
+	if (pair == NULL)
+		return NULL;
+	store_relaxed(&pair->stream, stream);
+	store_relaxed(&pair->group, (uint64_t)(uintptr_t)parent);
+	store_relaxed(&pair->comm_slot, (uint64_t)(comm - recorder.comms));
+	store_relaxed(&pair->calls, calls);
+	words_copy(&pair->call, &comm->graph.first, OP_RECORD_WORDS);
+	store_relaxed(&pair->replays[0], 0);
+	store_relaxed(&pair->replays[1], 0);
+	result = cuda_launching.event_record_with_flags(pair->before, stream, CUDA_RECORD_EXTERNAL);
+	add_relaxed(&recorder.region.header->recording_ns, recorder_now() - began);
+	if (result != CUDA_OK) {
+		times_fail(pool, result);
+		store_release(&pair->word, PAIR_WORD(PAIR_GENERATION(word), PAIR_FREE));
+		return NULL;
+	}
+	return handle_make(HANDLE_IN_GRAPH, PAIR_GENERATION(word) & HANDLE_GENERATION_MASK,
+			   (uint32_t)((pool - recorder.timing.pools) * (GRAPH_PAIRS + GRAPH_SINKS) +
+				      (pair - pool->graphs)),
+			   0);
+}
+
+/* NULL: the pair has a new owner. */
+static struct graph_pair *pair_in_graph(uint64_t slot, uint32_t generation,
+					struct times_pool **pool)
+{
+	struct graph_pair *pair;
+
+	if (slot >= TIMES_POOLS * (GRAPH_PAIRS + GRAPH_SINKS))
+		return NULL;
+	*pool = &recorder.timing.pools[slot / (GRAPH_PAIRS + GRAPH_SINKS)];
+	pair = &(*pool)->graphs[slot % (GRAPH_PAIRS + GRAPH_SINKS)];
+	if ((PAIR_GENERATION(load_relaxed(&pair->word)) & HANDLE_GENERATION_MASK) != generation)
+		return NULL;
+	return pair;
+}
+
+static COLD void *end_in_graph(struct handle handle)
+{
+	int saved_errno = errno;
+	struct times_pool *pool;
+	struct graph_pair *pair =
+		pair_in_graph(handle_slot(handle), handle_generation(handle), &pool);
+	uint64_t word = pair != NULL ? load_relaxed(&pair->word) : 0, key;
+	struct region_header *header = recorder.region.header;
+	struct timed_capture *capture;
+	void *group;
+	int result;
+
+	if (pair == NULL || PAIR_STATE(word) != PAIR_RECORDING) {
+		count_odd(pair == NULL ? ODD_STALE_HANDLE : ODD_REPEATED_STOP);
+		return NULL;
+	}
+	group = (void *)(uintptr_t)load_relaxed(&pair->group);
+	result = cuda_launching.event_record_with_flags(pair->after, load_relaxed(&pair->stream),
+							CUDA_RECORD_EXTERNAL);
+	errno = saved_errno;
+	if (result != CUDA_OK)
+		times_fail(pool, result);
+	if (result != CUDA_OK || pair >= &pool->graphs[GRAPH_PAIRS]) {
+		if (result == CUDA_OK)
+			add_relaxed(&header->untimed_captures, 1);
+		store_release(&pair->word, PAIR_WORD(PAIR_GENERATION(word), PAIR_FREE));
+		return group;
+	}
+	capture = timed_capture(&recorder.comms[load_relaxed(&pair->comm_slot)],
+				load_relaxed(&pair->call.number), &key);
+	store_relaxed(&capture->key, 0);
+	store_release(&capture->pair,
+		      (uint64_t)handle_generation(handle) << 32 | handle_slot(handle));
+	store_release(&capture->key, key);
+	store_relaxed(&recorder.timing.has_graphs, 1);
+	add_relaxed(&header->timed_captures, 1);
+	/* Pairs with the acquire in read_graphs(). */
+	store_release(&pair->word, PAIR_WORD(PAIR_GENERATION(word), PAIR_LAUNCHED));
+	return group;
+}
+
+/* NCCL shows this replay: the time will belong to it. */
+void hot_times_replay(const struct comm_state *comm, uint64_t captured_number,
+		      uint64_t slot_and_generation)
+{
+	uint64_t key, found;
+	const struct timed_capture *capture = timed_capture(comm, captured_number, &key);
+	struct times_pool *pool;
+	struct graph_pair *pair;
+
+	/* Pair with the releases in end_in_graph(). */
+	if (load_acquire(&capture->key) != key)
+		return;
+	found = load_acquire(&capture->pair);
+	pair = pair_in_graph((uint32_t)found, (uint32_t)(found >> 32), &pool);
+	if (load_relaxed(&capture->key) != key || pair == NULL)
+		return;
+	store_relaxed(&pair->replays[1], load_relaxed(&pair->replays[0]));
+	store_relaxed(&pair->replays[0], slot_and_generation);
+}
+
 void *hot_times_begin(struct comm_state *comm, void *stream, const void *parent)
 {
+	bool is_in_graph = load_relaxed(&comm->graph.calls) > 0 &&
+			   load_relaxed(&comm->capture_group) == (uint64_t)(uintptr_t)parent;
 	int saved_errno;
 	void *handle;
 
 	/* All tasks of the launch before this one have come. */
 	store_relaxed(&comm->timed_launch, 0);
-	if (LIKELY(load_relaxed(&comm->chosen_group) != (uint64_t)(uintptr_t)parent) ||
+	if (LIKELY(load_relaxed(&comm->chosen_group) != (uint64_t)(uintptr_t)parent &&
+		   !is_in_graph) ||
 	    parent == NULL || !hot_times_are_on(comm))
 		return NULL;
 	saved_errno = errno;
-	handle = begin_timing(comm, stream, parent);
+	handle = is_in_graph ? begin_in_graph(comm, stream, parent)
+			     : begin_timing(comm, stream, parent);
 	errno = saved_errno;
 	return handle;
 }
@@ -224,6 +472,8 @@ void *hot_times_end(struct handle handle)
 	void *group;
 	int result;
 
+	if (UNLIKELY(handle_kind(handle) == HANDLE_IN_GRAPH))
+		return end_in_graph(handle);
 	if (pair == NULL || PAIR_STATE(word) != PAIR_RECORDING) {
 		count_odd(pair == NULL ? ODD_STALE_HANDLE : ODD_REPEATED_STOP);
 		return NULL;
@@ -237,6 +487,7 @@ void *hot_times_end(struct handle handle)
 		return group;
 	}
 	store_relaxed(&recorder.comms[slot].timed_launch, handle.raw);
+	store_relaxed(&pool->has_recorded, 1);
 	add_relaxed(&recorder.region.header->timed_launches, 1);
 	/* Pairs with the acquire in times_take(). */
 	store_release(&pair->word, PAIR_WORD(PAIR_GENERATION(word), PAIR_LAUNCHED));
@@ -332,4 +583,69 @@ bool times_take(struct time_pair *pair, uint64_t word, uint64_t start_ns, uint64
 		live_time_end(&recorder.region.live[slot], generation, start_ns, stop_ns);
 	}
 	return true;
+}
+
+/* ---- a replay was read ------------------------------------------------------------------------ */
+
+/* Of the last two replays that NCCL showed, the one that ran then. */
+static bool give_to_replay(struct graph_pair *pair, uint64_t start_ns, uint64_t stop_ns,
+			   uint64_t error_ns)
+{
+	for (unsigned int i = 0; i < ARRAY_LENGTH(pair->replays); i++) {
+		uint64_t replay = load_relaxed(&pair->replays[i]);
+		struct region_live *live;
+
+		if (replay == 0)
+			return false;
+		live = &recorder.region.live[(uint32_t)replay - 1];
+		if (REGION_GENERATION(load_relaxed(&live->word)) != (uint32_t)(replay >> 32))
+			continue;
+		/* NCCL shows it before its kernel starts. */
+		if (load_relaxed(&live->op.issue_ns) <= start_ns + error_ns)
+			return live_time_replay(live,
+						(uint32_t)(replay >> 32) & HANDLE_GENERATION_MASK,
+						load_relaxed(&pair->calls) > 1, start_ns, stop_ns);
+	}
+	return false;
+}
+
+/* NCCL does not show it: it becomes known by its time. */
+static void record_replay(struct comm_state *comm, const struct graph_pair *pair, uint64_t start_ns,
+			  uint64_t stop_ns)
+{
+	struct comm_counts *counts = &comm->shared->counts;
+	struct op_record op;
+
+	words_copy(&op, &pair->call, OP_RECORD_WORDS);
+	op.captured_number = op.number;
+	op.match = op.signature = 0;
+	op.flags = OP_FLAG_REPLAY | OP_FLAG_REPLAY_READ | OP_FLAG_CUDA_EVENT |
+		   (load_relaxed(&pair->calls) > 1 ? OP_FLAG_SHARED_TIME : 0);
+	op.state = OP_DONE;
+	op.issue_ns = op.launch_ns = op.task_ns = op.active_ns = op.gpu_start_ns = start_ns;
+	op.done_ns = op.gpu_stop_ns = stop_ns;
+	op.time_source = op_choose_time_source(&op);
+	op.number = add_relaxed(&counts->issued, 1) + 1;
+	if (start_ns > load_relaxed(&counts->last_issue_ns))
+		store_relaxed(&counts->last_issue_ns, start_ns);
+	record_push(comm, &op);
+}
+
+bool times_replayed(struct graph_pair *pair, uint64_t word, uint64_t start_ns, uint64_t stop_ns,
+		    uint64_t error_ns)
+{
+	uint64_t taken = PAIR_WORD(PAIR_GENERATION(word), PAIR_TAKEN);
+	struct comm_state *comm;
+	bool is_given = true;
+
+	/* Pairs with the acquire in times_comm_end(): the communicator lives until it is given back. */
+	if (PAIR_STATE(word) != PAIR_LAUNCHED || !swap_if_acquire(&pair->word, &word, taken))
+		return false;
+	comm = &recorder.comms[load_relaxed(&pair->comm_slot)];
+	if (load_relaxed(&pair->replays[0]) != 0)
+		is_given = give_to_replay(pair, start_ns, stop_ns, error_ns);
+	else
+		record_replay(comm, pair, start_ns, stop_ns);
+	store_release(&pair->word, word);
+	return is_given;
 }

@@ -239,7 +239,7 @@ static void *comm_begin(const struct comm_start *start, const struct mask_choice
 	begin_comm_state(&recorder.comms[slot], slot, choice->mask, start->nnodes);
 	fill_comm(comm, start, choice->mask);
 	if (choice->times == TIMES_AUTO || choice->times == TIMES_ALL)
-		times_comm_begin(&recorder.comms[slot], choice->times == TIMES_ALL);
+		times_comm_begin(&recorder.comms[slot], choice->times == TIMES_ALL, choice->graphs);
 	return handle_make(HANDLE_CONTEXT, REGION_GENERATION(comm->word), slot, 0);
 }
 

@@ -665,6 +665,8 @@ void process_info_write(const struct process_info *process)
 	add_line("kernel_events", kernel_events_name(choice->kernel));
 	add_line("kernel_events_reason", choice->kernel_reason);
 	add_line("times", times_name(choice->times));
+	if (choice->graphs != GRAPHS_SOME)
+		add_line("times_graphs", graphs_name(choice->graphs));
 	add_line("times_reason", choice->times_reason);
 	add_number("events", (uint64_t)choice->mask);
 	add_number("started_wall_ns", recorder.region.header->first_anchor.wall_ns);

@@ -40,6 +40,7 @@ enum handle_kind {
 	HANDLE_UNTRACKED = 10, /* an operation without a live slot */
 	HANDLE_IGNORED = 11,   /* an event that is not recorded */
 	HANDLE_TIMED = 12,     /* slot: pair of CUDA events around a launch */
+	HANDLE_IN_GRAPH = 13,  /* slot: pair of CUDA events in a CUDA graph */
 };
 
 /*
@@ -145,6 +146,7 @@ enum {
 	KEPT_PROXIES = 64,     /* proxy slots a communicator keeps for itself */
 	NAME_GUESSES = 64,
 	TAGGED_CAPTURES = 4096, /* captured calls whose user tag is kept for their replays */
+	TIMED_CAPTURES = 1024,	/* captured calls whose pair of events is known by their number */
 	STAMP_RING = 64,	/* stamps that NCCL keeps per channel */
 };
 
@@ -194,6 +196,21 @@ struct comm_sequence {
 	uint64_t group;
 };
 
+/* May events be put into CUDA graphs that contain launches of a communicator? Decided once. */
+enum graph_verdict { GRAPH_UNDECIDED = 0, GRAPH_TIMED = 1, GRAPH_LEFT_ALONE = 2 };
+
+/* What a communicator is capturing. */
+struct comm_graph {
+	uint64_t verdict; /* enum graph_verdict */
+	uint64_t capture; /* CUDA's number of the capture */
+	uint64_t is_open; /* the graph contains events already, so they are allowed there */
+	uint64_t credit_ns;
+	/* The group that is being captured: */
+	uint64_t calls; /* so far; 0: none, or it was launched */
+	uint64_t bytes; /* of all of them */
+	struct op_record first;
+};
+
 /*
  * A communicator's state that only the recorder needs. The calling thread writes the first part at
  * every call while the proxy thread works on the second, so they must not share cache lines.
@@ -209,6 +226,7 @@ struct comm_state {
 		timed_launch; /* the launch whose tasks come now: handle of its pair, decoded; 0: not timed */
 	struct timing_kinds kinds;
 	struct timing_pace pace;
+	struct comm_graph graph;
 	uint64_t tasks;	     /* Coll and P2p events so far */
 	uint64_t last_plan;  /* the kernel of the last one ... */
 	uint32_t plan_tasks; /* ... and its tasks so far */
@@ -274,6 +292,8 @@ enum {
 	TIMES_POOLS = 16,
 	TIMES_PAIRS = 64, /* launches that wait for the GPU; any more are not timed */
 	TIMES_REQUEST_MOST_S = 3600,
+	GRAPH_PAIRS = 128, /* launches in graphs; in any more, events are recorded and never read */
+	GRAPH_SINKS = 4,   /* ... these: the graph looks as it would with a pair of its own */
 };
 
 enum pair_state {
@@ -301,22 +321,44 @@ struct time_pair {
 	uint64_t start_ns, stop_ns; /* the result, for operations that join later; 0: none */
 };
 
+/*
+ * CUDA events around a launch in a CUDA graph. They belong to the graph, which records them at each replay, so they are
+ * free again only when the communicator ends: NCCL waits for its graphs before.
+ */
+struct graph_pair {
+	uint64_t
+		word; /* generation << 32 | enum pair_state; PAIR_TAKEN: the reader makes a record */
+	struct CUevent_st *before, *after;
+	struct CUstream_st *stream;
+	uint64_t group;
+	uint64_t comm_slot;
+	uint64_t gap_ns;
+	uint64_t calls;	       /* that the launch executes */
+	struct op_record call; /* the first of them */
+	/* If NCCL shows replays: the last two of the first call, live slot + 1 | generation << 32. */
+	uint64_t replays[2];
+};
+
 struct times_pool {
 	struct CUctx_st *context;
 	unsigned long long context_id; /* 0: the driver does not tell */
 	int device;
 	uint32_t is_off; /* for good: the driver answered with an error, or the context is gone */
 	uint32_t comms;	 /* living communicators; without one nothing is asked */
+	uint32_t has_recorded; /* two events around an ordinary launch, without an error */
 	uint64_t cursor ON_OWN_LINE;
 	struct time_pair pairs[TIMES_PAIRS];
+	struct graph_pair graphs[GRAPH_PAIRS + GRAPH_SINKS];
 };
 
 struct timing {
 	struct times_pool pools[TIMES_POOLS];
 	uint32_t pools_used, pools_on;
-	uint32_t is_all;   /* time every launch */
-	uint64_t request;  /* the last one seen */
-	uint64_t until_ns; /* time everything until then, on request */
+	uint32_t is_all;	       /* time every launch */
+	uint32_t graphs;	       /* enum settings_graphs */
+	uint32_t has_graphs;	       /* a launch in a graph is timed */
+	uint64_t request;	       /* the last one seen */
+	uint64_t until_ns;	       /* time everything until then, on request */
 	uint64_t launches ON_OWN_LINE; /* of the process; several threads count: errors are small */
 	uint64_t asked_ns;	       /* for a request */
 };
@@ -327,6 +369,13 @@ struct cuda_launching {
 	int (*stream_get_ctx)(struct CUstream_st *stream, struct CUctx_st **context);
 	int (*ctx_get_current)(struct CUctx_st **context);
 	int (*event_record)(struct CUevent_st *event, struct CUstream_st *stream);
+	/* Into a graph; NULL: not by this driver. */
+	int (*event_record_with_flags)(struct CUevent_st *event, struct CUstream_st *stream,
+				       unsigned int flags);
+	int (*stream_get_capture_info)(struct CUstream_st *stream, int *state, uint64_t *id,
+				       struct CUgraph_st **graph,
+				       struct CUgraphNode_st *const **nodes, size_t *count);
+	int (*graph_node_get_type)(struct CUgraphNode_st *node, int *type);
 };
 extern HIDDEN struct cuda_launching cuda_launching;
 
@@ -334,6 +383,12 @@ extern HIDDEN struct cuda_launching cuda_launching;
 struct capture_tag {
 	uint64_t key;
 	uint64_t tag;
+};
+
+/* The pair of events around a captured call. */
+struct timed_capture {
+	uint64_t key;
+	uint64_t pair; /* pool * (GRAPH_PAIRS + GRAPH_SINKS) + index | generation << 32 */
 };
 
 struct recorder {
@@ -353,7 +408,8 @@ struct recorder {
 	/* Written at every call, unlike everything above, which every callback reads. */
 	uint64_t group_cursor ON_OWN_LINE;
 	uint8_t guesses[4][NAME_GUESSES]; /* by string address: the number found last time */
-	struct capture_tag capture_tags[TAGGED_CAPTURES]; /* by communicator and number */
+	struct capture_tag capture_tags[TAGGED_CAPTURES];    /* by communicator and number */
+	struct timed_capture timed_captures[TIMED_CAPTURES]; /* the same */
 };
 
 extern HIDDEN struct recorder recorder;
@@ -518,6 +574,10 @@ void hot_times_choose(struct comm_state *comm, const struct op_record *op, uint6
 /* The handle of the launch; NULL: not timed. */
 void *hot_times_begin(struct comm_state *comm, void *stream, const void *parent);
 void *hot_times_end(struct handle handle);
+/* A call was captured into a CUDA graph; a call of it is replayed. */
+void hot_times_capture(struct comm_state *comm, const struct op_record *op, bool is_first);
+void hot_times_replay(const struct comm_state *comm, uint64_t captured_number,
+		      uint64_t slot_and_generation);
 void hot_times_join(struct comm_state *comm, struct region_live *live, struct handle op,
 		    uint8_t algorithm);
 /*
@@ -526,6 +586,9 @@ void hot_times_join(struct comm_state *comm, struct region_live *live, struct ha
  */
 bool times_take(struct time_pair *pair, uint64_t word, uint64_t start_ns, uint64_t stop_ns);
 void times_free(struct time_pair *pair, uint64_t word);
+/* A launch in a graph was replayed: the time reaches its record. False: too late, or not plausible. */
+bool times_replayed(struct graph_pair *pair, uint64_t word, uint64_t start_ns, uint64_t stop_ns,
+		    uint64_t error_ns);
 /* End timing for a context because of this answer of the driver. */
 void times_fail(struct times_pool *pool, int result);
 
@@ -536,6 +599,9 @@ bool live_child_begin(struct region_live *live, uint32_t generation);
 void live_child_end(struct region_live *live, uint32_t generation);
 /* The GPU has reached the launch of this operation. */
 void live_reached(struct region_live *live, uint32_t generation, uint64_t now);
+/* A replay ran from start to stop, if it is still in its slot. */
+bool live_time_replay(struct region_live *live, uint32_t generation, bool is_shared,
+		      uint64_t start_ns, uint64_t stop_ns);
 /*
  * The reference of a timed launch ends, with the time in recorder's clock or without one (0).
  */
@@ -631,7 +697,7 @@ struct region_total *record_total_find(uint64_t key);
 void record_detail(struct op_detail *detail);
 
 /* times_thread.c; in init and finalize. */
-void times_comm_begin(struct comm_state *comm, bool is_all);
+void times_comm_begin(struct comm_state *comm, bool is_all, uint32_t graphs);
 void times_comm_end(struct comm_state *comm);
 
 /* plugin_setup.c */

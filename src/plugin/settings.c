@@ -193,10 +193,35 @@ const char *times_name(enum settings_times times)
 	return times_names[times];
 }
 
+const char *graphs_name(enum settings_graphs graphs)
+{
+	return graphs == GRAPHS_ALL ? "graphs" : graphs == GRAPHS_NONE ? "no-graphs" : "";
+}
+
+/* False: not a word of this setting. */
+static bool switch_times(struct settings *settings, const char *word, unsigned int *choices)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(times_names); i++)
+		if (strcmp(word, times_names[i]) == 0) {
+			settings->times = (enum settings_times)i;
+			++*choices;
+			return true;
+		}
+	for (int i = GRAPHS_ALL; i <= GRAPHS_NONE; i++)
+		if (strcmp(word, graphs_name((enum settings_graphs)i)) == 0) {
+			settings->graphs = (enum settings_graphs)i;
+			return true;
+		}
+	return false;
+}
+
 /* After RINGSIDE_EVENTS, whose `kernel` it replaces. */
 static void read_times_setting(struct settings *settings)
 {
 	const char *value = settings_variable("RINGSIDE_TIMES");
+	char list[64], *at = list, *word;
+	unsigned int choices = 0;
+	bool is_good = true;
 	const char *launch_mode = settings_variable("NCCL_LAUNCH_MODE");
 	const char *blocking = settings_variable("CUDA_LAUNCH_BLOCKING");
 
@@ -210,13 +235,16 @@ static void read_times_setting(struct settings *settings)
 			"the job\n");
 	if (value == NULL)
 		return;
-	for (size_t i = 0; i < ARRAY_LENGTH(times_names); i++)
-		if (strcmp(value, times_names[i]) == 0) {
-			settings->times = (enum settings_times)i;
-			return;
-		}
-	settings_complain(settings, "RINGSIDE_TIMES", value, "auto, all, off or kernel", "auto");
 	settings->times = TIMES_AUTO;
+	text_copy(list, sizeof(list), value);
+	while ((word = strsep(&at, ",")) != NULL)
+		is_good &= switch_times(settings, word, &choices);
+	if (is_good && choices <= 1 && strlen(value) < sizeof(list))
+		return;
+	settings_complain(settings, "RINGSIDE_TIMES", value,
+			  "auto, all, off or kernel, and perhaps ,graphs or ,no-graphs", "auto");
+	settings->times = TIMES_AUTO;
+	settings->graphs = GRAPHS_SOME;
 }
 
 static void read_seconds(struct settings *settings, const char *name, int64_t least, int64_t most,
@@ -620,6 +648,7 @@ static enum settings_times choose_times(unsigned int interface, const struct set
 		return without_times(choice, "launches are switched off by RINGSIDE_EVENTS");
 	if (settings->is_launch_disturbed)
 		return without_times(choice, sampling_state_text(SAMPLING_BY_MODE));
+	choice->graphs = settings->graphs;
 	/* Its users expect a line for each operation. */
 	return settings->inspector.is_on ? TIMES_ALL : settings->times;
 }

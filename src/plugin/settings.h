@@ -36,6 +36,13 @@ enum settings_times {
 	TIMES_KERNEL = 3, /* NCCL's kernel events, of every operation */
 };
 
+/* ... and of launches in CUDA graphs, which pay at every replay. */
+enum settings_graphs {
+	GRAPHS_SOME = 0, /* large ones, within a budget */
+	GRAPHS_ALL = 1,
+	GRAPHS_NONE = 2,
+};
+
 struct settings {
 	bool is_disabled;
 	enum region_mode mode;
@@ -51,6 +58,7 @@ struct settings {
 	bool is_environment_off; /* do not record variables */
 	enum settings_switch proxy, steps, launch;
 	enum settings_times times;
+	enum settings_graphs graphs;
 	bool is_launch_disturbed; /* NCCL_LAUNCH_MODE=GROUP or CUDA_LAUNCH_BLOCKING=1 */
 	uint64_t heartbeat_ns;	  /* between two signs of life; 0: none are given */
 	struct inspector_settings inspector;
@@ -59,6 +67,8 @@ struct settings {
 
 /* "auto", "all", "off", "kernel" */
 const char *times_name(enum settings_times times);
+/* "graphs", "no-graphs"; "": a choice of them */
+const char *graphs_name(enum settings_graphs graphs);
 
 void settings_read(struct settings *settings);
 
@@ -77,7 +87,8 @@ struct mask_choice {
 	enum kernel_events kernel; /* on, off or absent */
 	char kernel_reason[320];   /* why, and at what cost */
 	enum settings_times times; /* what is in effect */
-	char times_reason[320];	   /* why; "": nothing to say */
+	enum settings_graphs graphs;
+	char times_reason[320]; /* why; "": nothing to say */
 };
 
 /* Free bytes in /dev/shm; 0 if there is none. */

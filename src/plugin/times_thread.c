@@ -10,10 +10,14 @@
  * the call that recorded it, and before it is seen. Each launch narrows them, and they widen with the drift of the two
  * clocks. The middle is used, and half the distance is the stated error. A float of milliseconds loses precision with
  * time, so a new reference is chosen every few seconds.
+ *
+ * Events in a CUDA graph are recorded again by each replay, so only the last replay can be read, and whether there was a
+ * new one shows in its place. They are asked less often, a few of them at a time, as long as their communicator lives.
  */
 #include "plugin/threads.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -28,10 +32,15 @@ enum {
 	EXIT_MS = 20,		/* at exit: longest wait for a call of the driver to return */
 	REACHED_NS = 500 * 1000 * 1000, /* after this time: has the GPU reached it at all? */
 	LOST_NS = 2000 * 1000 * 1000,	/* the thread that launched never came back */
-	GAP_NS = 20 * 1000,		/* between recording the two events */
-	GAP_SHARE = 50,			/* ... and this part of the result: it may be the host's */
-	DRIFT_SHIFT = 9, /* of the clocks: 0.2%, most of it the processor counter's rate */
+	TAKEN_TRIES = 10000,
+	GAP_NS = 20 * 1000, /* between recording the two events */
+	GAP_SHARE = 50,	    /* ... and this part of the result: it may be the host's */
+	DRIFT_SHIFT = 9,    /* of the clocks: 0.2%, most of it the processor counter's rate */
 	REFERENCE_NS = 4000u * 1000 * 1000,
+	GRAPH_PASS_MS = 10,    /* between asking launches in graphs ... */
+	GRAPH_PASS_PAIRS = 16, /* ... so many of them at once */
+	GRAPH_MOVED_NS = 2000, /* a replay moves the first event by more than this */
+	FLOAT_BITS = 23,
 };
 
 #define DRIVER_MEMBER(member, name, parameters) \
@@ -52,11 +61,22 @@ struct place {
 	uint64_t reference_ns;	      /* recorder's clock: roughly, for its age */
 	int64_t least_ns, most_ns;    /* bounds of the recorder's clock at the reference ... */
 	uint64_t at_ns;		      /* ... as known then */
+	int64_t moved_ns;	      /* from the first reference to this one */
+};
+
+/* A launch in a graph, as it was asked last. */
+struct replayed {
+	uint64_t word;	   /* of its pair; another one: nothing is known yet */
+	int64_t at_ns;	   /* its first event, from the first reference; 0: it has not run */
+	uint64_t asked_ns; /* later replays began after this */
 };
 
 static struct {
 	struct cuda_driver driver;
 	struct place places[TIMES_POOLS];
+	struct replayed replayed[TIMES_POOLS][GRAPH_PAIRS];
+	uint64_t graphs_asked_ns;
+	unsigned int graph_cursor;
 	bool is_loaded, is_tried;
 	bool is_running; /* the thread was started */
 	uint32_t is_over, is_calling;
@@ -127,6 +147,10 @@ static bool create_events(struct times_pool *pool, struct place *place)
 		if (times.driver.event_create(&pool->pairs[i].before, 0) != CUDA_OK ||
 		    times.driver.event_create(&pool->pairs[i].after, 0) != CUDA_OK)
 			return false;
+	for (unsigned int i = 0; i < GRAPH_PAIRS + GRAPH_SINKS; i++)
+		if (times.driver.event_create(&pool->graphs[i].before, 0) != CUDA_OK ||
+		    times.driver.event_create(&pool->graphs[i].after, 0) != CUDA_OK)
+			return false;
 	return times.driver.event_create(&place->spare, 0) == CUDA_OK;
 }
 
@@ -188,6 +212,9 @@ static enum sampling_state start(struct comm_state *comm)
 			.stream_get_ctx = times.driver.stream_get_ctx,
 			.ctx_get_current = times.driver.ctx_get_current,
 			.event_record = times.driver.event_record,
+			.event_record_with_flags = times.driver.event_record_with_flags,
+			.stream_get_capture_info = times.driver.stream_get_capture_info,
+			.graph_node_get_type = times.driver.graph_node_get_type,
 		};
 	}
 	if (!times.is_loaded)
@@ -209,11 +236,12 @@ static enum sampling_state start(struct comm_state *comm)
 	return SAMPLING_ACTIVE;
 }
 
-void times_comm_begin(struct comm_state *comm, bool is_all)
+void times_comm_begin(struct comm_state *comm, bool is_all, uint32_t graphs)
 {
 	enum sampling_state state = start(comm);
 
 	recorder.timing.is_all = is_all;
+	recorder.timing.graphs = graphs;
 	/* One that is timed says more than one that is not. */
 	if (state == SAMPLING_ACTIVE ||
 	    load_relaxed(&recorder.region.header->sampling) != SAMPLING_ACTIVE)
@@ -233,6 +261,28 @@ static void drop(struct time_pair *pair, uint64_t word)
 	times_free(pair, word);
 }
 
+/* NCCL has waited for the end of its graphs: nothing records these events any more. */
+static void free_graphs(struct times_pool *pool, uint64_t slot)
+{
+	for (unsigned int i = 0; i < GRAPH_PAIRS; i++) {
+		struct graph_pair *pair = &pool->graphs[i];
+		uint64_t word = load_relaxed(&pair->word);
+
+		if (PAIR_STATE(word) == PAIR_FREE || load_relaxed(&pair->comm_slot) != slot)
+			continue;
+		/* The reader makes a record, and calls nothing meanwhile. */
+		for (int tries = 0; tries < TAKEN_TRIES && PAIR_STATE(word) == PAIR_TAKEN;
+		     tries++) {
+			sched_yield();
+			word = load_relaxed(&pair->word);
+		}
+		/* Pairs with the acquire in claim_in_graph(), and the release in times_replayed(). */
+		if (PAIR_STATE(word) == PAIR_LAUNCHED)
+			swap_if_acq_rel(&pair->word, &word,
+					PAIR_WORD(PAIR_GENERATION(word), PAIR_FREE));
+	}
+}
+
 /* Its launches that are still open have no time. */
 void times_comm_end(struct comm_state *comm)
 {
@@ -247,6 +297,7 @@ void times_comm_end(struct comm_state *comm)
 			if (load_relaxed(&pool->pairs[p].comm_slot) == slot)
 				drop(&pool->pairs[p], word);
 		}
+		free_graphs(pool, slot);
 	}
 	if (load_relaxed(&comm->times) == NULL)
 		return;
@@ -258,7 +309,7 @@ void times_comm_end(struct comm_state *comm)
 
 /* A launch that was read: between which bounds may its first event lie? */
 struct reading {
-	struct time_pair *pair;
+	uint64_t began_ns; /* its first event fired later */
 	int64_t offset_ns; /* of its first event from the reference */
 	uint64_t elapsed_ns;
 	uint64_t seen_ns; /* both had fired by then */
@@ -286,7 +337,7 @@ static void widen(struct place *place, uint64_t now_ns)
 /* Narrow the bounds by what this launch shows; start anew if the clocks do not fit. */
 static void narrow(struct place *place, const struct reading *reading)
 {
-	int64_t least = (int64_t)load_relaxed(&reading->pair->began_ns) - reading->offset_ns;
+	int64_t least = (int64_t)reading->began_ns - reading->offset_ns;
 	int64_t most = (int64_t)(reading->seen_ns - reading->elapsed_ns) - reading->offset_ns;
 
 	widen(place, reading->seen_ns);
@@ -307,25 +358,27 @@ static void narrow(struct place *place, const struct reading *reading)
  * If it is time, this launch's first event becomes the reference, and its pair gets the old one. While the pair is taken
  * nobody else uses it.
  */
-static void refer_to(struct place *place, const struct reading *reading)
+static void refer_to(struct place *place, struct time_pair *pair, const struct reading *reading)
 {
-	struct CUevent_st *event = reading->pair->before;
+	struct CUevent_st *event = pair->before;
 
 	if (place->reference != NULL &&
 	    (reading->seen_ns - place->reference_ns < REFERENCE_NS || reading->offset_ns < 0))
 		return;
 
-	reading->pair->before = place->reference != NULL ? place->reference : place->spare;
+	pair->before = place->reference != NULL ? place->reference : place->spare;
 	place->reference = event;
 	place->reference_ns = reading->seen_ns;
 	place->least_ns += reading->offset_ns;
 	place->most_ns += reading->offset_ns;
+	place->moved_ns += reading->offset_ns;
 }
 
-static int put_in_place(struct place *place, struct reading *reading, uint64_t *start_ns,
-			uint64_t *error_ns)
+/* When a launch with this first event began. */
+static int put_in_place(struct place *place, struct CUevent_st *before, struct reading *reading,
+			uint64_t *start_ns, uint64_t *error_ns)
 {
-	uint64_t began = load_relaxed(&reading->pair->began_ns);
+	uint64_t began = reading->began_ns;
 	uint64_t latest = reading->seen_ns - reading->elapsed_ns;
 	int result = CUDA_OK;
 	int64_t at;
@@ -335,8 +388,7 @@ static int put_in_place(struct place *place, struct reading *reading, uint64_t *
 		place->most_ns = (int64_t)(latest > began ? latest : began);
 		place->at_ns = reading->seen_ns;
 	} else {
-		result = elapsed_between(place->reference, reading->pair->before,
-					 &reading->offset_ns);
+		result = elapsed_between(place->reference, before, &reading->offset_ns);
 		if (result != CUDA_OK)
 			return result;
 		narrow(place, reading);
@@ -356,9 +408,9 @@ static int put_in_place(struct place *place, struct reading *reading, uint64_t *
  * Is it the GPU's time, and not that of a host that was held up between the two records while the stream was idle? The
  * first event then fires long before the kernel starts.
  */
-static bool is_plausible(const struct reading *reading)
+static bool is_plausible(const struct time_pair *pair, const struct reading *reading)
 {
-	uint64_t gap = load_relaxed(&reading->pair->gap_ns);
+	uint64_t gap = load_relaxed(&pair->gap_ns);
 
 	return gap <= GAP_NS || gap <= reading->elapsed_ns / GAP_SHARE;
 }
@@ -367,7 +419,8 @@ static bool is_plausible(const struct reading *reading)
 static int finish(struct place *place, struct time_pair *pair, uint64_t word)
 {
 	struct region_header *header = recorder.region.header;
-	struct reading reading = { .pair = pair, .seen_ns = recorder_now() };
+	struct reading reading = { .began_ns = load_relaxed(&pair->began_ns),
+				   .seen_ns = recorder_now() };
 	uint64_t start_ns = 0, error_ns = 0, slot = load_relaxed(&pair->comm_slot);
 	int64_t elapsed = 0;
 	int result = elapsed_between(pair->before, pair->after, &elapsed);
@@ -375,18 +428,18 @@ static int finish(struct place *place, struct time_pair *pair, uint64_t word)
 	if (result != CUDA_OK)
 		return result;
 	reading.elapsed_ns = elapsed > 0 ? (uint64_t)elapsed : 0;
-	if (elapsed <= 0 || !is_plausible(&reading)) {
+	if (elapsed <= 0 || !is_plausible(pair, &reading)) {
 		drop(pair, word);
 		return CUDA_OK;
 	}
-	result = put_in_place(place, &reading, &start_ns, &error_ns);
+	result = put_in_place(place, pair->before, &reading, &start_ns, &error_ns);
 	if (result != CUDA_OK)
 		return result;
 	store_relaxed(&recorder.comms[slot].shared->info.place_error_ns, error_ns);
 	if (!times_take(pair, word, start_ns, start_ns + reading.elapsed_ns))
 		return CUDA_OK;
 	add_relaxed(&header->times_taken, 1);
-	refer_to(place, &reading);
+	refer_to(place, pair, &reading);
 	times_free(pair, word);
 	return CUDA_OK;
 }
@@ -493,48 +546,161 @@ static int read_open(struct place *place, struct open_launch *open, unsigned int
 	return CUDA_OK;
 }
 
-/* How many launches of this context are open; *found: how many were read. */
-static unsigned int read_pool(struct times_pool *pool, struct place *place, unsigned int *found)
+/*
+ * The last replay of a launch in a graph, if it is new: how long it took, and where its first event lies. A replay in
+ * between shows, because both times are asked twice.
+ */
+static int ask_graph(const struct place *place, const struct graph_pair *pair,
+		     struct reading *reading, bool *is_read)
+{
+	int64_t elapsed = 0, again = 0;
+	int result = CALL(event_query, pair->after);
+
+	*is_read = false;
+	if (result == CUDA_OK)
+		result = elapsed_between(pair->before, pair->after, &elapsed);
+	if (result == CUDA_OK)
+		result = elapsed_between(place->reference, pair->before, &reading->offset_ns);
+	if (result == CUDA_OK)
+		result = elapsed_between(pair->before, pair->after, &again);
+	reading->seen_ns = recorder_now();
+	/* It has never run, or runs now. */
+	if (result == CUDA_INVALID_HANDLE || result == CUDA_NOT_READY)
+		return CUDA_OK;
+	*is_read = result == CUDA_OK && elapsed == again && elapsed > 0;
+	reading->elapsed_ns = (uint64_t)elapsed;
+	return result;
+}
+
+/* Is this another replay than the one that was read last? */
+static bool is_new(const struct replayed *replayed, int64_t at_ns, int64_t precision_ns)
+{
+	return replayed->at_ns == 0 ||
+	       llabs(at_ns - replayed->at_ns) > GRAPH_MOVED_NS + 2 * precision_ns;
+}
+
+static int read_graph(struct place *place, struct graph_pair *pair, struct replayed *replayed,
+		      unsigned int *found)
+{
+	struct region_header *header = recorder.region.header;
+	/* Pairs with the release in end_in_graph(). */
+	uint64_t word = load_acquire(&pair->word), asked = recorder_now(), start_ns, error_ns;
+	struct reading reading = { .offset_ns = 0 };
+	int64_t at, precision;
+	bool is_read;
+	int result;
+
+	if (PAIR_STATE(word) != PAIR_LAUNCHED)
+		return CUDA_OK;
+	if (replayed->word != word)
+		*replayed = (struct replayed){ .word = word };
+	result = ask_graph(place, pair, &reading, &is_read);
+	if (result != CUDA_OK || !is_read)
+		return result;
+	at = place->moved_ns + reading.offset_ns;
+	/* Of a float of milliseconds. */
+	precision = llabs(reading.offset_ns) >> FLOAT_BITS;
+	reading.began_ns = replayed->asked_ns;
+	replayed->asked_ns = asked;
+	if (!is_new(replayed, at, precision))
+		return CUDA_OK;
+	replayed->at_ns = at;
+	result = put_in_place(place, pair->before, &reading, &start_ns, &error_ns);
+	if (result != CUDA_OK)
+		return result == CUDA_NOT_READY ? CUDA_OK : result;
+	error_ns += (uint64_t)precision;
+	/* Of an earlier graph with these events. */
+	if (start_ns + error_ns < load_relaxed(&pair->call.issue_ns))
+		return CUDA_OK;
+	++*found;
+	store_relaxed(&recorder.comms[load_relaxed(&pair->comm_slot)].shared->info.place_error_ns,
+		      error_ns);
+	if (times_replayed(pair, word, start_ns, start_ns + reading.elapsed_ns, error_ns))
+		add_relaxed(&header->replays_read, 1);
+	else
+		add_relaxed(&header->replays_dropped, 1);
+	return CUDA_OK;
+}
+
+/* A few of the launches in graphs of this context, others the next time. */
+static int read_graphs(struct times_pool *pool, struct place *place, unsigned int *found)
+{
+	struct replayed *replayed = times.replayed[pool - recorder.timing.pools];
+	unsigned int asked = 0;
+	int result = CUDA_OK;
+
+	if (place->reference == NULL)
+		return CUDA_OK;
+	for (unsigned int i = 0; i < GRAPH_PAIRS && asked < GRAPH_PASS_PAIRS && result == CUDA_OK;
+	     i++) {
+		unsigned int at = times.graph_cursor++ % GRAPH_PAIRS;
+
+		if (PAIR_STATE(load_relaxed(&pool->graphs[at].word)) != PAIR_LAUNCHED)
+			continue;
+		asked++;
+		result = read_graph(place, &pool->graphs[at], &replayed[at], found);
+	}
+	return result;
+}
+
+/* What a pass over all contexts does and finds. */
+struct pass {
+	bool asks_graphs;
+	unsigned int most_open;	     /* launches of one context */
+	unsigned int found, replays; /* read */
+};
+
+static void read_pool(struct times_pool *pool, struct place *place, struct pass *pass)
 {
 	struct open_launch open[TIMES_PAIRS];
 	uint64_t now = recorder_now();
 	unsigned int count = list_open(pool, now, open);
 	int result = CUDA_OK;
 
-	if (count == 0)
-		return 0;
+	if (count == 0 && !pass->asks_graphs)
+		return;
 	if (load_relaxed(&pool->is_off)) {
 		drop_all(open, count);
-		return 0;
+		return;
 	}
 	if (load_relaxed(&pool->comms) == 0)
-		return 0;
+		return;
 	if (!context_lives(pool))
 		result = CUDA_DEINITIALIZED;
 	else if (times.current != pool->context)
 		result = CALL(ctx_set_current, pool->context);
 	if (result == CUDA_OK) {
 		times.current = pool->context;
-		result = read_open(place, open, count, now, found);
+		result = read_open(place, open, count, now, &pass->found);
 	}
+	if (result == CUDA_OK && pass->asks_graphs)
+		result = read_graphs(pool, place, &pass->replays);
 	if (result != CUDA_OK && !load_relaxed(&times.is_over)) {
 		times_fail(pool, result);
 		drop_all(open, count);
 	}
-	return count;
+	pass->most_open = count > pass->most_open ? count : pass->most_open;
 }
 
-static int pause_after(unsigned int most_open, unsigned int found, int pause_ms)
+static int pause_after(const struct pass *pass, int pause_ms)
 {
-	if (most_open >= MANY)
+	int most_ms = pass->replays > 0 ? GRAPH_PASS_MS : PASS_MOST_MS;
+
+	if (pass->most_open >= MANY)
 		return PASS_LEAST_MS;
-	if (found > 0)
-		pause_ms /= 2;
-	else
-		pause_ms *= 2;
+	pause_ms = pass->found > 0 ? pause_ms / 2 : pause_ms * 2;
 	return pause_ms < PASS_LEAST_MS * 2 ? PASS_LEAST_MS * 2
-	       : pause_ms > PASS_MOST_MS    ? PASS_MOST_MS
+	       : pause_ms > most_ms	    ? most_ms
 					    : pause_ms;
+}
+
+static bool asks_graphs(uint64_t now)
+{
+	if (!load_relaxed(&recorder.timing.has_graphs) ||
+	    now - times.graphs_asked_ns < GRAPH_PASS_MS * UINT64_C(1000000))
+		return false;
+	times.graphs_asked_ns = now;
+	return true;
 }
 
 static void *read_times(void *unused)
@@ -545,7 +711,7 @@ static void *read_times(void *unused)
 	own_thread_begin("ringside-times");
 	while (load_relaxed(&recorder.is_on) && !load_relaxed(&times.is_over)) {
 		uint64_t began = recorder_now();
-		unsigned int most = 0, found = 0;
+		struct pass pass = { .asks_graphs = asks_graphs(began) };
 		/* Pairs with the release in pool_for(). */
 		uint32_t used = load_acquire(&recorder.timing.pools_used);
 		struct timespec pause;
@@ -555,20 +721,18 @@ static void *read_times(void *unused)
 			result = CALL(thread_exchange_capture_mode, &mode);
 		for (uint32_t i = 0; i < used; i++) {
 			struct times_pool *pool = &recorder.timing.pools[i];
-			unsigned int open;
 
 			if (result != CUDA_OK && !load_relaxed(&times.is_over))
 				times_fail(pool, result);
-			open = read_pool(pool, &times.places[i], &found);
-			most = open > most ? open : most;
+			read_pool(pool, &times.places[i], &pass);
 		}
 		/*
 		 * After what this pass found out. Pairs with the order in which readers copy. Without
 		 * open launches it says nothing, and an idle region stays the same.
 		 */
-		if (most > 0)
+		if (pass.most_open > 0)
 			store_release(&recorder.region.header->times_read_ns, began);
-		pause_ms = pause_after(most, found, pause_ms);
+		pause_ms = pause_after(&pass, pause_ms);
 		pause = (struct timespec){ .tv_nsec = pause_ms * 1000l * 1000 };
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 	}

@@ -7,6 +7,7 @@
  *	nccl_driver serve --ranks N --out DIR	blocks of AllReduce on command, for measuring
  *	nccl_driver steady --ranks N --out DIR	one straggler in a loop, to compare timing methods
  *	nccl_driver windows --ranks N --out DIR	graphs, sends to itself and grouped broadcasts in turn
+ *	nccl_driver edges --ranks N --out DIR --scene NAME	graphs, threads and ends of all kinds
  *	nccl_driver hang --ranks N --out DIR --scene NAME	hangs until it is killed
  *
  * All except `probe` start their own ranks: the same program with --rank.
@@ -44,7 +45,7 @@ struct options {
 	int is_killed_at_end;
 	int is_one_node;     /* NCCL sees one host, not one per rank */
 	int seconds;	     /* of `steady` and `windows` */
-	const char *scene;   /* of `hang` */
+	const char *scene;   /* of `hang` and `edges` */
 	int victim;	     /* for `hang`: the rank with the fault */
 	const char *preload; /* library that is only loaded into the victim; NULL: none */
 };
@@ -171,6 +172,9 @@ int timing_serve(const struct options *options);
 /* driver_loops.c */
 int loop_steady(const struct options *options);
 int loop_windows(const struct options *options);
+
+/* driver_edges.c */
+int edges_run(const struct options *options);
 
 /* driver_hang.c */
 int hang_run(const struct options *options);

@@ -77,7 +77,7 @@ class Row:
         self.issued = self.captured = self.replayed = 0
         self.recorded = self.recorded_captured = self.recorded_replayed = 0
         self.timed = self.gpu_timed = self.untrusted = self.lost = 0
-        self.unseen_captured = 0
+        self.unseen_captured = self.read_replays = 0
         self.functions = Counter()
         self.blind = Counter()
         self.problems = []
@@ -255,6 +255,28 @@ def _replays_compare(result, launches, records, record_of):
             len(left), number, dict(Counter(r.function for r in left))))
 
 
+def _read_replays_compare(result, launches, records, record_of):
+    """Replays read from events in the graph: never more than there were, each inside a launch of its graph."""
+    by_captured = defaultdict(list)
+    for record in records:
+        by_captured[record.captured_number].append(record)
+    for index, own in sorted(launches.items()):
+        captured = record_of.get(index)
+        found = by_captured.pop(captured.number, []) if captured else []
+        row = _row_of(result, result.issued.calls[index])
+        row.read_replays += len(found)
+        if len(found) > len(own):
+            row.problems.append("call %d was replayed %d times, read %d times" % (
+                index, len(own), len(found)))
+        longest = max(launch["end_ns"] - launch["begin_ns"] for launch in own)
+        for record in found:
+            if not 0 < (record.gpu_duration_ns or 0) <= longest and ARE_TIMES_JUDGED:
+                row.problems.append("call %d: a replay of %s ns is read, its launches took at most %d" % (
+                    index, record.gpu_duration_ns, longest))
+    for number, left in by_captured.items():
+        result.problems.append("%d replays read of operation %s, which was not replayed" % (len(left), number))
+
+
 def _numbers_check(result, order, records):
     numbers = [record.number for record in records]
     if numbers != list(range(1, len(numbers) + 1)):
@@ -323,8 +345,11 @@ def _rank_compare(result, records):
         if result.shown.has_calls:
             calls = [call for call in issued.calls if call["comm"] == order]
             record_of = _calls_compare(result, calls, [r for r in own if not r.is_replay])
-            _replays_compare(result, _launches_of(issued, order), [r for r in own if r.is_replay],
-                             record_of)
+            launches = _launches_of(issued, order)
+            _replays_compare(result, launches,
+                             [r for r in own if r.is_replay and not r.is_replay_read], record_of)
+            _read_replays_compare(result, launches, [r for r in own if r.is_replay_read],
+                                  record_of)
         else:
             _runs_compare(result, order, own)
         _numbers_check(result, order, own)
@@ -442,7 +467,8 @@ def _collectives_join(name, ranks, is_replay):
     for rank, records in sorted(ranks.items()):
         own = sorted((r.match or 0, r.function or "", r.count or 0,
                       "" if is_replay else str(r.signature))
-                     for r in records if r.function in COLLECTIVES and r.is_replay == is_replay)
+                     for r in records if r.function in COLLECTIVES and r.is_replay == is_replay
+                     and not r.is_replay_read)
         if [entry[0] for entry in own] != list(range(1, len(own) + 1)):
             return ["%s: match numbers of %s on rank %s are not 1..%d" % (
                 name, what, rank, len(own))]

@@ -72,10 +72,11 @@ def configurations(context):
                                 EMPTY_PLUGIN_MASK=COLL_AND_P2P)]
     plugin = context.plugin
     found += [Configuration("flight (default)", plugin, "flight"),
-              Configuration("flight, no heartbeat", plugin, "flight", RINGSIDE_HEARTBEAT="0"),
+              Configuration("flight, times off", plugin, "flight", **EVENTS["off"]),
               Configuration("flight, all timed", plugin, "flight", **EVENTS["all"]),
               Configuration("flight, kernel events", plugin, "flight", **EVENTS["kernel"]),
-              Configuration("trace", plugin, "trace"), Configuration("full", plugin, "full")]
+              Configuration("flight, graphs timed", plugin, "flight", **EVENTS["graphs"]),
+              Configuration("trace", plugin, "trace")]
     inspector = context.options.inspector
     if inspector:
         found.append(Configuration(INSPECTOR, os.path.abspath(inspector)))

@@ -40,6 +40,7 @@ KIND_FIELD, KIND_OPERATION = "record", "operation"
 # Flags of a rejected GPU timestamp.
 UNTRUSTED_FLAGS = {"stamp_zero", "stamp_reversed", "stamp_stale", "stamp_overrun", "stamp_channel"}
 FLAG_REPLAY = "replay"
+FLAG_REPLAY_READ = "replay_read"  # NCCL did not show it; some of them are missed
 FLAG_ASKED = "kernels_asked"  # sampling chose this operation
 STATE_CAPTURED = "captured"
 SOURCES_GPU = ("kernel_gpu", "cuda_event")
@@ -59,6 +60,10 @@ class Record:
     @property
     def is_replay(self):
         return FLAG_REPLAY in self.flags
+
+    @property
+    def is_replay_read(self):
+        return FLAG_REPLAY_READ in self.flags
 
     @property
     def is_captured(self):

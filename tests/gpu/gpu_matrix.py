@@ -27,6 +27,7 @@ MATRIX_SCENES = ("skip", "gpu", "deadlock", "size", "datatype", "stop", "kill", 
 HANG, STILL_S, RUN_S = "2s", 3.5, 8
 IDLE_S, DEMO_IDLE_S, RERUN_LIMIT_S, JOB_LIMIT_S = 20, 6, 45, 90
 WINDOWS_S = 4
+EDGES = ("modes", "update", "churn", "conditional", "threads", "reset", "exit", "nonblocking")
 # Ranks' windows open at one time, not at one operation: a few at their edges can differ.
 SAMPLE_SKEW = 0.05
 SHORT = {2: ("--burst", "100"), 4: ("--burst", "60", "--calls", "4"),
@@ -182,6 +183,7 @@ def cell_figures(results):
             "recorded_captured": sum(row.recorded_captured for row in rows),
             "captured_unseen": sum(row.unseen_captured for row in rows),
             "replays": sum(row.replayed for row in rows),
+            "read_replays": sum(row.read_replays for row in rows),
             "recorded_replays": sum(row.recorded_replayed for row in rows), "blind": blind,
             "timed": sum(row.timed for row in rows), "gpu_timed": sum(row.gpu_timed for row in rows),
             "untrusted": sum(row.untrusted for row in rows)}
@@ -201,11 +203,14 @@ def cell_times(results, records, cell, shown, problems):
         problems.append("times are off, but calls have GPU times")
     if cell.events == "default" and has_events and sync and timed == 0:
         problems.append("no synchronized AllReduce has a GPU time")
+    replays_timed = sum(record.is_gpu_timed for record in records if record.is_replay)
+    if cell.events == "graphs" and has_events and replays_timed == 0:
+        problems.append("no replay has a GPU time")
     both, some, examples = sampled_together(records)
     if gpu_compare.ARE_TIMES_JUDGED and cell.events == "default" and has_events and some > max(2, SAMPLE_SKEW * (both + some)):
         problems.append("%d collectives are timed on all ranks, %d on some only: %s" % (
             both, some, "; ".join(examples[:2])))
-    return {"sync_calls": len(sync), "sync_timed": timed, "sampled_on_all": both,
+    return {"replays_timed": replays_timed, "sync_calls": len(sync), "sync_timed": timed, "sampled_on_all": both,
             "sampled_on_some": some if cell.events == "default" else None}
 
 
@@ -244,9 +249,10 @@ def compare_job(context, cell):
     entry.update(is_complete=not problems, problems=problems[:12])
     # Kernel events for every call are at the user's risk; NCCL's bugs are shown, not counted here.
     is_nccl = is_failure(entry["idle_plugin"])
-    told = "recorded %s of %s eager calls and %s of %s replays; blind: %s; %s timed by the GPU" % (
+    told = "recorded %s of %s eager calls and %s of %s replays; blind: %s; %s timed by the GPU, and %s replays" % (
         entry.get("recorded_eager"), entry.get("eager"), entry.get("recorded_replays"),
-        entry.get("replays"), blind_words(entry.get("blind", {})), entry.get("gpu_timed"))
+        entry.get("replays"), blind_words(entry.get("blind", {})), entry.get("gpu_timed"),
+        entry.get("replays_timed"))
     tap.ok(not problems or is_nccl, "%s: kernel events %s, %s%s" % (
         cell.name, entry.get("kernel_events"), told if outcome.is_good else outcome.text,
         ", the same with a plugin that does nothing" if is_nccl else ""), problems)
@@ -325,6 +331,35 @@ def windows_job(context, nccl, transport, ranks, first, events="all"):
     place.release()
 
 
+def edges_job(context, nccl, transport, scene, events):
+    """A job with graphs, threads or an end of its own kind: it must end as it does without the plugin."""
+    tap, cell = context.tap, Cell(nccl, transport, 2, events)
+    cell.name = "%s-%s-edges-%s-%s" % (nccl["version"], transport, scene, events)
+    if scene == "conditional":
+        cell.more = {"NCCL_GRAPH_MIXING_SUPPORT": "0"}
+    place, outcome, argv = run_cell(context, cell, "edges", ["--scene", scene, "--big", str(32 << 20)])
+    entry = {**cell.fields(), "what": "edges, %s" % scene, "outcome": outcome.text, "is_demo": False,
+             "seconds": outcome.seconds, "without": None, "problems": []}
+    files = place.recorded(cell.mode)
+    text, problem = context.tool.dump(files) if files else ("", "nothing was recorded")
+    records = read_dump(text)
+    code, _, remarks = context.tool.verify(files)
+    entry["problems"] += [problem] if problem else []
+    if code != 0 and scene not in ("reset", "exit"):
+        entry["problems"].append("ringside verify: exit code %d: %s" % (code, remarks.strip()[-300:]))
+    if not outcome.is_good:
+        entry["without"] = run_without(context, cell, argv)
+    entry["gpu_timed"] = sum(r.is_gpu_timed and not r.is_replay for r in records)
+    entry["replays_timed"] = sum(r.is_gpu_timed and r.is_replay for r in records)
+    entry["is_good"] = not entry["problems"] and (outcome.is_good or entry["without"] == outcome.text)
+    tap.ok(entry["is_good"], "%s: the job %s after %.1f s%s; %d operations, %d timed, and %d replays" % (
+        cell.name, outcome.text, outcome.seconds,
+        "; without the plugin it %s" % entry["without"] if entry["without"] else "", len(records),
+        entry["gpu_timed"], entry["replays_timed"]), entry["problems"])
+    context.results["endings"].append(entry)
+    place.release()
+
+
 def torch_with(nccl):
     """Settings with which PyTorch uses this NCCL, or (None, why not). Its own is found by RPATH, so another one
     must be loaded before."""
@@ -396,6 +431,11 @@ def release_steps(context, nccl):
         cell(0, transport, 4 if is_node else 2, "default")
         cell(1, transport, 2 if is_node else 4, "default")
         cell(4, transport, 8, "default")
+        cell(1, transport, 2, "graphs")
+        for scene in EDGES:
+            for events in ("default", "graphs"):
+                add(1.5 if events == "graphs" else 2.5, "%s-%s-edges-%s-%s" % (version, transport, scene, events), 15,
+                    lambda t=transport, s=scene, e=events: edges_job(context, nccl, t, s, e))
         for events in ("all", "off", "kernel"):
             cell(3, transport, 4 if is_node else 2, events)
         add(1, "%s-%s-hang-split-graph" % (version, transport), 12,

@@ -307,8 +307,8 @@ def _cost_tables(results, nccl, transport):
 
 def _configuration_order(row):
     words = ("none", "empty plugin, no", "empty plugin, Coll", "flight (",
-             "flight, no heartbeat", "flight, sampled",
-             "flight, kernel", "trace", "full", "NVIDIA")
+             "flight, no heartbeat", "flight, times off", "flight, sampled",
+             "flight, kernel", "flight, graphs", "trace", "full", "NVIDIA")
     return next((index for index, word in enumerate(words)
                  if row["configuration"].startswith(word)), len(words))
 

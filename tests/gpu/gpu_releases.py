@@ -28,6 +28,7 @@ EVENTS = {
     "kernel": {"RINGSIDE_TIMES": "kernel"},
     "all": {"RINGSIDE_TIMES": "all"},
     "off": {"RINGSIDE_TIMES": "off"},
+    "graphs": {"RINGSIDE_TIMES": "auto,graphs"},
 }
 FIRST_WITH_CUDA_EVENTS = 22800
 

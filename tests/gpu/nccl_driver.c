@@ -197,5 +197,7 @@ int main(int argc, char **argv)
 		return options.rank < 0 ? launch_run(&options, argc, argv) : loop_steady(&options);
 	if (strcmp(options.verb, "windows") == 0)
 		return options.rank < 0 ? launch_run(&options, argc, argv) : loop_windows(&options);
-	return usage("unknown command: expected probe, run, serve, hang, steady or windows");
+	if (strcmp(options.verb, "edges") == 0)
+		return options.rank < 0 ? launch_run(&options, argc, argv) : edges_run(&options);
+	return usage("unknown command: expected probe, run, serve, hang, steady, windows or edges");
 }

@@ -129,6 +129,15 @@ static void times_are_chosen(void)
 		EXPECT(settings.times == (enum settings_times)i && lines(&settings) == 0);
 		EXPECT(strcmp(times_name(settings.times), words[i]) == 0);
 	}
+	settings = with("RINGSIDE_TIMES", "all,no-graphs");
+	EXPECT(settings.times == TIMES_ALL && settings.graphs == GRAPHS_NONE &&
+	       lines(&settings) == 0);
+	settings = with("RINGSIDE_TIMES", "graphs");
+	EXPECT(settings.times == TIMES_AUTO && settings.graphs == GRAPHS_ALL &&
+	       lines(&settings) == 0);
+	settings = with("RINGSIDE_TIMES", "graphs,of");
+	EXPECT(settings.times == TIMES_AUTO && settings.graphs == GRAPHS_SOME &&
+	       lines(&settings) == 1);
 	/* What replaces the older names. */
 	settings = with("RINGSIDE_EVENTS", "kernel");
 	EXPECT(settings.times == TIMES_KERNEL && lines(&settings) == 0);
