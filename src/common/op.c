@@ -151,7 +151,7 @@ static const char *const flags[32] = {
 	[9] = "stamp_reversed", [10] = "stamp_stale",	   [11] = "stamp_overrun",
 	[12] = "stamp_channel", [13] = "channels_missing", [14] = "foreign_stop",
 	[15] = "cuda_event",	[16] = "shared_time",	   [17] = "seen_open",
-	[18] = "replay_read",
+	[18] = "replay_read",	[19] = "place_rough",
 };
 
 static const struct {

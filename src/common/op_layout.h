@@ -127,6 +127,8 @@ enum op_flag {
 	 * happened between two readings, so their number is a lower bound.
 	 */
 	OP_FLAG_REPLAY_READ = 1u << 18,
+	/* CUDA events: its place in time may be off by more than a millisecond. */
+	OP_FLAG_PLACE_ROUGH = 1u << 19,
 };
 
 /* If any of these is set, the GPU stamps of the operation are not used as a time. */
@@ -287,7 +289,7 @@ struct comm_info {
 	char gpu_uuid[48]; /* "GPU-..."; "": unknown */
 	char gpu_bus[24];  /* "0000:1b:00.0"; "": unknown */
 	uint64_t
-		place_error_ns; /* CUDA events: how far their place in time may be off; 0: unknown */
+		place_error_ns; /* CUDA events: how far their place in time may be off, without OP_FLAG_PLACE_ROUGH */
 	uint64_t reserved;
 };
 

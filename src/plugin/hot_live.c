@@ -244,7 +244,7 @@ static COLD void forget_timing(struct region_live *live)
 	store_relaxed(&live->op.active_ns, 0);
 }
 
-void live_time_end(struct region_live *live, uint32_t generation, uint64_t start_ns,
+void live_time_end(struct region_live *live, uint32_t generation, uint32_t flags, uint64_t start_ns,
 		   uint64_t stop_ns)
 {
 	struct comm_state *comm = comm_of(live);
@@ -259,6 +259,8 @@ void live_time_end(struct region_live *live, uint32_t generation, uint64_t start
 	} else {
 		store_relaxed(&live->op.gpu_start_ns, start_ns);
 		store_relaxed(&live->op.gpu_stop_ns, stop_ns);
+		if (flags != 0)
+			or_relaxed(&live->op.flags, flags);
 		if (load_relaxed(&live->op.active_ns) == 0)
 			store_relaxed(&live->op.active_ns, start_ns);
 	}
@@ -278,14 +280,13 @@ void live_time_end(struct region_live *live, uint32_t generation, uint64_t start
 		linger(live, generation, comm);
 }
 
-bool live_time_replay(struct region_live *live, uint32_t generation, bool is_shared,
+bool live_time_replay(struct region_live *live, uint32_t generation, uint32_t flags,
 		      uint64_t start_ns, uint64_t stop_ns)
 {
 	if (!live_child_begin(live, generation))
 		return false;
 	and_relaxed(&live->op.flags, ~(uint32_t)OP_FLAG_NOT_SAMPLED);
-	or_relaxed(&live->op.flags, OP_FLAG_CUDA_EVENT | (is_shared ? OP_FLAG_SHARED_TIME : 0));
-	live_time_end(live, generation, start_ns, stop_ns);
+	live_time_end(live, generation, flags | OP_FLAG_CUDA_EVENT, start_ns, stop_ns);
 	return true;
 }
 

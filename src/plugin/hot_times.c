@@ -504,6 +504,11 @@ static bool is_one_of_several(const struct comm_state *comm, const struct op_rec
 	return calls > (op_is_collective(load_relaxed(&op->function)) ? 1 : 2);
 }
 
+static uint32_t rough_flag(uint64_t is_rough)
+{
+	return is_rough ? OP_FLAG_PLACE_ROUGH : 0;
+}
+
 /* The reader was faster than the task. */
 static void take_late(const struct time_pair *pair, struct handle launch, struct region_live *live,
 		      uint32_t generation)
@@ -515,7 +520,7 @@ static void take_late(const struct time_pair *pair, struct handle launch, struct
 	if ((PAIR_GENERATION(load_relaxed(&pair->word)) & HANDLE_GENERATION_MASK) !=
 	    handle_generation(launch))
 		start = stop = 0;
-	live_time_end(live, generation, start, stop);
+	live_time_end(live, generation, rough_flag(load_relaxed(&pair->is_rough)), start, stop);
 }
 
 static APART void join(struct comm_state *comm, struct region_live *live, struct handle op)
@@ -580,12 +585,19 @@ bool times_take(struct time_pair *pair, uint64_t word, uint64_t start_ns, uint64
 		uint32_t slot = (uint32_t)link - 1, generation = (uint32_t)(link >> 32);
 
 		link = load_relaxed(&recorder.timed_next[slot]);
-		live_time_end(&recorder.region.live[slot], generation, start_ns, stop_ns);
+		live_time_end(&recorder.region.live[slot], generation,
+			      rough_flag(load_relaxed(&pair->is_rough)), start_ns, stop_ns);
 	}
 	return true;
 }
 
 /* ---- a replay was read ------------------------------------------------------------------------ */
+
+static uint32_t replay_flags(const struct graph_pair *pair)
+{
+	return (load_relaxed(&pair->calls) > 1 ? OP_FLAG_SHARED_TIME : 0) |
+	       rough_flag(load_relaxed(&pair->is_rough));
+}
 
 /* Of the last two replays that NCCL showed, the one that ran then. */
 static bool give_to_replay(struct graph_pair *pair, uint64_t start_ns, uint64_t stop_ns,
@@ -604,7 +616,7 @@ static bool give_to_replay(struct graph_pair *pair, uint64_t start_ns, uint64_t 
 		if (load_relaxed(&live->op.issue_ns) <= start_ns + error_ns)
 			return live_time_replay(live,
 						(uint32_t)(replay >> 32) & HANDLE_GENERATION_MASK,
-						load_relaxed(&pair->calls) > 1, start_ns, stop_ns);
+						replay_flags(pair), start_ns, stop_ns);
 	}
 	return false;
 }
@@ -619,8 +631,7 @@ static void record_replay(struct comm_state *comm, const struct graph_pair *pair
 	words_copy(&op, &pair->call, OP_RECORD_WORDS);
 	op.captured_number = op.number;
 	op.match = op.signature = 0;
-	op.flags = OP_FLAG_REPLAY | OP_FLAG_REPLAY_READ | OP_FLAG_CUDA_EVENT |
-		   (load_relaxed(&pair->calls) > 1 ? OP_FLAG_SHARED_TIME : 0);
+	op.flags = OP_FLAG_REPLAY | OP_FLAG_REPLAY_READ | OP_FLAG_CUDA_EVENT | replay_flags(pair);
 	op.state = OP_DONE;
 	op.issue_ns = op.launch_ns = op.task_ns = op.active_ns = op.gpu_start_ns = start_ns;
 	op.done_ns = op.gpu_stop_ns = stop_ns;

@@ -319,6 +319,7 @@ struct time_pair {
 	uint64_t ops;	      /* list: live slot + 1 | generation << 32, or PAIR_CLOSED */
 	uint64_t op_count;
 	uint64_t start_ns, stop_ns; /* the result, for operations that join later; 0: none */
+	uint64_t is_rough;	    /* its place in time */
 };
 
 /*
@@ -334,6 +335,7 @@ struct graph_pair {
 	uint64_t comm_slot;
 	uint64_t gap_ns;
 	uint64_t calls;	       /* that the launch executes */
+	uint64_t is_rough;     /* the place of the replay that is being recorded */
 	struct op_record call; /* the first of them */
 	/* If NCCL shows replays: the last two of the first call, live slot + 1 | generation << 32. */
 	uint64_t replays[2];
@@ -600,12 +602,12 @@ void live_child_end(struct region_live *live, uint32_t generation);
 /* The GPU has reached the launch of this operation. */
 void live_reached(struct region_live *live, uint32_t generation, uint64_t now);
 /* A replay ran from start to stop, if it is still in its slot. */
-bool live_time_replay(struct region_live *live, uint32_t generation, bool is_shared,
+bool live_time_replay(struct region_live *live, uint32_t generation, uint32_t flags,
 		      uint64_t start_ns, uint64_t stop_ns);
 /*
  * The reference of a timed launch ends, with the time in recorder's clock or without one (0).
  */
-void live_time_end(struct region_live *live, uint32_t generation, uint64_t start_ns,
+void live_time_end(struct region_live *live, uint32_t generation, uint32_t flags, uint64_t start_ns,
 		   uint64_t stop_ns);
 bool live_retire(struct region_live *live, uint32_t generation, bool by_force);
 /* Record one that was never published, and free its slot. Returns its number. */

@@ -6,9 +6,10 @@
  * is open, every few milliseconds while there is one.
  *
  * An elapsed time has no place of its own. Between two events of one context it is exact, so all launches have a place
- * relative to a reference event. The recorder's clock at the reference lies between two bounds: an event fires after
+ * relative to a reference event. The time of the reference lies between two bounds: an event fires after
  * the call that recorded it, and before it is seen. Each launch narrows them, and they widen with the drift of the two
- * clocks. The middle is used, and half the distance is the stated error. A float of milliseconds loses precision with
+ * clocks. The middle is used, and half the distance is the stated error. All of this is on the system's clock, whose rate
+ * is right to a few parts in 100,000; that of the recorder's clock was measured in a few milliseconds and is not. A float of milliseconds loses precision with
  * time, so a new reference is chosen every few seconds.
  *
  * Events in a CUDA graph are recorded again by each replay, so only the last replay can be read, and whether there was a
@@ -35,7 +36,11 @@ enum {
 	TAKEN_TRIES = 10000,
 	GAP_NS = 20 * 1000, /* between recording the two events */
 	GAP_SHARE = 50,	    /* ... and this part of the result: it may be the host's */
-	DRIFT_SHIFT = 9,    /* of the clocks: 0.2%, most of it the processor counter's rate */
+	DRIFT_SHIFT = 13,   /* of the GPU's clock and the system's: 122 ppm */
+	RATE_LEAST_NS =
+		50 * 1000 * 1000, /* from here on the rate of the recorder's clock is known */
+	RATE_BRACKET_NS = 2000,
+	ROUGH_NS = 1000 * 1000, /* a place with a greater error is marked */
 	REFERENCE_NS = 4000u * 1000 * 1000,
 	GRAPH_PASS_MS = 10,    /* between asking launches in graphs ... */
 	GRAPH_PASS_PAIRS = 16, /* ... so many of them at once */
@@ -58,8 +63,8 @@ static const struct {
 struct place {
 	struct CUevent_st *spare;     /* takes the place of an event that becomes the reference */
 	struct CUevent_st *reference; /* NULL: none yet */
-	uint64_t reference_ns;	      /* recorder's clock: roughly, for its age */
-	int64_t least_ns, most_ns;    /* bounds of the recorder's clock at the reference ... */
+	uint64_t reference_ns;	      /* roughly, for its age */
+	int64_t least_ns, most_ns;    /* bounds of its time ... */
 	uint64_t at_ns;		      /* ... as known then */
 	int64_t moved_ns;	      /* from the first reference to this one */
 };
@@ -71,10 +76,18 @@ struct replayed {
 	uint64_t asked_ns; /* later replays began after this */
 };
 
+/* The recorder's clock and the system's, at the same moments. */
+struct clocks {
+	uint64_t first_ns, first_system_ns; /* 0: none yet */
+	uint64_t ns, system_ns;		    /* the latest */
+	double rate;			    /* system's per recorder's */
+};
+
 static struct {
 	struct cuda_driver driver;
 	struct place places[TIMES_POOLS];
 	struct replayed replayed[TIMES_POOLS][GRAPH_PAIRS];
+	struct clocks clocks;
 	uint64_t graphs_asked_ns;
 	unsigned int graph_cursor;
 	bool is_loaded, is_tried;
@@ -307,7 +320,42 @@ void times_comm_end(struct comm_state *comm)
 
 /* ---- the thread ------------------------------------------------------------------------------- */
 
-/* A launch that was read: between which bounds may its first event lie? */
+/* Compare the clocks, unless this thread is interrupted just now. */
+static void compare_clocks(struct clocks *clocks)
+{
+	uint64_t before = recorder_now(), system = clock_now_system(), after = recorder_now();
+
+	if (after - before > RATE_BRACKET_NS && clocks->ns != 0)
+		return;
+	clocks->ns = before + (after - before) / 2;
+	clocks->system_ns = system;
+	if (clocks->first_ns == 0) {
+		clocks->first_ns = clocks->ns;
+		clocks->first_system_ns = system;
+		clocks->rate = 1;
+	} else if (clocks->ns - clocks->first_ns > RATE_LEAST_NS) {
+		clocks->rate = (double)(system - clocks->first_system_ns) /
+			       (double)(clocks->ns - clocks->first_ns);
+	}
+}
+
+static uint64_t system_ns(uint64_t ns)
+{
+	const struct clocks *clocks = &times.clocks;
+
+	return clocks->system_ns +
+	       (uint64_t)(int64_t)((double)(int64_t)(ns - clocks->ns) * clocks->rate);
+}
+
+static uint64_t recorder_ns(uint64_t system)
+{
+	const struct clocks *clocks = &times.clocks;
+
+	return clocks->ns +
+	       (uint64_t)(int64_t)((double)(int64_t)(system - clocks->system_ns) / clocks->rate);
+}
+
+/* A launch that was read: between which bounds may its first event lie? All on the system's clock. */
 struct reading {
 	uint64_t began_ns; /* its first event fired later */
 	int64_t offset_ns; /* of its first event from the reference */
@@ -400,8 +448,20 @@ static int put_in_place(struct place *place, struct CUevent_st *before, struct r
 		at = (int64_t)latest;
 	if (at < (int64_t)began)
 		at = (int64_t)began;
-	*start_ns = (uint64_t)at;
+	*start_ns = recorder_ns((uint64_t)at);
 	return CUDA_OK;
+}
+
+/* The place's error is not in the record; it belongs to the communicator if it is small. */
+static bool is_rough(struct comm_state *comm, uint64_t error_ns)
+{
+	uint64_t *most = &comm->shared->info.place_error_ns;
+
+	if (error_ns > ROUGH_NS)
+		return true;
+	if (error_ns > load_relaxed(most))
+		store_relaxed(most, error_ns);
+	return false;
 }
 
 /*
@@ -419,8 +479,8 @@ static bool is_plausible(const struct time_pair *pair, const struct reading *rea
 static int finish(struct place *place, struct time_pair *pair, uint64_t word)
 {
 	struct region_header *header = recorder.region.header;
-	struct reading reading = { .began_ns = load_relaxed(&pair->began_ns),
-				   .seen_ns = recorder_now() };
+	struct reading reading = { .began_ns = system_ns(load_relaxed(&pair->began_ns)),
+				   .seen_ns = clock_now_system() };
 	uint64_t start_ns = 0, error_ns = 0, slot = load_relaxed(&pair->comm_slot);
 	int64_t elapsed = 0;
 	int result = elapsed_between(pair->before, pair->after, &elapsed);
@@ -435,7 +495,7 @@ static int finish(struct place *place, struct time_pair *pair, uint64_t word)
 	result = put_in_place(place, pair->before, &reading, &start_ns, &error_ns);
 	if (result != CUDA_OK)
 		return result;
-	store_relaxed(&recorder.comms[slot].shared->info.place_error_ns, error_ns);
+	store_relaxed(&pair->is_rough, is_rough(&recorder.comms[slot], error_ns));
 	if (!times_take(pair, word, start_ns, start_ns + reading.elapsed_ns))
 		return CUDA_OK;
 	add_relaxed(&header->times_taken, 1);
@@ -563,7 +623,7 @@ static int ask_graph(const struct place *place, const struct graph_pair *pair,
 		result = elapsed_between(place->reference, pair->before, &reading->offset_ns);
 	if (result == CUDA_OK)
 		result = elapsed_between(pair->before, pair->after, &again);
-	reading->seen_ns = recorder_now();
+	reading->seen_ns = clock_now_system();
 	/* It has never run, or runs now. */
 	if (result == CUDA_INVALID_HANDLE || result == CUDA_NOT_READY)
 		return CUDA_OK;
@@ -584,7 +644,8 @@ static int read_graph(struct place *place, struct graph_pair *pair, struct repla
 {
 	struct region_header *header = recorder.region.header;
 	/* Pairs with the release in end_in_graph(). */
-	uint64_t word = load_acquire(&pair->word), asked = recorder_now(), start_ns, error_ns;
+	uint64_t word = load_acquire(&pair->word), asked = clock_now_system(), start_ns, error_ns;
+	struct comm_state *comm = &recorder.comms[load_relaxed(&pair->comm_slot)];
 	struct reading reading = { .offset_ns = 0 };
 	int64_t at, precision;
 	bool is_read;
@@ -613,8 +674,7 @@ static int read_graph(struct place *place, struct graph_pair *pair, struct repla
 	if (start_ns + error_ns < load_relaxed(&pair->call.issue_ns))
 		return CUDA_OK;
 	++*found;
-	store_relaxed(&recorder.comms[load_relaxed(&pair->comm_slot)].shared->info.place_error_ns,
-		      error_ns);
+	store_relaxed(&pair->is_rough, is_rough(comm, error_ns));
 	if (times_replayed(pair, word, start_ns, start_ns + reading.elapsed_ns, error_ns))
 		add_relaxed(&header->replays_read, 1);
 	else
@@ -719,6 +779,7 @@ static void *read_times(void *unused)
 		/* Otherwise asking would break a capture in global mode elsewhere in the process. */
 		if (result != CUDA_OK && used > 0)
 			result = CALL(thread_exchange_capture_mode, &mode);
+		compare_clocks(&times.clocks);
 		for (uint32_t i = 0; i < used; i++) {
 			struct times_pool *pool = &recorder.timing.pools[i];
 
