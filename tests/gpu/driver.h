@@ -45,6 +45,7 @@ struct options {
 	int is_killed_at_end;
 	int is_one_node;     /* NCCL sees one host, not one per rank */
 	int seconds;	     /* of `steady` and `windows` */
+	int fault_after;     /* of `steady`: seconds until the victim is late */
 	const char *scene;   /* of `hang` and `edges` */
 	int victim;	     /* for `hang`: the rank with the fault */
 	const char *preload; /* library that is only loaded into the victim; NULL: none */

@@ -36,7 +36,7 @@ static uint64_t end_of(const struct job *job)
 int loop_steady(const struct options *options)
 {
 	struct shape large = shape_of(1 << 20, 0), small = shape_of(64 << 10, 0);
-	uint64_t end_ns;
+	uint64_t end_ns, fault_ns;
 	struct job job;
 	int steps = 0;
 
@@ -45,9 +45,12 @@ int loop_steady(const struct options *options)
 	job.style = "sync";
 	job.main = job_communicator(&job, "steady");
 	end_ns = end_of(&job);
+	fault_ns = now_ns() + (uint64_t)options->fault_after * 1000000000u;
 	do {
 		for (int i = 0; i < STEPS_BETWEEN_FLAGS; i++, steps++) {
-			pause_us(options->rank == options->victim ? LATE_US : STEP_US);
+			int is_late = options->rank == options->victim && now_ns() >= fault_ns;
+
+			pause_us(is_late ? LATE_US : STEP_US);
 			style_sync(&job, kind_find("allreduce"), &large, 1, 0);
 			style_sync(&job, kind_find("allgather"), &small, 1, 0);
 		}

@@ -99,6 +99,8 @@ static int option_take(struct options *options, int letter, const char *value)
 		break;
 	case 'v':
 		return number_parse(&options->victim, value);
+	case 'f':
+		return number_parse(&options->fault_after, value);
 	case 'p':
 		options->preload = value;
 		break;
@@ -126,6 +128,7 @@ static const struct option long_options[] = {
 	{ "seconds", required_argument, NULL, 'S' },
 	{ "scene", required_argument, NULL, 'x' },
 	{ "victim", required_argument, NULL, 'v' },
+	{ "fault-after", required_argument, NULL, 'f' },
 	{ "preload", required_argument, NULL, 'p' },
 	{ NULL, 0, NULL, 0 },
 };
