@@ -45,6 +45,12 @@ enum {
 	TIMING_NEW_KIND = 8,
 	TIMING_FUNCTIONS = 16,
 	TIMING_SIZES = 33,
+	/*
+	 * Longer pauses between launches count as this long: calls in quick succession have to stay cheap, however long
+	 * the program computed before. Of one communicator's launches this long.
+	 */
+	TIMING_PAUSE_NS = 5 * 1000 * 1000,
+	TIMING_OWN_PAUSE_NS = 80 * 1000 * 1000,
 	/* The pace is measured anew at numbers 8, 16, 32, 64, and then after so many. */
 	TIMING_WINDOW_FIRST = 8,
 	TIMING_WINDOW = 64,
@@ -57,12 +63,21 @@ enum {
 	TIMING_GRAPH_LEAST_BYTES = 1024 * 1024,
 };
 
+/* The launches of a process. Several threads may count: errors are small. */
+struct timing_launches {
+	uint64_t count;
+	uint64_t last_ns;
+	uint64_t busy_ns; /* from one to the next, long pauses cut short */
+};
+
 /* How often a communicator launches, and how often its process does meanwhile. */
 struct timing_pace {
-	uint64_t until;	   /* this window ends with the first number from here on; 0: none yet */
-	uint64_t began_ns; /* this window */
-	uint64_t launches; /* of the process when it began ... */
-	uint64_t own_launches; /* ... and of this communicator since */
+	uint64_t until; /* this window ends with the first number from here on; 0: none yet */
+	/* When it began, of the process ... */
+	uint64_t count;
+	uint64_t busy_ns;
+	/* ... and of this communicator since. */
+	struct timing_launches own;
 	uint64_t
 		interval_ns; /* mean time between launches of the process in the window before; 0: unknown */
 	uint64_t own_interval_ns; /* ... and between those of this communicator */
@@ -73,6 +88,18 @@ struct timing_pace {
 struct timing_kinds {
 	uint8_t launches[TIMING_FUNCTIONS][TIMING_SIZES];
 };
+
+static inline void timing_launch_count(struct timing_launches *launches, uint64_t pause_most_ns,
+				       uint64_t now_ns)
+{
+	uint64_t last = load_relaxed(&launches->last_ns), pause = now_ns - last;
+
+	store_relaxed(&launches->last_ns, now_ns);
+	bump_relaxed(&launches->count, 1);
+	/* Threads may pass each other. */
+	if (last != 0 && (int64_t)pause > 0)
+		bump_relaxed(&launches->busy_ns, pause < pause_most_ns ? pause : pause_most_ns);
+}
 
 /* Does a window end with this number? */
 static inline bool timing_window_ends(struct timing_pace *pace, bool is_collective, uint64_t number)
@@ -87,26 +114,30 @@ static inline bool timing_window_ends(struct timing_pace *pace, bool is_collecti
 
 /*
  * Counts a launch of a communicator. `number`: of its first operation, equal on all ranks if it is a collective.
- * `launches`: so many the process has made.
+ * `process`: has counted this launch already.
  */
 static inline void timing_pace_count(struct timing_pace *pace, bool is_collective, uint64_t number,
-				     uint64_t launches, uint64_t now_ns)
+				     const struct timing_launches *process, uint64_t now_ns)
 {
-	uint64_t began = load_relaxed(&pace->began_ns), before = load_relaxed(&pace->launches);
-	uint64_t own = bump_relaxed_get(&pace->own_launches) + 1;
+	uint64_t count = load_relaxed(&process->count), busy = load_relaxed(&process->busy_ns);
+	uint64_t before = load_relaxed(&pace->count), own;
 
+	timing_launch_count(&pace->own, TIMING_OWN_PAUSE_NS, now_ns);
 	if (LIKELY(!timing_window_ends(pace, is_collective, number)))
 		return;
-	if (began != 0 && launches > before) {
-		store_relaxed(&pace->interval_ns, (now_ns - began) / (launches - before));
-		store_relaxed(&pace->own_interval_ns, (now_ns - began) / own);
+	own = load_relaxed(&pace->own.count);
+	if (before != 0 && count > before) {
+		store_relaxed(&pace->interval_ns,
+			      (busy - load_relaxed(&pace->busy_ns)) / (count - before));
+		store_relaxed(&pace->own_interval_ns, load_relaxed(&pace->own.busy_ns) / own);
 	}
 	store_relaxed(&pace->until, number < TIMING_WINDOW_FIRST ? TIMING_WINDOW_FIRST
 				    : number < TIMING_WINDOW	 ? 2 * number
 								 : number + TIMING_WINDOW);
-	store_relaxed(&pace->began_ns, now_ns);
-	store_relaxed(&pace->launches, launches);
-	store_relaxed(&pace->own_launches, 0);
+	store_relaxed(&pace->count, count);
+	store_relaxed(&pace->busy_ns, busy);
+	store_relaxed(&pace->own.count, 0);
+	store_relaxed(&pace->own.busy_ns, 0);
 }
 
 static inline uint64_t timing_least_ns(uint64_t bytes)

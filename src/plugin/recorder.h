@@ -356,13 +356,13 @@ struct times_pool {
 struct timing {
 	struct times_pool pools[TIMES_POOLS];
 	uint32_t pools_used, pools_on;
-	uint32_t is_all;	       /* time every launch */
-	uint32_t graphs;	       /* enum settings_graphs */
-	uint32_t has_graphs;	       /* a launch in a graph is timed */
-	uint64_t request;	       /* the last one seen */
-	uint64_t until_ns;	       /* time everything until then, on request */
-	uint64_t launches ON_OWN_LINE; /* of the process; several threads count: errors are small */
-	uint64_t asked_ns;	       /* for a request */
+	uint32_t is_all;     /* time every launch */
+	uint32_t graphs;     /* enum settings_graphs */
+	uint32_t has_graphs; /* a launch in a graph is timed */
+	uint64_t request;    /* the last one seen */
+	uint64_t until_ns;   /* time everything until then, on request */
+	struct timing_launches launches ON_OWN_LINE;
+	uint64_t asked_ns; /* for a request */
 };
 
 /* What launching threads call, and nothing else: hot_times.c only. Filled in before any pool is used. */

@@ -51,7 +51,7 @@ struct sim_file {
 	struct comm_info comms[SIM_ROLES];
 	struct comm_counts counts[SIM_ROLES];
 	uint64_t in_flight[SIM_ROLES];
-	uint64_t launches;
+	struct timing_launches launches;
 	struct timing_pace paces[SIM_ROLES];
 	struct timing_kinds kinds[SIM_ROLES];
 	struct sim_links links;
@@ -788,7 +788,7 @@ void sim_trace_choose(struct sim_trace *trace, struct sim_launch *launch)
 	const struct sim_call *first = launch->calls;
 	bool is_wanted = job->times == SIM_TIMES_ALL, is_collective;
 	struct timing_pace *pace;
-	uint64_t number;
+	uint64_t number, now;
 
 	if (!sim_job_has_cuda_events(job) || first == NULL)
 		return;
@@ -802,8 +802,9 @@ void sim_trace_choose(struct sim_trace *trace, struct sim_launch *launch)
 			continue;
 		is_collective = op_is_collective(op.function);
 		number = is_collective ? call->match : call->number;
-		timing_pace_count(pace, is_collective, number, ++file->launches,
-				  sim_clock(&file->identity.clocks, first->issue_ns));
+		now = sim_clock(&file->identity.clocks, first->issue_ns);
+		timing_launch_count(&file->launches, TIMING_PAUSE_NS, now);
+		timing_pace_count(pace, is_collective, number, &file->launches, now);
 		is_wanted |= timing_is_drawn(
 			launch->comm->hash, number,
 			timing_share(pace->interval_ns, pace->own_interval_ns, op.bytes));

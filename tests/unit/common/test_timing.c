@@ -92,64 +92,97 @@ static void a_new_kind_is_timed_from_its_second_launch_on(void)
 	EXPECT(timing_is_new(&kinds, OP_NAME_INTERNED, OP_BYTES_UNKNOWN));
 }
 
-/* Another communicator of the process launches twice as often. */
+/* A process: its launches, and a communicator. */
+struct played {
+	struct timing_launches process;
+	struct timing_pace pace;
+	uint64_t now;
+};
+
+/* Launches of others, evenly, and then one of this communicator. */
+static void launch(struct played *played, bool is_collective, uint64_t number, unsigned int others,
+		   uint64_t pause_ns)
+{
+	for (unsigned int i = 0; i <= others; i++) {
+		played->now += pause_ns / (others + 1);
+		timing_launch_count(&played->process, TIMING_PAUSE_NS, played->now);
+	}
+	timing_pace_count(&played->pace, is_collective, number, &played->process, played->now);
+}
+
 static void the_pace_is_that_of_the_last_window(void)
 {
-	static struct timing_pace pace;
-	uint64_t now = 1000000000, launches = 70;
+	static struct played one = { .now = 1000000000 };
+	const struct timing_pace *pace = &one.pace;
 
 	for (uint64_t number = 1; number <= 7; number++)
-		timing_pace_count(&pace, true, number, launches += 3, now += 15000);
-	EXPECT(pace.interval_ns == 0 && pace.own_interval_ns == 0);
-	timing_pace_count(&pace, true, 8, launches += 3, now += 15000);
-	EXPECT(pace.interval_ns == 5000 && pace.own_interval_ns == 15000);
+		launch(&one, true, number, 2, 15000);
+	EXPECT(pace->interval_ns == 0 && pace->own_interval_ns == 0);
+	launch(&one, true, 8, 2, 15000);
+	EXPECT(pace->interval_ns == 5000 && pace->own_interval_ns == 15000);
 	/* Numbers of groups: the next window ends with the first one from 16 on, on all ranks. */
-	timing_pace_count(&pace, true, 12, launches += 1, now += 70000);
-	EXPECT(pace.interval_ns == 5000);
-	timing_pace_count(&pace, true, 17, launches += 1, now += 70000);
-	EXPECT(pace.interval_ns == 70000 && pace.own_interval_ns == 70000);
+	launch(&one, true, 12, 0, 70000);
+	EXPECT(pace->interval_ns == 5000);
+	launch(&one, true, 17, 0, 70000);
+	EXPECT(pace->interval_ns == 70000 && pace->own_interval_ns == 70000);
 	for (uint64_t number = 18; number <= 200; number++)
-		timing_pace_count(&pace, true, number, launches += 1, now += 4000);
-	EXPECT(pace.interval_ns == 4000 && pace.own_interval_ns == 4000);
-	EXPECT(pace.until > 200 && pace.until <= 200 + TIMING_WINDOW);
+		launch(&one, true, number, 0, 4000);
+	EXPECT(pace->interval_ns == 4000 && pace->own_interval_ns == 4000);
+	EXPECT(pace->until > 200 && pace->until <= 200 + TIMING_WINDOW);
+}
+
+/* Computing for a second makes no room for timing each of the calls after it. */
+static void a_pause_does_not_make_calls_slow(void)
+{
+	static struct played one = { .now = 1000000000 };
+	uint64_t most = 0, share;
+
+	for (uint64_t number = 1; number <= 3000; number++) {
+		launch(&one, true, number, 0, number % 300 == 0 ? 1000000000 : 14000);
+		share = timing_share(one.pace.interval_ns, one.pace.own_interval_ns, 1024);
+		most = share > most ? share : most;
+	}
+	EXPECT(most < ALL / 15);
+	/* One that pauses before each call can have them all. */
+	for (uint64_t number = 3001; number <= 3200; number++)
+		launch(&one, true, number, 0, 20000000);
+	EXPECT(timing_share(one.pace.interval_ns, one.pace.own_interval_ns, 1024) == ALL);
 }
 
 /* Ranks have different numbers of Sends and Recvs. */
 static void numbers_of_collectives_end_windows(void)
 {
-	static struct timing_pace pace;
-	uint64_t now = 1000, launches = 0;
+	static struct played one = { .now = 1000 };
+	const struct timing_pace *pace = &one.pace;
 
 	for (uint64_t number = 1; number <= 100; number++)
-		timing_pace_count(&pace, false, number, ++launches, now += 5000);
-	EXPECT(pace.interval_ns == 5000 && pace.until > 100);
-	timing_pace_count(&pace, true, 1, ++launches, now += 5000);
-	EXPECT(pace.until == TIMING_WINDOW_FIRST);
+		launch(&one, false, number, 0, 5000);
+	EXPECT(pace->interval_ns == 5000 && pace->until > 100);
+	launch(&one, true, 1, 0, 5000);
+	EXPECT(pace->until == TIMING_WINDOW_FIRST);
 	for (uint64_t number = 101; number <= 150; number++)
-		timing_pace_count(&pace, false, number, ++launches, now += 5000);
-	EXPECT(pace.until == TIMING_WINDOW_FIRST);
+		launch(&one, false, number, 0, 5000);
+	EXPECT(pace->until == TIMING_WINDOW_FIRST);
 	for (uint64_t number = 2; number <= 8; number++)
-		timing_pace_count(&pace, true, number, ++launches, now += 9000);
-	EXPECT(pace.until == 2 * TIMING_WINDOW_FIRST);
+		launch(&one, true, number, 0, 9000);
+	EXPECT(pace->until == 2 * TIMING_WINDOW_FIRST);
 }
 
 /* Two ranks whose clocks and phases differ end their windows at the same numbers. */
 static void ranks_measure_their_pace_at_the_same_numbers(void)
 {
-	static struct timing_pace first, second;
-	uint64_t now = 5, later = 900000000;
+	static struct played ranks[2] = { { .now = 5 }, { .now = 900000000 } };
 	unsigned int different = 0;
 
 	for (uint64_t number = 1; number < 5000; number++) {
-		uint64_t pause = number / 700 % 2 ? 2000000 : 11000;
+		uint64_t pause = number / 700 % 2 ? 2000000 : 11000, shares[2];
 
-		timing_pace_count(&first, true, number, number, now += pause);
-		timing_pace_count(&second, true, number, number, later += pause + number % 7);
-		different += first.until != second.until ||
-			     timing_share(first.interval_ns, 0, MIB) >
-				     timing_share(second.interval_ns, 0, MIB) * 101 / 100 ||
-			     timing_share(second.interval_ns, 0, MIB) >
-				     timing_share(first.interval_ns, 0, MIB) * 101 / 100;
+		launch(&ranks[0], true, number, 0, pause);
+		launch(&ranks[1], true, number, 0, pause + number % 7);
+		for (unsigned int i = 0; i < 2; i++)
+			shares[i] = timing_share(ranks[i].pace.interval_ns, 0, MIB);
+		different += ranks[0].pace.until != ranks[1].pace.until ||
+			     shares[0] > shares[1] * 101 / 100 || shares[1] > shares[0] * 101 / 100;
 	}
 	EXPECT(different == 0);
 }
@@ -184,6 +217,7 @@ int main(void)
 	ranks_with_other_shares_time_a_subset();
 	a_new_kind_is_timed_from_its_second_launch_on();
 	the_pace_is_that_of_the_last_window();
+	a_pause_does_not_make_calls_slow();
 	numbers_of_collectives_end_windows();
 	ranks_measure_their_pace_at_the_same_numbers();
 	the_choice_in_a_graph_follows_from_its_sizes();
