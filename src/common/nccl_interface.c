@@ -123,7 +123,8 @@ static const struct op_blind_spot spots[] = {
 	{ "empty", 1, 7, "Collectives with a count of 0 show nothing: NCCL drops them." },
 	{ "graph_replays_without_kernel_events", 1, 7,
 	  "Replays of CUDA graphs within one node show nothing unless kernel events were on when "
-	  "the graph was captured." },
+	  "the graph was captured. From 2.28 on some replays of large launches are read from CUDA "
+	  "events in the graph." },
 	{ "eager_beside_graphs", 1, 1,
 	  "While a captured CUDA graph of a communicator exists, its other operations within one "
 	  "node show nothing." },

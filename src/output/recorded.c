@@ -155,6 +155,11 @@ void recorded_times_json(struct json *json, const struct recording_process *proc
 	json_put_known(json, "recording_ns", times.has_counts, times.recording_ns);
 	json_put_known(json, "times_taken", times.has_counts, times.taken);
 	json_put_known(json, "times_dropped", times.has_counts, times.dropped);
+	json_put_known(json, "timed_captures", times.has_counts, times.timed_captures);
+	json_put_known(json, "untimed_captures", times.has_counts, times.untimed_captures);
+	json_put_known(json, "closed_captures", times.has_counts, times.closed_captures);
+	json_put_known(json, "replays_read", times.has_counts, times.replays_read);
+	json_put_known(json, "replays_dropped", times.has_counts, times.replays_dropped);
 }
 
 static void launches_text(const struct recording_times *times, char *to, size_t size)
@@ -174,6 +179,18 @@ static void launches_text(const struct recording_times *times, char *to, size_t 
 		text_append(to, size, "; %s of %s times dropped",
 			    units_count(count, times->dropped),
 			    units_count(each, times->dropped + times->taken));
+	if (times->timed_captures > 0)
+		text_append(to, size, "; around %s %s in CUDA graphs, %s replays read",
+			    units_count(count, times->timed_captures),
+			    text_which(times->timed_captures, "launch", "launches"),
+			    units_count(each, times->replays_read));
+	if (times->replays_dropped > 0)
+		text_append(to, size, " and %s too late",
+			    units_count(count, times->replays_dropped));
+	if (times->untimed_captures > 0)
+		text_append(to, size, "; %s %s in CUDA graphs had no free events",
+			    units_count(count, times->untimed_captures),
+			    text_which(times->untimed_captures, "launch", "launches"));
 }
 
 void recorded_times_text(const struct recording_process *process, uint64_t timed, uint64_t recorded,

@@ -696,9 +696,13 @@ struct recording_times {
 	bool has_counts;	   /* the following are known: there is a region, and CUDA events */
 	uint64_t timed_launches;   /* with CUDA events around them */
 	uint64_t untimed_launches; /* chosen to be timed, but no event was free */
-	uint64_t recording_ns;	   /* spent on recording events, on the threads that launch */
-	uint64_t taken;		   /* launches whose time reached their operations */
-	uint64_t dropped;	   /* launches whose time came too late or was not plausible */
+	uint64_t timed_captures;   /* launches in CUDA graphs with events around them ... */
+	uint64_t untimed_captures; /* ... with events that nobody reads: no others were free */
+	uint64_t closed_captures;  /* chosen, but events may not be allowed in their graph */
+	uint64_t replays_read, replays_dropped; /* of these launches; too late for their record */
+	uint64_t recording_ns; /* spent on recording events, on the threads that launch */
+	uint64_t taken;	       /* launches whose time reached their operations */
+	uint64_t dropped;      /* launches whose time came too late or was not plausible */
 };
 
 void recording_times(const struct recording_process *process, struct recording_times *times);

@@ -801,6 +801,11 @@ void recording_times(const struct recording_process *process, struct recording_t
 		return;
 	times->timed_launches = header->timed_launches;
 	times->untimed_launches = header->untimed_launches;
+	times->timed_captures = header->timed_captures;
+	times->untimed_captures = header->untimed_captures;
+	times->closed_captures = header->closed_captures;
+	times->replays_read = header->replays_read;
+	times->replays_dropped = header->replays_dropped;
 	times->recording_ns = header->recording_ns;
 	times->taken = header->times_taken;
 	times->dropped = header->times_dropped;
