@@ -493,8 +493,6 @@ static void kernel_policies_json(struct json *json)
 		json_put_string(json, "nccl",
 				verify_releases(policy->first, policy->last, releases));
 		json_put_string(json, "default", policy_word(policy->by_default));
-		json_put_string(json, "default_without_allgatherv",
-				policy_word(policy->no_allgatherv));
 		json_put_string(json, "why", policy->why);
 		json_put_text_or_null(json, "risk", policy->risk);
 		json_end(json);

@@ -8,7 +8,6 @@ static const struct kernel_policy policies[] = {
 		.first = 1,
 		.last = 2,
 		.by_default = KERNEL_EVENTS_ABSENT,
-		.no_allgatherv = KERNEL_EVENTS_ABSENT,
 		.why = "NCCL before 2.26 has none",
 		.risk = "",
 	},
@@ -16,7 +15,6 @@ static const struct kernel_policy policies[] = {
 		.first = 3,
 		.last = 3,
 		.by_default = KERNEL_EVENTS_OFF,
-		.no_allgatherv = KERNEL_EVENTS_OFF,
 		.why = "NCCL 2.26 fails with them in all-to-all, hangs with them in CUDA graphs "
 		       "(2.26.2), "
 		       "and gives no GPU times",
@@ -27,7 +25,6 @@ static const struct kernel_policy policies[] = {
 		.first = 4,
 		.last = 4,
 		.by_default = KERNEL_EVENTS_OFF,
-		.no_allgatherv = KERNEL_EVENTS_OFF,
 		.why = "NCCL 2.27 fails with them in all-to-all",
 		.risk = "all-to-all can fail with \"Proxy append out of bounds\"",
 	},
@@ -35,7 +32,6 @@ static const struct kernel_policy policies[] = {
 		.first = 5,
 		.last = 5,
 		.by_default = KERNEL_EVENTS_OFF,
-		.no_allgatherv = KERNEL_EVENTS_OFF,
 		.why = "CUDA events give the times; kernel events slow down small collectives",
 		.risk = "slows down small and medium collectives within a node, takes 33 MiB of "
 			"/dev/shm "
@@ -45,7 +41,6 @@ static const struct kernel_policy policies[] = {
 		.first = 6,
 		.last = 6,
 		.by_default = KERNEL_EVENTS_OFF,
-		.no_allgatherv = KERNEL_EVENTS_OFF,
 		.why = "CUDA events give the times; NCCL 2.29 and 2.30 can hang with kernel events "
 		       "in ncclCommDestroy after a CUDA graph with a Broadcast",
 		.risk = "can hang in ncclCommDestroy after a CUDA graph with a Broadcast unless "
@@ -58,7 +53,6 @@ static const struct kernel_policy policies[] = {
 		.first = 7,
 		.last = 7,
 		.by_default = KERNEL_EVENTS_OFF,
-		.no_allgatherv = KERNEL_EVENTS_OFF,
 		.why = "CUDA events give the times; NCCL 2.31 slows down medium-size collectives "
 		       "by 4 to 13% with kernel events",
 		.risk = "slows down medium-size collectives by 4 to 13%",
@@ -75,7 +69,7 @@ const struct kernel_policy *kernel_policy_of(unsigned int interface)
 
 const char *kernel_events_name(enum kernel_events events)
 {
-	static const char *const names[] = { "off", "off", "sampled", "on" };
+	static const char *const names[] = { "off", "off", "on" };
 
 	return names[events <= KERNEL_EVENTS_ON ? events : KERNEL_EVENTS_ABSENT];
 }

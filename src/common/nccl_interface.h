@@ -1,6 +1,6 @@
 /*
- * What differs between the versions of NCCL's profiler interface: kernel events, sampling, blind
- * spots.
+ * What differs between the versions of NCCL's profiler interface: kernel events and blind spots; and
+ * why a process is not timed.
  *
  * Kernel events (KernelCh) give GPU times and cost a job more than everything else in the
  * interface. This is the one table of what is requested by default, release by release, and why:
@@ -10,39 +10,34 @@
 #ifndef NCCL_INTERFACE_H
 #define NCCL_INTERFACE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/hash.h"
-
 enum kernel_events {
-	KERNEL_EVENTS_ABSENT = 0,  /* the release has none */
-	KERNEL_EVENTS_OFF = 1,	   /* never requested */
-	KERNEL_EVENTS_SAMPLED = 2, /* requested for a share of the collectives */
-	KERNEL_EVENTS_ON = 3,	   /* requested for every operation */
+	KERNEL_EVENTS_ABSENT = 0, /* the release has none */
+	KERNEL_EVENTS_OFF = 1,	  /* never requested */
+	KERNEL_EVENTS_ON = 2,	  /* requested for every operation */
 };
 
 struct kernel_policy {
-	unsigned char first, last;   /* profiler interface versions, which imply the release */
-	unsigned char by_default;    /* enum kernel_events */
-	unsigned char no_allgatherv; /* the default where NCCL_ALLGATHERV_ENABLE=0 is set */
-	bool can_sample;	     /* switching at run time keeps NCCL's counters right */
-	const char *why;	     /* the reason for the default */
-	const char *risk;	     /* what requesting all of them can do to a job */
+	unsigned char first, last; /* profiler interface versions, which imply the release */
+	unsigned char by_default;  /* enum kernel_events */
+	const char *why;	   /* the reason for the default */
+	const char *risk;	   /* what requesting all of them can do to a job */
 };
 
 /* NULL if there is no such interface version. */
 const struct kernel_policy *kernel_policy_of(unsigned int interface);
-/* "off", "sampled", "on" */
+/* "off", "on" */
 const char *kernel_events_name(enum kernel_events events);
 
 /*
- * The state of sampling in a process, as stored in its region. The numbers are part of the format.
+ * Whether and how a process is timed, as stored in its region. The numbers are part of the format.
+ * Recorders before 0.3 asked NCCL for kernel events in windows; 2 to 8 are theirs.
  */
 enum sampling_state {
-	SAMPLING_NONE = 0,     /* not sampled: off, always on, or an older recorder */
-	SAMPLING_ACTIVE = 1,   /* windows open and close, or will */
+	SAMPLING_NONE = 0,     /* not sampled: off, kernel events for all, or an older recorder */
+	SAMPLING_ACTIVE = 1,   /* launches are timed, or windows open and close */
 	SAMPLING_ENDING = 2,   /* a Send or Recv came in an open window: closes with its group */
 	SAMPLING_STUCK = 3,    /* a CUDA graph was captured in an open window: always on */
 	SAMPLING_BY_GRAPH = 4, /* ended: a CUDA graph was captured */
@@ -61,27 +56,6 @@ enum sampling_state {
 
 /* A sentence for the user; "" for SAMPLING_NONE and unknown numbers. */
 const char *sampling_state_text(uint64_t state);
-
-/*
- * Which collectives are timed when sampling. The collectives of a communicator form blocks of
- * SAMPLE_BLOCK by number, which is the same on all ranks. The level of a block is derived from the
- * communicator's hash and the block's number: half of the blocks have level 0, a quarter level 1,
- * and so on. A rank that samples at level k times all blocks of level k and above. So a rank with a
- * smaller k times everything that the others time, and ranks need not agree on k to be comparable.
- */
-enum { SAMPLE_BLOCK = 8, SAMPLE_LEVEL_MOST = 12 };
-
-static inline uint64_t sample_block(uint64_t collective)
-{
-	return collective / SAMPLE_BLOCK;
-}
-
-static inline unsigned int sample_level(uint64_t comm_hash, uint64_t collective)
-{
-	uint64_t drawn = hash_word(comm_hash, sample_block(collective));
-
-	return (unsigned int)__builtin_ctzll(drawn | UINT64_C(1) << SAMPLE_LEVEL_MOST);
-}
 
 /*
  * What NCCL does not show to any profiler plugin, release by release, so that nothing can be

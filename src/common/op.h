@@ -127,7 +127,7 @@ static inline uint64_t op_duration_ns(const struct op_record *op)
 
 /*
  * Could there be kernel events for this operation? Only then does their absence mean anything. They
- * were requested for all operations of its communicator, or for this one because it was sampled.
+ * were requested for all operations of its communicator or, before 0.3, for a share and this one.
  */
 static inline bool op_kernels_were_asked(const struct comm_info *comm, const struct op_record *op)
 {

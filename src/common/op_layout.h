@@ -102,9 +102,9 @@ enum op_flag {
 	OP_FLAG_COPY_ENGINE = 1u << 2,	  /* executed by copy engines: end not visible */
 	OP_FLAG_SELF = 1u << 3,		  /* send to or receive from this rank itself */
 	OP_FLAG_UNTRACKED = 1u << 4,	  /* no live slot was free: recorded but not tracked */
-	OP_FLAG_KERNELS_ASKED = 1u << 5,  /* sampled: kernel events were requested for it */
+	OP_FLAG_KERNELS_ASKED = 1u << 5,  /* before 0.3: one of a share with kernel events */
 	OP_FLAG_AFTER_GAP = 1u << 6,	  /* NCCL did not show the calls right before this one */
-	OP_FLAG_NOT_SAMPLED = 1u << 7,	  /* kernel events are sampled, but not requested for it */
+	OP_FLAG_NOT_SAMPLED = 1u << 7,	  /* a share of the operations is timed, not this one */
 	OP_FLAG_STAMP_ZERO = 1u << 8,	  /* a GPU stamp was 0 */
 	OP_FLAG_STAMP_REVERSED = 1u << 9, /* a channel stopped before it started */
 	OP_FLAG_STAMP_STALE = 1u << 10,	  /* a start from before the launch: counters drifted */

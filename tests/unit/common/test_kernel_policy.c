@@ -1,7 +1,6 @@
-/* What is requested by default, and which collectives are sampled. */
+/* What is requested by default, and what NCCL does not show. */
 #include "common/nccl_interface.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/attributes.h"
@@ -13,11 +12,7 @@ static void every_interface_has_a_policy(void)
 		const struct kernel_policy *policy = kernel_policy_of(interface);
 
 		EXPECT(policy != NULL && policy->why[0] != '\0');
-		EXPECT_THAT("all events are never the default",
-			    policy->by_default != KERNEL_EVENTS_ON &&
-				    policy->no_allgatherv != KERNEL_EVENTS_ON);
-		EXPECT_THAT("a default of sampling can sample",
-			    policy->no_allgatherv != KERNEL_EVENTS_SAMPLED || policy->can_sample);
+		EXPECT_THAT("they are never the default", policy->by_default != KERNEL_EVENTS_ON);
 	}
 	EXPECT(kernel_policy_of(0) == NULL && kernel_policy_of(8) == NULL);
 }
@@ -28,7 +23,6 @@ static void nothing_that_hangs_is_requested_by_default(void)
 	EXPECT_EQUAL(kernel_policy_of(4)->by_default, KERNEL_EVENTS_OFF);
 	EXPECT_EQUAL(kernel_policy_of(5)->by_default, KERNEL_EVENTS_OFF);
 	EXPECT_EQUAL(kernel_policy_of(6)->by_default, KERNEL_EVENTS_OFF);
-	EXPECT_EQUAL(kernel_policy_of(6)->no_allgatherv, KERNEL_EVENTS_OFF);
 	EXPECT_EQUAL(kernel_policy_of(7)->by_default, KERNEL_EVENTS_OFF);
 }
 
@@ -80,49 +74,11 @@ static void an_interface_has_its_blind_spots(void)
 	EXPECT(strcmp(op_blind_spot(5, 5)->name, "symmetric_call_only") == 0);
 }
 
-static void a_block_has_one_level(void)
-{
-	bool is_same = true;
-
-	for (uint64_t n = 0; n < 1000; n++)
-		is_same &= sample_level(7, n) == sample_level(7, n / SAMPLE_BLOCK * SAMPLE_BLOCK);
-	EXPECT(is_same);
-	EXPECT_THAT("levels are bounded", sample_level(7, UINT64_MAX) <= SAMPLE_LEVEL_MOST);
-}
-
-/*
- * In any communicator, whatever its hash, 2^-k of the blocks have level k or more, and an iteration
- * of 2^n collectives is not always sampled at the same places.
- */
-static void levels_halve(void)
-{
-	enum { BLOCKS = 1 << 16 };
-	bool halves = true, is_spread = true;
-
-	for (uint64_t comm = 1; comm <= 40; comm++) {
-		unsigned int at_least[SAMPLE_LEVEL_MOST + 1] = { 0 }, phases[32] = { 0 };
-
-		for (uint64_t block = 0; block < BLOCKS; block++) {
-			unsigned int level = sample_level(comm * 0x9e3779b9, block * SAMPLE_BLOCK);
-
-			for (unsigned int k = 0; k <= level; k++)
-				at_least[k]++;
-			phases[block % 32] += level >= 3;
-		}
-		for (unsigned int k = 0; k <= 6; k++)
-			halves &= abs((int)at_least[k] - (BLOCKS >> k)) < (BLOCKS >> k) / 5;
-		for (unsigned int i = 0; i < 32; i++)
-			is_spread &= phases[i] > BLOCKS / 32 / 8 / 2;
-	}
-	EXPECT(halves);
-	EXPECT(is_spread);
-}
-
 static void states_have_names(void)
 {
 	EXPECT(strcmp(kernel_events_name(KERNEL_EVENTS_ABSENT), "off") == 0 &&
 	       strcmp(kernel_events_name(KERNEL_EVENTS_ON), "on") == 0 &&
-	       strcmp(kernel_events_name(KERNEL_EVENTS_ON - 1), "sampled") == 0 &&
+	       strcmp(kernel_events_name(KERNEL_EVENTS_OFF), "off") == 0 &&
 	       strcmp(kernel_events_name((enum kernel_events)(KERNEL_EVENTS_ON + 1)), "off") == 0);
 	EXPECT(strstr(sampling_state_text(SAMPLING_BY_SHM), "sampling ended") != NULL);
 	EXPECT_THAT("one of a later version has none",
@@ -138,7 +94,5 @@ int main(void)
 	every_interface_has_a_policy();
 	nothing_that_hangs_is_requested_by_default();
 	every_release_has_its_interface();
-	a_block_has_one_level();
-	levels_halve();
 	return tap_done();
 }

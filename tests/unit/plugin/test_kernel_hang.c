@@ -177,8 +177,6 @@ static int job_run(int release, const struct hang_settings *settings,
 		setenv("RINGSIDE_EVENTS", settings->events, 1);
 	if (settings->no_allgatherv)
 		setenv("NCCL_ALLGATHERV_ENABLE", "0", 1);
-	/* Sampling begins at once instead of after the first minutes. */
-	setenv("RINGSIDE_SAMPLE_AFTER", "0", 1);
 	job = job_begin(release);
 	if (settings->has_all_events)
 		*host_mask(job.host) |= ABI_KERNEL_CH;
