@@ -476,7 +476,7 @@ static void kernel_policies_text(struct sink *sink, unsigned int width)
 		text_format(head, sizeof(head), "  %-16s ",
 			    verify_releases(policy->first, policy->last, releases));
 		text_format(line, sizeof(line), "%s: %s%s%s", policy_word(policy->by_default),
-			    policy->why, policy->risk[0] ? ". With RINGSIDE_EVENTS=kernel: " : "",
+			    policy->why, policy->risk[0] ? ". With RINGSIDE_TIMES=kernel: " : "",
 			    policy->risk);
 		table_wrap(sink, line, head, 19, width);
 	}
