@@ -295,7 +295,8 @@ static void live_clocks(struct live *live)
 void live_sums_add(struct live_sums *sums, const struct region_total *total, int nranks)
 {
 	uint8_t function = (uint8_t)(total->key >> 32);
-	uint64_t timed_bytes = total->timed_bytes;
+	uint64_t timed_bytes = total->timed_bytes, timed = total->timed + total->shared;
+	uint64_t sum_ns = total->sum_ns + total->shared_ns;
 
 	/* Regions of older recorders do not have it; within one size class the share is about the same. */
 	if (timed_bytes == 0 && total->timed > 0 && total->count > 0)
@@ -306,18 +307,17 @@ void live_sums_add(struct live_sums *sums, const struct region_total *total, int
 						<< 1;
 	sums->operations += total->count;
 	sums->bytes += total->bytes;
-	sums->timed += total->timed;
+	sums->timed += timed;
 	sums->timed_bytes += timed_bytes;
 	sums->bus_bytes += (double)timed_bytes * op_bus_factor(function, nranks);
 	sums->time_ns += total->sum_ns;
-	if (total->timed > 0)
-		sums->all_ns += total->timed < total->count
-					? (double)total->sum_ns * (double)total->count /
-						  (double)total->timed
-					: (double)total->sum_ns;
+	if (timed > 0)
+		sums->all_ns += timed < total->count
+					? (double)sum_ns * (double)total->count / (double)timed
+					: (double)sum_ns;
 	else
 		sums->not_timed += total->count;
-	sums->sampled += total->timed > 0 && total->timed < total->count;
+	sums->sampled += timed > 0 && timed < total->count;
 }
 
 static uint64_t counter_grow(uint64_t *sum, uint64_t before)
@@ -389,8 +389,9 @@ static void row_add(struct live_seat_memory *seat, const struct region_total *to
 		*row = (struct live_row){ .key = key };
 	}
 	row->count += total->count;
-	row->timed += total->timed;
-	row->sum_ns += total->sum_ns;
+	/* Who arrives late makes a launch of several operations longer, too. */
+	row->timed += total->timed + total->shared;
+	row->sum_ns += total->sum_ns + total->shared_ns;
 }
 
 static void rows_clear(struct live_seat_memory *seat)

@@ -50,12 +50,12 @@ struct live_limits live_limits_default(void); /* 20 s, 5 s, 0.1, 30 s, 2, 0.5 s 
 struct live_sums {
 	uint64_t operations; /* finished */
 	uint64_t bytes;
-	uint64_t timed;
-	uint64_t timed_bytes;
-	double bus_bytes; /* timed_bytes x factor */
-	uint64_t time_ns; /* of timed */
+	uint64_t timed;	      /* including those that share the time of their launch with others */
+	uint64_t timed_bytes; /* of those with a time of their own */
+	double bus_bytes;     /* timed_bytes x factor */
+	uint64_t time_ns;     /* of those with a time of their own: for bandwidths */
 	/* Of all operations but those of kinds without any timed one: per kind, the mean of the timed ones
-	 * times all. Equal to time_ns if all are timed. */
+	 * times all. */
 	double all_ns;
 	uint64_t not_timed; /* of operations: of kinds without any timed one */
 	uint32_t sampled;   /* kinds of which some are timed and some are not */

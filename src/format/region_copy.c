@@ -62,7 +62,7 @@ static const struct {
 	[REGION_LIVE] = { sizeof(struct region_live), 8192, true },
 	[REGION_PROXIES] = { sizeof(struct region_proxy), 16384, true },
 	[REGION_PEERS] = { sizeof(struct region_peer), 1 << 20, false },
-	[REGION_TOTALS] = { sizeof(struct region_total), 2048, true },
+	[REGION_TOTALS] = { REGION_TOTAL_BYTES_LEAST, 2048, true },
 	[REGION_LINKS] = { sizeof(struct region_link), 8192, true },
 	[REGION_RING] = { OP_RECORD_BYTES, 1 << 26, false },
 	[REGION_DETAILS] = { OP_DETAIL_BYTES, 1 << 27, false },

@@ -42,7 +42,7 @@
 #include "common/op_layout.h"
 
 #define REGION_MAGIC UINT64_C(0x314e4f4947455252) /* "RREGION1" */
-enum { REGION_MAJOR = 1, REGION_MINOR = 4 };
+enum { REGION_MAJOR = 1, REGION_MINOR = 5 };
 #define REGION_BYTE_ORDER UINT32_C(0x01020304)
 
 enum region_part_index {
@@ -297,20 +297,30 @@ struct region_peer {
 
 struct region_total {
 	uint64_t key;
-	uint64_t count; /* finished operations, timed or not */
-	uint64_t bytes; /* as far as known */
-	uint64_t timed; /* with a duration; these are in the histogram */
-	uint64_t sum_ns;
+	uint64_t count;	 /* finished operations, timed or not */
+	uint64_t bytes;	 /* as far as known */
+	uint64_t timed;	 /* with a duration of their own; these are in the histogram */
+	uint64_t sum_ns; /* of timed */
 	uint64_t max_ns;
 	uint64_t send_bytes;
 	uint64_t recv_bytes;
 	uint64_t wait_ns[OP_WAITS];
-	uint64_t timed_bytes; /* of bytes: of operations with a duration */
-	uint64_t reserved[1];
+	uint64_t timed_bytes; /* of bytes: of timed */
+	/*
+	 * With OP_FLAG_SHARED_TIME: each has the time of a launch that executed others, too. Not in
+	 * timed and what belongs to it: bytes of one operation by the time of several are no bandwidth.
+	 */
+	uint64_t shared;
 	uint64_t buckets[HISTOGRAM_BUCKETS];
+	uint64_t shared_ns; /* sum of those times. Slots end before it up to minor version 4 */
+	uint64_t reserved[7];
 };
 
-_Static_assert(sizeof(struct region_total) == 2176, "region_total changed its size");
+/* The slots of minor versions 0 to 4. */
+enum { REGION_TOTAL_BYTES_LEAST = 2176 };
+_Static_assert(offsetof(struct region_total, shared_ns) == REGION_TOTAL_BYTES_LEAST,
+	       "region_total.shared_ns moved");
+_Static_assert(sizeof(struct region_total) == 2240, "region_total changed its size");
 
 /*
  * What proxy operations that have stopped moved to or from one peer over the network. The key is

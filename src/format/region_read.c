@@ -92,14 +92,19 @@ uint32_t region_slots(const struct region *region, enum region_part_index part)
 	return region->copies[part].count;
 }
 
+/* What an older recorder's slots are too short for is 0: unknown. */
 static bool slot_read(const struct region *region, enum region_part_index part, uint32_t index,
 		      void *to, size_t size)
 {
 	const unsigned char *slot = region_copy_slot(&region->copies[part], index);
+	size_t found = region->copies[part].stride;
 
-	if (slot != NULL)
-		memcpy(to, slot, size);
-	return slot != NULL;
+	if (slot == NULL)
+		return false;
+	found = found < size ? found : size;
+	memcpy(to, slot, found);
+	memset((unsigned char *)to + found, 0, size - found);
+	return true;
 }
 
 static bool slot_verdict(const char *what, const char **problem)

@@ -89,6 +89,11 @@ static void record_total(const struct op_record *op)
 	}
 	if (op->time_source != OP_TIME_KERNEL_GPU && op->time_source != OP_TIME_PROXY)
 		return;
+	if (op->flags & OP_FLAG_SHARED_TIME) {
+		add_relaxed(&total->shared, 1);
+		add_relaxed(&total->shared_ns, ns);
+		return;
+	}
 	add_relaxed(&total->timed, 1);
 	add_relaxed(&total->sum_ns, ns);
 	if (op->bytes != OP_BYTES_UNKNOWN)

@@ -38,6 +38,7 @@ struct held {
 	uint64_t word; /* of its live slot */
 	uint32_t slot;
 	bool is_timed;
+	bool is_shared;
 	bool has_proxies;
 	uint64_t key;
 	uint64_t bytes;
@@ -159,13 +160,14 @@ static enum status load_known(struct recording_process *process,
 {
 	const struct region_part *part = &process->region->header.parts[REGION_TOTALS];
 	enum status status = totals_alloc(process, follow->count);
-	struct region_total total;
+	struct region_total total = { .key = 0 };
+	/* Slots of older recorders are shorter: what they lack stays 0. */
+	size_t bytes = part->stride < sizeof(total) ? part->stride : sizeof(total);
 
 	if (status == OK)
-		status = region_pread(process->region, &process->totals[0], sizeof(total),
-				      part->offset);
+		status = region_pread(process->region, &process->totals[0], bytes, part->offset);
 	for (size_t i = 0; i < follow->count && status == OK; i++) {
-		status = region_pread(process->region, &total, sizeof(total),
+		status = region_pread(process->region, &total, bytes,
 				      part->offset +
 					      (uint64_t)follow->places[i].slot * part->stride);
 		if (status == OK && total.key == follow->places[i].key && total.count != 0)
@@ -323,6 +325,7 @@ static struct held held_of(const struct region_live *live, uint32_t slot)
 			     .slot = slot,
 			     .is_timed = op->time_source == OP_TIME_KERNEL_GPU ||
 					 op->time_source == OP_TIME_PROXY,
+			     .is_shared = op->flags & OP_FLAG_SHARED_TIME,
 			     .has_proxies = op->proxies_stopped > 0,
 			     .key = TOTALS_KEY(op->comm, op->function, op->datatype, op->algorithm,
 					       op->protocol, op_size_class(op->bytes)),
@@ -349,6 +352,11 @@ static void total_add(struct region_total *total, const struct held *held)
 	}
 	if (!held->is_timed)
 		return;
+	if (held->is_shared) {
+		total->shared++;
+		total->shared_ns += held->ns;
+		return;
+	}
 	total->timed++;
 	total->sum_ns += held->ns;
 	if (held->bytes != OP_BYTES_UNKNOWN)

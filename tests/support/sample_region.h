@@ -167,6 +167,19 @@ static inline void sample_fill_totals(struct sample *sample)
 	total->buckets[20] = 11;
 }
 
+/* As recorders up to minor version 4 wrote them: what follows a slot is not its own. */
+static inline void sample_shorten_totals(struct sample *sample)
+{
+	struct region_part *part = &sample_head(sample)->parts[REGION_TOTALS];
+	struct region_total *last = sample_slot(sample, REGION_TOTALS, part->count - 1);
+
+	memmove(sample->bytes + part->offset + (part->count - 1) * REGION_TOTAL_BYTES_LEAST, last,
+		REGION_TOTAL_BYTES_LEAST);
+	part->stride = REGION_TOTAL_BYTES_LEAST;
+	last = sample_slot(sample, REGION_TOTALS, part->count - 1);
+	last->shared_ns = UINT64_MAX;
+}
+
 static inline void sample_fill_header(struct sample *sample)
 {
 	struct region_header *header = sample_head(sample);

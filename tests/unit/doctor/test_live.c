@@ -75,6 +75,35 @@ static void test_older(void)
 	EXPECT_EQUAL(sums.operations, 10);
 }
 
+/* Eight operations in launches with others, two alone: only those have a bandwidth. */
+static void test_shared(void)
+{
+	struct region_total total = { .key = TOTALS_KEY(1, OP_ALL_GATHER, 0, 0, 0, 9),
+				      .count = 10,
+				      .timed = 2,
+				      .bytes = 10000,
+				      .timed_bytes = 2000,
+				      .sum_ns = 20,
+				      .shared = 8,
+				      .shared_ns = 320 };
+	struct live_sums sums = { 0 };
+
+	live_sums_add(&sums, &total, 4);
+	EXPECT(sums.timed_bytes == 2000 && sums.bus_bytes == 1500 && sums.time_ns == 20);
+	EXPECT_THAT("all are timed", sums.timed == 10 && sums.sampled == 0 && sums.not_timed == 0);
+	EXPECT_THAT("and all took time", sums.all_ns == 340);
+	total.count = 20;
+	live_sums_add(&sums, &total, 4);
+	EXPECT_THAT("of others the time is estimated from these",
+		    sums.timed == 20 && sums.sampled == 1 && sums.all_ns == 340 + 680);
+	total.timed = total.timed_bytes = total.sum_ns = 0;
+	sums = (struct live_sums){ 0 };
+	live_sums_add(&sums, &total, 4);
+	EXPECT_THAT("what never ran alone is timed and has no bandwidth",
+		    sums.timed == 8 && sums.not_timed == 0 && sums.bus_bytes == 0 &&
+			    sums.time_ns == 0);
+}
+
 /* Processes that come and go change indices; history follows the identity. */
 static void test_identity(void)
 {
@@ -473,6 +502,7 @@ int main(void)
 	test_nothing();
 	test_sums();
 	test_older();
+	test_shared();
 	test_identity();
 	test_history();
 	test_wait();

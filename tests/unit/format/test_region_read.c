@@ -547,6 +547,25 @@ static void test_longer_slots(void)
 	free(sample.bytes);
 }
 
+/* Of an older one they may be shorter. */
+static void test_shorter_slots(void)
+{
+	struct sample sample = sample_region();
+	struct region_total total;
+	struct region region;
+
+	sample_shorten_totals(&sample);
+	EXPECT_EQUAL(region_open_memory(&region, sample.bytes, sample.size, NULL), OK);
+	EXPECT_EQUAL(region_copy(&region, 1u << REGION_TOTALS), OK);
+	EXPECT(region_total_at(&region, 1, &total) && total.count == 11 && total.sum_ns == 16500);
+	EXPECT_THAT("what they lack is 0", total.shared_ns == 0 && total.reserved[6] == 0);
+	region_close(&region);
+	sample_head(&sample)->parts[REGION_TOTALS].stride -= 8;
+	EXPECT_THAT("but none is as short as this",
+		    region_open_memory(&region, sample.bytes, sample.size, NULL) == ERR_FORMAT);
+	free(sample.bytes);
+}
+
 int main(void)
 {
 	if (mkdtemp(directory) == NULL)
@@ -564,6 +583,7 @@ int main(void)
 	test_ring();
 	test_rest();
 	test_longer_slots();
+	test_shorter_slots();
 	rmdir(directory);
 	return tap_done();
 }

@@ -42,6 +42,50 @@ static bool calls_of_one_launch_share_its_time(void)
 	return true;
 }
 
+/* The sum of all totals. */
+static struct region_total all_totals(void)
+{
+	struct region_total sum = { .key = 0 };
+
+	for (uint32_t i = 0; i < recorder.region.total_count; i++) {
+		const struct region_total *total = &recorder.region.totals[i];
+
+		sum.count += total->count;
+		sum.bytes += total->bytes;
+		sum.timed += total->timed;
+		sum.timed_bytes += total->timed_bytes;
+		sum.sum_ns += total->sum_ns;
+		sum.shared += total->shared;
+		sum.shared_ns += total->shared_ns;
+		for (unsigned int b = 0; b < HISTOGRAM_BUCKETS; b++)
+			sum.buckets[0] += total->buckets[b];
+	}
+	return sum;
+}
+
+/* Three calls in one launch, two alone: bandwidth is that of the two. */
+static bool a_shared_time_is_no_bandwidth(void)
+{
+	void *context = begin("all");
+	struct launch made = call(context, 3);
+	struct region_total sum;
+	struct op_record op;
+
+	launch(context, &made, stream, 9 * MS);
+	tasks(context, &made, 3);
+	collective(context, 3 * MS);
+	collective(context, 3 * MS);
+	if (!SAYS(until(all_are_taken)))
+		return false;
+	op = op_of(5);
+	ncclProfiler_v5.finalize(context);
+	sum = all_totals();
+	return SAYS(sum.count == 5) && SAYS(sum.bytes == 5 * op.bytes) && SAYS(sum.timed == 2) &&
+	       SAYS(sum.timed_bytes == 2 * op.bytes) && SAYS(sum.buckets[0] == 2) &&
+	       SAYS(sum.shared == 3) && SAYS(sum.sum_ns > 5 * MS && sum.sum_ns < 7 * MS) &&
+	       SAYS(sum.shared_ns / 3 > 8 * MS && sum.shared_ns / 3 < 10 * MS);
+}
+
 static bool a_task_after_the_answer_gets_it(void)
 {
 	void *context = begin("all");
@@ -379,6 +423,7 @@ int main(void)
 	unsetenv("RINGSIDE_EVENTS");
 	EXPECT(play_scene(a_launch_has_the_time_of_its_kernel));
 	EXPECT(play_scene(calls_of_one_launch_share_its_time));
+	EXPECT(play_scene(a_shared_time_is_no_bandwidth));
 	EXPECT(play_scene(a_task_after_the_answer_gets_it));
 	EXPECT(play_scene(the_gpu_is_seen_to_reach_and_to_finish_it));
 	EXPECT(play_scene(a_capture_is_left_alone));

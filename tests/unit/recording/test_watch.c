@@ -379,6 +379,68 @@ static void test_held_back(void)
 	free(sample.bytes);
 }
 
+/* Recorders up to minor version 4 have shorter slots, and nothing about launches of several operations. */
+static void test_short_totals(void)
+{
+	struct sample sample = quiet_region();
+	struct region_comm *comm = sample_slot(&sample, REGION_COMMS, 0);
+	const struct recording_process *process;
+	bool is_unknown = true;
+	struct watch watch;
+
+	sample_shorten_totals(&sample);
+	empty_directory();
+	write_region("a", &sample);
+	start(&watch, NULL);
+	/* The first scan reads all slots, the second those in use. */
+	for (unsigned int i = 0; i < 2; i++) {
+		struct region_total *total = sample_slot(&sample, REGION_TOTALS, 1);
+
+		total->count = 11 + i;
+		comm->counts.recorded += i;
+		write_region("a", &sample);
+		look(&watch, 1);
+		process = watch.recording.processes[0];
+		EXPECT_EQUAL(sample_total(process), 11 + i);
+		for (size_t t = 0; t < process->total_count; t++)
+			is_unknown &= process->totals[t].shared_ns == 0;
+	}
+	EXPECT(is_unknown);
+	watch_release(&watch);
+	free(sample.bytes);
+}
+
+/* Of operations that share a launch as the recorder counts them: no duration of their own. */
+static void test_held_back_shared(void)
+{
+	const uint64_t key =
+		TOTALS_KEY(1, OP_ALL_REDUCE, OP_BFLOAT16, OP_RING, OP_SIMPLE, 2 + 11 + 13);
+	struct sample sample = quiet_region();
+	struct region_live *live = sample_slot(&sample, REGION_LIVE, 4);
+	const struct region_total *total;
+	struct watch watch;
+
+	live->op.flags |= OP_FLAG_SHARED_TIME;
+	empty_directory();
+	write_region("a", &sample);
+	start(&watch, NULL);
+	look(&watch, 1);
+	live->op.state = OP_DONE;
+	live->op.time_source = OP_TIME_KERNEL_GPU;
+	live->op.gpu_start_ns = 1000;
+	live->op.gpu_stop_ns = 2500;
+	((struct region_comm *)sample_slot(&sample, REGION_COMMS, 0))->counts.issued++;
+	write_region("a", &sample);
+	look(&watch, 1);
+	total = total_of(watch.recording.processes[0], key);
+	EXPECT_THAT("one that shares a launch counts as such",
+		    total && total->count == 1 && total->timed == 0 && total->sum_ns == 0 &&
+			    total->timed_bytes == 0 && total->shared == 1 &&
+			    total->shared_ns == 1500);
+	watch_release(&watch);
+	free(sample.bytes);
+}
+
 static void test_cut(void)
 {
 	struct sample sample = region_of(getpid(), 0, "here");
@@ -1225,6 +1287,8 @@ int main(void)
 	test_strangers();
 	test_stands_still();
 	test_held_back();
+	test_held_back_shared();
+	test_short_totals();
 	test_cut();
 	test_cut_often();
 	test_killed();
