@@ -11,7 +11,15 @@
 #include "common/text.h"
 #include "output/recorded.h"
 
-enum { ROW_OPERATIONS = 0, ROW_BYTES = 1, ROW_TIMED_BYTES = 2, ROW_TIME = 3, ROW_TIMED = 4 };
+enum {
+	ROW_OPERATIONS = 0,
+	ROW_BYTES = 1,
+	ROW_TIMED_BYTES = 2,
+	ROW_TIME = 3,
+	ROW_TIMED = 4,
+	ROW_SHARED = 5,
+	ROW_SHARED_TIME = 6,
+};
 
 /* State shared while one set of metrics is written. */
 
@@ -80,12 +88,22 @@ static const struct metrics_name families[METRICS_FAMILIES + 1] = {
 					  "of the function; divided by "
 					  "nccl_operation_seconds_total: busbw." },
 	[METRICS_TIMED_OPERATIONS] = { "nccl_timed_operations", "counter", MEMBER ",function,size",
-				       "Finished operations that were timed (have a duration)." },
+				       "Finished operations that were timed (have a duration of "
+				       "their own)." },
 	[METRICS_OPERATION_SECONDS] = { "nccl_operation_seconds", "counter",
 					MEMBER ",function,size",
 					"Time in timed operations, including waiting; divided by "
 					"nccl_timed_operations_total: mean duration. Absent if "
 					"none was timed." },
+	[METRICS_SHARED_OPERATIONS] = { "nccl_shared_operations", "counter",
+					MEMBER ",function,size",
+					"Finished operations that NCCL executed in one timed "
+					"launch with others; not in nccl_timed_operations_total. "
+					"Absent if there is none." },
+	[METRICS_SHARED_SECONDS] = { "nccl_shared_operation_seconds", "counter",
+				     MEMBER ",function,size",
+				     "Time of the launches of nccl_shared_operations_total, once "
+				     "for each operation. Absent if there is none." },
 	[METRICS_OPERATION_DURATION] = { "nccl_operation_duration_seconds", "histogram",
 					 MEMBER ",function",
 					 "Durations of timed operations; the count covers timed "
@@ -282,7 +300,15 @@ static bool put_once(struct metrics_out *out, struct metrics_labels *labels, siz
 
 /* How a value of a row is written. Unmeasured values have no sample: 0 would be read as no time, or as a
  * bandwidth of 0. */
-enum row_form { FORM_COUNT, FORM_COUNT_IF_TIMED, FORM_SECONDS, FORM_BUS_BYTES, FORM_WAITS };
+enum row_form {
+	FORM_COUNT,
+	FORM_COUNT_IF_TIMED,
+	FORM_COUNT_IF_SHARED,
+	FORM_SECONDS,
+	FORM_SECONDS_IF_SHARED,
+	FORM_BUS_BYTES,
+	FORM_WAITS,
+};
 
 /* Families with the same rows, and the labels that these have in addition to the rank's. */
 struct row_table {
@@ -292,7 +318,7 @@ struct row_table {
 		enum metrics_family family;
 		unsigned int value; /* of the row */
 		enum row_form form;
-	} families[8]; /* ends at the first METRICS_PROCESS_INFO */
+	} families[9]; /* ends at the first METRICS_PROCESS_INFO */
 };
 
 static const char *direction_name(const struct metrics_row *row)
@@ -341,16 +367,18 @@ static void write_rows(struct metrics_writer *writer, const struct metrics_rows 
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct metrics_row *row = &rows->rows[i];
 		uint64_t value = row->values[family->value];
-		bool is_timed = row->values[ROW_TIMED] > 0;
+		bool is_timed = row->values[ROW_TIMED] > 0, is_shared = row->values[ROW_SHARED] > 0;
 
 		if (family->form == FORM_WAITS)
 			write_link_waits(writer, row);
 		else if (family->form == FORM_BUS_BYTES && row->bus_bytes > 0)
 			metrics_put_double(out, row->labels, row->bus_bytes);
-		else if (family->form == FORM_SECONDS && is_timed)
+		else if ((family->form == FORM_SECONDS && is_timed) ||
+			 (family->form == FORM_SECONDS_IF_SHARED && is_shared))
 			metrics_put_seconds(out, row->labels, value);
 		else if (family->form == FORM_COUNT ||
-			 (family->form == FORM_COUNT_IF_TIMED && is_timed))
+			 (family->form == FORM_COUNT_IF_TIMED && is_timed) ||
+			 (family->form == FORM_COUNT_IF_SHARED && is_shared))
 			metrics_put_unsigned(out, row->labels, value);
 	}
 }
@@ -391,7 +419,9 @@ static const struct row_table sizes = {
 		      { METRICS_OPERATION_TIMED_BYTES, ROW_TIMED_BYTES, FORM_COUNT_IF_TIMED },
 		      { METRICS_OPERATION_BUS_BYTES, 0, FORM_BUS_BYTES },
 		      { METRICS_TIMED_OPERATIONS, ROW_TIMED, FORM_COUNT },
-		      { METRICS_OPERATION_SECONDS, ROW_TIME, FORM_SECONDS } },
+		      { METRICS_OPERATION_SECONDS, ROW_TIME, FORM_SECONDS },
+		      { METRICS_SHARED_OPERATIONS, ROW_SHARED, FORM_COUNT_IF_SHARED },
+		      { METRICS_SHARED_SECONDS, ROW_SHARED_TIME, FORM_SECONDS_IF_SHARED } },
 };
 
 static void write_histogram(const struct metrics_row *row,

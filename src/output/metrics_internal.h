@@ -28,6 +28,8 @@ enum metrics_family {
 	METRICS_OPERATION_BUS_BYTES,
 	METRICS_TIMED_OPERATIONS,
 	METRICS_OPERATION_SECONDS,
+	METRICS_SHARED_OPERATIONS,
+	METRICS_SHARED_SECONDS,
 	METRICS_OPERATION_DURATION,
 	METRICS_ALGORITHM_OPERATIONS,
 	METRICS_ALGORITHM_TIMED,
@@ -237,7 +239,7 @@ void metrics_comm_text(const struct metrics_model *model, uint32_t seat,
  * beyond the budget of a GPU are summed as "other" of their member, so that totals stay correct.
  */
 
-enum { METRICS_ROW_VALUES = 5 };
+enum { METRICS_ROW_VALUES = 7 };
 
 struct metrics_row {
 	uint32_t member;

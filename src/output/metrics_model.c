@@ -754,7 +754,8 @@ static enum status make_totals(struct metrics_rows *rows, const struct metrics_m
 				.member = key.member,
 				.what = what_of(&key, of),
 				.values = { total->count, total->bytes, total->timed_bytes,
-					    total->sum_ns, total->timed },
+					    total->sum_ns, total->timed, total->shared,
+					    total->shared_ns },
 				.bus_bytes = (double)total->timed_bytes * key.bus_factor,
 			};
 		}

@@ -254,6 +254,9 @@ static inline void play_hostile(struct play *play)
 				   histogram_upper_ns(b) + (b / 16) % 2);
 		play_total(process, NULL, 0, 100, 7, 5000);
 		process->totals[1].sum_ns += 7; /* so that seconds need all their digits */
+		process->totals[1].count += 2;
+		process->totals[1].shared = 2; /* in one launch */
+		process->totals[1].shared_ns = 2000000007;
 		process->links[0].proxies = process->links[0].steps = 2;
 		process->links[0].wait_ns[1] = 1;
 		process->lost[LOST_QUOTA] = 12;

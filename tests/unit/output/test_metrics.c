@@ -282,6 +282,51 @@ static void test_timed(void)
 	play_release(&play);
 }
 
+/* Two operations ran alone, and two groups of three in one launch of 6 ms each. */
+static void test_shared(void)
+{
+	struct play play = { 0 };
+	struct recording_process *process = play_process(&play, "j", 3);
+	struct recording_comm *comm = play_comm(process, 0xab, "dp", 3, 4);
+	struct region_total *total = play_total(process, comm, OP_ALL_REDUCE, 1 << 20, 2, 2000000);
+	char *text;
+
+	total->count = 9;
+	total->bytes = 9 << 20;
+	total->shared = 6;
+	total->shared_ns = 36000000;
+	total = play_total(process, comm, OP_ALL_GATHER, 1 << 20, 3, 0);
+	total->shared = 3;
+	total->shared_ns = 18000000;
+	total->timed = total->timed_bytes = 0;
+	memset(total->buckets, 0, sizeof(total->buckets));
+	text = metrics_of(&play);
+	says("bus bytes of those that ran alone", text,
+	     "nccl_operation_bus_bytes_total{" DP ",function=\"AllReduce\",size=\"1MiB\"}",
+	     "3145728");
+	says("and their seconds", text,
+	     "nccl_operation_seconds_total{" DP ",function=\"AllReduce\",size=\"1MiB\"}", "0.004");
+	says("two have a time of their own", text,
+	     "nccl_timed_operations_total{" DP ",function=\"AllReduce\",size=\"1MiB\"}", "2");
+	says("six share that of a launch", text,
+	     "nccl_shared_operations_total{" DP ",function=\"AllReduce\",size=\"1MiB\"}", "6");
+	says("which is counted for each", text,
+	     "nccl_shared_operation_seconds_total{" DP ",function=\"AllReduce\",size=\"1MiB\"}",
+	     "0.036");
+	says("and one of nine was not timed", text,
+	     "nccl_operations_total{" DP ",function=\"AllReduce\",size=\"1MiB\"}", "9");
+	says("what never ran alone is timed", text,
+	     "nccl_shared_operations_total{" DP ",function=\"AllGather\",size=\"1MiB\"}", "3");
+	EXPECT_THAT("and has no bandwidth",
+		    !strstr(text, "nccl_operation_seconds_total{" DP ",function=\"AllGather\"") &&
+			    !strstr(text, "nccl_operation_bus_bytes_total{" DP
+					  ",function=\"AllGather\"") &&
+			    !strstr(text, "nccl_operation_timed_bytes_total{" DP
+					  ",function=\"AllGather\""));
+	free(text);
+	play_release(&play);
+}
+
 #define WAIT "nccl_proxy_wait_seconds_total{" DP ",direction="
 
 static void test_links(void)
@@ -748,6 +793,7 @@ int main(void)
 	test_last();
 	test_states();
 	test_timed();
+	test_shared();
 	test_links();
 	test_two_processes();
 	test_made_anew();
