@@ -35,9 +35,9 @@ struct profilers_options {
 /* The settings of each plugin; the first is the default. */
 static const struct {
 	enum profilers_kind kind;
-	const char *names[4];
+	const char *names[5];
 } variant_settings[] = {
-	{ PROFILERS_RINGSIDE, { "trace", "flight", "full", NULL } },
+	{ PROFILERS_RINGSIDE, { "trace", "flight", "full", "cuda-events", NULL } },
 	{ PROFILERS_INSPECTOR, { "best", "readme", "default", NULL } },
 	{ PROFILERS_COMMA, { "best", "default", NULL } },
 };
@@ -236,18 +236,24 @@ static void profilers_variant_none(struct profilers_variant *variant)
 	text_copy(variant->label, sizeof(variant->label), "none");
 }
 
-/* %o the job's directory, %r the directory for regions, %s the name of the setting. */
+/* %o the job's directory, %r the directory for regions. */
 static const struct {
 	enum profilers_kind kind;
 	const char *setting; /* NULL: all */
 	const char *name;
 	const char *value;
 } plugin_variables[] = {
-	{ PROFILERS_RINGSIDE, NULL, "RINGSIDE_MODE", "%s" },
+	{ PROFILERS_RINGSIDE, "trace", "RINGSIDE_MODE", "trace" },
+	{ PROFILERS_RINGSIDE, "flight", "RINGSIDE_MODE", "flight" },
+	{ PROFILERS_RINGSIDE, "full", "RINGSIDE_MODE", "full" },
+	{ PROFILERS_RINGSIDE, "cuda-events", "RINGSIDE_MODE", "trace" },
 	{ PROFILERS_RINGSIDE, NULL, "RINGSIDE_DIR", "%o" },
 	{ PROFILERS_RINGSIDE, NULL, "RINGSIDE_SHM", "%r" },
-	/* As the other plugins do by default: otherwise there are no GPU times to compare. */
-	{ PROFILERS_RINGSIDE, NULL, "RINGSIDE_EVENTS", "kernel" },
+	/* As the other plugins do by default. They also time graphs, which CUDA events do not. */
+	{ PROFILERS_RINGSIDE, "trace", "RINGSIDE_TIMES", "kernel" },
+	{ PROFILERS_RINGSIDE, "flight", "RINGSIDE_TIMES", "kernel" },
+	{ PROFILERS_RINGSIDE, "full", "RINGSIDE_TIMES", "kernel" },
+	{ PROFILERS_RINGSIDE, "cuda-events", "RINGSIDE_TIMES", "all" },
 	{ PROFILERS_INSPECTOR, NULL, "NCCL_INSPECTOR_ENABLE", "1" },
 	{ PROFILERS_INSPECTOR, NULL, "NCCL_INSPECTOR_DUMP_DIR", "%o" },
 	/* By default it writes nothing. */
@@ -277,14 +283,13 @@ static bool is_set_for(const struct profilers_variant *variant, size_t i)
 }
 
 static void variable_expand(char *to, size_t size, const char *value,
-			    const struct profilers_place *place, const char *setting)
+			    const struct profilers_place *place)
 {
 	to[0] = '\0';
 	for (; *value != '\0'; value++) {
 		char letter = value[0] == '%' && value[1] != '\0' ? *++value : '\0';
 		const char *part = letter == 'o'   ? place->output
 				   : letter == 'r' ? place->regions
-				   : letter == 's' ? setting
 						   : NULL;
 
 		if (part)
@@ -305,8 +310,7 @@ static void profilers_variant_words(const struct profilers_variant *variant, cha
 	for (size_t i = 0; i < ARRAY_LENGTH(plugin_variables); i++) {
 		if (!is_set_for(variant, i))
 			continue;
-		variable_expand(value, sizeof(value), plugin_variables[i].value, &place,
-				variant->setting);
+		variable_expand(value, sizeof(value), plugin_variables[i].value, &place);
 		text_append(words, size, "%s%s=%s", words[0] ? " " : "", plugin_variables[i].name,
 			    value);
 	}
@@ -377,8 +381,7 @@ void profilers_variant_variables(const struct profilers_variant *variant,
 	for (size_t i = 0; i < ARRAY_LENGTH(plugin_variables); i++) {
 		if (!is_set_for(variant, i))
 			continue;
-		variable_expand(value, sizeof(value), plugin_variables[i].value, place,
-				variant->setting);
+		variable_expand(value, sizeof(value), plugin_variables[i].value, place);
 		profilers_variables_add(variables, plugin_variables[i].name, value);
 	}
 }
@@ -504,8 +507,9 @@ static int take_operand(const struct cli_said *said)
 static const struct cli_option options_table[] = {
 	{ 'p', "plugin", "FILE",
 	  "compare this plugin; can be repeated. A file, 'ringside' for the one installed with "
-	  "this program, or ringside:flight, ringside:full; FILE=KIND if the kind is not "
-	  "recognized: inspector, comma, ncclsee, ringside, other; inspector:readme, "
+	  "this program, or ringside:flight, ringside:full, ringside:cuda-events; FILE=KIND if "
+	  "the kind is not recognized: inspector, comma, ncclsee, ringside, other; "
+	  "inspector:readme, "
 	  "inspector:default or comma:default instead of the best settings",
 	  CLI_CALL(struct profilers_options, request, take_plugin) },
 	{ 'f', "functions", "LIST",

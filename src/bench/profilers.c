@@ -541,7 +541,8 @@ static bool take_op(const struct op_record *op, enum recording_place place, void
 	record->comm = op->comm;
 	record->number = op->number;
 	record->duration_ns = op_duration_ns(op);
-	record->source = record->duration_ns ? op->time_source : OP_TIME_NONE;
+	record->source =
+		record->duration_ns ? op_shown_source(op->time_source, op->flags) : OP_TIME_NONE;
 	issue_ns = op->issue_ns ? op->issue_ns : op->task_ns; /* both are taken within the call */
 	if (issue_ns == 0 || !recording_wall_ns(walk->process, issue_ns, &record->wall_ns))
 		record->wall_ns = 0;
@@ -807,7 +808,7 @@ static bool join_cell(struct joining *joining, const struct bench_cell *cell, ui
 			return false;
 	}
 	joining->at += joining->is_in_order ? cell->checks * per_step : 0;
-	calls.source = OP_TIME_SOURCES;
+	calls.source = OP_TIME_SHOWN_SOURCES;
 	counted = measured ? profilers_ratios_of(joining->work, &calls) : NULL;
 	if (counted)
 		counted->calls += measured;
@@ -981,7 +982,7 @@ static enum status add_mean(struct profilers *work, const struct profilers_ratio
 
 	if (at->calls == 0)
 		return OK;
-	key.source = OP_TIME_SOURCES;
+	key.source = OP_TIME_SHOWN_SOURCES;
 	ratios = profilers_ratios_of(work, &key);
 	if (ratios == NULL)
 		return ERR_NO_SPACE;

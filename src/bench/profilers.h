@@ -194,7 +194,7 @@ struct profilers_accuracy {
 	uint8_t plugin;
 	uint8_t mode;
 	uint8_t function;
-	uint8_t source; /* enum op_time_source of the plugin's time */
+	uint8_t source; /* of the plugin's time, as shown: op_shown_source() */
 	bool is_mean_only; /* ncclsee: one value per run and rank: total reported over total measured */
 	uint64_t bytes;
 	uint64_t bytes_to; /* as above */
@@ -381,7 +381,7 @@ struct profilers_sample {
 	size_t count;
 };
 
-/* Ratios of reported to measured times. Source OP_TIME_SOURCES: only the number of measured calls, no values. */
+/* Ratios of reported to measured times. Source OP_TIME_SHOWN_SOURCES: only the number of measured calls, no values. */
 struct profilers_ratios {
 	uint8_t plugin;
 	uint8_t mode;

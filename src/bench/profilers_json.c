@@ -75,7 +75,7 @@ static int value_find(enum value_kind kind, const char *name)
 		number = (int)bench_mode_find(name);
 		return number > 0 ? number : NOT_KNOWN;
 	case VALUE_SOURCE:
-		for (number = 0; number < OP_TIME_SOURCES; number++)
+		for (number = 0; number < OP_TIME_SHOWN_SOURCES; number++)
 			if (strcmp(name, op_time_source_name((uint8_t)number)) == 0)
 				return number;
 		return NOT_KNOWN;

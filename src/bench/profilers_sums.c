@@ -764,7 +764,7 @@ static enum status make_accuracy(struct profilers *work)
 		const struct profilers_ratios *ratios =
 			(struct profilers_ratios *)work->ratios.items + i;
 
-		if (ratios->source == OP_TIME_SOURCES)
+		if (ratios->source == OP_TIME_SHOWN_SOURCES)
 			status = add_accuracy(work, ratios, &rows);
 	}
 	if (rows.count > 1)

@@ -340,8 +340,10 @@ static const struct {
 				       "Measured between CUDA events around the call on the same "
 				       "rank. Below 1 for small messages: a kernel's time does not "
 				       "include its launch. TIMES FROM: kernel_gpu is the kernel "
-				       "on the GPU's clock, proxy the network proxy thread, host "
-				       "the host's clock. MATCHED: calls that have a record with a "
+				       "on the GPU's clock, cuda_event the time between CUDA "
+				       "events around its launch, proxy the network proxy thread, "
+				       "host the host's clock. MATCHED: calls that have a record "
+				       "with a "
 				       "time; BY TIME: of these, matched by the time of the call, "
 				       "because some records are missing." },
 	[PROFILERS_TABLE_OVERHEAD] = { "Overhead: time per call with the plugin / time without",

@@ -24,7 +24,8 @@ static const struct stage_case compared[] = {
 	  "profilers " LOSSY "--plugin @/nccl-profiler-b.so --ranks 1 " CELLS
 	  "--runs 1 --modes blocking -o @/crash.json >/dev/null" },
 	{ "ours, with all its settings", NULL,
-	  "profilers --plugin ringside --plugin ringside:flight --plugin ringside:full " QUICK
+	  "profilers --plugin ringside --plugin ringside:flight --plugin ringside:full "
+	  "--plugin ringside:cuda-events " QUICK
 	  "--runs 1 --modes graph --keep @/ours -o @/ours.json >/dev/null" },
 	{ "one that writes nothing", "LOSSY_SILENT=1",
 	  "profilers " LOSSY QUICK "--runs 2 --modes back-to-back -o @/silent.json >/dev/null" },
