@@ -51,6 +51,7 @@ static const struct {
 	{ "buffer", "RINGSIDE_BUFFER" },
 	{ "quota", "RINGSIDE_QUOTA" },
 	{ "events", "RINGSIDE_EVENTS" },
+	{ "times", "RINGSIDE_TIMES" },
 	{ "labels", "RINGSIDE_LABELS" },
 	{ "group", "RINGSIDE_GROUP" },
 	{ "heartbeat", "RINGSIDE_HEARTBEAT" },

@@ -76,12 +76,12 @@ set_plugstack "optional $spank default=off mode=trace"
 expect_same "default=off: nothing without the option" "$(variables)" ""
 expect_same "with it, the mode of plugstack.conf" "$(variables --ringside)" "$bare RINGSIDE_MODE=trace "
 expect_same "or that of the option" "$(variables --ringside=full)" "$bare RINGSIDE_MODE=full "
-set_plugstack "optional $spank plugin=$plugin dir=/scratch/%j hang_after=900 labels=site=a"
+set_plugstack "optional $spank plugin=$plugin dir=/scratch/%j hang_after=900 labels=site=a times=all"
 expect_same "settings become variables; a path goes into LD_LIBRARY_PATH" "$(variables)" \
-	"LD_LIBRARY_PATH=$BUILD $bare RINGSIDE_DIR=/scratch/%j RINGSIDE_HANG_AFTER=900 RINGSIDE_LABELS=site=a "
+	"LD_LIBRARY_PATH=$BUILD $bare RINGSIDE_DIR=/scratch/%j RINGSIDE_HANG_AFTER=900 RINGSIDE_LABELS=site=a RINGSIDE_TIMES=all "
 expect_same "behind what the user has there, and other variables stay" \
-	"$(LD_LIBRARY_PATH=/a:/b RINGSIDE_DIR=/mine variables)" \
-	"LD_LIBRARY_PATH=/a:/b:$BUILD $bare RINGSIDE_DIR=/mine RINGSIDE_HANG_AFTER=900 RINGSIDE_LABELS=site=a "
+	"$(LD_LIBRARY_PATH=/a:/b RINGSIDE_DIR=/mine RINGSIDE_TIMES=off variables)" \
+	"LD_LIBRARY_PATH=/a:/b:$BUILD $bare RINGSIDE_DIR=/mine RINGSIDE_HANG_AFTER=900 RINGSIDE_LABELS=site=a RINGSIDE_TIMES=off "
 expect_same "once" "$(LD_LIBRARY_PATH=/a:$BUILD:/b variables | cut -d ' ' -f 1)" "LD_LIBRARY_PATH=/a:$BUILD:/b"
 long=$(printf '/%04000d' 0)
 expect_same "a list without room stays whole" "$(LD_LIBRARY_PATH=$long:$long variables)" "LD_LIBRARY_PATH=$long:$long "
