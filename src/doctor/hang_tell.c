@@ -963,8 +963,13 @@ static void tell_other_comms(struct hang_tale *tale)
 	verdict_evidence(tale->verdict, "The same applies to %s.", text);
 }
 
+/*
+ * From 2.28 on CUDA events around every launch show whether kernels run; 2.26 and 2.27 only have kernel events; before
+ * that nothing shows it. 0: unknown.
+ */
 static void tell_kernels_advice(struct hang_tale *tale, uint32_t interface)
 {
+	enum { FIRST_WITH_KERNELS = 3, FIRST_WITH_LAUNCHES = 5 };
 	struct verdict *verdict = tale->verdict;
 
 	if (!is_job_dead(tale)) {
@@ -973,12 +978,20 @@ static void tell_kernels_advice(struct hang_tale *tale, uint32_t interface)
 			"On each host, find out whether the ranks compute or wait for their GPUs:");
 		advise_stacks(verdict);
 	}
-	verdict_advice(verdict, "To see whether kernels run next time, record kernel events%s:",
-		       interface >= 5 ? " for a while" : "");
-	if (interface >= 5)
-		verdict_advice(verdict, "$ ringside record --kernel");
-	else
-		verdict_advice(verdict, "$ RINGSIDE_EVENTS=kernel ringside run -- COMMAND");
+	if (interface != 0 && interface < FIRST_WITH_KERNELS) {
+		verdict_advice(verdict, "NCCL 2.28 and later show whether kernels run.");
+	} else if (interface != 0 && interface < FIRST_WITH_LAUNCHES) {
+		verdict_advice(verdict, "To see whether kernels run next time, record kernel "
+					"events, which can harm the job:");
+		verdict_advice(verdict, "$ ringside run --times kernel -- COMMAND");
+	} else if (is_job_dead(tale)) {
+		verdict_advice(verdict, "To see whether kernels run next time, time every launch:");
+		verdict_advice(verdict, "$ ringside run --times all -- COMMAND");
+	} else {
+		verdict_advice(verdict, "To see whether kernels run next time, time every launch "
+					"for a while:");
+		verdict_advice(verdict, "$ ringside record --times 30s");
+	}
 }
 
 /* No rank is named. */

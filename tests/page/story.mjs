@@ -102,13 +102,13 @@ const agent = await serve(process.argv[2]);
 
 	agent.change = (now) => {
 		Object.assign(now.jobs[0].speed, { is_judged: false, is_fine: false, not_judged: '0 of 300 calls are timed',
-			advice: 'RINGSIDE_EVENTS=kernel ringside run -- COMMAND', text: 'Speed: not judged: 0 of 300 calls are timed' });
+			advice: 'ringside run --times all -- COMMAND', text: 'Speed: not judged: 0 of 300 calls are timed' });
 	};
 	await tick(page, agent);
 	expectSame('what was not judged is not fine', [await well.innerText(), await well.getAttribute('data-state')],
 		['No hangs. Speed was not judged, or only in part.', null]);
 	expectSame('it is listed, with what would help', await textOf(page, '#judged li'),
-		'llama-70b-sft\nHangs: judged, none\nSpeed: not judged: 0 of 300 calls are timed\nRINGSIDE_EVENTS=kernel ringside run -- COMMAND\nCopy');
+		'llama-70b-sft\nHangs: judged, none\nSpeed: not judged: 0 of 300 calls are timed\nringside run --times all -- COMMAND\nCopy');
 	expectSame('only hangs are green', await page.locator('#judged li:first-child [data-state="good"]').count(), 1);
 
 	agent.change = (now) => { now.processes[3].state = 'killed'; };

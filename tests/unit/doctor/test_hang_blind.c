@@ -98,6 +98,34 @@ static void slow_program(void)
 	stage_end(&stage);
 }
 
+/* What shows more next time depends on NCCL's release. */
+static void advice_by_release(void)
+{
+	static const struct {
+		uint8_t interface;
+		const char *advice;
+	} releases[] = {
+		{ 0, "ringside record --times 30s" },
+		{ 2, "NCCL 2.28 and later show whether kernels run" },
+		{ 3, "ringside run --times kernel -- COMMAND" },
+		{ 4, "ringside run --times kernel -- COMMAND" },
+		{ 5, "ringside record --times 30s" },
+		{ 7, "ringside record --times 30s" },
+	};
+
+	for (size_t r = 0; r < ARRAY_LENGTH(releases); r++) {
+		begin(4);
+		for (int i = 0; i < 4; i++) {
+			stage_rank(&stage, i)->comms[0].info.interface = releases[r].interface;
+			call(i, 1, 6, 11, 30 * SECOND);
+		}
+		stage_find(&stage);
+		EXPECT_THAT(releases[r].advice,
+			    first() && stage_has_line(&first()->advice, releases[r].advice));
+		stage_end(&stage);
+	}
+}
+
 static void all_called(void)
 {
 	begin(4);
@@ -108,7 +136,7 @@ static void all_called(void)
 		    is_first(VERDICT_BLIND, -1) && first()->is_unjudged);
 	EXPECT_THAT("which is a warning", first()->severity == VERDICT_WARNING);
 	EXPECT(stage_has_line(&first()->evidence, "the same calls"));
-	EXPECT(stage_has_line(&first()->advice, "RINGSIDE_EVENTS=kernel"));
+	EXPECT(stage_has_line(&first()->advice, "ringside run --times kernel"));
 	stage_end(&stage);
 
 	begin(4);
@@ -267,6 +295,7 @@ int main(void)
 	several_behind();
 	slow_program();
 	all_called();
+	advice_by_release();
 	two_comms();
 	half_of_a_pair();
 	half_not_kept();
