@@ -111,11 +111,15 @@ class Package(unittest.TestCase):
 
     def test_settings_become_variables(self):
         self.ringside.enable(mode="trace", dir="some", labels={"team": "vision", "step": 2}, heartbeat=5,
-                             buffer="4MiB")
+                             buffer="4MiB", times="all")
         found = {name: os.environ.get("RINGSIDE_" + name) for name in ("MODE", "DIR", "LABELS", "HEARTBEAT",
-                                                                       "BUFFER")}
+                                                                       "BUFFER", "TIMES")}
         self.assertEqual(found, {"MODE": "trace", "DIR": os.getcwd() + "/some", "LABELS": "team=vision,step=2",
-                                 "HEARTBEAT": "5", "BUFFER": "4MiB"})
+                                 "HEARTBEAT": "5", "BUFFER": "4MiB", "TIMES": "all"})
+
+    def test_a_setting_of_an_earlier_version_does_not_stop_the_job(self):
+        self.assertTrue(self.ringside.enable(sample_after=60))
+        self.assertIn("NCCL_PROFILER_PLUGIN", os.environ)
 
     def test_the_environment_wins_over_arguments(self):
         os.environ["RINGSIDE_MODE"] = "profile"
@@ -127,6 +131,8 @@ class Package(unittest.TestCase):
             self.ringside.enable(mode="tracing")
         with self.assertRaisesRegex(ValueError, "64KiB to 1GiB"):
             self.ringside.enable(buffer="1")
+        with self.assertRaisesRegex(ValueError, "unknown choice 'some'"):
+            self.ringside.enable(times="some")
         with self.assertRaisesRegex(TypeError, "unknown setting 'modes'"):
             self.ringside.enable(modes="trace")
         self.assertNotIn("NCCL_PROFILER_PLUGIN", os.environ)

@@ -24,8 +24,10 @@ PLUGIN_FILE = "libnccl-profiler-ringside.so"
 PLUGIN_VARIABLE = "NCCL_PROFILER_PLUGIN"
 
 # Settings with an option of `ringside env`, which checks their values, and the others, which the recorder checks.
-_OPTIONS = ("events", "buffer", "quota", "shm", "job", "labels", "group")
-_VARIABLES = ("heartbeat", "sample_after", "hang_after", "hosts", "environment")
+_OPTIONS = ("events", "times", "buffer", "quota", "shm", "job", "labels", "group")
+_VARIABLES = ("heartbeat", "hang_after", "hosts", "environment")
+# The recorder reports that they have no effect any more.
+_FORMER = ("sample_after",)
 
 Setting = Union[str, int, Mapping[str, object]]
 
@@ -152,7 +154,7 @@ def environment(mode: Optional[str] = None, dir: Optional[str] = None, **setting
     """The variables that enable the recorder, for the environment of another process. Changes nothing.
 
     mode is flight, profile, trace, full or off; dir is where trace files go. Other settings are the RINGSIDE_
-    variables in lower case: events, buffer, quota, shm, job, labels, group, heartbeat, sample_after, hang_after,
+    variables in lower case: events, times, buffer, quota, shm, job, labels, group, heartbeat, hang_after,
     hosts, environment. Wrong ones raise ValueError or TypeError.
     """
     words = [tool_path(), "env", "--json", "--plugin", plugin_path()]
@@ -161,7 +163,7 @@ def environment(mode: Optional[str] = None, dir: Optional[str] = None, **setting
     if dir is not None:
         words.append("--output=" + os.fspath(dir))
     for name in settings:
-        if name not in _OPTIONS + _VARIABLES:
+        if name not in _OPTIONS + _VARIABLES + _FORMER:
             raise TypeError("ringside: unknown setting '%s'; there are mode, dir, %s"
                             % (name, ", ".join(_OPTIONS + _VARIABLES)))
     words += ["--%s=%s" % (name, _text(name, settings[name])) for name in _OPTIONS if name in settings]
@@ -175,7 +177,7 @@ def environment(mode: Optional[str] = None, dir: Optional[str] = None, **setting
     if done.returncode != 0:
         raise Error(done.stderr.strip() or "%s failed with exit code %d" % (words[0], done.returncode))
     variables: Dict[str, str] = json.loads(done.stdout)
-    for name in _VARIABLES:
+    for name in _VARIABLES + _FORMER:
         if name in settings:
             variables["RINGSIDE_" + name.upper()] = _text(name, settings[name])
     return variables
