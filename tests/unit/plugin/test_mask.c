@@ -122,12 +122,15 @@ static void inspector_times_every_launch(void)
 	struct settings settings = automatic;
 
 	settings.inspector.is_on = true;
-	for (unsigned int version = 1; version <= 7; version++) {
-		struct mask_choice choice = mask_choose(version, &settings, plenty);
+	for (unsigned int version = 1; version <= 7; version++)
+		for (int is_prom = 0; is_prom < 2; is_prom++) {
+			struct mask_choice choice;
 
-		EXPECT(choice.times == (version >= 5 ? TIMES_ALL : TIMES_OFF));
-		EXPECT(!(choice.mask & 0x40));
-	}
+			settings.inspector.is_prom = is_prom;
+			choice = mask_choose(version, &settings, plenty);
+			EXPECT(choice.times == (version >= 5 ? TIMES_ALL : TIMES_OFF));
+			EXPECT(!(choice.mask & 0x40));
+		}
 	settings.times = TIMES_KERNEL;
 	EXPECT_EQUAL(mask_choose(5, &settings, plenty).times, TIMES_KERNEL);
 	settings.times = TIMES_OFF;

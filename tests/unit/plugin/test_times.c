@@ -86,6 +86,31 @@ static bool a_shared_time_is_no_bandwidth(void)
 	       SAYS(sum.shared_ns / 3 > 8 * MS && sum.shared_ns / 3 < 10 * MS);
 }
 
+static bool inspector_times_all(const char *is_prom)
+{
+	void *context;
+
+	setenv("NCCL_INSPECTOR_ENABLE", "1", 1);
+	setenv("NCCL_INSPECTOR_DUMP_DIR", scratch_make(), 1);
+	setenv("NCCL_INSPECTOR_PROM_DUMP", is_prom, 1);
+	context = begin("auto");
+	for (int i = 0; i < 40; i++)
+		collective(context, 1000);
+	return SAYS(until(all_are_taken)) && SAYS(header()->timed_launches == 40) &&
+	       SAYS(header()->untimed_launches == 0);
+}
+
+/* By default only the second to the eighth of so many in quick succession. */
+static bool in_inspectors_place_every_launch_is_timed(void)
+{
+	return inspector_times_all("0");
+}
+
+static bool for_its_metrics_too(void)
+{
+	return inspector_times_all("1");
+}
+
 static bool a_task_after_the_answer_gets_it(void)
 {
 	void *context = begin("all");
@@ -424,6 +449,8 @@ int main(void)
 	EXPECT(play_scene(a_launch_has_the_time_of_its_kernel));
 	EXPECT(play_scene(calls_of_one_launch_share_its_time));
 	EXPECT(play_scene(a_shared_time_is_no_bandwidth));
+	EXPECT(play_scene(in_inspectors_place_every_launch_is_timed));
+	EXPECT(play_scene(for_its_metrics_too));
 	EXPECT(play_scene(a_task_after_the_answer_gets_it));
 	EXPECT(play_scene(the_gpu_is_seen_to_reach_and_to_finish_it));
 	EXPECT(play_scene(a_capture_is_left_alone));
