@@ -66,7 +66,7 @@ recorded() { # ringside path
 write_traces() { # plugin directory
 	local rank
 	for rank in 0 1; do
-		env PLUGIN="$1" RINGSIDE_SHM="$shm" RINGSIDE_MODE=trace RINGSIDE_DIR="$2" RINGSIDE_JOB=upgrade RANK=$rank \
+		env PLUGIN="$1" RINGSIDE_SHM="$shm" RINGSIDE_MODE=trace RINGSIDE_DIR="$2" RINGSIDE_JOB=upgrade RANK="$rank" \
 			"$BUILD/tests/process/process_job" ops=200 nodes=2 rank=$rank ranks=2 >/dev/null || return 1
 	done
 }
@@ -109,7 +109,7 @@ check_release() { # folder of its programs
 	env RINGSIDE_SHM="$shm" "$BUILD/ringside" sim --plugin "$BUILD/libnccl-profiler-ringside.so" -m flight --times all --nodes 1 --gpus 2 \
 		-w moe --seconds 600s >/dev/null 2>&1 &
 	sim=$!
-	started+=($sim)
+	started+=("$sim")
 	figures='nccl_operations_total|nccl_operation_seconds_total|nccl_operation_bus_bytes_total|nccl_timed_operations_total'
 	samples "$old/ringside-agent" "$figures" >"$tap_scratch/old.series"
 	samples "$BUILD/ringside-agent" "$figures" >"$tap_scratch/new.series"
@@ -117,7 +117,7 @@ check_release() { # folder of its programs
 		"$(cat "$tap_scratch/old.series")" "$(cat "$tap_scratch/new.series")"
 	expect_same "with a bandwidth of AllReduce, and none of Send" \
 		"$(grep -oE 'bus_bytes.*function="(AllReduce|Send)"' "$tap_scratch/old.series" | grep -oE 'AllReduce|Send' | sort -u)" AllReduce
-	kill $sim && wait $sim 2>/dev/null
+	kill "$sim" && wait "$sim" 2>/dev/null
 }
 
 while read -r format commit target; do
