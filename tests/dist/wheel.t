@@ -27,6 +27,13 @@ echo 'int main(void) { return 0; }' >"$tap_scratch/zlib.c"
 expect_complaint "so is one that needs another library" "needs libz.so.1, which not every system has" build "$tap_scratch/no" "$tap_scratch/needs-zlib"
 expect_same "and nothing is left of it" "$(find "$tap_scratch/no" -type f 2>/dev/null)" ""
 
+# With an absolute BUILD the linker's maps have absolute paths, and a tree can be copied.
+mkdir -p "$tap_scratch/copy/floor" "$tap_scratch/stage"
+for file in "$BUILD"/lib*.a; do : >"$tap_scratch/copy/${file##*/}"; done
+sed -E 's#^[^ ]*/lib(agent|cli|fetch|ringside|top)\.a\(#/elsewhere/tree/build/lib\1.a(#' "$BUILD/floor/ringside.map" >"$tap_scratch/copy/floor/ringside.map"
+cp "$BUILD/floor/ringside" "$tap_scratch/stage"
+expect_ok "a program linked under another path has a list of what is in it" packaging/dist/sbom --version "$version" --epoch 1 --name x \
+	--maps "$tap_scratch/copy/floor" "$tap_scratch/stage"
 expect_ok "every file is in the list with its sum" python3 - "$wheel" <<'END'
 import base64, csv, hashlib, io, sys, zipfile
 wheel = zipfile.ZipFile(sys.argv[1])
