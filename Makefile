@@ -27,7 +27,11 @@ PKG_CONFIG := PKG_CONFIG_LIBDIR=/usr/lib/$(MACHINE)-linux-gnu/pkgconfig:/usr/sha
 EMULATOR := qemu-$(MACHINE)
 endif
 BUILD ?= build
-# Relative if it is in the tree: make cannot handle spaces in names of files, and the tree may lie in a folder with one.
+# Relative if it is in the tree, however it is spelled: make cannot handle spaces in names of files, the tree may lie in a folder with one,
+# and linkers' maps should not say where it lies.
+ifneq ($(filter /%,$(firstword $(BUILD))),)
+override BUILD := $(shell realpath -m -- '$(subst ','\'',$(BUILD))')
+endif
 override BUILD := $(subst $(CURDIR)/,,$(BUILD))
 PKG_CONFIG ?= pkg-config
 CFLAGS ?= -O2 -g

@@ -60,4 +60,12 @@ expect_ok "and finds the installed plugin" \
 expect_ok "libdir can be elsewhere" \
 	"${install[@]}" prefix=/usr libdir=/usr/lib/somewhere
 expect_ok "and the plugin is there" test -s "$root/usr/lib/somewhere/libnccl-profiler-ringside.so"
+
+# However BUILD is spelled, what is in the tree is the same for make.
+ln -s "$PWD" "$tap_scratch/tree"
+for build in "$PWD/build" "$PWD//build" "$PWD/./build/" "$tap_scratch/tree/build"; do
+	words=${build/"$tap_scratch"/LINK}
+	expect_same "an exported BUILD of ${words/"$PWD"/TREE}" "$(env -u MAKEFLAGS BUILD="$build" make -n dist-wheel 2>/dev/null |
+		grep -o 'packaging/dist/pack wheel [^ ]*')" "packaging/dist/pack wheel build"
+done
 tap_done
