@@ -257,8 +257,9 @@ struct series_key {
 
 struct inspector_series_entry {
 	struct series_key key;
-	uint64_t count; /* 0: free */
-	double bus_bytes;
+	uint64_t count;	  /* 0: free */
+	double bus_bytes; /* of those with a time of their own */
+	uint64_t bus_ns;
 	uint64_t ns;
 };
 
@@ -359,8 +360,12 @@ bool inspector_series_add(struct inspector_series *series, const struct comm_inf
 		series->used++;
 	}
 	entry->count++;
-	entry->bus_bytes += (double)op->bytes * op_bus_factor(op->function, comm->nranks);
 	entry->ns += op_duration_ns(op);
+	/* Bytes of one operation by the time of several are no bandwidth. */
+	if (!(op->flags & OP_FLAG_SHARED_TIME)) {
+		entry->bus_bytes += (double)op->bytes * op_bus_factor(op->function, comm->nranks);
+		entry->bus_ns += op_duration_ns(op);
+	}
 	series->count++;
 	return true;
 }
@@ -398,11 +403,16 @@ static struct inspector_labels labels_of(const struct inspector_series *series,
 	};
 }
 
+static bool is_time(enum inspector_metric metric)
+{
+	return metric == INSPECTOR_EXEC_TIME || metric == INSPECTOR_P2P_EXEC_TIME;
+}
+
 static double value_of(const struct inspector_series_entry *entry, enum inspector_metric metric)
 {
-	if (metric == INSPECTOR_EXEC_TIME || metric == INSPECTOR_P2P_EXEC_TIME)
+	if (is_time(metric))
 		return (double)entry->ns / (double)entry->count / 1e3;
-	return entry->bus_bytes / (double)entry->ns;
+	return entry->bus_bytes / (double)entry->bus_ns;
 }
 
 static void add_metric(struct inspector_series *series, uint32_t gpu, enum inspector_metric metric)
@@ -416,7 +426,8 @@ static void add_metric(struct inspector_series *series, uint32_t gpu, enum inspe
 		struct inspector_labels labels;
 
 		if (entry->count == 0 || entry->key.gpu != gpu ||
-		    inspector_is_p2p(entry->key.function) != is_p2p)
+		    inspector_is_p2p(entry->key.function) != is_p2p ||
+		    (!is_time(metric) && entry->bus_ns == 0))
 			continue;
 		labels = labels_of(series, &entry->key);
 		inspector_gpu_add(

@@ -112,6 +112,28 @@ static void test_values(const char *dir)
 	EXPECT_EQUAL(count_of(content, "} 2.000000\n"), 1);
 }
 
+/* Of a launch of several operations each has the whole time. */
+static void test_shared(const char *dir)
+{
+	struct comm_info comm = comm_named("dp", 4);
+	struct op_record op = made(OP_SEND, 4000000, 2000000);
+	enum status status;
+
+	inspector_series_add(&series, &comm, &op);
+	op = made(OP_SEND, 4000000, 6000000);
+	op.flags |= OP_FLAG_SHARED_TIME;
+	inspector_series_add(&series, &comm, &op);
+	op = made(OP_RECV, 4000000, 6000000);
+	op.flags |= OP_FLAG_SHARED_TIME;
+	inspector_series_add(&series, &comm, &op);
+	EXPECT_EQUAL(publish(&status), 3);
+	read_file(dir, "nccl_inspector_metrics_4.prom");
+	EXPECT_THAT("it is in the mean time", count_of(content, "} 4000.000000\n") == 1);
+	EXPECT_THAT("and not in the bandwidth", count_of(content, "} 2.000000\n") == 1);
+	EXPECT_THAT("which is absent without another one",
+		    count_of(content, "p2p_operation=\"Recv\"") == 1);
+}
+
 /* Names that only NCCL knows, up to the last one that has a place. */
 static void test_names(const char *dir)
 {
@@ -361,6 +383,7 @@ int main(void)
 		return 1;
 	test_sums(dir);
 	test_values(dir);
+	test_shared(dir);
 	test_names(dir);
 	test_bounds(dir);
 	test_two_on_one_gpu(dir);
