@@ -157,6 +157,16 @@ static bool is_held_before(struct hang_graph *graph, uint32_t node, uint32_t sea
 	return is_held;
 }
 
+/* Is the GPU in this operation, or may it be? Transfers that are open say that it is not over. */
+static bool may_be_inside(const struct hang_scene *scene, uint32_t seat,
+			  const struct recording_flight *flight)
+{
+	enum hang_gpu gpu = hang_gpu(scene, seat, flight);
+
+	return gpu == HANG_GPU_REACHED ||
+	       (gpu == HANG_GPU_UNKNOWN && flight->proxy_count > 0 && flight->open_children > 0);
+}
+
 /* Its GPU is still in an earlier launch of this communicator, so it waits for what that waits for. */
 static bool is_behind_own_launch(struct hang_graph *graph, uint32_t node, uint32_t seat,
 				 const struct recording_flight *flight)
@@ -168,7 +178,7 @@ static bool is_behind_own_launch(struct hang_graph *graph, uint32_t node, uint32
 	for (size_t i = 0; i < scene->seats[seat].flight_count; i++) {
 		if (flights[i].op.state == OP_DONE || flights[i].op.comm != flight->op.comm ||
 		    !hang_is_called_before(&flights[i], flight) ||
-		    hang_gpu(scene, seat, &flights[i]) != HANG_GPU_REACHED)
+		    !may_be_inside(scene, seat, &flights[i]))
 			continue;
 		if (to != node)
 			hang_edge_add(graph, (struct hang_edge){ .from = node,
