@@ -46,10 +46,11 @@ enum {
 	TIMING_FUNCTIONS = 16,
 	TIMING_SIZES = 33,
 	/*
-	 * Longer pauses between launches count as this long: calls in quick succession have to stay cheap, however long
-	 * the program computed before. Of one communicator's launches this long.
+	 * A pause before a launch that is longer pays for timing that launch, whatever its size, and counts as this long in
+	 * the mean: calls in quick succession have to stay cheap, however long the program computed before. Between launches
+	 * of one communicator so long.
 	 */
-	TIMING_PAUSE_NS = 5 * 1000 * 1000,
+	TIMING_PAUSE_NS = 20 * 1000 * 1000,
 	TIMING_OWN_PAUSE_NS = 80 * 1000 * 1000,
 	/* The pace is measured anew at numbers 8, 16, 32, 64, and then after so many. */
 	TIMING_WINDOW_FIRST = 8,
@@ -89,16 +90,22 @@ struct timing_kinds {
 	uint8_t launches[TIMING_FUNCTIONS][TIMING_SIZES];
 };
 
-static inline void timing_launch_count(struct timing_launches *launches, uint64_t pause_most_ns,
+/* True: the pause before this launch pays for timing it. */
+static inline bool timing_launch_count(struct timing_launches *launches, uint64_t pause_most_ns,
 				       uint64_t now_ns)
 {
-	uint64_t last = load_relaxed(&launches->last_ns), pause = now_ns - last;
+	uint64_t last = load_relaxed(&launches->last_ns);
+	int64_t pause = (int64_t)(now_ns - last);
 
 	store_relaxed(&launches->last_ns, now_ns);
 	bump_relaxed(&launches->count, 1);
 	/* Threads may pass each other. */
-	if (last != 0 && (int64_t)pause > 0)
-		bump_relaxed(&launches->busy_ns, pause < pause_most_ns ? pause : pause_most_ns);
+	if (last == 0 || pause <= 0)
+		return false;
+	if (pause > (int64_t)pause_most_ns)
+		pause = (int64_t)pause_most_ns;
+	bump_relaxed(&launches->busy_ns, (uint64_t)pause);
+	return pause == (int64_t)pause_most_ns;
 }
 
 /* Does a window end with this number? */
@@ -114,17 +121,17 @@ static inline bool timing_window_ends(struct timing_pace *pace, bool is_collecti
 
 /*
  * Counts a launch of a communicator. `number`: of its first operation, equal on all ranks if it is a collective.
- * `process`: has counted this launch already.
+ * `process`: has counted this launch already. True: the pause since this communicator's last one pays for timing it.
  */
-static inline void timing_pace_count(struct timing_pace *pace, bool is_collective, uint64_t number,
+static inline bool timing_pace_count(struct timing_pace *pace, bool is_collective, uint64_t number,
 				     const struct timing_launches *process, uint64_t now_ns)
 {
 	uint64_t count = load_relaxed(&process->count), busy = load_relaxed(&process->busy_ns);
 	uint64_t before = load_relaxed(&pace->count), own;
+	bool is_paid = timing_launch_count(&pace->own, TIMING_OWN_PAUSE_NS, now_ns);
 
-	timing_launch_count(&pace->own, TIMING_OWN_PAUSE_NS, now_ns);
 	if (LIKELY(!timing_window_ends(pace, is_collective, number)))
-		return;
+		return is_paid;
 	own = load_relaxed(&pace->own.count);
 	if (before != 0 && count > before) {
 		store_relaxed(&pace->interval_ns,
@@ -138,6 +145,7 @@ static inline void timing_pace_count(struct timing_pace *pace, bool is_collectiv
 	store_relaxed(&pace->busy_ns, busy);
 	store_relaxed(&pace->own.count, 0);
 	store_relaxed(&pace->own.busy_ns, 0);
+	return is_paid;
 }
 
 static inline uint64_t timing_least_ns(uint64_t bytes)

@@ -92,11 +92,12 @@ void hot_times_choose(struct comm_state *comm, const struct op_record *op, uint6
 	uint64_t number = load_relaxed(is_collective ? &op->match : &op->number);
 
 	if (is_first) {
-		timing_launch_count(&timing->launches, TIMING_PAUSE_NS, now);
+		is_wanted |= timing_launch_count(&timing->launches, TIMING_PAUSE_NS, now);
 		if (UNLIKELY(load_relaxed(&timing->launches.count) % REQUEST_LAUNCHES == 0 ||
 			     now - load_relaxed(&timing->asked_ns) >= REQUEST_NS))
 			look_for_request(now);
-		timing_pace_count(&comm->pace, is_collective, number, &timing->launches, now);
+		is_wanted |= timing_pace_count(&comm->pace, is_collective, number,
+					       &timing->launches, now);
 		is_wanted |= timing->is_all || now < load_relaxed(&timing->until_ns) ||
 			     timing_is_drawn(comm->shared->info.hash, number,
 					     timing_share(load_relaxed(&comm->pace.interval_ns),

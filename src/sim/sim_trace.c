@@ -803,8 +803,8 @@ void sim_trace_choose(struct sim_trace *trace, struct sim_launch *launch)
 		is_collective = op_is_collective(op.function);
 		number = is_collective ? call->match : call->number;
 		now = sim_clock(&file->identity.clocks, first->issue_ns);
-		timing_launch_count(&file->launches, TIMING_PAUSE_NS, now);
-		timing_pace_count(pace, is_collective, number, &file->launches, now);
+		is_wanted |= timing_launch_count(&file->launches, TIMING_PAUSE_NS, now);
+		is_wanted |= timing_pace_count(pace, is_collective, number, &file->launches, now);
 		is_wanted |= timing_is_drawn(
 			launch->comm->hash, number,
 			timing_share(pace->interval_ns, pace->own_interval_ns, op.bytes));

@@ -691,9 +691,9 @@ static void test_cuda_times(void)
 	EXPECT_THAT("the same ones on all ranks", timed_elsewhere(&run) < timed / 8);
 	for (size_t i = 0; i < calls && run.reads[0].ops[i].match <= 1 + 3 * 8; i++)
 		kinds[run.reads[0].ops[i].function] += is_cuda_time(&run.reads[0].ops[i]);
-	EXPECT_THAT("of each function the second to the eighth",
-		    kinds[OP_ALL_REDUCE] == 7 && kinds[OP_ALL_GATHER] == 7 &&
-			    kinds[OP_REDUCE_SCATTER] == 7);
+	EXPECT_THAT("of each function at least the second to the eighth",
+		    kinds[OP_ALL_REDUCE] >= 7 && kinds[OP_ALL_GATHER] >= 7 &&
+			    kinds[OP_REDUCE_SCATTER] >= 7);
 	EXPECT_THAT("on the recorder's clock, and how exactly",
 		    comm->gpu_offset_ns == 0 && comm->gpu_offset_at_ns != 0 &&
 			    comm->place_error_ns == SIM_PLACE_ERROR_NS);
