@@ -21,7 +21,9 @@
 #include "common/op.h"
 #include "common/text.h"
 
-enum { PARTS_MAX = 9, CALLS_ALIKE = 4, COMPARED_SOURCES = 2 };
+enum { PARTS_MAX = 9, CALLS_ALIKE = 4, COMPARED_SOURCES = 3 };
+/* Index of struct texts.transfers: what is alike is compared with what is alike. */
+enum { BY_GPU, BY_TOOL, BY_WIRE };
 static const double level = 0.05, other_run = 0.01;
 static const double bucket_width = 0.0866; /* of a histogram: log(2) / 8 */
 
@@ -30,7 +32,7 @@ const char *compare_basis_name(enum compare_basis basis)
 	static const char *const names[COMPARE_BASES] = {
 		[COMPARE_NOTHING] = "nothing",	   [COMPARE_TRANSFER] = "transfer",
 		[COMPARE_FASTEST] = "fastest 10%", [COMPARE_DURATION] = "duration",
-		[COMPARE_BANDWIDTH] = "bandwidth",
+		[COMPARE_BANDWIDTH] = "bandwidth", [COMPARE_WIRE] = "wire",
 	};
 
 	return names[basis];
@@ -185,13 +187,17 @@ struct transfers {
 	int32_t nranks_most;
 	int32_t nnodes_most;
 	double bus_factor; /* of the largest */
+	/* Transfers of a tree are not those of a ring: their times on the wire are not compared. */
+	uint8_t algorithm;
+	uint8_t protocol;
+	bool has_choices;
 };
 
 /* One side's rows, those with equal strings merged. */
 struct texts {
 	char key[PARTS_MAX][96];
 	struct tally_row row;			       /* its histogram is owned by us */
-	struct transfers *transfers[COMPARED_SOURCES]; /* GPU clock, network; NULL: none */
+	struct transfers *transfers[COMPARED_SOURCES]; /* NULL: none */
 };
 
 static int by_text(const void *left, const void *right)
@@ -248,6 +254,11 @@ static void add_cell(struct transfers *to, const struct pace_cell *cell,
 	}
 	if (comm->nnodes > to->nnodes_most)
 		to->nnodes_most = comm->nnodes;
+	if (to->moves == 0) {
+		to->algorithm = cell->key.algorithm;
+		to->protocol = cell->key.protocol;
+	}
+	to->has_choices |= to->algorithm != cell->key.algorithm || to->protocol != cell->key.protocol;
 	pace_add(&to->series, &cell->series);
 	to->moves += cell->moves;
 	to->least_ns += cell->least_ns;
@@ -274,12 +285,51 @@ static enum status add_transfers(const struct timeline_report *report, uint32_t 
 		to = bsearch(&wanted, list, count, sizeof(*list), by_text);
 		if (to == NULL)
 			continue;
-		slot = &to->transfers[op_source_is_gpu(cell->key.source) ? 0 : 1];
+		slot = &to->transfers[op_source_is_gpu(cell->key.source) ? BY_GPU
+				      : op_is_duration(cell->key.source) ? BY_TOOL
+									 : BY_WIRE];
 		if (*slot == NULL)
 			*slot = calloc(1, sizeof(**slot));
 		if (*slot == NULL)
 			return ERR_NO_SPACE;
 		add_cell(*slot, cell, &report->job.comms[cell->key.comm]);
+	}
+	return OK;
+}
+
+/* Sends are not matched: their links have the time on the wire. Without durations it stands for all sizes of a row. */
+static enum status add_links(const struct timeline_report *report, uint32_t by, struct texts *list,
+			     size_t count)
+{
+	if (by & (TALLY_BY_RANK | TALLY_BY_HOST) || !(by & TALLY_BY_FUNCTION))
+		return OK;
+	for (size_t i = 0; i < count; i++) {
+		struct texts *to = &list[i];
+
+		for (size_t s = 0; s < report->paces.sender_count && to->row.timed == 0 &&
+				   to->row.key.function == OP_SEND;
+		     s++) {
+			const struct pace_sender *sender = &report->paces.senders[s];
+			const struct job_comm *comm = &report->job.comms[sender->comm];
+			struct tally_key key = to->row.key;
+			struct texts wanted = { .row = { .calls = 0 } };
+
+			if (sender->to == -1 || !is_comm_shown(report, sender->comm))
+				continue;
+			key.comm = sender->comm;
+			key.kind = (uint8_t)comm->kind;
+			key_texts(wanted.key, report, by, &key);
+			if (by_text(&wanted, to) != 0)
+				continue;
+			if (to->transfers[BY_WIRE] == NULL)
+				to->transfers[BY_WIRE] = calloc(1, sizeof(**to->transfers));
+			if (to->transfers[BY_WIRE] == NULL)
+				return ERR_NO_SPACE;
+			pace_add(&to->transfers[BY_WIRE]->series, &sender->series);
+			to->transfers[BY_WIRE]->nranks_least = to->transfers[BY_WIRE]->nranks_most =
+				comm->nranks;
+			to->transfers[BY_WIRE]->nnodes_most = comm->nnodes;
+		}
 	}
 	return OK;
 }
@@ -317,7 +367,9 @@ static enum status make_texts(const struct timeline_report *report, const struct
 	}
 	if (status == OK && *count > 0)
 		*count = kept + 1;
-	return status == OK ? add_transfers(report, tally->by, *list, *count) : status;
+	if (status == OK)
+		status = add_transfers(report, tally->by, *list, *count);
+	return status == OK ? add_links(report, tally->by, *list, *count) : status;
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -431,11 +483,20 @@ static bool is_enough(const struct transfers *transfers)
 	return transfers != NULL && pace_mean(&transfers->series).count >= PACE_BLOCKS_LEAST;
 }
 
-/* Times of one source, that both sides have: the GPU's if possible. -1: none. */
+static bool is_same_choice(const struct transfers *a, const struct transfers *b)
+{
+	return !a->has_choices && !b->has_choices && a->algorithm == b->algorithm &&
+	       a->protocol == b->protocol;
+}
+
+/* Times of one kind, that both sides have: the GPU's if possible. -1: none. Time on the wire only where neither is timed. */
 static int common_source(const struct texts *a, const struct texts *b)
 {
-	for (int i = 0; i < COMPARED_SOURCES; i++)
-		if (is_enough(a->transfers[i]) && is_enough(b->transfers[i]))
+	bool is_timed = a->row.timed > 0 || b->row.timed > 0;
+
+	for (int i = is_timed ? BY_GPU : BY_WIRE; i < (is_timed ? BY_WIRE : COMPARED_SOURCES); i++)
+		if (is_enough(a->transfers[i]) && is_enough(b->transfers[i]) &&
+		    (i != BY_WIRE || is_same_choice(a->transfers[i], b->transfers[i])))
 			return i;
 	return -1;
 }
@@ -454,13 +515,15 @@ static double transfer_busbw(const struct transfers *transfers)
 	       (transfers->least_ns / (double)transfers->moves) * 1e9;
 }
 
-/* The network's times begin when the host posts, before the GPU arrives: waiting is part of them. */
+/* What another tool measured on the host has waiting in it. */
 static void fill_transfers(struct compare_row *row, const struct transfers *a,
-			   const struct transfers *b, bool is_gpu, struct pace_samples samples[2])
+			   const struct transfers *b, int source, struct pace_samples samples[2])
 {
+	bool is_gpu = source == BY_GPU;
+
 	samples[0] = samples_of(&a->series);
 	samples[1] = samples_of(&b->series);
-	row->basis = is_gpu ? COMPARE_TRANSFER : COMPARE_DURATION;
+	row->basis = is_gpu ? COMPARE_TRANSFER : source == BY_WIRE ? COMPARE_WIRE : COMPARE_DURATION;
 	row->a.transfer_ns = exp(samples[0].typical.mean);
 	row->b.transfer_ns = exp(samples[1].typical.mean);
 	if (is_gpu && a->nranks_least == a->nranks_most)
@@ -487,10 +550,11 @@ static void fill_samples(struct compare_row *row, const struct timeline_report *
 	int source = common_source(a, b);
 
 	if (source >= 0) {
-		fill_transfers(row, a->transfers[source], b->transfers[source], source == 0,
-			       samples);
+		fill_transfers(row, a->transfers[source], b->transfers[source], source, samples);
 		return;
 	}
+	if (a->row.timed == 0 || b->row.timed == 0)
+		return;
 	if (is_send_or_recv(a, by)) {
 		row->basis = COMPARE_FASTEST;
 		samples[0].typical = fastest_sample(report_a, &a->row);
@@ -567,9 +631,12 @@ static void fill_row(struct compare_row *row, const struct timeline_report *repo
 	if (b != NULL)
 		row->b = side_of(&b->row);
 	fill_ratios(row);
-	if (a == NULL || b == NULL || a->row.timed == 0 || b->row.timed == 0)
+	if (a == NULL || b == NULL)
 		return;
-	row->share = fmax(share_of(&a->row, report_a), share_of(&b->row, report_b));
+	if (a->row.timed > 0 && b->row.timed > 0)
+		row->share = fmax(share_of(&a->row, report_a), share_of(&b->row, report_b));
+	else
+		row->share = fmax(bytes_share(&a->row, report_a), bytes_share(&b->row, report_b));
 	fill_samples(row, report_a, a, report_b, b, compare->by, samples);
 	judge_row(row, samples, rows, compare->threshold);
 }
@@ -623,7 +690,8 @@ static void count_row(struct compare *compare, const struct compare_row *row)
 	compare->only_a += !row->b.is_there;
 	compare->only_b += !row->a.is_there;
 	compare->not_timed +=
-		row->a.is_there && row->b.is_there && (row->a.timed == 0 || row->b.timed == 0);
+		row->a.is_there && row->b.is_there && row->basis != COMPARE_WIRE &&
+		(row->a.timed == 0 || row->b.timed == 0);
 	compare->slower += row->is_slower;
 	compare->faster += row->is_faster;
 	compare->undecided += row->is_undecided;

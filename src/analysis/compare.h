@@ -50,7 +50,8 @@ enum compare_basis {
 		2, /* Sends and Recvs: the fastest tenth, which found their peer waiting */
 	COMPARE_DURATION = 3,  /* whole durations: waiting cannot be left out */
 	COMPARE_BANDWIDTH = 4, /* different numbers of ranks: not judged */
-	COMPARE_BASES = 5,
+	COMPARE_WIRE = 5, /* no durations: the time on the wire of a transfer, of the fastest sender */
+	COMPARE_BASES = 6,
 };
 const char *compare_basis_name(enum compare_basis basis); /* "transfer", ... */
 
@@ -84,7 +85,7 @@ struct compare_row {
 	double mean_ratio;
 	double busbw_ratio;
 	enum compare_basis basis;
-	double share; /* of the time in all calls without waiting, the larger of the two sides' */
+	double share; /* of the time in all calls without waiting, the larger of the two sides'; without times of bytes */
 	/*
 	 * 95% interval of the ratio of geometric means, b / a, see docs/STATISTICS.md. has_interval false:
 	 * fewer than COMPARE_SAMPLES_LEAST samples on a side.

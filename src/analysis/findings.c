@@ -274,25 +274,31 @@ static void find_weak_times(struct findings *findings, const struct timeline_rep
 	}
 	if (untimed > untimed_share) {
 		finding = findings_add(findings, FINDINGS_UNTIMED, FINDINGS_NOTE,
-				       "%.1f%% of calls are untimed", 100 * untimed);
+				       total->timed > 0 ? "%.1f%% of calls are in no total"
+							: "no call was timed",
+				       100 * untimed);
 		finding->count = tally_not_timed(total);
 		finding->of = total->calls;
 		finding->percent = 100 * untimed;
 		text_format(
 			finding->text, sizeof(finding->text),
-			"No call of their kind was timed. They count as calls and bytes, not as "
-			"time.");
+			"No call of their kind (communicator, function, size) was timed. They count "
+			"as calls and bytes, not as time.%s",
+			total->by_source[OP_TIME_PROXY] > 0
+				? " What the network showed of them is no duration: it includes the "
+				  "time in the queue."
+				: "");
 	}
-	for (unsigned int i = OP_TIME_NONE + 1; i < OP_TIME_SHOWN_SOURCES; i++)
-		used += (double)total->by_source[i] / calls > mixed_share;
+	for (uint8_t i = OP_TIME_NONE + 1; i < OP_TIME_SHOWN_SOURCES; i++)
+		used += op_is_duration(i) && (double)total->by_source[i] / calls > mixed_share;
 	if (used > 1) {
 		finding = findings_add(findings, FINDINGS_MIXED_SOURCES, FINDINGS_NOTE,
 				       "durations come from several sources");
-		for (unsigned int i = OP_TIME_NONE + 1; i < OP_TIME_SHOWN_SOURCES; i++) {
-			if (total->by_source[i] == 0)
+		for (uint8_t i = OP_TIME_NONE + 1; i < OP_TIME_SHOWN_SOURCES; i++) {
+			if (total->by_source[i] == 0 || !op_is_duration(i))
 				continue;
 			text_format(finding->text + at, sizeof(finding->text) - at, "%s%s %llu",
-				    at > 0 ? ", " : "", op_time_source_name((uint8_t)i),
+				    at > 0 ? ", " : "", op_time_source_name(i),
 				    (unsigned long long)total->by_source[i]);
 			at += strlen(finding->text + at);
 		}
@@ -557,8 +563,9 @@ static void tell_network(struct findings *findings, const struct timeline_report
 			 const struct straggler *straggler)
 {
 	char times[120];
+	bool is_wire = straggler->is_by_network;
 	struct finding *finding =
-		findings_add(findings, FINDINGS_NETWORK, FINDINGS_WARNING,
+		findings_add(findings, FINDINGS_NETWORK, is_wire ? FINDINGS_NOTE : FINDINGS_WARNING,
 			     "slow network: inter-node traffic is slower than before everywhere");
 
 	finding->comm = straggler->comm;
@@ -566,7 +573,14 @@ static void tell_network(struct findings *findings, const struct timeline_report
 	finding->cost_ns = straggler->caused_ns;
 	finding->percent = 100 * (straggler->slowdown - 1);
 	finding->at_ns = straggler->first_ns;
-	text_format(finding->text, sizeof(finding->text),
+	if (is_wire)
+		text_format(finding->text, sizeof(finding->text),
+			    "Inter-node transfers are on the wire %.2fx longer%s, equally on all "
+			    "ranks. No call was timed: 'ringside doctor' says what it costs.",
+			    straggler->slowdown,
+			    when_slow(report, straggler, times, sizeof(times)));
+	else
+		text_format(finding->text, sizeof(finding->text),
 		    "Inter-node transfers take %.2fx longer%s, equally on all ranks; no rank "
 		    "arrives later than before. Total cost: %s.",
 		    straggler->slowdown, when_slow(report, straggler, times, sizeof(times)),
@@ -604,11 +618,22 @@ static void tell_change(struct findings *findings, const struct timeline_report 
 	const char *kind = job_comm_kind_name(change->kind);
 	bool is_slower = change->percent < 0;
 	char where[100];
-	struct finding *finding = findings_add(
-		findings, FINDINGS_CHANGE, is_slower ? FINDINGS_WARNING : FINDINGS_NOTE,
-		"%.20s busbw on %s communicators %s %.0f%% at %s", function, kind,
-		is_slower ? "dropped" : "increased", is_slower ? -change->percent : change->percent,
-		timeline_time(report, change->at_ns, " UTC").text);
+	struct finding *finding;
+
+	if (change->is_wire)
+		finding = findings_add(
+			findings, FINDINGS_CHANGE, FINDINGS_NOTE,
+			"%.20s transfers on %s communicators are on the wire %.0f%% %s from %s on",
+			function, kind, 100 * fabs(change->before / change->after - 1),
+			is_slower ? "longer" : "less long",
+			timeline_time(report, change->at_ns, " UTC").text);
+	else
+		finding = findings_add(
+			findings, FINDINGS_CHANGE, is_slower ? FINDINGS_WARNING : FINDINGS_NOTE,
+			"%.20s busbw on %s communicators %s %.0f%% at %s", function, kind,
+			is_slower ? "dropped" : "increased",
+			is_slower ? -change->percent : change->percent,
+			timeline_time(report, change->at_ns, " UTC").text);
 
 	finding->comm = change->example_comm;
 	finding->count = change->comms_changed;
@@ -622,6 +647,17 @@ static void tell_change(struct findings *findings, const struct timeline_report 
 		text_format(where, sizeof(where), "in %u of %u communicators (%u %s)",
 			    change->comms_changed, change->comms, change->ranks_changed,
 			    text_which(change->ranks_changed, "rank", "ranks"));
+	if (change->is_wire) {
+		text_format(finding->text, sizeof(finding->text),
+			    "Of the fastest sender, a transfer took %s before and %s after, %s, over "
+			    "%llu collectives before and %llu after. No call was timed: what it costs "
+			    "shows in the iterations.",
+			    units_of_ns(1e9 / change->before).text,
+			    units_of_ns(1e9 / change->after).text, where,
+			    (unsigned long long)change->matches_before,
+			    (unsigned long long)change->matches_after);
+		return;
+	}
 	text_format(finding->text, sizeof(finding->text),
 		    "Excluding waiting, busbw went from %.2f to %.2f GB/s %s, over %llu "
 		    "collectives before and %llu after.",

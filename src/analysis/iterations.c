@@ -441,6 +441,12 @@ static void set_ends(struct iterations *iterations)
 		} else {
 			one->end_ns = one->next_called_ns;
 		}
+		/* Of the last one, if no end of its operations was seen, it is not known how long it took. */
+		if (one->end_ns <= one->start_ns) {
+			one->end_ns = one->start_ns;
+			iterations->regular -= !one->is_odd;
+			one->is_odd = true;
+		}
 	}
 }
 

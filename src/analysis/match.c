@@ -473,7 +473,7 @@ void match_slot_start(struct match_cursor *cursor, struct match_slot *slot,
 		lane->owner = (uint16_t)cursor->seat;
 	}
 	*slot = (struct match_slot){ .sum_ns = op->duration_ns,
-				     .least_ns = op->duration_ns,
+				     .least_ns = op->ranked_ns,
 				     .second_ns = UINT64_MAX,
 				     .end_ns = op->end_ns,
 				     .signature = (uint32_t)op->signature,
@@ -611,7 +611,9 @@ static void count_chunk(struct matches *matches, const struct match_lane *lane, 
 		brief->occupied |= UINT32_C(1) << i;
 		brief->least_ns += slots[i].least_ns;
 		brief->mean_ns += (double)slots[i].sum_ns / slots[i].count;
-		count_slot(matches, &matches->comms[lane->comm], nranks, &slots[i]);
+		/* Spans say nothing of waiting. */
+		if (!match_has_spans(lane))
+			count_slot(matches, &matches->comms[lane->comm], nranks, &slots[i]);
 		count_move(&slots[i], lane->sums);
 	}
 	sum_slots(lane->chunks[chunk], brief->occupied, 1, lane->sums);

@@ -9,8 +9,11 @@
  * What matches: operations with the same (communicator, match, call or replay, source of time) that agree
  * on rolling signature, function, datatype, algorithm, protocol, size class (and user tag, if tags are part
  * of a key). Ranks that disagree make a separate match, a variant; those in the smaller one are counted as
- * differing. Synchronizing: AllReduce, AllGather, ReduceScatter, AlltoAll. Sources of time: kernel_gpu and
- * proxy, never mixed.
+ * differing. Synchronizing: AllReduce, AllGather, ReduceScatter, AlltoAll. Sources of time are never mixed.
+ *
+ * Network spans are no durations (op_is_duration()): nothing above follows from them. They are matched for what they
+ * have, the time on the wire of a transfer. There least_ns is that of the fastest sender, 0 if no rank sends, and
+ * sum_ns has the spans, which bound durations from above: see match_has_spans().
  *
  * A match may lack ranks (not recorded, no duration, still in flight). Then wait(r) is computed from the
  * others: a lower bound, as a missing rank may have arrived last. Such matches are counted in `partial`;
@@ -52,8 +55,8 @@ enum {
 };
 
 struct match_slot {
-	uint64_t sum_ns;    /* of the matched durations */
-	uint64_t least_ns;  /* shortest duration */
+	uint64_t sum_ns;    /* of the matched durations, or spans */
+	uint64_t least_ns;  /* shortest duration; of spans the shortest time on the wire */
 	uint64_t second_ns; /* the next shortest; UINT64_MAX with only one rank */
 	uint64_t end_ns;    /* done_ns of the first matched rank, on that process's recorder
 			       clock */
@@ -146,14 +149,22 @@ enum { MATCH_SEQUENCES = 2 * 3, MATCH_LANES = MATCH_SEQUENCES * MATCH_VARIANTS }
 /* Only of these times something follows from a comparison of ranks. */
 static inline bool match_can_compare(uint8_t source)
 {
-	return op_source_is_gpu(source) || source == OP_TIME_PROXY;
+	return op_is_duration(source) || source == OP_TIME_PROXY;
 }
 
 static inline unsigned int match_sequence(uint8_t source, bool is_replay)
 {
-	unsigned int of_source = source == OP_TIME_PROXY ? 1 : source == OP_TIME_CUDA_EVENT ? 2 : 0;
+	unsigned int of_source = source == OP_TIME_PROXY || source == OP_TIME_TOOL ? 1
+				 : source == OP_TIME_CUDA_EVENT			   ? 2
+										   : 0;
 
 	return of_source + (is_replay ? MATCH_SEQUENCES / 2 : 0);
+}
+
+/* Of operations without a duration: only their time on the wire is compared. */
+static inline bool match_has_spans(const struct match_lane *lane)
+{
+	return !op_is_duration(lane->source);
 }
 
 struct match_comm {
@@ -200,7 +211,7 @@ struct matches {
 	uint64_t repeated;  /* duplicate number */
 	uint64_t left_out;  /* beyond the limit */
 	uint64_t differing; /* of joined: in the smaller of two variants; after match_finish() */
-	/* And the matches, after match_finish(): */
+	/* And the matches, after match_finish(), as far as they have durations: */
 	uint64_t complete; /* all ranks of the communicator */
 	uint64_t partial;  /* at least two, not all */
 	uint64_t alone;	   /* one rank: says nothing about waiting */
@@ -226,7 +237,8 @@ struct match_op {
 	uint64_t match;
 	uint64_t signature;
 	uint64_t duration_ns;
-	uint64_t end_ns; /* done_ns */
+	uint64_t ranked_ns; /* the same, or of spans the time on the wire of a transfer; 0: it sent nothing */
+	uint64_t end_ns;    /* done_ns */
 	uint64_t send_net_ns;
 	uint32_t send_steps;
 	uint32_t kind; /* match_kind() */
@@ -249,6 +261,7 @@ struct match_columns {
 	const uint64_t *match;
 	const uint64_t *signature;
 	const uint64_t *duration_ns;
+	const uint64_t *ranked_ns;
 	const uint64_t *end_ns;
 	const uint64_t *send_net_ns;
 	const uint64_t *steps; /* OP_WORD_STEPS */
@@ -326,13 +339,14 @@ static inline bool match_is_agreed(const struct match_slot *slot, const struct m
 static inline void match_slot_join(struct match_cursor *cursor, struct match_slot *slot,
 				   const struct match_op *op)
 {
-	uint64_t ns = op->duration_ns;
-	bool is_least = ns < slot->least_ns;
+	uint64_t ns = op->ranked_ns;
+	/* 0 is no value: below it, as an unsigned number, is the largest. */
+	bool is_least = ns - 1 < slot->least_ns - 1;
 	uint64_t other = is_least ? slot->least_ns : ns;
 
-	slot->sum_ns += ns;
+	slot->sum_ns += op->duration_ns;
 	slot->count++;
-	slot->second_ns = other < slot->second_ns ? other : slot->second_ns;
+	slot->second_ns = other - 1 < slot->second_ns - 1 ? other : slot->second_ns;
 	slot->least_ns = is_least ? ns : slot->least_ns;
 	slot->last = is_least ? (uint16_t)cursor->seat : slot->last;
 	if (slot->owner == cursor->lane->owner && ++cursor->sample_skip >= cursor->sample_step)
@@ -451,6 +465,7 @@ static inline bool match_run_add_alone(struct match_run *run, const struct match
 		.match = columns->match[row],
 		.signature = columns->signature[row],
 		.duration_ns = columns->duration_ns[row],
+		.ranked_ns = columns->ranked_ns[row],
 		.end_ns = columns->end_ns[row],
 		.send_net_ns = columns->send_net_ns[row],
 		.send_steps = (uint32_t)columns->steps[row],
@@ -476,7 +491,7 @@ static inline void match_run_sample(struct match_run *run, const struct match_sl
 static inline bool match_run_add(struct match_run *run, const struct match_columns *columns,
 				 uint32_t row, const struct match_what *what)
 {
-	uint64_t match = columns->match[row], ns = columns->duration_ns[row], other;
+	uint64_t match = columns->match[row], ns = columns->ranked_ns[row], other;
 	uint32_t place = match % MATCH_CHUNK;
 	struct match_slot *slot;
 	bool is_least;
@@ -492,15 +507,15 @@ static inline bool match_run_add(struct match_run *run, const struct match_colum
 		     (run->part.bits >> place & 1)))
 		return match_run_add_alone(run, columns, row, what);
 	run->part.bits |= UINT32_C(1) << place;
-	run->part.sum_ns += ns;
+	run->part.sum_ns += columns->duration_ns[row];
 	if (what->wire_class >= run->part.wire_class)
 		match_add_wire(&run->part, what->wire_class, columns->send_net_ns[row],
 			       (uint32_t)columns->steps[row]);
-	is_least = ns < slot->least_ns;
+	is_least = ns - 1 < slot->least_ns - 1;
 	other = is_least ? slot->least_ns : ns;
-	slot->sum_ns += ns;
+	slot->sum_ns += columns->duration_ns[row];
 	slot->count++;
-	slot->second_ns = other < slot->second_ns ? other : slot->second_ns;
+	slot->second_ns = other - 1 < slot->second_ns - 1 ? other : slot->second_ns;
 	slot->least_ns = is_least ? ns : slot->least_ns;
 	slot->last = is_least ? run->seat : slot->last;
 	run->joined++;

@@ -95,7 +95,7 @@ static struct tally_key key_of(const struct matches *matches, const struct match
 }
 
 static void take_slot(struct paces *paces, struct pace_cell *cell, const struct match_slot *slot,
-		      unsigned int block)
+		      unsigned int block, bool has_spans)
 {
 	if (slot->count < 2 || slot->least_ns == 0)
 		return;
@@ -105,6 +105,8 @@ static void take_slot(struct paces *paces, struct pace_cell *cell, const struct 
 	cell->sized += slot->bytes > 0;
 	cell->series.count[block]++;
 	cell->series.log_sum[block] += log((double)slot->least_ns);
+	if (has_spans)
+		return;
 	paces->wait_ns[block] += (double)(slot->sum_ns - slot->least_ns * slot->count);
 	paces->wait_calls[block] += slot->count;
 }
@@ -119,7 +121,8 @@ static void take_lane(struct paces *paces, struct pace_cell *cells, const struct
 			const struct match_slot *slot = &lane->chunks[i]->slots[place];
 
 			take_slot(paces, &cells[slot->kind], slot,
-				  block_of(division, lane->briefs[i].number, place));
+				  block_of(division, lane->briefs[i].number, place),
+				  match_has_spans(lane));
 		}
 }
 

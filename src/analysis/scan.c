@@ -14,16 +14,17 @@ static inline uint64_t scan_cell_bytes(const struct scan_cell *cell)
 
 /* What to do with such an operation. */
 enum scan_mark {
-	SCAN_TIMED = 1u << 0, /* << op_shown_source(): of its duration */
-	SCAN_ANY_SOURCE = SCAN_TIMED << 1 | SCAN_TIMED << 2 | SCAN_TIMED << 3 | SCAN_TIMED << 4,
-	SCAN_IGNORED = 1u << 5,	  /* does not pass the filter: cell is NULL */
-	SCAN_HIDDEN = 1u << 6,	  /* of a rank that is not shown: matched, but in no table */
-	SCAN_CAPTURED = 1u << 7,  /* captured in a graph: only counted */
-	SCAN_UNTIMED = 1u << 8,	  /* without a duration */
-	SCAN_UNTRUSTED = 1u << 9, /* OP_STAMPS_UNTRUSTED */
-	SCAN_JOINED = 1u << 10,	  /* with other ranks' */
-	SCAN_APART = 1u << 11,	  /* could be matched, except for its source or its communicator */
-	SCAN_SEND = 1u << 12,
+	SCAN_TIMED = 1u << 0, /* << op_shown_source(): of its duration, or its network span */
+	SCAN_SPAN = SCAN_TIMED << OP_TIME_PROXY,
+	SCAN_ANY_SOURCE = (SCAN_TIMED << OP_TIME_SHOWN_SOURCES) - 2,
+	SCAN_IGNORED = SCAN_TIMED << OP_TIME_SHOWN_SOURCES, /* does not pass the filter: cell is NULL */
+	SCAN_HIDDEN = SCAN_IGNORED << 1,    /* of a rank that is not shown: matched, but in no table */
+	SCAN_CAPTURED = SCAN_IGNORED << 2,  /* captured in a graph: only counted */
+	SCAN_UNTIMED = SCAN_IGNORED << 3,   /* neither a duration nor a span */
+	SCAN_UNTRUSTED = SCAN_IGNORED << 4, /* OP_STAMPS_UNTRUSTED */
+	SCAN_JOINED = SCAN_IGNORED << 5,    /* with other ranks' */
+	SCAN_APART = SCAN_IGNORED << 6, /* could be matched, except for its source or its communicator */
+	SCAN_SEND = SCAN_IGNORED << 7,
 };
 
 /* The key of an entry. */
@@ -263,7 +264,7 @@ static enum status cell_row(const struct scan *scan, const struct scan_cell *cel
 				   .untrusted = cell->untrusted,
 				   .bytes = scan_cell_bytes(cell) };
 	row->by_source[cell->source] = cell->calls;
-	if (cell->source == OP_TIME_NONE || cell->calls == 0)
+	if (!op_is_duration(cell->source) || cell->calls == 0)
 		return OK;
 	row->timed = cell->calls;
 	row->sum_ns = cell->sum_ns;
@@ -296,10 +297,12 @@ static void add_to_rank(struct scan *scan, const struct scan_cell *cell)
 
 	rank->calls += cell->calls;
 	rank->open += cell->open;
-	rank->timed += cell->source != OP_TIME_NONE ? cell->calls : 0;
-	rank->sum_ns += cell->sum_ns;
 	rank->bytes += scan_cell_bytes(cell);
-	if (match_is_synchronising((uint8_t)cell->names) && cell->source != OP_TIME_NONE) {
+	if (!op_is_duration(cell->source))
+		return;
+	rank->timed += cell->calls;
+	rank->sum_ns += cell->sum_ns;
+	if (match_is_synchronising((uint8_t)cell->names)) {
 		rank->joined += cell->calls - cell->apart;
 		rank->joined_ns += cell->sum_ns - cell->apart_ns;
 	}
@@ -312,7 +315,7 @@ static enum status add_to_estimate(struct scan *scan, const struct scan_cell *ce
 				      .tag = cell->tag,
 				      .size_class = cell->size_class };
 
-	if (cell->source == OP_TIME_NONE) {
+	if (!op_is_duration(cell->source)) {
 		part.untimed = cell->calls - cell->open;
 	} else {
 		part.timed = cell->calls;
@@ -471,9 +474,10 @@ static enum status add_comm(struct scan *scan, uint32_t c)
 	for (unsigned int i = 0; i < MATCH_LANES && status == OK; i++) {
 		bool has_moves = false;
 
-		for (uint32_t place = 0; comm->lanes[i] != NULL && status == OK &&
-					 place < scan->job->comms[c].seat_count;
-		     place++)
+		if (comm->lanes[i] == NULL || match_has_spans(comm->lanes[i]))
+			continue;
+		for (uint32_t place = 0;
+		     status == OK && place < scan->job->comms[c].seat_count; place++)
 			status = add_seat(scan, comm->lanes[i], place, sums, &has_moves);
 	}
 	free(sums);
@@ -710,7 +714,7 @@ static struct match_cursor *find_cursor(struct scan *scan, const struct job_seat
 }
 
 static void join_entry(struct scan *scan, const struct job_seat *seat, struct scan_entry *entry,
-		       const struct scan_cell *like, bool is_replay)
+		       const struct scan_cell *like, bool is_replay, bool is_comparable)
 {
 	const struct match_kind kind = { .tag = like->tag,
 					 .names = like->names,
@@ -721,7 +725,7 @@ static void join_entry(struct scan *scan, const struct job_seat *seat, struct sc
 	entry->matches.has_shared = like->has_shared;
 	if (!match_is_synchronising((uint8_t)like->names))
 		return;
-	if (!scan->options->without_joins)
+	if (!scan->options->without_joins && is_comparable)
 		entry->matches.cursor = find_cursor(scan, seat, like->source, is_replay);
 	if (entry->matches.cursor != NULL)
 		entry->matches.kind = match_kind(&scan->matches, seat->comm, &kind);
@@ -746,7 +750,7 @@ static void start_series(struct scan *scan, struct scan_cell *cell, const struct
 
 	cell->bus_factor = op_bus_factor(function, comm->nranks);
 	cell->series = UINT32_MAX;
-	if (scan->local != NULL && is_shown && cell->source != OP_TIME_NONE)
+	if (scan->local != NULL && is_shown && op_is_duration(cell->source))
 		cell->series =
 			windows_local_series(scan->local, scan_series_id(comm->kind, function));
 }
@@ -754,7 +758,8 @@ static void start_series(struct scan *scan, struct scan_cell *cell, const struct
 static uint32_t marks_of(uint64_t what, uint32_t names)
 {
 	uint8_t source = op_shown_source(op_state_source(what), op_state_flags(what));
-	uint32_t marks = source != OP_TIME_NONE ? SCAN_TIMED << source : SCAN_UNTIMED;
+	uint32_t marks = op_is_duration(source) || source == OP_TIME_PROXY ? SCAN_TIMED << source
+									   : SCAN_UNTIMED;
 
 	if (op_state_state(what) == OP_CAPTURED)
 		marks = SCAN_CAPTURED;
@@ -794,7 +799,9 @@ static COLD void scan_entry_fill(struct scan *scan, const struct scan_key *key,
 	like.seat = (uint32_t)(seat - scan->job->seats);
 	entry->symbol = symbol_of(&like);
 	entry->marks = marks_of(key->what, like.names) | (entry->rank->is_shown ? 0 : SCAN_HIDDEN);
-	join_entry(scan, seat, entry, &like, op_state_flags(key->what) & OP_FLAG_REPLAY);
+	/* What the host's clock says does not tell who was late, even if another tool calls it a duration. */
+	join_entry(scan, seat, entry, &like, op_state_flags(key->what) & OP_FLAG_REPLAY,
+		   op_state_source(key->what) != OP_TIME_HOST);
 	/* Last: it may clear the cache. */
 	entry->cell = find_cell(scan, &like);
 	if (entry->cell == NULL)
@@ -841,7 +848,9 @@ struct step {
 	bool is_sifted; /* not simply all rows */
 	const struct scan_entry *entries[ROWS_AT_ONCE];
 	const uint64_t *words[WORDS]; /* of the batch, or copies; no FROM: their sources differ */
-	uint64_t durations_ns[ROWS_AT_ONCE];
+	uint64_t durations_ns[ROWS_AT_ONCE]; /* or spans */
+	const uint64_t *ranked_ns;	     /* what is compared between ranks */
+	uint64_t wires_ns[ROWS_AT_ONCE];
 	uint8_t places[ROWS_AT_ONCE]; /* if sifted: which rows they are */
 	uint64_t copies[WORDS][ROWS_AT_ONCE];
 };
@@ -860,7 +869,8 @@ static inline uint64_t what_of(uint64_t state, uint64_t bytes)
 {
 	const uint64_t mask =
 		UINT64_C(0xffff00000000) | (uint32_t)(OP_FLAG_REPLAY | OP_STAMPS_UNTRUSTED |
-						      OP_FLAG_CUDA_EVENT | OP_FLAG_SHARED_TIME);
+						      OP_FLAG_CUDA_EVENT | OP_FLAG_SHARED_TIME |
+						      OP_FLAG_TOOL_TIME);
 	uint64_t size = 64 - (unsigned int)__builtin_clzll(bytes | 1) + (bytes != 0) +
 			(bytes == OP_BYTES_UNKNOWN);
 
@@ -945,13 +955,12 @@ static bool is_passing(const struct scan *scan, const struct step *step, uint32_
 
 /* ---- one by one ------------------------------------------------------------------------------ */
 
-static uint64_t duration_of(const struct step *step, uint32_t place, uint8_t source)
+static uint64_t span_of(const struct step *step, uint32_t place)
 {
 	uint64_t done_ns = column(step, OP_WORD_DONE)[place];
 
-	switch (source) {
+	switch (op_state_source(column(step, OP_WORD_STATE)[place])) {
 	case OP_TIME_KERNEL_GPU:
-	case OP_TIME_CUDA_EVENT:
 		return column(step, OP_WORD_GPU_STOP)[place] -
 		       column(step, OP_WORD_GPU_START)[place];
 	case OP_TIME_PROXY:
@@ -1052,7 +1061,10 @@ static uint64_t gpu_end(const struct scan *scan, const struct scan_entry *entry,
 static void take_iteration_op(struct scan *scan, const struct scan_entry *entry,
 			      const struct step *step, uint32_t place)
 {
-	uint64_t duration_ns = duration_of(step, place, entry->cell->source);
+	bool is_timed = op_is_duration(entry->cell->source);
+	/* The host's bound says nothing of when it ended. */
+	bool is_end_known = entry->cell->source != OP_TIME_HOST;
+	uint64_t duration_ns = is_timed ? span_of(step, place) : 0;
 	uint64_t bytes = column(step, OP_WORD_BYTES)[place];
 
 	if (scan->iteration_count == ITERATIONS_OPS_MAX) {
@@ -1068,11 +1080,11 @@ static void take_iteration_op(struct scan *scan, const struct scan_entry *entry,
 		.comm = entry->cell->seat,
 		.tag = column(step, OP_WORD_USER_TAG)[place],
 		.issue_ns = column(step, OP_WORD_ISSUE)[place],
-		.done_ns = column(step, OP_WORD_DONE)[place],
+		.done_ns = is_end_known ? column(step, OP_WORD_DONE)[place] : 0,
 		.duration_ns = duration_ns,
 		.bytes = bytes == OP_BYTES_UNKNOWN ? 0 : bytes,
 		.gpu_stop_ns = gpu_end(scan, entry, step, place, duration_ns),
-		.is_timed = entry->cell->source != OP_TIME_NONE,
+		.is_timed = is_timed,
 		.is_default_stream = is_on_default_stream(scan, entry, step, place),
 	};
 }
@@ -1155,8 +1167,7 @@ static void set_words(struct step *step)
 	case SCAN_TIMED << OP_TIME_PROXY:
 		step->words[FROM] = column(step, OP_WORD_ACTIVE);
 		break;
-	case SCAN_TIMED << OP_TIME_HOST:
-		step->words[FROM] = column(step, OP_WORD_ISSUE);
+	default: /* the time of another tool may be of either kind */
 		break;
 	}
 }
@@ -1182,8 +1193,23 @@ static void find_durations(struct step *step)
 	for (uint32_t i = 0; from != NULL && i < step->count; i++)
 		step->durations_ns[i] = to[i] - from[i];
 	for (uint32_t i = 0; from == NULL && i < step->count; i++)
-		step->durations_ns[i] = duration_of(step, step->is_sifted ? step->places[i] : i,
-						    step->entries[i]->cell->source);
+		step->durations_ns[i] = span_of(step, step->is_sifted ? step->places[i] : i);
+}
+
+/* Of spans, what is compared between ranks is the time on the wire of a transfer: see match.h. */
+static void find_ranked(struct step *step)
+{
+	step->ranked_ns = step->durations_ns;
+	if (!(step->marks & SCAN_SPAN))
+		return;
+	step->ranked_ns = step->wires_ns;
+	for (uint32_t i = 0; i < step->count; i++) {
+		uint32_t sends = (uint32_t)step->words[STEPS][i];
+
+		step->wires_ns[i] = step->durations_ns[i];
+		if (step->entries[i]->marks & SCAN_SPAN)
+			step->wires_ns[i] = sends > 0 ? step->words[NET][i] / sends : 0;
+	}
 }
 
 static void add_to_cells(const struct tally_scale *scale, const struct step *step)
@@ -1213,6 +1239,10 @@ static void add_to_ranks(const struct step *step)
 		struct busy *busy = &step->entries[i]->rank->busy;
 		uint64_t ns = step->durations_ns[i];
 
+		if (UNLIKELY(step->entries[i]->marks & SCAN_SPAN)) {
+			widen_span(step->entries[i]->rank, done[i] > ns ? done[i] - ns : 0, done[i]);
+			continue;
+		}
 		if (UNLIKELY(busy != run.busy)) {
 			busy_run_end(&run);
 			busy_run_start(&run, busy);
@@ -1228,6 +1258,7 @@ static void join_rows(const struct step *step)
 	const struct match_columns columns = { .match = step->words[MATCH],
 					       .signature = step->words[SIGNATURE],
 					       .duration_ns = step->durations_ns,
+					       .ranked_ns = step->ranked_ns,
 					       .end_ns = step->words[DONE],
 					       .send_net_ns = step->words[NET],
 					       .steps = step->words[STEPS],
@@ -1278,8 +1309,10 @@ static void sum_rows(struct scan *scan, struct step *step)
 	find_durations(step);
 	add_to_cells(&scan->scale, step);
 	add_to_ranks(step);
-	if (step->marks & SCAN_JOINED)
+	if (step->marks & SCAN_JOINED) {
+		find_ranked(step);
 		join_rows(step);
+	}
 	if (step->marks & (SCAN_APART | SCAN_SEND | SCAN_UNTRUSTED))
 		for (uint32_t i = 0; i < step->count; i++)
 			take_rest(scan, step->entries[i], step, i);

@@ -110,9 +110,11 @@ static void add_chunk(struct straggler_table *table, const struct job *job,
 
 		table->count[block]++;
 		table->mean_ns[block] += (double)slot->sum_ns / slot->count;
-		table->least_ns[block] += (double)slot->least_ns;
-		table->last_in[slot->last]++;
-		if (slot->count > 1)
+		table->least_ns[block] += match_has_spans(lane) ? (double)slot->sum_ns / slot->count
+								: (double)slot->least_ns;
+		if (!match_has_spans(lane))
+			table->last_in[slot->last]++;
+		if (slot->count > 1 && !match_has_spans(lane))
 			table->caused_ns[slot->last] +=
 				(slot->second_ns - slot->least_ns) * (slot->count - 1u);
 		if (end_ns == 0)
@@ -140,7 +142,9 @@ static void add_parts(struct straggler_table *table, uint32_t seat)
 		if (block == UINT32_MAX || part->bits == 0)
 			continue;
 		slice = match_slice(table->lane, part->chunk, part->bits);
-		late[block] += slice.mean_ns - (double)part->sum_ns;
+		/* Spans begin with the post, on all ranks alike: they do not show who is late. */
+		if (!match_has_spans(table->lane))
+			late[block] += slice.mean_ns - (double)part->sum_ns;
 		matches[block] += slice.matches;
 		if (part->wire_class == table->wire_class) {
 			sum[block] += (double)part->send_net_ns;
@@ -540,8 +544,9 @@ static void fill_paces(const struct straggler_table *table, bool is_with_waiting
 			const struct match_slot *slot =
 				&lane->chunks[i]->slots[__builtin_ctz(bits)];
 			const struct match_sum *kind = &lane->sums[slot->kind];
-			double ns = is_with_waiting ? (double)slot->sum_ns / slot->count
-						    : (double)slot->least_ns;
+			double ns = is_with_waiting || match_has_spans(lane)
+					    ? (double)slot->sum_ns / slot->count
+					    : (double)slot->least_ns;
 
 			if (ns > 0 && kind->moves > 0)
 				paces[block] +=
@@ -835,7 +840,10 @@ static bool has_link(const struct straggler_search *search)
 
 static bool is_network(const struct straggler_search *search, const struct windows_change *change)
 {
-	return job_comm_is_over_network(change->kind) && change->is_everywhere &&
+	/* Time on the wire varies more than durations do. */
+	if (change->is_wire && change->before < slowdown_that_tells * change->after)
+		return false;
+	return (change->is_wire || job_comm_is_over_network(change->kind)) && change->is_everywhere &&
 	       change->percent < 0 && !job_is_on_one_host(search->job, change->example_comm);
 }
 
@@ -935,6 +943,7 @@ static void straggler_network(struct straggler_search *search)
 	straggler.first_ns = worst->at_ns;
 	straggler.last_ns = windows->end_ns;
 	straggler.caused_ns = worst->lost_ns;
+	straggler.is_by_network = worst->is_wire;
 	/* With such a small change, links within nodes that became about as slow as the network would have
 	 * the same effect. */
 	straggler.has_wire = search->wire_rise[worst - windows->changes] > 0 &&
@@ -1104,7 +1113,9 @@ static void look_at_lane(struct straggler_search *search, struct stragglers *str
 			table.matches + (stragglers->has_enough ? stragglers->matches : 0);
 		stragglers->has_enough = true;
 		straggler_late_by_network(search, &table);
-		if (!is_comm_staggered)
+		if (!match_has_spans(lane) || table.is_late_by_network)
+			stragglers->late_matches += table.matches;
+		if (!is_comm_staggered && (!match_has_spans(lane) || table.is_late_by_network))
 			straggler_late(search, &table);
 		straggler_wire(search, &table);
 		straggler_network_wire(search, &table);

@@ -75,7 +75,7 @@ struct straggler {
 	double own_excess;   /* then: share of time that it spends outside longer than its peers */
 	bool is_stage;	     /* then: compared with other stages of a pipeline, which may differ
 				by design */
-	bool is_by_network;  /* straggler: by the network side; GPU times are missing */
+	bool is_by_network;  /* by the network side; GPU times are missing */
 	bool is_each;	     /* then: slow host, of which each rank stands out by itself */
 	bool is_any;	     /* slow host: its ranks are late in different communicators; one of
 				them or what they exchange inside the host may be the origin */
@@ -106,6 +106,7 @@ struct stragglers {
 	 * with the most. */
 	uint64_t matches;
 	bool has_enough;	       /* false: too few matches to name a straggler */
+	uint64_t late_matches;	       /* of matches: those that show who is late, not only slow links */
 	uint32_t least_matches;	       /* the number needed */
 	struct straggler_judged *jobs; /* as job.groups */
 };

@@ -69,7 +69,7 @@ struct straggler_table {
 	double *late_ns;    /* mean duration of all minus the seat's, per match; NAN: none */
 	double *wire_ns;    /* time on the wire per transfer; NAN: no transfers */
 	double *wire_sum;   /* total time on the wire */
-	double *mean_ns;    /* [block]: mean duration */
+	double *mean_ns;    /* [block]: mean duration; of spans an upper bound, like the next */
 	double *least_ns;   /* [block]: mean shortest duration */
 	double *count;	    /* [block]: matches */
 	uint64_t *start_ns; /* [block], common time; 0 unknown */

@@ -2,8 +2,9 @@
  * Totals by key: calls, bytes, time, bandwidth, waiting.
  *
  * The caller selects the parts of the key (enum tally_by). Durations of different sources are added up in
- * one row unless the source is part of the key; every row has the number of each. docs/STATISTICS.md
- * defines each value.
+ * one row unless the source is part of the key; every row has the number of each. Network spans and bounds by
+ * the host's clock are no durations (op_is_duration()): they are only counted. docs/STATISTICS.md defines each
+ * value.
  */
 #ifndef TALLY_H
 #define TALLY_H
@@ -73,7 +74,7 @@ struct tally_row {
 	uint64_t untrusted;    /* of calls: GPU timestamps rejected (OP_STAMPS_UNTRUSTED) */
 	uint64_t bytes;	       /* of calls with known size */
 	uint64_t timed;	       /* of calls: with a duration, whatever its source */
-	/* Calls by the shown source of their duration; adds up to calls. */
+	/* Calls by the shown source of their time; adds up to calls. Not all are durations. */
 	uint64_t by_source[OP_TIME_SHOWN_SOURCES];
 	/* Of timed: NCCL executed others with it and they have one time for all. Not in bandwidths. */
 	uint64_t shared;
@@ -137,6 +138,14 @@ static inline bool tally_is_sampled(const struct tally_row *row)
 static inline uint64_t tally_gpu_timed(const struct tally_row *row)
 {
 	return row->by_source[OP_TIME_KERNEL_GPU] + row->by_source[OP_TIME_CUDA_EVENT];
+}
+
+/* Most of what is known of its times comes from the network's side or from another tool: late ranks do not show. */
+static inline bool tally_is_by_network(const struct tally_row *row)
+{
+	uint64_t gpu = tally_gpu_timed(row);
+
+	return gpu < row->by_source[OP_TIME_PROXY] + row->by_source[OP_TIME_TOOL];
 }
 
 /* Of kinds without any timed call: not in any estimate. */

@@ -45,6 +45,7 @@ struct change_raw {
 	uint32_t comm;
 	uint8_t function;
 	uint8_t size_class;
+	bool is_wire;
 	uint64_t at_ns;
 	double before;
 	double after;
@@ -57,6 +58,7 @@ struct change_raw {
 /* What changes are counted against: the communicators examined. */
 struct change_tested {
 	uint8_t kind, function, size_class;
+	bool is_wire;
 	uint32_t comms;
 };
 
@@ -251,6 +253,7 @@ static int by_key_and_time(const void *left, const void *right)
 
 	return ORDER(a->function, b->function) ?:
 	       ORDER(a->size_class, b->size_class) ?:
+	       ORDER(a->is_wire, b->is_wire) ?:
 	       ORDER(a->at_ns, b->at_ns);
 }
 
@@ -272,7 +275,8 @@ static uint32_t comms_tested(const struct change_search *search,
 	for (size_t i = 0; i < search->tested_count; i++)
 		if (search->tested[i].kind == (uint8_t)change->kind &&
 		    search->tested[i].function == change->function &&
-		    search->tested[i].size_class == change->size_class)
+		    search->tested[i].size_class == change->size_class &&
+		    search->tested[i].is_wire == change->is_wire)
 			return search->tested[i].comms;
 	return 0;
 }
@@ -296,6 +300,7 @@ static void add_change(const struct grouping *of, size_t count)
 	struct windows_change change = { .kind = job->comms[list[0]->comm].kind,
 					 .function = list[0]->function,
 					 .size_class = list[0]->size_class,
+					 .is_wire = list[0]->is_wire,
 					 .at_ns = list[count / 2]->at_ns,
 					 .example_comm = list[0]->comm,
 					 .confidence = 1 };
@@ -382,7 +387,8 @@ static void group_all(struct grouping *of)
 	for (size_t i = 0; i < search->raw_count; i = next) {
 		for (next = i; next < search->raw_count &&
 			       search->raws[next].function == search->raws[i].function &&
-			       search->raws[next].size_class == search->raws[i].size_class;)
+			       search->raws[next].size_class == search->raws[i].size_class &&
+			       search->raws[next].is_wire == search->raws[i].is_wire;)
 			next++;
 		group_changes(of, i, next);
 	}
@@ -414,22 +420,24 @@ static enum status windows_group_changes(struct windows *windows, struct change_
 /*
  * Lasting changes of a transfer's speed.
  *
- * A match's shortest duration is the transfer without waiting. Per communicator and kind of call (function,
- * size class), the logarithms of busbw in the order of the matches are a series; several are combined by
+ * A match's shortest duration is the transfer without waiting. Where there are only network spans it is the time on the
+ * wire of the fastest sender's transfers, which has neither waiting nor queueing in it. Per communicator and kind of
+ * call (function, size class), the logarithms of busbw, or of transfers per second, in the order of the matches are a series; several are combined by
  * medians, so that single slow ones do not count. Each series is cut where it changes, and related changes
  * are combined.
  */
 
 enum { MEETINGS_LEAST = 16 };
 
-static void count_tested(struct change_search *search, uint8_t kind, uint8_t function,
-			 uint8_t size_class)
+static void count_tested(struct change_search *search, const struct change_raw *like)
 {
+	uint8_t kind = (uint8_t)search->report->job.comms[like->comm].kind;
 	size_t i = 0;
 
 	while (i < search->tested_count &&
-	       (search->tested[i].kind != kind || search->tested[i].function != function ||
-		search->tested[i].size_class != size_class))
+	       (search->tested[i].kind != kind || search->tested[i].function != like->function ||
+		search->tested[i].size_class != like->size_class ||
+		search->tested[i].is_wire != like->is_wire))
 		i++;
 	if (i == search->tested_count) {
 		if (!list_grow(&search->tested, i, sizeof(*search->tested))) {
@@ -437,15 +445,17 @@ static void count_tested(struct change_search *search, uint8_t kind, uint8_t fun
 			return;
 		}
 		search->tested[search->tested_count++] =
-			(struct change_tested){ kind, function, size_class, 0 };
+			(struct change_tested){ kind, like->function, like->size_class,
+						like->is_wire, 0 };
 	}
 	search->tested[i].comms++;
 }
 
-static bool is_counted(const struct match_slot *slot, int32_t nranks)
+/* Time on the wire needs no size. */
+static bool is_counted(const struct match_lane *lane, const struct match_slot *slot, int32_t nranks)
 {
-	return slot->count > 1 && slot->count * 4 >= nranks * 3 && slot->bytes > 0 &&
-	       slot->least_ns > 0;
+	return slot->count > 1 && slot->count * 4 >= nranks * 3 &&
+	       (slot->bytes > 0 || match_has_spans(lane)) && slot->least_ns > 0;
 }
 
 /* The matches of one kind, while they are read: at most CHANGE_POINTS_MAX points, each the median of its
@@ -459,6 +469,7 @@ struct series {
 	size_t point_count;
 	size_t points_wanted;
 	double *rates; /* of the current point: busbw */
+	bool is_wire;  /* 1 / time on the wire instead */
 	struct change_point all;
 };
 
@@ -476,8 +487,9 @@ static inline void take_match(const struct change_search *search, const struct m
 	if (series->all.matches == 0)
 		series->all.ns = windows_slot_ns(search->report, lane, slot);
 	series->rates[series->all.matches++] =
-		slot->bytes * series->factor * 1e9 / (double)slot->least_ns;
-	series->all.cost_ns += (double)slot->least_ns * slot->count;
+		(series->is_wire ? 1 : slot->bytes * series->factor) * 1e9 / (double)slot->least_ns;
+	/* What more time on the wire costs is not known. */
+	series->all.cost_ns += series->is_wire ? 0 : (double)slot->least_ns * slot->count;
 	if (++series->taken == series->next)
 		end_point(series);
 }
@@ -496,7 +508,7 @@ static void take_matches(const struct change_search *search, const struct match_
 			const struct match_slot *slot = &chunk->slots[__builtin_ctz(bits)];
 			struct series *series = &list[slot->kind];
 
-			if (series->points != NULL && is_counted(slot, nranks))
+			if (series->points != NULL && is_counted(lane, slot, nranks))
 				take_match(search, lane, slot, series);
 		}
 	}
@@ -508,12 +520,12 @@ static void look_at_kind(struct change_search *search, const struct match_lane *
 	const struct match_kind *of = &search->matches->comms[lane->comm].kinds[kind];
 	struct change_raw like = { .comm = lane->comm,
 				   .function = (uint8_t)of->names,
-				   .size_class = of->size_class };
+				   .size_class = of->size_class,
+				   .is_wire = match_has_spans(lane) };
 
 	if (series->points == NULL)
 		return;
-	count_tested(search, (uint8_t)search->report->job.comms[lane->comm].kind, like.function,
-		     like.size_class);
+	count_tested(search, &like);
 	search->series++;
 	windows_cut_series(search, &like, series->points, 0, series->point_count, 3);
 }
@@ -529,7 +541,7 @@ static void count_matches(const struct change_search *search, const struct match
 			const struct match_slot *slot =
 				&lane->chunks[i]->slots[__builtin_ctz(bits)];
 
-			list[slot->kind].count += is_counted(slot, nranks);
+			list[slot->kind].count += is_counted(lane, slot, nranks);
 		}
 	}
 	match_order_sort(order, lane->chunk_count);
@@ -546,7 +558,8 @@ static bool start_series(struct change_search *search, const struct match_lane *
 
 		series->factor = op_bus_factor((uint8_t)comm->kinds[kind].names,
 					       search->report->job.comms[lane->comm].nranks);
-		if (series->count < MEETINGS_LEAST || series->factor <= 0)
+		series->is_wire = match_has_spans(lane);
+		if (series->count < MEETINGS_LEAST || (series->factor <= 0 && !series->is_wire))
 			continue;
 		series->points_wanted =
 			series->count < CHANGE_POINTS_MAX ? series->count : CHANGE_POINTS_MAX;
@@ -628,6 +641,10 @@ static void choose_width(struct windows *windows, const struct timeline_report *
 	for (size_t r = 0; r < report->job.rank_count; r++)
 		if (report->ranks[r].is_shown && report->ranks[r].timed > calls)
 			calls = report->ranks[r].timed;
+	/* Where nothing is timed, changes of time on the wire still have a place. */
+	for (size_t r = 0; report->total.timed == 0 && r < report->job.rank_count; r++)
+		if (report->ranks[r].is_shown && report->ranks[r].calls > calls)
+			calls = report->ranks[r].calls;
 	wanted = calls / OPS_PER_WINDOW;
 	wanted = wanted < 1 ? 1 : wanted > most ? most : wanted;
 	windows->start_ns = report->start_ns;
@@ -907,7 +924,8 @@ static enum status add_matches(struct windows *windows, const struct timeline_re
 
 	for (size_t c = 0; c < report->job.comm_count && status == OK; c++)
 		for (unsigned int i = 0; i < MATCH_LANES && status == OK; i++)
-			if (matches->comms[c].lanes[i] != NULL)
+			if (matches->comms[c].lanes[i] != NULL &&
+			    !match_has_spans(matches->comms[c].lanes[i]))
 				status = add_matches_of(windows, report, matches,
 							matches->comms[c].lanes[i], row_of);
 	free(row_of);

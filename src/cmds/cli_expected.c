@@ -28,6 +28,8 @@ int baseline_file_read(struct baseline *baseline, const char *path)
 	free(text);
 	if (status == ERR_NO_SPACE)
 		cli_no_memory();
+	if (status == ERR_RANGE)
+		return cli_error("%s cannot be used: %s", path, why);
 	return status == OK ? 0 : cli_error("%s is not a baseline: %s", path, why);
 }
 

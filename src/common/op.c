@@ -136,7 +136,8 @@ static const char *const states[] = {
 };
 _Static_assert(ARRAY_LENGTH(states) == OP_STATES, "a state has no name");
 
-static const char *const time_sources[] = { "none", "kernel_gpu", "proxy", "host", "cuda_event" };
+static const char *const time_sources[] = { "none", "kernel_gpu", "proxy",
+					    "host", "cuda_event", "tool" };
 _Static_assert(ARRAY_LENGTH(time_sources) == OP_TIME_SHOWN_SOURCES, "a time source has no name");
 
 static const char *const waits[] = {
@@ -151,7 +152,7 @@ static const char *const flags[32] = {
 	[9] = "stamp_reversed", [10] = "stamp_stale",	   [11] = "stamp_overrun",
 	[12] = "stamp_channel", [13] = "channels_missing", [14] = "foreign_stop",
 	[15] = "cuda_event",	[16] = "shared_time",	   [17] = "seen_open",
-	[18] = "replay_read",	[19] = "place_rough",
+	[18] = "replay_read",	[19] = "place_rough",	   [20] = "tool_time",
 };
 
 static const struct {

@@ -90,15 +90,20 @@ static inline bool op_is_collective(uint8_t function)
 }
 
 /*
- * Where a duration comes from, as outputs show it: enum op_time_source, and CUDA events apart from kernel events. In a
- * record both are OP_TIME_KERNEL_GPU, and a flag tells them apart.
+ * Where a time comes from, as outputs show it: enum op_time_source, CUDA events apart from kernel events, and what another
+ * tool measured apart from what this recorder saw of the network and the host. In a record flags tell them apart.
  */
-enum { OP_TIME_CUDA_EVENT = OP_TIME_SOURCES, OP_TIME_SHOWN_SOURCES = OP_TIME_SOURCES + 1 };
+enum {
+	OP_TIME_CUDA_EVENT = OP_TIME_SOURCES,
+	OP_TIME_TOOL = OP_TIME_SOURCES + 1,
+	OP_TIME_SHOWN_SOURCES = OP_TIME_SOURCES + 2,
+};
 
 static inline uint8_t op_shown_source(uint8_t source, uint32_t flags)
 {
-	return source == OP_TIME_KERNEL_GPU && flags & OP_FLAG_CUDA_EVENT ? OP_TIME_CUDA_EVENT
-									  : source;
+	if (source == OP_TIME_KERNEL_GPU)
+		return flags & OP_FLAG_CUDA_EVENT ? OP_TIME_CUDA_EVENT : OP_TIME_KERNEL_GPU;
+	return source != OP_TIME_NONE && flags & OP_FLAG_TOOL_TIME ? OP_TIME_TOOL : source;
 }
 
 /* Measured on the GPU, however that is shown. */
@@ -107,11 +112,29 @@ static inline bool op_source_is_gpu(uint8_t source)
 	return source == OP_TIME_KERNEL_GPU || source == OP_TIME_CUDA_EVENT;
 }
 
+/*
+ * Does a shown source say how long an operation took? A network span also has the time in which the operation was queued
+ * behind others, and the host's clock only bounds it: they are in no total, no share and no bandwidth. Everything that
+ * adds up, averages or compares durations asks here.
+ */
+static inline bool op_is_duration(uint8_t shown_source)
+{
+	return op_source_is_gpu(shown_source) || shown_source == OP_TIME_TOOL;
+}
+
+static inline bool op_has_duration(const struct op_record *op)
+{
+	return op_is_duration(op_shown_source(op->time_source, op->flags));
+}
+
 /* "cuda_event" for a record's source and flags */
 const char *op_time_name(uint8_t source, uint32_t op_flags);
 
-/* How long an operation took, by the source named in its record; 0 if there is none. */
-static inline uint64_t op_duration_ns(const struct op_record *op)
+/*
+ * From its first to its last moment, by the source named in its record; 0 if there is none. For its place in time:
+ * how long it took is op_duration_ns().
+ */
+static inline uint64_t op_span_ns(const struct op_record *op)
 {
 	switch (op->time_source) {
 	case OP_TIME_KERNEL_GPU:
@@ -123,6 +146,12 @@ static inline uint64_t op_duration_ns(const struct op_record *op)
 	default:
 		return 0;
 	}
+}
+
+/* How long an operation took; 0 if that is not known. */
+static inline uint64_t op_duration_ns(const struct op_record *op)
+{
+	return op_has_duration(op) ? op_span_ns(op) : 0;
 }
 
 /*

@@ -82,7 +82,7 @@ enum op_state {
 	OP_STATES = 7,
 };
 
-/* Where the duration comes from. */
+/* What is known of its time. Only the first is a duration: see op_is_duration(). */
 enum op_time_source {
 	OP_TIME_NONE = 0, /* the end was not seen */
 	/*
@@ -90,8 +90,9 @@ enum op_time_source {
 	 * OP_FLAG_CUDA_EVENT between two CUDA events around the launch, on the recorder's clock.
 	 */
 	OP_TIME_KERNEL_GPU = 1,
-	OP_TIME_PROXY = 2, /* first to last network activity, host clock */
-	OP_TIME_HOST = 3,  /* issue to the first proof that it was over: an upper bound */
+	/* A span: first to last network activity, host clock. It begins when the host posts, often long before the GPU. */
+	OP_TIME_PROXY = 2,
+	OP_TIME_HOST = 3, /* issue to the first proof that it was over: an upper bound */
 	OP_TIME_SOURCES = 4,
 };
 
@@ -129,6 +130,8 @@ enum op_flag {
 	OP_FLAG_REPLAY_READ = 1u << 18,
 	/* CUDA events: its place in time may be off by more than a millisecond. */
 	OP_FLAG_PLACE_ROUGH = 1u << 19,
+	/* Set by readers, of records made from another tool's log: its time is what that tool measured. */
+	OP_FLAG_TOOL_TIME = 1u << 20,
 };
 
 /* If any of these is set, the GPU stamps of the operation are not used as a time. */
@@ -309,7 +312,7 @@ struct comm_counts {
 	uint64_t missed;   /* collectives that NCCL ran but did not show: see LOST_NOT_SHOWN */
 	uint64_t reserved;
 	uint64_t recorded;  /* finished records */
-	uint64_t timed;	    /* of recorded: with a duration from kernel_gpu or proxy */
+	uint64_t timed;	    /* of recorded: with a duration; before region 1.5 also with a network span */
 	uint64_t replayed;  /* of recorded: replays */
 	uint64_t abandoned; /* of recorded: state abandoned */
 	uint64_t untracked; /* of recorded: no live slot was free */

@@ -80,6 +80,30 @@ static void logs_of_calls(const struct tally_row *row, struct baseline_figures *
 		width * width / 12;
 }
 
+/* Without durations: the time on the wire of a transfer of the fastest sender, over time. */
+static void wire_figures(const struct timeline_report *report, const struct tally_row *row,
+			 struct baseline_figures *figures)
+{
+	struct pace_series series;
+	struct stats_sample mean;
+
+	if (!pace_find(&report->paces, &row->key, &series) && row->key.function != OP_SEND)
+		return;
+	/* Sends are not matched: all their links, of any size. */
+	for (size_t i = 0; i < report->paces.sender_count && row->key.function == OP_SEND; i++)
+		if (report->paces.senders[i].comm == row->key.comm &&
+		    report->paces.senders[i].to != -1)
+			pace_add(&series, &report->paces.senders[i].series);
+	mean = pace_mean(&series);
+	if (mean.count < PACE_BLOCKS_LEAST)
+		return;
+	for (unsigned int i = 0; i < PACE_BLOCKS; i++)
+		figures->samples += series.count[i];
+	figures->is_wire = true;
+	figures->log_mean = mean.mean;
+	figures->log_variance = mean.error * mean.error * figures->samples;
+}
+
 struct baseline_figures baseline_figures(const struct timeline_report *report,
 					 const struct tally_row *row)
 {
@@ -87,8 +111,11 @@ struct baseline_figures baseline_figures(const struct timeline_report *report,
 					    .mean_ns = tally_mean_ns(row) };
 	double count = (double)row->moves;
 
-	if (row->timed == 0)
+	if (row->timed == 0) {
+		if (row->by_source[OP_TIME_PROXY] > 0)
+			wire_figures(report, row, &figures);
 		return figures;
+	}
 	figures.is_gpu = tally_gpu_timed(row) * 10 >= row->timed * 9;
 	figures.is_joined =
 		row->moves > 0 && row->joined * 2 >= row->timed && row->joined_least_ns > 0;
@@ -129,6 +156,7 @@ static void fill_row(struct baseline_row *to, const struct timeline_report *repo
 				     .calls = from->calls,
 				     .comms = 1,
 				     .is_joined = figures.is_joined,
+				     .is_wire = figures.is_wire,
 				     .busbw = figures.busbw,
 				     .mean_ns = figures.mean_ns,
 				     .median_ns = (double)tally_quantile_ns(from, 0.5),
@@ -159,7 +187,8 @@ static int by_texts(const void *left, const void *right)
 	       strcmp(a->protocol, b->protocol) ?:
 	       ORDER(a->nranks, b->nranks) ?:
 	       ORDER(a->nnodes, b->nnodes) ?:
-	       ORDER(a->is_joined, b->is_joined);
+	       ORDER(a->is_joined, b->is_joined) ?:
+	       ORDER(a->is_wire, b->is_wire);
 }
 
 static double weighted_mean(double a, double weight_a, double b, double weight_b)
@@ -212,10 +241,14 @@ static void merge_rows(struct baseline *baseline)
 	baseline->count = kept;
 }
 
+/* The value of "durations": without it a file may have network spans among them. */
+static const char durations_of_now[] = "gpu";
+
 static void fill_head(struct baseline *baseline, const struct timeline_report *report)
 {
 	const struct tally_row *total = &report->total;
 
+	text_copy(baseline->durations, sizeof(baseline->durations), durations_of_now);
 	baseline->jobs = (uint32_t)report->job.group_count;
 	baseline->ranks = (uint32_t)report->job.rank_count;
 	if (report->job.group_count == 1)
@@ -243,9 +276,9 @@ static void fill_rows(struct baseline *baseline, const struct timeline_report *r
 			slow_cells_find(cells, key->comm, key->function, key->size_class);
 		struct baseline_row *row = &baseline->rows[baseline->count];
 
-		if (table->rows[i].timed == 0)
-			continue;
 		fill_row(row, report, &table->rows[i]);
+		if (table->rows[i].timed == 0 && !row->is_wire)
+			continue;
 		row->wire_ns = cell ? cell->wire_ns : 0;
 		row->consume_ns = cell ? cell->consume_ns : 0;
 		row->channels = cell ? cell->channels : 0;
@@ -314,7 +347,9 @@ static bool baseline_refuse(struct reading *reading, enum status status, const c
 	reading->status = status;
 	text_format(reading->why, reading->why_size, "line %zu, byte %zu: %s%s%s%s",
 		    line_of(reading), json_scan_offset(&reading->scan), key, *key ? ": " : "", what,
-		    status == ERR_VERSION ? "" : "; recreate it with 'ringside baseline save'");
+		    status == ERR_VERSION ? ""
+		    : status == ERR_RANGE ? "; save it again with 'ringside baseline save'"
+					  : "; recreate it with 'ringside baseline save'");
 	return false;
 }
 
@@ -494,6 +529,10 @@ static const struct field row_fields[] = {
 	{ "log_mean", FIELD_FIGURE, ROW(log_mean), 0, log_most, true },
 	{ "log_deviation", FIELD_FIGURE, ROW(log_deviation), 0, log_most, true },
 	{ "samples", FIELD_FIGURE, ROW(samples), 0, calls_most, true },
+	/* Of rows without durations; they come after those above and take their place. */
+	{ "wire_log_mean", FIELD_FIGURE, ROW(log_mean), 0, log_most, false },
+	{ "wire_log_deviation", FIELD_FIGURE, ROW(log_deviation), 0, log_most, false },
+	{ "wire_samples", FIELD_FIGURE, ROW(samples), 0, calls_most, false },
 };
 _Static_assert(ARRAY_LENGTH(row_fields) <= FIELDS_MAX, "more fields than take_object() knows");
 
@@ -524,6 +563,7 @@ static bool take_rows(struct reading *reading)
 
 		if (row == NULL || !take_object(reading, row_fields, ARRAY_LENGTH(row_fields), row))
 			return false;
+		row->is_wire = row->mean_ns <= 0;
 		reading->baseline->count++;
 	}
 	if (token != JSON_SCAN_ARRAY_END)
@@ -538,6 +578,8 @@ static bool take_rows(struct reading *reading)
 
 static const struct field head_fields[] = {
 	{ "job", FIELD_TEXT, HEAD(job), sizeof(((struct baseline *)NULL)->job), 0, false },
+	{ "durations", FIELD_TEXT, HEAD(durations),
+	  sizeof(((struct baseline *)NULL)->durations), 0, false },
 	{ "jobs", FIELD_COUNT32, HEAD(jobs), 0, UINT32_MAX, false },
 	{ "ranks", FIELD_COUNT32, HEAD(ranks), 0, UINT32_MAX, false },
 	{ "recorded_until_wall_ns", FIELD_COUNT, HEAD(saved_wall_ns), 0, 18e18, false },
@@ -600,6 +642,16 @@ static bool take_key(struct reading *reading)
 	return json_scan_skip(&reading->scan) || refuse_scan(reading);
 }
 
+/* Written before spans were told apart from durations, with operations that went over the network. */
+static bool may_have_spans(const struct baseline *baseline)
+{
+	bool has_network = false;
+
+	for (size_t i = 0; i < baseline->count; i++)
+		has_network |= baseline->rows[i].wire_ns > 0;
+	return has_network && baseline->durations[0] == '\0';
+}
+
 static bool take_file(struct reading *reading)
 {
 	enum json_scan_token token = json_scan_next(&reading->scan);
@@ -611,7 +663,12 @@ static bool take_file(struct reading *reading)
 			return false;
 	if (token != JSON_SCAN_OBJECT_END || json_scan_next(&reading->scan) != JSON_SCAN_END)
 		return refuse_scan(reading);
-	return reading->has_rows || baseline_refuse(reading, ERR_FORMAT, "is missing", "rows");
+	if (!reading->has_rows)
+		return baseline_refuse(reading, ERR_FORMAT, "is missing", "rows");
+	if (may_have_spans(reading->baseline))
+		return baseline_refuse(reading, ERR_RANGE,
+				       "its durations may be network spans, which are none", "rows");
+	return true;
 }
 
 enum status baseline_read(struct baseline *baseline, const char *text, size_t length, char *why,

@@ -65,6 +65,20 @@ const char *slow_than(enum slow_against against)
 	return (unsigned int)against < ARRAY_LENGTH(words) ? words[against] : "?";
 }
 
+struct slow_text slow_speeds(const struct slow_row *row)
+{
+	struct slow_text speeds;
+
+	if (row->is_wire)
+		text_format(speeds.text, sizeof(speeds.text),
+			    "transfers are on the wire for %s instead of %s",
+			    units_of_ns(1e9 / row->after).text, units_of_ns(1e9 / row->before).text);
+	else
+		text_format(speeds.text, sizeof(speeds.text), "%.2f GB/s busbw instead of %.2f",
+			    row->after / 1e9, row->before / 1e9);
+	return speeds;
+}
+
 /* ---- common parts of verdicts ---------------------------------------------------------------- */
 
 struct verdict *slow_verdict(struct slow_search *search, enum verdict_class class,
@@ -134,6 +148,8 @@ void slow_fill_cost(struct slow_search *search, struct verdict *verdict, double 
 
 enum { ITERATIONS_LEAST = 10, SIDE_LEAST = 5, SIDE_MOST = 4096 };
 static const double cost_of_note = 0.02, cost_of_few = 0.1;
+/* Where nothing shows a cost: time on the wire alone varies by less. */
+static const double percent_of_wire = 25;
 /* Of what is over, of the whole recording. */
 static const double cost_of_past = 0.005;
 
@@ -287,11 +303,15 @@ void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 		cost = 1 - search->options->baseline->iteration_ns /
 				   (double)search->report->iterations.median_ns;
 	/* The time lost where ranks are held up says nothing about the origin. */
-	if (is_unknown && isnan(cost)) {
-		verdict->severity = VERDICT_NOTE;
+	if ((is_unknown || span->is_unbound) && isnan(cost)) {
+		if (is_unknown || verdict->percent < percent_of_wire)
+			verdict->severity = VERDICT_NOTE;
+		if (span->is_unbound)
+			verdict_missing(verdict, "What it costs is not known: no iterations could "
+						 "be compared, and no call was timed.");
 		return;
 	}
-	if (is_unknown || (span->is_least && !isnan(cost)))
+	if (is_unknown || span->is_unbound || (span->is_least && !isnan(cost)))
 		bound = 1;
 	verdict->is_cost_bound = isnan(cost);
 	/* Without a cost in operations it cannot have one; and other causes may lengthen iterations as well. */
@@ -374,10 +394,9 @@ void slow_fill_missing(struct slow_search *search, struct verdict *verdict)
 				"Waiting was estimated from 1 in %u groups of collectives because "
 				"there are so many.",
 				report->matches.stride);
-	if (tally_gpu_timed(&report->total) * 2 < report->total.timed) {
-		verdict_missing(
-			verdict,
-			"Most durations are not GPU timestamps, so waiting is less certain.");
+	if (tally_is_by_network(&report->total)) {
+		verdict_missing(verdict,
+				"Most calls have no GPU timestamps, so who waited for whom is less certain.");
 		verdict->confidence *= 0.8;
 	}
 }
@@ -425,9 +444,9 @@ static void add_common(struct slow_common *common, const struct job *job,
 	common->is_one_name &= row->is_one_name &&
 			       slow_is_same_name(&job->comms[row->comm], &job->comms[worst->comm]);
 	common->is_all_over &= row->is_over;
-	common->has_net |= job_comm_is_over_network(row->kind);
+	common->has_net |= slow_row_is_net(row);
 	common->has_nvlink |= row->kind == JOB_COMM_NVLINK;
-	common->has_other |= !job_comm_is_over_network(row->kind) && row->kind != JOB_COMM_NVLINK;
+	common->has_other |= !slow_row_is_net(row) && row->kind != JOB_COMM_NVLINK;
 	if (row->size_class < common->least_class)
 		common->least_class = row->size_class;
 	if (row->size_class > common->most_class)
@@ -436,7 +455,7 @@ static void add_common(struct slow_common *common, const struct job *job,
 	common->switched_ns += row->was[0] != '\0' ? row->lost_ns : 0;
 	common->percent += 100 * (row->ratio - 1) * row->lost_ns;
 	common->ranks = row->ranks > common->ranks ? row->ranks : common->ranks;
-	if (!job_comm_is_over_network(row->kind))
+	if (!slow_row_is_net(row))
 		common->host =
 			is_first_within || common->host == row->host ? row->host : UINT32_MAX;
 	if (row->confidence > common->confidence)
@@ -466,7 +485,8 @@ static struct slow_common slow_common_find(const struct slow_rows *rows, const s
 /* It moves nearly as much as the slow ones, so it would be slow for the same reason. */
 static bool would_show(const struct slow_common *common, const struct slow_row *row)
 {
-	if (row->size_class > common->most_class)
+	/* 0: unknown, as before 2.27. */
+	if (common->most_class > 0 && row->size_class > common->most_class)
 		return true;
 	return row->size_class >= BIG && row->size_class + ALIKE_CLASSES >= common->least_class;
 }
@@ -512,7 +532,7 @@ static bool is_contrast(const struct slow_common *common, const struct slow_row 
 	case NVLINK_FINE:
 		return row->kind == JOB_COMM_NVLINK;
 	case NETWORK_FINE:
-		return job_comm_is_over_network(row->kind);
+		return slow_row_is_net(row);
 	}
 	return false;
 }
@@ -542,7 +562,7 @@ static bool is_everywhere(const struct slow_common *common)
 	for (size_t i = 0; i < common->rows->count; i++) {
 		const struct slow_row *row = &common->rows->list[i];
 
-		if (!job_comm_is_over_network(row->kind) ||
+		if (!slow_row_is_net(row) ||
 		    (!row->is_slow && !would_show(common, row)))
 			continue;
 		slow += row->comms_slow;
@@ -671,7 +691,7 @@ static void slow_common_wire(struct slow_search *search, struct slow_common *com
 	for (size_t i = 0; i < common->rows->count; i++) {
 		const struct slow_row *row = &common->rows->list[i];
 
-		if (common->is_taken[i] && job_comm_is_over_network(row->kind) && !row->is_send &&
+		if (common->is_taken[i] && slow_row_is_net(row) && !row->is_send &&
 		    (over == NULL || row->lost_ns > over->lost_ns))
 			over = row;
 	}
@@ -799,12 +819,12 @@ static void tell_row(struct slow_search *search, struct verdict *verdict,
 		return;
 	}
 	verdict_evidence(verdict,
-			 "%s of %s (%s) on %s communicators (%u of %u): %.2f GB/s busbw instead of "
-			 "%.2f, %.2fx longer%s, %s; waiting excluded.",
+			 "%s of %s (%s) on %s communicators (%u of %u): %s, %.2fx longer%s, %s; %s.",
 			 job_name(job, OP_NAMES_FUNCTION, row->function), size, choice,
 			 job_comm_kind_name(row->kind), row->comms_slow, row->comms,
-			 row->after / 1e9, row->before / 1e9, row->ratio, interval,
-			 slow_when(search->report, &row->span).text);
+			 slow_speeds(row).text, row->ratio, interval,
+			 slow_when(search->report, &row->span).text,
+			 row->is_wire ? "those of the fastest sender" : "waiting excluded");
 	if (row->was[0] != '\0')
 		verdict_evidence(verdict, "NCCL chose %s for it; before, it chose %s.", choice,
 				 row->was);
@@ -1057,7 +1077,7 @@ static bool may_be_waiting(const struct slow_search *search, const struct slow_c
 {
 	const struct timeline_report *report = search->report;
 
-	if (tally_gpu_timed(&report->total) * 2 >= report->total.timed ||
+	if (!tally_is_by_network(&report->total) ||
 	    common->rows->against > SLOW_BASELINE)
 		return false;
 	return (class != VERDICT_SLOW_NETWORK && class != VERDICT_SLOW_LINK &&
@@ -1090,8 +1110,8 @@ static void tell_unjudged(struct slow_search *search, const struct slow_common *
 		      "not judged: inter-node transfers take longer than %s, cause not visible",
 		      slow_than(common->rows->against));
 	slow_common_rows(search, verdict, common);
-	verdict_missing(verdict, "Most durations come from the network side, not the GPU; a "
-				 "straggler, a slow NVLink and a slow link look the same in them.");
+	verdict_missing(verdict, "Most calls have no duration; their time on the wire does not tell a "
+				 "straggler, a slow NVLink and a slow link apart.");
 	verdict_advice(verdict, "Times from the GPU would show the cause:");
 	advise_timed_run(search, verdict);
 }
@@ -1153,14 +1173,18 @@ static void slow_classify(struct slow_search *search, const struct slow_rows *ro
  * with too little data is not reported as fast.
  */
 
-/* A hung job is not slow; and if something slow was found, speed was judged. */
+/* A hung job is not slow; and if something slow was found, speed was judged. A note about the wire says nothing of ranks. */
 static bool is_told_otherwise(const struct slow_search *search, const char *job)
 {
+	bool is_by_network = tally_is_by_network(&search->report->total);
+
 	for (size_t i = 0; i < search->verdicts->count; i++) {
 		const struct verdict *verdict = &search->verdicts->list[i];
 
 		if (strcmp(verdict->job, job) == 0 &&
-		    (verdict_is_slow(verdict->class) || verdict_is_hang(verdict->class)))
+		    ((verdict_is_slow(verdict->class) &&
+		      (verdict->severity >= VERDICT_WARNING || !is_by_network)) ||
+		     verdict_is_hang(verdict->class)))
 			return true;
 	}
 	return false;
@@ -1311,7 +1335,7 @@ static void slow_unjudged(struct slow_search *search)
 	judged = &report->stragglers.jobs[search->group];
 	if (judged->is_judged && !is_told_otherwise(search, group->name) &&
 	    has_company(&report->job, search->group)) {
-		if (tally_gpu_timed(&report->total) * 2 < report->total.timed)
+		if (tally_is_by_network(&report->total))
 			tell_lateness_unjudged(search);
 		else
 			tell_untimed(search, &report->job);
@@ -1512,7 +1536,7 @@ static void tell_longer(struct slow_search *search, double gap, const size_t *in
 		      mean_busy(iterations, indices, before);
 	double longer = (double)iterations->median_ns * gap;
 	bool is_judged = report->stragglers.jobs[search->group].is_judged &&
-			 tally_gpu_timed(&report->total) * 2 >= report->total.timed &&
+			 !tally_is_by_network(&report->total) &&
 			 busy < busy_that_explains * longer;
 	struct verdict *verdict = slow_verdict(search, VERDICT_BELOW_EXPECTED, SLOW_PAST);
 
@@ -1579,12 +1603,17 @@ static void tell_nothing(struct slow_search *search, const struct slow_rows *row
 {
 	struct verdict *verdict = tell_compared(search, rows->against, "no operations");
 
+	/* Whoever asked for it must not take silence for an answer. */
+	verdict->severity = VERDICT_WARNING;
 	verdict_evidence(verdict,
 			 "%zu operation %s no counterpart there (same kind of "
 			 "communicator, operation and message size).",
 			 rows->unmatched, text_which(rows->unmatched, "type has", "types have"));
 	verdict_evidence(verdict, "Each needs at least five iterations (or 20 calls) with GPU "
-				  "timestamps on all ranks of a communicator.");
+				  "timestamps on all ranks of a communicator%s.",
+			 rows->against == SLOW_BASELINE
+				 ? ", or on both sides transfers over the network without them"
+				 : "");
 	verdict_advice(verdict,
 		       "Compare with a run of the same job, and record all ranks in trace mode.");
 }

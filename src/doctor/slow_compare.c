@@ -48,8 +48,12 @@ static void add_to_cell(struct slow_cell *cell, const struct timeline_report *re
 	double weight = figures.samples, before = cell->samples;
 	double mean, spread;
 
-	if (row->timed == 0 || weight <= 0)
+	if ((row->timed == 0 && !figures.is_wire) || weight <= 0)
 		return;
+	/* One with durations is not mixed with one without. */
+	if (before > 0 && cell->is_wire != figures.is_wire)
+		return;
+	cell->is_wire = figures.is_wire;
 	mean = (cell->log_mean * before + figures.log_mean * weight) / (before + weight);
 	spread = before * (cell->log_variance + (cell->log_mean - mean) * (cell->log_mean - mean)) +
 		 weight * (figures.log_variance +
@@ -62,7 +66,7 @@ static void add_to_cell(struct slow_cell *cell, const struct timeline_report *re
 	cell->ranks = row->ranks > cell->ranks ? row->ranks : cell->ranks;
 	cell->bytes += row->bytes;
 	cell->calls += row->calls;
-	cell->moves += row->moves;
+	cell->moves += figures.is_wire ? (uint64_t)figures.samples : row->moves;
 	cell->p10_ns += (double)tally_quantile_ns(row, 0.1) * (double)row->calls;
 	cell->busbw += figures.busbw * figures.mean_ns * (double)row->calls;
 	cell->mean_ns += figures.mean_ns * (double)row->calls;
@@ -73,6 +77,8 @@ static void finish_cell(struct slow_cell *cell)
 	cell->spent_ns = cell->mean_ns;
 	cell->p10_ns = cell->calls > 0 ? cell->p10_ns / (double)cell->calls : 0;
 	cell->busbw = cell->mean_ns > 0 ? cell->busbw / cell->mean_ns : 0;
+	if (cell->is_wire)
+		cell->busbw = 1e9 / exp(cell->log_mean);
 	cell->mean_ns = cell->calls > 0 ? cell->mean_ns / (double)cell->calls : 0;
 	cell->bytes = cell->calls > 0 ? cell->bytes / cell->calls : 0;
 }
@@ -548,12 +554,14 @@ struct wanted {
 	char size[16];
 	int32_t nranks;
 	int32_t nnodes;
+	bool is_wire;
 };
 
 static bool is_wanted(const struct baseline_row *row, const struct wanted *wanted, bool by_name,
 		      bool is_joined)
 {
-	return row->is_joined == is_joined && strcmp(row->function, wanted->function) == 0 &&
+	return row->is_joined == is_joined && row->is_wire == wanted->is_wire &&
+	       strcmp(row->function, wanted->function) == 0 &&
 	       strcmp(row->size, wanted->size) == 0 && strcmp(row->kind, wanted->kind) == 0 &&
 	       (!by_name || strcmp(row->comm_name, wanted->comm_name) == 0);
 }
@@ -640,7 +648,7 @@ static double transfers(const struct slow_cells *cells)
 	size_t count = 0;
 
 	for (size_t i = 0; i < cells->count; i++)
-		count += cells->list[i].is_transfer;
+		count += cells->list[i].is_transfer || cells->list[i].is_wire;
 	return count > 0 ? (double)count : 1;
 }
 
@@ -660,7 +668,8 @@ static void compare_cell(struct slow_cell *cell, const struct job *job,
 			 struct slow_rows *rows)
 {
 	const struct job_comm *comm = &job->comms[cell->comm];
-	struct wanted wanted = { .comm_name = comm->name,
+	struct wanted wanted = { .is_wire = cell->is_wire,
+				 .comm_name = comm->name,
 				 .kind = job_comm_kind_name(comm->kind),
 				 .function = job_name(job, OP_NAMES_FUNCTION, cell->function),
 				 .nranks = comm->nranks,
@@ -672,6 +681,18 @@ static void compare_cell(struct slow_cell *cell, const struct job *job,
 
 	op_size_text(wanted.size, sizeof(wanted.size), cell->size_class);
 	then = find_then(options->baseline, &wanted, !is_send);
+	if (cell->is_wire) {
+		note_choice(cell, job, &then);
+		/* Transfers of a tree are not those of a ring. */
+		if (!then.is_found || cell->was[0] != '\0' || cell->choices > 1) {
+			cell->was[0] = '\0';
+			rows->unmatched++;
+			return;
+		}
+		then.busbw = 1e9 / exp(then.log_mean);
+		judge_cell(cell, &then, cell->log_mean - then.log_mean, threshold, comparisons);
+		return;
+	}
 	if (!then.is_found || (is_send && then.p10_ns <= 0) ||
 	    (then.is_other_ranks && (then.busbw <= 0 || cell->busbw <= 0))) {
 		rows->unmatched++;
@@ -696,7 +717,8 @@ void slow_compare_baseline(struct slow_cells *cells, const struct timeline_repor
 	for (size_t i = 0; i < cells->count; i++) {
 		struct slow_cell *cell = &cells->list[i];
 
-		if (cell->is_transfer || (cell->function == OP_SEND && cell->size_class > 1 &&
+		if (cell->is_transfer || cell->is_wire ||
+		    (cell->function == OP_SEND && cell->size_class > 1 &&
 					  cell->calls >= SENDS_LEAST))
 			compare_cell(cell, &report->job, options, comparisons, rows);
 	}
@@ -800,7 +822,7 @@ static struct slow_row *find_row(struct slow_rows *rows, const struct slow_row *
 
 		if (row->kind == like->kind && row->function == like->function &&
 		    row->size_class == like->size_class && row->algorithm == like->algorithm &&
-		    row->protocol == like->protocol)
+		    row->protocol == like->protocol && row->is_wire == like->is_wire)
 			return row;
 	}
 	return NULL;
@@ -815,6 +837,7 @@ static struct slow_row *row_for_cell(struct slow_rows *rows, const struct job *j
 				       .algorithm = cell->algorithm,
 				       .protocol = cell->protocol,
 				       .comm = cell->comm,
+				       .is_wire = cell->is_wire,
 				       .host = UINT32_MAX };
 	struct slow_row *row = find_row(rows, &like);
 
@@ -872,6 +895,7 @@ static void add_slow(struct slow_row *row, const struct job *job, const struct s
 		row->wire_then_ns = cell->wire_then_ns;
 		row->consume_then_ns = cell->consume_then_ns;
 		row->channels_then = cell->channels_then;
+		row->span.is_unbound = cell->is_wire;
 		text_copy(row->was, sizeof(row->was), cell->was);
 	}
 	row->confidence = cell->confidence > row->confidence ? cell->confidence : row->confidence;
@@ -990,6 +1014,7 @@ static void add_change(struct slow_rows *rows, const struct timeline_report *rep
 				  .after = is_rise ? change->before : change->after,
 				  .lost_ns = (double)change->lost_ns,
 				  .confidence = change->confidence,
+				  .is_wire = change->is_wire,
 				  .is_over = is_rise };
 	row->ratio = row->ratio_low = row->ratio_high = row->before / row->after;
 	if (is_rise)
@@ -997,6 +1022,7 @@ static void add_change(struct slow_rows *rows, const struct timeline_report *rep
 	else
 		row->span = (struct slow_span){ .from_ns = change->at_ns,
 						.until_ns = change_end(&report->windows, change) };
+	row->span.is_unbound = change->is_wire;
 	if (change->comms_changed == 1)
 		row->host = host_of(&report->job, change->example_comm);
 }
@@ -1005,11 +1031,11 @@ static void add_change(struct slow_rows *rows, const struct timeline_report *rep
  * Ranks that share a GPU, as in tests, have no link between them and take time from each other; and between ranks of one
  * host that exchange data over sockets there is no network.
  */
-static bool is_without_link(const struct job *job, uint32_t comm)
+static bool is_without_link(const struct job *job, uint32_t comm, bool is_wire)
 {
 	const struct job_comm *of = &job->comms[comm];
 
-	if (job_comm_is_over_network(of->kind))
+	if (is_wire || job_comm_is_over_network(of->kind))
 		return job_is_on_one_host(job, comm);
 	for (uint32_t i = 0; of->kind == JOB_COMM_NVLINK && i < of->seat_count; i++)
 		for (uint32_t j = 0; j < i; j++) {
@@ -1055,7 +1081,7 @@ void slow_rows_past(struct slow_rows *rows, const struct timeline_report *report
 		    report->job.comms[change->example_comm].group != group ||
 		    (change->percent > 0 && has_fall_before(windows, change)) ||
 		    !has_enough(change) || is_only_latency(change) ||
-		    is_without_link(&report->job, change->example_comm))
+		    is_without_link(&report->job, change->example_comm, change->is_wire))
 			continue;
 		add_change(rows, report, cells, change);
 	}
@@ -1064,7 +1090,8 @@ void slow_rows_past(struct slow_rows *rows, const struct timeline_report *report
 		const struct job_comm *comm = &report->job.comms[cell->comm];
 		struct slow_row *row;
 
-		if (cell->moves < MOVES_LEAST || !cell->is_transfer || comm->group != group ||
+		if (cell->moves < MOVES_LEAST || !(cell->is_transfer || cell->is_wire) ||
+		    comm->group != group ||
 		    change_of(windows, comm, cell, threshold) != NULL)
 			continue;
 		row = row_for_cell(rows, &report->job, cell);

@@ -20,6 +20,8 @@ const struct tally *baseline_table(const struct timeline_report *report);
 struct baseline_figures {
 	bool is_joined;
 	bool is_gpu; /* 90% of times are GPU timestamps */
+	/* There are no durations: the rest is about the time on the wire of a transfer, without busbw. */
+	bool is_wire;
 	double busbw;
 	double mean_ns;
 	double log_mean;
@@ -39,8 +41,9 @@ struct slow_text {
 struct slow_span {
 	uint64_t from_ns;
 	uint64_t until_ns;
-	double share;  /* share of the time between them; 0: all of it */
-	bool is_least; /* what it is known to cost is only a part */
+	double share;	 /* share of the time between them; 0: all of it */
+	bool is_least;	 /* what it is known to cost is only a part */
+	bool is_unbound; /* nothing is known of the time lost in operations: only iterations show what it costs */
 };
 /* "always", "since 12:03:10", "until ...", "in bursts between ... and ... (12% of the time)". */
 struct slow_text slow_when(const struct timeline_report *report, const struct slow_span *span);
@@ -49,6 +52,9 @@ struct slow_text slow_when(const struct timeline_report *report, const struct sl
 
 enum slow_against { SLOW_PAST = 0, SLOW_BASELINE = 1, SLOW_EXPECTED = 2, SLOW_PEAK = 3 };
 const char *slow_than(enum slow_against against); /* after "than" or "as": "before", ... */
+struct slow_row;
+/* "38.86 GB/s busbw instead of 48.96"; "on the wire for 1.2 ms instead of 612 us". */
+struct slow_text slow_speeds(const struct slow_row *row);
 
 /* One operation type on one communicator: all its algorithms and protocols. */
 struct slow_cell {
@@ -59,6 +65,7 @@ struct slow_cell {
 	uint8_t protocol;
 	uint8_t choices;  /* number of algorithms and protocols */
 	bool is_transfer; /* waiting is excluded, and times are GPU timestamps */
+	bool is_wire;	  /* no durations: by the time on the wire of a transfer, of the fastest sender */
 	uint32_t ranks;
 	uint64_t calls;
 	uint64_t moves;
@@ -115,6 +122,7 @@ struct slow_row {
 	bool is_one_name;    /* all slow ones have its name */
 	uint32_t host;	     /* the only host of the slow ones; UINT32_MAX several or unknown */
 	uint32_t ranks;	     /* ranks of the slow ones */
+	bool is_wire;	     /* by the time on the wire: before and after are transfers per second, one at a time */
 	double before;	     /* bus bandwidth then and now, bytes per second */
 	double after;
 	double ratio; /* time now over time then */
@@ -133,6 +141,12 @@ struct slow_row {
 };
 
 enum { SLOW_ROWS_MAX = 512 };
+
+/* What was on the wire went between nodes, also before 2.27, where the kind of a communicator is not known. */
+static inline bool slow_row_is_net(const struct slow_row *row)
+{
+	return row->is_wire || job_comm_is_over_network(row->kind);
+}
 
 struct slow_rows {
 	enum slow_against against;

@@ -956,11 +956,10 @@ bool slow_is_explained(struct slow_search *search, const struct slow_row *row,
 		return straggler != NULL;
 	op_size_text(size, sizeof(size), row->size_class);
 	verdict_evidence(verdict,
-			 "%s %s of %s on %s communicators taking %.2fx longer than %s: %.2f GB/s "
-			 "busbw instead of %.2f.",
+			 "%s %s of %s on %s communicators taking %.2fx longer than %s: %s.",
 			 straggler ? "This explains" : "Also observed:",
 			 job_name(job, OP_NAMES_FUNCTION, row->function), size,
 			 job_comm_kind_name(row->kind), row->ratio, slow_than(against),
-			 row->after / 1e9, row->before / 1e9);
+			 slow_speeds(row).text);
 	return true;
 }

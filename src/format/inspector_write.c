@@ -37,7 +37,7 @@ enum {
  */
 static struct inspector_time inspector_time(const struct op_record *op)
 {
-	struct inspector_time time = { op_duration_ns(op), op->time_source };
+	struct inspector_time time = { op_span_ns(op), op->time_source };
 
 	if (op->time_source == OP_TIME_NONE && op->state == OP_DONE && op->issue_ns != 0 &&
 	    op->done_ns != 0 && !(op->flags & END_UNTRUSTED))
@@ -75,7 +75,7 @@ enum inspector_fate inspector_fate(const struct op_record *op, const struct comm
 	if (time.ns == 0)
 		return INSPECTOR_NO_TIME;
 	if ((filter->is_kernel_gpu_only && time.source != OP_TIME_KERNEL_GPU) ||
-	    (filter->is_without_bounds && op->time_source == OP_TIME_NONE))
+	    (filter->is_without_bounds && !op_has_duration(op)))
 		return INSPECTOR_HOST_TIME;
 	return INSPECTOR_WRITTEN;
 }

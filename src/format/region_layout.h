@@ -42,7 +42,8 @@
 #include "common/op_layout.h"
 
 #define REGION_MAGIC UINT64_C(0x314e4f4947455252) /* "RREGION1" */
-enum { REGION_MAJOR = 1, REGION_MINOR = 5 };
+/* From 1.5 on totals have only durations (op_is_duration()); before, network spans were added to them. */
+enum { REGION_MAJOR = 1, REGION_MINOR = 5, REGION_MINOR_DURATIONS = 5 };
 #define REGION_BYTE_ORDER UINT32_C(0x01020304)
 
 enum region_part_index {
@@ -297,9 +298,10 @@ struct region_peer {
 
 struct region_total {
 	uint64_t key;
-	uint64_t count;	 /* finished operations, timed or not */
-	uint64_t bytes;	 /* as far as known */
-	uint64_t timed;	 /* with a duration of their own; these are in the histogram */
+	uint64_t count; /* finished operations, timed or not */
+	uint64_t bytes; /* as far as known */
+	/* With a duration of their own; these are in the histogram. Before 1.5 also network spans. */
+	uint64_t timed;
 	uint64_t sum_ns; /* of timed */
 	uint64_t max_ns;
 	uint64_t send_bytes;

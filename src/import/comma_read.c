@@ -275,8 +275,10 @@ static void set_times(struct op_record *op, const struct comma_event *event)
 		return;
 	op->state = OP_DONE;
 	op->done_ns = event->child_start_ns + event->child_time_ns;
-	if (event->child_time_ns > 0 && op->active_ns > 0)
+	if (event->child_time_ns > 0 && op->active_ns > 0) {
 		op->time_source = OP_TIME_PROXY;
+		op->flags |= OP_FLAG_TOOL_TIME;
+	}
 }
 
 static void give_op(struct foreign_reading *reading, const struct comma_event *event,

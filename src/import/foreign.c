@@ -426,7 +426,7 @@ void foreign_give_op(struct foreign_reading *reading, uint32_t comm, struct op_r
 		of->last_done_number = op->number;
 	if (op->issue_ns > of->last_issue_ns)
 		of->last_issue_ns = op->issue_ns;
-	of->timed += op->time_source == OP_TIME_KERNEL_GPU || op->time_source == OP_TIME_PROXY;
+	of->timed += op_has_duration(op);
 	process->untimed += op->time_source == OP_TIME_NONE;
 	if (op->done_ns > of->last_done_ns)
 		of->last_done_ns = op->done_ns;

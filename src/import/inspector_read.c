@@ -847,10 +847,12 @@ static void set_times(struct op_record *op, const struct inspector_perf *perf, u
 		break;
 	case INSPECTOR_KERNEL_CPU:
 		op->time_source = OP_TIME_PROXY;
+		op->flags |= OP_FLAG_TOOL_TIME;
 		op->active_ns = op->done_ns - perf->time_ns;
 		break;
 	case INSPECTOR_COLLECTIVE_CPU:
 		op->time_source = OP_TIME_HOST;
+		op->flags |= OP_FLAG_TOOL_TIME;
 		op->issue_ns = op->done_ns - perf->time_ns;
 		break;
 	default:

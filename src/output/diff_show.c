@@ -48,7 +48,7 @@ static const char *diff_verdict(const struct compare_row *row, double threshold)
 		return "only in B";
 	if (!row->b.is_there)
 		return "only in A";
-	if (row->a.timed == 0 || row->b.timed == 0)
+	if (row->basis != COMPARE_WIRE && (row->a.timed == 0 || row->b.timed == 0))
 		return "not timed";
 	if (row->basis == COMPARE_BANDWIDTH)
 		return "other number of ranks";
@@ -297,7 +297,7 @@ static void timed_cell(struct report_grid *grid, const struct compare_side *side
 /* What is compared; a mean where nothing is. */
 static double shown_ns(const struct compare_side *side)
 {
-	if (!side->is_there || side->timed == 0)
+	if (!side->is_there || (side->timed == 0 && side->transfer_ns <= 0))
 		return 0;
 	return side->transfer_ns > 0 ? side->transfer_ns : side->mean_ns;
 }
@@ -1188,9 +1188,15 @@ static void baseline_put_row(struct json *json, const struct baseline_row *row)
 	json_put_double(json, "wire_ns", row->wire_ns);
 	json_put_double(json, "consume_ns", row->consume_ns);
 	json_put_double(json, "channels", row->channels);
-	json_put_double(json, "log_mean", row->log_mean);
-	json_put_double(json, "log_deviation", row->log_deviation);
-	json_put_double(json, "samples", row->samples);
+	/* Earlier versions take the first three for those of durations, and a row without samples for nothing. */
+	json_put_double(json, "log_mean", row->is_wire ? 0 : row->log_mean);
+	json_put_double(json, "log_deviation", row->is_wire ? 0 : row->log_deviation);
+	json_put_double(json, "samples", row->is_wire ? 0 : row->samples);
+	if (row->is_wire) {
+		json_put_double(json, "wire_log_mean", row->log_mean);
+		json_put_double(json, "wire_log_deviation", row->log_deviation);
+		json_put_double(json, "wire_samples", row->samples);
+	}
 	json_end(json);
 }
 
@@ -1201,6 +1207,7 @@ void baseline_json(struct json *json, const struct baseline *baseline)
 	json_put_unsigned(json, "version", BASELINE_VERSION);
 	json_put_string(json, "ringside", RINGSIDE_VERSION);
 	json_put_string(json, "job", baseline->job);
+	json_put_string(json, "durations", baseline->durations);
 	json_put_unsigned(json, "jobs", baseline->jobs);
 	json_put_unsigned(json, "ranks", baseline->ranks);
 	json_put_unsigned(json, "recorded_until_wall_ns", baseline->saved_wall_ns);

@@ -598,7 +598,7 @@ static void null_unless(uint64_t *to, const uint64_t *stamps, const uint64_t *st
 				: EXPORT_NULL_SIGNED;
 }
 
-/* As recorded_op_duration(): null if unknown or if times contradict each other. */
+/* As duration_ns of a dump: null if unknown, if it is a span or a bound, or if times contradict each other. */
 static void make_durations(struct export_rows *rows, const struct op_batch *batch, uint32_t at,
 			   uint32_t count)
 {
@@ -610,14 +610,18 @@ static void make_durations(struct export_rows *rows, const struct op_batch *batc
 	const uint64_t *states = batch->column[OP_WORD_STATE] + at;
 	const uint64_t *first = NULL, *last = NULL;
 	uint64_t *to = rows->scratch->made[MADE_DURATION];
-	unsigned int before = OP_TIME_SOURCES;
+	uint64_t before = UINT64_MAX;
 
 	for (uint32_t i = 0; i < count; i++) {
-		unsigned int source = op_state_source(states[i]);
+		uint64_t what = states[i] & (UINT64_C(0xff) << 40 | OP_FLAG_TOOL_TIME);
 
-		if (source != before) {
-			before = source;
-			source = source < OP_TIME_SOURCES ? source : OP_TIME_NONE;
+		if (what != before) {
+			unsigned int source = op_state_source(what);
+
+			before = what;
+			if (source >= OP_TIME_SOURCES ||
+			    !op_is_duration(op_shown_source((uint8_t)source, op_state_flags(what))))
+				source = OP_TIME_NONE;
 			first = source == OP_TIME_NONE ? NULL : batch->column[ends[source][0]] + at;
 			last = source == OP_TIME_NONE ? NULL : batch->column[ends[source][1]] + at;
 		}

@@ -292,13 +292,13 @@ void recorded_comm_json(struct json *json, uint32_t id, const struct recording_c
 	json_put_known_signed(json, "comm_nodes", info->nnodes > 0, info->nnodes);
 }
 
-/* False also if times contradict each other. */
+/* False also if times contradict each other, and of spans and bounds. */
 static bool has_duration(const struct op_record *op)
 {
 	struct op_record checked = *op;
 
 	op_check_time(&checked);
-	return checked.time_source != OP_TIME_NONE;
+	return op_has_duration(&checked);
 }
 
 static void put_name(struct json *json, const struct recording_process *process, const char *key,

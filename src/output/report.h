@@ -60,6 +60,12 @@ void report_words_moment(const struct timeline_report *report, uint64_t ns,
 void report_words_completeness(const struct timeline_report *report, struct sink *to);
 
 /* "the GPU clock", "the GPU clock 93%, the host clock (upper bound) 7%"; of the timed calls. */
+/* Run time of all ranks shown. */
+double report_rank_seconds(const struct timeline_report *report);
+/* Of a report without durations: what is known of the pace, "15.1 GB/s in messages, 63 calls per second"; else "". */
+void report_words_rates(const struct timeline_report *report, char to[static REPORT_WORDS]);
+/* Calls of which only a network span or a bound by the host's clock is known; "" none. */
+void report_words_spans(const struct tally_row *row, char to[static REPORT_WORDS]);
 void report_words_sources(const struct tally_row *row, char to[static REPORT_WORDS]);
 /* Do the durations of this row come from several sources? */
 bool report_has_mixed_sources(const struct tally_row *row);

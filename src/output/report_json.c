@@ -235,6 +235,7 @@ static void report_json_put_stragglers(struct json *json, const struct timeline_
 	json_put_bool(json, "has_enough", from->has_enough);
 	json_put_unsigned(json, "meetings", from->matches);
 	json_put_unsigned(json, "least_meetings", from->least_matches);
+	json_put_unsigned(json, "meetings_for_lateness", from->late_matches);
 	json_put_unsigned(json, "explained", from->explained);
 	json_put_array(json, "list");
 	for (size_t i = 0; i < from->count; i++)
@@ -334,8 +335,13 @@ static void put_change(struct json *json, const struct timeline_report *report,
 	json_put_string(json, "size", report_size_text(change->size_class, text));
 	json_put_unsigned(json, "at_ns", change->at_ns);
 	json_put_unsigned(json, "window", change->window);
-	json_put_double(json, "before_bytes_per_second", round(change->before));
-	json_put_double(json, "after_bytes_per_second", round(change->after));
+	json_put_bool(json, "is_wire", change->is_wire);
+	json_put_known_double(json, "before_bytes_per_second", !change->is_wire,
+			      round(change->before));
+	json_put_known_double(json, "after_bytes_per_second", !change->is_wire,
+			      round(change->after));
+	json_put_known(json, "wire_before_ns", change->is_wire, units_whole(1e9 / change->before));
+	json_put_known(json, "wire_after_ns", change->is_wire, units_whole(1e9 / change->after));
 	json_put_double(json, "percent", change->percent);
 	json_put_unsigned(json, "meetings_before", change->matches_before);
 	json_put_unsigned(json, "meetings_after", change->matches_after);
@@ -383,7 +389,7 @@ static void put_iteration(struct json *json, const struct iteration *one)
 	json_put_unsigned(json, "first_op", one->first_op);
 	json_put_unsigned(json, "ops", one->ops);
 	json_put_unsigned(json, "start_ns", one->start_ns);
-	json_put_known(json, "duration_ns", one->end_ns >= one->start_ns,
+	json_put_known(json, "duration_ns", one->end_ns > one->start_ns,
 		       one->end_ns - one->start_ns);
 	json_put_unsigned(json, "timed", one->timed);
 	json_put_known(json, "busy_ns", one->timed == one->ops, one->busy_ns);
@@ -501,6 +507,7 @@ static void put_nccl(struct json *json, const struct recording *recording)
 void report_json_put_head(struct json *json, const struct timeline_report *report)
 {
 	bool is_known = report->start_ns != 0 && report->end_ns >= report->start_ns;
+	double seconds;
 
 	json_put_string(json, "format", "ringside-report");
 	json_put_unsigned(json, "version", 1);
@@ -517,6 +524,11 @@ void report_json_put_head(struct json *json, const struct timeline_report *repor
 	json_put_known_double(json, "gpu_hours_lost", report_knows_waiting(report, &report->total),
 			      report->gpu_hours_waited);
 	json_put_double(json, "gpu_hours_hung", report->gpu_hours_hung);
+	seconds = report_rank_seconds(report);
+	json_put_known_double(json, "bytes_per_rank_second", seconds > 0,
+			      (double)report->total.bytes / seconds);
+	json_put_known_double(json, "calls_per_rank_second", seconds > 0,
+			      (double)report->total.calls / seconds);
 	json_put_double(json, "quantile_error", TALLY_QUANTILE_ERROR);
 }
 

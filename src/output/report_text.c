@@ -138,7 +138,7 @@ static void duration_cell(struct report_grid *grid, bool is_known, double ns)
 	report_grid_cell(grid, is_known ? units_duration(text, (uint64_t)(ns + 0.5)) : "-");
 }
 
-/* "gpu", "proxy", "host", or several of them. */
+/* "kernel_gpu", "cuda_event", "tool", or several of them. */
 static void source_cell(struct report_grid *grid, const struct tally_row *row)
 {
 	uint8_t found = OP_TIME_NONE;
@@ -148,7 +148,7 @@ static void source_cell(struct report_grid *grid, const struct tally_row *row)
 		return;
 	}
 	for (uint8_t i = OP_TIME_NONE + 1; i < OP_TIME_SHOWN_SOURCES; i++)
-		if (row->by_source[i] > 0)
+		if (op_is_duration(i) && row->by_source[i] > 0)
 			found = i;
 	report_grid_cell(grid, found == OP_TIME_NONE ? "-" : op_time_source_name(found));
 }
@@ -347,6 +347,12 @@ static void write_shares(struct sink *sink, const struct timeline_report *report
 	report_words_not_timed(report, words);
 	if (words[0] != '\0' && report->total.timed > 0)
 		table_wrap(sink, words, "not timed, excluded from totals: ", 2, width);
+	report_words_rates(report, words);
+	if (words[0] != '\0')
+		table_wrap(sink, words, "per rank: ", 2, width);
+	report_words_spans(&report->total, words);
+	if (words[0] != '\0')
+		table_wrap(sink, words, "not durations: ", 2, width);
 }
 
 static void cost_cells(struct report_grid *grid, const struct timeline_report *report,
@@ -453,7 +459,13 @@ static void write_stragglers(struct sink *sink, const struct timeline_report *re
 	}
 	if (from->count > 1)
 		sink_format(&text, " and %zu more", from->count - 1);
-	if (from->count == 0 && from->has_enough)
+	if (from->count == 0 && from->has_enough && from->late_matches == 0)
+		sink_format(&text,
+			    "not judged, no call was timed; slow links: none (%" PRIu64
+			    " %s compared)",
+			    from->matches,
+			    text_which(from->matches, "collective", "collectives"));
+	else if (from->count == 0 && from->has_enough)
 		sink_format(&text, "none (%" PRIu64 " %s compared)", from->matches,
 			    text_which(from->matches, "collective", "collectives"));
 	else if (from->count == 0)

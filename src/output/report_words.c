@@ -640,8 +640,8 @@ bool report_has_mixed_sources(const struct tally_row *row)
 {
 	unsigned int kinds = 0;
 
-	for (unsigned int i = OP_TIME_NONE + 1; i < OP_TIME_SHOWN_SOURCES; i++)
-		kinds += row->by_source[i] > 0;
+	for (uint8_t i = OP_TIME_NONE + 1; i < OP_TIME_SHOWN_SOURCES; i++)
+		kinds += op_is_duration(i) && row->by_source[i] > 0;
 	return kinds > 1;
 }
 
@@ -650,16 +650,15 @@ void report_words_sources(const struct tally_row *row, char to[static REPORT_WOR
 	static const char *const names[OP_TIME_SHOWN_SOURCES] = {
 		[OP_TIME_KERNEL_GPU] = "the GPU clock",
 		[OP_TIME_CUDA_EVENT] = "CUDA events",
-		[OP_TIME_PROXY] = "network activity",
-		[OP_TIME_HOST] = "the host clock (upper bound)",
+		[OP_TIME_TOOL] = "another tool, as it measured",
 	};
 	bool is_mixed = report_has_mixed_sources(row);
 	char share[REPORT_SHARE], shared[UNITS_TEXT];
 	size_t used = 0;
 
 	text_copy(to, REPORT_WORDS, "none (no call was timed)");
-	for (unsigned int i = OP_TIME_NONE + 1; i < OP_TIME_SHOWN_SOURCES; i++) {
-		if (row->by_source[i] == 0)
+	for (uint8_t i = OP_TIME_NONE + 1; i < OP_TIME_SHOWN_SOURCES; i++) {
+		if (row->by_source[i] == 0 || !op_is_duration(i))
 			continue;
 		report_share(share, (double)row->by_source[i], (double)row->timed);
 		text_format(to + used, REPORT_WORDS - used, "%s%s%s%s", used > 0 ? ", " : "",
@@ -671,6 +670,50 @@ void report_words_sources(const struct tally_row *row, char to[static REPORT_WOR
 			    "; %s %s the time of a launch with other calls, not in algbw and busbw",
 			    units_count(shared, row->shared),
 			    text_which(row->shared, "call has", "calls have"));
+}
+
+double report_rank_seconds(const struct timeline_report *report)
+{
+	double ns = 0;
+
+	for (size_t r = 0; r < report->job.rank_count; r++)
+		if (report->ranks[r].is_shown)
+			ns += (double)report->ranks[r].span_ns;
+	return ns / 1e9;
+}
+
+void report_words_rates(const struct timeline_report *report, char to[static REPORT_WORDS])
+{
+	const struct iterations *iterations = &report->iterations;
+	const struct tally_row *total = &report->total;
+	double seconds = report_rank_seconds(report);
+	char bytes[UNITS_TEXT], time[UNITS_TEXT];
+
+	text_copy(to, REPORT_WORDS, "");
+	if (total->timed > 0 || total->calls == 0 || seconds <= 0)
+		return;
+	text_format(to, REPORT_WORDS, "%s of messages and %.4g calls per second%s",
+		    units_bytes(bytes, units_whole((double)total->bytes / seconds)),
+		    (double)total->calls / seconds,
+		    total->unknown_size > 0 ? " (without those of unknown size)" : "");
+	if (iterations->is_found)
+		text_append(to, REPORT_WORDS, "; an iteration takes %s (median of %zu)",
+			    units_duration(time, iterations->median_ns), iterations->regular);
+}
+
+void report_words_spans(const struct tally_row *row, char to[static REPORT_WORDS])
+{
+	char proxies[UNITS_TEXT], hosts[UNITS_TEXT];
+	uint64_t by_network = row->by_source[OP_TIME_PROXY], by_host = row->by_source[OP_TIME_HOST];
+
+	text_copy(to, REPORT_WORDS, "");
+	if (by_network > 0)
+		text_append(to, REPORT_WORDS, "%s network %s (from the post, so with the time in the queue)",
+			    units_count(proxies, by_network), text_which(by_network, "span", "spans"));
+	if (by_host > 0)
+		text_append(to, REPORT_WORDS, "%s%s %s of the host clock",
+			    by_network > 0 ? ", " : "", units_count(hosts, by_host),
+			    text_which(by_host, "upper bound", "upper bounds"));
 }
 
 void report_words_timed(const struct tally_row *row, char to[static REPORT_WORDS])
@@ -789,6 +832,18 @@ void report_words_change(const struct timeline_report *report, const struct wind
 
 	report_words_moment(report, change->at_ns, when);
 	where_words(report, change, where, sizeof(where));
+	if (change->is_wire) {
+		text_format(to, REPORT_WORDS,
+			    "%s of %s on %s communicators: a transfer's time on the wire %s %.0f%% at "
+			    "%.30s, from %s to %s, %s",
+			    job_name(&report->job, OP_NAMES_FUNCTION, change->function),
+			    report_size_text(change->size_class, size),
+			    job_comm_kind_name(change->kind), change->percent < 0 ? "rose" : "fell",
+			    100 * fabs(change->before / change->after - 1), when,
+			    units_of_ns(1e9 / change->before).text,
+			    units_of_ns(1e9 / change->after).text, where);
+		return;
+	}
 	text_format(
 		to, REPORT_WORDS,
 		"%s of %s on %s communicators: busbw without waiting %s %.0f%% at %.30s, from %.4g "
@@ -870,7 +925,9 @@ void report_words_straggler(const struct timeline_report *report, const struct s
 		break;
 	case STRAGGLER_NETWORK:
 		text_format(to, REPORT_WORDS,
-			    "the network (transfers take %.2fx longer on all ranks)",
+			    one->is_by_network
+				    ? "the network (transfers are on the wire %.2fx longer on all ranks)"
+				    : "the network (transfers take %.2fx longer on all ranks)",
 			    one->slowdown);
 		break;
 	case STRAGGLER_HELD_UP:

@@ -265,7 +265,7 @@ static struct viewer_place find_place(const struct viewer_times *times, const st
 	uint64_t to_ns = op->done_ns;
 	struct viewer_place place;
 
-	if (op->time_source != OP_TIME_NONE && !is_open) {
+	if (op_has_duration(op) && !is_open) {
 		place = by_duration(times, op);
 		if (place.kind != VIEWER_NOWHERE)
 			return place;

@@ -504,9 +504,9 @@ static void put_time(const struct viewer_op *of, struct viewer_op_texts *texts,
 	viewer_arg_text(args, "time_source", op_time_name(op->time_source, op->flags));
 	viewer_arg_text(args, "placed", viewer_place_name(of->place->kind));
 	put_known(args, "place_error_ns", place_error_ns(of));
-	if (op->time_source != OP_TIME_NONE)
+	if (op_has_duration(op))
 		viewer_arg_unsigned(args, "duration_ns", duration_ns);
-	if (op->time_source != OP_TIME_NONE && duration_ns > 0 && bus_bytes > 0)
+	if (duration_ns > 0 && bus_bytes > 0)
 		viewer_arg_double(args, "busbw_gigabytes_per_s",
 				  viewer_round(bus_bytes / (double)duration_ns));
 	put_known(args, "in_flight_ns", of->in_flight_ns);
@@ -1156,7 +1156,7 @@ static void write_op(struct viewer_rank *rank, const struct viewer_item *item)
 	if (item->place.kind == VIEWER_TIMED && item->op.time_source != OP_TIME_HOST)
 		viewer_bins_add(&rank->bins, item->place.start_ns, item->place.end_ns,
 				viewer_op_bus_bytes(&of));
-	else if (item->op.time_source == OP_TIME_NONE && item->place.kind != VIEWER_IN_FLIGHT &&
+	else if (!op_has_duration(&item->op) && item->place.kind != VIEWER_IN_FLIGHT &&
 		 item->op.state != OP_CAPTURED)
 		viewer_bins_miss(&rank->bins);
 	count_placed(&plan->tally, item->place.kind);

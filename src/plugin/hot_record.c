@@ -87,7 +87,7 @@ static void record_total(const struct op_record *op)
 			if (op->wait_ns[i] != 0)
 				add_relaxed(&total->wait_ns[i], op->wait_ns[i]);
 	}
-	if (op->time_source != OP_TIME_KERNEL_GPU && op->time_source != OP_TIME_PROXY)
+	if (!op_has_duration(op))
 		return;
 	if (op->flags & OP_FLAG_SHARED_TIME) {
 		add_relaxed(&total->shared, 1);
@@ -111,7 +111,7 @@ static void count_record(struct comm_state *comm, const struct op_record *op)
 		return;
 	counts = &comm->shared->counts;
 	add_relaxed(&counts->recorded, 1);
-	if (op->time_source == OP_TIME_KERNEL_GPU || op->time_source == OP_TIME_PROXY)
+	if (op_has_duration(op))
 		add_relaxed(&counts->timed, 1);
 	if (op->state == OP_CAPTURED)
 		add_relaxed(&counts->captured, 1);

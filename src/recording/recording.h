@@ -178,6 +178,8 @@ struct recording_process {
 	char *region_path;     /* NULL: no region was read */
 	struct region *region; /* open, its header as it was read; NULL: none */
 	bool is_moving;	       /* counts changed while they were read: they may not add up */
+	/* An older recorder added network spans to its totals: those that may have some count as not timed. */
+	bool has_spans_in_totals;
 	struct recording_foreign *foreign; /* NULL: recorded by Ringside itself */
 	/* From a dump of the program's own recorder: calls in flight, and the last of each communicator. */
 	struct recording_where *wheres;

@@ -89,6 +89,28 @@ static void total_merge(struct region_total *to, const struct region_total *from
 	to->max_ns = most_ns > from->max_ns ? most_ns : from->max_ns;
 }
 
+static bool is_with_spans(const struct recording_process *process)
+{
+	return process->region->header.minor < REGION_MINOR_DURATIONS;
+}
+
+/*
+ * Recorders before 1.5 added network spans to durations. Of operations that went over the network nobody can tell the two
+ * apart, so none of their times is used.
+ */
+static void total_strip(struct recording_process *process, struct region_total *total)
+{
+	uint64_t network = total->send_bytes | total->recv_bytes;
+
+	for (int i = 0; i < OP_WAITS; i++)
+		network |= total->wait_ns[i];
+	if (!is_with_spans(process) || network == 0 || total->timed == 0)
+		return;
+	process->has_spans_in_totals = true;
+	total->timed = total->sum_ns = total->max_ns = total->timed_bytes = 0;
+	memset(total->buckets, 0, sizeof(total->buckets));
+}
+
 static enum status totals_alloc(struct recording_process *process, size_t count)
 {
 	process->totals = calloc(count + 1, sizeof(*process->totals));
@@ -97,10 +119,11 @@ static enum status totals_alloc(struct recording_process *process, size_t count)
 }
 
 /* Two threads may have created the same total. */
-static void totals_add(struct recording_process *process, const struct region_total *total)
+static void totals_add(struct recording_process *process, struct region_total *total)
 {
 	struct region_total *last = &process->totals[process->total_count - 1];
 
+	total_strip(process, total);
 	if (total->key == last->key)
 		total_merge(last, total);
 	else
@@ -116,6 +139,7 @@ static enum status load_all(struct recording_process *process, struct recording_
 	if (status != OK)
 		return status;
 	region_total_at(process->region, 0, &process->totals[0]);
+	total_strip(process, &process->totals[0]);
 	process->totals[0].key = 0;
 	for (size_t i = 0; i < follow->count; i++)
 		if (region_total_at(process->region, follow->places[i].slot, &total))
@@ -173,8 +197,10 @@ static enum status load_known(struct recording_process *process,
 		if (status == OK && total.key == follow->places[i].key && total.count != 0)
 			totals_add(process, &total);
 	}
-	if (status == OK)
+	if (status == OK) {
+		total_strip(process, &process->totals[0]);
 		process->totals[0].key = 0;
+	}
 	return status;
 }
 
@@ -318,13 +344,14 @@ static struct region_total *total_of(struct recording_process *process, uint64_t
 	return &more[at];
 }
 
-static struct held held_of(const struct region_live *live, uint32_t slot)
+static struct held held_of(const struct recording_process *process, const struct region_live *live,
+			   uint32_t slot)
 {
 	const struct op_record *op = &live->op;
 	struct held held = { .word = live->word,
 			     .slot = slot,
-			     .is_timed = op->time_source == OP_TIME_KERNEL_GPU ||
-					 op->time_source == OP_TIME_PROXY,
+			     .is_timed = op_has_duration(op) &&
+					 !(is_with_spans(process) && op->proxies_stopped > 0),
 			     .is_shared = op->flags & OP_FLAG_SHARED_TIME,
 			     .has_proxies = op->proxies_stopped > 0,
 			     .key = TOTALS_KEY(op->comm, op->function, op->datatype, op->algorithm,
@@ -396,7 +423,7 @@ bool recording_totals_take(struct recording_process *process, const struct regio
 		return false;
 	is_settled = LIVE_OPEN(live->word) == 0 &&
 		     op->number + LAST_CALLS < comm->counts.last_done_number;
-	held = held_of(live, slot);
+	held = held_of(process, live, slot);
 	hold_op(process, &held, is_settled);
 	return is_settled;
 }
@@ -560,6 +587,7 @@ static void change_places(struct recording_process *now, struct recording_proces
 	now->has_counts = before->has_counts;
 	now->is_final = before->is_final;
 	now->is_moving = before->is_moving;
+	now->has_spans_in_totals = before->has_spans_in_totals;
 	now->recorded = before->recorded;
 	now->drained = before->drained;
 	now->ended_ns = before->ended_ns;

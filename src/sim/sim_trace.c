@@ -676,7 +676,7 @@ static void count_record(struct sim_file *file, struct op_record *op)
 
 	op->sequence = ++file->sequence;
 	counts->recorded++;
-	counts->timed += op->time_source == OP_TIME_KERNEL_GPU || op->time_source == OP_TIME_PROXY;
+	counts->timed += op_has_duration(op);
 	counts->untrusted += (op->flags & OP_STAMPS_UNTRUSTED) != 0;
 	if (op->issue_ns > counts->last_issue_ns)
 		counts->last_issue_ns = op->issue_ns;
