@@ -632,7 +632,8 @@ static void count_lane(struct matches *matches, struct match_lane *lane)
 
 uint32_t match_signature(const struct matches *matches, uint32_t comm, uint64_t match)
 {
-	const uint8_t sources[] = { OP_TIME_KERNEL_GPU, OP_TIME_CUDA_EVENT, OP_TIME_PROXY };
+	const uint8_t sources[] = { OP_TIME_KERNEL_GPU, OP_TIME_CUDA_EVENT, OP_TIME_PROXY,
+				    OP_TIME_TOOL };
 
 	for (size_t i = 0; i < ARRAY_LENGTH(sources); i++) {
 		const struct match_lane *lane =

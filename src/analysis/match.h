@@ -144,7 +144,7 @@ struct match_lane {
 };
 
 /* Calls and replays with times of one source: operations of different sequences are not compared. */
-enum { MATCH_SEQUENCES = 2 * 3, MATCH_LANES = MATCH_SEQUENCES * MATCH_VARIANTS };
+enum { MATCH_SEQUENCES = 2 * 4, MATCH_LANES = MATCH_SEQUENCES * MATCH_VARIANTS };
 
 /* Only of these times something follows from a comparison of ranks. */
 static inline bool match_can_compare(uint8_t source)
@@ -154,9 +154,10 @@ static inline bool match_can_compare(uint8_t source)
 
 static inline unsigned int match_sequence(uint8_t source, bool is_replay)
 {
-	unsigned int of_source = source == OP_TIME_PROXY || source == OP_TIME_TOOL ? 1
-				 : source == OP_TIME_CUDA_EVENT			   ? 2
-										   : 0;
+	unsigned int of_source = source == OP_TIME_PROXY	? 1
+				 : source == OP_TIME_CUDA_EVENT ? 2
+				 : source == OP_TIME_TOOL	? 3
+								: 0;
 
 	return of_source + (is_replay ? MATCH_SEQUENCES / 2 : 0);
 }

@@ -1240,7 +1240,10 @@ static void add_to_ranks(const struct step *step)
 		uint64_t ns = step->durations_ns[i];
 
 		if (UNLIKELY(step->entries[i]->marks & SCAN_SPAN)) {
-			widen_span(step->entries[i]->rank, done[i] > ns ? done[i] - ns : 0, done[i]);
+			uint32_t place = step->is_sifted ? step->places[i] : i;
+
+			widen_span(step->entries[i]->rank, column(step, OP_WORD_ISSUE)[place],
+				   done[i]);
 			continue;
 		}
 		if (UNLIKELY(busy != run.busy)) {
@@ -1295,7 +1298,7 @@ static void take_rest(struct scan *scan, const struct scan_entry *entry, const s
 		return;
 	cell->apart++;
 	cell->apart_ns += step->durations_ns[i];
-	if (match_can_compare(cell->source))
+	if (match_can_compare(cell->source) && op_state_source(entry->what) != OP_TIME_HOST)
 		scan->matches.unmatched++;
 	else
 		scan->matches.untimed++;

@@ -184,7 +184,7 @@ static void test_incomplete(void)
 static void test_weak_times(void)
 {
 	static const struct {
-		uint64_t untrusted, timed, by_proxy, by_host;
+		uint64_t untrusted, timed, by_event, by_tool;
 		const char *text;
 	} cases[] = {
 		{ 10, 1000, 0, 0, "" },
@@ -197,16 +197,18 @@ static void test_weak_times(void)
 		{ 0, 1000, 10, 10, "" },
 		{ 0, 1000, 11, 10,
 		  "note mixed_sources: durations come from several sources / kernel_gpu 1000, "
-		  "proxy 11, "
-		  "host 10 calls. They measure different things; each row shows its source.\n" },
+		  "cuda_event 11, "
+		  "tool 10 calls. They measure different things; each row shows its source.\n" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		begin();
 		report.total.untrusted = cases[i].untrusted;
 		report.total.timed = cases[i].timed;
-		report.total.by_source[OP_TIME_PROXY] = cases[i].by_proxy;
-		report.total.by_source[OP_TIME_HOST] = cases[i].by_host;
+		report.total.by_source[OP_TIME_CUDA_EVENT] = cases[i].by_event;
+		report.total.by_source[OP_TIME_TOOL] = cases[i].by_tool;
+		/* No durations: no mixture. */
+		report.total.by_source[OP_TIME_PROXY] = report.total.by_source[OP_TIME_HOST] = 500;
 		expect(cases[i].text);
 		over();
 	}
@@ -893,7 +895,7 @@ static void test_recording_words(void)
 			found();
 			EXPECT(findings.list[0].count == 51 && findings.list[0].of == 1000 &&
 			       fabs(findings.list[0].percent - 5.1) < 1e-9 &&
-			       strcmp(findings.list[0].title, "5.1% of calls are untimed") == 0);
+			       strcmp(findings.list[0].title, "5.1% of calls are in no total") == 0);
 		}
 		over();
 	}

@@ -71,9 +71,11 @@ static void call(size_t c, uint64_t number, uint64_t end_ns)
 					   OP_TIME_HOST, OP_TIME_NONE };
 	uint8_t function = functions[any(4)], shown = sources[any(5)];
 	uint8_t source = shown == OP_TIME_CUDA_EVENT ? OP_TIME_KERNEL_GPU : shown;
-	uint32_t timing = shown != OP_TIME_CUDA_EVENT ? 0
-			  : any(3) == 0		      ? OP_FLAG_CUDA_EVENT | OP_FLAG_SHARED_TIME
-						      : OP_FLAG_CUDA_EVENT;
+	bool is_tool = (source == OP_TIME_PROXY || source == OP_TIME_HOST) && any(2);
+	uint32_t timing = is_tool		      ? OP_FLAG_TOOL_TIME
+			  : shown != OP_TIME_CUDA_EVENT ? 0
+			  : any(3) == 0 ? OP_FLAG_CUDA_EVENT | OP_FLAG_SHARED_TIME
+					: OP_FLAG_CUDA_EVENT;
 	uint64_t bytes = sizes[any(7)], tag = any(4);
 	bool is_untrusted = source != OP_TIME_KERNEL_GPU && any(4) == 0;
 	bool is_replay = any(4) == 0, is_captured = source == OP_TIME_NONE && any(3) == 0;
@@ -118,7 +120,13 @@ static void recorded(void)
 
 static uint8_t source_of(const struct op_record *op)
 {
-	return op->flags & OP_FLAG_CUDA_EVENT ? OP_TIME_CUDA_EVENT : op->time_source;
+	return op_shown_source(op->time_source, op->flags);
+}
+
+/* Matched for their time on the wire only; here nothing is sent. */
+static bool is_span(const struct op_record *op)
+{
+	return source_of(op) == OP_TIME_PROXY;
 }
 
 static bool is_shown(uint32_t rank)
@@ -143,7 +151,7 @@ static void match_all(void)
 				 own->op->match != 0 && report.job.comms[own->comm].hash != 0 &&
 				 (own->op->time_source == OP_TIME_KERNEL_GPU ||
 				  own->op->time_source == OP_TIME_PROXY) &&
-				 !options.without_joins;
+				 !is_span(own->op) && !options.without_joins;
 	}
 	for (size_t i = 0; i < count; i++)
 		for (size_t j = 0; j < count; j++) {
@@ -261,7 +269,7 @@ static void add_call(struct tally_row *row, const struct model_op *own, bool *ra
 		row->unknown_size++;
 	else
 		row->bytes += own->op->bytes;
-	if (own->op->time_source != OP_TIME_NONE)
+	if (op_has_duration(own->op))
 		add_timed(row, own);
 	if (!own->is_joined || own->met < 2)
 		return;
@@ -383,7 +391,7 @@ static void expect_ranks(void)
 
 		for (size_t i = 0; i < count; i++) {
 			const struct op_record *op = list[i].op;
-			bool is_timed = op->time_source != OP_TIME_NONE;
+			bool is_timed = op_has_duration(op);
 			uint64_t from_ns = is_timed ? op->done_ns - list[i].ns : op->issue_ns;
 
 			if (!list[i].is_used || list[i].rank != r)
@@ -415,7 +423,9 @@ static void expect_counts(void)
 			continue;
 		if (source == OP_TIME_NONE || source == OP_TIME_HOST)
 			untimed++;
-		else if (list[i].is_joined)
+		else if (list[i].is_joined || (is_span(list[i].op) && list[i].op->match != 0 &&
+					       report.job.comms[list[i].comm].hash != 0 &&
+					       !options.without_joins))
 			joined++;
 		else
 			unmatched++;
@@ -451,7 +461,7 @@ static void expect_series(void)
 
 		for (size_t i = 0; i < count; i++)
 			if (is_call(&list[i]) && is_shown(list[i].rank) &&
-			    list[i].op->time_source != OP_TIME_NONE &&
+			    op_has_duration(list[i].op) &&
 			    report.job.comms[list[i].comm].kind == series->kind &&
 			    list[i].op->function == series->function)
 				add_call(&row, &list[i], ranks);

@@ -125,16 +125,47 @@ static void test_sources(void)
 		struct op_record *op = hand_op(ranks[i], 1, OP_ALL_REDUCE, 1, 8,
 					       5000 + 1000 * (uint64_t)i, 100000);
 
-		if (i > 0)
+		if (i > 0) {
 			op->time_source = OP_TIME_PROXY;
+			op->flags |= OP_FLAG_TOOL_TIME;
+		}
 	}
 	made();
 	EXPECT_THAT("ranks are compared within one source of time",
 		    report.total.wait_ns == 1000 && report.ranks[0].wait_ns == 0);
 	EXPECT_THAT("rows have their sources", report.total.by_source[OP_TIME_KERNEL_GPU] == 1 &&
-						       report.total.by_source[OP_TIME_PROXY] == 2 &&
+						       report.total.by_source[OP_TIME_TOOL] == 2 &&
 						       report.by_source.count == 2);
 	EXPECT(has_finding(FINDINGS_MIXED_SOURCES));
+	over();
+}
+
+/* A span of the network's side and a bound by the host's clock are in no total, whatever they say. */
+static void test_no_durations(void)
+{
+	struct recording_process *ranks[3];
+
+	three(ranks);
+	for (int i = 0; i < 3; i++) {
+		hand_op(ranks[i], 1, OP_ALL_REDUCE, 1, 1 << 20, 5000 + 1000 * (uint64_t)i, 100000)
+			->time_source = OP_TIME_PROXY;
+		hand_op(ranks[i], 1, OP_ALL_REDUCE, 2, 1 << 20, 90000, 200000)->time_source =
+			OP_TIME_HOST;
+	}
+	made();
+	EXPECT_THAT("they are counted as what they are",
+		    report.total.calls == 6 && report.total.bytes == 6 << 20 &&
+			    report.total.by_source[OP_TIME_PROXY] == 3 &&
+			    report.total.by_source[OP_TIME_HOST] == 3);
+	EXPECT_THAT("but not as time", report.total.timed == 0 && report.total.sum_ns == 0 &&
+					       report.total.bus_ns == 0 &&
+					       report.total.histogram.used == 0 &&
+					       tally_not_timed(&report.total) == 6);
+	EXPECT_THAT("nor as waiting", report.total.joined == 0 && report.total.wait_ns == 0 &&
+					      report.matches.complete == 0 &&
+					      report.matches.wait_ns == 0);
+	EXPECT_THAT("nor as communication", report.busy_ranks == 0 && report.ranks[0].busy_ns == 0 &&
+						    report.ranks[0].span_ns > 0);
 	over();
 }
 
@@ -974,6 +1005,7 @@ int main(void)
 	test_waiting();
 	test_partial();
 	test_sources();
+	test_no_durations();
 	test_mismatch();
 	test_repeated();
 	test_limit();

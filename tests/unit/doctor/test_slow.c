@@ -588,9 +588,9 @@ static void nothing_to_compare(void)
 
 	transfers_make(&job);
 	find(&verdicts, &job, &options);
-	EXPECT_THAT("a baseline of something else: a note says that nothing was compared",
+	EXPECT_THAT("a baseline of something else: a warning says that nothing was compared",
 		    verdicts.count == 1 && verdicts.list[0].class == VERDICT_BLIND &&
-			    verdicts.list[0].severity == VERDICT_NOTE);
+			    verdicts.list[0].severity == VERDICT_WARNING);
 	verdicts_release(&verdicts);
 	transfers_release(&job);
 }

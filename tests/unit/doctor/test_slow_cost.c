@@ -700,7 +700,7 @@ static void test_caveats(void)
 		{ true, true, 1, 0, 1, 100, 1, "" },
 		{ true, true, 1, 0, 1, 50, 1, "" },
 		{ true, true, 1, 0, 1, 49, 0.8,
-		  "? Most durations are not GPU timestamps, so waiting is less certain.\n" },
+		  "? Most calls have no GPU timestamps, so who waited for whom is less certain.\n" },
 		{ true, false, 0.99, 0, 1, 100, 1, "" },
 		{ true, false, 0.6, 0, 1, 100, 0.8,
 		  "? Only 60% of the operations NCCL reported were read; the rest is unknown.\n" },
@@ -726,6 +726,7 @@ static void test_caveats(void)
 		report.job.comms[0].missing = cases[i].missing;
 		report.matches.stride = cases[i].stride;
 		report.total.by_source[OP_TIME_KERNEL_GPU] = cases[i].by_gpu;
+		report.total.by_source[OP_TIME_PROXY] = 100 - cases[i].by_gpu;
 		verdict = slow_verdict(&search, VERDICT_SLOW_RANK, SLOW_PAST);
 		slow_fill_missing(&search, verdict);
 		if (!EXPECT(is_near(verdict->confidence, cases[i].confidence) &&
@@ -831,6 +832,7 @@ static void test_unjudged(void)
 		judged.is_judged = cases[i].is_judged;
 		judged.matches = cases[i].matches;
 		report.total.by_source[OP_TIME_KERNEL_GPU] = cases[i].by_gpu;
+		report.total.by_source[OP_TIME_PROXY] = 100 - cases[i].by_gpu;
 		for (int rank = 0; rank < RANKS; rank++) {
 			hand.list[rank]->comms[0].counts.recorded = cases[i].recorded;
 			hand.list[rank]->comms[0].counts.timed = cases[i].timed;
@@ -919,8 +921,10 @@ static void test_longer(void)
 		/* Nothing is judged by stragglers, but by the rest. */
 		report.stragglers.least_matches = 128;
 		judged.is_judged = true;
-		if (!cases[i].is_judged)
+		if (!cases[i].is_judged) {
 			report.total.by_source[OP_TIME_KERNEL_GPU] = 49;
+			report.total.by_source[OP_TIME_PROXY] = 51;
+		}
 		find();
 		for (size_t v = 0; v < verdicts.count; v++)
 			if (verdicts.list[v].class == VERDICT_BELOW_EXPECTED)
