@@ -278,7 +278,8 @@ static struct viewer_place find_place(const struct viewer_times *times, const st
 		return in_flight(times, op, from_ns);
 	if (op->state == OP_ABANDONED)
 		to_ns = abandoned_ns(times, op);
-	if (to_ns >= from_ns)
+	/* The host's clock bounds the end only: it may be seconds later. */
+	if (to_ns >= from_ns && op->time_source != OP_TIME_HOST)
 		return place_between(times, VIEWER_SEEN, from_ns, to_ns);
 	from_ns = viewer_first_sign_ns(op);
 	to_ns = op->task_ns > op->launch_ns ? op->task_ns : op->launch_ns;

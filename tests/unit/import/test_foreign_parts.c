@@ -254,6 +254,7 @@ static void test_give_op(void)
 				 .done_ns = 80,
 				 .issue_ns = 10,
 				 .match = 3,
+				 .flags = OP_FLAG_TOOL_TIME,
 				 .time_source = OP_TIME_PROXY });
 	give(&reading, 0, (struct op_record){ .state = OP_RUNNING, .issue_ns = 40, .match = 2 });
 	give(&reading, 0,

@@ -296,7 +296,7 @@ static void test_times(void)
 		op = read_one("nccl:all_reduce", cases[i].state, fields);
 		EXPECT(op != NULL && op->state == cases[i].op_state &&
 		       op->time_source == cases[i].source &&
-		       op_duration_ns(op) == cases[i].duration_ns);
+		       op_span_ns(op) == cases[i].duration_ns);
 	}
 	EXPECT_THAT("a duration up to the time itself would begin before 1970",
 		    read_one("nccl:all_reduce", "completed",

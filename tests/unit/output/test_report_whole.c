@@ -189,7 +189,7 @@ static void test_late(void)
 		"\"total\":{\"calls\":808,\"in_flight\":0,\"captured\":0,\"unknown_size\":4,"
 		"\"untrusted\":0,\"bytes\":838877184,\"timed\":804,\"estimated\":0,\"not_timed\":4,"
 		"\"sources\":{\"none\":4,\"kernel_gpu\":804,\"proxy\":0,\"host\":0,\"cuda_event\":"
-		"0},"
+		"0,\"tool\":0},"
 		"\"sum_ns\":2008000000,\"total_ns\":2008000000,\"min_ns\":1000000,",
 		"\"joined\":800,\"joined_ns\":2000000000,\"wait_ns\":1200000000,"
 		"\"total_wait_ns\":1200000000,\"wait_share\":0.6,",
@@ -224,8 +224,8 @@ static void test_late(void)
 
 #define CSV_FIGURES                                                                              \
 	"calls,in_flight,captured,unknown_size,untrusted,bytes,timed,estimated,not_timed,"       \
-	"from_none,from_kernel_gpu,from_proxy,from_host,from_cuda_event,sum_ns,total_ns,min_ns," \
-	"median_ns,"                                                                             \
+	"from_none,from_kernel_gpu,from_proxy,from_host,from_cuda_event,from_tool,sum_ns,"        \
+	"total_ns,min_ns,median_ns,"                                                             \
 	"mean_ns,p90_ns,p99_ns,max_ns,deviation_ns,algbw_bytes_per_second,"                      \
 	"busbw_bytes_per_second,shared_time,joined,joined_ns,wait_ns,total_wait_ns,gpu_hours_"   \
 	"lost\r\n"
@@ -235,33 +235,33 @@ static const struct {
 } tables[] = {
 	{ "name",
 	  "name,kind,job," CSV_FIGURES
-	  "world,mixed,train,800,0,0,0,0,838860800,800,0,0,0,800,0,0,0,800000000,800000000,1000000,"
+	  "world,mixed,train,800,0,0,0,0,838860800,800,0,0,0,800,0,0,0,0,800000000,800000000,1000000,"
 	  "1000000,1000000,1000000,1000000,1000000,0,1048576000,1572864000,0,800,800000000,0,0,"
 	  "0\r\n"
-	  "tp-0,nvlink-only,train,400,0,0,0,0,26214400,400,0,0,0,400,0,0,0,200000000,200000000,"
+	  "tp-0,nvlink-only,train,400,0,0,0,0,26214400,400,0,0,0,400,0,0,0,0,200000000,200000000,"
 	  "500000,"
 	  "500000,500000,500000,500000,500000,0,131072000,65536000,0,400,200000000,0,0,0\r\n"
-	  "tp-1,nvlink-only,train,400,0,0,0,0,26214400,400,0,0,0,400,0,0,0,200000000,200000000,"
+	  "tp-1,nvlink-only,train,400,0,0,0,0,26214400,400,0,0,0,400,0,0,0,0,200000000,200000000,"
 	  "500000,"
 	  "500000,500000,500000,500000,500000,0,131072000,65536000,0,400,200000000,0,0,0\r\n" },
 	{ "size",
 	  "function,size,size_least,size_most," CSV_FIGURES "AllReduce,1 MiB - 2 "
-	  "MiB,1048576,2097151,800,0,0,0,0,838860800,800,0,0,0,800,0,0,0,800000000,"
+	  "MiB,1048576,2097151,800,0,0,0,0,838860800,800,0,0,0,800,0,0,0,0,800000000,"
 	  "800000000,1000000,1000000,1000000,1000000,1000000,1000000,0,1048576000,1572864000,0,800,"
 	  "800000000,0,0,0\r\n"
 	  "AllGather,64 KiB - 128 "
-	  "KiB,65536,131071,800,0,0,0,0,52428800,800,0,0,0,800,0,0,0,400000000,"
+	  "KiB,65536,131071,800,0,0,0,0,52428800,800,0,0,0,800,0,0,0,0,400000000,"
 	  "400000000,500000,500000,500000,500000,500000,500000,0,131072000,65536000,0,800,"
 	  "400000000,"
 	  "0,0,"
 	  "0\r\n" },
 	{ "algorithm",
 	  "function,algorithm,protocol," CSV_FIGURES
-	  "AllReduce,RING,SIMPLE,800,0,0,0,0,838860800,800,0,0,0,800,0,0,0,800000000,800000000,"
+	  "AllReduce,RING,SIMPLE,800,0,0,0,0,838860800,800,0,0,0,800,0,0,0,0,800000000,800000000,"
 	  "1000000,"
 	  "1000000,1000000,1000000,1000000,1000000,0,1048576000,1572864000,0,800,800000000,0,0,"
 	  "0\r\n"
-	  "AllGather,RING,SIMPLE,800,0,0,0,0,52428800,800,0,0,0,800,0,0,0,400000000,400000000,"
+	  "AllGather,RING,SIMPLE,800,0,0,0,0,52428800,800,0,0,0,800,0,0,0,0,400000000,400000000,"
 	  "500000,"
 	  "500000,500000,500000,500000,500000,0,131072000,65536000,0,800,400000000,0,0,0\r\n" },
 };

@@ -165,10 +165,15 @@ static void test_sources(void)
 	report_words_sources(&row, words);
 	EXPECT(is_same(words, "the GPU clock"));
 	row.timed = 10;
-	row.by_source[OP_TIME_HOST] = 2;
+	row.by_source[OP_TIME_HOST] = row.by_source[OP_TIME_PROXY] = 2;
+	EXPECT(!report_has_mixed_sources(&row));
+	row.by_source[OP_TIME_TOOL] = 2;
 	EXPECT(report_has_mixed_sources(&row));
 	report_words_sources(&row, words);
-	EXPECT(is_same(words, "the GPU clock 80%, the host clock (upper bound) 20%"));
+	EXPECT(is_same(words, "the GPU clock 80%, another tool, as it measured 20%"));
+	report_words_spans(&row, words);
+	EXPECT(is_same(words, "2 network spans (from the post, so with the time in the queue), 2 "
+			      "upper bounds of the host clock"));
 }
 
 static int completeness_is(const struct timeline_report *report, const char *wanted)

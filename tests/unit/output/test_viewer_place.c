@@ -61,9 +61,14 @@ static void test_timed(void)
 	EXPECT_THAT("from the time of the callback if the clock offset is unknown",
 		    is_placed(&op, false, VIEWER_TIMED, 3500000, 4000000));
 	op.time_source = OP_TIME_PROXY;
-	EXPECT_THAT("from network activity", is_placed(&op, false, VIEWER_TIMED, 3100000, 4000000));
+	EXPECT_THAT("from network activity, which is no duration",
+		    is_placed(&op, false, VIEWER_SEEN, 3100000, 4000000));
+	op.flags |= OP_FLAG_TOOL_TIME;
+	EXPECT_THAT("from another tool's", is_placed(&op, false, VIEWER_TIMED, 3100000, 4000000));
+	op.flags = 0;
 	op.time_source = OP_TIME_HOST;
-	EXPECT_THAT("from the host clock", is_placed(&op, false, VIEWER_TIMED, 3000000, 4000000));
+	EXPECT_THAT("of a bound only the call",
+		    is_placed(&op, false, VIEWER_CALLED, 3000000, 3000000));
 }
 
 static void test_untimed(void)

@@ -312,6 +312,10 @@ static void take_the_slot_of_another(void)
 		send_to(second, 1);
 	}
 	ncclProfiler_v5.finalize(first);
+	/* Nothing was timed: a maximum to carry over. */
+	for (uint32_t i = 0; i < recorder.region.total_count; i++)
+		if (recorder.region.totals[i].key >> 40 == 1)
+			recorder.region.totals[i].max_ns = 7000;
 	before = sums_of(1);
 	kept = sums_of(2);
 	expect(before.peers == 2 && before.links == 2 && before.totals > 0, 2);

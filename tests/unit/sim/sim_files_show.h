@@ -64,7 +64,7 @@ static inline void shown_add(struct shown_file *file, const struct op_record *op
 	kind->timed += op->time_source != OP_TIME_NONE;
 	kind->bytes += op->bytes;
 	kind->issue_ns += op->issue_ns - file->anchors[0].clock_ns;
-	kind->duration_ns += op->time_source != OP_TIME_NONE ? op_duration_ns(op) : 0;
+	kind->duration_ns += op->time_source != OP_TIME_NONE ? op_span_ns(op) : 0;
 	for (int i = 0; i < OP_WAITS; i++)
 		kind->waits_ns[i] += op->wait_ns[i];
 	kind->kernels[0] += op->kernels_started;

@@ -24,7 +24,7 @@ static struct sim_options options_of(int nodes, int gpus, enum sim_workload work
 /* Its duration; false if unknown, or if the times are invalid. */
 static bool duration_of(const struct op_record *op, uint64_t *ns)
 {
-	*ns = op_duration_ns(op);
+	*ns = op_span_ns(op);
 	return op->time_source != OP_TIME_NONE && *ns < UINT64_C(1) << 40;
 }
 
