@@ -635,9 +635,9 @@ static void fill_row(struct compare_row *row, const struct timeline_report *repo
 		return;
 	if (a->row.timed > 0 && b->row.timed > 0)
 		row->share = fmax(share_of(&a->row, report_a), share_of(&b->row, report_b));
-	else
-		row->share = fmax(bytes_share(&a->row, report_a), bytes_share(&b->row, report_b));
 	fill_samples(row, report_a, a, report_b, b, compare->by, samples);
+	if (row->basis == COMPARE_WIRE)
+		row->share = fmax(bytes_share(&a->row, report_a), bytes_share(&b->row, report_b));
 	judge_row(row, samples, rows, compare->threshold);
 }
 

@@ -18,7 +18,9 @@ from collections import defaultdict
 SYNCHRONISING = {"AllReduce", "AllGather", "ReduceScatter", "AlltoAll"}
 BLIND = {"api_only", "copy_engine", "self", "untracked"}
 UNTRUSTED = {"stamp_zero", "stamp_reversed", "stamp_stale", "stamp_overrun", "stamp_channel"}
-SOURCES = ("none", "kernel_gpu", "proxy", "host", "cuda_event")
+SOURCES = ("none", "kernel_gpu", "proxy", "host", "cuda_event", "tool")
+# The others are spans of the network's side and bounds by the host's clock: counted, in no figure of time.
+DURATIONS = ("kernel_gpu", "cuda_event", "tool")
 OPEN_STATES = ("issued", "launched", "running")
 
 
@@ -103,7 +105,7 @@ def process_of(op):
 
 
 def is_timed(op):
-    return op["time_source"] != "none"
+    return op["time_source"] in DURATIONS
 
 
 def add_waiting(ops):
@@ -112,7 +114,7 @@ def add_waiting(ops):
     for op in ops:
         op["joined"] = False
         if (op["function"] not in SYNCHRONISING or not op["match"] or op["state"] == "captured" or
-                op["time_source"] not in ("kernel_gpu", "cuda_event", "proxy") or op["comm_hash"] is None):
+                op["time_source"] not in DURATIONS or op["comm_hash"] is None):
             continue
         key = (op["job"], op["comm_hash"], op["comm_ranks"], op["match"], "replay" in op["flags"],
                op["time_source"], op["signature"], op["function"], op["datatype"], op["algorithm"],

@@ -137,10 +137,10 @@ def far_off(report, truth, how):
         if true is None or row["timed"] < TIMED_LEAST or true["timed"] < TIMED_LEAST or row["function"] not in SYNCHRONISING:
             continue
         speed, true_speed = row["busbw_bytes_per_second"], true["busbw_bytes_per_second"]
-        if row["size_least"] >= 1 << 20 and speed and true_speed:
+        if (row["size_least"] or 0) >= 1 << 20 and speed and true_speed:
             if abs(speed / true_speed - 1) > SPEED_APART[how] + min(chance(row) + chance(true), 0.5):
                 yield f"{key}: busbw {speed / 1e9:.2f} GB/s, truth {true_speed / 1e9:.2f}"
-        if row["size_least"] >= 1 << 20 and row["wait_share"] is not None and true["wait_share"] is not None:
+        if (row["size_least"] or 0) >= 1 << 20 and row["wait_share"] is not None and true["wait_share"] is not None:
             if abs(row["wait_share"] - true["wait_share"]) > WAIT_APART[how]:
                 yield f"{key}: waiting {row['wait_share']:.3f}, truth {true['wait_share']:.3f}"
 
