@@ -258,7 +258,8 @@ static void add_cell(struct transfers *to, const struct pace_cell *cell,
 		to->algorithm = cell->key.algorithm;
 		to->protocol = cell->key.protocol;
 	}
-	to->has_choices |= to->algorithm != cell->key.algorithm || to->protocol != cell->key.protocol;
+	to->has_choices |=
+		to->algorithm != cell->key.algorithm || to->protocol != cell->key.protocol;
 	pace_add(&to->series, &cell->series);
 	to->moves += cell->moves;
 	to->least_ns += cell->least_ns;
@@ -523,7 +524,9 @@ static void fill_transfers(struct compare_row *row, const struct transfers *a,
 
 	samples[0] = samples_of(&a->series);
 	samples[1] = samples_of(&b->series);
-	row->basis = is_gpu ? COMPARE_TRANSFER : source == BY_WIRE ? COMPARE_WIRE : COMPARE_DURATION;
+	row->basis = is_gpu		 ? COMPARE_TRANSFER
+		     : source == BY_WIRE ? COMPARE_WIRE
+					 : COMPARE_DURATION;
 	row->a.transfer_ns = exp(samples[0].typical.mean);
 	row->b.transfer_ns = exp(samples[1].typical.mean);
 	if (is_gpu && a->nranks_least == a->nranks_most)
@@ -689,9 +692,8 @@ static void count_row(struct compare *compare, const struct compare_row *row)
 {
 	compare->only_a += !row->b.is_there;
 	compare->only_b += !row->a.is_there;
-	compare->not_timed +=
-		row->a.is_there && row->b.is_there && row->basis != COMPARE_WIRE &&
-		(row->a.timed == 0 || row->b.timed == 0);
+	compare->not_timed += row->a.is_there && row->b.is_there && row->basis != COMPARE_WIRE &&
+			      (row->a.timed == 0 || row->b.timed == 0);
 	compare->slower += row->is_slower;
 	compare->faster += row->is_faster;
 	compare->undecided += row->is_undecided;

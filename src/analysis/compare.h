@@ -50,7 +50,8 @@ enum compare_basis {
 		2, /* Sends and Recvs: the fastest tenth, which found their peer waiting */
 	COMPARE_DURATION = 3,  /* whole durations: waiting cannot be left out */
 	COMPARE_BANDWIDTH = 4, /* different numbers of ranks: not judged */
-	COMPARE_WIRE = 5, /* no durations: the time on the wire of a transfer, of the fastest sender */
+	COMPARE_WIRE =
+		5, /* no durations: the time on the wire of a transfer, of the fastest sender */
 	COMPARE_BASES = 6,
 };
 const char *compare_basis_name(enum compare_basis basis); /* "transfer", ... */

@@ -280,14 +280,15 @@ static void find_weak_times(struct findings *findings, const struct timeline_rep
 		finding->count = tally_not_timed(total);
 		finding->of = total->calls;
 		finding->percent = 100 * untimed;
-		text_format(
-			finding->text, sizeof(finding->text),
-			"No call of their kind (communicator, function, size) was timed. They count "
-			"as calls and bytes, not as time.%s",
-			total->by_source[OP_TIME_PROXY] > 0
-				? " What the network showed of them is no duration: it includes the "
-				  "time in the queue."
-				: "");
+		text_format(finding->text, sizeof(finding->text),
+			    "No call of their kind (communicator, function, size) was timed. They "
+			    "count "
+			    "as calls and bytes, not as time.%s",
+			    total->by_source[OP_TIME_PROXY] > 0
+				    ? " What the network showed of them is no duration: it "
+				      "includes the "
+				      "time in the queue."
+				    : "");
 	}
 	for (uint8_t i = OP_TIME_NONE + 1; i < OP_TIME_SHOWN_SOURCES; i++)
 		used += op_is_duration(i) && (double)total->by_source[i] / calls > mixed_share;
@@ -580,11 +581,12 @@ static void tell_network(struct findings *findings, const struct timeline_report
 			    straggler->slowdown,
 			    when_slow(report, straggler, times, sizeof(times)));
 	else
-		text_format(finding->text, sizeof(finding->text),
-		    "Inter-node transfers take %.2fx longer%s, equally on all ranks; no rank "
-		    "arrives later than before. Total cost: %s.",
-		    straggler->slowdown, when_slow(report, straggler, times, sizeof(times)),
-		    units_of_ns((double)straggler->caused_ns).text);
+		text_format(
+			finding->text, sizeof(finding->text),
+			"Inter-node transfers take %.2fx longer%s, equally on all ranks; no rank "
+			"arrives later than before. Total cost: %s.",
+			straggler->slowdown, when_slow(report, straggler, times, sizeof(times)),
+			units_of_ns((double)straggler->caused_ns).text);
 	/* Trees span links within and between nodes: which of them is slow only the doctor examines. */
 	text_format(finding->hint, sizeof(finding->hint),
 		    "Check the fabric: congestion from other jobs, a failed switch or uplink, "
@@ -628,12 +630,12 @@ static void tell_change(struct findings *findings, const struct timeline_report 
 			is_slower ? "longer" : "less long",
 			timeline_time(report, change->at_ns, " UTC").text);
 	else
-		finding = findings_add(
-			findings, FINDINGS_CHANGE, is_slower ? FINDINGS_WARNING : FINDINGS_NOTE,
-			"%.20s busbw on %s communicators %s %.0f%% at %s", function, kind,
-			is_slower ? "dropped" : "increased",
-			is_slower ? -change->percent : change->percent,
-			timeline_time(report, change->at_ns, " UTC").text);
+		finding = findings_add(findings, FINDINGS_CHANGE,
+				       is_slower ? FINDINGS_WARNING : FINDINGS_NOTE,
+				       "%.20s busbw on %s communicators %s %.0f%% at %s", function,
+				       kind, is_slower ? "dropped" : "increased",
+				       is_slower ? -change->percent : change->percent,
+				       timeline_time(report, change->at_ns, " UTC").text);
 
 	finding->comm = change->example_comm;
 	finding->count = change->comms_changed;
@@ -648,14 +650,15 @@ static void tell_change(struct findings *findings, const struct timeline_report 
 			    change->comms_changed, change->comms, change->ranks_changed,
 			    text_which(change->ranks_changed, "rank", "ranks"));
 	if (change->is_wire) {
-		text_format(finding->text, sizeof(finding->text),
-			    "Of the fastest sender, a transfer took %s before and %s after, %s, over "
-			    "%llu collectives before and %llu after. No call was timed: what it costs "
-			    "shows in the iterations.",
-			    units_of_ns(1e9 / change->before).text,
-			    units_of_ns(1e9 / change->after).text, where,
-			    (unsigned long long)change->matches_before,
-			    (unsigned long long)change->matches_after);
+		text_format(
+			finding->text, sizeof(finding->text),
+			"Of the fastest sender, a transfer took %s before and %s after, %s, over "
+			"%llu collectives before and %llu after. No call was timed: what it costs "
+			"shows in the iterations.",
+			units_of_ns(1e9 / change->before).text,
+			units_of_ns(1e9 / change->after).text, where,
+			(unsigned long long)change->matches_before,
+			(unsigned long long)change->matches_after);
 		return;
 	}
 	text_format(finding->text, sizeof(finding->text),

@@ -238,8 +238,9 @@ struct match_op {
 	uint64_t match;
 	uint64_t signature;
 	uint64_t duration_ns;
-	uint64_t ranked_ns; /* the same, or of spans the time on the wire of a transfer; 0: it sent nothing */
-	uint64_t end_ns;    /* done_ns */
+	uint64_t
+		ranked_ns; /* the same, or of spans the time on the wire of a transfer; 0: it sent nothing */
+	uint64_t end_ns; /* done_ns */
 	uint64_t send_net_ns;
 	uint32_t send_steps;
 	uint32_t kind; /* match_kind() */

@@ -17,13 +17,15 @@ enum scan_mark {
 	SCAN_TIMED = 1u << 0, /* << op_shown_source(): of its duration, or its network span */
 	SCAN_SPAN = SCAN_TIMED << OP_TIME_PROXY,
 	SCAN_ANY_SOURCE = (SCAN_TIMED << OP_TIME_SHOWN_SOURCES) - 2,
-	SCAN_IGNORED = SCAN_TIMED << OP_TIME_SHOWN_SOURCES, /* does not pass the filter: cell is NULL */
-	SCAN_HIDDEN = SCAN_IGNORED << 1,    /* of a rank that is not shown: matched, but in no table */
+	SCAN_IGNORED =
+		SCAN_TIMED << OP_TIME_SHOWN_SOURCES, /* does not pass the filter: cell is NULL */
+	SCAN_HIDDEN = SCAN_IGNORED << 1, /* of a rank that is not shown: matched, but in no table */
 	SCAN_CAPTURED = SCAN_IGNORED << 2,  /* captured in a graph: only counted */
 	SCAN_UNTIMED = SCAN_IGNORED << 3,   /* neither a duration nor a span */
 	SCAN_UNTRUSTED = SCAN_IGNORED << 4, /* OP_STAMPS_UNTRUSTED */
 	SCAN_JOINED = SCAN_IGNORED << 5,    /* with other ranks' */
-	SCAN_APART = SCAN_IGNORED << 6, /* could be matched, except for its source or its communicator */
+	SCAN_APART =
+		SCAN_IGNORED << 6, /* could be matched, except for its source or its communicator */
 	SCAN_SEND = SCAN_IGNORED << 7,
 };
 
@@ -476,8 +478,8 @@ static enum status add_comm(struct scan *scan, uint32_t c)
 
 		if (comm->lanes[i] == NULL || match_has_spans(comm->lanes[i]))
 			continue;
-		for (uint32_t place = 0;
-		     status == OK && place < scan->job->comms[c].seat_count; place++)
+		for (uint32_t place = 0; status == OK && place < scan->job->comms[c].seat_count;
+		     place++)
 			status = add_seat(scan, comm->lanes[i], place, sums, &has_moves);
 	}
 	free(sums);
@@ -867,10 +869,9 @@ static const uint64_t *column(const struct step *step, unsigned int word)
  * numbers them differently). */
 static inline uint64_t what_of(uint64_t state, uint64_t bytes)
 {
-	const uint64_t mask =
-		UINT64_C(0xffff00000000) | (uint32_t)(OP_FLAG_REPLAY | OP_STAMPS_UNTRUSTED |
-						      OP_FLAG_CUDA_EVENT | OP_FLAG_SHARED_TIME |
-						      OP_FLAG_TOOL_TIME);
+	const uint64_t mask = UINT64_C(0xffff00000000) |
+			      (uint32_t)(OP_FLAG_REPLAY | OP_STAMPS_UNTRUSTED | OP_FLAG_CUDA_EVENT |
+					 OP_FLAG_SHARED_TIME | OP_FLAG_TOOL_TIME);
 	uint64_t size = 64 - (unsigned int)__builtin_clzll(bytes | 1) + (bytes != 0) +
 			(bytes == OP_BYTES_UNKNOWN);
 

@@ -843,8 +843,9 @@ static bool is_network(const struct straggler_search *search, const struct windo
 	/* Time on the wire varies more than durations do. */
 	if (change->is_wire && change->before < slowdown_that_tells * change->after)
 		return false;
-	return (change->is_wire || job_comm_is_over_network(change->kind)) && change->is_everywhere &&
-	       change->percent < 0 && !job_is_on_one_host(search->job, change->example_comm);
+	return (change->is_wire || job_comm_is_over_network(change->kind)) &&
+	       change->is_everywhere && change->percent < 0 &&
+	       !job_is_on_one_host(search->job, change->example_comm);
 }
 
 /* The mean time on the wire of a transfer, of all seats; 0 unknown. */

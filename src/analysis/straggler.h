@@ -105,9 +105,9 @@ struct stragglers {
 	/* Examined: complete, or with most of their ranks. If there are too few, those of the communicator
 	 * with the most. */
 	uint64_t matches;
-	bool has_enough;	       /* false: too few matches to name a straggler */
-	uint64_t late_matches;	       /* of matches: those that show who is late, not only slow links */
-	uint32_t least_matches;	       /* the number needed */
+	bool has_enough;	/* false: too few matches to name a straggler */
+	uint64_t late_matches;	/* of matches: those that show who is late, not only slow links */
+	uint32_t least_matches; /* the number needed */
 	struct straggler_judged *jobs; /* as job.groups */
 };
 

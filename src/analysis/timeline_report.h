@@ -82,10 +82,10 @@ struct windows_change {
 	enum job_comm_kind kind;
 	uint8_t function;
 	uint8_t size_class;
-	bool is_wire;	 /* there are no durations: transfers are on the wire longer, or less long */
-	uint64_t at_ns;	 /* common time of the first match after the change */
+	bool is_wire;	/* there are no durations: transfers are on the wire longer, or less long */
+	uint64_t at_ns; /* common time of the first match after the change */
 	uint32_t window; /* in which it lies */
-	double before;	 /* median busbw of the transfer, bytes per second; is_wire: transfers per second, one at a time */
+	double before; /* median busbw of the transfer, bytes per second; is_wire: transfers per second, one at a time */
 	double after;
 	double percent; /* (after - before) / before x 100 */
 	uint64_t matches_before;
@@ -103,8 +103,8 @@ struct windows_change {
 static inline bool windows_is_same_kind(const struct windows_change *a,
 					const struct windows_change *b)
 {
-	return a->kind == b->kind && a->function == b->function &&
-	       a->size_class == b->size_class && a->is_wire == b->is_wire;
+	return a->kind == b->kind && a->function == b->function && a->size_class == b->size_class &&
+	       a->is_wire == b->is_wire;
 }
 
 struct windows {

@@ -449,9 +449,9 @@ static void count_timed(struct export_job *job, const struct op_batch *batch)
 		bool is_captured = op_state_state(states[i]) == OP_CAPTURED;
 
 		job->captured += is_captured;
-		job->timed += !is_captured && op_is_duration(op_shown_source(
-							      op_state_source(states[i]),
-							      op_state_flags(states[i])));
+		job->timed +=
+			!is_captured && op_is_duration(op_shown_source(op_state_source(states[i]),
+								       op_state_flags(states[i])));
 	}
 }
 

@@ -311,8 +311,9 @@ struct comm_counts {
 	uint64_t captured; /* of recorded: state captured */
 	uint64_t missed;   /* collectives that NCCL ran but did not show: see LOST_NOT_SHOWN */
 	uint64_t reserved;
-	uint64_t recorded;  /* finished records */
-	uint64_t timed;	    /* of recorded: with a duration; before region 1.5 also with a network span */
+	uint64_t recorded; /* finished records */
+	uint64_t
+		timed; /* of recorded: with a duration; before region 1.5 also with a network span */
 	uint64_t replayed;  /* of recorded: replays */
 	uint64_t abandoned; /* of recorded: state abandoned */
 	uint64_t untracked; /* of recorded: no live slot was free */

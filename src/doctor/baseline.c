@@ -578,8 +578,8 @@ static bool take_rows(struct reading *reading)
 
 static const struct field head_fields[] = {
 	{ "job", FIELD_TEXT, HEAD(job), sizeof(((struct baseline *)NULL)->job), 0, false },
-	{ "durations", FIELD_TEXT, HEAD(durations),
-	  sizeof(((struct baseline *)NULL)->durations), 0, false },
+	{ "durations", FIELD_TEXT, HEAD(durations), sizeof(((struct baseline *)NULL)->durations), 0,
+	  false },
 	{ "jobs", FIELD_COUNT32, HEAD(jobs), 0, UINT32_MAX, false },
 	{ "ranks", FIELD_COUNT32, HEAD(ranks), 0, UINT32_MAX, false },
 	{ "recorded_until_wall_ns", FIELD_COUNT, HEAD(saved_wall_ns), 0, 18e18, false },
@@ -667,7 +667,8 @@ static bool take_file(struct reading *reading)
 		return baseline_refuse(reading, ERR_FORMAT, "is missing", "rows");
 	if (may_have_spans(reading->baseline))
 		return baseline_refuse(reading, ERR_RANGE,
-				       "its durations may be network spans, which are none", "rows");
+				       "its durations may be network spans, which are none",
+				       "rows");
 	return true;
 }
 

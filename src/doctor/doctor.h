@@ -106,8 +106,8 @@ struct baseline_row {
 	int32_t nranks;
 	int32_t nnodes;
 	uint64_t calls;
-	uint64_t comms;	  /* number of communicators */
-	bool is_joined;	  /* waiting is excluded from the next two */
+	uint64_t comms; /* number of communicators */
+	bool is_joined; /* waiting is excluded from the next two */
 	bool is_wire; /* no durations: log_mean is that of the time on the wire of a transfer, of the fastest sender */
 	double busbw;	  /* bytes per second; 0 unknown */
 	double mean_ns;	  /* of a transfer */
@@ -129,7 +129,8 @@ struct baseline {
 	size_t count;
 	size_t left_out; /* rows beyond BASELINE_ROWS_MAX */
 	char job[128];	 /* "" none, or several */
-	char durations[16]; /* "gpu": no network spans among them; "" written before these were told apart */
+	char durations
+		[16]; /* "gpu": without network spans; "": an earlier version may have taken these for some */
 	uint32_t jobs;
 	uint32_t ranks;
 	uint64_t saved_wall_ns; /* end of the recording it was made from; 0 unknown */

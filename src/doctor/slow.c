@@ -72,7 +72,8 @@ struct slow_text slow_speeds(const struct slow_row *row)
 	if (row->is_wire)
 		text_format(speeds.text, sizeof(speeds.text),
 			    "transfers are on the wire for %s instead of %s",
-			    units_of_ns(1e9 / row->after).text, units_of_ns(1e9 / row->before).text);
+			    units_of_ns(1e9 / row->after).text,
+			    units_of_ns(1e9 / row->before).text);
 	else
 		text_format(speeds.text, sizeof(speeds.text), "%.2f GB/s busbw instead of %.2f",
 			    row->after / 1e9, row->before / 1e9);
@@ -395,8 +396,8 @@ void slow_fill_missing(struct slow_search *search, struct verdict *verdict)
 				"there are so many.",
 				report->matches.stride);
 	if (tally_is_by_network(&report->total)) {
-		verdict_missing(verdict,
-				"Most calls have no GPU timestamps, so who waited for whom is less certain.");
+		verdict_missing(verdict, "Most calls have no GPU timestamps, so which "
+					 "rank was late is less certain.");
 		verdict->confidence *= 0.8;
 	}
 }
@@ -562,8 +563,7 @@ static bool is_everywhere(const struct slow_common *common)
 	for (size_t i = 0; i < common->rows->count; i++) {
 		const struct slow_row *row = &common->rows->list[i];
 
-		if (!slow_row_is_net(row) ||
-		    (!row->is_slow && !would_show(common, row)))
+		if (!slow_row_is_net(row) || (!row->is_slow && !would_show(common, row)))
 			continue;
 		slow += row->comms_slow;
 		all += row->comms;
@@ -818,13 +818,13 @@ static void tell_row(struct slow_search *search, struct verdict *verdict,
 		tell_send(search, verdict, row);
 		return;
 	}
-	verdict_evidence(verdict,
-			 "%s of %s (%s) on %s communicators (%u of %u): %s, %.2fx longer%s, %s; %s.",
-			 job_name(job, OP_NAMES_FUNCTION, row->function), size, choice,
-			 job_comm_kind_name(row->kind), row->comms_slow, row->comms,
-			 slow_speeds(row).text, row->ratio, interval,
-			 slow_when(search->report, &row->span).text,
-			 row->is_wire ? "those of the fastest sender" : "waiting excluded");
+	verdict_evidence(
+		verdict,
+		"%s of %s (%s) on %s communicators (%u of %u): %s, %.2fx longer%s, %s; %s.",
+		job_name(job, OP_NAMES_FUNCTION, row->function), size, choice,
+		job_comm_kind_name(row->kind), row->comms_slow, row->comms, slow_speeds(row).text,
+		row->ratio, interval, slow_when(search->report, &row->span).text,
+		row->is_wire ? "those of the fastest sender" : "waiting excluded");
 	if (row->was[0] != '\0')
 		verdict_evidence(verdict, "NCCL chose %s for it; before, it chose %s.", choice,
 				 row->was);
@@ -1077,8 +1077,7 @@ static bool may_be_waiting(const struct slow_search *search, const struct slow_c
 {
 	const struct timeline_report *report = search->report;
 
-	if (!tally_is_by_network(&report->total) ||
-	    common->rows->against > SLOW_BASELINE)
+	if (!tally_is_by_network(&report->total) || common->rows->against > SLOW_BASELINE)
 		return false;
 	return (class != VERDICT_SLOW_NETWORK && class != VERDICT_SLOW_LINK &&
 		class != VERDICT_SLOW_RANK) ||
@@ -1110,8 +1109,9 @@ static void tell_unjudged(struct slow_search *search, const struct slow_common *
 		      "not judged: inter-node transfers take longer than %s, cause not visible",
 		      slow_than(common->rows->against));
 	slow_common_rows(search, verdict, common);
-	verdict_missing(verdict, "Most calls have no duration; their time on the wire does not tell a "
-				 "straggler, a slow NVLink and a slow link apart.");
+	verdict_missing(verdict,
+			"Most calls have no duration; their time on the wire does not tell a "
+			"straggler, a slow NVLink and a slow link apart.");
 	verdict_advice(verdict, "Times from the GPU would show the cause:");
 	advise_timed_run(search, verdict);
 }
@@ -1536,8 +1536,7 @@ static void tell_longer(struct slow_search *search, double gap, const size_t *in
 		      mean_busy(iterations, indices, before);
 	double longer = (double)iterations->median_ns * gap;
 	bool is_judged = report->stragglers.jobs[search->group].is_judged &&
-			 !tally_is_by_network(&report->total) &&
-			 busy < busy_that_explains * longer;
+			 !tally_is_by_network(&report->total) && busy < busy_that_explains * longer;
 	struct verdict *verdict = slow_verdict(search, VERDICT_BELOW_EXPECTED, SLOW_PAST);
 
 	verdict->severity = VERDICT_NOTE;
@@ -1609,8 +1608,9 @@ static void tell_nothing(struct slow_search *search, const struct slow_rows *row
 			 "%zu operation %s no counterpart there (same kind of "
 			 "communicator, operation and message size).",
 			 rows->unmatched, text_which(rows->unmatched, "type has", "types have"));
-	verdict_evidence(verdict, "Each needs at least five iterations (or 20 calls) with GPU "
-				  "timestamps on all ranks of a communicator%s.",
+	verdict_evidence(verdict,
+			 "Each needs at least five iterations (or 20 calls) with GPU "
+			 "timestamps on all ranks of a communicator%s.",
 			 rows->against == SLOW_BASELINE
 				 ? ", or on both sides transfers over the network without them"
 				 : "");

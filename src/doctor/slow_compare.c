@@ -719,7 +719,7 @@ void slow_compare_baseline(struct slow_cells *cells, const struct timeline_repor
 
 		if (cell->is_transfer || cell->is_wire ||
 		    (cell->function == OP_SEND && cell->size_class > 1 &&
-					  cell->calls >= SENDS_LEAST))
+		     cell->calls >= SENDS_LEAST))
 			compare_cell(cell, &report->job, options, comparisons, rows);
 	}
 }
@@ -1091,8 +1091,7 @@ void slow_rows_past(struct slow_rows *rows, const struct timeline_report *report
 		struct slow_row *row;
 
 		if (cell->moves < MOVES_LEAST || !(cell->is_transfer || cell->is_wire) ||
-		    comm->group != group ||
-		    change_of(windows, comm, cell, threshold) != NULL)
+		    comm->group != group || change_of(windows, comm, cell, threshold) != NULL)
 			continue;
 		row = row_for_cell(rows, &report->job, cell);
 		if (row == NULL || row->is_slow)

@@ -41,8 +41,8 @@ struct slow_text {
 struct slow_span {
 	uint64_t from_ns;
 	uint64_t until_ns;
-	double share;	 /* share of the time between them; 0: all of it */
-	bool is_least;	 /* what it is known to cost is only a part */
+	double share;  /* share of the time between them; 0: all of it */
+	bool is_least; /* what it is known to cost is only a part */
 	bool is_unbound; /* nothing is known of the time lost in operations: only iterations show what it costs */
 };
 /* "always", "since 12:03:10", "until ...", "in bursts between ... and ... (12% of the time)". */
@@ -65,7 +65,7 @@ struct slow_cell {
 	uint8_t protocol;
 	uint8_t choices;  /* number of algorithms and protocols */
 	bool is_transfer; /* waiting is excluded, and times are GPU timestamps */
-	bool is_wire;	  /* no durations: by the time on the wire of a transfer, of the fastest sender */
+	bool is_wire; /* no durations: by the time on the wire of a transfer, of the fastest sender */
 	uint32_t ranks;
 	uint64_t calls;
 	uint64_t moves;
@@ -122,8 +122,8 @@ struct slow_row {
 	bool is_one_name;    /* all slow ones have its name */
 	uint32_t host;	     /* the only host of the slow ones; UINT32_MAX several or unknown */
 	uint32_t ranks;	     /* ranks of the slow ones */
-	bool is_wire;	     /* by the time on the wire: before and after are transfers per second, one at a time */
-	double before;	     /* bus bandwidth then and now, bytes per second */
+	bool is_wire; /* by the time on the wire: before and after are transfers per second, one at a time */
+	double before; /* bus bandwidth then and now, bytes per second */
 	double after;
 	double ratio; /* time now over time then */
 	double ratio_low;

@@ -463,8 +463,7 @@ static void write_stragglers(struct sink *sink, const struct timeline_report *re
 		sink_format(&text,
 			    "not judged, no call was timed; slow links: none (%" PRIu64
 			    " %s compared)",
-			    from->matches,
-			    text_which(from->matches, "collective", "collectives"));
+			    from->matches, text_which(from->matches, "collective", "collectives"));
 	else if (from->count == 0 && from->has_enough)
 		sink_format(&text, "none (%" PRIu64 " %s compared)", from->matches,
 			    text_which(from->matches, "collective", "collectives"));

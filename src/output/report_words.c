@@ -708,8 +708,10 @@ void report_words_spans(const struct tally_row *row, char to[static REPORT_WORDS
 
 	text_copy(to, REPORT_WORDS, "");
 	if (by_network > 0)
-		text_append(to, REPORT_WORDS, "%s network %s (from the post, so with the time in the queue)",
-			    units_count(proxies, by_network), text_which(by_network, "span", "spans"));
+		text_append(to, REPORT_WORDS,
+			    "%s network %s (from the post, so with the time in the queue)",
+			    units_count(proxies, by_network),
+			    text_which(by_network, "span", "spans"));
 	if (by_host > 0)
 		text_append(to, REPORT_WORDS, "%s%s %s of the host clock",
 			    by_network > 0 ? ", " : "", units_count(hosts, by_host),
@@ -833,15 +835,16 @@ void report_words_change(const struct timeline_report *report, const struct wind
 	report_words_moment(report, change->at_ns, when);
 	where_words(report, change, where, sizeof(where));
 	if (change->is_wire) {
-		text_format(to, REPORT_WORDS,
-			    "%s of %s on %s communicators: a transfer's time on the wire %s %.0f%% at "
-			    "%.30s, from %s to %s, %s",
-			    job_name(&report->job, OP_NAMES_FUNCTION, change->function),
-			    report_size_text(change->size_class, size),
-			    job_comm_kind_name(change->kind), change->percent < 0 ? "rose" : "fell",
-			    100 * fabs(change->before / change->after - 1), when,
-			    units_of_ns(1e9 / change->before).text,
-			    units_of_ns(1e9 / change->after).text, where);
+		text_format(
+			to, REPORT_WORDS,
+			"%s of %s on %s communicators: a transfer's time on the wire %s %.0f%% at "
+			"%.30s, from %s to %s, %s",
+			job_name(&report->job, OP_NAMES_FUNCTION, change->function),
+			report_size_text(change->size_class, size),
+			job_comm_kind_name(change->kind), change->percent < 0 ? "rose" : "fell",
+			100 * fabs(change->before / change->after - 1), when,
+			units_of_ns(1e9 / change->before).text,
+			units_of_ns(1e9 / change->after).text, where);
 		return;
 	}
 	text_format(
@@ -926,7 +929,8 @@ void report_words_straggler(const struct timeline_report *report, const struct s
 	case STRAGGLER_NETWORK:
 		text_format(to, REPORT_WORDS,
 			    one->is_by_network
-				    ? "the network (transfers are on the wire %.2fx longer on all ranks)"
+				    ? "the network (transfers are on the wire %.2fx longer on all "
+				      "ranks)"
 				    : "the network (transfers take %.2fx longer on all ranks)",
 			    one->slowdown);
 		break;

@@ -895,7 +895,8 @@ static void test_recording_words(void)
 			found();
 			EXPECT(findings.list[0].count == 51 && findings.list[0].of == 1000 &&
 			       fabs(findings.list[0].percent - 5.1) < 1e-9 &&
-			       strcmp(findings.list[0].title, "5.1% of calls are in no total") == 0);
+			       strcmp(findings.list[0].title, "5.1% of calls are in no total") ==
+				       0);
 		}
 		over();
 	}

@@ -72,10 +72,10 @@ static void call(size_t c, uint64_t number, uint64_t end_ns)
 	uint8_t function = functions[any(4)], shown = sources[any(5)];
 	uint8_t source = shown == OP_TIME_CUDA_EVENT ? OP_TIME_KERNEL_GPU : shown;
 	bool is_tool = (source == OP_TIME_PROXY || source == OP_TIME_HOST) && any(2);
-	uint32_t timing = is_tool		      ? OP_FLAG_TOOL_TIME
+	uint32_t timing = is_tool			? OP_FLAG_TOOL_TIME
 			  : shown != OP_TIME_CUDA_EVENT ? 0
-			  : any(3) == 0 ? OP_FLAG_CUDA_EVENT | OP_FLAG_SHARED_TIME
-					: OP_FLAG_CUDA_EVENT;
+			  : any(3) == 0			? OP_FLAG_CUDA_EVENT | OP_FLAG_SHARED_TIME
+							: OP_FLAG_CUDA_EVENT;
 	uint64_t bytes = sizes[any(7)], tag = any(4);
 	bool is_untrusted = source != OP_TIME_KERNEL_GPU && any(4) == 0;
 	bool is_replay = any(4) == 0, is_captured = source == OP_TIME_NONE && any(3) == 0;
@@ -423,9 +423,9 @@ static void expect_counts(void)
 			continue;
 		if (source == OP_TIME_NONE || source == OP_TIME_HOST)
 			untimed++;
-		else if (list[i].is_joined || (is_span(list[i].op) && list[i].op->match != 0 &&
-					       report.job.comms[list[i].comm].hash != 0 &&
-					       !options.without_joins))
+		else if (list[i].is_joined ||
+			 (is_span(list[i].op) && list[i].op->match != 0 &&
+			  report.job.comms[list[i].comm].hash != 0 && !options.without_joins))
 			joined++;
 		else
 			unmatched++;

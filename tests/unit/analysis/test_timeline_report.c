@@ -164,7 +164,8 @@ static void test_no_durations(void)
 	EXPECT_THAT("nor as waiting", report.total.joined == 0 && report.total.wait_ns == 0 &&
 					      report.matches.complete == 0 &&
 					      report.matches.wait_ns == 0);
-	EXPECT_THAT("nor as communication", report.busy_ranks == 0 && report.ranks[0].busy_ns == 0 &&
+	EXPECT_THAT("nor as communication", report.busy_ranks == 0 &&
+						    report.ranks[0].busy_ns == 0 &&
 						    report.ranks[0].span_ns > 0);
 	over();
 }

@@ -700,7 +700,8 @@ static void test_caveats(void)
 		{ true, true, 1, 0, 1, 100, 1, "" },
 		{ true, true, 1, 0, 1, 50, 1, "" },
 		{ true, true, 1, 0, 1, 49, 0.8,
-		  "? Most calls have no GPU timestamps, so who waited for whom is less certain.\n" },
+		  "? Most calls have no GPU timestamps, so which rank was late is less "
+		  "certain.\n" },
 		{ true, false, 0.99, 0, 1, 100, 1, "" },
 		{ true, false, 0.6, 0, 1, 100, 0.8,
 		  "? Only 60% of the operations NCCL reported were read; the rest is unknown.\n" },

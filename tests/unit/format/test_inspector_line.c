@@ -174,8 +174,7 @@ static void test_round_trip(void)
 			play.ops[i].time_source == ops[i].time_source &&
 			play.ops[i].peer == ops[i].peer &&
 			op_span_ns(&play.ops[i]) == op_span_ns(&ops[i]) &&
-			op_has_duration(&play.ops[i]) &&
-			play.ops[i].done_ns == NOW / 1000 * 1000;
+			op_has_duration(&play.ops[i]) && play.ops[i].done_ns == NOW / 1000 * 1000;
 	EXPECT_THAT("what was written is read back unchanged", same == 21);
 	EXPECT(play.log.comms[0].info.hash == world.hash && play.log.comms[0].info.rank == 3 &&
 	       play.log.comms[0].info.nranks == 8 && play.log.comms[0].info.nnodes == 2);

@@ -222,20 +222,20 @@ static void test_late(void)
 
 /* ---- tables ----------------------------------------------------------------------------------- */
 
-#define CSV_FIGURES                                                                              \
-	"calls,in_flight,captured,unknown_size,untrusted,bytes,timed,estimated,not_timed,"       \
-	"from_none,from_kernel_gpu,from_proxy,from_host,from_cuda_event,from_tool,sum_ns,"        \
-	"total_ns,min_ns,median_ns,"                                                             \
-	"mean_ns,p90_ns,p99_ns,max_ns,deviation_ns,algbw_bytes_per_second,"                      \
-	"busbw_bytes_per_second,shared_time,joined,joined_ns,wait_ns,total_wait_ns,gpu_hours_"   \
+#define CSV_FIGURES                                                                            \
+	"calls,in_flight,captured,unknown_size,untrusted,bytes,timed,estimated,not_timed,"     \
+	"from_none,from_kernel_gpu,from_proxy,from_host,from_cuda_event,from_tool,sum_ns,"     \
+	"total_ns,min_ns,median_ns,"                                                           \
+	"mean_ns,p90_ns,p99_ns,max_ns,deviation_ns,algbw_bytes_per_second,"                    \
+	"busbw_bytes_per_second,shared_time,joined,joined_ns,wait_ns,total_wait_ns,gpu_hours_" \
 	"lost\r\n"
 
 static const struct {
 	const char *table, *csv;
 } tables[] = {
 	{ "name",
-	  "name,kind,job," CSV_FIGURES
-	  "world,mixed,train,800,0,0,0,0,838860800,800,0,0,0,800,0,0,0,0,800000000,800000000,1000000,"
+	  "name,kind,job," CSV_FIGURES "world,mixed,train,800,0,0,0,0,838860800,800,0,0,0,800,0,0,"
+	  "0,0,800000000,800000000,1000000,"
 	  "1000000,1000000,1000000,1000000,1000000,0,1048576000,1572864000,0,800,800000000,0,0,"
 	  "0\r\n"
 	  "tp-0,nvlink-only,train,400,0,0,0,0,26214400,400,0,0,0,400,0,0,0,0,200000000,200000000,"
