@@ -642,7 +642,7 @@ static bool take_key(struct reading *reading)
 	return json_scan_skip(&reading->scan) || refuse_scan(reading);
 }
 
-/* Written before spans were told apart from durations, with operations that went over the network. */
+/* Written before spans were separated from durations, with operations that went over the network. */
 static bool may_have_spans(const struct baseline *baseline)
 {
 	bool has_network = false;

@@ -219,6 +219,18 @@ static void take_how(struct live_judged *speed, const struct verdict *verdict)
 			text_copy(speed->how, sizeof(speed->how), verdict->advice.list[i] + 2);
 }
 
+/* An older plugin in one of its processes: the times of what went over the network are not used. */
+static bool has_spans_in_totals(const struct live *live, uint32_t group)
+{
+	const struct job *job = &live->job;
+
+	for (size_t r = 0; r < job->rank_count; r++)
+		if (job->ranks[r].group == group &&
+		    job->recording->processes[job->ranks[r].process]->has_spans_in_totals)
+			return true;
+	return false;
+}
+
 static void take_unjudged(struct live *live, uint32_t job, const struct verdicts *found)
 {
 	struct live_judged *speed = &live->memory->jobs[job].speed;
@@ -229,6 +241,11 @@ static void take_unjudged(struct live *live, uint32_t job, const struct verdicts
 			take_why(speed, found->list[i].title);
 			take_how(speed, &found->list[i]);
 		}
+	if (has_spans_in_totals(live, job))
+		text_append(
+			speed->why, sizeof(speed->why),
+			"%stotals of its older plugin include network spans: no times, no busbw",
+			speed->why[0] ? "; " : "");
 	if (elsewhere == 0)
 		return;
 	/* What only other nodes know is not judged here, whatever was found. */

@@ -119,9 +119,49 @@ static void test_region(void)
 	free(trace.bytes);
 }
 
+/*
+ * Recorders before 1.5 added network spans to the times of totals: of operations that went over the network none is used. Those of
+ * other operations are durations.
+ */
+static void test_spans_in_totals(void)
+{
+	for (unsigned int i = 0; i < 8; i++) {
+		bool is_old = i & 1, has_bytes = i & 2, has_waits = i & 4;
+		bool is_stripped = is_old && (has_bytes || has_waits);
+		struct sample region = region_of_it(1);
+		struct region_total *total = sample_slot(&region, REGION_TOTALS, 1);
+		const struct region_total *found;
+		struct recording recording;
+
+		sample_head(&region)->minor = is_old ? 4 : 5;
+		sample_head(&region)->totals_used = 1;
+		total->recv_bytes = has_bytes ? 4096 : 0;
+		total->wait_ns[OP_WAIT_SEND_NET] = has_waits ? 77 : 0;
+		total->max_ns = 2000;
+		write_file("totals", &region);
+		recording_init(&recording);
+		if (recording_add(&recording, path_of("totals"), 0) != OK ||
+		    recording_finish(&recording) != OK || recording.count != 1 ||
+		    recording_refresh(recording.processes[0], RECORDING_REFRESH_TOTALS) != OK ||
+		    recording.processes[0]->total_count < 2)
+			abort();
+		found = recording.processes[0]->totals;
+		while (found->key != total->key)
+			found++;
+		EXPECT_EQUAL(recording.processes[0]->has_spans_in_totals, is_stripped);
+		EXPECT(found->count == 11 && found->timed == (is_stripped ? 0 : 11) &&
+		       found->sum_ns == (is_stripped ? 0 : 16500) &&
+		       found->max_ns == (is_stripped ? 0 : 2000) &&
+		       found->buckets[20] == (is_stripped ? 0 : 11));
+		recording_release(&recording);
+		free(region.bytes);
+	}
+}
+
 int main(void)
 {
 	scratch_make();
+	test_spans_in_totals();
 	test_trace();
 	test_region();
 	return tap_done();
