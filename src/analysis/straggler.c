@@ -674,7 +674,7 @@ static void name_late_seat(struct straggler_search *search, const struct straggl
 	straggler.confidence = 1 - fmax(stretch->chance, stretch->doubt);
 	straggler_times(&straggler, table, values, stretch);
 	straggler.share_of_ns = straggler_cost_share(table, 1);
-	straggler.cost_share = (double)straggler.caused_ns * straggler.share_of_ns;
+	straggler.cost_share = fmin(1, (double)straggler.caused_ns * straggler.share_of_ns);
 	straggler_add(search, &straggler);
 }
 
@@ -746,7 +746,7 @@ static void name_late_host(struct straggler_search *search, const struct straggl
 	straggler.caused_ns =
 		units_whole(stretch->typical * (double)straggler.matches * straggler.share_of_time *
 			    (table->seats - members) * straggler_scale(search, table->lane->comm));
-	straggler.cost_share = (double)straggler.caused_ns * straggler.share_of_ns;
+	straggler.cost_share = fmin(1, (double)straggler.caused_ns * straggler.share_of_ns);
 	for (size_t i = first; i < search->count; i++)
 		search->found[i].is_dropped = search->found[i].class == STRAGGLER_SLOW_RANK &&
 					      search->found[i].host == host;
@@ -1687,7 +1687,7 @@ static void merge_hosts(struct straggler_search *search)
 			units_whole((double)first->late_ns * (double)first->matches *
 				    (search->job->comms[first->comm].seat_count - members) *
 				    straggler_scale(search, first->comm));
-		first->cost_share = (double)first->caused_ns * first->share_of_ns;
+		first->cost_share = fmin(1, (double)first->caused_ns * first->share_of_ns);
 		first->rank = UINT32_MAX;
 	}
 }

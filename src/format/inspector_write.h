@@ -26,7 +26,7 @@ struct inspector_filter {
 	uint64_t least_bytes;	 /* of one rank's part, as Inspector counts */
 	bool is_without_p2p;	 /* no Send, no Recv */
 	bool is_kernel_gpu_only; /* nothing timed by the host's clock */
-	bool is_without_bounds;	 /* only times that are in the record itself */
+	bool is_without_bounds;	 /* only durations: neither network spans nor bounds */
 };
 
 /* What happens to an operation. Checked in this order. */

@@ -403,9 +403,8 @@ static bool read_switch(struct settings *settings, const char *name, bool standa
 }
 
 /*
- * By default Inspector writes only GPU times. We write every measured time and name its source.
- * Bounds are written only on request, and never as a metric, because no bandwidth can be derived
- * from them.
+ * Like Inspector we write only GPU times by default. Network spans and bounds are no durations: they
+ * are written, with their source, only on request, and never as a metric.
  */
 static void read_timing(struct settings *settings)
 {

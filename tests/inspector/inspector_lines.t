@@ -72,7 +72,7 @@ expect_ok "with NCCL's own GPU times where they are requested" test "$(grep -c '
 # This job has a CUDA driver: every launch is timed, because Inspector's users expect a line for each call.
 if [ -x "$tool" ]; then
 	rm -rf "$files"
-	NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$files NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=1 "$tool" sim --nodes 1 \
+	RINGSIDE_TIMES=auto NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$files NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=1 "$tool" sim --nodes 1 \
 		--gpus 2 -w loop --release 2.30 --seconds 3s -o "$tap_scratch/simulated" >/dev/null 2>&1
 	expect_ok "inside a node every call has a GPU time by default" \
 		test "$(cat "$files"/*.log | grep -c '"kernel_gpu"')" -ge 100
@@ -90,10 +90,12 @@ expect_same "and that is reported" "$(reported 'Send and Recv')" 600
 NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=8192 inspect ops=1100 "${steady[@]}"
 expect_account "MIN_SIZE_BYTES=8192: the small ones are reported"
 expect_same "and omitted" "$(reported 'below the minimum size') $(grep -cE 'msg_size_bytes":[0-9]{1,3},|:4096,' "$(log)")" "100 0"
-NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=1 RINGSIDE_EVENTS=-kernel inspect ops=500 "${steady[@]}"
+NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=1 RINGSIDE_TIMES=off inspect ops=500 "${steady[@]}"
 expect_same "REQUIRE_KERNEL_TIMING=1: nothing timed by the host" "$(lines) $(reported 'timed by the host only')" "0 500"
-RINGSIDE_EVENTS=-kernel inspect ops=500 "${steady[@]}"
-expect_same "without it, with their source" "$(lines) $(grep -c '"kernel_cpu"' "$(log)")" "500 500"
+RINGSIDE_TIMES=off inspect ops=500 "${steady[@]}"
+expect_same "nor without it" "$(lines) $(reported 'timed by the host only')" "0 500"
+NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=0 RINGSIDE_TIMES=off inspect ops=500 "${steady[@]}"
+expect_same "REQUIRE_KERNEL_TIMING=0: with their source" "$(lines) $(grep -c '"kernel_cpu"' "$(log)")" "500 500"
 RINGSIDE_TIMES=kernel NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=0 inspect ops=20000
 expect_account "REQUIRE_KERNEL_TIMING=0, too many at once for NCCL's stamps: all there or reported"
 echo "# $(lines) lines, $(grep -c collective_cpu "$(log)") of them bounds"

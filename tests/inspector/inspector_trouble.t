@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # Full, broken and stuck disks, kills, forks, unloading: the job continues, and the counts are exact.
 . "$(dirname "$0")/inspector.sh"
-# These jobs have no CUDA driver, and calls without a time have no line.
-export RINGSIDE_TIMES=kernel
 reader=(python3 "$PWD/tests/inspector/inspector_lines.py")
 steady=(nodes=2 ahead=32)
 ulimit -c 0
