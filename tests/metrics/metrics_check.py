@@ -248,7 +248,7 @@ def reported_sums(path):
     for row in report["custom"][0]["rows"]:
         member = (report["communicators"][row["comm_index"]]["hash"][2:], row["rank"])
         key = member + (row["function"], size_text(row))
-        is_timed = row["source"] in ("kernel_gpu", "cuda_event", "proxy")
+        is_timed = row["source"] in ("kernel_gpu", "cuda_event")
         old = sums.get(key, (0, 0, 0, 0))
         sums[key] = (old[0] + row["calls"], old[1] + row["bytes"],
                      old[2] + (row["sum_ns"] if is_timed else 0),
