@@ -1149,6 +1149,16 @@ static void tell_common(struct slow_search *search, const struct slow_common *co
 	slow_fill_missing(search, verdict);
 }
 
+/*
+ * Transfers that are on the wire less long than at first: the network was slow, or has less to do since something else is. Only if
+ * iterations took longer at first, too, it was slow.
+ */
+static bool is_only_less_load(const struct slow_search *search, const struct slow_row *worst)
+{
+	return worst->is_wire && worst->is_over &&
+	       !(measured_cost(search, &worst->span) >= cost_of_note);
+}
+
 /* One verdict for the slow rows. */
 static void slow_classify(struct slow_search *search, const struct slow_rows *rows,
 			  const struct slow_cells *cells)
@@ -1162,6 +1172,8 @@ static void slow_classify(struct slow_search *search, const struct slow_rows *ro
 	common = slow_common_find(rows, &search->report->job, is_taken);
 	common.cells = cells;
 	if (common.slow == 0)
+		return;
+	if (is_only_less_load(search, common.worst))
 		return;
 	common.is_all_over |= is_past(search->report, &common.worst->span);
 	slow_common_wire(search, &common);
