@@ -72,6 +72,10 @@ static void write_words(struct json *json, const struct timeline_report *report)
 	json_put_string(json, "sources", words);
 	report_words_timed(&report->total, words);
 	json_put_string(json, "timed", words);
+	report_words_rates(report, words);
+	json_put_string(json, "rates", words);
+	report_words_spans(&report->total, words);
+	json_put_string(json, "spans", words);
 	report_words_not_timed(report, words);
 	json_put_string(json, "not_timed", words);
 	report_words_lost(report->gpu_hours_waited, report->gpu_hours, words);

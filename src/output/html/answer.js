@@ -39,6 +39,10 @@ function facts() {
 		list.push(['Timed', data.words.timed + (report.total.estimated > 0 ? '; totals (~) are estimated from these' : '')]);
 	if (report.total.timed > 0 && data.words.not_timed)
 		list.push(['Not timed, excluded from totals', data.words.not_timed]);
+	if (data.words.rates)
+		list.push(['Per rank', data.words.rates]);
+	if (data.words.spans)
+		list.push(['Not durations', data.words.spans]);
 	if (report.since || report.until)
 		list.push(['Time range', [report.since && `from ${report.since}`, report.until && `until ${report.until}`]
 			.filter((part) => part).join(' ')]);
