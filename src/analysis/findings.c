@@ -270,7 +270,7 @@ static void find_weak_times(struct findings *findings, const struct timeline_rep
 		finding->percent = 100 * (double)total->untrusted / calls;
 		text_format(finding->text, sizeof(finding->text),
 			    "NCCL 2.26 to 2.30 can report the timestamps of another operation. "
-			    "These calls have network-side times, or none.");
+			    "These calls have no duration.");
 	}
 	if (untimed > untimed_share) {
 		finding = findings_add(findings, FINDINGS_UNTIMED, FINDINGS_NOTE,

@@ -42,12 +42,12 @@ struct walk {
 	bool has_no_times;   /* from the GPU, so far: see below */
 };
 
-/* ---- network times instead of missing samples -------------------------------------------------- */
+/* ---- network spans instead of missing samples -------------------------------------------------- */
 
 /*
  * A process that times a share of its operations on the GPU may not have timed any yet, or cannot. Until
- * then network times are better than none. They are never mixed with times of the GPU: once a process
- * has one, only these count.
+ * then their network spans, which are no durations, are all that is known: links are compared by them. Once a process
+ * has a time of the GPU, only such times count.
  */
 static bool has_no_times(const struct recording_process *process)
 {

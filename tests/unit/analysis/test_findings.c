@@ -192,8 +192,7 @@ static void test_weak_times(void)
 		  "note untrusted_stamps: GPU timestamps of 1.1% of calls were rejected / NCCL "
 		  "2.26 to "
 		  "2.30 can report the timestamps of another operation. These calls have "
-		  "network-side "
-		  "times, or none.\n" },
+		  "no duration.\n" },
 		{ 0, 1000, 10, 10, "" },
 		{ 0, 1000, 11, 10,
 		  "note mixed_sources: durations come from several sources / kernel_gpu 1000, "
