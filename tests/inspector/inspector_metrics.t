@@ -4,7 +4,8 @@
 reader=(python3 "$PWD/tests/inspector/inspector_metrics.py")
 export NCCL_INSPECTOR_PROM_DUMP=1 NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=300000
 # Slow enough to be observed, and running until it is ended.
-steady=(nodes=2 ahead=32 p2p=1 duration=20000 pace=3000 ops=1000000)
+# A release that reports the GPU times of all of these throughout.
+steady=(nodes=2 ahead=32 p2p=1 duration=20000 pace=3000 ops=1000000 release=2.27)
 jobs=()
 
 start_job() { # gpu device option...
