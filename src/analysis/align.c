@@ -404,7 +404,7 @@ static bool align_visit(const struct op_batch *batch, enum recording_place place
 		struct match_cursor *cursor;
 
 		if (!match_is_synchronising((uint8_t)op_kind_names(kind)) || op.match == 0 ||
-		    op.end_ns == 0)
+		    op.end_ns == 0 || op_state_flags(state) & OP_FLAG_PLACE_ROUGH)
 			continue;
 		cursor = cursor_of(walk, op_kind_comm(kind),
 				   op_shown_source(op_state_source(state), op_state_flags(state)),

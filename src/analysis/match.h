@@ -256,6 +256,7 @@ struct match_what {
 	uint32_t kind;
 	uint32_t wire_class;
 	bool has_shared; /* OP_FLAG_SHARED_TIME: its bytes and its time say nothing of each other */
+	bool is_rough; /* OP_FLAG_PLACE_ROUGH: when it ended is not known well enough to compare clocks */
 };
 
 /* Operations as columns. */
@@ -468,7 +469,7 @@ static inline bool match_run_add_alone(struct match_run *run, const struct match
 		.signature = columns->signature[row],
 		.duration_ns = columns->duration_ns[row],
 		.ranked_ns = columns->ranked_ns[row],
-		.end_ns = columns->end_ns[row],
+		.end_ns = what->is_rough ? 0 : columns->end_ns[row],
 		.send_net_ns = columns->send_net_ns[row],
 		.send_steps = (uint32_t)columns->steps[row],
 		.kind = what->kind,
@@ -522,7 +523,7 @@ static inline bool match_run_add(struct match_run *run, const struct match_colum
 	slot->last = is_least ? run->seat : slot->last;
 	run->joined++;
 	if (UNLIKELY(--run->samples_left == 0))
-		match_run_sample(run, slot, columns->end_ns[row]);
+		match_run_sample(run, slot, what->is_rough ? 0 : columns->end_ns[row]);
 	return true;
 }
 

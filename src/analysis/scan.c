@@ -725,6 +725,7 @@ static void join_entry(struct scan *scan, const struct job_seat *seat, struct sc
 	if ((uint8_t)(like->names >> 16) == OP_RING)
 		entry->matches.wire_class = like->size_class;
 	entry->matches.has_shared = like->has_shared;
+	entry->matches.is_rough = op_state_flags(entry->what) & OP_FLAG_PLACE_ROUGH;
 	if (!match_is_synchronising((uint8_t)like->names))
 		return;
 	if (!scan->options->without_joins && is_comparable)
@@ -871,7 +872,8 @@ static inline uint64_t what_of(uint64_t state, uint64_t bytes)
 {
 	const uint64_t mask = UINT64_C(0xffff00000000) |
 			      (uint32_t)(OP_FLAG_REPLAY | OP_STAMPS_UNTRUSTED | OP_FLAG_CUDA_EVENT |
-					 OP_FLAG_SHARED_TIME | OP_FLAG_TOOL_TIME);
+					 OP_FLAG_SHARED_TIME | OP_FLAG_TOOL_TIME |
+					 OP_FLAG_PLACE_ROUGH | OP_FLAG_REPLAY_READ);
 	uint64_t size = 64 - (unsigned int)__builtin_clzll(bytes | 1) + (bytes != 0) +
 			(bytes == OP_BYTES_UNKNOWN);
 
@@ -1053,7 +1055,8 @@ static uint64_t gpu_end(const struct scan *scan, const struct scan_entry *entry,
 	uint64_t error_ns = 0;
 
 	if (source == OP_TIME_CUDA_EVENT)
-		error_ns = comm_of(scan, entry)->info.place_error_ns;
+		error_ns = entry->matches.is_rough ? UINT64_MAX
+						   : comm_of(scan, entry)->info.place_error_ns;
 	if (!op_source_is_gpu(source) || error_ns > duration_ns / PLACE_ERROR_SHARE)
 		return 0;
 	return column(step, OP_WORD_GPU_STOP)[place];
@@ -1135,7 +1138,9 @@ static uint32_t sift(struct scan *scan, struct step *step)
 		if (entry->cell == NULL || !is_passing(scan, step, n))
 			continue;
 		looked_at += !(entry->marks & SCAN_HIDDEN);
-		if (is_iterated && !(entry->marks & SCAN_CAPTURED))
+		/* Replays are read now and then, which is no pattern of the program. */
+		if (is_iterated && !(entry->marks & SCAN_CAPTURED) &&
+		    !(op_state_flags(entry->what) & OP_FLAG_REPLAY_READ))
 			take_iteration_op(scan, entry, step, n);
 		if (entry->marks & (SCAN_CAPTURED | SCAN_UNTIMED)) {
 			take_odd(scan, entry, step, n);

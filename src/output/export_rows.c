@@ -274,7 +274,7 @@ static void put_who(struct filling *filling, uint64_t word)
 	put_name(filling, OP_NAMES_PROTOCOL, word, 56);
 }
 
-/* "replay,stamp_zero"; unknown bits of newer versions are "bit20". */
+/* "replay,stamp_zero"; unknown bits of newer versions are "bit30". */
 static void put_flags(struct filling *filling, uint32_t flags)
 {
 	char text[32 * 20] = "", number[16];

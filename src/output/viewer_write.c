@@ -487,7 +487,8 @@ static uint64_t place_error_ns(const struct viewer_op *of)
 {
 	const struct recording_comm *comm;
 
-	if (op_shown_source(of->op->time_source, of->op->flags) != OP_TIME_CUDA_EVENT)
+	if (op_shown_source(of->op->time_source, of->op->flags) != OP_TIME_CUDA_EVENT ||
+	    of->op->flags & OP_FLAG_PLACE_ROUGH)
 		return 0;
 	comm = recording_comm(of->process, of->op->comm);
 	return comm ? comm->info.place_error_ns : 0;

@@ -174,8 +174,8 @@ static void test_fresh_anchor(void)
 	over();
 }
 
-/* CUDA events of one rank have a place that may be off by so much. */
-static enum align_source aligned_by(int vague_rank, uint64_t error_ns)
+/* CUDA events of one rank have a place that may be off by so much, or are marked to be off by more. */
+static enum align_source aligned_by(int vague_rank, uint64_t error_ns, uint32_t flags)
 {
 	enum align_source source;
 
@@ -186,7 +186,8 @@ static enum align_source aligned_by(int vague_rank, uint64_t error_ns)
 		if (rank == vague_rank)
 			process->comms[0].info.place_error_ns = error_ns;
 		for (size_t i = 0; i < process->flight_count; i++)
-			process->flights[i].op.flags |= OP_FLAG_CUDA_EVENT;
+			process->flights[i].op.flags |=
+				OP_FLAG_CUDA_EVENT | (rank == vague_rank ? flags : 0);
 	}
 	made();
 	source = align.processes[align.reference == 0 ? 1 : 0].source;
@@ -196,13 +197,16 @@ static enum align_source aligned_by(int vague_rank, uint64_t error_ns)
 
 static void test_vague_places(void)
 {
-	EXPECT_THAT("CUDA events align ranks", aligned_by(0, 0) == ALIGN_DIRECT);
+	EXPECT_THAT("CUDA events align ranks", aligned_by(0, 0, 0) == ALIGN_DIRECT);
 	EXPECT_THAT("also with an error of a millisecond",
-		    aligned_by(0, 1000000) == ALIGN_DIRECT &&
-			    aligned_by(1, 1000000) == ALIGN_DIRECT);
+		    aligned_by(0, 1000000, 0) == ALIGN_DIRECT &&
+			    aligned_by(1, 1000000, 0) == ALIGN_DIRECT);
 	EXPECT_THAT("with a larger one on either side the wall clock is used",
-		    aligned_by(0, 1000001) == ALIGN_ANCHOR &&
-			    aligned_by(1, 1000001) == ALIGN_ANCHOR);
+		    aligned_by(0, 1000001, 0) == ALIGN_ANCHOR &&
+			    aligned_by(1, 1000001, 0) == ALIGN_ANCHOR);
+	EXPECT_THAT("and for calls that are marked",
+		    aligned_by(0, 1000, OP_FLAG_PLACE_ROUGH) == ALIGN_ANCHOR &&
+			    aligned_by(1, 1000, OP_FLAG_PLACE_ROUGH) == ALIGN_ANCHOR);
 }
 
 int main(void)

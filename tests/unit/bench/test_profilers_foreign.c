@@ -184,7 +184,7 @@ static void test_comma(void)
 		    sum.recorded == CALLS && sum.missing == 3);
 	row = accuracy_of(&comparison, OP_ALL_REDUCE);
 	EXPECT_THAT("existing records are matched by time",
-		    row && row->by_time == row->calls && row->source == OP_TIME_PROXY);
+		    row && row->by_time == row->calls && row->source == OP_TIME_TOOL);
 	EXPECT(row && row->ratio.p05 > 1.4 && row->ratio.p95 < 1.51);
 	sum = counts_of(&comparison, OP_ALL_GATHER, PROFILERS_ALL);
 	EXPECT_THAT("AllGather has no size there, but is counted",

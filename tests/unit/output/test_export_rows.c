@@ -76,7 +76,7 @@ static void test_cells(struct export_rows *rows)
 	struct op_batch batch;
 
 	records[0] = make_op(1);
-	records[0].flags = OP_FLAG_REPLAY | OP_FLAG_STAMP_ZERO | 1u << 20;
+	records[0].flags = OP_FLAG_REPLAY | OP_FLAG_STAMP_ZERO | 1u << 30;
 	records[1] = make_op(2);
 	records[1].comm = 9;
 	records[1].function = OP_FUNCTION_UNKNOWN;
@@ -92,7 +92,7 @@ static void test_cells(struct export_rows *rows)
 	EXPECT(is_text(rows, &frame, EXPORT_COMM_HASH, 0, "0x0000000000000abc"));
 	EXPECT(is_text(rows, &frame, EXPORT_COMM_KIND, 0, "mixed"));
 	EXPECT(is_text(rows, &frame, EXPORT_FUNCTION, 0, "AllReduce"));
-	EXPECT(is_text(rows, &frame, EXPORT_FLAGS, 0, "replay,stamp_zero,bit20"));
+	EXPECT(is_text(rows, &frame, EXPORT_FLAGS, 0, "replay,stamp_zero,bit30"));
 	EXPECT(cell(rows, &frame, EXPORT_IS_REPLAY, 0)->number == 1);
 	EXPECT_THAT("no peer is null", cell(rows, &frame, EXPORT_PEER, 0)->is_null);
 	EXPECT_THAT("an unknown communicator still has its number",
