@@ -495,21 +495,52 @@ static bool sim_detour_is_swapped(const struct sim_rank *rank)
 
 /* A rank makes a call: NCCL's numbering and ours, mismatches, and the launch. */
 
-enum { CALL_NS = 9000, GROUPED_CALL_NS = 1500, LAUNCH_NS = 7000, AFTER_LAUNCH_NS = 6000 };
+enum {
+	CALL_NS = 9000,
+	GROUPED_CALL_NS = 1500,
+	LAUNCH_NS = 7000,
+	AFTER_LAUNCH_NS = 6000,
+	REPLAY_NS = 4000, /* of a host node */
+	GRAPH_NS = 20000, /* to launch a graph */
+};
 
-static uint64_t next_of_peer(struct sim_engine *engine, struct sim_stream *stream,
-			     const struct sim_comm *comm, int peer, bool is_send)
+/* What of the Sends and Recvs with a peer is counted. */
+enum peer_count {
+	PEERS_EXECUTED = 0,
+	PEERS_CALLED = 1,   /* as the recorder counts them ... */
+	PEERS_REPLAYED = 2, /* ... and replays that NCCL shows as such */
+	PEER_COUNTS = 3,
+};
+
+static uint64_t next_of_peer(struct sim_engine *engine, const struct sim_call *call,
+			     enum peer_count which)
 {
-	if (stream->peers == NULL) {
-		size_t nranks = (size_t)comm->nranks;
+	const struct sim_launch *launch = call->launch;
+	struct sim_stream *stream = &engine->ranks[launch->rank].streams[launch->role];
+	size_t nranks = (size_t)launch->comm->nranks;
 
-		stream->peers = calloc(2 * nranks, sizeof(*stream->peers));
+	if (stream->peers == NULL) {
+		stream->peers = calloc(2 * PEER_COUNTS * nranks, sizeof(*stream->peers));
 		if (stream->peers == NULL) {
 			engine->status = ERR_NO_SPACE;
 			return 1;
 		}
 	}
-	return ++stream->peers[2 * peer + is_send];
+	return ++stream->peers[2 * ((size_t)which * nranks + (size_t)call->peer) +
+			       (call->function == OP_SEND)];
+}
+
+/* NCCL's own number. Those in graphs have one each only with kernel events, and before 2.26 if they are shown. */
+static void number_nccl(const struct sim_engine *engine, struct sim_stream *stream,
+			struct sim_call *call)
+{
+	uint8_t phase = call->launch->phase;
+
+	call->nccl_sequence = stream->sequences[call->function];
+	if (phase == SIM_EAGER ||
+	    (phase == SIM_REPLAYED && (engine->job->times == SIM_TIMES_KERNEL ||
+				       (engine->job->interface < 3 && !call->launch->is_hidden))))
+		stream->sequences[call->function]++;
 }
 
 /* Numbers and signature follow the recorder's rules. */
@@ -517,15 +548,27 @@ static void number_call(struct sim_engine *engine, struct sim_call *call)
 {
 	struct sim_launch *launch = call->launch;
 	struct sim_stream *stream = &engine->ranks[launch->rank].streams[launch->role];
-	bool is_send = call->function == OP_SEND;
+	bool is_pair = call->function == OP_SEND || call->function == OP_RECV;
+	bool is_captured = launch->phase == SIM_CAPTURED;
+	/* Before 2.28 replays look like calls. */
+	bool is_replay = launch->phase == SIM_REPLAYED && engine->job->interface >= 5;
 
-	call->number = ++stream->numbers;
-	if (is_send || call->function == OP_RECV) {
-		call->match = next_of_peer(engine, stream, launch->comm, call->peer, is_send);
+	if (!is_captured)
+		call->match =
+			is_pair ? next_of_peer(engine, call, PEERS_EXECUTED) : ++stream->executed;
+	if (!is_pair)
+		number_nccl(engine, stream, call);
+	if (launch->is_hidden)
 		return;
-	}
-	call->match = ++stream->collectives;
-	call->nccl_sequence = stream->sequences[call->function]++;
+	call->number = ++stream->numbers;
+	if (is_pair && !is_captured)
+		call->shown_match =
+			next_of_peer(engine, call, is_replay ? PEERS_REPLAYED : PEERS_CALLED);
+	if (is_pair)
+		return;
+	call->shown_match = is_replay ? ++stream->replays : ++stream->collectives;
+	if (is_replay)
+		return;
 	stream->signature = op_signature(stream->signature,
 					 op_signature_name(OP_NAMES_FUNCTION, call->function),
 					 op_signature_name(OP_NAMES_DATATYPE, call->datatype),
@@ -626,7 +669,8 @@ static struct sim_call *add_call(struct sim_engine *engine, struct sim_launch *l
 			call->root = other_root(launch, call->root);
 	}
 	number_call(engine, call);
-	sim_shared_issue(engine, call);
+	if (launch->phase != SIM_CAPTURED)
+		sim_shared_issue(engine, call);
 	return call;
 }
 
@@ -674,30 +718,47 @@ static void link_launch(struct sim_rank *rank, struct sim_launch *launch)
 	rank->last_open = launch;
 }
 
-static struct sim_launch *sim_issue(struct sim_engine *engine, int rank_number,
-				    const struct sim_step *step)
+static struct sim_launch *new_launch(struct sim_engine *engine, int rank_number,
+				     const struct sim_step *step)
 {
 	const struct sim_member *member = &engine->job->members[rank_number][step->role];
-	struct sim_comm *comm = &engine->job->comms[member->comm];
-	struct sim_rank *rank = &engine->ranks[rank_number];
 	struct sim_launch *launch = sim_shared_launch_new(engine);
 
 	if (launch == NULL)
 		return NULL;
 	launch->rank = rank_number;
 	launch->role = step->role;
-	launch->comm = comm;
+	launch->comm = &engine->job->comms[member->comm];
 	launch->self = member->rank;
-	link_launch(rank, launch);
+	return launch;
+}
+
+static void add_calls(struct sim_engine *engine, struct sim_launch *launch,
+		      const struct sim_step *step)
+{
+	int nranks = launch->comm->nranks;
+
 	if (step->kind == SIM_ALL_TO_ALL)
 		add_all_to_all(engine, launch, step);
 	else if (step->function == OP_SEND || step->function == OP_RECV)
 		add_call(engine, launch, step, step->function,
-			 (member->rank + step->peer + comm->nranks) % comm->nranks);
+			 (launch->self + step->peer + nranks) % nranks);
 	else
 		add_call(engine, launch, step, step->function, OP_NOBODY);
 	if (engine->trace)
 		sim_trace_choose(engine->trace, launch);
+}
+
+static struct sim_launch *sim_issue(struct sim_engine *engine, int rank_number,
+				    const struct sim_step *step)
+{
+	struct sim_rank *rank = &engine->ranks[rank_number];
+	struct sim_launch *launch = new_launch(engine, rank_number, step);
+
+	if (launch == NULL)
+		return NULL;
+	link_launch(rank, launch);
+	add_calls(engine, launch, step);
 	rank->host_ns += sim_random_spread(CALL_NS, 500, engine->job->options.seed,
 					   (uint64_t)rank_number << 8 | 1, launch->index);
 	if (sim_job_gpu_is_stuck(engine->job, rank_number, step->role, SIM_NOT_LAUNCHED,
@@ -707,6 +768,109 @@ static struct sim_launch *sim_issue(struct sim_engine *engine, int rank_number,
 	}
 	launch->launch_ns = rank->host_ns + LAUNCH_NS;
 	rank->host_ns = launch->launch_ns + AFTER_LAUNCH_NS;
+	return engine->status == OK ? launch : NULL;
+}
+
+/*
+ * CUDA graphs: one iteration is captured, and later ones are replays of that graph. NCCL's host nodes depend on
+ * nothing but each other, so a replay shows all of its operations when the graph is launched, before the first kernel
+ * runs. Only those have host nodes that use the network or have kernel events.
+ */
+
+/* What NCCL would decide now. A capture decides it for good. */
+static void plan_call(const struct sim_engine *engine, const struct sim_call *call,
+		      struct sim_plan *plan)
+{
+	const struct sim_launch *launch = call->launch;
+	struct sim_comm *comm = launch->comm;
+
+	sim_model_collective(plan, engine->job, comm, call->function,
+			     op_message_bytes(call->function, call->count,
+					      op_datatype_bytes(call->datatype), comm->nranks),
+			     call->issue_ns);
+	plan->root = call->root;
+	plan->is_towards_root = call->function == OP_REDUCE;
+}
+
+/* Does this rank send or receive anything over the network? */
+static bool uses_network(const struct sim_launch *launch, const struct sim_call *call,
+			 const struct sim_plan *plan)
+{
+	struct sim_edge edges[SIM_EDGES_MAX];
+
+	if (call->peer != OP_NOBODY)
+		return sim_comm_is_network(launch->comm, launch->self, call->peer);
+	return sim_waits_edges(edges, launch->comm, plan, launch->self) > 0;
+}
+
+/* The capture itself is shown by API events; without them 2.27 shows it if it will not show replays. */
+static bool shows_capture(const struct sim_job *job, bool shows_replays)
+{
+	return job->interface >= 5 || (job->interface == 4 && !shows_replays);
+}
+
+static bool capture_call(struct sim_engine *engine, int number, const struct sim_step *step)
+{
+	struct sim_rank *rank = &engine->ranks[number];
+	struct sim_stream *stream = &rank->streams[step->role];
+	struct sim_launch *launch = new_launch(engine, number, step);
+	struct sim_plan plan = { .channels = 1 };
+	struct sim_call probe = { .function = step->function,
+				  .datatype = step->datatype,
+				  .count = step->count,
+				  .issue_ns = rank->host_ns,
+				  .launch = launch,
+				  .peer = OP_NOBODY,
+				  .root = OP_NOBODY };
+	enum status status = OK;
+
+	if (launch == NULL)
+		return false;
+	launch->phase = SIM_CAPTURED;
+	launch->index = rank->launches++;
+	rank->launch_ends_ns[launch->index % SIM_ENDS] = 0;
+	launch->captured = &rank->captured[rank->step];
+	launch->captured->index = stream->captured++;
+	if (step->function == OP_SEND || step->function == OP_RECV)
+		probe.peer =
+			(launch->self + step->peer + launch->comm->nranks) % launch->comm->nranks;
+	else
+		plan_call(engine, &probe, &plan);
+	launch->captured->is_shown =
+		engine->job->times == SIM_TIMES_KERNEL || uses_network(launch, &probe, &plan);
+	launch->is_hidden = !shows_capture(engine->job, launch->captured->is_shown);
+	stream->hidden += launch->is_hidden;
+	rank->host_ns += CALL_NS;
+	add_calls(engine, launch, step);
+	if (engine->status == OK) {
+		launch->captured->number = launch->calls->number;
+		launch->launch_ns = rank->host_ns + LAUNCH_NS;
+		rank->host_ns = launch->launch_ns + AFTER_LAUNCH_NS;
+		status = sim_outcome_captured(engine, launch, &plan);
+	}
+	sim_shared_launch_free(engine, launch);
+	if (engine->status == OK)
+		engine->status = status;
+	return engine->status == OK;
+}
+
+/* On CUDA's callback thread. */
+static struct sim_launch *replay_call(struct sim_engine *engine, int number,
+				      const struct sim_step *step)
+{
+	struct sim_rank *rank = &engine->ranks[number];
+	struct sim_launch *launch = new_launch(engine, number, step);
+
+	if (launch == NULL)
+		return NULL;
+	launch->phase = SIM_REPLAYED;
+	launch->captured = &rank->captured[rank->step];
+	launch->is_hidden = !launch->captured->is_shown;
+	link_launch(rank, launch);
+	add_calls(engine, launch, step);
+	if (!launch->is_hidden)
+		rank->host_ns += REPLAY_NS;
+	launch->launch_ns = rank->host_ns;
 	return engine->status == OK ? launch : NULL;
 }
 
@@ -850,6 +1014,37 @@ static bool decide_iteration(struct sim_engine *engine, int number, uint64_t ite
 	return true;
 }
 
+/* What it does in its iteration. */
+static const struct sim_program *program_of(const struct sim_engine *engine, int number)
+{
+	const struct sim_programs *programs = sim_job_programs(engine->job, number);
+	uint64_t iteration = engine->ranks[number].iteration;
+
+	if (iteration == 0)
+		return &programs->start;
+	return sim_noise_is_evaluation(engine->job, iteration) ? &programs->evaluation
+							       : &programs->iteration;
+}
+
+/* The first iteration after the warm-up is captured; an evaluation is neither captured nor replayed. */
+static void choose_phase(struct sim_engine *engine, int number)
+{
+	const struct sim_options *options = &engine->job->options;
+	struct sim_rank *rank = &engine->ranks[number];
+
+	rank->phase = SIM_EAGER;
+	rank->is_launched = false;
+	if (!options->has_graphs || rank->iteration <= (uint64_t)options->warm_up ||
+	    sim_noise_is_evaluation(engine->job, rank->iteration))
+		return;
+	rank->phase = rank->captured != NULL ? SIM_REPLAYED : SIM_CAPTURED;
+	if (rank->captured == NULL)
+		rank->captured =
+			calloc(program_of(engine, number)->count + 1, sizeof(*rank->captured));
+	if (rank->captured == NULL)
+		engine->status = ERR_NO_SPACE;
+}
+
 /* At the end of the program: the next iteration, or the end of the job. */
 static bool next_iteration(struct sim_engine *engine, int number)
 {
@@ -864,38 +1059,29 @@ static bool next_iteration(struct sim_engine *engine, int number)
 	}
 	rank->iteration++;
 	rank->step = 0;
+	choose_phase(engine, number);
 	rank->host_ns += sim_noise_iteration_pause(engine->job, number, rank->iteration,
 						   rank->iteration_ns, rank->host_ns);
 	rank->iteration_ns = rank->host_ns;
 	return true;
 }
 
-/* What it does in its iteration. */
-static const struct sim_program *program_of(const struct sim_engine *engine, int number)
-{
-	const struct sim_programs *programs = sim_job_programs(engine->job, number);
-	uint64_t iteration = engine->ranks[number].iteration;
+enum { ANY_ROLE = -1 };
 
-	if (iteration == 0)
-		return &programs->start;
-	return sim_noise_is_evaluation(engine->job, iteration) ? &programs->evaluation
-							       : &programs->iteration;
-}
-
-/* Faults that keep the host from making this call. */
-static bool may_call(struct sim_engine *engine, int number, const struct sim_step *step)
+/* Faults that keep the host from making a call on this communicator, or from launching a graph with any. */
+static bool may_call(struct sim_engine *engine, int number, int role)
 {
 	struct sim_rank *rank = &engine->ranks[number];
 	const struct sim_fault *fault =
 		sim_job_fault(engine->job, SIM_NEVER_ARRIVES, number, rank->host_ns);
+	bool is_met = fault && (fault->role == -1 || role == ANY_ROLE || fault->role == role);
 
 	if (rank->host_ns >= sim_job_gone_ns(engine->job, number))
 		rank->end = rank->host_ns >= sim_job_killed_ns(engine->job, number) ? SIM_DEAD
 										    : SIM_STOPPED;
-	else if (fault && (fault->role == -1 || fault->role == step->role) &&
-		 fault->until_ns == UINT64_MAX)
+	else if (is_met && fault->until_ns == UINT64_MAX)
 		rank->end = SIM_STOPPED;
-	else if (fault && (fault->role == -1 || fault->role == step->role))
+	else if (is_met)
 		rank->host_ns = fault->until_ns;
 	return rank->end == SIM_GOES_ON;
 }
@@ -915,7 +1101,7 @@ static bool make_call(struct sim_engine *engine, int number, const struct sim_st
 	}
 	rank->host_ns += sim_noise_call_pause(engine->job, number, rank->call_ns, rank->host_ns);
 	rank->call_ns = rank->host_ns;
-	if (!may_call(engine, number, step))
+	if (!may_call(engine, number, step->role))
 		return false;
 	launch = sim_issue(engine, number, step);
 	if (launch == NULL)
@@ -926,6 +1112,66 @@ static bool make_call(struct sim_engine *engine, int number, const struct sim_st
 		return false;
 	}
 	push_task(engine, rank, (struct sim_task){ .kind = step->kind, .launch = launch });
+	return true;
+}
+
+/* All graphs of an iteration at once. False: the rank does not get that far, or does not return from it. */
+static bool launch_graphs(struct sim_engine *engine, int number)
+{
+	struct sim_rank *rank = &engine->ranks[number];
+
+	if (rank->is_launched)
+		return true;
+	rank->host_ns += sim_noise_call_pause(engine->job, number, rank->call_ns, rank->host_ns);
+	rank->call_ns = rank->host_ns;
+	if (!may_call(engine, number, ANY_ROLE))
+		return false;
+	rank->host_ns += GRAPH_NS;
+	for (int role = 0; role < SIM_ROLES; role++)
+		if (rank->streams[role].captured > 0 &&
+		    sim_job_gpu_is_stuck(engine->job, number, role, SIM_NOT_LAUNCHED,
+					 rank->host_ns))
+			rank->end = SIM_STOPPED;
+	rank->is_launched = true;
+	return rank->end == SIM_GOES_ON;
+}
+
+/* A step of an iteration that is captured. */
+static bool capture_step(struct sim_engine *engine, int number, const struct sim_step *step)
+{
+	struct sim_rank *rank = &engine->ranks[number];
+
+	if (step->kind == SIM_COMPUTE)
+		rank->host_ns += ENQUEUE_NS;
+	if (step->kind == SIM_CALL &&
+	    (!may_call(engine, number, step->role) || !capture_call(engine, number, step)))
+		return false;
+	engine->latest_ns = later_ns(engine->latest_ns, rank->host_ns);
+	rank->step++;
+	return true;
+}
+
+/* A step of an iteration whose graphs are replayed: what it waits for is known to the GPU. */
+static bool replay_step(struct sim_engine *engine, int number, const struct sim_step *step)
+{
+	struct sim_rank *rank = &engine->ranks[number];
+	struct sim_task task = { .kind = step->kind,
+				 .role = step->role,
+				 .behind = step->behind,
+				 .ns = step->ns,
+				 .layer = step->layer };
+
+	if (!launch_graphs(engine, number))
+		return false;
+	if (step->kind == SIM_CALL) {
+		task.launch = replay_call(engine, number, step);
+		if (task.launch == NULL)
+			return false;
+		engine->latest_ns = later_ns(engine->latest_ns, rank->host_ns);
+	}
+	task.enqueued_ns = rank->host_ns;
+	push_task(engine, rank, task);
+	rank->step++;
 	return true;
 }
 
@@ -956,6 +1202,10 @@ static bool do_step(struct sim_engine *engine, int number)
 		return false;
 	if (rank->step == program->count)
 		return next_iteration(engine, number);
+	if (rank->phase == SIM_CAPTURED)
+		return capture_step(engine, number, step);
+	if (rank->phase == SIM_REPLAYED && step->kind != SIM_SYNC)
+		return replay_step(engine, number, step);
 	switch (step->kind) {
 	case SIM_CALL:
 	case SIM_ALL_TO_ALL:
@@ -1113,6 +1363,7 @@ static void release_rank(struct sim_engine *engine, struct sim_rank *rank)
 	}
 	for (int role = 0; role < SIM_ROLES; role++)
 		free(rank->streams[role].peers);
+	free(rank->captured);
 	free(rank->tasks);
 }
 
@@ -1278,6 +1529,9 @@ static void fill_play(struct sim_play *play, const struct sim_outcome *outcome)
 		.protocol = outcome->protocol ? outcome->protocol : OP_SIMPLE,
 		.first_channel = is_pair ? call->channel : 0,
 		.channels = outcome->channels,
+		.captured = launch->captured != NULL ? launch->captured->index : 0,
+		.phase = launch->phase,
+		.is_hidden = launch->is_hidden,
 	};
 	if (play->steps == 0)
 		play->steps = 1;
@@ -1286,7 +1540,7 @@ static void fill_play(struct sim_play *play, const struct sim_outcome *outcome)
 	if (outcome->is_over && play->end_ns > play->begin_ns)
 		play->duration_ns = play->end_ns - play->begin_ns;
 	set_edges(play, outcome);
-	if (!outcome->is_over)
+	if (!outcome->is_over && launch->phase != SIM_CAPTURED)
 		set_stuck(play, outcome);
 }
 
@@ -1367,6 +1621,31 @@ static void outcome_hand_on(struct sim_engine *engine, const struct sim_outcome 
 		status = sim_score_add(engine->score, outcome);
 	if (status != OK && engine->status == OK)
 		engine->status = status;
+}
+
+enum status sim_outcome_captured(struct sim_engine *engine, const struct sim_launch *launch,
+				 const struct sim_plan *plan)
+{
+	struct sim_outcome outcome;
+
+	for (const struct sim_call *call = launch->calls; call; call = call->next) {
+		outcome = (struct sim_outcome){ .call = call,
+						.algorithm = plan->algorithm,
+						.protocol = plan->protocol,
+						.channels = plan->channels,
+						.steps = plan->steps ? plan->steps : 1,
+						.step_bytes = plan->step_bytes };
+		if (call->peer == OP_NOBODY)
+			outcome.edge_count =
+				sim_waits_edges(outcome.edges, launch->comm, plan, launch->self);
+		else if (sim_comm_is_network(launch->comm, launch->self, call->peer))
+			outcome.edges[outcome.edge_count++] =
+				(struct sim_edge){ .channel = call->channel,
+						   .peer = call->peer,
+						   .is_send = call->function == OP_SEND };
+		outcome_hand_on(engine, &outcome);
+	}
+	return engine->status;
 }
 
 static void set_kernels(struct sim_outcome *outcome, const struct sim_plan *plan, uint64_t start_ns,

@@ -66,6 +66,13 @@ enum sim_rank_end {
  * written offline behave the same.
  */
 
+/* How a launch comes about. */
+enum sim_phase {
+	SIM_EAGER = 0,
+	SIM_CAPTURED = 1, /* put into a CUDA graph: nothing runs */
+	SIM_REPLAYED = 2, /* by that graph */
+};
+
 /* One call. All times are the job's. */
 struct sim_play {
 	uint64_t launch; /* n-th launch of its rank; calls of one launch are one group */
@@ -80,9 +87,12 @@ struct sim_play {
 	uint32_t steps;
 	uint32_t step_bytes;
 	int32_t peer, root;
+	uint32_t captured; /* CAPTURED, REPLAYED: n-th launch in the graph of its communicator */
 	uint8_t role, function, datatype, algorithm, protocol;
 	uint8_t first_channel, channels;
-	uint8_t stuck; /* enum host_stuck; not NONE: it never ends */
+	uint8_t phase;	/* enum sim_phase */
+	bool is_hidden; /* NCCL does not show it to a plugin */
+	uint8_t stuck;	/* enum host_stuck; not NONE: it never ends */
 	uint32_t stuck_kernels;
 	uint8_t edge_count;
 	struct host_edge edges[HOST_EDGES];
@@ -191,14 +201,25 @@ struct sim_call {
 	int32_t peer;	 /* or OP_NOBODY */
 	int32_t root;	 /* or OP_NOBODY */
 	uint64_t count;
-	uint64_t number;
-	uint64_t match;
+	uint64_t number;      /* as the recorder counts; 0: NCCL does not show it */
+	uint64_t match;	      /* among all that were executed */
+	uint64_t shown_match; /* as the recorder counts */
 	uint64_t signature;
 	uint64_t nccl_sequence;
 	uint64_t issue_ns;
 	uint64_t begin_ns; /* Send and Recv that are over: both had arrived */
 	uint64_t end_ns;
 	struct sim_edge edge; /* Send and Recv that are over; bytes 0: inside the node */
+};
+
+struct sim_pair;
+
+/* A launch in a CUDA graph. There is one graph per rank and communicator. */
+struct sim_captured {
+	uint32_t index;	       /* in its graph */
+	uint64_t number;       /* of its call, as the recorder counts */
+	bool is_shown;	       /* NCCL shows its replays */
+	struct sim_pair *pair; /* the recorder's events around it; NULL: none */
 };
 
 /* Calls of one kernel: a group, or a single one. */
@@ -215,6 +236,9 @@ struct sim_launch {
 	uint64_t index;	    /* n-th launch of its rank, from 0 */
 	bool is_unlaunched; /* SIM_NOT_LAUNCHED: the call was made, but nothing was launched */
 	bool is_timed;	    /* the recorder puts CUDA events around it */
+	bool is_hidden;	    /* NCCL does not show it to a plugin */
+	uint8_t phase;	    /* enum sim_phase */
+	struct sim_captured *captured; /* CAPTURED, REPLAYED */
 	uint64_t launch_ns;
 	uint64_t ready_ns; /* its stream can start it */
 	uint64_t post_ns;  /* when its transfers were posted; 0: not yet */
@@ -227,11 +251,17 @@ struct sim_stream {
 	uint64_t pushed, finished; /* launches */
 	uint64_t free_ns;
 	uint64_t ends_ns[SIM_ENDS];
-	uint64_t numbers; /* calls */
+	uint64_t executed; /* collectives */
+	/* What the recorder counts: all operations, called and replayed collectives, replays that it found. */
+	uint64_t numbers;
 	uint64_t collectives;
+	uint64_t replays;
+	uint64_t found;
+	uint64_t hidden;   /* calls that NCCL does not show to it */
+	uint32_t captured; /* launches in its graph */
 	uint64_t signature;
 	uint64_t sequences[OP_FUNCTIONS];
-	uint32_t *peers;	/* [peer * 2 + is_send]: count so far */
+	uint32_t *peers;	/* [(which * nranks + peer) * 2 + is_send]: count so far */
 	bool will_drift;	/* a call to itself was recorded: after this launch ... */
 	bool has_drifted;	/* ... GPU timestamps of channel 0 are old ones */
 	bool is_drift_known;	/* the recorder has noticed */
@@ -266,8 +296,11 @@ struct sim_rank {
 	enum sim_rank_end end;
 	bool is_waiting_for_iteration;
 	bool has_mismatched;
-	uint64_t iteration_ns; /* when its iteration began */
-	uint64_t call_ns;      /* when its last call was made */
+	uint8_t phase;		       /* of its iteration: enum sim_phase */
+	bool is_launched;	       /* REPLAYED: its graphs */
+	struct sim_captured *captured; /* by step; NULL: nothing was captured yet */
+	uint64_t iteration_ns;	       /* when its iteration began */
+	uint64_t call_ns;	       /* when its last call was made */
 	struct sim_detour detour;
 	bool is_listed; /* in the list of ranks that can progress */
 	struct sim_task *tasks;
@@ -416,6 +449,10 @@ static inline uint64_t sim_outcome_kernel_start(uint64_t start_ns, int channel)
  */
 enum status sim_stall_outcome(struct sim_engine *engine, const struct sim_call *call,
 			      struct sim_outcome *outcome);
+
+/* A call was captured; nothing of it was executed. ERR_NO_SPACE, and errors of the trace or the score. */
+enum status sim_outcome_captured(struct sim_engine *engine, const struct sim_launch *launch,
+				 const struct sim_plan *plan);
 
 /* The calls of a launch were made: will the recorder time it? */
 void sim_trace_choose(struct sim_trace *trace, struct sim_launch *launch);

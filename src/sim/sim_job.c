@@ -1019,6 +1019,7 @@ bool sim_identity_text(const struct sim_identity *identity, const struct sim_job
 {
 	const struct sim_options *options = &job->options;
 	bool is_kernel = job->times == SIM_TIMES_KERNEL;
+	bool is_some = options->graph_times == SIM_GRAPH_TIMES_SOME;
 	char file[96], snapshot[128];
 
 	sim_identity_file(identity, file, sizeof(file));
@@ -1032,7 +1033,7 @@ bool sim_identity_text(const struct sim_identity *identity, const struct sim_job
 		"region_reason=written by a simulation\ntrace=%s\nbuffer=0\nquota=0\n"
 		"kernel_events=%s\nkernel_events_reason=%s\ntimes=%s\ntimes_reason=%s\n"
 		"events=%u\nstarted_wall_ns=%llu\n"
-		"label.simulated=%s\n%s",
+		"label.simulated=%s\n%s%s%s%s",
 		identity->host, identity->boot_id, (long long)identity->pid,
 		(unsigned long long)identity->start_ticks, (unsigned long long)options->seed,
 		identity->rank, identity->local_rank, job->world, RINGSIDE_VERSION,
@@ -1040,7 +1041,9 @@ bool sim_identity_text(const struct sim_identity *identity, const struct sim_job
 		is_kernel ? "asked for" : "default of this release", sim_times_name(job->times),
 		reason_of(job), mask_of(job),
 		(unsigned long long)sim_wall(&identity->clocks, INIT_NS),
-		sim_workload_page(options->workload)->name, snapshot);
+		sim_workload_page(options->workload)->name, is_some ? "" : "times_graphs=",
+		is_some ? "" : sim_graph_times_name(options->graph_times), is_some ? "" : "\n",
+		snapshot);
 }
 
 void sim_identity_comm(const struct sim_identity *identity, const struct sim_job *job, int role,

@@ -184,6 +184,13 @@ enum sim_times {
 	SIM_TIMES_WORDS = 4,
 };
 
+/* Which launches in CUDA graphs get times: ",graphs" or ",no-graphs" of RINGSIDE_TIMES. */
+enum sim_graph_times {
+	SIM_GRAPH_TIMES_SOME = 0, /* as many as the budget allows */
+	SIM_GRAPH_TIMES_ALL = 1,
+	SIM_GRAPH_TIMES_NONE = 2,
+};
+
 /* Bandwidth and latency of a link. Bandwidth in bytes per microsecond: the same number as MB/s. */
 struct sim_link {
 	uint64_t bytes_per_us;
@@ -209,7 +216,10 @@ struct sim_options {
 	uint64_t tags[SIM_ROLES]; /* userTag of operations, by communicator; 0 none */
 	int release;		  /* 22809 */
 	enum sim_times times;
+	enum sim_graph_times graph_times;
 	bool is_times_said; /* otherwise the recorder's own default */
+	bool has_graphs;    /* iterations are replays of CUDA graphs ... */
+	int warm_up;	    /* ... after so many, and one that is captured */
 	bool is_full;	    /* mode full: details of every operation */
 	uint64_t clock_shift_ns;
 	uint64_t hang_ns;     /* how long a hung job is observed */
@@ -236,8 +246,11 @@ int sim_options_interface(const struct sim_options *options);
 
 /* "auto", "all", "off", "kernel". */
 const char *sim_times_name(enum sim_times times);
-/* SIM_TIMES_WORDS: unknown. */
-enum sim_times sim_times_find(const char *name);
+/* "graphs", "no-graphs"; "" by default. */
+const char *sim_graph_times_name(enum sim_graph_times times);
+/* "auto", "all,graphs": a value of RINGSIDE_TIMES. ERR_UNKNOWN. */
+enum status sim_times_parse(const char *text, enum sim_times *times,
+			    enum sim_graph_times *graph_times);
 /* What is in effect with this release: before 2.28 there are no CUDA events, before 2.26 no kernel events. */
 enum sim_times sim_options_times(const struct sim_options *options);
 

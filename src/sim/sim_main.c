@@ -142,11 +142,13 @@ static int take_times(const struct cli_said *said)
 {
 	struct sim_options *to = said->target;
 
-	to->times = sim_times_find(said->value);
 	to->is_times_said = true;
-	if (to->times != SIM_TIMES_WORDS)
+	if (sim_times_parse(said->value, &to->times, &to->graph_times) == OK)
 		return 0;
-	return cli_usage(said->page, "--times %s: use auto, all, off or kernel", said->value);
+	return cli_usage(said->page,
+			 "--times %s: use auto, all, off or kernel, and perhaps ,graphs or "
+			 ",no-graphs",
+			 said->value);
 }
 
 /* --kernel, --no-kernel */
@@ -205,6 +207,11 @@ static const struct cli_option options[] = {
 	{ 0, "noise", "NOISE",
 	  "add noise of a healthy job, e.g. gc or compute:percent=5; can be repeated",
 	  CLI_CALL(struct sim_request, options, take_noise) },
+	{ 0, "graphs", NULL,
+	  "put the calls of an iteration into CUDA graphs and replay them from then on",
+	  CLI_FLAG(struct sim_request, options.has_graphs) },
+	{ 0, "warm-up", "N", "with --graphs: iterations before that (default 3)",
+	  CLI_INT(struct sim_request, options.warm_up, 0, INT32_MAX) },
 	{ 0, "seed", "N", "random seed (default 1)",
 	  CLI_U64(struct sim_request, options.seed, 0, INT64_MAX) },
 	{ 0, "release", "RELEASE", "NCCL release to simulate (default 2.28)",
@@ -214,7 +221,8 @@ static const struct cli_option options[] = {
 	  CLI_CALL(struct sim_request, options, take_tags) },
 	{ 0, "times", "WHICH",
 	  "GPU times, as RINGSIDE_TIMES: auto (default: of a share of the launches, from release "
-	  "2.28 on), all, off, or kernel (NCCL's kernel events, of every operation)",
+	  "2.28 on), all, off, or kernel (NCCL's kernel events, of every operation); with ,graphs "
+	  "or ,no-graphs: of every launch in a graph or of none",
 	  CLI_CALL(struct sim_request, options, take_times) },
 	{ 0, "kernel", NULL, "the same as --times kernel",
 	  CLI_CALL(struct sim_request, options, take_kernel) },
@@ -394,6 +402,8 @@ static int refuse_live(const struct sim_options *to)
 		return cli_usage(&sim_page,
 				 "%d ranks are too many to run (at most %d); use --offline",
 				 sim_options_world(to), SIM_LIVE_RANKS_MAX);
+	if (to->has_graphs)
+		return cli_usage(&sim_page, "--graphs needs --offline");
 	if (to->is_threads && to->regions)
 		return cli_usage(&sim_page,
 				 "--node-regions needs one process per rank or per node, not "

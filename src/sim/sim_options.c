@@ -578,6 +578,7 @@ void sim_options_init(struct sim_options *options)
 		.hang_ns = DEFAULT_SECONDS * SECOND_NS,
 		.jitter_permille = 20,
 		.attempt = 1,
+		.warm_up = 3,
 		.nvlink = { .bytes_per_us = 360000, .latency_ns = 1000 },
 		.network = { .bytes_per_us = 48000, .latency_ns = 5000 },
 	};
@@ -595,16 +596,40 @@ const char *sim_times_name(enum sim_times times)
 	return times_names[times < SIM_TIMES_WORDS ? times : SIM_TIMES_AUTO];
 }
 
-enum sim_times sim_times_find(const char *name)
+const char *sim_graph_times_name(enum sim_graph_times times)
 {
-	int times = 0;
+	return times == SIM_GRAPH_TIMES_ALL    ? "graphs"
+	       : times == SIM_GRAPH_TIMES_NONE ? "no-graphs"
+					       : "";
+}
 
-	while (times < SIM_TIMES_WORDS && strcmp(times_names[times], name) != 0)
-		times++;
-	return (enum sim_times)times;
+static bool is_word(const char *text, size_t length, const char *word)
+{
+	return strlen(word) == length && memcmp(word, text, length) == 0;
+}
+
+enum status sim_times_parse(const char *text, enum sim_times *times,
+			    enum sim_graph_times *graph_times)
+{
+	enum sim_graph_times some = SIM_GRAPH_TIMES_SOME;
+	size_t length = strcspn(text, ",");
+	int found = 0;
+
+	while (found < SIM_TIMES_WORDS && !is_word(text, length, times_names[found]))
+		found++;
+	if (text[length] == ',')
+		some = strcmp(text + length + 1, "graphs") == 0 ? SIM_GRAPH_TIMES_ALL
+								: SIM_GRAPH_TIMES_NONE;
+	if (found == SIM_TIMES_WORDS ||
+	    (text[length] == ',' && strcmp(text + length + 1, sim_graph_times_name(some)) != 0))
+		return ERR_UNKNOWN;
+	*times = (enum sim_times)found;
+	*graph_times = some;
+	return OK;
 }
 
 enum { FIRST_WITH_KERNELS = 3, FIRST_WITH_LAUNCHES = 5 }; /* interface versions */
+enum { FIRST_GRAPHS_WITH_KERNELS = 22603 };
 
 enum sim_times sim_options_times(const struct sim_options *options)
 {
@@ -759,6 +784,40 @@ static enum status check_times(const struct sim_options *options, char *why, siz
 	return ERR_RANGE;
 }
 
+/* Graphs repeat the same calls, and some faults change a single one. */
+static enum status check_graphs(const struct sim_options *options, char *why, size_t size)
+{
+	bool is_kernel = sim_options_times(options) == SIM_TIMES_KERNEL;
+
+	if (!options->has_graphs)
+		return OK;
+	for (size_t i = 0; i < options->fault_count; i++)
+		if (options->faults[i].kind == SIM_MISMATCH ||
+		    options->faults[i].kind == SIM_DEADLOCK) {
+			text_format(why, size,
+				    "--graphs: all replays have the same calls; fault %s needs a "
+				    "job without graphs",
+				    sim_fault_page(options->faults[i].kind)->name);
+			return ERR_RANGE;
+		}
+	if (options->workload == SIM_MOE)
+		text_format(why, size,
+			    "--graphs: the messages of workload moe differ from iteration to "
+			    "iteration; use ddp, fsdp, tp-pp or loop");
+	else if (is_kernel && options->release < FIRST_GRAPHS_WITH_KERNELS)
+		text_format(why, size,
+			    "--graphs: kernel events in graphs hang NCCL 2.26.2; use --times off "
+			    "or another --release");
+	else if (is_kernel && sim_options_interface(options) < 7 &&
+		 options->noises[SIM_NOISE_EVALUATION].is_on)
+		text_format(why, size,
+			    "--graphs: after calls outside the graph, NCCL before 2.31 gives its "
+			    "replays old kernel times; use --times auto or no noise evaluation");
+	else
+		return OK;
+	return ERR_RANGE;
+}
+
 enum status sim_options_finish(struct sim_options *options, char *why, size_t size)
 {
 	uint64_t last_ns = 0;
@@ -779,6 +838,8 @@ enum status sim_options_finish(struct sim_options *options, char *why, size_t si
 			return ERR_RANGE;
 		}
 	status = check_times(options, why, size);
+	if (status == OK)
+		status = check_graphs(options, why, size);
 	if (status != OK)
 		return status;
 	if (options->noises[SIM_NOISE_CHECKPOINT].is_on &&

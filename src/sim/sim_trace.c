@@ -39,6 +39,21 @@ struct sim_pending {
 	struct op_record op;
 };
 
+/*
+ * The recorder's events around a launch in a CUDA graph. Only the last replay can be read, so it is held back until the
+ * next one starts.
+ */
+struct sim_pair {
+	struct op_record call; /* as it was captured */
+	unsigned int index;    /* among the pairs of its rank */
+	int role;
+	bool has_replay;
+	struct sim_pending replay; /* its record, if NCCL shows it */
+	uint64_t start_ns, end_ns; /* job's time */
+};
+
+enum { PAIRS = 128 }; /* per rank: GRAPH_PAIRS of the recorder */
+
 struct sim_file {
 	struct sim_identity identity;
 	uint64_t bytes;
@@ -54,6 +69,10 @@ struct sim_file {
 	struct timing_launches launches;
 	struct timing_pace paces[SIM_ROLES];
 	struct timing_kinds kinds[SIM_ROLES];
+	bool has_timed; /* an ordinary launch */
+	uint64_t credit_ns[SIM_ROLES];
+	struct sim_pair *pairs; /* NULL: none yet */
+	unsigned int pair_count;
 	struct sim_links links;
 };
 
@@ -162,6 +181,8 @@ enum {
 	POLL_RANGE_NS = 9000,		/* ... plus up to this much */
 	REACHED_NS = 500 * 1000 * 1000, /* a timed launch that is open: has the GPU reached it? */
 	SEEN_OPEN_NS = 1000 * 1000 * 1000,
+	PASS_NS = 10 * 1000 * 1000, /* between asking launches in graphs ... */
+	PASS_PAIRS = 16,	    /* ... so many of them at once */
 	EVENT_RESOLUTION_NS = 32,
 	WARPS = 16,
 	SEND_WAITS = OP_WAIT_SEND_GPU,
@@ -186,14 +207,14 @@ static uint64_t seen_ns(const struct sim_job *job, const struct sim_call *call, 
 static void set_message(struct op_record *op, const struct sim_job *job,
 			const struct sim_call *call)
 {
+	bool is_from_task = job->interface <= 4 || call->launch->phase == SIM_REPLAYED;
 	int nranks = call->launch->comm->nranks;
 	unsigned int element_bytes = op_datatype_bytes(call->datatype);
 
 	op->function = call->function;
 	op->datatype = call->datatype;
 	op->count = call->count;
-	if (job->interface <= 4 &&
-	    (call->function == OP_ALL_GATHER || call->function == OP_BROADCAST)) {
+	if (is_from_task && (call->function == OP_ALL_GATHER || call->function == OP_BROADCAST)) {
 		op->datatype = OP_DATATYPE_UNKNOWN;
 		op->count *= element_bytes;
 		element_bytes = 1;
@@ -210,6 +231,11 @@ static void set_host_times(struct op_record *op, const struct sim_job *job,
 {
 	uint64_t launch_ns = call->launch->launch_ns;
 
+	if (call->launch->phase == SIM_REPLAYED && job->interface >= 5) {
+		op->issue_ns = op->task_ns = sim_clock(clocks, call->issue_ns);
+		op->user_tag = job->options.tags[call->launch->role];
+		return;
+	}
 	if (call->launch->is_unlaunched) {
 		op->issue_ns = sim_clock(clocks, call->issue_ns);
 		return;
@@ -393,13 +419,23 @@ static void sim_record_make(struct op_record *op, const struct sim_job *job,
 
 	*op = (struct op_record){ .comm = comm_id,
 				  .number = call->number,
-				  .match = call->match,
+				  .match = call->shown_match,
 				  .signature = call->signature };
 	/* Until its task joins a timed launch. */
 	if (sim_job_has_cuda_events(job))
 		op->flags |= OP_FLAG_NOT_SAMPLED;
 	set_message(op, job, call);
 	set_host_times(op, job, clocks, call);
+	if (call->launch->phase == SIM_CAPTURED && job->interface >= 5) {
+		op->task_ns = op->launch_ns = 0;
+		op->peer = OP_NOBODY;
+		op->state = OP_CAPTURED;
+		return;
+	}
+	if (call->launch->phase == SIM_REPLAYED && job->interface >= 5) {
+		op->flags |= OP_FLAG_REPLAY;
+		op->captured_number = call->launch->captured->number;
+	}
 	if (is_api_only(job, call->function)) {
 		op->task_ns = op->launch_ns = 0;
 		op->state = OP_ISSUED;
@@ -634,6 +670,7 @@ static enum status write_counts(const struct sim_trace *trace, const struct sim_
 			continue;
 		own->issued = stream->numbers;
 		own->collectives = stream->collectives;
+		own->replays = stream->replays;
 		own->signature = stream->signature;
 		comms[counts.comms++] =
 			(struct trace_comm_counts){ .id = file->comms[role].id, .counts = *own };
@@ -676,6 +713,8 @@ static void count_record(struct sim_file *file, struct op_record *op)
 
 	op->sequence = ++file->sequence;
 	counts->recorded++;
+	counts->captured += op->state == OP_CAPTURED;
+	counts->replayed += (op->flags & OP_FLAG_REPLAY) != 0;
 	counts->timed += op_has_duration(op);
 	counts->untrusted += (op->flags & OP_STAMPS_UNTRUSTED) != 0;
 	if (op->issue_ns > counts->last_issue_ns)
@@ -781,6 +820,31 @@ static enum status add_details(struct sim_trace *trace, struct sim_engine *engin
 	return OK;
 }
 
+/* What a capture makes, as the plugin's is_chosen_in_graph() does: Sends and Recvs are not timed. */
+static void choose_in_graph(struct sim_trace *trace, struct sim_launch *launch)
+{
+	const struct sim_job *job = trace->job;
+	struct sim_file *file = &trace->files[launch->rank];
+	const struct sim_call *call = launch->calls;
+	bool is_all = job->options.graph_times == SIM_GRAPH_TIMES_ALL;
+	struct op_record op = { .comm = 0 };
+
+	set_message(&op, job, call);
+	if (job->options.graph_times == SIM_GRAPH_TIMES_NONE || !op_is_collective(op.function) ||
+	    is_api_only(job, op.function) || (!is_all && op.bytes < TIMING_GRAPH_LEAST_BYTES) ||
+	    !file->has_timed ||
+	    (!is_all && !timing_graph_choose(&file->credit_ns[launch->role], op.bytes)) ||
+	    file->pair_count == PAIRS)
+		return;
+	if (file->pairs == NULL)
+		file->pairs = calloc(PAIRS, sizeof(*file->pairs));
+	if (file->pairs == NULL)
+		return;
+	launch->captured->pair = &file->pairs[file->pair_count];
+	launch->captured->pair->index = file->pair_count++;
+	launch->captured->pair->role = launch->role;
+}
+
 void sim_trace_choose(struct sim_trace *trace, struct sim_launch *launch)
 {
 	const struct sim_job *job = trace->job;
@@ -790,8 +854,12 @@ void sim_trace_choose(struct sim_trace *trace, struct sim_launch *launch)
 	struct timing_pace *pace;
 	uint64_t number, now;
 
-	if (!sim_job_has_cuda_events(job) || first == NULL)
+	if (!sim_job_has_cuda_events(job) || first == NULL || launch->phase == SIM_REPLAYED)
 		return;
+	if (launch->phase == SIM_CAPTURED) {
+		choose_in_graph(trace, launch);
+		return;
+	}
 	pace = &file->paces[launch->role];
 	for (const struct sim_call *call = first; call; call = call->next) {
 		struct op_record op = { .comm = 0 };
@@ -801,7 +869,7 @@ void sim_trace_choose(struct sim_trace *trace, struct sim_launch *launch)
 		if (call != first)
 			continue;
 		is_collective = op_is_collective(op.function);
-		number = is_collective ? call->match : call->number;
+		number = is_collective ? call->shown_match : call->number;
 		now = sim_clock(&file->identity.clocks, first->issue_ns);
 		is_wanted |= timing_launch_count(&file->launches, TIMING_PAUSE_NS, now);
 		is_wanted |= timing_pace_count(pace, is_collective, number, &file->launches, now);
@@ -811,6 +879,142 @@ void sim_trace_choose(struct sim_trace *trace, struct sim_launch *launch)
 	}
 	/* Without KernelLaunch there is nothing to record events around. */
 	launch->is_timed = is_wanted && !is_api_only(job, first->function);
+	file->has_timed |= launch->is_timed;
+}
+
+static enum status make_room(struct sim_trace *trace, struct sim_engine *engine,
+			     struct sim_file *file)
+{
+	if (file->pending == NULL)
+		file->pending = malloc(trace->pending_room * sizeof(*file->pending));
+	if (file->pending == NULL)
+		return ERR_NO_SPACE;
+	if (file->pending_count == trace->pending_room)
+		return file_flush(trace, engine, file, trace->pending_room / 4);
+	return OK;
+}
+
+/* Has the recorder asked this pair after `from_ns`, and before `to_ns`? */
+static bool is_asked(const struct sim_trace *trace, const struct sim_file *file,
+		     const struct sim_pair *pair, uint64_t from_ns, uint64_t to_ns)
+{
+	int rank = file->identity.rank;
+	uint64_t phase_ns = sim_random_below(PASS_NS, trace->job->options.seed, 7, (uint64_t)rank);
+	uint64_t gone_ns = sim_job_gone_ns(trace->job, rank);
+	unsigned int count = file->pair_count;
+
+	to_ns = gone_ns < to_ns ? gone_ns : to_ns;
+	for (uint64_t pass = from_ns / PASS_NS; pass * PASS_NS + phase_ns < to_ns; pass++) {
+		unsigned int first = (unsigned int)(pass * PASS_PAIRS % count);
+
+		if (pass * PASS_NS + phase_ns > from_ns &&
+		    (pair->index + count - first) % count < PASS_PAIRS)
+			return true;
+	}
+	return false;
+}
+
+static void set_replay_times(struct op_record *op, const struct sim_clocks *clocks,
+			     const struct sim_pair *pair)
+{
+	op->flags &= ~(uint32_t)OP_FLAG_NOT_SAMPLED;
+	op->flags |= OP_FLAG_CUDA_EVENT;
+	op->gpu_start_ns = sim_clock(clocks, pair->start_ns) + clocks->place_ns;
+	op->gpu_stop_ns =
+		op->gpu_start_ns +
+		((pair->end_ns - pair->start_ns) / EVENT_RESOLUTION_NS + 1) * EVENT_RESOLUTION_NS;
+	if (op->active_ns == 0)
+		op->active_ns = op->gpu_start_ns;
+	if (op->gpu_stop_ns > op->done_ns)
+		op->done_ns = op->gpu_stop_ns;
+	op->state = OP_DONE;
+	op->time_source = OP_TIME_KERNEL_GPU;
+}
+
+/* Only its time shows that it ran. */
+static void make_found(struct op_record *op, struct sim_stream *stream,
+		       const struct sim_clocks *clocks, const struct sim_pair *pair)
+{
+	*op = pair->call;
+	op->flags = OP_FLAG_REPLAY | OP_FLAG_REPLAY_READ;
+	op->captured_number = op->number;
+	op->number = ++stream->numbers;
+	op->match = op->signature = 0;
+	stream->found++;
+	set_replay_times(op, clocks, pair);
+	op->issue_ns = op->launch_ns = op->task_ns = op->gpu_start_ns;
+}
+
+/* Its last replay can be read until `until_ns`. Is it? */
+static enum status end_replay(struct sim_trace *trace, struct sim_engine *engine,
+			      struct sim_file *file, struct sim_pair *pair, uint64_t until_ns)
+{
+	struct sim_stream *stream = &engine->ranks[file->identity.rank].streams[pair->role];
+	bool is_shown = pair->replay.op.comm != 0, is_read;
+	enum status status;
+
+	if (!pair->has_replay)
+		return OK;
+	pair->has_replay = false;
+	is_read = is_asked(trace, file, pair, pair->end_ns, until_ns);
+	if (!is_read && !is_shown)
+		return OK;
+	status = make_room(trace, engine, file);
+	if (status != OK)
+		return status;
+	if (is_shown && is_read)
+		set_replay_times(&pair->replay.op, &file->identity.clocks, pair);
+	else if (!is_shown)
+		make_found(&pair->replay.op, stream, &file->identity.clocks, pair);
+	pair->replay.done_ns = pair->replay.op.done_ns;
+	file->pending[file->pending_count++] = pair->replay;
+	return OK;
+}
+
+static enum status begin_replay(struct sim_trace *trace, struct sim_engine *engine,
+				struct sim_file *file, struct sim_pair *pair,
+				const struct sim_outcome *outcome, bool *is_held)
+{
+	const struct sim_launch *launch = outcome->call->launch;
+	enum status status = end_replay(trace, engine, file, pair,
+					launch->start_ns ? launch->start_ns : UINT64_MAX);
+
+	*is_held = status == OK && outcome->is_over;
+	if (!*is_held)
+		return status;
+	pair->has_replay = true;
+	pair->replay = (struct sim_pending){ 0 };
+	pair->start_ns = launch->start_ns;
+	pair->end_ns = outcome->end_ns;
+	return OK;
+}
+
+/* The recorder writes what it knows of the last replays. */
+static enum status end_replays(struct sim_trace *trace, struct sim_engine *engine,
+			       struct sim_file *file)
+{
+	enum status status = OK;
+
+	for (unsigned int i = 0; i < file->pair_count && status == OK; i++)
+		status = end_replay(trace, engine, file, &file->pairs[i], engine->end_ns);
+	return status;
+}
+
+static void make_record(const struct sim_trace *trace, const struct sim_engine *engine,
+			const struct sim_file *file, const struct sim_outcome *outcome,
+			struct sim_pending *pending)
+{
+	const struct sim_launch *launch = outcome->call->launch;
+	struct sim_stream *stream = &engine->ranks[launch->rank].streams[launch->role];
+
+	sim_record_make(&pending->op, trace->job, &file->identity, stream,
+			file->comms[launch->role].id, outcome, engine->end_ns);
+	pending->done_ns = pending->op.done_ns;
+	if (pending->done_ns == 0)
+		pending->done_ns = sim_clock(&file->identity.clocks,
+					     launch->phase == SIM_CAPTURED ? launch->launch_ns
+					     : outcome->is_over		   ? outcome->end_ns
+									   : UINT64_MAX / 2);
 }
 
 enum status sim_trace_add(struct sim_trace *trace, struct sim_engine *engine,
@@ -818,30 +1022,32 @@ enum status sim_trace_add(struct sim_trace *trace, struct sim_engine *engine,
 {
 	const struct sim_launch *launch = outcome->call->launch;
 	struct sim_file *file = &trace->files[launch->rank];
-	struct sim_stream *stream = &engine->ranks[launch->rank].streams[launch->role];
-	struct sim_pending *pending;
-	enum status status = OK;
+	struct sim_pair *pair = launch->captured != NULL ? launch->captured->pair : NULL;
+	bool is_open = !outcome->is_over && launch->phase != SIM_CAPTURED, is_held = false;
+	struct sim_pending made;
+	enum status status = make_room(trace, engine, file);
 
-	if (file->pending == NULL)
-		file->pending = malloc(trace->pending_room * sizeof(*file->pending));
-	if (file->pending == NULL)
-		return ERR_NO_SPACE;
-	if (file->pending_count == trace->pending_room)
-		status = file_flush(trace, engine, file, trace->pending_room / 4);
-	if (status != OK)
+	if (status == OK && launch->phase == SIM_REPLAYED && pair != NULL)
+		status = begin_replay(trace, engine, file, pair, outcome, &is_held);
+	if (status != OK || launch->is_hidden)
 		return status;
-	pending = &file->pending[file->pending_count++];
-	sim_record_make(&pending->op, trace->job, &file->identity, stream,
-			file->comms[launch->role].id, outcome, engine->end_ns);
-	pending->done_ns = pending->op.done_ns;
-	if (pending->done_ns == 0)
-		pending->done_ns = sim_clock(&file->identity.clocks,
-					     outcome->is_over ? outcome->end_ns : UINT64_MAX / 2);
-	if (!outcome->is_over)
+	make_record(trace, engine, file, outcome, &made);
+	if (launch->phase == SIM_CAPTURED && pair != NULL)
+		pair->call = made.op;
+	if (is_held) {
+		pair->replay = made;
+	} else {
+		status = make_room(trace, engine, file);
+		if (status != OK)
+			return status;
+		file->pending[file->pending_count++] = made;
+	}
+	if (is_open)
 		file->in_flight[launch->role]++;
-	if (pending->op.proxies_stopped > 0)
+	if (made.op.proxies_stopped > 0)
 		status = sim_links_add(&file->links, file->comms[launch->role].id, outcome);
-	if (status == OK && (trace->job->options.is_full || !outcome->is_over))
+	if (status == OK && launch->phase != SIM_CAPTURED &&
+	    (trace->job->options.is_full || is_open))
 		status = add_details(trace, engine, file, file->comms[launch->role].id, outcome);
 	return status;
 }
@@ -972,6 +1178,8 @@ static enum status file_end(struct sim_trace *trace, struct sim_engine *engine, 
 	/* What a killed process had in flight is lost. */
 	if (engine->ranks[rank].end != SIM_FINISHED && killed_ns > engine->end_ns)
 		status = sim_outcome_open_calls(engine, rank);
+	if (status == OK)
+		status = end_replays(trace, engine, file);
 	if (status != OK)
 		return status;
 	blocks_begin(trace, &writer);
@@ -999,6 +1207,7 @@ static void sim_trace_release(struct sim_trace *trace)
 {
 	for (int rank = 0; trace->files && rank < trace->job->world; rank++) {
 		free(trace->files[rank].pending);
+		free(trace->files[rank].pairs);
 		free(trace->files[rank].details);
 		sim_links_release(&trace->files[rank].links);
 	}
@@ -1037,7 +1246,10 @@ static void fill_result(struct sim_result *result, const struct sim_job *job,
 		text_copy(one->host, sizeof(one->host), file->identity.host);
 		result->bytes += file->bytes;
 		for (int role = 0; role < SIM_ROLES; role++) {
-			one->issued[role] = engine->ranks[rank].streams[role].numbers;
+			const struct sim_stream *stream = &engine->ranks[rank].streams[role];
+
+			one->issued[role] = stream->numbers - stream->found + stream->hidden;
+			one->hidden[role] = stream->hidden;
 			one->in_flight[role] = file->in_flight[role];
 		}
 	}
