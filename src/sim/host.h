@@ -139,22 +139,26 @@ typedef void (*host_transfer_fn)(void *arg, bool is_send);
  * Whoever watches the simulated GPU: sim_cuda.c, which plays the CUDA driver. Times are the host's clock.
  *
  *	use	before init and before a launch, on its thread, like cudaSetDevice()
- *	begin	a launch, on its thread: KernelLaunch starts
+ *	begin	a launch, on its thread: KernelLaunch starts. capture: the number of the graph that captures it, or 0
  *	enqueue	... was enqueued: KernelLaunch stops
- *	end	... is shown. Returns it if it is watched from now on, else NULL
+ *	end	... is shown. Returns it if it is watched from now on, else NULL. Captured: what the graph has of it
+ *	replay	a launch that was captured runs again. Returns it as end() does
+ *	forget	what the graph has of a launch; its replays can still run
  *	take	another part of it is given to an engine
  *	reach	the GPU starts a part of it
  *	leave	a part is over at `ns`; 0: the launching thread has given away all parts
  *	drop	a part never ends: its communicator was aborted
  *
- * The last four can come from any thread. The launch begins with one part, the launching thread's; after the last part
+ * take, reach, leave and drop can come from any thread. The launch begins with one part, the launching thread's; after the last part
  * has left nobody uses it.
  */
 struct host_watcher {
 	void (*use)(int gpu);
-	void (*begin)(void *stream, bool is_captured);
+	void (*begin)(void *stream, uint64_t capture);
 	void (*enqueue)(void);
 	void *(*end)(void);
+	void *(*replay)(const void *nodes);
+	void (*forget)(void *nodes);
 	void (*take)(void *launch);
 	void (*reach)(void *launch, uint64_t ns);
 	void (*leave)(void *launch, uint64_t ns);
@@ -414,6 +418,12 @@ enum status host_graph_new(struct host *host, struct host_graph **graph);
 void host_graph_free(struct host_graph *graph);
 /* Launches it: the callbacks come from the CUDA callback thread. Returns at once. */
 enum status host_graph_replay(struct host_graph *graph);
+/*
+ * Only its n-th launch, from 0, of a single operation. `op` has what differs between replays: times, steps, connections
+ * and faults. ERR_RANGE: there is no such launch.
+ */
+enum status host_graph_replay_one(struct host_graph *graph, size_t launch,
+				  const struct host_op *op);
 
 /*
  * A proxy operation on behalf of another process (PXN): foreign pid, parent and context. Steps as in `op`;
@@ -518,6 +528,7 @@ struct host {
 	char error[256];
 	struct host_comm *comms;
 	struct host_engine *engines;
+	uint64_t graphs; /* made so far */
 
 	struct host_worker callback;
 };

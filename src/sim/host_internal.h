@@ -103,7 +103,9 @@ struct host_plan {
 	bool is_captured;
 	void *launch;
 	void *group;
-	void *watched; /* by host_watcher */
+	void *watched;	  /* by host_watcher */
+	uint64_t capture; /* the number of its graph */
+	void *nodes;	  /* what host_watcher put there */
 };
 
 /* Coll or P2p; also updates counts->shown etc. */

@@ -414,6 +414,9 @@ static enum status host_post_plan(const struct host_plan *plan, bool is_replay)
 	uint64_t launch_ns = is_real ? host_now(host) : 0;
 	enum status status = OK;
 
+	/* A capture runs nothing. */
+	if (plan->is_captured && !is_replay)
+		return OK;
 	for (size_t i = 0; i < plan->count && status == OK;) {
 		struct unit unit = unit_of(plan, i);
 
@@ -496,7 +499,7 @@ static void plan_show_launch(struct host_plan *plan, struct host_counts *counts)
 		return;
 	if (watcher != NULL) {
 		watcher->use(plan->comm->config.gpu);
-		watcher->begin(speaker->op->stream, plan->is_captured);
+		watcher->begin(speaker->op->stream, plan->capture);
 	}
 	host_start_kernel_launch(&plan->comm->plugin, host_call_of(plan->comm), &plan->launch,
 				 speaker->group_api, speaker->op->stream);
@@ -507,7 +510,9 @@ static void plan_show_launch(struct host_plan *plan, struct host_counts *counts)
 		(void)host_stop(&plan->comm->plugin, plan->launch);
 		bump_relaxed(&counts->stops[BIT_LAUNCH], 1);
 	}
-	if (watcher != NULL)
+	if (watcher != NULL && plan->is_captured)
+		plan->nodes = watcher->end();
+	else if (watcher != NULL)
 		plan->watched = watcher->end();
 }
 
@@ -531,13 +536,21 @@ static enum status host_plan_launch(struct host_plan *plan, enum host_lane lane)
 	return OK;
 }
 
-/* Group, Coll, P2p and the works again, from the callback thread. */
+/*
+ * Group, Coll, P2p and the works again, from the callback thread. Without a host node in the graph nothing is shown; that
+ * it takes its time matters only in real time.
+ */
 static void host_plan_replay(struct host_plan *plan)
 {
+	const struct host_config *config = &plan->comm->host->config;
+
 	if (load_relaxed(&plan->comm->is_dead))
 		return;
+	plan->watched = plan->nodes != NULL ? config->watcher->replay(plan->nodes) : NULL;
 	if (host_post_is_needed(plan))
 		(void)plan_run(plan, LANE_CALLBACK, true);
+	else if (config->time == HOST_TIME_REAL || plan->watched != NULL)
+		(void)host_post_plan(plan, true);
 	else
 		host_post_count(plan, true);
 }
@@ -574,6 +587,8 @@ static struct host_plan *host_plan_copy(const struct host_plan *plan)
 
 static void host_plan_free(struct host_plan *plan)
 {
+	if (plan != NULL && plan->nodes != NULL)
+		plan->comm->host->config.watcher->forget(plan->nodes);
 	free(plan);
 }
 
@@ -584,6 +599,7 @@ static void host_plan_free(struct host_plan *plan)
 
 struct host_graph {
 	struct host *host;
+	uint64_t number;
 	struct host_plan *first;
 	struct host_plan **last;
 };
@@ -591,6 +607,8 @@ struct host_graph {
 struct replay_job {
 	struct host_worker_job job;
 	struct host_graph *graph;
+	struct host_plan *only; /* NULL: all of it */
+	struct host_op op;	/* of the only one */
 };
 
 enum status host_graph_new(struct host *host, struct host_graph **graph)
@@ -600,6 +618,7 @@ enum status host_graph_new(struct host *host, struct host_graph **graph)
 	if (made == NULL)
 		return ERR_NO_SPACE;
 	made->host = host;
+	made->number = add_relaxed(&host->graphs, 1) + 1;
 	made->last = &made->first;
 	*graph = made;
 	return OK;
@@ -628,25 +647,57 @@ void host_graph_free(struct host_graph *graph)
 
 static void replay_run(struct host_worker_job *job)
 {
-	struct host_graph *graph = ((struct replay_job *)job)->graph;
+	struct replay_job *replay = (struct replay_job *)job;
+	struct host_plan *only = replay->only;
+	const struct host_op *captured;
 
-	for (struct host_plan *plan = graph->first; plan; plan = plan->next)
+	if (only != NULL) {
+		captured = only->tasks[0].op;
+		only->tasks[0].op = &replay->op;
+		host_plan_replay(only);
+		only->tasks[0].op = captured;
+	}
+	for (struct host_plan *plan = only ? NULL : replay->graph->first; plan; plan = plan->next)
 		host_plan_replay(plan);
 	free(job);
 }
 
-enum status host_graph_replay(struct host_graph *graph)
+static enum status graph_launch(struct host_graph *graph, struct host_plan *only,
+				const struct host_op *op)
 {
 	struct replay_job *job = malloc(sizeof(*job));
 	enum status status;
 
 	if (job == NULL)
 		return ERR_NO_SPACE;
-	*job = (struct replay_job){ .job.run = replay_run, .graph = graph };
+	*job = (struct replay_job){ .job.run = replay_run, .graph = graph, .only = only };
+	if (op != NULL) {
+		job->op = *op;
+		/* Decided at the capture. */
+		job->op.channels = only->tasks[0].op->channels;
+		job->op.first_channel = only->tasks[0].op->first_channel;
+	}
 	status = host_worker_give(&graph->host->callback, &job->job, "cuda-EvtHandlr");
 	if (status != OK)
 		free(job);
 	return status;
+}
+
+enum status host_graph_replay(struct host_graph *graph)
+{
+	return graph_launch(graph, NULL, NULL);
+}
+
+enum status host_graph_replay_one(struct host_graph *graph, size_t launch,
+				  const struct host_op *op)
+{
+	struct host_plan *plan = graph->first;
+
+	while (plan != NULL && launch-- > 0)
+		plan = plan->next;
+	if (plan == NULL || plan->count != 1)
+		return ERR_RANGE;
+	return graph_launch(graph, plan, op);
 }
 
 /* Waits while the operation is stuck before its launch. ERR_GONE: aborted. */
@@ -709,6 +760,7 @@ static enum status plan_launch(const struct play *play, struct host_plan *plan)
 	if (graph == NULL)
 		return host_plan_launch(plan, LANE_USER);
 	plan->is_captured = true;
+	plan->capture = graph->number;
 	copy = host_plan_copy(plan);
 	if (copy == NULL)
 		return ERR_NO_SPACE;

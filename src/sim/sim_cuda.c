@@ -15,6 +15,14 @@ enum {
 	CUDA_OUT_OF_MEMORY = 2,
 	CUDA_INVALID_CONTEXT = 201,
 	CUDA_CAPTURE_UNSUPPORTED = 900,
+	NODES = 8, /* events of a captured launch */
+};
+
+/* The events of a captured launch. */
+struct nodes {
+	struct CUevent_st *events[NODES];
+	bool is_after[NODES];
+	unsigned int count;
 };
 
 /* A launch around which events were recorded. */
@@ -25,6 +33,11 @@ struct launch {
 	uint64_t reached_ns;  /* 0: not yet */
 	uint64_t last_ns;     /* the last part so far */
 	uint64_t over_ns;     /* 0: not yet */
+	struct nodes nodes;   /* of a replay: these are recorded when it is reached */
+};
+
+struct CUgraphNode_st {
+	int type;
 };
 
 struct CUevent_st {
@@ -41,13 +54,19 @@ struct CUctx_st {
 struct thread_state {
 	struct CUctx_st *current;
 	int capture_mode;
-	bool is_launching, is_enqueued, is_capturing;
+	bool is_launching, is_enqueued;
+	uint64_t capture;      /* 0: none */
 	struct launch *launch; /* NULL: no event was recorded in it */
+	struct nodes *nodes;   /* the same of one that is captured */
 };
 
 static struct CUctx_st contexts[GPUS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread struct thread_state own;
+
+/* NCCL lets a captured launch wait for its launches outside graphs. */
+static struct CUgraphNode_st wait_of_nccl = { CUDA_NODE_EVENT_WAIT };
+static struct CUgraphNode_st *const nodes_of_nccl[] = { &wait_of_nccl };
 
 /* ---- what the host tells ---------------------------------------------------------------------- */
 
@@ -61,13 +80,14 @@ static void use(int gpu)
 	own.current = context;
 }
 
-static void begin(void *stream, bool is_captured)
+static void begin(void *stream, uint64_t capture)
 {
 	(void)stream;
 	own.is_launching = true;
 	own.is_enqueued = false;
-	own.is_capturing = is_captured;
+	own.capture = capture;
 	own.launch = NULL;
+	own.nodes = NULL;
 }
 
 static void enqueue(void)
@@ -77,11 +97,29 @@ static void enqueue(void)
 
 static void *end(void)
 {
-	struct launch *launch = own.launch;
+	void *made = own.capture != 0 ? (void *)own.nodes : (void *)own.launch;
 
-	own.is_launching = own.is_capturing = false;
+	own.is_launching = false;
+	own.capture = 0;
 	own.launch = NULL;
+	own.nodes = NULL;
+	return made;
+}
+
+static void *replay(const void *nodes)
+{
+	struct launch *launch = calloc(1, sizeof(*launch));
+
+	if (launch == NULL)
+		return NULL;
+	launch->holders = launch->parts = 1;
+	launch->nodes = *(const struct nodes *)nodes;
 	return launch;
+}
+
+static void forget(void *nodes)
+{
+	free(nodes);
 }
 
 /* The caller holds the lock. */
@@ -100,6 +138,20 @@ static void take(void *watched)
 	pthread_mutex_unlock(&lock);
 }
 
+/* The caller holds the lock. */
+static void record_nodes(struct launch *launch)
+{
+	for (unsigned int i = 0; i < launch->nodes.count; i++) {
+		struct CUevent_st *event = launch->nodes.events[i];
+
+		let_go(event->launch);
+		event->launch = launch;
+		event->is_after = launch->nodes.is_after[i];
+		launch->holders++;
+	}
+	launch->nodes.count = 0;
+}
+
 static void reach(void *watched, uint64_t ns)
 {
 	struct launch *launch = watched;
@@ -107,6 +159,7 @@ static void reach(void *watched, uint64_t ns)
 	pthread_mutex_lock(&lock);
 	if (launch->reached_ns == 0 || ns < launch->reached_ns)
 		launch->reached_ns = ns;
+	record_nodes(launch);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -146,6 +199,8 @@ const struct host_watcher sim_cuda_watcher = {
 	.begin = begin,
 	.enqueue = enqueue,
 	.end = end,
+	.replay = replay,
+	.forget = forget,
 	.take = take,
 	.reach = reach,
 	.leave = leave,
@@ -203,7 +258,28 @@ int cuStreamGetCtx(struct CUstream_st *stream, struct CUctx_st **context)
 int cuStreamIsCapturing(struct CUstream_st *stream, int *state)
 {
 	(void)stream;
-	*state = own.is_capturing ? CUDA_CAPTURE_ACTIVE : CUDA_CAPTURE_NONE;
+	*state = own.capture != 0 ? CUDA_CAPTURE_ACTIVE : CUDA_CAPTURE_NONE;
+	return CUDA_OK;
+}
+
+int cuStreamGetCaptureInfo_v2(struct CUstream_st *stream, int *state, uint64_t *id,
+			      struct CUgraph_st **graph, struct CUgraphNode_st *const **nodes,
+			      size_t *count)
+{
+	(void)stream;
+	*state = own.capture != 0 ? CUDA_CAPTURE_ACTIVE : CUDA_CAPTURE_NONE;
+	if (own.capture == 0)
+		return CUDA_OK;
+	*id = own.capture;
+	*graph = NULL;
+	*nodes = nodes_of_nccl;
+	*count = 1;
+	return CUDA_OK;
+}
+
+int cuGraphNodeGetType(struct CUgraphNode_st *node, int *type)
+{
+	*type = node->type;
 	return CUDA_OK;
 }
 
@@ -245,7 +321,7 @@ int cuEventRecord(struct CUevent_st *event, struct CUstream_st *stream)
 	struct launch *launch = NULL;
 
 	(void)stream;
-	if (own.is_capturing)
+	if (own.capture != 0)
 		return CUDA_CAPTURE_UNSUPPORTED;
 	if (own.is_launching) {
 		launch = launch_of_thread();
@@ -260,6 +336,21 @@ int cuEventRecord(struct CUevent_st *event, struct CUstream_st *stream)
 	if (launch != NULL)
 		launch->holders++;
 	pthread_mutex_unlock(&lock);
+	return CUDA_OK;
+}
+
+int cuEventRecordWithFlags(struct CUevent_st *event, struct CUstream_st *stream, unsigned int flags)
+{
+	if (own.capture == 0)
+		return cuEventRecord(event, stream);
+	if (flags != CUDA_RECORD_EXTERNAL)
+		return CUDA_CAPTURE_UNSUPPORTED;
+	if (own.nodes == NULL)
+		own.nodes = calloc(1, sizeof(*own.nodes));
+	if (own.nodes == NULL || own.nodes->count == NODES)
+		return CUDA_OUT_OF_MEMORY;
+	own.nodes->events[own.nodes->count] = event;
+	own.nodes->is_after[own.nodes->count++] = own.is_enqueued;
 	return CUDA_OK;
 }
 

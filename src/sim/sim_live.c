@@ -216,6 +216,7 @@ struct part {
 	const struct sim_score_rank *score;
 	struct sim_board_rank *mine;
 	struct host_comm *comms[SIM_ROLES];
+	struct host_graph *graphs[SIM_ROLES]; /* of its iteration; NULL: none yet */
 	struct host_user user;
 	struct turn *turns; /* one per play */
 	struct host_op *ops;
@@ -411,6 +412,26 @@ static void *call_for_ever(void *arg)
 	return NULL;
 }
 
+/* It does not run now, so no other rank waits for it. */
+static enum status play_capture(struct part *part, size_t at)
+{
+	const struct sim_play *play = &part->score->plays[at];
+	struct host_graph **graph = &part->graphs[play->role];
+	struct turn *turn = &part->turns[at];
+	enum status status = OK;
+
+	*turn = (struct turn){ .play = play, .part = part, .end_ns = host_clock_ns() };
+	part->mine->issued[play->role]++;
+	part->ops[0] = make_op(part, turn);
+	part->ops[0].gate = NULL;
+	if (*graph == NULL)
+		status = host_graph_new(part->worker->host, graph);
+	if (status != OK)
+		return status;
+	part->group = (struct host_group){ .ops = part->ops, .count = 1, .capture = *graph };
+	return host_play_group(&part->user, &part->group);
+}
+
 static enum status play_launch(struct part *part, size_t first, size_t count)
 {
 	const struct sim_worker *worker = part->worker;
@@ -426,10 +447,13 @@ static enum status play_launch(struct part *part, size_t first, size_t count)
 		find_seat(turn, worker);
 		part->ops[i] = make_op(part, turn);
 		part->ops[i].start_ns = play->start_ns ? arrive_ns : NEVER_NS;
-		part->mine->issued[play->role]++;
+		part->mine->issued[play->role] += !play->is_hidden;
 		if (play->start_ns)
 			sim_board_arrive(turn->seat, arrive_ns > now ? arrive_ns : now);
 	}
+	if (part->score->plays[first].phase == SIM_REPLAYED)
+		return host_graph_replay_one(part->graphs[part->score->plays[first].role],
+					     part->score->plays[first].captured, part->ops);
 	part->group = (struct host_group){ .ops = part->ops, .count = count };
 	if (part->ops[0].stuck == HOST_STUCK_BEFORE_LAUNCH) {
 		part->has_caller = pthread_create(&part->caller, NULL, call_for_ever, part) == 0;
@@ -451,7 +475,8 @@ static void play_all(struct part *part)
 		if (!wait_for_earlier(part, first, play->issue_ns) ||
 		    !wait_until(part, part->worker->board->start_ns + play->issue_ns + slip_ns))
 			return;
-		if (play_launch(part, first, count) != OK)
+		if ((play->phase == SIM_CAPTURED ? play_capture(part, first)
+						 : play_launch(part, first, count)) != OK)
 			return;
 	}
 }
@@ -518,7 +543,8 @@ static void part_report(struct part *part)
 	uint64_t now = host_clock_ns();
 
 	for (size_t i = 0; i < score->count; i++)
-		if (part->turns[i].play && !is_over(&part->turns[i], now))
+		if (part->turns[i].play && !score->plays[i].is_hidden &&
+		    !is_over(&part->turns[i], now))
 			part->mine->in_flight[score->plays[i].role]++;
 	for (int role = 0; role < SIM_ROLES; role++)
 		if (part->mine->in_flight[role])
@@ -545,6 +571,8 @@ static bool is_torn_down(const struct part *part)
 
 static void end_comms(struct part *part, bool is_finished)
 {
+	for (int role = 0; role < SIM_ROLES && (is_finished || is_torn_down(part)); role++)
+		host_graph_free(part->graphs[role]);
 	for (int role = SIM_ROLES; role-- > 0;) {
 		struct host_comm *comm = part->comms[role];
 		struct host_counts counts;
@@ -701,8 +729,13 @@ static bool set_job_environment(const struct live_run *run)
 	/* Many regions must fit into memory, and none of them gets full. */
 	if (run->processes > MANY_PROCESSES)
 		is_set = is_set && setenv("RINGSIDE_BUFFER", "256KiB", 0) == 0;
-	if (options->is_times_said)
-		is_set = is_set && setenv("RINGSIDE_TIMES", sim_times_name(options->times), 1) == 0;
+	if (options->is_times_said) {
+		const char *graphs = sim_graph_times_name(options->graph_times);
+
+		text_format(job, sizeof(job), "%s%s%s", sim_times_name(options->times),
+			    graphs[0] != '\0' ? "," : "", graphs);
+		is_set = is_set && setenv("RINGSIDE_TIMES", job, 1) == 0;
+	}
 	return is_set;
 }
 

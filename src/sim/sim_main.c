@@ -402,8 +402,6 @@ static int refuse_live(const struct sim_options *to)
 		return cli_usage(&sim_page,
 				 "%d ranks are too many to run (at most %d); use --offline",
 				 sim_options_world(to), SIM_LIVE_RANKS_MAX);
-	if (to->has_graphs)
-		return cli_usage(&sim_page, "--graphs needs --offline");
 	if (to->is_threads && to->regions)
 		return cli_usage(&sim_page,
 				 "--node-regions needs one process per rank or per node, not "
