@@ -1482,7 +1482,7 @@ static void set_edges(struct sim_play *play, const struct sim_outcome *outcome)
 		if (is_each)
 			to->channel_plus_1 = (uint16_t)(edge->channel - play->first_channel + 1);
 		set_waits(to, play, edge);
-		if (!outcome->is_over)
+		if (!outcome->is_over && play->phase != SIM_CAPTURED)
 			set_stop(to, play, edge);
 		play->edge_count++;
 	}
