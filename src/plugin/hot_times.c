@@ -34,12 +34,15 @@ enum {
 	CLAIM_TRIES = 16,
 	/* A launch can execute hundreds of Sends and Recvs; each keeps a live slot until it is read. */
 	OPS_MOST = 64,
+	CAPTURE_TRIES = 16, /* places of a captured call in the table */
 	/* Dependencies of a captured launch that are looked at. */
 	NODES_MOST = 64,
 	/* A request is looked for after so many launches or so much time. */
 	REQUEST_LAUNCHES = 256,
 	REQUEST_NS = 1000 * 1000 * 1000,
 };
+
+#define CAPTURE_CHANGES UINT64_MAX /* the key of a place that is being written */
 
 struct cuda_launching cuda_launching;
 
@@ -279,11 +282,14 @@ static struct graph_pair *claim_in_graph(struct times_pool *pool, unsigned int f
 	return NULL;
 }
 
-static struct timed_capture *timed_capture(const struct comm_state *comm, uint64_t number,
-					   uint64_t *key)
+static uint64_t capture_key(const struct comm_state *comm, uint64_t number)
 {
-	*key = (uint64_t)comm->shared->info.id << 40 ^ number;
-	return &recorder.timed_captures[hash_word(*key, *key) % TIMED_CAPTURES];
+	return (uint64_t)comm->shared->info.id << 40 ^ number;
+}
+
+static struct timed_capture *timed_capture(uint64_t key, uint64_t try)
+{
+	return &recorder.timed_captures[(hash_word(key, key) + try) % TIMED_CAPTURES];
 }
 
 /* Is the launch of the calls that were captured last one of the chosen? */
@@ -356,15 +362,38 @@ static struct graph_pair *pair_in_graph(uint64_t slot, uint32_t generation,
 	return pair;
 }
 
+/* Its replays would be recorded twice if they did not find it, so others keep their places. */
+static void remember_capture(uint64_t key, uint64_t slot_and_generation)
+{
+	struct timed_capture *capture = timed_capture(key, 0);
+
+	for (uint64_t try = 0; try < CAPTURE_TRIES; try++) {
+		struct timed_capture *at = timed_capture(key, try);
+		uint64_t found = load_relaxed(&at->key), pair = load_relaxed(&at->pair);
+		struct times_pool *pool;
+
+		/* Free, or its pair belongs to another by now. */
+		if ((found == 0 ||
+		     (found != CAPTURE_CHANGES &&
+		      pair_in_graph((uint32_t)pair, (uint32_t)(pair >> 32), &pool) == NULL)) &&
+		    swap_if_acquire(&at->key, &found, CAPTURE_CHANGES)) {
+			capture = at;
+			break;
+		}
+	}
+	store_relaxed(&capture->key, CAPTURE_CHANGES);
+	store_release(&capture->pair, slot_and_generation);
+	store_release(&capture->key, key);
+}
+
 static COLD void *end_in_graph(struct handle handle)
 {
 	int saved_errno = errno;
 	struct times_pool *pool;
 	struct graph_pair *pair =
 		pair_in_graph(handle_slot(handle), handle_generation(handle), &pool);
-	uint64_t word = pair != NULL ? load_relaxed(&pair->word) : 0, key;
+	uint64_t word = pair != NULL ? load_relaxed(&pair->word) : 0;
 	struct region_header *header = recorder.region.header;
-	struct timed_capture *capture;
 	void *group;
 	int result;
 
@@ -384,12 +413,9 @@ static COLD void *end_in_graph(struct handle handle)
 		store_release(&pair->word, PAIR_WORD(PAIR_GENERATION(word), PAIR_FREE));
 		return group;
 	}
-	capture = timed_capture(&recorder.comms[load_relaxed(&pair->comm_slot)],
-				load_relaxed(&pair->call.number), &key);
-	store_relaxed(&capture->key, 0);
-	store_release(&capture->pair,
-		      (uint64_t)handle_generation(handle) << 32 | handle_slot(handle));
-	store_release(&capture->key, key);
+	remember_capture(capture_key(&recorder.comms[load_relaxed(&pair->comm_slot)],
+				     load_relaxed(&pair->call.number)),
+			 (uint64_t)handle_generation(handle) << 32 | handle_slot(handle));
 	store_relaxed(&recorder.timing.has_graphs, 1);
 	add_relaxed(&header->timed_captures, 1);
 	/* Pairs with the acquire in read_graphs(). */
@@ -401,13 +427,19 @@ static COLD void *end_in_graph(struct handle handle)
 void hot_times_replay(const struct comm_state *comm, uint64_t captured_number,
 		      uint64_t slot_and_generation)
 {
-	uint64_t key, found;
-	const struct timed_capture *capture = timed_capture(comm, captured_number, &key);
+	uint64_t key = capture_key(comm, captured_number), found = 0;
+	const struct timed_capture *capture = NULL;
 	struct times_pool *pool;
 	struct graph_pair *pair;
 
-	/* Pair with the releases in end_in_graph(). */
-	if (load_acquire(&capture->key) != key)
+	/* Pair with the releases in remember_capture(). Places are never free again. */
+	for (uint64_t try = 0; try < CAPTURE_TRIES && found != key; try++) {
+		capture = timed_capture(key, try);
+		found = load_acquire(&capture->key);
+		if (found == 0)
+			return;
+	}
+	if (found != key)
 		return;
 	found = load_acquire(&capture->pair);
 	pair = pair_in_graph((uint32_t)found, (uint32_t)(found >> 32), &pool);

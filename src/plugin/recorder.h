@@ -389,7 +389,7 @@ struct capture_tag {
 
 /* The pair of events around a captured call. */
 struct timed_capture {
-	uint64_t key;
+	uint64_t key;  /* 0: free */
 	uint64_t pair; /* pool * (GRAPH_PAIRS + GRAPH_SINKS) + index | generation << 32 */
 };
 

@@ -181,6 +181,37 @@ static bool a_replay_that_nccl_shows_gets_the_time(void)
 	       SAYS(counts->replays == 4);
 }
 
+/* Some replays have left their slots by then. */
+static bool all_were_asked(void)
+{
+	return load_relaxed(&header()->replays_read) + load_relaxed(&header()->replays_dropped) >=
+	       GRAPH_PAIRS;
+}
+
+/* As many as there are pairs of events: no call takes the place of another where replays look for their events. */
+static bool all_replays_that_nccl_shows_find_their_events(void)
+{
+	void *context = begin_warm("auto,graphs"), *calls[GRAPH_PAIRS];
+	const struct comm_counts *counts = &recorder.region.comms[0].counts;
+	struct CUgraph_st *graph = NULL;
+
+	if (!SAYS(cuda.capture_begin(stream, RELAXED) == 0) || !add_event_of_nccl())
+		return false;
+	for (unsigned int i = 0; i < GRAPH_PAIRS; i++) {
+		capture_one(context, 1024, 1, SHORT / 10);
+		calls[i] = captured;
+	}
+	if (!SAYS(cuda.capture_end(stream, &graph) == 0))
+		return false;
+	for (unsigned int i = 0; i < GRAPH_PAIRS; i++)
+		play_stop(play_coll(context, calls[i], "AllReduce", 1024, "ncclFloat32", 4));
+	if (!SAYS(cuda.graph_launch(instantiate(graph), stream) == 0) ||
+	    !SAYS(cuda.stream_wait(stream) == 0))
+		return false;
+	return SAYS(until(all_were_asked)) && SAYS(counts->replays == GRAPH_PAIRS) &&
+	       SAYS(counts->issued == ordinary + 2 * GRAPH_PAIRS);
+}
+
 static bool calls_of_one_launch_are_one_record(void)
 {
 	void *context = begin_warm("auto,graphs");
@@ -398,6 +429,7 @@ int main(void)
 	unsetenv("RINGSIDE_EVENTS");
 	EXPECT(play_scene(replays_become_records_with_a_time));
 	EXPECT(play_scene(a_replay_that_nccl_shows_gets_the_time));
+	EXPECT(play_scene(all_replays_that_nccl_shows_find_their_events));
 	EXPECT(play_scene(calls_of_one_launch_are_one_record));
 	EXPECT(play_scene(other_graphs_are_left_alone));
 	EXPECT(play_scene(by_default_a_share_of_large_launches_is_timed));
