@@ -688,8 +688,7 @@ enum status host_graph_replay(struct host_graph *graph)
 	return graph_launch(graph, NULL, NULL);
 }
 
-enum status host_graph_replay_one(struct host_graph *graph, size_t launch,
-				  const struct host_op *op)
+enum status host_graph_replay_one(struct host_graph *graph, size_t launch, const struct host_op *op)
 {
 	struct host_plan *plan = graph->first;
 
