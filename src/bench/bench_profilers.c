@@ -249,7 +249,7 @@ static const struct {
 	{ PROFILERS_RINGSIDE, "cuda-events", "RINGSIDE_MODE", "trace" },
 	{ PROFILERS_RINGSIDE, NULL, "RINGSIDE_DIR", "%o" },
 	{ PROFILERS_RINGSIDE, NULL, "RINGSIDE_SHM", "%r" },
-	/* As the other plugins do by default. They also time graphs, which CUDA events do not. */
+	/* As the other plugins do by default. They also time all replays of graphs, CUDA events some. */
 	{ PROFILERS_RINGSIDE, "trace", "RINGSIDE_TIMES", "kernel" },
 	{ PROFILERS_RINGSIDE, "flight", "RINGSIDE_TIMES", "kernel" },
 	{ PROFILERS_RINGSIDE, "full", "RINGSIDE_TIMES", "kernel" },
