@@ -84,6 +84,10 @@ refused "a rank that does not exist" "no rank 8 .*; the last rank is 7" --fault 
 refused "a release without profilers" "--release 2.20: expected an NCCL release" --release 2.20
 refused "times of every launch in a release without launches" "use --release 2.28 or --times kernel" --times all --release 2.27
 refused "unknown times" "--times some: use auto, all, off or kernel" --times some
+refused "times in graphs that do not exist" "and perhaps ,graphs or ,no-graphs" --times auto,some
+refused "graphs of messages that change" "messages of workload moe differ" --graphs -w moe
+refused "graphs with one call that differs" "all replays have the same calls; fault mismatch" --graphs -f mismatch:rank=1
+refused "kernel events in graphs that hang NCCL" "hang NCCL 2.26.2" --graphs --release 2.26 --times kernel
 refused "an option of earlier versions" "'--kernel-sampled': --times auto, the default" --kernel-sampled
 refused "an invalid time" "--at noon is not a time; use e.g. 30s" --at noon
 refused "no nodes" "--nodes 0 is not a number from 1 to 4096" --nodes 0
