@@ -9,9 +9,10 @@
 #include "plugin/abi_v5.h"
 #include "plugin/abi_v7.h"
 #include "sim/host.h"
+#include "sim/host_internal.h"
 #include "tests/tap.h"
 
-enum { LAUNCHES = 512 };
+enum { LAUNCHES = 512, UNUSED = 500 };
 
 /* What the plugin did: two events around each launch. */
 static struct {
@@ -22,6 +23,8 @@ static struct {
 	uint64_t count;
 	struct CUctx_st *init_context;
 	int mask;
+	bool times_graphs;
+	uint64_t graphs[LAUNCHES]; /* by number; 0: none */
 } timer;
 
 static int timer_init(void **context, uint64_t hash, int *mask, const char *name, int nnodes,
@@ -42,6 +45,23 @@ static int timer_init(void **context, uint64_t hash, int *mask, const char *name
 	return NCCL_SUCCESS;
 }
 
+/* As the recorder does: only behind an event of NCCL. */
+static void timer_begin_in_graph(uint64_t n, void *stream)
+{
+	struct CUgraphNode_st *const *nodes = NULL;
+	struct CUgraph_st *unused = NULL;
+	int state = CUDA_CAPTURE_NONE, type = 0;
+	size_t count = 0;
+
+	timer.results[n] |= cuStreamGetCaptureInfo_v2(stream, &state, &timer.graphs[n], &unused,
+						      &nodes, &count);
+	for (size_t i = 0; i < count; i++)
+		timer.results[n] |= cuGraphNodeGetType(nodes[i], &type);
+	if (state == CUDA_CAPTURE_ACTIVE && type == CUDA_NODE_EVENT_WAIT)
+		timer.results[n] |=
+			cuEventRecordWithFlags(timer.before[n], stream, CUDA_RECORD_EXTERNAL);
+}
+
 static void timer_begin(void **handle, void *stream)
 {
 	uint64_t n = add_relaxed(&timer.count, 1);
@@ -51,6 +71,8 @@ static void timer_begin(void **handle, void *stream)
 	timer.results[n] |= cuStreamIsCapturing(stream, &timer.capture[n]);
 	if (timer.capture[n] == CUDA_CAPTURE_NONE)
 		timer.results[n] |= cuEventRecord(timer.before[n], stream);
+	else if (timer.times_graphs)
+		timer_begin_in_graph(n, stream);
 }
 
 static int timer_start_v5(void *context, void **handle, struct abi_descr_v5 *descr)
@@ -77,6 +99,9 @@ static int timer_stop(void *handle)
 
 	if (handle != NULL && timer.capture[n] == CUDA_CAPTURE_NONE)
 		timer.results[n] |= cuEventRecord(timer.after[n], NULL);
+	else if (handle != NULL && timer.times_graphs)
+		timer.results[n] |=
+			cuEventRecordWithFlags(timer.after[n], NULL, CUDA_RECORD_EXTERNAL);
 	return NCCL_SUCCESS;
 }
 
@@ -364,6 +389,63 @@ static void graphs_are_left_alone(void)
 	scene_strike(&scene);
 }
 
+static void replay_at(struct scene *scene, struct host_graph *graph, size_t launch,
+		      struct host_op op, uint64_t start_ns, uint64_t duration_ns)
+{
+	op.start_ns = start_ns;
+	op.duration_ns = duration_ns;
+	EXPECT_EQUAL(host_graph_replay_one(graph, launch, &op), OK);
+	host_worker_wait(&scene->host->callback);
+	host_comm_settle(scene->comm);
+}
+
+/* The events of `first` and the next launch were in no other scene. */
+static void replays_record_events_again(int release, bool has_network, uint64_t first)
+{
+	struct scene scene = scene_set(release, HOST_TIME_REAL, LAUNCHES_ONLY);
+	struct host_op op = scene_op(&scene);
+	struct host_group group = { .ops = &op, .count = 1 };
+	uint64_t second = first + 1;
+
+	timer.times_graphs = true;
+	store_relaxed(&timer.count, first);
+	op.has_network = has_network;
+	if (host_graph_new(scene.host, &group.capture) != OK)
+		abort();
+	EXPECT_EQUAL(host_play_group(&scene.user, &group), OK);
+	EXPECT_EQUAL(host_play_group(&scene.user, &group), OK);
+	EXPECT_EQUAL(timer.results[first] | timer.results[second], CUDA_OK);
+	EXPECT_THAT("both are in one graph",
+		    timer.graphs[first] != 0 && timer.graphs[first] == timer.graphs[second]);
+	move_to(&scene, 1900000);
+	EXPECT_THAT("a capture records nothing",
+		    elapsed_us(timer.before[second], timer.after[second]) < 0 &&
+			    have_fired(second, true, true));
+	replay_at(&scene, group.capture, 1, op, 2000000, 5000);
+	move_to(&scene, 1999999);
+	EXPECT_THAT("nor does a replay before its kernel", have_fired(second, true, true));
+	move_to(&scene, 2000000);
+	EXPECT_THAT("the first event when the kernel starts", have_fired(second, true, false));
+	move_to(&scene, 2005000);
+	EXPECT_THAT("the second when it is over",
+		    is_us(elapsed_us(timer.before[second], timer.after[second]), 5));
+	replay_at(&scene, group.capture, 1, op, 3000000, 7000);
+	EXPECT_THAT("until the next kernel the times are the last replay's",
+		    is_us(elapsed_us(timer.before[second], timer.after[second]), 5));
+	move_to(&scene, 3000000);
+	EXPECT_THAT("while it runs there are none",
+		    elapsed_us(timer.before[second], timer.after[second]) < 0);
+	move_to(&scene, 3007000);
+	EXPECT_THAT("then they are its own",
+		    is_us(elapsed_us(timer.before[second], timer.after[second]), 7));
+	EXPECT_THAT("the other launch was not replayed",
+		    elapsed_us(timer.before[first], timer.after[first]) < 0);
+	EXPECT_EQUAL(host_graph_replay_one(group.capture, 2, &op), ERR_RANGE);
+	timer.times_graphs = false;
+	host_graph_free(group.capture);
+	scene_strike(&scene);
+}
+
 static void contexts_are_those_of_the_gpus(void)
 {
 	struct scene scene = scene_set(HOST_NCCL_2_30, HOST_TIME_VIRTUAL, LAUNCHES_ONLY);
@@ -396,6 +478,7 @@ static void programs_export_it(void)
 #define EXPORTED_AS(member, name, parameters) \
 	EXPECT_THAT(#name " is found in the program", dlsym(RTLD_DEFAULT, #name) != NULL);
 	CUDA_TIMING_FUNCTIONS(EXPORTED_AS)
+	CUDA_TIMING_FUNCTIONS_NEWER(EXPORTED_AS)
 #undef EXPORTED_AS
 }
 
@@ -512,6 +595,10 @@ int main(void)
 	a_group_is_one_launch();
 	aborted_launches_never_end();
 	graphs_are_left_alone();
+	for (size_t i = 0; i < ARRAY_LENGTH(releases); i++) {
+		replays_record_events_again(releases[i], false, UNUSED + 4 * i);
+		replays_record_events_again(releases[i], true, UNUSED + 4 * i + 2);
+	}
 	contexts_are_those_of_the_gpus();
 	events_without_a_launch();
 	programs_export_it();
