@@ -13,7 +13,7 @@ unset RINGSIDE_JOB RINGSIDE_DIR RINGSIDE_MODE RINGSIDE_EVENTS RINGSIDE_TIMES RIN
 cat >"$tap_scratch/compare.py" <<'END'
 import collections, json, sys
 
-FIELDS = """comm_name comm_rank comm_ranks comm_nodes match captured_number function datatype algorithm protocol count
+FIELDS = """comm_name comm_rank comm_ranks comm_nodes match signature captured_number function datatype algorithm protocol count
 bytes root peer channels warps user_tag nccl_sequence kernels_started kernels_stopped proxies_started proxies_stopped""".split()
 TIMED = {"cuda_event", "not_sampled", "place_rough", "shared_time"}
 
@@ -30,14 +30,12 @@ def read(path):
     return ranks
 
 
-def view(one, has_signature):
+def view(one):
     seen = {name: one[name] for name in FIELDS}
     seen["flags"] = sorted(set(one["flags"]) - TIMED)
     seen["launched"] = one["launch_ns"] is not None
     seen["task"] = one["task_ns"] is not None
     seen["stream"] = int(one["stream"], 16) != 0
-    if has_signature:
-        seen["signature"] = one["signature"]
     if one["state"] == "captured" or "replay" in one["flags"]:
         seen["state"] = one["state"]
     return seen
@@ -60,16 +58,15 @@ def times_fit(one):
         (not has_time or one["gpu_stop_ns"] > one["gpu_start_ns"])
 
 
-live, offline, release, found_wanted, replays_wanted = read(sys.argv[1]), read(sys.argv[2]), *sys.argv[3:6]
-has_signature = float(release) >= 2.28
+live, offline, found_wanted, replays_wanted = read(sys.argv[1]), read(sys.argv[2]), *sys.argv[3:5]
 wrong = []
 if sorted(live) != sorted(offline) or not live:
     wrong.append("ranks %s and %s" % (sorted(live), sorted(offline)))
 replays = 0
 for rank in live:
     for kind in (False, True):
-        one = [view(o, has_signature) for o in live[rank] if is_found(o) == kind]
-        other = [view(o, has_signature) for o in offline[rank] if is_found(o) == kind]
+        one = [view(o) for o in live[rank] if is_found(o) == kind]
+        other = [view(o) for o in offline[rank] if is_found(o) == kind]
         replays += sum("replay" in o["flags"] for o in one) if not kind else 0
         if kind:
             # How many were found differs, not of which captured calls and what is known of them.
@@ -128,10 +125,10 @@ counts() { # sim.json
 same_counts() { # number
 	diff <(counts "$tap_scratch/live$1.json") <(counts "$tap_scratch/offline$1.json")
 }
-same_records() { # number release found shown
+same_records() { # number found shown
 	"$ringside" dump "$tap_scratch/live$1" >"$tap_scratch/live.dump" &&
 		"$ringside" dump "$tap_scratch/offline$1" >"$tap_scratch/offline.dump" &&
-		python3 "$tap_scratch/compare.py" "$tap_scratch/live.dump" "$tap_scratch/offline.dump" "$2" "$3" "$4"
+		python3 "$tap_scratch/compare.py" "$tap_scratch/live.dump" "$tap_scratch/offline.dump" "$2" "$3"
 }
 # Complete, nobody is accused, and every command can read it.
 is_healthy() { # directory
@@ -140,10 +137,10 @@ is_healthy() { # directory
 }
 
 for i in "${!jobs[@]}"; do
-	IFS='|' read -r name release found shown _ <<<"${jobs[i]}"
+	IFS='|' read -r name _ found shown _ <<<"${jobs[i]}"
 	wait "${pids[i]}" || cat "$tap_scratch/live$i.said"
 	expect_ok "$name: as many calls" same_counts "$i"
-	expect_ok "$name: the same records" same_records "$i" "$release" "$found" "$shown"
+	expect_ok "$name: the same records" same_records "$i" "$found" "$shown"
 	expect_ok "$name: complete and healthy" is_healthy "$tap_scratch/live$i"
 	expect_ok "$name: complete and healthy offline" is_healthy "$tap_scratch/offline$i"
 done

@@ -543,6 +543,21 @@ static void number_nccl(const struct sim_engine *engine, struct sim_stream *stre
 		stream->sequences[call->function]++;
 }
 
+/* Before 2.28 the recorder sees messages in bytes where NCCL counts in bytes. */
+static void sign_call(const struct sim_job *job, struct sim_stream *stream,
+		      const struct sim_call *call)
+{
+	bool is_bytes = job->interface <= 4 &&
+			(call->function == OP_ALL_GATHER || call->function == OP_BROADCAST);
+
+	stream->signature = op_signature(
+		stream->signature, op_signature_name(OP_NAMES_FUNCTION, call->function),
+		op_signature_name(OP_NAMES_DATATYPE,
+				  is_bytes ? OP_DATATYPE_UNKNOWN : call->datatype),
+		call->root == OP_NOBODY ? 0 : call->root,
+		is_bytes ? call->count * op_datatype_bytes(call->datatype) : call->count);
+}
+
 /* Numbers and signature follow the recorder's rules. */
 static void number_call(struct sim_engine *engine, struct sim_call *call)
 {
@@ -569,10 +584,7 @@ static void number_call(struct sim_engine *engine, struct sim_call *call)
 	call->shown_match = is_replay ? ++stream->replays : ++stream->collectives;
 	if (is_replay)
 		return;
-	stream->signature = op_signature(stream->signature,
-					 op_signature_name(OP_NAMES_FUNCTION, call->function),
-					 op_signature_name(OP_NAMES_DATATYPE, call->datatype),
-					 call->root == OP_NOBODY ? 0 : call->root, call->count);
+	sign_call(engine->job, stream, call);
 	call->signature = stream->signature;
 }
 
