@@ -154,6 +154,19 @@ for i in "${!jobs[@]}"; do
 	expect_ok "$name: complete and healthy offline" is_healthy "$tap_scratch/offline$i"
 done
 
+# The recorder reads the times of the replay before, after NCCL has shown the one that hangs.
+no_time_in_flight() {
+	"$ringside" sim --graphs --nodes 2 --gpus 2 -w loop --sizes 64MiB --rate 20 --at 1500ms --seconds 4s \
+		-f stuck-send:rank=1 -o "$tap_scratch/open" >"$tap_scratch/open.said" 2>&1
+	"$ringside" dump "$tap_scratch/open" | perl -MJSON::PP -ne '
+		my $op = decode_json($_);
+		next unless ($op->{state} // "") =~ /^(launched|running)$/ && grep { $_ eq "replay" } @{$op->{flags}};
+		$open++;
+		if (defined $op->{gpu_stop_ns}) { print; $wrong++ }
+		END { print "$open in flight\n"; exit(!$open || $wrong ? 1 : 0) }'
+}
+expect_ok "what hangs in a replay has no time of an earlier one" no_time_in_flight
+
 # A hang in a replay over the network has the verdict of one in a call.
 hung() { # pattern option...
 	local pattern=$1

@@ -632,6 +632,19 @@ static uint32_t replay_flags(const struct graph_pair *pair)
 	       rough_flag(load_relaxed(&pair->is_rough));
 }
 
+/*
+ * Its place in time can be wrong by the pause between two replays, so it also has to be over as far as the network
+ * shows: NCCL shows a replay when its graph is launched, perhaps long before its kernel starts, and that can hang.
+ */
+static bool may_be_over(const struct region_live *live)
+{
+	const struct comm_state *comm = comm_of_live(live);
+
+	return LIVE_OPEN(load_relaxed(&live->word)) == 0 &&
+	       (live_has_proxies(live) || comm == NULL ||
+		!(load_relaxed(&comm->shared->info.flags) & COMM_FLAG_SEES_PROXIES));
+}
+
 /* Of the last two replays that NCCL showed, the one that ran then. */
 static bool give_to_replay(struct graph_pair *pair, uint64_t start_ns, uint64_t stop_ns,
 			   uint64_t error_ns)
@@ -646,10 +659,12 @@ static bool give_to_replay(struct graph_pair *pair, uint64_t start_ns, uint64_t 
 		if (REGION_GENERATION(load_relaxed(&live->word)) != (uint32_t)(replay >> 32))
 			continue;
 		/* NCCL shows it before its kernel starts. */
-		if (load_relaxed(&live->op.issue_ns) <= start_ns + error_ns)
-			return live_time_replay(live,
-						(uint32_t)(replay >> 32) & HANDLE_GENERATION_MASK,
-						replay_flags(pair), start_ns, stop_ns);
+		if (load_relaxed(&live->op.issue_ns) > start_ns + error_ns || !may_be_over(live))
+			continue;
+		/* It has a time already: this is that of another replay. */
+		return !(load_relaxed(&live->op.flags) & OP_FLAG_CUDA_EVENT) &&
+		       live_time_replay(live, (uint32_t)(replay >> 32) & HANDLE_GENERATION_MASK,
+					replay_flags(pair), start_ns, stop_ns);
 	}
 	return false;
 }
