@@ -392,6 +392,17 @@ static void sign_call(struct comm_counts *counts, struct op_record *op)
 	store_relaxed(&op->signature, hash);
 }
 
+/*
+ * NCCL shows a replay on ranks that take part in it over the network, and with kernel events on all. Where a node has
+ * several ranks, some show fewer than others, so that the same number is not the same collective.
+ */
+static bool all_ranks_show_replays(const struct comm_state *comm)
+{
+	const struct comm_info *info = &comm->shared->info;
+
+	return info->nnodes == info->nranks || load_relaxed(&comm->expects_kernels);
+}
+
 /* Fill in what is known when the operation is issued. */
 static void issue_call(struct comm_state *comm, struct op_record *op, const struct call *call,
 		       bool is_replay)
@@ -432,7 +443,9 @@ static void issue_call(struct comm_state *comm, struct op_record *op, const stru
 	if (!op_is_collective(call->function))
 		return;
 	if (is_replay) {
-		store_relaxed(&op->match, add_relaxed(&shared->counts.replays, 1) + 1);
+		uint64_t match = add_relaxed(&shared->counts.replays, 1) + 1;
+
+		store_relaxed(&op->match, all_ranks_show_replays(comm) ? match : 0);
 	} else {
 		/* NCCL requires one calling thread at a time; only replays come from another. */
 		store_relaxed(&op->match, bump_relaxed_get(&shared->counts.collectives) + 1);

@@ -703,8 +703,11 @@ bool times_replayed(struct graph_pair *pair, uint64_t word, uint64_t start_ns, u
 	comm = &recorder.comms[load_relaxed(&pair->comm_slot)];
 	if (load_relaxed(&pair->replays[0]) != 0)
 		is_given = give_to_replay(pair, start_ns, stop_ns, error_ns);
-	else
+	else if (load_relaxed(&comm->shared->counts.replays) == 0)
 		record_replay(comm, pair, start_ns, stop_ns);
+	else
+		is_given =
+			false; /* NCCL shows those of this communicator, and this one was not found */
 	store_release(&pair->word, word);
 	return is_given;
 }

@@ -558,6 +558,12 @@ static void sign_call(const struct sim_job *job, struct sim_stream *stream,
 		is_bytes ? call->count * op_datatype_bytes(call->datatype) : call->count);
 }
 
+/* As the recorder decides it: otherwise ranks number different replays. */
+static bool all_ranks_show_replays(const struct sim_job *job, const struct sim_comm *comm)
+{
+	return comm->nnodes == comm->nranks || job->times == SIM_TIMES_KERNEL;
+}
+
 /* Numbers and signature follow the recorder's rules. */
 static void number_call(struct sim_engine *engine, struct sim_call *call)
 {
@@ -581,9 +587,13 @@ static void number_call(struct sim_engine *engine, struct sim_call *call)
 			next_of_peer(engine, call, is_replay ? PEERS_REPLAYED : PEERS_CALLED);
 	if (is_pair)
 		return;
-	call->shown_match = is_replay ? ++stream->replays : ++stream->collectives;
-	if (is_replay)
+	if (is_replay) {
+		stream->replays++;
+		call->shown_match =
+			all_ranks_show_replays(engine->job, launch->comm) ? stream->replays : 0;
 		return;
+	}
+	call->shown_match = ++stream->collectives;
 	sign_call(engine->job, stream, call);
 	call->signature = stream->signature;
 }

@@ -75,7 +75,7 @@ static bool is_complete(const struct sim_read *read)
 
 	for (uint32_t comm = 1; comm <= SIM_ROLES && is_good; comm++) {
 		const struct comm_counts *counts = &read->comm_counts[comm];
-		uint64_t captured = 0, replayed = 0, matched = 0;
+		uint64_t captured = 0, replayed = 0, shown = 0, matched = 0;
 
 		for (uint64_t number = 1; number <= counts->issued; number++) {
 			const struct op_record *op = by_number(read, comm, number);
@@ -84,12 +84,16 @@ static bool is_complete(const struct sim_read *read)
 				return false;
 			captured += op->state == OP_CAPTURED;
 			replayed += (op->flags & OP_FLAG_REPLAY) != 0;
-			matched += (op->flags & OP_FLAG_REPLAY) && op->match != 0 &&
-				   op_is_collective(op->function);
+			if (!(op->flags & OP_FLAG_REPLAY) || op->flags & OP_FLAG_REPLAY_READ ||
+			    !op_is_collective(op->function))
+				continue;
+			shown++;
+			matched += op->match != 0;
 		}
 		is_good = SAYS(counts->recorded == counts->issued) &&
 			  SAYS(counts->captured == captured) &&
-			  SAYS(counts->replayed == replayed) && SAYS(counts->replays == matched);
+			  SAYS(counts->replayed == replayed) && SAYS(counts->replays == shown) &&
+			  SAYS(matched == 0 || matched == shown);
 	}
 	return is_good;
 }
@@ -115,7 +119,7 @@ static bool replays_fit(const struct sim_read *read)
 		if (!SAYS(call != NULL && call->state == OP_CAPTURED) ||
 		    !SAYS(call->function == op->function && call->bytes == op->bytes) ||
 		    !SAYS(op->signature == 0 && op->issue_ns > call->issue_ns) ||
-		    !SAYS(((op->flags & OP_FLAG_REPLAY_READ) == 0) == (op->match != 0)))
+		    !SAYS(op->match == 0 || !(op->flags & OP_FLAG_REPLAY_READ)))
 			return false;
 		if ((op->flags & OP_FLAG_CUDA_EVENT) &&
 		    (!SAYS(op->time_source == OP_TIME_KERNEL_GPU) ||
@@ -168,6 +172,14 @@ static bool two_nodes(int release)
 	return is_good;
 }
 
+static bool has_matched_replays(const struct sim_read *read)
+{
+	for (size_t i = 0; i < read->count; i++)
+		if (read->ops[i].flags & OP_FLAG_REPLAY && read->ops[i].match != 0)
+			return true;
+	return false;
+}
+
 /* A rank that sends nothing over the network has no host node in the graph, so it shows no replay. */
 static bool ranks_show_different_replays(void)
 {
@@ -178,8 +190,26 @@ static bool ranks_show_different_replays(void)
 	options.workload = SIM_LOOP;
 	is_good = SAYS(start(&run, &options, NULL)) && all_are_complete(&run) &&
 		  SAYS(run.reads[0].comm_counts[1].replays > 0) &&
+		  SAYS(!has_matched_replays(&run.reads[0])) &&
 		  SAYS(run.reads[1].comm_counts[1].replays == 0) &&
 		  SAYS(run.reads[1].comm_counts[1].captured == 3);
+	sim_run_end(&run);
+	return is_good;
+}
+
+/* With one rank per node all ranks show the same replays, so that they can be matched. */
+static bool replays_are_matched(void)
+{
+	struct sim_options options = {
+		.nodes = 3, .gpus = 1, .size_count = 1, .sizes = { 64 << 20 }
+	};
+	struct sim_run run;
+	bool is_good;
+
+	options.workload = SIM_LOOP;
+	is_good = SAYS(start(&run, &options, NULL)) && all_are_complete(&run) &&
+		  replays_fit(&run.reads[0]) && SAYS(has_matched_replays(&run.reads[0])) &&
+		  SAYS(run.reads[0].comm_counts[1].replays == run.reads[2].comm_counts[1].replays);
 	sim_run_end(&run);
 	return is_good;
 }
@@ -346,6 +376,7 @@ int main(void)
 	EXPECT_THAT("2.30, two nodes: NCCL shows replays", two_nodes(23007));
 	EXPECT_THAT("2.31, two nodes: NCCL shows replays", two_nodes(23102));
 	EXPECT(ranks_show_different_replays());
+	EXPECT(replays_are_matched());
 	EXPECT(what_releases_show());
 	EXPECT(settings_choose_launches());
 	EXPECT(switched_off_nothing_is_read());
