@@ -64,7 +64,7 @@ static void add_flights(struct scene_comm *to, const struct recording_process *p
 	age = time_since(now_ns, flight_since_ns(oldest));
 	if (age == UINT64_MAX || (age <= to->age_ns && to->function[0] != '\0'))
 		return;
-	to->age_ns = age > 0 ? age : 1;
+	to->age_ns = process->is_undated ? 0 : age > 0 ? age : 1;
 	to->number = op_shown_number(oldest->op.match);
 	text_copy(to->function, sizeof(to->function),
 		  recording_name(process, OP_NAMES_FUNCTION, oldest->op.function));

@@ -816,6 +816,41 @@ static bool is_split_still(struct hang_tale *tale)
 	return true;
 }
 
+static bool is_undated(const struct hang_tale *tale)
+{
+	const struct job *job = tale->scene->job;
+	uint32_t seat = job->comms[tale->lead->comm].seats[0];
+
+	return tale->scene->processes[job->seats[seat].process].is_undated;
+}
+
+/*
+ * Dumps without a time may have been made one after the other while the job worked. Then a rank has finished, or left
+ * behind, what another seems not to have called.
+ */
+static bool is_of_one_moment(const struct hang_tale *tale)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct job_comm *comm = &scene->job->comms[tale->lead->comm];
+	uint64_t least = UINT64_MAX;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct recording_comm *of = scene->seats[comm->seats[i]].comm;
+
+		if (of->has_counts && of->counts.collectives < least)
+			least = of->counts.collectives;
+	}
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct hang_seat *seat = &scene->seats[comm->seats[i]];
+		bool is_in_it = seat->front != NULL && !seat->is_pair;
+
+		if (is_in_it ? seat->front->op.match > least + 1
+			     : seat->comm->has_counts && seat->comm->counts.collectives > least)
+			return false;
+	}
+	return true;
+}
+
 /* Does this end deserve a verdict, given the options? */
 static bool is_asked_for(const struct hang_tale *tale)
 {
@@ -826,6 +861,8 @@ static bool is_asked_for(const struct hang_tale *tale)
 		return false;
 	if (tale->lead->class == VERDICT_BLIND && !(options && options->has_unjudged))
 		return false;
+	if (is_undated(tale))
+		return is_of_one_moment(tale);
 	return !(tale->scene->is_guess && is_too_weak_to_guess(tale->lead));
 }
 
@@ -1095,6 +1132,32 @@ static bool is_reported(const struct verdicts *verdicts, size_t first, size_t en
 	return false;
 }
 
+/* Its communicator was read from dumps of which nobody knows when they were made. */
+static bool is_from_undated(const struct verdict *verdict, const struct job *job)
+{
+	for (size_t s = 0; s < job->seat_count; s++) {
+		const struct job_comm *comm = &job->comms[job->seats[s].comm];
+
+		if (comm->hash == verdict->comm_hash &&
+		    strcmp(job->groups[comm->group].name, verdict->job) == 0 &&
+		    job->recording->processes[job->seats[s].process]->is_undated)
+			return true;
+	}
+	return false;
+}
+
+/* Who has called what needs no clock: only for how long is unknown. */
+static void doubt_undated(struct verdict *verdict)
+{
+	verdict->for_ns = 0;
+	if (verdict->confidence > 0.9)
+		verdict->confidence = 0.9;
+	verdict_missing(verdict,
+			"The dumps do not show when they were made: how long it has lasted is "
+			"unknown, and if "
+			"they were made on demand while the job worked, it may have gone on.");
+}
+
 /*
  * Regions of a killed job do not show when it was killed: it may have been a second or an hour after the
  * last record. So whether it hung is unknown. But the cause it would have had is known, which is what one
@@ -1114,6 +1177,10 @@ static enum status guess_dead_jobs(struct verdicts *verdicts, size_t first, cons
 		const struct verdict *guess = &guesses.list[i];
 		struct verdict *verdict;
 
+		if (is_from_undated(guess, job)) {
+			doubt_undated(verdicts_add_copy(verdicts, guess));
+			continue;
+		}
 		if (is_reported(verdicts, first, end, guess->job))
 			continue;
 		verdict = verdicts_add_copy(verdicts, guess);

@@ -39,6 +39,7 @@ struct hang_process {
 	bool has_died_waiting;
 	uint32_t component;    /* a process: the same for all that communicators connect */
 	uint64_t dead_wall_ns; /* all of its component are dead: their last sign of life; else 0 */
+	bool is_undated;       /* of a component in which nobody knows when the dumps were made */
 	bool is_past;  /* no process of its component is alive, and only live ones are asked for */
 	uint32_t gone; /* of a component: its first dead or stopped process; HANG_NOBODY none */
 	/* Its GPU was last asked about CUDA events too long ago, and answers are awaited: the driver may not return.

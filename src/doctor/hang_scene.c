@@ -100,6 +100,7 @@ struct together {
 	bool is_any_ended;   /* cleanly */
 	bool is_any_unknown; /* perhaps it runs */
 	bool is_end_known;   /* of at least one */
+	bool is_undated;     /* dumps: nobody knows when they were made */
 };
 
 static void note_end(struct together *together, const struct recording_process *process,
@@ -107,6 +108,7 @@ static void note_end(struct together *together, const struct recording_process *
 {
 	together->is_end_known |=
 		process->life != RECORDING_ENDED && recording_end_is_known(process);
+	together->is_undated |= process->is_undated;
 	together->is_any_alive |= process->life == RECORDING_ALIVE;
 	together->is_any_ended |= process->life == RECORDING_ENDED;
 	together->is_any_unknown |= process->life == RECORDING_UNKNOWN;
@@ -235,9 +237,13 @@ static enum status hang_lives(struct hang_scene *scene)
 			of->dead_wall_ns = with->end_wall_ns;
 		if (scene->is_guess) {
 			of->is_past =
-				with->is_any_alive || with->is_any_ended || with->is_end_known;
+				!with->is_undated &&
+				(with->is_any_alive || with->is_any_ended || with->is_end_known);
 			of->lag_ns += HANG_GUESS_NS;
 		}
+		of->is_undated = with->is_undated;
+		/* What shows no moment is judged by its calls alone. */
+		of->is_past |= with->is_undated && !scene->is_guess;
 		of->gone = HANG_NOBODY;
 	}
 	free(together);

@@ -686,6 +686,7 @@ static void join_snapshot(struct recording_process *to, struct recording_process
 		to->snapshot_operations = from->snapshot_operations;
 		to->snapshot_life = from->snapshot_life;
 		to->snapshot_state = from->snapshot_state;
+		to->is_undated = from->is_undated;
 	}
 	to->is_snapshot &= from->is_snapshot;
 }
@@ -1147,6 +1148,7 @@ enum status recording_finish(struct recording *recording)
 {
 	enum status status;
 
+	recording_foreign_dates(recording);
 	recording_foreign_ranks(recording);
 	if (recording->count > 1)
 		qsort(recording->processes, recording->count, sizeof(*recording->processes),

@@ -108,6 +108,11 @@ struct recording_foreign {
 	uint64_t damaged; /* lines of the file that could not be read */
 	bool is_alone;	  /* the file has no other process */
 	bool is_dump;	  /* one moment, with what was in flight: PyTorch's Flight Recorder */
+	/* Of a dump, CLOCK_REALTIME: */
+	uint64_t last_ns;	/* its last entry */
+	uint64_t written_ns;	/* when its file was written or copied */
+	uint64_t open_since_ns; /* its first call in flight; 0: none */
+	uint64_t open_limit_ns; /* after which PyTorch ends the job; 0: unknown */
 };
 
 enum {
@@ -171,6 +176,9 @@ struct recording_process {
 	uint64_t snapshot_operations;
 	enum recording_life snapshot_life;
 	char snapshot_state;
+	/* The moment is not known, only that it was not before counts_ns: a dump that may have been copied. Who has
+	 * called what is known, for how long is not. */
+	bool is_undated;
 
 	/* Sources. */
 	struct recording_file *files; /* trace files, oldest first */

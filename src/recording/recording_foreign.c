@@ -254,28 +254,19 @@ static enum status load_source(struct recording_process *process, const struct f
 	return foreign->path != NULL ? OK : ERR_NO_SPACE;
 }
 
-/*
- * A dump does not say when it was made. The file was written then, unless it was copied since, which
- * shows if an operation would have been in flight for longer than PyTorch's own time limit.
- */
-static uint64_t dump_time(const struct foreign_process *from, const struct stat *st)
-{
-	uint64_t written_ns = st->st_mtim.tv_sec > 0 ? (uint64_t)st->st_mtim.tv_sec * 1000000000 +
-							       (uint64_t)st->st_mtim.tv_nsec
-						     : 0;
-	bool is_late = from->open_since_ns != 0 && from->open_limit_ns != 0 &&
-		       written_ns > from->open_since_ns + from->open_limit_ns + DUMP_DELAY_NS;
-
-	return written_ns < from->last_ns || is_late ? from->last_ns : written_ns;
-}
-
 static void load_moment(struct recording_process *process, const struct foreign_process *from,
 			const struct stat *st)
 {
-	process->counts_ns = dump_time(from, st);
+	struct recording_foreign *foreign = process->foreign;
+
+	foreign->last_ns = from->last_ns;
+	foreign->written_ns = st->st_mtim.tv_sec > 0 ? (uint64_t)st->st_mtim.tv_sec * 1000000000 +
+							       (uint64_t)st->st_mtim.tv_nsec
+						     : 0;
+	foreign->open_since_ns = from->open_since_ns;
+	foreign->open_limit_ns = from->open_limit_ns;
 	process->is_snapshot = true;
 	process->is_final = true;
-	process->snapshot_wall_ns = process->counts_ns;
 	process->snapshot_operations = from->records;
 	process->snapshot_life = RECORDING_ALIVE;
 }
@@ -489,6 +480,85 @@ void recording_foreign_ranks(struct recording *recording)
 	}
 }
 
+/* ---- when dumps were made -------------------------------------------------------------------- */
+
+static bool is_dump(const struct recording_process *process)
+{
+	return process->foreign != NULL && process->foreign->is_dump;
+}
+
+static bool is_beside(const struct recording_foreign *one, const struct recording_foreign *other)
+{
+	const char *slash = strrchr(one->path, '/');
+	const char *other_slash = strrchr(other->path, '/');
+	size_t length = slash != NULL ? (size_t)(slash - one->path) : 0;
+
+	return length == (other_slash != NULL ? (size_t)(other_slash - other->path) : 0) &&
+	       memcmp(one->path, other->path, length) == 0;
+}
+
+/*
+ * Could it have been made when its file was written? Not before its last entry, nor after PyTorch would have ended
+ * the job because of a call that is in flight in any dump.
+ */
+static bool is_plausible(const struct recording_foreign *dump, uint64_t until_ns)
+{
+	return dump->written_ns >= dump->last_ns && dump->written_ns <= until_ns;
+}
+
+static void date_dumps(struct recording *recording, size_t first)
+{
+	const struct recording_foreign *of = recording->processes[first]->foreign;
+	uint64_t last_ns = 0, until_ns = UINT64_MAX;
+	bool is_undated = false;
+
+	for (size_t i = first; i < recording->count; i++) {
+		const struct recording_foreign *dump = recording->processes[i]->foreign;
+		uint64_t end_ns;
+
+		if (!is_dump(recording->processes[i]) || !is_beside(of, dump))
+			continue;
+		if (dump->last_ns > last_ns)
+			last_ns = dump->last_ns;
+		if (dump->open_since_ns == 0 || dump->open_limit_ns == 0)
+			continue;
+		end_ns = dump->open_since_ns + dump->open_limit_ns + DUMP_DELAY_NS;
+		if (end_ns < until_ns)
+			until_ns = end_ns;
+	}
+	for (size_t i = first; i < recording->count; i++)
+		if (is_dump(recording->processes[i]) &&
+		    is_beside(of, recording->processes[i]->foreign))
+			is_undated |= !is_plausible(recording->processes[i]->foreign, until_ns);
+	for (size_t i = first; i < recording->count; i++) {
+		struct recording_process *process = recording->processes[i];
+
+		if (!is_dump(process) || !is_beside(of, process->foreign))
+			continue;
+		process->is_undated = is_undated;
+		process->counts_ns = is_undated ? last_ns : process->foreign->written_ns;
+		process->snapshot_wall_ns = process->counts_ns;
+	}
+}
+
+/*
+ * A dump does not say when it was made. Its file was written then, or copied since. Dumps lie in a directory for a
+ * hang, so they are dated together: if one was copied, all may have been.
+ */
+void recording_foreign_dates(struct recording *recording)
+{
+	for (size_t i = 0; i < recording->count; i++) {
+		bool is_first = is_dump(recording->processes[i]);
+
+		for (size_t j = 0; j < i && is_first; j++)
+			is_first = !is_dump(recording->processes[j]) ||
+				   !is_beside(recording->processes[i]->foreign,
+					      recording->processes[j]->foreign);
+		if (is_first)
+			date_dumps(recording, i);
+	}
+}
+
 /* ---- dumps beside recordings ----------------------------------------------------------------- */
 
 /*
@@ -496,11 +566,6 @@ void recording_foreign_ranks(struct recording *recording)
  * calls of a process group and of its communicator are this close, whatever they are called.
  */
 static const uint64_t SAME_CALL_NS = UINT64_C(500) * 1000000;
-
-static bool is_dump(const struct recording_process *process)
-{
-	return process->foreign != NULL && process->foreign->is_dump;
-}
 
 static uint64_t distance(uint64_t one, uint64_t other)
 {

@@ -70,6 +70,8 @@ void recording_load_wheres(struct recording_process *process);
  * go to those, and they are no processes of their own.
  */
 void recording_foreign_join(struct recording *recording);
+/* When dumps of other recorders were made, as far as their files show. */
+void recording_foreign_dates(struct recording *recording);
 void recording_foreign_ranks(struct recording *recording);
 
 /* Is it the same part of the same file? */

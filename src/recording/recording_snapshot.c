@@ -385,6 +385,8 @@ static enum status write_info(struct snapshot *snapshot)
 		text_append(text, INFO_ROOM, "snapshot_alive_ns=%" PRIu64 "\n", moment_of(process));
 	if (process->process_state != 0)
 		text_append(text, INFO_ROOM, "snapshot_state=%c\n", process->process_state);
+	if (process->is_undated)
+		text_append(text, INFO_ROOM, "snapshot_undated=1\n");
 	if (process->is_moving)
 		text_append(text, INFO_ROOM, "snapshot_moving=1\n");
 	if (process->times_read_ns != 0)
@@ -595,6 +597,7 @@ static void read_words(struct recording_process *process)
 	process->snapshot_life = life_of(process);
 	process->owner = info_get_number(process->info, process->info_bytes, "snapshot_owner", -1);
 	process->is_moving = number_of(process, "snapshot_moving") != 0;
+	process->is_undated = number_of(process, "snapshot_undated") != 0;
 	process->filling = (size_t)number_of(process, "snapshot_filling");
 	process->times_read_ns = number_of(process, "snapshot_times_read_ns");
 	if (recording_info(process, "snapshot_state", state, sizeof(state)) && state[1] == '\0')

@@ -3,7 +3,8 @@
     make_torch_dumps.py DIR KIND [SECONDS_AGO [RANKS CALLS]]
 
 KIND: pickle2 to pickle5, json, torchcomms (JSON, ranks without brackets), coalesced (a batch of Send and Recv that is not
-over), wrapped (the first calls were overwritten), calm (all are over), hostile (a pickle that calls a function)."""
+over), wrapped (the first calls were overwritten), calm (all are over), asked (of a job that works: rank 2 was asked first),
+both (all are in the last call), hostile (a pickle that calls a function)."""
 
 import json
 import os
@@ -56,6 +57,10 @@ def entries(rank):
         found.append(entry(CALLS - 1, rank, True, "nccl:recv %d<-%d" % (rank, before), True))
         found.append(entry(CALLS - 1, rank, False, "nccl:coalesced", True, True))
         return found
+    if kind == "asked":
+        return [entry(number, rank, number == CALLS) for number in range(1, CALLS + 1 if rank != 2 else CALLS - 5)]
+    if kind == "both":
+        return [entry(number, rank, number == CALLS) for number in range(1, CALLS + 1)]
     last = CALLS - 1 if rank == 2 else CALLS
     return [entry(number, rank, number == CALLS and kind != "calm")
             for number in range(11 if kind == "wrapped" else 1, last + (0 if kind == "calm" and rank != 2 else 1))]

@@ -52,9 +52,30 @@ head -c 3000 "$tap_scratch/pickle2/nccl_trace_rank_1" >"$tap_scratch/cut_rank_1"
 expect_ok "a truncated dump is reported with its place" grep -q "cut_rank_1: at byte [0-9]*: the file ends too early" \
 	<("$ringside" ls "$tap_scratch/cut_rank_1" 2>&1)
 
-# The time of a dump is that of its file, unless PyTorch would have ended the job long before.
+# Who has not called needs no clock: the file's time is that of the dump or of a copy.
 make copied pickle2 90000
-expect_same "a file that was copied a day later does not show a hang" "$(verdict "$tap_scratch/copied" | grep -c never_issued)" 0
+expect_same "dumps that were copied a day later have the same verdict" "$(verdict "$tap_scratch/copied")" "$missing"
+expect_ok "and it says what is not known" grep -q "The dumps do not show when they were made" \
+	<("$ringside" doctor "$tap_scratch/copied" | tr -s ' \n' ' ')
+expect_same "there is no duration in it" "$("$ringside" doctor --all "$tap_scratch/copied" | grep -cE '[0-9] (ns|us|ms|s|min|h)( |$)')" 0
+"$ringside" bundle "$tap_scratch/copied" --no-ras -o "$tap_scratch/copied.tar" >/dev/null 2>&1
+expect_same "nor in a bundle of them" "$(verdict "$tap_scratch/copied.tar") $("$ringside" doctor --all "$tap_scratch/copied.tar" | grep -c '[0-9] s ')" "$missing 0"
+for later in "200 seconds" "2 days"; do
+	for rank in 1 2; do
+		make one pickle2
+		touch -d "now + $later" "$tap_scratch/one/nccl_trace_rank_$rank"
+		expect_same "that of rank $rank was copied $later later" "$(verdict "$tap_scratch/one")" "$missing"
+	done
+done
+for when in 1970-01-02 "2 days ago" now; do
+	touch -d "$when" "$tap_scratch/copied"/*
+	expect_same "files of $when have the same verdict" "$(verdict "$tap_scratch/copied")" "$missing"
+done
+make asked asked 90000
+expect_same "dumps that were made one after the other while the job worked accuse nobody" \
+	"$("$ringside" doctor "$tap_scratch/asked" | grep -cE '^(error|warning)')" 0
+make both both 90000
+expect_same "all have called: nobody is accused" "$(verdict "$tap_scratch/both" | grep -c never_issued)" 0
 
 # Dumps of another time say nothing about a recording.
 "$ringside" sim --offline --nodes 1 --gpus 4 --iterations 3 -o "$tap_scratch/own" >/dev/null 2>&1

@@ -217,6 +217,34 @@ static void when_it_was_made(void)
 	}
 }
 
+/* One that has no call in flight does not show by itself that it was copied. */
+static void dumps_of_a_directory(void)
+{
+	static const struct call waits[] = { { 0, 2, "started", T0 + 9 * SECOND, 1000, NULL } };
+	static const struct call idle[] = { { 0, 1, "completed", T0, 0, NULL } };
+
+	put_dump(1, waits, 1);
+	put_dump(2, idle, 1);
+	for (int copied = 0; copied < 2; copied++) {
+		written_at(1, T0 + 30 * SECOND);
+		written_at(2, T0 + (copied ? 9999 : 31) * SECOND);
+		begin();
+		if (recording_add(&recording, dump_path(1), 0) != OK ||
+		    recording_add(&recording, dump_path(2), 0) != OK ||
+		    recording_finish(&recording) != OK || recording.count != 2)
+			abort();
+		EXPECT_THAT("they are dated if all can be",
+			    recording.processes[0]->is_undated == (copied == 1) &&
+				    recording.processes[1]->is_undated == (copied == 1));
+		EXPECT_THAT("else all end with the last entry of any",
+			    recording.processes[0]->counts_ns == T0 + (copied ? 9 : 30) * SECOND &&
+				    recording.processes[1]->counts_ns ==
+					    T0 + (copied ? 9 : 31) * SECOND);
+	}
+	if (unlink(dump_path(1)) == -1 || unlink(dump_path(2)) == -1)
+		abort();
+}
+
 /* A trace of a rank with three communicators, and when each was last called; 0: never. */
 struct trace {
 	int rank;
@@ -450,6 +478,7 @@ int main(void)
 	text_copy(directory, sizeof(directory), scratch_make());
 	what_is_in_flight();
 	when_it_was_made();
+	dumps_of_a_directory();
 	a_dump_beside_its_recording();
 	which_communicator_it_was();
 	which_process_it_was();
