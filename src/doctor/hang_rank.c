@@ -1024,6 +1024,190 @@ static void tell_gone(struct hang_tale *tale, uint32_t first, enum hang_life lif
 	hang_tell_advice(tale);
 }
 
+/*
+ * Launchers end the other ranks soon after one has died, before anything counts as hung. Heartbeats show who died first
+ * if that was not within the time between two of them. The kernel's, of several hosts: their clocks differ.
+ */
+#define HEARTBEAT_LATE_NS SECOND_NS
+#define HOST_CLOCKS_NS (2 * SECOND_NS)
+
+/* Of a component whose processes are all over. */
+struct deaths {
+	uint64_t first_ns; /* last sign of life of the first, CLOCK_REALTIME */
+	uint64_t last_ns;  /* of the first ones: those that died together with it */
+	uint64_t next_ns;  /* the first end after these */
+	uint32_t process;  /* the first */
+	uint32_t first_count, rest_count;
+	uint64_t margin_ns; /* ends that are closer have no order */
+};
+
+static uint64_t margin_of(const struct hang_scene *scene, uint32_t component)
+{
+	const struct recording *recording = scene->job->recording;
+	uint64_t heartbeat_ns = SECOND_NS;
+	const char *host = NULL;
+	bool has_hosts = false;
+
+	for (uint32_t p = 0; p < recording->count; p++) {
+		const struct recording_process *process = recording->processes[p];
+
+		if (scene->processes[p].component != component)
+			continue;
+		if (process->heartbeat_ns > heartbeat_ns)
+			heartbeat_ns = process->heartbeat_ns;
+		has_hosts |= host != NULL && strcmp(host, process->host) != 0;
+		host = process->host;
+	}
+	return heartbeat_ns + HEARTBEAT_LATE_NS + (has_hosts ? HOST_CLOCKS_NS : 0);
+}
+
+/* Is it known when each of them ended, and did at least one not end by itself? */
+static bool are_ends_known(const struct hang_scene *scene, uint32_t component)
+{
+	const struct recording *recording = scene->job->recording;
+	bool is_any_killed = false;
+
+	for (uint32_t p = 0; p < recording->count; p++) {
+		const struct recording_process *process = recording->processes[p];
+
+		if (scene->processes[p].component != component)
+			continue;
+		if ((process->life != RECORDING_KILLED && process->life != RECORDING_ENDED) ||
+		    !recording_end_is_known(process) || scene->processes[p].end_wall_ns == 0 ||
+		    scene->processes[p].is_past)
+			return false;
+		is_any_killed |= process->life == RECORDING_KILLED;
+	}
+	return is_any_killed;
+}
+
+static bool find_first_deaths(const struct hang_scene *scene, uint32_t component,
+			      struct deaths *deaths)
+{
+	size_t count = scene->job->recording->count;
+	bool is_changed = true;
+
+	*deaths = (struct deaths){ .first_ns = UINT64_MAX,
+				   .next_ns = UINT64_MAX,
+				   .margin_ns = margin_of(scene, component) };
+	if (!are_ends_known(scene, component))
+		return false;
+	for (uint32_t p = 0; p < count; p++)
+		if (scene->processes[p].component == component &&
+		    scene->processes[p].end_wall_ns < deaths->first_ns) {
+			deaths->first_ns = scene->processes[p].end_wall_ns;
+			deaths->process = p;
+		}
+	deaths->last_ns = deaths->first_ns;
+	/* Whoever died soon after one of them may have died before it. */
+	while (is_changed) {
+		is_changed = false;
+		for (uint32_t p = 0; p < count; p++) {
+			uint64_t end_ns = scene->processes[p].end_wall_ns;
+
+			if (scene->processes[p].component == component &&
+			    end_ns > deaths->last_ns &&
+			    end_ns - deaths->last_ns <= deaths->margin_ns) {
+				deaths->last_ns = end_ns;
+				is_changed = true;
+			}
+		}
+	}
+	for (uint32_t p = 0; p < count; p++) {
+		uint64_t end_ns = scene->processes[p].end_wall_ns;
+
+		if (scene->processes[p].component != component)
+			continue;
+		if (end_ns > deaths->last_ns) {
+			deaths->rest_count++;
+			deaths->next_ns = end_ns < deaths->next_ns ? end_ns : deaths->next_ns;
+		} else if (scene->job->recording->processes[p]->life == RECORDING_KILLED) {
+			deaths->first_count++;
+		} else {
+			return false; /* it ended by itself: nobody knows why the others ended after it */
+		}
+	}
+	/* A job that is ended from outside leaves late ones behind. */
+	return deaths->rest_count >= deaths->first_count && deaths->first_count > 0;
+}
+
+/* Did the others do nothing more without it? */
+static bool has_stopped_with(const struct hang_scene *scene, uint32_t component,
+			     const struct deaths *deaths)
+{
+	const struct job *job = scene->job;
+
+	for (uint32_t s = 0; s < job->seat_count; s++) {
+		const struct comm_counts *counts = &scene->seats[s].comm->counts;
+		uint32_t p = job->seats[s].process;
+
+		if (scene->processes[p].component == component &&
+		    hang_wall(scene, p, counts->last_done_ns) > deaths->last_ns + deaths->margin_ns)
+			return false;
+	}
+	return true;
+}
+
+static void tell_first_deaths(struct hang_tale *tale, const struct deaths *deaths)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct job *job = scene->job;
+	uint32_t component = scene->processes[deaths->process].component;
+	uint32_t seat = open_seat(scene, deaths->process);
+	bool has_stopped = has_stopped_with(scene, component, deaths);
+	char text[400] = "", time[UNITS_TEXT];
+	size_t count = 0;
+
+	for (uint32_t p = 0; p < job->recording->count; p++)
+		if (scene->processes[p].component == component &&
+		    scene->processes[p].end_wall_ns <= deaths->last_ns)
+			tale->ranks[count++] = job->process_rank[p];
+	for (size_t i = 0; i < count; i++)
+		tale->is_involved[tale->ranks[i]] = true;
+	tale->verdict = verdicts_add(tale->verdicts, VERDICT_PROCESS_DEAD, VERDICT_ERROR);
+	tale->verdict->confidence = has_stopped ? 0.9 : 0.6;
+	hang_tell_who(tale, seat);
+	hang_tell_where(tale, job->seats[seat].comm, HANG_NOBODY, NULL, 0);
+	tale->verdict->since_wall_ns = deaths->first_ns;
+	units_duration(time, deaths->next_ns - deaths->last_ns);
+	text_append(SAY, count == 1 ? "rank " : "ranks ");
+	hang_say_ranks(SAY, job, tale->ranks, count);
+	verdict_title(tale->verdict, "%s died first; the other %u process%s ended %s later", text,
+		      deaths->rest_count, deaths->rest_count == 1 ? "" : "es", time);
+	text[0] = '\0';
+	hang_say_whole_rank(SAY, scene, seat);
+	verdict_evidence(tale->verdict,
+			 "The process of %s did not close its recording: it was killed or crashed.",
+			 text);
+	text[0] = '\0';
+	hang_say_wall(SAY, deaths->first_ns);
+	verdict_evidence(tale->verdict,
+			 "Its last sign of life was at %s. The others lived for %s longer%s.", text,
+			 time, has_stopped ? " and finished no operation in that time" : "");
+	verdict_missing(tale->verdict,
+			"What ends a job from outside may not end all processes at the same time.");
+	hang_tell_advice(tale);
+}
+
+/* Of each component that no verdict is about. */
+static void tell_deaths(struct hang_tale *tale)
+{
+	const struct hang_scene *scene = tale->scene;
+	size_t count = scene->job->recording->count;
+	struct deaths deaths;
+
+	for (uint32_t p = 0; p < count; p++) {
+		bool is_told = scene->processes[p].component != p;
+
+		for (uint32_t r = 0; r < scene->job->rank_count && !is_told; r++)
+			is_told = tale->is_involved[r] &&
+				  scene->processes[scene->job->ranks[r].process].component == p;
+		if (!is_told && find_first_deaths(scene, p, &deaths) &&
+		    open_seat(scene, deaths.process) != HANG_NOBODY)
+			tell_first_deaths(tale, &deaths);
+	}
+}
+
 void hang_tell_gone(struct hang_tale *tale)
 {
 	const struct hang_scene *scene = tale->scene;
@@ -1039,4 +1223,5 @@ void hang_tell_gone(struct hang_tale *tale)
 		    is_any_alive(scene, of->component))
 			tell_gone(tale, p, of->life);
 	}
+	tell_deaths(tale);
 }

@@ -92,6 +92,20 @@ expect_same "a job killed at work did not hang" \
 	"$("$ringside" doctor --hang 2s --json "$tap_scratch/busy.tar" | grep -cE '"class":"(never_issued|gpu_|network_|not_launched|stuck)')" 0
 expect_ok "it is dead, and nothing says why" grep -q '^dead ' <<<"$(tar xOf "$tap_scratch/busy.tar" ringside-bundle/doctor.txt)"
 
+# A rank crashes, and its launcher ends the others within seconds.
+begin crashed --mode flight
+moves() { [ "$("$ringside" ls --json | grep -oE '"issued":[1-9][0-9]' | wc -l)" -ge 4 ]; }
+expect_ok "a job works" until_ok moves
+kill -SEGV "$(pids 2)"
+until_ok one_dead
+sleep 3.5
+end_all KILL
+"$ringside" bundle --no-ras -o "$tap_scratch/crashed.tar" >/dev/null
+for path in "$RINGSIDE_SHM" "$tap_scratch/crashed.tar"; do
+	expect_ok "the rank that died first is named, in ${path##*/}" \
+		grep -qE '^error +(1\. )?rank 2 died first; the other 3 processes ended ' <("$ringside" doctor "$path")
+done
+
 # Without heartbeats it is as unknown in the bundle as in the region.
 export RINGSIDE_HEARTBEAT=0
 begin silent --mode flight -f never-arrives:rank=1,at=200ms

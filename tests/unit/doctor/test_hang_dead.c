@@ -293,6 +293,72 @@ static void test_heartbeat(void)
 	free(regions);
 }
 
+/* Four ranks; rank 2 died `before_ns` before the launcher ended the others, who waited for it. */
+static void launcher_ended(struct region *regions, int per_host, uint64_t before_ns)
+{
+	stage_begin(&stage, 4, per_host);
+	for (int i = 0; i < 4; i++) {
+		struct recording_process *process = stage_rank(&stage, i);
+
+		stage_call(&stage, i, 1, OP_ALL_REDUCE, 1, OP_DONE, 61 * SECOND);
+		if (i != 2)
+			stage_call(&stage, i, 1, OP_ALL_REDUCE, 2, OP_RUNNING, 60 * SECOND);
+		process->heartbeat_ns = SECOND;
+		process->counts_ns = 0;
+		process->alive_ns = NOW_NS - 50 * SECOND - (i == 2 ? before_ns : 0);
+	}
+	kill_all(regions, 4);
+	stage.options.has_unjudged = true;
+}
+
+static void test_first_death(void)
+{
+	struct region *regions = calloc(4, sizeof(*regions));
+
+	if (regions == NULL)
+		abort();
+	launcher_ended(regions, 4, 5 * SECOND);
+	EXPECT_THAT("a launcher ended the others soon after a death: the first is named",
+		    stage_only(&stage, VERDICT_PROCESS_DEAD, 2));
+	EXPECT_THAT("in the title",
+		    strcmp(first()->title,
+			   "rank 2 died first; the other 3 processes ended 5.00 s later") == 0);
+	for (int i = 0; i < 4; i++)
+		if (i != 2)
+			stage_rank(&stage, i)->life = RECORDING_ENDED;
+	EXPECT_THAT("also if the others could close their recordings",
+		    stage_only(&stage, VERDICT_PROCESS_DEAD, 2));
+	stage_rank(&stage, 2)->life = RECORDING_ENDED;
+	EXPECT_THAT("not if all did", stage_nobody(&stage));
+	stage_end(&stage);
+
+	launcher_ended(regions, 4, 5 * SECOND);
+	stage_rank(&stage, 2)->life = RECORDING_ENDED;
+	EXPECT_THAT("nor if the first ended by itself", stage_nobody(&stage));
+	stage_end(&stage);
+
+	launcher_ended(regions, 4, 2 * SECOND);
+	EXPECT_THAT("heartbeats do not show the order within two seconds", stage_nobody(&stage));
+	stage_end(&stage);
+
+	launcher_ended(regions, 2, 4 * SECOND);
+	EXPECT_THAT("nor do clocks of several hosts within four", stage_nobody(&stage));
+	stage_end(&stage);
+
+	launcher_ended(regions, 4, 5 * SECOND);
+	for (int i = 0; i < 2; i++)
+		stage_rank(&stage, i)->alive_ns = NOW_NS - 54 * SECOND;
+	EXPECT_THAT("most died first, and one was late: it was ended from outside",
+		    stage_nobody(&stage));
+	stage_end(&stage);
+
+	launcher_ended(regions, 4, 5 * SECOND);
+	stage_rank(&stage, 1)->heartbeat_ns = 0;
+	EXPECT_THAT("the time of one death is unknown", stage_nobody(&stage));
+	stage_end(&stage);
+	free(regions);
+}
+
 int main(void)
 {
 	test_snapshots();
@@ -300,6 +366,7 @@ int main(void)
 	test_recv();
 	test_guess();
 	test_heartbeat();
+	test_first_death();
 	expected_compare(&stage_text, "tests/unit/doctor/expected/hang_dead.txt");
 	return tap_done();
 }
