@@ -3,7 +3,7 @@
  *
  *	seats      one per (process, communicator of the process), in the order of the recording
  *	ranks      the seats of a process belong to one rank, unless it is several (threads):
- *	           then to one rank per GPU, or per place in a communicator that it is in several times
+ *	           then to one rank per GPU, or per rank of the widest communicator; see place_seats()
  *	comms      seats sorted by (group, hash, ranks, generation): a run of equal ones is a communicator
  *
  * Everything is sorted arrays: no order depends on addresses or hash values.
@@ -43,17 +43,59 @@ static int by_hash_then_id(const void *left, const void *right)
 	return ORDER(a->hash, b->hash) ?: ORDER(a->id, b->id);
 }
 
+/*
+ * A process of several ranks: which of its seats are the same rank? NCCL shows the GPU of a communicator, and no two
+ * ranks of a communicator have the same one. Where it is unknown, the communicator that most of the process's ranks are
+ * in says how many there are; another that all of them are in has them in the same order, which is NCCL's when it splits
+ * one. Seats of any other belong to one of them, and nothing shows to which: each is a rank of its own.
+ *
+ * Before ranks have indices a seat's `rank` is its place within the process.
+ */
+#define PLACE_GPU UINT32_C(0x40000000)	 /* plus the GPU */
+#define PLACE_ALONE UINT32_C(0x80000000) /* plus the seat, of the process */
+
+/* A communicator in a process, once per rank, whatever it was recreated. */
+struct claimed {
+	uint64_t hash;
+	int32_t rank;
+	int32_t nranks;
+	uint32_t seat; /* of the process */
+};
+
+static int by_hash_and_rank(const void *left, const void *right)
+{
+	const struct claimed *a = left, *b = right;
+
+	return ORDER(a->hash, b->hash) ?:
+	       ORDER(a->nranks, b->nranks) ?:
+	       ORDER(a->rank, b->rank) ?:
+	       ORDER(a->seat, b->seat);
+}
+
+static bool is_same_seats(const struct claimed *a, const struct claimed *b)
+{
+	return a->hash == b->hash && a->nranks == b->nranks;
+}
+
+static size_t end_of_comm(const struct claimed *claims, size_t first, size_t count)
+{
+	size_t end = first + 1;
+
+	while (end < count && is_same_seats(&claims[first], &claims[end]))
+		end++;
+	return end;
+}
+
 /* Is the process several ranks: twice in one communicator at the same time? */
 static enum status is_process_several(const struct job *job, size_t p, bool *is_several,
-				      bool *by_gpu)
+				      bool *is_gpu_shared)
 {
 	const struct recording_process *process = job->recording->processes[p];
 	const struct comm_info **sorted = calloc(process->comm_count + 1, sizeof(*sorted));
 
 	if (sorted == NULL)
 		return ERR_NO_SPACE;
-	*is_several = false;
-	*by_gpu = true;
+	*is_several = *is_gpu_shared = false;
 	for (size_t i = 0; i < process->comm_count; i++)
 		sorted[i] = &process->comms[i].info;
 	qsort(sorted, process->comm_count, sizeof(*sorted), by_hash_then_id);
@@ -64,35 +106,132 @@ static enum status is_process_several(const struct job *job, size_t p, bool *is_
 		    !are_alive_together(a, b))
 			continue;
 		*is_several = true;
-		if (a->gpu < 0 || b->gpu < 0 || a->gpu == b->gpu)
-			*by_gpu = false;
+		*is_gpu_shared |= a->gpu >= 0 && a->gpu == b->gpu;
 	}
 	free(sorted);
 	return OK;
 }
 
-/* Before ranks have indices a seat's `rank` is its place within the process: a GPU, or how often its
- * communicator came before. */
+/* How many ranks of the communicator at claims[first .. end - 1] the process is. */
+static uint32_t ranks_of(const struct claimed *claims, size_t first, size_t end)
+{
+	uint32_t count = 0;
+
+	for (size_t i = first; i < end; i++)
+		count += i == first || claims[i].rank != claims[i - 1].rank;
+	return count;
+}
+
+/* The communicator with the most ranks of the process, of these the largest one. */
+static size_t find_widest(const struct claimed *claims, size_t count)
+{
+	uint32_t most = 0;
+	size_t widest = 0, end;
+
+	for (size_t first = 0; first < count; first = end) {
+		uint32_t ranks;
+
+		end = end_of_comm(claims, first, count);
+		ranks = claims[first].hash != 0 ? ranks_of(claims, first, end) : 0;
+		if (ranks > most ||
+		    (ranks == most && claims[first].nranks > claims[widest].nranks)) {
+			most = ranks;
+			widest = first;
+		}
+	}
+	return widest;
+}
+
+/*
+ * The places of the process's ranks, in the order of the widest communicator: the GPU, if a communicator that all of
+ * them are in shows it, else the rank's first seat there.
+ */
+static void find_places(const struct recording_process *process, const struct claimed *claims,
+			size_t count, size_t widest, bool is_gpu_shared, uint32_t *places)
+{
+	size_t widest_end = end_of_comm(claims, widest, count), end;
+	uint32_t ranks = ranks_of(claims, widest, widest_end), n = 0;
+
+	for (size_t i = widest; i < widest_end; i++) {
+		n += i > widest && claims[i].rank != claims[i - 1].rank;
+		if (i == widest || claims[i].rank != claims[i - 1].rank)
+			places[n] = claims[i].seat;
+	}
+	for (size_t first = 0; first < count && !is_gpu_shared; first = end) {
+		end = end_of_comm(claims, first, count);
+		if (claims[first].hash == 0 || ranks_of(claims, first, end) != ranks)
+			continue;
+		n = 0;
+		for (size_t i = first; i < end; i++) {
+			const struct comm_info *info = &process->comms[claims[i].seat].info;
+
+			n += i > first && claims[i].rank != claims[i - 1].rank;
+			if (info->gpu >= 0 && places[n] < PLACE_GPU)
+				places[n] = PLACE_GPU + (uint32_t)info->gpu;
+		}
+	}
+}
+
+static void place_comm(struct job *job, size_t p, const struct claimed *claims, size_t first,
+		       size_t end, const uint32_t *places, bool is_gpu_shared)
+{
+	const struct recording_process *process = job->recording->processes[p];
+	uint32_t n = 0;
+
+	for (size_t i = first; i < end; i++) {
+		const struct comm_info *info = &process->comms[claims[i].seat].info;
+		bool is_again =
+			i > first && claims[i].rank == claims[i - 1].rank && claims[i].hash != 0;
+		uint32_t *place = &job->seats[job->first_seat[p] + claims[i].seat].rank;
+
+		n += i > first && claims[i].rank != claims[i - 1].rank;
+		if (info->gpu >= 0 && !is_gpu_shared)
+			*place = PLACE_GPU + (uint32_t)info->gpu;
+		else if (places != NULL)
+			*place = places[n];
+		else if (is_again)
+			*place = job->seats[job->first_seat[p] + claims[i - 1].seat].rank;
+		else
+			*place = PLACE_ALONE + claims[i].seat;
+	}
+}
+
 static enum status place_seats(struct job *job, size_t p)
 {
 	const struct recording_process *process = job->recording->processes[p];
-	uint32_t first = job->first_seat[p];
-	bool is_several, by_gpu;
-	enum status status = is_process_several(job, p, &is_several, &by_gpu);
+	bool is_several, is_gpu_shared;
+	enum status status = is_process_several(job, p, &is_several, &is_gpu_shared);
+	size_t count = process->comm_count, widest, end;
+	struct claimed *claims;
+	uint32_t *places, ranks;
 
 	if (status != OK || !is_several)
 		return status;
-	for (uint32_t i = 0; i < process->comm_count; i++) {
-		const struct comm_info *info = &process->comms[i].info;
-		uint32_t place = 0;
-
-		for (uint32_t j = 0; !by_gpu && j < i; j++)
-			place += process->comms[j].info.hash == info->hash &&
-				 process->comms[j].info.rank != info->rank;
-		job->seats[first + i].rank = !by_gpu	     ? place
-					     : info->gpu < 0 ? 0
-							     : (uint32_t)info->gpu;
+	claims = calloc(count, sizeof(*claims));
+	places = calloc(count, sizeof(*places));
+	if (claims == NULL || places == NULL) {
+		free(claims);
+		free(places);
+		return ERR_NO_SPACE;
 	}
+	for (uint32_t i = 0; i < count; i++) {
+		const struct comm_info *info = &process->comms[i].info;
+
+		claims[i] = (struct claimed){ info->hash, info->rank, info->nranks, i };
+	}
+	qsort(claims, count, sizeof(*claims), by_hash_and_rank);
+	widest = find_widest(claims, count);
+	ranks = ranks_of(claims, widest, end_of_comm(claims, widest, count));
+	find_places(process, claims, count, widest, is_gpu_shared, places);
+	for (size_t first = 0; first < count; first = end) {
+		bool has_all;
+
+		end = end_of_comm(claims, first, count);
+		has_all = claims[first].hash != 0 && ranks_of(claims, first, end) == ranks;
+		place_comm(job, p, claims, first, end, has_all ? places : NULL, is_gpu_shared);
+	}
+	free(claims);
+	free(places);
 	return OK;
 }
 
@@ -114,28 +253,33 @@ static void derive_rank(const struct job *job, struct job_rank *rank, uint32_t p
 		if (rank->gpu_uuid[0] == '\0')
 			text_from_field(rank->gpu_uuid, sizeof(rank->gpu_uuid), info->gpu_uuid,
 					sizeof(info->gpu_uuid));
-		if (rank->rank < 0 && info->nranks == world && world > 0 && info->rank >= 0) {
+		if (rank->rank < 0 && info->nranks == world && world > 0 && info->rank >= 0 &&
+		    !rank->is_unplaced) {
 			rank->rank = info->rank;
 			rank->is_derived = true;
 		}
 	}
 }
 
-static uint32_t places_of(const struct job *job, size_t p, uint32_t *places, uint32_t room)
+static int ascending(const void *left, const void *right)
 {
-	uint32_t count = 0;
+	return ORDER(*(const uint32_t *)left, *(const uint32_t *)right);
+}
 
-	for (uint32_t s = job->first_seat[p]; s < job->first_seat[p + 1]; s++) {
-		uint32_t place = job->seats[s].rank, i = 0;
+/* The places of a process, without repetition; at least one. */
+static uint32_t places_of(const struct job *job, size_t p, uint32_t *places)
+{
+	uint32_t count = 0, kept = 1;
 
-		while (i < count && places[i] != place)
-			i++;
-		if (i == count && count < room)
-			places[count++] = place;
-	}
+	for (uint32_t s = job->first_seat[p]; s < job->first_seat[p + 1]; s++)
+		places[count++] = job->seats[s].rank;
 	if (count == 0)
 		places[count++] = 0;
-	return count;
+	qsort(places, count, sizeof(*places), ascending);
+	for (uint32_t i = 1; i < count; i++)
+		if (places[i] != places[i - 1])
+			places[kept++] = places[i];
+	return kept;
 }
 
 /* Per group: the ranks of its largest communicator. */
@@ -152,8 +296,6 @@ static int32_t *find_worlds(const struct job *job, const uint32_t *group_of)
 	return worlds;
 }
 
-enum { PLACES_MAX = 256 }; /* ranks of one process */
-
 static uint32_t find_host(struct job *job, const char *name)
 {
 	/* Processes of one host come together: the last one found is nearly always it. */
@@ -167,17 +309,17 @@ static uint32_t find_host(struct job *job, const char *name)
 static enum status add_ranks(struct job *job, size_t p, uint32_t group, int32_t world)
 {
 	const struct recording_process *process = job->recording->processes[p];
-	uint32_t places[PLACES_MAX];
-	enum status status = place_seats(job, p);
-	uint32_t count;
-	void *grown;
+	uint32_t *places = calloc(process->comm_count + 1, sizeof(*places));
+	enum status status = places != NULL ? place_seats(job, p) : ERR_NO_SPACE;
+	uint32_t count = status == OK ? places_of(job, p, places) : 0;
+	void *grown = status == OK
+			      ? realloc(job->ranks, (job->rank_count + count) * sizeof(*job->ranks))
+			      : NULL;
 
-	if (status != OK)
-		return status;
-	count = places_of(job, p, places, PLACES_MAX);
-	grown = realloc(job->ranks, (job->rank_count + count) * sizeof(*job->ranks));
-	if (grown == NULL)
+	if (grown == NULL) {
+		free(places);
 		return ERR_NO_SPACE;
+	}
 	job->ranks = grown;
 	for (uint32_t i = 0; i < count; i++) {
 		struct job_rank *rank = &job->ranks[job->rank_count];
@@ -185,12 +327,14 @@ static enum status add_ranks(struct job *job, size_t p, uint32_t group, int32_t 
 		*rank = (struct job_rank){ .process = (uint32_t)p,
 					   .group = group,
 					   .gpu = -1,
+					   .is_unplaced = (places[i] & PLACE_ALONE) != 0,
 					   .pid = process->pid,
 					   .life = process->life,
 					   .attempt = places[i] };
 		derive_rank(job, rank, places[i], count > 1, world);
 		job->rank_count++;
 	}
+	free(places);
 	return OK;
 }
 
@@ -273,12 +417,33 @@ static enum status count_attempts(struct job *job)
 	return OK;
 }
 
+/* Its communicator and its rank there are all that is known. */
+static void label_unplaced(struct job *job, uint32_t rank)
+{
+	struct job_rank *of = &job->ranks[rank];
+
+	for (uint32_t s = job->first_seat[of->process]; s < job->first_seat[of->process + 1]; s++) {
+		const struct comm_info *info = &seat_comm(job, s)->info;
+		char name[sizeof(info->name)];
+
+		if (job->seats[s].rank != rank)
+			continue;
+		text_from_field(name, sizeof(name), info->name, sizeof(info->name));
+		if (name[0] == '\0')
+			text_format(name, sizeof(name), "0x%016" PRIx64, info->hash);
+		text_format(of->label, sizeof(of->label), "%d of %.40s", info->rank, name);
+		return;
+	}
+}
+
 static void label_ranks(struct job *job)
 {
 	for (size_t r = 0; r < job->rank_count; r++) {
 		struct job_rank *rank = &job->ranks[r];
 
-		if (rank->rank < 0)
+		if (rank->is_unplaced)
+			label_unplaced(job, (uint32_t)r);
+		else if (rank->rank < 0)
 			text_format(rank->label, sizeof(rank->label), "%.40s:%" PRId64,
 				    job->recording->processes[rank->process]->host, rank->pid);
 		else if (rank->attempt > 0)
@@ -1159,7 +1324,9 @@ void job_say_rank(char *text, size_t size, const struct job *job, uint32_t seat)
 {
 	const struct job_rank *rank = &job->ranks[job->seats[seat].rank];
 
-	text_append(text, size, rank->rank < 0 ? "process %.48s" : "rank %.48s", rank->label);
+	text_append(text, size,
+		    rank->rank < 0 && !rank->is_unplaced ? "process %.48s" : "rank %.48s",
+		    rank->label);
 }
 
 void job_say_operation(char *text, size_t size, const struct job *job, uint32_t seat,

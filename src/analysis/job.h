@@ -63,9 +63,12 @@ struct job_group {
 struct job_rank {
 	uint32_t process; /* index into recording.processes */
 	uint32_t group;
-	uint32_t host;	  /* index into job.hosts */
-	int64_t rank;	  /* global; -1 unknown */
-	bool is_derived;  /* rank is that of the largest communicator, not the launcher's */
+	uint32_t host;	 /* index into job.hosts */
+	int64_t rank;	 /* global; -1 unknown */
+	bool is_derived; /* rank is that of the largest communicator, not the launcher's */
+	/* A seat of a process of several ranks, and nothing shows which of them it is. rank is -1, the label
+	 * is "6 of ep-0". */
+	bool is_unplaced;
 	uint32_t attempt; /* from 0: earlier processes of the same job with this rank, by start */
 	int32_t gpu;	  /* CUDA device number in its process, -1 unknown */
 	char gpu_uuid[48];

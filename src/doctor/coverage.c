@@ -103,7 +103,7 @@ static void count_ranks(struct scene *scene, const struct job *job)
 	scene->processes = job->recording->count;
 	scene->hosts = job->host_count;
 	for (size_t i = 0; i < job->rank_count; i++)
-		scene->ranks += job->ranks[i].attempt == 0;
+		scene->ranks += job->ranks[i].attempt == 0 && !job->ranks[i].is_unplaced;
 	for (size_t i = 0; i < job->group_count; i++) {
 		const struct job_group *group = &job->groups[i];
 		size_t seen = 0;

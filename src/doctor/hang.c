@@ -117,6 +117,14 @@ static bool holds(const struct hang_scene *scene, uint32_t seat, enum hang_edge_
 	       (kind == HANG_EDGE_NOT_CALLED || of->presence == HANG_INSIDE);
 }
 
+/* One that was not placed can be any other of its process that is not in its communicator. */
+static bool may_be_same(const struct job *job, uint32_t unplaced, uint32_t other)
+{
+	const struct job_seat *a = &job->seats[unplaced], *b = &job->seats[other];
+
+	return job->ranks[a->rank].is_unplaced && a->comm != b->comm;
+}
+
 bool hang_held_elsewhere(struct hang_graph *graph, uint32_t node, uint32_t seat,
 			 enum hang_edge_kind kind)
 {
@@ -128,11 +136,14 @@ bool hang_held_elsewhere(struct hang_graph *graph, uint32_t node, uint32_t seat,
 	if (scene->processes[of->process].life != HANG_RUNS)
 		return false;
 	for (uint32_t s = job->first_seat[of->process]; s < job->first_seat[of->process + 1]; s++) {
-		if (job->seats[s].rank != of->rank || !holds(scene, s, kind) ||
-		    hang_node_of_front(scene, s) == node)
+		if (!holds(scene, s, kind) || hang_node_of_front(scene, s) == node)
 			continue;
-		add_held(graph, node, seat, s, kind);
-		is_held = true;
+		if (of->rank == job->seats[s].rank || may_be_same(job, seat, s)) {
+			add_held(graph, node, seat, s, kind);
+			is_held = true;
+		} else if (may_be_same(job, s, seat)) {
+			add_held(graph, node, seat, s, HANG_EDGE_MAYBE);
+		}
 	}
 	return is_held;
 }
@@ -210,6 +221,19 @@ bool hang_held_before(struct hang_graph *graph, uint32_t node, uint32_t seat,
 	return is_held;
 }
 
+/* Is a seat of its process stuck in something else that may be this rank's? */
+static bool may_wait(const struct hang_scene *scene, uint32_t node, uint32_t seat)
+{
+	const struct job *job = scene->job;
+	uint32_t process = job->seats[seat].process;
+
+	for (uint32_t s = job->first_seat[process]; s < job->first_seat[process + 1]; s++)
+		if (may_be_same(job, s, seat) && holds(scene, s, HANG_EDGE_NOT_CALLED) &&
+		    hang_node_of_front(scene, s) != node)
+			return true;
+	return false;
+}
+
 struct hang_end *hang_end_of_rank(struct hang_graph *graph, uint32_t node, uint32_t seat)
 {
 	const struct job_seat *of = &graph->scene->job->seats[seat];
@@ -222,6 +246,7 @@ struct hang_end *hang_end_of_rank(struct hang_graph *graph, uint32_t node, uint3
 	else if (process->life == HANG_STOPPED)
 		class = VERDICT_PROCESS_STOPPED;
 	end = hang_end_add(graph, class, node, of->comm, seat);
+	end->may_wait = class == VERDICT_NEVER_ISSUED && may_wait(graph->scene, node, seat);
 	if (class == VERDICT_PROCESS_DEAD)
 		end->confidence =
 			process->is_dead_for_sure && !process->has_died_waiting ? 0.99 : 0.75;
@@ -239,6 +264,8 @@ static unsigned int grouping_of(const struct hang_end *end)
 {
 	if (end->note == HANG_NOTE_CONNECTING)
 		return BY_COMPONENT;
+	if (end->may_wait)
+		return BY_NODE;
 	switch (end->class) {
 	case VERDICT_NEVER_ISSUED:
 	case VERDICT_PROCESS_DEAD:
@@ -657,7 +684,7 @@ static enum strength strength_of(const struct hang_end *end)
 		return WEAK;
 	if (end->class == VERDICT_MISMATCH)
 		return PARTED;
-	return end->is_unsure ? UNSURE : STRONG;
+	return end->is_unsure || end->may_wait ? UNSURE : STRONG;
 }
 
 /* ---- what waits for it ------------------------------------------------------------------------------ */
@@ -667,7 +694,9 @@ static void count_victim(struct hang_tale *tale, uint32_t seat)
 	const struct hang_seat *of = &tale->scene->seats[seat];
 	uint32_t rank = tale->scene->job->seats[seat].rank;
 
-	if (of->front == NULL || of->is_over || tale->stamps[rank] == tale->number)
+	/* One that was not placed is a rank that counts already. */
+	if (of->front == NULL || of->is_over || tale->stamps[rank] == tale->number ||
+	    tale->scene->job->ranks[rank].is_unplaced)
 		return;
 	tale->stamps[rank] = tale->number;
 	tale->is_involved[rank] |= tale->is_hang;

@@ -311,6 +311,8 @@ struct hang_end {
 	double confidence;
 	/* Kernels are not recorded, so whether its GPU has started this is unknown: it may wait elsewhere. */
 	bool is_unsure;
+	/* Its process is several ranks, one of which is stuck elsewhere, and nothing shows whether it is this one. */
+	bool may_wait;
 	uint32_t split; /* MISMATCH: index into splits */
 	uint32_t group; /* index of the first end of its group */
 	uint32_t next;	/* the next end of its group; HANG_NOBODY none */

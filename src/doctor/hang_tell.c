@@ -1243,6 +1243,25 @@ void hang_tell_where(struct hang_tale *tale, uint32_t c, uint32_t witness,
 	verdict->since_wall_ns = hang_wall(scene, process, since_ns);
 }
 
+/* A seat that was not placed, of a process of which another rank is a culprit: it may be the same one. */
+static bool may_be_named(const struct hang_tale *tale, const struct hang_end *end)
+{
+	const struct job *job = tale->scene->job;
+	const struct job_rank *rank = &job->ranks[job->seats[end->seat].rank];
+
+	if (!rank->is_unplaced || end == tale->lead)
+		return false;
+	for (uint32_t e = tale->first; e != HANG_NOBODY; e = tale->graph->ends[e].next) {
+		const struct hang_end *other = &tale->graph->ends[e];
+
+		if (other->seat != HANG_NOBODY &&
+		    job->seats[other->seat].process == rank->process && other != end &&
+		    (other == tale->lead || !job->ranks[job->seats[other->seat].rank].is_unplaced))
+			return true;
+	}
+	return false;
+}
+
 size_t hang_culprits(struct hang_tale *tale)
 {
 	const struct hang_graph *graph = tale->graph;
@@ -1252,7 +1271,7 @@ size_t hang_culprits(struct hang_tale *tale)
 	for (uint32_t e = tale->first; e != HANG_NOBODY; e = graph->ends[e].next) {
 		uint32_t rank;
 
-		if (graph->ends[e].seat == HANG_NOBODY)
+		if (graph->ends[e].seat == HANG_NOBODY || may_be_named(tale, &graph->ends[e]))
 			continue;
 		rank = tale->scene->job->seats[graph->ends[e].seat].rank;
 		if (tale->culprit_stamps[rank] == tale->asked)
@@ -1510,6 +1529,41 @@ static void tell_channels(struct hang_tale *tale)
 		verdict->channel = -1;
 }
 
+/* A process of several ranks, of which not all seats could be placed: who is meant, and what else may hold it up? */
+static void doubt_seats(struct hang_tale *tale)
+{
+	const struct job *job = tale->scene->job;
+	uint32_t seat = tale->lead->seat;
+	const struct job_rank *rank;
+	char text[300] = "";
+	size_t count = 0;
+
+	if (seat == HANG_NOBODY)
+		return;
+	rank = &job->ranks[job->seats[seat].rank];
+	if (!rank->is_unplaced && !tale->lead->may_wait)
+		return;
+	for (uint32_t r = 0; r < job->rank_count; r++)
+		if (job->ranks[r].process == rank->process && !job->ranks[r].is_unplaced)
+			tale->ranks[count++] = r;
+	if (count > 0)
+		hang_say_ranks(SAY, job, tale->ranks, count);
+	if (tale->verdict->confidence > 0.7)
+		tale->verdict->confidence = 0.7;
+	if (rank->is_unplaced)
+		verdict_missing(tale->verdict,
+				"The process (pid %" PRId64
+				") is several ranks%s%s. NCCL does not show which of "
+				"them is rank %.48s.",
+				tale->verdict->pid, count > 0 ? ": " : "", text, rank->label);
+	else
+		verdict_missing(tale->verdict,
+				"The process (pid %" PRId64
+				") is several ranks, and NCCL does not show which of "
+				"them are in its other communicators: this one may wait there.",
+				tale->verdict->pid);
+}
+
 void hang_tell_group(struct hang_tale *tale)
 {
 	const struct hang_end *lead = tale->lead;
@@ -1551,5 +1605,6 @@ void hang_tell_group(struct hang_tale *tale)
 	if (tale->is_hang)
 		tell_others(tale);
 	hang_tell_doubts(tale);
+	doubt_seats(tale);
 	hang_tell_advice(tale);
 }

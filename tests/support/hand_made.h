@@ -12,7 +12,7 @@
 
 #include "recording/recording.h"
 
-enum { HAND_PROCESSES = 64, HAND_COMMS = 16, HAND_OPS = 4096 };
+enum { HAND_PROCESSES = 64, HAND_COMMS = 32, HAND_OPS = 4096 };
 
 struct hand_made {
 	struct recording recording;

@@ -280,6 +280,121 @@ static void test_several_ranks(void)
 	}
 }
 
+/*
+ * Two processes of `width` ranks: world, a group of the ranks of each process ("tp"), a communicator of each rank with
+ * the same one of the other process ("pp"), and one of all ranks. They are created in an order of its own by each
+ * thread, and NCCL shows the GPUs of all of them, of none, or of some.
+ */
+enum gpus {
+	GPUS_KNOWN,
+	GPUS_UNKNOWN,
+	GPUS_OF_PP,
+	GPUS_OF_TP,
+	GPUS_BUT_PP,
+	GPUS_SHARED,
+	GPUS_CASES
+};
+
+enum { WORLD, TP, PP, ALL, KINDS };
+
+static int32_t gpu_of(enum gpus gpus, int kind, int local)
+{
+	if (gpus == GPUS_UNKNOWN || (gpus == GPUS_OF_PP && kind != PP && kind != WORLD) ||
+	    (gpus == GPUS_OF_TP && kind != TP) || (gpus == GPUS_BUT_PP && kind == PP))
+		return -1;
+	return gpus == GPUS_SHARED ? 0 : local;
+}
+
+static void add_seats(struct recording_process *process, int node, int width, enum gpus gpus,
+		      unsigned int turn)
+{
+	for (int i = 0; i < width * KINDS; i++) {
+		/* 11 has no factor in common with any number of seats here. */
+		int at = (int)(((unsigned int)i * (turn ? 11 : 1) + turn * 3) %
+			       (unsigned int)(width * KINDS));
+		int local = at % width, kind = at / width;
+		int32_t global = node * width + local;
+		char name[8];
+
+		if (kind == WORLD)
+			hand_comm(process, 0x100, "world", global, 2 * width, 2);
+		else if (kind == ALL)
+			hand_comm(process, 0x101, "ep-0", global, 2 * width, 2);
+		else if (kind == TP)
+			hand_comm(process, 0x200 + (uint64_t)node, node ? "tp-1" : "tp-0", local,
+				  width, 1);
+		else
+			hand_comm(process, 0x300 + (uint64_t)local,
+				  (text_format(name, sizeof(name), "pp-%d", local), name), node, 2,
+				  2);
+		process->comms[i].info.gpu = gpu_of(gpus, kind, local);
+		process->comms[i].info.init_ns = 10 + (uint64_t)i;
+		/* Where the seat belongs, for the check. */
+		process->comms[i].counts.reserved = (uint64_t)(kind * 100 + global + 1);
+	}
+}
+
+static bool are_seats_right(int width, enum gpus gpus)
+{
+	size_t named = 0;
+
+	for (size_t s = 0; s < job.seat_count; s++) {
+		const struct recording_process *process =
+			job.recording->processes[job.seats[s].process];
+		const struct recording_comm *comm =
+			&process->comms[s - job.first_seat[job.seats[s].process]];
+		const struct job_rank *rank = &job.ranks[job.seats[s].rank];
+		int kind = (int)(comm->counts.reserved - 1) / 100;
+		int64_t wanted = (int64_t)(comm->counts.reserved - 1) % 100;
+		bool is_shown = kind != PP || gpus == GPUS_KNOWN || gpus == GPUS_OF_PP;
+		char label[32];
+
+		text_format(label, sizeof(label), "%d of %s", comm->info.rank, comm->info.name);
+		if (rank->process != job.seats[s].process ||
+		    (is_shown ? rank->is_unplaced || rank->rank != wanted
+			      : !rank->is_unplaced || rank->rank != -1 ||
+					strcmp(rank->label, label) != 0))
+			return false;
+	}
+	for (size_t r = 0; r < job.rank_count; r++)
+		named += !job.ranks[r].is_unplaced;
+	return named == (size_t)(2 * width);
+}
+
+static void test_seats(void)
+{
+	static const char *const sentences[] = {
+		[GPUS_KNOWN] = "GPUs place all seats",
+		[GPUS_UNKNOWN] = "without GPUs what all ranks of a process are in has their order",
+		[GPUS_OF_PP] = "a GPU that NCCL shows places the seat",
+		[GPUS_OF_TP] = "one that has the GPUs gives them to the others",
+		[GPUS_BUT_PP] = "a seat without a GPU is not guessed",
+		[GPUS_SHARED] = "GPUs that ranks share place nothing",
+	};
+
+	for (int width = 2; width <= 8; width++)
+		for (int gpus = 0; gpus < GPUS_CASES; gpus++)
+			for (unsigned int turn = 0; turn < 2; turn++) {
+				for (int node = 0; node < 2; node++)
+					add_seats(hand_process(&hand, "j", -1, node ? "b" : "a"),
+						  node, width, (enum gpus)gpus, turn);
+				made();
+				if (!EXPECT_THAT(sentences[gpus],
+						 are_seats_right(width, (enum gpus)gpus)))
+					printf("#   %d ranks, turn %u\n", width, turn);
+				over();
+			}
+
+	/* Beside a process of one rank, which the launcher numbered. */
+	add_seats(hand_process(&hand, "j", -1, "a"), 0, 2, GPUS_UNKNOWN, 0);
+	hand_comm(hand_process(&hand, "j", 2, "b"), 0x100, "world", 2, 3, 2);
+	made();
+	EXPECT_THAT("a process of one rank has all its seats",
+		    !job.ranks[job.seats[job.seat_count - 1].rank].is_unplaced &&
+			    job.ranks[job.seats[job.seat_count - 1].rank].rank == 2);
+	over();
+}
+
 /* The same communicator three times, and seats that several processes claim. */
 static void test_generations(void)
 {
@@ -454,6 +569,7 @@ int main(void)
 	test_operations();
 	test_kinds();
 	test_several_ranks();
+	test_seats();
 	test_generations();
 	test_attempts();
 	test_attempts_of_runs();
