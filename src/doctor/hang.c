@@ -61,45 +61,11 @@ void hang_edge_add(struct hang_graph *graph, struct hang_edge edge)
 		graph->edges[graph->edge_count++] = edge;
 }
 
-struct hang_end *hang_end_add(struct hang_graph *graph, enum verdict_class class, uint32_t node,
-			      uint32_t comm, uint32_t seat)
-{
-	const struct hang_scene *scene = graph->scene;
-	struct hang_end *end = &graph->nowhere;
-
-	if (hang_grow(graph, &graph->ends, graph->end_count, sizeof(*end)))
-		end = &graph->ends[graph->end_count++];
-	*end = (struct hang_end){ .class = class,
-				  .node = node,
-				  .comm = comm,
-				  .seat = seat,
-				  .peer = HANG_NOBODY,
-				  .peer_comm_rank = -1,
-				  .next = HANG_NOBODY,
-				  .witness = node < scene->job->comm_count
-						     ? scene->matches[node].first
-						     : node - (uint32_t)scene->job->comm_count,
-				  .confidence = 1 };
-	if (end->witness != HANG_NOBODY)
-		end->flight = scene->seats[end->witness].front;
-	return end;
-}
-
 /* The node that a seat's front belongs to. */
 uint32_t hang_node_of_front(const struct hang_scene *scene, uint32_t seat)
 {
 	return scene->seats[seat].is_pair ? hang_seat_node(scene, seat)
 					  : scene->job->seats[seat].comm;
-}
-
-static void add_held(struct hang_graph *graph, uint32_t node, uint32_t seat, uint32_t held_by,
-		     enum hang_edge_kind kind)
-{
-	hang_edge_add(graph, (struct hang_edge){ .from = node,
-						 .to = hang_node_of_front(graph->scene, held_by),
-						 .seat = seat,
-						 .held_by = held_by,
-						 .kind = (uint8_t)kind });
 }
 
 static bool holds(const struct hang_scene *scene, uint32_t seat, enum hang_edge_kind kind)
@@ -125,6 +91,56 @@ static bool may_be_same(const struct job *job, uint32_t unplaced, uint32_t other
 	return job->ranks[a->rank].is_unplaced && a->comm != b->comm;
 }
 
+/* Is a seat of its process stuck in something else that may be this rank's? */
+static bool may_wait(const struct hang_scene *scene, uint32_t node, uint32_t seat)
+{
+	const struct job *job = scene->job;
+	uint32_t process = job->seats[seat].process;
+
+	for (uint32_t s = job->first_seat[process]; s < job->first_seat[process + 1]; s++)
+		if ((may_be_same(job, s, seat) || may_be_same(job, seat, s)) &&
+		    holds(scene, s, HANG_EDGE_NOT_CALLED) && hang_node_of_front(scene, s) != node)
+			return true;
+	return false;
+}
+
+struct hang_end *hang_end_add(struct hang_graph *graph, enum verdict_class class, uint32_t node,
+			      uint32_t comm, uint32_t seat)
+{
+	const struct hang_scene *scene = graph->scene;
+	struct hang_end *end = &graph->nowhere;
+
+	if (hang_grow(graph, &graph->ends, graph->end_count, sizeof(*end)))
+		end = &graph->ends[graph->end_count++];
+	*end = (struct hang_end){ .class = class,
+				  .node = node,
+				  .comm = comm,
+				  .seat = seat,
+				  .peer = HANG_NOBODY,
+				  .peer_comm_rank = -1,
+				  .next = HANG_NOBODY,
+				  .witness = node < scene->job->comm_count
+						     ? scene->matches[node].first
+						     : node - (uint32_t)scene->job->comm_count,
+				  .confidence = 1 };
+	if (end->witness != HANG_NOBODY)
+		end->flight = scene->seats[end->witness].front;
+	if (class == VERDICT_NEVER_ISSUED || class == VERDICT_NOT_LAUNCHED ||
+	    class == VERDICT_GPU_NOT_REACHED)
+		end->may_wait = seat != HANG_NOBODY && may_wait(scene, node, seat);
+	return end;
+}
+
+static void add_held(struct hang_graph *graph, uint32_t node, uint32_t seat, uint32_t held_by,
+		     enum hang_edge_kind kind)
+{
+	hang_edge_add(graph, (struct hang_edge){ .from = node,
+						 .to = hang_node_of_front(graph->scene, held_by),
+						 .seat = seat,
+						 .held_by = held_by,
+						 .kind = (uint8_t)kind });
+}
+
 bool hang_held_elsewhere(struct hang_graph *graph, uint32_t node, uint32_t seat,
 			 enum hang_edge_kind kind)
 {
@@ -138,11 +154,13 @@ bool hang_held_elsewhere(struct hang_graph *graph, uint32_t node, uint32_t seat,
 	for (uint32_t s = job->first_seat[of->process]; s < job->first_seat[of->process + 1]; s++) {
 		if (!holds(scene, s, kind) || hang_node_of_front(scene, s) == node)
 			continue;
-		if (of->rank == job->seats[s].rank || may_be_same(job, seat, s)) {
+		if (of->rank == job->seats[s].rank) {
 			add_held(graph, node, seat, s, kind);
 			is_held = true;
-		} else if (may_be_same(job, s, seat)) {
+		} else if (may_be_same(job, seat, s) || may_be_same(job, s, seat)) {
+			/* Guesses make no cycles; of two there are too many. */
 			add_held(graph, node, seat, s, HANG_EDGE_MAYBE);
+			is_held |= !job->ranks[job->seats[s].rank].is_unplaced;
 		}
 	}
 	return is_held;
@@ -221,19 +239,6 @@ bool hang_held_before(struct hang_graph *graph, uint32_t node, uint32_t seat,
 	return is_held;
 }
 
-/* Is a seat of its process stuck in something else that may be this rank's? */
-static bool may_wait(const struct hang_scene *scene, uint32_t node, uint32_t seat)
-{
-	const struct job *job = scene->job;
-	uint32_t process = job->seats[seat].process;
-
-	for (uint32_t s = job->first_seat[process]; s < job->first_seat[process + 1]; s++)
-		if (may_be_same(job, s, seat) && holds(scene, s, HANG_EDGE_NOT_CALLED) &&
-		    hang_node_of_front(scene, s) != node)
-			return true;
-	return false;
-}
-
 struct hang_end *hang_end_of_rank(struct hang_graph *graph, uint32_t node, uint32_t seat)
 {
 	const struct job_seat *of = &graph->scene->job->seats[seat];
@@ -246,7 +251,6 @@ struct hang_end *hang_end_of_rank(struct hang_graph *graph, uint32_t node, uint3
 	else if (process->life == HANG_STOPPED)
 		class = VERDICT_PROCESS_STOPPED;
 	end = hang_end_add(graph, class, node, of->comm, seat);
-	end->may_wait = class == VERDICT_NEVER_ISSUED && may_wait(graph->scene, node, seat);
 	if (class == VERDICT_PROCESS_DEAD)
 		end->confidence =
 			process->is_dead_for_sure && !process->has_died_waiting ? 0.99 : 0.75;
@@ -694,9 +698,10 @@ static void count_victim(struct hang_tale *tale, uint32_t seat)
 	const struct hang_seat *of = &tale->scene->seats[seat];
 	uint32_t rank = tale->scene->job->seats[seat].rank;
 
-	/* One that was not placed is a rank that counts already. */
+	/* One that was not placed may be a rank that counts already. */
 	if (of->front == NULL || of->is_over || tale->stamps[rank] == tale->number ||
-	    tale->scene->job->ranks[rank].is_unplaced)
+	    (tale->scene->job->ranks[rank].is_unplaced &&
+	     tale->scene->job->seats[seat].comm != tale->lead->comm))
 		return;
 	tale->stamps[rank] = tale->number;
 	tale->is_involved[rank] |= tale->is_hang;

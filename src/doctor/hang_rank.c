@@ -1029,6 +1029,7 @@ static void tell_gone(struct hang_tale *tale, uint32_t first, enum hang_life lif
  * if that was not within the time between two of them. The kernel's, of several hosts: their clocks differ.
  */
 #define HEARTBEAT_LATE_NS SECOND_NS
+#define TRACE_STAMP_NS (10 * SECOND_NS) /* a trace alone has the time this often */
 #define HOST_CLOCKS_NS (2 * SECOND_NS)
 
 /* Of a component whose processes are all over. */
@@ -1055,6 +1056,9 @@ static uint64_t margin_of(const struct hang_scene *scene, uint32_t component)
 			continue;
 		if (process->heartbeat_ns > heartbeat_ns)
 			heartbeat_ns = process->heartbeat_ns;
+		if (process->region == NULL && !process->is_snapshot &&
+		    process->life == RECORDING_KILLED && heartbeat_ns < TRACE_STAMP_NS)
+			heartbeat_ns = TRACE_STAMP_NS;
 		has_hosts |= host != NULL && strcmp(host, process->host) != 0;
 		host = process->host;
 	}

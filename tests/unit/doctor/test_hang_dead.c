@@ -341,6 +341,12 @@ static void test_first_death(void)
 	EXPECT_THAT("heartbeats do not show the order within two seconds", stage_nobody(&stage));
 	stage_end(&stage);
 
+	launcher_ended(regions, 4, 10 * SECOND);
+	stage_rank(&stage, 2)->region = NULL;
+	stage_rank(&stage, 2)->counts_ns = NOW_NS - 60 * SECOND;
+	EXPECT_THAT("nor does a trace without its region within eleven", stage_nobody(&stage));
+	stage_end(&stage);
+
 	launcher_ended(regions, 2, 4 * SECOND);
 	EXPECT_THAT("nor do clocks of several hosts within four", stage_nobody(&stage));
 	stage_end(&stage);
