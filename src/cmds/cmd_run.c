@@ -24,6 +24,7 @@
 
 #include "cmds/cli.h"
 #include "cmds/commands.h"
+#include "cmds/run_processes.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -438,13 +439,14 @@ static void tell_traces(const struct cli_job *job)
  * one that locks a file named after the job reports. The file also holds what was reported. Nothing that goes wrong
  * here is worth a message: the job runs without a report.
  */
-#define REPORT_SEARCH_NS SECOND_NS	 /* between scans, until the job has started */
-#define REPORT_SCAN_NS (5 * SECOND_NS)	 /* then */
-#define REPORT_SETTLE_NS (3 * SECOND_NS) /* without a new rank: all have begun */
-#define REPORT_CHECK_NS (60 * SECOND_NS) /* ask the doctor even if the job moves */
-#define REPORT_STILL_NS (10 * SECOND_NS) /* or if it has not moved for this long */
+#define REPORT_SEARCH_NS SECOND_NS	    /* between scans, until the job has started */
+#define REPORT_SCAN_NS (5 * SECOND_NS)	    /* then */
+#define REPORT_SETTLE_NS (3 * SECOND_NS)    /* without a new rank: all have begun */
+#define REPORT_CHECK_NS (60 * SECOND_NS)    /* ask the doctor even if the job moves */
+#define REPORT_STILL_NS (10 * SECOND_NS)    /* or if it has not moved for this long */
+#define REPORT_PROCESSES_NS (5 * SECOND_NS) /* between looks at what processes have loaded */
+#define REPORT_NO_NCCL_NS (30 * SECOND_NS)  /* programs may take this long to load NCCL */
 enum {
-	REPORT_PARENTS_MAX = 64,
 	REPORT_BYTES = 16384,
 	REPORT_DOCTOR_SECONDS = 30,
 	REPORT_LAST_SECONDS = 60, /* after the end of CMD */
@@ -473,6 +475,15 @@ struct reporter {
 	bool is_started;
 	uint64_t moved_ns;
 	uint64_t checked_ns;
+	/* Until the job is found: why nothing is recorded. */
+	uint64_t begun_ns, looked_ns;
+	struct run_processes processes; /* the most that was known */
+	int64_t last_pid;		/* what the look before found, and how often */
+	enum run_state last_state;
+	bool is_reason_said, is_missing_said;
+	pid_t parent;	/* of CMD: ranks of a launcher have the same one */
+	int quiet_lock; /* of those, the one that says why nothing is recorded; -1: not open */
+	char quiet_path[JOB_PATH_BYTES]; /* "": none */
 };
 
 static bool is_off(const char *name)
@@ -480,6 +491,13 @@ static bool is_off(const char *name)
 	const char *value = getenv(name);
 
 	return value != NULL && strcmp(value, "0") == 0;
+}
+
+static bool is_on(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0;
 }
 
 static uint64_t start_of(pid_t pid)
@@ -521,31 +539,6 @@ static void say(const char *text, size_t length)
 	alarm(0);
 }
 
-static pid_t parent_of(pid_t pid)
-{
-	char path[64], text[1024];
-	const char *end;
-	int parent = 0;
-
-	text_format(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	if (!file_read_text(path, text, sizeof(text)))
-		return 0;
-	end = strrchr(text, ')');
-	return end != NULL && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
-}
-
-static bool is_started_by(pid_t command, int64_t pid)
-{
-	pid_t at = (pid_t)pid;
-
-	for (int i = 0; i < REPORT_PARENTS_MAX && at > 1; i++) {
-		if (at == command)
-			return true;
-		at = parent_of(at);
-	}
-	return false;
-}
-
 /* Processes that CMD did not start may have the same name, so it is taken from one that it did. */
 static void find_job(struct reporter *reporter)
 {
@@ -555,7 +548,7 @@ static void find_job(struct reporter *reporter)
 		const struct recording_process *process = recording->processes[i];
 
 		if (process->life != RECORDING_ALIVE || process->pid_here <= 0 ||
-		    !is_started_by(reporter->pid, process->pid_here))
+		    !run_is_below(reporter->pid, process->pid_here))
 			continue;
 		text_copy(reporter->job, sizeof(reporter->job), process->job);
 		reporter->has_job = true;
@@ -655,11 +648,111 @@ static void count(struct reporter *reporter, uint64_t now_ns)
 	reporter->seen = seen;
 }
 
+/* ---- nothing is recorded ---- */
+
+/* Of several reporters that a launcher started, and of one within another, one says it. */
+static bool is_first_to_say(struct reporter *reporter)
+{
+	const char *directory = reporter->watch.settings.directory;
+	struct stat st;
+
+	if (reporter->quiet_lock == -1) {
+		text_format(reporter->quiet_path, sizeof(reporter->quiet_path),
+			    "%s/.ringside-report-%u-p%d",
+			    directory ? directory : REGION_FIND_DIRECTORY, (unsigned int)geteuid(),
+			    (int)reporter->parent);
+		reporter->quiet_lock =
+			open(reporter->quiet_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	}
+	if (reporter->quiet_lock == -1 || fstat(reporter->quiet_lock, &st) == -1 ||
+	    st.st_uid != geteuid() || !S_ISREG(st.st_mode) ||
+	    flock(reporter->quiet_lock, LOCK_EX | LOCK_NB) == 0)
+		return true;
+	reporter->quiet_path[0] = '\0';
+	return false;
+}
+
+static void say_nothing(struct reporter *reporter, const char *words)
+{
+	char text[700] = "";
+
+	if (!is_first_to_say(reporter))
+		return;
+	text_format(text, sizeof(text), "ringside run: %s: ", words);
+	run_processes_text(text, sizeof(text), &reporter->processes);
+	text_append(text, sizeof(text), "\n");
+	say(text, strlen(text));
+}
+
+/*
+ * A process that cannot be recorded is reported when it was found twice, so that one that is just beginning is not. One
+ * without NCCL may load it later.
+ */
+static void look_for_reasons(struct reporter *reporter, uint64_t now_ns)
+{
+	struct run_processes now;
+	bool is_again, is_certain, is_missing;
+
+	if (reporter->has_job || now_ns - reporter->looked_ns < REPORT_PROCESSES_NS)
+		return;
+	reporter->looked_ns = now_ns;
+	run_processes_look(&now, reporter->pid);
+	now.is_elsewhere |= reporter->processes.is_elsewhere;
+	is_again = now.pid == reporter->last_pid && now.state == reporter->last_state;
+	reporter->last_pid = now.pid;
+	reporter->last_state = now.state;
+	if (now.state >= reporter->processes.state)
+		reporter->processes = now;
+	else
+		reporter->processes.is_elsewhere = now.is_elsewhere;
+	is_certain = now.state >= RUN_UNCONFIGURED && is_again;
+	is_missing = reporter->processes.state == RUN_NO_NCCL && !now.is_elsewhere &&
+		     now_ns - reporter->begun_ns >= REPORT_NO_NCCL_NS;
+	if ((is_certain && !reporter->is_reason_said) ||
+	    (is_missing && !reporter->is_missing_said)) {
+		reporter->is_reason_said |= is_certain;
+		reporter->is_missing_said = true;
+		say_nothing(reporter, "nothing is recorded so far");
+	}
+}
+
+/* A command that was short, or whose processes are elsewhere, is none of a job that should have been recorded. */
+static void say_nothing_was(struct reporter *reporter, uint64_t now_ns)
+{
+	bool is_certain = reporter->processes.state >= RUN_UNCONFIGURED;
+
+	if (!reporter->has_job && reporter->looked_ns != reporter->begun_ns &&
+	    (is_certain || (!reporter->processes.is_elsewhere &&
+			    now_ns - reporter->begun_ns >= 2 * REPORT_PROCESSES_NS)))
+		say_nothing(reporter, "nothing was recorded");
+	if (reporter->quiet_lock != -1 && reporter->quiet_path[0] != '\0')
+		unlink(reporter->quiet_path);
+}
+
+/* ", calls timed by CUDA events (a share of the launches)". */
+static void say_times(char *text, size_t size, const struct recording_process *process)
+{
+	struct recording_times times;
+
+	recording_times(process, &times);
+	if (strcmp(times.in_effect, "auto") == 0)
+		text_append(text, size, ", a share of the calls timed by CUDA events");
+	else if (strcmp(times.in_effect, "all") == 0)
+		text_append(text, size, ", calls timed by CUDA events");
+	else if (strcmp(times.in_effect, "kernel") == 0)
+		text_append(text, size, ", calls timed by kernel events");
+	else if (strcmp(times.in_effect, "sampled") == 0)
+		text_append(text, size, ", a share of the calls timed by kernel events");
+	else if (strcmp(times.in_effect, "off") == 0)
+		text_append(text, size, ", calls not timed%s%.120s", times.reason[0] ? ": " : "",
+			    times.reason);
+}
+
 static void say_start(struct reporter *reporter, uint64_t now_ns)
 {
 	const struct recording *recording = &reporter->watch.recording;
 	const struct recording_process *first = NULL;
-	char text[700] = "", where[256] = "";
+	char text[800] = "", where[256] = "", timed[200] = "";
 	size_t alive = 0;
 
 	if (reporter->is_started)
@@ -688,17 +781,19 @@ static void say_start(struct reporter *reporter, uint64_t now_ns)
 	/* Of all ranks: the directory. */
 	if (strrchr(where, '/') != NULL)
 		*strrchr(where, '/') = '\0';
+	say_times(timed, sizeof(timed), first);
 	text_format(text, sizeof(text),
 		    "ringside run: recording %zu %s of job %s (mode %s, NCCL profiler interface "
-		    "v%u) in %s\n",
+		    "v%u%s) in %s\n",
 		    alive, text_which(alive, "process", "processes"), reporter->job, first->mode,
-		    first->interface, where);
+		    first->interface, timed, where);
 	if (first->world_size > 0)
-		text_format(text, sizeof(text),
-			    "ringside run: recording %zu of %" PRId64
-			    " ranks of job %s here (mode %s, NCCL profiler interface v%u) in %s\n",
-			    alive, first->world_size, reporter->job, first->mode, first->interface,
-			    where);
+		text_format(
+			text, sizeof(text),
+			"ringside run: recording %zu of %" PRId64
+			" ranks of job %s here (mode %s, NCCL profiler interface v%u%s) in %s\n",
+			alive, first->world_size, reporter->job, first->mode, first->interface,
+			timed, where);
 	note_said(reporter, SAID_START);
 	say(text, strlen(text));
 }
@@ -761,6 +856,7 @@ static uint64_t scan_interval(const struct reporter *reporter)
 
 static void report(struct reporter *reporter)
 {
+	reporter->begun_ns = reporter->looked_ns = clock_system_ns(CLOCK_MONOTONIC);
 	while (wait_for_command(reporter, scan_interval(reporter))) {
 		uint64_t now_ns = clock_system_ns(CLOCK_MONOTONIC);
 
@@ -772,6 +868,7 @@ static void report(struct reporter *reporter)
 		if (watch_look(&reporter->watch, 0) != OK)
 			return;
 		find_job(reporter);
+		look_for_reasons(reporter, now_ns);
 		elect(reporter);
 		if (!reporter->is_elected)
 			continue;
@@ -779,6 +876,7 @@ static void report(struct reporter *reporter)
 		say_start(reporter, now_ns);
 		check(reporter, now_ns);
 	}
+	say_nothing_was(reporter, clock_system_ns(CLOCK_MONOTONIC));
 	alarm(REPORT_LAST_SECONDS);
 	elect(reporter);
 	if (!reporter->is_elected || watch_look(&reporter->watch, 0) != OK)
@@ -833,12 +931,15 @@ static void start_reporter(void)
 	const char *mode = getenv("RINGSIDE_MODE");
 	pid_t child;
 
-	if (is_off("RINGSIDE_REPORT") || getpid() == 1 || (mode && strcmp(mode, "off") == 0) ||
-	    fcntl(STDERR_FILENO, F_GETFD) == -1)
+	if (is_off("RINGSIDE_REPORT") || is_on("RINGSIDE_DISABLE") || getpid() == 1 ||
+	    (mode && strcmp(mode, "off") == 0) || fcntl(STDERR_FILENO, F_GETFD) == -1)
 		return;
-	reporter = (struct reporter){
-		.pid = getpid(), .start_ticks = start_of(getpid()), .lock = -1, .pidfd = -1
-	};
+	reporter = (struct reporter){ .pid = getpid(),
+				      .parent = getppid(),
+				      .start_ticks = start_of(getpid()),
+				      .lock = -1,
+				      .quiet_lock = -1,
+				      .pidfd = -1 };
 	if (reporter.start_ticks == 0)
 		return;
 #ifdef SYS_pidfd_open

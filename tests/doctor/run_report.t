@@ -14,7 +14,7 @@ tool=$tap_scratch/run-it/ringside
 mkdir "$tap_scratch/run-it"
 ln "$ringside" "$tool" 2>/dev/null || cp "$ringside" "$tool"
 run=("$tool" run --plugin "$BUILD/libnccl-profiler-ringside.so")
-start="^ringside run: recording 3 of 3 ranks of job sim-1 here \(mode flight, NCCL profiler interface v5\) in $RINGSIDE_SHM/ringside-[0-9]+$"
+start="^ringside run: recording 3 of 3 ranks of job sim-1 here \(mode flight, NCCL profiler interface v5, a share of the calls timed by CUDA events\) in $RINGSIDE_SHM/ringside-[0-9]+$"
 
 # ---- a job that ends well
 

@@ -13,6 +13,7 @@
 
 #include "cmds/cli.h"
 #include "cmds/commands.h"
+#include "cmds/run_processes.h"
 #include "common/clock.h"
 #include "recording/watch.h"
 
@@ -24,7 +25,9 @@ static enum status play_capture(struct cli_capture *capture, const char *const *
 static ssize_t play_write(int fd, const void *bytes, size_t length);
 static unsigned int play_alarm(unsigned int seconds);
 static pid_t play_fork(void);
+static void play_processes(struct run_processes *found, pid_t command);
 
+#define run_processes_look play_processes
 #define cmd_run report_included_run
 #define cmd_env report_included_env
 #define clock_system_ns play_clock
@@ -45,6 +48,7 @@ static pid_t play_fork(void);
 #undef write
 #undef alarm
 #undef fork
+#undef run_processes_look
 
 #include "tests/support/command_play.h"
 #include "tests/tap.h"
@@ -67,6 +71,7 @@ static struct {
 	size_t write_most;
 	int forks;
 	int nice; /* before */
+	struct run_processes loaded;
 } play;
 static struct sink happened;
 static struct recording_process processes[PROCESSES], *list[PROCESSES];
@@ -178,6 +183,12 @@ static pid_t play_fork(void)
 	return play.is_real ? fork() : -1;
 }
 
+static void play_processes(struct run_processes *found, pid_t command)
+{
+	(void)command;
+	*found = play.loaded;
+}
+
 static const char *lock_path(void)
 {
 	static char path[512];
@@ -197,7 +208,7 @@ static void begin(pid_t child)
 	memset(&reporter, 0, sizeof(reporter));
 	reporter.pid = getpid();
 	reporter.start_ticks = start_of(getpid());
-	reporter.lock = reporter.pidfd = -1;
+	reporter.lock = reporter.pidfd = reporter.quiet_lock = -1;
 	reporter.watch.settings.directory = command_path("shm");
 	reporter.watch.recording.processes = list;
 	reporter.watch.recording.count = PROCESSES;
@@ -368,6 +379,85 @@ static void reports(pid_t child)
 }
 
 /* A file with what was reported before, written at this time. */
+static void nobody_comes(int turn)
+{
+	(void)turn;
+	reporter.watch.recording.count = 0;
+}
+
+static void old_nccl_comes(int turn)
+{
+	reporter.watch.recording.count = 0;
+	if (turn == 40)
+		play.loaded = (struct run_processes){ .state = RUN_TOO_OLD,
+						      .pid = 77,
+						      .program = "python",
+						      .value = "/lib/libnccl.so.2.18.5",
+						      .version = 21805 };
+}
+
+static void comes_late(int turn)
+{
+	calls_go_on(turn);
+	reporter.watch.recording.count = turn > 20 ? PROCESSES : 0;
+	play.loaded.state = RUN_NO_COMM;
+	play.loaded.pid = 77;
+}
+
+/* Without the lines about waiting and scanning. */
+static void play_brief(const char *heading, int turns, void (*at)(int turn))
+{
+	struct sink all = happened;
+	char *text, *rest, *line;
+
+	sink_init_memory(&happened);
+	play_report(heading, turns, at);
+	text = rest = strdup(sink_string(&happened));
+	sink_release(&happened);
+	happened = all;
+	while ((line = strsep(&rest, "\n")) != NULL)
+		if (line[0] != '\0' && strncmp(line, "wait ", 5) != 0 && strcmp(line, "scan") != 0)
+			sink_format(&happened, "%s\n", line);
+	free(text);
+}
+
+/* Why nothing is recorded is said as soon as it is known, and again at the end. */
+static void nothing_recorded(pid_t child)
+{
+	char path[512];
+	int lock;
+
+	begin(child);
+	play_brief("a command without NCCL", 60, nobody_comes);
+	begin(child);
+	play_brief("a short one", 8, nobody_comes);
+	begin(child);
+	play.loaded.is_elsewhere = true;
+	play_brief("one that starts its processes elsewhere", 60, nobody_comes);
+	begin(child);
+	play_brief("NCCL is too old", 60, old_nccl_comes);
+	begin(child);
+	play_brief("the first communicator comes late", 40, comes_late);
+	begin(child);
+	play.loaded.state = RUN_NO_COMM;
+	play.loaded.pid = 77;
+	play_brief("NCCL is loaded and not used", 60, nobody_comes);
+
+	begin(child);
+	reporter.parent = 4711;
+	snprintf(path, sizeof(path), "%s/.ringside-report-%u-p4711", command_path("shm"),
+		 (unsigned int)geteuid());
+	lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	EXPECT(lock != -1 && flock(lock, LOCK_EX) == 0);
+	play_brief("another reporter of this launcher says it", 60, nobody_comes);
+	EXPECT_THAT("and removes its file itself", access(path, F_OK) == 0);
+	close(lock);
+	begin(child);
+	reporter.parent = 4711;
+	play_brief("nobody else does", 60, nobody_comes);
+	EXPECT_THAT("no file is left", access(path, F_OK) == -1);
+}
+
 static void put_lock_file(const char *text, time_t seconds)
 {
 	struct timespec times[2] = { { seconds, 0 }, { seconds, 0 } };
@@ -566,6 +656,7 @@ int main(void)
 	rank = start_rank(&hold);
 	reports(rank);
 	elections(rank);
+	nothing_recorded(rank);
 	writing(rank);
 	no_reporter();
 	a_real_one();
