@@ -451,11 +451,21 @@ enum {
 	REPORT_DOCTOR_SECONDS = 30,
 	REPORT_LAST_SECONDS = 60, /* after the end of CMD */
 	REPORT_WRITE_SECONDS = 10,
+	REPORT_RANKS_MAX = 64, /* of which the end is seen when it happens */
 };
+#define REPORT_TOGETHER_NS \
+	(20 * MS_NS) /* ends that are closer have no order: this process may run late */
 
 /* In the lock file. */
 #define SAID_START 's'
 #define SAID_VERDICT 'v'
+
+/* The end of a process of the job, as the kernel tells it. */
+struct rank_end {
+	int pidfd; /* -1: it has ended */
+	int64_t pid, rank;
+	uint64_t ended_ns; /* 0: it has not */
+};
 
 struct reporter {
 	pid_t pid; /* of CMD */
@@ -481,6 +491,8 @@ struct reporter {
 	int64_t last_pid;		/* what the look before found, and how often */
 	enum run_state last_state;
 	bool is_reason_said, is_missing_said;
+	struct rank_end ends[REPORT_RANKS_MAX];
+	size_t end_count;
 	pid_t parent;	/* of CMD: ranks of a launcher have the same one */
 	int quiet_lock; /* of those, the one that says why nothing is recorded; -1: not open */
 	char quiet_path[JOB_PATH_BYTES]; /* "": none */
@@ -510,13 +522,43 @@ static uint64_t start_of(pid_t pid)
 	return state == 'Z' ? 0 : start_ticks;
 }
 
-/* False: CMD has ended. */
-static bool wait_for_command(const struct reporter *reporter, uint64_t wait_ns)
+/* Of those whose end poll() has shown. */
+static size_t note_ends(struct reporter *reporter, const struct pollfd *polled)
 {
-	struct pollfd end = { reporter->pidfd, POLLIN, 0 };
+	uint64_t now_ns = clock_system_ns(CLOCK_MONOTONIC);
+	size_t count = 0;
 
-	if (poll(&end, 1, (int)(wait_ns / MS_NS)) > 0)
-		return false;
+	for (size_t i = 0; i < reporter->end_count; i++) {
+		if (polled[i].revents == 0 || reporter->ends[i].pidfd == -1)
+			continue;
+		close(reporter->ends[i].pidfd);
+		reporter->ends[i].pidfd = -1;
+		reporter->ends[i].ended_ns = now_ns;
+		count++;
+	}
+	return count;
+}
+
+/* False: CMD has ended. */
+static bool wait_for_command(struct reporter *reporter, uint64_t wait_ns)
+{
+	uint64_t until_ns = clock_system_ns(CLOCK_MONOTONIC) + wait_ns;
+	struct pollfd polled[1 + REPORT_RANKS_MAX];
+	int got;
+
+	do {
+		uint64_t now_ns = clock_system_ns(CLOCK_MONOTONIC);
+		size_t ended;
+
+		polled[0] = (struct pollfd){ reporter->pidfd, POLLIN, 0 };
+		for (size_t i = 0; i < reporter->end_count; i++)
+			polled[1 + i] = (struct pollfd){ reporter->ends[i].pidfd, POLLIN, 0 };
+		got = poll(polled, 1 + reporter->end_count,
+			   until_ns > now_ns ? (int)((until_ns - now_ns) / MS_NS) : 0);
+		ended = got > 0 ? note_ends(reporter, polled + 1) : 0;
+		if (got > 0 && (polled[0].revents != 0 || ended == 0))
+			return false;
+	} while (got > 0);
 	return start_of(reporter->pid) == reporter->start_ticks;
 }
 
@@ -748,6 +790,70 @@ static void say_times(char *text, size_t size, const struct recording_process *p
 			    times.reason);
 }
 
+/* ---- who ended first ---- */
+
+static void watch_ranks(struct reporter *reporter)
+{
+#ifdef SYS_pidfd_open
+	const struct recording *recording = &reporter->watch.recording;
+
+	for (size_t i = 0; i < recording->count && reporter->end_count < REPORT_RANKS_MAX; i++) {
+		const struct recording_process *process = recording->processes[i];
+		bool is_known = !is_of_job(reporter, process) || process->life != RECORDING_ALIVE ||
+				process->pid_here <= 0;
+		int pidfd;
+
+		for (size_t j = 0; j < reporter->end_count && !is_known; j++)
+			is_known = reporter->ends[j].pid == process->pid_here;
+		if (is_known)
+			continue;
+		pidfd = (int)syscall(SYS_pidfd_open, (pid_t)process->pid_here, 0);
+		if (pidfd == -1)
+			return;
+		fcntl(pidfd, F_SETFD, FD_CLOEXEC);
+		reporter->ends[reporter->end_count++] = (struct rank_end){ .pidfd = pidfd,
+									   .pid = process->pid_here,
+									   .rank = process->rank };
+	}
+#else
+	(void)reporter;
+#endif
+}
+
+/*
+ * "; rank 2 (pid 77) ended first, 210 ms before the others": of the processes on this host. Launchers end the others as
+ * soon as one has ended, faster than heartbeats can show.
+ */
+static void say_first_end(const struct reporter *reporter, uint64_t over_ns, char *text,
+			  size_t size)
+{
+	const struct rank_end *first = NULL;
+	uint64_t next_ns = UINT64_MAX;
+	char time[UNITS_TEXT];
+
+	for (size_t i = 0; i < reporter->end_count; i++)
+		if (reporter->ends[i].ended_ns != 0 &&
+		    (first == NULL || reporter->ends[i].ended_ns < first->ended_ns))
+			first = &reporter->ends[i];
+	for (size_t i = 0; i < reporter->end_count && first != NULL; i++) {
+		uint64_t ended_ns = reporter->ends[i].ended_ns;
+
+		/* Those that have not ended do so after CMD. */
+		if (&reporter->ends[i] != first && (ended_ns != 0 ? ended_ns : over_ns) < next_ns)
+			next_ns = ended_ns != 0 ? ended_ns : over_ns;
+	}
+	if (first == NULL || next_ns == UINT64_MAX || reporter->end_count < reporter->seen ||
+	    next_ns - first->ended_ns < REPORT_TOGETHER_NS)
+		return;
+	if (first->rank >= 0)
+		text_append(text, size, "; rank %" PRId64 " (pid %" PRId64 ")", first->rank,
+			    first->pid);
+	else
+		text_append(text, size, "; pid %" PRId64, first->pid);
+	text_append(text, size, " ended first, %s before the others",
+		    units_duration(time, next_ns - first->ended_ns));
+}
+
 static void say_start(struct reporter *reporter, uint64_t now_ns)
 {
 	const struct recording *recording = &reporter->watch.recording;
@@ -856,6 +962,9 @@ static uint64_t scan_interval(const struct reporter *reporter)
 
 static void report(struct reporter *reporter)
 {
+	char event[256] = "";
+	uint64_t over_ns;
+
 	reporter->begun_ns = reporter->looked_ns = clock_system_ns(CLOCK_MONOTONIC);
 	while (wait_for_command(reporter, scan_interval(reporter))) {
 		uint64_t now_ns = clock_system_ns(CLOCK_MONOTONIC);
@@ -872,19 +981,25 @@ static void report(struct reporter *reporter)
 		elect(reporter);
 		if (!reporter->is_elected)
 			continue;
+		watch_ranks(reporter);
 		count(reporter, now_ns);
 		say_start(reporter, now_ns);
 		check(reporter, now_ns);
 	}
-	say_nothing_was(reporter, clock_system_ns(CLOCK_MONOTONIC));
+	over_ns = clock_system_ns(CLOCK_MONOTONIC);
+	say_nothing_was(reporter, over_ns);
 	alarm(REPORT_LAST_SECONDS);
 	elect(reporter);
 	if (!reporter->is_elected || watch_look(&reporter->watch, 0) != OK)
 		return;
 	count(reporter, clock_system_ns(CLOCK_MONOTONIC));
-	if (reporter->dead > 0)
-		ask_doctor(reporter, "the command has ended, and processes of the job did not end "
-				     "by themselves");
+	if (reporter->dead > 0) {
+		text_copy(event, sizeof(event),
+			  "the command has ended, and processes of the job did not end by "
+			  "themselves");
+		say_first_end(reporter, over_ns, event, sizeof(event));
+		ask_doctor(reporter, event);
+	}
 	clean_up(reporter);
 }
 

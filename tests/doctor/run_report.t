@@ -109,9 +109,34 @@ until_ok is_over "$tool"
 # Where the machine is so busy that the reporter gets nothing of it in a minute, it says so at the end, and may have missed a rank.
 summary() {
 	sed -nE "s|${start/3 of/[23] of}|what is recorded|
-		s/^ringside run: (the job may hang|the command has ended, and .* did not end by themselves):/a verdict/
+		s/^ringside run: (the job may hang|the command has ended, and .* did not end by themselves(; [^:]*)?):/a verdict/
 		s/^error +(1\. )?(rank 2 is dead);.*/\2/
 		/^(what is recorded|a verdict|rank 2 is dead|ringside .*|error .*|dead .*)\$/p" "$tap_scratch/err"
 }
 expect_same "one verdict" "$(summary)" $'what is recorded\na verdict\nrank 2 is dead'
+
+# A launcher ends the other ranks right after one has died, faster than heartbeats show.
+cat >"$tap_scratch/launcher" <<'END'
+"${@:2}" & sim=$!
+until [ -e "$1" ]; do sleep 0.1; done
+mapfile -t ranks < <("$2" ls -q --json | python3 -c 'import json, sys
+for process in sorted(json.load(sys.stdin)["processes"], key=lambda one: one["rank"]):
+    if process["state"] == "alive":
+        print(process["pid"])')
+kill -STOP $sim
+kill -SEGV "${ranks[2]}"
+sleep 0.3
+kill -9 "${ranks[0]}" "${ranks[1]}" $sim
+sleep 1
+END
+: >"$tap_scratch/err"
+rm -f "$tap_scratch/enough"
+"${run[@]}" -- bash "$tap_scratch/launcher" "$tap_scratch/enough" "${sim[@]}" --seconds 600s >/dev/null 2>"$tap_scratch/err" &
+started+=($!)
+until_ok has_said '^ringside run: recording'
+: >"$tap_scratch/enough"
+wait $!
+until_ok is_over "$tool"
+expect_ok "who died first, though the others were ended at once" \
+	grep -qE "did not end by themselves; rank 2 \(pid [0-9]+\) ended first, [0-9.]+ (ms|s) before the others:$" "$tap_scratch/err"
 tap_done
