@@ -1133,7 +1133,7 @@ static enum status find_differences(struct compare *compare, const struct timeli
 	releases(b->recording, text_b, sizeof(text_b));
 	status = add_difference(compare, "NCCL release", text_a, text_b);
 	if (status == OK)
-		status = add_counts(compare, "ranks", a->job.rank_count, b->job.rank_count);
+		status = add_counts(compare, "ranks", a->job.known_ranks, b->job.known_ranks);
 	if (status == OK)
 		status = add_counts(compare, "hosts", a->job.host_count, b->job.host_count);
 	if (status == OK)

@@ -454,6 +454,31 @@ static void label_ranks(struct job *job)
 	}
 }
 
+/* A rank that was not placed may be another of its process, unless there is none that was. */
+static enum status count_known(struct job *job)
+{
+	size_t processes = job->recording->count;
+	bool *has_placed = calloc(2 * processes + 1, sizeof(*has_placed));
+	bool *has_unplaced = &has_placed[processes];
+
+	if (has_placed == NULL)
+		return ERR_NO_SPACE;
+	for (size_t r = 0; r < job->rank_count; r++)
+		(job->ranks[r].is_unplaced ? has_unplaced : has_placed)[job->ranks[r].process] =
+			true;
+	for (size_t r = 0; r < job->rank_count; r++) {
+		struct job_rank *rank = &job->ranks[r];
+
+		rank->is_counted = !rank->is_unplaced || !has_placed[rank->process];
+		rank->is_partial = has_unplaced[rank->process];
+		job->hosts[rank->host].known_ranks += rank->is_counted;
+		job->groups[rank->group].known_ranks += rank->is_counted;
+		job->known_ranks += rank->is_counted;
+	}
+	free(has_placed);
+	return OK;
+}
+
 static enum status make_hosts(struct job *job)
 {
 	uint32_t *last_group;
@@ -469,7 +494,6 @@ static enum status make_hosts(struct job *job)
 		struct job_group *group = &job->groups[rank->group];
 
 		rank->host = find_host(job, job->recording->processes[rank->process]->host);
-		job->hosts[rank->host].rank_count++;
 		if (group->rank_count++ == 0)
 			group->first_rank = (uint32_t)r;
 		if (last_group[rank->host] != rank->group + 1)
@@ -477,7 +501,7 @@ static enum status make_hosts(struct job *job)
 		last_group[rank->host] = rank->group + 1;
 	}
 	free(last_group);
-	return OK;
+	return count_known(job);
 }
 
 /* group_of: per process. Seats and groups exist for both, ranks for the second. */

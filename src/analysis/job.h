@@ -54,6 +54,7 @@ struct job_group {
 	uint64_t started_wall_ns; /* of its first process; 0 unknown */
 	uint32_t first_rank;	  /* ranks[first_rank .. + rank_count - 1] */
 	uint32_t rank_count;
+	uint32_t known_ranks; /* without those that were not placed, which may be one of the others; none is: all */
 	uint32_t process_count;
 	uint32_t host_count;
 	int64_t world_size;	/* from the launcher, else the largest communicator; 0 unknown */
@@ -69,6 +70,8 @@ struct job_rank {
 	/* A seat of a process of several ranks, and nothing shows which of them it is. rank is -1, the label
 	 * is "6 of ep-0". */
 	bool is_unplaced;
+	bool is_counted; /* as a rank: not if it was not placed and others of its process were */
+	bool is_partial; /* others of its process were not placed: some of their calls may be its */
 	uint32_t attempt; /* from 0: earlier processes of the same job with this rank, by start */
 	int32_t gpu;	  /* CUDA device number in its process, -1 unknown */
 	char gpu_uuid[48];
@@ -104,7 +107,7 @@ struct job_comm {
 
 struct job_host {
 	char name[256];
-	uint32_t rank_count;
+	uint32_t known_ranks; /* as in job_group */
 };
 
 /* Names that NCCL used and our tables lack, merged over all processes. */
@@ -118,6 +121,7 @@ struct job {
 	size_t host_count;
 	struct job_rank *ranks; /* by group, rank, attempt, process */
 	size_t rank_count;
+	size_t known_ranks; /* as in job_group */
 	struct job_comm *comms; /* by group, number of ranks downwards, label */
 	size_t comm_count;
 	struct job_seat *seats; /* by process, then as in process->comms */

@@ -123,7 +123,8 @@ static void sum_ranks(struct timeline_report *report)
 		struct timeline_host *host = &report->hosts[report->job.ranks[r].host];
 
 		rank->busy_share = busy_share_of(rank);
-		rank->is_busy_known = rank->timed > 0 && rank->span_ns > 0;
+		rank->is_busy_known =
+			rank->timed > 0 && rank->span_ns > 0 && !report->job.ranks[r].is_partial;
 		if (!rank->is_shown)
 			continue;
 		host->ranks++;
@@ -135,7 +136,8 @@ static void sum_ranks(struct timeline_report *report)
 		host->covered_ns += rank->covered_ns;
 		host->covered_wait_ns += rank->covered_wait_ns;
 		host->busy_share += rank->busy_share;
-		report->gpu_hours += (double)rank->span_ns / HOUR_NS;
+		if (report->job.ranks[r].is_counted)
+			report->gpu_hours += (double)rank->span_ns / HOUR_NS;
 		report->gpu_hours_waited +=
 			((double)rank->wait_ns + rank->covered_wait_ns) / HOUR_NS;
 		report->busy_ranks += rank->is_busy_known;

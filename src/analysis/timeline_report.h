@@ -479,7 +479,7 @@ struct timeline_rank {
 	 */
 	uint64_t busy_ns;
 	uint64_t span_ns;
-	bool is_busy_known; /* a call was timed, and the span is not 0 */
+	bool is_busy_known; /* a call was timed, the span is not 0, and all its calls are known */
 	double busy_share;  /* 0 if unknown */
 	uint64_t first_ns;  /* common time of its first and last activity; 0 unknown */
 	uint64_t last_ns;

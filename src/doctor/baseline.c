@@ -250,7 +250,7 @@ static void fill_head(struct baseline *baseline, const struct timeline_report *r
 
 	text_copy(baseline->durations, sizeof(baseline->durations), durations_of_now);
 	baseline->jobs = (uint32_t)report->job.group_count;
-	baseline->ranks = (uint32_t)report->job.rank_count;
+	baseline->ranks = (uint32_t)report->job.known_ranks;
 	if (report->job.group_count == 1)
 		text_copy(baseline->job, sizeof(baseline->job), report->job.groups[0].name);
 	if (report->has_wall)

@@ -103,13 +103,14 @@ static void count_ranks(struct scene *scene, const struct job *job)
 	scene->processes = job->recording->count;
 	scene->hosts = job->host_count;
 	for (size_t i = 0; i < job->rank_count; i++)
-		scene->ranks += job->ranks[i].attempt == 0 && !job->ranks[i].is_unplaced;
+		scene->ranks += job->ranks[i].attempt == 0 && job->ranks[i].is_counted;
 	for (size_t i = 0; i < job->group_count; i++) {
 		const struct job_group *group = &job->groups[i];
 		size_t seen = 0;
 
 		for (uint32_t r = 0; r < group->rank_count; r++)
-			seen += job->ranks[group->first_rank + r].attempt == 0;
+			seen += job->ranks[group->first_rank + r].attempt == 0 &&
+				job->ranks[group->first_rank + r].is_counted;
 		if (group->rank_count == 0)
 			continue;
 		if (scene->jobs++ == 0)

@@ -216,16 +216,7 @@ static bool is_like_baseline(const struct slow_search *search)
 
 	return then != NULL && has_iterations(search) && now->regular >= ITERATIONS_LEAST &&
 	       then->iterations >= ITERATIONS_LEAST && then->iteration_ops == now->period_ops &&
-	       then->iteration_ns > 0 && then->ranks == search->report->job.rank_count;
-}
-
-static uint32_t ranks_of(const struct job *job, uint32_t group)
-{
-	uint32_t count = 0;
-
-	for (size_t r = 0; r < job->rank_count; r++)
-		count += job->ranks[r].group == group;
-	return count;
+	       then->iteration_ns > 0 && then->ranks == search->report->job.known_ranks;
 }
 
 enum { FEW = 3 };
@@ -255,7 +246,8 @@ static double least_bound(const struct slow_search *search, const struct verdict
 {
 	const struct job *job = &search->report->job;
 	bool is_one_of_few =
-		(verdict->class == VERDICT_SLOW_RANK && ranks_of(job, search->group) <= FEW) ||
+		(verdict->class == VERDICT_SLOW_RANK &&
+		 job->groups[search->group].known_ranks <= FEW) ||
 		(verdict->class == VERDICT_SLOW_HOST && has_few_hosts(job, search->group));
 
 	return is_one_of_few ? cost_of_few : cost_of_note;
@@ -268,7 +260,7 @@ static double least_bound(const struct slow_search *search, const struct verdict
 static double bound_of_cost(const struct slow_search *search, const struct verdict *verdict)
 {
 	bool is_late = verdict->class == VERDICT_SLOW_RANK || verdict->class == VERDICT_SLOW_HOST;
-	uint32_t all = ranks_of(&search->report->job, search->group);
+	uint32_t all = search->report->job.groups[search->group].known_ranks;
 	uint32_t ranks = !is_late && verdict->victims + 1 < all ? verdict->victims + 1 : all;
 	double all_ns = (double)verdict->for_ns * ranks;
 
@@ -324,7 +316,7 @@ void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 	if (!verdict->is_cost_bound)
 		slow_fill_cost(search, verdict,
 			       cost * (double)verdict->for_ns *
-				       ranks_of(&search->report->job, search->group));
+				       search->report->job.groups[search->group].known_ranks);
 	if (cost < (verdict->is_cost_bound ? least_bound(search, verdict) : cost_of_note) ||
 	    is_past_minor(search, verdict, span, cost))
 		verdict->severity = VERDICT_NOTE;
@@ -1439,7 +1431,7 @@ static void tell_elsewhere(struct slow_search *search, double ratio, const char 
 			       "All ranks compute or wait for data longer than in that run: "
 			       "compare model settings, data loading and GPU clocks.");
 	verdict->percent = 100 * (ratio - 1);
-	verdict->victims = (uint32_t)report->job.rank_count;
+	verdict->victims = (uint32_t)report->job.known_ranks;
 	slow_fill_cost(search, verdict, report->gpu_hours * 3600e9 * (1 - 1 / ratio));
 	slow_fill_span(verdict, report, &(struct slow_span){ 0 });
 	slow_fill_missing(search, verdict);
@@ -1559,7 +1551,7 @@ static void tell_longer(struct slow_search *search, double gap, const size_t *in
 	verdict_evidence(verdict, "No transfers are known to be slower, and no rank stands out.");
 	verdict->confidence = is_judged ? 0.9 : 0.5;
 	verdict->percent = 100 * expm1(gap);
-	verdict->victims = (uint32_t)ranks_of(&report->job, search->group);
+	verdict->victims = report->job.groups[search->group].known_ranks;
 	slow_fill_span(verdict, report, &span);
 	verdict_advice(verdict, "If all ranks compute longer: check GPU clocks and power caps, the "
 				"batch size and data loading.");

@@ -96,7 +96,7 @@ static void write_counts(struct json *json, const struct job *job)
 {
 	json_put_object(json, "counts");
 	json_put_unsigned(json, "hosts", job->host_count);
-	json_put_unsigned(json, "ranks", job->rank_count);
+	json_put_unsigned(json, "ranks", job->known_ranks);
 	json_put_unsigned(json, "communicators", job->comm_count);
 	json_end(json);
 }

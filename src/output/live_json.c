@@ -235,7 +235,7 @@ static void put_jobs(struct json *json, const struct live *live)
 		json_object(json);
 		json_put_text_or_null(json, "name", group->name);
 		json_put_known_signed(json, "world_size", group->world_size > 0, group->world_size);
-		json_put_unsigned(json, "ranks", group->rank_count);
+		json_put_unsigned(json, "ranks", group->known_ranks);
 		json_put_unsigned(json, "processes", group->process_count);
 		json_put_unsigned(json, "hosts", group->host_count);
 		json_put_bool(json, "is_alive", job->is_alive);
@@ -684,7 +684,7 @@ static void put_job_summary(struct json *json, const struct live *live, uint32_t
 	json_put_text_or_null(json, "name", group->name);
 	json_put_natural_or_null(json, "owner", group->owner);
 	json_put_known_signed(json, "world_size", group->world_size > 0, group->world_size);
-	json_put_unsigned(json, "ranks", group->rank_count);
+	json_put_unsigned(json, "ranks", group->known_ranks);
 	json_put_unsigned(json, "processes", group->process_count);
 	json_put_unsigned(json, "processes_alive", summary.alive);
 	json_put_unsigned(json, "operations", summary.operations);

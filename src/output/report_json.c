@@ -601,7 +601,7 @@ void report_json_put_jobs(struct json *json, const struct timeline_report *repor
 		json_put_text_or_null(json, "name", group->name);
 		json_put_known(json, "world_size", group->world_size > 0,
 			       (uint64_t)group->world_size);
-		json_put_unsigned(json, "ranks", group->rank_count);
+		json_put_unsigned(json, "ranks", group->known_ranks);
 		json_put_unsigned(json, "processes", group->process_count);
 		json_put_unsigned(json, "hosts", group->host_count);
 		json_end(json);
@@ -617,7 +617,7 @@ static void report_json_put_hosts(struct json *json, const struct timeline_repor
 
 		json_object(json);
 		json_put_text_or_null(json, "name", report->job.hosts[i].name);
-		json_put_unsigned(json, "ranks", report->job.hosts[i].rank_count);
+		json_put_unsigned(json, "ranks", report->job.hosts[i].known_ranks);
 		json_put_unsigned(json, "timed", host->timed);
 		json_put_known(json, "sum_ns", host->timed > 0, host->sum_ns);
 		json_put_known(json, "total_ns", host->timed > 0,

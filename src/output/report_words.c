@@ -484,11 +484,11 @@ void report_words_job(const struct timeline_report *report, char to[static REPOR
 	sink_init_memory(&sink);
 	if (job->group_count > 0)
 		list_jobs(job, &sink);
-	if (world > (int64_t)job->rank_count)
-		sink_format(&sink, "%zu of %" PRId64 " ranks", job->rank_count, world);
+	if (world > (int64_t)job->known_ranks)
+		sink_format(&sink, "%zu of %" PRId64 " ranks", job->known_ranks, world);
 	else
-		sink_format(&sink, "%zu %s", job->rank_count,
-			    text_which(job->rank_count, "rank", "ranks"));
+		sink_format(&sink, "%zu %s", job->known_ranks,
+			    text_which(job->known_ranks, "rank", "ranks"));
 	list_hosts(job, &sink);
 	text_copy(to, REPORT_WORDS, sink_string(&sink));
 	sink_release(&sink);
@@ -677,7 +677,7 @@ double report_rank_seconds(const struct timeline_report *report)
 	double ns = 0;
 
 	for (size_t r = 0; r < report->job.rank_count; r++)
-		if (report->ranks[r].is_shown)
+		if (report->ranks[r].is_shown && report->job.ranks[r].is_counted)
 			ns += (double)report->ranks[r].span_ns;
 	return ns / 1e9;
 }

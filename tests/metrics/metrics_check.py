@@ -263,7 +263,9 @@ def report(path, json_path):
     for (name, labels), _ in samples.items():
         if name == "nccl_communicator_info":
             of = dict(labels)
-            ranks[of["comm"], of["rank"]] = of["global_rank"]
+            # Of several ranks of a process it is not always known which one it is.
+            unplaced = f"{of['rank']} of {of['comm_name']}"
+            ranks[of["comm"], of["rank"]] = of.get("global_rank", unplaced)
     sums, timed = reported_sums(json_path)
 
     def collect(name, last):

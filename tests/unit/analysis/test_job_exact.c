@@ -105,8 +105,8 @@ static void test_order_of_ranks(void)
 		    job.host_count == 3 && strcmp(job.hosts[0].name, "x") == 0 &&
 			    strcmp(job.hosts[1].name, "y") == 0 &&
 			    strcmp(job.hosts[2].name, "z") == 0);
-	EXPECT(job.hosts[0].rank_count == 3 && job.hosts[1].rank_count == 2 &&
-	       job.hosts[2].rank_count == 1);
+	EXPECT(job.hosts[0].known_ranks == 3 && job.hosts[1].known_ranks == 2 &&
+	       job.hosts[2].known_ranks == 1);
 	EXPECT_EQUAL(job.group_count, 2);
 	EXPECT(job.groups[0].first_rank == 0 && job.groups[0].rank_count == 4 &&
 	       job.groups[0].process_count == 4 && job.groups[0].host_count == 2 &&
