@@ -831,6 +831,10 @@ static bool shows_capture(const struct sim_job *job, bool shows_replays)
 	return job->interface >= 5 || (job->interface == 4 && !shows_replays);
 }
 
+/* A call was captured; nothing of it was executed. ERR_NO_SPACE, and errors of the trace or the score. */
+static enum status outcome_captured(struct sim_engine *engine, const struct sim_launch *launch,
+				    const struct sim_plan *plan);
+
 static bool capture_call(struct sim_engine *engine, int number, const struct sim_step *step)
 {
 	struct sim_rank *rank = &engine->ranks[number];
@@ -868,7 +872,7 @@ static bool capture_call(struct sim_engine *engine, int number, const struct sim
 		launch->captured->number = launch->calls->number;
 		launch->launch_ns = rank->host_ns + LAUNCH_NS;
 		rank->host_ns = launch->launch_ns + AFTER_LAUNCH_NS;
-		status = sim_outcome_captured(engine, launch, &plan);
+		status = outcome_captured(engine, launch, &plan);
 	}
 	sim_shared_launch_free(engine, launch);
 	if (engine->status == OK)
@@ -1645,8 +1649,8 @@ static void outcome_hand_on(struct sim_engine *engine, const struct sim_outcome 
 		engine->status = status;
 }
 
-enum status sim_outcome_captured(struct sim_engine *engine, const struct sim_launch *launch,
-				 const struct sim_plan *plan)
+static enum status outcome_captured(struct sim_engine *engine, const struct sim_launch *launch,
+				    const struct sim_plan *plan)
 {
 	struct sim_outcome outcome;
 

@@ -450,10 +450,6 @@ static inline uint64_t sim_outcome_kernel_start(uint64_t start_ns, int channel)
 enum status sim_stall_outcome(struct sim_engine *engine, const struct sim_call *call,
 			      struct sim_outcome *outcome);
 
-/* A call was captured; nothing of it was executed. ERR_NO_SPACE, and errors of the trace or the score. */
-enum status sim_outcome_captured(struct sim_engine *engine, const struct sim_launch *launch,
-				 const struct sim_plan *plan);
-
 /* The calls of a launch were made: will the recorder time it? */
 void sim_trace_choose(struct sim_trace *trace, struct sim_launch *launch);
 /* Records the outcome of a call. */
