@@ -47,8 +47,9 @@ jobs() { # name label
 }
 
 # ---- a good one ---------------------------------------------------------------------------------
+# Enough calls for times to be read before the communicator ends.
 expect_ok "the Ringside plugin is compared in all modes with all its settings" \
-	compare good --plugin ringside --plugin ringside:flight --plugin ringside:full --plugin ringside:cuda-events --runs 1 --keep "$tap_scratch/kept"
+	compare good --plugin ringside --plugin ringside:flight --plugin ringside:full --plugin ringside:cuda-events --runs 1 --calls 100 --keep "$tap_scratch/kept"
 expect_same "it records everything in every mode" "$(completeness good | grep -v 'cuda-events graph')" "$(
 	for label in ringside ringside:flight ringside:full ringside:cuda-events; do
 		for mode in blocking back-to-back graph; do echo "$label $mode 100.0%"; done

@@ -421,7 +421,7 @@ static void play_brief(const char *heading, int turns, void (*at)(int turn))
 	free(text);
 }
 
-/* Why nothing is recorded is said as soon as it is known, and again at the end. */
+/* Why nothing is recorded is printed as soon as it is known, and again at the end. */
 static void nothing_recorded(pid_t child)
 {
 	char path[512];
