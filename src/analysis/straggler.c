@@ -52,7 +52,7 @@ static bool table_allocate(struct straggler_table *table)
 	table->end_ns = calloc(table->blocks + 1, sizeof(*table->end_ns));
 	table->first_number = calloc(table->blocks + 1, sizeof(*table->first_number));
 	table->last_in = calloc(table->seats + 1, sizeof(*table->last_in));
-	table->caused_ns = calloc(table->seats + 1, sizeof(*table->caused_ns));
+	table->caused_ns = calloc(cells, sizeof(*table->caused_ns));
 	table->took_part = calloc(table->seats + 1, sizeof(*table->took_part));
 	return table->late_ns && table->wire_ns && table->wire_sum && table->mean_ns &&
 	       table->least_ns && table->count && table->start_ns && table->end_ns &&
@@ -115,8 +115,8 @@ static void add_chunk(struct straggler_table *table, const struct job *job,
 		if (!match_has_spans(lane))
 			table->last_in[slot->last]++;
 		if (slot->count > 1 && !match_has_spans(lane))
-			table->caused_ns[slot->last] +=
-				(slot->second_ns - slot->least_ns) * (slot->count - 1u);
+			table->caused_ns[(size_t)slot->last * table->blocks + block] +=
+				(double)(slot->second_ns - slot->least_ns) * (slot->count - 1u);
 		if (end_ns == 0)
 			continue;
 		if (table->start_ns[block] == 0 || end_ns < table->start_ns[block])
@@ -659,14 +659,46 @@ static double lost_ns(const struct straggler_table *table, const double *values,
 	return lost;
 }
 
+/* A block that is too thin to tell is like those beside it. */
+static bool was_late(const double *values, uint32_t block, const struct straggler_stretch *stretch)
+{
+	return isnan(values[block]) ? block + 1 >= stretch->from && block <= stretch->to
+				    : straggler_is_on(values[block], stretch);
+}
+
+/*
+ * The waiting that it alone is responsible for: in any block somebody is last, and others wait for ranks that have no
+ * problem, too.
+ */
+static double caused_alone(const struct straggler_table *table, uint32_t seat, const double *values,
+			   const struct straggler_stretch *stretch, double *scratch)
+{
+	double caused = 0;
+
+	for (uint32_t b = 0; b < table->blocks; b++) {
+		uint32_t others = 0;
+
+		if (!was_late(values, b, stretch))
+			continue;
+		for (uint32_t other = 0; other < table->seats; other++)
+			if (other != seat)
+				scratch[others++] =
+					table->caused_ns[(size_t)other * table->blocks + b];
+		caused += table->caused_ns[(size_t)seat * table->blocks + b];
+		if (others > 0)
+			caused -= stats_lower_middle(scratch, others);
+	}
+	return fmax(caused, 0);
+}
+
 static void name_late_seat(struct straggler_search *search, const struct straggler_table *table,
 			   uint32_t seat, const double *values,
-			   const struct straggler_stretch *stretch, double effect)
+			   const struct straggler_stretch *stretch, double effect, double *scratch)
 {
 	struct straggler straggler = straggler_begin(search, table, seat, STRAGGLER_SLOW_RANK);
 	/* Of NAN and a number it is the number. */
-	double caused_ns =
-		fmin((double)table->caused_ns[seat], lost_ns(table, values, stretch, effect));
+	double caused_ns = fmin(caused_alone(table, seat, values, stretch, scratch),
+				lost_ns(table, values, stretch, effect));
 
 	straggler.late_ns = (uint64_t)stretch->typical;
 	straggler.is_by_network = table->is_late_by_network;
@@ -814,7 +846,7 @@ static void straggler_late(struct straggler_search *search, const struct straggl
 		double effect = stretch.is_found ? late_effect(table, values, &stretch) : NAN;
 
 		if (stretch.is_found && !(effect < STRAGGLER_EFFECT_LEAST))
-			name_late_seat(search, table, seat, values, &stretch, effect);
+			name_late_seat(search, table, seat, values, &stretch, effect, scratch);
 	}
 	straggler_field_release(&field);
 	if (search->status == OK)

@@ -52,7 +52,7 @@ struct straggler {
 	double share_of_time;	/* share of the covered time that was affected, 0..1 */
 	uint64_t late_ns; /* straggler: how much later than the others, per match while affected */
 	uint64_t caused_ns; /* waiting of all others that would not have happened had it arrived
-				with the next to last; network, slow link: time lost compared
+				with the next to last, beyond what others cause meanwhile; network, slow link: time lost compared
 				with the others or before */
 	double cost_share;  /* caused_ns relative to the time of all ranks of comm, 0..1; 0
 				unknown */

@@ -66,17 +66,17 @@ struct straggler_table {
 	uint32_t wire_class; /* size class that wire_ns is about */
 	uint32_t *block_of;  /* [match_lane.chunks]; UINT32_MAX: not used */
 	bool is_late_by_network;
-	double *late_ns;    /* mean duration of all minus the seat's, per match; NAN: none */
-	double *wire_ns;    /* time on the wire per transfer; NAN: no transfers */
-	double *wire_sum;   /* total time on the wire */
-	double *mean_ns;    /* [block]: mean duration; of spans an upper bound, like the next */
-	double *least_ns;   /* [block]: mean shortest duration */
-	double *count;	    /* [block]: matches */
+	double *late_ns;   /* mean duration of all minus the seat's, per match; NAN: none */
+	double *wire_ns;   /* time on the wire per transfer; NAN: no transfers */
+	double *wire_sum;  /* total time on the wire */
+	double *caused_ns; /* waiting of all others for the seat, beyond that for the next to last */
+	double *mean_ns;   /* [block]: mean duration; of spans an upper bound, like the next */
+	double *least_ns;  /* [block]: mean shortest duration */
+	double *count;	   /* [block]: matches */
 	uint64_t *start_ns; /* [block], common time; 0 unknown */
 	uint64_t *end_ns;
 	uint64_t *first_number; /* [block]: match_brief.number with which it begins */
 	uint64_t *last_in;	/* [seat]: matches in which it was last */
-	uint64_t *caused_ns;	/* [seat]: see struct straggler */
 	uint64_t *took_part;	/* [seat] */
 };
 

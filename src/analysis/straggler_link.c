@@ -634,19 +634,16 @@ static bool find_gpu_waits(const struct link_question *question, uint32_t seat,
 static void use_gpu_waits(struct straggler_table *table, uint32_t seat,
 			  const struct gpu_waits *waits)
 {
-	double all_ns = 0;
-
 	for (uint32_t b = 0; b < table->blocks; b++) {
 		double *late = &table->late_ns[(size_t)seat * table->blocks + b];
+		double *caused = &table->caused_ns[(size_t)seat * table->blocks + b];
 
 		/* What is left out stays so. */
 		*late = isnan(*late) || waits->operations[b] == 0
 				? NAN
 				: waits->ns[b] / waits->operations[b];
-		if (!isnan(*late))
-			all_ns += waits->ns[b];
+		*caused = isnan(*late) ? 0 : waits->ns[b] * (table->seats - 1);
 	}
-	table->caused_ns[seat] = units_whole(all_ns * (table->seats - 1));
 	table->last_in[seat] = 0;
 }
 

@@ -22,6 +22,7 @@ static struct timeline_report report;
 /* Of the scenes with noise: ranks also differ from match to match, and are late up to this one; how many there are, and the
  * first one's number. */
 static bool has_noise;
+static uint64_t noise_ns = 3 * MS;
 static int late_end = MATCHES, match_count = MATCHES, match_first = MATCH_CHUNK;
 /* The last so many ranks were not recorded; this one takes part in two matches of three. */
 static int unrecorded, seldom = -1;
@@ -60,7 +61,7 @@ static void play(const struct scene *scene)
 			bool is_late = i >= scene->first && i < late_end;
 			uint32_t waits =
 				is_late ? latest_of(scene, comm) - scene->late_ms[rank] : 0;
-			uint64_t more_ns = has_noise ? noisy(3 * MS, rank, i) : 0;
+			uint64_t more_ns = has_noise ? noisy(noise_ns, rank, i) : 0;
 
 			if (rank == seldom && i % 3 == 0)
 				continue;
@@ -81,6 +82,31 @@ static void over(void)
 static bool is_near(double got, double wanted)
 {
 	return fabs(got - wanted) <= 0.001 * fabs(wanted);
+}
+
+/* Of two that are often late, one is a little more so. */
+static void test_both_late(void)
+{
+	static const struct scene both = { 2, "ab", 1, { [1] = 6 }, 0 };
+	const struct straggler *late;
+
+	noise_ns = 30 * MS;
+	has_noise = true;
+	play(&both);
+	late = report.stragglers.list;
+	EXPECT_THAT("a rank is named that is the last one in most matches",
+		    report.stragglers.count == 1 && late->rank == 1 &&
+			    late->last_in > MATCHES / 2 && late->last_in < MATCHES * 9 / 10);
+	EXPECT_THAT("it costs what it adds, not all the waiting for it",
+		    report.stragglers.count == 1 &&
+			    fabs((double)late->caused_ns - 6. * MS * MATCHES) <
+				    0.2 * 6 * MS * MATCHES);
+	if (report.stragglers.count == 1)
+		printf("# %.3f ms per match, last in %llu\n",
+		       (double)late->caused_ns / MATCHES / MS, (unsigned long long)late->last_in);
+	over();
+	has_noise = false;
+	noise_ns = 3 * MS;
 }
 
 /* The time of all ranks from the first block's start to the last one's end, as the cost's share counts it. */
@@ -572,6 +598,7 @@ static void test_words(void)
 int main(void)
 {
 	test_rank();
+	test_both_late();
 	test_hosts();
 	test_noisy();
 	test_explained();
