@@ -281,7 +281,7 @@ static void write_busy(struct sink *text, const struct timeline_report *report)
 		sink_format(text, "communication: unknown share of run time%s, %s in messages",
 			    report->total.timed == 0 ? " (no call was timed)"
 			    : report->job.known_ranks < report->job.rank_count
-				    ? " (ranks of a process cannot be told apart)"
+				    ? " (ranks of a process cannot be distinguished)"
 				    : "",
 			    units_bytes(bytes, report->total.bytes));
 		return;
