@@ -112,6 +112,8 @@ struct region_live *live_claim(struct comm_state *comm, uint32_t *slot)
 	if (UNLIKELY(load_relaxed(&live->notes) & LIVE_HAS_OTHERS))
 		words_clear(&recorder.others[*slot].started,
 			    sizeof(*recorder.others) / sizeof(uint64_t));
+	/* First of all, for readers after a kill: without a number a slot is being filled. */
+	store_relaxed(&live->op.number, 0);
 	words_clear(&live->word + 1, sizeof(*live) / sizeof(uint64_t) - 1);
 	return live;
 }
