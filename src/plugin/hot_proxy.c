@@ -237,6 +237,7 @@ static inline void proxy_fill(struct region_proxy *proxy, const struct proxy_sta
 	store_relaxed(&proxy->active_ns, 0);
 	store_relaxed(&proxy->since_ns, owner->now);
 	store_relaxed(&proxy->bytes, 0);
+	store_relaxed(&proxy->moved_before_plus_1, 0);
 	for (int i = 0; i < STEP_STATES; i++)
 		store_relaxed(&proxy->wait_ns[i], 0);
 }
@@ -413,9 +414,18 @@ void hot_proxy_state(struct handle handle, int state, uint64_t bytes)
 		count_odd(proxy == NULL ? ODD_STALE_HANDLE : ODD_UNKNOWN_STATE);
 		return;
 	}
-	if (state == ABI_OP_SEND_TRANSMITTED || state == ABI_OP_RECV_RECEIVED) {
-		/* Up to 2.26 the bytes come here, as NCCL's own total. */
-		store_relaxed(&proxy->bytes, bytes);
+	if (state == ABI_OP_SEND_POSTED || state == ABI_OP_RECV_POSTED) {
+		if (load_relaxed(&proxy->moved_before_plus_1) == 0)
+			store_relaxed(&proxy->moved_before_plus_1, bytes + 1);
+	} else if (state == ABI_OP_SEND_TRANSMITTED || state == ABI_OP_RECV_RECEIVED) {
+		/*
+		 * Up to 2.26 the bytes come here, as a total that NCCL never resets: it goes on counting when it uses its
+		 * memory for another proxy operation.
+		 */
+		uint64_t before_plus_1 = load_relaxed(&proxy->moved_before_plus_1);
+
+		if (LIKELY(before_plus_1 != 0 && bytes >= before_plus_1 - 1))
+			store_relaxed(&proxy->bytes, bytes - (before_plus_1 - 1));
 	} else if (state == ABI_OP_SEND_REM_FIFO_WAIT) {
 		count_odd(ODD_REPEATED_STATE);
 	}

@@ -316,7 +316,9 @@ static ALWAYS_INLINE void sub_move(struct host_active *active, struct host_sub *
 	if (move == 2 && sub->is_send && UNLIKELY(active->wants.net))
 		net_events(active, sub, step);
 	if (move == (sub->is_send ? 2u : 1u)) {
-		sub->trans_bytes = active->work.step_bytes;
+		/* Up to 2.26 NCCL adds them up, also over operations that use the same memory. */
+		sub->trans_bytes =
+			active->work.step_bytes + (active->is_old ? sub->trans_bytes : 0);
 		if (active->transfer != NULL)
 			active->transfer(active->transfer_arg, sub->is_send);
 	}

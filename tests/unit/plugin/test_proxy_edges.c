@@ -263,7 +263,7 @@ static void a_slot_begins_clean(void)
 	struct region_proxy *at = proxy_from(proxy);
 
 	at->wait_ns[0] = at->wait_ns[1] = at->wait_ns[2] = 7;
-	at->spares[0] = 12345;
+	at->moved_before_plus_1 = 12345;
 	play_stop(proxy);
 	EXPECT_EQUAL(live_from(task)->op.wait_ns[OP_WAIT_SEND_NET], 7);
 	EXPECT_EQUAL(live_from(task)->op.wait_ns[OP_WAIT_RECV_NET], 0);
@@ -273,7 +273,7 @@ static void a_slot_begins_clean(void)
 	proxy = start(context, task, false);
 	EXPECT(proxy_from(proxy) == at);
 	EXPECT(at->wait_ns[0] == 0 && at->wait_ns[1] == 0 && at->wait_ns[2] == 0);
-	EXPECT_EQUAL(at->spares[0], 12345);
+	EXPECT_EQUAL(at->moved_before_plus_1, 0);
 	at->wait_ns[2] = 9;
 	play_stop(proxy);
 	EXPECT_EQUAL(live_from(task)->op.wait_ns[OP_WAIT_RECV_GPU], 9);
@@ -282,7 +282,6 @@ static void a_slot_begins_clean(void)
 	hot_comm(context)->proxy_thread = thread_self() + 64;
 	proxy = start(context, task, true);
 	proxy_from(proxy)->wait_ns[2] = 11;
-	proxy_from(proxy)->spares[0] = 12345;
 	play_stop(proxy);
 	EXPECT_EQUAL(recorder.others[handle_slot(handle_from(task))].wait_ns[OP_WAIT_SEND_NET], 11);
 	EXPECT_EQUAL(recorder.others[handle_slot(handle_from(task))].wait_ns[OP_WAIT_RECV_NET], 0);
@@ -406,6 +405,36 @@ static void only_a_child_counts(void)
 	ncclProfiler_v5.finalize(context);
 }
 
+/* Up to 2.26 NCCL counts on from whatever used its memory before. */
+static void bytes_of_a_running_total_are_those_of_the_operation(void)
+{
+	static const struct {
+		bool is_send, has_begin;
+		uint64_t before, wanted;
+	} cases[] = { { true, true, 0, 3000 },
+		      { true, true, 5000000, 3000 },
+		      { false, true, 77, 3000 },
+		      { true, false, 5000000, 0 } };
+
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		void *context = play_init(16, 2, 2, 0);
+		void *proxy = start(context, issue(context), cases[i].is_send);
+		int posted = cases[i].is_send ? ABI_OP_SEND_POSTED : ABI_OP_RECV_POSTED;
+		int moved = cases[i].is_send ? ABI_OP_SEND_TRANSMITTED : ABI_OP_RECV_RECEIVED;
+
+		for (uint64_t n = 0; n < 3; n++) {
+			if (cases[i].has_begin)
+				hot_proxy_state(handle_from(proxy), posted,
+						cases[i].before + n * 1000);
+			hot_proxy_state(handle_from(proxy), moved,
+					cases[i].before + (n + 1) * 1000);
+		}
+		EXPECT_EQUAL(proxy_from(proxy)->bytes, cases[i].wanted);
+		play_stop(proxy);
+		ncclProfiler_v5.finalize(context);
+	}
+}
+
 int main(void)
 {
 	play_setup("flight");
@@ -424,6 +453,7 @@ int main(void)
 	repeated_states_are_counted_up_to_255();
 	unknown_states_and_old_handles_are_told_apart();
 	only_a_child_counts();
+	bytes_of_a_running_total_are_those_of_the_operation();
 	free(words);
 	free(flags);
 	return tap_done();
