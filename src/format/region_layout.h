@@ -43,7 +43,7 @@
 
 #define REGION_MAGIC UINT64_C(0x314e4f4947455252) /* "RREGION1" */
 /* From 1.5 on totals have only durations (op_is_duration()); before, network spans were added to them. */
-enum { REGION_MAJOR = 1, REGION_MINOR = 5, REGION_MINOR_DURATIONS = 5 };
+enum { REGION_MAJOR = 1, REGION_MINOR = 6, REGION_MINOR_DURATIONS = 5 };
 #define REGION_BYTE_ORDER UINT32_C(0x01020304)
 
 enum region_part_index {
@@ -255,7 +255,7 @@ struct region_proxy {
 			 */
 			uint32_t transmitted;
 			uint32_t done;
-			uint32_t spare;
+			uint32_t link; /* index of what it sends on; 0: not looked up yet */
 		};
 		uint64_t words[7]; /* the same as words, for the writer */
 	};
@@ -338,8 +338,15 @@ struct region_link {
 	uint64_t steps;	     /* transfers done */
 	uint64_t bytes;	     /* of those transfers */
 	uint64_t wait_ns[3]; /* SEND_GPU, SEND_PEER, SEND_NET, or the three of RECV */
-	uint64_t reserved;
+	/*
+	 * Of sends: how long at least one of its transfers was on the wire. 0: unknown, as before minor version 6 and of
+	 * receives. Of index 0 it says nothing.
+	 */
+	uint64_t wire_ns;
 };
+
+/* Top bit of region_link.wire_ns: threads whose transfers are not in it have added bytes. */
+#define LINK_WIRE_PARTIAL (UINT64_C(1) << 63)
 
 _Static_assert(sizeof(struct region_link) == 64, "region_link changed its size");
 

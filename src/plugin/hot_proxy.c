@@ -54,6 +54,59 @@ static void link_add(const struct region_proxy *proxy)
 	for (int i = 0; i < LINK_STATES; i++)
 		if (load_relaxed(&proxy->wait_ns[i]) != 0)
 			add_relaxed(&link->wait_ns[i], load_relaxed(&proxy->wait_ns[i]));
+	if (UNLIKELY(load_relaxed(&proxy->flags) & PROXY_IS_OTHERS))
+		or_relaxed(&link->wire_ns, LINK_WIRE_PARTIAL);
+}
+
+/*
+ * How long a link is in use: while at least one transfer is on the wire. Transfers of several channels overlap, so their
+ * times cannot be added up. Only for the communicator's own proxy thread, which needs no atomics.
+ */
+
+enum { NO_LINK = -1 };
+
+static COLD uint32_t link_of(struct region_proxy *proxy)
+{
+	uint32_t comm = load_relaxed(&proxy->comm), index = 0;
+
+	if (comm != 0 && !(load_relaxed(&proxy->flags) & PROXY_IS_OTHERS))
+		index = (uint32_t)(link_find(REGION_LINK_KEY(comm, false,
+							     load_relaxed(&proxy->peer))) -
+				   recorder.region.links);
+	if (index == 0)
+		index = (uint32_t)NO_LINK;
+	store_relaxed(&proxy->link, index);
+	return index;
+}
+
+static inline void wire_begin(struct region_proxy *proxy, uint64_t now)
+{
+	uint32_t link = load_relaxed(&proxy->link);
+	struct link_wire *wire;
+
+	if (UNLIKELY(link == 0))
+		link = link_of(proxy);
+	if (UNLIKELY(link == (uint32_t)NO_LINK))
+		return;
+	wire = &recorder.wires[link];
+	if (bump_relaxed_get(&wire->transfers) == 0)
+		store_relaxed(&wire->since_ns, now);
+}
+
+static inline void wire_end(struct region_proxy *proxy, uint64_t now)
+{
+	uint32_t link = load_relaxed(&proxy->link);
+	uint64_t transfers, since;
+
+	if (link == 0 || link == (uint32_t)NO_LINK)
+		return;
+	transfers = load_relaxed(&recorder.wires[link].transfers);
+	if (UNLIKELY(transfers == 0))
+		return; /* the communicator ended meanwhile */
+	store_relaxed(&recorder.wires[link].transfers, transfers - 1);
+	since = load_relaxed(&recorder.wires[link].since_ns);
+	if (transfers == 1 && now > since)
+		bump_relaxed(&recorder.region.links[link].wire_ns, now - since);
 }
 
 /*
@@ -442,6 +495,8 @@ static inline void step_account(struct region_proxy *proxy, const struct region_
 	uint64_t middle = load_relaxed(&step->time_ns[1]);
 	uint64_t first = load_relaxed(&step->time_ns[0]);
 
+	if (last != 0 && load_relaxed(&proxy->flags) & PROXY_IS_SEND)
+		wire_end(proxy, now);
 	last = last != 0 ? last : now;
 	middle = middle != 0 ? middle : last;
 	first = first != 0 ? first : middle;
@@ -493,7 +548,7 @@ void hot_step_state(struct handle handle, int state, uint64_t bytes)
 {
 	struct region_proxy *proxy = proxy_find(handle);
 	struct region_step *step;
-	uint64_t head, *moment;
+	uint64_t head, now, *moment;
 	uint8_t kind;
 
 	kind = (unsigned int)state < STATES ? state_kinds[state] : 0;
@@ -523,10 +578,11 @@ void hot_step_state(struct handle handle, int state, uint64_t bytes)
 	 * "Peer not ready" repeats at each poll; if it came only once, the send left in that same
 	 * poll.
 	 */
-	store_relaxed(moment, state == ABI_STEP_SEND_WAIT && head >> 40 == 0 &&
-					      load_relaxed(&step->time_ns[1]) != 0
-				      ? load_relaxed(&step->time_ns[1])
-				      : recorder_now());
+	now = state == ABI_STEP_SEND_WAIT && head >> 40 == 0 ? load_relaxed(&step->time_ns[1]) : 0;
+	now = now != 0 ? now : recorder_now();
+	store_relaxed(moment, now);
+	if (state == ABI_STEP_SEND_WAIT)
+		wire_begin(proxy, now);
 }
 
 /* Some NCCL releases forget to stop a transfer: it ends with its proxy operation. */

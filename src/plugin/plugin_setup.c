@@ -92,7 +92,11 @@ static void forget_links(uint32_t id)
 	for (uint32_t i = 1; i < recorder.region.link_count; i++) {
 		if (load_relaxed(&links[i].key) >> 34 != id)
 			continue;
-		move_sums(&links[0].proxies, &links[i].proxies, sizeof(*links) / 8 - 1);
+		move_sums(&links[0].proxies, &links[i].proxies,
+			  offsetof(struct region_link, wire_ns) / 8 - 1);
+		/* Of several links it would say nothing. */
+		store_relaxed(&links[i].wire_ns, 0);
+		store_relaxed(&recorder.wires[i].transfers, 0);
 		store_release(&links[i].key, SLOT_FORGOTTEN);
 	}
 }
@@ -404,7 +408,8 @@ static bool make_private_tables(void)
 	/* These pages are never touched if each communicator has one proxy thread. */
 	size_t others = recorder.region.live_count * sizeof(*recorder.others);
 	size_t nexts = recorder.region.live_count * sizeof(*recorder.timed_next);
-	char *memory = mmap(NULL, comms + groups + others + nexts, PROT_READ | PROT_WRITE,
+	size_t wires = recorder.region.link_count * sizeof(*recorder.wires);
+	char *memory = mmap(NULL, comms + groups + others + nexts + wires, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED)
@@ -413,6 +418,7 @@ static bool make_private_tables(void)
 	recorder.groups = (void *)(memory + comms);
 	recorder.others = (void *)(memory + comms + groups);
 	recorder.timed_next = (void *)(memory + comms + groups + others);
+	recorder.wires = (void *)(memory + comms + groups + others + nexts);
 	for (uint32_t i = 0; i < recorder.region.comm_count; i++)
 		recorder.comms[i].shared = &recorder.region.comms[i];
 	return true;

@@ -278,6 +278,12 @@ struct live_others {
 	uint64_t wait_ns[OP_WAITS];
 };
 
+/* Transfers of a link that are on the wire; see region_link.wire_ns. One per link. */
+struct link_wire {
+	uint64_t transfers;
+	uint64_t since_ns; /* when there were none before */
+};
+
 struct group_state {
 	uint64_t generation;
 	uint64_t launch_ns;
@@ -404,6 +410,7 @@ struct recorder {
 	struct region_writer region;
 	struct comm_state *comms;   /* as many as region.comms */
 	struct live_others *others; /* as many as region.live */
+	struct link_wire *wires;    /* as many as region.links */
 	struct group_state *groups;
 	uint64_t *timed_next; /* by live slot: the next operation of its launch */
 	struct timing timing ON_OWN_LINE;

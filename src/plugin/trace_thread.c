@@ -173,7 +173,7 @@ static void copy_link(struct region_link *to, const struct region_link *from)
 	to->bytes = load_relaxed(&from->bytes);
 	for (int i = 0; i < 3; i++)
 		to->wait_ns[i] = load_relaxed(&from->wait_ns[i]);
-	to->reserved = 0;
+	to->wire_ns = load_relaxed(&from->wire_ns);
 }
 
 /*

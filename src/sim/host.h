@@ -299,6 +299,7 @@ struct host_edge {
 	 * All 0: the operation's duration is divided evenly.
 	 */
 	uint64_t wait_ns[3];
+	uint64_t stagger_ns;	 /* channels begin one after the other during this time */
 	uint16_t channel_plus_1; /* only this channel, counted from 1 for first_channel; 0: all */
 	/* With HOST_STUCK_EDGES: SEND_GPU to RECV_GPU, or NONE: not stuck. */
 	uint8_t stuck;
@@ -348,6 +349,8 @@ struct host_op {
 	uint8_t edge_count;
 	uint32_t steps;	      /* per channel and edge */
 	uint32_t chunk_bytes; /* of a step */
+	uint32_t
+		step_bytes; /* that a step moves; 0: its share of the message, but no more than a chunk */
 	struct host_edge edges[HOST_EDGES];
 
 	/* Times. Timestamps of channel i: start + i * start_skew_ns, stop + i * stop_skew_ns. */

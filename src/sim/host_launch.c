@@ -326,6 +326,8 @@ static enum status work_fill(const struct host_plan *plan, const struct host_tas
 		host_op_bytes(op) / ((uint64_t)op->channels * (op->steps ? op->steps : 1));
 	if (work->step_bytes > work->op.chunk_bytes)
 		work->step_bytes = work->op.chunk_bytes;
+	if (op->step_bytes != 0)
+		work->step_bytes = op->step_bytes;
 	work->watched = plan->watched;
 	if (work->op.channels <= HOST_COUNTERS_FEW || !(work->has_kernel_events || is_stamped))
 		return OK;

@@ -1472,6 +1472,9 @@ static void set_waits(struct host_edge *to, const struct sim_play *play,
 		to->wait_ns[2] = net_ns(play, edge, life_ns) + small_ns;
 		to->wait_ns[1] = 0;
 		to->wait_ns[0] = small_ns;
+		/* Channels share the network: they do not all send in the same moments. */
+		if (to->wait_ns[2] + small_ns < life_ns)
+			to->stagger_ns = life_ns - to->wait_ns[2] - small_ns;
 	} else {
 		to->wait_ns[0] = life_ns - 2 * (life_ns / SMALL_SHARE);
 		to->wait_ns[1] = life_ns / SMALL_SHARE;

@@ -377,7 +377,7 @@ static struct host_op make_op(struct part *part, struct turn *turn)
 	for (unsigned int i = 0; i < play->edge_count; i++)
 		op.edges[i] = play->edges[i];
 	op.steps = play->steps;
-	op.chunk_bytes = play->step_bytes ? play->step_bytes : 1;
+	op.chunk_bytes = op.step_bytes = play->step_bytes ? play->step_bytes : 1;
 	op.start_skew_ns = 100;
 	op.duration_ns = play->duration_ns;
 	/* A stuck call does not wait for others: where it stops has been computed. */

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -123,6 +124,37 @@ static bool links_grow(struct sim_links *links)
 	return true;
 }
 
+/*
+ * How long a call had a transfer to this peer on the wire. Channels do so independently of each other, each for the share of
+ * the time that its transfers take together.
+ */
+static uint64_t wire_ns(const struct sim_outcome *outcome, int32_t peer)
+{
+	double call_ns = (double)(outcome->end_ns - outcome->begin_ns), none = 1;
+
+	if (outcome->begin_ns == 0 || outcome->end_ns <= outcome->begin_ns)
+		return 0;
+	for (int i = 0; i < outcome->edge_count; i++) {
+		const struct sim_edge *edge = &outcome->edges[i];
+
+		if (edge->is_send && edge->peer == peer && edge->stop_ns != 0)
+			none *= 1 - fmin(1, (double)edge->wait_ns[STATES - 1] / call_ns);
+	}
+	return (uint64_t)(call_ns * (1 - none));
+}
+
+/* The connection of a call that stands for all with the same peer. */
+static bool is_first_to_peer(const struct sim_outcome *outcome, int index)
+{
+	const struct sim_edge *edge = &outcome->edges[index];
+
+	for (int i = 0; i < index; i++)
+		if (outcome->edges[i].is_send && outcome->edges[i].peer == edge->peer &&
+		    outcome->edges[i].stop_ns != 0)
+			return false;
+	return edge->is_send;
+}
+
 /* Adds the connections of a call that have stopped. ERR_NO_SPACE. */
 static enum status sim_links_add(struct sim_links *links, uint32_t comm_id,
 				 const struct sim_outcome *outcome)
@@ -143,6 +175,8 @@ static enum status sim_links_add(struct sim_links *links, uint32_t comm_id,
 		link->bytes += edge->bytes;
 		for (int state = 0; state < STATES; state++)
 			link->wait_ns[state] += edge->wait_ns[state];
+		if (is_first_to_peer(outcome, i))
+			link->wire_ns += wire_ns(outcome, edge->peer);
 	}
 	return OK;
 }

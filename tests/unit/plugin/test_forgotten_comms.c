@@ -51,7 +51,7 @@ static struct region_link link_with(uint64_t key, uint64_t value)
 				     .steps = value + 1,
 				     .bytes = value + 2,
 				     .wait_ns = { value + 3, value + 4, value + 5 },
-				     .reserved = value + 6 };
+				     .wire_ns = value + 6 };
 }
 
 static void links_are_added_to_other(void)
@@ -76,14 +76,14 @@ static void links_are_added_to_other(void)
 	EXPECT_EQUAL(links[0].key, 0);
 	EXPECT_EQUAL(links[0].proxies, sum.proxies);
 	EXPECT_EQUAL(links[0].wait_ns[2], 1000 + 20 + 300 + 3 * 5);
-	EXPECT_EQUAL(links[0].reserved, 1000 + 20 + 300 + 3 * 6);
+	EXPECT_THAT("the time of one link is none of several", links[0].wire_ns == 1006);
 	for (int i = 0; i < 2; i++) {
 		const struct region_link *link = &links[i == 0 ? 1 : last];
 
-		EXPECT(link->key == SLOT_FORGOTTEN && link->proxies == 0 && link->reserved == 0);
+		EXPECT(link->key == SLOT_FORGOTTEN && link->proxies == 0 && link->wire_ns == 0);
 	}
 	EXPECT_THAT("those of others stay",
-		    links[2].key == other && links[2].proxies == 500 && links[2].reserved == 506);
+		    links[2].key == other && links[2].proxies == 500 && links[2].wire_ns == 506);
 	EXPECT_THAT("nothing behind the table", behind->key == key && behind->proxies == 7000);
 	*behind = saved;
 	memset(links, 0, (last + 1) * sizeof(*links));

@@ -268,8 +268,8 @@ static void a_slot_begins_clean(void)
 	EXPECT_EQUAL(live_from(task)->op.wait_ns[OP_WAIT_SEND_NET], 7);
 	EXPECT_EQUAL(live_from(task)->op.wait_ns[OP_WAIT_RECV_NET], 0);
 	for (uint32_t i = 0; i < recorder.region.link_count; i++)
-		if (recorder.region.links[i].reserved != 0)
-			EXPECT_EQUAL(recorder.region.links[i].reserved, 0);
+		if (recorder.region.links[i].wire_ns & ~LINK_WIRE_PARTIAL)
+			EXPECT_EQUAL(recorder.region.links[i].wire_ns, 0);
 	proxy = start(context, task, false);
 	EXPECT(proxy_from(proxy) == at);
 	EXPECT(at->wait_ns[0] == 0 && at->wait_ns[1] == 0 && at->wait_ns[2] == 0);
@@ -405,6 +405,79 @@ static void only_a_child_counts(void)
 	ncclProfiler_v5.finalize(context);
 }
 
+static const struct region_link *link_to(void *context, int32_t peer)
+{
+	uint64_t key = REGION_LINK_KEY(hot_comm(context)->shared->info.id, false, peer);
+
+	for (uint32_t i = 1; i < recorder.region.link_count; i++)
+		if (recorder.region.links[i].key == key)
+			return &recorder.region.links[i];
+	return NULL;
+}
+
+/* A transfer that is on the wire `at_ns` after the last moment. */
+static void *send_at(void *context, void *proxy, int number, uint64_t at_ns)
+{
+	void *step = play_step_start(context, proxy, number);
+
+	play_state(step, ABI_STEP_SEND_GPU_WAIT, 0);
+	stamp_move(at_ns);
+	play_state(step, ABI_STEP_SEND_WAIT, 1000);
+	return step;
+}
+
+static void a_link_is_in_use_while_a_transfer_is_on_the_wire(void)
+{
+	void *context = play_init(14, 2, 2, 0), *task = issue(context), *one, *other;
+	void *first = start(context, task, true), *second = start(context, task, true);
+	void *back = start(context, task, false), *step;
+	const struct region_link *link;
+
+	one = send_at(context, first, 0, 100); /* at 100 */
+	link = link_to(context, 1);
+	EXPECT(link != NULL && link->wire_ns == 0);
+	other = send_at(context, second, 0, 50); /* 150 */
+	stamp_move(150);
+	play_stop(one); /* 300 */
+	EXPECT_THAT("another one is still under way", link->wire_ns == 0);
+	stamp_move(100);
+	play_stop(other); /* 400 */
+	EXPECT_THAT("what overlaps counts once", link->wire_ns == 300);
+	step = play_step_start(context, back, 0);
+	play_state(step, ABI_STEP_RECV_WAIT, 0);
+	stamp_move(70);
+	play_state(step, ABI_STEP_RECV_FLUSH_WAIT, 1000);
+	play_state(step, ABI_STEP_RECV_GPU_WAIT, 0);
+	stamp_move(30);
+	play_stop(step);
+	EXPECT_THAT("what is received is the peer's link", link->wire_ns == 300);
+	(void)send_at(context, first, 1, 10);
+	stamp_move(40);
+	play_stop(first);
+	EXPECT_THAT("one that was never stopped ends with its proxy operation",
+		    link->wire_ns == 340);
+	(void)send_at(context, second, 1, 10);
+	stamp_move(5);
+	ncclProfiler_v5.finalize(context);
+	EXPECT_THAT("or with its communicator", link->wire_ns == 345);
+	EXPECT(recorder.wires[link - recorder.region.links].transfers == 0);
+}
+
+/* Proxy threads of other ranks share no counter. */
+static void transfers_of_other_threads_are_not_in_it(void)
+{
+	void *context = play_init(15, 2, 2, 0), *task = issue(context), *proxy;
+
+	hot_comm(context)->proxy_thread = thread_self() + 64;
+	proxy = start(context, task, true);
+	play_stop(send_at(context, proxy, 0, 100));
+	stamp_move(50);
+	play_stop(proxy);
+	EXPECT(link_to(context, 1) != NULL && link_to(context, 1)->bytes == 1000 &&
+	       link_to(context, 1)->wire_ns == LINK_WIRE_PARTIAL);
+	ncclProfiler_v5.finalize(context);
+}
+
 /* Up to 2.26 NCCL counts on from whatever used its memory before. */
 static void bytes_of_a_running_total_are_those_of_the_operation(void)
 {
@@ -453,6 +526,8 @@ int main(void)
 	repeated_states_are_counted_up_to_255();
 	unknown_states_and_old_handles_are_told_apart();
 	only_a_child_counts();
+	a_link_is_in_use_while_a_transfer_is_on_the_wire();
+	transfers_of_other_threads_are_not_in_it();
 	bytes_of_a_running_total_are_those_of_the_operation();
 	free(words);
 	free(flags);
