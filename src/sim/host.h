@@ -299,7 +299,9 @@ struct host_edge {
 	 * All 0: the operation's duration is divided evenly.
 	 */
 	uint64_t wait_ns[3];
-	uint64_t stagger_ns;	 /* channels begin one after the other during this time */
+	uint64_t stagger_ns; /* channels begin one after the other during this time */
+	/* Thousandths of the operation's duration after which its steps are over; 0: all of it. */
+	uint16_t permille;
 	uint16_t channel_plus_1; /* only this channel, counted from 1 for first_channel; 0: all */
 	/* With HOST_STUCK_EDGES: SEND_GPU to RECV_GPU, or NONE: not stuck. */
 	uint8_t stuck;

@@ -173,6 +173,7 @@ static void sub_init(struct host_engine *engine, struct host_active *active, str
 			sum += active->period_ns / 2;
 		sub->step_ns[i] = sum;
 	}
+	sub->permille = edge->permille != 0 ? edge->permille : 1000;
 	sub->later_ns = edge->stagger_ns * channel / active->work.op.channels;
 	sub->connection = connection_of(active, sub);
 	sub->ticket = engine->connections[sub->connection].issued++;
@@ -367,7 +368,8 @@ static ALWAYS_INLINE bool sub_may_move(struct host_engine *engine, const struct 
 		       : active->work.launch_ns;
 	if (active->begin_ns != 0)
 		base = active->begin_ns;
-	return engine_is_due(engine, base + sub->later_ns + step * active->period_ns +
+	return engine_is_due(engine, base + sub->later_ns +
+					     step * active->period_ns * sub->permille / 1000 +
 					     sub->step_ns[move - 1]);
 }
 

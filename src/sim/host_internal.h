@@ -202,6 +202,7 @@ struct host_sub {
 	uint64_t trans_bytes; /* not cleared between operations: NCCL recycles it, too */
 	uint64_t step_ns[3];  /* real time: when a step is due for its three moves */
 	uint64_t later_ns;    /* than the first channel */
+	uint16_t permille;    /* of the work's period, between two of its steps */
 	uint32_t connection;
 	uint32_t ticket; /* its turn on that connection */
 	/* Steps that are posted; ready or arrived; sent or flushed; completed. */

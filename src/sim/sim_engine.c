@@ -1458,6 +1458,23 @@ static uint64_t net_ns(const struct sim_play *play, const struct sim_edge *edge,
 				 : life_ns;
 }
 
+/* When its steps are made: a fast channel is over early, and channels do not all send in the same moments. */
+static void set_place(struct host_edge *to, const struct sim_play *play,
+		      const struct sim_edge *edge)
+{
+	uint64_t whole_ns = play->duration_ns, life_ns, step_ns = to->wait_ns[0] + to->wait_ns[2];
+	uint64_t own_ns =
+		edge->stop_ns > play->begin_ns ? edge->stop_ns - play->begin_ns : whole_ns;
+
+	if (play->begin_ns == 0 || own_ns > whole_ns || whole_ns == 0)
+		own_ns = whole_ns;
+	life_ns = step_life_ns(own_ns, play->steps);
+	if (step_ns >= life_ns)
+		return;
+	to->permille = whole_ns > 0 ? (uint16_t)(own_ns * 1000 / whole_ns) : 1000;
+	to->stagger_ns = life_ns - step_ns;
+}
+
 /* How long a step of this connection stays in each state, in real time. */
 static void set_waits(struct host_edge *to, const struct sim_play *play,
 		      const struct sim_edge *edge)
@@ -1472,9 +1489,7 @@ static void set_waits(struct host_edge *to, const struct sim_play *play,
 		to->wait_ns[2] = net_ns(play, edge, life_ns) + small_ns;
 		to->wait_ns[1] = 0;
 		to->wait_ns[0] = small_ns;
-		/* Channels share the network: they do not all send in the same moments. */
-		if (to->wait_ns[2] + small_ns < life_ns)
-			to->stagger_ns = life_ns - to->wait_ns[2] - small_ns;
+		set_place(to, play, edge);
 	} else {
 		to->wait_ns[0] = life_ns - 2 * (life_ns / SMALL_SHARE);
 		to->wait_ns[1] = life_ns / SMALL_SHARE;

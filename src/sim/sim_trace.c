@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/attributes.h"
 #include "common/hash.h"
 #include "common/op.h"
 #include "common/text.h"
@@ -124,23 +125,44 @@ static bool links_grow(struct sim_links *links)
 	return true;
 }
 
-/*
- * How long a call had a transfer to this peer on the wire. Channels do so independently of each other, each for the share of
- * the time that its transfers take together.
- */
+/* A connection's transfers: until when, after the call began, and which share of that time one is on the wire. */
+struct on_the_wire {
+	double until_ns, share;
+};
+
+static int by_end(const void *one, const void *other)
+{
+	const struct on_the_wire *a = one, *b = other;
+
+	return ORDER(a->until_ns, b->until_ns);
+}
+
+/* How long a call had a transfer to this peer on the wire. Its channels do so independently of each other. */
 static uint64_t wire_ns(const struct sim_outcome *outcome, int32_t peer)
 {
-	double call_ns = (double)(outcome->end_ns - outcome->begin_ns), none = 1;
+	struct on_the_wire list[SIM_EDGES_MAX];
+	double from_ns = 0, sum_ns = 0;
+	size_t count = 0;
 
-	if (outcome->begin_ns == 0 || outcome->end_ns <= outcome->begin_ns)
-		return 0;
-	for (int i = 0; i < outcome->edge_count; i++) {
+	for (int i = 0; i < outcome->edge_count && outcome->begin_ns != 0; i++) {
 		const struct sim_edge *edge = &outcome->edges[i];
+		double until_ns = (double)edge->stop_ns - (double)outcome->begin_ns;
 
-		if (edge->is_send && edge->peer == peer && edge->stop_ns != 0)
-			none *= 1 - fmin(1, (double)edge->wait_ns[STATES - 1] / call_ns);
+		if (edge->is_send && edge->peer == peer && until_ns > 0)
+			list[count++] = (struct on_the_wire){
+				until_ns, fmin(1, (double)edge->wait_ns[STATES - 1] / until_ns)
+			};
 	}
-	return (uint64_t)(call_ns * (1 - none));
+	qsort(list, count, sizeof(*list), by_end);
+	for (size_t i = 0; i < count; i++) {
+		double none = 1;
+
+		for (size_t j = i; j < count; j++)
+			none *= 1 - list[j].share;
+		sum_ns += (list[i].until_ns - from_ns) * (1 - none);
+		from_ns = list[i].until_ns;
+	}
+	return (uint64_t)sum_ns;
 }
 
 /* The connection of a call that stands for all with the same peer. */
