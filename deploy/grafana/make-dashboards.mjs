@@ -232,6 +232,9 @@ const scaled = (metric, what, all = 'nccl_operations_total', timed = 'nccl_timed
 const processes = (what) => `group by (nccl_job, host, pid, global_rank) (nccl_process_info{${what}, state=~"alive|stopped"})`;
 // The same series over the whole time range: members of a plain topk change at every step, and its lines flicker.
 const most = (count, expr) => `${expr} and topk(${count}, avg_over_time((${expr})[$__range:] @ end()))`;
+const least = (count, expr) => `${expr} and bottomk(${count}, avg_over_time((${expr})[$__range:] @ end()))`;
+// Bytes sent on a link over the time during which it was in use.
+const onTheWire = (by) => `(${rate('nccl_wire_bytes_total', J, by)} / (${rate('nccl_wire_seconds_total', J, by)} > 0))`;
 // Communicators by name; ranks by their number in the job, and by host.
 const named = (expr) => `${expr} * on (nccl_job, comm) group_left (comm_label) comm:nccl_name:info`;
 const placed = (expr) => `${expr} * on (${BY_RANK}) group_left (global_rank, host) topk by (${BY_RANK}) (1, `
@@ -378,6 +381,9 @@ const bandwidth = dashboard('ringside-bandwidth', 'NCCL: bandwidth', 'Bandwidth 
 		lines('Sends waiting for the network', 'The ten connections whose sends wait most for the network, as a share of time.',
 			{ expr: placed(named(`(${most(10, rate('nccl_proxy_wait_seconds_total', `${J}, direction="send", state="net"`, `${BY_RANK}, peer`))})`)),
 				legend: '{{nccl_job}} rank {{global_rank}} {{host}} -> rank {{peer}} of {{comm_label}}' }, { unit: 'percentunit', links: ofNode }),
+		lines('Bandwidth on the wire', 'What a link moves while it is in use: the ten slowest. On every NCCL release, whether or not calls have durations.',
+			{ expr: placed(named(`(${least(10, onTheWire(`${BY_RANK}, peer`))})`)),
+				legend: '{{nccl_job}} rank {{global_rank}} {{host}} -> rank {{peer}} of {{comm_label}}' }, { unit: 'Bps', links: ofNode }),
 		lines('Bytes over the network', 'Sent, by rank (the ten that send most).',
 			{ expr: placed(named(`(${most(10, `sum by (${BY_RANK}) (${rate('nccl_proxy_bytes_total', `${J}, direction="send"`, `${BY_RANK}, peer`)})`)})`)),
 				legend: '{{nccl_job}} rank {{global_rank}} {{host}} in {{comm_label}}' }, { unit: 'Bps', links: ofNode }),

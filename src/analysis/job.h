@@ -54,7 +54,8 @@ struct job_group {
 	uint64_t started_wall_ns; /* of its first process; 0 unknown */
 	uint32_t first_rank;	  /* ranks[first_rank .. + rank_count - 1] */
 	uint32_t rank_count;
-	uint32_t known_ranks; /* without those that were not placed, which may be one of the others; none is: all */
+	uint32_t
+		known_ranks; /* without those that were not placed, which may be one of the others; none is: all */
 	uint32_t process_count;
 	uint32_t host_count;
 	int64_t world_size;	/* from the launcher, else the largest communicator; 0 unknown */
@@ -121,7 +122,7 @@ struct job {
 	size_t host_count;
 	struct job_rank *ranks; /* by group, rank, attempt, process */
 	size_t rank_count;
-	size_t known_ranks; /* as in job_group */
+	size_t known_ranks;	/* as in job_group */
 	struct job_comm *comms; /* by group, number of ranks downwards, label */
 	size_t comm_count;
 	struct job_seat *seats; /* by process, then as in process->comms */

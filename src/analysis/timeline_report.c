@@ -347,6 +347,8 @@ enum status timeline_report_make(struct timeline_report *report, const struct re
 	}
 	if (status == OK)
 		status = report_fill(report, scan);
+	if (status == OK)
+		status = wires_make(&report->wires, &report->job, filter);
 	if (scan != NULL)
 		scan_release(scan);
 	free(scan);
@@ -371,6 +373,7 @@ void timeline_report_release(struct timeline_report *report)
 	free(report->hosts);
 	free(report->comms);
 	free(report->untimed);
+	wires_release(&report->wires);
 	paces_release(&report->paces);
 	align_release(&report->align);
 	stragglers_release(&report->stragglers);

@@ -22,6 +22,7 @@
 #include "analysis/collect.h"
 #include "analysis/filter.h"
 #include "analysis/job.h"
+#include "analysis/wires.h"
 #include "analysis/match.h"
 #include "analysis/stats.h"
 #include "analysis/straggler.h"
@@ -556,6 +557,7 @@ struct timeline_report {
 	double gpu_hours_hung;	 /* lost in a hang at the end, set by callers that ask the doctor */
 	struct matches matches;	 /* counts only: its lanes are freed */
 
+	struct wires wires;
 	struct paces paces;
 	struct align align;
 	struct stragglers stragglers;

@@ -51,7 +51,7 @@ static const struct cli_option options[] = {
 	{ 0, "table", "NAME",
 	  "print only this table: name, comm, kind, function, size, algorithm, rank, source, "
 	  "windows, "
-	  "iterations",
+	  "iterations, links",
 	  CLI_CALL(struct request, table, take_table) },
 	{ 'a', "all", NULL, "print all rows of all tables", CLI_FLAG(struct request, is_all) },
 	{ 0, "answer", NULL, "print only the first screenful",
@@ -169,6 +169,8 @@ static enum status write_csv(const struct request *request, struct sink *sink,
 		return report_csv_tally(sink, report, tally);
 	if (strcmp(request->table, "windows") == 0)
 		return report_csv_windows(sink, report);
+	if (strcmp(request->table, "links") == 0)
+		return report_csv_links(sink, report);
 	return report_csv_iterations(sink, report);
 }
 
@@ -178,6 +180,7 @@ static enum status write_table(const struct request *request, struct sink *sink,
 {
 	const struct tally *tally = chosen_tally(request, report);
 	bool is_windows = tally == NULL && strcmp(request->table, "windows") == 0;
+	bool is_links = tally == NULL && strcmp(request->table, "links") == 0;
 
 	if (tally != NULL)
 		return report_text_table(sink, report, tally, style);
@@ -185,8 +188,15 @@ static enum status write_table(const struct request *request, struct sink *sink,
 	sink_text(sink, "\n");
 	if (is_windows && report->windows.count > 0)
 		return report_text_windows(sink, report, style);
-	if (!is_windows && report->iterations.is_found)
+	if (!is_windows && !is_links && report->iterations.is_found)
 		return report_text_iterations(sink, report, style);
+	if (is_links && report->wires.count > 0)
+		return report_text_links(sink, report, style);
+	if (is_links) {
+		sink_text(sink, "Nothing was sent over the network, or only a part of the "
+				"recording is shown.\n");
+		return sink->status;
+	}
 	sink_text(sink, is_windows ? "No operation has a time.\n" : "No iterations were found.\n");
 	return sink->status;
 }

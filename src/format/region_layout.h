@@ -263,7 +263,7 @@ struct region_proxy {
 	uint64_t active_ns; /* first transfer; 0: none */
 	uint64_t since_ns;  /* last change */
 	uint64_t bytes;
-	uint64_t wait_ns[3]; /* SEND_GPU, SEND_PEER, SEND_NET, or the three of RECV */
+	uint64_t wait_ns[3];	      /* SEND_GPU, SEND_PEER, SEND_NET, or the three of RECV */
 	uint64_t moved_before_plus_1; /* NCCL's total at its beginning, up to 2.26; 0: not seen */
 	struct region_step open[WINDOW_STEPS]; /* transfers in flight */
 };

@@ -164,6 +164,11 @@ static const struct metrics_name families[METRICS_FAMILIES + 1] = {
 				  "Bytes transferred over the network." },
 	[METRICS_PROXY_TRANSFERS] = { "nccl_proxy_transfers", "counter", MEMBER ",direction,peer",
 				      "Transfers over the network." },
+	[METRICS_WIRE_BYTES] = { "nccl_wire_bytes", "counter", MEMBER ",direction,peer",
+				 "Bytes sent on links whose time on the wire is known." },
+	[METRICS_WIRE_SECONDS] = { "nccl_wire_seconds", "counter", MEMBER ",direction,peer",
+				   "Time during which at least one transfer of the link was on the "
+				   "wire." },
 	[METRICS_UNTRUSTED] = { "nccl_untrusted_times", "counter", MEMBER,
 				"Operations whose GPU timestamps were rejected." },
 	[METRICS_LOST_OPERATIONS] = { "nccl_lost_operations", "counter", PROCESS ",reason",
@@ -308,6 +313,8 @@ enum row_form {
 	FORM_SECONDS_IF_SHARED,
 	FORM_BUS_BYTES,
 	FORM_WAITS,
+	FORM_COUNT_IF_SENT,
+	FORM_SECONDS_IF_SENT,
 };
 
 /* Families with the same rows, and the labels that these have in addition to the rank's. */
@@ -380,6 +387,10 @@ static void write_rows(struct metrics_writer *writer, const struct metrics_rows 
 			 (family->form == FORM_COUNT_IF_TIMED && is_timed) ||
 			 (family->form == FORM_COUNT_IF_SHARED && is_shared))
 			metrics_put_unsigned(out, row->labels, value);
+		else if (family->form == FORM_COUNT_IF_SENT && row->values[ROW_WIRE] > 0)
+			metrics_put_unsigned(out, row->labels, value);
+		else if (family->form == FORM_SECONDS_IF_SENT && row->values[ROW_WIRE] > 0)
+			metrics_put_seconds(out, row->labels, value);
 	}
 }
 
@@ -483,7 +494,9 @@ static const struct row_table links = {
 	.label = label_link,
 	.families = { { METRICS_PROXY_WAIT, 0, FORM_WAITS },
 		      { METRICS_PROXY_BYTES, ROW_LINK_BYTES, FORM_COUNT },
-		      { METRICS_PROXY_TRANSFERS, ROW_TRANSFERS, FORM_COUNT } },
+		      { METRICS_PROXY_TRANSFERS, ROW_TRANSFERS, FORM_COUNT },
+		      { METRICS_WIRE_BYTES, ROW_WIRE_BYTES, FORM_COUNT_IF_SENT },
+		      { METRICS_WIRE_SECONDS, ROW_WIRE, FORM_SECONDS_IF_SENT } },
 };
 
 /*

@@ -49,6 +49,8 @@ enum metrics_family {
 	METRICS_PROXY_WAIT,
 	METRICS_PROXY_BYTES,
 	METRICS_PROXY_TRANSFERS,
+	METRICS_WIRE_BYTES,
+	METRICS_WIRE_SECONDS,
 	METRICS_UNTRUSTED,
 	METRICS_LOST_OPERATIONS,
 	METRICS_LOST_DETAILS,
@@ -258,7 +260,7 @@ struct metrics_rows {
 const char *metrics_size_text(unsigned int size); /* "1MiB", "0", "unknown", "other" */
 
 #define METRICS_PEER_OTHER UINT32_MAX
-enum { ROW_LINK_BYTES = 0, ROW_TRANSFERS = 1, ROW_WAITS = 2 };
+enum { ROW_LINK_BYTES = 0, ROW_TRANSFERS = 1, ROW_WAITS = 2, ROW_WIRE_BYTES = 5, ROW_WIRE = 6 };
 
 enum metrics_rows_of {
 	METRICS_ROWS_SIZES = 0,

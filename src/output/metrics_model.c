@@ -870,7 +870,11 @@ static void add_link(struct metrics_rows *rows, const struct metrics_model *mode
 	*row = (struct metrics_row){ .member = member,
 				     .what = METRICS_LINK_KEY(direction, link->key - 1),
 				     .values = { link->bytes, link->steps, link->wait_ns[0],
-						 link->wait_ns[1], link->wait_ns[2] } };
+						 link->wait_ns[1], link->wait_ns[2], 0, 0 } };
+	if (link->key != 0 && link->wire_ns != 0 && !(link->wire_ns & LINK_WIRE_PARTIAL)) {
+		row->values[ROW_WIRE_BYTES] = link->bytes;
+		row->values[ROW_WIRE] = link->wire_ns;
+	}
 	if (link->key == 0) {
 		row->what = METRICS_LINK_KEY(METRICS_EITHER, METRICS_PEER_OTHER);
 		row->values[ROW_WAITS] += link->wait_ns[1] + link->wait_ns[2];

@@ -63,6 +63,8 @@ void report_words_completeness(const struct timeline_report *report, struct sink
 /* Run time of all ranks shown. */
 double report_rank_seconds(const struct timeline_report *report);
 /* Of a report without durations: what is known of the pace, "15.1 GB/s in messages, 63 calls per second"; else "". */
+/* "11.9 GB/s on the wire (median of 4 links, 11.2 to 12.1)"; "" if no link has a time. */
+void report_words_links(const struct timeline_report *report, char to[static REPORT_WORDS]);
 void report_words_rates(const struct timeline_report *report, char to[static REPORT_WORDS]);
 /* Calls of which only a network span or a bound by the host's clock is known; "" none. */
 void report_words_spans(const struct tally_row *row, char to[static REPORT_WORDS]);
@@ -126,6 +128,10 @@ enum status report_text_windows(struct sink *sink, const struct timeline_report 
 enum status report_text_iterations(struct sink *sink, const struct timeline_report *report,
 				   const struct report_text_options *options);
 
+/* The slowest first. */
+enum status report_text_links(struct sink *sink, const struct timeline_report *report,
+			      const struct report_text_options *options);
+
 /* "12.3": GB/s, 10^9 bytes per second; "-" if 0, which is unknown. */
 enum { REPORT_BANDWIDTH = 24 };
 const char *report_bandwidth(char to[static REPORT_BANDWIDTH], double bytes_per_second);
@@ -161,6 +167,7 @@ void report_json_put_completeness(struct json *json, const struct timeline_repor
 void report_json_put_troubles(struct json *json, const struct recording *recording);
 void report_json_put_jobs(struct json *json, const struct timeline_report *report);
 void report_json_put_communicators(struct json *json, const struct timeline_report *report);
+void report_json_put_links(struct json *json, const struct timeline_report *report);
 void report_json_put_windows(struct json *json, const struct timeline_report *report);
 
 /*
@@ -171,13 +178,14 @@ void report_json_put_windows(struct json *json, const struct timeline_report *re
 /* The index-th name of a table; NULL past the last. */
 const char *report_table_name(size_t index);
 
-/* The tally of that name; NULL if it has none ("windows", "iterations") or the name is unknown. */
+/* The tally of that name; NULL if it has none ("windows", "iterations", "links") or the name is unknown. */
 const struct tally *report_table(const struct timeline_report *report, const char *name);
 
 enum status report_csv_tally(struct sink *sink, const struct timeline_report *report,
 			     const struct tally *tally);
 enum status report_csv_windows(struct sink *sink, const struct timeline_report *report);
 enum status report_csv_iterations(struct sink *sink, const struct timeline_report *report);
+enum status report_csv_links(struct sink *sink, const struct timeline_report *report);
 
 /* What the text, JSON and CSV writers of a report share. */
 

@@ -785,14 +785,15 @@ void report_json(struct json *json, const struct timeline_report *report,
 		report_json_put_hosts(json, report);
 		report_json_put_ranks(json, report);
 		report_json_put_communicators(json, report);
+		report_json_put_links(json, report);
 		report_json_put_troubles(json, report->recording);
 	}
 	json_end(json);
 }
 
 static const char *const table_names[] = {
-	"name",	     "comm", "kind",   "function", "size",
-	"algorithm", "rank", "source", "windows",  "iterations",
+	"name", "comm",	  "kind",    "function",   "size",  "algorithm",
+	"rank", "source", "windows", "iterations", "links",
 };
 
 const char *report_table_name(size_t index)

@@ -350,6 +350,9 @@ static void write_shares(struct sink *sink, const struct timeline_report *report
 	report_words_not_timed(report, words);
 	if (words[0] != '\0' && report->total.timed > 0)
 		table_wrap(sink, words, "not timed, excluded from totals: ", 2, width);
+	report_words_links(report, words);
+	if (words[0] != '\0' && report->gpu_hours_hung <= 0)
+		table_wrap(sink, words, "network: ", 2, width);
 	report_words_rates(report, words);
 	if (words[0] != '\0')
 		table_wrap(sink, words, "per rank: ", 2, width);
@@ -1361,6 +1364,10 @@ enum status report_text(struct sink *sink, const struct timeline_report *report,
 	if (status == OK && report->iterations.is_found) {
 		sink_text(sink, "\nIterations\n");
 		status = report_text_iterations(sink, report, options);
+	}
+	if (status == OK && report->wires.count > 0) {
+		sink_text(sink, "\nLinks: what ranks sent over the network\n");
+		status = report_text_links(sink, report, options);
 	}
 	return status == OK ? sink->status : status;
 }

@@ -708,9 +708,7 @@ void report_words_spans(const struct tally_row *row, char to[static REPORT_WORDS
 
 	text_copy(to, REPORT_WORDS, "");
 	if (by_network > 0)
-		text_append(to, REPORT_WORDS,
-			    "%s network %s (from the post, so with the time in the queue)",
-			    units_count(proxies, by_network),
+		text_append(to, REPORT_WORDS, "%s network %s", units_count(proxies, by_network),
 			    text_which(by_network, "span", "spans"));
 	if (by_host > 0)
 		text_append(to, REPORT_WORDS, "%s%s %s of the host clock",

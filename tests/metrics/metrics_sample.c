@@ -69,7 +69,7 @@ static void play_node(struct play *play)
 				play_total(process, comm, (uint8_t)(OP_ALL_REDUCE + k % 3),
 					   UINT64_C(1) << (10 + 2 * (k / 3)), 1000 + k,
 					   10000 * (k + 1));
-			play_link(process, c + 1, 0, (uint32_t)(p + 1) % 8, 1000);
+			play_link(process, c + 1, 0, (uint32_t)(p + 1) % 8, 1000)->wire_ns = 70000;
 			play_link(process, c + 1, 1, (uint32_t)(p + 7) % 8, 1000);
 		}
 	}

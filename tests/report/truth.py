@@ -31,6 +31,8 @@ SYNCHRONISING = ("AllReduce", "AllGather", "ReduceScatter")
 SHARE_APART = {"offline": 0.03, "live": 0.08}
 WAIT_APART = {"offline": 0.06, "live": 0.15}
 SPEED_APART = {"offline": 0.10, "live": 0.25}
+WIRE_APART = {"offline": 0.15, "live": 0.35}
+NETWORK = 6                 # GB/s of each link
 TIMED_LEAST = 30
 
 
@@ -58,7 +60,7 @@ def play(scratch, name, case, times, how):
     nodes, gpus = case[4].split("x")
     folder = os.path.join(scratch, name)
     command = [RINGSIDE, "sim", "--nodes", nodes, "--gpus", gpus, "-w", case[0], "--release", case[1], "--times", times,
-               "--network", "6", "--seconds", f"{SECONDS}s", "--seed", "7", "-m", "trace", "-o", folder]
+               "--network", str(NETWORK), "--seconds", f"{SECONDS}s", "--seed", "7", "-m", "trace", "-o", folder]
     if how == "offline":
         command.append("--offline")
     environment = dict(os.environ, RINGSIDE_SHM=os.path.join(scratch, name + ".shm"))
@@ -123,6 +125,23 @@ def chance(row):
     return 3 * row["deviation_ns"] / row["mean_ns"] / row["timed"] ** 0.5
 
 
+def wires_off(report, case):
+    """Links that carry most are as fast as the network, whether or not calls have durations."""
+    links = report["links"]
+    if case[4] == "1x4":
+        if links:
+            yield f"{len(links)} links inside a node"
+        return
+    most = max((one["bytes"] for one in links), default=0)
+    main = [one for one in links if one["bytes"] > most / 2]
+    if not main:
+        yield "no links between nodes"
+    for one in main:
+        speed = (one["bytes_per_second"] or 0) / 1e9
+        if abs(speed / NETWORK - 1) > WIRE_APART[case[3]]:
+            yield f"link {one['from_index']} -> {one['to_index']}: {speed:.2f} GB/s, truth {NETWORK}"
+
+
 def far_off(report, truth, how):
     if report["total"]["timed"] == 0:
         return
@@ -160,7 +179,7 @@ def main():
             if key not in truths:
                 truths[key] = play(scratch, "truth", (case[0], key[1]) + case[2:], "kernel", "offline")
             report = play(scratch, "job", case, case[2], case[3])
-        wrong = [*too_long(report, ranks), *not_absent(report), *far_off(report, truths[key], case[3])]
+        wrong = [*too_long(report, ranks), *not_absent(report), *far_off(report, truths[key], case[3]), *wires_off(report, case)]
         print(f"{'not ' if wrong else ''}ok {number} - {' '.join(case)}: {report['total']['timed']} of "
               f"{report['total']['calls']} calls are timed")
         for line in wrong[:8]:

@@ -123,7 +123,8 @@ static inline void busy_alpha(struct busy_jobs *jobs, int rank, uint64_t rounds)
 				      .steps = 16 * rounds,
 				      .bytes = rounds << 25,
 				      .wait_ns = { 5000 * 16 * rounds, 0,
-						   (rank == 3 ? 150000 : 25000) * 16 * rounds } };
+						   (rank == 3 ? 150000 : 25000) * 16 * rounds },
+				      .wire_ns = (rank == 3 ? 6000000 : 1000000) * rounds };
 	process->links = &jobs->links[rank];
 	process->link_count = 1;
 }

@@ -245,7 +245,7 @@ static inline void play_hostile(struct play *play)
 			play_total(process, comm, OP_NAME_INTERNED + 1, 4096, 4, 100);
 			play_total(process, comm, OP_NAME_INTERNED + 2, 4096, 5, 123456789);
 			play_total(process, comm, 77, OP_BYTES_UNKNOWN, 1, UINT64_C(2000000000000));
-			play_link(process, c + 1, 0, 1 - (uint32_t)p, 3);
+			play_link(process, c + 1, 0, 1 - (uint32_t)p, 3)->wire_ns = 1500000;
 			play_link(process, c + 1, 1, 1 - (uint32_t)p, 4);
 		}
 		/* At the bounds of classic buckets, and just above. */

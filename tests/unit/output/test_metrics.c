@@ -337,8 +337,9 @@ static void test_links(void)
 	char *text;
 
 	play_comm(process, 0xab, "dp", 3, 4);
-	play_link(process, 1, 0, 2, 5);
+	play_link(process, 1, 0, 2, 5)->wire_ns = 2500000000;
 	play_link(process, 1, 1, 0, 7);
+	play_link(process, 1, 0, 3, 9)->wire_ns = 7000000000 | LINK_WIRE_PARTIAL;
 	process->links[0] = (struct region_link){ .proxies = 1, .wait_ns = { 1, 2, 4 } };
 	live = play_look(&play);
 	text = written(live, NULL, -1);
@@ -352,6 +353,13 @@ static void test_links(void)
 	says("sent", text, "nccl_proxy_bytes_total{" DP ",direction=\"send\",peer=\"2\"}", "5000");
 	says("received", text, "nccl_proxy_transfers_total{" DP ",direction=\"recv\",peer=\"0\"}",
 	     "7");
+	says("on the wire", text, "nccl_wire_seconds_total{" DP ",direction=\"send\",peer=\"2\"}",
+	     "2.5");
+	says("what was sent meanwhile", text,
+	     "nccl_wire_bytes_total{" DP ",direction=\"send\",peer=\"2\"}", "5000");
+	EXPECT_THAT("not of a link that has transfers that are not in its time",
+		    series_of(text, "nccl_wire_seconds_total", LIST("")) == 1 &&
+			    series_of(text, "nccl_wire_bytes_total", LIST("")) == 1);
 	says("to send: first for the own GPU", text, WAIT "\"send\",state=\"gpu\",peer=\"2\"}",
 	     "1");
 	says("then for the peer", text, WAIT "\"send\",state=\"peer\",peer=\"2\"}", "2");

@@ -172,7 +172,7 @@ static void test_sources(void)
 	report_words_sources(&row, words);
 	EXPECT(is_same(words, "the GPU clock 80%, another tool, as it measured 20%"));
 	report_words_spans(&row, words);
-	EXPECT(is_same(words, "2 network spans (from the post, so with the time in the queue), 2 "
+	EXPECT(is_same(words, "2 network spans, 2 "
 			      "upper bounds of the host clock"));
 }
 
