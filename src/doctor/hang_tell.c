@@ -37,7 +37,8 @@ void hang_say_operation(char *text, size_t size, const struct hang_scene *scene,
 		return;
 	text_append(text, size, op->function == OP_SEND ? " to " : " from ");
 	peer = job_member(scene->job, comm, op->peer);
-	if (peer == HANG_NOBODY)
+	/* The name of one that was not placed has the communicator in it. */
+	if (peer == HANG_NOBODY || hang_rank(scene, peer)->is_unplaced)
 		text_append(text, size, "its rank %d", op->peer);
 	else
 		job_say_rank(text, size, scene->job, peer);

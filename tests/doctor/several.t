@@ -41,4 +41,5 @@ until_ok names
 verdict=$(named)
 kill "$sim"
 expect_ok "no rank is guessed: $verdict" grep -qE "^[a-z_]+ (6|0 of tp-3|3 of pp-0)$" <<<"$verdict"
+expect_same "a communicator is named once" "$(grep -oE ' of ([a-z]+-[0-9]+) of \1' "$tap_scratch/doctor.json")" ""
 tap_done
