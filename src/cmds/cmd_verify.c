@@ -444,6 +444,10 @@ static const char *verify_releases(unsigned int first, unsigned int last,
 	static const char *const to[] = { "?",	  "2.23", "2.25", "2.26",
 					  "2.27", "2.28", "2.30", "later" };
 
+	_Static_assert(ARRAY_LENGTH(from) == OP_INTERFACES + 1 &&
+			       ARRAY_LENGTH(to) == OP_INTERFACES + 1,
+		       "an interface without its releases");
+
 	if (first > OP_INTERFACES || last > OP_INTERFACES)
 		text_copy(text, VERIFY_RELEASES, "?");
 	else if (last == OP_INTERFACES)

@@ -705,6 +705,7 @@ static COLD void detail_proxy(const struct region_proxy *proxy)
 void hot_proxy_stop(struct handle handle)
 {
 	struct region_proxy *proxy = proxy_find(handle);
+	struct comm_state *comm;
 	struct region_live *live;
 	struct handle parent;
 	uint64_t word;
@@ -722,6 +723,8 @@ void hot_proxy_stop(struct handle handle)
 		detail_proxy(proxy);
 	link_add(proxy);
 	live = live_of(proxy, &parent);
+	/* While the reference is held: afterwards the slot may have another owner. */
+	comm = live != NULL && !(flags & PROXY_IS_OTHERS) ? comm_of_live(live) : NULL;
 	if (live != NULL && flags & PROXY_IS_CHILD) {
 		if (UNLIKELY(flags & PROXY_IS_OTHERS)) {
 			add_for_other(proxy, live, handle_generation(parent));
@@ -730,8 +733,7 @@ void hot_proxy_stop(struct handle handle)
 			live_proxy_end(live, handle_generation(parent));
 		}
 	}
-	proxy_give(live != NULL && !(flags & PROXY_IS_OTHERS) ? comm_of_live(live) : NULL, proxy,
-		   word);
+	proxy_give(comm, proxy, word);
 }
 
 /* A communicator ended: free what its proxy thread left open and what it kept. */
