@@ -482,6 +482,26 @@ static struct finding *add_late(struct findings *findings, const struct job *job
 	return finding;
 }
 
+/* Nobody waits for it yet. */
+static void tell_behind(struct findings *findings, const struct timeline_report *report,
+			const struct straggler *straggler)
+{
+	char times[120];
+	struct finding *finding = add_late(findings, &report->job, straggler);
+
+	finding->severity = FINDINGS_NOTE;
+	finding->cost_ns = 0;
+	finding->percent = 0;
+	text_append(finding->title, sizeof(finding->title), ", hidden by a later one");
+	text_format(finding->text, sizeof(finding->text),
+		    "In %.60s it arrives %s later than the others%s. So far all of them wait for "
+		    "another straggler, which is later still; once that is repaired, they wait for "
+		    "this one.",
+		    report->job.comms[straggler->comm].label,
+		    units_of_ns((double)straggler->late_ns).text,
+		    when_slow(report, straggler, times, sizeof(times)));
+}
+
 static void tell_slow_rank(struct findings *findings, const struct timeline_report *report,
 			   const struct straggler *straggler)
 {
@@ -750,6 +770,8 @@ static void findings_slow(struct findings *findings, const struct timeline_repor
 			tell_origin(findings, report, straggler);
 		else if (straggler->late_ns == 0)
 			tell_starved_rank(findings, report, straggler);
+		else if (straggler->is_behind)
+			tell_behind(findings, report, straggler);
 		else
 			tell_slow_rank(findings, report, straggler);
 	}

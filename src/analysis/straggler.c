@@ -818,8 +818,7 @@ static void find_late_hosts(struct straggler_search *search, const struct stragg
 	free(scratch);
 }
 
-/* Each adds what it finds in a lane. */
-static void straggler_late(struct straggler_search *search, const struct straggler_table *table)
+void straggler_late(struct straggler_search *search, const struct straggler_table *table)
 {
 	size_t cells = (size_t)table->seats * table->blocks, first = search->count;
 	double *late = calloc(cells + table->seats + 1, sizeof(*late)), *scratch = &late[cells];
@@ -999,6 +998,9 @@ static void straggler_network(struct straggler_search *search)
 
 /* A straggler or slow host costs the others at least this share of their time. */
 static const double cost_that_matters = 0.005;
+/* Of a hidden one only a part of what it would cost shows: while ranks wait for another one, most of its own delay
+ * overlaps with that. */
+static const double cost_that_matters_hidden = 0.001;
 
 const char *straggler_class_name(enum straggler_class class)
 {
@@ -1142,6 +1144,8 @@ static void look_at_lane(struct straggler_search *search, struct stragglers *str
 	if (!is_comm_staggered)
 		note_judged(&stragglers->jobs[search->job->comms[lane->comm].group], &table);
 	if (table.blocks > 0) {
+		size_t first = search->count;
+
 		stragglers->matches =
 			table.matches + (stragglers->has_enough ? stragglers->matches : 0);
 		stragglers->has_enough = true;
@@ -1150,6 +1154,8 @@ static void look_at_lane(struct straggler_search *search, struct stragglers *str
 			stragglers->late_matches += table.matches;
 		if (!is_comm_staggered && (!match_has_spans(lane) || table.is_late_by_network))
 			straggler_late(search, &table);
+		if (search->status == OK && search->count > first)
+			straggler_late_rest(search, &table, first);
 		straggler_wire(search, &table);
 		straggler_network_wire(search, &table);
 	}
@@ -1185,7 +1191,7 @@ static bool is_explained(const struct straggler_search *search, const struct str
 		const struct straggler *there = &search->found[i];
 
 		if (there->class == STRAGGLER_SLOW_RANK && there->comm != here->comm &&
-		    there->rank != here->rank &&
+		    !there->is_behind && there->rank != here->rank &&
 		    job_is_member(search->job, there->comm, here->rank) &&
 		    !straggler_is_late(search, here->rank, there->comm))
 			return true;
@@ -1611,10 +1617,12 @@ static void merge_into(struct straggler *to, const struct straggler *from)
 	double cost_share = to->cost_share > from->cost_share ? to->cost_share : from->cost_share;
 	bool is_starved = to->is_starved || from->is_starved;
 	bool is_late = to->late_ns > 0, is_from_late = from->late_ns > 0;
+	bool is_behind = to->is_behind && from->is_behind;
 
 	/* The communicator with the highest cost represents it; and one where it is late before others. */
 	if (is_late != is_from_late ? is_from_late : from->caused_ns > to->caused_ns)
 		*to = *from;
+	to->is_behind = is_behind;
 	to->is_starved = is_starved;
 	if (is_starved) {
 		to->slowdown = slowdown;
@@ -1680,6 +1688,7 @@ static void merge_apart(struct straggler_search *search)
 			first->caused_ns += other->caused_ns;
 			first->last_in += other->last_in;
 			first->confidence = fmin(first->confidence, other->confidence);
+			first->is_behind = first->is_behind && other->is_behind;
 			other->is_dropped = true;
 		}
 		straggler_drop_marked(search);
@@ -1712,6 +1721,7 @@ static void merge_hosts(struct straggler_search *search)
 			}
 			first->caused_ns += search->found[j].caused_ns;
 			first->last_in += search->found[j].last_in;
+			first->is_behind = first->is_behind && search->found[j].is_behind;
 			search->found[j] = search->found[--search->count];
 		}
 		/* Together they keep all others waiting; individually, they hide each other. */
@@ -1737,6 +1747,12 @@ static double cost_of(const struct straggler_search *search, const struct stragg
 	return share;
 }
 
+static double least_cost(const struct straggler *late)
+{
+	return late->is_behind && !late->has_small_rest ? cost_that_matters_hidden
+							: cost_that_matters;
+}
+
 /* Late beyond chance, but negligible. */
 static void drop_minor(struct straggler_search *search)
 {
@@ -1745,7 +1761,7 @@ static void drop_minor(struct straggler_search *search)
 
 		late->is_dropped = (late->class == STRAGGLER_SLOW_RANK ||
 				    late->class == STRAGGLER_SLOW_HOST) &&
-				   !late->is_starved && cost_of(search, late) < cost_that_matters;
+				   !late->is_starved && cost_of(search, late) < least_cost(late);
 	}
 	straggler_drop_marked(search);
 }

@@ -79,6 +79,11 @@ struct straggler {
 	bool is_each;	     /* then: slow host, of which each rank stands out by itself */
 	bool is_any;	     /* slow host: its ranks are late in different communicators; one of
 				them or what they exchange inside the host may be the origin */
+	bool is_behind;	     /* straggler: found only without another one that is later still, */
+	uint32_t ahead_rank; /* which is this rank, */
+	uint32_t ahead_host; /* or if that is UINT32_MAX, this host; caused_ns and cost_share are
+				what it would cost without that one, last_in is 0 */
+	bool has_small_rest; /* straggler: too few others to see whether one of them is late, too */
 	double confidence;   /* 1 - probability of this by chance, corrected for the number of
 				ranks and sections examined; 0..1 */
 	double share_of_ns;  /* private to the search, like the next two: cost_share of 1 ns */

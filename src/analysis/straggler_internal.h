@@ -151,6 +151,12 @@ bool straggler_is_late(const struct straggler_search *search, uint32_t rank, uin
  */
 void straggler_late_by_network(struct straggler_search *search, struct straggler_table *table);
 
+/* Ranks and hosts that are late in a lane. */
+void straggler_late(struct straggler_search *search, const struct straggler_table *table);
+/* Those that are late without the ones that were found so far: found[first...]. */
+void straggler_late_rest(struct straggler_search *search, const struct straggler_table *table,
+			 size_t first);
+
 void straggler_wire(struct straggler_search *search, const struct straggler_table *table);
 /* From Sends by receiver. */
 void straggler_links(struct straggler_search *search);

@@ -912,7 +912,17 @@ static void find_hosts(struct straggler_search *search, const struct own_table *
 	free(with);
 }
 
-static void find_ranks(struct straggler_search *search, const struct own_table *table)
+/* Is it one of found[first...]? */
+static bool is_found_rank(const struct straggler_search *search, size_t first, uint32_t rank)
+{
+	for (size_t i = first; i < search->count; i++)
+		if (search->found[i].rank == rank)
+			return true;
+	return false;
+}
+
+/* All but those of found[first...]. */
+static void find_ranks(struct straggler_search *search, const struct own_table *table, size_t first)
 {
 	const struct job *job = search->job;
 	size_t cells = job->rank_count * table->windows;
@@ -926,9 +936,12 @@ static void find_ranks(struct straggler_search *search, const struct own_table *
 		double *of = &excess[(size_t)r * table->windows];
 
 		with[r] = UINT32_MAX;
-		if (!is_known(table, r) || !rank_excess(table, r, of, &with[r]))
+		if (!is_known(table, r) || !rank_excess(table, r, of, &with[r]) ||
+		    is_found_rank(search, first, r)) {
 			for (uint32_t w = 0; w < table->windows; w++)
 				of[w] = NAN;
+			with[r] = UINT32_MAX;
+		}
 	}
 	if (search->status == OK)
 		search->status = straggler_field_make(&field, excess, (uint32_t)job->rank_count,
@@ -954,6 +967,47 @@ static void find_ranks(struct straggler_search *search, const struct own_table *
 	straggler_field_release(&field);
 	free(excess);
 	free(with);
+}
+
+/*
+ * An origin is above all others, and what a rank must be clear of includes it. So the others are judged once more
+ * without it; it is still their peer. Asynchronous Sends make those that wait for it stand out a little: a second one
+ * must stand out by a good part of what the first one does. And mostly at the same time: at other times the first one
+ * hides nobody.
+ */
+static const double part_of_first = 0.3, sure_of_rest = 0.9;
+
+static bool is_mostly_while(const struct straggler *other, const struct straggler *first)
+{
+	uint64_t from = other->first_ns > first->first_ns ? other->first_ns : first->first_ns;
+	uint64_t until = other->last_ns < first->last_ns ? other->last_ns : first->last_ns;
+
+	return until > from && (until - from) * 2 > other->last_ns - other->first_ns;
+}
+
+static bool is_beside(const struct straggler_search *search, size_t first, size_t until,
+		      const struct straggler *other)
+{
+	for (size_t i = first; i < until; i++)
+		if (is_mostly_while(other, &search->found[i]) &&
+		    other->own_excess >= part_of_first * search->found[i].own_excess)
+			return true;
+	return false;
+}
+
+static void find_other_ranks(struct straggler_search *search, const struct own_table *table,
+			     size_t first)
+{
+	size_t until = search->count;
+
+	find_ranks(search, table, first);
+	for (size_t i = until; i < search->count; i++) {
+		struct straggler *other = &search->found[i];
+
+		other->is_dropped = !is_beside(search, first, until, other);
+		other->confidence = fmin(other->confidence, sure_of_rest);
+	}
+	straggler_drop_marked(search);
 }
 
 /*
@@ -1092,7 +1146,9 @@ bool straggler_origins(struct straggler_search *search, uint32_t group,
 		return false;
 	is_judged = fill_table(search, &table);
 	if (is_judged)
-		find_ranks(search, &table);
+		find_ranks(search, &table, first);
+	if (is_judged && search->status == OK && search->count > first)
+		find_other_ranks(search, &table, first);
 	if (is_judged && search->status == OK)
 		drop_chained(search, first);
 	if (is_judged && search->status == OK)

@@ -287,12 +287,14 @@ static bool is_past_minor(const struct slow_search *search, const struct verdict
 void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 			const struct slow_span *span)
 {
-	double cost = measured_cost(search, span), bound = bound_of_cost(search, verdict);
+	/* What is hidden has not lengthened iterations yet. */
+	double cost = span->is_hidden ? NAN : measured_cost(search, span);
+	double bound = bound_of_cost(search, verdict);
 	bool is_unknown =
 		verdict->class == VERDICT_SLOW_COMM && strcmp(verdict->rule, "others") == 0;
 	size_t used;
 
-	if (isnan(cost) && is_like_baseline(search))
+	if (isnan(cost) && !span->is_hidden && is_like_baseline(search))
 		cost = 1 - search->options->baseline->iteration_ns /
 				   (double)search->report->iterations.median_ns;
 	/* The time lost where ranks are held up says nothing about the origin. */
@@ -321,7 +323,12 @@ void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 	    is_past_minor(search, verdict, span, cost))
 		verdict->severity = VERDICT_NOTE;
 	used = strlen(verdict->title);
-	if (cost < 0.01)
+	if (span->is_hidden && cost < 0.01)
+		return;
+	if (span->is_hidden)
+		text_format(verdict->title + used, sizeof(verdict->title) - used,
+			    " (would cost at least %.0f%% of the job's time)", 100 * cost);
+	else if (cost < 0.01)
 		text_format(verdict->title + used, sizeof(verdict->title) - used,
 			    " (costs less than 1%% of the job's time)");
 	else

@@ -44,6 +44,7 @@ struct slow_span {
 	double share;  /* share of the time between them; 0: all of it */
 	bool is_least; /* what it is known to cost is only a part */
 	bool is_unbound; /* nothing is known of the time lost in operations: only iterations show what it costs */
+	bool is_hidden; /* by another cause: iterations do not show yet what it costs */
 };
 /* "always", "since 12:03:10", "until ...", "in bursts between ... and ... (12% of the time)". */
 struct slow_text slow_when(const struct timeline_report *report, const struct slow_span *span);

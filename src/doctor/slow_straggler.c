@@ -400,10 +400,12 @@ static void slow_link_channels(struct slow_search *search, const struct straggle
 static struct slow_span span_of(const struct straggler *straggler)
 {
 	struct slow_span span = { .share = straggler->share_of_time,
-				  .is_least = straggler->is_by_network };
+				  .is_least = straggler->is_by_network || straggler->is_behind,
+				  .is_hidden = straggler->is_behind };
 
 	if (!straggler->has_times)
-		return (struct slow_span){ 0 };
+		return (struct slow_span){ .is_least = straggler->is_behind,
+					   .is_hidden = straggler->is_behind };
 	if (straggler->pattern == STRAGGLER_SINCE || straggler->pattern == STRAGGLER_BURSTS)
 		span.from_ns = straggler->first_ns;
 	if (straggler->pattern == STRAGGLER_UNTIL || straggler->pattern == STRAGGLER_BURSTS)
@@ -526,6 +528,35 @@ static void tell_origin(struct slow_search *search, struct verdict *verdict,
 					 "more work would look the same.");
 }
 
+/* "rank 3" or "host node7", which is later still. */
+static struct slow_text ahead_text(const struct job *job, const struct straggler *straggler)
+{
+	struct slow_text ahead;
+
+	if (straggler->ahead_rank != UINT32_MAX)
+		text_format(ahead.text, sizeof(ahead.text), "rank %.24s",
+			    job->ranks[straggler->ahead_rank].label);
+	else
+		text_format(ahead.text, sizeof(ahead.text), "%.80s",
+			    job->hosts[straggler->ahead_host].name);
+	return ahead;
+}
+
+static void tell_behind(const struct slow_search *search, struct verdict *verdict,
+			const struct straggler *straggler)
+{
+	struct slow_text ahead = ahead_text(&search->report->job, straggler);
+
+	verdict_evidence(verdict,
+			 "%s arrives later still, so nobody waits for this one yet. With %s as "
+			 "fast as the others, they would have waited %s for it in total, %.1f%% of "
+			 "all ranks' time.",
+			 straggler->ahead_rank != UINT32_MAX ? "Another rank" : "A host",
+			 ahead.text, units_of_ns((double)straggler->caused_ns).text,
+			 verdict->percent);
+	verdict_missing(verdict, "What it costs shows only when %s is repaired.", ahead.text);
+}
+
 static void tell_lateness(struct slow_search *search, struct verdict *verdict,
 			  const struct straggler *straggler, const struct slow_span *span)
 {
@@ -539,6 +570,8 @@ static void tell_lateness(struct slow_search *search, struct verdict *verdict,
 		verdict_evidence(verdict,
 				 "There are no GPU times: this is how long data that it received "
 				 "waits for its GPU, compared with that of the other ranks.");
+	else if (straggler->is_behind)
+		tell_behind(search, verdict, straggler);
 	else
 		verdict_evidence(verdict,
 				 "It was last in %llu of %llu collectives; the other ranks waited "
@@ -558,8 +591,17 @@ static void tell_lateness(struct slow_search *search, struct verdict *verdict,
 			text_which(search->report->stragglers.explained, "it is", "they are"));
 }
 
-static void title_late(struct verdict *verdict, const struct straggler *straggler, const char *host,
-		       bool is_any)
+static void title_behind(struct verdict *verdict, const struct job *job,
+			 const struct straggler *straggler)
+{
+	size_t used = strlen(verdict->title);
+
+	text_format(verdict->title + used, sizeof(verdict->title) - used, ", hidden by %s",
+		    ahead_text(job, straggler).text);
+}
+
+static void title_late(struct verdict *verdict, const struct job *job,
+		       const struct straggler *straggler, const char *host, bool is_any)
 {
 	if (straggler->class == STRAGGLER_SLOW_HOST && is_any)
 		verdict_title(verdict, "straggler: one or all ranks of %.100s", host);
@@ -572,6 +614,8 @@ static void title_late(struct verdict *verdict, const struct straggler *straggle
 	else
 		verdict_title(verdict, "straggler: rank %.24s on %.100s", verdict->rank_label,
 			      host);
+	if (straggler->is_behind)
+		title_behind(verdict, job, straggler);
 }
 
 static void tell_late(struct slow_search *search, const struct straggler *straggler)
@@ -591,7 +635,7 @@ static void tell_late(struct slow_search *search, const struct straggler *stragg
 	text_copy(verdict->host, sizeof(verdict->host), host);
 	verdict->victims = seats > members ? seats - members : 0;
 	verdict->percent = 100 * straggler->cost_share;
-	title_late(verdict, straggler, host, is_any_of_host(search, straggler));
+	title_late(verdict, job, straggler, host, is_any_of_host(search, straggler));
 	if (straggler->is_origin)
 		tell_origin(search, verdict, straggler, &span);
 	else if (straggler->late_ns > 0)
@@ -608,9 +652,18 @@ static void tell_late(struct slow_search *search, const struct straggler *stragg
 	}
 	if (straggler->is_starved)
 		tell_starved(verdict, straggler);
+	if (straggler->has_small_rest && !straggler->is_behind)
+		verdict_missing(verdict,
+				"There are too few other ranks to see whether one of them is slow, "
+				"too.");
 	if (straggler->late_ns > 0 || straggler->is_origin)
 		advise_host(verdict, host);
 	slow_fill_severity(search, verdict, &span);
+	/* So far nobody waits for it. */
+	if (straggler->is_behind) {
+		verdict->victims = 0;
+		verdict->percent = verdict->gpu_hours = verdict->money = 0;
+	}
 	slow_fill_missing(search, verdict);
 }
 
@@ -777,7 +830,7 @@ void slow_tell_both(struct slow_search *search, struct verdict *verdict, uint32_
 
 	slow_fill_rank(verdict, &search->report->job, rank);
 	verdict->percent = 0; /* how long the others waited is not known */
-	title_late(verdict, &starved, verdict->host, false);
+	title_late(verdict, &search->report->job, &starved, verdict->host, false);
 	tell_starved(verdict, &starved);
 	verdict->confidence = fmin(verdict->confidence, sure_of_both_ways);
 }

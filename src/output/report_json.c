@@ -214,7 +214,8 @@ static void put_straggler(struct json *json, const struct timeline_report *repor
 	json_put_known(json, "channel", one->channel >= 0, (uint64_t)one->channel);
 	put_index(json, "comm_index", one->comm);
 	json_put_unsigned(json, "meetings", one->matches);
-	json_put_known(json, "last_in", !one->is_by_network, one->last_in);
+	json_put_bool(json, "is_hidden", one->is_behind);
+	json_put_known(json, "last_in", !one->is_by_network && !one->is_behind, one->last_in);
 	json_put_double(json, "share_of_time", one->share_of_time);
 	json_put_unsigned(json, "late_ns", one->late_ns);
 	json_put_unsigned(json, "caused_ns", one->caused_ns);

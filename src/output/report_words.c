@@ -900,6 +900,13 @@ void report_words_straggler(const struct timeline_report *report, const struct s
 				units_duration(late, one->late_ns));
 			break;
 		}
+		if (one->is_behind) {
+			text_format(to, REPORT_WORDS,
+				    "rank %s on %.64s (%s late, hidden by a later one)",
+				    rank_label(report, one->rank), host,
+				    units_duration(late, one->late_ns));
+			break;
+		}
 		text_format(to, REPORT_WORDS,
 			    "rank %s on %.64s (%s late, last in %s of %" PRIu64 " collectives)",
 			    rank_label(report, one->rank), host, units_duration(late, one->late_ns),

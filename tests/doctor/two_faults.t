@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Two faults at once: both are named, the more expensive one first, and nobody else.
+. "$(dirname "$0")/slowness.sh"
+
+# ---- two stragglers: the one that is later hides the other ------------------------------------------
+two() { # name workload nodes gpus seed rank factor rank factor option...
+	simulate "$1" -w "$2" --nodes "$3" --gpus "$4" --seed "$5" --seconds 40s -f "slow-rank:rank=$6,factor=$7,at=15s" \
+		-f "slow-rank:rank=$8,factor=$9,at=15s" "${@:10}"
+}
+lines() { printf '%s\n' "$@"; }
+
+two ranks fsdp 1 8 11 2 1.15 5 1.05 --jitter 1
+expect_same "two ranks of a host" "$(named ranks)" "$(lines "slow_rank 2" "slow_rank 5")"
+expect_ok "the title says what hides it" grep -q '"straggler: rank 5 on node0000, hidden by rank 2 (would cost' "$tap_scratch/named.json"
+expect_ok "nobody waits for it so far" python3 -c 'import json, sys
+second = json.load(open(sys.argv[1]))["verdicts"][1]
+sys.exit(second["victims"] or second["gpu_hours"] or second["confidence"] > 0.9)' "$tap_scratch/named.json"
+two ranks ddp 4 4 12 9 1.6 2 1.3
+expect_same "ranks of two hosts" "$(named ranks)" "$(lines "slow_rank 9" "slow_rank 2")"
+two ranks loop 8 2 13 7 1.15 12 1.3 --jitter 2
+expect_same "the more expensive one first" "$(named ranks)" "$(lines "slow_rank 12" "slow_rank 7")"
+two ranks fsdp 2 8 14 3 3 12 1.15 --jitter 1
+expect_same "one that hardly shows is a note" "$(found ranks)" "$(lines "slow_rank 3" "slow_rank 12")"
+two ranks moe 1 8 15 6 1.3 1 1.15
+expect_same "experts: by their time outside of communication" "$(named ranks)" "$(lines "slow_rank 6" "slow_rank 1")"
+two ranks fsdp 1 8 11 2 1.15 5 1.05 --jitter 1
+"$ringside" report --all "$tap_scratch/ranks" >"$tap_scratch/report"
+expect_ok "the report has both" grep -q "straggler: rank 5 on node0000, hidden by a later one" "$tap_scratch/report"
+for seed in 21 22 23 24; do
+	simulate alone -w fsdp --nodes 2 --gpus 4 --seed "$seed" --seconds 40s --jitter "$((seed % 5))" --noise gpus:percent=1.5 \
+		-f slow-rank:rank=5,factor=1.6,at=15s
+	expect_same "GPUs that differ a little are not hidden stragglers: seed $seed" "$(found alone)" "slow_rank 5"
+done
+host=()
+for rank in 4 5 6 7; do host+=(-f "slow-rank:rank=$rank,factor=1.1,at=15s"); done
+simulate host -w fsdp --nodes 4 --gpus 4 --seed 31 --seconds 40s "${host[@]}" -f slow-rank:rank=6,factor=1.12,at=15s
+expect_same "a host is not hidden by the last of its ranks" "$(found host)" "slow_host @node0001"
+simulate pair -w fsdp --nodes 2 --gpus 1 --seed 32 --seconds 40s -f slow-rank:rank=1,factor=1.6,at=15s
+expect_same "of two ranks one is slow" "$(named pair)" "slow_rank 1"
+expect_ok "a caveat says that the other one is not judged" grep -q "too few other ranks" <(value missing)
+
+tap_done
