@@ -1115,6 +1115,23 @@ static void tell_unjudged(struct slow_search *search, const struct slow_common *
 	advise_timed_run(search, verdict);
 }
 
+/* At most this certain, if a rank that takes part in them became slow at the same time. */
+static const double sure_beside_late = 0.9;
+
+static void tell_beside(struct slow_search *search, struct verdict *verdict,
+			const struct slow_row *worst)
+{
+	struct slow_text who;
+
+	if (!slow_is_beside(search, worst, &who))
+		return;
+	verdict->confidence = fmin(verdict->confidence, sure_beside_late);
+	verdict_missing(verdict,
+			"At the same time %s became a straggler. A throttled GPU computes and "
+			"copies more slowly: both may have one cause.",
+			who.text);
+}
+
 static void tell_common(struct slow_search *search, const struct slow_common *common)
 {
 	enum verdict_class class = slow_common_class(common);
@@ -1144,6 +1161,7 @@ static void tell_common(struct slow_search *search, const struct slow_common *co
 	else
 		slow_common_advise(verdict, common);
 	slow_common_missing(verdict, common);
+	tell_beside(search, verdict, common->worst);
 	slow_fill_severity(search, verdict, &common->worst->span);
 	slow_fill_missing(search, verdict);
 }

@@ -265,6 +265,10 @@ void slow_held_up(struct slow_search *search);
 bool slow_is_explained(struct slow_search *search, const struct slow_row *row,
 		       enum slow_against against);
 
+/* Did a rank that takes part in it become late at the same time, without being its explanation? Then *who. */
+bool slow_is_beside(const struct slow_search *search, const struct slow_row *row,
+		    struct slow_text *who);
+
 /* How many operations of a communicator one timed operation represents: 1 if all are timed. */
 double slow_sampled(const struct job *job, uint32_t comm);
 

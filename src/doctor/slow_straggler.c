@@ -964,10 +964,43 @@ static bool is_together(const struct slow_search *search, const struct straggler
 	if (straggler->is_starved && !straggler->has_times)
 		return row->comms_slow == 1 &&
 		       job_is_member(&search->report->job, row->comm, straggler->rank);
-	return is_at(search, straggler, row->span.from_ns) && !is_nvlink_behind(search, straggler);
+	return is_at(search, straggler, row->span.from_ns) &&
+	       !is_nvlink_behind(search, straggler) && !is_beyond_late(straggler, row);
 }
 
 static const struct straggler *straggler_behind(const struct slow_search *search,
+/*
+ * Waiting is not part of a transfer's time. A rank that is late because it computes longer may copy a little longer
+ * as well, for example with a low clock, but not several times longer: that has a cause of its own.
+ */
+static const double longer_than_late = 1.5;
+
+static bool is_beyond_late(const struct straggler *straggler, const struct slow_row *row)
+{
+	return !straggler->is_starved && !straggler->is_by_network &&
+	       row->ratio >= longer_than_late;
+}
+
+bool slow_is_beside(const struct slow_search *search, const struct slow_row *row,
+		    struct slow_text *who)
+{
+	const struct stragglers *stragglers = &search->report->stragglers;
+	const struct job *job = &search->report->job;
+
+	for (size_t i = 0; i < stragglers->count; i++) {
+		const struct straggler *late = &stragglers->list[i];
+
+		if (job->comms[late->comm].group != search->group || !is_rank_or_host(late) ||
+		    !is_at(search, late, row->span.from_ns) || !is_beyond_late(late, row) ||
+		    !job_is_member(job, row->comm, late->rank))
+			continue;
+		text_format(who->text, sizeof(who->text), "rank %.24s",
+			    job->ranks[late->rank].label);
+		return true;
+	}
+	return false;
+}
+
 						const struct slow_row *row)
 {
 	const struct stragglers *stragglers = &search->report->stragglers;

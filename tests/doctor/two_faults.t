@@ -39,4 +39,15 @@ simulate pair -w fsdp --nodes 2 --gpus 1 --seed 32 --seconds 40s -f slow-rank:ra
 expect_same "of two ranks one is slow" "$(named pair)" "slow_rank 1"
 expect_ok "a caveat says that the other one is not judged" grep -q "too few other ranks" <(value missing)
 
+# ---- a straggler and slow transfers: waiting is not part of their time, so it does not explain them ---
+simulate nvlink -w fsdp --nodes 1 --gpus 8 --seed 41 --seconds 40s -f slow-rank:rank=1,factor=1.3,at=15s \
+	-f slow-nvlink:node=0,factor=6,at=15s
+expect_same "a straggler and NVLink" "$(named nvlink)" "$(lines "slow_rank 1" "slow_nvlink @node0000")"
+expect_ok "which may have one cause" grep -q "A throttled GPU computes and copies more slowly" "$tap_scratch/named.json"
+simulate nvlink -w tp-pp --nodes 2 --gpus 8 --seed 42 --seconds 40s -f slow-rank:rank=12,factor=1.3,at=15s \
+	-f slow-link:from=2,to=3,factor=16,at=15s
+expect_same "in two hosts" "$(named nvlink | sort)" "$(lines "slow_nvlink @node0000" "slow_rank 12")"
+simulate nvlink -w fsdp --nodes 1 --gpus 8 --seed 43 --seconds 40s -f slow-rank:rank=1,factor=1.6,at=15s
+expect_same "a straggler alone" "$(found nvlink)" "slow_rank 1"
+
 tap_done
