@@ -701,6 +701,15 @@ static void judge_ras(struct doctor_case *look)
 		ask_ras(look);
 }
 
+/* Slowness that began well before a hang is a problem of its own. */
+#define BEFORE_HANG_NS (UINT64_C(5) * SECOND_NS)
+
+static bool is_before(const struct verdict *slow, const struct verdict *hang)
+{
+	return slow->since_wall_ns > 0 && hang->since_wall_ns > 0 &&
+	       slow->since_wall_ns + BEFORE_HANG_NS < hang->since_wall_ns;
+}
+
 /* A hang looks slow, too: report it only as a hang. */
 static void temper_slowness(struct verdicts *verdicts)
 {
@@ -711,7 +720,7 @@ static void temper_slowness(struct verdicts *verdicts)
 			const struct verdict *hang = &verdicts->list[j];
 
 			if (verdict_is_hang(hang->class) && hang->severity == VERDICT_ERROR &&
-			    hang->rank >= 0 &&
+			    hang->rank >= 0 && !is_before(slow, hang) &&
 			    (hang->rank == slow->rank || hang->rank == slow->peer) &&
 			    strcmp(hang->job, slow->job) == 0)
 				slow->severity = VERDICT_NOTE;

@@ -1693,11 +1693,26 @@ static void tell_mismatch(struct slow_search *search, const struct verdict *mism
 
 	text_copy(comm, sizeof(comm), mismatch->comm);
 	verdict = tell_compared(search, SLOW_PAST, "no operations");
-	verdict_title(verdict, "not judged: changes in transfer speed");
+	verdict_title(verdict, "not judged: changes in transfer speed since a mismatch");
 	verdict_evidence(verdict,
 			 "Ranks called different operations from collective #%" PRIu64
-			 " of %.100s on, so durations say nothing about links.",
+			 " of %.100s on, so durations since then say nothing about links.",
 			 number, comm);
+}
+
+/* Changes that began clearly before the ranks called different operations are none of its effects. */
+static void drop_since_mismatch(const struct slow_search *search, const struct verdict *mismatch,
+				struct slow_rows *rows)
+{
+	const struct timeline_report *report = search->report;
+	uint64_t margin_ns = 2 * report->windows.width_ns, since_ns = mismatch->since_wall_ns;
+
+	for (size_t i = 0; i < rows->count; i++) {
+		struct slow_row *row = &rows->list[i];
+
+		row->is_slow = row->is_slow && report->has_wall && row->span.from_ns > 0 &&
+			       row->span.from_ns + margin_ns < since_ns;
+	}
 }
 
 static void compare_cells(struct slow_search *search, struct slow_cells *cells,
@@ -1708,10 +1723,6 @@ static void compare_cells(struct slow_search *search, struct slow_cells *cells,
 
 	if (search->status != OK)
 		return;
-	if (mismatch != NULL && against == SLOW_PAST) {
-		tell_mismatch(search, mismatch);
-		return;
-	}
 	search->status = slow_rows_init(&rows, against);
 	if (search->status != OK)
 		return;
@@ -1722,12 +1733,16 @@ static void compare_cells(struct slow_search *search, struct slow_cells *cells,
 		how(cells, search->report, search->options, &rows);
 		slow_rows_collect(&rows, search->report, cells, search->group);
 	}
+	if (mismatch != NULL && against == SLOW_PAST)
+		drop_since_mismatch(search, mismatch, &rows);
 	slow_classify(search, &rows, cells);
 	if (against != SLOW_PAST && rows.count == 0)
 		tell_nothing(search, &rows);
 	tell_left_out(search, &rows);
 	if (against == SLOW_BASELINE)
 		slow_iterations(search, &rows);
+	if (mismatch != NULL && against == SLOW_PAST)
+		tell_mismatch(search, find_mismatch(search));
 	slow_rows_release(&rows);
 }
 

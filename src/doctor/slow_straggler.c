@@ -854,6 +854,16 @@ static struct verdict *verdict_of(struct slow_search *search, const struct strag
 	return NULL;
 }
 
+/* Clearly before it: then the hang is none of its reasons. */
+static bool began_before(const struct slow_search *search, const struct straggler *straggler,
+			 const struct verdict *hang)
+{
+	uint64_t width_ns = search->report->windows.width_ns;
+
+	return straggler->has_times && search->report->has_wall && hang->since_wall_ns > 0 &&
+	       straggler->first_ns + 3 * width_ns < hang->since_wall_ns;
+}
+
 /* A stuck rank has transfers that take as long: that is reported as a hang. */
 static bool is_hung(const struct slow_search *search, const struct straggler *straggler)
 {
@@ -865,6 +875,7 @@ static bool is_hung(const struct slow_search *search, const struct straggler *st
 		const struct verdict *verdict = &search->verdicts->list[i];
 
 		if (verdict_is_hang(verdict->class) && rank >= 0 &&
+		    !began_before(search, straggler, verdict) &&
 		    strcmp(verdict->job, job->groups[search->group].name) == 0 &&
 		    (verdict->rank == rank || verdict->peer == rank ||
 		     (peer >= 0 && verdict->rank == peer)))
@@ -957,18 +968,6 @@ void slow_held_up(struct slow_search *search)
 
 /* ---- what they explain ----------------------------------------------------------------------- */
 
-/* Of the Sends of a starved rank the time is not known; all that it takes part in is slow. */
-static bool is_together(const struct slow_search *search, const struct straggler *straggler,
-			const struct slow_row *row)
-{
-	if (straggler->is_starved && !straggler->has_times)
-		return row->comms_slow == 1 &&
-		       job_is_member(&search->report->job, row->comm, straggler->rank);
-	return is_at(search, straggler, row->span.from_ns) &&
-	       !is_nvlink_behind(search, straggler) && !is_beyond_late(straggler, row);
-}
-
-static const struct straggler *straggler_behind(const struct slow_search *search,
 /*
  * Waiting is not part of a transfer's time. A rank that is late because it computes longer may copy a little longer
  * as well, for example with a low clock, but not several times longer: that has a cause of its own.
@@ -1001,6 +1000,18 @@ bool slow_is_beside(const struct slow_search *search, const struct slow_row *row
 	return false;
 }
 
+/* Of the Sends of a starved rank the time is not known; all that it takes part in is slow. */
+static bool is_together(const struct slow_search *search, const struct straggler *straggler,
+			const struct slow_row *row)
+{
+	if (straggler->is_starved && !straggler->has_times)
+		return row->comms_slow == 1 &&
+		       job_is_member(&search->report->job, row->comm, straggler->rank);
+	return is_at(search, straggler, row->span.from_ns) &&
+	       !is_nvlink_behind(search, straggler) && !is_beyond_late(straggler, row);
+}
+
+static const struct straggler *straggler_behind(const struct slow_search *search,
 						const struct slow_row *row)
 {
 	const struct stragglers *stragglers = &search->report->stragglers;

@@ -50,4 +50,19 @@ expect_same "in two hosts" "$(named nvlink | sort)" "$(lines "slow_nvlink @node0
 simulate nvlink -w fsdp --nodes 1 --gpus 8 --seed 43 --seconds 40s -f slow-rank:rank=1,factor=1.6,at=15s
 expect_same "a straggler alone" "$(found nvlink)" "slow_rank 1"
 
+# ---- slow before a hang ------------------------------------------------------------------------------
+simulate hang -w loop --nodes 4 --gpus 2 --rate 20 --seed 51 --seconds 60s -f degraded-network:factor=6,at=5s \
+	-f mismatch:rank=3,what=datatype,at=20s
+expect_same "a network that was slow before ranks disagreed" "$(named hang)" "$(lines "mismatch 3>0" "slow_network")"
+expect_ok "changes since then are not judged" grep -q "changes in transfer speed since a mismatch" "$tap_scratch/named.json"
+simulate hang -w loop --nodes 4 --gpus 2 --rate 20 --seed 52 --seconds 60s -f mismatch:rank=3,what=count,at=20s
+expect_same "ranks that disagreed alone" "$(found hang)" "mismatch 3>0"
+simulate hang -w fsdp --nodes 2 --gpus 8 --seed 53 --seconds 70s -f slow-rank:rank=10,factor=1.3,at=10s \
+	-f gpu-stuck:rank=10,what=not-launched,at=40s
+expect_same "a rank that was slow, and hung later" "$(named hang)" "$(lines "not_launched 10" "slow_rank 10")"
+simulate hang -w ddp --nodes 2 --gpus 4 --seed 54 --seconds 60s -f slow-rank:rank=6,factor=1.6,at=8s \
+	-f never-arrives:rank=1,at=30s
+expect_same "another rank" "$(named hang)" "$(lines "never_issued 1" "slow_rank 6")"
+simulate hang -w fsdp --nodes 2 --gpus 8 --seed 55 --seconds 70s -f gpu-stuck:rank=10,what=not-launched,at=40s
+expect_same "a rank that hung and was not slow" "$(found hang)" "not_launched 10"
 tap_done
