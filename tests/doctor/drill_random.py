@@ -51,6 +51,7 @@ class Outcome:
         self.confidence = None      # of its first warning or error
         self.wrong_confidence = 0   # the highest of a wrong one
         self.both = None            # of two faults: whether both were named
+        self.matter = None          # of two faults: whether each of them would cost enough alone, and is somebody's
         self.alike = None           # of a hang: another rank whose fault would leave the same files
         self.error = None
 
@@ -103,6 +104,28 @@ class Drill:
         lasted_s = (max(ends) if ends else played["duration_ns"] / 1e9) - began_s
         return max(0.0, lost_s) / max(0.5, lasted_s - max(0.0, lost_s))
 
+    def do_both_matter(self, job, directory):
+        """Each of two faults, alone. Nobody could be named for some; a hang always matters."""
+        both = job.faults
+        try:
+            for fault in both:
+                if fault.row == "power-cap" or fault.row.startswith("fewer channels") or \
+                        fault.row.endswith("baseline") or not fault.is_seen:
+                    return False
+                if fault.is_hang:
+                    continue
+                job.faults = [fault]
+                played = self.play(job.command(), directory)
+                shutil.rmtree(directory)
+                cost = self.measure_cost(job, played, directory)
+                shutil.rmtree(directory)
+                if cost < HARMLESS:
+                    return False
+        finally:
+            job.faults = both
+            shutil.rmtree(directory, ignore_errors=True)
+        return True
+
     def ask(self, job, directory, options):
         result = run([self.ringside, "doctor", "--json", *options, directory], self.environment)
         if result.returncode not in (0, 1, 3):
@@ -154,6 +177,8 @@ class Drill:
                 if saved.returncode != 0:
                     raise RuntimeError("cannot save a baseline: %s" % saved.stderr.strip())
                 options = ["--baseline", calm + ".json"]
+            if len(job.faults) > 1:
+                outcome.matter = self.do_both_matter(job, calm)
             self.damage(job, directory)
             document, code = self.ask(job, directory, options)
             grade_outcome(outcome, document, code, played["end"] == "hung")
@@ -347,6 +372,9 @@ def report(outcomes, arguments):
     both = [o for o in outcomes if o.both is not None]
     lines.append("of %d jobs with two faults that are right, both were named in %d" % (
         len(both), sum(o.both for o in both)))
+    for name, some in grouped([o for o in outcomes if o.matter], lambda o: o.row).items():
+        lines.append("of %d jobs with %s that each cost 2%% or more alone, and have files, both were named in %d" % (
+            len(some), name, sum(o.both is True for o in some)))
     alike = [o for o in outcomes if o.alike is not None]
     lines += ["", "of %d stuck GPUs that are vague or unjudged, nobody could name the rank in %d: the same fault at another rank of" % (
         sum(o.column in ("vague", "unjudged") and o.job.faults[0].row.startswith("gpu-stuck") for o in outcomes if o.job.faults),
