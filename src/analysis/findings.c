@@ -173,7 +173,7 @@ static void find_lost(struct findings *findings, const struct timeline_report *r
 /* A truncated file is reported with its process. */
 static size_t troubles_but_cuts(const struct recording *recording)
 {
-	size_t count = recording->troubles_left_out;
+	size_t count = recording->troubles_left_out - recording->cuts_left_out;
 
 	for (size_t i = 0; i < recording->trouble_count; i++)
 		count += recording->troubles[i].kind != RECORDING_CUT;

@@ -700,6 +700,7 @@ static void put_trouble(struct sink *sink, const struct recording_trouble *troub
 static void write_file_troubles(const struct verify *verify, struct sink *sink)
 {
 	const struct recording *recording = &verify->input->recording;
+	size_t left_out = recording->troubles_left_out - recording->cuts_left_out;
 	bool is_first = true;
 
 	for (size_t i = 0; i < recording->trouble_count; i++) {
@@ -711,8 +712,8 @@ static void write_file_troubles(const struct verify *verify, struct sink *sink)
 			put_trouble(sink, trouble);
 		is_first = false;
 	}
-	if (recording->troubles_left_out > 0)
-		sink_format(sink, "... and %zu more\n", recording->troubles_left_out);
+	if (left_out > 0)
+		sink_format(sink, "... and %zu more\n", left_out);
 	if (recording->files_foreign > 0 && recording->count > 0)
 		sink_format(sink, "%zu file%s neither trace nor region\n", recording->files_foreign,
 			    recording->files_foreign == 1 ? " is" : "s are");

@@ -81,8 +81,13 @@ static void take_troubles(struct doctor_case *look, size_t source, size_t before
 		return;
 	what = recording->troubles[before].what;
 	doctor_source_problem(look, source, what, strlen(what));
-	while (recording->trouble_count > before)
-		free(recording->troubles[--recording->trouble_count].path);
+	while (recording->trouble_count > before) {
+		const struct recording_trouble *last =
+			&recording->troubles[--recording->trouble_count];
+
+		recording->cut_count -= last->kind == RECORDING_CUT;
+		free(last->path);
+	}
 }
 
 static void take_agent_answer(void *context, size_t index, int status, const char *bytes,

@@ -679,7 +679,7 @@ static void find_damage(struct verdicts *verdicts, const struct recording *recor
 		count += is_trouble_told(&recording->troubles[i], options);
 	if (count == 0)
 		return;
-	count += recording->troubles_left_out;
+	count += recording->troubles_left_out - recording->cuts_left_out;
 	verdict = add_blind(verdicts, true, "files", "");
 	verdict_title(verdict, "%zu recording %s could not be fully read", count,
 		      text_which(count, "file", "files"));

@@ -112,13 +112,17 @@ void recording_load_trouble(struct recording *recording, enum recording_trouble_
 			    const char *path, const struct recording_process *process,
 			    const char *what, ...)
 {
+	bool is_cut = kind == RECORDING_CUT;
+	size_t listed = is_cut ? recording->cut_count
+			       : recording->trouble_count - recording->cut_count;
 	struct recording_trouble *trouble;
 	va_list values;
 
-	if (recording->trouble_count >= RECORDING_TROUBLES_MAX ||
+	if (listed >= RECORDING_TROUBLES_MAX ||
 	    !list_grow(&recording->troubles, recording->trouble_count,
 		       sizeof(*recording->troubles))) {
 		recording->troubles_left_out++;
+		recording->cuts_left_out += is_cut;
 		return;
 	}
 	trouble = &recording->troubles[recording->trouble_count];
@@ -127,12 +131,14 @@ void recording_load_trouble(struct recording *recording, enum recording_trouble_
 					       .process = process };
 	if (trouble->path == NULL) {
 		recording->troubles_left_out++;
+		recording->cuts_left_out += is_cut;
 		return;
 	}
 	va_start(values, what);
 	vsnprintf(trouble->what, sizeof(trouble->what), what, values);
 	va_end(values);
 	recording->trouble_count++;
+	recording->cut_count += is_cut;
 }
 
 void recording_load_at(struct recording *recording, uint64_t offset, uint64_t bytes)

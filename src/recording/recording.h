@@ -284,6 +284,7 @@ struct recording_note {
 /* Limits over all notes: one per agent that can be asked, plus one. */
 enum { RECORDING_NOTES_MAX = 16385, RECORDING_NOTES_BYTES = 64 << 20 };
 
+/* Of truncated files, and as many of all other kinds: thousands of ranks that were killed hide no damage. */
 enum { RECORDING_TROUBLES_MAX = 1000 };
 
 /* What a watch left out of a user: see watch.h. */
@@ -300,9 +301,11 @@ struct recording {
 	/* After recording_finish(): by job, run, rank, start, host, pid. */
 	struct recording_process **processes;
 	size_t count;
-	struct recording_trouble *troubles; /* the first RECORDING_TROUBLES_MAX */
+	struct recording_trouble *troubles; /* the first ones */
 	size_t trouble_count;
+	size_t cut_count; /* of these: RECORDING_CUT */
 	size_t troubles_left_out;
+	size_t cuts_left_out; /* of these: RECORDING_CUT */
 	size_t files_read;
 	size_t files_foreign;
 	struct recording_note *notes;

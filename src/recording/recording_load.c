@@ -910,6 +910,7 @@ static void move_troubles(struct recording *to, const struct recording *from)
 		recording_load_at(to, trouble->offset, trouble->bytes);
 	}
 	to->troubles_left_out += from->troubles_left_out;
+	to->cuts_left_out += from->cuts_left_out;
 }
 
 static struct recording_source source_of(int fd, const char *path, const struct stat *st)
