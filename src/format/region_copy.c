@@ -240,6 +240,14 @@ void region_close(struct region *region)
 	region->fd = -1;
 }
 
+bool region_is_copy(const struct region *region)
+{
+	struct stat st;
+
+	return region->fd != -1 && region->header.lock_inode != 0 && fstat(region->fd, &st) == 0 &&
+	       st.st_ino != region->header.lock_inode;
+}
+
 bool region_is_let_go(const struct region *region)
 {
 	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };

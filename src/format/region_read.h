@@ -91,6 +91,9 @@ enum status region_pread(const struct region *region, void *to, size_t length, u
  */
 bool region_is_let_go(const struct region *region);
 
+/* It is a copy of the file that its process writes, and does not change any more. False means nothing. */
+bool region_is_copy(const struct region *region);
+
 /*
  * Parts that can be copied. Ring and details are not among them: they are read as a stream, see
  * region_ring_open().

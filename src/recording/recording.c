@@ -349,7 +349,8 @@ bool recording_clock_ns(const struct recording_process *process, uint64_t wall_n
 
 bool recording_now(const struct recording_process *process, uint64_t *now_ns)
 {
-	return process->region != NULL && region_now(process->region, now_ns);
+	return process->region != NULL && !process->is_copy &&
+	       region_now(process->region, now_ns);
 }
 
 /* ---- the last sign of life -------------------------------------------------------------------- */
@@ -629,6 +630,7 @@ static void join_region(struct recording_process *to, struct recording_process *
 	to->ended_ns = from->ended_ns;
 	to->alive_ns = from->alive_ns;
 	to->heartbeat_ns = from->heartbeat_ns;
+	to->is_copy = from->is_copy;
 	to->times_read_ns = from->times_read_ns;
 	to->fresh_anchor = from->fresh_anchor;
 	memcpy(to->mode, from->mode, sizeof(to->mode));

@@ -233,6 +233,7 @@ struct recording_process {
 	uint64_t ended_ns;  /* recorder's clock when it ended cleanly; 0: it did not, or unknown */
 	uint64_t alive_ns;  /* region: recorder's clock at the last heartbeat; 0: none */
 	uint64_t heartbeat_ns; /* between two heartbeats; 0: there are none */
+	bool is_copy; /* region: a copy of the file; shows its process until the last heartbeat */
 	/*
 	 * Recorder's clock: when it last asked the GPU about CUDA events, as of the flights; 0: never, or
 	 * unknown. What OP_FLAG_SEEN_OPEN says of a flight was so at this moment.

@@ -596,6 +596,8 @@ static void load_header(struct recording_process *process)
 	process->counts_ns = header->last_anchor.clock_ns;
 	if (region_anchor(process->region, &process->fresh_anchor))
 		process->counts_ns = process->fresh_anchor.clock_ns;
+	/* Without heartbeats a copy does not tell when it was made. */
+	process->is_copy = header->alive_ns != 0 && region_is_copy(process->region);
 	/* A damaged header must not make a process live, or its GPU answer, in the future. */
 	process->alive_ns = header->alive_ns <= process->counts_ns ? header->alive_ns : 0;
 	process->times_read_ns = process->region->times_read_ns <= process->counts_ns
