@@ -349,8 +349,7 @@ int cli_input_complain(const struct cli_input *input, bool has_cuts)
 {
 	const struct recording *recording = &input->recording;
 	size_t told[RECORDING_NOTHING + 1] = { 0 };
-	size_t left_out =
-		recording->troubles_left_out - (has_cuts ? 0 : recording->cuts_left_out);
+	size_t left_out = recording->troubles_left_out - (has_cuts ? 0 : recording->cuts_left_out);
 	bool is_any = false;
 
 	for (size_t i = 0; i < recording->trouble_count; i++) {

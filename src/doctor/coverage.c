@@ -590,14 +590,26 @@ static void find_left_out(struct verdicts *verdicts, const struct agent_notes *n
 
 /* ---- ranks ----------------------------------------------------------------------------------- */
 
-static void find_missing(struct verdicts *verdicts, const struct scene *scene,
-			 const struct blind_options *options)
+/* One node of a running job shows whether its ranks wait. When a job is over, whoever has only a part of its files
+ * lacks most of what could have happened: the ranks that failed may be those without a file. */
+static bool has_too_few(const struct recording *recording, const struct scene *scene)
 {
+	for (size_t i = 0; i < recording->count; i++)
+		if (recording->processes[i]->life == RECORDING_ALIVE)
+			return false;
+	return scene->missing * 3 > scene->missing + scene->ranks;
+}
+
+static void find_missing(struct verdicts *verdicts, const struct recording *recording,
+			 const struct scene *scene, const struct blind_options *options)
+{
+	bool are_few = has_too_few(recording, scene);
 	struct verdict *verdict;
 
 	if (scene->missing == 0)
 		return;
-	verdict = add_blind(verdicts, options->is_whole, "ranks", "runbooks/NcclRanksUnseen.md");
+	verdict = add_blind(verdicts, options->is_whole || are_few, "ranks",
+			    "runbooks/NcclRanksUnseen.md");
 	verdict->is_unjudged = true;
 	verdict_title(verdict, "%zu of %zu ranks are not visible from here", scene->missing,
 		      scene->missing + scene->ranks);
@@ -605,6 +617,13 @@ static void find_missing(struct verdicts *verdicts, const struct scene *scene,
 		verdict,
 		"%zu ranks are recorded here; the launcher or the largest communicator reports %zu",
 		scene->ranks, scene->missing + scene->ranks);
+	if (are_few) {
+		verdict_missing(verdict, "What the other ranks did is unknown: one of them may "
+					 "have failed.");
+		verdict_advice(verdict, "Copy the files of all nodes into one directory and run "
+					"the doctor on it.");
+		return;
+	}
 	verdict_advice(verdict, "Query the agents of all nodes of the job at once:");
 	verdict_advice(verdict, "$ ringside doctor --agents 'node[001-064]'");
 }
@@ -822,7 +841,7 @@ void blind_find(struct verdicts *verdicts, const struct recording *recording,
 	find_silent(verdicts, options);
 	find_left_out(verdicts, options->notes);
 	if (scene)
-		find_missing(verdicts, scene, options);
+		find_missing(verdicts, recording, scene, options);
 	find_lost(verdicts, recording, scene);
 	find_damage(verdicts, recording, options);
 }

@@ -473,14 +473,22 @@ static void list_jobs(const struct job *job, struct sink *to)
 	sink_text(to, job->group_count > NAMES_LISTED ? ", ...): " : "): ");
 }
 
-void report_words_job(const struct timeline_report *report, char to[static REPORT_WORDS])
+/* As the launchers said, of all jobs. */
+static int64_t all_ranks(const struct job *job)
 {
-	const struct job *job = &report->job;
-	struct sink sink;
 	int64_t world = 0;
 
 	for (size_t i = 0; i < job->group_count; i++)
 		world += job->groups[i].world_size;
+	return world;
+}
+
+void report_words_job(const struct timeline_report *report, char to[static REPORT_WORDS])
+{
+	const struct job *job = &report->job;
+	int64_t world = all_ranks(job);
+	struct sink sink;
+
 	sink_init_memory(&sink);
 	if (job->group_count > 0)
 		list_jobs(job, &sink);
@@ -565,12 +573,19 @@ static void write_lost(const struct timeline_completeness *from, struct sink *to
 	sink_text(to, ")");
 }
 
-static void write_share(const struct timeline_completeness *from, struct sink *to)
+static void write_share(const struct timeline_report *report, struct sink *to)
 {
+	const struct timeline_completeness *from = &report->completeness;
+	const struct job *job = &report->job;
+	int64_t world = all_ranks(job);
 	char read[UNITS_TEXT], issued[UNITS_TEXT], share[REPORT_SHARE];
 
 	units_count(read, from->read);
-	if (from->is_complete)
+	if (from->is_complete && world > (int64_t)job->known_ranks)
+		sink_format(to, "recordings of %zu of %" PRId64 " ranks complete (%s %s)",
+			    job->known_ranks, world, read,
+			    text_which(from->read, "operation", "operations"));
+	else if (from->is_complete)
 		sink_format(to, "recording complete (%s %s)", read,
 			    text_which(from->read, "operation", "operations"));
 	else if (from->with_counts == 0 && from->issued == 0)
@@ -607,7 +622,7 @@ void report_words_completeness(const struct timeline_report *report, struct sink
 	const struct timeline_completeness *from = &report->completeness;
 	uint64_t looked_at = report->total.calls + report->total.captured;
 
-	write_share(from, to);
+	write_share(report, to);
 	if (from->snapshots > 0)
 		write_count(to, from->overwritten, "older operation not in the snapshot",
 			    "older operations not in the snapshots");

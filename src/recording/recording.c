@@ -113,8 +113,8 @@ void recording_load_trouble(struct recording *recording, enum recording_trouble_
 			    const char *what, ...)
 {
 	bool is_cut = kind == RECORDING_CUT;
-	size_t listed = is_cut ? recording->cut_count
-			       : recording->trouble_count - recording->cut_count;
+	size_t listed =
+		is_cut ? recording->cut_count : recording->trouble_count - recording->cut_count;
 	struct recording_trouble *trouble;
 	va_list values;
 
@@ -349,8 +349,7 @@ bool recording_clock_ns(const struct recording_process *process, uint64_t wall_n
 
 bool recording_now(const struct recording_process *process, uint64_t *now_ns)
 {
-	return process->region != NULL && !process->is_copy &&
-	       region_now(process->region, now_ns);
+	return process->region != NULL && !process->is_copy && region_now(process->region, now_ns);
 }
 
 /* ---- the last sign of life -------------------------------------------------------------------- */

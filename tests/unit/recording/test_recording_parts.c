@@ -182,6 +182,21 @@ static void troubles_beyond_the_last(void)
 	recording_release(&recording);
 }
 
+static void truncated_files_hide_no_damage(void)
+{
+	struct recording recording;
+
+	recording_init(&recording);
+	for (int i = 0; i < RECORDING_TROUBLES_MAX + 7; i++)
+		recording_load_trouble(&recording, RECORDING_CUT, "cut", NULL, "number %d", i);
+	recording_load_trouble(&recording, RECORDING_DAMAGE, "damaged", NULL, "at byte 7");
+	EXPECT(recording.trouble_count == RECORDING_TROUBLES_MAX + 1);
+	EXPECT(recording.cut_count == RECORDING_TROUBLES_MAX);
+	EXPECT(recording.troubles_left_out == 7 && recording.cuts_left_out == 7);
+	EXPECT(strcmp(recording.troubles[RECORDING_TROUBLES_MAX].path, "damaged") == 0);
+	recording_release(&recording);
+}
+
 static void load(struct recording *recording, const void *bytes, size_t length)
 {
 	recording_init(recording);
@@ -318,6 +333,7 @@ int main(void)
 	wall_time();
 	which_processes_are_the_same();
 	troubles_beyond_the_last();
+	truncated_files_hide_no_damage();
 	a_snapshot_in_words();
 	places_that_are_damaged();
 	return tap_done();
