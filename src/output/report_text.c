@@ -985,6 +985,18 @@ static void add_exposed_text(struct sink *text, const struct iterations *from)
 			    high);
 }
 
+/* What is as long as an iteration and in none of them: set-up, an evaluation at the end. */
+static void add_outside_text(struct sink *text, const struct iterations *from)
+{
+	if (from->warm_up_ops >= from->period_ops)
+		sink_format(text, " %" PRIu64 " operations before the first iteration.",
+			    (uint64_t)from->warm_up_ops);
+	if (from->tail_ops >= from->period_ops)
+		sink_format(text,
+			    " %" PRIu64 " operations after the last iteration do not repeat it.",
+			    (uint64_t)from->tail_ops);
+}
+
 static void write_iterations_text(struct sink *sink, const struct timeline_report *report,
 				  const struct report_text_options *options)
 {
@@ -1022,6 +1034,7 @@ static void write_iterations_text(struct sink *sink, const struct timeline_repor
 	if (from->count > from->regular)
 		sink_format(&text, " %zu more irregular (checkpoints, evaluations, ...).",
 			    from->count - from->regular);
+	add_outside_text(&text, from);
 	if (from->is_cut)
 		sink_format(&text, " Only the first %" PRIu64 " operations were searched.",
 			    from->ops);

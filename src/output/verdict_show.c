@@ -307,12 +307,16 @@ static void counted_text(char *text, size_t size, uint64_t count, const char *on
 	text_format(text, size, "%s %s", units_count(number, count), text_which(count, one, many));
 }
 
-/* "512 ranks on 64 hosts, 131 communicators". */
+/* "512 ranks on 64 hosts, 131 communicators", "24 of 64 ranks on 5 hosts, ...". */
 static void who_text(char *text, size_t size, const struct scene *scene)
 {
 	char ranks[64], hosts[64], comms[64];
 
-	counted_text(ranks, sizeof(ranks), scene->ranks, "rank", "ranks");
+	if (scene->missing > 0)
+		text_format(ranks, sizeof(ranks), "%zu of %zu ranks", scene->ranks,
+			    scene->ranks + scene->missing);
+	else
+		counted_text(ranks, sizeof(ranks), scene->ranks, "rank", "ranks");
 	counted_text(hosts, sizeof(hosts), scene->hosts, "host", "hosts");
 	counted_text(comms, sizeof(comms), scene->communicators, "communicator", "communicators");
 	text_format(text, size, "%s on %s, %s", ranks, hosts, comms);
