@@ -375,6 +375,7 @@ struct agent_look {
 	size_t supported;		 /* verdicts of the last scan */
 	uint32_t told[AGENT_LOOK_TOLD];	 /* users with something left out, as logged */
 	size_t told_count;
+	bool is_other_host_told;
 	struct agent_probe *probe; /* stacks and RAS of hung jobs; borrowed, NULL none */
 };
 

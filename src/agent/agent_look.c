@@ -289,6 +289,19 @@ static void tell_left_out(struct agent_look *look)
 	look->told_count = count;
 }
 
+/* Once: with a wrong --host the agent would follow nothing, and say nothing. */
+static void tell_other_host(struct agent_look *look)
+{
+	const struct watch *watch = &look->watch;
+
+	if (watch->other_host[0] == '\0' || look->is_other_host_told)
+		return;
+	look->is_other_host_told = true;
+	agent_log(AGENT_WARNING,
+		  "processes recorded on host %s are ignored: --host says that this is %s",
+		  watch->other_host, watch->settings.only_host);
+}
+
 /* The first scan of a process is more expensive than later ones, so the cheaper of two counts. */
 static void note_cost(struct agent_look *look, uint64_t cost_ns)
 {
@@ -364,6 +377,7 @@ bool agent_look_step(struct agent_look *look, uint64_t now_ns)
 	tell_failure(look, before);
 	tell_refused(look);
 	tell_left_out(look);
+	tell_other_host(look);
 	return true;
 }
 

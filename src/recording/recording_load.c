@@ -1026,6 +1026,9 @@ static const char *foreign_words(int fd, const struct stat *st)
 	       "Flight Recorder dump or bundle)";
 }
 
+/* A recorder writes the header at once, so a trace is never empty while it is made. */
+#define TRACE_ENDING ".ringside"
+
 static enum status add_content(struct recording *recording, int fd, const char *path,
 			       const struct stat *st, unsigned int flags)
 {
@@ -1048,6 +1051,11 @@ static enum status add_content(struct recording *recording, int fd, const char *
 		return recording_foreign_list(recording, path);
 	if (foreign_has_operations(format))
 		return recording_foreign_load(recording, fd, path, st);
+	if (st->st_size == 0 && text_ends_with(path, TRACE_ENDING)) {
+		recording_load_trouble(recording, RECORDING_DAMAGE, path, NULL,
+				       "empty: copied incompletely, or the disk was full");
+		return OK;
+	}
 	recording->files_foreign++;
 	if (format != FOREIGN_NONE)
 		recording_load_trouble(recording, RECORDING_FOREIGN, path, NULL,

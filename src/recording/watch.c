@@ -451,12 +451,14 @@ static bool is_missed(const struct watch *watch, const struct recording_process 
 	return false;
 }
 
-static bool is_wanted(const struct watch *watch, const struct recording_process *process)
+static bool is_wanted(struct watch *watch, const struct recording_process *process)
 {
 	const char *host = watch->settings.only_host;
 
-	if (host != NULL && strcmp(host, process->host) != 0)
+	if (host != NULL && strcmp(host, process->host) != 0) {
+		text_copy(watch->other_host, sizeof(watch->other_host), process->host);
 		return false;
+	}
 	/* Found dead: recorders leave some regions behind, including old ones. */
 	return process->life == RECORDING_ALIVE || process->life == RECORDING_UNKNOWN ||
 	       watch_quiet_for_ns(process) < watch->settings.keep_ns || is_missed(watch, process);

@@ -98,8 +98,9 @@ struct watch {
 	struct watch_process *processes;
 	struct watch_refused *refused;
 	size_t refused_count;
-	size_t unreadable; /* files and directories we may not read, at the last scan */
-	size_t left_out;   /* processes beyond the limits above, at the last search */
+	size_t unreadable;    /* files and directories we may not read, at the last scan */
+	size_t left_out;      /* processes beyond the limits above, at the last search */
+	char other_host[256]; /* of a process that only_host excludes; "" none so far */
 	uint64_t looks;
 	uint64_t generation; /* changes whenever a process comes, goes or dies */
 	int inotify;	     /* -1: none; then every scan searches */

@@ -83,6 +83,7 @@ looks() { fetch /healthz | sed 's/.*"looks":\([0-9]*\).*/\1/'; }
 so_far=$(looks)
 expect_soon "it is scanned" eval '[ "$(looks)" -gt $((so_far + 4)) ]'
 expect_ok "and ignored because of its other host name" has_processes 0
+expect_same "which the log says once" "$(grep -c "are ignored: --host says that this is somebody-else" "$log")" 1
 kill -9 "$job_pid"
 stop_agent
 

@@ -30,4 +30,16 @@ expect_same "two of three: not judged" "$(answer third)" "3 not judged"
 simulate hung --nodes 2 --gpus 4 -w ddp --seconds 60s --seed 8 -f never-arrives:rank=1,at=20s
 without hung 2 4 6 7
 expect_same "a hang is still found" "$(answer hung)" "1 error"
+
+simulate empty --nodes 2 --gpus 2 -w loop --seconds 10s --seed 9
+: >"$(echo "$tap_scratch"/empty/r2-*)"
+expect_same "an empty trace" "$(answer empty)" "3 not judged"
+expect_ok "is named" grep -q "r2-.*: empty: copied" <(tr -s '\n ' ' ' <"$tap_scratch/said")
+simulate killed --nodes 140 --gpus 8 -w loop --rate 1 --seconds 30s --seed 10 -f never-arrives:rank=77,at=5s
+damaged=$(echo "$tap_scratch"/killed/r999-*)
+printf 'xxxxxxxxxxxxxxxx' | dd of="$damaged" bs=1 seek=1000 conv=notrunc status=none
+expect_same "one damaged file among 1,120 truncated ones" "$(answer killed)" "1 error"
+expect_ok "is named" grep -q "1 recording file could not be fully read" "$tap_scratch/said"
+"$ringside" report --all "$tap_scratch/killed" >"$tap_scratch/said" 2>/dev/null
+expect_ok "truncated ones are no files with errors" grep -q "1 file with errors" <(tr -s '\n ' ' ' <"$tap_scratch/said")
 tap_done
