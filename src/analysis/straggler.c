@@ -1617,12 +1617,15 @@ static void merge_into(struct straggler *to, const struct straggler *from)
 	double cost_share = to->cost_share > from->cost_share ? to->cost_share : from->cost_share;
 	bool is_starved = to->is_starved || from->is_starved;
 	bool is_late = to->late_ns > 0, is_from_late = from->late_ns > 0;
-	bool is_behind = to->is_behind && from->is_behind;
 
+	/* Where it is hidden it costs nothing yet. */
+	if (to->is_behind != from->is_behind) {
+		*to = to->is_behind ? *from : *to;
+		return;
+	}
 	/* The communicator with the highest cost represents it; and one where it is late before others. */
 	if (is_late != is_from_late ? is_from_late : from->caused_ns > to->caused_ns)
 		*to = *from;
-	to->is_behind = is_behind;
 	to->is_starved = is_starved;
 	if (is_starved) {
 		to->slowdown = slowdown;
@@ -1772,7 +1775,8 @@ static int most_caused_first(const void *left, const void *right)
 {
 	const struct straggler *a = left, *b = right;
 
-	return ORDER(b->caused_ns, a->caused_ns) ?:
+	return ORDER(a->is_behind, b->is_behind) ?:
+	       ORDER(b->caused_ns, a->caused_ns) ?:
 	       ORDER(a->class, b->class) ?:
 	       ORDER(a->rank, b->rank);
 }

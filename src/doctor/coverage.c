@@ -590,12 +590,12 @@ static void find_left_out(struct verdicts *verdicts, const struct agent_notes *n
 
 /* ---- ranks ----------------------------------------------------------------------------------- */
 
-/* One node of a running job shows whether its ranks wait. When a job is over, whoever has only a part of its files
+/* One node of a running job shows whether its ranks wait. When a job has ended, whoever has only a part of its files
  * lacks most of what could have happened: the ranks that failed may be those without a file. */
 static bool has_too_few(const struct recording *recording, const struct scene *scene)
 {
 	for (size_t i = 0; i < recording->count; i++)
-		if (recording->processes[i]->life == RECORDING_ALIVE)
+		if (recording->processes[i]->life != RECORDING_ENDED)
 			return false;
 	return scene->missing * 3 > scene->missing + scene->ranks;
 }

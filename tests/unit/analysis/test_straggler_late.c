@@ -151,6 +151,13 @@ static void test_rank(void)
 	over();
 }
 
+/* Others that are found are hidden by it. */
+static bool has_one_ahead(void)
+{
+	return report.stragglers.count > 0 && !report.stragglers.list[0].is_behind &&
+	       (report.stragglers.count == 1 || report.stragglers.list[1].is_behind);
+}
+
 static void test_hosts(void)
 {
 	static const struct {
@@ -218,8 +225,7 @@ static void test_hosts(void)
 
 		play(&cases[i].scene);
 		late = report.stragglers.list;
-		if (!EXPECT_THAT(cases[i].what, report.stragglers.count == 1 &&
-							late->class == cases[i].class &&
+		if (!EXPECT_THAT(cases[i].what, has_one_ahead() && late->class == cases[i].class &&
 							(late->class == STRAGGLER_SLOW_HOST
 								 ? late->host
 								 : late->rank) == cases[i].which))
