@@ -6,7 +6,7 @@ without() { # name ranks
 	local name=$1 rank
 
 	shift
-	for rank; do rm "$tap_scratch/$name"/r"$rank"-*; done
+	for rank; do rm "$tap_scratch/$name/r$rank-"*; done
 }
 answer() { # name: exit code, and the first word
 	"$ringside" doctor "$tap_scratch/$1" >"$tap_scratch/said"
