@@ -597,6 +597,17 @@ static void count_slot(struct matches *matches, struct match_comm *comm, int32_t
 	comm->wait_ns += wait_ns;
 }
 
+/*
+ * Over the network only some ranks of a tree send or receive, and the others have no span: that they are missing in its
+ * matches says nothing about the ranks that were recorded. Their transfers are not compared, either (match_part).
+ */
+static bool has_all_ranks(const struct matches *matches, const struct match_lane *lane,
+			  const struct match_slot *slot)
+{
+	return !match_has_spans(lane) ||
+	       (uint8_t)(matches->comms[lane->comm].kinds[slot->kind].names >> 16) == OP_RING;
+}
+
 static void count_chunk(struct matches *matches, const struct match_lane *lane, uint32_t chunk)
 {
 	const struct match_slot *slots = lane->chunks[chunk]->slots;
@@ -606,7 +617,8 @@ static void count_chunk(struct matches *matches, const struct match_lane *lane, 
 	for (unsigned int i = 0; i < MATCH_CHUNK; i++) {
 		if (slots[i].count == 0)
 			continue;
-		if (brief->occupied == 0 || slots[i].count < brief->fewest)
+		if (has_all_ranks(matches, lane, &slots[i]) &&
+		    (brief->fewest == 0 || slots[i].count < brief->fewest))
 			brief->fewest = slots[i].count;
 		brief->occupied |= UINT32_C(1) << i;
 		brief->least_ns += slots[i].least_ns;

@@ -88,7 +88,8 @@ struct match_brief {
 	uint64_t least_ns; /* sum of the shortest durations of all its matches */
 	double mean_ns;	   /* sum of mean durations */
 	uint32_t occupied; /* bit i: slots[i].count > 0 */
-	uint32_t fewest;   /* ranks in the smallest of its matches; 0 if there is none */
+	uint32_t
+		fewest; /* ranks in the smallest of its matches (of spans: those of rings); 0 if there is none */
 };
 
 /* What one seat did in one chunk. */
