@@ -337,6 +337,12 @@ void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 			    100 * cost);
 }
 
+/* Processes that can be asked, here or on the node that they were copied from. */
+static bool is_running(const struct recording_process *process)
+{
+	return process->life == RECORDING_ALIVE || process->is_snapshot;
+}
+
 bool slow_is_over(const struct slow_search *search, bool is_past)
 {
 	const struct job *job = &search->report->job;
@@ -345,8 +351,7 @@ bool slow_is_over(const struct slow_search *search, bool is_past)
 		const struct recording_process *process =
 			job->recording->processes[job->ranks[r].process];
 
-		if (job->ranks[r].group == search->group &&
-		    (process->life == RECORDING_ALIVE || process->is_snapshot))
+		if (job->ranks[r].group == search->group && is_running(process))
 			return true;
 	}
 	return false;
@@ -1084,18 +1089,51 @@ static bool may_be_waiting(const struct slow_search *search, const struct slow_c
 		       common->wire.before_ns * (1 + (common->worst->ratio - 1) / 2);
 }
 
-/* CUDA events need a release that shows launches to profiler plugins. */
-static void advise_timed_run(const struct slow_search *search, struct verdict *verdict)
+/* A process that times nothing, or kernels, cannot be asked to time launches. */
+static bool can_be_asked(const struct recording_process *process)
 {
-	enum { FIRST_WITH_LAUNCHES = 5 };
-	const struct recording *recording = search->report->recording;
-	uint32_t newest = 0;
+	struct recording_times times;
 
-	for (size_t i = 0; i < recording->count; i++)
-		if (recording->processes[i]->interface > newest)
-			newest = recording->processes[i]->interface;
-	verdict_advice(verdict, "$ ringside run --times %s -- COMMAND",
-		       newest == 0 || newest >= FIRST_WITH_LAUNCHES ? "all" : "kernel");
+	if (!is_running(process))
+		return false;
+	recording_times(process, &times);
+	return strcmp(times.in_effect, "off") != 0 && strcmp(times.in_effect, "kernel") != 0;
+}
+
+/*
+ * From 2.28 on CUDA events time launches, also those of a running job; 2.27 has only kernel events, from the job's start;
+ * before that nothing has a duration.
+ */
+void slow_advise_times(const struct slow_search *search, struct verdict *verdict)
+{
+	enum { FIRST_WITH_KERNEL_TIMES = 4, FIRST_WITH_LAUNCHES = 5 };
+	const struct job *job = &search->report->job;
+	uint32_t newest = 0;
+	bool can_ask = false;
+
+	for (size_t r = 0; r < job->rank_count; r++) {
+		const struct recording_process *process =
+			job->recording->processes[job->ranks[r].process];
+
+		if (job->ranks[r].group != search->group)
+			continue;
+		newest = process->interface > newest ? process->interface : newest;
+		can_ask |= can_be_asked(process);
+	}
+	if (newest != 0 && newest < FIRST_WITH_KERNEL_TIMES) {
+		verdict_advice(verdict, "This NCCL shows no GPU times to a profiler plugin; 2.28 "
+					"and later do by default.");
+	} else if (newest != 0 && newest < FIRST_WITH_LAUNCHES) {
+		verdict_advice(verdict, "To time every operation, record kernel events from the "
+					"job's start, which can harm it:");
+		verdict_advice(verdict, "$ ringside run --times kernel -- COMMAND");
+	} else if (can_ask) {
+		verdict_advice(verdict, "To time every operation for a while, on every node:");
+		verdict_advice(verdict, "$ ringside record --times 30s");
+	} else {
+		verdict_advice(verdict, "To time every operation of the next run:");
+		verdict_advice(verdict, "$ ringside run --times all -- COMMAND");
+	}
 }
 
 static void tell_unjudged(struct slow_search *search, const struct slow_common *common)
@@ -1111,8 +1149,8 @@ static void tell_unjudged(struct slow_search *search, const struct slow_common *
 	verdict_missing(verdict,
 			"Most calls have no duration; their time on the wire does not tell a "
 			"straggler, a slow NVLink and a slow link apart.");
-	verdict_advice(verdict, "Times from the GPU would show the cause:");
-	advise_timed_run(search, verdict);
+	verdict_advice(verdict, "Times from the GPU would show the cause.");
+	slow_advise_times(search, verdict);
 }
 
 /* At most this certain, if a rank that takes part in them became slow at the same time. */
@@ -1276,9 +1314,8 @@ double slow_sampled(const struct job *job, uint32_t comm)
 
 static void advise_times(const struct slow_search *search, struct verdict *verdict)
 {
-	verdict_advice(verdict, "Inside a node, only times from the GPU give durations; to time "
-				"every operation:");
-	advise_timed_run(search, verdict);
+	verdict_advice(verdict, "Inside a node, only times from the GPU give durations.");
+	slow_advise_times(search, verdict);
 }
 
 /* The network side of an operation begins with its launch, so its durations do not show stragglers. */

@@ -258,6 +258,9 @@ void slow_tell_sender(struct slow_search *search, struct verdict *verdict, uint3
 void slow_tell_both(struct slow_search *search, struct verdict *verdict, uint32_t rank,
 		    double slowdown);
 
+/* The command that times every call, on this release and in this state of the job. */
+void slow_advise_times(const struct slow_search *search, struct verdict *verdict);
+
 /* If nothing else was found: ranks that are late because they wait in other operations. Call it last. */
 void slow_held_up(struct slow_search *search);
 
