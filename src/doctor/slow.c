@@ -424,7 +424,7 @@ void slow_fill_missing(struct slow_search *search, struct verdict *verdict)
 enum { BIG = 2 + 18 /* 256 KiB */, ALIKE_CLASSES = 2, SENDERS_LEAST = 4 };
 static const double ratio_that_empties = 1.25, fewer_channels = 0.9;
 /* What looks the same as similar causes is at most this certain. */
-static const double sure_of_place = 0.9;
+static const double sure_of_place = 0.9, sure_of_receiver = 0.5;
 /* Of two or three senders, one is not a minority. */
 static const double sure_of_few = 0.8;
 
@@ -647,6 +647,13 @@ static bool has_both(const struct slow_common *common)
 	return common->wire.has_place && common->has_net && common->wire.slow_both != UINT32_MAX;
 }
 
+/* Transfers are on the wire as long as before, and one rank takes late what has arrived. */
+static bool has_receiver(const struct slow_common *common)
+{
+	return common->has_net && slow_common_is_wire_fine(common) &&
+	       common->wire.slow_receiver != UINT32_MAX;
+}
+
 /* Senders of one host or of one position on all hosts take longer, and the others do not. */
 static bool has_place(const struct slow_common *common)
 {
@@ -670,6 +677,8 @@ static enum verdict_class slow_common_class(const struct slow_common *common)
 		return VERDICT_SLOW_RANK;
 	if (has_place(common))
 		return VERDICT_SLOW_NETWORK;
+	if (has_receiver(common) && !common->has_nvlink)
+		return VERDICT_SLOW_LINK;
 	if (common->has_nvlink && !common->has_other &&
 	    (!common->has_net || common->host != UINT32_MAX || has_fine(common, NETWORK_FINE) ||
 	     slow_common_is_wire_fine(common)))
@@ -700,6 +709,7 @@ static void slow_common_wire(struct slow_search *search, struct slow_common *com
 			over = row;
 	}
 	common->wire = (struct slow_wire){ .host = UINT32_MAX,
+					   .slow_receiver = UINT32_MAX,
 					   .slow_sender = UINT32_MAX,
 					   .slow_both = UINT32_MAX };
 	if (over == NULL && !common->worst->is_send)
@@ -948,6 +958,11 @@ static void slow_common_missing(struct verdict *verdict, const struct slow_commo
 					? "one link inside a node, or a part of the network"
 					: "a process of this node that is short of CPU");
 		verdict->confidence = fmin(verdict->confidence, sure_of_place);
+		if (common->host != UINT32_MAX && common->wire.is_one_receiver) {
+			verdict_missing(verdict, "Only one rank of this node takes its data late: "
+						 "it may be that rank, its GPU or its process.");
+			verdict->confidence = fmin(verdict->confidence, sure_of_receiver);
+		}
 	}
 	if (rows->is_other_ranks) {
 		verdict_missing(verdict,
@@ -967,6 +982,14 @@ static void slow_common_tell_wire(struct verdict *verdict, const struct slow_com
 
 	if (has_fewer_channels(common))
 		return;
+	if (verdict->class == VERDICT_SLOW_LINK && !has_sender(common)) {
+		verdict_evidence(verdict,
+				 "Inter-node transfers spend %s each on the network, %s before, so "
+				 "the network is not the cause.",
+				 units_of_ns(wire->after_ns).text,
+				 units_of_ns(wire->before_ns).text);
+		return;
+	}
 	if (verdict->class == VERDICT_SLOW_LINK || verdict->class == VERDICT_SLOW_RANK ||
 	    (verdict->class == VERDICT_SLOW_NETWORK && has_place(common))) {
 		verdict_evidence(verdict, "Only these sends spend longer on the network than %s.",
@@ -1191,7 +1214,10 @@ static void tell_common(struct slow_search *search, const struct slow_common *co
 	slow_common_title(verdict, common, &search->report->job);
 	slow_common_rows(search, verdict, common);
 	slow_common_tell_wire(verdict, common);
-	if (class == VERDICT_SLOW_LINK)
+	if (class == VERDICT_SLOW_LINK && has_receiver(common) && !has_sender(common))
+		slow_tell_receiver(search, verdict, common->wire.slow_receiver,
+				   common->worst->comm);
+	else if (class == VERDICT_SLOW_LINK)
 		slow_tell_sender(search, verdict, common->wire.slow_sender, common->worst->comm);
 	else if (class == VERDICT_SLOW_RANK)
 		slow_tell_both(search, verdict, common->wire.slow_both,

@@ -165,9 +165,10 @@ struct wire_sums {
 struct walk {
 	const struct job *job;
 	const struct slow_cells *cells;
-	size_t hosts;		   /* 1: not separated */
-	struct wire_sums *sums;	   /* [(cell * 2 + is_slow) * hosts + host] */
-	struct wire_sums *senders; /* [process * 2 + is_slow], of all cells; NULL: not wanted */
+	size_t hosts;		/* 1: not separated */
+	struct wire_sums *sums; /* [(cell * 2 + is_slow) * hosts + host] */
+	/* [process * 2 + is_slow], of all cells, without channels; NULL: not wanted */
+	struct wire_sums *senders;
 	size_t process;
 	size_t host;
 	uint64_t from_clock_ns; /* operations that ended from here on, and before the next, are
@@ -227,6 +228,9 @@ static bool wire_visit(const struct op_batch *batch, enum recording_place place,
 			sums = &walk->senders[walk->process * 2 + is_slow];
 			sums->net_ns += (double)batch->column[OP_WORD_WAITS + OP_WAIT_SEND_NET][i];
 			sums->sends += (double)(uint32_t)steps;
+			sums->consume_ns +=
+				(double)batch->column[OP_WORD_WAITS + OP_WAIT_RECV_GPU][i];
+			sums->receives += (double)(steps >> 32);
 		}
 	}
 	return true;
@@ -297,6 +301,11 @@ enum status slow_cells_wire(struct slow_cells *cells, const struct timeline_repo
 
 /* ---- of one row: to find the cause ----------------------------------------------------------- */
 
+static bool is_consumed_later(double was, double is)
+{
+	return is >= was + rise_ns && is >= rise_ratio * was;
+}
+
 /* The only host of several whose GPUs consume later than before; UINT32_MAX: none, or more. */
 static uint32_t find_host(const struct wire_sums *before, const struct wire_sums *after,
 			  size_t hosts, double before_ns)
@@ -309,7 +318,7 @@ static uint32_t find_host(const struct wire_sums *before, const struct wire_sums
 		double is = per_receive(&after[h]);
 
 		seen += after[h].receives >= TRANSFERS_LEAST;
-		if (is < was + rise_ns || is < rise_ratio * was)
+		if (!is_consumed_later(was, is))
 			continue;
 		found = (uint32_t)h;
 		count++;
@@ -317,18 +326,50 @@ static uint32_t find_host(const struct wire_sums *before, const struct wire_sums
 	return count == 1 && seen > 1 ? found : UINT32_MAX;
 }
 
+/*
+ * Does the data wait at one rank of the host only? Links inside a node are used by rings that enter it at several ranks;
+ * where at least two of them are not affected, it is this rank that takes its data late.
+ */
+static void find_receiver(struct slow_wire *wire, const struct timeline_report *report,
+			  const struct wire_sums *processes, double before_ns)
+{
+	enum { NOT_AFFECTED_LEAST = 2 };
+	const struct job *job = &report->job;
+	uint32_t receivers = 0, late = 0, found = UINT32_MAX;
+
+	for (size_t p = 0; p < report->recording->count && wire->host != UINT32_MAX; p++) {
+		double was = before_ns > 0 ? before_ns : per_receive(&processes[p * 2]);
+
+		if (job->ranks[job->process_rank[p]].host != wire->host ||
+		    processes[p * 2 + 1].receives < TRANSFERS_LEAST)
+			continue;
+		receivers++;
+		if (!is_consumed_later(was, per_receive(&processes[p * 2 + 1])))
+			continue;
+		late++;
+		found = job->process_rank[p];
+	}
+	wire->is_one_receiver = late == 1;
+	if (late == 1 && receivers > NOT_AFFECTED_LEAST)
+		wire->slow_receiver = found;
+}
+
+static void wire_add(struct wire_sums *to, const struct wire_sums *from)
+{
+	to->net_ns += from->net_ns;
+	to->sends += from->sends;
+	to->consume_ns += from->consume_ns;
+	to->receives += from->receives;
+	to->channels += from->channels;
+	to->operations += from->operations;
+}
+
 static struct wire_sums wire_sum(const struct wire_sums *list, size_t count)
 {
 	struct wire_sums all = { 0 };
 
-	for (size_t i = 0; i < count; i++) {
-		all.net_ns += list[i].net_ns;
-		all.sends += list[i].sends;
-		all.consume_ns += list[i].consume_ns;
-		all.receives += list[i].receives;
-		all.channels += list[i].channels;
-		all.operations += list[i].operations;
-	}
+	for (size_t i = 0; i < count; i++)
+		wire_add(&all, &list[i]);
 	return all;
 }
 
@@ -462,6 +503,7 @@ enum status slow_wire(struct slow_wire *wire, const struct timeline_report *repo
 	struct wire_sums *fast, *slow, all;
 
 	*wire = (struct slow_wire){ .host = UINT32_MAX,
+				    .slow_receiver = UINT32_MAX,
 				    .slow_sender = UINT32_MAX,
 				    .slow_both = UINT32_MAX,
 				    .slow_host = UINT32_MAX,
@@ -485,6 +527,7 @@ enum status slow_wire(struct slow_wire *wire, const struct timeline_report *repo
 	wire->is_known = wire->before_ns > 0 && wire->after_ns > 0;
 	if (is_past || row->consume_then_ns > 0)
 		wire->host = find_host(fast, slow, hosts, is_past ? 0 : row->consume_then_ns);
+	find_receiver(wire, report, walk.senders, is_past ? 0 : row->consume_then_ns);
 	if (is_past)
 		count_senders(wire, walk.senders, processes, row->ratio);
 	find_place(wire, report, walk.senders, row, is_past);

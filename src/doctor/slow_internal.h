@@ -190,6 +190,8 @@ struct slow_wire {
 	double before_ns;
 	double after_ns;
 	uint32_t host; /* the only one whose GPUs consume later; UINT32_MAX none or several */
+	bool is_one_receiver;	/* there only one rank does */
+	uint32_t slow_receiver; /* and others do not: index into job.ranks; UINT32_MAX: not so */
 	/*
 	 * Compared with the past: ranks that send enough to be judged, how many of these spend longer on
 	 * the wire than before, in proportion to the slowdown, and how many as long as before. The rest is
@@ -254,6 +256,9 @@ void slow_stragglers(struct slow_search *search);
 /* A link of which only the sender is known so far: its receiver, title, advice and caveats. */
 void slow_tell_sender(struct slow_search *search, struct verdict *verdict, uint32_t rank,
 		      uint32_t comm);
+/* A rank that takes late what it receives from the ranks of other nodes. */
+void slow_tell_receiver(struct slow_search *search, struct verdict *verdict, uint32_t rank,
+			uint32_t comm);
 /* A rank to which and from which transfers are slower. */
 void slow_tell_both(struct slow_search *search, struct verdict *verdict, uint32_t rank,
 		    double slowdown);

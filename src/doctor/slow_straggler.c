@@ -823,6 +823,52 @@ void slow_tell_sender(struct slow_search *search, struct verdict *verdict, uint3
 	advise_link(verdict);
 }
 
+/* The rank of another host that sends to this one; UINT32_MAX: none, or several. */
+static uint32_t sender_to(const struct job *job, uint32_t comm, uint32_t rank)
+{
+	uint32_t to = seat_of(job, comm, rank), found = UINT32_MAX;
+
+	for (uint32_t i = 0; to != UINT32_MAX && i < job->comms[comm].seat_count; i++) {
+		uint32_t from = job->seats[job->comms[comm].seats[i]].rank;
+
+		if (job->ranks[from].host == job->ranks[rank].host ||
+		    !link_has_peer(job, comm, from, job->seats[to].comm_rank))
+			continue;
+		if (found != UINT32_MAX)
+			return UINT32_MAX;
+		found = from;
+	}
+	return found;
+}
+
+void slow_tell_receiver(struct slow_search *search, struct verdict *verdict, uint32_t rank,
+			uint32_t comm)
+{
+	const struct job *job = &search->report->job;
+	uint32_t sender = sender_to(job, comm, rank);
+
+	verdict_set_peer(verdict, job, rank);
+	if (sender != UINT32_MAX) {
+		slow_fill_rank(verdict, job, sender);
+		title_link(verdict);
+	} else {
+		verdict_title(verdict, "slow link: to rank %.24s on %.100s", verdict->peer_label,
+			      verdict->peer_host);
+	}
+	verdict_evidence(verdict,
+			 "What has arrived at rank %.24s waits longer than before until it is "
+			 "taken, at the other ranks of its node it does not: the receiver is slow "
+			 "rather than the link.",
+			 verdict->peer_label);
+	verdict_advice(verdict,
+		       "Check rank %.24s on %.100s: its GPU, its process and its CPU cores.",
+		       verdict->peer_label, verdict->peer_host);
+	verdict_advice(verdict, "$ ssh %.200s nvidia-smi -q -d PERFORMANCE,CLOCK",
+		       verdict->peer_host);
+	verdict_advice(verdict, "$ ssh %.200s top -b -n 1", verdict->peer_host);
+	verdict->confidence = fmin(verdict->confidence, sure_of_both_ways);
+}
+
 void slow_tell_both(struct slow_search *search, struct verdict *verdict, uint32_t rank,
 		    double slowdown)
 {

@@ -108,6 +108,12 @@ simulate network --nodes 4 --gpus 4 --seconds 120s -w fsdp --seed 3 -f degraded-
 expect_same "the same in a longer job: a note" "$(found network) $(value severity)" "slow_network note"
 simulate nvlink --nodes 3 --gpus 8 -w fsdp --seed 1036 --seconds 26.67s --rate 7.5 -f slow-nvlink:factor=8,at=8.08s,until=18.16s
 expect_same "NVLink that was slow for a third of the time" "$(named nvlink)" "slow_nvlink"
+simulate takes --nodes 4 -w fsdp --sizes 1GiB --network 12 --seed 86 -f slow-receiver:rank=16,factor=4,at=20s
+expect_same "a slow receiver is no NVLink" "$(named takes)" "slow_link 15>16"
+expect_ok "the receiver rather than the link" grep -q "the receiver is slow rather than the link" <(value evidence)
+expect_ok "not as certain" python3 -c "exit(not $(value confidence) <= 0.85)"
+simulate takes --nodes 4 -w fsdp --sizes 1GiB --network 12 --seed 87 -f slow-nvlink:node=2,factor=16,at=20s
+expect_same "all receivers of a node: its NVLink" "$(named takes)" "slow_nvlink @node0002"
 for workload in ddp fsdp tp-pp moe; do
 	simulate network "${size[@]}" -w "$workload" --seed 3 -f degraded-network:factor=1.6
 	expect_same "$workload: slow from the beginning is not visible in its own past" "$(named network)" ""
