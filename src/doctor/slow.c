@@ -148,7 +148,9 @@ void slow_fill_cost(struct slow_search *search, struct verdict *verdict, double 
  */
 
 enum { ITERATIONS_LEAST = 10, SIDE_LEAST = 5, SIDE_MOST = 4096 };
-static const double cost_of_note = 0.02, cost_of_few = 0.1;
+/* Shorter changes are common in any network. */
+#define BRIEF_NS UINT64_C(5000000000)
+static const double cost_of_note = 0.02, cost_of_few = 0.1, times_of_bound = 3;
 /* Where nothing shows a cost: time on the wire alone varies by less. */
 static const double percent_of_wire = 25;
 /* Of what is over, of the whole recording. */
@@ -284,6 +286,13 @@ static bool is_past_minor(const struct slow_search *search, const struct verdict
 	return is_past(report, span) && cost * (double)verdict->for_ns < cost_of_past * all_ns;
 }
 
+/* Seconds in which somebody was slow happen in any job; that they cost something shows in iterations only. */
+static bool is_passing(const struct verdict *verdict, const struct slow_span *span)
+{
+	return verdict->is_cost_bound && span->from_ns > 0 && span->until_ns > 0 &&
+	       verdict->for_ns < BRIEF_NS;
+}
+
 void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 			const struct slow_span *span)
 {
@@ -309,8 +318,11 @@ void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 	if (is_unknown || span->is_unbound || (span->is_least && !isnan(cost)))
 		bound = 1;
 	verdict->is_cost_bound = isnan(cost);
-	/* Without a cost in operations it cannot have one; and other causes may lengthen iterations as well. */
-	cost = isnan(cost) ? bound : fmin(fmax(cost, 0), bound);
+	/*
+	 * Without a cost in operations it cannot have one; and other causes may lengthen iterations as well. But time
+	 * is also lost where it is not seen: in operations that are not timed, and by what waits for these.
+	 */
+	cost = isnan(cost) || cost > times_of_bound * bound ? bound : fmax(cost, 0);
 	if (bound <= 0)
 		return;
 	verdict->is_cost_least = verdict->is_cost_bound && span->is_least;
@@ -320,7 +332,7 @@ void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 			       cost * (double)verdict->for_ns *
 				       search->report->job.groups[search->group].known_ranks);
 	if (cost < (verdict->is_cost_bound ? least_bound(search, verdict) : cost_of_note) ||
-	    is_past_minor(search, verdict, span, cost))
+	    is_past_minor(search, verdict, span, cost) || is_passing(verdict, span))
 		verdict->severity = VERDICT_NOTE;
 	used = strlen(verdict->title);
 	if (span->is_hidden && cost < 0.01)
@@ -1023,12 +1035,12 @@ static void slow_common_tell_wire(struct verdict *verdict, const struct slow_com
 
 /* One verdict for all operation types that one comparison found slow, or more evidence for an earlier one. */
 
-/* Shorter changes are common in any network. */
-#define BRIEF_NS UINT64_C(5000000000)
-
-static bool is_brief(const struct timeline_report *report, uint64_t for_ns)
+bool slow_is_brief(const struct slow_search *search, const struct verdict *verdict)
 {
-	return for_ns < BRIEF_NS && for_ns < (report->end_ns - report->start_ns) / 5;
+	const struct timeline_report *report = search->report;
+
+	return verdict->for_ns < BRIEF_NS &&
+	       verdict->for_ns < (report->end_ns - report->start_ns) / 5;
 }
 
 static void fill_verdict(struct slow_search *search, struct verdict *verdict,
@@ -1057,7 +1069,7 @@ static void fill_verdict(struct slow_search *search, struct verdict *verdict,
 	verdict->victims = common->ranks;
 	/* It is over, or has only begun: the cost stays, but it is no warning. */
 	if (slow_is_over(search, common->is_all_over) ||
-	    (common->rows->against == SLOW_PAST && is_brief(search->report, verdict->for_ns)))
+	    (common->rows->against == SLOW_PAST && slow_is_brief(search, verdict)))
 		verdict->severity = VERDICT_NOTE;
 }
 

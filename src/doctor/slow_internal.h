@@ -263,6 +263,8 @@ void slow_tell_receiver(struct slow_search *search, struct verdict *verdict, uin
 void slow_tell_both(struct slow_search *search, struct verdict *verdict, uint32_t rank,
 		    double slowdown);
 
+/* It has only begun, or did not last. */
+bool slow_is_brief(const struct slow_search *search, const struct verdict *verdict);
 /* The command that times every call, on this release and in this state of the job. */
 void slow_advise_times(const struct slow_search *search, struct verdict *verdict);
 
