@@ -157,7 +157,7 @@ static const double percent_of_wire = 25;
 static const double cost_of_past = 0.005;
 
 /* What takes only a small part of the time is a repetition inside of iterations. */
-static bool has_iterations(const struct slow_search *search)
+bool slow_has_iterations(const struct slow_search *search)
 {
 	const struct iterations *now = &search->report->iterations;
 	double all_ns = (double)(search->report->end_ns - search->report->start_ns);
@@ -194,7 +194,7 @@ static double measured_cost(const struct slow_search *search, const struct slow_
 	uint64_t margin_ns = 2 * iterations->median_ns;
 	double before = 0, after = 0, during;
 
-	if (!has_iterations(search) || (span->from_ns == 0 && span->until_ns == 0))
+	if (!slow_has_iterations(search) || (span->from_ns == 0 && span->until_ns == 0))
 		return NAN;
 	if (span->from_ns > margin_ns)
 		before = typical_iteration(iterations, 0, span->from_ns - margin_ns, is_mean);
@@ -216,7 +216,7 @@ static bool is_like_baseline(const struct slow_search *search)
 	const struct baseline *then = search->options->baseline;
 	const struct iterations *now = &search->report->iterations;
 
-	return then != NULL && has_iterations(search) && now->regular >= ITERATIONS_LEAST &&
+	return then != NULL && slow_has_iterations(search) && now->regular >= ITERATIONS_LEAST &&
 	       then->iterations >= ITERATIONS_LEAST && then->iteration_ops == now->period_ops &&
 	       then->iteration_ns > 0 && then->ranks == search->report->job.known_ranks;
 }
@@ -433,8 +433,13 @@ void slow_fill_missing(struct slow_search *search, struct verdict *verdict)
  * not get slower with less bandwidth, so those much smaller than the slow ones prove nothing.
  */
 
-enum { BIG = 2 + 18 /* 256 KiB */, ALIKE_CLASSES = 2, SENDERS_LEAST = 4 };
-static const double ratio_that_empties = 1.25, fewer_channels = 0.9;
+enum {
+	BIG = 2 + 18 /* 256 KiB */,
+	SMALL = 2 + 10 /* 1 KiB */,
+	ALIKE_CLASSES = 2,
+	SENDERS_LEAST = 4
+};
+static const double ratio_that_empties = 1.25, fewer_channels = 0.9, bound_of_fine = 1.1;
 /* What looks the same as similar causes is at most this certain. */
 static const double sure_of_place = 0.9, sure_of_receiver = 0.5;
 /* Of two or three senders, one is not a minority. */
@@ -1252,6 +1257,22 @@ static bool is_only_less_load(const struct slow_search *search, const struct slo
 	       !(measured_cost(search, &worst->span) >= cost_of_note);
 }
 
+/* Transfers that are known to be about as fast as in the reference. */
+static struct slow_compared compared_in(const struct slow_rows *rows)
+{
+	struct slow_compared compared = { .has_net = false };
+
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct slow_row *row = &rows->list[i];
+
+		if (row->is_slow || row->size_class < BIG || row->bound > bound_of_fine)
+			continue;
+		compared.has_net |= slow_row_is_net(row);
+		compared.has_nvlink |= row->kind == JOB_COMM_NVLINK;
+	}
+	return compared;
+}
+
 /* One verdict for the slow rows. */
 static void slow_classify(struct slow_search *search, const struct slow_rows *rows,
 			  const struct slow_cells *cells)
@@ -1504,36 +1525,60 @@ static void tell_waiting(struct verdict *verdict, const struct stragglers *strag
 					 "throughout the compared collectives.");
 }
 
-static void tell_elsewhere(struct slow_search *search, double ratio, const char *figures)
+/* Why, as far as that shows: transfers are as fast as in the baseline, as far as any were compared. */
+static void tell_elsewhere(struct slow_search *search, double ratio, const char *figures,
+			   struct slow_compared compared)
 {
 	struct verdict *verdict = slow_verdict(search, VERDICT_BELOW_EXPECTED, SLOW_BASELINE);
 	const struct timeline_report *report = search->report;
-	double share = report->total.joined_ns > 0
+	bool is_waiting_known = report->total.joined_ns > 0;
+	double share = is_waiting_known
 			       ? (double)report->total.wait_ns / (double)report->total.joined_ns
 			       : 0;
 	double before = search->options->baseline->wait_share;
 	bool is_waiting = share > before + more_waiting;
+	bool is_elsewhere =
+		!is_waiting && is_waiting_known && (compared.has_net || compared.has_nvlink);
 
 	verdict_title(verdict, "iterations take %.0f%% longer than in the baseline: %s",
 		      100 * (ratio - 1),
-		      is_waiting ? "ranks wait for each other" : "communication is not the cause");
+		      is_waiting     ? "ranks wait for each other"
+		      : is_elsewhere ? "communication is not the cause"
+				     : "cause not visible");
 	verdict_evidence(verdict, "%s", figures);
-	verdict_evidence(verdict,
-			 "Transfers are as fast as in the baseline and no rank stands out; waiting "
-			 "is %.0f%% of collective time, %.0f%% in the baseline.",
-			 100 * share, 100 * before);
-	verdict->page[0] = '\0'; /* none is about it */
-	verdict->confidence = is_waiting ? 0.7 : 0.9;
-	if (is_waiting)
-		tell_waiting(verdict, &report->stragglers);
+	if (compared.has_net || compared.has_nvlink)
+		verdict_evidence(verdict, "Transfers %s are as fast as in the baseline.",
+				 compared.has_net && compared.has_nvlink
+					 ? "between nodes and inside nodes"
+				 : compared.has_net ? "between nodes"
+						    : "inside nodes");
 	else
-		verdict_advice(verdict,
-			       "All ranks compute or wait for data longer than in that run: "
-			       "compare model settings, data loading and GPU clocks.");
+		verdict_missing(verdict, "No transfers could be compared with the baseline, so "
+					 "communication may be the cause.");
+	if (is_waiting_known)
+		verdict_evidence(verdict,
+				 "Waiting is %.0f%% of collective time, %.0f%% in the baseline.",
+				 100 * share, 100 * before);
+	else
+		verdict_missing(verdict, "How long ranks wait for each other is not known: a "
+					 "straggler or a slow NVLink may be the cause.");
+	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#longer-iterations");
 	verdict->percent = 100 * (ratio - 1);
 	verdict->victims = (uint32_t)report->job.known_ranks;
 	slow_fill_cost(search, verdict, report->gpu_hours * 3600e9 * (1 - 1 / ratio));
 	slow_fill_span(verdict, report, &(struct slow_span){ 0 });
+	verdict->confidence = is_elsewhere ? 0.9 : is_waiting ? 0.7 : 0.95;
+	if (is_waiting) {
+		tell_waiting(verdict, &report->stragglers);
+	} else if (is_elsewhere) {
+		verdict_advice(verdict,
+			       "All ranks compute or wait for data longer than in that run: "
+			       "compare model settings, data loading and GPU clocks.");
+	} else {
+		verdict_advice(verdict, "Times from the GPU would show the cause, in both runs.");
+		slow_advise_times(search, verdict);
+	}
+	slow_fill_severity(search, verdict, &(struct slow_span){ 0 });
 	slow_fill_missing(search, verdict);
 }
 
@@ -1561,127 +1606,7 @@ static void slow_iterations(struct slow_search *search, const struct slow_rows *
 		verdict_evidence(&search->verdicts->list[search->first], "%s%s", figures,
 				 ratio < 1.02 ? " So far the loss is hidden behind compute." : "");
 	else if (ratio > 1 + search->threshold && slow == 0)
-		tell_elsewhere(search, ratio, figures);
-}
-
-/*
- * Iterations that became longer while nothing was found to be the reason. If the time in communication did not grow,
- * all ranks compute longer: a power cap, a larger batch, data that comes late for all. Otherwise the reason is not
- * visible. Nobody is to blame in either case, so it is a note.
- */
-
-static const double longer_that_matters = 0.05, errors_of_change = 5, busy_that_explains = 0.2;
-enum { CHANGE_SIDE_LEAST = 8 };
-
-/* Logarithms of the regular ones, and their indices. */
-static size_t take_iterations(const struct iterations *iterations, double *values, size_t *indices)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < iterations->count && count < SIDE_MOST; i++) {
-		const struct iteration *one = &iterations->list[i];
-
-		if (one->is_odd || one->end_ns <= one->start_ns)
-			continue;
-		indices[count] = i;
-		values[count++] = log((double)(one->end_ns - one->start_ns));
-	}
-	return count;
-}
-
-/* Where the means of both sides differ most, weighted by how many there are; 0: too few. */
-static size_t find_cut(const double *values, size_t count)
-{
-	double all = 0, before = 0, most = 0;
-	size_t cut = 0;
-
-	for (size_t i = 0; i < count; i++)
-		all += values[i];
-	for (size_t i = 0; i + CHANGE_SIDE_LEAST < count; i++) {
-		double n = (double)i + 1, m = (double)count - n, gap;
-
-		before += values[i];
-		if (i + 1 < CHANGE_SIDE_LEAST)
-			continue;
-		gap = ((all - before) / m - before / n) * sqrt(n * m);
-		if (gap > most) {
-			most = gap;
-			cut = i + 1;
-		}
-	}
-	return cut;
-}
-
-/* Mean time of an iteration in communication, as far as operations are timed by the GPU; NAN: none is. */
-static double mean_busy(const struct iterations *iterations, const size_t *indices, size_t count)
-{
-	double sum = 0;
-	size_t known = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		const struct iteration *one = &iterations->list[indices[i]];
-
-		if (one->timed == 0)
-			continue;
-		sum += (double)one->busy_ns * (double)one->ops / (double)one->timed;
-		known++;
-	}
-	return known >= CHANGE_SIDE_LEAST ? sum / (double)known : NAN;
-}
-
-/* indices: of `before` iterations, and of `after` ones behind them. */
-static void tell_longer(struct slow_search *search, double gap, const size_t *indices,
-			size_t before, size_t after)
-{
-	const struct timeline_report *report = search->report;
-	const struct iterations *iterations = &report->iterations;
-	const struct slow_span span = { .from_ns = iterations->list[indices[before]].start_ns };
-	double busy = mean_busy(iterations, indices + before, after) -
-		      mean_busy(iterations, indices, before);
-	double longer = (double)iterations->median_ns * gap;
-	bool is_judged = report->stragglers.jobs[search->group].is_judged &&
-			 !tally_is_by_network(&report->total) && busy < busy_that_explains * longer;
-	struct verdict *verdict = slow_verdict(search, VERDICT_BELOW_EXPECTED, SLOW_PAST);
-
-	verdict->severity = VERDICT_NOTE;
-	verdict_title(verdict, "iterations take %.0f%% longer than before%s", 100 * expm1(gap),
-		      is_judged ? "; time in communication did not grow" : ": cause not visible");
-	verdict_evidence(verdict, "%zu iterations are compared with the %zu before, %s.", after,
-			 before, slow_when(report, &span).text);
-	verdict_evidence(verdict, "No transfers are known to be slower, and no rank stands out.");
-	verdict->confidence = is_judged ? 0.9 : 0.5;
-	verdict->percent = 100 * expm1(gap);
-	verdict->victims = report->job.groups[search->group].known_ranks;
-	slow_fill_span(verdict, report, &span);
-	verdict_advice(verdict, "If all ranks compute longer: check GPU clocks and power caps, the "
-				"batch size and data loading.");
-	verdict_advice(verdict, "$ ssh NODE nvidia-smi -q -d PERFORMANCE,POWER,CLOCK");
-	slow_fill_missing(search, verdict);
-}
-
-static void slow_longer(struct slow_search *search)
-{
-	const struct iterations *iterations = &search->report->iterations;
-	double values[SIDE_MOST];
-	size_t indices[SIDE_MOST], count, cut;
-	struct stats_sample before, after;
-	double gap;
-
-	for (size_t i = search->first; i < search->verdicts->count; i++)
-		if (verdict_is_slow(search->verdicts->list[i].class))
-			return;
-	if (!has_iterations(search) || search->report->stragglers.jobs == NULL)
-		return;
-	count = take_iterations(iterations, values, indices);
-	cut = find_cut(values, count);
-	if (cut == 0)
-		return;
-	before = stats_series(values, cut);
-	after = stats_series(values + cut, count - cut);
-	gap = after.mean - before.mean;
-	if (gap < log1p(longer_that_matters) + errors_of_change * hypot(before.error, after.error))
-		return;
-	tell_longer(search, gap, indices, cut, count - cut);
+		tell_elsewhere(search, ratio, figures, compared_in(rows));
 }
 
 /* ---- comparisons ------------------------------------------------------------------------------ */
@@ -1701,6 +1626,16 @@ static struct verdict *tell_compared(struct slow_search *search, enum slow_again
 	return verdict;
 }
 
+/* A few bytes, such as a loss or a barrier, are in any job: alone they are no comparison of two. */
+static bool is_nothing(const struct slow_rows *rows)
+{
+	for (size_t i = 0; i < rows->count; i++)
+		if (rows->list[i].is_slow || rows->unmatched == 0 ||
+		    rows->list[i].size_class == 0 || rows->list[i].size_class >= SMALL)
+			return false;
+	return true;
+}
+
 /* A requested comparison that did not happen must be reported. */
 static void tell_nothing(struct slow_search *search, const struct slow_rows *rows)
 {
@@ -1710,7 +1645,7 @@ static void tell_nothing(struct slow_search *search, const struct slow_rows *row
 	verdict->severity = VERDICT_WARNING;
 	verdict_evidence(verdict,
 			 "%zu operation %s no counterpart there (same kind of "
-			 "communicator, operation and message size).",
+			 "communicator, operation and message size; a few bytes do not count).",
 			 rows->unmatched, text_which(rows->unmatched, "type has", "types have"));
 	verdict_evidence(verdict,
 			 "Each needs at least five iterations (or 20 calls) with GPU "
@@ -1810,8 +1745,10 @@ static void compare_cells(struct slow_search *search, struct slow_cells *cells,
 	}
 	if (mismatch != NULL && against == SLOW_PAST)
 		drop_since_mismatch(search, mismatch, &rows);
+	if (against == SLOW_PAST)
+		search->compared = compared_in(&rows);
 	slow_classify(search, &rows, cells);
-	if (against != SLOW_PAST && rows.count == 0)
+	if (against != SLOW_PAST && is_nothing(&rows))
 		tell_nothing(search, &rows);
 	tell_left_out(search, &rows);
 	if (against == SLOW_BASELINE)
@@ -1826,8 +1763,11 @@ static void compare_cells(struct slow_search *search, struct slow_cells *cells,
 static void look_at_job(struct slow_search *search, struct slow_cells *cells)
 {
 	const struct slow_options *options = search->options;
+	struct slow_rise rise;
 
 	search->first = search->verdicts->count;
+	search->compared = (struct slow_compared){ .has_net = false };
+	slow_find_rise(search, &rise);
 	search->told_count = 0;
 	slow_stragglers(search);
 	compare_cells(search, cells, SLOW_PAST, NULL);
@@ -1839,7 +1779,7 @@ static void look_at_job(struct slow_search *search, struct slow_cells *cells)
 		compare_cells(search, cells, SLOW_PEAK, slow_compare_peak);
 	slow_held_up(search);
 	slow_unjudged(search);
-	slow_longer(search);
+	slow_longer(search, &rise);
 }
 
 enum status slow_find(struct verdicts *verdicts, const struct timeline_report *report,

@@ -180,7 +180,6 @@ void slow_rows_switched(struct slow_rows *rows, const struct timeline_report *re
 /* Rows from the report's changes, and from the cells that did not change. */
 void slow_rows_past(struct slow_rows *rows, const struct timeline_report *report,
 		    const struct slow_cells *cells, uint32_t group, double threshold);
-
 /* Fills in wire_ns and consume_ns: reads the operations of some processes. ERR_NO_SPACE. */
 enum status slow_cells_wire(struct slow_cells *cells, const struct timeline_report *report);
 
@@ -230,6 +229,9 @@ struct slow_search {
 		size_t verdict;
 	} told[SLOW_ROWS_MAX];
 	size_t told_count;
+	struct slow_compared {
+		bool has_net, has_nvlink;
+	} compared; /* transfers that are as fast as before */
 	enum status status;
 };
 
@@ -263,10 +265,24 @@ void slow_tell_receiver(struct slow_search *search, struct verdict *verdict, uin
 void slow_tell_both(struct slow_search *search, struct verdict *verdict, uint32_t rank,
 		    double slowdown);
 
+/* Does the job have iterations, and are they most of its time? */
+bool slow_has_iterations(const struct slow_search *search);
 /* It has only begun, or did not last. */
 bool slow_is_brief(const struct slow_search *search, const struct verdict *verdict);
 /* The command that times every call, on this release and in this state of the job. */
 void slow_advise_times(const struct slow_search *search, struct verdict *verdict);
+
+/* A stretch of time in which iterations took longer than before, and after if it has an end. */
+struct slow_rise {
+	bool is_found;
+	bool is_clear;	   /* a warning: it costs something, lasts and is beyond the spread */
+	double gap;	   /* of the mean logarithms of durations */
+	size_t first, end; /* of report.iterations.list */
+	struct slow_span span;
+};
+void slow_find_rise(const struct slow_search *search, struct slow_rise *rise);
+/* If nothing else explains it: a verdict about the rise itself. Call it last. */
+void slow_longer(struct slow_search *search, const struct slow_rise *rise);
 
 /* If nothing else was found: ranks that are late because they wait in other operations. Call it last. */
 void slow_held_up(struct slow_search *search);

@@ -871,27 +871,45 @@ static void test_longer(void)
 		double percent; /* 0: nothing is reported */
 		const char *title;
 		double confidence;
+		enum verdict_severity severity;
 	} cases[] = {
 		{ 5, 6, 100, 0, true, 20,
-		  "iterations take 20% longer than before; time in communication did not grow",
-		  0.9 },
+		  "iterations take 20% longer than before; time in communication did not grow "
+		  "(costs 17% of the job's time)",
+		  0.9, VERDICT_WARNING },
 		{ 5, 6, 8, 0, true, 20,
-		  "iterations take 20% longer than before; time in communication did not grow",
-		  0.9 },
-		{ 5, 6, 7, 0, true, 0, "", 0 },
+		  "iterations take 20% longer than before; time in communication did not grow "
+		  "(costs 17% of the job's time)",
+		  0.9, VERDICT_WARNING },
+		{ 5, 6, 7, 0, true, 0, "", 0, 0 },
 		/* A fifth of the additional time explains it. */
 		{ 5, 6, 100, 0.3, true, 20,
-		  "iterations take 20% longer than before: cause not visible", 0.5 },
+		  "iterations take 20% longer than before: cause not visible (costs 17% of the "
+		  "job's time)",
+		  0.95, VERDICT_WARNING },
 		{ 5, 6, 100, 0.1, true, 20,
-		  "iterations take 20% longer than before; time in communication did not grow",
-		  0.9 },
+		  "iterations take 20% longer than before; time in communication did not grow "
+		  "(costs 17% of the job's time)",
+		  0.9, VERDICT_WARNING },
 		{ 5, 6, 100, 0, false, 20,
-		  "iterations take 20% longer than before: cause not visible", 0.5 },
-		{ 5, 5.24, 100, 0, true, 0, "", 0 },
+		  "iterations take 20% longer than before: cause not visible (costs 17% of the "
+		  "job's time)",
+		  0.95, VERDICT_WARNING },
+		/* A tenth of the time is a warning, less a note. */
+		{ 4.5, 5, 100, 0, false, 11.111111,
+		  "iterations take 11% longer than before: cause not visible (costs 10% of the "
+		  "job's time)",
+		  0.95, VERDICT_WARNING },
+		{ 4.51, 5, 100, 0, false, 10.864745,
+		  "iterations take 11% longer than before: cause not visible (costs 10% of the "
+		  "job's time)",
+		  0.4, VERDICT_NOTE },
+		{ 5, 5.24, 100, 0, true, 0, "", 0, 0 },
 		{ 5, 5.26, 100, 0, true, 5.2,
-		  "iterations take 5% longer than before; time in communication did not grow",
-		  0.9 },
-		{ 5, 4, 100, 0, true, 0, "", 0 },
+		  "iterations take 5% longer than before; time in communication did not grow "
+		  "(costs 5% of the job's time)",
+		  0.9, VERDICT_NOTE },
+		{ 5, 4, 100, 0, true, 0, "", 0, 0 },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -924,6 +942,7 @@ static void test_longer(void)
 		/* Nothing is judged by stragglers, but by the rest. */
 		report.stragglers.least_matches = 128;
 		judged.is_judged = true;
+		report.stragglers.late_matches = 1;
 		if (!cases[i].is_judged) {
 			report.total.by_source[OP_TIME_KERNEL_GPU] = 49;
 			report.total.by_source[OP_TIME_PROXY] = 51;
@@ -941,14 +960,81 @@ static void test_longer(void)
 				 ITERATIONS - cases[i].cut, cases[i].cut);
 			if (!EXPECT(strcmp(verdict->title, cases[i].title) == 0 &&
 				    fabs(verdict->percent - cases[i].percent) < 1e-3 &&
-				    verdict->severity == VERDICT_NOTE && verdict->victims == RANKS))
+				    verdict->severity == cases[i].severity &&
+				    verdict->victims == RANKS))
 				printf("# %s %g\n", verdict->title, verdict->percent);
 			EXPECT(strstr(text_of(verdict), line) != NULL &&
-			       is_near(verdict->confidence,
-				       cases[i].confidence * (cases[i].is_judged ? 1 : 0.8)));
+			       is_near(verdict->confidence, cases[i].confidence));
 			EXPECT_EQUAL(verdict->since_wall_ns,
-				     START + (uint64_t)cases[i].cut * 5 * SECOND);
+				     START + (uint64_t)(cases[i].cut * cases[i].before_s * 1e9));
 		}
+		over();
+	}
+}
+
+/* Iterations as they may be in a healthy job, and the same with a rise in it. */
+static void test_rise(void)
+{
+	enum { SLOW_FROM = 80, MANY = 4000 };
+	static struct iteration many[MANY];
+	static const struct {
+		const char *what;
+		int count;
+		int until;     /* SLOW_FROM / ITERATIONS of the count until this / ITERATIONS */
+		double spread; /* of durations, as a share, in turns of some iterations */
+		double ratio;  /* in the rise */
+		double bytes;  /* there, relative to the others */
+		bool is_found, is_clear, is_over;
+	} cases[] = {
+		{ "alike", 200, 200, 0, 1, 1, false, false, false },
+		{ "with a spread", 200, 200, 0.3, 1, 1, false, false, false },
+		{ "longer from then on", 200, 200, 0.05, 1.5, 1, true, true, false },
+		{ "longer for a while", 200, 160, 0.05, 1.5, 1, true, true, true },
+		{ "no longer than single ones before", 200, 200, 0.3, 1.3, 1, true, false, false },
+		{ "a few", 200, 86, 0.05, 1.5, 1, false, false, false },
+		{ "another phase, with more data", 200, 200, 0.05, 1.5, 1.1, true, false, false },
+		{ "with about as much", 200, 200, 0.05, 1.5, 1.04, true, true, false },
+		{ "many", MANY, 200, 0.05, 1.5, 1, true, true, false },
+		{ "many, for a while", MANY, 160, 0.05, 1.5, 1, true, true, true },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int scale = cases[i].count / ITERATIONS;
+		uint64_t at = START;
+		struct slow_rise rise;
+
+		begin(RANKS);
+		for (int j = 0; j < cases[i].count; j++) {
+			bool is_inside = j >= SLOW_FROM * scale && j < cases[i].until * scale;
+			/* Not in step with the division into points. */
+			double noise = 1 + cases[i].spread * ((j * 37 % 11) / 5.0 - 1);
+			uint64_t took = (uint64_t)(5e9 * noise * (is_inside ? cases[i].ratio : 1));
+
+			many[j] = (struct iteration){
+				.start_ns = at,
+				.end_ns = at + took,
+				.bytes = (uint64_t)(1e9 * (is_inside ? cases[i].bytes : 1))
+			};
+			at += took;
+		}
+		report.end_ns = at;
+		report.iterations = (struct iterations){ .is_found = true,
+							 .list = many,
+							 .count = (size_t)cases[i].count,
+							 .regular = (size_t)cases[i].count,
+							 .median_ns = 5 * SECOND };
+		slow_find_rise(&search, &rise);
+		if (!EXPECT_THAT(cases[i].what,
+				 rise.is_found == cases[i].is_found &&
+					 rise.is_clear == cases[i].is_clear &&
+					 (rise.span.until_ns > 0) == cases[i].is_over))
+			printf("# %d %d %g %zu-%zu\n", rise.is_found, rise.is_clear, rise.gap,
+			       rise.first, rise.end);
+		if (rise.is_found)
+			EXPECT(rise.first / (size_t)scale >= SLOW_FROM - 1 &&
+			       rise.first / (size_t)scale <= SLOW_FROM + 1 &&
+			       rise.end / (size_t)scale + 1 >= (size_t)cases[i].until &&
+			       rise.end / (size_t)scale <= (size_t)cases[i].until + 1);
 		over();
 	}
 }
@@ -967,6 +1053,7 @@ int main(void)
 	test_when();
 	test_unjudged();
 	test_longer();
+	test_rise();
 	expected_compare(&found, "tests/unit/doctor/expected/slow_cost.txt");
 	return tap_done();
 }

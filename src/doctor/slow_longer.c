@@ -1,0 +1,329 @@
+/*
+ * A job whose iterations became longer is slower, whatever the reason. If a straggler, a link or transfers that became
+ * slower were found, those are the verdict, and what iterations take longer is its cost. Otherwise the rise itself is the
+ * verdict: it says what was ruled out, and how the rest becomes visible.
+ *
+ *	ns of an iteration
+ *	  |            .:.:..:.:     the stretch that differs most from the rest; it ends with the
+ *	  |.:.:..:.:.:.              recording, or before (then there must be something after it)
+ *	  +------------------------> time
+ *
+ * No iteration is like the other, so a rise must be more than the spread of those outside, and must last. A small one is a
+ * note. Evaluations, checkpoints and other phases call other operations: they are no regular iterations and do not count.
+ */
+#include "doctor/slow_internal.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "analysis/stats.h"
+#include "common/text.h"
+
+/* ---- the rise ----------------------------------------------------------------------------------- */
+
+enum { POINTS_MAX = 512, SIDE_LEAST = 8 };
+static const double longer_that_matters = 0.05, errors_of_change = 5;
+/* Of a rise that is a warning. */
+static const double cost_that_is_clear = 0.1, bytes_alike = 0.05;
+
+/* Regular iterations in the order of time; many of them are combined. */
+struct points {
+	size_t count;
+	double value[POINTS_MAX]; /* logarithm of the duration, mean */
+	size_t first[POINTS_MAX]; /* index of the first of its iterations */
+	size_t end[POINTS_MAX];	  /* and behind the last one */
+};
+
+static bool is_regular(const struct iteration *one)
+{
+	return !one->is_odd && one->end_ns > one->start_ns;
+}
+
+static void take_points(struct points *points, const struct iterations *iterations)
+{
+	size_t regular = 0, taken = 0;
+
+	points->count = 0;
+	for (size_t i = 0; i < iterations->count; i++)
+		regular += is_regular(&iterations->list[i]);
+	for (size_t i = 0; i < iterations->count; i++) {
+		const struct iteration *one = &iterations->list[i];
+		size_t wanted = regular < POINTS_MAX ? regular : POINTS_MAX, at;
+		double value = log((double)(one->end_ns - one->start_ns));
+
+		if (!is_regular(one))
+			continue;
+		at = taken++ * wanted / regular;
+		if (at == points->count) {
+			points->count++;
+			points->value[at] = 0;
+			points->first[at] = points->end[at] = i;
+		}
+		/* How many it has follows from the same division. */
+		points->value[at] += value / (double)(((at + 1) * regular + wanted - 1) / wanted -
+						      (at * regular + wanted - 1) / wanted);
+		points->end[at] = i + 1;
+	}
+}
+
+/* Points [from, to) that exceed those before and those after most; from = to: there are too few. */
+struct stretch {
+	size_t from, to;
+	double gap; /* of the means, to the larger of both sides */
+};
+
+/* sums: of the first points. */
+static double gap_of(const double *sums, size_t all, size_t from, size_t to)
+{
+	double inside = (sums[to] - sums[from]) / (double)(to - from);
+	double gap = inside - sums[from] / (double)from;
+
+	return to < all ? fmin(gap, inside - (sums[all] - sums[to]) / (double)(all - to)) : gap;
+}
+
+static struct stretch find_stretch(const struct points *points)
+{
+	double sums[POINTS_MAX + 1] = { 0 }, most = 0;
+	size_t all = points->count;
+	struct stretch best = { .from = 0 };
+
+	for (size_t i = 0; i < all; i++)
+		sums[i + 1] = sums[i] + points->value[i];
+	for (size_t from = SIDE_LEAST; from + SIDE_LEAST <= all; from++)
+		for (size_t to = from + SIDE_LEAST; to <= all; to++) {
+			double n = (double)(to - from), gap;
+
+			if (to < all && all - to < SIDE_LEAST)
+				continue;
+			gap = gap_of(sums, all, from, to);
+			if (gap * sqrt(n * ((double)all - n)) <= most)
+				continue;
+			most = gap * sqrt(n * ((double)all - n));
+			best = (struct stretch){ from, to, gap };
+		}
+	return best;
+}
+
+static size_t take_inside(const struct points *points, struct stretch in, double *values)
+{
+	memcpy(values, points->value + in.from, (in.to - in.from) * sizeof(*values));
+	return in.to - in.from;
+}
+
+static size_t take_outside(const struct points *points, struct stretch in, double *values)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < points->count; i++)
+		if (i < in.from || i >= in.to)
+			values[count++] = points->value[i];
+	return count;
+}
+
+/* Three of four are longer than nine of ten of the others. */
+static bool is_beyond_spread(const struct points *points, struct stretch in)
+{
+	double inside[POINTS_MAX], outside[POINTS_MAX];
+	size_t in_count = take_inside(points, in, inside),
+	       out_count = take_outside(points, in, outside);
+
+	return stats_select(inside, in_count, in_count / 4) >
+	       stats_select(outside, out_count, (out_count * 9 - 1) / 10);
+}
+
+/* With the same work: iterations with other amounts of data are another phase of the program. */
+static bool is_same_work(const struct iterations *iterations, const struct slow_rise *rise)
+{
+	double sums[2] = { 0 }, counts[2] = { 0 };
+
+	for (size_t i = 0; i < iterations->count; i++) {
+		bool is_inside = i >= rise->first && i < rise->end;
+
+		if (!is_regular(&iterations->list[i]))
+			continue;
+		sums[is_inside] += (double)iterations->list[i].bytes;
+		counts[is_inside]++;
+	}
+	return fabs(sums[1] / counts[1] - sums[0] / counts[0]) <=
+	       bytes_alike * fmax(sums[0] / counts[0], sums[1] / counts[1]);
+}
+
+void slow_find_rise(const struct slow_search *search, struct slow_rise *rise)
+{
+	const struct iterations *iterations = &search->report->iterations;
+	struct points points;
+	struct stats_sample inside, outside;
+	double values[POINTS_MAX];
+	struct stretch in;
+
+	*rise = (struct slow_rise){ .is_found = false };
+	if (!slow_has_iterations(search))
+		return;
+	take_points(&points, iterations);
+	in = find_stretch(&points);
+	if (in.to == in.from)
+		return;
+	inside = stats_series(values, take_inside(&points, in, values));
+	outside = stats_series(values, take_outside(&points, in, values));
+	rise->gap = in.gap;
+	if (rise->gap <
+	    log1p(longer_that_matters) + errors_of_change * hypot(inside.error, outside.error))
+		return;
+	rise->is_found = true;
+	rise->first = points.first[in.from];
+	rise->end = points.end[in.to - 1];
+	rise->span.from_ns = iterations->list[rise->first].start_ns;
+	if (in.to < points.count)
+		rise->span.until_ns = iterations->list[rise->end - 1].end_ns;
+	rise->is_clear = 1 - exp(-rise->gap) >= cost_that_is_clear &&
+			 is_beyond_spread(&points, in) && is_same_work(iterations, rise);
+}
+
+/* ---- the verdict -------------------------------------------------------------------------------- */
+
+static const double busy_that_explains = 0.2, sure_of_rise = 0.95;
+
+/* Mean time of an iteration in communication, as far as operations are timed by the GPU; NAN: none is. */
+static double mean_busy(const struct iterations *iterations, const struct slow_rise *rise,
+			bool is_inside)
+{
+	double sum = 0;
+	size_t known = 0;
+
+	for (size_t i = 0; i < iterations->count; i++) {
+		const struct iteration *one = &iterations->list[i];
+
+		if (!is_regular(one) || one->timed == 0 ||
+		    (i >= rise->first && i < rise->end) != is_inside)
+			continue;
+		sum += (double)one->busy_ns * (double)one->ops / (double)one->timed;
+		known++;
+	}
+	return known >= SIDE_LEAST ? sum / (double)known : NAN;
+}
+
+static size_t count_regular(const struct iterations *iterations, size_t from, size_t end)
+{
+	size_t count = 0;
+
+	for (size_t i = from; i < end; i++)
+		count += is_regular(&iterations->list[i]);
+	return count;
+}
+
+static void tell_iterations(const struct slow_search *search, struct verdict *verdict,
+			    const struct slow_rise *rise)
+{
+	const struct iterations *iterations = &search->report->iterations;
+	size_t inside = count_regular(iterations, rise->first, rise->end);
+	size_t before = count_regular(iterations, 0, rise->first);
+	size_t after = count_regular(iterations, rise->end, iterations->count);
+
+	if (rise->span.until_ns > 0)
+		verdict_evidence(
+			verdict, "%zu iterations are compared with %zu before and %zu after, %s.",
+			inside, before, after, slow_when(search->report, &rise->span).text);
+	else
+		verdict_evidence(verdict, "%zu iterations are compared with the %zu before, %s.",
+				 inside, before, slow_when(search->report, &rise->span).text);
+}
+
+/* What was compared and is not the reason, and what was not. */
+static void tell_ruled_out(const struct slow_search *search, struct verdict *verdict,
+			   bool is_lateness_judged)
+{
+	const struct slow_compared *compared = &search->compared;
+
+	if (compared->has_net || compared->has_nvlink)
+		verdict_evidence(verdict, "Ruled out: slower transfers %s.",
+				 compared->has_net && compared->has_nvlink
+					 ? "between nodes or inside nodes"
+				 : compared->has_net ? "between nodes"
+						     : "inside nodes");
+	if (is_lateness_judged)
+		verdict_evidence(verdict, "Ruled out: a straggler. No rank is late for the timed "
+					  "collectives.");
+	else if (!tally_is_by_network(&search->report->total))
+		verdict_missing(verdict, "A straggler or a slow NVLink may be the cause: too few "
+					 "calls are timed to tell.");
+}
+
+static void advise_unknown(const struct slow_search *search, struct verdict *verdict)
+{
+	const struct tally_row *total = &search->report->total;
+
+	if (tally_gpu_timed(total) * 10 < total->calls * 9) {
+		verdict_advice(verdict, "Times from the GPU would show the cause.");
+		slow_advise_times(search, verdict);
+	}
+	verdict_advice(verdict, "If all ranks compute longer: check GPU clocks and power caps, the "
+				"batch size and data loading.");
+}
+
+static void tell_rise(struct slow_search *search, const struct slow_rise *rise)
+{
+	const struct timeline_report *report = search->report;
+	const struct iterations *iterations = &report->iterations;
+	double busy = mean_busy(iterations, rise, true),
+	       busy_then = mean_busy(iterations, rise, false);
+	bool is_over = slow_is_over(search, rise->span.until_ns > 0);
+	bool is_judged = report->stragglers.jobs[search->group].is_judged &&
+			 report->stragglers.late_matches > 0 &&
+			 !tally_is_by_network(&report->total);
+	double longer = (double)iterations->median_ns * rise->gap;
+	bool is_compute = is_judged && busy - busy_then < busy_that_explains * longer;
+	struct verdict *verdict = slow_verdict(search, VERDICT_BELOW_EXPECTED, SLOW_PAST);
+
+	verdict_title(verdict, "iterations %s %.0f%% longer than before%s",
+		      rise->span.until_ns > 0 ? "took" : "take", 100 * expm1(rise->gap),
+		      is_compute ? "; time in communication did not grow" : ": cause not visible");
+	tell_iterations(search, verdict, rise);
+	if (!isnan(busy) && !isnan(busy_then))
+		verdict_evidence(verdict, "Communication takes %s of an iteration, %s before.",
+				 units_of_ns(busy).text, units_of_ns(busy_then).text);
+	tell_ruled_out(search, verdict, is_judged);
+	verdict->confidence = is_compute ? 0.9 : 0.5;
+	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#longer-iterations");
+	verdict->percent = 100 * expm1(rise->gap);
+	verdict->victims = report->job.groups[search->group].known_ranks;
+	slow_fill_span(verdict, report, &rise->span);
+	slow_fill_cost(search, verdict,
+		       (1 - exp(-rise->gap)) * (double)verdict->for_ns * verdict->victims);
+	slow_fill_severity(search, verdict, &rise->span);
+	if (!rise->is_clear || is_over || slow_is_brief(search, verdict))
+		verdict->severity = VERDICT_NOTE;
+	if (is_compute)
+		verdict_advice(verdict,
+			       "All ranks compute longer: check GPU clocks and power caps, "
+			       "the batch size and data loading.");
+	else
+		advise_unknown(search, verdict);
+	verdict_advice(verdict, "$ ssh NODE nvidia-smi -q -d PERFORMANCE,POWER,CLOCK");
+	slow_fill_missing(search, verdict);
+	/* That it is slower is certain, also where nothing shows why. */
+	if (rise->is_clear && !is_compute)
+		verdict->confidence = sure_of_rise;
+}
+
+/* Is there a verdict that says why, or a note that something is over or has only begun and costs about as much? */
+static bool is_explained(const struct slow_search *search, const struct slow_rise *rise)
+{
+	double cost_percent = 100 * (1 - exp(-rise->gap));
+
+	for (size_t i = search->first; i < search->verdicts->count; i++) {
+		const struct verdict *verdict = &search->verdicts->list[i];
+
+		if (verdict_is_slow(verdict->class) &&
+		    (!rise->is_clear || verdict->severity >= VERDICT_WARNING ||
+		     verdict->cost_percent * 2 >= cost_percent))
+			return true;
+	}
+	return false;
+}
+
+void slow_longer(struct slow_search *search, const struct slow_rise *rise)
+{
+	if (rise->is_found && search->report->stragglers.jobs != NULL &&
+	    !is_explained(search, rise))
+		tell_rise(search, rise);
+}
