@@ -744,8 +744,11 @@ enum { EVIDENCE_ROWS = 8 };
 
 static void choice_text(char *to, size_t size, const struct job *job, const struct slow_row *row)
 {
-	text_format(to, size, "%s %s", job_name(job, OP_NAMES_ALGORITHM, row->algorithm),
-		    job_name(job, OP_NAMES_PROTOCOL, row->protocol));
+	if (row->algorithm == 0)
+		text_copy(to, size, "");
+	else
+		text_format(to, size, "%s %s", job_name(job, OP_NAMES_ALGORITHM, row->algorithm),
+			    job_name(job, OP_NAMES_PROTOCOL, row->protocol));
 }
 
 /* Title, evidence, advice and caveats of a verdict whose class is set. */
@@ -851,11 +854,14 @@ static void tell_row(struct slow_search *search, struct verdict *verdict,
 	}
 	verdict_evidence(
 		verdict,
-		"%s of %s (%s) on %s communicators (%u of %u): %s, %.2fx longer%s, %s; %s.",
-		job_name(job, OP_NAMES_FUNCTION, row->function), size, choice,
-		job_comm_kind_name(row->kind), row->comms_slow, row->comms, slow_speeds(row).text,
-		row->ratio, interval, slow_when(search->report, &row->span).text,
-		row->is_wire ? "those of the fastest sender" : "waiting excluded");
+		"%s of %s%s%s%s on %s communicators (%u of %u): %s, %.2fx longer%s, %s; %s.",
+		job_name(job, OP_NAMES_FUNCTION, row->function), size, choice[0] ? " (" : "",
+		choice, choice[0] ? ")" : "", job_comm_kind_name(row->kind), row->comms_slow,
+		row->comms, slow_speeds(row).text, row->ratio, interval,
+		slow_when(search->report, &row->span).text,
+		!row->is_wire		   ? "waiting excluded"
+		: row->function == OP_SEND ? "those of all senders"
+					   : "those of the fastest sender");
 	if (row->was[0] != '\0')
 		verdict_evidence(verdict, "NCCL chose %s for it; before, it chose %s.", choice,
 				 row->was);
@@ -1725,8 +1731,19 @@ static void drop_since_mismatch(const struct slow_search *search, const struct v
 	}
 }
 
+/* rise: when iterations took longer than before, if they did. */
+static void compare_past(struct slow_search *search, struct slow_cells *cells,
+			 const struct slow_rise *rise, struct slow_rows *rows)
+{
+	if (rise->is_found)
+		search->status = slow_rows_sends(rows, search->report, search->group, &rise->span);
+	slow_rows_switched(rows, search->report, cells, search->group, search->threshold);
+	slow_rows_past(rows, search->report, cells, search->group, search->threshold);
+}
+
 static void compare_cells(struct slow_search *search, struct slow_cells *cells,
-			  enum slow_against against, slow_compare *how)
+			  enum slow_against against, slow_compare *how,
+			  const struct slow_rise *rise)
 {
 	const struct verdict *mismatch = find_mismatch(search);
 	struct slow_rows rows;
@@ -1737,8 +1754,7 @@ static void compare_cells(struct slow_search *search, struct slow_cells *cells,
 	if (search->status != OK)
 		return;
 	if (how == NULL) {
-		slow_rows_switched(&rows, search->report, cells, search->group, search->threshold);
-		slow_rows_past(&rows, search->report, cells, search->group, search->threshold);
+		compare_past(search, cells, rise, &rows);
 	} else {
 		how(cells, search->report, search->options, &rows);
 		slow_rows_collect(&rows, search->report, cells, search->group);
@@ -1770,13 +1786,13 @@ static void look_at_job(struct slow_search *search, struct slow_cells *cells)
 	slow_find_rise(search, &rise);
 	search->told_count = 0;
 	slow_stragglers(search);
-	compare_cells(search, cells, SLOW_PAST, NULL);
+	compare_cells(search, cells, SLOW_PAST, NULL, &rise);
 	if (options->baseline != NULL)
-		compare_cells(search, cells, SLOW_BASELINE, slow_compare_baseline);
+		compare_cells(search, cells, SLOW_BASELINE, slow_compare_baseline, &rise);
 	if (options->expected != NULL)
-		compare_cells(search, cells, SLOW_EXPECTED, slow_compare_expected);
+		compare_cells(search, cells, SLOW_EXPECTED, slow_compare_expected, &rise);
 	if (options->peak_nvlink > 0 || options->peak_network > 0)
-		compare_cells(search, cells, SLOW_PEAK, slow_compare_peak);
+		compare_cells(search, cells, SLOW_PEAK, slow_compare_peak, &rise);
 	slow_held_up(search);
 	slow_unjudged(search);
 	slow_longer(search, &rise);

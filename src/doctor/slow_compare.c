@@ -160,6 +160,10 @@ struct wire_sums {
 	double receives;
 	double channels; /* of all operations */
 	double operations;
+	/* Of operations that send: logarithms of the time on the wire of a transfer. */
+	double logs;
+	double log_sum;
+	double log_squares;
 };
 
 struct walk {
@@ -197,6 +201,18 @@ static const struct slow_cell *cell_of_op(struct walk *walk, uint64_t kind, uint
 	return walk->last_cell;
 }
 
+static void add_log(struct wire_sums *sums, double net_ns, double sends)
+{
+	double value;
+
+	if (net_ns <= 0 || sends <= 0)
+		return;
+	value = log(net_ns / sends);
+	sums->logs++;
+	sums->log_sum += value;
+	sums->log_squares += value * value;
+}
+
 static bool wire_visit(const struct op_batch *batch, enum recording_place place, void *context)
 {
 	struct walk *walk = context;
@@ -224,6 +240,8 @@ static bool wire_visit(const struct op_batch *batch, enum recording_place place,
 		sums->consume_ns += (double)batch->column[OP_WORD_WAITS + OP_WAIT_RECV_GPU][i];
 		sums->sends += (double)(uint32_t)steps;
 		sums->receives += (double)(steps >> 32);
+		add_log(sums, (double)batch->column[OP_WORD_WAITS + OP_WAIT_SEND_NET][i],
+			(double)(uint32_t)steps);
 		if (walk->senders != NULL) {
 			sums = &walk->senders[walk->process * 2 + is_slow];
 			sums->net_ns += (double)batch->column[OP_WORD_WAITS + OP_WAIT_SEND_NET][i];
@@ -490,14 +508,65 @@ static void find_place(struct slow_wire *wire, const struct timeline_report *rep
 	free(of_host);
 }
 
+static int by_place(const void *left, const void *right)
+{
+	const struct slow_cell *a = left, *b = right;
+
+	return ORDER(a->comm, b->comm) ?:
+	       ORDER(a->function, b->function) ?:
+	       ORDER(a->size_class, b->size_class);
+}
+
+/* The Sends of a job between nodes, of all sizes or of that of a row; without what they took. ERR_NO_SPACE. */
+static enum status cells_of_sends(struct slow_cells *cells, const struct timeline_report *report,
+				  uint32_t group, const struct slow_row *row)
+{
+	const struct tally *table = baseline_table(report);
+	const struct job *job = &report->job;
+	size_t kept = 0;
+
+	*cells = (struct slow_cells){ .list = calloc(table ? table->count + 1 : 1,
+						     sizeof(*cells->list)) };
+	if (cells->list == NULL)
+		return ERR_NO_SPACE;
+	for (size_t i = 0; table != NULL && i < table->count; i++) {
+		const struct tally_key *key = &table->rows[i].key;
+
+		if (key->function == OP_SEND && job->comms[key->comm].group == group &&
+		    (row == NULL || (key->size_class == row->size_class &&
+				     job->comms[key->comm].kind == row->kind)))
+			cells->list[cells->count++] = start_cell(&table->rows[i]);
+	}
+	if (cells->count > 1)
+		qsort(cells->list, cells->count, sizeof(*cells->list), by_place);
+	/* Of one size there may be several algorithms. */
+	for (size_t i = 0; i < cells->count; i++)
+		if (i == 0 || by_place(&cells->list[kept - 1], &cells->list[i]) != 0)
+			cells->list[kept++] = cells->list[i];
+	cells->count = kept;
+	return OK;
+}
+
+/* Those whose senders are compared: Sends on all communicators, as each position of a pipeline has its own. */
+static enum status cells_of_row(struct slow_cells *cells, const struct timeline_report *report,
+				const struct slow_row *row)
+{
+	if (row->function == OP_SEND)
+		return cells_of_sends(cells, report, report->job.comms[row->comm].group, row);
+	*cells = (struct slow_cells){ .list = calloc(1, sizeof(*cells->list)), .count = 1 };
+	if (cells->list == NULL)
+		return ERR_NO_SPACE;
+	cells->list[0] = (struct slow_cell){ .comm = row->comm,
+					     .function = row->function,
+					     .size_class = row->size_class };
+	return OK;
+}
+
 enum status slow_wire(struct slow_wire *wire, const struct timeline_report *report,
 		      const struct slow_row *row)
 {
 	size_t hosts = report->job.host_count, processes = report->recording->count;
-	struct slow_cell cell = { .comm = row->comm,
-				  .function = row->function,
-				  .size_class = row->size_class };
-	const struct slow_cells cells = { .list = &cell, .count = 1 };
+	struct slow_cells cells;
 	struct walk walk = { .job = &report->job, .cells = &cells, .hosts = hosts };
 	bool is_past = row->span.from_ns > 0 || row->span.until_ns > 0;
 	struct wire_sums *fast, *slow, all;
@@ -508,14 +577,19 @@ enum status slow_wire(struct slow_wire *wire, const struct timeline_report *repo
 				    .slow_both = UINT32_MAX,
 				    .slow_host = UINT32_MAX,
 				    .slow_rail = UINT32_MAX };
-	walk.sums = calloc(hosts * 2 + 1, sizeof(*walk.sums));
+	if (cells_of_row(&cells, report, row) != OK)
+		return ERR_NO_SPACE;
+	walk.sums = calloc(cells.count * hosts * 2 + 1, sizeof(*walk.sums));
 	walk.senders = calloc(processes * 2 + 1, sizeof(*walk.senders));
 	if (walk.sums == NULL || walk.senders == NULL) {
+		slow_cells_release(&cells);
 		free(walk.sums);
 		free(walk.senders);
 		return ERR_NO_SPACE;
 	}
 	walk_all(&walk, report, &row->span);
+	for (size_t i = hosts * 2; i < cells.count * hosts * 2; i++)
+		wire_add(&walk.sums[i % (hosts * 2)], &walk.sums[i]);
 	fast = walk.sums;
 	slow = walk.sums + hosts;
 	all = wire_sum(fast, hosts);
@@ -524,6 +598,11 @@ enum status slow_wire(struct slow_wire *wire, const struct timeline_report *repo
 	all = wire_sum(slow, hosts);
 	wire->channels_after = per_operation(&all);
 	wire->after_ns = per_send(&all);
+	/* Of Sends on several communicators only some may be slower. */
+	if (row->is_wire && row->function == OP_SEND) {
+		wire->before_ns = 1e9 / row->before;
+		wire->after_ns = 1e9 / row->after;
+	}
 	wire->is_known = wire->before_ns > 0 && wire->after_ns > 0;
 	if (is_past || row->consume_then_ns > 0)
 		wire->host = find_host(fast, slow, hosts, is_past ? 0 : row->consume_then_ns);
@@ -531,6 +610,7 @@ enum status slow_wire(struct slow_wire *wire, const struct timeline_report *repo
 	if (is_past)
 		count_senders(wire, walk.senders, processes, row->ratio);
 	find_place(wire, report, walk.senders, row, is_past);
+	slow_cells_release(&cells);
 	free(walk.sums);
 	free(walk.senders);
 	return OK;
@@ -1114,7 +1194,10 @@ void slow_rows_past(struct slow_rows *rows, const struct timeline_report *report
 		    const struct slow_cells *cells, uint32_t group, double threshold)
 {
 	const struct windows *windows = &report->windows;
+	bool has_sends = false;
 
+	for (size_t i = 0; i < rows->count; i++)
+		has_sends |= rows->list[i].function == OP_SEND;
 	for (size_t i = 0; i < windows->change_count; i++) {
 		const struct windows_change *change = &windows->changes[i];
 		double ratio = change->percent < 0 ? change->before / change->after
@@ -1134,7 +1217,8 @@ void slow_rows_past(struct slow_rows *rows, const struct timeline_report *report
 		struct slow_row *row;
 
 		if (cell->moves < MOVES_LEAST || !(cell->is_transfer || cell->is_wire) ||
-		    comm->group != group || change_of(windows, comm, cell, threshold) != NULL)
+		    comm->group != group || (has_sends && cell->function == OP_SEND) ||
+		    change_of(windows, comm, cell, threshold) != NULL)
 			continue;
 		row = row_for_cell(rows, &report->job, cell);
 		if (row == NULL || row->is_slow)
@@ -1143,6 +1227,75 @@ void slow_rows_past(struct slow_rows *rows, const struct timeline_report *report
 		/* A larger change between its halves would have been found. */
 		row->bound = fmax(row->bound, exp(4 * sqrt(cell->log_variance / cell->samples)));
 	}
+}
+
+/*
+ * Sends are not matched between ranks, so the report has no changes of them. When iterations became longer, the time
+ * on the wire of their transfers then is compared with that of the rest. Every transfer counts alike, so that a few
+ * that were lost and repeated do not decide.
+ */
+
+enum { SENDS_EACH_LEAST = 32 };
+static const double sends_slower = 1.2, errors_of_sends = 5, sure_of_sends = 0.95;
+
+static double variance_of(const struct wire_sums *sums)
+{
+	double mean = sums->log_sum / sums->logs;
+
+	return fmax(0, sums->log_squares / sums->logs - mean * mean);
+}
+
+static void add_sends(struct slow_rows *rows, const struct timeline_report *report,
+		      const struct slow_cell *cell, const struct wire_sums *sums,
+		      const struct slow_span *span)
+{
+	const struct wire_sums *before = &sums[0], *after = &sums[1];
+	/* Without what they took: what more time on the wire costs is not known. */
+	struct slow_cell wire = *cell;
+	struct slow_row *row;
+	double gap, error;
+
+	wire.is_wire = true;
+	if (before->logs < SENDS_EACH_LEAST || after->logs < SENDS_EACH_LEAST ||
+	    is_without_link(&report->job, cell->comm, true))
+		return;
+	row = row_for_cell(rows, &report->job, &wire);
+	if (row == NULL)
+		return;
+	gap = after->log_sum / after->logs - before->log_sum / before->logs;
+	error = sqrt(variance_of(before) / before->logs + variance_of(after) / after->logs);
+	row->comms++;
+	wire.ratio = wire.ratio_low = wire.ratio_high = exp(gap);
+	if (gap < log(sends_slower) + errors_of_sends * error) {
+		row->bound = fmax(row->bound, exp(gap + 2 * error));
+		return;
+	}
+	wire.busbw_then = 1e9 / exp(before->log_sum / before->logs);
+	wire.busbw = 1e9 / exp(after->log_sum / after->logs);
+	wire.confidence = sure_of_sends;
+	add_slow(row, &report->job, &wire);
+	row->span = *span;
+	row->span.is_unbound = true;
+}
+
+enum status slow_rows_sends(struct slow_rows *rows, const struct timeline_report *report,
+			    uint32_t group, const struct slow_span *span)
+{
+	struct slow_cells cells;
+	struct walk walk = { .job = &report->job, .cells = &cells, .hosts = 1 };
+	enum status status = cells_of_sends(&cells, report, group, NULL);
+
+	if (status == OK) {
+		walk.sums = calloc(cells.count * 2 + 1, sizeof(*walk.sums));
+		status = walk.sums != NULL ? OK : ERR_NO_SPACE;
+	}
+	if (status == OK && cells.count > 0)
+		walk_all(&walk, report, span);
+	for (size_t i = 0; status == OK && i < cells.count; i++)
+		add_sends(rows, report, &cells.list[i], &walk.sums[i * 2], span);
+	free(walk.sums);
+	slow_cells_release(&cells);
+	return status;
 }
 
 /*

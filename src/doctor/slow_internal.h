@@ -177,9 +177,13 @@ void slow_rows_collect(struct slow_rows *rows, const struct timeline_report *rep
 /* Cells in which one choice of algorithm and protocol was replaced by a slower one, with their times. */
 void slow_rows_switched(struct slow_rows *rows, const struct timeline_report *report,
 			const struct slow_cells *cells, uint32_t group, double threshold);
-/* Rows from the report's changes, and from the cells that did not change. */
+/* Rows from the report's changes, and from the cells that did not change; Sends only if they have no rows yet. */
 void slow_rows_past(struct slow_rows *rows, const struct timeline_report *report,
 		    const struct slow_cells *cells, uint32_t group, double threshold);
+/* Rows of Sends between nodes: their time on the wire in this span, compared with the rest. ERR_NO_SPACE. */
+enum status slow_rows_sends(struct slow_rows *rows, const struct timeline_report *report,
+			    uint32_t group, const struct slow_span *span);
+
 /* Fills in wire_ns and consume_ns: reads the operations of some processes. ERR_NO_SPACE. */
 enum status slow_cells_wire(struct slow_cells *cells, const struct timeline_report *report);
 

@@ -55,6 +55,18 @@ expect_same "evaluations, checkpoints and batches of other sizes" "$(named noisy
 play small 2.27 --nodes 2 --gpus 8 -w fsdp --seed 77 --seconds 60s -f slow-rank:rank=6,factor=1.08,at=25s
 expect_same "a small rise is a note" "$(answer small) $(found small)" "nothing_wrong 0 below_expected"
 
+# ---- pipelines: Sends on the wire -----------------------------------------------------------------
+for release in 2.23 2.27 2.28 2.31; do
+	play pipe "$release" --nodes 4 -w tp-pp --network 12 --seed 81 --seconds 60s -f degraded-network:factor=4,at=28s
+	expect_same "$release: Sends of a pipeline over a slow network" "$(named pipe)" "slow_network"
+	expect_ok "$release: with their time on the wire" grep -q "Send of .* transfers are on the wire for" <(value evidence)
+	expect_ok "$release: and what it costs" python3 -c "exit(not 5 < $(value cost_percent) < 16)"
+	play pipe "$release" --nodes 4 -w tp-pp --network 12 --seed 82 --seconds 60s
+	expect_same "$release: a network that stays as it is" "$(named pipe)" ""
+done
+simulate pipe --nodes 4 -w tp-pp --network 12 --seed 83 --seconds 60s -f degraded-network:factor=4,at=28s
+expect_same "kernels timed: the same" "$(named pipe)" "slow_network"
+
 # ---- cables from the start ------------------------------------------------------------------------
 for release in 2.23 2.27 2.31; do
 	play cable "$release" --nodes 4 -w ddp --sizes 256MiB --channels 16 --seed 84 --seconds 30s -f slow-link:from=7,to=8,factor=10
