@@ -48,6 +48,7 @@ const char *findings_kind_name(enum findings_kind kind)
 		[FINDINGS_SEVERAL_JOBS] = "several_jobs",
 		[FINDINGS_SAMPLED] = "sampled",
 		[FINDINGS_CONFLICT] = "conflict",
+		[FINDINGS_SLOWER] = "slower",
 	};
 
 	return (unsigned int)kind < FINDINGS_KINDS ? names[kind] : "unknown";

@@ -281,7 +281,8 @@ enum findings_kind {
 	FINDINGS_SEVERAL_JOBS = 18,
 	FINDINGS_SAMPLED = 19,	/* waiting from a sample of the collectives */
 	FINDINGS_CONFLICT = 20, /* two processes claim the same rank of one communicator */
-	FINDINGS_KINDS = 21,
+	FINDINGS_SLOWER = 21,	/* the job became slower, by the doctor's verdict */
+	FINDINGS_KINDS = 22,
 };
 
 const char *findings_kind_name(enum findings_kind kind); /* "slow_rank", ... */

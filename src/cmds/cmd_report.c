@@ -371,6 +371,61 @@ static void judge_end(struct request *request, struct timeline_report *report)
 	verdicts_release(&verdicts);
 }
 
+/* ---- slowness: the doctor's verdict ------------------------------------------------------------ */
+
+/* Do the findings name somebody already? They come from the same comparison of ranks. */
+static bool has_culprit(const struct findings *findings)
+{
+	for (size_t i = 0; i < findings->count; i++) {
+		enum findings_kind kind = findings->list[i].kind;
+
+		if (findings->list[i].severity >= FINDINGS_WARNING &&
+		    (kind == FINDINGS_SLOW_RANK || kind == FINDINGS_SLOW_HOST ||
+		     kind == FINDINGS_SLOW_LINK || kind == FINDINGS_NETWORK))
+			return true;
+	}
+	return false;
+}
+
+static void add_slower(struct timeline_report *report, const struct verdict *verdict)
+{
+	struct finding *finding = findings_add_first(&report->findings, FINDINGS_SLOWER,
+						     FINDINGS_WARNING, verdict->title);
+
+	finding->rank = rank_of(&report->job, verdict);
+	finding->count = verdict->victims;
+	finding->cost_ns = (uint64_t)(verdict->gpu_hours * 3.6e12);
+	text_append(finding->text, sizeof(finding->text), "%s Confidence: %s.",
+		    verdict->evidence.count > 0 ? verdict->evidence.list[0] : "",
+		    verdict_confidence_percent(verdict->confidence).text);
+	text_format(finding->hint, sizeof(finding->hint),
+		    "`ringside doctor` on the same files shows all evidence and the next steps.");
+}
+
+/*
+ * A job that became slower, and nobody is named: the doctor says so, and why as far as that shows. Ranks and
+ * iterations are compared, so only for a report about all of the job.
+ */
+static void judge_speed(struct timeline_report *report, const struct filter *filter)
+{
+	const struct slow_options slow = { .baseline = NULL };
+	struct verdicts verdicts;
+	enum status status;
+
+	if (!filter_is_empty(filter) || has_culprit(&report->findings))
+		return;
+	verdicts_init(&verdicts);
+	status = slow_find(&verdicts, report, &slow);
+	if (status == ERR_NO_SPACE)
+		cli_no_memory();
+	verdicts_sort(&verdicts);
+	for (size_t i = verdicts.count; status == OK && i-- > 0;)
+		if (verdict_is_slow(verdicts.list[i].class) &&
+		    verdicts.list[i].severity >= VERDICT_WARNING)
+			add_slower(report, &verdicts.list[i]);
+	verdicts_release(&verdicts);
+}
+
 static int report_run(void *context)
 {
 	struct request *request = context;
@@ -385,6 +440,8 @@ static int report_run(void *context)
 		wanted.custom_by[wanted.custom_count++] = request->chosen.by;
 	if (request->html != NULL)
 		html_report_options(&wanted);
+	/* Only for judge_speed(): the last one, and not shown. */
+	wanted.custom_by[wanted.custom_count++] = BASELINE_BY;
 	exit_code = torch_traces_open(&request->merge, &request->input.recording);
 	if (exit_code != 0)
 		return exit_code;
@@ -392,6 +449,8 @@ static int report_run(void *context)
 	if (exit_code != 0)
 		return exit_code;
 	judge_end(request, &report);
+	judge_speed(&report, &request->chosen.filter);
+	report.custom_count--;
 	torch_traces_measure(&request->merge, &report);
 	/* Files without a readable operation. */
 	if (trouble == 0 && report.completeness.read == 0)
@@ -400,6 +459,7 @@ static int report_run(void *context)
 		exit_code = report_read_strictly(&report);
 	if (exit_code == 0)
 		exit_code = write_all(request, &report, trouble);
+	report.custom_count++;
 	timeline_report_release(&report);
 	return exit_code;
 }

@@ -26,6 +26,11 @@ for release in 2.23 2.27; do
 	expect_ok "$release: with what it costs" python3 -c "exit(not 33 < $(value cost_percent) < 41)"
 	expect_ok "$release: and since when" grep -q "since 00:00:\(19\|20\|21\)" <(value evidence)
 	[[ $release == 2.23 ]] || expect_ok "$release: transfers between nodes are not the cause" grep -q "Ruled out: slower transfers between nodes" <(value evidence)
+	"$ringside" report "$tap_scratch/slower" >"$tap_scratch/said"
+	expect_ok "$release: the report says so, too" grep -q "warning: iterations take 5.% longer" "$tap_scratch/said"
+	expect_ok "$release: in JSON as a finding" grep -q '"kind": *"slower"' <("$ringside" report --json "$tap_scratch/slower")
+	expect_same "$release: not in a report of some operations, which has no whole iterations" \
+		"$("$ringside" report --json --op AllGather "$tap_scratch/slower" | grep -c '"kind": *"slower"')" 0
 	"$ringside" bundle "$tap_scratch/slower" -o "$tap_scratch/slower.tar.gz" >/dev/null 2>&1
 	expect_same "$release: and what is in a bundle" "$(answer slower.tar.gz)" "trouble 1"
 	play over "$release" --nodes 2 --gpus 8 -w fsdp --seed 72 --seconds 60s -f slow-rank:rank=6,factor=1.6,at=20s,until=45s
