@@ -233,8 +233,9 @@ def grade_channels(verdict):
     return "right" if "channel" in said else "vague"
 
 
-def grade_nobody(verdict):
-    return "class"
+def grade_everybody(verdict):
+    """The job is slower, and no rank, link or network is to blame."""
+    return "right" if verdict["class"] == "below_expected" and "iterations" in verdict["title"] else "class"
 
 
 # ---- faults --------------------------------------------------------------------------------------
@@ -338,7 +339,7 @@ def slow_fault(job):
         fault = Fault(row, "starved:rank=%d,factor=%s%s" % (rank, draw.choice((2, 5, 10)), when),
                       grade_rank(job, rank), False)
     elif kind == "power-cap":
-        fault = Fault(row, "power-cap:factor=%s%s" % (draw.choice((1.2, 1.4, 1.6)), when), grade_nobody, False)
+        fault = Fault(row, "power-cap:factor=%s%s" % (draw.choice((1.2, 1.4, 1.6)), when), grade_everybody, False)
     else:
         fault = Fault("fewer channels than the baseline", [], grade_channels, False)
         fault.options = ["--channels", str(draw.choice((1, 2, 4)))]

@@ -89,7 +89,7 @@ def key_of(verdict):
 
 def watch(drill, watched, directory):
     job, before, shown = watched.job, {}, set()
-    faults = [fault for fault in job.faults if fault.row != "power-cap"]
+    faults = job.faults
     for second in range(STEP_S, int(watched.seconds) + 1, STEP_S):
         document, _ = drill.ask(job, directory, ["--since", "%ds" % max(0, second - WINDOW_S), "--until", "%ds" % second])
         now = {key_of(verdict): verdict for verdict in document["verdicts"]
@@ -136,7 +136,7 @@ def tell(watched):
 
 def report(all_watched, arguments):
     watched = [one for one in all_watched if one.error is None]
-    healthy = [one for one in watched if begin_of(one.job) == NEVER_S or one.job.row == "power-cap"]
+    healthy = [one for one in watched if begin_of(one.job) == NEVER_S]
     costly = [one for one in watched if one not in healthy and one.cost is not None and one.cost >= MATTERS]
     others = [one for one in watched if one not in healthy and one not in costly]
     took = sorted(one.found() for one in costly if one.found() is not None)

@@ -33,6 +33,7 @@ COLUMNS = ("right", "harmless", "vague", "extra", "culprit", "class", "silent", 
 GOOD = ("right", "harmless")
 WRONG = ("extra", "culprit", "class", "accused")
 HARMLESS = 0.02             # of a job's time: a note is enough
+COST_ERROR = (2, 0.15)      # points of a percentage, or share of it, by which a cost without a bound may be wrong
 NOTED = 0.05                # up to here a note that names the culprit is right
 BUCKETS = (0, 0.5, 0.8, 0.95, 0.99, 1.01)
 COSTS = (("below 2%", -1, 0.02), ("2 to 5%", 0.02, 0.05), ("5 to 10%", 0.05, 0.1), ("10 to 30%", 0.1, 0.3),
@@ -46,7 +47,8 @@ class Outcome:
         self.job = job
         self.row = job.row
         self.column = None
-        self.cost = None            # of slow faults: share of the time while they last
+        self.cost = None            # of slow faults: time lost while they last, relative to the time without them
+        self.stated = []            # (class, percent, cost_bound) of warnings about the fault
         self.told = []              # (class, rank, peer, host, severity, confidence, title)
         self.confidence = None      # of its first warning or error
         self.wrong_confidence = 0   # the highest of a wrong one
@@ -220,10 +222,7 @@ def grade_outcome(outcome, document, code, is_hung):
     outcome.told = [(v["class"], v["rank"], v["peer"], v["host"], v["severity"], v["confidence"], v["title"])
                     for v in accusing + notes]
     outcome.confidence = accusing[0]["confidence"] if accusing else None
-    # Power that is capped everywhere is the job's own speed: nobody is to blame.
-    if faults and all(fault.row == "power-cap" for fault in faults):
-        faults = []
-    if job.row not in ("healthy",) and job.faults and not faults and job.row != "power-cap":
+    if job.row not in ("healthy",) and job.faults and not faults:
         outcome.row = "healthy: its fault met no call"
     if not faults:
         outcome.column = "accused" if accusing else "right"
@@ -232,6 +231,8 @@ def grade_outcome(outcome, document, code, is_hung):
         elif code == 3 and not job.damage:
             outcome.column = "unjudged"
         return
+    outcome.stated = [(v["class"], v["cost_percent"], v["cost_bound"]) for v in accusing
+                      if best_grade(faults, v) in ("right", "vague") and v["cost_percent"] is not None]
     is_harmless = outcome.cost is not None and outcome.cost < HARMLESS
     grades = [best_grade(faults, verdict) for verdict in accusing]
     outcome.wrong_confidence = max([v["confidence"] or 0 for v, grade in zip(accusing, grades)
@@ -256,7 +257,7 @@ def grade_outcome(outcome, document, code, is_hung):
 # ---- tables --------------------------------------------------------------------------------------
 
 def is_slow(outcome):
-    return outcome.cost is not None and outcome.row != "power-cap"
+    return outcome.cost is not None
 
 
 def count_row(name, outcomes, width):
@@ -306,6 +307,33 @@ def costly(outcomes):
             len(o.job.faults) == 1 and o.cost >= 0.1 and o.job.has_kernels()]
 
 
+def contains(stated, bound, true):
+    """Is the true cost in the stated range? Both in percent."""
+    error = max(COST_ERROR[0], COST_ERROR[1] * stated)
+    return (bound == "most" or true >= stated - error) and (bound == "least" or true <= stated + error)
+
+
+def stated_costs(outcomes):
+    """(stated, bound, true) of warnings about the only fault of a job, as shares of the time while it lasts."""
+    return [(percent, bound, 100 * o.cost / (1 + o.cost)) for o in outcomes if is_slow(o) and len(o.job.faults) == 1
+            for _, percent, bound in o.stated]
+
+
+def costs(outcomes):
+    known = stated_costs(outcomes)
+    if not known:
+        return []
+    names = {None: "costs N%", "most": "costs up to N%", "least": "costs at least N%"}
+    lines = ["stated cost of the warnings about a job's only fault; N%% means N%% give or take %d%% of it, at least %d" % (
+        100 * COST_ERROR[1], COST_ERROR[0]), "", "%-20s%8s%10s%9s" % ("", "stated", "true", "")]
+    for bound, name in names.items():
+        mine = [one for one in known if one[1] == bound]
+        if mine:
+            good = sum(contains(*one) for one in mine)
+            lines.append("%-20s%8d%10d%8.1f%%" % (name, len(mine), good, 100.0 * good / len(mine)))
+    return lines + [""]
+
+
 def left_out(outcomes):
     """Slow faults that do not count for the target, and why."""
     why = collections.Counter(o.job.hidden() for o in costly(outcomes) if o.job.hidden())
@@ -318,18 +346,21 @@ def targets(outcomes):
     hangs = [o for o in judged if len(o.job.faults) == 1 and o.job.faults[0].is_hang and
              o.row != "healthy: its fault met no call" and o.alike is None]
     slow = [o for o in costly(judged) if not o.job.hidden()]
-    healthy = [o for o in outcomes if o.row.startswith("healthy") or o.row in ("power-cap", "restart, then healthy")]
+    healthy = [o for o in outcomes if o.row.startswith("healthy") or o.row == "restart, then healthy"]
     sure = [o for o in outcomes if o.wrong_confidence > 0.95]
 
     def share(some):
         return 100.0 * sum(o.column in GOOD for o in some) / len(some) if some else 100.0
 
     accused = sum(o.column == "accused" for o in healthy)
+    known = stated_costs(outcomes)
+    true = 100.0 * sum(contains(*one) for one in known) / len(known) if known else 100.0
     return [("hangs right in class and culprit: %.1f%% of %d (target 98%%)" % (share(hangs), len(hangs)),
              share(hangs) >= 98),
             ("slow faults that cost 10%% or more right: %.1f%% of %d (target 90%%)" % (share(slow), len(slow)),
              share(slow) >= 90),
             ("healthy jobs accused: %d of %d (target 0)" % (accused, len(healthy)), accused == 0),
+            ("stated costs that contain the true cost: %.1f%% of %d (target 95%%)" % (true, len(known)), true >= 95),
             ("jobs with a wrong verdict above 95%% confidence: %d of %d (target 0)" % (len(sure), len(outcomes)),
              not sure)]
 
@@ -352,7 +383,7 @@ def report(outcomes, arguments):
              "class       wrong class",
              "silent      no warning",
              "unjudged    no warning, but it says what it could not judge",
-             "accused     a healthy job, or one in which nobody is to blame, gets a warning",
+             "accused     a healthy job gets a warning",
              "Cost is measured: the same job without the fault, as many iterations.", ""]
     lines += matrix("with GPU times", grouped(seen, lambda o: o.row)) if seen else []
     lines += matrix("without GPU times", grouped(blind, lambda o: o.row)) if blind else []
@@ -369,6 +400,7 @@ def report(outcomes, arguments):
     lines += matrix("faults that ended", grouped(ended, lambda o: o.row)) if ended else []
     lines += by_cost(outcomes)
     lines += calibration(outcomes)
+    lines += costs(outcomes)
     both = [o for o in outcomes if o.both is not None]
     lines.append("of %d jobs with two faults that are right, both were named in %d" % (
         len(both), sum(o.both for o in both)))
