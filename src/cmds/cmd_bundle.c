@@ -34,7 +34,10 @@ static void name_source(struct cli_capture *got)
 	}
 }
 
-/* Runs the doctor as a child process on the snapshots alone, so that it sees the same as readers of the archive. */
+/*
+ * Runs the doctor as a child process on the snapshots alone, so that it sees the same as readers of the archive.
+ * That something could not be judged is a result, too.
+ */
 static void ask_doctor(struct bundle_archive *archive, const char *name, const char *about,
 		       const char *how, uint64_t hang_ns, int snapshots)
 {
@@ -50,7 +53,8 @@ static void ask_doctor(struct bundle_archive *archive, const char *name, const c
 		words[5] = hang;
 	}
 	if (cli_capture(&got, words, snapshots, DOCTOR_SECONDS, DOCTOR_MOST) == OK &&
-	    (got.exit_code == 0 || got.exit_code == 1) && got.length > 0) {
+	    (got.exit_code == 0 || got.exit_code == 1 || got.exit_code == CLI_EXIT_UNKNOWN) &&
+	    got.length > 0) {
 		name_source(&got);
 		bundle_add(archive, name, about, got.bytes, got.length);
 	} else {
