@@ -293,6 +293,20 @@ static bool is_passing(const struct verdict *verdict, const struct slow_span *sp
 	       verdict->for_ns < BRIEF_NS;
 }
 
+/* Another verdict has the iterations of that time as its cost: they show what both cost together. */
+static bool has_shared_cost(const struct slow_search *search, const struct verdict *verdict)
+{
+	for (size_t i = search->first; i < search->verdicts->count; i++) {
+		const struct verdict *other = &search->verdicts->list[i];
+
+		if (other != verdict && other->cost_percent > 0 && !other->is_cost_bound &&
+		    other->since_wall_ns < verdict->since_wall_ns + verdict->for_ns &&
+		    verdict->since_wall_ns < other->since_wall_ns + other->for_ns)
+			return true;
+	}
+	return false;
+}
+
 void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 			const struct slow_span *span)
 {
@@ -317,7 +331,7 @@ void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 	}
 	if (is_unknown || span->is_unbound || (span->is_least && !isnan(cost)))
 		bound = 1;
-	verdict->is_cost_bound = isnan(cost);
+	verdict->is_cost_bound = isnan(cost) || has_shared_cost(search, verdict);
 	/*
 	 * Without a cost in operations it cannot have one; and other causes may lengthen iterations as well. But time
 	 * is also lost where it is not seen: in operations that are not timed, and by what waits for these.
