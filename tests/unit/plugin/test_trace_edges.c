@@ -314,7 +314,7 @@ static void put_link(uint32_t slot, uint64_t key, uint64_t value)
 	store_relaxed(&link->bytes, value + 2);
 	for (int i = 0; i < 3; i++)
 		store_relaxed(&link->wait_ns[i], value + 3 + (uint64_t)i);
-	store_relaxed(&link->reserved, 99);
+	store_relaxed(&link->wire_ns, value + 7);
 	store_release(&link->key, key);
 }
 
@@ -323,7 +323,7 @@ static bool is_link(const struct region_link *link, uint64_t key, uint64_t value
 	return link->key == key && link->proxies == value && link->steps == value + 1 &&
 	       link->bytes == value + 2 && link->wait_ns[0] == value + 3 &&
 	       link->wait_ns[1] == value + 4 && link->wait_ns[2] == value + 5 &&
-	       link->reserved == 0;
+	       link->wire_ns == value + 7;
 }
 
 /* The links in use, "other" first, and none that were forgotten. */
