@@ -364,7 +364,7 @@ static void spoil_stamps(struct op_record *op, const struct sim_job *job,
 		stream->will_drift = true;
 	if (outcome->kernel_count == 0 || kernel->channel != 0)
 		return;
-	if (stream->has_drifted && op->kernels_stopped > 0) {
+	if (stream->has_drifted && op->gpu_start_ns != 0 && op->kernels_stopped > 0) {
 		op->flags |= OP_FLAG_STAMP_STALE;
 		if (stream->is_drift_known)
 			op->flags |= OP_FLAG_STAMP_CHANNEL;
