@@ -65,4 +65,7 @@ simulate hang -w ddp --nodes 2 --gpus 4 --seed 54 --seconds 60s -f slow-rank:ran
 expect_same "another rank" "$(named hang)" "$(lines "never_issued 1" "slow_rank 6")"
 simulate hang -w fsdp --nodes 2 --gpus 8 --seed 55 --seconds 70s -f gpu-stuck:rank=10,what=not-launched,at=40s
 expect_same "a rank that hung and was not slow" "$(found hang)" "not_launched 10"
+simulate hang -w fsdp --nodes 32 --gpus 4 --seed 25 --jitter 2 --clock-shift 1ms --noise thermal:percent=4,every=2s \
+	--noise loader:every=10s,for=100ms -f mismatch:rank=36,what=datatype,at=10s --seconds 100s
+expect_same "a warm host that is seldom the last is none" "$(named hang)" "mismatch 36>0"
 tap_done
