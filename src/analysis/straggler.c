@@ -749,6 +749,18 @@ static bool has_later_rank(const struct straggler_search *search, size_t first, 
 	return false;
 }
 
+/* Where ranks of other hosts are the last ones more often, nobody would wait less without it. 1: unknown, too. */
+static double share_that_counts(const struct straggler_table *table, const struct straggler *host)
+{
+	uint64_t known = 0;
+
+	for (uint32_t seat = 0; seat < table->seats; seat++)
+		known += table->last_in[seat];
+	return known > 0 && host->matches > 0
+		       ? fmin(1, (double)host->last_in / (double)host->matches)
+		       : 1;
+}
+
 /* first: what was found in this lane begins there in search->found. */
 static void name_late_host(struct straggler_search *search, const struct straggler_table *table,
 			   uint32_t host, const double *values,
@@ -776,7 +788,8 @@ static void name_late_host(struct straggler_search *search, const struct straggl
 	straggler_times(&straggler, table, values, stretch);
 	straggler.share_of_ns = straggler_cost_share(table, 1);
 	straggler.caused_ns =
-		units_whole(stretch->typical * (double)straggler.matches * straggler.share_of_time *
+		units_whole(stretch->typical * (double)straggler.matches *
+			    fmin(straggler.share_of_time, share_that_counts(table, &straggler)) *
 			    (table->seats - members) * straggler_scale(search, table->lane->comm));
 	straggler.cost_share = fmin(1, (double)straggler.caused_ns * straggler.share_of_ns);
 	for (size_t i = first; i < search->count; i++)
@@ -1698,12 +1711,8 @@ static void merge_apart(struct straggler_search *search)
 	}
 }
 
-/* Of a host that is last half of the time all its lateness counts. */
-static const double last_counts = 2;
-
 /*
- * Together ranks of a host keep all others waiting; individually, they hide each other. But where ranks of other hosts are
- * the last ones more often, nobody would wait less without it.
+ * Together ranks of a host keep all others waiting; individually, they hide each other. As with share_that_counts().
  */
 static uint64_t caused_together(const struct straggler_search *search, const struct straggler *host,
 				uint32_t members)
@@ -1714,7 +1723,7 @@ static uint64_t caused_together(const struct straggler_search *search, const str
 
 	/* Of one that another hides it is not known; nor of one that is late by its network. */
 	if (!host->is_behind && !host->is_by_network && host->matches > 0)
-		caused_ns *= fmin(1, last_counts * (double)host->last_in / (double)host->matches);
+		caused_ns *= fmin(1, (double)host->last_in / (double)host->matches);
 	return units_whole(fmax(caused_ns, (double)host->caused_ns));
 }
 
