@@ -36,17 +36,27 @@ static struct region_link *link_find(uint64_t key)
 	return found == key ? free : &links[0];
 }
 
+/* In proxies' memory, which readers share: an index that is out of bounds is none. */
+enum { NO_LINK = -1 };
+
+static bool has_link(uint32_t index)
+{
+	return index != 0 && index < recorder.region.link_count;
+}
+
 /*
  * Atomic: all proxy threads share "other", and a communicator can have several (struct
  * live_others).
  */
 static void link_add(const struct region_proxy *proxy)
 {
-	uint32_t comm = load_relaxed(&proxy->comm);
+	uint32_t comm = load_relaxed(&proxy->comm), index = load_relaxed(&proxy->link);
 	bool is_receive = !(load_relaxed(&proxy->flags) & PROXY_IS_SEND);
 	struct region_link *link = &recorder.region.links[0];
 
-	if (LIKELY(comm != 0))
+	if (LIKELY(has_link(index)))
+		link = &recorder.region.links[index];
+	else if (LIKELY(comm != 0))
 		link = link_find(REGION_LINK_KEY(comm, is_receive, load_relaxed(&proxy->peer)));
 	add_relaxed(&link->proxies, 1);
 	add_relaxed(&link->steps, load_relaxed(&proxy->done));
@@ -63,9 +73,7 @@ static void link_add(const struct region_proxy *proxy)
  * times cannot be added up. Only for the communicator's own proxy thread, which needs no atomics.
  */
 
-enum { NO_LINK = -1 };
-
-static COLD uint32_t link_of(struct region_proxy *proxy)
+static APART void find_link(struct region_proxy *proxy)
 {
 	uint32_t comm = load_relaxed(&proxy->comm), index = 0;
 
@@ -73,20 +81,18 @@ static COLD uint32_t link_of(struct region_proxy *proxy)
 		index = (uint32_t)(link_find(REGION_LINK_KEY(comm, false,
 							     load_relaxed(&proxy->peer))) -
 				   recorder.region.links);
-	if (index == 0)
-		index = (uint32_t)NO_LINK;
-	store_relaxed(&proxy->link, index);
-	return index;
+	store_relaxed(&proxy->link, index != 0 ? index : (uint32_t)NO_LINK);
 }
 
 static inline void wire_begin(struct region_proxy *proxy, uint64_t now)
 {
-	uint32_t link = load_relaxed(&proxy->link);
 	struct link_wire *wire;
+	uint32_t link;
 
-	if (UNLIKELY(link == 0))
-		link = link_of(proxy);
-	if (UNLIKELY(link == (uint32_t)NO_LINK))
+	if (UNLIKELY(load_relaxed(&proxy->link) == 0))
+		find_link(proxy);
+	link = load_relaxed(&proxy->link);
+	if (UNLIKELY(!has_link(link)))
 		return;
 	wire = &recorder.wires[link];
 	if (bump_relaxed_get(&wire->transfers) == 0)
@@ -98,7 +104,7 @@ static inline void wire_end(struct region_proxy *proxy, uint64_t now)
 	uint32_t link = load_relaxed(&proxy->link);
 	uint64_t transfers, since;
 
-	if (link == 0 || link == (uint32_t)NO_LINK)
+	if (UNLIKELY(!has_link(link)))
 		return;
 	transfers = load_relaxed(&recorder.wires[link].transfers);
 	if (UNLIKELY(transfers == 0))
@@ -125,7 +131,7 @@ static inline void wire_end(struct region_proxy *proxy, uint64_t now)
 enum { PROXY_TRIES = 256, STEP_STATES = 3, STATES = 32 };
 
 /* Which moment of a transfer a state marks (from 1), and whether it carries the bytes. */
-enum { STATE_FIRST = 1, STATE_HAS_BYTES = 4 };
+enum { STATE_FIRST = 1, STATE_LAST = 3, STATE_HAS_BYTES = 4 };
 static const uint8_t state_kinds[STATES] = {
 	[ABI_STEP_SEND_GPU_WAIT] = STATE_FIRST,
 	[ABI_STEP_RECV_WAIT] = STATE_FIRST,
@@ -581,7 +587,8 @@ void hot_step_state(struct handle handle, int state, uint64_t bytes)
 	now = state == ABI_STEP_SEND_WAIT && head >> 40 == 0 ? load_relaxed(&step->time_ns[1]) : 0;
 	now = now != 0 ? now : recorder_now();
 	store_relaxed(moment, now);
-	if (state == ABI_STEP_SEND_WAIT)
+	/* Whatever the state is called: step_account() ends it if there is a third moment. */
+	if (kind % STATE_HAS_BYTES == STATE_LAST && load_relaxed(&proxy->flags) & PROXY_IS_SEND)
 		wire_begin(proxy, now);
 }
 

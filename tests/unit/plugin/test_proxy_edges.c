@@ -463,6 +463,36 @@ static void a_link_is_in_use_while_a_transfer_is_on_the_wire(void)
 	EXPECT(recorder.wires[link - recorder.region.links].transfers == 0);
 }
 
+/* What NCCL never does, and what others may have written into the region. */
+static void a_wrong_state_or_index_leaves_no_link_in_use(void)
+{
+	void *context = play_init(17, 2, 2, 0), *task = issue(context);
+	void *send = start(context, task, true), *receive = start(context, task, false), *step;
+	const struct region_link *link;
+
+	play_stop(send_at(context, send, 0, 100));
+	link = link_to(context, 1);
+	play_stop(send_at(context, receive, 0, 100));
+	EXPECT_THAT("a receive in a send's state",
+		    recorder.wires[link - recorder.region.links].transfers == 0);
+	step = play_step_start(context, send, 1);
+	play_state(step, ABI_STEP_SEND_GPU_WAIT, 0);
+	play_state(step, ABI_STEP_RECV_GPU_WAIT, 0);
+	stamp_move(20);
+	play_stop(step);
+	EXPECT_THAT("a send in a receive's state",
+		    recorder.wires[link - recorder.region.links].transfers == 0 &&
+			    link->wire_ns == 20);
+	proxy_from(send)->link = recorder.region.link_count;
+	play_stop(send_at(context, send, 2, 100));
+	proxy_from(send)->link = recorder.region.link_count + 12345678;
+	play_stop(send_at(context, send, 3, 100));
+	play_stop(send);
+	EXPECT_THAT("an index out of bounds is not used, and nothing is lost",
+		    link->wire_ns == 20 && link->bytes == 3000);
+	ncclProfiler_v5.finalize(context);
+}
+
 /* Proxy threads of other ranks share no counter. */
 static void transfers_of_other_threads_are_not_in_it(void)
 {
@@ -527,6 +557,7 @@ int main(void)
 	unknown_states_and_old_handles_are_told_apart();
 	only_a_child_counts();
 	a_link_is_in_use_while_a_transfer_is_on_the_wire();
+	a_wrong_state_or_index_leaves_no_link_in_use();
 	transfers_of_other_threads_are_not_in_it();
 	bytes_of_a_running_total_are_those_of_the_operation();
 	free(words);
