@@ -21,6 +21,7 @@
 
 struct story_event {
 	uint64_t id, parent, type;
+	uint64_t left_bytes; /* up to NCCL 2.26: what its first call reported */
 	struct story_event *first_child, **last_child, *next; /* of the same parent */
 	char words[512];
 	char calls[512]; /* states and stops, in order */
@@ -110,7 +111,10 @@ static inline void story_start(struct story *story, char *words)
 	story_index(story, id);
 }
 
-/* Before a transfer has moved, its bytes are those of another one that used its memory. */
+/*
+ * Before a transfer has moved, its bytes are those of another one that used its memory. Up to NCCL 2.26 the bytes of a ProxyOp
+ * go on from there, and which memory it got depends on the order of threads: its own bytes are shown.
+ */
 static inline bool story_is_left(int state)
 {
 	return state == 0 || state == 1 || state == 4 || state == 8 || state == 10 || state == 20;
@@ -127,14 +131,19 @@ static inline void story_call(struct story *story, const char *words, bool is_st
 	sscanf(words, "%llx", &id);
 	event = story_find(story, id);
 	if (!is_stop) {
-		sscanf(words, "%*s %d arg=%llu", &state, &arg);
+		bool is_old = sscanf(words, "%*s %d arg=%llu steps=%d", &state, &arg, &steps) == 3;
+
+		if (is_old && event != NULL && event->calls[0] == '\0')
+			event->left_bytes = arg;
+		if (is_old && event != NULL)
+			arg -= event->left_bytes;
 		if (story_is_left(state) || (!story->has_times && (state == 22 || state == 25)))
 			snprintf(bytes, sizeof(bytes), "?");
 		else
 			snprintf(bytes, sizeof(bytes), "%llu", arg);
 		if (strstr(words, " null=1") != NULL)
 			snprintf(text, sizeof(text), " %d", state);
-		else if (sscanf(words, "%*s %*d arg=%*u steps=%d", &steps) == 1)
+		else if (is_old)
 			snprintf(text, sizeof(text), " %d(%s,%d)", state, bytes, steps);
 		else
 			snprintf(text, sizeof(text), " %d(%s)", state, bytes);
