@@ -758,14 +758,30 @@ static void look_for_reasons(struct reporter *reporter, uint64_t now_ns)
 	}
 }
 
+/* A job can come and go between two scans. Whose processes have ended cannot be seen any more, so any recording counts. */
+static bool was_recorded_since(struct reporter *reporter, uint64_t now_ns)
+{
+	const struct recording *recording = &reporter->watch.recording;
+	uint64_t begun_wall_ns =
+		clock_system_ns(CLOCK_REALTIME) - (now_ns - reporter->begun_ns) - SECOND_NS;
+
+	if (watch_look(&reporter->watch, 0) != OK)
+		return true;
+	for (size_t i = 0; i < recording->count; i++)
+		if (recording->processes[i]->started_wall_ns >= begun_wall_ns)
+			return true;
+	return false;
+}
+
 /* A command that was short, or whose processes are elsewhere, is none of a job that should have been recorded. */
 static void say_nothing_was(struct reporter *reporter, uint64_t now_ns)
 {
 	bool is_certain = reporter->processes.state >= RUN_UNCONFIGURED;
+	bool is_long = now_ns - reporter->begun_ns >= 2 * REPORT_PROCESSES_NS;
 
 	if (!reporter->has_job && reporter->looked_ns != reporter->begun_ns &&
-	    (is_certain || (!reporter->processes.is_elsewhere &&
-			    now_ns - reporter->begun_ns >= 2 * REPORT_PROCESSES_NS)))
+	    (is_certain || (is_long && !reporter->processes.is_elsewhere &&
+			    !was_recorded_since(reporter, now_ns))))
 		say_nothing(reporter, "nothing was recorded");
 	if (reporter->quiet_lock != -1 && reporter->quiet_path[0] != '\0')
 		unlink(reporter->quiet_path);
@@ -987,7 +1003,9 @@ static void report(struct reporter *reporter)
 		check(reporter, now_ns);
 	}
 	over_ns = clock_system_ns(CLOCK_MONOTONIC);
+	alarm(REPORT_LAST_SECONDS);
 	say_nothing_was(reporter, over_ns);
+	/* Once more: whatever was printed has ended it. */
 	alarm(REPORT_LAST_SECONDS);
 	elect(reporter);
 	if (!reporter->is_elected || watch_look(&reporter->watch, 0) != OK)

@@ -34,8 +34,6 @@ play_until_reported() { # how it is run...
 	pid=$!
 	started+=("$pid")
 	until_ok has_said '^ringside run: recording'
-	# Another reporter sees the job at its next scan.
-	sleep "${reporters_more:-0}"
 	: >"$tap_scratch/enough"
 	wait "$pid"
 }
@@ -43,9 +41,7 @@ play_until_reported "${run[@]}"
 expect_same "the exit code" $? 6
 expect_ok "the reporter ends" until_ok is_over "$tool"
 expect_same "one line says what is recorded, and nothing else is printed" "$(printed)" "what is recorded"
-reporters_more=4
 play_until_reported "${run[@]}" -- "${run[@]}"
-reporters_more=0
 until_ok is_over "$tool"
 expect_same "two reporters for one job: one line" "$(printed)" "what is recorded"
 for off in "RINGSIDE_REPORT=0" "RINGSIDE_MODE=off"; do

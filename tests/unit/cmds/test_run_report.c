@@ -404,6 +404,18 @@ static void comes_late(int turn)
 	play.loaded.pid = 77;
 }
 
+static void came_and_went(int turn)
+{
+	nobody_comes(turn);
+	if (turn < play.last - 1)
+		return;
+	reporter.watch.recording.count = PROCESSES;
+	for (int i = 0; i < PROCESSES; i++) {
+		processes[i].pid_here = -1;
+		processes[i].started_wall_ns = reporter.begun_ns;
+	}
+}
+
 /* Without the lines about waiting and scanning. */
 static void play_brief(const char *heading, int turns, void (*at)(int turn))
 {
@@ -431,6 +443,8 @@ static void nothing_recorded(pid_t child)
 	play_brief("a command without NCCL", 60, nobody_comes);
 	begin(child);
 	play_brief("a short one", 8, nobody_comes);
+	begin(child);
+	play_brief("its job came and went between two scans", 60, came_and_went);
 	begin(child);
 	play.loaded.is_elsewhere = true;
 	play_brief("one that starts its processes elsewhere", 60, nobody_comes);
