@@ -945,7 +945,8 @@ static void gpu_compute(struct sim_engine *engine, int number, const struct sim_
 					       expert->rank, rank->iteration, task->layer) /
 		     1000;
 	}
-	ns = sim_noise_compute(engine->job, number, rank->iteration, start_ns, ns);
+	ns = sim_noise_compute(engine->job, number, rank->iteration, rank->computations++, start_ns,
+			       ns);
 	rank->compute_ns =
 		start_ns + ns * sim_job_compute_permille(engine->job, number, start_ns) / 1000;
 }

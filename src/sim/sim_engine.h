@@ -291,6 +291,7 @@ struct sim_detour {
 struct sim_rank {
 	uint64_t host_ns;
 	uint64_t compute_ns;
+	uint64_t computations;
 	uint64_t iteration; /* 0: the start program */
 	size_t step;
 	enum sim_rank_end end;

@@ -455,9 +455,12 @@ struct sim_delays {
 };
 struct sim_delays sim_job_delays(const struct sim_job *job, int from, int to, uint64_t ns);
 
-/* How long a computation of `ns` takes with the noise of its rank, iteration and time. */
-uint64_t sim_noise_compute(const struct sim_job *job, int rank, uint64_t iteration, uint64_t at_ns,
-			   uint64_t ns);
+/*
+ * How long a computation of `ns` takes with the noise of its rank, iteration and time. `which` of the rank's it is: a job with and
+ * without a fault has the same rare long ones, or the cost of the fault could not be told from theirs.
+ */
+uint64_t sim_noise_compute(const struct sim_job *job, int rank, uint64_t iteration, uint64_t which,
+			   uint64_t at_ns, uint64_t ns);
 /* How long a rank pauses before an iteration, or before a call of its host, for what happened since `since_ns`. */
 uint64_t sim_noise_iteration_pause(const struct sim_job *job, int rank, uint64_t iteration,
 				   uint64_t since_ns, uint64_t ns);

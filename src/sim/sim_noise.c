@@ -74,8 +74,8 @@ static uint64_t events_ns(const struct sim_job *job, enum sim_noise_kind kind, i
 	return sum_ns;
 }
 
-uint64_t sim_noise_compute(const struct sim_job *job, int rank, uint64_t iteration, uint64_t at_ns,
-			   uint64_t ns)
+uint64_t sim_noise_compute(const struct sim_job *job, int rank, uint64_t iteration, uint64_t which,
+			   uint64_t at_ns, uint64_t ns)
 {
 	const struct sim_noise *noise;
 	uint64_t seed = job->options.seed;
@@ -106,10 +106,10 @@ uint64_t sim_noise_compute(const struct sim_job *job, int rank, uint64_t iterati
 					     noise->per == SIM_PER_RANK ? rank : -1),
 				       iteration);
 	if ((noise = noise_of(job, SIM_NOISE_TAIL)) != NULL &&
-	    sim_random_below(1000, seed, topic(RANDOM_NOISE, SIM_NOISE_TAIL, rank), at_ns) <
+	    sim_random_below(1000, seed, topic(RANDOM_NOISE, SIM_NOISE_TAIL, rank), which) <
 		    noise->amount)
 		ns += pareto(noise->duration_ns, seed, topic(RANDOM_LENGTH, SIM_NOISE_TAIL, rank),
-			     at_ns);
+			     which);
 	return ns;
 }
 

@@ -60,7 +60,7 @@ static void test_words(void)
 
 static uint64_t compute(int rank, uint64_t iteration, uint64_t ns)
 {
-	return sim_noise_compute(&job, rank, iteration, ns, 1000000);
+	return sim_noise_compute(&job, rank, iteration, ns / 1000, ns, 1000000);
 }
 
 static void test_compute(void)
