@@ -148,9 +148,10 @@ void slow_fill_cost(struct slow_search *search, struct verdict *verdict, double 
  */
 
 enum { ITERATIONS_LEAST = 10, SIDE_LEAST = 5, SIDE_MOST = 4096 };
-/* Shorter changes are common in any network. */
-#define BRIEF_NS UINT64_C(5000000000)
 static const double cost_of_note = 0.02, cost_of_few = 0.1, times_of_bound = 3;
+/* Half of what a stated cost may be off: points of the job's time, or share of the cost; beyond that, a range is stated. */
+static const double error_of_cost = 0.01, error_of_share = 0.075;
+static const double deviation_of_distance = 1.4826, error_of_median = 1.2533;
 /* Where nothing shows a cost: time on the wire alone varies by less. */
 static const double percent_of_wire = 25;
 /* Of what is over, of the whole recording. */
@@ -167,35 +168,47 @@ bool slow_has_iterations(const struct slow_search *search)
 }
 
 /* An iteration of the job; of bursts the mean, because some iterations are not affected. */
-static double typical_iteration(const struct iterations *iterations, uint64_t from_ns,
-				uint64_t until_ns, bool is_mean)
+static struct slow_estimate typical_iteration(const struct iterations *iterations, uint64_t from_ns,
+					      uint64_t until_ns, bool is_mean)
 {
-	double values[SIDE_MOST], sum = 0;
+	struct slow_estimate typical = { NAN, 0 };
+	double values[SIDE_MOST];
+	struct stats_sample all;
 	size_t count = 0;
 
 	for (size_t i = 0; i < iterations->count && count < SIDE_MOST; i++) {
 		const struct iteration *one = &iterations->list[i];
 
-		if (one->is_odd || one->start_ns < from_ns || one->end_ns > until_ns)
-			continue;
-		values[count] = (double)(one->end_ns - one->start_ns);
-		sum += values[count++];
+		if (!one->is_odd && one->start_ns >= from_ns && one->end_ns <= until_ns)
+			values[count++] = (double)(one->end_ns - one->start_ns);
 	}
 	if (count < SIDE_LEAST)
-		return 0;
-	return is_mean ? sum / (double)count : stats_median(values, count);
+		return typical;
+	all = stats_series(values, count);
+	typical = (struct slow_estimate){ all.mean, all.error };
+	if (is_mean || all.deviation <= 0)
+		return typical;
+	typical.value = stats_median(values, count);
+	for (size_t i = 0; i < count; i++)
+		values[i] = fabs(values[i] - typical.value);
+	/* Of a median, from the median distance; neighbours are as similar as above. */
+	typical.error *=
+		fmin(1, deviation_of_distance * stats_median(values, count) / all.deviation) *
+		error_of_median;
+	return typical;
 }
 
-/* By iterations; NAN: unknown. Iterations are called ahead of the GPU, so those close to a border are left out. */
-static double measured_cost(const struct slow_search *search, const struct slow_span *span)
+/* By iterations. They are called ahead of the GPU, so those close to a border are left out. */
+static struct slow_estimate measured_cost(const struct slow_search *search,
+					  const struct slow_span *span)
 {
 	const struct iterations *iterations = &search->report->iterations;
 	bool is_mean = span->share > 0 && span->share < 0.95;
 	uint64_t margin_ns = 2 * iterations->median_ns;
-	double before = 0, after = 0, during;
+	struct slow_estimate cost = { NAN, 0 }, before = cost, after = cost, during;
 
 	if (!slow_has_iterations(search) || (span->from_ns == 0 && span->until_ns == 0))
-		return NAN;
+		return cost;
 	if (span->from_ns > margin_ns)
 		before = typical_iteration(iterations, 0, span->from_ns - margin_ns, is_mean);
 	if (span->until_ns > 0)
@@ -204,11 +217,14 @@ static double measured_cost(const struct slow_search *search, const struct slow_
 	during = typical_iteration(iterations, span->from_ns + (span->from_ns ? margin_ns : 0),
 				   span->until_ns ? span->until_ns - margin_ns : UINT64_MAX,
 				   is_mean);
-	if (during <= 0 || (before <= 0 && after <= 0))
-		return NAN;
-	if (before <= 0 || (after > 0 && after < before))
+	if (isnan(before.value) || after.value < before.value)
 		before = after;
-	return 1 - before / during;
+	if (isnan(during.value) || isnan(before.value))
+		return cost;
+	cost.value = 1 - before.value / during.value;
+	cost.error =
+		(1 - cost.value) * hypot(before.error / before.value, during.error / during.value);
+	return cost;
 }
 
 static bool is_like_baseline(const struct slow_search *search)
@@ -289,8 +305,8 @@ static bool is_past_minor(const struct slow_search *search, const struct verdict
 /* Seconds in which somebody was slow happen in any job; that they cost something shows in iterations only. */
 static bool is_passing(const struct verdict *verdict, const struct slow_span *span)
 {
-	return verdict->is_cost_bound && span->from_ns > 0 && span->until_ns > 0 &&
-	       verdict->for_ns < BRIEF_NS;
+	return verdict->is_cost_bound && verdict->cost_least_percent <= 0 && span->from_ns > 0 &&
+	       span->until_ns > 0 && verdict->for_ns < SLOW_BRIEF_NS;
 }
 
 /* Another verdict has the iterations of that time as its cost: they show what both cost together. */
@@ -307,21 +323,94 @@ static bool has_shared_cost(const struct slow_search *search, const struct verdi
 	return false;
 }
 
+/* Against the baseline's iterations, whose spread is not known: it is taken to be the same. */
+static struct slow_estimate cost_by_baseline(const struct slow_search *search)
+{
+	const struct iterations *now = &search->report->iterations;
+	struct slow_estimate cost = { NAN, 0 }, typical;
+
+	if (!is_like_baseline(search))
+		return cost;
+	typical = typical_iteration(now, 0, UINT64_MAX, false);
+	cost.value = 1 - search->options->baseline->iteration_ns / (double)now->median_ns;
+	cost.error = (1 - cost.value) * M_SQRT2 * typical.error / typical.value;
+	return cost;
+}
+
+static void say_cost(struct verdict *verdict)
+{
+	size_t used = strlen(verdict->title), size = sizeof(verdict->title) - used;
+	char *end = verdict->title + used;
+
+	if (verdict->cost_percent < 1)
+		text_format(end, size, " (costs less than 1%% of the job's time)");
+	else if (verdict->cost_least_percent >= 1)
+		text_format(end, size, " (costs %.0f to %.0f%% of the job's time)",
+			    verdict->cost_least_percent, verdict->cost_percent);
+	else
+		text_format(end, size, " (costs %s%.0f%% of the job's time)",
+			    verdict_cost_word(verdict), verdict->cost_percent);
+}
+
+/* What it costs, with its range if that is wide; what the severity rests on. */
+static double fill_cost_share(struct slow_search *search, struct verdict *verdict,
+			      const struct slow_span *span, struct slow_estimate cost, double bound)
+{
+	uint32_t ranks = search->report->job.groups[search->group].known_ranks;
+	double error = 2 * cost.error, least = cost.value - error, most = cost.value + error;
+	bool is_measured = !isnan(cost.value);
+	bool is_range = is_measured && cost.value <= times_of_bound * bound &&
+			error > 2 * fmax(error_of_cost, error_of_share * cost.value);
+
+	verdict->is_cost_bound = !is_measured || is_range || has_shared_cost(search, verdict);
+	verdict->is_cost_least = !is_measured && span->is_least;
+	/*
+	 * Without a cost in operations it cannot have one; and other causes may lengthen iterations as well. But time
+	 * is also lost where it is not seen: in operations that are not timed, and by what waits for these.
+	 */
+	if (!is_range) {
+		least = most = !is_measured || cost.value > times_of_bound * bound
+				       ? bound
+				       : fmax(cost.value, 0);
+	} else {
+		most = fmin(most, fmax(cost.value, bound));
+		least = fmin(fmax(least, 0), most);
+		verdict->cost_least_percent = 100 * least;
+	}
+	verdict->cost_percent = 100 * most;
+	if (is_measured && (is_range || !verdict->is_cost_bound))
+		slow_fill_cost(search, verdict, most * (double)verdict->for_ns * ranks);
+	/* Enough for the severity, too little for a figure. */
+	if (!is_measured && span->is_rough && !span->is_hidden) {
+		verdict->cost_percent = verdict->gpu_hours = verdict->money = 0;
+		verdict_missing(verdict, "What it costs is not known: no iterations could be "
+					 "compared.");
+	}
+	return (least + most) / 2;
+}
+
 void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 			const struct slow_span *span)
 {
 	/* What is hidden has not lengthened iterations yet. */
-	double cost = span->is_hidden ? NAN : measured_cost(search, span);
-	double bound = bound_of_cost(search, verdict);
+	struct slow_estimate measured = { NAN, 0 };
+
+	if (!span->is_hidden)
+		measured = measured_cost(search, span);
+	if (!span->is_hidden && isnan(measured.value))
+		measured = cost_by_baseline(search);
+	slow_fill_measured(search, verdict, span, measured);
+}
+
+void slow_fill_measured(struct slow_search *search, struct verdict *verdict,
+			const struct slow_span *span, struct slow_estimate measured)
+{
+	double bound = bound_of_cost(search, verdict), cost;
 	bool is_unknown =
 		verdict->class == VERDICT_SLOW_COMM && strcmp(verdict->rule, "others") == 0;
-	size_t used;
 
-	if (isnan(cost) && !span->is_hidden && is_like_baseline(search))
-		cost = 1 - search->options->baseline->iteration_ns /
-				   (double)search->report->iterations.median_ns;
 	/* The time lost where ranks are held up says nothing about the origin. */
-	if ((is_unknown || span->is_unbound) && isnan(cost)) {
+	if ((is_unknown || span->is_unbound) && isnan(measured.value)) {
 		if (is_unknown || verdict->percent < percent_of_wire)
 			verdict->severity = VERDICT_NOTE;
 		if (span->is_unbound)
@@ -329,38 +418,22 @@ void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 						 "be compared, and no call was timed.");
 		return;
 	}
-	if (is_unknown || span->is_unbound || (span->is_least && !isnan(cost)))
+	if (is_unknown || span->is_unbound || (span->is_least && !isnan(measured.value)))
 		bound = 1;
-	verdict->is_cost_bound = isnan(cost) || has_shared_cost(search, verdict);
-	/*
-	 * Without a cost in operations it cannot have one; and other causes may lengthen iterations as well. But time
-	 * is also lost where it is not seen: in operations that are not timed, and by what waits for these.
-	 */
-	cost = isnan(cost) || cost > times_of_bound * bound ? bound : fmax(cost, 0);
-	if (bound <= 0)
+	if (bound <= 0) {
+		verdict->is_cost_bound = isnan(measured.value) || has_shared_cost(search, verdict);
 		return;
-	verdict->is_cost_least = verdict->is_cost_bound && span->is_least;
-	verdict->cost_percent = 100 * cost;
-	if (!verdict->is_cost_bound)
-		slow_fill_cost(search, verdict,
-			       cost * (double)verdict->for_ns *
-				       search->report->job.groups[search->group].known_ranks);
+	}
+	cost = fill_cost_share(search, verdict, span, measured, bound);
 	if (cost < (verdict->is_cost_bound ? least_bound(search, verdict) : cost_of_note) ||
 	    is_past_minor(search, verdict, span, cost) || is_passing(verdict, span))
 		verdict->severity = VERDICT_NOTE;
-	used = strlen(verdict->title);
-	if (span->is_hidden && cost < 0.01)
-		return;
-	if (span->is_hidden)
-		text_format(verdict->title + used, sizeof(verdict->title) - used,
+	if (!span->is_hidden && (verdict->cost_percent > 0 || !span->is_rough))
+		say_cost(verdict);
+	if (span->is_hidden && cost >= 0.01)
+		text_format(verdict->title + strlen(verdict->title),
+			    sizeof(verdict->title) - strlen(verdict->title),
 			    " (would cost at least %.0f%% of the job's time)", 100 * cost);
-	else if (cost < 0.01)
-		text_format(verdict->title + used, sizeof(verdict->title) - used,
-			    " (costs less than 1%% of the job's time)");
-	else
-		text_format(verdict->title + used, sizeof(verdict->title) - used,
-			    " (costs %s%.0f%% of the job's time)", verdict_cost_word(verdict),
-			    100 * cost);
 }
 
 /* Processes that can be asked, here or on the node that they were copied from. */
@@ -1064,7 +1137,7 @@ bool slow_is_brief(const struct slow_search *search, const struct verdict *verdi
 {
 	const struct timeline_report *report = search->report;
 
-	return verdict->for_ns < BRIEF_NS &&
+	return verdict->for_ns < SLOW_BRIEF_NS &&
 	       verdict->for_ns < (report->end_ns - report->start_ns) / 5;
 }
 
@@ -1274,7 +1347,7 @@ static void tell_common(struct slow_search *search, const struct slow_common *co
 static bool is_only_less_load(const struct slow_search *search, const struct slow_row *worst)
 {
 	return worst->is_wire && worst->is_over &&
-	       !(measured_cost(search, &worst->span) >= cost_of_note);
+	       !(measured_cost(search, &worst->span).value >= cost_of_note);
 }
 
 /* Transfers that are known to be about as fast as in the reference. */

@@ -43,9 +43,12 @@ struct slow_span {
 	uint64_t until_ns;
 	double share;  /* share of the time between them; 0: all of it */
 	bool is_least; /* what it is known to cost is only a part */
+	bool is_rough; /* ranks also wait for it where that is not seen, and would wait for others without it */
 	bool is_unbound; /* nothing is known of the time lost in operations: only iterations show what it costs */
 	bool is_hidden; /* by another cause: iterations do not show yet what it costs */
 };
+/* Shorter changes are common in any network. */
+#define SLOW_BRIEF_NS UINT64_C(5000000000)
 /* "always", "since 12:03:10", "until ...", "in bursts between ... and ... (12% of the time)". */
 struct slow_text slow_when(const struct timeline_report *report, const struct slow_span *span);
 
@@ -251,6 +254,13 @@ void slow_fill_cost(struct slow_search *search, struct verdict *verdict, double 
  * the span are set. */
 void slow_fill_severity(struct slow_search *search, struct verdict *verdict,
 			const struct slow_span *span);
+/* Of several iterations, or what something costs the job; NAN: unknown. */
+struct slow_estimate {
+	double value, error; /* standard error */
+};
+/* The same where the cost is known. */
+void slow_fill_measured(struct slow_search *search, struct verdict *verdict,
+			const struct slow_span *span, struct slow_estimate measured);
 /* Is it over, in a job that still runs? Then it is no warning. After the end of a job everything is over. */
 bool slow_is_over(const struct slow_search *search, bool is_past);
 /* Caveats: call it last for a verdict. */
@@ -280,7 +290,7 @@ void slow_advise_times(const struct slow_search *search, struct verdict *verdict
 struct slow_rise {
 	bool is_found;
 	bool is_clear;	   /* a warning: it costs something, lasts and is beyond the spread */
-	double gap;	   /* of the mean logarithms of durations */
+	double gap, error; /* of the mean logarithms of durations */
 	size_t first, end; /* of report.iterations.list */
 	struct slow_span span;
 };

@@ -21,8 +21,11 @@
 
 /* ---- the rise ----------------------------------------------------------------------------------- */
 
-enum { POINTS_MAX = 512, SIDE_LEAST = 8 };
-static const double longer_that_matters = 0.05, errors_of_change = 5;
+enum { POINTS_MAX = 512, SIDE_LEAST = 4, SURE_LEAST = 8, TYPICAL_LEAST = 16 };
+static const double longer_that_matters = 0.05, errors_of_change = 5, chance_of_change = 3e-7,
+		    errors_of_clear = 4;
+/* In median distances: three standard deviations. */
+static const double distance_of_typical = 3 * 1.4826;
 /* Of a rise that is a warning. */
 static const double cost_that_is_clear = 0.1, bytes_alike = 0.05;
 
@@ -104,20 +107,26 @@ static struct stretch find_stretch(const struct points *points)
 	return best;
 }
 
+/* Values of points, without those in [from, to) of `but`. */
+static size_t take_values(const struct points *points, struct stretch of, struct stretch but,
+			  double *values)
+{
+	size_t count = 0;
+
+	for (size_t i = of.from; i < of.to; i++)
+		if (i < but.from || i >= but.to)
+			values[count++] = points->value[i];
+	return count;
+}
+
 static size_t take_inside(const struct points *points, struct stretch in, double *values)
 {
-	memcpy(values, points->value + in.from, (in.to - in.from) * sizeof(*values));
-	return in.to - in.from;
+	return take_values(points, in, (struct stretch){ .to = 0 }, values);
 }
 
 static size_t take_outside(const struct points *points, struct stretch in, double *values)
 {
-	size_t count = 0;
-
-	for (size_t i = 0; i < points->count; i++)
-		if (i < in.from || i >= in.to)
-			values[count++] = points->value[i];
-	return count;
+	return take_values(points, (struct stretch){ .to = points->count }, in, values);
 }
 
 /* Three of four are longer than nine of ten of the others. */
@@ -129,6 +138,46 @@ static bool is_beyond_spread(const struct points *points, struct stretch in)
 
 	return stats_select(inside, in_count, in_count / 4) >
 	       stats_select(outside, out_count, (out_count * 9 - 1) / 10);
+}
+
+static struct stats_sample all_of(double *values, size_t count)
+{
+	return stats_series(values, count);
+}
+
+/* Of iterations that are not far from the typical one: a few pauses of a second hide what all the others have. */
+static struct stats_sample typical_of(double *values, size_t count)
+{
+	double sorted[POINTS_MAX], median, most;
+
+	memcpy(sorted, values, count * sizeof(*values));
+	median = stats_median(sorted, count);
+	for (size_t i = 0; i < count; i++)
+		sorted[i] = fabs(values[i] - median);
+	most = distance_of_typical * stats_median(sorted, count);
+	for (size_t i = 0; i < count; i++)
+		values[i] = fmin(fmax(values[i], median - most), median + most);
+	return stats_series(values, count);
+}
+
+/* By how much those inside exceed either side, with the error of that. */
+static void compare_sides(const struct points *points, struct stretch in, bool is_typical,
+			  double *gap, double *error)
+{
+	struct stretch sides[2] = { { .to = in.from }, { .from = in.to, .to = points->count } };
+	struct stats_sample (*sample)(double *, size_t) = is_typical ? typical_of : all_of;
+	double values[POINTS_MAX];
+	struct stats_sample inside = sample(values, take_inside(points, in, values));
+	struct stats_sample outside = sample(values, take_outside(points, in, values));
+
+	*error = hypot(inside.error, outside.error);
+	*gap = INFINITY;
+	for (int i = 0; i < 2; i++)
+		if (sides[i].from < sides[i].to) {
+			size_t count = take_inside(points, sides[i], values);
+
+			*gap = fmin(*gap, inside.mean - sample(values, count).mean);
+		}
 }
 
 /* With the same work: iterations with other amounts of data are another phase of the program. */
@@ -148,12 +197,25 @@ static bool is_same_work(const struct iterations *iterations, const struct slow_
 	       bytes_alike * fmax(sums[0] / counts[0], sums[1] / counts[1]);
 }
 
+static bool has_on_each_side(const struct points *points, struct stretch in, size_t least)
+{
+	return in.to - in.from >= least && in.from >= least &&
+	       (in.to == points->count || points->count - in.to >= least);
+}
+
+/* The spread of a few is known less well. */
+static double errors_needed(const struct points *points, struct stretch in)
+{
+	return has_on_each_side(points, in, SURE_LEAST)
+		       ? errors_of_change
+		       : stats_student_quantile(chance_of_change, (double)points->count - 2);
+}
+
 void slow_find_rise(const struct slow_search *search, struct slow_rise *rise)
 {
 	const struct iterations *iterations = &search->report->iterations;
 	struct points points;
-	struct stats_sample inside, outside;
-	double values[POINTS_MAX];
+	double gap, error;
 	struct stretch in;
 
 	*rise = (struct slow_rise){ .is_found = false };
@@ -163,20 +225,28 @@ void slow_find_rise(const struct slow_search *search, struct slow_rise *rise)
 	in = find_stretch(&points);
 	if (in.to == in.from)
 		return;
-	inside = stats_series(values, take_inside(&points, in, values));
-	outside = stats_series(values, take_outside(&points, in, values));
-	rise->gap = in.gap;
-	if (rise->gap <
-	    log1p(longer_that_matters) + errors_of_change * hypot(inside.error, outside.error))
+	for (int is_typical = 0; is_typical <= has_on_each_side(&points, in, TYPICAL_LEAST);
+	     is_typical++) {
+		compare_sides(&points, in, is_typical, &gap, &error);
+		if (gap < log1p(longer_that_matters) + errors_needed(&points, in) * error)
+			continue;
+		if (!rise->is_found) {
+			rise->gap = gap;
+			rise->error = error;
+		}
+		rise->is_found = true;
+		rise->is_clear |= 1 - exp(errors_of_clear * error - gap) >= cost_that_is_clear;
+	}
+	if (!rise->is_found)
 		return;
-	rise->is_found = true;
 	rise->first = points.first[in.from];
 	rise->end = points.end[in.to - 1];
 	rise->span.from_ns = iterations->list[rise->first].start_ns;
 	if (in.to < points.count)
 		rise->span.until_ns = iterations->list[rise->end - 1].end_ns;
-	rise->is_clear = 1 - exp(-rise->gap) >= cost_that_is_clear &&
-			 is_beyond_spread(&points, in) && is_same_work(iterations, rise);
+	rise->is_clear |=
+		1 - exp(-rise->gap) >= cost_that_is_clear && is_beyond_spread(&points, in);
+	rise->is_clear &= is_same_work(iterations, rise);
 }
 
 /* ---- the verdict -------------------------------------------------------------------------------- */
@@ -260,6 +330,14 @@ static void advise_unknown(const struct slow_search *search, struct verdict *ver
 				"batch size and data loading.");
 }
 
+/* Pauses that come and go hit some iterations in a row by chance. */
+static bool is_by_chance(const struct slow_search *search, const struct slow_rise *rise,
+			 const struct verdict *verdict)
+{
+	return verdict->for_ns < SLOW_BRIEF_NS &&
+	       count_regular(&search->report->iterations, rise->first, rise->end) < TYPICAL_LEAST;
+}
+
 static void tell_rise(struct slow_search *search, const struct slow_rise *rise)
 {
 	const struct timeline_report *report = search->report;
@@ -289,8 +367,11 @@ static void tell_rise(struct slow_search *search, const struct slow_rise *rise)
 	slow_fill_span(verdict, report, &rise->span);
 	slow_fill_cost(search, verdict,
 		       (1 - exp(-rise->gap)) * (double)verdict->for_ns * verdict->victims);
-	slow_fill_severity(search, verdict, &rise->span);
-	if (!rise->is_clear || is_over || slow_is_brief(search, verdict))
+	slow_fill_measured(
+		search, verdict, &rise->span,
+		(struct slow_estimate){ 1 - exp(-rise->gap), exp(-rise->gap) * rise->error });
+	if (!rise->is_clear || is_over || slow_is_brief(search, verdict) ||
+	    is_by_chance(search, rise, verdict))
 		verdict->severity = VERDICT_NOTE;
 	if (is_compute)
 		verdict_advice(verdict,

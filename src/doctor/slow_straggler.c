@@ -401,6 +401,7 @@ static struct slow_span span_of(const struct straggler *straggler)
 {
 	struct slow_span span = { .share = straggler->share_of_time,
 				  .is_least = straggler->is_by_network || straggler->is_behind,
+				  .is_rough = straggler->is_origin && !straggler->is_by_network,
 				  .is_hidden = straggler->is_behind };
 
 	if (!straggler->has_times)

@@ -112,6 +112,7 @@ struct verdict {
 				   0 unknown */
 	bool is_cost_bound;    /* it costs at most that, or if the next is set, at least that */
 	bool is_cost_least;
+	double cost_least_percent; /* of a cost at most: it costs at least that; 0 unknown */
 
 	char title[200]; /* a phrase without a full stop */
 	/* Where the culprit is in its program, as a phrase after "is"; "" unknown. */

@@ -565,6 +565,7 @@ void verdict_json_one(struct json *json, const struct verdict *verdict)
 			      !verdict->is_cost_bound  ? ""
 			      : verdict->is_cost_least ? "least"
 						       : "most");
+	put_figure(json, "cost_least_percent", verdict->cost_least_percent);
 	json_put_text_or_null(json, "rule", verdict->rule);
 	json_put_text_or_null(json, "place", verdict->place);
 	put_lines(json, "evidence", &verdict->evidence);

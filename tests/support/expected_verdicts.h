@@ -74,6 +74,7 @@ static inline void expected_put_verdict(struct expected_text *to, const struct v
 		{ "money", verdict->money, 6 },
 		{ "percent", verdict->percent, 2 },
 		{ "cost-percent", verdict->cost_percent, 2 },
+		{ "cost-least-percent", verdict->cost_least_percent, 2 },
 	};
 	const struct {
 		const char *name, *value;
