@@ -101,9 +101,8 @@ class Drill:
         calm = self.play(job.command(False, max(1, played["iterations"])), directory)
         lost_s = (played["duration_ns"] - calm["duration_ns"]) / 1e9
         began_s = min(time_of(text, "at", 0.0) for fault in job.faults for text in fault.texts() or [""])
-        ends = [time_of(text, "until", None) for fault in job.faults for text in fault.texts()
-                if ",until=" in text]
-        lasted_s = (max(ends) if ends else played["duration_ns"] / 1e9) - began_s
+        over_s = played["duration_ns"] / 1e9
+        lasted_s = max(time_of(text, "until", over_s) for fault in job.faults for text in fault.texts() or [""]) - began_s
         return max(0.0, lost_s) / max(0.5, lasted_s - max(0.0, lost_s))
 
     def do_both_matter(self, job, directory):
@@ -319,6 +318,10 @@ def stated_costs(outcomes):
             for _, percent, bound in o.stated]
 
 
+def wrong_costs(outcome):
+    return [one for one in stated_costs([outcome]) if not contains(*one)]
+
+
 def costs(outcomes):
     known = stated_costs(outcomes)
     if not known:
@@ -353,13 +356,16 @@ def targets(outcomes):
         return 100.0 * sum(o.column in GOOD for o in some) / len(some) if some else 100.0
 
     accused = sum(o.column == "accused" for o in healthy)
+    passed = sum(o.column == "silent" and o.cost is not None and o.cost >= 0.1 and not o.job.hidden() for o in judged)
     known = stated_costs(outcomes)
     true = 100.0 * sum(contains(*one) for one in known) / len(known) if known else 100.0
-    return [("hangs right in class and culprit: %.1f%% of %d (target 98%%)" % (share(hangs), len(hangs)),
-             share(hangs) >= 98),
+    return [("hangs right in class and culprit: %.1f%% of %d (target 99%%)" % (share(hangs), len(hangs)),
+             share(hangs) >= 99),
             ("slow faults that cost 10%% or more right: %.1f%% of %d (target 90%%)" % (share(slow), len(slow)),
              share(slow) >= 90),
             ("healthy jobs accused: %d of %d (target 0)" % (accused, len(healthy)), accused == 0),
+            ("jobs that lost 10%% or more without a warning, though judged: %d of %d (target 0)" % (passed, len(outcomes)),
+             passed == 0),
             ("stated costs that contain the true cost: %.1f%% of %d (target 95%%)" % (true, len(known)), true >= 95),
             ("jobs with a wrong verdict above 95%% confidence: %d of %d (target 0)" % (len(sure), len(outcomes)),
              not sure)]
@@ -431,6 +437,8 @@ def tell_miss(outcome):
         print("#   %s %s" % (what, str(which)[:100]))
     if outcome.error:
         print("#   %s" % outcome.error)
+    for percent, bound, true in wrong_costs(outcome):
+        print("#   stated cost %g%%%s, true cost %.1f%%" % (percent, " at %s" % bound if bound else "", true))
     if outcome.alike is not None:
         print("#   the same fault at rank %d leaves the same files" % outcome.alike)
     for told in outcome.told[:4]:
@@ -445,7 +453,7 @@ def judge_all(drill, jobs, workers):
     try:
         for outcome in pool.map(drill.judge, jobs):
             outcomes.append(outcome)
-            if outcome.column not in GOOD:
+            if outcome.column not in GOOD or wrong_costs(outcome):
                 tell_miss(outcome)
             if len(outcomes) % 50 == 0:
                 print("# %d of %d" % (len(outcomes), len(jobs)), file=sys.stderr, flush=True)

@@ -46,7 +46,7 @@ expect_same "and says nothing else" "$(cat "$tap_scratch/said")" ""
 expect_ok "the same jobs are judged in the same way" diff "$tap_scratch/first" "$tap_scratch/second"
 expect_same "all of them" "$(grep -c '^6 jobs of .*; cases 313 to 323, odd numbers.$' "$tap_scratch/first")" 1
 expect_same "each could be played" "$(grep -E "cannot play|cannot save|the doctor ends with" "$tap_scratch/first")" ""
-expect_same "five targets" "$(grep -cE '^(met    |NOT MET): ' "$tap_scratch/first")" 5
+expect_same "six targets" "$(grep -cE '^(met    |NOT MET): ' "$tap_scratch/first")" 6
 drill --case 2 --keep "$tap_scratch/kept" >"$tap_scratch/case" 2>&1
 expect_ok "one case says how to repeat it" grep -q "ringside sim --offline .*--seed 2 .* -o DIR" "$tap_scratch/case"
 expect_ok "and keeps its files" sh -c "ls '$tap_scratch/kept' | grep -q ringside"
