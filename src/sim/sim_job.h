@@ -457,7 +457,7 @@ struct sim_delays sim_job_delays(const struct sim_job *job, int from, int to, ui
 
 /*
  * How long a computation of `ns` takes with the noise of its rank, iteration and time. `which` of the rank's it is: a job with and
- * without a fault has the same rare long ones, or the cost of the fault could not be told from theirs.
+ * without a fault has the same rare long ones, or the cost of the fault could not be separated from theirs.
  */
 uint64_t sim_noise_compute(const struct sim_job *job, int rank, uint64_t iteration, uint64_t which,
 			   uint64_t at_ns, uint64_t ns);
