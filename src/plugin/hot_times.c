@@ -175,6 +175,7 @@ static void *begin_timing(struct comm_state *comm, struct CUstream_st *stream, c
 	store_relaxed(&pair->start_ns, 0);
 	store_relaxed(&pair->stop_ns, 0);
 	store_relaxed(&pair->ops, 0);
+	store_relaxed(&pair->open_ns, 0);
 	store_relaxed(&pair->began_ns, began);
 	result = cuda_launching.event_record(pair->before, stream);
 	store_relaxed(&pair->recorded_ns, recorder_now());

@@ -321,6 +321,7 @@ struct time_pair {
 	uint64_t comm_slot;
 	uint64_t began_ns;    /* recorder's clock: the first event cannot fire earlier */
 	uint64_t recorded_ns; /* it was recorded */
+	uint64_t open_ns;     /* system's clock: the second was asked in vain; 0: never */
 	uint64_t gap_ns;      /* between recording the two, on the launching thread */
 	uint64_t ops;	      /* list: live slot + 1 | generation << 32, or PAIR_CLOSED */
 	uint64_t op_count;

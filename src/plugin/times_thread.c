@@ -6,11 +6,11 @@
  * is open, every few milliseconds while there is one.
  *
  * An elapsed time has no place of its own. Between two events of one context it is exact, so all launches have a place
- * relative to a reference event. The time of the reference lies between two bounds: an event fires after
- * the call that recorded it, and before it is seen. Each launch narrows them, and they widen with the drift of the two
- * clocks. The middle is used, and half the distance is the stated error. All of this is on the system's clock, whose rate
- * is right to a few parts in 100,000; that of the recorder's clock was measured in a few milliseconds and is not. A float of milliseconds loses precision with
- * time, so a new reference is chosen every few seconds.
+ * relative to a reference event. The time of the reference lies between two bounds: an event fires after the call that
+ * recorded it and after it was asked in vain, and before it is seen. Each launch narrows them, and they widen with the
+ * drift of the two clocks. The middle is used, and half the distance is the stated error. All of this is on the system's
+ * clock, whose rate is right to a few parts in 100,000; that of the recorder's clock was measured in a few milliseconds
+ * and is not. A float of milliseconds loses precision with time, so a new reference is chosen every few seconds.
  *
  * Events in a CUDA graph are recorded again by each replay, so only the last replay can be read, and whether there was a
  * new one shows in its place. They are asked less often, a few of them at a time, as long as their communicator lives.
@@ -475,12 +475,23 @@ static bool is_plausible(const struct time_pair *pair, const struct reading *rea
 	return gap <= GAP_NS || gap <= reading->elapsed_ns / GAP_SHARE;
 }
 
+/*
+ * The first event fired later than it was recorded, and the second later than it was asked in vain. A program that
+ * launches far ahead of its GPU has only the latter near the truth.
+ */
+static uint64_t earliest_ns(const struct time_pair *pair, uint64_t elapsed_ns)
+{
+	uint64_t began = system_ns(load_relaxed(&pair->began_ns)),
+		 open = load_relaxed(&pair->open_ns);
+
+	return open > began + elapsed_ns ? open - elapsed_ns : began;
+}
+
 /* Give a launch whose second event has fired its time. */
 static int finish(struct place *place, struct time_pair *pair, uint64_t word)
 {
 	struct region_header *header = recorder.region.header;
-	struct reading reading = { .began_ns = system_ns(load_relaxed(&pair->began_ns)),
-				   .seen_ns = clock_now_system() };
+	struct reading reading = { .seen_ns = clock_now_system() };
 	uint64_t start_ns = 0, error_ns = 0, slot = load_relaxed(&pair->comm_slot);
 	int64_t elapsed = 0;
 	int result = elapsed_between(pair->before, pair->after, &elapsed);
@@ -488,6 +499,7 @@ static int finish(struct place *place, struct time_pair *pair, uint64_t word)
 	if (result != CUDA_OK)
 		return result;
 	reading.elapsed_ns = elapsed > 0 ? (uint64_t)elapsed : 0;
+	reading.began_ns = earliest_ns(pair, reading.elapsed_ns);
 	if (elapsed <= 0 || !is_plausible(pair, &reading)) {
 		drop(pair, word);
 		return CUDA_OK;
@@ -584,11 +596,13 @@ static int read_open(struct place *place, struct open_launch *open, unsigned int
 		     uint64_t now_ns, unsigned int *found)
 {
 	for (unsigned int i = 0; i < count; i++) {
+		uint64_t asked;
 		int result;
 
 		/* A stream is in order: behind one that is open all are. */
 		if (is_behind(open, i))
 			continue;
+		asked = clock_now_system();
 		result = CALL(event_query, open[i].pair->after);
 		if (result == CUDA_OK) {
 			result = finish(place, open[i].pair, open[i].word);
@@ -599,6 +613,7 @@ static int read_open(struct place *place, struct open_launch *open, unsigned int
 			if (result == CUDA_OK)
 				mark_reached(open[i].pair, now_ns);
 			open[i].is_open = true;
+			store_relaxed(&open[i].pair->open_ns, asked);
 		}
 		if (result != CUDA_OK && result != CUDA_NOT_READY)
 			return result;

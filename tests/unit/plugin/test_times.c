@@ -10,6 +10,9 @@
 #include "tests/tap.h"
 #include "tests/unit/plugin/times_play.h"
 
+/* The recorder's clock is converted to the system's and back. */
+enum { CLOCKS_NS = 1000 * 1000 };
+
 /* ---- scenes ------------------------------------------------------------------------------------ */
 
 static bool a_launch_has_the_time_of_its_kernel(void)
@@ -150,6 +153,23 @@ static bool the_gpu_is_seen_to_reach_and_to_finish_it(void)
 	gpu.release(stream);
 	return SAYS(until(all_are_taken)) && is_timed(1, 2 * MS) && is_timed(31, MS) &&
 	       SAYS(header()->ring_head == 31);
+}
+
+/* The second event of the first launch fires after it was asked in vain, however long ago it was recorded. */
+static bool a_launch_far_ahead_of_the_gpu_has_its_place(void)
+{
+	void *context = begin("all");
+	uint64_t open_ns;
+
+	gpu.hold(stream);
+	collective(context, 2 * MS);
+	usleep(600 * 1000);
+	open_ns = recorder_now();
+	if (!SAYS(ask_again()))
+		return false;
+	gpu.release(stream);
+	return SAYS(until(all_are_taken)) && is_timed(1, 2 * MS) &&
+	       SAYS(op_of(1).gpu_stop_ns + CLOCKS_NS > open_ns);
 }
 
 static bool a_capture_is_left_alone(void)
@@ -453,6 +473,7 @@ int main(void)
 	EXPECT(play_scene(for_its_metrics_too));
 	EXPECT(play_scene(a_task_after_the_answer_gets_it));
 	EXPECT(play_scene(the_gpu_is_seen_to_reach_and_to_finish_it));
+	EXPECT(play_scene(a_launch_far_ahead_of_the_gpu_has_its_place));
 	EXPECT(play_scene(a_capture_is_left_alone));
 	EXPECT(play_scene(reading_does_not_break_a_capture));
 	EXPECT(play_scene(a_foreign_stream_is_not_timed));
