@@ -353,7 +353,7 @@ static void thin_samples(struct match_cursor *cursor)
 void match_take_sample(struct match_cursor *cursor, const struct match_slot *slot, uint64_t end_ns)
 {
 	cursor->sample_skip = 0;
-	if (end_ns == 0 || slot->end_ns == 0)
+	if (end_ns == 0 || slot->end_ns == 0 || (end_ns | slot->end_ns) & MATCH_END_ROUGH)
 		return;
 	if (cursor->sample_count == MATCH_SAMPLES)
 		thin_samples(cursor);

@@ -54,12 +54,15 @@ enum {
 	MATCH_KINDS_MAX = 65535,
 };
 
+/* Of the end of an operation: it is not known well enough to compare clocks. */
+#define MATCH_END_ROUGH (UINT64_C(1) << 63)
+
 struct match_slot {
 	uint64_t sum_ns;    /* of the matched durations, or spans */
 	uint64_t least_ns;  /* shortest duration; of spans the shortest time on the wire */
 	uint64_t second_ns; /* the next shortest; UINT64_MAX with only one rank */
 	uint64_t end_ns;    /* done_ns of the first matched rank, on that process's recorder
-			       clock */
+			       clock; perhaps with MATCH_END_ROUGH */
 	uint32_t signature; /* lower half of it; 0 unknown */
 	uint16_t kind;	    /* index into match_comm.kinds; 0: no match here */
 	uint16_t owner;	    /* index in job_comm.seats: the owner of end_ns */
@@ -241,7 +244,7 @@ struct match_op {
 	uint64_t duration_ns;
 	uint64_t
 		ranked_ns; /* the same, or of spans the time on the wire of a transfer; 0: it sent nothing */
-	uint64_t end_ns; /* done_ns */
+	uint64_t end_ns; /* done_ns, perhaps with MATCH_END_ROUGH; 0 unknown */
 	uint64_t send_net_ns;
 	uint32_t send_steps;
 	uint32_t kind; /* match_kind() */
@@ -257,7 +260,7 @@ struct match_what {
 	uint32_t kind;
 	uint32_t wire_class;
 	bool has_shared; /* OP_FLAG_SHARED_TIME: its bytes and its time say nothing of each other */
-	bool is_rough; /* OP_FLAG_PLACE_ROUGH: when it ended is not known well enough to compare clocks */
+	bool is_rough;	 /* OP_FLAG_PLACE_ROUGH: their ends have MATCH_END_ROUGH */
 };
 
 /* Operations as columns. */
@@ -459,6 +462,11 @@ static inline void match_run_end(struct match_run *run)
 		*cursor->part = run->part;
 }
 
+static inline uint64_t match_end_ns(uint64_t end_ns, const struct match_what *what)
+{
+	return what->is_rough ? end_ns | MATCH_END_ROUGH : end_ns;
+}
+
 /* The first of its match, another chunk, or something that does not fit. */
 static inline bool match_run_add_alone(struct match_run *run, const struct match_columns *columns,
 				       uint32_t row, const struct match_what *what)
@@ -470,7 +478,7 @@ static inline bool match_run_add_alone(struct match_run *run, const struct match
 		.signature = columns->signature[row],
 		.duration_ns = columns->duration_ns[row],
 		.ranked_ns = columns->ranked_ns[row],
-		.end_ns = what->is_rough ? 0 : columns->end_ns[row],
+		.end_ns = match_end_ns(columns->end_ns[row], what),
 		.send_net_ns = columns->send_net_ns[row],
 		.send_steps = (uint32_t)columns->steps[row],
 		.kind = what->kind,
@@ -524,7 +532,7 @@ static inline bool match_run_add(struct match_run *run, const struct match_colum
 	slot->last = is_least ? run->seat : slot->last;
 	run->joined++;
 	if (UNLIKELY(--run->samples_left == 0))
-		match_run_sample(run, slot, what->is_rough ? 0 : columns->end_ns[row]);
+		match_run_sample(run, slot, match_end_ns(columns->end_ns[row], what));
 	return true;
 }
 

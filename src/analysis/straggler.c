@@ -106,7 +106,8 @@ static void add_chunk(struct straggler_table *table, const struct job *job,
 	for (uint32_t bits = lane->briefs[chunk].occupied; bits != 0; bits &= bits - 1) {
 		const struct match_slot *slot = &lane->chunks[chunk]->slots[__builtin_ctz(bits)];
 		uint32_t owner = job->seats[comm->seats[slot->owner]].process;
-		uint64_t end_ns = align ? align_ns(align, owner, slot->end_ns) : 0;
+		uint64_t end_ns =
+			align ? align_ns(align, owner, slot->end_ns & ~MATCH_END_ROUGH) : 0;
 
 		table->count[block]++;
 		table->mean_ns[block] += (double)slot->sum_ns / slot->count;

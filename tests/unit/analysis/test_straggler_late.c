@@ -26,6 +26,7 @@ static uint64_t noise_ns = 3 * MS;
 static int late_end = MATCHES, match_count = MATCHES, match_first = MATCH_CHUNK;
 /* The last so many ranks were not recorded; this one takes part in two matches of three. */
 static int unrecorded, seldom = -1;
+static uint32_t flags; /* of all operations */
 
 struct scene {
 	int ranks;
@@ -66,7 +67,8 @@ static void play(const struct scene *scene)
 			if (rank == seldom && i % 3 == 0)
 				continue;
 			hand_op(process, 1, OP_ALL_REDUCE, (uint64_t)(i + match_first), 32 << 20,
-				(10 + waits) * MS + more_ns, (uint64_t)(i + 1) * 100 * MS);
+				(10 + waits) * MS + more_ns, (uint64_t)(i + 1) * 100 * MS)
+				->flags |= flags;
 		}
 	}
 	if (timeline_report_make(&report, &hand.recording, NULL, &options) != OK)
@@ -149,6 +151,30 @@ static void test_rank(void)
 	EXPECT_THAT("a tenth of a collective's duration matters, less does not",
 		    report.stragglers.count == 0);
 	over();
+}
+
+/* Who is last shows in the durations, and those of CUDA events are exact where their place in time is not. */
+static void test_rough_places(void)
+{
+	static const struct scene since = { 6, "aabbcc", 1, { [4] = 15 }, MATCHES / 4 };
+	const struct straggler *late;
+
+	flags = OP_FLAG_CUDA_EVENT | OP_FLAG_PLACE_ROUGH;
+	play(&since);
+	late = report.stragglers.list;
+	EXPECT_THAT("a late rank is named",
+		    report.stragglers.count == 1 && late->class == STRAGGLER_SLOW_RANK &&
+			    late->rank == 4 && late->pattern == STRAGGLER_SINCE);
+	EXPECT_THAT("with its cost and since when",
+		    report.stragglers.count == 1 &&
+			    is_near((double)late->caused_ns, 5 * 15e6 * (MATCHES - since.first)) &&
+			    fabs(late->cost_share -
+				 5 * 15e6 * (MATCHES - since.first) / (6 * all_ns)) < 0.01 &&
+			    late->has_times && fabs(late->share_of_time - 0.75) < 0.02);
+	EXPECT_THAT("clocks are not compared by them",
+		    report.align.processes[1].source != ALIGN_DIRECT);
+	over();
+	flags = 0;
 }
 
 /* Others that are found are hidden by it. */
@@ -604,6 +630,7 @@ static void test_words(void)
 int main(void)
 {
 	test_rank();
+	test_rough_places();
 	test_both_late();
 	test_hosts();
 	test_noisy();
