@@ -140,16 +140,16 @@ static bool is_beyond_spread(const struct points *points, struct stretch in)
 	       stats_select(outside, out_count, (out_count * 9 - 1) / 10);
 }
 
-static struct stats_sample all_of(double *values, size_t count)
-{
-	return stats_series(values, count);
-}
-
-/* Of iterations that are not far from the typical one: a few pauses of a second hide what all the others have. */
-static struct stats_sample typical_of(double *values, size_t count)
+/*
+ * Typical: single values that are far from the others count as the farthest that are not. A few pauses of a second hide
+ * what all the others have.
+ */
+static struct stats_sample sample_of(double *values, size_t count, bool is_typical)
 {
 	double sorted[POINTS_MAX], median, most;
 
+	if (!is_typical)
+		return stats_series(values, count);
 	memcpy(sorted, values, count * sizeof(*values));
 	median = stats_median(sorted, count);
 	for (size_t i = 0; i < count; i++)
@@ -165,10 +165,10 @@ static void compare_sides(const struct points *points, struct stretch in, bool i
 			  double *gap, double *error)
 {
 	struct stretch sides[2] = { { .to = in.from }, { .from = in.to, .to = points->count } };
-	struct stats_sample (*sample)(double *, size_t) = is_typical ? typical_of : all_of;
 	double values[POINTS_MAX];
-	struct stats_sample inside = sample(values, take_inside(points, in, values));
-	struct stats_sample outside = sample(values, take_outside(points, in, values));
+	struct stats_sample inside = sample_of(values, take_inside(points, in, values), is_typical);
+	struct stats_sample outside =
+		sample_of(values, take_outside(points, in, values), is_typical);
 
 	*error = hypot(inside.error, outside.error);
 	*gap = INFINITY;
@@ -176,7 +176,7 @@ static void compare_sides(const struct points *points, struct stretch in, bool i
 		if (sides[i].from < sides[i].to) {
 			size_t count = take_inside(points, sides[i], values);
 
-			*gap = fmin(*gap, inside.mean - sample(values, count).mean);
+			*gap = fmin(*gap, inside.mean - sample_of(values, count, is_typical).mean);
 		}
 }
 
@@ -251,7 +251,16 @@ void slow_find_rise(const struct slow_search *search, struct slow_rise *rise)
 
 /* ---- the verdict -------------------------------------------------------------------------------- */
 
-static const double busy_that_explains = 0.2, sure_of_rise = 0.95;
+enum longer_cause { LONGER_UNKNOWN, LONGER_COMPUTE, LONGER_COMMUNICATION };
+static const char *const longer_titles[] = {
+	[LONGER_UNKNOWN] = ": cause not visible",
+	[LONGER_COMPUTE] = "; time in communication did not grow",
+	[LONGER_COMMUNICATION] = ": communication takes longer",
+};
+
+/* Of what iterations take longer. */
+static const double busy_that_explains = 0.2, busy_that_is_all = 0.8;
+static const double sure_of_rise = 0.95;
 
 /* Mean time of an iteration in communication, as far as operations are timed by the GPU; NAN: none is. */
 static double mean_busy(const struct iterations *iterations, const struct slow_rise *rise,
@@ -318,16 +327,44 @@ static void tell_ruled_out(const struct slow_search *search, struct verdict *ver
 					 "calls are timed to tell.");
 }
 
-static void advise_unknown(const struct slow_search *search, struct verdict *verdict)
+/*
+ * From how much longer an iteration is in communication, if nobody is late. Where transfers were compared and are as fast as
+ * before, ranks wait for each other, and not always for the same one.
+ */
+static enum longer_cause cause_of(const struct slow_search *search, double longer_busy,
+				  double longer)
+{
+	bool has_transfers = search->compared.has_net || search->compared.has_nvlink;
+
+	/* NAN is unknown. */
+	if (longer_busy < busy_that_explains * longer)
+		return LONGER_COMPUTE;
+	return longer_busy > busy_that_is_all * longer && !has_transfers ? LONGER_COMMUNICATION
+									 : LONGER_UNKNOWN;
+}
+
+static void advise(const struct slow_search *search, struct verdict *verdict,
+		   enum longer_cause cause)
 {
 	const struct tally_row *total = &search->report->total;
 
-	if (tally_gpu_timed(total) * 10 < total->calls * 9) {
+	if (cause == LONGER_COMMUNICATION) {
+		verdict_advice(verdict, "Find out which calls became slower, and when; look for "
+					"other jobs on the same links and for errors of NICs and "
+					"NVLink.");
+		verdict_advice(verdict, "$ ringside report RECORDING");
+		verdict_advice(verdict, "$ ssh NODE nvidia-smi nvlink -e");
+		return;
+	}
+	if (cause == LONGER_UNKNOWN && tally_gpu_timed(total) * 10 < total->calls * 9) {
 		verdict_advice(verdict, "Times from the GPU would show the cause.");
 		slow_advise_times(search, verdict);
 	}
-	verdict_advice(verdict, "If all ranks compute longer: check GPU clocks and power caps, the "
-				"batch size and data loading.");
+	verdict_advice(verdict,
+		       "%s ranks compute longer: check GPU clocks and power caps, the batch size "
+		       "and data loading.",
+		       cause == LONGER_COMPUTE ? "All" : "If all");
+	verdict_advice(verdict, "$ ssh NODE nvidia-smi -q -d PERFORMANCE,POWER,CLOCK");
 }
 
 /* Pauses that come and go hit some iterations in a row by chance. */
@@ -349,18 +386,19 @@ static void tell_rise(struct slow_search *search, const struct slow_rise *rise)
 			 report->stragglers.late_matches > 0 &&
 			 !tally_is_by_network(&report->total);
 	double longer = (double)iterations->median_ns * rise->gap;
-	bool is_compute = is_judged && busy - busy_then < busy_that_explains * longer;
+	enum longer_cause cause =
+		is_judged ? cause_of(search, busy - busy_then, longer) : LONGER_UNKNOWN;
 	struct verdict *verdict = slow_verdict(search, VERDICT_BELOW_EXPECTED, SLOW_PAST);
 
 	verdict_title(verdict, "iterations %s %.0f%% longer than before%s",
 		      rise->span.until_ns > 0 ? "took" : "take", 100 * expm1(rise->gap),
-		      is_compute ? "; time in communication did not grow" : ": cause not visible");
+		      longer_titles[cause]);
 	tell_iterations(search, verdict, rise);
 	if (!isnan(busy) && !isnan(busy_then))
 		verdict_evidence(verdict, "Communication takes %s of an iteration, %s before.",
 				 units_of_ns(busy).text, units_of_ns(busy_then).text);
 	tell_ruled_out(search, verdict, is_judged);
-	verdict->confidence = is_compute ? 0.9 : 0.5;
+	verdict->confidence = cause != LONGER_UNKNOWN ? 0.9 : 0.5;
 	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#longer-iterations");
 	verdict->percent = 100 * expm1(rise->gap);
 	verdict->victims = report->job.groups[search->group].known_ranks;
@@ -373,16 +411,10 @@ static void tell_rise(struct slow_search *search, const struct slow_rise *rise)
 	if (!rise->is_clear || is_over || slow_is_brief(search, verdict) ||
 	    is_by_chance(search, rise, verdict))
 		verdict->severity = VERDICT_NOTE;
-	if (is_compute)
-		verdict_advice(verdict,
-			       "All ranks compute longer: check GPU clocks and power caps, "
-			       "the batch size and data loading.");
-	else
-		advise_unknown(search, verdict);
-	verdict_advice(verdict, "$ ssh NODE nvidia-smi -q -d PERFORMANCE,POWER,CLOCK");
+	advise(search, verdict, cause);
 	slow_fill_missing(search, verdict);
 	/* That it is slower is certain, also where nothing shows why. */
-	if (rise->is_clear && !is_compute)
+	if (rise->is_clear && cause != LONGER_COMPUTE)
 		verdict->confidence = sure_of_rise;
 }
 
