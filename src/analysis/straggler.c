@@ -750,16 +750,19 @@ static bool has_later_rank(const struct straggler_search *search, size_t first, 
 	return false;
 }
 
-/* Where ranks of other hosts are the last ones more often, nobody would wait less without it. 1: unknown, too. */
-static double share_that_counts(const struct straggler_table *table, const struct straggler *host)
+/* Where ranks of other hosts are the last ones, nobody would wait less without it. */
+static double share_that_counts(const struct straggler *host)
+{
+	return host->matches > 0 ? fmin(1, (double)host->last_in / (double)host->matches) : 1;
+}
+
+static bool knows_who_is_last(const struct straggler_table *table)
 {
 	uint64_t known = 0;
 
 	for (uint32_t seat = 0; seat < table->seats; seat++)
 		known += table->last_in[seat];
-	return known > 0 && host->matches > 0
-		       ? fmin(1, (double)host->last_in / (double)host->matches)
-		       : 1;
+	return known > 0;
 }
 
 /* first: what was found in this lane begins there in search->found. */
@@ -790,7 +793,8 @@ static void name_late_host(struct straggler_search *search, const struct straggl
 	straggler.share_of_ns = straggler_cost_share(table, 1);
 	straggler.caused_ns =
 		units_whole(stretch->typical * (double)straggler.matches *
-			    fmin(straggler.share_of_time, share_that_counts(table, &straggler)) *
+			    fmin(straggler.share_of_time,
+				 knows_who_is_last(table) ? share_that_counts(&straggler) : 1) *
 			    (table->seats - members) * straggler_scale(search, table->lane->comm));
 	straggler.cost_share = fmin(1, (double)straggler.caused_ns * straggler.share_of_ns);
 	for (size_t i = first; i < search->count; i++)
@@ -1712,9 +1716,7 @@ static void merge_apart(struct straggler_search *search)
 	}
 }
 
-/*
- * Together ranks of a host keep all others waiting; individually, they hide each other. As with share_that_counts().
- */
+/* Together ranks of a host keep all others waiting; individually, they hide each other. */
 static uint64_t caused_together(const struct straggler_search *search, const struct straggler *host,
 				uint32_t members)
 {
@@ -1723,8 +1725,8 @@ static uint64_t caused_together(const struct straggler_search *search, const str
 			   straggler_scale(search, host->comm);
 
 	/* Of one that another hides it is not known; nor of one that is late by its network. */
-	if (!host->is_behind && !host->is_by_network && host->matches > 0)
-		caused_ns *= fmin(1, (double)host->last_in / (double)host->matches);
+	if (!host->is_behind && !host->is_by_network)
+		caused_ns *= share_that_counts(host);
 	return units_whole(fmax(caused_ns, (double)host->caused_ns));
 }
 

@@ -758,7 +758,10 @@ static void look_for_reasons(struct reporter *reporter, uint64_t now_ns)
 	}
 }
 
-/* A job can come and go between two scans. Whose processes have ended cannot be seen any more, so any recording counts. */
+/*
+ * A job can come and go between two scans. Which processes it had cannot be seen then, so any recording that began since
+ * the command did may be its own.
+ */
 static bool was_recorded_since(struct reporter *reporter, uint64_t now_ns)
 {
 	const struct recording *recording = &reporter->watch.recording;

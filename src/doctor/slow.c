@@ -368,14 +368,14 @@ static double fill_cost_share(struct slow_search *search, struct verdict *verdic
 	 * Without a cost in operations it cannot have one; and other causes may lengthen iterations as well. But time
 	 * is also lost where it is not seen: in operations that are not timed, and by what waits for these.
 	 */
-	if (!is_range) {
-		least = most = !is_measured || cost.value > times_of_bound * bound
-				       ? bound
-				       : fmax(cost.value, 0);
-	} else {
+	if (is_range) {
 		most = fmin(most, fmax(cost.value, bound));
 		least = fmin(fmax(least, 0), most);
 		verdict->cost_least_percent = 100 * least;
+	} else {
+		least = most = !is_measured || cost.value > times_of_bound * bound
+				       ? bound
+				       : fmax(cost.value, 0);
 	}
 	verdict->cost_percent = 100 * most;
 	if (is_measured && (is_range || !verdict->is_cost_bound))

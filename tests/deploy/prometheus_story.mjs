@@ -144,7 +144,7 @@ async function showPanels() {
 // Rules for faults that do not occur in these jobs, or only on a slow machine; rules.t covers them.
 const NOT_HERE = ['NcclNvlinkDegraded', 'NcclRecordingLosses', 'RingsideFilesRefused', 'job:nccl_hang:threshold_seconds',
 	'member:nccl_missing:replays', 'member:nccl_old:replays'];
-// Agents judge slowness by themselves, if there is enough to judge; on a busy machine one of their many scrapes may time out.
+// Agents judge slowness by themselves, if there is enough to judge. One that begins to listen after the first scrape was down until the next.
 const PERHAPS = ['RingsideAgentDown', 'NcclHangUnexplained', 'NcclRanksUnseen', 'NcclSlowRank', 'NcclSlowLink',
 	'NcclSlowNvlink', 'NcclSlowNetwork', 'culprit:nccl_slow:ratio'];
 
