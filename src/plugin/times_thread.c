@@ -34,9 +34,10 @@ enum {
 	REACHED_NS = 500 * 1000 * 1000, /* after this time: has the GPU reached it at all? */
 	LOST_NS = 2000 * 1000 * 1000,	/* the thread that launched never came back */
 	TAKEN_TRIES = 10000,
-	GAP_NS = 20 * 1000, /* between recording the two events */
-	GAP_SHARE = 50,	    /* ... and this part of the result: it may be the host's */
-	DRIFT_SHIFT = 13,   /* of the GPU's clock and the system's: 122 ppm */
+	VISIBLE_NS = 5 * 1000, /* from an event's time until the host can see it */
+	GAP_NS = 20 * 1000,    /* between recording the two events */
+	GAP_SHARE = 50,	       /* ... and this part of the result: it may be the host's */
+	DRIFT_SHIFT = 13,      /* of the GPU's clock and the system's: 122 ppm */
 	RATE_LEAST_NS =
 		50 * 1000 * 1000, /* from here on the rate of the recorder's clock is known */
 	RATE_BRACKET_NS = 2000,
@@ -484,7 +485,7 @@ static uint64_t earliest_ns(const struct time_pair *pair, uint64_t elapsed_ns)
 	uint64_t began = system_ns(load_relaxed(&pair->began_ns)),
 		 open = load_relaxed(&pair->open_ns);
 
-	return open > began + elapsed_ns ? open - elapsed_ns : began;
+	return open > began + elapsed_ns + VISIBLE_NS ? open - elapsed_ns - VISIBLE_NS : began;
 }
 
 /* Give a launch whose second event has fired its time. */
