@@ -327,20 +327,27 @@ static void tell_ruled_out(const struct slow_search *search, struct verdict *ver
 					 "calls are timed to tell.");
 }
 
-/*
- * From how much longer an iteration is in communication, if nobody is late. Where transfers were compared and are as fast as
- * before, ranks wait for each other, and not always for the same one.
- */
-static enum longer_cause cause_of(const struct slow_search *search, double longer_busy,
-				  double longer)
+/* If nobody is late. longer_busy_ns: of longer_ns, in communication; NAN unknown. */
+static enum longer_cause cause_of(double longer_busy_ns, double longer_ns)
 {
-	bool has_transfers = search->compared.has_net || search->compared.has_nvlink;
+	return longer_busy_ns < busy_that_explains * longer_ns ? LONGER_COMPUTE
+	       : longer_busy_ns > busy_that_is_all * longer_ns ? LONGER_COMMUNICATION
+							       : LONGER_UNKNOWN;
+}
 
-	/* NAN is unknown. */
-	if (longer_busy < busy_that_explains * longer)
-		return LONGER_COMPUTE;
-	return longer_busy > busy_that_is_all * longer && !has_transfers ? LONGER_COMMUNICATION
-									 : LONGER_UNKNOWN;
+static void advise_communication(const struct slow_search *search, struct verdict *verdict)
+{
+	verdict_advice(verdict, "Find out which calls became slower, and when.");
+	verdict_advice(verdict, "$ ringside report RECORDING");
+	if (search->compared.has_net || search->compared.has_nvlink) {
+		verdict_advice(verdict,
+			       "Ranks may wait for each other, and not always for the same one: "
+			       "pin threads, balance batches.");
+		return;
+	}
+	verdict_advice(verdict,
+		       "Look for other jobs on the same links, and for errors of NICs and NVLink.");
+	verdict_advice(verdict, "$ ssh NODE nvidia-smi nvlink -e");
 }
 
 static void advise(const struct slow_search *search, struct verdict *verdict,
@@ -349,11 +356,7 @@ static void advise(const struct slow_search *search, struct verdict *verdict,
 	const struct tally_row *total = &search->report->total;
 
 	if (cause == LONGER_COMMUNICATION) {
-		verdict_advice(verdict, "Find out which calls became slower, and when; look for "
-					"other jobs on the same links and for errors of NICs and "
-					"NVLink.");
-		verdict_advice(verdict, "$ ringside report RECORDING");
-		verdict_advice(verdict, "$ ssh NODE nvidia-smi nvlink -e");
+		advise_communication(search, verdict);
 		return;
 	}
 	if (cause == LONGER_UNKNOWN && tally_gpu_timed(total) * 10 < total->calls * 9) {
@@ -386,8 +389,7 @@ static void tell_rise(struct slow_search *search, const struct slow_rise *rise)
 			 report->stragglers.late_matches > 0 &&
 			 !tally_is_by_network(&report->total);
 	double longer = (double)iterations->median_ns * rise->gap;
-	enum longer_cause cause =
-		is_judged ? cause_of(search, busy - busy_then, longer) : LONGER_UNKNOWN;
+	enum longer_cause cause = is_judged ? cause_of(busy - busy_then, longer) : LONGER_UNKNOWN;
 	struct verdict *verdict = slow_verdict(search, VERDICT_BELOW_EXPECTED, SLOW_PAST);
 
 	verdict_title(verdict, "iterations %s %.0f%% longer than before%s",
