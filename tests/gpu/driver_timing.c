@@ -1,7 +1,8 @@
 /*
  * Measures on command: one line on standard input, one line of JSON back:
  *
- *	sync|burst|graph BYTES CALLS	a block of AllReduce: synchronized, back to back, or from a graph
+ *	sync|burst|graph BYTES CALLS [LEAD]	a block of AllReduce: synchronized, back to back, or from a graph; LEAD
+ *					calls before it, as if the program went on from there
  *	comms N				N more communicators with their first operation; how long each took
  *	close				destroys those communicators
  *	memory				the process's current memory
@@ -153,22 +154,32 @@ static void block_graph(struct served *served, size_t bytes, int calls, uint64_t
 	served->replayed += (unsigned long long)(launches * each);
 }
 
-static void block_run(struct served *served, const char *style, size_t bytes, int calls)
+static void block_play(struct served *served, const char *style, size_t bytes, int calls,
+		       uint64_t *call_ns, uint64_t *host_ns)
+{
+	if (strcmp(style, "graph") == 0) {
+		block_graph(served, bytes, calls, call_ns, host_ns);
+		return;
+	}
+	if (strcmp(style, "sync") == 0)
+		block_sync(&served->job, bytes, calls, call_ns, host_ns);
+	else
+		block_burst(&served->job, bytes, calls, call_ns, host_ns);
+	served->eager += (unsigned long long)calls;
+}
+
+static void block_run(struct served *served, const char *style, size_t bytes, int calls, int lead)
 {
 	struct job *job = &served->job;
 	uint64_t call_ns, host_ns;
 
-	if (calls < 1 || calls > CALLS_MAX || bytes < 4 || bytes > job->buffer_bytes)
-		die("a block of %d calls of %zu bytes is not possible", calls, bytes);
-	if (strcmp(style, "graph") == 0) {
-		block_graph(served, bytes, calls, &call_ns, &host_ns);
-	} else {
-		if (strcmp(style, "sync") == 0)
-			block_sync(job, bytes, calls, &call_ns, &host_ns);
-		else
-			block_burst(job, bytes, calls, &call_ns, &host_ns);
-		served->eager += (unsigned long long)calls;
-	}
+	if (calls < 1 || calls > CALLS_MAX || lead < 0 || lead > CALLS_MAX || bytes < 4 ||
+	    bytes > job->buffer_bytes)
+		die("a block of %d calls of %zu bytes after %d is not possible", calls, bytes,
+		    lead);
+	if (lead > 0)
+		block_play(served, style, bytes, lead, &call_ns, &host_ns);
+	block_play(served, style, bytes, calls, &call_ns, &host_ns);
 	printf("{\"rank\":%d,\"style\":\"%s\",\"bytes\":%zu,\"calls\":%d,\"call_ns\":%llu,"
 	       "\"host_ns\":%llu}\n",
 	       job->options.rank, style, bytes, calls, (unsigned long long)call_ns,
@@ -238,10 +249,10 @@ static int command_run(struct served *served, const char *line)
 {
 	char word[WORD_BYTES];
 	size_t first;
-	int second, found = sscanf(line, "%31s %zu %d", word, &first, &second);
+	int second, lead = 0, found = sscanf(line, "%31s %zu %d %d", word, &first, &second, &lead);
 
-	if (found == 3)
-		block_run(served, word, first, second);
+	if (found >= 3)
+		block_run(served, word, first, second, lead);
 	else if (found == 2 && strcmp(word, "comms") == 0)
 		comms_run(served, (int)first);
 	else if (found == 1 && strcmp(word, "close") == 0)

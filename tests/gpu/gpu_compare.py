@@ -391,7 +391,7 @@ def _stamps_check(result):
             row.problems.append("%s: timestamps marked %s are reported as a time" % (
                 what, sorted(record.flags)))
         if offset is None or not record.gpu_start_ns or not record.gpu_stop_ns or \
-                not ARE_TIMES_JUDGED or "place_rough" in record.flags:
+                not ARE_TIMES_JUDGED or record.has_rough_place:
             continue
         if "cuda_event" in record.flags:
             # On the recorder's clock, which runs at a slightly different rate.

@@ -1,6 +1,8 @@
 """Overhead of plugins per release and transport: jobs of all configurations run side by side and alternate, block
-by block. A block is a few calls of AllReduce of one size; its time is compared with that of the job without a
-plugin measured right before or after it.
+by block. A block is many calls of AllReduce of one size; its time is compared with that of the job without a
+plugin measured right before or after it. The first calls of a turn do not count: which launches the recorder times
+follows from the pace of the last 64, and a job that waits for its turn has paused, so more of them would be timed
+than in one that goes on.
 
 The plugin is chosen when a process starts, so processes differ between configurations. Two controls for that:
 several sessions with new processes each, and a second job without a plugin, whose ratio should be 1.
@@ -27,10 +29,14 @@ KIB, MIB = 1 << 10, 1 << 20
 # Alternating. Graphs come last: at the first capture sampling ends for the process.
 PHASES = ((("burst", "sync"), 0.65), (("graph",), 0.35))
 STYLES = tuple(style for styles, _ in PHASES for style in styles)
-# Calls per block by size. Calls are short inside a node, but not over loopback sockets.
+# Calls per block by size, about 20 ms, and those before it. Calls are short inside a node, but not over loopback sockets.
 CALLS = {
-    "node": {KIB: 300, 64 * KIB: 300, 256 * KIB: 200, MIB: 100, 8 * MIB: 20, 64 * MIB: 5},
-    "sockets": {KIB: 100, 64 * KIB: 60, 256 * KIB: 30, MIB: 10, 8 * MIB: 3, 64 * MIB: 1},
+    "node": {KIB: 1300, 64 * KIB: 1200, 256 * KIB: 1000, MIB: 560, 8 * MIB: 150, 64 * MIB: 32},
+    "sockets": {KIB: 400, 64 * KIB: 200, 256 * KIB: 80, MIB: 40, 8 * MIB: 6, 64 * MIB: 2},
+}
+LEAD = {
+    "node": {KIB: 192, 64 * KIB: 192, 256 * KIB: 192, MIB: 192, 8 * MIB: 128, 64 * MIB: 128},
+    "sockets": {KIB: 192, 64 * KIB: 192, 256 * KIB: 192, MIB: 128, 8 * MIB: 24, 64 * MIB: 2},
 }
 RANKS = {"node": 4, "sockets": 2}
 SESSIONS = 3
@@ -148,7 +154,8 @@ def communicators_of(server):
 
 
 def blocks_of(transport, styles=STYLES):
-    return [(style, size, CALLS[transport][size]) for size in CALLS[transport] for style in styles]
+    return [(style, size, CALLS[transport][size], 0 if style == "graph" else LEAD[transport][size])
+            for size in CALLS[transport] for style in styles]
 
 
 def session(context, nccl, transport, number, deadline):
@@ -162,8 +169,8 @@ def session(context, nccl, transport, number, deadline):
         for configuration in order:
             servers[configuration.name] = start(context, nccl, transport, configuration, number)
         for name, server in servers.items():
-            for style, size, calls in blocks_of(transport, PHASES[0][0]):
-                server.block(style, size, max(1, calls // 4))
+            for style, size, calls, _ in blocks_of(transport, PHASES[0][0]):
+                server.block(style, size, max(1, calls // 16))
         for name, server in servers.items():
             memory[name] = communicators_of(server)
         context.tap.say("cost %s %s: session %d: %d jobs are warm" % (
@@ -182,17 +189,17 @@ def session(context, nccl, transport, number, deadline):
 
 def rounds_play(order, servers, blocks, until, samples):
     """Rounds until then, at least one: every block with every configuration. Returns the number of rounds."""
-    for style, size, calls in blocks:
+    for style, size, calls, _ in blocks:
         if style == "graph":  # captured here
             for configuration in order:
                 servers[configuration.name].block(style, size, 1)
     rounds = 0
     while rounds == 0 or time.monotonic() < until:
-        for style, size, calls in blocks:
+        for style, size, calls, lead in blocks:
             turn = rounds % len(order)
             for configuration in order[turn:] + order[:turn]:
                 samples[configuration.name, style, size].append(
-                    servers[configuration.name].block(style, size, calls))
+                    servers[configuration.name].block(style, size, calls, lead))
         rounds += 1
     return rounds
 
@@ -241,7 +248,7 @@ def rows_of(all_samples, transport, names, seed=1):
     """One row per size, style and configuration: ratios of blocks to the baseline's block of the same round."""
     rows = []
     generator = random.Random(seed)
-    for style, size, _ in blocks_of(transport):
+    for style, size, _, _ in blocks_of(transport):
         for name in names[1:]:
             sessions, host, with_ns, without_ns = [], [], [], []
             for samples in all_samples:

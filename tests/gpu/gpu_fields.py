@@ -42,6 +42,7 @@ UNTRUSTED_FLAGS = {"stamp_zero", "stamp_reversed", "stamp_stale", "stamp_overrun
 FLAG_REPLAY = "replay"
 FLAG_REPLAY_READ = "replay_read"  # NCCL did not show it; some of them are missed
 FLAG_ASKED = "kernels_asked"  # sampling chose this operation
+FLAG_ROUGH = "place_rough"  # where its time lies is not known well enough for clocks
 STATE_CAPTURED = "captured"
 SOURCES_GPU = ("kernel_gpu", "cuda_event")
 SOURCES_TIMED = {"kernel_gpu", "cuda_event", "proxy"}
@@ -77,6 +78,10 @@ class Record:
     def is_sampled(self):
         """Kernel events were on for it."""
         return FLAG_ASKED in self.flags or self.is_gpu_timed or bool(self.kernels_started)
+
+    @property
+    def has_rough_place(self):
+        return FLAG_ROUGH in self.flags
 
     @property
     def is_untrusted(self):

@@ -210,7 +210,7 @@ def cell_times(results, records, cell, shown, problems):
     if gpu_compare.ARE_TIMES_JUDGED and cell.events == "default" and has_events and some > max(2, SAMPLE_SKEW * (both + some)):
         problems.append("%d collectives are timed on all ranks, %d on some only: %s" % (
             both, some, "; ".join(examples[:2])))
-    return {"replays_timed": replays_timed, "sync_calls": len(sync), "sync_timed": timed, "sampled_on_all": both,
+    return {"replays_timed": replays_timed, "places_rough": sum(record.has_rough_place for record in records), "sync_calls": len(sync), "sync_timed": timed, "sampled_on_all": both,
             "sampled_on_some": some if cell.events == "default" else None}
 
 
@@ -249,10 +249,10 @@ def compare_job(context, cell):
     entry.update(is_complete=not problems, problems=problems[:12])
     # Kernel events for every call are at the user's risk; NCCL's bugs are shown, not counted here.
     is_nccl = is_failure(entry["idle_plugin"])
-    told = "recorded %s of %s eager calls and %s of %s replays; blind: %s; %s timed by the GPU, and %s replays" % (
+    told = "recorded %s of %s eager calls and %s of %s replays; blind: %s; %s timed by the GPU, and %s replays, %s with a rough place" % (
         entry.get("recorded_eager"), entry.get("eager"), entry.get("recorded_replays"),
         entry.get("replays"), blind_words(entry.get("blind", {})), entry.get("gpu_timed"),
-        entry.get("replays_timed"))
+        entry.get("replays_timed"), entry.get("places_rough"))
     tap.ok(not problems or is_nccl, "%s: kernel events %s, %s%s" % (
         cell.name, entry.get("kernel_events"), told if outcome.is_good else outcome.text,
         ", the same with a plugin that does nothing" if is_nccl else ""), problems)

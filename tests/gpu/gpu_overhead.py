@@ -54,8 +54,8 @@ class Server:
         deadline = time.monotonic() + ANSWER_S
         return [self._line(deadline) for _ in range(self.ranks)]
 
-    def block(self, style, size, calls):
-        answers = self.ask("%s %d %d" % (style, size, calls))
+    def block(self, style, size, calls, lead=0):
+        answers = self.ask("%s %d %d %d" % (style, size, calls, lead))
         return {"call_ns": max(a["call_ns"] for a in answers),
                 "host_ns": max(a["host_ns"] for a in answers)}
 
