@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cmds/cli_ask.h"
+#include "cli/cli_ask.h"
 #include "common/file.h"
 #include "common/text.h"
 #include "fuzz/fuzz_main.h"

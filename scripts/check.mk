@@ -47,6 +47,7 @@ unit_parts_bench := $(BENCH_LIBRARY) $(CLI_LIBRARY)
 # The whole tool and the simulator, so that commands run inside a test.
 unit_parts_cmds := $(BUILD)/unit/cmds_main.o $(BUILD)/unit/sim_main.o $(call objects,$(filter-out src/cmds/main.c,$(CMDS_SOURCES))) $(AGENT_LIBRARY) $(TOP_LIBRARY) \
 	$(FETCH_LIBRARY) $(SIM_LIBRARY) $(CLI_LIBRARY)
+unit_parts_cli := $(unit_parts_cmds)
 unit_parts_fetch := $(FETCH_LIBRARY)
 unit_parts_plugin := $(CAPTURE_OBJECTS) $(SIM_LIBRARY) $(CLI_LIBRARY)
 unit_parts_recording := $(unit_parts_plugin)
@@ -122,7 +123,7 @@ $(FAKE_GPU)/libnvidia-ml.so.1: $(call objects,tests/fake_gpu/fake_nvml.c)
 $(call objects,$(wildcard tests/fake_gpu/*.c)): OWN_CFLAGS := $(if $(findstring address,$(SANITIZE)),-O2 -fno-sanitize=all)
 $(FAKE_LIBRARIES):
 	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,$(notdir $@) -Wl,-rpath,'$$ORIGIN' -o $@ $^ -lpthread -ldl -lm
-$(addprefix $(BUILD)/tests/unit/,bench bench_command cmds): | $(FAKE_LIBRARIES)
+$(addprefix $(BUILD)/tests/unit/,bench bench_command cli cmds): | $(FAKE_LIBRARIES)
 $(addprefix $(BUILD)/tests/,unit/plugin race/plugin): | $(FAKE_GPU)/libcuda.so.1
 # Tests of the simulator and of the fake NCCL load these plugins.
 $(BUILD)/tests/unit/sim: | $(TAPE) $(BUILD)/tests/load_plugin.so

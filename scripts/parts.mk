@@ -6,8 +6,8 @@ PLUGIN_SOURCES := $(wildcard src/common/*.c src/plugin/*.c) \
 LIBRARY_SOURCES := $(wildcard src/common/*.c src/format/*.c src/recording/*.c src/import/*.c \
 	src/analysis/*.c src/doctor/*.c src/output/*.c)
 # The command-line code that programs share, and the tool's commands.
-CLI_SOURCES := $(wildcard src/cmds/cli*.c)
-CMDS_SOURCES := $(filter-out $(CLI_SOURCES),$(wildcard src/cmds/*.c))
+CLI_SOURCES := $(wildcard src/cli/*.c)
+CMDS_SOURCES := $(wildcard src/cmds/*.c)
 # The simulator: the host that acts as NCCL and its jobs are a library, for the tests. A second plugin writes
 # down what NCCL calls, for bug reports and new fixtures.
 SIM_MAIN_SOURCES := src/sim/sim_main.c

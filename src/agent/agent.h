@@ -11,8 +11,8 @@
 #include <sys/types.h>
 
 #include "agent/web.h"
-#include "cmds/cli.h"
-#include "cmds/cli_ask.h"
+#include "cli/cli.h"
+#include "cli/cli_ask.h"
 #include "common/attributes.h"
 #include "common/status.h"
 #include "doctor/doctor.h"
@@ -604,9 +604,7 @@ void agent_verdicts_report(struct agent_verdicts *verdicts, const struct live *l
 void agent_verdicts_pass(struct agent_verdicts *verdicts, const struct verdicts *active,
 			 uint64_t wall_ns, const struct agent_verdicts_to *to, uint64_t now_ns);
 
-/* The command line: options, shared by its parser and the help of the tool, which works without the agent. */
-
-extern const struct cli_page agent_page;
+/* The command line. Its page is in cli/pages.h. */
 
 enum { AGENT_PORT = 9749 };
 

@@ -9,7 +9,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/clock.h"
 
 /* Blocks above this size are returned to the system when freed: response bodies are, memory of scans is reused. */

@@ -18,7 +18,7 @@
 #include "agent/agent.h"
 #include "agent/agent_server.h"
 #include "agent/hub.h"
-#include "cmds/cli_ask.h"
+#include "cli/cli_ask.h"
 #include "common/clock.h"
 #include "common/text.h"
 

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
+#include "cli/cli.h"
+#include "cli/pages.h"
 #include "common/text.h"
 
 void serving_options_init(struct serving_options *serving)

@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cmds/cli_ask.h"
+#include "cli/cli_ask.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/text.h"

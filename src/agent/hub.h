@@ -10,15 +10,13 @@
 #include <stdint.h>
 
 #include "agent/agent.h"
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/status.h"
 #include "doctor/verdict.h"
 #include "fetch/fetch.h"
 #include "output/sink.h"
 
-/* The command line: options, shared by its parser and the help of the tool. */
-
-extern const struct cli_page hub_page;
+/* The command line. Its page is in cli/pages.h. */
 
 enum { HUB_SOURCES_MAX = 16, HUB_AGENT_PORT = AGENT_PORT };
 

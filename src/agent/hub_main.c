@@ -22,7 +22,7 @@
 #include "agent/agent_server.h"
 #include "agent/hub.h"
 #include "agent/web.h"
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/text.h"

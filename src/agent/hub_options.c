@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "cli/pages.h"
 #include "common/text.h"
 #include "fetch/fetch.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "bench/bench_job.h"
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/text.h"
 
 /* A run with the maximum number of calls and ranks is smaller. */

@@ -29,7 +29,7 @@
 #include "bench/bench_launch.h"
 #include "bench/bench_plan.h"
 #include "bench/bench_result.h"
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/status.h"
 #include "output/sink.h"
 

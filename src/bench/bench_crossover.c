@@ -13,7 +13,7 @@
 #include "bench/bench_plan.h"
 #include "bench/cost_model.h"
 #include "bench/crossover.h"
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/op.h"

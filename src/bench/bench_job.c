@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/hash.h"

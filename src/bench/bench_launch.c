@@ -30,7 +30,7 @@
 
 #include "bench/bench_gpu.h"
 #include "bench/bench_result.h"
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/hash.h"

@@ -11,7 +11,7 @@
 #include "bench/bench_job.h"
 #include "bench/bench_result.h"
 #include "bench/cost_model.h"
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/attributes.h"
 #include "common/text.h"
 

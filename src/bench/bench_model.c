@@ -8,7 +8,7 @@
 #include "bench/bench_command.h"
 #include "bench/bench_plan.h"
 #include "bench/cost_model.h"
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/op.h"
 #include "common/op_layout.h"
 #include "common/text.h"

@@ -18,7 +18,7 @@
 
 #include "bench/bench_command.h"
 #include "bench/profilers.h"
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/attributes.h"
 #include "common/file.h"
 #include "common/text.h"

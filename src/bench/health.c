@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "analysis/stats.h"
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/attributes.h"
 #include "common/op.h"
 #include "common/op_layout.h"

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "bench/bench_job.h"
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/text.h"

@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "cmds/cli.h"
-#include "cmds/cli_ask.h"
+#include "cli/cli.h"
+#include "cli/cli_ask.h"
 #include "cmds/doctor_case.h"
 #include "common/clock.h"
 #include "common/file.h"

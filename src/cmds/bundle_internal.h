@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/attributes.h"
 #include "output/sink.h"
 #include "recording/recording.h"

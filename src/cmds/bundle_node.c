@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
-#include "cmds/cli_ask.h"
+#include "cli/cli.h"
+#include "cli/cli_ask.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/secret.h"

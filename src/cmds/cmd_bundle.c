@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
-#include "cmds/cli_input.h"
+#include "cli/cli.h"
+#include "cli/cli_input.h"
 #include "cmds/commands.h"
 #include "common/clock.h"
 #include "common/text.h"

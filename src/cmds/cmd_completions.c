@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "cmds/commands.h"
 #include "common/attributes.h"
 #include "common/text.h"

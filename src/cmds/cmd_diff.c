@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "analysis/compare.h"
-#include "cmds/cli.h"
-#include "cmds/cli_input.h"
+#include "cli/cli.h"
+#include "cli/cli_input.h"
 #include "cmds/commands.h"
 #include "cmds/torch_trace.h"
 #include "output/report.h"

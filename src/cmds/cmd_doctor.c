@@ -10,9 +10,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
-#include "cmds/cli_ask.h"
-#include "cmds/cli_input.h"
+#include "cli/cli.h"
+#include "cli/cli_ask.h"
+#include "cli/cli_input.h"
 #include "cmds/commands.h"
 #include "common/attributes.h"
 #include "common/clock.h"

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "analysis/filter.h"
-#include "cmds/cli.h"
-#include "cmds/cli_input.h"
+#include "cli/cli.h"
+#include "cli/cli_input.h"
 #include "cmds/commands.h"
 #include "common/attributes.h"
 #include "common/text.h"

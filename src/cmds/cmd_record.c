@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
-#include "cmds/cli_input.h"
+#include "cli/cli.h"
+#include "cli/cli_input.h"
 #include "cmds/commands.h"
 #include "common/nccl_interface.h"
 #include "common/text.h"

@@ -3,8 +3,8 @@
 #include <strings.h>
 
 #include "analysis/timeline_report.h"
-#include "cmds/cli.h"
-#include "cmds/cli_input.h"
+#include "cli/cli.h"
+#include "cli/cli_input.h"
 #include "cmds/commands.h"
 #include "cmds/torch_trace.h"
 #include "common/text.h"

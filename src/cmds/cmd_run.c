@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "cmds/commands.h"
 #include "cmds/run_processes.h"
 #include "common/attributes.h"

@@ -31,7 +31,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "cmds/commands.h"
 #include "common/attributes.h"
 #include "common/clock.h"

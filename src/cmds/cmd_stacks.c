@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
-#include "cmds/cli_input.h"
+#include "cli/cli.h"
+#include "cli/cli_input.h"
 #include "cmds/commands.h"
 #include "common/attributes.h"
 #include "common/text.h"

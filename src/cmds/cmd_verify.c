@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
-#include "cmds/cli_input.h"
+#include "cli/cli.h"
+#include "cli/cli_input.h"
 #include "cmds/commands.h"
 #include "common/attributes.h"
 #include "common/nccl_interface.h"

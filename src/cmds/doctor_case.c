@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
-#include "cmds/cli_ask.h"
+#include "cli/cli.h"
+#include "cli/cli_ask.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/text.h"

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "analysis/job.h"
-#include "cmds/cli_ask.h"
-#include "cmds/cli_input.h"
+#include "cli/cli_ask.h"
+#include "cli/cli_input.h"
 #include "doctor/doctor.h"
 #include "doctor/verdict.h"
 #include "fetch/fetch.h"

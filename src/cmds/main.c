@@ -5,15 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
-#include "agent/hub.h"
-#include "cmds/cli.h"
+#include "cli/cli.h"
+#include "cli/pages.h"
 #include "cmds/commands.h"
 #include "common/attributes.h"
 #include "common/text.h"
 #include "output/sink.h"
 #include "output/verdict_show.h"
-#include "top/top.h"
 
 /* Help for a program that may not be installed. CLI_GO_ON: run the program. */
 static int explain(const struct cli_page *page, int argc, char **argv)

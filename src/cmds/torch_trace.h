@@ -17,7 +17,7 @@
 
 #include "analysis/align.h"
 #include "analysis/timeline_report.h"
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "import/kineto.h"
 #include "output/viewer.h"
 #include "recording/recording.h"

@@ -3,7 +3,7 @@
  * of its GPUs, network ports, memory, disks, processor time taken away.
  *
  *	kernel log ----------------------------> host_log_read() --+
- *	/proc, /sys, NVML: cmds/cli_host.c -----------------------+--> struct host_facts <--> lines of text
+ *	/proc, /sys, NVML: cli/cli_host.c -----------------------+--> struct host_facts <--> lines of text
  *
  * Each value is a series: it keeps the points where it changed, so that verdicts can report "since 14:02". A counter that
  * does not move accuses nobody. The lines travel in agent.json (docs/FORMATS.md) and from the child process.

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/text.h"
 #include "output/sink.h"
 #include "sim/host.h"

@@ -11,7 +11,7 @@
 #include <wchar.h>
 
 #include "analysis/job.h"
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/status.h"
 #include "doctor/live.h"
 #include "output/sink.h"
@@ -65,9 +65,7 @@ void top_view_init(struct top_view *view, uint64_t interval_ns);
 
 const char *top_view_sort_name(const struct top_view *view, enum top_pane pane);
 
-/* The command line: options, shared by its parser and the help of the tool. */
-
-extern const struct cli_page top_page;
+/* The command line. Its page is in cli/pages.h. */
 
 struct top_options {
 	uint64_t interval_ns;

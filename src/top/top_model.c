@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "cli/pages.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/hash.h"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Progress of long work is shown on terminals only.
 . "$(dirname "$0")/export.sh"
-build_tool progress_play src/cmds/cli.c
+build_tool progress_play src/cli/cli.c
 play=$tap_scratch/progress_play
 
 lines() { tr '\r' '\n' | sed 's/\x1b\[K$/|/' | grep -v '^$'; }

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmds/cli.h"
+#include "cli/cli.h"
 
 #define SECOND UINT64_C(1000000000)
 

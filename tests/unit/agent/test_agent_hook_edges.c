@@ -16,7 +16,7 @@ static int play_log(enum agent_level level, const char *format, ...) PRINTF_LIKE
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/clock.h"
 #include "tests/support/scratch.h"
 #include "tests/tap.h"

@@ -19,7 +19,7 @@ int main(void)
 #include "agent/agent.h"
 #include "agent/agent_server.h"
 #include "agent/hub.h"
-#include "cmds/cli_ask.h"
+#include "cli/cli_ask.h"
 #include "common/text.h"
 
 /* ---- the stage -------------------------------------------------------------------------------- */

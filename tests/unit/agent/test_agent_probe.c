@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 
 #include "agent/agent.h"
-#include "cmds/cli_ask.h"
+#include "cli/cli_ask.h"
 #include "import/ras.h"
 
 static void play_stacks(struct stacks_target *targets, size_t count,

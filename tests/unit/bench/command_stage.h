@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/text.h"
 #include "output/sink.h"
 #include "tests/support/expected_file.h"

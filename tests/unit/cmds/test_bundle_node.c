@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "cmds/bundle_internal.h"
-#include "cmds/cli_ask.h"
+#include "cli/cli_ask.h"
 #include "common/clock.h"
 
 static int play_open(const char *path, int flags);

@@ -24,7 +24,7 @@
 #define bundle_node parts_played_node
 #define bundle_ras parts_played_ras
 #include "cmds/bundle_internal.h"
-#include "cmds/cli_ask.h"
+#include "cli/cli_ask.h"
 #include "cmds/commands.h"
 #include "common/clock.h"
 #include "doctor/doctor.h"

@@ -1,5 +1,5 @@
 /* ringside run and ringside env: settings become variables, mistakes one line. */
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "tests/support/command_play.h"
 #include "tests/tap.h"
 

@@ -13,7 +13,7 @@
 #define doctor_case_make steps_included_make
 #define doctor_case_release steps_included_release
 #define doctor_case_look steps_included_look
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "cmds/doctor_case.h"
 #include "common/clock.h"
 #include "doctor/prom.h"

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "cmds/commands.h"
 #include "cmds/run_processes.h"
 #include "common/clock.h"

@@ -19,7 +19,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "cmds/commands.h"
 #include "common/clock.h"
 #include "common/file.h"

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/text.h"

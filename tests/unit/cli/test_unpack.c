@@ -6,7 +6,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "cmds/cli_input.h"
+#include "cli/cli_input.h"
 #include "format/tar.h"
 #include "tests/tap.h"
 

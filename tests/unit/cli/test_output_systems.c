@@ -28,7 +28,7 @@
 #define cli_tree_path systems_included_tree_path
 #define cli_tree_commit systems_included_tree_commit
 #define cli_tree_discard systems_included_tree_discard
-#include "cmds/cli.h"
+#include "cli/cli.h"
 
 static int play_open(const char *path, int flags, ...);
 static int play_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);
@@ -57,7 +57,7 @@ static int play_isatty(int fd);
 #define getxattr play_getxattr
 #define geteuid play_geteuid
 #define isatty play_isatty
-#include "cmds/cli_output.c"
+#include "cli/cli_output.c"
 #undef open
 #undef linkat
 #undef fsync
@@ -644,6 +644,6 @@ int main(void)
 	terminals();
 	dup2(before, STDERR_FILENO);
 	EXPECT_THAT("what is left of output",
-		    command_expected("tests/unit/cmds/expected/output-systems"));
+		    command_expected("tests/unit/cli/expected/output-systems"));
 	return tap_done();
 }

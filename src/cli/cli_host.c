@@ -2,7 +2,7 @@
  * Reads /proc, /sys, file systems and NVML in a child process, which writes lines (host_facts.c) into a pipe. Whatever
  * blocks or crashes there costs only what had not been written yet: cheap and safe sources come first, NVML last.
  */
-#include "cmds/cli_ask.h"
+#include "cli/cli_ask.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* Programs that exit, that fail, and that cannot be killed. */
-#include "cmds/cli.h"
+#include "cli/cli.h"
 
 #include <signal.h>
 #include <stdio.h>

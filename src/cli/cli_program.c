@@ -1,4 +1,4 @@
-#include "cmds/cli.h"
+#include "cli/cli.h"
 
 #include <dlfcn.h>
 #include <errno.h>

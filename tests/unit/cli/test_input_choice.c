@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmds/cli.h"
-#include "cmds/cli_input.h"
+#include "cli/cli.h"
+#include "cli/cli_input.h"
 #include "recording/recording.h"
 #include "tests/support/command_play.h"
 #include "tests/tap.h"
@@ -234,6 +234,6 @@ int main(void)
 	strictness();
 	dup2(before, STDERR_FILENO);
 	EXPECT_THAT("choices and complaints",
-		    command_expected("tests/unit/cmds/expected/input-choice"));
+		    command_expected("tests/unit/cli/expected/input-choice"));
 	return tap_done();
 }

@@ -13,7 +13,7 @@
 #define cli_fetch(how, requests, count, take, context) \
 	ask_included_fetch(how, requests, count, take, context)
 #define cli_ras_ask ask_included_ras
-#include "cmds/cli_ask.h"
+#include "cli/cli_ask.h"
 #include "common/clock.h"
 
 static int play_poll(struct pollfd *fds, nfds_t count, int wait_ms);
@@ -29,8 +29,8 @@ static uint64_t play_clock(clockid_t clock);
 #define recv play_recv
 #define send play_send
 #define clock_system_ns play_clock
-#include "cmds/cli_fetch.c"
-#include "cmds/cli_ras.c"
+#include "cli/cli_fetch.c"
+#include "cli/cli_ras.c"
 #undef poll
 #undef read
 #undef write
@@ -393,6 +393,6 @@ int main(void)
 	results();
 	sink_release(&play.written);
 	EXPECT_THAT("talking to others",
-		    expected_text(&happened, "tests/unit/cmds/expected/ask-parts"));
+		    expected_text(&happened, "tests/unit/cli/expected/ask-parts"));
 	return tap_done();
 }

@@ -3,7 +3,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "cmds/cli_ask.h"
+#include "cli/cli_ask.h"
 #include "tests/support/command_play.h"
 #include "tests/tap.h"
 
@@ -176,7 +176,7 @@ static void refusals(void)
 		sink_format(&command_play.text, "%s: %s\n", addresses[i], answer.why);
 	}
 	EXPECT_THAT("servers that do not answer are reported",
-		    command_expected("tests/unit/cmds/expected/ras"));
+		    command_expected("tests/unit/cli/expected/ras"));
 }
 
 int main(void)

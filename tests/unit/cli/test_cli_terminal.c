@@ -1,7 +1,7 @@
 /* On a terminal: colors, the pager, the width of lines, progress. The terminal is one of our own. */
 #include <sys/ioctl.h>
 
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "tests/support/command_play.h"
 #include "tests/tap.h"
 
@@ -98,8 +98,7 @@ static void commands_on_a_terminal(void)
 	on_terminal("ls lossy", 9, 100);
 	on_terminal("export lossy -f parquet -o -", 9, 100);
 	on_terminal("bundle lossy -o -", 9, 100);
-	EXPECT_THAT("commands on a terminal",
-		    command_expected("tests/unit/cmds/expected/terminal"));
+	EXPECT_THAT("commands on a terminal", command_expected("tests/unit/cli/expected/terminal"));
 }
 
 /* Of work that began at 0; standard error is the terminal. */
@@ -152,7 +151,7 @@ static void progress_is_one_line(void)
 	note_terminal("progress");
 	close(slave);
 	sink_text(&command_play.text, "\n");
-	EXPECT_THAT("progress", command_expected("tests/unit/cmds/expected/progress"));
+	EXPECT_THAT("progress", command_expected("tests/unit/cli/expected/progress"));
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-#include "cmds/cli_input.h"
+#include "cli/cli_input.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/attributes.h"
 #include "common/text.h"
 #include "output/report.h"

@@ -5,7 +5,7 @@
  * All requests are written before the first frame is read, because the child reads all of them first. It dies with
  * its parent (PR_SET_PDEATHSIG), and is killed if it is silent for longer than a request may take.
  */
-#include "cmds/cli_ask.h"
+#include "cli/cli_ask.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/clock.h"
 #include "common/text.h"
 #include "fetch/fetch.h"

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmds/cli_ask.h"
+#include "cli/cli_ask.h"
 #include "common/clock.h"
 
 static void *play_dlopen(const char *name, int flags);
@@ -47,7 +47,7 @@ static int play_pipe2(int fds[2], int flags);
 #define host_log_read play_log_read
 #define pipe2 play_pipe2
 #define sysconf(name) (100L)
-#include "cmds/cli_host.c"
+#include "cli/cli_host.c"
 #undef dlopen
 #undef dlsym
 #undef statvfs
@@ -782,6 +782,6 @@ int main(void)
 	shorten_polls(&text, sink_string(&happened));
 	sink_release(&happened);
 	EXPECT_THAT("what is read and reported",
-		    expected_text(&text, "tests/unit/cmds/expected/host-lines"));
+		    expected_text(&text, "tests/unit/cli/expected/host-lines"));
 	return tap_done();
 }

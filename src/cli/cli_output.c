@@ -2,7 +2,7 @@
  * List of pending paths, newest first, so that files are removed before their directories. The signal handler needs a
  * static variable to reach it; the list changes only while these signals are blocked.
  */
-#include "cmds/cli.h"
+#include "cli/cli.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "cmds/cli.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* What the child process reads below a root of our own, and from an NVML that may hang, crash or fail. */
-#include "cmds/cli_ask.h"
+#include "cli/cli_ask.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -1,4 +1,4 @@
-#include "cmds/cli_input.h"
+#include "cli/cli_input.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <zstd.h>
 
 #include "analysis/tally.h"
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/file.h"
 #include "common/op.h"
 #include "common/text.h"

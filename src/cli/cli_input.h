@@ -9,7 +9,7 @@
 #include "analysis/compare.h"
 #include "analysis/filter.h"
 #include "analysis/timeline_report.h"
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "common/status.h"
 #include "doctor/doctor.h"
 #include "import/expected.h"

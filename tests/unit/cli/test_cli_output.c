@@ -2,7 +2,7 @@
 #include <dirent.h>
 #include <signal.h>
 
-#include "cmds/cli.h"
+#include "cli/cli.h"
 #include "tests/support/command_play.h"
 #include "tests/tap.h"
 
@@ -156,8 +156,7 @@ static void refusals(void)
 	for (size_t i = 0; i < ARRAY_LENGTH(codes); i++)
 		sink_format(&command_play.text, "%d ", codes[i]);
 	sink_text(&command_play.text, "\n");
-	EXPECT_THAT("what is refused",
-		    command_expected("tests/unit/cmds/expected/output-refusals"));
+	EXPECT_THAT("what is refused", command_expected("tests/unit/cli/expected/output-refusals"));
 	EXPECT_THAT("nothing is open after that", output.path == NULL && output.fd == -1);
 	EXPECT_THAT("in a sticky directory nobody else can replace a link",
 		    cli_output_open(&output, command_path("sticky/link")) == 0);

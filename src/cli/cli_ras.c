@@ -1,4 +1,4 @@
-#include "cmds/cli_ask.h"
+#include "cli/cli_ask.h"
 
 #include <errno.h>
 #include <netdb.h>
