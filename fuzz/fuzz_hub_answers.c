@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/hub.h"
+#include "hub/hub.h"
 #include "fuzz/fuzz_main.h"
 #include "output/sink.h"
 

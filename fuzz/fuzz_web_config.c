@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/web.h"
+#include "serve/web.h"
 #include "fuzz/fuzz_main.h"
 
 static void check(const struct web_config *config)

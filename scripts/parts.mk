@@ -1,7 +1,7 @@
 # Which sources belong to which part. The plugin takes only the writing sides; the tool takes everything
 # but the plugin. scripts/check-layers holds the same rule for includes.
 
-PLUGIN_SOURCES := $(wildcard src/common/*.c src/plugin/*.c) \
+PLUGIN_SOURCES := $(filter-out src/common/child.c,$(wildcard src/common/*.c)) $(wildcard src/plugin/*.c) \
 	$(addprefix src/format/,inspector_write.c region_create.c trace_encode.c trace_write.c)
 LIBRARY_SOURCES := $(wildcard src/common/*.c src/format/*.c src/recording/*.c src/import/*.c \
 	src/analysis/*.c src/doctor/*.c src/output/*.c)
@@ -20,12 +20,12 @@ BENCH_MAIN_SOURCES := src/bench/bench_main.c
 COUNT_SOURCES := src/bench/count_preload.c
 BENCH_SOURCES := $(filter-out $(BENCH_MAIN_SOURCES) $(COUNT_SOURCES),$(wildcard src/bench/*.c))
 COUNT_ALL_SOURCES := $(COUNT_SOURCES) $(wildcard src/common/*.c)
-# The node agent: everything but the server is a library, for the tests and for the tool's help.
-AGENT_SERVER_SOURCES := $(addprefix src/agent/agent_,http.c loop.c main.c route.c) src/agent/hub_main.c
+# The node agent and the hub: everything but the server is a library, for the tests and for the tool's help.
+AGENT_SERVER_SOURCES := $(addprefix src/serve/serve_,answer.c http.c loop.c) $(addprefix src/agent/agent_,main.c route.c) src/hub/hub_main.c
 AGENT_PACKAGES := libmicrohttpd gnutls libcrypt
 HAS_AGENT := $(shell $(PKG_CONFIG) --exists $(AGENT_PACKAGES) 2>/dev/null && echo yes)
 AGENT_LIBRARY_SOURCES := $(filter-out $(AGENT_SERVER_SOURCES) \
-	$(if $(HAS_AGENT),,src/agent/web_auth.c),$(wildcard src/agent/*.c))
+	$(if $(HAS_AGENT),,src/serve/web_auth.c),$(wildcard src/serve/*.c src/agent/*.c src/hub/*.c))
 # ringside-top: everything that needs no terminal is a library, for the same reasons.
 TOP_SCREEN_SOURCES := $(addprefix src/top/top_,main.c screen.c)
 TOP_PACKAGES := ncursesw
@@ -44,11 +44,13 @@ HAS_SPANK := $(shell $(CC) -E -x c -include slurm/spank.h /dev/null >/dev/null 2
 # of libc for everything linked with them, include a source file whose calls they play, or take long and run
 # in parallel with the others.
 UNIT_ROOMS := $(sort $(notdir $(patsubst %/,%,$(wildcard tests/unit/*/))))
-UNIT_THEMES := agent_play $(if $(HAS_AGENT),agent_server) analysis_memory bench_command bench_cost bench_hub bench_launch format_copy \
-	output_memory plugin_clock plugin_comms plugin_disk plugin_shm plugin_threads plugin_waits
-unit_files_agent_play := $(addprefix tests/unit/agent/test_,agent_hook_edges.c agent_look_turns.c agent_rights.c agent_snapshot.c \
-	agent_verdict_lines.c hub_agents.c)
-unit_files_agent_server := $(addprefix tests/unit/agent/test_,agent_http.c agent_loop.c agent_main.c agent_route.c hub_main.c)
+UNIT_THEMES := agent_play $(if $(HAS_AGENT),serve_server) analysis_memory bench_command bench_cost bench_hub \
+	bench_launch format_copy hub_play output_memory plugin_clock plugin_comms plugin_disk plugin_shm plugin_threads plugin_waits serve_play
+unit_files_agent_play := $(addprefix tests/unit/agent/test_,agent_look_turns.c agent_snapshot.c agent_verdict_lines.c)
+unit_files_hub_play := tests/unit/hub/test_hub_agents.c
+unit_files_serve_play := $(addprefix tests/unit/serve/test_,serve_hook_edges.c serve_rights.c)
+unit_files_serve_server := $(addprefix tests/unit/,agent/test_agent_main.c agent/test_agent_route.c hub/test_hub_main.c \
+	serve/test_serve_http.c serve/test_serve_loop.c)
 unit_files_analysis_memory := tests/unit/analysis/test_report_memory.c
 unit_files_bench_command := $(wildcard tests/unit/bench/test_command_*.c)
 unit_files_bench_cost := $(wildcard tests/unit/bench/test_cost_*.c)
@@ -63,7 +65,7 @@ unit_files_plugin_shm := tests/unit/plugin/test_shm_room.c
 unit_files_plugin_threads := $(addprefix tests/unit/plugin/test_,inspector_edges.c metrics_edges.c trace_edges.c)
 unit_files_plugin_waits := tests/unit/plugin/test_own_thread_edges.c
 $(foreach room,$(UNIT_ROOMS),$(eval unit_files_$(room) := $(filter-out \
-	$(if $(HAS_AGENT),,%/test_agent_auth.c $(unit_files_agent_server)) $(foreach theme,$(UNIT_THEMES),$(unit_files_$(theme))), \
+	$(if $(HAS_AGENT),,%/test_web_auth.c $(unit_files_serve_server)) $(foreach theme,$(UNIT_THEMES),$(unit_files_$(theme))), \
 	$(wildcard tests/unit/$(room)/test_*.c))))
 UNIT_PROGRAMS := $(sort $(UNIT_ROOMS) $(UNIT_THEMES))
 LONG_TEST_SOURCES := $(wildcard tests/long_*.c)

@@ -1,6 +1,6 @@
 /*
- * The node agent without its server (agent_server.h): log, privileges and sockets; child processes and the hook; scans
- * and what is made of them; verdicts; the command line. The hub (hub.h) shares all but the scans.
+ * The node agent without its answers (agent_answers.h): scans of this host and what is made of them; the command line.
+ * What it shares with the hub as a server is in src/serve.
  */
 #ifndef AGENT_H
 #define AGENT_H
@@ -10,10 +10,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agent/web.h"
 #include "cli/cli.h"
 #include "cli/cli_ask.h"
-#include "common/attributes.h"
+#include "common/child.h"
 #include "common/status.h"
 #include "doctor/doctor.h"
 #include "doctor/live.h"
@@ -22,246 +21,7 @@
 #include "output/sink.h"
 #include "recording/recording.h"
 #include "recording/watch.h"
-
-/*
- * Log lines of the agent on stderr, without control bytes. In the systemd journal each begins with its priority
- * (sd-daemon(3)), elsewhere with the program's name.
- */
-
-/* Numbered as in syslog. */
-enum agent_level {
-	AGENT_ERROR = 3,
-	AGENT_WARNING = 4,
-	AGENT_NOTICE = 5,
-	AGENT_INFO = 6,
-};
-
-/* Returns CLI_EXIT_UNKNOWN, the exit code of an agent that cannot start. */
-int agent_log(enum agent_level level, const char *format, ...) PRINTF_LIKE(2, 3);
-
-/* The notify protocol of systemd: datagrams to NOTIFY_SOCKET. Does nothing if there is none. */
-
-/* "READY=1", "STATUS=..." */
-void agent_systemd_notify(const char *format, ...) PRINTF_LIKE(1, 2);
-
-/* Interval of WATCHDOG=1, half of the timeout; 0: no watchdog. */
-uint64_t agent_systemd_watchdog_ns(void);
-
-/*
- * Drops privileges. Only these capabilities are kept, if present; the third one with --kernel-on-demand:
- *
- *	CAP_DAC_READ_SEARCH	to read regions of other users
- *	CAP_SYS_PTRACE		to read what /proc has about processes of others: descriptors, file system, namespaces
- *				and, if a job hangs, its environment; ptrace(2) and the like are denied, but not
- *				with --stacks, whose tools read processes
- *	CAP_DAC_OVERRIDE	to write requests into regions of other users
- *
- * No privileges can be gained later: no_new_privs is set, and the bounding set is empty or, with --stacks, has the first
- * two. See agent_calls_limit(), too.
- */
-
-struct agent_rights {
-	uid_t user;		/* (uid_t)-1: unchanged */
-	gid_t group;		/* (gid_t)-1: the user's own, or unchanged */
-	bool must_write;	/* into regions */
-	bool must_hand_on;	/* to programs: see agent_rights_hand_on() */
-	bool must_read_nothing; /* no regions: no capability is kept */
-};
-
-/* Looks up the names; NULL: not given. Returns 0, or an exit code after logging an error. */
-int agent_rights_find(struct agent_rights *rights, const char *user, const char *group);
-
-/* Returns 0, or 1 after logging an error: then exit. */
-int agent_rights_drop(const struct agent_rights *rights);
-
-/* In a child: programs that it starts get the first two, which py-spy needs to read processes of other users. */
-void agent_rights_hand_on(void);
-/* In a child: programs that it starts get none. */
-bool agent_rights_drop_all(void);
-
-/* From now on, system calls that nothing here needs fail with EPERM, in child processes, too; is_privileged: also those
- * that read or control other processes. Requires no_new_privs. False with errno if the kernel does not do that. */
-bool agent_calls_limit(bool is_privileged);
-
-/* Listening sockets: opened here, or passed by systemd (LISTEN_FDS). */
-
-enum { AGENT_LISTENERS_MAX = 8 };
-
-struct agent_listener {
-	int fd;
-	struct web_address address;
-	bool is_ours;	 /* a Unix socket whose file we created (mode 0660) and remove */
-	uint64_t device; /* of that file */
-	uint64_t inode;
-};
-
-struct agent_listeners {
-	struct agent_listener list[AGENT_LISTENERS_MAX];
-	size_t count;
-};
-
-/* Number of sockets passed by systemd, -1 if they cannot be used (logged). */
-int agent_listen_inherit(struct agent_listeners *listeners);
-
-/* `group` owns Unix sockets, (gid_t)-1: default. Returns 0, or 1 after logging an error. */
-int agent_listen_open(struct agent_listeners *listeners, const struct web_address *address,
-		      gid_t group);
-
-void agent_listen_close(struct agent_listeners *listeners);
-
-/*
- * A child process of the hub or the agent: ringside-fetch, the doctor, sinfo, a name lookup, stacks and RAS of a hung
- * job, judging speed, snapshots, passwords. What it reads can only harm the child: its time, memory and output are limited, and nobody waits for it.
- */
-
-enum { HUB_CHILD_WHY = 200, HUB_CHILD_WORDS = 40 };
-
-struct hub_child_task {
-	char *const *words; /* words[0] is the path of a program; NULL: `work` */
-	/* Called in the child instead of a program. Writes to standard output; returns the exit code. */
-	int (*work)(const char *input, void *context);
-	void *context;
-	const char *input; /* on standard input; NULL: none */
-	uint64_t timeout_ns;
-	size_t limit_bytes; /* of its output */
-	uint64_t
-		memory_bytes; /* of address space; `work` has what it shares besides; 0: no limit */
-};
-
-/* All zero: none was started. */
-struct hub_child {
-	pid_t pid;  /* 0: none */
-	int output; /* -1: none or at its end */
-	int errors;
-	uint64_t begun_ns, until_ns;
-	char *bytes; /* its output so far, terminated once it has ended; the reader may set used to 0 */
-	size_t used, room, limit;
-	int code;		 /* its exit code; -1: it was killed or could not be started */
-	uint64_t cpu_ns;	 /* that it took; 0 until it has ended */
-	char why[HUB_CHILD_WHY]; /* why it was killed, or the first line it wrote to standard error */
-};
-
-/* On failure the child has ended with code -1, and `why` says why. Its output is added to the epoll set. */
-void hub_child_start(struct hub_child *child, const struct hub_child_task *task, int epoll,
-		     uint64_t now_ns);
-
-/* Reads what there is, ends it if it exceeds a limit. True: it has ended; its output is complete, and
- * hub_child_release() is due. */
-bool hub_child_has_ended(struct hub_child *child, uint64_t now_ns);
-
-/* Kills it if it still runs, and frees its output. */
-void hub_child_release(struct hub_child *child);
-
-/* In a child that starts no program: closes what it does not need, or clients would wait for their connections to end, and
- * a child that cannot be killed would keep the port. */
-void hub_child_close_others(bool keeps_files);
-
-/*
- * A command that is run when a verdict appears and when it clears: to page someone, open a ticket or save a bundle.
- * It is user code, so nothing that it does may block the agent:
- *
- *	event --> queue (at most AGENT_HOOK_QUEUE) --> one process at a time --> its exit code is logged
- *	  |            |                                   |
- *	  |            full: rejected                      output: read piece by piece, some lines logged
- *	  too many per minute of one user: rejected        timeout: SIGTERM, then SIGKILL, to its whole group
- *
- * A rejected event can be passed again later. The rate limit is per user, so one user cannot use up the others'.
- *
- * It is started without a shell, with the few privileges of the agent (struct agent_rights), three descriptors, no blocked
- * signals, as the leader of a process group; what is left of the group when it exits is killed.
- */
-
-#define AGENT_HOOK_TIMEOUT_NS UINT64_C(60000000000)
-#define AGENT_HOOK_GRACE_NS UINT64_C(5000000000) /* between SIGTERM and SIGKILL */
-#define AGENT_HOOK_MINUTE_NS UINT64_C(60000000000)
-
-enum {
-	AGENT_HOOK_WORDS = 32,	   /* of the command */
-	AGENT_HOOK_VARIABLES = 24, /* of an event */
-	AGENT_HOOK_QUEUE = 32,
-	AGENT_HOOK_A_MINUTE = 10,	 /* per user: delayable events; others come on top */
-	AGENT_HOOK_USERS = 16,		 /* within a minute; events of further users wait */
-	AGENT_HOOK_LINES = 20,		 /* of its output that are logged */
-	AGENT_HOOK_LINE = 400,		 /* bytes of each */
-	AGENT_HOOK_OUTPUT = 1024 * 1024, /* read at most; then its pipe is closed */
-};
-
-/* Its input: standard input, and variables in addition to the agent's own. */
-struct agent_hook_event {
-	char *input; /* owned */
-	size_t input_length;
-	char *variables[AGENT_HOOK_VARIABLES]; /* "NAME=VALUE", owned */
-	size_t variable_count;
-	char about[160]; /* for the log: "appeared: never_issued" */
-	uint64_t user;	 /* whose rate limit applies: any number */
-	bool is_lost;	 /* out of memory while it was built */
-};
-
-/* Adds a variable RINGSIDE_ plus name; control bytes of the value become '?'. Too many, or out of memory: is_lost. */
-void agent_hook_variable(struct agent_hook_event *event, const char *name, const char *format, ...)
-	PRINTF_LIKE(3, 4);
-
-/* The calls of a user in the last minute. */
-struct agent_hook_turns {
-	uint64_t user;
-	uint64_t taken_ns[AGENT_HOOK_A_MINUTE]; /* a ring; 0: never */
-	size_t next;
-};
-
-struct agent_hook {
-	char *command;			   /* words end with '\0'; NULL: no hook */
-	char *words[AGENT_HOOK_WORDS + 1]; /* into command */
-	int epoll;			   /* epoll that watches its output; -1 none */
-	uint64_t timeout_ns;
-	uint64_t grace_ns;
-	struct agent_hook_event queue[AGENT_HOOK_QUEUE];
-	size_t first, count; /* a ring */
-	struct agent_hook_turns turns[AGENT_HOOK_USERS];
-
-	/* The running process. */
-	pid_t pid;  /* 0 none */
-	int output; /* -1 none */
-	uint64_t begun_ns;
-	uint64_t end_by_ns; /* time of the next signal */
-	bool is_terminated;
-	bool is_killed;
-	char about[160];
-	char line[AGENT_HOOK_LINE + 1];
-	size_t line_used;
-	size_t lines; /* logged */
-	uint64_t lines_left_out;
-	uint64_t output_bytes;
-
-	uint64_t runs;	   /* started processes */
-	uint64_t failures; /* could not be started, or did not exit with 0 */
-	uint64_t left_out; /* delayed or dropped events */
-	uint64_t logged_left_out;
-	uint64_t log_left_out_ns; /* next log line not before */
-};
-
-/*
- * `command` is split into words at blanks; no quotes, variables or patterns are interpreted. The first word is the
- * absolute path of a program. NULL: there is no hook, and the functions below do nothing. Returns NULL, or an error
- * message.
- */
-const char *agent_hook_init(struct agent_hook *hook, const char *command, int epoll);
-/* The same for an option --hook: what is wrong is logged. Returns 0, or the exit code. */
-int agent_hook_open(struct agent_hook *hook, const char *command, uint64_t timeout_ns, int epoll);
-/* Kills the running process and waits up to a second for it. */
-void agent_hook_release(struct agent_hook *hook);
-
-/* Whether a delayable event of this user would be accepted now. */
-bool agent_hook_has_turn(const struct agent_hook *hook, uint64_t user, uint64_t now_ns);
-
-/* Takes over *event, which is empty afterwards. False: it was rejected and counted. */
-bool agent_hook_give(struct agent_hook *hook, struct agent_hook_event *event, bool may_wait,
-		     uint64_t now_ns);
-
-/* Handles a child's exit and output. */
-void agent_hook_handle(struct agent_hook *hook, uint64_t now_ns);
-
-/* Runs what is due; returns when the next thing is due, UINT64_MAX if nothing is. */
-uint64_t agent_hook_run(struct agent_hook *hook, uint64_t now_ns);
+#include "serve/serve.h"
 
 /*
  * What a hung job's processes on this host can say beyond their recordings: where they are in their program (--stacks,
@@ -305,7 +65,7 @@ struct agent_probe {
 	int epoll;
 	struct agent_probe_job *jobs;
 	size_t count;
-	struct hub_child child;
+	struct child child;
 	bool is_asking;
 	char asked[128]; /* the job that the child asks about */
 	struct agent_probe_taken asked_of[STACKS_PROCESSES_MAX];
@@ -363,7 +123,7 @@ struct agent_look {
 	uint64_t judgements;	/* of the speed of a job: see live_judge() */
 	uint64_t judged_ns;	/* CPU time of these */
 	uint64_t judged_look;	/* number of the scan after which one was last due or not */
-	struct hub_child judge;
+	struct child judge;
 	struct live_judgement judgement; /* that it makes */
 	int epoll;			 /* with the output of the child */
 	enum status status;		 /* of the last scan */
@@ -404,9 +164,6 @@ uint64_t agent_look_host(struct agent_look *look, uint64_t now_ns);
 
 /* Starts and ends the child that judges speed. Returns when to call again. */
 uint64_t agent_look_judge(struct agent_look *look, uint64_t now_ns);
-
-/* Of this process; 0 unknown. */
-uint64_t agent_look_resident_bytes(void);
 
 /* State of the agent itself, for metrics_write(). */
 void agent_look_self(const struct agent_look *look, struct metrics_agent *agent);
@@ -554,107 +311,7 @@ struct agent_notices {
 /* Call after each scan. */
 void agent_notices_report(struct agent_notices *notices, const struct live *live, uint64_t now_ns);
 
-/*
- * Reports each verdict of the doctor once when it appears, once when it clears, and again when a warning becomes an
- * error: in the log and to the hook. A verdict that returns within AGENT_VERDICT_QUIET_NS has not cleared. Nothing here
- * affects a job.
- */
-
-enum {
-	AGENT_VERDICTS_MAX = 128,    /* reported at a time; more are only counted */
-	AGENT_VERDICTS_OF_USER = 64, /* of these per user, so that one user cannot use up all */
-};
-
-struct agent_verdict {
-	uint64_t key;
-	uint64_t first_ns; /* monotonic */
-	uint64_t last_ns;  /* when it was last active */
-	uint64_t first_wall_ns;
-	uint64_t job_start_wall_ns;  /* as its first verdict said */
-	unsigned int report_from;    /* reported again from this severity on */
-	uint64_t user;		     /* user ID of the job plus one; 0 unknown */
-	bool is_hook_called;	     /* the hook was called for it */
-	bool is_due;		     /* the hook is to be called when the rate limit allows */
-	bool is_late;		     /* delayed by the rate limit, and counted */
-	struct verdicts as_reported; /* one: as last reported */
-};
-
-struct agent_verdicts {
-	struct agent_verdict reported[AGENT_VERDICTS_MAX];
-	size_t count;
-	bool is_full;			  /* already logged */
-	uint64_t totals[VERDICT_CLASSES]; /* since the agent started */
-};
-
-void agent_verdicts_release(struct agent_verdicts *verdicts);
-
-/* Where verdicts are reported. */
-struct agent_verdicts_to {
-	struct agent_hook *hook;	 /* NULL: log only */
-	const char *host;		 /* name of this host */
-	const struct watch *watch;	 /* to find the user of a job; NULL: each job has its own */
-	const struct agent_probe *probe; /* hangs wait for its answers; NULL: none */
-};
-
-/* Call after each scan. Hook calls over the rate limit are retried at each scan while the verdict lasts. */
-void agent_verdicts_report(struct agent_verdicts *verdicts, const struct live *live,
-			   const struct agent_verdicts_to *to, uint64_t now_ns);
-
-/* The same for verdicts from elsewhere: all that are active now. */
-void agent_verdicts_pass(struct agent_verdicts *verdicts, const struct verdicts *active,
-			 uint64_t wall_ns, const struct agent_verdicts_to *to, uint64_t now_ns);
-
 /* The command line. Its page is in cli/pages.h. */
-
-enum { AGENT_PORT = 9749 };
-
-/* What agent and hub have in common. */
-struct serving_options {
-	struct web_address listen[AGENT_LISTENERS_MAX];
-	size_t listen_count; /* 0: not given */
-	const char *web_config;
-	const char *hook; /* NULL none */
-	uint64_t hook_ns;
-	char host[256]; /* name of this host */
-	bool is_host_given;
-	const char *user;
-	const char *group;
-};
-void serving_options_init(struct serving_options *serving);
-
-/* Rows of both pages, for a struct with a member `serving`. */
-int serving_take_listen(const struct cli_said *said);
-int serving_take_host(const struct cli_said *said);
-int serving_take_hook(const struct cli_said *said);
-#define SERVING_TIME .like = "is not a time like 30s, 5m or 500ms", .less = "is less than 1s"
-#define SERVING_LISTEN(type, port)                                                          \
-	{ 'l', "listen", "ADDRESS",                                                         \
-	  "address to listen on: 127.0.0.1:" port " (default), [::1]:" port ", :" port      \
-	  " for all addresses, unix:/path; can be repeated",                                \
-	  CLI_CALL(type, serving, serving_take_listen) },                                   \
-	{                                                                                   \
-		0, "web-config", "FILE",                                                    \
-			"TLS and passwords, in the web configuration format of Prometheus " \
-			"exporters",                                                        \
-			CLI_TEXT(type, serving.web_config)                                  \
-	}
-#define SERVING_HOOK(type, when)                                                          \
-	{ 0, "hook", "COMMAND",                                                           \
-	  "run this command when " when " appears and when it clears: absolute path and " \
-	  "arguments, split at blanks; standard input has the verdict as JSON",           \
-	  CLI_CALL(type, serving, serving_take_hook) },                                   \
-	{                                                                                 \
-		0, "hook-time", "TIME", "time limit of the hook (default 60s)",           \
-			CLI_TIME(type, serving.hook_ns, CLI_SECONDS(1), 0), SERVING_TIME  \
-	}
-#define SERVING_USER(type, about_host)                                                    \
-	{ 0, "host", "NAME", about_host, CLI_CALL(type, serving, serving_take_host) },    \
-		{ 0, "user", "NAME", "switch to this user after startup (requires root)", \
-		  CLI_TEXT(type, serving.user) },                                         \
-	{                                                                                 \
-		0, "group", "NAME", "switch to this group, which also owns Unix sockets", \
-			CLI_TEXT(type, serving.group)                                     \
-	}
 
 struct agent_options {
 	struct serving_options serving;

@@ -16,23 +16,24 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/agent_server.h"
-#include "agent/hub.h"
+#include "agent/agent_answers.h"
 #include "cli/cli_ask.h"
 #include "common/clock.h"
 #include "common/text.h"
+#include "hub/hub.h"
+#include "serve/server.h"
 
 struct agent {
 	const struct agent_options *options;
-	struct agent_loop loop;
+	struct serve_loop loop;
 	struct agent_route route;
 	struct agent_look look;
 	struct cli_host_watch host;
 	struct agent_notices notices;
-	struct agent_verdicts verdicts;
+	struct serve_verdicts verdicts;
 	struct agent_kernel kernel;
 	struct agent_probe probe;
-	struct agent_hook hook;
+	struct serve_hook hook;
 	struct agent_textfile textfile;
 	bool is_watching;	 /* inotify is in the epoll set */
 	uint64_t noted_look;	 /* number of the last processed scan */
@@ -49,43 +50,43 @@ static int open_look(struct agent *agent)
 	int fd = watch_fd(&agent->look.watch);
 
 	if (status != OK)
-		return agent_log(AGENT_ERROR, "cannot watch processes: %s",
+		return serve_log(SERVE_ERROR, "cannot watch processes: %s",
 				 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
-	agent->is_watching = fd != -1 && agent_loop_watch(&agent->loop, fd);
+	agent->is_watching = fd != -1 && serve_loop_watch(&agent->loop, fd);
 	return 0;
 }
 
 static int open_all(struct agent *agent)
 {
 	const struct agent_options *options = agent->options;
-	struct agent_rights rights = { .must_write = options->has_kernel,
+	struct serve_rights rights = { .must_write = options->has_kernel,
 				       .must_hand_on = options->probe.has_stacks };
 	int code;
 
-	code = agent_rights_find(&rights, options->serving.user, options->serving.group);
+	code = serve_rights_find(&rights, options->serving.user, options->serving.group);
 	if (code == 0)
-		code = agent_loop_open(&agent->loop);
+		code = serve_loop_open(&agent->loop);
 	if (code == 0)
-		code = agent_loop_listen(&agent->loop, options->serving.listen,
+		code = serve_loop_listen(&agent->loop, options->serving.listen,
 					 options->serving.listen_count, "127.0.0.1:9749",
 					 options->serving.group ? rights.group : (gid_t)-1);
 	if (code == 0)
-		code = agent_loop_serve(&agent->loop, options->serving.web_config, agent_route,
+		code = serve_loop_serve(&agent->loop, options->serving.web_config, agent_route,
 					&agent->route);
 	/* The kernel log needs a right that is dropped. */
 	cli_host_watch_open(&agent->host);
 	text_copy(agent->host.facts.host, sizeof(agent->host.facts.host), options->serving.host);
 	if (code == 0)
-		code = agent_rights_drop(&rights);
+		code = serve_rights_drop(&rights);
 	if (code == 0)
 		code = agent_textfile_open(&agent->textfile, options->textfile,
 					   options->interval_ns);
 	if (code == 0)
 		code = open_look(agent);
 	if (code == 0)
-		code = agent_hook_open(&agent->hook, options->serving.hook,
+		code = serve_hook_open(&agent->hook, options->serving.hook,
 				       options->serving.hook_ns, agent->loop.epoll);
-	agent->route.http = &agent->loop.http;
+	agent->route.site.http = &agent->loop.http;
 	agent->route.look = &agent->look;
 	agent->look.verdicts = agent->verdicts.totals;
 	agent->look.kernel = agent->kernel.totals;
@@ -95,7 +96,7 @@ static int open_all(struct agent *agent)
 	agent->look.probe = &agent->probe;
 	if (options->has_kernel)
 		agent->kernel.seconds = (uint32_t)(options->kernel_ns / UINT64_C(1000000000));
-	agent->route.host = options->serving.host;
+	agent->route.site.host = options->serving.host;
 	agent_bodies_init(&agent->route.bodies, &agent->look, options->serving.host,
 			  agent->loop.epoll);
 	return code;
@@ -103,12 +104,12 @@ static int open_all(struct agent *agent)
 
 static void close_all(struct agent *agent)
 {
-	agent_hook_release(&agent->hook);
+	serve_hook_release(&agent->hook);
 	agent_probe_release(&agent->probe);
-	agent_loop_close(&agent->loop);
+	serve_loop_close(&agent->loop);
 	agent_bodies_release(&agent->route.bodies);
 	agent_textfile_close(&agent->textfile);
-	agent_verdicts_release(&agent->verdicts);
+	serve_verdicts_release(&agent->verdicts);
 	agent_kernel_release(&agent->kernel);
 	agent_look_release(&agent->look);
 	cli_host_watch_close(&agent->host);
@@ -121,7 +122,7 @@ static void take_event(void *context, int fd, uint64_t now_ns)
 	struct agent *agent = context;
 
 	if (fd == agent->hook.output)
-		agent_hook_handle(&agent->hook, now_ns);
+		serve_hook_handle(&agent->hook, now_ns);
 	else if (agent->is_watching && fd == watch_fd(&agent->look.watch))
 		agent_look_heed(&agent->look, now_ns);
 }
@@ -135,18 +136,24 @@ static void tell_status(struct agent *agent)
 		return;
 	agent->status_processes = processes;
 	agent->status_notices = notices;
-	agent_systemd_notify("STATUS=%zu processes, %zu notices", processes, notices);
+	serve_systemd_notify("STATUS=%zu processes, %zu notices", processes, notices);
+}
+
+/* A hang is reported when what its processes were asked is known. */
+static bool is_pending(const void *probe, const struct verdict *verdict, uint64_t now_ns)
+{
+	return agent_probe_is_pending(probe, verdict, now_ns);
 }
 
 static void note_scan(struct agent *agent, uint64_t now_ns)
 {
-	const struct agent_verdicts_to to = { &agent->hook, agent->options->serving.host,
-					      &agent->look.watch, &agent->probe };
+	const struct serve_verdicts_to to = { &agent->hook, agent->options->serving.host,
+					      &agent->look.watch, is_pending, &agent->probe };
 
 	agent->noted_look = agent->look.number;
 	agent_bodies_age(&agent->route.bodies);
 	agent_notices_report(&agent->notices, &agent->look.live, now_ns);
-	agent_verdicts_report(&agent->verdicts, &agent->look.live, &to, now_ns);
+	serve_verdicts_report(&agent->verdicts, &agent->look.live, &to, now_ns);
 	agent_kernel_look(&agent->kernel, &agent->look.live, &agent->look.watch, now_ns);
 	tell_status(agent);
 }
@@ -186,7 +193,7 @@ static uint64_t do_due(void *context, uint64_t now_ns)
 	bool is_busy;
 
 	if (agent->loop.must_reload) {
-		agent_loop_reload(&agent->loop, agent->options->serving.web_config);
+		serve_loop_reload(&agent->loop, agent->options->serving.web_config);
 		/* Cached answers have the old headers. */
 		agent_bodies_forget(&agent->route.bodies);
 	}
@@ -196,7 +203,7 @@ static uint64_t do_due(void *context, uint64_t now_ns)
 	next = agent->look.is_scanning ? now_ns : use_scan(agent, now_ns, &is_busy);
 	at = agent_bodies_run(&agent->route.bodies, &agent->loop.http, is_busy, now_ns);
 	next = at < next ? at : next;
-	at = agent_hook_run(&agent->hook, now_ns);
+	at = serve_hook_run(&agent->hook, now_ns);
 	return at < next ? at : next;
 }
 
@@ -205,19 +212,19 @@ static uint64_t do_due(void *context, uint64_t now_ns)
 static int agent_run(const struct agent_options *options)
 {
 	struct agent *agent = calloc(1, sizeof(*agent));
-	struct agent_loop_program program = { do_due, take_event, agent };
+	struct serve_loop_program program = { do_due, take_event, agent };
 	int code;
 
 	if (agent == NULL)
-		return agent_log(AGENT_ERROR, "out of memory");
+		return serve_log(SERVE_ERROR, "out of memory");
 	agent->options = options;
-	agent_loop_init(&agent->loop);
+	serve_loop_init(&agent->loop);
 	agent->textfile.fd = agent->hook.output = -1;
 	agent->look.watch.inotify = -1;
 	agent->host.log.fd = agent->host.child.fd = -1;
 	code = open_all(agent);
 	if (code == 0)
-		code = agent_loop_run(&agent->loop, &program);
+		code = serve_loop_run(&agent->loop, &program);
 	close_all(agent);
 	free(agent);
 	return code;

@@ -91,7 +91,7 @@ static void child_stacks(const struct request *request)
 						.budget_ns = TOOLS_NS };
 	static struct stacks_target targets[STACKS_PROCESSES_MAX];
 
-	agent_rights_hand_on();
+	serve_rights_hand_on();
 	for (size_t i = 0; i < probe->asked_count; i++)
 		stacks_target_init(&targets[i], probe->asked_of[i].pid,
 				   probe->asked_of[i].start_ticks);
@@ -324,7 +324,6 @@ static int child_work(const char *input, void *context)
 	const struct request *request = context;
 
 	(void)input;
-	hub_child_close_others(false);
 	if (request->probe->options.has_stacks)
 		child_stacks(request);
 	if (request->probe->options.has_ras && must_ask_ras(request))
@@ -447,7 +446,7 @@ void agent_probe_open(struct agent_probe *probe, const struct agent_probe_option
 
 void agent_probe_release(struct agent_probe *probe)
 {
-	hub_child_release(&probe->child);
+	child_release(&probe->child);
 	for (size_t i = 0; i < probe->count; i++)
 		forget_lines(&probe->jobs[i]);
 	free(probe->jobs);
@@ -602,9 +601,9 @@ static bool end_child(struct agent_probe *probe, struct watch *watch)
 		take_output(probe, job, &watch->recording);
 	}
 	if (probe->child.code != 0)
-		agent_log(AGENT_WARNING, "job %s: stacks and RAS are incomplete: %s", probe->asked,
+		serve_log(SERVE_WARNING, "job %s: stacks and RAS are incomplete: %s", probe->asked,
 			  probe->child.why);
-	hub_child_release(&probe->child);
+	child_release(&probe->child);
 	probe->is_asking = false;
 	return job != NULL;
 }
@@ -613,16 +612,16 @@ uint64_t agent_probe_run(struct agent_probe *probe, struct live *live, struct wa
 			 uint64_t now_ns, bool *has_news)
 {
 	struct request request = { .probe = probe, .live = live, .watch = watch };
-	const struct hub_child_task task = { .work = child_work,
-					     .context = &request,
-					     .timeout_ns = CHILD_NS,
-					     .limit_bytes = OUTPUT_MOST };
+	const struct child_task task = { .work = child_work,
+					 .context = &request,
+					 .timeout_ns = CHILD_NS,
+					 .limit_bytes = OUTPUT_MOST };
 	struct agent_probe_job *job;
 	uint64_t next = UINT64_MAX;
 
 	*has_news = false;
 	if (probe->is_asking) {
-		if (!hub_child_has_ended(&probe->child, now_ns))
+		if (!child_has_ended(&probe->child, now_ns))
 			return now_ns + POLL_NS;
 		*has_news = end_child(probe, watch);
 		return now_ns;
@@ -634,6 +633,6 @@ uint64_t agent_probe_run(struct agent_probe *probe, struct live *live, struct wa
 	probe->is_asking = true;
 	text_copy(probe->asked, sizeof(probe->asked), job->name);
 	choose_processes(probe, live, watch);
-	hub_child_start(&probe->child, &task, probe->epoll, now_ns);
+	child_start(&probe->child, &task, probe->epoll, now_ns);
 	return now_ns + POLL_NS;
 }

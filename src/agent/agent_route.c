@@ -1,11 +1,10 @@
-#include "agent/agent_server.h"
+#include "agent/agent_answers.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/agent.h"
-#include "agent/web.h"
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/text.h"
@@ -64,7 +63,7 @@ void agent_bodies_forget(struct agent_bodies *bodies)
 
 void agent_bodies_release(struct agent_bodies *bodies)
 {
-	hub_child_release(&bodies->maker);
+	child_release(&bodies->maker);
 	agent_bodies_forget(bodies);
 }
 
@@ -182,7 +181,6 @@ static int maker_work(const char *input, void *context)
 	void *packed;
 
 	(void)input;
-	hub_child_close_others(true);
 	sink_init_fd(&to, STDOUT_FILENO);
 	if (!bodies->makes_gzip) {
 		agent_snapshot_write(&to, bodies->look, bodies->host, &bodies->making.snapshot);
@@ -198,15 +196,16 @@ static int maker_work(const char *input, void *context)
 
 static void start_maker(struct agent_bodies *bodies, bool is_gzip, const struct agent_past *past)
 {
-	const struct hub_child_task task = { .work = maker_work,
-					     .context = bodies,
-					     .timeout_ns = MAKER_NS,
-					     .limit_bytes = MAKER_OUTPUT_MAX,
-					     .memory_bytes = MAKER_BYTES_MAX };
+	const struct child_task task = { .work = maker_work,
+					 .keeps_files = true,
+					 .context = bodies,
+					 .timeout_ns = MAKER_NS,
+					 .limit_bytes = MAKER_OUTPUT_MAX,
+					 .memory_bytes = MAKER_BYTES_MAX };
 
 	bodies->making = *past;
 	bodies->makes_gzip = is_gzip;
-	hub_child_start(&bodies->maker, &task, bodies->epoll, clock_system_ns(CLOCK_MONOTONIC));
+	child_start(&bodies->maker, &task, bodies->epoll, clock_system_ns(CLOCK_MONOTONIC));
 }
 
 /* As new as the last scan, or newer. */
@@ -214,7 +213,7 @@ static bool keep_made(struct agent_bodies *bodies)
 {
 	struct agent_body *body = &bodies->made[AGENT_BODY_SNAPSHOT][bodies->makes_gzip];
 	struct content *content = malloc(sizeof(*content));
-	struct hub_child *maker = &bodies->maker;
+	struct child *maker = &bodies->maker;
 
 	if (maker->code != 0 || maker->used == 0 || content == NULL) {
 		free(content);
@@ -227,7 +226,7 @@ static bool keep_made(struct agent_bodies *bodies)
 	return keep_body(bodies, body, content, bodies->makes_gzip, &bodies->making) != NULL;
 }
 
-uint64_t agent_bodies_run(struct agent_bodies *bodies, struct agent_http *http, bool is_busy,
+uint64_t agent_bodies_run(struct agent_bodies *bodies, struct serve_http *http, bool is_busy,
 			  uint64_t now_ns)
 {
 	bool is_made;
@@ -235,20 +234,20 @@ uint64_t agent_bodies_run(struct agent_bodies *bodies, struct agent_http *http, 
 	bodies->has_turn = !is_busy && !bodies->look->is_scanning;
 	if (bodies->is_wanted && bodies->has_turn) {
 		bodies->is_wanted = false;
-		agent_http_has_body(http, true);
+		serve_http_has_body(http, true);
 	}
 	if (bodies->is_wanted)
 		return now_ns;
 	if (bodies->maker.begun_ns == 0)
 		return UINT64_MAX;
-	if (!hub_child_has_ended(&bodies->maker, now_ns))
+	if (!child_has_ended(&bodies->maker, now_ns))
 		return now_ns + MAKER_POLL_NS;
 	is_made = keep_made(bodies);
 	if (!is_made)
-		agent_log(AGENT_WARNING, "cannot make a snapshot: %s", bodies->maker.why);
+		serve_log(SERVE_WARNING, "cannot make a snapshot: %s", bodies->maker.why);
 	agent_budget_spend(&bodies->budgets[AGENT_BODY_SNAPSHOT], bodies->maker.cpu_ns);
-	hub_child_release(&bodies->maker);
-	agent_http_has_body(http, is_made);
+	child_release(&bodies->maker);
+	serve_http_has_body(http, is_made);
 	return now_ns;
 }
 
@@ -291,78 +290,26 @@ static struct agent_body *agent_body(struct agent_bodies *bodies, enum agent_bod
 	return content && keep_body(bodies, body, content, is_gzip, past) ? body : NULL;
 }
 
-static const char text_type[] = AGENT_TYPE_TEXT;
-static const char json_type[] = AGENT_TYPE_JSON;
-
-static const char *header_of(struct MHD_Connection *connection, const char *name)
-{
-	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
-}
-
-/* ---- answers --------------------------------------------------------------------------------- */
-
-static void add_headers(const struct agent_route *route, struct MHD_Response *response,
-			const char *type, const char *caching)
-{
-	static const char *const fixed[][2] = {
-		{ "Content-Security-Policy", LIVE_PAGE_POLICY },
-		{ "X-Content-Type-Options", "nosniff" },
-		{ "X-Frame-Options", "DENY" },
-		{ "Referrer-Policy", "no-referrer" },
-		{ "Cross-Origin-Resource-Policy", "same-origin" },
-	};
-	const char *strict = route->http->config.strict_transport;
-
-	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, caching);
-	for (size_t i = 0; i < ARRAY_LENGTH(fixed); i++)
-		MHD_add_response_header(response, fixed[i][0], fixed[i][1]);
-	if (strict[0])
-		MHD_add_response_header(response, MHD_HTTP_HEADER_STRICT_TRANSPORT_SECURITY,
-					strict);
-}
-
-enum MHD_Result agent_route_reply(struct agent_route *route, struct MHD_Connection *connection,
-				  unsigned int code, const char *type, const char *text,
-				  const char *name, const char *value)
-{
-	struct MHD_Response *response = MHD_create_response_from_buffer(
-		strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
-	enum MHD_Result result;
-
-	if (response == NULL)
-		return MHD_NO;
-	add_headers(route, response, type, "no-store");
-	if (name)
-		MHD_add_response_header(response, name, value);
-	result = MHD_queue_response(connection, code, response);
-	MHD_destroy_response(response);
-	return result;
-}
-
-enum MHD_Result agent_route_refuse(struct agent_route *route, struct MHD_Connection *connection,
-				   unsigned int code, const char *text)
-{
-	return agent_route_reply(route, connection, code, text_type, text, NULL, NULL);
-}
+static const char text_type[] = SERVE_TYPE_TEXT;
+static const char json_type[] = SERVE_TYPE_JSON;
 
 static enum MHD_Result come_again(struct agent_route *route, struct MHD_Connection *connection,
 				  unsigned int code, const char *text)
 {
-	return agent_route_reply(route, connection, code, text_type, text,
-				 MHD_HTTP_HEADER_RETRY_AFTER, "1");
+	return serve_reply(&route->site, connection, code, text_type, text,
+			   MHD_HTTP_HEADER_RETRY_AFTER, "1");
 }
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
 /* What it waited for is new enough. */
-static bool must_wait_for_scan(struct agent_route *route, struct agent_connection *from,
+static bool must_wait_for_scan(struct agent_route *route, struct serve_connection *from,
 			       struct MHD_Connection *connection)
 {
 	if (from->has_waited || agent_look_fresh(route->look, clock_system_ns(CLOCK_MONOTONIC)))
 		return false;
 	route->bodies.is_wanted = true;
-	agent_http_wait_for_body(from, connection);
+	serve_http_wait_for_body(from, connection);
 	return true;
 }
 
@@ -371,8 +318,8 @@ static enum MHD_Result answer_body(struct agent_route *route, struct MHD_Connect
 				   const struct agent_past *past)
 {
 	bool is_gzip =
-		web_encoding_takes_gzip(header_of(connection, MHD_HTTP_HEADER_ACCEPT_ENCODING));
-	struct agent_connection *from = agent_http_connection(connection);
+		web_encoding_takes_gzip(serve_header(connection, MHD_HTTP_HEADER_ACCEPT_ENCODING));
+	struct serve_connection *from = serve_http_connection(connection);
 	struct agent_body *body = NULL;
 	bool must_wait = false;
 
@@ -381,14 +328,14 @@ static enum MHD_Result answer_body(struct agent_route *route, struct MHD_Connect
 	if (!from->has_failed || kind != AGENT_BODY_SNAPSHOT)
 		body = agent_body(&route->bodies, kind, is_gzip, past, &must_wait);
 	if (must_wait) {
-		agent_http_wait_for_body(from, connection);
+		serve_http_wait_for_body(from, connection);
 		return MHD_YES;
 	}
 	if (body == NULL)
 		return come_again(route, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
 				  "too busy; try again later\n");
 	if (!body->has_headers) {
-		add_headers(route, body->response, type, "no-store");
+		serve_add_headers(&route->site, body->response, type, "no-store");
 		MHD_add_response_header(body->response, MHD_HTTP_HEADER_VARY,
 					"Accept, Accept-Encoding");
 		body->has_headers = true;
@@ -399,7 +346,7 @@ static enum MHD_Result answer_body(struct agent_route *route, struct MHD_Connect
 static enum MHD_Result answer_metrics(struct agent_route *route, struct MHD_Connection *connection)
 {
 	enum metrics_format format =
-		metrics_negotiate(header_of(connection, MHD_HTTP_HEADER_ACCEPT));
+		metrics_negotiate(serve_header(connection, MHD_HTTP_HEADER_ACCEPT));
 
 	return answer_body(route, connection, (enum agent_body_kind)format,
 			   metrics_content_type(format), NULL);
@@ -424,8 +371,8 @@ static enum MHD_Result answer_history(struct agent_route *route, struct MHD_Conn
 	int64_t number = 0;
 
 	if (after && text_number(after, 0, INT64_MAX, &number) != OK)
-		return agent_route_refuse(route, connection, MHD_HTTP_BAD_REQUEST,
-					  "'after' must be a number of nanoseconds since 1970\n");
+		return serve_refuse(&route->site, connection, MHD_HTTP_BAD_REQUEST,
+				    "'after' must be a number of nanoseconds since 1970\n");
 	past.after_ns = (uint64_t)number;
 	/* Never all of them: that would be megabytes, built in the only thread. Text longer than any key is
 	 * truncated. */
@@ -436,10 +383,10 @@ static enum MHD_Result answer_history(struct agent_route *route, struct MHD_Conn
 /* Environment variables of users are not for every account on the host, so only authenticated clients get them. */
 static bool may_see_environment(const struct agent_route *route, struct MHD_Connection *connection)
 {
-	const struct web_config *config = &route->http->config;
+	const struct web_config *config = &route->site.http->config;
 
 	return config->user_count > 0 || config->client_auth == WEB_CLIENT_REQUIRE ||
-	       agent_http_connection(connection)->is_private;
+	       serve_http_connection(connection)->is_private;
 }
 
 static enum MHD_Result answer_snapshot(struct agent_route *route, struct MHD_Connection *connection)
@@ -451,16 +398,16 @@ static enum MHD_Result answer_snapshot(struct agent_route *route, struct MHD_Con
 	int64_t number = 0;
 
 	if (operations && text_number(operations, 0, AGENT_SNAPSHOT_OPERATIONS_MAX, &number) != OK)
-		return agent_route_refuse(route, connection, MHD_HTTP_BAD_REQUEST,
-					  "'operations' must be a number from 0 to 20000: the last "
-					  "finished operations "
-					  "per process\n");
+		return serve_refuse(&route->site, connection, MHD_HTTP_BAD_REQUEST,
+				    "'operations' must be a number from 0 to 20000: the last "
+				    "finished operations "
+				    "per process\n");
 	past.snapshot.operations = agent_snapshot_operations((uint64_t)number);
 	past.snapshot.has_environment = may_see_environment(route, connection);
 	past.snapshot.has_job = job != NULL;
 	if (!web_unescape(past.snapshot.job, sizeof(past.snapshot.job), job))
-		return agent_route_refuse(route, connection, MHD_HTTP_BAD_REQUEST,
-					  "'job' is not the name of a job\n");
+		return serve_refuse(&route->site, connection, MHD_HTTP_BAD_REQUEST,
+				    "'job' is not the name of a job\n");
 	return answer_body(route, connection, AGENT_BODY_SNAPSHOT, "application/x-tar", &past);
 }
 
@@ -471,62 +418,27 @@ static enum MHD_Result answer_health(struct agent_route *route, struct MHD_Conne
 	struct sink sink;
 	struct json json;
 
-	if (must_wait_for_scan(route, agent_http_connection(connection), connection))
+	if (must_wait_for_scan(route, serve_http_connection(connection), connection))
 		return MHD_YES;
 	sink_init_memory(&sink);
 	json_init(&json, &sink);
 	json_object(&json);
 	json_put_string(&json, "status", look->status == OK ? "ok" : "failing");
 	json_put_string(&json, "version", RINGSIDE_VERSION);
-	json_put_string(&json, "host", route->host);
+	json_put_string(&json, "host", route->site.host);
 	json_put_unsigned(&json, "processes", look->watch.recording.count);
 	json_put_unsigned(&json, "notices", look->live.notice_count);
 	json_put_unsigned(&json, "looks", look->number);
 	json_put_unsigned(&json, "looks_failed", look->failures);
 	json_put_unsigned(&json, "refused_files", look->watch.refused_count);
-	json_put_unsigned(&json, "connections", route->http->count);
+	json_put_unsigned(&json, "connections", route->site.http->count);
 	json_end(&json);
 	json_line(&json);
-	result = agent_route_reply(route, connection,
-				   look->status == OK ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE,
-				   json_type, sink_string(&sink), NULL, NULL);
+	result = serve_reply(&route->site, connection,
+			     look->status == OK ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE,
+			     json_type, sink_string(&sink), NULL, NULL);
 	sink_release(&sink);
 	return result;
-}
-
-enum MHD_Result agent_route_file(struct agent_route *route, struct MHD_Connection *connection,
-				 const struct live_page_file *file)
-{
-	const char *known = header_of(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
-	bool is_known = known && (strstr(known, file->etag) || strcmp(known, "*") == 0);
-	struct MHD_Response *response = MHD_create_response_from_buffer(
-		is_known ? 0 : file->length, (void *)(uintptr_t)file->bytes,
-		MHD_RESPMEM_PERSISTENT);
-	enum MHD_Result result;
-
-	if (response == NULL)
-		return MHD_NO;
-	add_headers(route, response, file->type, "no-cache");
-	MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, file->etag);
-	result = MHD_queue_response(connection, is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK,
-				    response);
-	MHD_destroy_response(response);
-	return result;
-}
-
-enum MHD_Result agent_route_runbook(struct agent_route *route, struct MHD_Connection *connection,
-				    const char *path)
-{
-	struct live_page_file file = { .path = path, .type = AGENT_TYPE_TEXT };
-	const char *text = runbook_find(path + 1, &file.length);
-
-	if (text == NULL)
-		return agent_route_refuse(route, connection, MHD_HTTP_NOT_FOUND,
-					  "there is no such runbook\n");
-	file.bytes = (const unsigned char *)text;
-	text_format(file.etag, sizeof(file.etag), "\"%016" PRIx64 "\"",
-		    hash_bytes(text, file.length));
-	return agent_route_file(route, connection, &file);
 }
 
 static enum MHD_Result answer_path(struct agent_route *route, struct MHD_Connection *connection,
@@ -546,85 +458,24 @@ static enum MHD_Result answer_path(struct agent_route *route, struct MHD_Connect
 	for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
 		if (strcmp(path, paths[i].path) == 0)
 			return paths[i].answer(route, connection);
-	if (strncmp(path, AGENT_RUNBOOKS, strlen(AGENT_RUNBOOKS)) == 0)
-		return agent_route_runbook(route, connection, path);
+	if (strncmp(path, SERVE_RUNBOOKS, strlen(SERVE_RUNBOOKS)) == 0)
+		return serve_runbook(&route->site, connection, path);
 	file = live_page_file(path);
 	if (file)
-		return agent_route_file(route, connection, file);
-	return agent_route_refuse(
-		route, connection, MHD_HTTP_NOT_FOUND,
+		return serve_file(&route->site, connection, file);
+	return serve_refuse(
+		&route->site, connection, MHD_HTTP_NOT_FOUND,
 		"not found; available are /metrics, /healthz, /api/v1/now, /api/v1/history, "
 		"/api/v1/snapshot, /api/v1/summary, /runbooks/NAME and the page at /\n");
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static enum MHD_Result ask_password(struct agent_route *route, struct MHD_Connection *connection)
-{
-	return agent_route_reply(route, connection, MHD_HTTP_UNAUTHORIZED, text_type,
-				 "user name and password required\n",
-				 MHD_HTTP_HEADER_WWW_AUTHENTICATE,
-				 "Basic realm=\"ringside\", charset=\"UTF-8\"");
-}
-
-enum web_verdict agent_route_password(struct agent_route *route, struct MHD_Connection *connection,
-				      struct agent_connection *from)
-{
-	if (route->http->config.user_count == 0)
-		return WEB_AUTH_GOOD;
-	if (from->checked != WEB_AUTH_LATER)
-		return from->checked;
-	from->checked = web_auth_check(&route->http->auth, &route->http->config,
-				       header_of(connection, MHD_HTTP_HEADER_AUTHORIZATION),
-				       agent_http_has_turn(from), clock_system_ns(CLOCK_MONOTONIC));
-	from->has_turn = false;
-	if (from->checked == WEB_AUTH_LATER)
-		agent_http_wait(from, connection);
-	else if (from->checked == WEB_AUTH_TURN)
-		from->checked = agent_http_check(from, connection);
-	return from->checked;
-}
-
-enum MHD_Result agent_route_check(struct agent_route *route, struct MHD_Connection *connection,
-				  struct agent_connection *from, bool *may_pass)
-{
-	const char *host = header_of(connection, MHD_HTTP_HEADER_HOST);
-	enum web_verdict verdict;
-
-	*may_pass = false;
-	if (from->is_dropped)
-		return MHD_NO;
-	if (from->checks_host && host && !web_host_is_local(host, route->host))
-		return agent_route_refuse(
-			route, connection, MHD_HTTP_FORBIDDEN,
-			"this address is local: the Host header must be localhost, "
-			"127.0.0.1, [::1] "
-			"or the name of this host\n");
-	verdict = agent_route_password(route, connection, from);
-	if (verdict == WEB_AUTH_LATER)
-		return MHD_YES;
-	from->checked = WEB_AUTH_LATER;
-	if (verdict == WEB_AUTH_WRONG) {
-		from->wrong++;
-		return ask_password(route, connection);
-	}
-	*may_pass = true;
-	return MHD_YES;
-}
-
-bool agent_route_has_body(struct MHD_Connection *connection)
-{
-	const char *length = header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
-
-	return header_of(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING) ||
-	       (length && strcmp(length, "0") != 0);
-}
-
 enum MHD_Result agent_route(void *context, struct MHD_Connection *connection, const char *path,
 			    const char *method, const char *version, const char *upload,
 			    size_t *upload_bytes, void **request)
 {
-	struct agent_connection *from = agent_http_connection(connection);
+	struct serve_connection *from = serve_http_connection(connection);
 	struct agent_route *route = context;
 	enum MHD_Result result;
 	bool may_pass;
@@ -633,12 +484,12 @@ enum MHD_Result agent_route(void *context, struct MHD_Connection *connection, co
 	if (from == NULL || *upload_bytes > 0)
 		return MHD_NO;
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
-		return agent_route_reply(route, connection, MHD_HTTP_METHOD_NOT_ALLOWED, text_type,
-					 "read-only: use GET or HEAD\n", MHD_HTTP_HEADER_ALLOW,
-					 "GET, HEAD");
-	if (agent_route_has_body(connection))
-		return agent_route_refuse(route, connection, MHD_HTTP_CONTENT_TOO_LARGE,
-					  "request bodies are not accepted\n");
+		return serve_reply(&route->site, connection, MHD_HTTP_METHOD_NOT_ALLOWED, text_type,
+				   "read-only: use GET or HEAD\n", MHD_HTTP_HEADER_ALLOW,
+				   "GET, HEAD");
+	if (serve_has_body(connection))
+		return serve_refuse(&route->site, connection, MHD_HTTP_CONTENT_TOO_LARGE,
+				    "request bodies are not accepted\n");
 	/* libmicrohttpd calls twice: once before the rest of the request is read. */
 	if (*request == NULL) {
 		*request = route;
@@ -646,6 +497,6 @@ enum MHD_Result agent_route(void *context, struct MHD_Connection *connection, co
 		from->since_ns = clock_system_ns(CLOCK_MONOTONIC);
 		return MHD_YES;
 	}
-	result = agent_route_check(route, connection, from, &may_pass);
+	result = serve_check(&route->site, connection, from, &may_pass);
 	return may_pass ? answer_path(route, connection, path) : result;
 }

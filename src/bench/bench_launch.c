@@ -32,6 +32,7 @@
 #include "bench/bench_result.h"
 #include "cli/cli.h"
 #include "common/attributes.h"
+#include "common/child.h"
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/text.h"
@@ -842,61 +843,54 @@ static void look_at_gpus(bool with_nccl, const char *nccl_path, struct answer *a
 	cuda_explain(&cuda, result, "cuDeviceGetCount", answer->problem, sizeof(answer->problem));
 }
 
-static void look_in_child(bool with_nccl, const char *nccl, int fd)
-{
-	struct answer answer = { 0 };
+struct look {
+	bool with_nccl;
+	const char *nccl;
+};
 
-	/* The parent may exit before CUDA answers. */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* Libraries may print messages; stdout is for results. */
-	dup2(STDERR_FILENO, STDOUT_FILENO);
-	look_at_gpus(with_nccl, nccl, &answer);
-	_exit(write(fd, &answer, sizeof(answer)) == (ssize_t)sizeof(answer) ? 0 : 1);
+static int look_work(const char *input, void *context)
+{
+	const struct look *look = context;
+	struct answer answer = { 0 };
+	int output = child_keep_output();
+
+	(void)input;
+	look_at_gpus(look->with_nccl, look->nccl, &answer);
+	return write(output, &answer, sizeof(answer)) == (ssize_t)sizeof(answer) ? 0 : 1;
 }
 
 int bench_look(bool with_nccl, const char *nccl, char *problem, size_t problem_size)
 {
+	struct look look = { with_nccl, nccl };
+	const struct child_task task = { .work = look_work,
+					 .context = &look,
+					 .timeout_ns = LOOK_SECONDS * SECOND_NS,
+					 .limit_bytes = sizeof(struct answer) };
 	struct answer answer = { .gpus = -1 };
-	int ends[2], status;
-	ssize_t got;
-	pid_t child;
+	struct child child = { .pid = 0 };
 
-	if (pipe2(ends, O_CLOEXEC) == -1)
-		return bench_problem(problem, problem_size, "cannot start a process: %s",
-				     strerror(errno));
-	child = fork();
-	if (child == -1) {
-		bench_problem(problem, problem_size, "cannot start a process: %s", strerror(errno));
-		close(ends[0]);
-		close(ends[1]);
-		return -1;
-	}
-	if (child == 0)
-		look_in_child(with_nccl, nccl, ends[1]);
-	close(ends[1]);
-	status = bench_wait_child(child, LOOK_SECONDS);
-	fcntl(ends[0], F_SETFL, O_NONBLOCK);
-	got = read(ends[0], &answer, sizeof(answer));
-	close(ends[0]);
-	if (got == (ssize_t)sizeof(answer)) {
+	child_run(&child, &task);
+	if (child.used == sizeof(answer)) {
+		memcpy(&answer, child.bytes, sizeof(answer));
 		answer.problem[sizeof(answer.problem) - 1] = '\0';
 		text_copy(problem, problem_size, answer.problem);
 		if (answer.gpus == 0)
 			text_copy(problem, problem_size,
 				  "CUDA works, but found no GPU: check nvidia-smi and "
 				  "CUDA_VISIBLE_DEVICES");
-		return answer.gpus > 0 ? answer.gpus : -1;
+	} else if (child.killed_ns != 0) {
+		text_format(problem, problem_size,
+			    "CUDA did not initialize within %d s: check dmesg", LOOK_SECONDS);
+	} else if (child.code == -1 && child.signal == 0) {
+		text_copy(problem, problem_size, child.why);
+	} else {
+		text_format(problem, problem_size,
+			    "the process that opened CUDA ended (%s %d): check dmesg",
+			    child.signal != 0 ? "signal" : "exit code",
+			    child.signal != 0 ? child.signal : child.code);
 	}
-	if (status == -1)
-		snprintf(problem, problem_size, "CUDA did not initialize within %d s: check dmesg",
-			 LOOK_SECONDS);
-	else
-		snprintf(problem, problem_size,
-			 "the process that opened CUDA ended (%s %d): check "
-			 "dmesg",
-			 WIFSIGNALED(status) ? "signal" : "exit code",
-			 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-	return -1;
+	child_release(&child);
+	return answer.gpus > 0 ? answer.gpus : -1;
 }
 
 int bench_launch_gpus(char *problem, size_t problem_size)

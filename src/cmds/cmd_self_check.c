@@ -34,6 +34,7 @@
 #include "cli/cli.h"
 #include "cmds/commands.h"
 #include "common/attributes.h"
+#include "common/child.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/nccl_interface.h"
@@ -301,27 +302,6 @@ struct probe {
 	char why[PROBE_TEXT];
 };
 
-static size_t read_probe(int fd, char text[PROBE_TEXT])
-{
-	uint64_t until_ns = clock_system_ns(CLOCK_MONOTONIC) + PROBE_SECONDS * SECOND_NS;
-	struct pollfd end = { .fd = fd, .events = POLLIN };
-	size_t used = 0;
-
-	for (;;) {
-		uint64_t now_ns = clock_system_ns(CLOCK_MONOTONIC);
-		ssize_t got;
-
-		if (now_ns >= until_ns)
-			return 0;
-		if (poll(&end, 1, (int)((until_ns - now_ns) / MS_NS) + 1) <= 0)
-			continue;
-		got = read(fd, text + used, PROBE_TEXT - 1 - used);
-		if (got <= 0)
-			return used;
-		used += (size_t)got;
-	}
-}
-
 static void probe_parse(struct probe *probe, char text[PROBE_TEXT])
 {
 	char *at = text, *path, *name, *number;
@@ -345,36 +325,35 @@ static void probe_parse(struct probe *probe, char text[PROBE_TEXT])
 		probe->number = (int)value;
 }
 
+static int probe_work(const char *input, void *context)
+{
+	char text[PROBE_TEXT] = "";
+	int output = child_keep_output();
+
+	(void)input;
+	probe_library(context, text);
+	return write(output, text, strlen(text)) == -1;
+}
+
 /* Some libraries crash or hang when they are loaded where their hardware is not. */
 static struct probe probe_in_child(const struct probe_request *request)
 {
+	const struct child_task task = { .work = probe_work,
+					 .context = (void *)(uintptr_t)request,
+					 .timeout_ns = PROBE_SECONDS * SECOND_NS,
+					 .limit_bytes = PROBE_TEXT };
 	struct probe probe = { .is_loaded = false };
+	struct child child = { .pid = 0 };
 	char text[PROBE_TEXT] = "";
-	int ends[2];
-	pid_t child;
 
-	if (pipe2(ends, O_CLOEXEC) == -1 || (child = fork()) == -1) {
-		text_copy(probe.why, sizeof(probe.why), strerror(errno));
-		return probe;
-	}
-	if (child == 0) {
-		int quiet = open("/dev/null", O_WRONLY);
-
-		/* A library may print when it is loaded; the recorder must not begin. */
-		dup2(quiet, STDOUT_FILENO);
-		dup2(quiet, STDERR_FILENO);
-		alarm(PROBE_SECONDS);
-		probe_library(request, text);
-		_exit(write(ends[1], text, strlen(text)) == -1);
-	}
-	close(ends[1]);
-	text[read_probe(ends[0], text)] = '\0';
-	close(ends[0]);
-	kill(child, SIGKILL);
-	/* A process that is blocked in a driver cannot be killed: do not wait for it. */
-	for (int i = 0; i < 100 && waitpid(child, NULL, WNOHANG) == 0; i++)
-		poll(NULL, 0, 10);
-	probe_parse(&probe, text);
+	child_run(&child, &task);
+	if (child.bytes != NULL && child.killed_ns == 0)
+		text_copy(text, sizeof(text), child.bytes);
+	if (child.bytes == NULL)
+		text_copy(probe.why, sizeof(probe.why), child.why);
+	else
+		probe_parse(&probe, text);
+	child_release(&child);
 	return probe;
 }
 

@@ -21,11 +21,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/attributes.h"
+#include "common/child.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/text.h"
@@ -35,6 +34,7 @@ enum {
 	ENVIRONMENT_MOST = 4 << 20,
 	SOCKETS_MOST = 4 << 20,
 	KERNEL_TEXT = 4096,
+	TOOL_WORDS = 16,
 };
 
 #define TOOL_NS UINT64_C(5000000000)
@@ -317,9 +317,7 @@ struct tool {
 	bool is_stopping;
 	unsigned int retries; /* left */
 	bool has_failed;      /* it said so itself */
-	char *output;
-	size_t length;
-	char said[96]; /* the beginning of what it wrote to stderr */
+	struct child child;
 	char problem[sizeof("eu-stack failed: ") + 96]; /* "" none */
 };
 
@@ -340,96 +338,25 @@ static bool find_program(const char *program, char *path, size_t size)
 	return false;
 }
 
-static _Noreturn void become_tool(const struct tool *tool, int out, int error)
+/* No downloads of symbols while the process is stopped. */
+static bool set_environment(void)
 {
-	int null = open("/dev/null", O_RDWR);
-
-	setpgid(0, 0);
-	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	if (null != -1 && dup2(null, 0) != -1 && dup2(out, 1) != -1 && dup2(error, 2) != -1) {
-		for (int fd = 3; fd < 1024; fd++)
-			close(fd);
-		/* No downloads of symbols while the process is stopped. */
-		unsetenv("DEBUGINFOD_URLS");
-		unsetenv("LD_PRELOAD");
-		setenv("LC_ALL", "C", 1);
-		execv(tool->path, (char *const *)tool->words);
-	}
-	/* It could not be started: this child ends, and the tool has failed. */
-	for (;;)
-		kill(getpid(), SIGKILL);
+	return unsetenv("DEBUGINFOD_URLS") == 0 && unsetenv("LD_PRELOAD") == 0 &&
+	       setenv("LC_ALL", "C", 1) == 0;
 }
 
-/* from[0]: its output, from[1]: its errors. */
-static pid_t start_tool(const struct tool *tool, int from[2])
-{
-	int out[2], error[2];
-	pid_t pid = -1;
-
-	if (pipe2(out, O_CLOEXEC) == -1)
-		return -1;
-	if (pipe2(error, O_CLOEXEC) == -1) {
-		close(out[0]);
-		close(out[1]);
-		return -1;
-	}
-	pid = fork();
-	if (pid == 0)
-		become_tool(tool, out[1], error[1]);
-	close(out[1]);
-	close(error[1]);
-	if (pid == -1) {
-		close(out[0]);
-		close(error[0]);
-		return -1;
-	}
-	from[0] = out[0];
-	from[1] = error[0];
-	fcntl(from[0], F_SETFL, O_NONBLOCK);
-	fcntl(from[1], F_SETFL, O_NONBLOCK);
-	return pid;
-}
-
-/* Reads what is there. False: the end, or as much as is allowed. */
-static bool drain(struct tool *tool, int from)
-{
-	for (;;) {
-		ssize_t got = read(from, tool->output + tool->length, OUTPUT_MOST - tool->length);
-
-		if (got == -1)
-			return errno == EAGAIN || errno == EINTR;
-		if (got == 0)
-			return false;
-		tool->length += (size_t)got;
-		if (tool->length == OUTPUT_MOST)
-			return false;
-	}
-}
-
-/* The beginning is kept, and the rest is read once a round, so that the tool need not wait. */
-static void drain_errors(struct tool *tool, int from)
-{
-	size_t kept = strlen(tool->said), room = sizeof(tool->said) - 1 - kept;
-	char text[4096];
-	ssize_t got = read(from, text, sizeof(text) - 1);
-
-	if (got > 0) {
-		text[got] = '\0';
-		text_copy(tool->said + kept, room + 1, text);
-	}
-}
-
-/* What went wrong in its own words: the first line, without control characters. */
+/* What went wrong in its own words, without control characters. */
 static void note_failure(struct tool *tool)
 {
 	static const char prefix[] = "Error: ";
-	char *words = tool->said;
+	char words[96] = "", *own = words;
 
-	words += strncmp(words, prefix, strlen(prefix)) == 0 ? strlen(prefix) : 0;
-	words[strcspn(words, "\n")] = '\0';
-	text_clean(words);
+	if (tool->child.why_length > 0)
+		text_copy(words, sizeof(words), tool->child.why);
+	own += strncmp(words, prefix, strlen(prefix)) == 0 ? strlen(prefix) : 0;
+	text_clean(own);
 	text_format(tool->problem, sizeof(tool->problem), "%s failed%s%s", tool->words[0],
-		    words[0] != '\0' ? ": " : "", words);
+		    own[0] != '\0' ? ": " : "", own);
 }
 
 static char task_state(const struct stacks_target *target, int64_t tid)
@@ -491,78 +418,55 @@ static void make_it_run(const struct stacks_target *target, bool was_killed)
 	}
 }
 
-/* Until the tool ends by itself: true. False: it must be killed, and `problem` says why. */
-static bool follow_tool(struct stacks_target *target, struct tool *tool, pid_t pid,
-			const int from[2])
+/* Until the tool ends by itself: true. False: it was killed, and `problem` says why. */
+static bool follow_tool(struct stacks_target *target, struct tool *tool)
 {
-	uint64_t until_ns = now_ns() + TOOL_NS;
+	struct child *child = &tool->child;
 	const char *why = NULL;
-	bool is_open = true;
 
-	while (why == NULL) {
-		struct pollfd end = { is_open ? from[0] : -1, POLLIN, 0 };
-		siginfo_t ended = { .si_pid = 0 };
-
-		poll(&end, 1, tool->is_stopping || !is_open ? 1 : 20);
-		if (end.revents != 0)
-			is_open = drain(tool, from[0]);
-		drain_errors(tool, from[1]);
-		if (tool->length == OUTPUT_MOST)
-			why = "wrote too much";
-		else if (tool->is_stopping && is_stopped_long(target))
+	while (why == NULL && !child_has_ended(child, now_ns())) {
+		if (tool->is_stopping && is_stopped_long(target))
 			why = "would have stopped it for too long";
-		else if (now_ns() > until_ns)
-			why = "took too long";
-		else if (!is_open &&
-			 (waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) == -1 ||
-			  ended.si_pid == pid))
-			return true;
+		else
+			child_wait(child, tool->is_stopping ? 1 : 20);
 	}
+	if (why == NULL && child->killed_ns == 0)
+		return true;
+	if (why == NULL)
+		why = child->used > OUTPUT_MOST ? "wrote too much" : "took too long";
+	child_release(child);
 	text_format(tool->problem, sizeof(tool->problem), "%s %s", tool->words[0], why);
 	return false;
 }
 
-/* One that cannot be killed is left behind. */
-static void end_tool(struct tool *tool, pid_t pid, bool has_ended)
-{
-	uint64_t until_ns = now_ns() + END_NS;
-	int how = 0;
-	pid_t got;
-
-	if (!has_ended)
-		kill(pid, SIGKILL);
-	kill(-pid, SIGKILL); /* what it started, too */
-	while ((got = waitpid(pid, &how, WNOHANG)) == 0 && now_ns() < until_ns)
-		poll(NULL, 0, 1);
-	if (!has_ended || got != pid)
-		return;
-	tool->has_failed = WIFEXITED(how) && WEXITSTATUS(how) != 0;
-	if (tool->has_failed || WIFSIGNALED(how))
-		note_failure(tool);
-}
-
 static void run_tool(struct stacks_target *target, struct tool *tool)
 {
+	char *words[TOOL_WORDS];
+	const struct child_task task = { .words = words,
+					 .prepare = set_environment,
+					 .timeout_ns = TOOL_NS,
+					 .limit_bytes = OUTPUT_MOST };
 	void (*before)(int) = signal(SIGCHLD, SIG_DFL);
-	int from[2];
 	bool has_ended;
-	pid_t pid;
 
-	tool->length = 0;
-	tool->said[0] = '\0';
+	words[0] = tool->path;
+	for (size_t i = 1; i < TOOL_WORDS; i++) {
+		words[i] = (char *)(uintptr_t)tool->words[i];
+		if (words[i] == NULL)
+			break;
+	}
 	tool->has_failed = false;
 	tool->problem[0] = '\0';
-	tool->output = malloc(OUTPUT_MOST + 1);
-	pid = tool->output != NULL ? start_tool(tool, from) : -1;
-	if (pid == -1) {
+	child_release(&tool->child);
+	child_start(&tool->child, &task, -1, now_ns());
+	if (tool->child.pid == 0) {
 		text_format(tool->problem, sizeof(tool->problem), "%s cannot be started",
 			    tool->words[0]);
 	} else {
-		has_ended = follow_tool(target, tool, pid, from);
-		drain_errors(tool, from[1]);
-		end_tool(tool, pid, has_ended);
-		close(from[0]);
-		close(from[1]);
+		has_ended = follow_tool(target, tool);
+		tool->has_failed = has_ended && tool->child.code > 0;
+		if (has_ended && tool->child.code != 0)
+			note_failure(tool);
 		if (tool->is_stopping)
 			make_it_run(target, !has_ended);
 	}
@@ -605,17 +509,16 @@ static void use_tool(struct stacks_target *target, struct tool *tool,
 	run_tool(target, tool);
 	while (tool->has_failed && tool->retries > 0 && now_ns() < until_ns) {
 		tool->retries--;
-		free(tool->output);
 		run_tool(target, tool);
 	}
 	if (tool->problem[0] == '\0' &&
-	    read_output(&target->stack, tool->output, tool->length) != OK)
+	    read_output(&target->stack, tool->child.bytes, tool->child.used) != OK)
 		text_format(tool->problem, sizeof(tool->problem), "%s shows no frames",
 			    tool->words[0]);
 	if (tool->problem[0] != '\0')
 		text_append(target->why, sizeof(target->why), "%s%s", target->why[0] ? "; " : "",
 			    tool->problem);
-	free(tool->output);
+	child_release(&tool->child);
 }
 
 static void run_tools(struct stacks_target *target, const struct stacks_options *options)

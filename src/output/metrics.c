@@ -202,6 +202,8 @@ static const struct metrics_name families[METRICS_FAMILIES + 1] = {
 				       "Judgements of the speed of a job." },
 	[METRICS_AGENT_JUDGE_SECONDS] = { "ringside_agent_judge_seconds", "counter", "",
 					  "CPU time spent judging speed." },
+	[METRICS_AGENT_GIVEN_UP] = { "ringside_agent_children_given_up", "counter", "",
+				     "Child processes of the agent that could not be killed." },
 	[METRICS_AGENT_REFUSED] = { "ringside_agent_refused_files", "gauge", "",
 				    "Files that cannot be read because of their contents." },
 	[METRICS_AGENT_UNREADABLE] = { "ringside_agent_unreadable_files", "gauge", "",
@@ -909,6 +911,7 @@ static void metrics_write_agent(struct metrics_writer *writer, const struct metr
 	put_alone(out, METRICS_AGENT_LOOK_SECONDS, agent->look_ns, true, true);
 	put_alone(out, METRICS_AGENT_JUDGEMENTS, agent->judgements, false, true);
 	put_alone(out, METRICS_AGENT_JUDGE_SECONDS, agent->judge_ns, true, true);
+	put_alone(out, METRICS_AGENT_GIVEN_UP, agent->given_up, false, true);
 	put_alone(out, METRICS_AGENT_REFUSED, agent->refused, false, true);
 	put_alone(out, METRICS_AGENT_UNREADABLE, agent->unreadable, false, true);
 	put_alone(out, METRICS_AGENT_LEFT_OUT, agent->left_out, false, true);

@@ -56,6 +56,7 @@ struct metrics_agent {
 	uint64_t look_ns;    /* time spent scanning */
 	uint64_t judgements; /* of the speed of a job */
 	uint64_t judge_ns;   /* CPU time of these */
+	uint64_t given_up;   /* child processes that could not be killed */
 	uint64_t cpu_ns;
 	uint64_t refused;
 	uint64_t unreadable;

@@ -1,6 +1,6 @@
 /*
  * When the agent scans, judges, reads facts of its host and asks for kernel events, and what it logs. What takes time or
- * needs processes is played; the file is included for that.
+ * needs processes is played; the files are included for that.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include "doctor/doctor.h"
 
 static uint64_t play_clock(clockid_t clock);
-static int play_log(enum agent_level level, const char *format, ...) PRINTF_LIKE(2, 3);
+static int play_log(enum serve_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 static enum status play_live_look(struct live *live, struct recording *recording, uint64_t now_ns,
 				  uint64_t wall_ns);
 static void play_look_begin(struct watch *watch, unsigned int flags, uint64_t now_ns);
@@ -38,7 +38,7 @@ static void play_ask(struct recording_ask *ask, const struct recording_process *
 static bool play_answered(struct recording_ask *ask, const struct recording_process *process);
 
 #define clock_system_ns play_clock
-#define agent_log play_log
+#define serve_log play_log
 #define live_look play_live_look
 #define watch_look_begin play_look_begin
 #define watch_look_step play_look_step
@@ -54,7 +54,10 @@ static bool play_answered(struct recording_ask *ask, const struct recording_proc
 #define live_doubt(live, comm, figure) play_doubt(live, comm, figure)
 #define recording_ask_times play_ask
 #define recording_ask_answered play_answered
+#include "agent/agent_judge.c"
+#include "agent/agent_kernel.c"
 #include "agent/agent_look.c"
+#include "agent/agent_textfile.c"
 #undef live_doubt
 
 #include <poll.h>
@@ -95,7 +98,7 @@ static uint64_t play_clock(clockid_t clock)
 	return play.cpu_ns;
 }
 
-static int play_log(enum agent_level level, const char *format, ...)
+static int play_log(enum serve_level level, const char *format, ...)
 {
 	char line[600];
 	va_list list;
@@ -104,7 +107,7 @@ static int play_log(enum agent_level level, const char *format, ...)
 	vsnprintf(line, sizeof(line), format, list);
 	va_end(list);
 	text_append(said, sizeof(said), "%s\n", line);
-	return level == AGENT_ERROR ? 1 : 0;
+	return level == SERVE_ERROR ? 1 : 0;
 }
 
 /* What was logged since. */
@@ -520,7 +523,7 @@ static void test_cut_output(void)
 	struct live_judgement made = { .key = 9, .found = { .count = 1 } }, judgement;
 	struct verdict verdict = { .evidence = { .count = 1 }, .advice = { .count = 1 } };
 	static char bytes[sizeof(made) + sizeof(verdict) + 4], copy[sizeof(bytes)];
-	struct hub_child child = { .bytes = copy };
+	struct child child = { .bytes = copy };
 	size_t good = 0;
 
 	memcpy(bytes, &made, sizeof(made));

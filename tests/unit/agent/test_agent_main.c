@@ -17,10 +17,11 @@ int main(void)
 #include <stdio.h>
 
 #include "agent/agent.h"
-#include "agent/agent_server.h"
-#include "agent/hub.h"
+#include "agent/agent_answers.h"
 #include "cli/cli_ask.h"
 #include "common/text.h"
+#include "hub/hub.h"
+#include "serve/server.h"
 
 /* ---- the stage -------------------------------------------------------------------------------- */
 
@@ -99,36 +100,36 @@ static bool play_watch(int fd)
 	return call("watch") == 0;
 }
 
-#define agent_rights_find(rights, user, group) call("find")
-#define agent_loop_open(loop) call("open")
-#define agent_loop_listen(loop, list, count, standard, group) \
+#define serve_rights_find(rights, user, group) call("find")
+#define serve_loop_open(loop) call("open")
+#define serve_loop_listen(loop, list, count, standard, group) \
 	call((group) == (gid_t)-1 ? "listen" : "listen-as-group")
-#define agent_loop_serve(loop, config, answer, context) call("serve")
+#define serve_loop_serve(loop, config, answer, context) call("serve")
 #define cli_host_watch_open(host) call("host")
-#define agent_rights_drop(rights) \
+#define serve_rights_drop(rights) \
 	call((rights)->must_write ? "drop-and-write" : (rights)->must_hand_on ? "drop-on" : "drop")
 #define agent_textfile_open(to, directory, interval) call("files")
 #define agent_look_init(look, watch, limits) play_init(look)
 #define watch_fd(watch) ((watch)->inotify)
-#define agent_loop_watch(loop, fd) play_watch(fd)
-#define agent_hook_open(hook, command, timeout, epoll) call("hook")
+#define serve_loop_watch(loop, fd) play_watch(fd)
+#define serve_hook_open(hook, command, timeout, epoll) call("hook")
 #define agent_probe_open(probe, options, epoll) call("probe")
 #define agent_bodies_init(bodies, look, host, epoll) call("bodies")
-#define agent_hook_release(hook) call_with("hook", hook)
+#define serve_hook_release(hook) call_with("hook", hook)
 #define agent_probe_release(probe) call_with("probe", probe)
-#define agent_loop_close(loop) call_with("loop", loop)
+#define serve_loop_close(loop) call_with("loop", loop)
 #define agent_bodies_release(bodies) call_with("bodies", bodies)
 #define agent_textfile_close(to) call_with("files", to)
-#define agent_verdicts_release(verdicts) call_with("verdicts", verdicts)
+#define serve_verdicts_release(verdicts) call_with("verdicts", verdicts)
 #define agent_kernel_release(kernel) call_with("kernel", kernel)
 #define agent_look_release(look) call_with("look", look)
 #define cli_host_watch_close(host) call_with("host", host)
-#define agent_hook_handle(hook, now) call_with("hook", hook, now)
+#define serve_hook_handle(hook, now) call_with("hook", hook, now)
 #define agent_look_heed(look, now) call_with("heed", look, now)
-#define agent_systemd_notify play_notify
+#define serve_systemd_notify play_notify
 #define agent_bodies_age(bodies) call_with("age", bodies)
 #define agent_notices_report(notices, live, now) call_with("notices", notices, live, now)
-#define agent_verdicts_report(verdicts, live, to, now) \
+#define serve_verdicts_report(verdicts, live, to, now) \
 	call_with("verdicts", verdicts, live, to, now)
 #define agent_kernel_look(kernel, live, watch, now) call_with("kernel", kernel, live, watch, now)
 #define agent_probe_run(probe, live, watch, now, news) play_probe(news)
@@ -136,12 +137,12 @@ static bool play_watch(int fd)
 #define agent_look_judge(look, now) (call("judge"), play.judge_ns)
 #define agent_textfile_write(to, live, now) play_textfile(to, now)
 #define agent_look_host(look, now) (call("host"), play.host_ns)
-#define agent_loop_reload(loop, config) ((loop)->must_reload = false, call("reload"))
+#define serve_loop_reload(loop, config) ((loop)->must_reload = false, call("reload"))
 #define agent_bodies_forget(bodies) call("forget")
 #define agent_look_step(look, now) (call("step"), play.is_step)
 #define agent_bodies_run(bodies, http, is_busy, now) play_bodies(is_busy)
-#define agent_hook_run(hook, now) (call("hook"), play.hook_ns)
-#define agent_loop_run(loop, program) call_with("run", loop, program)
+#define serve_hook_run(hook, now) (call("hook"), play.hook_ns)
+#define serve_loop_run(loop, program) call_with("run", loop, program)
 #define hub_main(argc, argv) (call("hub"), 70 + (argc))
 #pragma push_macro("main")
 #undef main

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/hub.h"
+#include "hub/hub.h"
 #include "common/attributes.h"
 #include "common/text.h"
 #include "tests/support/scratch.h"
@@ -108,9 +108,9 @@ static void test_ports(void)
 		EXPECT_EQUAL(parse(false, cases[i].line), -1);
 		EXPECT_EQUAL(agent.limits.agent_port, cases[i].port);
 	}
-	for (int i = 0; i < AGENT_LISTENERS_MAX; i++)
+	for (int i = 0; i < SERVE_LISTENERS_MAX; i++)
 		text_append(many, sizeof(many), "--listen :80 ");
-	EXPECT(parse(false, many) == -1 && agent.serving.listen_count == AGENT_LISTENERS_MAX);
+	EXPECT(parse(false, many) == -1 && agent.serving.listen_count == SERVE_LISTENERS_MAX);
 	text_append(many, sizeof(many), "--listen :80 ");
 	expect_refused(false, many, "--listen can be given at most 8 times");
 }

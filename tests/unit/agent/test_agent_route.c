@@ -15,6 +15,7 @@ int main(void)
 
 #include "tests/support/http_play.h"
 
+#include "serve/serve_answer.c"
 #include "agent/agent_route.c"
 
 #include <poll.h>
@@ -29,11 +30,11 @@ int main(void)
 
 #define BEGIN (1000 * SECOND_NS)
 
-static struct agent_http http;
+static struct serve_http http;
 static struct agent_look look;
 static struct agent_route route;
 static struct MHD_Connection connection;
-static struct agent_connection from;
+static struct serve_connection from;
 static struct expected_text text;
 static char why[400];
 
@@ -55,16 +56,16 @@ static void begin(const char *config)
 
 	settings = (struct watch_settings){ .directory = scratch_dir.path };
 	http_play = (struct http_play){ .now_ns = BEGIN, .timeout_ms = UINT64_MAX };
-	EXPECT(agent_http_init(&http, epoll_create1(EPOLL_CLOEXEC), config, agent_route, &route,
+	EXPECT(serve_http_init(&http, epoll_create1(EPOLL_CLOEXEC), config, agent_route, &route,
 			       why, sizeof(why)) == OK);
 	EXPECT(agent_look_init(&look, &settings, &limits) == OK);
 	look.watch.next_processes_ns = UINT64_MAX;
 	scan();
-	route = (struct agent_route){ .http = &http, .look = &look, .host = "node7" };
+	route = (struct agent_route){ .site = { .http = &http, .host = "node7" }, .look = &look };
 	agent_bodies_init(&route.bodies, &look, "node7", -1);
 	route.bodies.has_turn = true;
 	connection = (struct MHD_Connection){ .fd = -1, .slot = &from };
-	from = (struct agent_connection){ .fd = -1, .http = &http, .checked = WEB_AUTH_LATER };
+	from = (struct serve_connection){ .fd = -1, .http = &http, .checked = WEB_AUTH_LATER };
 }
 
 static void end(void)
@@ -72,7 +73,7 @@ static void end(void)
 	http_play_forget(&connection);
 	close(http.loop);
 	http.loop = -1;
-	agent_http_release(&http);
+	serve_http_release(&http);
 	agent_bodies_release(&route.bodies);
 	agent_look_release(&look);
 	EXPECT_EQUAL(route.bodies.held, 0);
@@ -259,7 +260,7 @@ static void write_config(const char *config)
 static void test_passwords(void)
 {
 	static const char right[] = "Basic YTpVKlU=", wrong[] = "Basic YTp3cm9uZw==";
-	struct agent_connection *waiting = &http.connections[0];
+	struct serve_connection *waiting = &http.connections[0];
 	struct MHD_Connection other = { .fd = -1 };
 
 	write_config("basic_auth_users:\n  a: "
@@ -268,7 +269,7 @@ static void test_passwords(void)
 	get("no password", "/none", NULL, NULL, true);
 	EXPECT(from.wrong == 1 && from.checked == WEB_AUTH_LATER);
 	/* Somebody else is before. */
-	*waiting = (struct agent_connection){ .fd = 0, .http = &http, .waiting = &other };
+	*waiting = (struct serve_connection){ .fd = 0, .http = &http, .waiting = &other };
 	get("a password that waits for its turn", "/none", "Authorization", right, true);
 	EXPECT(from.waiting == &connection && connection.suspended == 1);
 	waiting->fd = -1;
@@ -276,7 +277,7 @@ static void test_passwords(void)
 	EXPECT(connection.suspended == 1 && http.checker.begun_ns != 0 && http.checked == &from);
 	from.fd = 7;
 	while (http.checker.begun_ns != 0) {
-		agent_http_run(&http, http_play.now_ns);
+		serve_http_run(&http, http_play.now_ns);
 		poll(NULL, 0, 1);
 	}
 	from.fd = -1;
@@ -289,7 +290,7 @@ static void test_passwords(void)
 	scan();
 	get("a wrong password", "/none", "Authorization", wrong, true);
 	while (http.checker.begun_ns != 0) {
-		agent_http_run(&http, http_play.now_ns);
+		serve_http_run(&http, http_play.now_ns);
 		poll(NULL, 0, 1);
 	}
 	call("GET", "/none");
@@ -525,13 +526,13 @@ static void test_failed_snapshot(void)
 	EXPECT(connection.suspended == 1 && bodies->maker.pid > 0);
 	/* It has ended without success, and with some output, or with success, and without output. */
 	for (int code = 0; code < 2; code++) {
-		hub_child_release(&bodies->maker);
-		bodies->maker = (struct hub_child){ .begun_ns = BEGIN,
-						    .output = -1,
-						    .errors = -1,
-						    .code = code,
-						    .bytes = calloc(1, 8),
-						    .used = code == 0 ? 0 : 7 };
+		child_release(&bodies->maker);
+		bodies->maker = (struct child){ .begun_ns = BEGIN,
+						.output = -1,
+						.errors = -1,
+						.code = code,
+						.bytes = calloc(1, 8),
+						.used = code == 0 ? 0 : 7 };
 		EXPECT_EQUAL(agent_bodies_run(bodies, &http, false, BEGIN + 5), BEGIN + 5);
 		EXPECT(bodies->maker.begun_ns == 0 &&
 		       bodies->made[AGENT_BODY_SNAPSHOT][0].response == NULL &&

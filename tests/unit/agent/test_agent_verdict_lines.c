@@ -9,17 +9,15 @@
 
 #include "agent/agent.h"
 
-static int play_log(enum agent_level level, const char *format, ...) PRINTF_LIKE(2, 3);
-static bool play_has_turn(const struct agent_hook *hook, uint64_t user, uint64_t now_ns);
-static bool play_give(struct agent_hook *hook, struct agent_hook_event *event, bool may_wait,
+static int play_log(enum serve_level level, const char *format, ...) PRINTF_LIKE(2, 3);
+static bool play_has_turn(const struct serve_hook *hook, uint64_t user, uint64_t now_ns);
+static bool play_give(struct serve_hook *hook, struct serve_hook_event *event, bool may_wait,
 		      uint64_t now_ns);
-static bool play_is_pending(const struct agent_probe *probe, const struct verdict *verdict,
-			    uint64_t now_ns);
-#define agent_log play_log
-#define agent_hook_has_turn play_has_turn
-#define agent_hook_give play_give
-#define agent_probe_is_pending play_is_pending
-#include "agent/agent_verdicts.c"
+#define serve_log play_log
+#define serve_hook_has_turn play_has_turn
+#define serve_hook_give play_give
+#include "serve/serve_verdicts.c"
+#include "agent/agent_notices.c"
 
 #include "tests/support/expected_verdicts.h"
 
@@ -30,14 +28,14 @@ static bool play_is_pending(const struct agent_probe *probe, const struct verdic
 /* ---- the stage -------------------------------------------------------------------------------- */
 
 static struct expected_text text;
-static struct agent_verdicts verdicts;
+static struct serve_verdicts verdicts;
 static struct agent_notices notices;
-static struct agent_hook hook = { .command = "/hook" };
+static struct serve_hook hook = { .command = "/hook" };
 static struct verdicts active;
 static struct live live;
 static bool has_turn, is_given, is_pending;
 
-static int play_log(enum agent_level level, const char *format, ...)
+static int play_log(enum serve_level level, const char *format, ...)
 {
 	char line[3000];
 	va_list list;
@@ -49,13 +47,13 @@ static int play_log(enum agent_level level, const char *format, ...)
 	return 0;
 }
 
-static bool play_has_turn(const struct agent_hook *of, uint64_t user, uint64_t now_ns)
+static bool play_has_turn(const struct serve_hook *of, uint64_t user, uint64_t now_ns)
 {
 	(void)of, (void)user, (void)now_ns;
 	return has_turn;
 }
 
-static bool play_give(struct agent_hook *of, struct agent_hook_event *event, bool may_wait,
+static bool play_give(struct serve_hook *of, struct serve_hook_event *event, bool may_wait,
 		      uint64_t now_ns)
 {
 	(void)of;
@@ -67,14 +65,13 @@ static bool play_give(struct agent_hook *of, struct agent_hook_event *event, boo
 	}
 	expected_put(&text, "  %.*s", (int)event->input_length, event->input ? event->input : "");
 	free(event->input);
-	*event = (struct agent_hook_event){ .input = NULL };
+	*event = (struct serve_hook_event){ .input = NULL };
 	return is_given;
 }
 
-static bool play_is_pending(const struct agent_probe *probe, const struct verdict *verdict,
-			    uint64_t now_ns)
+static bool play_is_pending(const void *context, const struct verdict *verdict, uint64_t now_ns)
 {
-	(void)probe, (void)verdict, (void)now_ns;
+	(void)context, (void)verdict, (void)now_ns;
 	return is_pending;
 }
 
@@ -95,7 +92,7 @@ static void begin(void)
 
 static void end(void)
 {
-	agent_verdicts_release(&verdicts);
+	serve_verdicts_release(&verdicts);
 	verdicts_release(&active);
 	EXPECT_EQUAL(verdicts.count, 0);
 }
@@ -112,9 +109,11 @@ static struct verdict *add(enum verdict_class class, enum verdict_severity sever
 
 static void pass(uint64_t second, const struct watch *watch)
 {
-	const struct agent_verdicts_to to = { .hook = &hook, .host = "here", .watch = watch };
+	const struct serve_verdicts_to to = {
+		.hook = &hook, .host = "here", .watch = watch, .is_pending = play_is_pending
+	};
 
-	agent_verdicts_pass(&verdicts, &active, WALL + second * SECOND, &to,
+	serve_verdicts_pass(&verdicts, &active, WALL + second * SECOND, &to,
 			    BEGIN + second * SECOND);
 }
 
@@ -161,7 +160,7 @@ static void test_whole(void)
 	pass(0, NULL);
 	EXPECT(verdicts.totals[VERDICT_SLOW_RANK] == 1);
 	end();
-	expected_compare(&text, "tests/unit/agent/expected/agent_verdict_lines");
+	expected_compare(&text, "tests/unit/agent/expected/serve_verdict_lines");
 }
 
 /* When it is reported again. */
@@ -224,7 +223,7 @@ static void test_again(void)
 	pass(0, NULL);
 	hook.command = "/hook";
 	end();
-	expected_compare(&text, "tests/unit/agent/expected/agent_verdicts_again");
+	expected_compare(&text, "tests/unit/agent/expected/serve_verdicts_again");
 }
 
 static void test_users(void)
@@ -261,44 +260,44 @@ static void test_many(void)
 {
 	begin();
 	hook.command = NULL;
-	for (int i = 0; i < AGENT_VERDICTS_OF_USER + 2; i++)
+	for (int i = 0; i < SERVE_VERDICTS_OF_USER + 2; i++)
 		add(VERDICT_NEVER_ISSUED, VERDICT_ERROR, i);
 	pass(0, NULL);
-	EXPECT(verdicts.count == AGENT_VERDICTS_OF_USER && verdicts.is_full);
-	EXPECT_EQUAL(verdicts.totals[VERDICT_NEVER_ISSUED], AGENT_VERDICTS_OF_USER);
+	EXPECT(verdicts.count == SERVE_VERDICTS_OF_USER && verdicts.is_full);
+	EXPECT_EQUAL(verdicts.totals[VERDICT_NEVER_ISSUED], SERVE_VERDICTS_OF_USER);
 	for (size_t i = 0; i < active.count; i++)
 		text_format(active.list[i].job, sizeof(active.list[i].job), "job %zu", i);
 	free(text.text);
 	text = (struct expected_text){ .text = NULL };
 	pass(9, NULL);
-	EXPECT(verdicts.count > AGENT_VERDICTS_OF_USER);
+	EXPECT(verdicts.count > SERVE_VERDICTS_OF_USER);
 	verdicts_release(&active);
 	free(text.text);
 	text = (struct expected_text){ .text = NULL };
 	pass(10, NULL);
 	EXPECT_THAT("what is full stays so while there are many",
-		    verdicts.is_full == (verdicts.count >= AGENT_VERDICTS_OF_USER));
+		    verdicts.is_full == (verdicts.count >= SERVE_VERDICTS_OF_USER));
 	pass(30, NULL);
 	EXPECT(!verdicts.is_full && verdicts.count == 0);
 	free(text.text);
 	text = (struct expected_text){ .text = NULL };
-	for (size_t i = 0; i < AGENT_VERDICTS_MAX; i++)
-		verdicts.reported[i] = (struct agent_verdict){ .key = i, .user = i };
-	verdicts.count = AGENT_VERDICTS_MAX - 1;
+	for (size_t i = 0; i < SERVE_VERDICTS_MAX; i++)
+		verdicts.reported[i] = (struct serve_verdict){ .key = i, .user = i };
+	verdicts.count = SERVE_VERDICTS_MAX - 1;
 	EXPECT(is_room(&verdicts, 1) && text.text == NULL);
-	verdicts.count = AGENT_VERDICTS_MAX;
+	verdicts.count = SERVE_VERDICTS_MAX;
 	EXPECT(!is_room(&verdicts, 1) && !is_room(&verdicts, 2));
-	for (size_t i = 0; i < AGENT_VERDICTS_OF_USER; i++)
+	for (size_t i = 0; i < SERVE_VERDICTS_OF_USER; i++)
 		verdicts.reported[i].user = 5;
-	verdicts.count = AGENT_VERDICTS_OF_USER;
+	verdicts.count = SERVE_VERDICTS_OF_USER;
 	verdicts.is_full = false;
 	EXPECT(!is_room(&verdicts, 5) && is_room(&verdicts, 6));
-	verdicts.count = AGENT_VERDICTS_OF_USER - 1;
+	verdicts.count = SERVE_VERDICTS_OF_USER - 1;
 	EXPECT(is_room(&verdicts, 5));
 	verdicts.count = 0;
 	hook.command = "/hook";
 	end();
-	expected_compare(&text, "tests/unit/agent/expected/agent_verdicts_full");
+	expected_compare(&text, "tests/unit/agent/expected/serve_verdicts_full");
 }
 
 static void test_texts(void)
@@ -439,7 +438,7 @@ static void test_notices(void)
 	verdicts_release(&live.verdicts);
 	for (unsigned int kind = 0; kind < LIVE_NOTICE_KINDS; kind++)
 		EXPECT_EQUAL(level_of((enum live_notice_kind)kind),
-			     kind <= LIVE_DEAD ? AGENT_ERROR : AGENT_WARNING);
+			     kind <= LIVE_DEAD ? SERVE_ERROR : SERVE_WARNING);
 	seats[1].rank = 2;
 	EXPECT(strcmp(notice_rank(&live, &list[1]), "") == 0);
 	seats[1].rank = 1;
