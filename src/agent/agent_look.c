@@ -71,8 +71,8 @@ uint64_t agent_look_host(struct agent_look *look, uint64_t now_ns)
 
 	if (host == NULL)
 		return UINT64_MAX;
-	if (host->child.pid != 0 &&
-	    !cli_host_take(&host->child, &host->facts, now_ns, clock_system_ns(CLOCK_REALTIME)))
+	if (host->reading.child.begun_ns != 0 &&
+	    !cli_host_take(&host->reading, &host->facts, now_ns, clock_system_ns(CLOCK_REALTIME)))
 		return now_ns + HOST_POLL_NS;
 	if (look->watch.recording.count == 0)
 		return UINT64_MAX;
@@ -80,7 +80,7 @@ uint64_t agent_look_host(struct agent_look *look, uint64_t now_ns)
 		return look->next_host_ns;
 	look->next_host_ns = now_ns + HOST_PAUSE_NS;
 	cli_host_watch_read(host, &look->watch.recording, false, now_ns);
-	return host->child.pid != 0 ? now_ns + HOST_POLL_NS : look->next_host_ns;
+	return host->reading.child.begun_ns != 0 ? now_ns + HOST_POLL_NS : look->next_host_ns;
 }
 
 /* A new verdict wants new facts. */

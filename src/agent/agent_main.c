@@ -221,7 +221,7 @@ static int agent_run(const struct agent_options *options)
 	serve_loop_init(&agent->loop);
 	agent->textfile.fd = agent->hook.output = -1;
 	agent->look.watch.inotify = -1;
-	agent->host.log.fd = agent->host.child.fd = -1;
+	agent->host.log.fd = -1;
 	code = open_all(agent);
 	if (code == 0)
 		code = serve_loop_run(&agent->loop, &program);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/child.h"
 #include "common/status.h"
 #include "import/host_facts.h"
 #include "import/ras.h"
@@ -32,18 +33,10 @@ struct cli_host_what {
 };
 
 struct cli_host {
-	pid_t pid; /* 0: none runs */
-	int fd;
-	uint64_t until_ns; /* monotonic */
-	uint64_t cpu_ns;   /* of the last child */
-	bool is_done;	   /* it wrote its last line */
-	char rest[HOST_LINE_BYTES];
-	size_t rest_length;
+	struct child child;
+	size_t taken; /* bytes of its output */
+	bool is_done; /* it wrote its last line */
 };
-#define CLI_HOST_INIT    \
-	{                \
-		.fd = -1 \
-	}
 
 /* False: the last one still runs, or there is no process for it (noted as a gap). */
 bool cli_host_start(struct cli_host *host, struct host_facts *facts,
@@ -61,7 +54,7 @@ bool cli_host_write(const struct cli_host_what *what, int fd);
 struct cli_host_watch {
 	struct host_facts facts;
 	struct host_log log;
-	struct cli_host child;
+	struct cli_host reading;
 };
 
 /* Opens the kernel log, which may need rights that are dropped later. */

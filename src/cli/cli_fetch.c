@@ -30,7 +30,7 @@ enum { ARGUMENTS_MAX = 20, READ_BYTES = 1 << 16 };
 #define PATIENCE_NS ((uint64_t)5000000000)
 
 /* The child and our ends of its pipes. */
-struct child {
+struct fetcher {
 	pid_t pid;
 	int requests; /* write */
 	int frames;   /* read */
@@ -106,7 +106,7 @@ static void fetch_become(const char *path, char *const *arguments, int requests,
 	_exit(127);
 }
 
-static int fetch_start(struct child *child, const char *path, char *const *arguments)
+static int fetch_start(struct fetcher *child, const char *path, char *const *arguments)
 {
 	int to[2], from[2] = { -1, -1 };
 	pid_t parent = getpid();
@@ -133,7 +133,7 @@ static int fetch_start(struct child *child, const char *path, char *const *argum
 }
 
 /* Returns its exit code, or 128 + signal. If it has closed its end but does not exit, waits only briefly. */
-static int fetch_end(struct child *child, bool is_killed)
+static int fetch_end(struct fetcher *child, bool is_killed)
 {
 	int status = 0, tries = 0;
 	pid_t gone = 0;
@@ -171,7 +171,7 @@ static bool write_all(int fd, const char *bytes, size_t length)
 	return true;
 }
 
-static void write_requests(struct child *child, const struct cli_fetch_request *requests,
+static void write_requests(struct fetcher *child, const struct cli_fetch_request *requests,
 			   size_t count)
 {
 	char line[FETCH_LINE_MAX];
@@ -266,7 +266,7 @@ static int fetch_run(struct asking *asking, const char *path,
 {
 	struct arguments arguments;
 	enum read_result result;
-	struct child child = { -1, -1, -1 };
+	struct fetcher child = { -1, -1, -1 };
 	int code;
 
 	make_arguments(&arguments, path, asking->how);

@@ -1,5 +1,5 @@
 /*
- * Reads /proc, /sys, file systems and NVML in a child process, which writes lines (host_facts.c) into a pipe. Whatever
+ * Reads /proc, /sys, file systems and NVML in a child process (common/child.c), which writes lines (host_facts.c). Whatever
  * blocks or crashes there costs only what had not been written yet: cheap and safe sources come first, NVML last.
  */
 #include "cli/cli_ask.h"
@@ -9,25 +9,27 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/attributes.h"
+#include "common/child.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/text.h"
 
-enum { DEADLINE_S = 5, DEVICES_MOST = 512, PATH_BYTES = 1024, FILE_BYTES = 64 * 1024 };
+enum {
+	DEADLINE_S = 5,
+	WAIT_MS = 100,
+	OUTPUT_BYTES = 4 << 20,
+	DEVICES_MOST = 512,
+	PATH_BYTES = 1024,
+	FILE_BYTES = 64 * 1024,
+};
 #define LAST_LINE "done"
 
 /* ---- in the child: output ---------------------------------------------------------------------- */
@@ -536,25 +538,6 @@ static void read_gpus(const struct out *out, const char *name)
 
 /* ---- the child ----------------------------------------------------------------------------------- */
 
-/* Only the pipe stays: a child that cannot be killed would keep the agent's port. */
-static void close_others(int keep)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	for (int fd = 0; fd <= STDERR_FILENO && null != -1; fd++)
-		if (fd != keep)
-			dup2(null, fd);
-	for (int fd = STDERR_FILENO + 1; fd < 65536; fd++) {
-		if (fd == keep)
-			continue;
-#ifdef SYS_close_range
-		if (fd > keep && syscall(SYS_close_range, fd, ~0U, 0) == 0)
-			break;
-#endif
-		close(fd);
-	}
-}
-
 bool cli_host_write(const struct cli_host_what *what, int fd)
 {
 	struct out *out = malloc(sizeof(*out));
@@ -577,25 +560,17 @@ bool cli_host_write(const struct cli_host_what *what, int fd)
 	return true;
 }
 
-static void child_run(const struct cli_host_what *what, int fd) __attribute__((noreturn));
-static void child_run(const struct cli_host_what *what, int fd)
+static int child_work(const char *input, void *context)
 {
-	struct rlimit no_core = { 0, 0 }, cpu = { DEADLINE_S + 1, DEADLINE_S + 2 };
-	struct out out = { .fd = fd, .root = what->root };
-	sigset_t none;
+	const struct cli_host_what *what = context;
+	struct out out = { .fd = child_keep_output(), .root = what->root };
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGPIPE, SIG_DFL);
-	setrlimit(RLIMIT_CORE, &no_core);
-	setrlimit(RLIMIT_CPU, &cpu);
-	close_others(fd);
-	if (!cli_host_write(what, fd))
-		_exit(1);
+	(void)input;
+	if (out.fd == -1 || !cli_host_write(what, out.fd))
+		return 1;
 	read_gpus(&out, what->nvml ? what->nvml : "libnvidia-ml.so.1");
 	put(&out, LAST_LINE);
-	_exit(0);
+	return 0;
 }
 
 /* ---- the parent ---------------------------------------------------------------------------------- */
@@ -603,133 +578,78 @@ static void child_run(const struct cli_host_what *what, int fd)
 bool cli_host_start(struct cli_host *host, struct host_facts *facts,
 		    const struct cli_host_what *what, uint64_t now_ns)
 {
-	int fds[2];
-	pid_t pid;
+	const struct child_task task = { .work = child_work,
+					 .context = (void *)(uintptr_t)what,
+					 .timeout_ns = DEADLINE_S * SECOND_NS,
+					 .limit_bytes = OUTPUT_BYTES };
 
-	if (host->pid != 0)
+	if (host->child.begun_ns != 0)
 		return false;
-	if (pipe2(fds, O_CLOEXEC) == -1) {
-		host_facts_gap(facts, HOST_SOURCE_SYSTEM, strerror(errno));
-		return false;
-	}
-	pid = fcntl(fds[0], F_SETFL, O_NONBLOCK) == -1 ? -1 : fork();
-	if (pid == 0)
-		child_run(what, fds[1]);
-	if (pid == -1)
-		host_facts_gap(facts, HOST_SOURCE_SYSTEM, strerror(errno));
-	close(fds[1]);
-	if (pid == -1) {
-		close(fds[0]);
-		return false;
-	}
-	*host = (struct cli_host){ .pid = pid,
-				   .fd = fds[0],
-				   .until_ns = now_ns + (uint64_t)DEADLINE_S * SECOND_NS,
-				   .cpu_ns = host->cpu_ns };
-	return true;
+	host->taken = 0;
+	host->is_done = false;
+	child_start(&host->child, &task, -1, now_ns);
+	if (host->child.pid != 0)
+		return true;
+	host_facts_gap(facts, HOST_SOURCE_SYSTEM, host->child.why);
+	child_release(&host->child);
+	return false;
 }
 
-static void take_line(struct cli_host *host, struct host_facts *facts, uint64_t wall_ns)
+static void take_line(struct cli_host *host, struct host_facts *facts, const char *text,
+		      size_t length, uint64_t wall_ns)
 {
-	host->rest[host->rest_length] = '\0';
-	host->rest_length = 0;
-	if (strcmp(host->rest, LAST_LINE) == 0)
+	char line[HOST_LINE_BYTES];
+
+	if (length > sizeof(line) - 1)
+		length = sizeof(line) - 1;
+	memcpy(line, text, length);
+	line[length] = '\0';
+	if (strcmp(line, LAST_LINE) == 0)
 		host->is_done = true;
 	else
-		host_facts_take_line(facts, host->rest, wall_ns);
+		host_facts_take_line(facts, line, wall_ns);
 }
 
-/* True: there is no more. */
-static bool take_bytes(struct cli_host *host, struct host_facts *facts, uint64_t wall_ns)
+static void take_lines(struct cli_host *host, struct host_facts *facts, uint64_t wall_ns)
 {
-	char bytes[4096];
-	ssize_t got;
+	const struct child *child = &host->child;
+	const char *end;
 
-	while ((got = read(host->fd, bytes, sizeof(bytes))) > 0)
-		for (ssize_t i = 0; i < got; i++) {
-			if (bytes[i] == '\n')
-				take_line(host, facts, wall_ns);
-			else if (host->rest_length < sizeof(host->rest) - 1)
-				host->rest[host->rest_length++] = bytes[i];
-		}
-	return got == 0;
-}
+	while (host->taken < child->used && (end = memchr(child->bytes + host->taken, '\n',
+							  child->used - host->taken)) != NULL) {
+		const char *line = child->bytes + host->taken;
 
-static void end_child(struct cli_host *host, const struct rusage *usage)
-{
-	if (host->fd != -1)
-		close(host->fd);
-	host->fd = -1;
-	host->pid = 0;
-	host->cpu_ns =
-		((uint64_t)usage->ru_utime.tv_sec + (uint64_t)usage->ru_stime.tv_sec) * SECOND_NS +
-		((uint64_t)usage->ru_utime.tv_usec + (uint64_t)usage->ru_stime.tv_usec) * 1000;
+		take_line(host, facts, line, (size_t)(end - line), wall_ns);
+		host->taken = (size_t)(end - child->bytes) + 1;
+	}
 }
 
 bool cli_host_take(struct cli_host *host, struct host_facts *facts, uint64_t now_ns,
 		   uint64_t wall_ns)
 {
-	struct rusage usage = { 0 };
-	bool is_over = host->fd == -1;
+	struct child *child = &host->child;
+	bool has_ended;
 
-	if (host->pid == 0)
+	if (child->begun_ns == 0)
 		return true;
-	if (!is_over)
-		is_over = take_bytes(host, facts, wall_ns);
-	if (!is_over && now_ns >= host->until_ns) {
+	has_ended = child_has_ended(child, now_ns);
+	take_lines(host, facts, wall_ns);
+	if (!has_ended)
+		return false;
+	if (child->killed_ns != 0)
 		host_facts_gap(facts, HOST_SOURCE_GPU,
 			       "NVML or a file system did not answer within 5 s");
-		kill(host->pid, SIGKILL);
-		close(host->fd);
-		host->fd = -1;
-		is_over = true;
-	} else if (is_over && host->fd != -1) {
-		if (!host->is_done)
-			host_facts_gap(facts, HOST_SOURCE_GPU,
-				       "NVML ended the process that asked it");
-		close(host->fd);
-		host->fd = -1;
-	}
-	/* A process that hangs in the driver cannot be killed: until it is gone there is no other. */
-	if (!is_over || wait4(host->pid, NULL, WNOHANG, &usage) == 0)
-		return false;
-	end_child(host, &usage);
+	else if (!host->is_done)
+		host_facts_gap(facts, HOST_SOURCE_GPU, "NVML ended the process that asked it");
+	child_release(child);
 	return true;
 }
 
 void cli_host_wait(struct cli_host *host, struct host_facts *facts)
 {
-	uint64_t now_ns;
-
-	while (host->pid != 0) {
-		now_ns = clock_system_ns(CLOCK_MONOTONIC);
-		if (cli_host_take(host, facts, now_ns, clock_system_ns(CLOCK_REALTIME)))
-			return;
-		/* Killed and not gone within a second more: it is left alone. */
-		if (now_ns > host->until_ns + SECOND_NS)
-			return;
-		if (host->fd != -1) {
-			struct pollfd wait = { .fd = host->fd, .events = POLLIN };
-
-			poll(&wait, 1,
-			     now_ns < host->until_ns ? (int)((host->until_ns - now_ns) / MS_NS) + 1
-						     : 0);
-		} else {
-			poll(NULL, 0, 1);
-		}
-	}
-}
-
-static void stop_child(struct cli_host *host)
-{
-	if (host->fd != -1)
-		close(host->fd);
-	host->fd = -1;
-	if (host->pid != 0) {
-		kill(host->pid, SIGKILL);
-		waitpid(host->pid, NULL, WNOHANG);
-	}
-	host->pid = 0;
+	while (!cli_host_take(host, facts, clock_system_ns(CLOCK_MONOTONIC),
+			      clock_system_ns(CLOCK_REALTIME)))
+		child_wait(&host->child, WAIT_MS);
 }
 
 /* ---- repeatedly --------------------------------------------------------------------------------- */
@@ -738,7 +658,7 @@ enum { DIRECTORIES_MOST = 8 };
 
 void cli_host_watch_open(struct cli_host_watch *watch)
 {
-	*watch = (struct cli_host_watch){ .child = CLI_HOST_INIT };
+	*watch = (struct cli_host_watch){ .reading = { .taken = 0 } };
 	host_facts_init(&watch->facts);
 	if (gethostname(watch->facts.host, sizeof(watch->facts.host) - 1) == -1)
 		watch->facts.host[0] = '\0';
@@ -748,7 +668,7 @@ void cli_host_watch_open(struct cli_host_watch *watch)
 
 void cli_host_watch_close(struct cli_host_watch *watch)
 {
-	stop_child(&watch->child);
+	child_release(&watch->reading.child);
 	host_log_close(&watch->log);
 	host_facts_release(&watch->facts);
 }
@@ -796,6 +716,6 @@ void cli_host_watch_read(struct cli_host_watch *watch, const struct recording *r
 	host_facts_keep_processes(&watch->facts, pids, recording->count);
 	what.pids = pids;
 	what.pid_count = recording->count;
-	cli_host_start(&watch->child, &watch->facts, &what, now_ns);
+	cli_host_start(&watch->reading, &watch->facts, &what, now_ns);
 	free(pids);
 }

@@ -403,7 +403,7 @@ void bundle_facts(struct bundle_archive *archive, struct recording *recording)
 
 	cli_host_watch_open(&host);
 	cli_host_watch_read(&host, recording, true, clock_system_ns(CLOCK_MONOTONIC));
-	cli_host_wait(&host.child, &host.facts);
+	cli_host_wait(&host.reading, &host.facts);
 	sink_init_memory(&sink);
 	json_begin(&json, &sink);
 	json_put_string(&json, "host", host.facts.host);

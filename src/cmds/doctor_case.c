@@ -768,7 +768,7 @@ static void read_host(struct doctor_case *look)
 	struct cli_host_watch *host = look->yardstick->host;
 
 	cli_host_watch_read(host, &look->asked_for, true, clock_system_ns(CLOCK_MONOTONIC));
-	cli_host_wait(&host->child, &host->facts);
+	cli_host_wait(&host->reading, &host->facts);
 }
 
 /* Facts only support verdicts: without one about this host, one reading is enough. */

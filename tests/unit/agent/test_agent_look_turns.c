@@ -194,7 +194,7 @@ static bool play_host_take(struct cli_host *host, struct host_facts *facts, uint
 {
 	(void)facts, (void)now_ns, (void)wall_ns;
 	if (play.is_host_done)
-		host->pid = 0;
+		host->child.begun_ns = 0;
 	return play.is_host_done;
 }
 
@@ -203,7 +203,7 @@ static void play_host_read(struct cli_host_watch *watch, const struct recording 
 {
 	(void)recording, (void)has_traces, (void)now_ns;
 	play.host_reads++;
-	watch->child.pid = play.host_pid;
+	watch->reading.child.begun_ns = (uint64_t)play.host_pid;
 }
 
 static void play_support(struct verdicts *verdicts, const struct job *job,
@@ -578,7 +578,7 @@ static void test_host(void)
 	EXPECT_EQUAL(play.host_reads, 2);
 	play.is_host_done = true;
 	EXPECT_EQUAL(agent_look_host(&look, BEGIN + 4), BEGIN + 2 + 30 * SECOND);
-	host.child.pid = 0;
+	host.reading.child.begun_ns = 0;
 	end();
 }
 

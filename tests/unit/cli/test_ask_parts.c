@@ -196,7 +196,7 @@ static void requests(void)
 	struct cli_fetch_request list[] = { { "http://a/", NULL },
 					    { url, NULL },
 					    { "http://b/", "/s" } };
-	struct child child = { .requests = dup(0) };
+	struct fetcher child = { .requests = dup(0) };
 
 	memset(url, 'u', sizeof(url) - 1);
 	begin("requests in pieces; one is too long");

@@ -99,7 +99,7 @@ static void read_root(struct host_facts *facts, const char *library, const char 
 {
 	static const int64_t pids[] = { 42, 43, 44, 45 };
 	static const char *const directories[] = { "/nowhere" };
-	struct cli_host host = CLI_HOST_INIT;
+	struct cli_host host = { .taken = 0 };
 	struct cli_host_what what = { .root = root,
 				      .nvml = library,
 				      .pids = pids,
@@ -112,16 +112,16 @@ static void read_root(struct host_facts *facts, const char *library, const char 
 		setenv("FAKE_NVML", mood, 1);
 	host_facts_init(facts);
 	host_facts_gap(facts, HOST_SOURCE_SYSTEM, "not read");
-	if (!cli_host_start(&host, facts, &what, 0))
+	if (!cli_host_start(&host, facts, &what, 1))
 		abort();
-	EXPECT_THAT("there is one child at a time", !cli_host_start(&host, facts, &what, 0));
+	EXPECT_THAT("there is one child at a time", !cli_host_start(&host, facts, &what, 1));
 	while (!is_over) {
 		bool is_due = is_late && facts->gaps[HOST_SOURCE_SYSTEM][0] == '\0';
 
-		is_over = cli_host_take(&host, facts, is_due ? UINT64_MAX : 0, AT(5));
+		is_over = cli_host_take(&host, facts, is_due ? UINT64_MAX : 1, AT(5));
 		poll(NULL, 0, is_over ? 0 : 1);
 	}
-	EXPECT(host.pid == 0 && host.fd == -1);
+	EXPECT(host.child.begun_ns == 0);
 	unsetenv("FAKE_NVML");
 }
 

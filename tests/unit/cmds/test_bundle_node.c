@@ -234,7 +234,7 @@ static enum status play_capture(struct cli_capture *capture, const char *const *
 
 static void play_watch_open(struct cli_host_watch *watch)
 {
-	*watch = (struct cli_host_watch){ .child = CLI_HOST_INIT };
+	*watch = (struct cli_host_watch){ .reading = { .taken = 0 } };
 	host_facts_init(&watch->facts);
 	text_copy(watch->facts.host, sizeof(watch->facts.host), "gpu-node-07");
 }
