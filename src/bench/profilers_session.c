@@ -117,23 +117,10 @@ static bool profilers_copy_files(const char *from, const char *to)
 char *profilers_read_file(const char *path, size_t most, size_t *length)
 {
 	int fd = file_open(AT_FDCWD, path, true);
-	struct stat st;
-	char *text = NULL;
+	char *text = fd != -1 ? file_read_whole(fd, most, length) : NULL;
 
-	if (fd == -1)
-		return NULL;
-	if (fstat(fd, &st) == 0 && (uint64_t)st.st_size > most) {
-		errno = EFBIG;
-	} else {
-		text = malloc((size_t)st.st_size + 1);
-		if (text && file_pread_some(fd, text, (size_t)st.st_size, 0, length) != OK) {
-			free(text);
-			text = NULL;
-		}
-		if (text)
-			text[*length] = '\0';
-	}
-	close(fd);
+	if (fd != -1)
+		close(fd);
 	return text;
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/text.h"
 #include "output/sink.h"
 #include "output/table.h"
@@ -402,33 +403,15 @@ void *cli_realloc(void *before, size_t bytes)
 
 char *cli_read_file(const char *path, size_t most, size_t *length)
 {
-	enum { STEP = 1 << 20 };
 	int fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-	size_t room = 0;
-	char *text = NULL;
-	ssize_t got = -1;
+	char *text = fd != -1 ? file_read_whole(fd, most, length) : NULL;
 
-	*length = 0;
-	while (fd != -1) {
-		if (room - *length < STEP) {
-			room = room * 2 + STEP;
-			text = cli_realloc(text, room);
-		}
-		got = read(fd, text + *length, STEP);
-		if (got == -1 && errno == EINTR)
-			continue;
-		if (got <= 0 || *length + (size_t)got > most)
-			break;
-		*length += (size_t)got;
-	}
-	if (got != 0) {
-		if (got > 0)
-			cli_error("%s: larger than %zu MiB", path, most >> 20);
-		else
-			cli_error("%s: %s", path, strerror(errno));
-		free(text);
-		text = NULL;
-	}
+	if (text == NULL && errno == ENOMEM)
+		cli_no_memory();
+	if (text == NULL && errno == EFBIG)
+		cli_error("%s: larger than %zu MiB", path, most >> 20);
+	else if (text == NULL)
+		cli_error("%s: %s", path, strerror(errno));
 	if (fd > STDIN_FILENO)
 		close(fd);
 	return text;

@@ -16,6 +16,7 @@
 #include "cmds/commands.h"
 #include "common/attributes.h"
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/hash.h"
 #include "common/text.h"
 #include "fetch/fetch.h"
@@ -34,7 +35,7 @@ static struct verdict_text_options doctor_text_options(const struct doctor_optio
 	};
 }
 
-enum { LIST_FILE_BYTES = 4 << 20 };
+enum { LIST_FILE_MOST = (4 << 20) - 1 };
 
 enum { SLURM_ID_MAX = 21, SLURM_SECONDS = 30, SLURM_BYTES = 4 << 20 };
 #define DIGITS "0123456789"
@@ -79,28 +80,18 @@ static void append_text(const char ***list, size_t *count, const char *text)
 /* Reads a small file, terminated; NULL after an error was reported. */
 static char *read_list(const char *path)
 {
-	char *text = cli_realloc(NULL, LIST_FILE_BYTES + 1);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t used = 0;
-	ssize_t length = 0;
+	size_t length;
+	char *text = fd != -1 ? file_read_whole(fd, LIST_FILE_MOST, &length) : NULL;
 
-	while (fd != -1 && used < LIST_FILE_BYTES &&
-	       (length = read(fd, text + used, LIST_FILE_BYTES - used)) > 0)
-		used += (size_t)length;
-	if (fd == -1 || length == -1) {
+	if (text == NULL && errno == ENOMEM)
+		cli_no_memory();
+	if (text == NULL && errno == EFBIG)
+		cli_error("%s: too long for a list of agents", path);
+	else if (text == NULL)
 		cli_error("%s: %s", path, strerror(errno));
-		free(text);
-		text = NULL;
-	} else {
-		text[used] = '\0';
-	}
 	if (fd != -1)
 		close(fd);
-	if (text && used == LIST_FILE_BYTES) {
-		cli_error("%s: too long for a list of agents", path);
-		free(text);
-		text = NULL;
-	}
 	return text;
 }
 

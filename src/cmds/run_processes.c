@@ -100,13 +100,8 @@ static bool read_variable(pid_t pid, const char *name, char *value, size_t size)
 	value[0] = '\0';
 	text_format(path, sizeof(path), "/proc/%d/environ", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	while (fd != -1 && bytes != NULL && got < ENVIRON_BYTES - 1) {
-		ssize_t part = read(fd, bytes + got, ENVIRON_BYTES - 1 - got);
-
-		if (part <= 0)
-			break;
-		got += (size_t)part;
-	}
+	if (fd != -1 && bytes != NULL)
+		file_pread_some(fd, bytes, ENVIRON_BYTES - 1, 0, &got);
 	if (fd != -1)
 		close(fd);
 	if (bytes != NULL)

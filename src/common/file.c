@@ -264,6 +264,43 @@ enum status file_pread(int fd, void *to, size_t length, uint64_t offset)
 	return got == length ? OK : ERR_TRUNCATED;
 }
 
+char *file_read_whole(int fd, size_t most, size_t *length)
+{
+	size_t room = 0, used = 0;
+	char *text = NULL, *more;
+	ssize_t got = -1;
+	int error = 0;
+
+	while (got != 0 && error == 0) {
+		if (used == room) {
+			room = room == 0 ? 4096 : room * 2;
+			if (room > most)
+				room = most + 1;
+			more = realloc(text, room + 1);
+			if (more == NULL) {
+				error = ENOMEM;
+				break;
+			}
+			text = more;
+		}
+		got = read(fd, text + used, room - used);
+		if (got > 0)
+			used += (size_t)got;
+		else if (got == -1 && errno != EINTR)
+			error = errno;
+		if (used > most)
+			error = EFBIG;
+	}
+	if (error != 0) {
+		free(text);
+		errno = error;
+		return NULL;
+	}
+	text[used] = '\0';
+	*length = used;
+	return text;
+}
+
 bool file_read_text(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -66,6 +66,14 @@ enum status file_pread(int fd, void *to, size_t length, uint64_t offset);
 enum status file_pread_some(int fd, void *to, size_t length, uint64_t offset, size_t *got);
 
 /*
+ * The rest of a file of any kind, from its current position to its end, with a zero byte behind it
+ * that *length does not count. Nothing relies on the size that the file claims: those of /proc
+ * claim none, and others grow. free() it. NULL with errno: EFBIG if there are more than `most`
+ * bytes (no more are read, up to the one that is too many), ENOMEM, or what read(2) failed with.
+ */
+char *file_read_whole(int fd, size_t most, size_t *length);
+
+/*
  * Read the start of a small file of /proc or /sys. False (errno) and "" if it cannot be read or is
  * empty.
  */

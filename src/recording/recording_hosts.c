@@ -13,7 +13,6 @@
 #include "recording/recording.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -25,8 +24,8 @@
 #include "common/text.h"
 
 enum {
-	ENVIRONMENT_MOST = 1024 * 1024,
-	FILE_MOST = 1024 * 1024,
+	ENVIRONMENT_MOST = 1024 * 1024 - 1,
+	FILE_MOST = 1024 * 1024 - 1,
 	HOST_MOST = 128, /* of a name */
 	HOSTS_MOST = 16384,
 };
@@ -180,27 +179,6 @@ static bool say_words(const struct host_words *words, char *text, size_t size)
 
 /* ---- files ------------------------------------------------------------------------------------ */
 
-/* All of it, terminated; NULL: it cannot be read, or has more than `most` bytes. */
-static char *read_whole(int fd, size_t most, size_t *used)
-{
-	char *text = malloc(most + 1);
-	ssize_t got = 1;
-
-	*used = 0;
-	while (text != NULL && got != 0 && *used < most) {
-		got = read(fd, text + *used, most - *used);
-		if (got == -1 && errno != EINTR)
-			break;
-		*used += got > 0 ? (size_t)got : 0;
-	}
-	if (text == NULL || got != 0) {
-		free(text);
-		return NULL;
-	}
-	text[*used] = '\0';
-	return text;
-}
-
 static bool is_readable_to(const struct stat *file, const char *path, uid_t user)
 {
 	return file->st_uid == user ||
@@ -219,7 +197,7 @@ static char *read_host_file(const char *path, uid_t user)
 	if (fd == -1)
 		return NULL;
 	if (fstat(fd, &file) == 0 && is_readable_to(&file, path, user))
-		text = read_whole(fd, FILE_MOST, &used);
+		text = file_read_whole(fd, FILE_MOST, &used);
 	close(fd);
 	return text;
 }
@@ -277,7 +255,7 @@ static bool hosts_of_process(const struct recording_process *process, char *host
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd == -1)
 		return false;
-	text = fstat(fd, &file) == 0 ? read_whole(fd, ENVIRONMENT_MOST, &used) : NULL;
+	text = fstat(fd, &file) == 0 ? file_read_whole(fd, ENVIRONMENT_MOST, &used) : NULL;
 	close(fd);
 	for (size_t i = 0; text != NULL && i < ARRAY_LENGTH(variables) && !is_found; i++) {
 		const char *value = value_of(text, used, variables[i].name);

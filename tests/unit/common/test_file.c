@@ -290,6 +290,71 @@ static void test_pread(void)
 	close(fd);
 }
 
+/* The length, or -errno. */
+static long read_whole_of(const char *name, size_t most)
+{
+	int fd = open(path_of(name), O_RDONLY);
+	size_t length = 0;
+	char *text = file_read_whole(fd, most, &length);
+	long result = text != NULL && text[length] == '\0' ? (long)length : -errno;
+
+	free(text);
+	close(fd);
+	return result;
+}
+
+static void test_read_whole(void)
+{
+	static const size_t sizes[] = { 1, 4095, 4096, 4097, 8191, 8192, 8193, 65536 };
+	size_t length = 77;
+	char *text;
+	int ends[2], fd;
+
+	write_text("whole", "0123456789");
+	fd = open(path_of("whole"), O_RDONLY);
+	text = file_read_whole(fd, 10, &length);
+	EXPECT_THAT("as many bytes as are allowed",
+		    text != NULL && length == 10 && memcmp(text, "0123456789", 11) == 0);
+	free(text);
+	text = file_read_whole(fd, 10, &length);
+	EXPECT_THAT("at its end there are none", text != NULL && length == 0 && text[0] == '\0');
+	free(text);
+	lseek(fd, 7, SEEK_SET);
+	text = file_read_whole(fd, 3, &length);
+	EXPECT_THAT("the rest of it", text != NULL && length == 3 && memcmp(text, "789", 4) == 0);
+	free(text);
+	close(fd);
+	length = 77;
+	EXPECT(file_read_whole(-1, 10, &length) == NULL && errno == EBADF && length == 77);
+	EXPECT_EQUAL(read_whole_of("whole", 9), -EFBIG);
+	EXPECT_EQUAL(read_whole_of("whole", 0), -EFBIG);
+	write_text("nothing in it", "");
+	EXPECT_EQUAL(read_whole_of("nothing in it", 0), 0);
+	EXPECT_EQUAL(read_whole_of(".", 10), -EISDIR);
+	for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
+		make("sized", (off_t)sizes[i], 0);
+		EXPECT_EQUAL(read_whole_of("sized", sizes[i]), (long)sizes[i]);
+		EXPECT_EQUAL(read_whole_of("sized", sizes[i] + 1), (long)sizes[i]);
+		EXPECT_EQUAL(read_whole_of("sized", 1 << 20), (long)sizes[i]);
+		EXPECT_EQUAL(read_whole_of("sized", sizes[i] - 1), -EFBIG);
+	}
+
+	fd = open("/proc/self/status", O_RDONLY);
+	text = file_read_whole(fd, 1 << 20, &length);
+	EXPECT_THAT("a file of /proc, which claims to be empty",
+		    text != NULL && strncmp(text, "Name:", 5) == 0 && strlen(text) == length);
+	free(text);
+	close(fd);
+
+	if (pipe(ends) == -1 || write(ends[1], "a\0b", 3) != 3 || close(ends[1]) == -1)
+		abort();
+	text = file_read_whole(ends[0], 1 << 20, &length);
+	EXPECT_THAT("a pipe, with any bytes",
+		    text != NULL && length == 3 && memcmp(text, "a\0b", 4) == 0);
+	free(text);
+	close(ends[0]);
+}
+
 static void test_read_text(void)
 {
 	char text[12] = "###########";
@@ -449,6 +514,7 @@ int main(void)
 	test_kernel();
 	test_flags();
 	test_pread();
+	test_read_whole();
 	test_read_text();
 	test_child_ticks();
 	test_proc();
