@@ -5,6 +5,7 @@
 
 #include "common/attributes.h"
 #include "common/hash.h"
+#include "common/search.h"
 
 enum { LINKS_MAX = 1 << 19 };
 
@@ -352,18 +353,10 @@ void estimate_end_process(struct estimate *estimate)
 
 struct estimate_part *estimate_find(struct estimate *estimate, const struct estimate_part *like)
 {
-	size_t low = 0, high = estimate->count;
+	size_t first = SEARCH_FIRST(i, estimate->count, by_kind(&estimate->parts[i], like) >= 0);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (by_kind(&estimate->parts[middle], like) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < estimate->count && by_kind(&estimate->parts[low], like) == 0
-		       ? &estimate->parts[low]
+	return first < estimate->count && by_kind(&estimate->parts[first], like) == 0
+		       ? &estimate->parts[first]
 		       : NULL;
 }
 

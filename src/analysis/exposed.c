@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/attributes.h"
+#include "common/search.h"
 
 bool exposed_add_compute(struct exposed_activity *activity, uint64_t start_ns, uint64_t end_ns)
 {
@@ -73,33 +74,13 @@ void exposed_release(struct exposed_activity *activity)
 /* The first kernel of NCCL that was launched at `ns` or later. */
 static size_t first_called(const struct exposed_activity *activity, uint64_t ns)
 {
-	size_t low = 0, high = activity->comm_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (activity->comms[middle].called_ns < ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH_FIRST(i, activity->comm_count, activity->comms[i].called_ns >= ns);
 }
 
 /* The first computation that ends after `ns`. */
 static size_t first_behind(const struct exposed_activity *activity, uint64_t ns)
 {
-	size_t low = 0, high = activity->compute_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (activity->compute[middle].end_ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH_FIRST(i, activity->compute_count, activity->compute[i].end_ns > ns);
 }
 
 static uint64_t hidden_ns(const struct exposed_activity *activity, const struct exposed_span *span)

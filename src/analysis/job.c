@@ -16,6 +16,7 @@
 
 #include "analysis/match.h"
 #include "common/attributes.h"
+#include "common/search.h"
 #include "common/text.h"
 
 static struct recording_comm *seat_comm(const struct job *job, uint32_t seat)
@@ -695,17 +696,9 @@ static int by_text(const void *left, const void *right)
 
 static bool is_name_shared(const char *const *sorted, size_t count, const char *name)
 {
-	size_t from = 0, to = count;
+	size_t first = SEARCH_FIRST(i, count, strcmp(sorted[i], name) >= 0);
 
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (strcmp(sorted[middle], name) < 0)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from + 1 < count && strcmp(sorted[from + 1], name) == 0;
+	return first + 1 < count && strcmp(sorted[first + 1], name) == 0;
 }
 
 static void label_comm(struct job_comm *comm, size_t number, bool is_shared)
@@ -838,21 +831,13 @@ static struct recording_flight *flights_of(const struct job *job, uint32_t seat,
 {
 	struct recording_process *process = job->recording->processes[job->seats[seat].process];
 	uint32_t id = job->seats[seat].comm_id;
-	size_t from = 0;
+	size_t first = SEARCH_FIRST(i, process->flight_count, process->flights[i].op.comm >= id);
 
 	*count = 0;
-	for (size_t to = process->flight_count; from < to;) {
-		size_t middle = from + (to - from) / 2;
-
-		if (process->flights[middle].op.comm < id)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	while (from + *count < process->flight_count &&
-	       process->flights[from + *count].op.comm == id)
+	while (first + *count < process->flight_count &&
+	       process->flights[first + *count].op.comm == id)
 		++*count;
-	return *count > 0 ? &process->flights[from] : NULL;
+	return *count > 0 ? &process->flights[first] : NULL;
 }
 
 uint64_t job_gap_key(const struct job *job, uint32_t seat, const struct op_record *op)
@@ -1373,20 +1358,13 @@ bool job_comm_is_over_network(enum job_comm_kind kind)
 
 uint32_t job_member(const struct job *job, const struct job_comm *comm, int32_t comm_rank)
 {
-	uint32_t from = 0, to = comm->seat_count;
+	size_t at = SEARCH_FIRST(i, comm->seat_count,
+				 job->seats[comm->seats[i]].comm_rank >= comm_rank);
 
-	while (from < to) {
-		uint32_t middle = from + (to - from) / 2;
-
-		if (job->seats[comm->seats[middle]].comm_rank < comm_rank)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	if (comm_rank < 0 || from == comm->seat_count ||
-	    job->seats[comm->seats[from]].comm_rank != comm_rank)
+	if (comm_rank < 0 || at == comm->seat_count ||
+	    job->seats[comm->seats[at]].comm_rank != comm_rank)
 		return UINT32_MAX;
-	return comm->seats[from];
+	return comm->seats[at];
 }
 
 uint32_t job_place_in(const struct job *job, uint32_t comm, uint32_t rank)

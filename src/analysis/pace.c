@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/attributes.h"
+#include "common/search.h"
 
 void paces_release(struct paces *paces)
 {
@@ -169,21 +170,13 @@ static int by_key(const void *left, const void *right)
 
 bool pace_find(const struct paces *paces, const struct tally_key *key, struct pace_series *series)
 {
-	size_t low = 0, high = paces->cell_count;
+	size_t first = SEARCH_FIRST(i, paces->cell_count, by_kind(&paces->cells[i].key, key) >= 0);
+	size_t end = first;
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (by_kind(&paces->cells[middle].key, key) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	*series = (struct pace_series){ .count = { 0 } };
-	for (high = low; high < paces->cell_count && by_kind(&paces->cells[high].key, key) == 0;
-	     high++)
-		pace_add(series, &paces->cells[high].series);
-	return high > low;
+	for (; end < paces->cell_count && by_kind(&paces->cells[end].key, key) == 0; end++)
+		pace_add(series, &paces->cells[end].series);
+	return end > first;
 }
 
 /* ---- senders --------------------------------------------------------------------------------- */

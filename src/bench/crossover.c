@@ -17,6 +17,7 @@
 #include "common/attributes.h"
 #include "common/op.h"
 #include "common/op_layout.h"
+#include "common/search.h"
 #include "common/text.h"
 
 #define CROSSOVER_LEAST 0.03 /* smaller differences are never reported */
@@ -46,19 +47,11 @@ struct difference {
 static const struct crossover_point *crossover_point_at(const struct crossover_curve *curve,
 							uint64_t bytes)
 {
-	size_t low = 0, high = curve->count;
+	size_t at = SEARCH_FIRST(i, curve->count, curve->points[i].bytes >= bytes);
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (curve->points[middle].bytes < bytes)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == curve->count || curve->points[low].bytes != bytes || curve->points[low].wrong)
+	if (at == curve->count || curve->points[at].bytes != bytes || curve->points[at].wrong)
 		return NULL;
-	return &curve->points[low];
+	return &curve->points[at];
 }
 
 static bool curves_compare(const struct crossover_point *a, const struct crossover_curve *second,

@@ -24,6 +24,7 @@
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/op.h"
+#include "common/search.h"
 #include "common/text.h"
 #include "import/json_scan.h"
 
@@ -527,17 +528,7 @@ static void add_interval(struct vote *vote, int64_t from_ns, int64_t to_ns)
 /* The first call that begins at `ns` or later. */
 static size_t first_from(const struct windows_of_calls *calls, uint64_t ns)
 {
-	size_t low = 0, high = calls->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (calls->list[middle].start_ns < ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH_FIRST(i, calls->count, calls->list[i].start_ns >= ns);
 }
 
 /*
@@ -806,8 +797,8 @@ static bool vote_name(const struct op_record *op, enum recording_place place, vo
 	struct naming *naming = context;
 	const struct recording_comm *comm = recording_comm(naming->process, op->comm);
 	struct launch key = { .correlation = 0 };
-	size_t low = 0, high = naming->count;
 	uint64_t end_ns;
+	size_t first;
 
 	(void)place;
 	if (comm == NULL || op->issue_ns == 0 || op->launch_ns <= op->issue_ns ||
@@ -815,19 +806,13 @@ static bool vote_name(const struct op_record *op, enum recording_place place, vo
 	    !recording_wall_ns(naming->process, op->issue_ns, &key.span.start_ns) ||
 	    !recording_wall_ns(naming->process, op->launch_ns, &end_ns))
 		return true;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (naming->launches[middle].span.start_ns < key.span.start_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < naming->count && naming->launches[low].span.end_ns <= end_ns + SLACK_NS &&
-	    naming->launches[low].group > 0)
+	first = SEARCH_FIRST(i, naming->count,
+			     naming->launches[i].span.start_ns >= key.span.start_ns);
+	if (first < naming->count && naming->launches[first].span.end_ns <= end_ns + SLACK_NS &&
+	    naming->launches[first].group > 0)
 		naming->votes[(size_t)(comm - naming->process->comms) *
 				      naming->survey->group_count +
-			      naming->launches[low].group - 1]++;
+			      naming->launches[first].group - 1]++;
 	return true;
 }
 

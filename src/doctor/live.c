@@ -26,6 +26,7 @@
 #include "common/attributes.h"
 #include "common/hash.h"
 #include "common/op.h"
+#include "common/search.h"
 #include "common/text.h"
 
 /* ---- memory ----------------------------------------------------------------------------------- */
@@ -79,20 +80,11 @@ static void make_places(struct live_place *places, const uint64_t *keys, size_t 
 /* The entry of a key that is not taken yet; NULL none. */
 static struct live_place *find_place(struct live_place *places, size_t count, uint64_t key)
 {
-	size_t from = 0, to = count;
-
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (places[middle].key < key)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	for (; from < count && places[from].key == key; from++)
-		if (!places[from].is_taken) {
-			places[from].is_taken = true;
-			return &places[from];
+	for (size_t at = SEARCH_FIRST(i, count, places[i].key >= key);
+	     at < count && places[at].key == key; at++)
+		if (!places[at].is_taken) {
+			places[at].is_taken = true;
+			return &places[at];
 		}
 	return NULL;
 }

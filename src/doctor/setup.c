@@ -10,6 +10,7 @@
 
 #include "common/attributes.h"
 #include "common/hash.h"
+#include "common/search.h"
 #include "common/text.h"
 
 /* "node1" and "node1.cluster" are the same host: NCCL cuts its name at the first dot. */
@@ -344,21 +345,14 @@ static void setup_end(struct setup *setup)
 
 size_t setup_find_variable(const struct setup *setup, const char *name, size_t *count)
 {
-	size_t low = 0, high = setup->variable_count;
+	size_t first =
+		SEARCH_FIRST(i, setup->variable_count, strcmp(setup->variables[i].name, name) >= 0);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(setup->variables[middle].name, name) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (*count = 0; low + *count < setup->variable_count &&
-			 strcmp(setup->variables[low + *count].name, name) == 0;
+	for (*count = 0; first + *count < setup->variable_count &&
+			 strcmp(setup->variables[first + *count].name, name) == 0;
 	     ++*count)
 		;
-	return low;
+	return first;
 }
 
 const struct setup_variable *setup_any(const struct setup *setup, const char *name)

@@ -15,6 +15,7 @@
 
 #include "common/file.h"
 #include "common/order.h"
+#include "common/search.h"
 
 enum { REGION_COPY_TRIES = 8 };
 
@@ -385,38 +386,24 @@ static enum status settle_slots(const struct region *region, unsigned int part,
  */
 static bool is_hasty(const struct region *region, const unsigned char *slot)
 {
-	uint32_t from = 0, to = region->hasty_count, comm;
+	uint32_t comm;
+	size_t at;
 
 	if (slot[offsetof(struct region_live, op.state)] != OP_DONE)
 		return false;
 	memcpy(&comm, slot + offsetof(struct region_live, op.comm), sizeof(comm));
-	while (from < to) {
-		uint32_t middle = from + (to - from) / 2;
-
-		if (region->hasty[middle] < comm)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from < region->hasty_count && region->hasty[from] == comm;
+	at = SEARCH_FIRST(i, region->hasty_count, region->hasty[i] >= comm);
+	return at < region->hasty_count && region->hasty[at] == comm;
 }
 
 static bool is_known(const struct region *region, uint32_t slot, uint64_t word)
 {
-	uint32_t from = 0, to = region->known_count;
+	size_t at = SEARCH_FIRST(i, region->known_count, region->known[i].slot >= slot);
 
-	while (from < to) {
-		uint32_t middle = from + (to - from) / 2;
-
-		if (region->known[middle].slot < slot)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	if (from == region->known_count || region->known[from].slot != slot ||
-	    region->known[from].word != word)
+	if (at == region->known_count || region->known[at].slot != slot ||
+	    region->known[at].word != word)
 		return false;
-	region->known[from].is_there = 1;
+	region->known[at].is_there = 1;
 	return true;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/job.h"
+#include "common/search.h"
 #include "common/text.h"
 #include "output/json.h"
 
@@ -509,24 +510,17 @@ static uint32_t find_entries(struct export_rows *rows, enum export_group group,
 static void find_anchor(struct export_rows *rows, uint64_t clock_ns)
 {
 	const struct recording_process *process = rows->process;
-	size_t from = 0, to = process->anchor_count;
+	size_t next =
+		SEARCH_FIRST(i, process->anchor_count, process->anchors[i].clock_ns > clock_ns);
 	uint64_t wall_ns = 0;
 
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (process->anchors[middle].clock_ns > clock_ns)
-			to = middle;
-		else
-			from = middle + 1;
-	}
-	/* `to` is the first anchor after it; times before all anchors use the first one. */
-	rows->anchor_from = to > 0 ? clock_ns : 0;
+	/* Times before all anchors use the first one. */
+	rows->anchor_from = next > 0 ? clock_ns : 0;
 	rows->anchor_span =
-		(to < process->anchor_count ? process->anchors[to].clock_ns - 1 : UINT64_MAX) -
+		(next < process->anchor_count ? process->anchors[next].clock_ns - 1 : UINT64_MAX) -
 		rows->anchor_from;
 	/* Within this time the offset changes by 5 us if clocks differ by 50 ppm. */
-	if (to > 0 && rows->anchor_span > OFFSET_SPAN_NS)
+	if (next > 0 && rows->anchor_span > OFFSET_SPAN_NS)
 		rows->anchor_span = OFFSET_SPAN_NS;
 	rows->anchor_offset =
 		recording_wall_ns(process, clock_ns, &wall_ns) ? wall_ns - clock_ns : 0;

@@ -12,6 +12,7 @@
 #include "common/attributes.h"
 #include "common/file.h"
 #include "common/hash.h"
+#include "common/search.h"
 #include "common/status.h"
 #include "common/text.h"
 #include "format/region_read.h"
@@ -273,19 +274,10 @@ static const struct clock_anchor *anchor_at(const struct recording_process *proc
 /* The last anchor that is not after this moment; the first if all are. */
 static size_t anchor_before(const struct recording_process *process, uint64_t clock_ns)
 {
-	size_t at = 0;
+	size_t after =
+		SEARCH_FIRST(i, anchor_total(process), anchor_at(process, i)->clock_ns > clock_ns);
 
-	for (size_t from = 0, to = anchor_total(process); from < to;) {
-		size_t middle = from + (to - from) / 2;
-
-		if (anchor_at(process, middle)->clock_ns > clock_ns) {
-			to = middle;
-		} else {
-			at = middle;
-			from = middle + 1;
-		}
-	}
-	return at;
+	return after > 0 ? after - 1 : 0;
 }
 
 /* The same by wall time, which may have been set back. */

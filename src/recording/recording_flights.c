@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/attributes.h"
+#include "common/search.h"
 #include "common/status.h"
 
 enum { RECORDING_LAST_CALLS = 4 };
@@ -69,20 +70,14 @@ void recording_flights_unique(struct recording_process *process)
 static struct recording_flight *recording_flights_at(const struct recording_process *process,
 						     uint32_t comm, uint64_t number)
 {
-	size_t from = 0, to = process->flight_count;
+	size_t at = SEARCH_FIRST(i, process->flight_count,
+				 process->flights[i].op.comm > comm ||
+					 (process->flights[i].op.comm == comm &&
+					  process->flights[i].op.number >= number));
 
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-		const struct op_record *op = &process->flights[middle].op;
-
-		if (op->comm < comm || (op->comm == comm && op->number < number))
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	if (from < process->flight_count && process->flights[from].op.comm == comm &&
-	    process->flights[from].op.number == number)
-		return &process->flights[from];
+	if (at < process->flight_count && process->flights[at].op.comm == comm &&
+	    process->flights[at].op.number == number)
+		return &process->flights[at];
 	return NULL;
 }
 

@@ -22,6 +22,7 @@
 #include "common/file.h"
 #include "common/nccl_interface.h"
 #include "common/op.h"
+#include "common/search.h"
 #include "common/status.h"
 #include "common/text.h"
 #include "format/region_read.h"
@@ -308,17 +309,7 @@ void recording_totals_free(struct recording_follow *follow)
 /* Where this key is, or belongs. */
 static size_t find_total(const struct recording_process *process, uint64_t key)
 {
-	size_t from = 0, to = process->total_count;
-
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (process->totals[middle].key < key)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from;
+	return SEARCH_FIRST(i, process->total_count, process->totals[i].key >= key);
 }
 
 static struct region_total *total_of(struct recording_process *process, uint64_t key)
