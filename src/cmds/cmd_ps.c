@@ -72,10 +72,8 @@ static void add_entry(struct ps_list *list, const struct ps_entry *entry)
 {
 	if (!is_chosen(list, entry))
 		return;
-	/* Doubling at each power of two. */
-	if ((list->count & (list->count - 1)) == 0)
-		list->entries = cli_realloc(list->entries, (list->count ? list->count * 2 : 1) *
-								   sizeof(*list->entries));
+	if (!list_grow(&list->entries, list->count, sizeof(*list->entries)))
+		cli_no_memory();
 	list->entries[list->count++] = *entry;
 }
 
@@ -164,42 +162,33 @@ static void add_process(struct ps_list *list, const struct recording *recording,
 	if (!entry.is_live)
 		entry.now_ns = recording_last_ns(process);
 	if (process->proxy_count > 0 && list->filter == NULL) {
-		list->carriers = cli_realloc(list->carriers,
-					     (list->carrier_count + 1) * sizeof(*list->carriers));
+		if (!list_grow(&list->carriers, list->carrier_count, sizeof(*list->carriers)))
+			cli_no_memory();
 		list->carriers[list->carrier_count++] =
 			(struct ps_carrier){ process, entry.now_ns };
 	}
 	add_flights(list, recording, &entry, has_unseen);
 }
 
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 static int by_operation(const struct ps_entry *a, const struct ps_entry *b)
 {
-	int order = compare_numbers(a->hash, b->hash);
-
-	return order ? order : compare_numbers(a->flight->op.number, b->flight->op.number);
+	return ORDER(a->hash, b->hash) ?: ORDER(a->flight->op.number, b->flight->op.number);
 }
 
 static int compare_groups(const void *left, const void *right)
 {
 	const struct ps_entry *a = left, *b = right;
-	int order = by_operation(a, b);
 
-	return order ? order : compare_numbers(b->age_ns, a->age_ns);
+	return by_operation(a, b) ?: ORDER(b->age_ns, a->age_ns);
 }
 
 static int oldest_first(const void *left, const void *right)
 {
 	const struct ps_entry *a = left, *b = right;
-	int order = compare_numbers(b->group_age_ns, a->group_age_ns);
 
-	if (order == 0)
-		order = by_operation(a, b);
-	return order ? order : compare_numbers((uint64_t)(a->rank + 1), (uint64_t)(b->rank + 1));
+	return ORDER(b->group_age_ns, a->group_age_ns) ?:
+	       by_operation(a, b) ?:
+	       ORDER((uint64_t)(a->rank + 1), (uint64_t)(b->rank + 1));
 }
 
 static void ps_list_sort(struct ps_list *list)
