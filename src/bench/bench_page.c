@@ -9,6 +9,7 @@
 
 #include "common/hash.h"
 #include "common/text.h"
+#include "output/html_escape.h"
 #include "output/json.h"
 
 enum { SVG_COLOURS = 8, SVG_PATTERNS = 4 };

@@ -13,6 +13,7 @@
 
 #include "cli/cli.h"
 #include "common/attributes.h"
+#include "output/gzip_sink.h"
 #include "output/sink.h"
 #include "recording/recording.h"
 

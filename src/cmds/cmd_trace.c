@@ -11,6 +11,7 @@
 #include "cmds/torch_trace.h"
 #include "common/clock.h"
 #include "common/text.h"
+#include "output/gzip_sink.h"
 #include "output/json.h"
 #include "output/sink.h"
 #include "output/viewer.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "output/csv.h"
 #include "output/json.h"
 #include "output/parquet.h"
 

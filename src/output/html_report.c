@@ -5,6 +5,7 @@
 
 #include "common/attributes.h"
 #include "common/hash.h"
+#include "output/html_escape.h"
 #include "output/json.h"
 
 enum { HTML_DATA_VERSION = 3, HTML_ITERATIONS_MAX = 2000 };

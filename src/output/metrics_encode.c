@@ -17,6 +17,7 @@
 #include <strings.h>
 
 #include "common/text.h"
+#include "output/protobuf.h"
 
 /*
  * Classic buckets: 2^-20 s (0.95 us) times powers of 4, up to 16 s. Each bound is also the upper bound of
@@ -342,7 +343,7 @@ enum histogram_field {
 enum bucket_field { BUCKET_COUNT = 1, BUCKET_BOUND = 2 };
 enum span_field { SPAN_OFFSET = 1, SPAN_LENGTH = 2 };
 
-static uint64_t wire_zigzag(int64_t value)
+static uint64_t protobuf_zigzag(int64_t value)
 {
 	return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
 }
@@ -350,9 +351,9 @@ static uint64_t wire_zigzag(int64_t value)
 static void metrics_wire_label(struct metrics_out *out, const char *name, const char *value,
 			       size_t length)
 {
-	wire_bytes(&out->part, LABEL_NAME, name, strlen(name));
-	wire_bytes(&out->part, LABEL_VALUE, value, length);
-	wire_message(&out->labels, METRIC_LABEL, &out->part);
+	protobuf_bytes(&out->part, LABEL_NAME, name, strlen(name));
+	protobuf_bytes(&out->part, LABEL_VALUE, value, length);
+	protobuf_message(&out->labels, METRIC_LABEL, &out->part);
 }
 
 static void begin_metric(struct metrics_out *out, struct metrics_labels labels)
@@ -365,15 +366,15 @@ static void begin_metric(struct metrics_out *out, struct metrics_labels labels)
 static void metrics_wire_sample(struct metrics_out *out, struct metrics_labels labels, double value)
 {
 	begin_metric(out, labels);
-	wire_double(&out->part, VALUE, value);
-	wire_message(&out->message, out->type == METRICS_COUNTER ? METRIC_COUNTER : METRIC_GAUGE,
-		     &out->part);
-	wire_message(&out->body, FAMILY_METRIC, &out->message);
+	protobuf_double(&out->part, VALUE, value);
+	protobuf_message(&out->message,
+			 out->type == METRICS_COUNTER ? METRIC_COUNTER : METRIC_GAUGE, &out->part);
+	protobuf_message(&out->body, FAMILY_METRIC, &out->message);
 }
 
 /* ---- histograms ------------------------------------------------------------------------------ */
 
-/* Nested in the message of the sample: one level deeper than wire_message() can buffer, so lengths are computed
+/* Nested in the message of the sample: one level deeper than protobuf_message() can buffer, so lengths are computed
  * first. */
 static size_t varint_length(uint64_t value)
 {
@@ -394,19 +395,19 @@ static void put_classic(struct sink *to, const struct metrics_histogram *histogr
 	for (unsigned int i = 0; i < METRICS_BOUNDS; i++) {
 		while (bucket <= metrics_bound_bucket(i))
 			count += histogram->buckets[bucket++];
-		wire_varint(to, HISTOGRAM_BUCKET << 3 | 2);
-		wire_varint(to, 1 + varint_length(count) + 9);
-		wire_unsigned(to, BUCKET_COUNT, count);
-		wire_double(to, BUCKET_BOUND, metrics_bounds[i]);
+		protobuf_varint(to, HISTOGRAM_BUCKET << 3 | 2);
+		protobuf_varint(to, 1 + varint_length(count) + 9);
+		protobuf_unsigned(to, BUCKET_COUNT, count);
+		protobuf_double(to, BUCKET_BOUND, metrics_bounds[i]);
 	}
 }
 
 static void put_span(struct sink *to, int64_t offset, uint64_t length)
 {
-	wire_varint(to, HISTOGRAM_POSITIVE_SPAN << 3 | 2);
-	wire_varint(to, 2 + varint_length(wire_zigzag(offset)) + varint_length(length));
-	wire_unsigned(to, SPAN_OFFSET, wire_zigzag(offset));
-	wire_unsigned(to, SPAN_LENGTH, length);
+	protobuf_varint(to, HISTOGRAM_POSITIVE_SPAN << 3 | 2);
+	protobuf_varint(to, 2 + varint_length(protobuf_zigzag(offset)) + varint_length(length));
+	protobuf_unsigned(to, SPAN_OFFSET, protobuf_zigzag(offset));
+	protobuf_unsigned(to, SPAN_LENGTH, length);
 }
 
 /* The first non-empty bucket from `from` on; all beyond the last are empty. */
@@ -435,16 +436,17 @@ static void put_native(struct sink *to, const struct metrics_histogram *histogra
 {
 	uint64_t before = 0;
 
-	wire_unsigned(to, HISTOGRAM_SCHEMA_OF, wire_zigzag(HISTOGRAM_SCHEMA));
-	wire_double(to, HISTOGRAM_ZERO_THRESHOLD, 0x1p-22);
-	wire_unsigned(to, HISTOGRAM_ZERO_COUNT, histogram->buckets[0]);
+	protobuf_unsigned(to, HISTOGRAM_SCHEMA_OF, protobuf_zigzag(HISTOGRAM_SCHEMA));
+	protobuf_double(to, HISTOGRAM_ZERO_THRESHOLD, 0x1p-22);
+	protobuf_unsigned(to, HISTOGRAM_ZERO_COUNT, histogram->buckets[0]);
 	put_spans(to, histogram);
 	for (unsigned int i = 1; i < HISTOGRAM_BUCKETS; i++) {
 		uint64_t count = histogram->buckets[i];
 
 		if (count == 0)
 			continue;
-		wire_unsigned(to, HISTOGRAM_POSITIVE_DELTA, wire_zigzag((int64_t)(count - before)));
+		protobuf_unsigned(to, HISTOGRAM_POSITIVE_DELTA,
+				  protobuf_zigzag((int64_t)(count - before)));
 		before = count;
 	}
 }
@@ -464,12 +466,12 @@ static void metrics_wire_histogram(struct metrics_out *out, struct metrics_label
 	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS; i++)
 		count += histogram->buckets[i];
 	begin_metric(out, labels);
-	wire_unsigned(&out->part, HISTOGRAM_COUNT, count);
-	wire_double(&out->part, HISTOGRAM_SUM, metrics_seconds(histogram->sum_ns));
+	protobuf_unsigned(&out->part, HISTOGRAM_COUNT, count);
+	protobuf_double(&out->part, HISTOGRAM_SUM, metrics_seconds(histogram->sum_ns));
 	put_classic(&out->part, histogram);
 	put_native(&out->part, histogram);
-	wire_message(&out->message, METRIC_HISTOGRAM, &out->part);
-	wire_message(&out->body, FAMILY_METRIC, &out->message);
+	protobuf_message(&out->message, METRIC_HISTOGRAM, &out->part);
+	protobuf_message(&out->body, FAMILY_METRIC, &out->message);
 }
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -478,10 +480,10 @@ static void metrics_wire_end_family(struct metrics_out *out)
 {
 	static const uint64_t types[] = { 0, 1, 4 }; /* COUNTER, GAUGE, HISTOGRAM */
 
-	wire_bytes(&out->message, FAMILY_NAME, out->name, out->name_length);
-	wire_bytes(&out->message, FAMILY_HELP, out->family->help, strlen(out->family->help));
-	wire_unsigned(&out->message, FAMILY_TYPE, types[out->type]);
-	wire_varint(out->sink, out->message.used + out->body.used);
+	protobuf_bytes(&out->message, FAMILY_NAME, out->name, out->name_length);
+	protobuf_bytes(&out->message, FAMILY_HELP, out->family->help, strlen(out->family->help));
+	protobuf_unsigned(&out->message, FAMILY_TYPE, types[out->type]);
+	protobuf_varint(out->sink, out->message.used + out->body.used);
 	if (out->message.status == OK && out->body.status == OK) {
 		sink_write(out->sink, out->message.bytes, out->message.used);
 		sink_write(out->sink, out->body.bytes, out->body.used);

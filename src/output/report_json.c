@@ -9,6 +9,7 @@
 #include "common/nccl_interface.h"
 #include "common/op.h"
 #include "common/text.h"
+#include "output/csv.h"
 #include "output/recorded.h"
 
 /* Rows of a table in the HTML report, so that the page stays small whatever the job's size. */

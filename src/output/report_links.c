@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/text.h"
+#include "output/csv.h"
 #include "output/table.h"
 
 enum { SHOWN = 8 };

@@ -23,6 +23,7 @@
 #include "common/op.h"
 #include "common/text.h"
 #include "output/json.h"
+#include "output/protobuf.h"
 
 static void chrome_put(struct viewer *viewer, const char *text)
 {
@@ -441,15 +442,15 @@ static void write_packet(struct viewer *viewer, uint32_t field, bool has_time, u
 	struct sink *packet = &perfetto->packet;
 
 	if (has_time)
-		wire_unsigned(packet, PACKET_TIMESTAMP, viewer->start_wall_ns + at_ns);
-	wire_unsigned(packet, PACKET_SEQUENCE_ID, SEQUENCE);
-	wire_unsigned(packet, PACKET_SEQUENCE_FLAGS,
-		      perfetto->has_begun ? STATE_NEEDED : STATE_CLEARED);
+		protobuf_unsigned(packet, PACKET_TIMESTAMP, viewer->start_wall_ns + at_ns);
+	protobuf_unsigned(packet, PACKET_SEQUENCE_ID, SEQUENCE);
+	protobuf_unsigned(packet, PACKET_SEQUENCE_FLAGS,
+			  perfetto->has_begun ? STATE_NEEDED : STATE_CLEARED);
 	perfetto->has_begun = true;
 	if (perfetto->interned.used > 0)
-		wire_message(packet, PACKET_INTERNED_DATA, &perfetto->interned);
-	wire_message(packet, field, &perfetto->event);
-	wire_message(viewer->sink, TRACE_PACKET, packet);
+		protobuf_message(packet, PACKET_INTERNED_DATA, &perfetto->interned);
+	protobuf_message(packet, field, &perfetto->event);
+	protobuf_message(viewer->sink, TRACE_PACKET, packet);
 	if (perfetto->names.status != OK)
 		viewer->status = perfetto->names.status;
 }
@@ -462,9 +463,9 @@ static uint64_t name_number(struct perfetto *perfetto, enum perfetto_name_kind k
 	uint64_t number = perfetto_names_find(&perfetto->names, kind, text, &is_new);
 
 	if (is_new) {
-		wire_unsigned(&perfetto->part, INTERNED_IID, number);
-		wire_text(&perfetto->part, INTERNED_TEXT, text);
-		wire_message(&perfetto->interned, kind, &perfetto->part);
+		protobuf_unsigned(&perfetto->part, INTERNED_IID, number);
+		protobuf_text(&perfetto->part, INTERNED_TEXT, text);
+		protobuf_message(&perfetto->interned, kind, &perfetto->part);
 	}
 	return number;
 }
@@ -476,17 +477,17 @@ static void perfetto_put_name(struct perfetto *perfetto, enum perfetto_name_kind
 	uint64_t number = name_number(perfetto, kind, text);
 
 	if (number)
-		wire_unsigned(&perfetto->event, number_field, number);
+		protobuf_unsigned(&perfetto->event, number_field, number);
 	else
-		wire_text(&perfetto->event, text_field, text);
+		protobuf_text(&perfetto->event, text_field, text);
 }
 
 static void put_text_value(struct sink *part, uint64_t number, const char *text)
 {
 	if (number)
-		wire_unsigned(part, ANNOTATION_TEXT_IID, number);
+		protobuf_unsigned(part, ANNOTATION_TEXT_IID, number);
 	else
-		wire_text(part, ANNOTATION_TEXT, text);
+		protobuf_text(part, ANNOTATION_TEXT, text);
 }
 
 static void put_annotation(struct perfetto *perfetto, const struct viewer_arg *arg)
@@ -500,35 +501,35 @@ static void put_annotation(struct perfetto *perfetto, const struct viewer_arg *a
 	if (arg->kind == VIEWER_TEXT)
 		text = name_number(perfetto, PERFETTO_ARG_TEXT, arg->text);
 	if (name)
-		wire_unsigned(part, ANNOTATION_NAME_IID, name);
+		protobuf_unsigned(part, ANNOTATION_NAME_IID, name);
 	else
-		wire_text(part, ANNOTATION_NAME, arg->name);
+		protobuf_text(part, ANNOTATION_NAME, arg->name);
 	switch (arg->kind) {
 	case VIEWER_TEXT:
 		put_text_value(part, text, arg->text);
 		break;
 	case VIEWER_UNSIGNED:
-		wire_unsigned(part, ANNOTATION_UNSIGNED, arg->whole);
+		protobuf_unsigned(part, ANNOTATION_UNSIGNED, arg->whole);
 		break;
 	case VIEWER_SIGNED:
-		wire_signed(part, ANNOTATION_SIGNED, arg->number);
+		protobuf_signed(part, ANNOTATION_SIGNED, arg->number);
 		break;
 	case VIEWER_DOUBLE:
-		wire_double(part, ANNOTATION_DOUBLE, arg->real);
+		protobuf_double(part, ANNOTATION_DOUBLE, arg->real);
 		break;
 	case VIEWER_HEX:
 		text_format(hex, sizeof(hex), "0x%016llx", (unsigned long long)arg->whole);
-		wire_text(part, ANNOTATION_TEXT, hex);
+		protobuf_text(part, ANNOTATION_TEXT, hex);
 		break;
 	}
-	wire_message(&perfetto->event, EVENT_ANNOTATIONS, part);
+	protobuf_message(&perfetto->event, EVENT_ANNOTATIONS, part);
 }
 
 static void put_event(struct perfetto *perfetto, uint32_t type, uint64_t uuid, const char *name,
 		      const char *category)
 {
-	wire_unsigned(&perfetto->event, EVENT_TYPE, type);
-	wire_unsigned(&perfetto->event, EVENT_TRACK_UUID, uuid);
+	protobuf_unsigned(&perfetto->event, EVENT_TYPE, type);
+	protobuf_unsigned(&perfetto->event, EVENT_TRACK_UUID, uuid);
 	if (category)
 		perfetto_put_name(perfetto, PERFETTO_CATEGORY, category, EVENT_CATEGORY_IIDS,
 				  EVENT_CATEGORIES);
@@ -544,9 +545,9 @@ static void perfetto_put_args(struct perfetto *perfetto, const struct viewer_arg
 
 static void put_clock(struct perfetto *perfetto, uint32_t clock, uint64_t ns)
 {
-	wire_unsigned(&perfetto->part, CLOCK_ID, clock);
-	wire_unsigned(&perfetto->part, CLOCK_TIMESTAMP, ns);
-	wire_message(&perfetto->event, CLOCK_SNAPSHOT_CLOCK, &perfetto->part);
+	protobuf_unsigned(&perfetto->part, CLOCK_ID, clock);
+	protobuf_unsigned(&perfetto->part, CLOCK_TIMESTAMP, ns);
+	protobuf_message(&perfetto->event, CLOCK_SNAPSHOT_CLOCK, &perfetto->part);
 }
 
 static void perfetto_about(struct viewer *viewer, const struct viewer_args *args)
@@ -559,11 +560,11 @@ static void perfetto_about(struct viewer *viewer, const struct viewer_args *args
 		put_clock(perfetto, CLOCK_IS_REALTIME, viewer->start_wall_ns);
 		write_packet(viewer, PACKET_CLOCK_SNAPSHOT, true, 0);
 	}
-	wire_unsigned(&perfetto->event, DESCRIPTOR_UUID, 0);
-	wire_unsigned(&perfetto->event, DESCRIPTOR_PROCESS_ORDERING, PROCESSES_BY_RANK);
+	protobuf_unsigned(&perfetto->event, DESCRIPTOR_UUID, 0);
+	protobuf_unsigned(&perfetto->event, DESCRIPTOR_PROCESS_ORDERING, PROCESSES_BY_RANK);
 	write_packet(viewer, PACKET_TRACK_DESCRIPTOR, false, 0);
-	wire_unsigned(&perfetto->event, DESCRIPTOR_UUID, TRACK_OF_ALL);
-	wire_text(&perfetto->event, DESCRIPTOR_NAME, "about");
+	protobuf_unsigned(&perfetto->event, DESCRIPTOR_UUID, TRACK_OF_ALL);
+	protobuf_text(&perfetto->event, DESCRIPTOR_NAME, "about");
 	write_packet(viewer, PACKET_TRACK_DESCRIPTOR, false, 0);
 	put_event(perfetto, TYPE_INSTANT, TRACK_OF_ALL, "about this trace", "about");
 	perfetto_put_args(perfetto, args);
@@ -574,15 +575,15 @@ static void perfetto_process(struct viewer *viewer, const struct viewer_process 
 {
 	struct perfetto *perfetto = viewer->perfetto;
 
-	wire_unsigned(&perfetto->part, PROCESS_PID, process->process);
-	wire_signed(&perfetto->part, PROCESS_SORT_INDEX, process->order);
-	wire_text(&perfetto->part, PROCESS_NAME, process->name);
+	protobuf_unsigned(&perfetto->part, PROCESS_PID, process->process);
+	protobuf_signed(&perfetto->part, PROCESS_SORT_INDEX, process->order);
+	protobuf_text(&perfetto->part, PROCESS_NAME, process->name);
 	if (process->label)
-		wire_text(&perfetto->part, PROCESS_LABELS, process->label);
-	wire_unsigned(&perfetto->event, DESCRIPTOR_UUID, track_uuid(process->process, 0));
-	wire_message(&perfetto->event, DESCRIPTOR_PROCESS, &perfetto->part);
-	wire_unsigned(&perfetto->event, DESCRIPTOR_CHILD_ORDERING, CHILDREN_BY_RANK);
-	wire_signed(&perfetto->event, DESCRIPTOR_RANK, process->order);
+		protobuf_text(&perfetto->part, PROCESS_LABELS, process->label);
+	protobuf_unsigned(&perfetto->event, DESCRIPTOR_UUID, track_uuid(process->process, 0));
+	protobuf_message(&perfetto->event, DESCRIPTOR_PROCESS, &perfetto->part);
+	protobuf_unsigned(&perfetto->event, DESCRIPTOR_CHILD_ORDERING, CHILDREN_BY_RANK);
+	protobuf_signed(&perfetto->event, DESCRIPTOR_RANK, process->order);
 	write_packet(viewer, PACKET_TRACK_DESCRIPTOR, true, 0);
 }
 
@@ -590,17 +591,18 @@ static void perfetto_track(struct viewer *viewer, const struct viewer_track *tra
 {
 	struct perfetto *perfetto = viewer->perfetto;
 
-	wire_unsigned(&perfetto->event, DESCRIPTOR_UUID, track_uuid(track->process, track->track));
-	wire_unsigned(&perfetto->event, DESCRIPTOR_PARENT,
-		      track_uuid(track->process, track->above));
+	protobuf_unsigned(&perfetto->event, DESCRIPTOR_UUID,
+			  track_uuid(track->process, track->track));
+	protobuf_unsigned(&perfetto->event, DESCRIPTOR_PARENT,
+			  track_uuid(track->process, track->above));
 	/* Lanes have the same name: Perfetto merges neighboring tracks of the same name. */
-	wire_text(&perfetto->event, DESCRIPTOR_NAME, track->name);
+	protobuf_text(&perfetto->event, DESCRIPTOR_NAME, track->name);
 	if (track->unit) {
-		wire_text(&perfetto->part, COUNTER_UNIT_NAME, track->unit);
-		wire_message(&perfetto->event, DESCRIPTOR_COUNTER, &perfetto->part);
+		protobuf_text(&perfetto->part, COUNTER_UNIT_NAME, track->unit);
+		protobuf_message(&perfetto->event, DESCRIPTOR_COUNTER, &perfetto->part);
 	}
-	wire_unsigned(&perfetto->event, DESCRIPTOR_CHILD_ORDERING, CHILDREN_BY_RANK);
-	wire_signed(&perfetto->event, DESCRIPTOR_RANK, track->order);
+	protobuf_unsigned(&perfetto->event, DESCRIPTOR_CHILD_ORDERING, CHILDREN_BY_RANK);
+	protobuf_signed(&perfetto->event, DESCRIPTOR_RANK, track->order);
 	write_packet(viewer, PACKET_TRACK_DESCRIPTOR, false, 0);
 }
 
@@ -613,7 +615,7 @@ static void perfetto_slice(struct viewer *viewer, const struct viewer_slice *sli
 	perfetto_put_args(perfetto, slice->args);
 	/* Perfetto derives the direction from the starts of the slices. */
 	for (size_t i = 0; i < slice->arrow_count; i++)
-		wire_fixed64(&perfetto->event, EVENT_FLOW_IDS, slice->arrows[i].number);
+		protobuf_fixed64(&perfetto->event, EVENT_FLOW_IDS, slice->arrows[i].number);
 	write_packet(viewer, PACKET_TRACK_EVENT, true, slice->start_ns);
 	if (slice->end_ns == VIEWER_OPEN)
 		return;
@@ -637,7 +639,7 @@ static void perfetto_value(struct viewer *viewer, const struct viewer_track *tra
 	struct perfetto *perfetto = viewer->perfetto;
 
 	put_event(perfetto, TYPE_COUNTER, track_uuid(track->process, track->track), NULL, NULL);
-	wire_double(&perfetto->event, EVENT_DOUBLE_VALUE, value);
+	protobuf_double(&perfetto->event, EVENT_DOUBLE_VALUE, value);
 	write_packet(viewer, PACKET_TRACK_EVENT, true, at_ns);
 }
 

@@ -30,6 +30,7 @@
 #include "analysis/job.h"
 #include "common/op_layout.h"
 #include "common/status.h"
+#include "output/gzip_sink.h"
 #include "output/sink.h"
 #include "recording/recording.h"
 

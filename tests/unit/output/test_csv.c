@@ -1,4 +1,4 @@
-#include "output/sink.h"
+#include "output/csv.h"
 
 #include <string.h>
 

@@ -6,73 +6,6 @@
 #include "output/sink.h"
 #include "tests/tap.h"
 
-static int is_bytes(struct sink *sink, const char *wanted, size_t length)
-{
-	int is_same = sink->used == length && memcmp(sink->bytes, wanted, length) == 0;
-
-	if (!is_same) {
-		printf("# got:");
-		for (size_t i = 0; i < sink->used; i++)
-			printf(" %02x", (unsigned char)sink->bytes[i]);
-		printf("\n");
-	}
-	sink->used = 0;
-	return is_same;
-}
-#define IS_BYTES(sink, wanted) is_bytes((sink), (wanted), sizeof(wanted) - 1)
-
-static void test_wire(void)
-{
-	struct sink sink, inner;
-
-	sink_init_memory(&sink);
-	sink_init_memory(&inner);
-	wire_unsigned(&sink, 1, 150);
-	EXPECT_THAT("a number in groups of seven bits", IS_BYTES(&sink, "\x08\x96\x01"));
-	wire_unsigned(&sink, 60, 0);
-	EXPECT_THAT("a field number above 15 takes two bytes", IS_BYTES(&sink, "\xe0\x03\x00"));
-	wire_unsigned(&sink, 1, UINT64_MAX);
-	EXPECT_THAT("the largest number takes ten bytes",
-		    IS_BYTES(&sink, "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"));
-	wire_signed(&sink, 2, -2);
-	EXPECT_THAT("a negative one",
-		    IS_BYTES(&sink, "\x10\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"));
-	wire_fixed64(&sink, 47, 0x0102030405060708);
-	EXPECT_THAT("fixed64, little-endian",
-		    IS_BYTES(&sink, "\xf9\x02\x08\x07\x06\x05\x04\x03\x02\x01"));
-	wire_double(&sink, 5, 1.0);
-	EXPECT_THAT("a double is written as its bits",
-		    IS_BYTES(&sink, "\x29\x00\x00\x00\x00\x00\x00\xf0\x3f"));
-	wire_text(&sink, 2, "");
-	EXPECT_THAT("an empty text", IS_BYTES(&sink, "\x12\x00"));
-	wire_unsigned(&inner, 1, 1);
-	wire_message(&sink, 3, &inner);
-	EXPECT_THAT("a message has its length before it", IS_BYTES(&sink, "\x1a\x02\x08\x01"));
-	EXPECT_THAT("and its sink can be reused", inner.used == 0);
-	inner.status = ERR_NO_SPACE;
-	wire_message(&sink, 3, &inner);
-	EXPECT_THAT("a failure of the inner message is passed on", sink.status == ERR_NO_SPACE);
-	sink_release(&sink);
-	sink_release(&inner);
-}
-
-static void test_text(void)
-{
-	struct sink sink;
-
-	sink_init_memory(&sink);
-	wire_text(&sink, 1, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
-	EXPECT_THAT("characters of two, three and four bytes stay",
-		    IS_BYTES(&sink, "\x0a\x09\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"));
-	wire_text(&sink, 1, "a\xff\xc3");
-	EXPECT_THAT("bytes that are not UTF-8 become ?", IS_BYTES(&sink, "\x0a\x03"
-									 "a??"));
-	wire_text(&sink, 1, "\xc0\x80\xed\xa0\x80\xf5\x80\x80\x80");
-	EXPECT_THAT("so do overlong forms, surrogates and values past the last code point",
-		    IS_BYTES(&sink, "\x0a\x09?????????"));
-	sink_release(&sink);
-}
-
 static void test_names(void)
 {
 	struct perfetto_names names;
@@ -260,8 +193,6 @@ static void test_stream(void)
 
 int main(void)
 {
-	test_wire();
-	test_text();
 	test_names();
 	test_stream();
 	return tap_done();
