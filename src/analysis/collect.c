@@ -1,3 +1,4 @@
+/* What is collected per operation and kept small: covered time, links, time windows, estimates. */
 #include "analysis/collect.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Merges the spans of kernels, and measures communication that no computation hides. */
 #include "analysis/timeline_report.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Filters: lists of ranks, names and limits of time are parsed, and rows are tested. */
 #include "analysis/filter.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-
+/* Findings of a report: what a recording shows that somebody should know, the most severe first. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Which operations are in flight, and what each waits for. */
 #include "analysis/flight.h"
 
 #include <stdlib.h>

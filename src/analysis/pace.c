@@ -1,3 +1,4 @@
+/* Times of transfers in equal parts of a recording: of collectives, and of senders on the wire. */
 #include "analysis/timeline_report.h"
 
 #include <math.h>

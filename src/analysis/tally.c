@@ -1,3 +1,4 @@
+/* Rows by key in a hash table, what is computed from a row, and their order. */
 #include "analysis/tally.h"
 
 #include <math.h>

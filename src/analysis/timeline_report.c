@@ -1,3 +1,4 @@
+/* Makes a report: job, scan of all operations, completeness, common time. */
 #include "analysis/timeline_report.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Starts the ranks of a benchmark or joins them, and writes the files that were asked for. */
 #include "bench/bench_command.h"
 
 #include <fcntl.h>

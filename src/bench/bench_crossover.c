@@ -1,3 +1,4 @@
+/* `ringside bench crossover`: which algorithm and protocol is fastest at which size. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Finds the functions of CUDA and NCCL, and the kernels that fill and check buffers. */
 #include "bench/bench_gpu.h"
 
 #include <dlfcn.h>

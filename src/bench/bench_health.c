@@ -1,3 +1,4 @@
+/* `ringside bench health`: are the GPUs and the links between them fit for a job? */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

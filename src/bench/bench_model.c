@@ -1,3 +1,4 @@
+/* `ringside bench model`: how long an operation should take, and what that rests on. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Messages, pager, help pages, the parser of options, progress. */
 #include "cli/cli.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Files that a job is compared with: baselines, and expected bandwidths. */
 #include "cli/cli_input.h"
 
 #include <fcntl.h>

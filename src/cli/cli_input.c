@@ -1,3 +1,4 @@
+/* Reads the PATHs of a command line, reports what is wrong with them, and chooses the run. */
 #include "cli/cli_input.h"
 
 #include <dirent.h>

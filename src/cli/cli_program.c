@@ -1,3 +1,4 @@
+/* Finds our plugin, our other programs and recordings; runs programs and captures their output. */
 #include "cli/cli.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+/* Asks NCCL's RAS over TCP, with limits on time and bytes. */
 #include "cli/cli_ask.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* The archive of `ringside bundle`: files, gaps, answers of agents, regions, the environment. */
 #include "cmds/bundle_internal.h"
 
 #include <errno.h>

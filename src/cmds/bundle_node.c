@@ -1,3 +1,4 @@
+/* What a bundle says about its host: counters, the kernel's log, versions, NCCL's RAS. */
 #include "cmds/bundle_internal.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* `ringside baseline`: saves how fast transfers were, and shows what was saved. */
 #include <string.h>
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+/* `ringside diff`: two runs, or a run and what is expected of it. */
 #include <stdlib.h>
 #include <string.h>
 

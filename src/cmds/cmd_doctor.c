@@ -1,3 +1,4 @@
+/* `ringside doctor`: options, the nodes of a Slurm job, one answer or one per scan. */
 #include "cmds/doctor_case.h"
 
 #include <errno.h>

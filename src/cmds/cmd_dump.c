@@ -1,3 +1,4 @@
+/* `ringside dump`: one JSON object per operation. */
 #include <string.h>
 #include <unistd.h>
 

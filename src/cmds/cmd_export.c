@@ -1,3 +1,4 @@
+/* `ringside export`: operations as Parquet, CSV, JSON lines or logs of NCCL Inspector. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>

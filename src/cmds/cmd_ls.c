@@ -1,3 +1,4 @@
+/* `ringside ls`: recorded processes. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pwd.h>

@@ -1,3 +1,4 @@
+/* `ringside ps`: operations in flight, and what they wait for. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

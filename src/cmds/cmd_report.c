@@ -1,3 +1,4 @@
+/* `ringside report`: options and forms of output; hangs and slowness are the doctor's verdicts. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

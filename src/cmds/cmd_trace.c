@@ -1,3 +1,4 @@
+/* `ringside trace`: a timeline for trace viewers. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+/* `ringside verify`: is a recording complete, and what does NCCL not show? */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* The program `ringside`: finds the command, or the program that has it; help and version. */
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>

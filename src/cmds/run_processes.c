@@ -1,3 +1,4 @@
+/* Reads /proc of the processes below a command: libraries, environment, machine. */
 #include "cmds/run_processes.h"
 
 #include <dirent.h>

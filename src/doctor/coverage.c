@@ -1,3 +1,4 @@
+/* What is seen of each rank, and what is not: gaps of recordings, agents and processes. */
 #include "doctor/doctor.h"
 
 #include <inttypes.h>

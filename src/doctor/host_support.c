@@ -1,3 +1,4 @@
+/* Facts of hosts, joined with verdicts by host, GPU, port and time. */
 #include "doctor/doctor.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* The list of verdicts: texts, order, identity. */
 #include "doctor/verdict.h"
 
 #include <stdarg.h>

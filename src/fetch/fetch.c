@@ -1,3 +1,4 @@
+/* Frames, requests, lists of targets and options: both sides of the protocol, without network. */
 #include "fetch/fetch.h"
 
 #include <ctype.h>

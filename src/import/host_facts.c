@@ -1,3 +1,4 @@
+/* Series, events and gaps, and the lines that they are written as and read from. */
 #include "import/host_facts.h"
 
 #include <inttypes.h>

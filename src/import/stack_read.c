@@ -1,3 +1,4 @@
+/* Parsers of py-spy, eu-stack, gdb and /proc, and the stack in words. */
 #include "import/stack_read.h"
 
 #include <ctype.h>

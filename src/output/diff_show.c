@@ -1,3 +1,4 @@
+/* The comparison of two runs as text, HTML and JSON; baselines as text and JSON. */
 #include "output/report.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Batches of rows as JSON lines, CSV and Parquet. */
 #include "output/export.h"
 
 #include <stdlib.h>

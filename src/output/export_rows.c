@@ -1,3 +1,4 @@
+/* The table of columns, and batches of rows made of records. */
 #include "output/export.h"
 
 #include <inttypes.h>

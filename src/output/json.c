@@ -1,3 +1,4 @@
+/* Commas, nesting, escaping, numbers. */
 #include "output/json.h"
 
 #include <math.h>

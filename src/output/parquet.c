@@ -1,3 +1,4 @@
+/* Row groups, statistics, schema and footer; parquet_chunk.c encodes the values. */
 #include "output/parquet.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Processes, communicators and operations as recorded. */
 #include "output/recorded.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* The words of a report, the same in text, JSON and HTML. */
 #include "output/report.h"
 
 #include <inttypes.h>

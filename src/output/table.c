@@ -1,3 +1,4 @@
+/* Widths of columns, cut cells, notes; and grids, which leave out columns that do not fit. */
 #include "output/table.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* Verdicts as text and as JSON, and the runbooks. */
 #include "output/verdict_show.h"
 
 #include <inttypes.h>

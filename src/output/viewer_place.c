@@ -1,3 +1,4 @@
+/* Where an operation lies in a timeline: clocks, times, and when all ranks were there. */
 #include "output/viewer.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Writes the ranks of a job as a timeline: order of items, lanes, counters, names, slices. */
 #include "output/viewer.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Ranks, rings and trees, programs and identities of a simulated job. */
 #include "sim/sim_job.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* `ringside sim`: its command line. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

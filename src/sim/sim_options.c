@@ -1,3 +1,4 @@
+/* Faults, noise, workloads and defaults, and the texts that they are given by. */
 #include "sim/sim_job.h"
 
 #include <string.h>

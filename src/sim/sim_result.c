@@ -1,3 +1,4 @@
+/* What a simulated job did, as text and JSON; the list of workloads and faults. */
 #include "sim/sim_job.h"
 
 #include <stdlib.h>

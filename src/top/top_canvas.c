@@ -1,3 +1,4 @@
+/* Cells of text with colors, and numbers that fit into them. */
 #include "top/top.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Draws the rows of a refresh: head, panes, details. */
 #include "top/top.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Options, what the user chose, and the rows of one refresh. */
 #include "top/top.h"
 
 #include <math.h>

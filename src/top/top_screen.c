@@ -1,3 +1,4 @@
+/* The terminal: ncurses, keys, size. */
 #define NCURSES_WIDECHAR 1
 
 #include "top/top.h"
