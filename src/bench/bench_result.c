@@ -20,6 +20,7 @@
 #include <stdlib.h>
 
 #include "analysis/stats.h"
+#include "common/attributes.h"
 #include "common/op.h"
 #include "common/op_layout.h"
 
@@ -217,7 +218,7 @@ static int by_value(const void *left, const void *right)
 {
 	double a = *(const double *)left, b = *(const double *)right;
 
-	return (a > b) - (a < b);
+	return ORDER(a, b);
 }
 
 void bench_sort(double *values, size_t count)
@@ -384,7 +385,7 @@ static int by_placed(const void *left, const void *right)
 
 	if (a->value != b->value)
 		return a->value < b->value ? -1 : 1;
-	return (a->index > b->index) - (a->index < b->index);
+	return ORDER(a->index, b->index);
 }
 
 static void pool_release(struct pool *pool)

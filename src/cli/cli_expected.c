@@ -216,7 +216,7 @@ static int by_importance(const void *left, const void *right)
 
 	if (a->has_interval != b->has_interval)
 		return a->has_interval ? -1 : 1;
-	return (b_ns > a_ns) - (b_ns < a_ns);
+	return ORDER(b_ns, a_ns);
 }
 
 enum status diff_expected_make(struct compare *compare, const struct timeline_report *run,

@@ -17,6 +17,7 @@
 #include "cli/cli.h"
 #include "cli/cli_ask.h"
 #include "cmds/doctor_case.h"
+#include "common/attributes.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/secret.h"
@@ -651,9 +652,7 @@ static int newest_first(const void *one, const void *other)
 
 	if (a->is_region != b->is_region)
 		return a->is_region ? -1 : 1;
-	if (a->when != b->when)
-		return a->when > b->when ? -1 : 1;
-	return a->process < b->process ? -1 : a->process > b->process;
+	return ORDER(b->when, a->when) ?: ORDER(a->process, b->process);
 }
 
 static void add_raw(struct bundle_archive *archive, const struct raw *raw,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analysis/tally.h"
+#include "common/attributes.h"
 #include "common/hash.h"
 #include "common/op.h"
 #include "common/text.h"
@@ -224,24 +225,17 @@ static enum status map_names(struct metrics_model *model, enum op_name_table tab
 
 /* ---- claims ---------------------------------------------------------------------------------- */
 
-#define COMPARE(field)                                       \
-	do {                                                 \
-		if (a->field != b->field)                    \
-			return a->field < b->field ? -1 : 1; \
-	} while (0)
-
 static int by_labels(const void *left, const void *right)
 {
 	const struct claim *a = left, *b = right;
 
-	COMPARE(kind);
-	COMPARE(job);
-	COMPARE(hash);
-	COMPARE(rank);
-	COMPARE(pid);
-	COMPARE(process);
-	COMPARE(seat);
-	return 0;
+	return ORDER(a->kind, b->kind) ?:
+	       ORDER(a->job, b->job) ?:
+	       ORDER(a->hash, b->hash) ?:
+	       ORDER(a->rank, b->rank) ?:
+	       ORDER(a->pid, b->pid) ?:
+	       ORDER(a->process, b->process) ?:
+	       ORDER(a->seat, b->seat);
 }
 
 static bool is_same_member(const struct claim *a, const struct claim *b)
@@ -357,21 +351,14 @@ static int by_use(const void *left, const void *right)
 {
 	const struct metrics_candidate *a = left, *b = right;
 
-	COMPARE(group);
-	if (a->use != b->use)
-		return a->use > b->use ? -1 : 1;
-	COMPARE(index);
-	return 0;
+	return ORDER(a->group, b->group) ?: ORDER(b->use, a->use) ?: ORDER(a->index, b->index);
 }
 
 static int by_staying(const void *left, const void *right)
 {
 	const struct metrics_candidate *a = left, *b = right;
 
-	if (a->is_beyond != b->is_beyond)
-		return a->is_beyond ? -1 : 1;
-	COMPARE(index);
-	return 0;
+	return ORDER(b->is_beyond, a->is_beyond) ?: ORDER(a->index, b->index);
 }
 
 static size_t metrics_choose(struct metrics_candidate *candidates, size_t count, size_t limit)
@@ -588,11 +575,7 @@ static int by_member_and_what(const void *left, const void *right)
 {
 	const struct metrics_row *a = left, *b = right;
 
-	if (a->member != b->member)
-		return a->member < b->member ? -1 : 1;
-	if (a->what != b->what)
-		return a->what < b->what ? -1 : 1;
-	return 0;
+	return ORDER(a->member, b->member) ?: ORDER(a->what, b->what);
 }
 
 static void add_up(struct metrics_rows *rows)
@@ -776,7 +759,7 @@ static int by_row(const void *left, const void *right)
 {
 	const struct reference *a = left, *b = right;
 
-	return a->row < b->row ? -1 : a->row > b->row;
+	return ORDER(a->row, b->row);
 }
 
 /* The row of a total, or of the function "other" if its own row was folded. */

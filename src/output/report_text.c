@@ -633,7 +633,7 @@ static int by_waiting(const void *left, const void *right)
 		return is_known_a ? -1 : 1;
 	if (wait_share(a) != wait_share(b))
 		return wait_share(a) < wait_share(b) ? -1 : 1;
-	return a->key.rank < b->key.rank ? -1 : a->key.rank > b->key.rank;
+	return ORDER(a->key.rank, b->key.rank);
 }
 
 static void add_rank_columns(struct report_grid *grid, const struct timeline_report *report)

@@ -206,13 +206,8 @@ void report_family_name(char to[static REPORT_KEY_TEXT], const char *name)
 static int by_identity(const void *left, const void *right)
 {
 	const struct report_family *a = left, *b = right;
-	int names = strcmp(a->name, b->name);
 
-	if (a->group != b->group)
-		return a->group < b->group ? -1 : 1;
-	if (names != 0)
-		return names;
-	return a->kind < b->kind ? -1 : a->kind > b->kind;
+	return ORDER(a->group, b->group) ?: strcmp(a->name, b->name) ?: ORDER(a->kind, b->kind);
 }
 
 static int by_time(const void *left, const void *right)

@@ -6,6 +6,7 @@
 
 #include "analysis/flight.h"
 #include "analysis/tally.h"
+#include "common/attributes.h"
 #include "common/hash.h"
 #include "common/op.h"
 #include "common/text.h"
@@ -1212,9 +1213,7 @@ static int by_start(const void *left, const void *right)
 {
 	const struct viewer_item *a = left, *b = right;
 
-	if (a->place.start_ns != b->place.start_ns)
-		return a->place.start_ns < b->place.start_ns ? -1 : 1;
-	return a->op.number < b->op.number ? -1 : a->op.number > b->op.number;
+	return ORDER(a->place.start_ns, b->place.start_ns) ?: ORDER(a->op.number, b->op.number);
 }
 
 static enum status write_ops(struct viewer_rank *rank)

@@ -464,7 +464,7 @@ static int compare_comms(const void *one, const void *other)
 {
 	const struct recording_comm *a = one, *b = other;
 
-	return a->info.id < b->info.id ? -1 : a->info.id > b->info.id;
+	return ORDER(a->info.id, b->info.id);
 }
 
 void recording_load_comms_end(struct recording_process *process)

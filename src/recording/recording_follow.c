@@ -433,7 +433,7 @@ static int by_slot(const void *one, const void *other)
 {
 	const struct held *a = one, *b = other;
 
-	return a->slot < b->slot ? -1 : a->slot > b->slot;
+	return ORDER(a->slot, b->slot);
 }
 
 static void next_becomes_held(struct recording_process *process)

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/attributes.h"
 #include "common/file.h"
 #include "common/op.h"
 #include "format/region_read.h"
@@ -762,7 +763,7 @@ static int compare_comms(const void *one, const void *other)
 {
 	const struct recording_account_comm *a = one, *b = other;
 
-	return a->id < b->id ? -1 : a->id > b->id;
+	return ORDER(a->id, b->id);
 }
 
 /*

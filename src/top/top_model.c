@@ -213,7 +213,7 @@ static int in_order(const void *one, const void *other)
 		return a->is_over ? 1 : -1;
 	if (a->value != b->value)
 		return a->value > b->value ? -1 : 1;
-	return a->index < b->index ? -1 : a->index > b->index;
+	return ORDER(a->index, b->index);
 }
 
 static void list_sort(struct top_list *list)
