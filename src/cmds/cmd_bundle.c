@@ -15,6 +15,7 @@
 #include "common/text.h"
 #include "doctor/doctor.h"
 #include "output/json.h"
+#include "output/recorded.h"
 
 enum { DOCTOR_SECONDS = 300, DOCTOR_MOST = 16 * 1024 * 1024 };
 
@@ -100,11 +101,7 @@ static void bundle_stacks(struct bundle_archive *archive, struct recording *reco
 
 		if (process->stack == NULL)
 			continue;
-		sink_format(&sink, "pid %" PRId64, recording_pid(process));
-		if (process->rank >= 0)
-			sink_format(&sink, ", rank %" PRId64, process->rank);
-		if (process->job[0] != '\0')
-			sink_format(&sink, " of %s", process->job);
+		recorded_process_here(&sink, process);
 		sink_format(&sink, ": %s\n", process->stack);
 	}
 	bundle_add_sink(archive, "stacks.txt", "where processes of this host are in their program",

@@ -10,6 +10,7 @@
 #include "common/text.h"
 #include "doctor/doctor.h"
 #include "output/json.h"
+#include "output/recorded.h"
 
 enum { STACKS_PIDS_MAX = 256 };
 
@@ -84,13 +85,10 @@ static void write_name(struct sink *sink, const struct request *request, size_t 
 {
 	const struct recording_process *process = request->processes[at];
 
-	sink_format(sink, "pid %" PRId64, request->targets[at].pid);
-	if (process == NULL)
-		return;
-	if (process->rank >= 0)
-		sink_format(sink, ", rank %" PRId64, process->rank);
-	if (process->job[0] != '\0')
-		sink_format(sink, " of %s", process->job);
+	if (process != NULL)
+		recorded_process_here(sink, process);
+	else
+		sink_format(sink, "pid %" PRId64, request->targets[at].pid);
 }
 
 static void write_thread(struct sink *sink, const struct stack_thread *thread)

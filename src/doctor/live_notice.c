@@ -50,7 +50,7 @@ static void say_whole_rank(char *text, size_t size, const struct live *live, uin
 	if (live->job.ranks[live->job.seats[seat].rank].rank >= 0)
 		text_append(text, size, " (%.40s, pid %" PRId64 ")",
 			    process->host[0] ? process->host : "host unknown",
-			    process->pid_here > 0 ? process->pid_here : process->pid);
+			    recording_pid(process));
 }
 
 /* "AllReduce #812", "AllReduce #812 (graph replay)", "Recv #40 from rank 3". */

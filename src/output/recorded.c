@@ -136,6 +136,15 @@ const char *recorded_process_text(const struct recording_process *process,
 	return text;
 }
 
+void recorded_process_here(struct sink *sink, const struct recording_process *process)
+{
+	sink_format(sink, "pid %" PRId64, recording_pid(process));
+	if (process->rank >= 0)
+		sink_format(sink, ", rank %" PRId64, process->rank);
+	if (process->job[0] != '\0')
+		sink_format(sink, " of %s", process->job);
+}
+
 void recorded_process_json(struct json *json, const struct recording_process *process)
 {
 	json_put_text_or_null(json, "job", process->job);

@@ -9,6 +9,7 @@
 #include "analysis/job.h"
 #include "common/op_layout.h"
 #include "output/json.h"
+#include "output/sink.h"
 #include "recording/recording.h"
 
 enum { FLIGHT_WORDS = 320, FLIGHT_CHANNELS_TEXT = 160 };
@@ -40,6 +41,9 @@ void comm_json_put_identity(struct json *json, const struct job_comm *comm);
 enum { RECORDED_PROCESS_TEXT = 512 };
 const char *recorded_process_text(const struct recording_process *process,
 				  char text[static RECORDED_PROCESS_TEXT]);
+
+/* "pid 4711, rank 3 of llm-7": on this host, so its pid comes first. */
+void recorded_process_here(struct sink *sink, const struct recording_process *process);
 
 /* Keys job, rank, host, pid of the open object. */
 void recorded_process_json(struct json *json, const struct recording_process *process);

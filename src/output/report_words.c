@@ -896,33 +896,23 @@ void report_words_straggler(const struct timeline_report *report, const struct s
 	}
 	switch (one->class) {
 	case STRAGGLER_SLOW_RANK:
-		if (one->late_ns == 0) {
-			text_format(to, REPORT_WORDS,
-				    "rank %s on %.64s (short of CPU time; its transfers take %.1fx "
-				    "longer)",
-				    rank_label(report, one->rank), host, one->slowdown);
-			break;
-		}
-		if (one->is_by_network) {
-			text_format(
-				to, REPORT_WORDS,
-				"rank %s on %.64s (its GPU comes %s late, as the network shows)",
-				rank_label(report, one->rank), host,
-				units_duration(late, one->late_ns));
-			break;
-		}
-		if (one->is_behind) {
-			text_format(to, REPORT_WORDS,
-				    "rank %s on %.64s (%s late, hidden by a later one)",
-				    rank_label(report, one->rank), host,
-				    units_duration(late, one->late_ns));
-			break;
-		}
-		text_format(to, REPORT_WORDS,
-			    "rank %s on %.64s (%s late, last in %s of %" PRIu64 " collectives)",
-			    rank_label(report, one->rank), host, units_duration(late, one->late_ns),
-			    report_share(share, (double)one->last_in, (double)one->matches),
-			    one->matches);
+		units_duration(late, one->late_ns);
+		text_format(to, REPORT_WORDS, "rank %s on %.64s ", rank_label(report, one->rank),
+			    host);
+		if (one->late_ns == 0)
+			text_append(to, REPORT_WORDS,
+				    "(short of CPU time; its transfers take %.1fx longer)",
+				    one->slowdown);
+		else if (one->is_by_network)
+			text_append(to, REPORT_WORDS,
+				    "(its GPU comes %s late, as the network shows)", late);
+		else if (one->is_behind)
+			text_append(to, REPORT_WORDS, "(%s late, hidden by a later one)", late);
+		else
+			text_append(to, REPORT_WORDS,
+				    "(%s late, last in %s of %" PRIu64 " collectives)", late,
+				    report_share(share, (double)one->last_in, (double)one->matches),
+				    one->matches);
 		break;
 	case STRAGGLER_SLOW_HOST:
 		text_format(to, REPORT_WORDS, "host %.64s (its ranks arrive %s late)", host,
