@@ -10,6 +10,7 @@
 #include "analysis/straggler.h"
 #include "common/attributes.h"
 #include "common/op.h"
+#include "common/search.h"
 #include "common/text.h"
 
 /* The first one of a cell has the most calls. */
@@ -121,24 +122,23 @@ void slow_cells_release(struct slow_cells *cells)
 	*cells = (struct slow_cells){ .list = NULL };
 }
 
+static int cell_order(const struct slow_cell *cell, uint32_t comm, uint8_t function,
+		      uint8_t size_class)
+{
+	return ORDER(cell->comm, comm) ?:
+	       ORDER(cell->function, function) ?:
+	       ORDER(cell->size_class, size_class);
+}
+
 const struct slow_cell *slow_cells_find(const struct slow_cells *cells, uint32_t comm,
 					uint8_t function, uint8_t size_class)
 {
-	for (size_t low = 0, high = cells->count; low < high;) {
-		size_t middle = (low + high) / 2;
-		const struct slow_cell *cell = &cells->list[middle];
+	size_t at = SEARCH_FIRST(i, cells->count,
+				 cell_order(&cells->list[i], comm, function, size_class) >= 0);
 
-		if (cell->comm == comm && cell->function == function &&
-		    cell->size_class == size_class)
-			return cell;
-		if (cell->comm != comm		 ? cell->comm < comm
-		    : cell->function != function ? cell->function < function
-						 : cell->size_class < size_class)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	if (at == cells->count || cell_order(&cells->list[at], comm, function, size_class) != 0)
+		return NULL;
+	return &cells->list[at];
 }
 
 /*
