@@ -130,36 +130,14 @@ static bool is_ours(const char *status, bool any_user)
 	return true;
 }
 
-/* A whole file of /proc, terminated, up to `most` bytes; NULL: unreadable. */
+/* A whole file of /proc, terminated; NULL: unreadable. */
 static char *read_whole(const char *path, size_t most, size_t *length)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char *text = NULL;
-	size_t used = 0, room = 0;
-	ssize_t got = -1;
+	char *text = fd != -1 ? file_read_whole(fd, most, length) : NULL;
 
-	while (fd != -1) {
-		if (room - used < 4096 + 1) {
-			char *more = room < most ? realloc(text, room * 2 + 65536) : NULL;
-
-			if (more == NULL)
-				break;
-			text = more;
-			room = room * 2 + 65536;
-		}
-		got = read(fd, text + used, room - used - 1);
-		if (got <= 0)
-			break;
-		used += (size_t)got;
-	}
 	if (fd != -1)
 		close(fd);
-	if (got == -1 && used == 0) {
-		free(text);
-		return NULL;
-	}
-	text[used] = '\0';
-	*length = used;
 	return text;
 }
 

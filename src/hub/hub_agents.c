@@ -16,6 +16,7 @@
 
 #include "serve/serve.h"
 #include "common/attributes.h"
+#include "common/file.h"
 #include "common/hash.h"
 #include "common/text.h"
 #include "doctor/live.h"
@@ -266,26 +267,14 @@ enum status hub_agents_read_sd(struct fetch_targets *targets, const char *bytes,
 static char *read_whole(const char *path, size_t *length, char *why, size_t why_size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	char *text = fd == -1 ? NULL : malloc(LIST_BYTES + 1);
-	ssize_t got = 0;
+	char *text = fd != -1 ? file_read_whole(fd, LIST_BYTES - 1, length) : NULL;
 
-	*length = 0;
-	while (text && *length < LIST_BYTES &&
-	       (got = read(fd, text + *length, LIST_BYTES - *length)) > 0)
-		*length += (size_t)got;
-	if (fd == -1 || text == NULL || got == -1) {
-		text_format(why, why_size, "%s: %s", path, strerror(errno));
-	} else if (*length == LIST_BYTES) {
-		text_format(why, why_size, "%s: too long", path);
-	} else {
-		text[*length] = '\0';
-		close(fd);
-		return text;
-	}
-	free(text);
+	if (text == NULL)
+		text_format(why, why_size, "%s: %s", path,
+			    errno == EFBIG ? "too long" : strerror(errno));
 	if (fd != -1)
 		close(fd);
-	return NULL;
+	return text;
 }
 
 static enum status read_list(struct fetch_targets *targets, const char *value, char *why,

@@ -18,24 +18,17 @@
 
 enum { PEM_BYTES_MAX = 1024 * 1024 };
 
-/* Reads a whole file as text. */
 static char *read_pem(const char *path, char *why, size_t why_size)
 {
-	char *text = calloc(1, PEM_BYTES_MAX + 1), *fitting;
 	int fd = file_open(AT_FDCWD, path, true);
 	size_t length = 0;
+	char *text = fd != -1 ? file_read_whole(fd, PEM_BYTES_MAX, &length) : NULL;
 
-	if (text == NULL || fd == -1 ||
-	    file_pread_some(fd, text, PEM_BYTES_MAX, 0, &length) != OK) {
-		text_format(why, why_size, "cannot read %s: %s", path,
-			    text ? strerror(errno) : "out of memory");
-		free(text);
-		text = NULL;
-	}
+	if (text == NULL)
+		text_format(why, why_size, "cannot read %s: %s", path, strerror(errno));
 	if (fd != -1)
 		close(fd);
-	fitting = text ? realloc(text, length + 1) : NULL;
-	return fitting ? fitting : text;
+	return text;
 }
 
 static gnutls_datum_t datum_of(char *text)

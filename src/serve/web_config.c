@@ -504,38 +504,27 @@ static bool make_beside(char name[static WEB_CONFIG_TEXT], const char *path)
 	       text_copy(name, WEB_CONFIG_TEXT, whole);
 }
 
-static enum status read_whole(const char *path, char *text, size_t size, size_t *length)
-{
-	int fd = file_open(AT_FDCWD, path, true);
-	enum status status;
-
-	if (fd == -1)
-		return ERR_SYSTEM;
-	status = file_pread_some(fd, text, size, 0, length);
-	close(fd);
-	return status;
-}
-
 enum status web_config_read(struct web_config *config, const char *path, char *why, size_t why_size)
 {
-	char *text = malloc(WEB_CONFIG_BYTES_MAX + 1);
-	char what[512];
+	int fd = file_open(AT_FDCWD, path, true);
+	enum status status = ERR_SYSTEM;
+	char what[512], *text;
 	size_t length = 0;
-	enum status status;
 
 	*config = (struct web_config){ 0 };
-	status = text ? read_whole(path, text, WEB_CONFIG_BYTES_MAX + 1, &length) : ERR_NO_SPACE;
-	if (status == ERR_SYSTEM) {
-		text_format(why, why_size, "cannot read %s: %s", path, strerror(errno));
-	} else if (status == OK && length > WEB_CONFIG_BYTES_MAX) {
-		text_format(why, why_size, "%s is longer than 64 KiB", path);
-		status = ERR_FORMAT;
-	} else if (status == OK) {
+	text = fd != -1 ? file_read_whole(fd, WEB_CONFIG_BYTES_MAX, &length) : NULL;
+	if (text != NULL) {
 		status = web_config_parse(config, text, length, what, sizeof(what));
 		text_format(why, why_size, "%s: %s", path, what);
+	} else if (errno == EFBIG) {
+		text_format(why, why_size, "%s is longer than 64 KiB", path);
+		status = ERR_FORMAT;
 	} else {
-		text_format(why, why_size, "cannot read %s: %s", path, status_text(status));
+		text_format(why, why_size, "cannot read %s: %s", path, strerror(errno));
+		status = errno == ENOMEM ? ERR_NO_SPACE : ERR_SYSTEM;
 	}
+	if (fd != -1)
+		close(fd);
 	if (status == OK &&
 	    (!make_beside(config->cert_file, path) || !make_beside(config->key_file, path) ||
 	     !make_beside(config->client_ca_file, path))) {
