@@ -1,3 +1,4 @@
+/* When this host is scanned, what a scan makes of it, and what is logged about it. */
 #include "agent/agent.h"
 
 #include <dirent.h>

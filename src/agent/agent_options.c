@@ -1,3 +1,4 @@
+/* The command line of the agent. */
 #include "agent/agent.h"
 
 #include <stddef.h>

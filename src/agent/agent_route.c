@@ -1,3 +1,4 @@
+/* The paths of the agent and their answers, made once per scan. */
 #include "agent/agent_answers.h"
 
 #include <inttypes.h>

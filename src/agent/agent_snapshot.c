@@ -1,3 +1,4 @@
+/* The state of all processes as an archive, and the budget of CPU time for such answers. */
 #include "agent/agent.h"
 
 #include <inttypes.h>

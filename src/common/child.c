@@ -1,3 +1,4 @@
+/* Child processes: starting, reading, killing and giving up. */
 #include "common/child.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* Where the agents are, and what they say: sources, polls, summaries. */
 #include "hub/hub.h"
 
 #include <arpa/nameser.h>

@@ -1,3 +1,4 @@
+/* Summaries become jobs, and jobs in trouble are judged by the doctor. */
 #include "hub/hub.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* The command line of the hub. */
 #include "hub/hub.h"
 
 #include <stdlib.h>

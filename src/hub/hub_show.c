@@ -1,3 +1,4 @@
+/* What the hub shows, as JSON and as metrics, and the alerts it takes. */
 #include "hub/hub.h"
 
 #include <inttypes.h>

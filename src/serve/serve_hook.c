@@ -1,3 +1,4 @@
+/* The hook: a command of the user, one at a time, with limits. */
 #include "serve/serve.h"
 
 #include <errno.h>

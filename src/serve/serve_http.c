@@ -1,3 +1,4 @@
+/* libmicrohttpd in our own loop: connections, TLS, limits, passwords that wait. */
 #include "serve/server.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* The event loop: descriptors, signals, timers, systemd. */
 #include "serve/server.h"
 
 #include <errno.h>

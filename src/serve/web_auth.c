@@ -1,3 +1,4 @@
+/* Passwords: crypt(3), what was checked before, and limits for guessing. */
 #include "serve/web.h"
 
 #include <crypt.h>

@@ -1,3 +1,4 @@
+/* Prometheus' web configuration: a small part of YAML. */
 #include "serve/web.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* What requests carry, and addresses to listen on: escapes, encodings, host names. */
 #include "serve/web.h"
 
 #include <arpa/inet.h>
