@@ -1,6 +1,11 @@
 /*
- * One moment of a job: which processes are alive, what each seat is in and since when, which communicators
- * are stuck.
+ * How a hang is found: evidence, a graph of what waits for what, words. Calls go one way only: a file calls those
+ * before it in this header, and hang.c all of them.
+ *
+ *	evidence  hang_scene.c
+ *	graph     hang_graph.c; filled by hang_calls.c, hang_transfer.c, hang_rank.c
+ *	words     hang_say.c, hang_tell_launches.c, hang_advice.c, then by cause: hang_tell_calls.c,
+ *	          hang_tell_transfer.c, hang_gone.c, hang_tell.c
  */
 #ifndef HANG_INTERNAL_H
 #define HANG_INTERNAL_H
@@ -18,6 +23,11 @@
 #include "recording/recording.h"
 
 #define HANG_NOBODY UINT32_MAX
+
+/*
+ * hang_scene.c: one moment of a job: which processes are alive, what each seat is in and since when, which
+ * communicators are stuck.
+ */
 
 enum hang_life {
 	HANG_RUNS = 0, /* or unknown */
@@ -209,7 +219,7 @@ bool hang_is_open(const struct hang_scene *scene, uint32_t seat, size_t i);
 uint32_t hang_last_active(const struct hang_scene *scene, uint32_t seat, uint64_t *ago_ns);
 
 /*
- * What waits for what, as a graph. A node is the current collective of a communicator (all ranks in it), or
+ * hang_graph.c: what waits for what, as a graph. A node is the current collective of a communicator (all ranks in it), or
  * one seat with a Send or a Recv. An edge leads from what waits to what has to end first; an end is a cause
  * with no further cause.
  *
@@ -341,13 +351,25 @@ struct hang_graph {
 	enum status status;	 /* first failure */
 };
 
+void hang_graph_init(struct hang_graph *graph, const struct hang_scene *scene);
+void hang_graph_release(struct hang_graph *graph);
+
+/* Makes room for one more in a list; `list` points to the pointer. False and graph->status: out of memory. */
+bool hang_grow(struct hang_graph *graph, void *list, size_t count, size_t size);
+
 uint32_t hang_seat_node(const struct hang_scene *scene, uint32_t seat);
+/* The node a seat's front belongs to. */
+uint32_t hang_node_of_front(const struct hang_scene *scene, uint32_t seat);
+/* Has something at this node been stuck for long enough to report it? */
+bool hang_node_hangs(const struct hang_scene *scene, uint32_t node);
 
 void hang_edge_add(struct hang_graph *graph, struct hang_edge edge);
 
 /* The first end of a node, all fields unknown; never NULL: without memory it is discarded. */
 struct hang_end *hang_end_add(struct hang_graph *graph, enum verdict_class class, uint32_t node,
 			      uint32_t comm, uint32_t seat);
+/* The end for a rank that is in nothing: dead, stopped, or it has not called. */
+struct hang_end *hang_end_of_rank(struct hang_graph *graph, uint32_t node, uint32_t seat);
 
 /*
  * `seat`'s rank has not reached `node`. Adds edges to everything else it is in; false if it is in nothing
@@ -366,32 +388,38 @@ bool hang_held_before(struct hang_graph *graph, uint32_t node, uint32_t seat,
 /* By launch if launches are recorded: operations launched together have no order. */
 bool hang_is_called_before(const struct recording_flight *one,
 			   const struct recording_flight *other);
-/* The node a seat's front belongs to. */
-uint32_t hang_node_of_front(const struct hang_scene *scene, uint32_t seat);
-/* Adds edges for ranks that made the same calls in a different order on two communicators. hang_calls.c */
+
+/* Once all is added: sorts edges in both directions and puts ends into groups, one per verdict. */
+void hang_graph_seal(struct hang_graph *graph);
+
+/* Marks the nodes in queue[0 .. count - 1] and all nodes that wait for them, directly or not. Returns how
+ * many are in the queue then. */
+size_t hang_graph_reach(struct hang_graph *graph, size_t count, uint8_t mark);
+/* A short cycle among unmarked nodes, as indices of edges; 0: there is none. */
+size_t hang_graph_circle(struct hang_graph *graph, uint32_t *edges, size_t room);
+
+/* hang_calls.c: what calls alone reveal: ranks that made different ones, or the same ones in a different order. */
+
+/* Ranks that made different calls: MISMATCH ends, whether the communicator hangs or not. */
+void hang_mismatches(struct hang_graph *graph);
+/* Adds edges for ranks that made the same calls in a different order on two communicators. */
 void hang_orders(struct hang_graph *graph);
 
-/* The end for a rank that is in nothing: dead, stopped, or it has not called. */
-struct hang_end *hang_end_of_rank(struct hang_graph *graph, uint32_t node, uint32_t seat);
+/* hang_transfer.c: all ranks are in a collective: what the network, GPUs and channels show. */
 
-/* Why the current collective of a communicator does not end. hang_rank.c */
-void hang_collective(struct hang_graph *graph, uint32_t comm);
-/* All ranks arrived: returns the number of links with unfinished sends; then GPUs, channels.
- * hang_transfer.c */
+/* Returns the number of links with unfinished sends. */
 uint32_t hang_links(struct hang_graph *graph, uint32_t comm);
+/* All ranks arrived: links, then GPUs, channels. */
 void hang_transfer(struct hang_graph *graph, uint32_t comm);
-/* A seat in one or more Sends or Recvs. hang_rank.c */
+
+/* hang_rank.c: which rank does not come, or has not started. */
+
+/* A seat in one or more Sends or Recvs. */
 void hang_pair(struct hang_graph *graph, uint32_t seat);
-/* Ranks that made different calls: MISMATCH ends, whether the communicator hangs or not. hang_calls.c */
-void hang_mismatches(struct hang_graph *graph);
+/* Why the current collective of a communicator does not end. */
+void hang_collective(struct hang_graph *graph, uint32_t comm);
 
-/* Makes room for one more in a list; `list` points to the pointer. False and graph->status: out of memory. */
-bool hang_grow(struct hang_graph *graph, void *list, size_t count, size_t size);
-
-/* Has something at this node been stuck for long enough to report it? */
-bool hang_node_hangs(const struct hang_scene *scene, uint32_t node);
-
-/* From ends and cycles to verdicts. */
+/* hang_say.c: what all verdicts are made of: names of ranks and operations, times, who waits. */
 
 /* One verdict being written. */
 struct hang_tale {
@@ -419,61 +447,9 @@ struct hang_tale {
 	struct verdict *verdict;
 };
 
-/* The verdict of a group of ends. hang_tell.c */
-void hang_tell_group(struct hang_tale *tale);
-/* A cycle of `count` edges. hang_calls.c */
-void hang_tell_circle(struct hang_tale *tale, const uint32_t *edges, size_t count);
+/* Texts are truncated if they do not fit. All append. */
 
-/* What every verdict has: which rank, where, since when. `seat` may be HANG_NOBODY. */
-void hang_tell_who(struct hang_tale *tale, uint32_t seat);
-void hang_tell_where(struct hang_tale *tale, uint32_t comm, uint32_t witness,
-		     const struct recording_flight *flight, uint64_t since_ns);
-/* "7 of 8 ranks of dp have been in AllReduce #812 ...": what the cause holds up directly. */
-void hang_tell_waiting(struct hang_tale *tale);
-
-/* "8 ranks of world have been stuck in collective #812 or a later one ...", if these are different
- * operations. */
-void hang_tell_stalled(struct hang_tale *tale, uint64_t number);
-
-/* "; 7 ranks wait". */
-void hang_say_victims(char *text, size_t size, uint32_t victims);
-/* "rank 5 has", "ranks 5-8 have": the culprits and one of two verbs. */
-void hang_say_culprits(struct hang_tale *tale, char *text, size_t size, const char *one,
-		       const char *many);
-/* "AllReduce #812 of dp": what the lead's witness is in. */
-void hang_say_lead(const struct hang_tale *tale, char *text, size_t size);
-/* Lists them if there are several. */
-void hang_tell_culprits(struct hang_tale *tale);
-
-/* By class. hang_rank.c, hang_transfer.c, hang_tell.c */
-void hang_tell_never_issued(struct hang_tale *tale);
-void hang_tell_process(struct hang_tale *tale);
-void hang_tell_gpu_waiting(struct hang_tale *tale);
-void hang_tell_gpu_stuck(struct hang_tale *tale);
-/* The network: both ends. hang_transfer.c */
-void hang_tell_link(struct hang_tale *tale);
-/* The calls of each side. hang_calls.c */
-void hang_tell_split(struct hang_tale *tale);
-
-/* Dead or stopped processes that no reported rank waits for yet. hang_rank.c */
-void hang_tell_gone(struct hang_tale *tale);
-
-/* Hangs that ended because ranks aborted: from counters. hang_tell.c */
-void hang_tell_aborted(struct hang_tale *tale);
-
-/* What CUDA events around launches show of the GPU of a rank that has not reached the lead's operation. hang_tell.c */
-void hang_tell_launches(struct hang_tale *tale);
-
-/* Caveats and advice. hang_tell.c */
-void hang_tell_doubts(struct hang_tale *tale);
-void hang_tell_advice(struct hang_tale *tale);
-
-/* Distinct ranks of the group's ends, into tale->ranks. */
-size_t hang_culprits(struct hang_tale *tale);
-
-/* Texts of hang verdicts. They are truncated if they do not fit. */
-
-/* All append. "rank 5 (node0, pid 4711, GPU 3)"; shorter: job_say_rank(). */
+/* "rank 5 (node0, pid 4711, GPU 3)"; shorter: job_say_rank(). */
 void hang_say_whole_rank(char *text, size_t size, const struct hang_scene *scene, uint32_t seat);
 
 /* "AllReduce #812", "AllReduce #812 (graph replay)", "Recv #40 from rank 3": of this seat. */
@@ -493,5 +469,79 @@ void hang_say_wall(char *text, size_t size, uint64_t wall_ns);
 
 /* "5, 6, 9-12 and 31 more": labels of ranks (indices into job.ranks, in any order; sorted here). */
 void hang_say_ranks(char *text, size_t size, const struct job *job, uint32_t *ranks, size_t count);
+
+/* Distinct ranks of the group's ends, into tale->ranks. */
+size_t hang_culprits(struct hang_tale *tale);
+
+/* "; 7 ranks wait". */
+void hang_say_victims(char *text, size_t size, uint32_t victims);
+/* "rank 5 has", "ranks 5-8 have": the culprits and one of two verbs. */
+void hang_say_culprits(struct hang_tale *tale, char *text, size_t size, const char *one,
+		       const char *many);
+/* "AllReduce #812 of dp": what the lead's witness is in. */
+void hang_say_lead(const struct hang_tale *tale, char *text, size_t size);
+
+/* What every verdict has: which rank, where, since when. `seat` may be HANG_NOBODY. */
+void hang_tell_who(struct hang_tale *tale, uint32_t seat);
+void hang_tell_where(struct hang_tale *tale, uint32_t comm, uint32_t witness,
+		     const struct recording_flight *flight, uint64_t since_ns);
+/* "7 of 8 ranks of dp have been in AllReduce #812 ...": what the cause holds up directly. */
+void hang_tell_waiting(struct hang_tale *tale);
+/* "8 ranks of world have been stuck in collective #812 or a later one ...", if these are different
+ * operations. */
+void hang_tell_stalled(struct hang_tale *tale, uint64_t number);
+/* What else is stuck because of it, a few of them. */
+void hang_tell_others(struct hang_tale *tale);
+/* Lists the culprits if there are several. */
+void hang_tell_culprits(struct hang_tale *tale);
+
+/* hang_tell_launches.c: what CUDA events around launches show. */
+
+/* Has this communicator no other sign of what GPUs do? */
+bool hang_is_by_launches(const struct hang_scene *scene, uint32_t comm);
+/* Ranks of the lead's communicator whose GPU is there, or of whose GPU this is unknown, into tale->ranks. */
+size_t hang_ranks_with(struct hang_tale *tale, enum hang_gpu gpu);
+
+/* Of the GPU of a rank that has not reached the lead's operation. */
+void hang_tell_launches(struct hang_tale *tale);
+/* All that is known is that no GPU is further than one collective, and all have finished an earlier one. */
+void hang_tell_between(struct hang_tale *tale);
+/* All GPUs have reached it, as far as is known, and none has finished it. */
+void hang_tell_reached(struct hang_tale *tale);
+/* A recorder that asks its GPU and gets no answer: what it knew then may have changed. */
+void hang_doubt_silent_gpus(struct hang_tale *tale);
+
+/* hang_advice.c: confidence, caveats and next steps. */
+
+/* Of a group of ends. */
+void hang_tell_doubts(struct hang_tale *tale);
+void hang_tell_advice(struct hang_tale *tale);
+
+/* Where all ranks are, host by host. */
+void hang_advise_stacks(struct verdict *verdict);
+/* How to see kernels next time. interface: NCCL's, 0 unknown. */
+void hang_advise_kernels(struct hang_tale *tale, uint32_t interface);
+
+/* hang_tell_calls.c: the calls of each side, or of each rank of a cycle. */
+
+void hang_tell_split(struct hang_tale *tale);
+/* A cycle of `count` edges. */
+void hang_tell_circle(struct hang_tale *tale, const uint32_t *edges, size_t count);
+
+/* hang_tell_transfer.c: both ends of a link, and GPUs. */
+
+void hang_tell_link(struct hang_tale *tale);
+void hang_tell_gpu_waiting(struct hang_tale *tale);
+void hang_tell_gpu_stuck(struct hang_tale *tale);
+
+/* hang_gone.c: what no verdict explains yet. */
+
+/* Dead or stopped processes that no reported rank waits for. */
+void hang_tell_gone(struct hang_tale *tale);
+/* Hangs that ended because ranks aborted: from counters. */
+void hang_tell_aborted(struct hang_tale *tale);
+
+/* hang_tell.c: the verdict of a group of ends, by its class. */
+void hang_tell_group(struct hang_tale *tale);
 
 #endif
