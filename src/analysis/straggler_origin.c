@@ -1065,18 +1065,6 @@ static void merge_ranks(struct straggler_search *search, const struct own_table 
 
 /* ---- one job ---------------------------------------------------------------------------------- */
 
-bool straggler_has_sends(const struct straggler_search *search, uint32_t group)
-{
-	for (size_t i = 0; i < search->links->count; i++) {
-		const struct link *link = &search->links->list[i];
-
-		if (search->job->comms[link->comm].group == group &&
-		    link->to != search->job->seats[link->from].comm_rank)
-			return true;
-	}
-	return false;
-}
-
 static uint32_t ranks_of(const struct own_table *table)
 {
 	uint32_t count = 0;
