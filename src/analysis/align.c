@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/stats.h"
+#include "analysis/align_fit.h"
 #include "common/op.h"
 
 /* Even equal clocks are read at different moments. */

@@ -37,8 +37,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/align_fit.h"
 #include "analysis/job.h"
-#include "analysis/stats.h"
 #include "common/attributes.h"
 #include "common/status.h"
 

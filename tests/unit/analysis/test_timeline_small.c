@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/align_fit.h"
 #include "analysis/collect.h"
 #include "analysis/filter.h"
 #include "analysis/stats.h"
