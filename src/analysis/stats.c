@@ -61,6 +61,11 @@ void stats_sort(double *values, size_t count)
 	qsort(values, count, sizeof(*values), by_value);
 }
 
+double stats_sorted_median(const double *sorted, size_t count)
+{
+	return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
+}
+
 /* ---- probabilities --------------------------------------------------------------------------- */
 
 enum { FRACTION_TERMS = 300 };

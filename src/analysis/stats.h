@@ -16,6 +16,8 @@ double stats_median(double *values, size_t count);
 /* Of an even number the smaller of the two in the middle. There must be at least one. */
 double stats_lower_middle(double *values, size_t count);
 void stats_sort(double *values, size_t count);
+/* Of sorted values, at least one; of an even number the mean of the two in the middle. */
+double stats_sorted_median(const double *sorted, size_t count);
 
 struct stats_sample {
 	size_t count;

@@ -214,18 +214,6 @@ size_t bench_call_times(const struct bench_cell *cell, enum bench_clock clock, e
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-static int by_value(const void *left, const void *right)
-{
-	double a = *(const double *)left, b = *(const double *)right;
-
-	return ORDER(a, b);
-}
-
-void bench_sort(double *values, size_t count)
-{
-	qsort(values, count, sizeof(*values), by_value);
-}
-
 /*
  * Of sorted values, interpolated between neighbours. NAN if there are too few values to have one beyond it: it
  * would only repeat the minimum or maximum.
@@ -261,7 +249,7 @@ struct bench_figures bench_figures_of(double *values, size_t count)
 
 	if (count == 0)
 		return figures;
-	bench_sort(values, count);
+	stats_sort(values, count);
 	for (size_t i = 0; i < count; i++)
 		sum += values[i];
 	figures.mean = sum / (double)count;
@@ -465,7 +453,7 @@ static double pool_median(struct pool *pool)
 
 static double sorted_median(const struct pool *pool)
 {
-	return (pool->sorted[(pool->total - 1) / 2] + pool->sorted[pool->total / 2]) / 2;
+	return stats_sorted_median(pool->sorted, pool->total);
 }
 
 struct resampling {

@@ -178,8 +178,6 @@ struct bench_figures {
 	double most;
 };
 
-/* Ascending. */
-void bench_sort(double *values, size_t count);
 /*
  * Sorts the values in place. Percentiles interpolate between neighbours; NAN if there are too few values: p99 needs
  * 100, p95 and p05 20, p90 10, p75 and p25 4. All 0 without values.

@@ -516,7 +516,7 @@ static size_t count_sizes(double *sizes, size_t count)
 {
 	size_t different = 0;
 
-	bench_sort(sizes, count);
+	stats_sort(sizes, count);
 	for (size_t i = 0; i < count; i++)
 		different += i == 0 || sizes[i] != sizes[i - 1];
 	return different;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/stats.h"
 #include "bench/bench_plot.h"
 #include "common/attributes.h"
 #include "common/op.h"
@@ -185,8 +186,8 @@ static bool crossover_error_of(const struct crossover_view *view, const struct c
 		error->points++;
 	}
 	if (error->points > 0) {
-		bench_sort(errors, error->points);
-		error->median = (errors[(error->points - 1) / 2] + errors[error->points / 2]) / 2;
+		stats_sort(errors, error->points);
+		error->median = stats_sorted_median(errors, error->points);
 	}
 	free(errors);
 	return error->points > 0;

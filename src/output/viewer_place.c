@@ -96,10 +96,7 @@ static double drift_of(const struct viewer_clock_best *points, unsigned int coun
 			slopes[used++] =
 				(double)(points[i + half].offset_ns - points[i].offset_ns) / time;
 	}
-	if (used == 0)
-		return 0;
-	stats_sort(slopes, used);
-	drift = slopes[used / 2];
+	drift = stats_median(slopes, used);
 	return drift > MOST_DRIFT || drift < -MOST_DRIFT ? 0 : drift;
 }
 

@@ -176,7 +176,8 @@ static void test_filter_times(void)
 
 static void test_chance(void)
 {
-	double values[] = { 1, 2, 3, 4, 5 }, alike[] = { 1, 1, 1, 5, 5, 5 };
+	double values[] = { 1, 2, 3, 4, 5 }, alike[] = { 1, 1, 1, 5, 5, 5 },
+	       mixed[] = { 9, 2, 5, 1 };
 	struct stats_sample sample = stats_series(values, 5), flat = stats_series(alike, 6);
 
 	EXPECT_THAT("Student's t, 1 degree: 0.25 beyond 1",
@@ -195,6 +196,11 @@ static void test_chance(void)
 	EXPECT_THAT("similar neighbours make the mean less certain",
 		    flat.error > flat.deviation / sqrt(6) * 1.2);
 	EXPECT(stats_median(values, 5) == 3 && stats_median(values, 0) == 0);
+	stats_sort(mixed, 4);
+	EXPECT_THAT("sorted", mixed[0] == 1 && mixed[1] == 2 && mixed[2] == 5 && mixed[3] == 9);
+	EXPECT_THAT("the median of four is between the two in the middle, of three the second",
+		    stats_sorted_median(mixed, 4) == 3.5 && stats_sorted_median(mixed, 3) == 2 &&
+			    stats_sorted_median(mixed, 1) == 1);
 }
 
 /* Series whose values resemble their neighbours, around 0: how often is 0 outside of the 95% interval? */

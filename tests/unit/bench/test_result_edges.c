@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/stats.h"
 #include "bench/bench_result.h"
 #include "common/attributes.h"
 #include "common/op_layout.h"
@@ -174,7 +175,7 @@ static void bins_of_values(struct sink *text)
 		      { few + 2, 4, 3 }, { many, 200, 5 }, { many, 200, 100 } };
 
 	values_fill(many, 200);
-	bench_sort(many, 200);
+	stats_sort(many, 200);
 	sink_text(text, "=== bins\n");
 	for (size_t c = 0; c < ARRAY_LENGTH(cases); c++) {
 		struct bench_bins bins;
