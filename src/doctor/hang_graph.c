@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/attributes.h"
+#include "common/union_find.h"
 
 /* ---- nodes, edges, ends ------------------------------------------------------------------------ */
 
@@ -277,29 +278,19 @@ static unsigned int grouping_of(const struct hang_end *end)
 	}
 }
 
-static uint32_t group_of(const struct hang_graph *graph, uint32_t end)
-{
-	while (graph->ends[end].group != end) {
-		graph->ends[end].group = graph->ends[graph->ends[end].group].group;
-		end = graph->ends[end].group;
-	}
-	return end;
-}
-
-/* `*last` is an earlier end of the same place: one group. */
-static void unite(struct hang_graph *graph, uint32_t *last, uint32_t end)
-{
-	if (*last != HANG_NOBODY) {
-		uint32_t a = group_of(graph, *last), b = group_of(graph, end);
-
-		graph->ends[a > b ? a : b].group = a > b ? b : a;
-	}
-	*last = end;
-}
-
 struct places {
+	uint32_t *parents; /* of ends */
+	/* The last end of each place; HANG_NOBODY: none. */
 	uint32_t *by_rank, *by_node, *by_host, *by_component;
 };
+
+/* `*last` is an earlier end of the same place: one group. */
+static void unite(const struct places *places, uint32_t *last, uint32_t end)
+{
+	if (*last != HANG_NOBODY)
+		union_find_join(places->parents, *last, end);
+	*last = end;
+}
 
 static uint32_t component_of(const struct hang_scene *scene, const struct hang_end *end)
 {
@@ -315,9 +306,9 @@ static void group_end(struct hang_graph *graph, const struct places *places, uin
 	unsigned int how = grouping_of(end);
 
 	if (end->seat != HANG_NOBODY && how & BY_RANK)
-		unite(graph, &places->by_rank[scene->job->seats[end->seat].rank], e);
+		unite(places, &places->by_rank[scene->job->seats[end->seat].rank], e);
 	if (how & BY_NODE)
-		unite(graph, &places->by_node[end->node], e);
+		unite(places, &places->by_node[end->node], e);
 	if (end->seat != HANG_NOBODY && how & BY_HOST) {
 		uint32_t *last = &places->by_host[hang_rank(scene, end->seat)->host];
 
@@ -325,10 +316,10 @@ static void group_end(struct hang_graph *graph, const struct places *places, uin
 		if (*last != HANG_NOBODY &&
 		    component_of(scene, &graph->ends[*last]) != component_of(scene, end))
 			*last = HANG_NOBODY;
-		unite(graph, last, e);
+		unite(places, last, e);
 	}
 	if (how & BY_COMPONENT)
-		unite(graph, &places->by_component[component_of(scene, end)], e);
+		unite(places, &places->by_component[component_of(scene, end)], e);
 }
 
 static void fill_with_nobody(uint32_t *list, size_t count)
@@ -340,8 +331,9 @@ static void make_groups(struct hang_graph *graph)
 {
 	const struct job *job = graph->scene->job;
 	size_t hosts = job->host_count + 1, processes = job->recording->count + 1;
-	uint32_t *all =
-		malloc((job->rank_count + graph->node_count + hosts + processes) * sizeof(*all));
+	uint32_t *all = malloc(
+		(job->rank_count + graph->node_count + hosts + processes + graph->end_count) *
+		sizeof(*all));
 	struct places places;
 
 	if (all == NULL) {
@@ -352,8 +344,8 @@ static void make_groups(struct hang_graph *graph)
 	places.by_node = places.by_rank + job->rank_count;
 	places.by_host = places.by_node + graph->node_count;
 	places.by_component = places.by_host + hosts;
-	for (uint32_t e = 0; e < graph->end_count; e++)
-		graph->ends[e].group = e;
+	places.parents = places.by_component + processes;
+	union_find_init(places.parents, (uint32_t)graph->end_count);
 	for (unsigned int class = 0; class < VERDICT_CLASSES; class ++) {
 		fill_with_nobody(all, job->rank_count + graph->node_count + hosts + processes);
 		for (uint32_t e = 0; e < graph->end_count; e++)
@@ -361,7 +353,7 @@ static void make_groups(struct hang_graph *graph)
 				group_end(graph, &places, e);
 	}
 	for (uint32_t e = 0; e < graph->end_count; e++)
-		graph->ends[e].group = group_of(graph, e);
+		graph->ends[e].group = union_find_root(places.parents, e);
 	/* Backwards, so that each list begins with the first of its group. */
 	for (uint32_t e = (uint32_t)graph->end_count; e-- > 0;) {
 		struct hang_end *first = &graph->ends[graph->ends[e].group];

@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "common/op.h"
+#include "common/union_find.h"
 
 #define HANG_GUESS_NS UINT64_C(1)
 
@@ -29,32 +30,11 @@ uint64_t hang_now_ns(const struct recording_process *process)
 	return recording_last_ns(process);
 }
 
-/* ---- components: a forest in hang_process.component -------------------------------------------- */
-
-static uint32_t root_of(struct hang_process *processes, uint32_t p)
-{
-	while (processes[p].component != p) {
-		processes[p].component = processes[processes[p].component].component;
-		p = processes[p].component;
-	}
-	return p;
-}
-
-static void components_join(struct hang_process *processes, uint32_t one, uint32_t other)
-{
-	uint32_t a = root_of(processes, one), b = root_of(processes, other);
-
-	if (a < b)
-		processes[b].component = a;
-	else
-		processes[a].component = b;
-}
+/* ---- components ------------------------------------------------------------------------------- */
 
 /* Communicators without a hash are not matched with any other: the job's name has to suffice. */
-static void join_nameless(struct hang_scene *scene, uint32_t *first_of_group)
+static void join_nameless(const struct job *job, uint32_t *parents, uint32_t *first_of_group)
 {
-	const struct job *job = scene->job;
-
 	for (size_t c = 0; c < job->comm_count; c++) {
 		const struct job_comm *comm = &job->comms[c];
 		uint32_t process;
@@ -64,31 +44,31 @@ static void join_nameless(struct hang_scene *scene, uint32_t *first_of_group)
 		process = job->seats[comm->seats[0]].process;
 		if (first_of_group[comm->group] == HANG_NOBODY)
 			first_of_group[comm->group] = process;
-		components_join(scene->processes, first_of_group[comm->group], process);
+		union_find_join(parents, first_of_group[comm->group], process);
 	}
 }
 
 static enum status find_components(struct hang_scene *scene)
 {
 	const struct job *job = scene->job;
-	uint32_t *first_of_group = malloc((job->group_count + 1) * sizeof(*first_of_group));
+	uint32_t count = (uint32_t)job->recording->count;
+	uint32_t *parents = malloc((count + job->group_count + 1) * sizeof(*parents));
+	uint32_t *first_of_group;
 
-	if (first_of_group == NULL)
+	if (parents == NULL)
 		return ERR_NO_SPACE;
+	first_of_group = &parents[count];
 	for (size_t g = 0; g < job->group_count; g++)
 		first_of_group[g] = HANG_NOBODY;
-	for (uint32_t p = 0; p < job->recording->count; p++)
-		scene->processes[p].component = p;
+	union_find_init(parents, count);
 	for (size_t c = 0; c < job->comm_count; c++)
 		for (uint32_t i = 1; i < job->comms[c].seat_count; i++)
-			components_join(scene->processes,
-					job->seats[job->comms[c].seats[0]].process,
+			union_find_join(parents, job->seats[job->comms[c].seats[0]].process,
 					job->seats[job->comms[c].seats[i]].process);
-	join_nameless(scene, first_of_group);
-	free(first_of_group);
-	/* Roots are the smallest of their component: one pass links all of them directly. */
-	for (uint32_t p = 0; p < job->recording->count; p++)
-		scene->processes[p].component = root_of(scene->processes, p);
+	join_nameless(job, parents, first_of_group);
+	for (uint32_t p = 0; p < count; p++)
+		scene->processes[p].component = union_find_root(parents, p);
+	free(parents);
 	return OK;
 }
 

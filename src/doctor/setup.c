@@ -12,6 +12,7 @@
 #include "common/hash.h"
 #include "common/search.h"
 #include "common/text.h"
+#include "common/union_find.h"
 
 /* "node1" and "node1.cluster" are the same host: NCCL cuts its name at the first dot. */
 bool setup_same_host(const char *one, const char *other)
@@ -161,15 +162,6 @@ static size_t list_memberships(const struct setup *setup, struct membership *lis
 	return count;
 }
 
-static uint32_t team_of(struct setup *setup, uint32_t who)
-{
-	while (setup->whos[who].team != who) {
-		setup->whos[who].team = setup->whos[setup->whos[who].team].team;
-		who = setup->whos[who].team;
-	}
-	return who;
-}
-
 static int compare_teams(const void *one, const void *other, void *context)
 {
 	const struct setup_who *whos = context;
@@ -182,26 +174,30 @@ static enum status find_teams(struct setup *setup)
 {
 	size_t room = setup->log != NULL ? setup->log->comm_count : 0, count;
 	struct membership *list;
+	uint32_t *parents;
 
 	for (size_t i = 0; setup->recording != NULL && i < setup->recording->count; i++)
 		room += setup->recording->processes[i]->comm_count;
 	list = calloc(room + 1, sizeof(*list));
+	parents = malloc((setup->who_count + 1) * sizeof(*parents));
 	setup->by_team = calloc(setup->who_count + 1, sizeof(*setup->by_team));
-	if (list == NULL || setup->by_team == NULL) {
+	if (list == NULL || parents == NULL || setup->by_team == NULL) {
 		free(list);
+		free(parents);
 		return ERR_NO_SPACE;
 	}
-	for (uint32_t i = 0; i < setup->who_count; i++)
-		setup->whos[i].team = setup->by_team[i] = i;
+	union_find_init(parents, (uint32_t)setup->who_count);
 	count = list_memberships(setup, list);
 	qsort(list, count, sizeof(*list), compare_memberships);
 	for (size_t i = 1; i < count; i++)
 		if (list[i].comm == list[i - 1].comm && list[i].comm != 0)
-			setup->whos[team_of(setup, list[i].who)].team =
-				team_of(setup, list[i - 1].who);
+			union_find_join_to(parents, list[i].who, list[i - 1].who);
+	for (uint32_t i = 0; i < setup->who_count; i++) {
+		setup->whos[i].team = union_find_root(parents, i);
+		setup->by_team[i] = i;
+	}
 	free(list);
-	for (uint32_t i = 0; i < setup->who_count; i++)
-		setup->whos[i].team = team_of(setup, i);
+	free(parents);
 	qsort_r(setup->by_team, setup->who_count, sizeof(*setup->by_team), compare_teams,
 		setup->whos);
 	for (uint32_t i = 0; i < setup->who_count; i++) {

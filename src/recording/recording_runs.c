@@ -20,6 +20,7 @@
 
 #include "common/attributes.h"
 #include "common/op.h"
+#include "common/union_find.h"
 
 /* Clocks of hosts may differ by this much. */
 #define CLOCKS_NS (UINT64_C(2) * 1000 * 1000 * 1000)
@@ -91,25 +92,6 @@ static int64_t rank_of(const struct recording_process *process)
 
 /* ---- components ------------------------------------------------------------------------------- */
 
-static uint32_t root_of(struct member *members, uint32_t m)
-{
-	while (members[m].component != m) {
-		members[m].component = members[members[m].component].component;
-		m = members[m].component;
-	}
-	return m;
-}
-
-static void join_members(struct member *members, uint32_t one, uint32_t other)
-{
-	uint32_t a = root_of(members, one), b = root_of(members, other);
-
-	if (a < b)
-		members[b].component = a;
-	else
-		members[a].component = b;
-}
-
 static int by_place(const void *left, const void *right)
 {
 	const struct seat *a = left, *b = right;
@@ -138,16 +120,20 @@ static enum status find_components(struct runs *runs)
 {
 	size_t count = 0;
 	bool is_repeated = false;
+	uint32_t *parents;
 
 	for (size_t m = 0; m < runs->count; m++)
 		count += runs->members[m].process->comm_count;
 	runs->seats = calloc(count + 1, sizeof(*runs->seats));
-	if (runs->seats == NULL)
+	parents = malloc((runs->count + 1) * sizeof(*parents));
+	if (runs->seats == NULL || parents == NULL) {
+		free(parents);
 		return ERR_NO_SPACE;
+	}
+	union_find_init(parents, (uint32_t)runs->count);
 	for (uint32_t m = 0; m < runs->count; m++) {
 		const struct recording_process *process = runs->members[m].process;
 
-		runs->members[m].component = m;
 		for (size_t i = 0; i < process->comm_count; i++)
 			if (process->comms[i].info.hash != 0)
 				runs->seats[runs->seat_count++] =
@@ -174,14 +160,15 @@ static enum status find_components(struct runs *runs)
 		    seat[-1].turn == seat->turn &&
 		    (!is_repeated ||
 		     overlap(&runs->members[seat[-1].member], &runs->members[seat->member])))
-			join_members(runs->members, seat[-1].member, seat->member);
+			union_find_join(parents, seat[-1].member, seat->member);
 	}
 	/* The root is the first of its component, and started first. */
 	for (uint32_t m = 0; m < runs->count; m++) {
-		runs->members[m].component = root_of(runs->members, m);
+		runs->members[m].component = union_find_root(parents, m);
 		runs->members[m].component_start_ns =
 			runs->members[runs->members[m].component].start_ns;
 	}
+	free(parents);
 	return OK;
 }
 
