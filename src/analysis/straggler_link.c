@@ -983,29 +983,7 @@ static void find_peer(struct straggler_search *search, uint32_t seat, struct str
 	find_channel(search, of, known.peer, straggler);
 }
 
-/* What the closer examination needs to know of each block. */
-struct blocks {
-	double behind_ns[STRAGGLER_BLOCKS];
-	double limit_ns[STRAGGLER_BLOCKS];
-};
-
-/* ratio: what stands out relative to the median sender. */
-static void fill_blocks(struct blocks *blocks, const struct straggler_table *table, uint32_t seat,
-			uint32_t receiver, const double *middle, double ratio)
-{
-	for (uint32_t b = 0; b < table->blocks; b++) {
-		double behind = 0;
-
-		/* Both are relative to the mean of all; NAN compares as false. */
-		if (receiver != UINT32_MAX)
-			behind = table->late_ns[(size_t)receiver * table->blocks + b] -
-				 table->late_ns[(size_t)seat * table->blocks + b];
-		blocks->behind_ns[b] = behind > 0 ? behind : 0;
-		blocks->limit_ns[b] = middle[b] * ratio;
-	}
-}
-
-/* A link that stands out, after a closer examination. */
+/* A link that stands out, after a closer examination. ratio: what stands out relative to the median sender. */
 static void wire_judge(struct straggler_search *search, const struct straggler_table *table,
 		       uint32_t seat, const bool *is_on, const double *middle, double ratio,
 		       struct straggler *straggler)
@@ -1014,7 +992,7 @@ static void wire_judge(struct straggler_search *search, const struct straggler_t
 	uint32_t receiver = straggler->peer != UINT32_MAX
 				    ? job_place_in(search->job, comm, straggler->peer)
 				    : UINT32_MAX;
-	struct blocks blocks;
+	double behind_ns[STRAGGLER_BLOCKS], limit_ns[STRAGGLER_BLOCKS];
 	struct link_question question = { .job = search->job,
 					  .comm = comm,
 					  .sender = seat,
@@ -1025,10 +1003,19 @@ static void wire_judge(struct straggler_search *search, const struct straggler_t
 					  .is_on = is_on,
 					  .blocks = table->blocks,
 					  .first_number = table->first_number,
-					  .behind_ns = blocks.behind_ns,
-					  .limit_ns = blocks.limit_ns };
+					  .behind_ns = behind_ns,
+					  .limit_ns = limit_ns };
 
-	fill_blocks(&blocks, table, seat, receiver, middle, ratio);
+	for (uint32_t b = 0; b < table->blocks; b++) {
+		double behind = 0;
+
+		/* Both are relative to the mean of all; NAN compares as false. */
+		if (receiver != UINT32_MAX)
+			behind = table->late_ns[(size_t)receiver * table->blocks + b] -
+				 table->late_ns[(size_t)seat * table->blocks + b];
+		behind_ns[b] = behind > 0 ? behind : 0;
+		limit_ns[b] = middle[b] * ratio;
+	}
 	straggler_add_link(search, straggler, &question);
 }
 

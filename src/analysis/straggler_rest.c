@@ -83,15 +83,6 @@ static void rest_release(struct rest *rest)
 	free(rest->table.took_part);
 }
 
-static void find_out(struct rest *rest, const struct straggler_search *search,
-		     const struct straggler_table *table)
-{
-	for (uint32_t seat = 0; seat < table->seats; seat++) {
-		rest->is_out[seat] = is_of(search, &rest->ahead, table, seat);
-		rest->out += rest->is_out[seat];
-	}
-}
-
 /* How late seats are in a block. */
 struct rest_block {
 	uint32_t count; /* of those that are left */
@@ -269,7 +260,10 @@ void straggler_late_rest(struct straggler_search *search, const struct straggler
 		rest_release(&rest);
 		return;
 	}
-	find_out(&rest, search, table);
+	for (uint32_t seat = 0; seat < table->seats; seat++) {
+		rest.is_out[seat] = is_of(search, &rest.ahead, table, seat);
+		rest.out += rest.is_out[seat];
+	}
 	if (table->seats - rest.out < REST_LEAST) {
 		for (size_t i = first; i < until; i++)
 			search->found[i].has_small_rest = true;
