@@ -1,3 +1,4 @@
+/* Statistics of a list of values: medians, spread, means of a series with their error. */
 #include "analysis/stats.h"
 
 #include <math.h>
