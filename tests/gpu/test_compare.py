@@ -499,7 +499,7 @@ def costs():
     blocks = gpu_cost.blocks_of("node")
     sessions = [{(name, style, size): [{"call_ns": (1000 + i) * (1.2 if name == "slow" else 1),
                                         "host_ns": 5} for i in range(20)]
-                 for name in names for style, size, _ in blocks} for _ in range(2)]
+                 for name in names for style, size, _, _ in blocks} for _ in range(2)]
     rows = gpu_cost.rows_of(sessions, "node", names)
     expect(len(rows) == 2 * len(blocks), "a row per configuration, size and style")
     expect(all(abs(row["ratio"] - (1.2 if row["configuration"] == "slow" else 1)) < 1e-9 and
