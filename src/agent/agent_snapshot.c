@@ -244,7 +244,7 @@ static bool is_of_others(const struct pack *pack, const char *line)
 	if (!pack->wanted.has_job || sscanf(line, "series process_%*s %23s", object) != 1)
 		return false;
 	for (size_t i = 0; i < recording->count; i++)
-		if (strcmp(recording->processes[i]->job, pack->wanted.job) == 0 &&
+		if (recording_is_job(recording->processes[i], pack->wanted.job) &&
 		    recording_pid(recording->processes[i]) == strtoll(object, NULL, 10))
 			return false;
 	return true;
@@ -315,7 +315,7 @@ void agent_snapshot_write(struct sink *sink, const struct agent_look *look, cons
 	note_begin(&pack, host);
 	for (size_t i = 0; i < look->watch.recording.count; i++)
 		if (!wanted->has_job ||
-		    strcmp(look->watch.recording.processes[i]->job, wanted->job) == 0)
+		    recording_is_job(look->watch.recording.processes[i], wanted->job))
 			put_process(&pack, i);
 	note_end(&pack);
 	text_format(name, sizeof(name), "%s/agent.json", pack.host);

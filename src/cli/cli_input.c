@@ -618,7 +618,7 @@ int cli_job_check(const struct recording *recording, const char *name)
 	size_t count = 0;
 
 	for (size_t i = 0; i < recording->count; i++)
-		if (strcmp(recording->processes[i]->job, name) == 0)
+		if (recording_is_job(recording->processes[i], name))
 			return 0;
 	sink_init_memory(&names);
 	/* Processes are sorted by job. */
@@ -666,7 +666,7 @@ static int choose_job(struct cli_input *input, const char *name)
 		return exit_code;
 	is_kept = cli_realloc(NULL, recording->count + 1);
 	for (size_t i = 0; i < recording->count; i++)
-		is_kept[i] = strcmp(recording->processes[i]->job, name) == 0;
+		is_kept[i] = recording_is_job(recording->processes[i], name);
 	hide_processes(input, is_kept);
 	free(is_kept);
 	return 0;

@@ -1010,7 +1010,7 @@ static int choose_job(struct doctor_case *look)
 		cli_realloc(NULL, (all->count + 1) * sizeof(struct recording_process *));
 	chosen->count = 0;
 	for (size_t i = 0; i < all->count; i++)
-		if (name == NULL || strcmp(all->processes[i]->job, name) == 0)
+		if (name == NULL || recording_is_job(all->processes[i], name))
 			chosen->processes[chosen->count++] = all->processes[i];
 	if (chosen->count == 0 && all->count > 0 && !look->options->is_watch)
 		return cli_job_check(all, name);

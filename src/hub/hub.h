@@ -88,8 +88,9 @@ enum {
 
 /* What an agent says about the part of a job that runs on its node. */
 struct hub_row {
-	char job[HUB_JOB_NAME]; /* "": it has no name */
+	char job[HUB_JOB_NAME]; /* "": it has no name; without its owner */
 	int64_t owner;		/* uid; -1 unknown */
+	bool shows_owner;	/* the agent has another job of that name */
 	int64_t world_size;	/* 0 unknown */
 	uint32_t ranks, processes, alive;
 	uint64_t operations;
@@ -261,6 +262,7 @@ struct hub_rate {
 struct hub_job {
 	char key[HUB_JOB_KEY]; /* unique: its name, or for a job without one the agent's, after a blank */
 	char name[HUB_JOB_NAME];
+	char base[HUB_JOB_NAME]; /* its name without its owner */
 	int64_t owner; /* uid; -1 unknown. Other users' jobs of this name are jobs of their own */
 
 	/* From the summaries, of agents that answer. */
@@ -275,6 +277,7 @@ struct hub_job {
 	uint64_t verdicts, notices;
 	struct hub_rate rate;
 	uint64_t seen_ns; /* when an agent last had it */
+	bool shows_owner; /* an agent has another job of that name */
 	bool is_crowded;  /* only agents that claim many jobs have it */
 	bool is_seen;
 

@@ -19,6 +19,7 @@
 #include "common/attributes.h"
 #include "common/file.h"
 #include "common/hash.h"
+#include "common/owned_name.h"
 #include "common/text.h"
 #include "doctor/live.h"
 #include "doctor/verdict.h"
@@ -91,6 +92,8 @@ static int64_t read_at_most(struct json_scan *scan, uint64_t most, int64_t other
 
 static void read_row(struct json_scan *scan, struct hub_row *row)
 {
+	size_t length;
+
 	*row = (struct hub_row){ .owner = -1, .wait_share = NAN };
 	while (json_scan_next(scan) == JSON_SCAN_KEY) {
 		if (json_scan_is(scan, "name"))
@@ -122,6 +125,8 @@ static void read_row(struct json_scan *scan, struct hub_row *row)
 		else
 			json_scan_skip(scan);
 	}
+	row->shows_owner = owned_name_uid(row->job, &length) == row->owner && row->owner >= 0;
+	owned_name_strip(row->job, row->owner);
 	/* No node has more: whatever an agent says, totals stay sensible. */
 	row->ranks = row->ranks > 4096 ? 4096 : row->ranks;
 	row->processes = row->processes > 4096 ? 4096 : row->processes;

@@ -10,6 +10,7 @@
 #include "serve/serve.h"
 #include "common/attributes.h"
 #include "common/clock.h"
+#include "common/owned_name.h"
 #include "common/text.h"
 #include "doctor/live.h"
 #include "import/json_scan.h"
@@ -101,12 +102,6 @@ static void make_key(char key[static HUB_JOB_KEY], const char *name, const struc
 		text_format(key, HUB_JOB_KEY, " %.200s", agent->target.name);
 }
 
-/* As agents name the later one of two jobs of one name. */
-static void make_own_key(char own[static HUB_JOB_KEY], const char *key, int64_t owner)
-{
-	text_format(own, HUB_JOB_KEY, "%.100s (uid %lld)", key, (long long)owner);
-}
-
 static bool is_of_others(const struct hub_job *job, const struct hub_row *row)
 {
 	return job->owner >= 0 && row->owner >= 0 && job->owner != row->owner;
@@ -120,7 +115,7 @@ bool hub_job_is_row(const struct hub_job *job, const struct hub_agent *agent,
 	if (is_of_others(job, row))
 		return false;
 	make_key(key, row->job, agent);
-	make_own_key(own, key, row->owner);
+	owned_name_make(own, sizeof(own), key, row->owner);
 	return strcmp(key, job->key) == 0 || strcmp(own, job->key) == 0;
 }
 
@@ -135,14 +130,12 @@ static struct hub_job *job_of(struct hub_jobs *jobs, const struct hub_agent *age
 
 	make_key(key, row->job, agent);
 	place = place_of(jobs, key, &is_there);
-	if (is_there && is_of_others(jobs->list[place], row)) {
+	if (owned_name_is_taken(key, row->owner) ||
+	    (is_there && is_of_others(jobs->list[place], row))) {
 		is_second = true;
-		make_own_key(own, key, row->owner);
+		owned_name_make(own, sizeof(own), key, row->owner);
 		text_copy(key, sizeof(key), own);
 		place = place_of(jobs, key, &is_there);
-		/* Somebody else chose that name. */
-		if (is_there && is_of_others(jobs->list[place], row))
-			return NULL;
 	}
 	if (is_there) {
 		if (jobs->list[place]->owner < 0 && !jobs->options->is_any_owner)
@@ -158,6 +151,7 @@ static struct hub_job *job_of(struct hub_jobs *jobs, const struct hub_agent *age
 	jobs->count++;
 	text_copy(job->key, sizeof(job->key), key);
 	text_copy(job->name, sizeof(job->name), is_second ? key : row->job);
+	text_copy(job->base, sizeof(job->base), row->job);
 	/* A job of nobody in particular has rows of anybody. */
 	job->owner = jobs->options->is_any_owner ? -1 : row->owner;
 	job->judge_ns = UINT64_MAX;
@@ -176,6 +170,7 @@ static void job_clear(struct hub_job *job)
 	job->wait_share = 0;
 	job->wait_known = 0;
 	job->is_seen = false;
+	job->shows_owner = false;
 	job->is_crowded = true;
 }
 
@@ -184,6 +179,7 @@ static void job_add(struct hub_job *job, const struct hub_agent *agent, const st
 		    uint64_t now_ns)
 {
 	job->nodes++;
+	job->shows_owner |= row->shows_owner;
 	job->ranks += row->ranks;
 	job->processes += row->processes;
 	job->is_seen = true;
@@ -357,6 +353,11 @@ void hub_jobs_update(struct hub_jobs *jobs, const struct hub_agents *agents, uin
 bool hub_jobs_alert(struct hub_jobs *jobs, const char *name, uint64_t now_ns)
 {
 	struct hub_job *job = hub_jobs_find(jobs, name);
+
+	/* As one of its agents calls it. */
+	for (size_t i = 0; job == NULL && i < jobs->count; i++)
+		if (owned_name_is(jobs->list[i]->base, jobs->list[i]->owner, name))
+			job = jobs->list[i];
 
 	if (job == NULL)
 		return false;
@@ -728,7 +729,8 @@ static void judge_start(struct hub_jobs *jobs, struct hub_judge *judge, struct h
 	const struct hub_options *options = jobs->options;
 	uint64_t timeout_ns =
 		options->timeout_ns > SNAPSHOT_TIME_NS ? options->timeout_ns : SNAPSHOT_TIME_NS;
-	char hang[32], timeout[32], parallel[16], price[32], name[HUB_JOB_NAME + 8];
+	char hang[32], timeout[32], parallel[16], price[32], own[HUB_JOB_NAME + 32];
+	char name[HUB_JOB_NAME + 40];
 	char *hosts = hosts_of(agents, job), *words[DOCTOR_WORDS];
 	struct child_task task = {
 		.words = words,
@@ -742,7 +744,12 @@ static void judge_start(struct hub_jobs *jobs, struct hub_judge *judge, struct h
 	text_format(hang, sizeof(hang), "%" PRIu64 "ms", options->hang_ns / 1000000);
 	text_format(timeout, sizeof(timeout), "%" PRIu64 "ms", timeout_ns / 1000000);
 	text_format(parallel, sizeof(parallel), "%d", JUDGE_PARALLEL);
-	text_format(name, sizeof(name), "--job=%s", job->name);
+	/* Where nobody else has the name it is enough, and agents that know no more understand it. */
+	if (job->owner >= 0 && (job->shows_owner || strcmp(job->name, job->base) != 0))
+		owned_name_make(own, sizeof(own), job->base, job->owner);
+	else
+		text_copy(own, sizeof(own), job->name);
+	text_format(name, sizeof(name), "--job=%s", own);
 	words[count++] = (char *)jobs->doctor;
 	words[count++] = "doctor";
 	words[count++] = "--json";

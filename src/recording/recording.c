@@ -14,6 +14,7 @@
 #include "common/hash.h"
 #include "common/search.h"
 #include "common/status.h"
+#include "common/owned_name.h"
 #include "common/text.h"
 #include "format/region_read.h"
 
@@ -1044,13 +1045,20 @@ static void drop_forged(struct recording *recording)
 	recording->count = kept;
 }
 
-static void name_by_owner(struct recording_process *process)
+static void show_owner(struct recording_process *process)
 {
 	char name[sizeof(process->job)];
 
 	text_copy(name, sizeof(name), process->job);
-	text_format(process->job, sizeof(process->job), "%.100s (uid %lld)", name,
-		    (long long)process->owner);
+	owned_name_make(process->job, sizeof(process->job), name, process->owner);
+}
+
+/* As another file or agent may have named it, and what no other may look like. */
+static void name_without_others(struct recording_process *process)
+{
+	owned_name_strip(process->job, process->owner);
+	if (owned_name_is_taken(process->job, process->owner))
+		show_owner(process);
 }
 
 static bool are_apart(const struct recording_process *one, const struct recording_process *other)
@@ -1058,22 +1066,20 @@ static bool are_apart(const struct recording_process *one, const struct recordin
 	return one->owner >= 0 && other->owner >= 0 && one->owner != other->owner;
 }
 
-/* A name with a uid may be the name that another user chose for a job. */
-enum { OWNER_ROUNDS = 4 };
+bool recording_is_job(const struct recording_process *process, const char *name)
+{
+	return owned_name_is(process->job, process->owner, name);
+}
 
 void recording_keep_apart(struct recording_process *process, struct recording_process *const *list,
 			  size_t count)
 {
-	for (int round = 0; round < OWNER_ROUNDS; round++) {
-		bool is_taken = false;
-
-		for (size_t i = 0; i < count && !is_taken; i++)
-			is_taken = are_apart(process, list[i]) &&
-				   strcmp(process->job, list[i]->job) == 0;
-		if (!is_taken)
+	name_without_others(process);
+	for (size_t i = 0; i < count; i++)
+		if (are_apart(process, list[i]) && strcmp(process->job, list[i]->job) == 0) {
+			show_owner(process);
 			return;
-		name_by_owner(process);
-	}
+		}
 }
 
 /*
@@ -1094,10 +1100,9 @@ static bool is_before(const struct recording_process *one, const struct recordin
 }
 
 /* Processes [first, end) have the same job. Its first owner keeps the name. */
-static bool separate_job(struct recording *recording, size_t first, size_t end)
+static void separate_job(struct recording *recording, size_t first, size_t end)
 {
 	struct recording_process *before = NULL, **list = recording->processes;
-	bool is_changed = false;
 
 	for (size_t i = first; i < end; i++)
 		if (list[i]->owner >= 0 && (before == NULL || is_before(list[i], before)))
@@ -1105,11 +1110,15 @@ static bool separate_job(struct recording *recording, size_t first, size_t end)
 	for (size_t i = first; i < end; i++) {
 		if (before == NULL || !are_apart(list[i], before))
 			continue;
-		name_by_owner(list[i]);
+		show_owner(list[i]);
 		recording->owners_apart++;
-		is_changed = true;
 	}
-	return is_changed;
+}
+
+static void sort_by_identity(struct recording *recording)
+{
+	qsort(recording->processes, recording->count, sizeof(*recording->processes),
+	      compare_identities);
 }
 
 /*
@@ -1118,21 +1127,19 @@ static bool separate_job(struct recording *recording, size_t first, size_t end)
  */
 static void separate_owners(struct recording *recording)
 {
-	bool is_changed = !recording->is_any_owner;
-
-	for (int round = 0; round < OWNER_ROUNDS && is_changed; round++) {
-		is_changed = false;
-		for (size_t first = 0, end; first < recording->count; first = end) {
-			for (end = first + 1; end < recording->count; end++)
-				if (strcmp(recording->processes[end]->job,
-					   recording->processes[first]->job) != 0)
-					break;
-			is_changed |= separate_job(recording, first, end);
-		}
-		if (is_changed)
-			qsort(recording->processes, recording->count, sizeof(*recording->processes),
-			      compare_identities);
+	if (recording->is_any_owner)
+		return;
+	for (size_t i = 0; i < recording->count; i++)
+		name_without_others(recording->processes[i]);
+	sort_by_identity(recording);
+	for (size_t first = 0, end; first < recording->count; first = end) {
+		for (end = first + 1; end < recording->count; end++)
+			if (strcmp(recording->processes[end]->job,
+				   recording->processes[first]->job) != 0)
+				break;
+		separate_job(recording, first, end);
 	}
+	sort_by_identity(recording);
 }
 
 static bool has_process(const struct recording *recording, const struct recording_process *process)

@@ -661,6 +661,9 @@ int recording_start_order(const struct recording_process *a, const struct record
  */
 bool recording_is_forged(const struct recording_process *process);
 
+/* Is it of the job of this name? "NAME (uid 1000)" is also the job NAME of that user, where it is shown without. */
+bool recording_is_job(const struct recording_process *process, const char *name);
+
 /*
  * Give the job of `process` another name, "NAME (uid 1000)", if a process of the list has the same job
  * and another owner.

@@ -174,7 +174,7 @@ expect_same "processes of different users are not of one job" "$(jobs)" "$job | 
 expect_same "unless that is asked for" "$(jobs --any-owner)" "$job | $job"
 expect_ok "it is reported" grep -q "different users have jobs of the same name" <(limited "$ringside" ls 2>&1)
 forge "$shm/ringside-0/other.region" key:rank=7 word:288=999999981 "key:job=$job (uid 1000)"
-expect_same "whatever names they choose" "$(jobs)" "$job | $job (uid 1000) | $job (uid 1000) (uid 1000)"
+expect_same "whatever names they choose" "$(jobs)" "$job | $job (uid 1000) | $job (uid 1000) (uid 0)"
 rm "$shm/ringside-0/other.region"
 limited "$ringside" bundle --no-ras -o "$tap_scratch/users.tar" >/dev/null 2>&1
 expect_same "nor in a bundle" \

@@ -656,10 +656,29 @@ static void test_child(void)
 	child_release(&child);
 }
 
+/* What an agent calls by its user is that user's job everywhere; what only looks like that is another name. */
+static void test_names_of_owners(void)
+{
+	struct hub_summary summary = { 0 };
+
+	EXPECT(summary_of(
+		       &summary, HEAD
+		       "\"jobs\":["
+		       "{\"name\":\"x (uid 7)\",\"owner\":7},{\"name\":\"x (uid 7)\",\"owner\":8},"
+		       "{\"name\":\"x (uid 7)\"},{\"name\":\"x\",\"owner\":7}]}") == OK &&
+	       summary.count == 4);
+	EXPECT(strcmp(summary.rows[0].job, "x") == 0 && summary.rows[0].shows_owner);
+	EXPECT(strcmp(summary.rows[1].job, "x (uid 7)") == 0 && !summary.rows[1].shows_owner);
+	EXPECT(strcmp(summary.rows[2].job, "x (uid 7)") == 0 && !summary.rows[2].shows_owner);
+	EXPECT(strcmp(summary.rows[3].job, "x") == 0 && !summary.rows[3].shows_owner);
+	hub_summary_release(&summary);
+}
+
 int main(void)
 {
 	test_child();
 	test_summary();
+	test_names_of_owners();
 	test_targets();
 	test_verdicts();
 	test_owners();

@@ -178,9 +178,24 @@ static void test_owners(void)
 	rows[2][0].owner = 0;
 	text_copy(rows[1][0].job, HUB_JOB_NAME, "llm (uid 0)");
 	update();
-	EXPECT_THAT("a job whose name another user has taken is left out",
-		    jobs.count == 2 && jobs.left_out == 1 && jobs.list[0]->nodes == 1 &&
-			    jobs.list[1]->nodes == 1 && jobs.list[1]->owner == 1000);
+	EXPECT_THAT("a name that looks like that of another user's job takes nothing from it",
+		    jobs.count == 3 && jobs.left_out == 0 &&
+			    strcmp(jobs.list[1]->key, "llm (uid 0)") == 0 &&
+			    jobs.list[1]->owner == 0 &&
+			    strcmp(jobs.list[2]->key, "llm (uid 0) (uid 1000)") == 0 &&
+			    jobs.list[2]->owner == 1000);
+	end();
+	begin();
+	rows[0][0].owner = rows[2][0].owner = 1000;
+	rows[0][0].shows_owner = true;
+	rows[1][0].owner = 0;
+	update();
+	EXPECT_THAT("what one agent calls by its user is the same job on others",
+		    jobs.count == 2 && jobs.list[0]->owner == 1000 && jobs.list[0]->nodes == 2 &&
+			    jobs.list[0]->shows_owner && !jobs.list[1]->shows_owner);
+	EXPECT_THAT("an alert may call it by its user",
+		    hub_jobs_alert(&jobs, "llm (uid 1000)", BEGIN) && jobs.list[0]->alert_ns > 0 &&
+			    !hub_jobs_alert(&jobs, "llm (uid 7)", BEGIN));
 	end();
 	begin();
 	options.is_any_owner = true;

@@ -461,7 +461,13 @@ static void a_new_process_is_kept_apart(void)
 		{ "a", { "a" }, 0, 1, "a (uid 0)" },
 		{ "a", { "b" }, 5, 6, "a" },
 		{ "a", { "b", "a" }, 5, 6, "a (uid 5)" },
-		{ "a", { "a (uid 5)", "a" }, 5, 6, "a (uid 5) (uid 5)" },
+		{ "a (uid 6)", { "b" }, 5, 6, "a (uid 6) (uid 5)" },
+		{ "a (uid 5)", { "b" }, 5, 6, "a" },
+		{ "a (uid 5)", { "a" }, 5, 6, "a (uid 5)" },
+		{ "a (uid 5)", { "b" }, -1, 6, "a (uid 5)" },
+		{ "a (uid 6)x", { "b" }, 5, 6, "a (uid 6)x" },
+		{ "a(uid 6)", { "b" }, 5, 6, "a(uid 6)" },
+		{ "(uid 6)", { "b" }, 5, 6, "(uid 6)" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
