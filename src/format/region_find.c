@@ -73,6 +73,20 @@ static enum region_alive look_everywhere(const struct region_identity *identity,
 	return answer;
 }
 
+/* All that identifies it is known and the same. */
+static bool is_process_here(const struct region_identity *identity, uint64_t *pid_here)
+{
+	char pid[24];
+
+	if (identity->start_ticks == 0 || identity->pid_namespace == 0)
+		return false;
+	if (identity->pid_namespace != file_proc_namespace("self"))
+		return look_everywhere(identity, pid_here) == REGION_ALIVE_YES;
+	text_format(pid, sizeof(pid), "%llu", (unsigned long long)identity->pid);
+	*pid_here = identity->pid;
+	return is_the_process(pid, identity);
+}
+
 static bool is_host_here(const char *host)
 {
 	char name[256] = "";
@@ -90,8 +104,11 @@ enum region_alive region_alive(const struct region_identity *identity, uint64_t 
 	region_boot_id(boot_id);
 	if (boot_id[0] == '\0' || identity->boot_id[0] == '\0' || identity->pid == 0)
 		return REGION_ALIVE_UNKNOWN;
+	/* Containers and virtual roots may have a boot id of their own: the process itself decides. */
 	if (strcmp(boot_id, identity->boot_id) != 0)
-		return is_host_here(identity->host) ? REGION_ALIVE_NO : REGION_ALIVE_UNKNOWN;
+		return !is_host_here(identity->host)	     ? REGION_ALIVE_UNKNOWN
+		       : is_process_here(identity, pid_here) ? REGION_ALIVE_YES
+							     : REGION_ALIVE_NO;
 	if (identity->pid_namespace != 0 && identity->pid_namespace != file_proc_namespace("self"))
 		return look_everywhere(identity, pid_here);
 	text_format(pid, sizeof(pid), "%llu", (unsigned long long)identity->pid);

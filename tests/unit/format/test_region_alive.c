@@ -119,6 +119,7 @@ static void readers_see_a_death_in_another_namespace(const char *boot_id)
 int main(void)
 {
 	char boot_id[40], host[256] = "";
+	uint64_t pid_here = 0;
 	struct region_identity self = { "", boot_id, (uint64_t)getpid(),
 					file_proc_namespace("self"), start_ticks(getpid()) };
 
@@ -141,7 +142,18 @@ int main(void)
 	EXPECT_THAT("on another host it is unknown",
 		    region_alive(&self, NULL) == REGION_ALIVE_UNKNOWN);
 	self.host = host;
+	EXPECT_THAT("a container may have a boot id of its own: the process is the same",
+		    region_alive(&self, &pid_here) == REGION_ALIVE_YES &&
+			    pid_here == (uint64_t)getpid());
+	self.start_ticks++;
 	EXPECT_THAT("after a reboot it is dead", region_alive(&self, NULL) == REGION_ALIVE_NO);
+	self.start_ticks = 0;
+	EXPECT_THAT("nor is it known without its start",
+		    region_alive(&self, NULL) == REGION_ALIVE_NO);
+	self.start_ticks = start_ticks(getpid());
+	self.pid_namespace = 0;
+	EXPECT(region_alive(&self, NULL) == REGION_ALIVE_NO);
+	self.pid_namespace = file_proc_namespace("self");
 	self.boot_id = "";
 	EXPECT_EQUAL(region_alive(&self, NULL), REGION_ALIVE_UNKNOWN);
 	test_child(boot_id);
