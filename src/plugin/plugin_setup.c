@@ -594,15 +594,31 @@ static struct mask_choice choice_for(unsigned int interface)
 	return mask_choose(interface, &process.settings, mask_free_shm_bytes());
 }
 
+/* A thread that is cancelled meanwhile would keep the lock: that waits. */
+static int lock_setup(void)
+{
+	int before;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	pthread_mutex_lock(&setup.lock);
+	return before;
+}
+
+static void unlock_setup(int before)
+{
+	pthread_mutex_unlock(&setup.lock);
+	pthread_setcancelstate(before, NULL);
+}
+
 void setup_comm(void **context, int *mask, const struct comm_start *start)
 {
 	int saved_errno = errno;
 	void *made = handle_ignored();
 	struct mask_choice choice;
 	struct quiet quiet;
-	int wanted = 0;
+	int wanted = 0, cancelled;
 
-	pthread_mutex_lock(&setup.lock);
+	cancelled = lock_setup();
 	if (!setup.is_done) {
 		quiet_begin(&quiet);
 		set_up_process(start->interface);
@@ -617,7 +633,7 @@ void setup_comm(void **context, int *mask, const struct comm_start *start)
 			process_info_log(&process, start);
 		}
 	}
-	pthread_mutex_unlock(&setup.lock);
+	unlock_setup(cancelled);
 	if (context != NULL)
 		*context = made;
 	if (mask != NULL)
@@ -640,12 +656,12 @@ static void retire_all(uint32_t comm_id)
 
 void setup_comm_end(void *context)
 {
-	int saved_errno = errno;
+	int saved_errno = errno, cancelled;
 	struct comm_state *comm;
 
 	if (!load_relaxed(&recorder.is_on))
 		return;
-	pthread_mutex_lock(&setup.lock);
+	cancelled = lock_setup();
 	comm = hot_comm(context);
 	if (comm != NULL) {
 		times_comm_end(comm);
@@ -656,7 +672,7 @@ void setup_comm_end(void *context)
 		/* From now on its context is unknown. */
 		store_release(&comm->shared->word, comm->shared->word | COMM_ENDED);
 	}
-	pthread_mutex_unlock(&setup.lock);
+	unlock_setup(cancelled);
 	errno = saved_errno;
 }
 
