@@ -272,6 +272,23 @@ static size_t uuid_length(const char *at)
 	return is_digit(*at) || is_letter(*at) ? 0 : (size_t)(at - start);
 }
 
+/* "pul-" or "dop_v1_" before a key of hexadecimal digits: the key alone is looked at. */
+static bool has_random_end(const char *name, const char *value, const struct word *word)
+{
+	for (size_t i = word->length; i > 0; i--) {
+		struct word end = { .at = word->at + i,
+				    .length = word->length - i,
+				    .is_first = word->is_first };
+		struct letters count;
+
+		if (word->at[i - 1] != '-' && word->at[i - 1] != '_')
+			continue;
+		count_letters(&end, &count);
+		return count.is_hex && is_random(name, value, &end);
+	}
+	return false;
+}
+
 static bool has_random(const char *name, const char *value)
 {
 	bool is_url = strstr(value, "://") != NULL;
@@ -286,7 +303,7 @@ static bool has_random(const char *name, const char *value)
 			word.length > 0 && *at == '=' && !is_word_byte(at[1 + (at[1] == '=')]);
 		word.is_first = is_url || memchr(word.at, '/', word.length) == NULL;
 		/* In a path each part may be one; alone, parts are shorter than a key. */
-		if (is_random(name, value, &word))
+		if (is_random(name, value, &word) || has_random_end(name, value, &word))
 			return true;
 		for (const char *part = word.at, *slash;
 		     (slash = memchr(part, '/', (size_t)(at - part))) != NULL || part > word.at;
