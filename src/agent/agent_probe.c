@@ -14,11 +14,13 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -133,20 +135,22 @@ static bool is_here(const struct sockaddr *address)
 	return is_found;
 }
 
-/* "localhost" or a number that is an address of this host: names are not looked up, the job chooses them. */
-static bool is_local(const char *host)
+/*
+ * "localhost" or a number that is an address of this host: names are not looked up, the job chooses them. False: neither.
+ */
+static bool find_local(const char *host, bool is_v6, struct sockaddr_storage *address)
 {
 	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM };
+	const char *loopback = is_v6 ? "::1" : "127.0.0.1";
 	struct addrinfo *found = NULL;
-	bool is_found;
+	bool is_local = strcmp(host, "localhost") == 0;
 
-	if (strcmp(host, "localhost") == 0)
-		return true;
-	if (getaddrinfo(host, NULL, &hints, &found) != 0)
+	if (getaddrinfo(is_local ? loopback : host, NULL, &hints, &found) != 0)
 		return false;
-	is_found = strncmp(host, "127.", 4) == 0 || is_here(found->ai_addr);
+	is_local = is_local || strncmp(host, "127.", 4) == 0 || is_here(found->ai_addr);
+	memcpy(address, found->ai_addr, found->ai_addrlen);
 	freeaddrinfo(found);
-	return is_found;
+	return is_local;
 }
 
 /* Its host without brackets, and its port. */
@@ -163,31 +167,66 @@ static bool split_address(const char *address, char *host, size_t size, int64_t 
 	       text_format(host, size, "%.*s", (int)length, address);
 }
 
+/* Of the sockets that listen on a port: which gets a connection to an address? The one bound to it, else one to all. */
+struct listener {
+	bool is_found, is_exact;
+	unsigned int user;
+};
+
+/* Addresses as /proc/PID/net has them: words of four bytes as the machine reads them, in hexadecimal digits. */
+static bool is_all(const char *address)
+{
+	return strspn(address, "0") == strlen(address);
+}
+
+static void note_listener(struct listener *listener, const char *line, int64_t port, const char *v4,
+			  const char *v6)
+{
+	char address[40];
+	unsigned int at, state, user;
+	bool is_exact;
+
+	if (sscanf(line, " %*u: %39[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %u", address,
+		   &at, &state, &user) != 4 ||
+	    at != (unsigned int)port || state != 0x0a)
+		return;
+	is_exact = strcasecmp(address, v4) == 0 || strcasecmp(address, v6) == 0;
+	if (!is_exact && (listener->is_exact || !is_all(address)))
+		return;
+	/* Of several users nobody knows which. */
+	if (listener->is_found && listener->is_exact == is_exact && listener->user != user)
+		user = UINT_MAX;
+	*listener = (struct listener){ true, is_exact, user };
+}
+
 /* Does a process of this user listen there? Whoever else does could tell us anything about the job. */
-static bool has_listener(int64_t pid, int64_t port, uint32_t owner)
+static bool has_listener(int64_t pid, const struct sockaddr *to, int64_t port, uint32_t owner)
 {
 	static const char *const kinds[] = { "tcp", "tcp6" };
-	bool is_found = false;
+	struct listener listener = { .is_found = false };
+	char v4[9] = "-", v6[33] = "-";
+	uint32_t words[4] = { 0, 0, 0, 0 };
 
-	for (size_t i = 0; i < ARRAY_LENGTH(kinds) && !is_found; i++) {
+	if (to->sa_family == AF_INET) {
+		memcpy(&words[3], &((const struct sockaddr_in *)to)->sin_addr, 4);
+		text_format(v4, sizeof(v4), "%08X", words[3]);
+		words[2] = htonl(0xffff);
+	} else {
+		memcpy(words, &((const struct sockaddr_in6 *)to)->sin6_addr, 16);
+	}
+	text_format(v6, sizeof(v6), "%08X%08X%08X%08X", words[0], words[1], words[2], words[3]);
+	for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++) {
 		char path[64], line[512];
 		FILE *file;
 
 		text_format(path, sizeof(path), "/proc/%" PRId64 "/net/%s", pid, kinds[i]);
 		file = fopen(path, "re");
-		while (file != NULL && !is_found && fgets(line, sizeof(line), file) != NULL) {
-			unsigned int at, state, user;
-
-			is_found = sscanf(line,
-					  " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s "
-					  "%u",
-					  &at, &state, &user) == 3 &&
-				   at == (unsigned int)port && state == 0x0a && user == owner;
-		}
+		while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+			note_listener(&listener, line, port, v4, v6);
 		if (file != NULL)
 			fclose(file);
 	}
-	return is_found;
+	return listener.is_found && listener.user == owner;
 }
 
 static bool is_in_our_network(int64_t pid)
@@ -200,11 +239,33 @@ static bool is_in_our_network(int64_t pid)
 	       own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
+/* "localhost" is two addresses. */
+static bool find_listener(int64_t pid, const char *host, struct sockaddr_storage *to, int64_t port,
+			  uint32_t owner)
+{
+	return has_listener(pid, (const struct sockaddr *)to, port, owner) ||
+	       (strcmp(host, "localhost") == 0 && find_local(host, true, to) &&
+		has_listener(pid, (const struct sockaddr *)to, port, owner));
+}
+
+/* Exactly the address that was looked at. */
+static bool put_number(char *text, size_t size, const struct sockaddr_storage *to, int64_t port)
+{
+	char host[INET6_ADDRSTRLEN];
+	bool is_v6 = to->ss_family == AF_INET6;
+	const void *bytes = is_v6 ? (const void *)&((const struct sockaddr_in6 *)to)->sin6_addr
+				  : (const void *)&((const struct sockaddr_in *)to)->sin_addr;
+
+	return inet_ntop(to->ss_family, bytes, host, sizeof(host)) != NULL &&
+	       text_format(text, size, is_v6 ? "[%s]:%" PRId64 : "%s:%" PRId64, host, port);
+}
+
 /* Where the RAS of the job listens; false: `why` it is not asked. */
 static bool find_ras(const struct request *request, char *address, size_t size, char *why,
 		     size_t why_size)
 {
 	const struct watch *watch = request->watch;
+	struct sockaddr_storage to;
 	char host[256];
 	int64_t port;
 
@@ -228,14 +289,15 @@ static bool find_ras(const struct request *request, char *address, size_t size, 
 		else if (!split_address(address, host, sizeof(host), &port))
 			text_format(why, why_size, "NCCL_RAS_ADDR=%.100s is not HOST:PORT",
 				    address);
-		else if (!is_local(host))
+		else if (!find_local(host, false, &to))
 			text_format(why, why_size, "%.100s is not an address of this host",
 				    address);
-		else if (!has_listener(process->pid_here, port, watch->processes[i].file.owner))
+		else if (find_listener(process->pid_here, host, &to, port,
+				       watch->processes[i].file.owner))
+			return put_number(address, size, &to, port);
+		else
 			text_format(why, why_size, "no process of its user listens on %.100s",
 				    address);
-		else
-			return true;
 	}
 	return false;
 }

@@ -489,6 +489,7 @@ static void test_addresses(void)
 		{ "a]:7", "a]", 7 },
 		{ "]:7", "]", 7 },
 	};
+	struct sockaddr_storage to;
 	char host[64];
 	int64_t port = 0;
 
@@ -500,9 +501,54 @@ static void test_addresses(void)
 				    (!is_good ||
 				     (strcmp(host, cases[i].host) == 0 && port == cases[i].port)));
 	}
-	EXPECT(is_local("localhost") && is_local("127.0.0.1") && is_local("127.1.2.3"));
-	EXPECT(!is_local("example.org") && !is_local("192.0.2.1") && !is_local("2001:db8::1") &&
-	       !is_local(""));
+	EXPECT(find_local("localhost", false, &to) && to.ss_family == AF_INET &&
+	       find_local("localhost", true, &to) && to.ss_family == AF_INET6 &&
+	       find_local("127.0.0.1", false, &to) && find_local("127.1.2.3", false, &to));
+	EXPECT(!find_local("example.org", false, &to) && !find_local("192.0.2.1", false, &to) &&
+	       !find_local("2001:db8::1", false, &to) && !find_local("", false, &to));
+}
+
+static struct listener listener_of(const char *const *lines, const char *v4, const char *v6)
+{
+	struct listener listener = { .is_found = false };
+
+	for (; *lines != NULL; lines++)
+		note_listener(&listener, *lines, 0x1f90, v4, v6);
+	return listener;
+}
+
+/* Whoever is bound to the address gets a connection to it, whatever others do with the same port. */
+static void test_listeners(void)
+{
+#define LISTENER(address, port, state, user)              \
+	"   0: " address ":" port " 00000000:0000 " state \
+	" 00000000:00000000 00:00000000 00000000 " user " 0 1"
+	static const char *const elsewhere[] = { LISTENER("0900007F", "1F90", "0A", "1000"), NULL };
+	static const char *const all[] = { LISTENER("00000000", "1F90", "0A", "1000"), NULL };
+	static const char *const both[] = { LISTENER("0100007F", "1F90", "0A", "0"),
+					    LISTENER("00000000", "1F90", "0A", "1000"), NULL };
+	static const char *const several[] = {
+		LISTENER("00000000", "1F90", "0A", "1000"),
+		LISTENER("00000000000000000000000000000000", "1F90", "0A", "0"), NULL
+	};
+	static const char *const others[] = { LISTENER("0100007F", "1F90", "01", "1000"),
+					      LISTENER("0100007F", "1F91", "0A", "1000"), "x",
+					      NULL };
+	static const char *const mapped[] = {
+		LISTENER("0000000000000000FFFF00000100007F", "1F90", "0A", "7"), NULL
+	};
+	const char *v4 = "0100007F", *v6 = "0000000000000000FFFF00000100007F";
+	struct listener found;
+
+	EXPECT_THAT("one on another address", !listener_of(elsewhere, v4, v6).is_found);
+	EXPECT_THAT("connections and other ports", !listener_of(others, v4, v6).is_found);
+	found = listener_of(all, v4, v6);
+	EXPECT(found.is_found && found.user == 1000);
+	found = listener_of(both, v4, v6);
+	EXPECT_THAT("the one bound to the address", found.is_found && found.user == 0);
+	found = listener_of(mapped, v4, v6);
+	EXPECT(found.is_found && found.user == 7);
+	EXPECT_THAT("of two users nobody knows", listener_of(several, v4, v6).user == UINT_MAX);
 }
 
 static int listen_here(int64_t *port)
@@ -529,15 +575,20 @@ static void test_find(void)
 {
 	const struct request request = { .probe = &probe, .live = &live, .watch = &watch };
 	char address[300], why[300], info[100], wanted[200];
+	struct sockaddr_storage to, other;
+	const struct sockaddr *at = (const struct sockaddr *)&to;
 	int64_t port;
 	int fd = listen_here(&port);
 
 	begin(false, true);
 	text_copy(probe.asked, sizeof(probe.asked), "llm");
-	EXPECT(has_listener(getpid(), port, getuid()) &&
-	       !has_listener(getpid(), port, getuid() + 1) &&
-	       !has_listener(getpid(), port == 1 ? 2 : port - 1, getuid()) &&
-	       !has_listener(INT32_MAX, port, getuid()));
+	EXPECT(find_local("127.0.0.1", false, &to) && find_local("127.0.0.9", false, &other));
+	EXPECT(has_listener(getpid(), at, port, getuid()) &&
+	       !has_listener(getpid(), at, port, getuid() + 1) &&
+	       !has_listener(getpid(), at, port == 1 ? 2 : port - 1, getuid()) &&
+	       !has_listener(INT32_MAX, at, port, getuid()));
+	EXPECT_THAT("the address counts, not only the port",
+		    !has_listener(getpid(), (struct sockaddr *)&other, port, getuid()));
 	EXPECT(is_in_our_network(getpid()) && !is_in_our_network(INT32_MAX));
 	text_format(info, sizeof(info), "env.NCCL_RAS_ADDR=127.0.0.1:%d\n", (int)port);
 	set_info(&processes[3], info);
@@ -547,6 +598,11 @@ static void test_find(void)
 	EXPECT(find_ras(&request, address, sizeof(address), why, sizeof(why)));
 	text_format(wanted, sizeof(wanted), "127.0.0.1:%d", (int)port);
 	EXPECT_EQUAL(strcmp(address, wanted), 0);
+	text_format(info, sizeof(info), "env.NCCL_RAS_ADDR=localhost:%d\n", (int)port);
+	EXPECT_THAT("what was looked at is asked, not a name",
+		    find_ras(&request, address, sizeof(address), why, sizeof(why)) &&
+			    strcmp(address, wanted) == 0);
+	text_format(info, sizeof(info), "env.NCCL_RAS_ADDR=127.0.0.1:%d\n", (int)port);
 	close(fd);
 	text_format(wanted, sizeof(wanted), "no process of its user listens on 127.0.0.1:%d",
 		    (int)port);
@@ -677,6 +733,7 @@ int main(void)
 	test_stacks();
 	test_output();
 	test_addresses();
+	test_listeners();
 	test_find();
 	test_must_ask();
 	test_ras();
