@@ -484,6 +484,8 @@ enum MHD_Result agent_route(void *context, struct MHD_Connection *connection, co
 	(void)version, (void)upload;
 	if (from == NULL || *upload_bytes > 0)
 		return MHD_NO;
+	if (serve_has_odd_length(connection))
+		return serve_refuse_length(&route->site, connection);
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return serve_reply(&route->site, connection, MHD_HTTP_METHOD_NOT_ALLOWED, text_type,
 				   "read-only: use GET or HEAD\n", MHD_HTTP_HEADER_ALLOW,

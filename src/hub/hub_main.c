@@ -233,6 +233,8 @@ static enum MHD_Result hub_route(void *context, struct MHD_Connection *connectio
 	(void)version;
 	if (from == NULL)
 		return MHD_NO;
+	if (*request == NULL && serve_has_odd_length(connection))
+		return serve_refuse_length(&hub->site, connection);
 	if (strcmp(method, MHD_HTTP_METHOD_POST) == 0 && strcmp(path, "/api/v1/alerts") == 0)
 		return take_post(hub, connection, from, upload, upload_bytes, request);
 	if (*upload_bytes > 0)

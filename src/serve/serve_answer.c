@@ -1,6 +1,7 @@
 /* Parts of an answer that all pages and paths share: headers, errors, files, runbooks, passwords. */
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/attributes.h"
 #include "common/clock.h"
@@ -145,6 +146,33 @@ enum MHD_Result serve_check(const struct serve_site *site, struct MHD_Connection
 	}
 	*may_pass = true;
 	return MHD_YES;
+}
+
+static enum MHD_Result count_lengths(void *context, enum MHD_ValueKind kind, const char *name,
+				     const char *value)
+{
+	unsigned int *count = context;
+
+	(void)kind, (void)value;
+	*count += strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
+	return MHD_YES;
+}
+
+bool serve_has_odd_length(struct MHD_Connection *connection)
+{
+	unsigned int count = 0;
+
+	MHD_get_connection_values(connection, MHD_HEADER_KIND, count_lengths, &count);
+	return count > 1 ||
+	       (count == 1 && serve_header(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL);
+}
+
+enum MHD_Result serve_refuse_length(const struct serve_site *site,
+				    struct MHD_Connection *connection)
+{
+	return serve_reply(site, connection, MHD_HTTP_BAD_REQUEST, SERVE_TYPE_TEXT,
+			   "the length of the request is given twice\n", MHD_HTTP_HEADER_CONNECTION,
+			   "close");
 }
 
 bool serve_has_body(struct MHD_Connection *connection)

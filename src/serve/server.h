@@ -164,6 +164,10 @@ enum web_verdict serve_password(const struct serve_site *site, struct MHD_Connec
 				struct serve_connection *from);
 
 bool serve_has_body(struct MHD_Connection *connection);
+/* Its length is given twice: what follows may be its body or another request. Refuse it, and close the connection. */
+bool serve_has_odd_length(struct MHD_Connection *connection);
+enum MHD_Result serve_refuse_length(const struct serve_site *site,
+				    struct MHD_Connection *connection);
 
 /*
  * The event loop that the agent and the hub share: listeners, the HTTP server, signals, systemd. One thread; every

@@ -305,6 +305,18 @@ const char *MHD_lookup_connection_value(struct MHD_Connection *connection, enum 
 	return NULL;
 }
 
+int MHD_get_connection_values(struct MHD_Connection *connection, enum MHD_ValueKind kind,
+			      MHD_KeyValueIterator each, void *context)
+{
+	int count = 0;
+
+	if (kind != MHD_HEADER_KIND)
+		abort();
+	for (; count < HTTP_PLAY_PAIRS && connection->headers[count][0]; count++)
+		each(context, kind, connection->headers[count][0], connection->headers[count][1]);
+	return count;
+}
+
 static struct MHD_Response *http_play_response(size_t length, void *bytes)
 {
 	struct MHD_Response *response;

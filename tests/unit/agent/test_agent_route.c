@@ -222,6 +222,19 @@ static void test_methods(void)
 	put_answer("a method in lower case", true);
 	get("a body", "/none", "Content-Length", "1", true);
 	get("an empty body", "/none", "Content-Length", "0", true);
+	forget_request();
+	connection.headers[0][0] = connection.headers[1][0] = "Content-Length";
+	connection.headers[0][1] = "0";
+	connection.headers[1][1] = "52";
+	ask("GET", "/metrics");
+	put_answer("two lengths", true);
+	forget_request();
+	connection.headers[0][0] = "Transfer-Encoding";
+	connection.headers[0][1] = "chunked";
+	connection.headers[1][0] = "Content-Length";
+	connection.headers[1][1] = "0";
+	ask("GET", "/metrics");
+	put_answer("a length beside pieces", true);
 	get("a body of unknown length", "/none", "Transfer-Encoding", "chunked", true);
 	forget_request();
 	EXPECT(agent_route(&route, &connection, "/", "GET", "", some, &one, &connection.request) ==

@@ -184,6 +184,10 @@ static void test_paths(void)
 	connection.headers[0][1] = "7";
 	ask("a body", "GET", "/metrics", true);
 	forget_request();
+	connection.headers[0][0] = connection.headers[1][0] = "content-length";
+	connection.headers[0][1] = connection.headers[1][1] = "7";
+	ask("two lengths", "POST", "/api/v1/alerts", true);
+	forget_request();
 	EXPECT_EQUAL(call("GET", "/metrics", "x"), MHD_NO);
 	connection.slot = NULL;
 	EXPECT_EQUAL(call("GET", "/metrics", NULL), MHD_NO);
