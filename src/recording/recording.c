@@ -1012,7 +1012,8 @@ bool recording_is_forged(const struct recording_process *process)
 	bool is_found = false;
 	FILE *status;
 
-	if (process->life != RECORDING_ALIVE || process->pid_here <= 0 || process->owner < 0 ||
+	/* Root may have started it and given up its rights; nobody else makes files of root. */
+	if (process->life != RECORDING_ALIVE || process->pid_here <= 0 || process->owner <= 0 ||
 	    process->region == NULL)
 		return false;
 	text_format(path, sizeof(path), "/proc/%lld/status", (long long)process->pid_here);

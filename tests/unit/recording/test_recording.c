@@ -866,7 +866,9 @@ static void test_forged(void)
 		other.owner = 12345;
 		EXPECT_THAT("of a user's own process", !recording_is_forged(&other));
 		other.owner = 0;
-		EXPECT_THAT("of root, about a user's process", recording_is_forged(&other));
+		EXPECT_THAT("of root, which has become a user", !recording_is_forged(&other));
+		other.owner = 12346;
+		EXPECT_THAT("of a user, about another user's process", recording_is_forged(&other));
 		kill((pid_t)other.pid_here, SIGKILL);
 		waitpid((pid_t)other.pid_here, NULL, 0);
 		close(ready[0]);
