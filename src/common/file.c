@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 
 #include "common/attributes.h"
+#include "common/order.h"
 #include "common/text.h"
 
 /* The type of a file as an errno; 0 for a regular file. */
@@ -52,6 +54,88 @@ static int refuse_place(int place, int error)
 	return -1;
 }
 
+/* "/proc/PID/fd/N": a file that some process has open. */
+static bool is_descriptor(const char *path)
+{
+	int end = 0;
+
+	return sscanf(path, "/proc/%*9[0-9]/fd/%*9[0-9]%n", &end) != EOF && end != 0 &&
+	       path[end] == '\0';
+}
+
+#define MOUNT_UNKNOWN UINT64_MAX
+
+/* The mount of an open file; the kernel knows it without asking a file system. */
+static uint64_t mount_of(int fd)
+{
+	char path[64], text[512];
+	const char *at;
+	ssize_t length;
+	int info;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	info = open(path, O_RDONLY | O_CLOEXEC);
+	if (info == -1)
+		return MOUNT_UNKNOWN;
+	length = read(info, text, sizeof(text) - 1);
+	close(info);
+	text[length > 0 ? length : 0] = '\0';
+	at = strstr(text, "mnt_id:");
+	return at != NULL ? strtoull(at + strlen("mnt_id:"), NULL, 10) : MOUNT_UNKNOWN;
+}
+
+/*
+ * Memory without a file (memfd_create) is all on one mount and one device of the kernel's own. A file system that a user
+ * serves can give a file the name of such memory, and whoever asks it anything waits for that user.
+ */
+struct memory {
+	uint64_t mount, device; /* device 0: unknown */
+};
+
+static struct memory find_memory(void)
+{
+	static struct memory known;
+	struct memory memory = { load_relaxed(&known.mount), load_relaxed(&known.device) };
+	struct stat st;
+	int fd;
+
+	if (memory.device != 0)
+		return memory;
+	fd = memfd_create("ringside-own", MFD_CLOEXEC);
+	if (fd == -1 || fstat(fd, &st) == -1)
+		st.st_dev = 0;
+	memory = (struct memory){ fd != -1 ? mount_of(fd) : MOUNT_UNKNOWN, st.st_dev };
+	store_relaxed(&known.mount, memory.mount);
+	store_relaxed(&known.device, memory.device);
+	if (fd != -1)
+		close(fd);
+	return memory;
+}
+
+static bool is_in_memory(int place)
+{
+	uint64_t mount = find_memory().mount;
+
+	return mount == MOUNT_UNKNOWN || mount_of(place) == mount;
+}
+
+static int find_memfd(const char *path)
+{
+	int place = open(path, O_PATH | O_CLOEXEC);
+
+	return place != -1 && !is_in_memory(place) ? refuse_place(place, EXDEV) : place;
+}
+
+int file_open_memfd(const char *path)
+{
+	int place = find_memfd(path), refused;
+
+	if (place == -1)
+		return -1;
+	refused = refuse_kind(place);
+	return refused != 0 ? refuse_place(place, refused) : open_place(place);
+}
+
 int file_open(int directory, const char *path, bool may_follow)
 {
 	int place, refused;
@@ -66,7 +150,8 @@ int file_open(int directory, const char *path, bool may_follow)
 
 int file_open_same(const char *path, uint64_t device, uint64_t inode)
 {
-	int place = open(path, O_PATH | O_CLOEXEC), refused;
+	bool is_memory = device == find_memory().device && is_descriptor(path);
+	int place = is_memory ? find_memfd(path) : open(path, O_PATH | O_CLOEXEC), refused;
 	struct stat st;
 
 	if (place == -1)
@@ -126,12 +211,9 @@ static bool is_memfd(const char *path)
 {
 	static const char wanted[] = "/memfd:ringside";
 	char link[64];
-	int end = 0;
 
-	if (sscanf(path, "/proc/%*9[0-9]/fd/%*9[0-9]%n", &end) == EOF || end == 0 ||
-	    path[end] != '\0')
-		return false;
-	return readlink(path, link, sizeof(link)) >= (ssize_t)strlen(wanted) &&
+	return is_descriptor(path) &&
+	       readlink(path, link, sizeof(link)) >= (ssize_t)strlen(wanted) &&
 	       memcmp(link, wanted, strlen(wanted)) == 0;
 }
 
@@ -187,7 +269,7 @@ int file_open_direct(const char *path)
 
 int file_open_for(uid_t owner, const char *path, const char **why)
 {
-	bool may_follow = owner == geteuid() || is_memfd(path);
+	bool is_memory = is_memfd(path);
 	int place, fd;
 
 	*why = NULL;
@@ -195,7 +277,9 @@ int file_open_for(uid_t owner, const char *path, const char **why)
 		errno = EINVAL;
 		return -1;
 	}
-	if (may_follow) {
+	if (is_memory) {
+		place = find_memfd(path);
+	} else if (owner == geteuid()) {
 		place = open(path, O_PATH | O_CLOEXEC);
 	} else {
 		place = find_without_links(path);

@@ -59,6 +59,9 @@ enum file_resolve {
 };
 int file_open_within(int directory, const char *path, int flags, uint64_t resolve);
 
+/* "/proc/PID/fd/N", if it leads to memory of the kernel and not to a file system, which may never answer. */
+int file_open_memfd(const char *path);
+
 /* pread() all of it. ERR_TRUNCATED if the file ends before that, ERR_SYSTEM. */
 enum status file_pread(int fd, void *to, size_t length, uint64_t offset);
 

@@ -460,9 +460,10 @@ static enum status look_at_descriptor(struct region_places *places, int director
 	if (length < (ssize_t)strlen(wanted) || memcmp(link, wanted, strlen(wanted)) != 0 ||
 	    !text_format(path, sizeof(path), "/proc/%s/fd/%s", pid, name))
 		return OK;
-	fd = file_open(AT_FDCWD, path, true);
+	fd = file_open_memfd(path);
 	if (fd == -1) {
-		places->unreadable++;
+		places->foreign += errno == EXDEV;
+		places->unreadable += errno != EXDEV;
 		return OK;
 	}
 	/* Forked processes hold the same memfd: one of them is enough. */
@@ -687,9 +688,9 @@ static int open_in_container(const struct region_place *place)
 int region_place_open(const struct region_place *place)
 {
 	struct stat st;
-	int fd = place->kind == REGION_PLACE_CONTAINER
-			 ? open_in_container(place)
-			 : file_open(AT_FDCWD, place->path, place->kind == REGION_PLACE_MEMFD);
+	int fd = place->kind == REGION_PLACE_CONTAINER ? open_in_container(place)
+		 : place->kind == REGION_PLACE_MEMFD   ? file_open_memfd(place->path)
+						       : file_open(AT_FDCWD, place->path, false);
 
 	/* Names can be reused: only the file that was found will do. */
 	if (fd == -1 ||

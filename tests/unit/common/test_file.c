@@ -499,6 +499,38 @@ static void test_same(void)
 	EXPECT_THAT("not what its name leads to by now", fd == -1 && errno == ESTALE);
 }
 
+/* A file that only has the name of memory may be on a file system that never answers. */
+static void test_memory(void)
+{
+	int memory = memfd_create("ringside-test", MFD_CLOEXEC),
+	    file = open("/proc/self/exe", O_RDONLY);
+	int other = open("/dev/null", O_RDONLY), fd;
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), memory);
+	fd = file_open_memfd(path);
+	EXPECT_THAT("memory of a process is opened", fd != -1 && fstat(fd, &st) == 0);
+	close(fd);
+	fd = file_open_same(path, st.st_dev, st.st_ino);
+	EXPECT(fd != -1);
+	close(fd);
+	EXPECT(file_open_same(path, st.st_dev, st.st_ino + 1) == -1 && errno == ESTALE);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), file);
+	EXPECT_THAT("a file is not, nor asked anything",
+		    file_open_memfd(path) == -1 && errno == EXDEV);
+	EXPECT_THAT("in place of memory that was there before, too",
+		    file_open_same(path, st.st_dev, st.st_ino) == -1 && errno == EXDEV);
+	EXPECT(fstat(file, &st) == 0 && (fd = file_open_same(path, st.st_dev, st.st_ino)) != -1);
+	close(fd);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), other);
+	EXPECT(file_open_memfd(path) == -1 && errno == EXDEV);
+	EXPECT(file_open_memfd("/proc/1/fd/none") == -1 && errno == ENOENT);
+	close(memory);
+	close(file);
+	close(other);
+}
+
 int main(void)
 {
 	if (realpath(scratch_make(), directory) == NULL)
@@ -521,5 +553,6 @@ int main(void)
 	test_absolute();
 	test_directories();
 	test_same();
+	test_memory();
 	return tap_done();
 }
