@@ -319,15 +319,18 @@ static bool is_longer_than_screen(const char *text)
 /* False: the pager could not be run, and nothing was shown. */
 static bool show_in_pager(const char *pager, const char *text, size_t length)
 {
-	void (*before)(int), (*child_before)(int);
+	void (*before)(int), (*child_before)(int), (*interrupt_before)(int);
 	int ends[2], how = 0;
 	pid_t child;
 
 	if (pipe2(ends, O_CLOEXEC) == -1)
 		return false;
 	child_before = signal(SIGCHLD, SIG_DFL);
+	/* Ctrl-C is for the pager. Without us it would share the terminal with the shell. */
+	interrupt_before = signal(SIGINT, SIG_IGN);
 	child = fork();
 	if (child == 0) {
+		signal(SIGINT, interrupt_before);
 		dup2(ends[0], STDIN_FILENO);
 		execl("/bin/sh", "sh", "-c", pager, (char *)NULL);
 		_exit(127);
@@ -347,6 +350,7 @@ static bool show_in_pager(const char *pager, const char *text, size_t length)
 	while (child != -1 && waitpid(child, &how, 0) == -1 && errno == EINTR)
 		;
 	signal(SIGPIPE, before);
+	signal(SIGINT, interrupt_before);
 	signal(SIGCHLD, child_before);
 	return child != -1 && !(WIFEXITED(how) && WEXITSTATUS(how) >= 126);
 }

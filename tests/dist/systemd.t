@@ -39,6 +39,8 @@ soon() {
 restarted() { [ "$(show agent NRestarts)" -ge "$1" ] && [ "$(show agent ActiveState)" = active ]; }
 is() { [ "$(show "$1" "$2")" = "$3" ]; }
 shows() { curl -sf http://127.0.0.1:9749/metrics | grep -qE "$1"; }
+# systemd gives a container a boot id of its own, and the service another view of it.
+lives() { curl -sf http://127.0.0.1:9749/api/v1/summary | grep -q '"processes_alive": *2'; }
 # This machine may forbid packages to start services.
 rm -f /usr/sbin/policy-rc.d
 installed=$(dpkg --get-selections | wc -l)
@@ -63,6 +65,8 @@ RINGSIDE_JOB=contained setpriv --reuid 4242 --regid 4242 --clear-groups ringside
 job=$!
 soon shows '^nccl_process_info\{.*contained'
 say sees-jobs $?
+soon lives
+say sees-life $?
 kill $job
 systemctl reload ringside-agent
 say reloaded "$? $(show agent ActiveState) $([ "$(show agent MainPID)" = "$pid" ] && echo same-process)"
@@ -146,6 +150,7 @@ expect_heard "the agent starts, and says that it is ready" started "active runni
 expect_heard "it is not root" user somebody
 expect_heard "it answers" healthy 1
 expect_heard "it sees the job of another user" sees-jobs 0
+expect_heard "and that its processes are alive" sees-life 0
 expect_heard "it reloads without a new process" reloaded "0 active same-process"
 expect_heard "a new version of the package starts it again" upgraded "0 active new-process"
 expect_heard "the watchdog starts it again when it hangs" watched 0

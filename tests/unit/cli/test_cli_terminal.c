@@ -85,6 +85,9 @@ static void commands_on_a_terminal(void)
 	on_terminal("ls lossy", 2, 100);
 	setenv("RINGSIDE_PAGER", "true", 1);
 	on_terminal("ls lossy", 2, 100);
+	/* Ctrl-C in the pager. */
+	setenv("RINGSIDE_PAGER", "kill -INT $PPID; sed s/^/still:/", 1);
+	on_terminal("ls lossy", 2, 100);
 	unsetenv("RINGSIDE_PAGER");
 	setenv("PAGER", "sed s/^/other:/", 1);
 	on_terminal("ls lossy", 2, 100);
