@@ -1118,8 +1118,9 @@ static void separate_job(struct recording *recording, size_t first, size_t end)
 
 static void sort_by_identity(struct recording *recording)
 {
-	qsort(recording->processes, recording->count, sizeof(*recording->processes),
-	      compare_identities);
+	if (recording->count > 1)
+		qsort(recording->processes, recording->count, sizeof(*recording->processes),
+		      compare_identities);
 }
 
 /*
