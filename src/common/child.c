@@ -385,18 +385,29 @@ void child_run(struct child *child, const struct child_task *task)
 		child_wait(child, ROUND_MS);
 }
 
+/* Do not wait for a process that is stuck in the kernel. */
+static bool is_gone_soon(pid_t pid)
+{
+	for (int i = 0; i < 100; i++) {
+		if (waitpid(pid, NULL, WNOHANG) != 0)
+			return true;
+		poll(NULL, 0, 10);
+	}
+	return false;
+}
+
 void child_release(struct child *child)
 {
-	pid_t stuck = child->stuck;
+	pid_t stuck;
 
 	if (child->begun_ns == 0)
 		return;
 	if (child->pid > 0) {
 		child_kill(child, "", child->until_ns);
-		/* Do not wait for a process that is stuck in the kernel. */
-		for (int i = 0; i < 100 && waitpid(child->pid, NULL, WNOHANG) == 0; i++)
-			poll(NULL, 0, 10);
+		if (!is_gone_soon(child->pid))
+			give_up(child);
 	}
+	stuck = child->stuck;
 	close_end(&child->output);
 	close_end(&child->errors);
 	free(child->bytes);

@@ -95,18 +95,22 @@ struct memory {
 static struct memory find_memory(void)
 {
 	static struct memory known;
-	struct memory memory = { load_relaxed(&known.mount), load_relaxed(&known.device) };
+	/* Pairs with the release below. */
+	struct memory memory = { .device = load_acquire(&known.device) };
 	struct stat st;
 	int fd;
 
-	if (memory.device != 0)
+	if (memory.device != 0) {
+		memory.mount = load_relaxed(&known.mount);
 		return memory;
+	}
 	fd = memfd_create("ringside-own", MFD_CLOEXEC);
 	if (fd == -1 || fstat(fd, &st) == -1)
 		st.st_dev = 0;
 	memory = (struct memory){ fd != -1 ? mount_of(fd) : MOUNT_UNKNOWN, st.st_dev };
 	store_relaxed(&known.mount, memory.mount);
-	store_relaxed(&known.device, memory.device);
+	/* Pairs with the acquire above. */
+	store_release(&known.device, memory.device);
 	if (fd != -1)
 		close(fd);
 	return memory;

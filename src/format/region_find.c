@@ -83,8 +83,10 @@ static bool is_process_here(const struct region_identity *identity, uint64_t *pi
 	if (identity->pid_namespace != file_proc_namespace("self"))
 		return look_everywhere(identity, pid_here) == REGION_ALIVE_YES;
 	text_format(pid, sizeof(pid), "%llu", (unsigned long long)identity->pid);
+	if (!is_the_process(pid, identity))
+		return false;
 	*pid_here = identity->pid;
-	return is_the_process(pid, identity);
+	return true;
 }
 
 static bool is_host_here(const char *host)

@@ -140,6 +140,28 @@ static void test_stuck(void)
 	child_release(&child);
 }
 
+/* The end of its owner does not wait for it either. */
+static void test_stuck_at_release(void)
+{
+	char *words[] = { "/bin/sleep", "600", NULL };
+	struct child_task task = { .words = words, .timeout_ns = SECOND_NS, .limit_bytes = 10 };
+	uint64_t before = child_given_up();
+	pid_t pid;
+
+	child_start(&child, &task, -1, BEGIN);
+	pid = child.pid;
+	is_unkillable = true;
+	child_release(&child);
+	EXPECT(child.stuck == pid && child_given_up() == before + 1);
+	child_start(&child, &task, -1, BEGIN);
+	EXPECT_THAT("nor is there another one", child.pid == 0 && child.code == -1);
+	child_release(&child);
+	is_unkillable = false;
+	kill(pid, SIGKILL);
+	EXPECT(waitpid(pid, NULL, 0) == pid);
+	child.stuck = 0;
+}
+
 static void test_limits(void)
 {
 	char *words[] = { "/bin/sh", "-c", "head -c 1000 /dev/zero", NULL };
@@ -310,6 +332,7 @@ int main(void)
 	test_words();
 	test_noise();
 	test_stuck();
+	test_stuck_at_release();
 	test_limits();
 	test_release();
 	test_work();
