@@ -1,5 +1,5 @@
 /*
- * The node agent without its answers (agent_answers.h): scans of this host and what is made of them; the command line.
+ * The node agent without its answers (agent_route.h): scans of this host and what is made of them; the command line.
  * What it shares with the hub as a server is in src/serve.
  */
 #ifndef AGENT_H

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/agent_answers.h"
+#include "agent/agent_route.h"
 #include "cli/cli_ask.h"
 #include "common/clock.h"
 #include "common/text.h"

@@ -1,5 +1,5 @@
 /* The paths of the agent and their answers, made once per scan. */
-#include "agent/agent_answers.h"
+#include "agent/agent_route.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

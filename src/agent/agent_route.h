@@ -1,6 +1,6 @@
 /* What the agent answers over HTTP: bodies made from its last scan. */
-#ifndef AGENT_ANSWERS_H
-#define AGENT_ANSWERS_H
+#ifndef AGENT_ROUTE_H
+#define AGENT_ROUTE_H
 
 #include <microhttpd.h>
 #include <stdbool.h>

@@ -13,9 +13,7 @@
 #include <limits.h>
 #include <link.h>
 #include <netdb.h>
-#include <poll.h>
 #include <pwd.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

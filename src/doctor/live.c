@@ -13,8 +13,8 @@
  * All memory is allocated before anything of the last scan is changed, so a scan fails as a whole or not at
  * all.
  */
-#include "doctor/live.h"
 #include "common/clock.h"
+#include "doctor/live.h"
 #include "doctor/live_internal.h"
 
 #include <math.h>

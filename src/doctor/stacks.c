@@ -13,7 +13,6 @@
 #include "doctor/doctor.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>

@@ -9,13 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "serve/serve.h"
 #include "cli/cli.h"
 #include "common/child.h"
 #include "common/status.h"
 #include "doctor/verdict.h"
 #include "fetch/fetch.h"
 #include "output/sink.h"
+#include "serve/serve.h"
 
 /* The command line. Its page is in cli/pages.h. */
 

@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "serve/serve.h"
 #include "common/attributes.h"
 #include "common/file.h"
 #include "common/hash.h"
@@ -24,6 +23,7 @@
 #include "doctor/live.h"
 #include "doctor/verdict.h"
 #include "import/json_scan.h"
+#include "serve/serve.h"
 
 #define DISCOVERY_NS UINT64_C(20000000000) /* for sinfo, a name, a URL */
 #define BACKOFF_NS UINT64_C(30000000000)   /* between polls of an agent that does not answer */

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/serve.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/owned_name.h"
 #include "common/text.h"
 #include "doctor/live.h"
 #include "import/json_scan.h"
+#include "serve/serve.h"
 
 #define JUDGE_TIME_NS UINT64_C(60000000000)
 #define ALERT_NS UINT64_C(60000000000)	     /* an alert counts for this long */

@@ -18,16 +18,16 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "serve/serve.h"
-#include "serve/server.h"
-#include "hub/hub.h"
-#include "serve/web.h"
 #include "cli/cli.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/text.h"
+#include "hub/hub.h"
 #include "output/json.h"
 #include "output/live_page.h"
+#include "serve/serve.h"
+#include "serve/server.h"
+#include "serve/web.h"
 
 enum { PROGRAM_PATH = 4096 };
 #define PUBLISH_NS UINT64_C(1000000000)

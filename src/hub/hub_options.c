@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "serve/serve.h"
 #include "cli/pages.h"
 #include "common/text.h"
 #include "fetch/fetch.h"
+#include "serve/serve.h"
 
 static int take_source(const struct cli_said *said, enum hub_source_kind kind)
 {

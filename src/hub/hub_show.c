@@ -6,12 +6,12 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "serve/serve.h"
 #include "common/attributes.h"
 #include "common/text.h"
 #include "import/json_scan.h"
 #include "output/json.h"
 #include "output/verdict_show.h"
+#include "serve/serve.h"
 
 enum { SILENT_LISTED = 64, METRIC_JOBS_MAX = 1000 };
 

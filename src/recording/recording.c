@@ -12,9 +12,9 @@
 #include "common/attributes.h"
 #include "common/file.h"
 #include "common/hash.h"
+#include "common/owned_name.h"
 #include "common/search.h"
 #include "common/status.h"
-#include "common/owned_name.h"
 #include "common/text.h"
 #include "format/region_read.h"
 

@@ -12,10 +12,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "serve/serve.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/text.h"
+#include "serve/serve.h"
 
 enum { PEM_BYTES_MAX = 1024 * 1024 };
 

@@ -17,7 +17,7 @@ int main(void)
 #include <stdio.h>
 
 #include "agent/agent.h"
-#include "agent/agent_answers.h"
+#include "agent/agent_route.h"
 #include "cli/cli_ask.h"
 #include "common/text.h"
 #include "hub/hub.h"
