@@ -126,8 +126,8 @@ cluster_start() { # further lines of slurm.conf...
 without_waiting() { # file
 	grep -vE '^s(run|alloc|batch): (job [0-9]+ (queued|has been)|.*[Ss]tep creat)' "$1"
 }
-# How often a node has logged this.
-logged() { # index pattern: how often, once it is there; the end of a step is not the end of its writer
-	until_ok grep -qE -- "$2" "$tap_scratch/slurmd.${nodes[$1]}.log"
-	grep -cE -- "$2" "$tap_scratch/slurmd.${nodes[$1]}.log"
+# How often the nodes have logged this. A step of one task runs on any of them: the first may not be free yet.
+logged() { # pattern: how often, once it is there; the end of a step is not the end of its writer
+	until_ok grep -qE -- "$1" "$tap_scratch"/slurmd.*.log
+	grep -hE -- "$1" "$tap_scratch"/slurmd.*.log | wc -l
 }

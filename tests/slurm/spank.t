@@ -28,7 +28,7 @@ expect_ok "srun --help has the option" grep -q -- '--ringside' <(srun --help)
 # What the user set stays.
 export NCCL_PROFILER_PLUGIN=nsys
 expect_same "another profiler stays" "$(variables)" "NCCL_PROFILER_PLUGIN=nsys "
-expect_same "without --ringside, only the node's log has it" "$(without_waiting "$tap_scratch/err")/$(logged 0 'not recording: NCCL_PROFILER_PLUGIN=nsys')" /1
+expect_same "without --ringside, only the node's log has it" "$(without_waiting "$tap_scratch/err")/$(logged 'not recording: NCCL_PROFILER_PLUGIN=nsys')" /1
 expect_same "with --ringside, too" "$(srun -N2 -n4 --ringside printenv NCCL_PROFILER_PLUGIN 2>"$tap_scratch/err" | sort -u)" nsys
 expect_same "then the user reads it, once" "$(without_waiting "$tap_scratch/err")" "ringside: not recording: NCCL_PROFILER_PLUGIN=nsys is set"
 NCCL_PROFILER_PLUGIN=/opt/x/libnccl-profiler-ringside.so
@@ -85,14 +85,14 @@ expect_same "behind what the user has there, and other variables stay" \
 expect_same "once" "$(LD_LIBRARY_PATH=/a:$BUILD:/b variables | cut -d ' ' -f 1)" "LD_LIBRARY_PATH=/a:$BUILD:/b"
 long=$(printf '/%04000d' 0)
 expect_same "a list without room stays whole" "$(LD_LIBRARY_PATH=$long:$long variables)" "LD_LIBRARY_PATH=$long:$long "
-expect_same "the node's log says why" "$(logged 0 'not recording: LD_LIBRARY_PATH has no room for')" 1
+expect_same "the node's log says why" "$(logged 'not recording: LD_LIBRARY_PATH has no room for')" 1
 set_plugstack "optional $spank plugin=/nowhere/libnccl-profiler-ringside.so"
 expect_same "a plugin that is not on the node: the job runs as it is" "$(variables --ringside=trace)" ""
-expect_same "and the node's log says why" "$(logged 0 'not recording: cannot read /nowhere/.*: No such file')" 1
+expect_same "and the node's log says why" "$(logged 'not recording: cannot read /nowhere/.*: No such file')" 1
 set_plugstack "optional $spank default=maybe mode=tarce mode= colour=red flight dir=/x"
 expect_same "wrong arguments do not fail a job" "$(variables)" "$bare RINGSIDE_DIR=/x "
-until_ok logged 0 "ringside: 'flight' in plugstack.conf is not valid" >/dev/null
-expect_same "each has a line" "$(grep -oE "ringside: '[^']*' in plugstack.conf is not valid" "$tap_scratch/slurmd.n0.log" | cut -d "'" -f 2 | xargs)" \
+until_ok logged "ringside: 'flight' in plugstack.conf is not valid" >/dev/null
+expect_same "each has a line" "$(grep -ohE "ringside: '[^']*' in plugstack.conf is not valid" "$tap_scratch"/slurmd.*.log | cut -d "'" -f 2 | xargs)" \
 	"default=maybe mode=tarce mode= colour=red flight"
 set_plugstack "optional $tap_scratch/nowhere.so"
 expect_same "optional: where the plugin is missing, jobs run" "$(variables)" ""
