@@ -180,6 +180,28 @@ int file_open_within(int directory, const char *path, int flags, uint64_t resolv
 	return (int)syscall(SYS_openat2, directory, path, &how, sizeof(how));
 }
 
+int file_open_inside(int directory, const char *name, int flags)
+{
+	const uint64_t resolve = FILE_STAY_ON_MOUNT | FILE_NO_LINKS | FILE_BENEATH;
+	int place = file_open_within(directory, name, O_PATH | O_NOFOLLOW, resolve), fd, error;
+	char again[64];
+
+	/* Before 5.6 and in sandboxes. */
+	if (place == -1 && (errno == ENOSYS || errno == EPERM)) {
+		place = openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		if (place != -1 && mount_of(place) != mount_of(directory))
+			return refuse_place(place, EXDEV);
+	}
+	if (place == -1 || flags == O_PATH)
+		return place;
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", place);
+	fd = open(again, flags | O_CLOEXEC);
+	error = errno;
+	close(place);
+	errno = error;
+	return fd;
+}
+
 /* Component by component, for kernels before 5.6 and sandboxes without openat2(). */
 static int open_without_links(const char *path)
 {
@@ -422,21 +444,39 @@ bool file_proc_stat(const char *task, char *state, uint64_t *start_ticks)
 	return true;
 }
 
+/* The value of "\nNAME:\t..." in a task's status; NULL: there is none. */
+static char *status_value(char *text, size_t size, const char *task, const char *name)
+{
+	char path[64], *line;
+
+	snprintf(path, sizeof(path), "/proc/%s/status", task);
+	if (!file_read_text(path, text, size))
+		return NULL;
+	line = strstr(text, name);
+	if (line == NULL)
+		return NULL;
+	line += strlen(name);
+	line[strcspn(line, "\n")] = '\0';
+	return line;
+}
+
 /* "NSpid:\t4711\t12": from our namespace to its own. */
 uint64_t file_proc_own_pid(const char *task)
 {
-	char path[64], text[4096], *line, *last;
+	char text[4096];
+	const char *value = status_value(text, sizeof(text), task, "\nNSpid:");
+	const char *last = value != NULL ? strrchr(value, '\t') : NULL;
 
-	snprintf(path, sizeof(path), "/proc/%s/status", task);
-	if (!file_read_text(path, text, sizeof(text)))
-		return 0;
-	line = strstr(text, "\nNSpid:");
-	if (line == NULL)
-		return 0;
-	line++;
-	line[strcspn(line, "\n")] = '\0';
-	last = strrchr(line, '\t');
 	return last != NULL ? strtoull(last + 1, NULL, 10) : 0;
+}
+
+/* "Uid:\t1000\t1000\t1000\t1000": the real one first. */
+uint32_t file_proc_user(const char *task)
+{
+	char text[4096];
+	const char *value = status_value(text, sizeof(text), task, "\nUid:");
+
+	return value != NULL ? (uint32_t)strtoul(value, NULL, 10) : UINT32_MAX;
 }
 
 /* The link's text is "pid:[4026531836]". */

@@ -59,6 +59,9 @@ enum file_resolve {
 };
 int file_open_within(int directory, const char *path, int flags, uint64_t resolve);
 
+/* What a directory has under this name, on its own file system: no link is followed, and no other mount (EXDEV). */
+int file_open_inside(int directory, const char *name, int flags);
+
 /* "/proc/PID/fd/N", if it leads to memory of the kernel and not to a file system, which may never answer. */
 int file_open_memfd(const char *path);
 
@@ -89,6 +92,8 @@ bool file_read_text(const char *path, char *text, size_t size);
 bool file_proc_stat(const char *task, char *state, uint64_t *start_ticks);
 /* Its pid (of "4711/task/4712" the tid) in its own pid namespace; 0: unknown. */
 uint64_t file_proc_own_pid(const char *task);
+/* The user it runs for, whatever rights it has. (uint32_t)-1: unknown. */
+uint32_t file_proc_user(const char *task);
 /* The inodes of its pid namespace and of its mount namespace; 0: unknown. */
 uint64_t file_proc_namespace(const char *task);
 uint64_t file_proc_mounts(const char *task);

@@ -164,6 +164,9 @@ enum {
 	CONTAINER_ENTRIES = 1 << 17, /* of a directory in a container */
 	OWNERS_MAX = 1 << 12,	     /* users counted separately */
 	EFFORT_OPEN = 16,	     /* a file, directory or process; listing a name is 1 */
+	MOUNT_LINE = 1024,	     /* of a mount list; no more than this at a time: */
+	MOUNT_BYTES = 512,
+	MOUNTS_PER_EFFORT = 64, /* see mount_effort() */
 };
 
 /* Device and inode as the kernel knows them: a network or FUSE server is not asked. */
@@ -194,6 +197,21 @@ struct listing {
 	struct region_owner *sub_owner;
 };
 
+/*
+ * A directory in a container while the container's list of mounts is read, up to the one that says whether it is on a
+ * tmpfs.
+ */
+struct mount_list {
+	int fd;	   /* /proc/PID/mountinfo; -1: none */
+	int place; /* the directory, O_PATH */
+	uint64_t device, inode;
+	struct region_owner *owner;
+	uint64_t lines;
+	char line[MOUNT_LINE]; /* the beginning of what is not complete yet */
+	size_t used;
+	bool is_tail; /* the rest of a line that is too long */
+};
+
 struct region_search {
 	struct region_places places;
 	char directory[PATH_MAX];
@@ -201,6 +219,7 @@ struct region_search {
 	uint64_t effort; /* of all steps */
 	bool must_list_processes;
 	struct listing listing;
+	struct mount_list mount_list;
 	DIR *proc;	  /* NULL: not begun, or over */
 	DIR *descriptors; /* of a process; NULL: none */
 	char pid[24];
@@ -294,6 +313,12 @@ static bool may_keep(struct region_search *search, const struct stat *st)
 	return false;
 }
 
+/* EXDEV: something is mounted there, which may never answer. */
+static bool is_refused(int error)
+{
+	return error == EACCES || error == EPERM || error == EXDEV;
+}
+
 /* One entry of a directory that may be a region. */
 static enum status look_at(struct region_search *search, int directory, const char *parent,
 			   const char *name)
@@ -303,16 +328,12 @@ static enum status look_at(struct region_search *search, int directory, const ch
 	char path[PATH_MAX];
 	enum status status = OK;
 	struct stat st;
-	int fd = kind == REGION_PLACE_FILE
-			 ? file_open(directory, name, false)
-			 : open_path_fd(file_open_within(directory, name, O_PATH,
-							 FILE_STAY_ON_MOUNT | FILE_NO_LINKS |
-								 FILE_BENEATH));
+	int fd = open_path_fd(file_open_inside(directory, name, O_PATH));
 
 	search->effort += EFFORT_OPEN;
 	if (fd == -1) {
 		/* Links, directories and devices are not regions; entries may also disappear. */
-		places->unreadable += errno == EACCES || errno == EPERM;
+		places->unreadable += is_refused(errno);
 		return OK;
 	}
 	if (!begins_as_region(fd) || fstat(fd, &st) == -1)
@@ -333,15 +354,9 @@ static DIR *list_descriptor(int fd)
 	return list;
 }
 
-static DIR *list_directory(int directory, const char *name, enum region_place_kind kind)
+static DIR *list_directory(int directory, const char *name)
 {
-	int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-
-	return list_descriptor(
-		kind == REGION_PLACE_FILE
-			? openat(directory, name, flags)
-			: file_open_within(directory, name, flags,
-					   FILE_STAY_ON_MOUNT | FILE_NO_LINKS | FILE_BENEATH));
+	return list_descriptor(file_open_inside(directory, name, O_RDONLY | O_DIRECTORY));
 }
 
 static void begin_listing(struct region_search *search, DIR *list, const char *path,
@@ -367,9 +382,9 @@ static enum status enter_directory(struct region_search *search, const char *nam
 	struct stat st;
 
 	search->effort += EFFORT_OPEN;
-	listing->sub = list_directory(dirfd(listing->top), name, listing->kind);
+	listing->sub = list_directory(dirfd(listing->top), name);
 	if (listing->sub == NULL) {
-		search->places.unreadable += errno == EACCES || errno == EPERM;
+		search->places.unreadable += is_refused(errno);
 		return OK;
 	}
 	listing->sub_owner = NULL;
@@ -512,32 +527,6 @@ static bool has_mount(const struct region_search *search, uint64_t device, uint6
 	return false;
 }
 
-/* Is a tmpfs with this device among the mounts of a process? */
-static bool is_tmpfs(const char *pid, uint64_t device)
-{
-	char path[64], *line = NULL;
-	unsigned int major_number, minor_number;
-	bool is_found = false;
-	const char *type;
-	size_t size = 0;
-	FILE *mounts;
-
-	text_format(path, sizeof(path), "/proc/%s/mountinfo", pid);
-	mounts = fopen(path, "re");
-	/* ID PARENT MAJOR:MINOR ROOT MOUNTPOINT OPTIONS [FIELD...] - TYPE SOURCE OPTIONS */
-	while (mounts != NULL && !is_found && getline(&line, &size, mounts) > 0) {
-		if (sscanf(line, "%*u %*u %u:%u", &major_number, &minor_number) != 2 ||
-		    makedev(major_number, minor_number) != device)
-			continue;
-		type = strstr(line, " - ");
-		is_found = type != NULL && strncmp(type, " - tmpfs ", strlen(" - tmpfs ")) == 0;
-	}
-	free(line);
-	if (mounts != NULL)
-		fclose(mounts);
-	return is_found;
-}
-
 static int open_root(const char *pid)
 {
 	char path[64];
@@ -546,34 +535,32 @@ static int open_root(const char *pid)
 	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* The directory as a process sees it; -1 if it is ours, was seen before or is not a tmpfs. */
-static int open_other_directory(struct region_search *search, const char *pid, enum status *status)
+/* The directory as a process sees it; false if it is ours, was seen before, or would have to be asked for. */
+static bool find_directory(struct region_search *search, struct mount_list *list)
 {
-	int root = open_root(pid), place, fd = -1;
-	uint64_t device, inode;
+	int root = open_root(search->pid);
 
 	if (root == -1)
-		return -1;
-	place = file_open_within(root, search->directory, O_PATH | O_DIRECTORY,
+		return false;
+	list->place =
+		file_open_within(root, search->directory, O_PATH | O_DIRECTORY,
 				 FILE_IN_ROOT | FILE_NO_MAGIC_LINKS | FILE_NO_LINKS | FILE_CACHED);
 	close(root);
-	if (place == -1)
-		return -1;
-	if (stat_quietly(place, &device, &inode) && !has_mount(search, device, inode)) {
-		*status = add_mount(search, device, inode);
-		if (*status == OK && is_tmpfs(pid, device))
-			fd = openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	}
-	close(place);
-	return fd;
+	if (list->place == -1)
+		return false;
+	if (stat_quietly(list->place, &list->device, &list->inode) &&
+	    !has_mount(search, list->device, list->inode))
+		return true;
+	close(list->place);
+	return false;
 }
 
-static enum status find_in_container(struct region_search *search, const char *pid)
+static enum status find_in_container(struct region_search *search)
 {
-	uint64_t namespace = file_proc_mounts(pid);
+	uint64_t namespace = file_proc_mounts(search->pid);
+	struct mount_list list = { .owner = search->process_owner };
 	enum status status = OK;
-	char path[PATH_MAX];
-	DIR *list;
+	char path[64];
 
 	if (namespace == 0 || has_namespace(search, namespace))
 		return OK;
@@ -582,14 +569,120 @@ static enum status find_in_container(struct region_search *search, const char *p
 		return OK;
 	}
 	status = add_namespace(search, namespace);
-	if (status != OK)
-		return status;
 	search->effort += EFFORT_OPEN;
-	list = list_descriptor(open_other_directory(search, pid, &status));
-	if (text_format(path, sizeof(path), "/proc/%s/root%s", pid, search->directory))
-		begin_listing(search, list, path, REGION_PLACE_CONTAINER);
-	else if (list != NULL)
-		closedir(list);
+	if (status != OK || !find_directory(search, &list))
+		return status;
+	text_format(path, sizeof(path), "/proc/%s/mountinfo", search->pid);
+	list.fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (list.fd == -1)
+		close(list.place);
+	else
+		search->mount_list = list;
+	return OK;
+}
+
+static void end_mount_list(struct mount_list *list)
+{
+	close(list->fd);
+	close(list->place);
+	list->fd = -1;
+}
+
+/* ID PARENT MAJOR:MINOR ROOT MOUNTPOINT OPTIONS [FIELD...] - TYPE SOURCE OPTIONS */
+static bool is_mount_of(const char *line, uint64_t device)
+{
+	unsigned int major_number, minor_number;
+
+	return sscanf(line, "%*u %*u %u:%u", &major_number, &minor_number) == 2 &&
+	       makedev(major_number, minor_number) == device;
+}
+
+static bool is_tmpfs(const char *line)
+{
+	const char *type = strstr(line, " - ");
+
+	return type != NULL && strncmp(type, " - tmpfs ", strlen(" - tmpfs ")) == 0;
+}
+
+/*
+ * Mounts can be stacked on one place, and then the kernel goes through all those below it to write the path of one. So the
+ * n-th line may cost it n steps.
+ */
+static uint64_t mount_effort(const struct mount_list *list)
+{
+	return 1 + list->lines / MOUNTS_PER_EFFORT;
+}
+
+static bool may_read_mounts(const struct region_search *search, const struct mount_list *list)
+{
+	return search->limits.owner_mounts == 0 || list->owner->uid == 0 ||
+	       list->owner->mounts < search->limits.owner_mounts;
+}
+
+static void begin_container(struct region_search *search, const struct mount_list *list)
+{
+	int fd = openat(list->place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *directory = list_descriptor(fd);
+	char path[PATH_MAX];
+
+	if (text_format(path, sizeof(path), "/proc/%s/root%s", search->pid, search->directory))
+		begin_listing(search, directory, path, REGION_PLACE_CONTAINER);
+	else if (directory != NULL)
+		closedir(directory);
+}
+
+/* The lines read so far; the beginning of the next one stays. *is_over: it was found, tmpfs or not. */
+static enum status take_mounts(struct region_search *search, struct mount_list *list, bool *is_over)
+{
+	enum status status = OK;
+	char *line = list->line, *end;
+
+	while (!*is_over && (end = memchr(line, '\n', list->used)) != NULL) {
+		uint64_t effort = mount_effort(list);
+
+		*end = '\0';
+		search->effort += effort;
+		list->owner->mounts += effort;
+		list->lines++;
+		*is_over = !list->is_tail && is_mount_of(line, list->device);
+		if (*is_over)
+			status = add_mount(search, list->device, list->inode);
+		if (*is_over && status == OK && is_tmpfs(line))
+			begin_container(search, list);
+		list->is_tail = false;
+		list->used -= (size_t)(end + 1 - line);
+		line = end + 1;
+	}
+	memmove(list->line, line, list->used);
+	return status;
+}
+
+static enum status next_mounts(struct region_search *search)
+{
+	struct mount_list *list = &search->mount_list;
+	size_t room = sizeof(list->line) - list->used;
+	enum status status = OK;
+	bool is_over = false;
+	ssize_t got;
+
+	if (!may_read_mounts(search, list)) {
+		list->owner->directories_left_out++;
+		end_mount_list(list);
+		return OK;
+	}
+	/* The line of a container's directory is short. */
+	if (room == 0) {
+		list->is_tail = true;
+		list->used = 0;
+		room = sizeof(list->line);
+	}
+	got = read(list->fd, list->line + list->used, room < MOUNT_BYTES ? room : MOUNT_BYTES);
+	if (got > 0) {
+		list->used += (size_t)got;
+		status = take_mounts(search, list, &is_over);
+	}
+	if (got <= 0 || is_over)
+		end_mount_list(list);
 	return status;
 }
 
@@ -608,12 +701,16 @@ static enum status begin_processes(struct region_search *search)
 	return status;
 }
 
+static enum status end_process(struct region_search *search)
+{
+	return search->directory[0] == '/' ? find_in_container(search) : OK;
+}
+
 /* Its descriptors first, then its container. */
 static enum status next_process(struct region_search *search)
 {
 	struct dirent *process = readdir(search->proc);
 	char path[64];
-	struct stat st;
 
 	search->effort++;
 	if (process == NULL) {
@@ -625,15 +722,14 @@ static enum status next_process(struct region_search *search)
 		return OK;
 	search->effort += EFFORT_OPEN;
 	text_copy(search->pid, sizeof(search->pid), process->d_name);
+	/* Its files in /proc may belong to root: a process can ask for that. */
+	search->process_owner = owner_of(&search->places, file_proc_user(search->pid));
+	if (search->process_owner == NULL)
+		return ERR_NO_SPACE;
 	text_format(path, sizeof(path), "/proc/%s/fd", search->pid);
 	/* Usually fails for processes of other users, which we may not inspect. */
 	search->descriptors = opendir(path);
-	if (search->descriptors == NULL)
-		return search->directory[0] == '/' ? find_in_container(search, search->pid) : OK;
-	if (fstat(dirfd(search->descriptors), &st) == -1)
-		st.st_uid = 0;
-	search->process_owner = owner_of(&search->places, st.st_uid);
-	return search->process_owner != NULL ? OK : ERR_NO_SPACE;
+	return search->descriptors == NULL ? end_process(search) : OK;
 }
 
 /* Services of the system have many, so root's are not limited. */
@@ -658,7 +754,7 @@ static enum status next_descriptor(struct region_search *search)
 	search->process_owner->directories_left_out += entry != NULL;
 	closedir(search->descriptors);
 	search->descriptors = NULL;
-	return search->directory[0] == '/' ? find_in_container(search, search->pid) : OK;
+	return end_process(search);
 }
 
 /* A path "/proc/PID/root/...". */
@@ -728,6 +824,7 @@ enum status region_search_new(struct region_search **search, const char *directo
 	if (made == NULL)
 		return ERR_NO_SPACE;
 	made->limits = *limits;
+	made->mount_list.fd = -1;
 	made->must_list_processes = with_processes;
 	directory = directory != NULL ? directory : REGION_FIND_DIRECTORY;
 	if (!text_copy(made->directory, sizeof(made->directory), directory)) {
@@ -753,6 +850,8 @@ enum status region_search_step(struct region_search *search, uint64_t effort, bo
 	while (status == OK && !*is_over && search->effort < until) {
 		if (search->listing.top != NULL)
 			status = list_more(search);
+		else if (search->mount_list.fd != -1)
+			status = next_mounts(search);
 		else if (search->descriptors != NULL)
 			status = next_descriptor(search);
 		else if (search->proc != NULL)
@@ -785,6 +884,8 @@ static void search_close(struct region_search *search)
 	for (size_t i = 0; i < ARRAY_LENGTH(open); i++)
 		if (open[i] != NULL)
 			closedir(open[i]);
+	if (search->mount_list.fd != -1)
+		end_mount_list(&search->mount_list);
 	free(search->namespaces);
 	free(search->mounts);
 	free(search);

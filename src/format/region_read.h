@@ -278,6 +278,7 @@ struct region_owner {
 	uint32_t uid;
 	uint32_t files;	      /* opened in recorders' directories */
 	uint32_t descriptors; /* of processes */
+	uint64_t mounts;      /* effort of reading its processes' lists of mounts */
 	uint32_t
 		directories_left_out; /* not searched to their end: beyond the limits of a search */
 };
@@ -307,8 +308,11 @@ void region_find_release(struct region_places *places);
 
 /* Of one user; 0: unlimited. */
 struct region_search_limits {
-	uint32_t owner_files;	    /* opened in recorders' directories */
-	uint32_t owner_descriptors; /* of processes; root's are not limited */
+	uint32_t owner_files; /* opened in recorders' directories */
+	/* Of its processes; root's are not limited. */
+	uint32_t owner_descriptors;
+	uint64_t
+		owner_mounts; /* effort of reading lists of mounts: 1 per line, and more where there are many */
 };
 struct region_search;
 

@@ -115,20 +115,31 @@ bool watch_heed(struct watch *watch)
 	return watch->must_search || watch->inotify == -1;
 }
 
+/* What is mounted there may never answer. */
+static void listen_to(struct watch *watch, int directory, const char *name)
+{
+	int place = file_open_inside(directory, name, O_PATH);
+	char path[64];
+
+	if (place == -1)
+		return;
+	text_format(path, sizeof(path), "/proc/self/fd/%d", place);
+	inotify_add_watch(watch->inotify, path, EVENTS | IN_ONLYDIR);
+	close(place);
+}
+
 /* Adding an existing watch changes nothing, so no list is needed. Links are not followed. */
 static void listen_below(struct watch *watch, const char *directory)
 {
 	DIR *list = opendir(directory);
 	struct dirent *entry;
-	char path[PATH_MAX];
 	int count = 0, names = 0;
 
 	while (list != NULL && count < DIRECTORIES_MAX && names++ < NAMES_MAX &&
 	       (entry = readdir(list)) != NULL) {
-		if (strncmp(entry->d_name, "ringside-", strlen("ringside-")) != 0 ||
-		    !text_format(path, sizeof(path), "%s/%s", directory, entry->d_name))
+		if (strncmp(entry->d_name, "ringside-", strlen("ringside-")) != 0)
 			continue;
-		inotify_add_watch(watch->inotify, path, EVENTS | IN_ONLYDIR | IN_DONT_FOLLOW);
+		listen_to(watch, dirfd(list), entry->d_name);
 		count++;
 	}
 	if (list != NULL)
@@ -663,7 +674,8 @@ bool watch_is_searching(const struct watch *watch)
 
 static enum status begin_search(struct watch *watch, uint64_t now_ns)
 {
-	const struct region_search_limits limits = { WATCH_OWNER_FILES, WATCH_OWNER_DESCRIPTORS };
+	const struct region_search_limits limits = { WATCH_OWNER_FILES, WATCH_OWNER_DESCRIPTORS,
+						     WATCH_OWNER_MOUNTS };
 
 	/* Start watching first, so that nothing that comes from now on is missed. */
 	watch_notify_listen(watch, now_ns);

@@ -37,6 +37,8 @@ enum {
 	WATCH_OWNER_BYTES_MAX = 32 * 1024 * 1024,
 	WATCH_OWNER_FILES = 4096, /* opened in a search; of its processes' descriptors: */
 	WATCH_OWNER_DESCRIPTORS = 65536,
+	WATCH_OWNER_MOUNTS =
+		32768, /* effort of reading lists of mounts in a search: 370 containers of 60 mounts */
 	WATCH_OWNER_IN_VAIN = 64, /* files read in a search that turn out to be none to follow */
 	WATCH_REFUSED_MAX = 1024, /* more are retried at every search */
 };

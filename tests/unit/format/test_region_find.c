@@ -1,6 +1,7 @@
 #include "format/region_read.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -265,6 +267,166 @@ static void test_containers(void)
 	free(sample.bytes);
 }
 
+enum { USER = 4242, STACKED = 600 };
+
+static bool write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool is_written = fd != -1 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd != -1)
+		close(fd);
+	return is_written;
+}
+
+/* In a user namespace of its own, with many mounts on one place, and with files in /proc that belong to root. */
+static bool enter_stacked_container(const struct sample *sample, int mounts)
+{
+	char users[32], groups[32];
+	uid_t user = getuid() == 0 ? USER : getuid();
+
+	text_format(users, sizeof(users), "0 %u 1", (unsigned int)user);
+	text_format(groups, sizeof(groups), "0 %u 1", (unsigned int)getgid());
+	if (setresuid(user, user, user) == -1 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == -1 ||
+	    prctl(PR_SET_DUMPABLE, 1) == -1 || !write_text("/proc/self/uid_map", users) ||
+	    !write_text("/proc/self/setgroups", "deny") ||
+	    !write_text("/proc/self/gid_map", groups) ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == -1)
+		return false;
+	for (int i = 0; i < mounts; i++)
+		if (mount("none", "/tmp", "tmpfs", 0, NULL) == -1)
+			return false;
+	if (mkdir(directory, 0700) == -1 || mount("none", directory, "tmpfs", 0, NULL) == -1)
+		return false;
+	mkdir(path_of("ringside-1000"), 0700);
+	write_file("ringside-1000/3-3.region", sample->bytes, sample->size);
+	return prctl(PR_SET_DUMPABLE, 0) == 0;
+}
+
+static bool begin_stacked_container(struct container *container, const struct sample *sample,
+				    int mounts)
+{
+	int ready[2];
+	char byte = 0;
+
+	if (pipe(ready) == -1 || (container->pid = fork()) == -1)
+		abort();
+	if (container->pid == 0) {
+		bool is_in = enter_stacked_container(sample, mounts);
+
+		if (write(ready[1], is_in ? "y" : "n", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		byte = 'n';
+	close(ready[0]);
+	return byte == 'y';
+}
+
+/* Searches with this limit, in steps; the longest, as effort beyond what it may take. */
+static struct region_search *search_with(uint64_t owner_mounts, uint64_t step, uint64_t *beyond)
+{
+	const struct region_search_limits limits = { .owner_mounts = owner_mounts };
+	struct region_search *search;
+	bool is_over = false;
+
+	EXPECT_EQUAL(region_search_new(&search, directory, true, &limits), OK);
+	*beyond = 0;
+	while (!is_over) {
+		uint64_t before = region_search_effort(search), after;
+
+		if (region_search_step(search, step, &is_over) != OK)
+			abort();
+		after = region_search_effort(search);
+		if (after - before > step + *beyond)
+			*beyond = after - before - step;
+	}
+	return search;
+}
+
+static uint32_t left_out_of(const struct region_search *search, uint32_t uid)
+{
+	const struct region_places *places = region_search_places(search);
+
+	for (size_t i = 0; i < places->owner_count; i++)
+		if (places->owners[i].uid == uid)
+			return places->owners[i].directories_left_out;
+	return 0;
+}
+
+/*
+ * A long list of mounts is read in steps, and only so much of one user's lists. The user is who runs the process, though
+ * its files in /proc are root's.
+ */
+static void test_mounts(void)
+{
+	struct sample sample = sample_region();
+	struct container many, few;
+	struct region_search *search;
+	uint64_t beyond;
+	uid_t user = getuid() == 0 ? USER : getuid();
+
+	if (!begin_stacked_container(&many, &sample, STACKED)) {
+		end_container(&many);
+		free(sample.bytes);
+		return;
+	}
+	EXPECT(begin_stacked_container(&few, &sample, 1));
+	search = search_with(0, 50, &beyond);
+	EXPECT_EQUAL(count_containers(region_search_places(search)), getuid() == 0 ? 2 : 0);
+	EXPECT_EQUAL(left_out_of(search, user), 0);
+	/* A read is of a few lines of some steps each. */
+	EXPECT_THAT("in steps", beyond < 200);
+	region_search_free(search);
+	if (getuid() == 0) {
+		search = search_with(STACKED, 50, &beyond);
+		EXPECT_EQUAL(left_out_of(search, user) > 0, true);
+		EXPECT_EQUAL(count_containers(region_search_places(search)) < 2, true);
+		region_search_free(search);
+		end_container(&many);
+		search = search_with(STACKED, UINT64_MAX, &beyond);
+		EXPECT_EQUAL(left_out_of(search, user), 0);
+		EXPECT_EQUAL(count_containers(region_search_places(search)), 1);
+		region_search_free(search);
+	} else {
+		end_container(&many);
+	}
+	end_container(&few);
+	free(sample.bytes);
+}
+
+/* Whoever may mount a file system there (fusermount) serves it. */
+static void test_mounted_inside(void)
+{
+	struct sample sample = sample_region();
+	struct region_places places;
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		bool is_found;
+
+		mkdir(path_of("ringside-7"), 0700);
+		if (unshare(CLONE_NEWNS) == -1 ||
+		    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == -1 ||
+		    mount("none", path_of("ringside-7"), "tmpfs", 0, NULL) == -1)
+			_exit(2);
+		write_file("ringside-7/7-7.region", sample.bytes, sample.size);
+		if (region_find(&places, directory) != OK)
+			_exit(1);
+		is_found = has_path(&places, path_of("ringside-7/7-7.region"));
+		_exit(is_found || places.unreadable == 0 ? 1 : 0);
+	}
+	waitpid(pid, &status, 0);
+	EXPECT_THAT("a directory that is a mount is not entered, and counts as unreadable",
+		    WIFEXITED(status) && WEXITSTATUS(status) != 1);
+	rmdir(path_of("ringside-7"));
+	free(sample.bytes);
+}
+
 static void clean_up(void)
 {
 	char inside[256];
@@ -294,6 +456,8 @@ int main(void)
 	test_open();
 	test_memfd();
 	test_containers();
+	test_mounts();
+	test_mounted_inside();
 	clean_up();
 	return tap_done();
 }
