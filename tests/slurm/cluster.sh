@@ -129,5 +129,5 @@ without_waiting() { # file
 # How often the nodes have logged this. A step of one task runs on any of them: the first may not be free yet.
 logged() { # pattern: how often, once it is there; the end of a step is not the end of its writer
 	until_ok grep -qE -- "$1" "$tap_scratch"/slurmd.*.log
-	grep -hE -- "$1" "$tap_scratch"/slurmd.*.log | wc -l
+	cat "$tap_scratch"/slurmd.*.log | grep -cE -- "$1"
 }
