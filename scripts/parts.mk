@@ -1,7 +1,7 @@
 # Which sources belong to which part. The plugin takes only the writing sides; the tool takes everything
 # but the plugin. scripts/check-layers holds the same rule for includes.
 
-PLUGIN_SOURCES := $(filter-out src/common/child.c,$(wildcard src/common/*.c)) $(wildcard src/plugin/*.c) \
+PLUGIN_SOURCES := $(filter-out src/common/child.c src/common/file_opener.c,$(wildcard src/common/*.c)) $(wildcard src/plugin/*.c) \
 	$(addprefix src/format/,inspector_write.c region_create.c trace_encode.c trace_write.c)
 LIBRARY_SOURCES := $(wildcard src/common/*.c src/format/*.c src/recording/*.c src/import/*.c \
 	src/analysis/*.c src/doctor/*.c src/output/*.c)

@@ -64,6 +64,24 @@ static void close_others(bool keeps_files)
 		closedir(list);
 }
 
+void child_close_files(int kept)
+{
+	DIR *list = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && null != -1; fd++)
+		dup2(null, fd);
+	while (list != NULL && (entry = readdir(list)) != NULL) {
+		int fd = (int)strtol(entry->d_name, NULL, 10);
+
+		if (fd > STDERR_FILENO && fd != dirfd(list) && fd != kept)
+			close(fd);
+	}
+	if (list != NULL)
+		closedir(list);
+}
+
 static bool take_streams(int input, int output, int errors)
 {
 	/* Where our own were closed, the pipes have their numbers. */

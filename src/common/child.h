@@ -71,6 +71,9 @@ void child_release(struct child *child);
 /* In `work`: a descriptor for its output. From now on what libraries print goes to standard error. -1 with errno. */
 int child_keep_output(void);
 
+/* In a child: closes all but the standard streams, which become /dev/null, and this descriptor. */
+void child_close_files(int kept);
+
 /* How many this process has given up so far. */
 uint64_t child_given_up(void);
 

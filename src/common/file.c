@@ -140,7 +140,7 @@ int file_open_memfd(const char *path)
 	return refused != 0 ? refuse_place(place, refused) : open_place(place);
 }
 
-int file_open(int directory, const char *path, bool may_follow)
+static int open_any(int directory, const char *path, bool may_follow)
 {
 	int place, refused;
 
@@ -152,7 +152,7 @@ int file_open(int directory, const char *path, bool may_follow)
 	return refused != 0 ? refuse_place(place, refused) : open_place(place);
 }
 
-int file_open_same(const char *path, uint64_t device, uint64_t inode)
+static int open_same(const char *path, uint64_t device, uint64_t inode)
 {
 	bool is_memory = device == find_memory().device && is_descriptor(path);
 	int place = is_memory ? find_memfd(path) : open(path, O_PATH | O_CLOEXEC), refused;
@@ -283,7 +283,7 @@ static int find_without_links(const char *path)
 	return place;
 }
 
-int file_open_direct(const char *path)
+static int open_direct(const char *path)
 {
 	int place = path[0] == '/' ? find_without_links(path) : -1;
 
@@ -293,7 +293,7 @@ int file_open_direct(const char *path)
 						    : refuse_place(place, EACCES);
 }
 
-int file_open_for(uid_t owner, const char *path, const char **why)
+static int open_for(uid_t owner, const char *path, const char **why)
 {
 	bool is_memory = is_memfd(path);
 	int place, fd;
@@ -342,6 +342,220 @@ bool file_is_hollow(int fd)
 	lseek(fd, 0, SEEK_SET);
 	return hole != -1 && hole < st.st_size;
 }
+
+/* ---- asking for files ------------------------------------------------------------------------- */
+
+bool (*file_ask_other)(const struct file_question *question, struct file_answer *answer);
+
+static int open_text(const struct file_question *question)
+{
+	return question->kind == FILE_ASK_DIRECT_TEXT
+		       ? open_direct(question->path)
+		       : open(question->path,
+			      (question->most == 0 ? O_PATH : O_RDONLY | O_NONBLOCK | O_NOCTTY) |
+				      O_CLOEXEC);
+}
+
+static int write_copy(const char *text, size_t length)
+{
+	int fd = memfd_create("ringside-text", MFD_CLOEXEC);
+
+	while (fd != -1 && length > 0) {
+		ssize_t written = write(fd, text, length);
+
+		if (written == -1 && errno != EINTR)
+			return refuse_place(fd, errno);
+		text += written > 0 ? written : 0;
+		length -= written > 0 ? (size_t)written : 0;
+	}
+	if (fd != -1 && lseek(fd, 0, SEEK_SET) == -1)
+		return refuse_place(fd, errno);
+	return fd;
+}
+
+/* A copy in memory, which can be read whatever the file's own file system does from now on. */
+static int copy_text(const struct file_question *question, struct stat *st)
+{
+	int fd = open_text(question), copy = -1, error;
+	char *text = NULL;
+	size_t length = 0;
+
+	if (fd == -1 || question->most == 0)
+		return fd != -1 && fstat(fd, st) == -1 ? refuse_place(fd, errno) : fd;
+	if (fstat(fd, st) == 0)
+		text = file_read_whole(fd, question->most, &length);
+	if (text != NULL)
+		copy = write_copy(text, length);
+	error = errno;
+	free(text);
+	close(fd);
+	errno = error;
+	return copy;
+}
+
+void file_answer(const struct file_question *question, struct file_answer *answer)
+{
+	*answer = (struct file_answer){ .fd = -1 };
+	errno = 0;
+	switch (question->kind) {
+	case FILE_ASK_ANY:
+		answer->fd = open_any(question->directory, question->path, question->may_follow);
+		break;
+	case FILE_ASK_SAME:
+		answer->fd = open_same(question->path, question->device, question->inode);
+		break;
+	case FILE_ASK_FOR:
+		answer->fd = open_for(question->owner, question->path, &answer->why);
+		break;
+	case FILE_ASK_DIRECT:
+		answer->fd = open_direct(question->path);
+		break;
+	case FILE_ASK_DIRECTORY:
+		answer->fd = openat(question->directory, question->path,
+				    O_RDONLY | O_DIRECTORY | O_CLOEXEC |
+					    (question->may_follow ? 0 : O_NOFOLLOW));
+		break;
+	case FILE_ASK_TEXT:
+	case FILE_ASK_DIRECT_TEXT:
+		answer->fd = copy_text(question, &answer->st);
+		break;
+	}
+	answer->error = errno;
+}
+
+/* What only this process has, and what the kernel answers itself. */
+static bool is_our_own(const char *path)
+{
+	static const char *const begins[] = { "/proc/self/", "/dev/fd/", "/dev/std" };
+
+	for (size_t i = 0; i < ARRAY_LENGTH(begins); i++)
+		if (strncmp(path, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return false;
+}
+
+static int ask(const struct file_question *question, struct file_answer *answer)
+{
+	if (file_ask_other == NULL || is_our_own(question->path) ||
+	    !file_ask_other(question, answer))
+		file_answer(question, answer);
+	errno = answer->error;
+	return answer->fd;
+}
+
+int file_open(int directory, const char *path, bool may_follow)
+{
+	struct file_answer answer;
+
+	return ask(&(struct file_question){ .kind = FILE_ASK_ANY,
+					    .directory = directory,
+					    .path = path,
+					    .may_follow = may_follow },
+		   &answer);
+}
+
+int file_open_directory(int directory, const char *path, bool may_follow)
+{
+	struct file_answer answer;
+
+	return ask(&(struct file_question){ .kind = FILE_ASK_DIRECTORY,
+					    .directory = directory,
+					    .path = path,
+					    .may_follow = may_follow },
+		   &answer);
+}
+
+DIR *file_list(const char *path)
+{
+	int fd = file_open_directory(AT_FDCWD, path, true);
+	DIR *list = fd != -1 ? fdopendir(fd) : NULL;
+
+	if (list == NULL && fd != -1)
+		refuse_place(fd, errno);
+	return list;
+}
+
+int file_open_same(const char *path, uint64_t device, uint64_t inode)
+{
+	struct file_answer answer;
+
+	return ask(&(struct file_question){ .kind = FILE_ASK_SAME,
+					    .directory = AT_FDCWD,
+					    .path = path,
+					    .device = device,
+					    .inode = inode },
+		   &answer);
+}
+
+int file_open_for(uid_t owner, const char *path, const char **why)
+{
+	struct file_answer answer;
+	int fd = ask(&(struct file_question){ .kind = FILE_ASK_FOR,
+					      .directory = AT_FDCWD,
+					      .path = path,
+					      .has_owner = true,
+					      .owner = owner },
+		     &answer);
+
+	*why = answer.error == ETIMEDOUT ? FILE_SILENT_WORDS : answer.why;
+	return fd;
+}
+
+int file_open_direct(const char *path)
+{
+	struct file_answer answer;
+
+	return ask(&(struct file_question){ .kind = FILE_ASK_DIRECT,
+					    .directory = AT_FDCWD,
+					    .path = path },
+		   &answer);
+}
+
+static int ask_for_text(int64_t owner, const char *path, bool is_direct, size_t most,
+			struct stat *st)
+{
+	struct file_answer answer;
+	int fd = ask(
+		&(struct file_question){ .kind = is_direct ? FILE_ASK_DIRECT_TEXT : FILE_ASK_TEXT,
+					 .directory = AT_FDCWD,
+					 .path = path,
+					 .has_owner = owner >= 0,
+					 .owner = (uid_t)owner,
+					 .most = most },
+		&answer);
+
+	*st = answer.st;
+	return fd;
+}
+
+char *file_text_of(uid_t owner, const char *path, bool is_direct, size_t most, size_t *length,
+		   struct stat *st)
+{
+	int fd = ask_for_text(owner, path, is_direct, most, st);
+	char *text;
+
+	if (fd == -1)
+		return NULL;
+	text = file_read_whole(fd, most, length);
+	close(fd);
+	return text;
+}
+
+bool file_examine(int64_t owner, const char *path, struct stat *st)
+{
+	int fd = ask_for_text(owner, path, false, 0, st);
+
+	if (fd != -1)
+		close(fd);
+	return fd != -1;
+}
+
+const char *file_error_text(int error)
+{
+	return error == ETIMEDOUT ? FILE_SILENT_WORDS : strerror(error);
+}
+
+/* ---- reading ---------------------------------------------------------------------------------- */
 
 enum status file_pread_some(int fd, void *to, size_t length, uint64_t offset, size_t *got)
 {

@@ -1,15 +1,19 @@
 /*
  * Opening and reading files: those named by someone else (only regular files are touched), small
  * files of /proc, and new files that must not become a standard stream.
+ *
+ * A program with a file_opener asks it for what may be on a file system that never answers. Errno is then ETIMEDOUT.
  */
 #ifndef FILE_H
 #define FILE_H
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -40,6 +44,52 @@ int file_open_for(uid_t owner, const char *path, const char **why);
  * without symbolic links. Nothing else is opened, not even for a moment. -1 if it is not such a file.
  */
 int file_open_direct(const char *path);
+
+/* A directory, for listing it. -1 with errno. */
+int file_open_directory(int directory, const char *path, bool may_follow);
+DIR *file_list(const char *path);
+
+/*
+ * The text of a file of a user, as file_read_whole(), and what fstat() says about it. With is_direct only of a file that
+ * file_open_direct() opens. The second one only examines it; owner -1: the caller's own path.
+ */
+char *file_text_of(uid_t owner, const char *path, bool is_direct, size_t most, size_t *length,
+		   struct stat *st);
+bool file_examine(int64_t owner, const char *path, struct stat *st);
+
+/* strerror(), but for a file that did not answer. */
+#define FILE_SILENT_WORDS "its file system does not answer"
+const char *file_error_text(int error);
+
+/* What the functions above ask for, so that somebody else can do it. */
+struct file_question {
+	enum file_question_kind {
+		FILE_ASK_ANY = 1,  /* file_open() */
+		FILE_ASK_SAME = 2, /* file_open_same() */
+		FILE_ASK_FOR = 3,  /* file_open_for() */
+		FILE_ASK_DIRECT = 4,
+		FILE_ASK_DIRECTORY = 5,
+		FILE_ASK_TEXT = 6, /* with `most` 0: only `st` */
+		FILE_ASK_DIRECT_TEXT = 7,
+	} kind;
+	bool may_follow;
+	bool has_owner; /* a user chose the path */
+	int directory;	/* AT_FDCWD: none */
+	uid_t owner;
+	uint64_t device, inode;
+	size_t most;
+	const char *path;
+};
+struct file_answer {
+	int fd;		 /* of a text: a file in memory that contains it; -1: see error */
+	int error;	 /* errno */
+	const char *why; /* static */
+	struct stat st;	 /* of a text */
+};
+/* Does it, here and now. */
+void file_answer(const struct file_question *question, struct file_answer *answer);
+/* Who else does it; NULL: nobody. False: nobody could be asked. */
+extern bool (*file_ask_other)(const struct file_question *question, struct file_answer *answer);
 
 /*
  * Is nearly all of it a hole? A sparse file can have any size at no cost for who creates it, while
