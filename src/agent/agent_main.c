@@ -19,6 +19,7 @@
 #include "agent/agent_route.h"
 #include "cli/cli_ask.h"
 #include "common/clock.h"
+#include "common/file_opener.h"
 #include "common/text.h"
 #include "hub/hub.h"
 #include "serve/server.h"
@@ -156,6 +157,7 @@ static void note_scan(struct agent *agent, uint64_t now_ns)
 	serve_verdicts_report(&agent->verdicts, &agent->look.live, &to, now_ns);
 	agent_kernel_look(&agent->kernel, &agent->look.live, &agent->look.watch, now_ns);
 	tell_status(agent);
+	file_opener_rest();
 }
 
 /* What needs the result of a scan, while none is under way. *is_busy: something that takes long was done. */
@@ -232,11 +234,16 @@ static int agent_run(const struct agent_options *options)
 
 int main(int argc, char **argv)
 {
+	/* Between two answers. */
+	const struct file_opener_settings impatient = { .patience_ns = 50 * MS_NS,
+							.penalty_ns = 60 * SECOND_NS,
+							.only_texts = true };
 	struct agent_options options;
 	int code;
 
 	if (argc > 1 && strcmp(argv[1], "hub") == 0)
 		return hub_main(argc - 1, argv + 1);
+	file_opener_begin(&impatient);
 	code = agent_options_parse(&options, argc, argv);
 	return code == -1 ? agent_run(&options) : code;
 }

@@ -408,7 +408,10 @@ void *cli_realloc(void *before, size_t bytes)
 
 char *cli_read_file(const char *path, size_t most, size_t *length)
 {
-	int fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	int fd = strcmp(path, "-") == 0	       ? STDIN_FILENO
+		 : file_examine(-1, path, &st) ? open(path, O_RDONLY | O_CLOEXEC)
+					       : -1;
 	char *text = fd != -1 ? file_read_whole(fd, most, length) : NULL;
 
 	if (text == NULL && errno == ENOMEM)
@@ -416,7 +419,7 @@ char *cli_read_file(const char *path, size_t most, size_t *length)
 	if (text == NULL && errno == EFBIG)
 		cli_error("%s: larger than %zu MiB", path, most >> 20);
 	else if (text == NULL)
-		cli_error("%s: %s", path, strerror(errno));
+		cli_error("%s: %s", path, file_error_text(errno));
 	if (fd > STDIN_FILENO)
 		close(fd);
 	return text;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "common/file.h"
 #include "common/attributes.h"
 #include "common/text.h"
 #include "output/report.h"
@@ -66,7 +67,7 @@ enum diff_expected_found diff_expected_read(struct expected *expected, const cha
 	struct stat st;
 	int fd;
 
-	if (stat(path, &st) == -1 || !S_ISREG(st.st_mode))
+	if (!file_examine(-1, path, &st) || !S_ISREG(st.st_mode))
 		return DIFF_EXPECTED_NOT;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd == -1)

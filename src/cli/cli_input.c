@@ -319,7 +319,7 @@ static bool is_nccl_log_file(const char *path)
 
 static bool is_nccl_log(const char *path)
 {
-	DIR *directory = opendir(path);
+	DIR *directory = file_list(path);
 	struct dirent *entry;
 	bool is_log = false;
 	char below[4096];

@@ -81,7 +81,8 @@ static void append_text(const char ***list, size_t *count, const char *text)
 /* Reads a small file, terminated; NULL after an error was reported. */
 static char *read_list(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	int fd = file_examine(-1, path, &st) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	size_t length;
 	char *text = fd != -1 ? file_read_whole(fd, LIST_FILE_MOST, &length) : NULL;
 
@@ -90,7 +91,7 @@ static char *read_list(const char *path)
 	if (text == NULL && errno == EFBIG)
 		cli_error("%s: too long for a list of agents", path);
 	else if (text == NULL)
-		cli_error("%s: %s", path, strerror(errno));
+		cli_error("%s: %s", path, file_error_text(errno));
 	if (fd != -1)
 		close(fd);
 	return text;

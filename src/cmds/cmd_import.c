@@ -369,7 +369,7 @@ static int import_log(struct import *import, const char *path)
 	int exit_code = 0;
 
 	if (fd == -1)
-		return cli_error("cannot read %s: %s", path, strerror(errno));
+		return cli_error("cannot read %s: %s", path, file_error_text(errno));
 	importing.ops = cli_realloc(NULL, TRACE_OPS_PER_BLOCK * sizeof(*importing.ops));
 	importing.details = cli_realloc(NULL, TRACE_OPS_PER_BLOCK * sizeof(*importing.details));
 	for (uint32_t i = 0; i < count && exit_code == 0; i++)

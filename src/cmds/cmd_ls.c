@@ -1,4 +1,5 @@
 /* `ringside ls`: recorded processes. */
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pwd.h>
@@ -11,6 +12,7 @@
 #include "cli/cli_input.h"
 #include "cmds/commands.h"
 #include "common/attributes.h"
+#include "common/file.h"
 #include "common/nccl_interface.h"
 #include "common/text.h"
 #include "format/region_read.h"
@@ -54,20 +56,22 @@ static const struct cli_page page = {
 	.examples = examples,
 };
 
-enum { COMMAND_SHOWN = 60 };
+enum { COMMAND_SHOWN = 60, COMMAND_MOST = 4 << 20 };
 
 /* Path and size of a process's trace, even if it was not read. */
 struct trace_place {
 	char path[1024];
 	uint64_t bytes;
 	bool is_there;
+	int error; /* why not */
 };
 
 static void find_trace(const struct recording_process *process, struct trace_place *trace)
 {
+	uid_t owner = (uid_t)process->owner;
 	struct stat st;
 
-	*trace = (struct trace_place){ .is_there = false };
+	*trace = (struct trace_place){ .error = ENOENT };
 	if (process->file_count > 0) {
 		text_copy(trace->path, sizeof(trace->path), process->files[0].path);
 		for (size_t i = 0; i < process->file_count; i++)
@@ -78,9 +82,10 @@ static void find_trace(const struct recording_process *process, struct trace_pla
 		trace->bytes = process->foreign->bytes;
 		trace->is_there = true;
 	} else if (recording_info_path(process, "trace", trace->path, sizeof(trace->path)) &&
-		   trace->path[0] && stat(trace->path, &st) == 0) {
-		trace->bytes = (uint64_t)st.st_size;
-		trace->is_there = true;
+		   trace->path[0]) {
+		trace->is_there = file_examine(owner, trace->path, &st);
+		trace->error = errno;
+		trace->bytes = trace->is_there ? (uint64_t)st.st_size : 0;
 	}
 }
 
@@ -112,28 +117,26 @@ static void say_user(const struct recording_process *process, char *text, size_t
 /* The command line is not recorded: it may contain secrets. The system shows it while the process lives. */
 static void say_command(const struct recording_process *process, char *text, size_t size)
 {
-	char path[64], exe[256];
+	char path[64], exe[256], *words = NULL;
 	const char *name;
-	ssize_t length = 0;
-	int fd = -1;
+	size_t length = 0;
+	struct stat st;
 
-	if (process->pid_here > 0) {
-		text_format(path, sizeof(path), "/proc/%" PRId64 "/cmdline", process->pid_here);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-	}
-	if (fd != -1) {
-		length = read(fd, text, size - 1);
-		close(fd);
-	}
-	for (ssize_t i = 0; i < length; i++)
-		if (text[i] == '\0')
-			text[i] = ' ';
-	while (length > 0 && text[length - 1] == ' ')
-		length--;
+	text_format(path, sizeof(path), "/proc/%" PRId64 "/cmdline", process->pid_here);
+	if (process->pid_here > 0)
+		words = file_text_of((uid_t)process->owner, path, false, COMMAND_MOST, &length,
+				     &st);
+	for (size_t i = 0; i < length; i++)
+		if (words[i] == '\0')
+			words[i] = ' ';
+	while (length > 0 && words[length - 1] == ' ')
+		words[--length] = '\0';
 	if (length > 0) {
-		text[length] = '\0';
+		text_format(text, size, "%.*s", (int)size - 1, words);
+		free(words);
 		return;
 	}
+	free(words);
 	recording_info(process, "exe", exe, sizeof(exe));
 	name = strrchr(exe, '/') ? strrchr(exe, '/') + 1 : exe;
 	text_copy(text, size, name[0] ? name : "-");
@@ -203,7 +206,8 @@ static void add_notes(struct report_grid *grid, const struct recording_process *
 				 process->foreign ? process->foreign->format : "",
 				 process->file_count > 1 ? ", and more files" : "");
 	else if (trace.path[0])
-		report_grid_note(grid, "trace: %s (missing)", trace.path);
+		report_grid_note(grid, "trace: %s (%s)", trace.path,
+				 trace.error == ENOENT ? "missing" : file_error_text(trace.error));
 	recording_times(process, &times);
 	if (strcmp(times.in_effect, "off") == 0)
 		report_grid_note(grid, "operations are not timed%s%s", times.reason[0] ? ": " : "",

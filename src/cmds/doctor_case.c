@@ -15,6 +15,7 @@
 
 #include "cli/cli.h"
 #include "cli/cli_ask.h"
+#include "common/file.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/text.h"
@@ -405,7 +406,7 @@ static int by_name(const void *one, const void *other)
 /* Sorted by name, so that the output is reproducible. */
 static char **names_in(struct reading *reading, const char *path, size_t *count)
 {
-	DIR *directory = opendir(path);
+	DIR *directory = file_list(path);
 	struct dirent *entry;
 	char **names = NULL;
 
@@ -443,8 +444,8 @@ static int read_path(struct reading *reading, const char *path, unsigned int dep
 	size_t count;
 	int code = 0;
 
-	if ((depth == 0 ? stat(path, &st) : lstat(path, &st)) == -1)
-		return cli_error("%s: %s", path, strerror(errno));
+	if (depth == 0 ? !file_examine(-1, path, &st) : lstat(path, &st) == -1)
+		return cli_error("%s: %s", path, file_error_text(errno));
 	if (depth > 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return 0;
 	reading->is_over |= reading->files == FILES_MOST;

@@ -10,6 +10,8 @@
 #include "cli/pages.h"
 #include "cmds/commands.h"
 #include "common/attributes.h"
+#include "common/clock.h"
+#include "common/file_opener.h"
 #include "common/text.h"
 #include "output/sink.h"
 #include "output/verdict_show.h"
@@ -229,9 +231,11 @@ static void hold_standard_descriptors(void)
 
 int main(int argc, char **argv)
 {
+	const struct file_opener_settings patient = { .patience_ns = 2 * SECOND_NS };
 	const struct command *command;
 
 	hold_standard_descriptors();
+	file_opener_begin(&patient);
 	if (argc < 2) {
 		cli_error("no command given; try 'ringside help'");
 		return CLI_EXIT_USAGE;

@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/file.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/op.h"
@@ -96,8 +97,8 @@ int torch_traces_take(const struct cli_said *said)
 	struct torch_traces *traces = said->target;
 	struct stat stat_of;
 
-	if (stat(said->value, &stat_of) != 0)
-		return cli_error("%s: %s", said->value, strerror(errno));
+	if (!file_examine(-1, said->value, &stat_of))
+		return cli_error("%s: %s", said->value, file_error_text(errno));
 	if (S_ISDIR(stat_of.st_mode))
 		return add_directory(traces, said->value);
 	add_path(traces, said->value);

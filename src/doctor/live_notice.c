@@ -13,6 +13,7 @@
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/hash.h"
+#include "common/file_opener.h"
 #include "common/text.h"
 #include "doctor/doctor.h"
 
@@ -349,18 +350,22 @@ void live_say_agents(struct live *live, uint32_t job, char *text, size_t size)
 {
 	struct live_job_memory *memory = &live->memory->jobs[job];
 	char hosts[900], ported[900] = "";
+	bool is_avoided = false;
 
 	for (size_t p = 0; p < live->memory->process_count && !memory->has_hosts; p++) {
 		const struct recording_process *process = live->job.recording->processes[p];
 
-		if (live->job.ranks[live->job.process_rank[p]].group == job &&
-		    process->life == RECORDING_ALIVE &&
-		    recording_hosts(process, hosts, sizeof(hosts)) &&
+		if (live->job.ranks[live->job.process_rank[p]].group != job ||
+		    process->life != RECORDING_ALIVE)
+			continue;
+		if (recording_hosts(process, hosts, sizeof(hosts)) &&
 		    put_hosts(ported, sizeof(ported), hosts, live->limits.agent_port))
 			memory->hosts = strdup(ported);
 		memory->has_hosts = memory->hosts != NULL;
+		is_avoided |= process->owner >= 0 && file_opener_avoids((uint32_t)process->owner);
 	}
-	memory->has_hosts = true;
+	/* Who did not answer is asked again later. */
+	memory->has_hosts |= !is_avoided;
 	if (memory->hosts != NULL)
 		text_append(text, size, "ringside doctor --agents '%s'", memory->hosts);
 	else

@@ -13,6 +13,7 @@
 #include "doctor/doctor.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -20,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/attributes.h"
@@ -143,12 +145,16 @@ static char *read_whole(const char *path, size_t most, size_t *length)
 static bool is_allowed_there(struct stacks_target *target, bool any_user)
 {
 	static const char setting[] = "RINGSIDE_STACKS=0";
-	char path[64], *text;
+	char pid[24], path[64], *text;
 	size_t length = 0;
+	struct stat st;
 	bool is_off = false;
 
-	text_format(path, sizeof(path), "/proc/%" PRId64 "/environ", target->pid);
-	text = read_whole(path, ENVIRONMENT_MOST, &length);
+	text_format(pid, sizeof(pid), "%" PRId64, target->pid);
+	text_format(path, sizeof(path), "/proc/%s/environ", pid);
+	text = file_text_of(file_proc_user(pid), path, false, ENVIRONMENT_MOST, &length, &st);
+	if (text == NULL && errno == ETIMEDOUT)
+		return refuse(target, "the system does not answer about its memory");
 	if (text == NULL && any_user)
 		return refuse(target, "its environment, which may forbid it, cannot be read");
 	for (size_t at = 0; text != NULL && at < length; at += strlen(text + at) + 1)

@@ -901,9 +901,10 @@ void region_search_free(struct region_search *search)
 
 enum status region_find(struct region_places *places, const char *directory)
 {
-	const struct region_search_limits unlimited = { 0 };
+	/* Some tenths of a second. */
+	const struct region_search_limits patient = { .owner_mounts = 1 << 18 };
 	struct region_search *search = NULL;
-	enum status status = region_search_new(&search, directory, true, &unlimited);
+	enum status status = region_search_new(&search, directory, true, &patient);
 	bool is_over;
 
 	if (status == OK)

@@ -522,6 +522,7 @@ static void put_left_out(struct json *json, const struct recording *recording)
 		json_put_unsigned(json, "uid", recording->left_out[i].owner);
 		json_put_unsigned(json, "processes", recording->left_out[i].processes);
 		json_put_unsigned(json, "directories", recording->left_out[i].directories);
+		json_put_bool(json, "silent", recording->left_out[i].is_silent);
 		json_end(json);
 	}
 	json_end(json);

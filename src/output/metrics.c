@@ -213,7 +213,9 @@ static const struct metrics_name families[METRICS_FAMILIES + 1] = {
 				     "Processes beyond the limit of the agent." },
 	[METRICS_AGENT_USER_LEFT_OUT] = { "ringside_agent_user_left_out", "gauge", "user,what",
 					  "What the agent leaves out of a user with too much: "
-					  "processes, directories not searched to their end." },
+					  "processes, directories not searched to their end, "
+					  "answers of file systems and processes that came too "
+					  "late." },
 	[METRICS_AGENT_MERGED] = { "ringside_agent_merged_recordings", "gauge", "",
 				   "Recordings merged with another one that has the same labels." },
 	[METRICS_AGENT_FOLDED] = { "ringside_agent_folded", "gauge", "what",
@@ -841,6 +843,7 @@ static void write_left_out(struct metrics_writer *writer)
 {
 	const struct recording *recording = writer->model.recording;
 	struct recording_left_out others = { 0 };
+	uint64_t others_silent = 0;
 	char user[24];
 
 	metrics_family(&writer->out, METRICS_AGENT_USER_LEFT_OUT);
@@ -850,14 +853,17 @@ static void write_left_out(struct metrics_writer *writer)
 		if (i >= METRICS_USERS) {
 			others.processes += one->processes;
 			others.directories += one->directories;
+			others_silent += one->is_silent;
 			continue;
 		}
 		text_format(user, sizeof(user), "%" PRIu32, one->owner);
 		put_left_out(&writer->out, user, "processes", one->processes);
 		put_left_out(&writer->out, user, "directories", one->directories);
+		put_left_out(&writer->out, user, "answers", one->is_silent);
 	}
 	put_left_out(&writer->out, "other", "processes", others.processes);
 	put_left_out(&writer->out, "other", "directories", others.directories);
+	put_left_out(&writer->out, "other", "answers", others_silent);
 }
 
 static void write_folded(struct metrics_writer *writer)

@@ -293,6 +293,7 @@ struct recording_left_out {
 	uint32_t owner;	    /* uid */
 	size_t processes;   /* found and not followed */
 	size_t directories; /* not searched to their end */
+	bool is_silent; /* something of the user's did not answer, and is not asked for a while */
 };
 
 struct recording {

@@ -189,17 +189,14 @@ static bool is_readable_to(const struct stat *file, const char *path, uid_t user
 /* The user of a job chooses the path, and the reader may be root: some devices do things when they are opened. */
 static char *read_host_file(const char *path, uid_t user)
 {
-	int fd = file_open_direct(path);
-	char *text = NULL;
 	struct stat file;
 	size_t used;
+	char *text = file_text_of(user, path, true, FILE_MOST, &used, &file);
 
-	if (fd == -1)
-		return NULL;
-	if (fstat(fd, &file) == 0 && is_readable_to(&file, path, user))
-		text = file_read_whole(fd, FILE_MOST, &used);
-	close(fd);
-	return text;
+	if (text == NULL || is_readable_to(&file, path, user))
+		return text;
+	free(text);
+	return NULL;
 }
 
 /* ---- the environment -------------------------------------------------------------------------- */
@@ -243,25 +240,24 @@ static const char *value_of(const char *environment, size_t bytes, const char *n
 
 static bool hosts_of_process(const struct recording_process *process, char *hosts, size_t size)
 {
-	char path[64], *text;
+	char pid[24], path[64], *text;
 	struct stat file;
 	size_t used = 0;
 	bool is_found = false;
-	int fd;
+	uid_t user;
 
 	if (process->pid_here <= 0 || process->life != RECORDING_ALIVE)
 		return false;
-	text_format(path, sizeof(path), "/proc/%" PRId64 "/environ", process->pid_here);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd == -1)
-		return false;
-	text = fstat(fd, &file) == 0 ? file_read_whole(fd, ENVIRONMENT_MOST, &used) : NULL;
-	close(fd);
+	text_format(pid, sizeof(pid), "%" PRId64, process->pid_here);
+	text_format(path, sizeof(path), "/proc/%s/environ", pid);
+	/* The file itself may belong to root: a process can ask for that. */
+	user = file_proc_user(pid);
+	text = file_text_of(user, path, false, ENVIRONMENT_MOST, &used, &file);
 	for (size_t i = 0; text != NULL && i < ARRAY_LENGTH(variables) && !is_found; i++) {
 		const char *value = value_of(text, used, variables[i].name);
 
 		is_found = value != NULL && value[0] != '\0' &&
-			   take_value(value, variables[i].form, file.st_uid, hosts, size);
+			   take_value(value, variables[i].form, user, hosts, size);
 	}
 	free(text);
 	return is_found;

@@ -1114,7 +1114,7 @@ static void add_entry(struct recording *recording, int directory, const char *pa
 		return;
 	}
 	if (errno == EISDIR && depth < DIRECTORY_DEPTH_MAX) {
-		fd = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		fd = file_open_directory(directory, name, false);
 		if (fd != -1) {
 			add_directory(recording, fd, path, flags, depth + 1);
 			return;
@@ -1123,7 +1123,7 @@ static void add_entry(struct recording *recording, int directory, const char *pa
 	/* Links, sockets and the like are not recordings; files may also disappear. */
 	if (errno != ELOOP && errno != EINVAL && errno != ENOENT)
 		recording_load_trouble(recording, RECORDING_UNREADABLE, path, NULL,
-				       "cannot be opened: %s", strerror(errno));
+				       "cannot be opened: %s", file_error_text(errno));
 }
 
 static int is_not_dot(const struct dirent *entry)
@@ -1192,6 +1192,14 @@ enum status recording_add_machine(struct recording *recording, const char *direc
 	}
 	if (status == OK)
 		add_places(recording, &places, flags);
+	for (size_t i = 0; i < places.owner_count; i++)
+		if (places.owners[i].directories_left_out > 0)
+			recording_load_trouble(
+				recording, RECORDING_UNREADABLE,
+				directory != NULL ? directory : REGION_FIND_DIRECTORY, NULL,
+				"the containers of user %u were not all searched: "
+				"their lists of mounts are too long",
+				places.owners[i].uid);
 	region_find_release(&places);
 	return status;
 }
@@ -1248,7 +1256,7 @@ enum status recording_add(struct recording *recording, const char *path, unsigne
 		return OK;
 	}
 	if (errno == EISDIR) {
-		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		fd = file_open_directory(AT_FDCWD, path, true);
 		if (fd != -1) {
 			add_directory(recording, fd, path, flags, 0);
 			return OK;
@@ -1256,6 +1264,6 @@ enum status recording_add(struct recording *recording, const char *path, unsigne
 	}
 	recording_load_trouble(recording, RECORDING_UNREADABLE, path, NULL, "cannot be read: %s",
 			       errno == EINVAL ? "neither a file nor a directory"
-					       : strerror(errno));
+					       : file_error_text(errno));
 	return OK;
 }

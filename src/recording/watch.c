@@ -19,8 +19,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/attributes.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/file_opener.h"
 #include "common/hash.h"
 #include "common/status.h"
 #include "common/text.h"
@@ -764,6 +766,23 @@ static struct recording_left_out *left_out_of(struct recording *recording, uint3
 	return &recording->left_out[recording->left_out_count++];
 }
 
+static enum status note_silent(struct watch *watch)
+{
+	struct file_opener_silent silent[WATCH_SILENT_MAX];
+	size_t count = file_opener_silent(silent, ARRAY_LENGTH(silent));
+
+	for (size_t i = 0; i < count; i++) {
+		struct recording_left_out *left_out =
+			silent[i].is_user ? left_out_of(&watch->recording, silent[i].uid) : NULL;
+
+		if (silent[i].is_user && left_out == NULL)
+			return ERR_NO_SPACE;
+		if (left_out != NULL)
+			left_out->is_silent = true;
+	}
+	return OK;
+}
+
 /* What was found and is not followed, by user. */
 static enum status note_left_out(struct watch *watch)
 {
@@ -789,7 +808,7 @@ static enum status note_left_out(struct watch *watch)
 			return ERR_NO_SPACE;
 		left_out->directories = places->owners[i].directories_left_out;
 	}
-	return OK;
+	return note_silent(watch);
 }
 
 static bool may_take_more(const struct watch *watch)

@@ -39,6 +39,7 @@ enum {
 	WATCH_OWNER_DESCRIPTORS = 65536,
 	WATCH_OWNER_MOUNTS =
 		32768, /* effort of reading lists of mounts in a search: 370 containers of 60 mounts */
+	WATCH_SILENT_MAX = 64,
 	WATCH_OWNER_IN_VAIN = 64, /* files read in a search that turn out to be none to follow */
 	WATCH_REFUSED_MAX = 1024, /* more are retried at every search */
 };

@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 #include "common/attributes.h"
 #include "common/clock.h"
+#include "common/file_opener.h"
 #include "common/text.h"
 #include "recording/watch.h"
 #include "top/top.h"
@@ -382,12 +383,16 @@ static bool is_utf8_locale(void)
 
 int main(int argc, char **argv)
 {
+	const struct file_opener_settings impatient = { .patience_ns = 50 * MS_NS,
+							.penalty_ns = 60 * SECOND_NS,
+							.only_texts = true };
 	bool is_utf8 = is_utf8_locale();
 	struct top_options options;
 	int code = top_options_parse(&options, argc, argv);
 
 	if (code != -1)
 		return code;
+	file_opener_begin(&impatient);
 	if (options.is_once || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
 		return top_once(&options, is_utf8);
 	if (!top_screen_open()) {

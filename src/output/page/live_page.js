@@ -87,6 +87,7 @@ function show(part) {
 /* Of users who have more than the agent follows. */
 function leftOutText(now) {
 	const of = (now.left_out || []).map((user) => `uid ${user.uid}: ${[
+		user.silent ? 'what does not answer' : '',
 		user.processes ? plural(user.processes, 'process', 'processes') : '',
 		user.directories ? `the rest of ${plural(user.directories, 'directory', 'directories')}` : '',
 	].filter(Boolean).join(' and ')}`);
