@@ -147,7 +147,14 @@ static void tell_left_out(struct agent_look *look)
 		const struct recording_left_out *one = &recording->left_out[i];
 
 		told[count++] = one->owner;
-		if (!was_told(look, one->owner))
+		if (was_told(look, one->owner))
+			continue;
+		if (one->is_silent)
+			serve_log(SERVE_WARNING,
+				  "user %" PRIu32 ": a file or process does not answer, and is not "
+				  "asked again for a while",
+				  one->owner);
+		if (one->processes > 0 || one->directories > 0)
 			serve_log(SERVE_WARNING,
 				  "user %" PRIu32 " has more than the agent follows: %zu processes "
 				  "and the rest of %zu directories are left out",

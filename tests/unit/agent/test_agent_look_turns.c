@@ -431,7 +431,8 @@ static void test_refused(void)
 
 static void test_left_out(void)
 {
-	struct recording_left_out list[AGENT_LOOK_TOLD + 1] = { { 5, 2, 1 }, { 7, 3, 0 } };
+	struct recording_left_out list[AGENT_LOOK_TOLD + 1] = { { 5, 2, 1, false },
+								{ 7, 3, 0, true } };
 
 	begin();
 	look.watch.recording.left_out = list;
@@ -441,7 +442,9 @@ static void test_left_out(void)
 		       "directories are left out\n"));
 	look.watch.recording.left_out_count = 2;
 	scan(BEGIN);
-	EXPECT(is_said("user 7 has more than the agent follows: 3 processes and the rest of 0 "
+	EXPECT(is_said("user 7: a file or process does not answer, and is not asked again for a "
+		       "while\n"
+		       "user 7 has more than the agent follows: 3 processes and the rest of 0 "
 		       "directories are left out\n") &&
 	       look.told_count == 2);
 	list[0] = list[1];
