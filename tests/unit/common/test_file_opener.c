@@ -236,7 +236,7 @@ static void test_processes(void)
 	EXPECT_THAT("its parent keeps the first",
 		    error_of(1, "file") == 0 && opener.helper == before);
 	file_opener_rest();
-	EXPECT_THAT("nothing is left of it", !has_helper() && waitpid(-1, NULL, WNOHANG) == -1);
+	EXPECT_THAT("nothing is left of it", !has_helper() && waitpid(before, NULL, WNOHANG) == -1);
 	file_opener_rest();
 	file_ask_other = NULL;
 }
