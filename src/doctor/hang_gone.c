@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analysis/match.h"
 #include "common/clock.h"
 #include "common/text.h"
 
@@ -270,6 +271,162 @@ static void tell_deaths(struct hang_tale *tale)
 	}
 }
 
+/* ---- ranks that came when the job was being ended ----------------------------------------------- */
+
+/*
+ * What ends a job may first let a stuck rank go on: Slurm continues stopped processes before it ends them. Then all ranks
+ * are in the same collective, which moved a moment before the end, and only the times of the calls show the hang.
+ */
+struct late {
+	uint64_t match;
+	uint32_t first; /* the seat that called it first */
+	const struct recording_flight *flight;
+	uint64_t age_ns;   /* since its call */
+	uint64_t least_ns; /* of all that waited for long */
+	uint64_t late_ns;  /* since the first call of those that did not */
+	uint32_t waited;
+	uint32_t came_late;
+	uint32_t culprit; /* of these, the last */
+	uint64_t last_ns; /* since its call */
+};
+
+static const struct recording_flight *flight_of(const struct hang_scene *scene, uint32_t seat,
+						uint64_t match)
+{
+	const struct recording_flight *flights = hang_flights(scene, seat);
+
+	for (size_t i = 0; i < scene->seats[seat].flight_count; i++)
+		if (match_is_synchronising(flights[i].op.function) &&
+		    flights[i].op.match == match && flights[i].op.issue_ns != 0 &&
+		    !(flights[i].op.flags & OP_FLAG_REPLAY) &&
+		    hang_flight_kind(scene, seat, i) != FLIGHT_OVER)
+			return &flights[i];
+	return NULL;
+}
+
+/* The collective that a rank has been in for longest; else the last one that all have called. */
+static uint64_t last_match(const struct hang_scene *scene, const struct job_comm *comm)
+{
+	uint64_t longest_ns = 0, match = 0, least = UINT64_MAX;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct hang_seat *seat = &scene->seats[comm->seats[i]];
+
+		if (seat->front != NULL && !seat->is_pair && seat->age_ns > longest_ns) {
+			longest_ns = seat->age_ns;
+			match = seat->front->op.match;
+		}
+		if (seat->comm->has_counts && seat->comm->counts.collectives < least)
+			least = seat->comm->counts.collectives;
+	}
+	return match != 0 ? match : least;
+}
+
+static struct late survey_late(const struct hang_scene *scene, const struct job_comm *comm)
+{
+	struct late late = { .match = last_match(scene, comm),
+			     .least_ns = UINT64_MAX,
+			     .last_ns = UINT64_MAX,
+			     .culprit = HANG_NOBODY };
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		uint32_t seat = comm->seats[i], process = scene->job->seats[seat].process;
+		const struct recording_flight *flight = flight_of(scene, seat, late.match);
+		uint64_t age_ns;
+
+		if (flight == NULL)
+			return (struct late){ .culprit = HANG_NOBODY };
+		age_ns = hang_ago(scene, process, flight->op.issue_ns);
+		if (age_ns > late.age_ns) {
+			late.age_ns = age_ns;
+			late.first = seat;
+			late.flight = flight;
+		}
+		if (age_ns >= scene->hang_ns) {
+			late.waited++;
+			late.least_ns = age_ns < late.least_ns ? age_ns : late.least_ns;
+			continue;
+		}
+		late.came_late++;
+		late.late_ns = age_ns > late.late_ns ? age_ns : late.late_ns;
+		if (age_ns < late.last_ns) {
+			late.last_ns = age_ns;
+			late.culprit = seat;
+		}
+	}
+	/* Two groups that are far apart. */
+	if (late.waited == 0 || late.came_late == 0 ||
+	    late.least_ns - late.late_ns < scene->hang_ns)
+		late.culprit = HANG_NOBODY;
+	return late;
+}
+
+static void tell_late(struct hang_tale *tale, uint32_t c, const struct late *late)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct job_comm *comm = &scene->job->comms[c];
+	char text[400] = "", time[UNITS_TEXT], waited[UNITS_TEXT], left[UNITS_TEXT];
+	size_t count = 0;
+
+	units_duration(time, late->least_ns - late->late_ns);
+	units_duration(waited, late->least_ns);
+	units_duration(left, late->late_ns);
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		uint32_t seat = comm->seats[i], process = scene->job->seats[seat].process;
+		const struct recording_flight *flight = flight_of(scene, seat, late->match);
+
+		if (hang_ago(scene, process, flight->op.issue_ns) < scene->hang_ns)
+			tale->ranks[count++] = scene->job->seats[seat].rank;
+		tale->is_involved[scene->job->seats[seat].rank] = true;
+	}
+	tale->verdict = verdicts_add(tale->verdicts, VERDICT_NEVER_ISSUED, VERDICT_ERROR);
+	tale->verdict->confidence = (int32_t)comm->seat_count == comm->nranks ? 0.9 : 0.7;
+	tale->verdict->victims = late->waited;
+	hang_tell_who(tale, late->culprit);
+	hang_tell_where(tale, c, late->first, late->flight, late->flight->op.issue_ns);
+	text_append(SAY, count == 1 ? "rank " : "ranks ");
+	hang_say_ranks(SAY, scene->job, tale->ranks, count);
+	text_append(SAY, " called ");
+	hang_say_operation(SAY, scene, late->first, &late->flight->op);
+	verdict_title(tale->verdict, "%s of %.40s only at the end; %u rank%s waited %s", text,
+		      comm->label, late->waited, late->waited == 1 ? "" : "s", time);
+	text[0] = '\0';
+	hang_say_operation(SAY, scene, late->first, &late->flight->op);
+	verdict_evidence(tale->verdict,
+			 "%u of %u ranks of %.60s had been in %s for %s at the end of the job.",
+			 late->waited, comm->seat_count, comm->label, text, waited);
+	text[0] = '\0';
+	hang_say_whole_rank(SAY, scene, late->culprit);
+	text_capital(text);
+	verdict_evidence(tale->verdict,
+			 "%s called it %s before the end.%s What ends a job may continue a stopped "
+			 "process first.",
+			 text, left, count > 1 ? " The same is true of other ranks." : "");
+	hang_tell_advice(tale);
+}
+
+static void tell_late_ones(struct hang_tale *tale)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct job *job = scene->job;
+
+	for (uint32_t c = 0; c < job->comm_count; c++) {
+		const struct job_comm *comm = &job->comms[c];
+		struct late late;
+
+		if (comm->hash == 0 || comm->seat_count == 0 || tale->graph->is_split[c] ||
+		    scene->matches[c].level == HANG_HANGS || hang_is_past(scene, comm) ||
+		    scene->processes[job->seats[comm->seats[0]].process].dead_wall_ns == 0 ||
+		    tale->is_involved[job->seats[comm->seats[0]].rank])
+			continue;
+		late = survey_late(scene, comm);
+		if (late.culprit != HANG_NOBODY)
+			tell_late(tale, c, &late);
+	}
+}
+
+/* ---- all of these ------------------------------------------------------------------------------ */
+
 void hang_tell_gone(struct hang_tale *tale)
 {
 	const struct hang_scene *scene = tale->scene;
@@ -285,6 +442,7 @@ void hang_tell_gone(struct hang_tale *tale)
 		    is_any_alive(scene, of->component))
 			tell_gone(tale, p, of->life);
 	}
+	tell_late_ones(tale);
 	tell_deaths(tale);
 }
 

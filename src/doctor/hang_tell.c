@@ -146,6 +146,22 @@ static void tell_others_missing(struct hang_tale *tale)
 			text, count == 1 ? "has" : "have", count == 1 ? "is" : "are");
 }
 
+/* All are over, and this one gave no sign of life long before: afterwards nobody can tell whether it was dead by then. */
+static bool may_have_been_stopped(const struct hang_process *process)
+{
+	return process->life == HANG_DEAD && process->is_dead_for_sure &&
+	       process->dead_wall_ns != 0 && process->lag_ns > 0;
+}
+
+static const char *dead_words(const struct hang_process *process, bool is_one)
+{
+	if (may_have_been_stopped(process))
+		return "died or was stopped";
+	if (process->is_dead_for_sure)
+		return is_one ? "is dead" : "are dead";
+	return is_one ? "is probably dead" : "are probably dead";
+}
+
 static void tell_process(struct hang_tale *tale)
 {
 	const struct hang_scene *scene = tale->scene;
@@ -158,9 +174,7 @@ static void tell_process(struct hang_tale *tale)
 	if (process->life == HANG_ENDED)
 		hang_say_culprits(tale, SAY, "has exited", "have exited");
 	else if (is_dead)
-		hang_say_culprits(tale, SAY,
-				  process->is_dead_for_sure ? "is dead" : "is probably dead",
-				  process->is_dead_for_sure ? "are dead" : "are probably dead");
+		hang_say_culprits(tale, SAY, dead_words(process, true), dead_words(process, false));
 	else
 		hang_say_culprits(tale, SAY, "is stopped", "are stopped");
 	hang_say_victims(SAY, tale->victims);
@@ -180,6 +194,13 @@ static void tell_process(struct hang_tale *tale)
 				 "The process of %s exited by itself%s%s, in the middle of this "
 				 "operation and without leaving the communicator.",
 				 text, end[0] ? ", at " : "", end);
+	else if (may_have_been_stopped(process))
+		verdict_evidence(
+			tale->verdict,
+			"The process of %s gave its last sign of life%s%s, %" PRIu64
+			" s before the others. It died then, or it was stopped (SIGSTOP, a "
+			"debugger or a frozen container) until it was killed.",
+			text, end[0] ? " at " : "", end, process->lag_ns / SECOND_NS);
 	else if (process->is_dead_for_sure)
 		verdict_evidence(tale->verdict,
 				 "The process of %s is gone and did not close its recording: it "

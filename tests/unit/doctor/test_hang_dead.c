@@ -293,6 +293,61 @@ static void test_heartbeat(void)
 	free(regions);
 }
 
+/* Seven of eight ranks have been in AllReduce #2 for ten minutes; rank 5 called it a second before all were killed. */
+static void late_one(struct region *regions, uint64_t late_ns)
+{
+	all_but_one(regions, 700 * SECOND, 100 * SECOND);
+	stage_call(&stage, 5, 1, OP_ALL_REDUCE, 2, OP_RUNNING, 100 * SECOND + late_ns);
+	stage.options.has_unjudged = true;
+}
+
+static void test_late(void)
+{
+	struct region *regions = calloc(8, sizeof(*regions));
+
+	if (regions == NULL)
+		abort();
+	late_one(regions, SECOND);
+	EXPECT_THAT("a rank that went on when the job was ended",
+		    stage_only(&stage, VERDICT_NEVER_ISSUED, 5));
+	EXPECT_THAT("is named with what the others waited",
+		    strcmp(first()->title, "rank 5 called AllReduce #2 of world only at the end; "
+					   "7 ranks waited 9 min 59 s") == 0 &&
+			    first()->victims == 7 && first()->for_ns == 600 * SECOND);
+	for (int i = 0; i < 8; i++)
+		stage_rank(&stage, i)->comms[0].info.nranks = 9;
+	EXPECT_THAT("with less confidence where a rank is not visible",
+		    stage_only(&stage, VERDICT_NEVER_ISSUED, 5) && first()->confidence < 0.9);
+	stage_end(&stage);
+
+	late_one(regions, SECOND);
+	for (int i = 0; i < 8; i++)
+		stage_rank(&stage, i)->flights[1].op.function = OP_BROADCAST;
+	EXPECT_THAT("a collective that does not make all wait shows nothing", stage_nobody(&stage));
+	stage_end(&stage);
+
+	late_one(regions, SECOND);
+	stage_rank(&stage, 3)->flight_count = 1;
+	stage_rank(&stage, 3)->comms[0].counts.collectives = 2;
+	EXPECT_THAT("nor one that a rank may have finished", stage_nobody(&stage));
+	stage_end(&stage);
+
+	late_one(regions, SECOND);
+	for (int i = 0; i < 8; i++)
+		stage_rank(&stage, i)->life = RECORDING_ALIVE;
+	EXPECT_THAT("a rank that came late to a job that goes on", stage_nobody(&stage));
+	stage_end(&stage);
+
+	late_one(regions, SECOND);
+	for (int i = 0; i < 8; i++)
+		if (i != 5)
+			stage_rank(&stage, i)->flights[1].op.issue_ns = NOW_NS - 115 * SECOND;
+	EXPECT_THAT("nor one that the others waited a quarter of a minute for",
+		    stage_nobody(&stage));
+	stage_end(&stage);
+	free(regions);
+}
+
 /* Four ranks; rank 2 died `before_ns` before the launcher ended the others, who waited for it. */
 static void launcher_ended(struct region *regions, int per_host, uint64_t before_ns)
 {
@@ -372,6 +427,7 @@ int main(void)
 	test_recv();
 	test_guess();
 	test_heartbeat();
+	test_late();
 	test_first_death();
 	expected_compare(&stage_text, "tests/unit/doctor/expected/hang_dead.txt");
 	return tap_done();
