@@ -17,6 +17,7 @@ settings() { # line...
 		export RINGSIDE_CUDA=$RINGSIDE_CUDA RINGSIDE_NCCL=$RINGSIDE_NCCL FAKE_GPUS=4 FAKE_GPU_CLOCK=model TMPDIR=$tap_scratch/tmp
 		HEALTH_ARGUMENTS=(--sizes 1M)
 		BUNDLES=$bundles
+		AGENTS=
 		$(printf '%s\n' "$@")
 	END
 }
