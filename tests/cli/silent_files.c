@@ -9,6 +9,7 @@
  *	read        a file of 8 KiB; reading it is never answered
  *	list        a directory; opening it is never answered
  *	names       a directory; reading its names is never answered
+ *	memfd:ringside  a file named like a region in memory; what fstat() asks about it is never answered
  *	plain       a file that answers, and contains zeros
  */
 #include <errno.h>
@@ -32,7 +33,8 @@ static struct entry {
 	[4] = { "read", S_IFREG | 0644, FUSE_READ },
 	[5] = { "list", S_IFDIR | 0755, FUSE_OPENDIR },
 	[6] = { "names", S_IFDIR | 0755, FUSE_READDIR },
-	[7] = { "plain", S_IFREG | 0644, 0 },
+	[7] = { "memfd:ringside", S_IFREG | 0644, FUSE_GETATTR },
+	[8] = { "plain", S_IFREG | 0644, 0 },
 };
 enum { ENTRIES = sizeof(entries) / sizeof(entries[0]), FILE_BYTES = 8192 };
 
