@@ -49,11 +49,17 @@ static bool is_end_visible(const struct recording_comm *comm, const struct op_re
 	       comm->info.flags & COMM_FLAG_SEES_PROXIES;
 }
 
+bool flight_end_shows(const struct recording_comm *comm, const struct op_record *op)
+{
+	if (op->state == OP_RUNNING)
+		return true;
+	return op->state == OP_ISSUED ? is_execution_shown(comm, op) : is_end_visible(comm, op);
+}
+
 static enum flight_kind kind_of(const struct recording_comm *comm,
 				const struct recording_flight *flight, const struct later *later)
 {
 	const struct op_record *op = &flight->op;
-	bool would_show;
 
 	if (op->state == OP_RUNNING)
 		return FLIGHT_OPEN;
@@ -64,11 +70,9 @@ static enum flight_kind kind_of(const struct recording_comm *comm,
 	if (later->is_any_done ||
 	    (comm && comm->has_counts && comm->counts.last_done_number > op->number))
 		return FLIGHT_OVER;
-	if (op->state == OP_ISSUED)
-		would_show = is_execution_shown(comm, op) && !later->is_any_launched;
-	else
-		would_show = is_end_visible(comm, op);
-	return would_show ? FLIGHT_OPEN : FLIGHT_UNSEEN;
+	if (op->state == OP_ISSUED && later->is_any_launched)
+		return FLIGHT_UNSEEN;
+	return flight_end_shows(comm, op) ? FLIGHT_OPEN : FLIGHT_UNSEEN;
 }
 
 enum flight_kind flight_kind(const struct recording_process *process,

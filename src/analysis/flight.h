@@ -24,6 +24,9 @@ enum flight_kind flight_kind(const struct recording_process *process,
 /* The same for all its flights in one pass: kinds[i] of flights[i]. */
 void flight_kinds(const struct recording_process *process, uint8_t *kinds);
 
+/* Of an operation that is not done: would that be known, or does NCCL report nothing more of it? */
+bool flight_end_shows(const struct recording_comm *comm, const struct op_record *op);
+
 /* What a transfer over the network waits for. */
 enum flight_reason {
 	FLIGHT_SEND_GPU = 0,	/* own GPU has not produced the data */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/flight.h"
 #include "common/attributes.h"
 #include "common/hash.h"
 
@@ -1002,6 +1003,7 @@ static COLD void take_untimed(struct scan *scan, const struct scan_entry *entry,
 	uint64_t state_word = column(step, OP_WORD_STATE)[place];
 	struct scan_open *open = &scan->opens[seat];
 	uint8_t state = op_state_state(state_word);
+	struct op_record op;
 
 	entry->cell->calls++;
 	entry->cell->bytes += column(step, OP_WORD_BYTES)[place];
@@ -1015,6 +1017,11 @@ static COLD void take_untimed(struct scan *scan, const struct scan_entry *entry,
 	/* They run in order: what is before a finished one is over. */
 	if (state != OP_RUNNING && comm->has_counts &&
 	    column(step, OP_WORD_NUMBER)[place] <= comm->counts.last_done_number)
+		return;
+	op = (struct op_record){ .function = entry->cell->names & 0xff,
+				 .state = state,
+				 .flags = op_state_flags(state_word) };
+	if (!(op.flags & OP_FLAG_CUDA_EVENT) && !flight_end_shows(comm, &op))
 		return;
 	entry->cell->open++;
 	scan->report->completeness.in_flight++;

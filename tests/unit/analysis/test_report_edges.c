@@ -94,26 +94,38 @@ static void test_in_flight(void)
 		bool has_counts;
 		enum recording_life life;
 		bool is_open;
+		bool is_blind; /* NCCL reports nothing after the launch */
 	} cases[] = {
-		{ "launched", OP_LAUNCHED, 0, 0, 1, true, RECORDING_KILLED, true },
-		{ "issued", OP_ISSUED, 0, 0, 1, true, RECORDING_ALIVE, true },
-		{ "its process ended", OP_LAUNCHED, 0, 0, 1, true, RECORDING_ENDED, false },
-		{ "it ended", OP_LAUNCHED, 0, 9000, 1, true, RECORDING_KILLED, false },
-		{ "it is done", OP_DONE, 0, 0, 1, true, RECORDING_KILLED, false },
-		{ "it was counted as done", OP_LAUNCHED, 0, 0, 2, true, RECORDING_KILLED, false },
-		{ "a later one is done", OP_LAUNCHED, 0, 0, 3, true, RECORDING_KILLED, false },
-		{ "it was counted as done, and runs", OP_RUNNING, 0, 0, 2, true, RECORDING_KILLED,
-		  true },
-		{ "there are no counts", OP_LAUNCHED, 0, 0, 2, false, RECORDING_KILLED, true },
-		{ "only its call is shown", OP_LAUNCHED, OP_FLAG_API_ONLY, 0, 1, true,
-		  RECORDING_KILLED, false },
-		{ "by copy engines", OP_LAUNCHED, OP_FLAG_COPY_ENGINE, 0, 1, true, RECORDING_KILLED,
+		{ "launched", OP_LAUNCHED, 0, 0, 1, true, RECORDING_KILLED, true, false },
+		{ "issued", OP_ISSUED, 0, 0, 1, true, RECORDING_ALIVE, true, false },
+		{ "its process ended", OP_LAUNCHED, 0, 0, 1, true, RECORDING_ENDED, false, false },
+		{ "it ended", OP_LAUNCHED, 0, 9000, 1, true, RECORDING_KILLED, false, false },
+		{ "it is done", OP_DONE, 0, 0, 1, true, RECORDING_KILLED, false, false },
+		{ "it was counted as done", OP_LAUNCHED, 0, 0, 2, true, RECORDING_KILLED, false,
 		  false },
-		{ "to itself", OP_LAUNCHED, OP_FLAG_SELF, 0, 1, true, RECORDING_KILLED, false },
+		{ "a later one is done", OP_LAUNCHED, 0, 0, 3, true, RECORDING_KILLED, false,
+		  false },
+		{ "it was counted as done, and runs", OP_RUNNING, 0, 0, 2, true, RECORDING_KILLED,
+		  true, false },
+		{ "there are no counts", OP_LAUNCHED, 0, 0, 2, false, RECORDING_KILLED, true,
+		  false },
+		{ "only its call is shown", OP_LAUNCHED, OP_FLAG_API_ONLY, 0, 1, true,
+		  RECORDING_KILLED, false, false },
+		{ "by copy engines", OP_LAUNCHED, OP_FLAG_COPY_ENGINE, 0, 1, true, RECORDING_KILLED,
+		  false, false },
+		{ "to itself", OP_LAUNCHED, OP_FLAG_SELF, 0, 1, true, RECORDING_KILLED, false,
+		  false },
 		{ "it was not tracked", OP_LAUNCHED, OP_FLAG_UNTRACKED, 0, 1, true,
-		  RECORDING_KILLED, false },
-		{ "sampled", OP_LAUNCHED, OP_FLAG_KERNELS_ASKED, 0, 1, true, RECORDING_KILLED,
-		  true },
+		  RECORDING_KILLED, false, false },
+		{ "sampled", OP_LAUNCHED, OP_FLAG_KERNELS_ASKED, 0, 1, true, RECORDING_KILLED, true,
+		  false },
+		{ "launched, and nothing more is reported", OP_LAUNCHED, 0, 0, 1, true,
+		  RECORDING_KILLED, false, true },
+		{ "its CUDA event was not passed", OP_LAUNCHED, OP_FLAG_CUDA_EVENT, 0, 1, true,
+		  RECORDING_KILLED, true, true },
+		{ "issued, and its launch would be reported", OP_ISSUED, 0, 0, 1, true,
+		  RECORDING_KILLED, true, true },
+		{ "running", OP_RUNNING, 0, 0, 1, true, RECORDING_KILLED, true, true },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -131,6 +143,8 @@ static void test_in_flight(void)
 		op->done_ns = cases[i].done_ns;
 		hand.list[1]->comms[1].counts.last_done_number = cases[i].last_done;
 		hand.list[1]->comms[1].has_counts = cases[i].has_counts;
+		if (!cases[i].is_blind)
+			hand.list[1]->comms[1].info.flags |= COMM_FLAG_SEES_KERNELS;
 		made();
 		EXPECT_THAT(cases[i].sentence,
 			    report.total.open == cases[i].is_open &&

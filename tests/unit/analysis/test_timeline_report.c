@@ -543,6 +543,7 @@ static void test_in_flight_is_not_untimed(void)
 	three(ranks);
 	for (int i = 0; i < 3; i++) {
 		ranks[i]->life = RECORDING_KILLED;
+		ranks[i]->comms[0].info.flags |= COMM_FLAG_SEES_KERNELS;
 		hand_op(ranks[i], 1, OP_ALL_REDUCE, 1, 8, 500, 1000);
 		untimed_op(ranks[i], OP_ALL_REDUCE, 2, 8, 2000);
 	}
