@@ -385,10 +385,19 @@ const char *hub_job_state(const struct hub_job *job)
 	return "running";
 }
 
+/* A rank has a GPU; a process can be several ranks. */
+static double living_ranks(const struct hub_job *job)
+{
+	uint32_t ranks = job->ranks > job->processes ? job->ranks : job->processes;
+
+	return job->processes > 0 ? (double)ranks * job->alive / job->processes : 0;
+}
+
 double hub_job_gpu_hours(const struct hub_job *job, const struct hub_options *options)
 {
-	double stuck_ns =
-		job->stuck_ns >= job_hang_ns(job, options) ? (double)job->stuck_ns * job->alive : 0;
+	double stuck_ns = job->stuck_ns >= job_hang_ns(job, options)
+				  ? (double)job->stuck_ns * living_ranks(job)
+				  : 0;
 
 	return ((double)job->wait_ns + stuck_ns) / 3.6e12;
 }

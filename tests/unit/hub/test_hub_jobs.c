@@ -625,13 +625,26 @@ static void test_states(void)
 
 static void test_gpu_hours(void)
 {
-	struct hub_job job = { .alive = 4, .wait_ns = 1800 * SECOND, .stuck_ns = 20 * SECOND - 1 };
+	struct hub_job job = { .ranks = 4,
+			       .processes = 4,
+			       .alive = 4,
+			       .wait_ns = 1800 * SECOND,
+			       .stuck_ns = 20 * SECOND - 1 };
 
 	begin();
 	EXPECT(fabs(hub_job_gpu_hours(&job, &options) - 0.5) < 1e-12);
 	job.stuck_ns++;
 	EXPECT_THAT("a hang costs the time of all processes",
 		    fabs(hub_job_gpu_hours(&job, &options) - 0.5 - 80.0 / 3600) < 1e-12);
+	job.ranks = 32;
+	EXPECT_THAT("and each rank of a process has a GPU",
+		    fabs(hub_job_gpu_hours(&job, &options) - 0.5 - 640.0 / 3600) < 1e-12);
+	job.alive = 2;
+	EXPECT_THAT("those of dead processes cost nothing",
+		    fabs(hub_job_gpu_hours(&job, &options) - 0.5 - 320.0 / 3600) < 1e-12);
+	job.ranks = 0;
+	EXPECT_THAT("a job of unknown size has a GPU for each process",
+		    fabs(hub_job_gpu_hours(&job, &options) - 0.5 - 40.0 / 3600) < 1e-12);
 	end();
 }
 

@@ -27,6 +27,7 @@ static void set_job(int at, const char *name, uint32_t nodes, uint32_t silent, u
 				 .nodes = nodes,
 				 .silent = silent,
 				 .alive = alive,
+				 .processes = alive,
 				 .ranks = 8 * nodes,
 				 .wait_share = NAN,
 				 .judge_ns = UINT64_MAX };
