@@ -431,9 +431,56 @@ static uint32_t say_stuck(const struct live *live, uint32_t job, char *text, siz
 	return count;
 }
 
+/* The longest transfer of a stuck rank of the job that the network does not complete, though both ends are in it. */
+static const struct flight_wait *stuck_send(const struct live *live, uint32_t job, uint32_t *seat)
+{
+	const struct flight_wait *longest = NULL;
+
+	for (uint32_t s = 0; s < live->job.seat_count; s++) {
+		const struct live_seat *of = &live->seats[s];
+
+		if (live->job.ranks[live->job.seats[s].rank].group != job || of->is_over ||
+		    of->oldest == NULL || of->oldest_age_ns < live_hang_ns(live, job))
+			continue;
+		for (uint32_t w = 0; w < of->wait_count; w++)
+			if (of->waits[w].reason == FLIGHT_SEND_NET && of->waits[w].since_ns != 0 &&
+			    (longest == NULL || of->waits[w].since_ns < longest->since_ns)) {
+				longest = &of->waits[w];
+				*seat = s;
+			}
+	}
+	return longest;
+}
+
+/* What is known here of the cause: a transfer that does not end, or nothing. */
+static void tell_own_part(const struct live *live, uint32_t job, struct verdict *verdict)
+{
+	uint32_t elsewhere = live_ranks_elsewhere(live, job), seat = 0;
+	const struct flight_wait *send = stuck_send(live, job, &seat);
+	char rank[60] = "";
+
+	if (send != NULL) {
+		job_say_rank(rank, sizeof(rank), &live->job, seat);
+		text_capital(rank);
+		verdict->confidence = 0.7;
+		verdict_evidence(
+			verdict,
+			"%s waits for the network to complete sends to rank %d of %.60s (%" PRIu64
+			" done): that may be the cause.",
+			rank, send->peer, live->job.comms[live->job.seats[seat].comm].label,
+			send->steps_done);
+	}
+	verdict_evidence(
+		verdict,
+		"%s; %u of the job's ranks %s on other nodes, which this agent does not see.",
+		send != NULL ? "Its other end is on another node"
+			     : "Nothing on this node explains it",
+		elsewhere, elsewhere == 1 ? "is" : "are");
+}
+
 static void tell_elsewhere(struct live *live, struct verdicts *told, const struct verdict *from)
 {
-	uint32_t job = job_named(live, from->job), elsewhere = live_ranks_elsewhere(live, job);
+	uint32_t job = job_named(live, from->job);
 	struct verdict *verdict = verdicts_add(told, VERDICT_ELSEWHERE, from->severity);
 	char ranks[200] = "", command[1000] = "$ ", time[UNITS_TEXT];
 	uint32_t count = say_stuck(live, job, ranks, sizeof(ranks));
@@ -453,10 +500,7 @@ static void tell_elsewhere(struct live *live, struct verdicts *told, const struc
 			 count > 0 ? ranks : "Local ranks", count == 1 ? "has" : "have",
 			 from->function, from->number, from->comm,
 			 units_duration(time, from->for_ns));
-	verdict_evidence(verdict,
-			 "Nothing on this node explains it; %u of the job's ranks %s on "
-			 "other nodes, which this agent does not see.",
-			 elsewhere, elsewhere == 1 ? "is" : "are");
+	tell_own_part(live, job, verdict);
 	live_say_agents(live, job, command, sizeof(command));
 	verdict_advice(verdict, "Ask all nodes of the job:");
 	verdict_advice(verdict, "%s", command);

@@ -211,6 +211,28 @@ static bool advises(const struct verdict *verdict, const char *line)
 	return false;
 }
 
+/* Sends to a rank of another node, eight steps: all done, or the fourth stays on the wire. */
+static void send_to(struct recording_flight *flight, int32_t peer, bool is_stuck)
+{
+	struct recording_proxy *proxy = calloc(1, sizeof(*proxy));
+
+	if (proxy == NULL)
+		abort();
+	proxy->proxy.peer = peer;
+	proxy->proxy.flags = PROXY_IS_SEND | PROXY_IN_PROGRESS;
+	proxy->proxy.steps = 8;
+	proxy->proxy.done = is_stuck ? 3 : 8;
+	proxy->proxy.start_ns = proxy->proxy.since_ns = flight->op.issue_ns;
+	if (is_stuck) {
+		proxy->step_count = 1;
+		proxy->steps[0].step_plus_1 = 4;
+		proxy->steps[0].state = 9; /* NCCL's SendWait */
+		proxy->steps[0].time_ns[2] = flight->op.issue_ns;
+	}
+	flight->proxies = proxy;
+	flight->proxy_count = 1;
+}
+
 /* Two of eight ranks are on this node. */
 static void test_elsewhere(void)
 {
@@ -236,6 +258,29 @@ static void test_elsewhere(void)
 		    advises(verdict, "$ ringside doctor --agents HOSTS"));
 	EXPECT_EQUAL(stage.live.jobs[0].hangs.found, 1);
 	stage_release(&stage);
+
+	for (int is_done = 0; is_done < 2; is_done++) {
+		stage_init(&stage);
+		stage_world(&stage, 2, 8, "dp");
+		for (size_t i = 0; i < 2; i++) {
+			process(i)->comms[0].info.nnodes = 4;
+			send_to(stage_enter(&stage, process(i), 1, OP_ALL_REDUCE, 1), 4,
+				i == 1 && !is_done);
+		}
+		stage_looks(&stage, 22);
+		verdict = verdict_of(VERDICT_ELSEWHERE);
+		EXPECT_THAT(
+			is_done ? "transfers that are done are not the cause"
+				: "a transfer of this node that does not end may be the cause",
+			verdict != NULL && (verdict->confidence < 0.8) == !is_done &&
+				stage_says(
+					stage_notice(&stage, LIVE_HANG, 0), "2 local ranks wait for ranks on other nodes",
+					is_done ? "Nothing on this node explains it"
+						: "Rank 1 waits for the network to complete sends "
+						  "to rank 4 of dp (3 done): that may be the "
+						  "cause. Its other end is on another node"));
+		stage_release(&stage);
+	}
 
 	stage_init(&stage);
 	stage_world(&stage, 2, 8, "dp");
