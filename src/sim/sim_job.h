@@ -575,6 +575,7 @@ struct sim_result {
 	uint64_t still_ns;   /* hung: time of the last event */
 	uint64_t iterations; /* started by the first rank */
 	uint64_t bytes;	     /* of trace files, 0: unknown */
+	bool has_hosts;	     /* processes ran with the host name of their node */
 	struct sim_result_rank *ranks;
 };
 

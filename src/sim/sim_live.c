@@ -7,8 +7,10 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -692,6 +694,7 @@ struct live_run {
 	uint64_t
 		deadline_ns; /* after a child has gone: until when the others are observed; 0: none has */
 	bool was_stopped; /* by a signal */
+	bool has_hosts;	  /* processes have the host name of their node */
 	char *failed;
 	size_t failed_size;
 };
@@ -758,6 +761,50 @@ static bool set_rank_environment(const struct live_run *run, int rank)
 	       (regions == NULL || set_node_regions(regions, sim_job_node(job, rank)));
 }
 
+/* ---- host names ------------------------------------------------------------------------------- */
+
+static bool write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool is_written = fd != -1 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd != -1)
+		close(fd);
+	return is_written;
+}
+
+static void say_host(int node, char *name, size_t size)
+{
+	text_format(name, size, "node%04d", node);
+}
+
+/* A host name of its own for this process, as on a node. Whoever is not root has that in a user namespace, as the same user. */
+static bool set_host(int node)
+{
+	char name[16], users[48], groups[48];
+
+	text_format(users, sizeof(users), "%u %u 1", getuid(), getuid());
+	text_format(groups, sizeof(groups), "%u %u 1", getgid(), getgid());
+	if (unshare(CLONE_NEWUTS) == -1 &&
+	    (unshare(CLONE_NEWUSER | CLONE_NEWUTS) == -1 ||
+	     !write_text("/proc/self/setgroups", "deny") ||
+	     !write_text("/proc/self/uid_map", users) || !write_text("/proc/self/gid_map", groups)))
+		return false;
+	say_host(node, name, sizeof(name));
+	return sethostname(name, strlen(name)) == 0;
+}
+
+/* Half of it is worse than nothing, so a child tries. */
+static bool can_set_host(void)
+{
+	int status = -1;
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(set_host(0) ? 0 : 1);
+	return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
 /* ---- ranks as processes ---------------------------------------------------------------------- */
 
 static void *thread_main(void *arg)
@@ -807,10 +854,11 @@ static void child_main(struct live_run *run, int process)
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	sigprocmask(SIG_SETMASK, &run->before, NULL);
-	if (!set_rank_environment(run, rank) ||
+	if ((run->has_hosts && !set_host(sim_job_node(run->job, rank))) ||
+	    !set_rank_environment(run, rank) ||
 	    sim_worker_host(&host, run->job, rank, run->live->plugin) != OK) {
 		text_copy(mine->trouble, sizeof(mine->trouble),
-			  "out of memory, or no directory for its region");
+			  "out of memory, no host name, or no directory for its region");
 		store_release(&mine->is_ready, 1);
 		_exit(1);
 	}
@@ -1056,6 +1104,7 @@ static void fill_result(const struct live_run *run, struct sim_result *result)
 {
 	uint64_t now = host_clock_ns();
 
+	result->has_hosts = run->has_hosts;
 	result->ns = now - run->board->start_ns;
 	result->still_ns = run->lost_ns ? run->lost_ns - run->board->start_ns : run->score.still_ns;
 	result->iterations = run->score.iterations;
@@ -1068,7 +1117,9 @@ static void fill_result(const struct live_run *run, struct sim_result *result)
 		to->pid = run->pids[rank / run->ranks_each];
 		if (to->pid == 0)
 			to->pid = run->parent;
-		if (gethostname(to->host, sizeof(to->host) - 1) == -1)
+		if (run->has_hosts)
+			say_host(sim_job_node(run->job, rank), to->host, sizeof(to->host));
+		else if (gethostname(to->host, sizeof(to->host) - 1) == -1)
 			text_copy(to->host, sizeof(to->host), "unknown");
 		for (int role = 0; role < SIM_ROLES; role++) {
 			to->issued[role] = one->issued[role];
@@ -1108,6 +1159,7 @@ static enum status run_init(struct live_run *run)
 		return run_fail(run, ERR_NO_SPACE, "cannot prepare the job");
 	if (run->live->regions && mkdir(run->live->regions, 0700) == -1 && errno != EEXIST)
 		return run_fail(run, ERR_SYSTEM, run->live->regions);
+	run->has_hosts = run->live->regions != NULL && can_set_host();
 	status = sim_score_init(&run->score, run->job);
 	if (status == OK)
 		status = sim_board_new(&run->board, run->job);

@@ -445,6 +445,9 @@ static int run_live(const struct sim_request *request, const struct sim_job *job
 	if (status != OK)
 		return cli_error("%s: %s", failed,
 				 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
+	if (live.regions != NULL && job->options.nodes > 1 && !result->has_hosts)
+		cli_note("the system does not let processes have host names of their own: all "
+			 "nodes were one host");
 	return sim_show(request, job, result, live.directory);
 }
 
