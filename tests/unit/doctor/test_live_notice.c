@@ -274,7 +274,8 @@ static void test_elsewhere(void)
 				: "a transfer of this node that does not end may be the cause",
 			verdict != NULL && (verdict->confidence < 0.8) == !is_done &&
 				stage_says(
-					stage_notice(&stage, LIVE_HANG, 0), "2 local ranks wait for ranks on other nodes",
+					stage_notice(&stage, LIVE_HANG, 0),
+					"2 local ranks wait for ranks on other nodes",
 					is_done ? "Nothing on this node explains it"
 						: "Rank 1 waits for the network to complete sends "
 						  "to rank 4 of dp (3 done): that may be the "
