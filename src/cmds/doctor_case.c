@@ -35,9 +35,15 @@ static void doctor_source_problem(struct doctor_case *look, size_t source, const
 /*
  * Finished operations per process, to find stragglers: 128 per communicator are needed that all ranks have, and the
  * snapshots of agents may be a second apart. About 36 bytes each; fewer for more than 64 agents, so that 512 agents
- * with eight processes each send about 80 MB in total.
+ * with eight processes each send about 80 MB in total. Of few agents all that they give: what became slower is found only
+ * while the time before is still there.
  */
-enum { OPERATIONS_MOST = 4096, OPERATIONS_LEAST = 512, OPERATIONS_OF_ALL = 1 << 18 };
+enum {
+	OPERATIONS_OF_FEW = 20000,
+	OPERATIONS_MOST = 4096,
+	OPERATIONS_LEAST = 512,
+	OPERATIONS_OF_ALL = 1 << 18
+};
 enum { SNAPSHOT_BYTES_MOST = 256 << 20, PATH_MOST = 512 };
 
 enum { JOB_NAME_SIZE = sizeof(((struct recording_process *)NULL)->job) };
@@ -138,6 +144,8 @@ static size_t operations_wanted(size_t agents)
 {
 	size_t share = OPERATIONS_OF_ALL / (agents > 0 ? agents : 1), wanted = OPERATIONS_MOST;
 
+	if (share >= OPERATIONS_OF_FEW)
+		return OPERATIONS_OF_FEW;
 	/* A multiple of the agent's step size: it rounds other values up. */
 	while (wanted > share && wanted > OPERATIONS_LEAST)
 		wanted /= 2;
@@ -532,6 +540,17 @@ static enum status make_report(struct doctor_case *look, struct timeline_report 
 	return status;
 }
 
+/* The time that the calls of all ranks cover. */
+static uint64_t compared_ns(const struct timeline_report *report)
+{
+	uint64_t least_ns = UINT64_MAX;
+
+	for (size_t i = 0; i < report->job.rank_count; i++)
+		if (report->ranks[i].span_ns > 0 && report->ranks[i].span_ns < least_ns)
+			least_ns = report->ranks[i].span_ns;
+	return least_ns != UINT64_MAX ? least_ns : 0;
+}
+
 static void judge_slowness(struct doctor_case *look)
 {
 	const struct doctor_options *options = look->options;
@@ -554,6 +573,7 @@ static void judge_slowness(struct doctor_case *look)
 	}
 	must_succeed(slow_find(&look->verdicts, &report, &slow));
 	look->has_speed = true;
+	look->compared_ns = compared_ns(&report);
 	timeline_report_release(&report);
 }
 
@@ -1168,6 +1188,7 @@ struct verdict_look doctor_case_look(const struct doctor_case *look)
 		.hang_ns = look->options->hang_ns,
 		.sources = look->source_count,
 		.has_speed = look->has_speed,
+		.compared_ns = look->compared_ns,
 		.has_speed_reference =
 			look->yardstick != NULL &&
 			(look->yardstick->has_baseline || look->yardstick->has_expected ||

@@ -91,7 +91,8 @@ struct doctor_case {
 	struct prom *prom;	  /* NULL: no Prometheus */
 	struct nccl_log log;
 	bool has_log;
-	bool has_speed; /* slowness was judged by operations */
+	bool has_speed;	      /* slowness was judged by operations */
+	uint64_t compared_ns; /* that cover this time */
 	struct job job;
 	struct scene scene;
 	bool has_job;

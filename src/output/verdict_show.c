@@ -367,6 +367,20 @@ static void life_text(char *text, size_t size, const struct scene *scene)
 		text[0] = '\0';
 }
 
+/* What became slower before that time shows in nothing that is compared here. */
+static void put_compared(struct sink *sink, uint64_t compared_ns,
+			 const struct verdict_text_options *options)
+{
+	char text[400] = "compared between ranks", time[UNITS_TEXT];
+
+	if (compared_ns > 0)
+		text_append(text, sizeof(text), ", and over %s", units_duration(time, compared_ns));
+	text_append(text, sizeof(text),
+		    ". What is slow everywhere and from their start shows only against a good run: "
+		    "`ringside baseline save`, then --baseline.");
+	put_line(sink, "speed", "", text, options);
+}
+
 /* No trouble was found. */
 static void put_calm(struct sink *sink, const struct verdict_look *look,
 		     const struct verdicts *verdicts, const struct verdict_text_options *options)
@@ -417,11 +431,7 @@ static void put_calm(struct sink *sink, const struct verdict_look *look,
 			    is_partial ? PAINT_NOTE : PAINT_GOOD, text, PAINT_NONE,
 			    sentence_width(options), options);
 	if (!is_partial && look->has_speed && !look->has_speed_reference)
-		put_line(sink, "speed", "",
-			 "compared between ranks and over time. What is slow everywhere and from "
-			 "the start shows only against a good run: `ringside baseline save`, then "
-			 "--baseline.",
-			 options);
+		put_compared(sink, look->compared_ns, options);
 }
 
 /* ---- the whole text -------------------------------------------------------------------------- */
@@ -610,6 +620,8 @@ static void put_look(struct json *json, const struct verdict_look *look)
 	json_put_unsigned(json, "log_files", look->log_files);
 	json_put_unsigned(json, "log_lines", look->log_lines);
 	json_put_bool(json, "has_speed", look->has_speed);
+	json_put_known_double(json, "speed_seconds", look->compared_ns > 0,
+			      (double)look->compared_ns / 1e9);
 	json_put_bool(json, "has_speed_reference", look->has_speed_reference);
 	put_scene(json, look->scene);
 	json_end(json);
