@@ -680,16 +680,22 @@ static bool is_everywhere(const struct slow_common *common)
 }
 
 /* Inter-node transfers got slower, but do not spend longer on the network than before. */
-static bool slow_common_is_wire_fine(const struct slow_common *common)
+static bool is_mean_fine(const struct slow_common *common)
 {
 	return common->wire.is_known &&
 	       common->wire.after_ns <
 		       common->wire.before_ns * (1 + (common->worst->ratio - 1) / 4);
 }
 
+/* Those of no sender do: one slow cable among many hardly changes the mean. */
+static bool slow_common_is_wire_fine(const struct slow_common *common)
+{
+	return is_mean_fine(common) && common->wire.senders_slower == 0;
+}
+
 static bool slow_common_is_wire_slow(const struct slow_common *common)
 {
-	return common->wire.is_known && !slow_common_is_wire_fine(common);
+	return common->wire.is_known && !is_mean_fine(common);
 }
 
 /* Some ranks' sends spend longer on the network, and those of others clearly do not. */
@@ -697,6 +703,8 @@ static bool slow_common_is_wire_partial(const struct slow_common *common)
 {
 	const struct slow_wire *wire = &common->wire;
 
+	if (is_mean_fine(common) && wire->senders_slower > 0)
+		return true;
 	return wire->is_known && wire->senders >= SENDERS_LEAST &&
 	       wire->senders_same * 10 >= wire->senders &&
 	       wire->senders_slower * 10 >= wire->senders &&

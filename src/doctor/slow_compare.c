@@ -480,25 +480,29 @@ static void find_place(struct slow_wire *wire, const struct timeline_report *rep
 	uint32_t of_rail[RAILS * 2] = { 0 }, count = 0, slower = 0, hosts = 0;
 	uint32_t slow[2] = { UINT32_MAX, UINT32_MAX };
 	double middle_ns = middle_sender(senders, processes);
+	bool has_rails = true;
 
 	for (size_t p = 0; of_host != NULL && p < processes; p++) {
 		const struct job_rank *rank = &job->ranks[job->process_rank[p]];
 		bool is_slower = is_sender_slower(&senders[p * 2], row->ratio, middle_ns, is_past);
 
-		if (per_send(&senders[p * 2 + 1]) <= 0 || rank->gpu < 0 || rank->gpu >= RAILS)
+		if (per_send(&senders[p * 2 + 1]) <= 0)
 			continue;
 		hosts += of_host[(size_t)rank->host * 2] == 0;
 		of_host[(size_t)rank->host * 2]++;
 		of_host[(size_t)rank->host * 2 + 1] += is_slower;
-		of_rail[rank->gpu * 2]++;
-		of_rail[rank->gpu * 2 + 1] += is_slower;
+		has_rails &= rank->gpu >= 0 && rank->gpu < RAILS;
+		if (has_rails) {
+			of_rail[rank->gpu * 2]++;
+			of_rail[rank->gpu * 2 + 1] += is_slower;
+		}
 		count++;
 		if (is_slower && slower++ < 2)
 			slow[slower - 1] = job->process_rank[p];
 	}
 	if (of_host != NULL && slower > 0 && slower * 4 < count * 3 && hosts > 1) {
 		wire->slow_host = only_one(of_host, job->host_count);
-		wire->slow_rail = only_one(of_rail, RAILS);
+		wire->slow_rail = has_rails ? only_one(of_rail, RAILS) : UINT32_MAX;
 		if (slower == 1)
 			wire->slow_sender = slow[0];
 		if (slower == 2)

@@ -510,6 +510,30 @@ static void test_wire(void)
 	}
 }
 
+/* Who sends is known without GPUs' numbers, and one slow sender of eight, which hardly changes the mean, is no NVLink. */
+static void test_unknown_gpus(void)
+{
+	static const struct slowness scenes[] = {
+		{ .what = "unknown GPUs, sends of one rank",
+		  .changes = { SLOWER(STAGE_WORLD, 1) },
+		  .wire_ns = wire_of_rank },
+		{ .what = "unknown GPUs, sends of a host",
+		  .changes = { SLOWER(STAGE_WORLD, 1) },
+		  .wire_ns = wire_of_host },
+		{ .what = "unknown GPUs, sends of a rail",
+		  .changes = { SLOWER(STAGE_WORLD, 1) },
+		  .wire_ns = wire_of_rail },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(scenes); i++) {
+		play(&scenes[i]);
+		for (size_t r = 0; r < stage.report.job.rank_count; r++)
+			stage.report.job.ranks[r].gpu = -1;
+		find(&scenes[i]);
+		stage_over(&stage);
+	}
+}
+
 /* Data received by node1 waits longer for the GPU than it did. */
 static void test_consume(void)
 {
@@ -979,6 +1003,7 @@ int main(void)
 	test_what();
 	test_when();
 	test_wire();
+	test_unknown_gpus();
 	test_consume();
 	test_few_senders();
 	test_channels();
