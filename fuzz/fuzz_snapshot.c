@@ -1,6 +1,7 @@
 /*
  * One moment as a trace file, and back. A snapshot of whatever was read is written and read again:
- * it has the same in flight as a snapshot of itself, and reading it causes no trouble.
+ * it has the same in flight as a snapshot of itself, and reading it causes no trouble. What it has of the past is in order when
+ * it is shown.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,8 @@
 #include "fuzz/fuzz_main.h"
 #include "fuzz/fuzz_samples.h"
 #include "recording/recording.h"
+
+#define SECOND UINT64_C(1000000000)
 
 static void add_waits(uint64_t *sum, const struct recording_proxy *proxies, size_t count)
 {
@@ -54,7 +57,7 @@ static void read_again(const struct recording_process *process, int depth, uint6
 	unsigned char *bytes;
 	size_t length;
 
-	if (recording_snapshot(process, 3, &bytes, &length) != OK)
+	if (recording_snapshot(process, 3, 0, &bytes, &length) != OK)
 		abort();
 	recording_init(&recording);
 	if (recording_add_memory(&recording, "snapshot", bytes, length, 0) != OK ||
@@ -71,10 +74,58 @@ static void read_again(const struct recording_process *process, int depth, uint6
 	free(bytes);
 }
 
+static bool count_op(const struct op_record *op, enum recording_place place, void *context)
+{
+	(void)op;
+	(void)place;
+	++*(size_t *)context;
+	return true;
+}
+
+static size_t count_ops(const struct recording *recording)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < recording->count; i++)
+		recording_each_op(recording->processes[i], count_op, &count, NULL);
+	return count;
+}
+
+static void show_past(struct recording *recording)
+{
+	size_t hidden = count_ops(recording);
+	uint64_t from_ns, until_ns;
+
+	if (recording_show_past(recording) != OK)
+		abort();
+	count_ops(recording);
+	for (uint64_t at = 1; at != 0; at *= 2)
+		if (recording_past_gap(recording, recording_past_wall(recording, at), &from_ns,
+				       &until_ns) &&
+		    from_ns >= until_ns)
+			abort();
+	recording_hide_past(recording);
+	if (count_ops(recording) != hidden)
+		abort();
+}
+
+/* As an agent that sees it now and then. */
+static void keep_past(struct recording_process *process)
+{
+	uint64_t last_ns = recording_last_ns(process), wall_ns;
+
+	if (!recording_wall_ns(process, last_ns, &wall_ns))
+		return;
+	process->life = RECORDING_ALIVE;
+	for (uint64_t at = wall_ns - 60 * SECOND; at < wall_ns + 60 * SECOND; at += 10 * SECOND)
+		recording_past_follow(process, at, 1 << 14, true);
+}
+
 static void finish(struct recording *recording)
 {
 	if (recording_finish(recording) != OK)
 		abort();
+	show_past(recording);
 	recording_find_flights(recording);
 	for (size_t i = 0; i < recording->count; i++)
 		read_again(recording->processes[i], 0, 0);
@@ -111,8 +162,11 @@ static void read_changed(const uint8_t *data, size_t size)
 		abort();
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	recording_init(&recording);
-	if (recording_add(&recording, path, 0) != OK || recording_finish(&recording) != OK ||
-	    recording_snapshot(recording.processes[0], 4, &snapshot.bytes, &snapshot.size) != OK)
+	if (recording_add(&recording, path, 0) != OK || recording_finish(&recording) != OK)
+		abort();
+	keep_past(recording.processes[0]);
+	if (recording_snapshot(recording.processes[0], 4, 16, &snapshot.bytes, &snapshot.size) !=
+	    OK)
 		abort();
 	recording_release(&recording);
 	close(fd);

@@ -114,6 +114,7 @@ struct agent_look {
 	uint64_t steps_ns;	/* CPU time of its steps so far */
 	uint64_t last_ns;	/* monotonic: when the last complete one began; 0: never */
 	uint64_t next_ns;	/* monotonic: when the next scan is due */
+	size_t next_past;	/* process whose past is read first */
 	uint64_t busy_until_ns; /* activity expected: scan every second until then */
 	uint64_t number;	/* number of the scan */
 	uint64_t cost_ns;	/* CPU time of a scan: the cheaper one of the last two */
@@ -265,7 +266,8 @@ void agent_budget_spend(struct agent_budget *budget, uint64_t spent_ns);
  */
 
 enum {
-	AGENT_SNAPSHOT_OPERATIONS_MAX = 20000, /* per process: those finished last */
+	AGENT_SNAPSHOT_OPERATIONS_MAX = 20000, /* per process: those finished last, */
+	AGENT_SNAPSHOT_PAST_MAX = 16384,       /* and of the time before */
 	AGENT_SNAPSHOT_BYTES_MAX = 32 * 1024 * 1024,
 	/* CPU time, and wall time on a busy node: afterwards the data of the last scan is used. */
 	AGENT_SNAPSHOT_MS = 500,
@@ -274,9 +276,11 @@ enum {
 
 /* The requested number rounded up to one of a few steps, so that most requests can share an archive. */
 size_t agent_snapshot_operations(uint64_t asked);
+size_t agent_snapshot_past(uint64_t asked);
 
 struct agent_snapshot_wanted {
 	size_t operations;
+	size_t past;
 	bool has_environment; /* else recorded environment variables are left out */
 	bool has_job;	      /* only processes of this job; others are not mentioned */
 	char job[128];

@@ -395,15 +395,23 @@ static enum MHD_Result answer_snapshot(struct agent_route *route, struct MHD_Con
 	const char *operations =
 		MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "operations");
 	const char *job = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "job");
+	const char *earlier =
+		MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "past");
+	int64_t number = 0, earlier_number = 0;
 	struct agent_past past = { 0 };
-	int64_t number = 0;
 
 	if (operations && text_number(operations, 0, AGENT_SNAPSHOT_OPERATIONS_MAX, &number) != OK)
 		return serve_refuse(&route->site, connection, MHD_HTTP_BAD_REQUEST,
 				    "'operations' must be a number from 0 to 20000: the last "
 				    "finished operations "
 				    "per process\n");
+	if (earlier && text_number(earlier, 0, AGENT_SNAPSHOT_PAST_MAX, &earlier_number) != OK)
+		return serve_refuse(
+			&route->site, connection, MHD_HTTP_BAD_REQUEST,
+			"'past' must be a number from 0 to 16384: operations per process "
+			"from before these\n");
 	past.snapshot.operations = agent_snapshot_operations((uint64_t)number);
+	past.snapshot.past = agent_snapshot_past((uint64_t)earlier_number);
 	past.snapshot.has_environment = may_see_environment(route, connection);
 	past.snapshot.has_job = job != NULL;
 	if (!web_unescape(past.snapshot.job, sizeof(past.snapshot.job), job))

@@ -138,21 +138,23 @@ static char *without_environment(const struct recording_process *process, size_t
 	return to;
 }
 
-/* `stack`: where it is in its program, as the agent knows it; NULL unknown. */
+/* `known`: the same process at the last scan. Where it is in its program, and its past, are only there. */
 static enum status make_snapshot(const struct pack *pack, const struct recording_process *process,
-				 char *stack, size_t operations, unsigned char **bytes,
-				 size_t *length)
+				 const struct recording_process *known, size_t operations,
+				 unsigned char **bytes, size_t *length)
 {
+	size_t past = operations > 0 ? pack->wanted.past : 0;
 	struct recording_process shown = *process;
 	enum status status;
 
-	shown.stack = stack;
+	shown.stack = known->stack;
+	shown.past = known->past;
 	if (pack->wanted.has_environment)
-		return recording_snapshot(&shown, operations, bytes, length);
+		return recording_snapshot(&shown, operations, past, bytes, length);
 	shown.info = without_environment(process, &shown.info_bytes);
 	if (shown.info == NULL)
 		return ERR_NO_SPACE;
-	status = recording_snapshot(&shown, operations, bytes, length);
+	status = recording_snapshot(&shown, operations, past, bytes, length);
 	free(shown.info);
 	return status;
 }
@@ -169,8 +171,8 @@ static enum status snapshot_take_process(struct pack *pack, const struct recordi
 	recording_init(&now);
 	if (may_read && recording_add_again(&now, known) == OK && now.count == 1)
 		process = now.processes[0];
-	status = make_snapshot(pack, process, known->stack, may_read ? pack->wanted.operations : 0,
-			       bytes, length);
+	status = make_snapshot(pack, process, known, may_read ? pack->wanted.operations : 0, bytes,
+			       length);
 	recording_release(&now);
 	return status;
 }
@@ -226,6 +228,7 @@ static void note_begin(struct pack *pack, const char *host)
 	json_put_unsigned(note, "looks_failed", pack->look->failures);
 	json_put_bool(note, "is_failing", pack->look->status != OK);
 	json_put_unsigned(note, "operations_asked", pack->wanted.operations);
+	json_put_unsigned(note, "past_asked", pack->wanted.past);
 	json_put_bool(note, "environment_left_out", !pack->wanted.has_environment);
 	json_put_object(note, "limits");
 	json_put_unsigned(note, "bytes", AGENT_SNAPSHOT_BYTES_MAX);
@@ -288,14 +291,26 @@ static void name_host(char name[64], const char *host)
 		text_copy(name, 64, "host");
 }
 
+static size_t round_up(uint64_t asked, const size_t *steps, size_t count, size_t most)
+{
+	for (size_t i = 0; i < count; i++)
+		if (asked <= steps[i])
+			return steps[i];
+	return most;
+}
+
 size_t agent_snapshot_operations(uint64_t asked)
 {
 	static const size_t steps[] = { 0, 512, 1024, 2048, 4096 };
 
-	for (size_t i = 0; i < ARRAY_LENGTH(steps); i++)
-		if (asked <= steps[i])
-			return steps[i];
-	return AGENT_SNAPSHOT_OPERATIONS_MAX;
+	return round_up(asked, steps, ARRAY_LENGTH(steps), AGENT_SNAPSHOT_OPERATIONS_MAX);
+}
+
+size_t agent_snapshot_past(uint64_t asked)
+{
+	static const size_t steps[] = { 0, 1024, 4096 };
+
+	return round_up(asked, steps, ARRAY_LENGTH(steps), AGENT_SNAPSHOT_PAST_MAX);
 }
 
 void agent_snapshot_write(struct sink *sink, const struct agent_look *look, const char *host,

@@ -976,15 +976,19 @@ static uint64_t span_of(const struct step *step, uint32_t place)
 	}
 }
 
-/* Either may be 0: not known. */
+/*
+ * Either may be 0: not known. What has no end stays in its slot, however old: a ring buffer that has overwritten everything
+ * since then does not begin there.
+ */
 static void widen_span(struct scan_rank *rank, uint64_t issue_ns, uint64_t done_ns)
 {
 	uint64_t first_ns = issue_ns != 0 ? issue_ns : done_ns;
 	uint64_t last_ns = done_ns > issue_ns ? done_ns : issue_ns;
+	bool has_first = rank->untimed_first_ns != UINT64_MAX || rank->busy.first_ns != UINT64_MAX;
 
 	if (last_ns == 0)
 		return;
-	if (first_ns < rank->untimed_first_ns)
+	if (first_ns < rank->untimed_first_ns && !(done_ns == 0 && has_first))
 		rank->untimed_first_ns = first_ns;
 	if (last_ns > rank->untimed_last_ns)
 		rank->untimed_last_ns = last_ns;

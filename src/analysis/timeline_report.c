@@ -391,7 +391,7 @@ struct units_text timeline_time(const struct timeline_report *report, uint64_t n
 	struct units_text to;
 
 	if (report->has_wall)
-		units_clock(to.text, ns);
+		units_clock(to.text, recording_past_wall(report->recording, ns));
 	else
 		units_duration(to.text, after_ns);
 	text_append(to.text, sizeof(to.text), "%s", report->has_wall ? zone : " after the start");

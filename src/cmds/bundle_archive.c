@@ -531,7 +531,7 @@ static void snapshot_one(struct bundle_archive *archive, const struct recording_
 	enum status status;
 
 	name_of(name, "snapshots", ".trace", index, process);
-	status = recording_snapshot(process, operations, &bytes, &length);
+	status = recording_snapshot(process, operations, 0, &bytes, &length);
 	if (status == ERR_NO_SPACE)
 		cli_no_memory();
 	if (status != OK) {

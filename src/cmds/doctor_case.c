@@ -44,6 +44,8 @@ enum {
 	OPERATIONS_LEAST = 512,
 	OPERATIONS_OF_ALL = 1 << 18
 };
+/* Of the time before: as much as all agents together can send in some seconds. */
+enum { PAST_MOST = 16384, PAST_LEAST = 1024, PAST_OF_ALL = 1 << 20 };
 enum { SNAPSHOT_BYTES_MOST = 256 << 20, PATH_MOST = 512 };
 
 enum { JOB_NAME_SIZE = sizeof(((struct recording_process *)NULL)->job) };
@@ -152,20 +154,30 @@ static size_t operations_wanted(size_t agents)
 	return wanted;
 }
 
-/* Older agents ignore the job and send all. */
+static size_t past_wanted(size_t agents)
+{
+	size_t wanted = PAST_MOST;
+
+	while (wanted > PAST_LEAST && wanted * agents > PAST_OF_ALL)
+		wanted /= 4;
+	return wanted;
+}
+
+/* Older agents ignore the job and send all, and have no past. */
 static struct cli_fetch_request *make_agent_requests(const struct fetch_targets *targets,
 						     const char *job)
 {
 	struct cli_fetch_request *requests = cli_realloc(NULL, targets->count * sizeof(*requests));
 	size_t operations = operations_wanted(targets->count);
+	size_t past = past_wanted(targets->count);
 
 	for (size_t i = 0; i < targets->count; i++) {
 		const struct fetch_target *target = &targets->list[i];
 		size_t size = strlen(target->url) + PATH_MOST;
 		char *url = cli_realloc(NULL, size);
 
-		text_format(url, size, "%s/api/v1/snapshot?operations=%zu%s", target->url,
-			    operations, job ? "&job=" : "");
+		text_format(url, size, "%s/api/v1/snapshot?operations=%zu&past=%zu%s", target->url,
+			    operations, past, job ? "&job=" : "");
 		if (job)
 			fetch_url_append(url, size, job);
 		requests[i] = (struct cli_fetch_request){ url, target->socket };
@@ -540,15 +552,22 @@ static enum status make_report(struct doctor_case *look, struct timeline_report 
 	return status;
 }
 
-/* The time that the calls of all ranks cover. */
-static uint64_t compared_ns(const struct timeline_report *report)
+/* The time that the calls of all ranks cover, and the time since the first of these. */
+static void take_compared(struct doctor_case *look, const struct timeline_report *report)
 {
-	uint64_t least_ns = UINT64_MAX;
+	const struct timeline_rank *least = NULL;
 
 	for (size_t i = 0; i < report->job.rank_count; i++)
-		if (report->ranks[i].span_ns > 0 && report->ranks[i].span_ns < least_ns)
-			least_ns = report->ranks[i].span_ns;
-	return least_ns != UINT64_MAX ? least_ns : 0;
+		if (report->ranks[i].span_ns > 0 &&
+		    (least == NULL || report->ranks[i].span_ns < least->span_ns))
+			least = &report->ranks[i];
+	if (least == NULL)
+		return;
+	look->examined_ns = look->compared_ns = least->span_ns;
+	if (report->recording->shown != NULL && report->has_wall &&
+	    least->last_ns > least->first_ns)
+		look->compared_ns = recording_past_wall(report->recording, least->last_ns) -
+				    recording_past_wall(report->recording, least->first_ns);
 }
 
 static void judge_slowness(struct doctor_case *look)
@@ -562,19 +581,23 @@ static void judge_slowness(struct doctor_case *look)
 		.gpu_hour_price = options->gpu_hour_price,
 	};
 	struct timeline_report report;
-	enum status status = make_report(look, &report);
+	enum status status;
 	const char *why;
 
+	must_succeed(recording_show_past(&look->asked_for));
+	status = make_report(look, &report);
 	must_succeed(status);
 	if (status != OK) {
+		recording_hide_past(&look->asked_for);
 		why = status_reason(status);
 		doctor_note_failure(look, "recorded operations", why, strlen(why));
 		return;
 	}
 	must_succeed(slow_find(&look->verdicts, &report, &slow));
 	look->has_speed = true;
-	look->compared_ns = compared_ns(&report);
+	take_compared(look, &report);
 	timeline_report_release(&report);
+	recording_hide_past(&look->asked_for);
 }
 
 static void judge_sums(struct doctor_case *look)
@@ -1189,6 +1212,7 @@ struct verdict_look doctor_case_look(const struct doctor_case *look)
 		.sources = look->source_count,
 		.has_speed = look->has_speed,
 		.compared_ns = look->compared_ns,
+		.examined_ns = look->examined_ns,
 		.has_speed_reference =
 			look->yardstick != NULL &&
 			(look->yardstick->has_baseline || look->yardstick->has_expected ||

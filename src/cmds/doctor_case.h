@@ -92,7 +92,8 @@ struct doctor_case {
 	struct nccl_log log;
 	bool has_log;
 	bool has_speed;	      /* slowness was judged by operations */
-	uint64_t compared_ns; /* that cover this time */
+	uint64_t compared_ns; /* over this time, */
+	uint64_t examined_ns; /* of which they cover this much */
 	struct job job;
 	struct scene scene;
 	bool has_job;

@@ -121,6 +121,39 @@ static bool select_job(struct recording *chosen, const struct live *live, uint32
 	return chosen->processes != NULL;
 }
 
+/* Operations of a process, as many as the doctor gets from an agent. */
+enum { JUDGED_LAST = 20000, JUDGED_PAST = 16384 };
+
+/*
+ * The same processes with what was kept of the time before their ring buffers, as snapshots, which have both. False: nothing
+ * was kept, or there is no memory for it.
+ */
+static bool select_past(struct recording *whole, const struct recording *chosen)
+{
+	bool is_made = false;
+	unsigned char *bytes;
+	size_t length;
+
+	recording_init(whole);
+	whole->is_any_owner = chosen->is_any_owner;
+	for (size_t i = 0; i < chosen->count; i++)
+		is_made |= recording_past_bytes(chosen->processes[i]) > 0;
+	for (size_t i = 0; i < chosen->count && is_made; i++) {
+		is_made = recording_snapshot(chosen->processes[i], JUDGED_LAST, JUDGED_PAST, &bytes,
+					     &length) == OK;
+		if (!is_made)
+			break;
+		is_made = recording_add_memory(whole, "memory", bytes, length, 0) == OK;
+		free(bytes);
+	}
+	is_made = is_made && recording_finish(whole) == OK && recording_show_past(whole) == OK &&
+		  whole->shown != NULL && whole->count == chosen->count;
+	for (size_t i = 0; i < whole->count; i++)
+		text_copy(whole->processes[i]->job, sizeof(whole->processes[i]->job),
+			  chosen->processes[0]->job);
+	return is_made;
+}
+
 static struct live_slow *slow_find_key(struct live_job_memory *memory, uint64_t key)
 {
 	for (size_t i = 0; i < memory->slow_count; i++)
@@ -315,23 +348,29 @@ void live_judge_compare(const struct live *live, struct live_judgement *judgemen
 	uint32_t job = find_judged(live, judgement);
 	const struct straggler_judged *judged;
 	struct timeline_report report;
-	struct recording chosen;
+	struct recording chosen, whole;
+	bool has_past;
 
 	options.custom_by[options.custom_count++] = BASELINE_BY;
 	options.progress = is_in_time;
 	options.progress_context = &until_ns;
 	if (!select_job(&chosen, live, job))
 		return;
-	judgement->status = timeline_report_make(&report, &chosen, NULL, &options);
+	has_past = select_past(&whole, &chosen);
+	judgement->status =
+		timeline_report_make(&report, has_past ? &whole : &chosen, NULL, &options);
 	if (judgement->status == OK) {
 		judged = report.job.group_count > 0 ? report.stragglers.jobs : NULL;
 		judgement->status = find_slow(&judgement->found, live, job, &report);
 		judgement->is_judged = judged != NULL && judged[0].is_judged;
 		judgement->has_wall = report.has_wall;
-		judgement->start_ns = report.start_ns;
+		judgement->start_ns =
+			report.has_wall ? recording_past_wall(report.recording, report.start_ns)
+					: report.start_ns;
 		judgement->end_ns = report.end_ns;
 		timeline_report_release(&report);
 	}
+	recording_release(&whole);
 	free(chosen.processes);
 }
 

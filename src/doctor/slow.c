@@ -32,10 +32,14 @@ struct slow_common {
 
 struct slow_text slow_when(const struct timeline_report *report, const struct slow_span *span)
 {
+	uint64_t cut_from_ns, cut_until_ns, from_ns = span->from_ns;
 	struct slow_text to = { "always" };
-	struct units_text from = timeline_time(report, span->from_ns, "");
+	struct units_text from = timeline_time(report, from_ns, "");
 	struct units_text until = timeline_time(report, span->until_ns, "");
 
+	/* It is known from there on. */
+	if (recording_past_gap(report->recording, from_ns, &cut_from_ns, &cut_until_ns))
+		units_clock(from.text, cut_until_ns);
 	if (span->from_ns > 0 && span->until_ns > 0 && span->share > 0 && span->share < 0.95)
 		text_format(to.text, sizeof(to.text),
 			    "in bursts between %s and %s (%.0f%% of the time)", from.text,
@@ -474,7 +478,17 @@ void slow_fill_missing(struct slow_search *search, struct verdict *verdict)
 	const struct timeline_completeness *found = &report->completeness;
 	uint32_t unseen = ranks_unseen(&report->job, search->group);
 
-	if (!found->keeps_all)
+	if (!found->keeps_all && report->recording->shown != NULL)
+		verdict_missing(
+			verdict,
+			"Agents keep stretches of what flight mode has overwritten; this covers %s "
+			"of the last %s.",
+			units_of_ns((double)(report->end_ns - report->start_ns)).text,
+			units_of_ns(
+				(double)(report->end_ns -
+					 recording_past_wall(report->recording, report->start_ns)))
+				.text);
+	else if (!found->keeps_all)
 		verdict_missing(verdict,
 				"Flight mode keeps only the most recent operations; this covers "
 				"the last %s.",
@@ -1893,9 +1907,38 @@ static void look_at_job(struct slow_search *search, struct slow_cells *cells)
 	slow_longer(search, &rise);
 }
 
+/* Into the time in which it happened, if time that was not recorded is cut out of the report: as much may have been lost then
+ * as in what was recorded. */
+static void place_in_time(struct verdict *verdict, const struct timeline_report *report)
+{
+	uint64_t since_ns = verdict->since_wall_ns, until_ns = since_ns + verdict->for_ns, for_ns;
+	uint64_t from_ns, known_ns;
+	char from[UNITS_TEXT], known[UNITS_TEXT];
+
+	if (since_ns == 0 || !report->has_wall || report->recording->shown == NULL)
+		return;
+	verdict->since_wall_ns = recording_past_wall(report->recording, since_ns);
+	if (recording_past_gap(report->recording, since_ns, &from_ns, &known_ns)) {
+		verdict->since_wall_ns = known_ns;
+		units_clock(from, from_ns);
+		units_clock(known, known_ns);
+		verdict_missing(
+			verdict,
+			"It began between %s and %s: agents kept nothing of the time between.",
+			from, known);
+	}
+	for_ns = recording_past_wall(report->recording, until_ns) - verdict->since_wall_ns;
+	if (verdict->for_ns == 0 || for_ns == verdict->for_ns)
+		return;
+	verdict->gpu_hours *= (double)for_ns / (double)verdict->for_ns;
+	verdict->money *= (double)for_ns / (double)verdict->for_ns;
+	verdict->for_ns = for_ns;
+}
+
 enum status slow_find(struct verdicts *verdicts, const struct timeline_report *report,
 		      const struct slow_options *options)
 {
+	size_t first = verdicts->count;
 	struct slow_search search = { .verdicts = verdicts,
 				      .report = report,
 				      .options = options,
@@ -1909,5 +1952,7 @@ enum status slow_find(struct verdicts *verdicts, const struct timeline_report *r
 	for (; search.group < report->job.group_count && search.status == OK; search.group++)
 		look_at_job(&search, &cells);
 	slow_cells_release(&cells);
+	for (size_t i = first; i < verdicts->count; i++)
+		place_in_time(&verdicts->list[i], report);
 	return search.status;
 }

@@ -44,8 +44,9 @@ struct hub_options {
 	uint64_t interval_ns;	/* between two polls of an agent */
 	uint64_t refresh_ns;	/* of the sources */
 	uint64_t hang_ns;
-	bool is_hang_fixed; /* --hang was given: RINGSIDE_HANG_AFTER of jobs does not count */
-	uint64_t check_ns;  /* judge a job without trouble this often; 0: never */
+	bool is_hang_fixed;  /* --hang was given: RINGSIDE_HANG_AFTER of jobs does not count */
+	uint64_t check_ns;   /* judge a job without trouble this often; 0: never */
+	bool is_check_fixed; /* else less often with many agents */
 	uint64_t timeout_ns;
 	const char *auth; /* for agents */
 	const char *prometheus_auth;
@@ -309,7 +310,8 @@ struct hub_jobs {
 	const char *doctor;    /* path of ringside */
 	struct hub_job **list; /* by key */
 	size_t count;
-	uint64_t left_out; /* jobs beyond the limit, at the last update */
+	size_t agents;	   /* at the last update, like the next */
+	uint64_t left_out; /* jobs beyond the limit */
 	uint64_t changes;  /* hub_agents.changes of the last update */
 	uint64_t updated_ns;
 	struct hub_judge judges[HUB_JUDGES];

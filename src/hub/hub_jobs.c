@@ -20,6 +20,9 @@
 #define ALERT_PAUSE_NS UINT64_C(30000000000) /* and causes at most one judgement in this long */
 #define UPDATE_NS UINT64_C(200000000)
 #define SNAPSHOT_TIME_NS UINT64_C(5000000000)
+/* A check asks all agents of a job: about as many are asked per second, however many there are. */
+#define CHECK_PER_AGENT_NS UINT64_C(60000000)
+#define CHECK_MOST_NS UINT64_C(600000000000)
 
 enum {
 	DOCTOR_WORDS = 40, /* of its command line */
@@ -269,10 +272,23 @@ static bool has_hang(const struct hub_job *job)
 	return job->found.count > 0 && verdict_is_hang(job->found.list[0].class);
 }
 
-/* A job without trouble: a hang is over once all agents were asked again; slowness once the doctor says so. */
-static void job_calm(struct hub_job *job, const struct hub_options *options, uint64_t now_ns)
+/* Between two judgements of a job without trouble; UINT64_MAX: there is only one. */
+static uint64_t check_pause(const struct hub_jobs *jobs)
 {
-	uint64_t check_ns = options->check_ns == 0 ? UINT64_MAX : options->check_ns;
+	uint64_t least_ns = jobs->agents * CHECK_PER_AGENT_NS, check_ns = jobs->options->check_ns;
+
+	if (check_ns == 0)
+		return UINT64_MAX;
+	if (least_ns > CHECK_MOST_NS)
+		least_ns = CHECK_MOST_NS;
+	return jobs->options->is_check_fixed || check_ns > least_ns ? check_ns : least_ns;
+}
+
+/* A job without trouble: a hang is over once all agents were asked again; slowness once the doctor says so. */
+static void job_calm(const struct hub_jobs *jobs, struct hub_job *job, uint64_t now_ns)
+{
+	const struct hub_options *options = jobs->options;
+	uint64_t check_ns = check_pause(jobs);
 
 	if (job->alive == 0 && job->silent < job->nodes) {
 		verdicts_release(&job->found);
@@ -295,8 +311,9 @@ static uint64_t job_hang_ns(const struct hub_job *job, const struct hub_options 
 										: options->hang_ns;
 }
 
-static void job_decide(struct hub_job *job, const struct hub_options *options, uint64_t now_ns)
+static void job_decide(const struct hub_jobs *jobs, struct hub_job *job, uint64_t now_ns)
 {
+	const struct hub_options *options = jobs->options;
 	enum hub_trouble before = job->trouble;
 
 	if (job->silent == 0)
@@ -304,7 +321,7 @@ static void job_decide(struct hub_job *job, const struct hub_options *options, u
 	job->wait_share = job->wait_known > 0 ? job->wait_share / job->wait_known : NAN;
 	job->trouble = trouble_of(job, job_hang_ns(job, options), now_ns);
 	if (job->trouble == HUB_TROUBLE_NONE) {
-		job_calm(job, options, now_ns);
+		job_calm(jobs, job, now_ns);
 		return;
 	}
 	job->trouble_last_ns = now_ns;
@@ -330,6 +347,7 @@ void hub_jobs_update(struct hub_jobs *jobs, const struct hub_agents *agents, uin
 	jobs->changes = agents->changes;
 	jobs->updated_ns = now_ns;
 	jobs->left_out = 0;
+	jobs->agents = agents->count;
 	for (size_t i = 0; i < jobs->count; i++)
 		job_clear(jobs->list[i]);
 	/* Agents with few jobs first: one that claims many must not displace them. */
@@ -344,7 +362,7 @@ void hub_jobs_update(struct hub_jobs *jobs, const struct hub_agents *agents, uin
 			job_free(job);
 			continue;
 		}
-		job_decide(job, jobs->options, now_ns);
+		job_decide(jobs, job, now_ns);
 		jobs->list[kept++] = job;
 	}
 	jobs->count = kept;
@@ -624,12 +642,14 @@ static bool keep_verdicts(struct hub_job *job, struct verdicts *read)
 	return is_trouble;
 }
 
-static void judge_again(struct hub_job *job, const struct hub_options *options, uint64_t now_ns)
+static void judge_again(const struct hub_jobs *jobs, struct hub_job *job, uint64_t now_ns)
 {
-	uint64_t least_ns = job->took_ns * JUDGE_SHARE;
+	uint64_t least_ns = job->took_ns * JUDGE_SHARE, check_ns = check_pause(jobs);
 
 	if (job->trouble == HUB_TROUBLE_NONE && job->found.count == 0) {
-		job->judge_ns = options->check_ns == 0 ? UINT64_MAX : now_ns + options->check_ns;
+		job->judge_ns = check_ns == UINT64_MAX
+					? UINT64_MAX
+					: now_ns + (check_ns > least_ns ? check_ns : least_ns);
 		return;
 	}
 	if (job->pause_ns < HUB_JUDGE_FIRST_NS)
@@ -673,7 +693,7 @@ void hub_jobs_judged(struct hub_jobs *jobs, struct hub_job *job, const struct ch
 				  job->why[0] ? job->why : "the doctor failed");
 	}
 	jobs->judgements[job->judgement]++;
-	judge_again(job, jobs->options, now_ns);
+	judge_again(jobs, job, now_ns);
 }
 
 /* Is the first more urgent? */

@@ -126,7 +126,8 @@ static const struct cli_option hub_option_rows[] = {
 	  CLI_TIME(struct hub_options, hang_ns, CLI_SECONDS(1), CLI_SECONDS(86400)), SERVING_TIME,
 	  .more = "is more than 1d" },
 	{ 0, "check", "TIME",
-	  "also judge jobs without any sign of trouble this often; 0s: never (default 10m)",
+	  "also judge jobs without any sign of trouble this often; 0s: never (default 1m, up to "
+	  "10m with thousands of agents)",
 	  CLI_TIME(struct hub_options, check_ns, 0, 0), SERVING_TIME },
 	{ 0, "timeout", "TIME", "timeout per agent (default 3s)",
 	  CLI_TIME(struct hub_options, timeout_ns, CLI_SECONDS(1) / 10, CLI_SECONDS(60)),
@@ -183,7 +184,7 @@ int hub_options_parse(struct hub_options *options, int argc, char **argv)
 	*options = (struct hub_options){
 		.interval_ns = CLI_SECONDS(5),
 		.refresh_ns = CLI_SECONDS(30),
-		.check_ns = CLI_SECONDS(600),
+		.check_ns = UINT64_MAX,
 		.timeout_ns = CLI_SECONDS(3),
 	};
 	serving_options_init(&options->serving);
@@ -191,6 +192,9 @@ int hub_options_parse(struct hub_options *options, int argc, char **argv)
 	options->is_hang_fixed = options->hang_ns != 0;
 	if (!options->is_hang_fixed)
 		options->hang_ns = CLI_SECONDS(20);
+	options->is_check_fixed = options->check_ns != UINT64_MAX;
+	if (!options->is_check_fixed)
+		options->check_ns = CLI_SECONDS(60);
 	if (code == CLI_GO_ON && options->source_count == 0 && options->prometheus == NULL)
 		return cli_usage(&hub_page, "no agents: use --agents, --file-sd, --http-sd, "
 					    "--slurm, --dns or --prometheus");

@@ -368,13 +368,17 @@ static void life_text(char *text, size_t size, const struct scene *scene)
 }
 
 /* What became slower before that time shows in nothing that is compared here. */
-static void put_compared(struct sink *sink, uint64_t compared_ns,
+static void put_compared(struct sink *sink, const struct verdict_look *look,
 			 const struct verdict_text_options *options)
 {
 	char text[400] = "compared between ranks", time[UNITS_TEXT];
 
-	if (compared_ns > 0)
-		text_append(text, sizeof(text), ", and over %s", units_duration(time, compared_ns));
+	if (look->compared_ns > 0)
+		text_append(text, sizeof(text), ", and over %s",
+			    units_duration(time, look->compared_ns));
+	if (look->examined_ns < look->compared_ns)
+		text_append(text, sizeof(text), " by what agents kept of it, %s",
+			    units_duration(time, look->examined_ns));
 	text_append(text, sizeof(text),
 		    ". What is slow everywhere and from their start shows only against a good run: "
 		    "`ringside baseline save`, then --baseline.");
@@ -431,7 +435,7 @@ static void put_calm(struct sink *sink, const struct verdict_look *look,
 			    is_partial ? PAINT_NOTE : PAINT_GOOD, text, PAINT_NONE,
 			    sentence_width(options), options);
 	if (!is_partial && look->has_speed && !look->has_speed_reference)
-		put_compared(sink, look->compared_ns, options);
+		put_compared(sink, look, options);
 }
 
 /* ---- the whole text -------------------------------------------------------------------------- */
@@ -622,6 +626,8 @@ static void put_look(struct json *json, const struct verdict_look *look)
 	json_put_bool(json, "has_speed", look->has_speed);
 	json_put_known_double(json, "speed_seconds", look->compared_ns > 0,
 			      (double)look->compared_ns / 1e9);
+	json_put_known_double(json, "speed_examined_seconds", look->compared_ns > 0,
+			      (double)look->examined_ns / 1e9);
 	json_put_bool(json, "has_speed_reference", look->has_speed_reference);
 	put_scene(json, look->scene);
 	json_end(json);

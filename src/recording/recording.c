@@ -58,6 +58,8 @@ void recording_release(struct recording *recording)
 	free(recording->processes);
 	free(recording->troubles);
 	free(recording->left_out);
+	if (recording->shown != NULL)
+		recording_hide_past(recording);
 	*recording = (struct recording){ 0 };
 }
 
@@ -105,6 +107,8 @@ void recording_process_free(struct recording_process *process)
 	free(process->totals);
 	free(process->links);
 	recording_totals_free(process->follow);
+	recording_past_free(process->past);
+	free(process->shifts);
 	free(process->anchors);
 	free(process->info);
 	free(process);

@@ -247,6 +247,16 @@ struct recording_process {
 	 * takes an anchor only at its start. It implies nothing about the process. wall_ns 0: none.
 	 */
 	struct clock_anchor fresh_anchor;
+	/*
+	 * What it did before what its ring buffer holds: kept by whoever follows it, see
+	 * recording_past_follow(). Of a snapshot that has some of it: its last operations begin with this sequence;
+	 * else 0.
+	 */
+	struct recording_past *past;
+	uint64_t past_before;
+	struct recording_shift *shifts; /* private to recording_show_past(), like the next two */
+	size_t shift_count;
+	uint64_t recent_ns;
 	size_t refused;		 /* invalid comms, live slots and proxies */
 	const char *refused_why; /* the last of them; static */
 };
@@ -317,6 +327,7 @@ struct recording {
 	size_t foreign_path_count;
 	struct recording_left_out *left_out; /* of a watch, by user */
 	size_t left_out_count;
+	struct recording_shown *shown; /* see recording_show_past(); NULL: the past is not shown */
 };
 
 enum recording_flag {
@@ -417,14 +428,39 @@ enum status recording_find_flights(struct recording *recording);
 /*
  * One moment of a process as a trace file, which all commands read like any other: identity,
  * communicators, counts, what is in flight with its transfers, and the last `last_operations`
- * finished operations (from a region: as many as its ring still has). Small enough for an agent to
+ * finished operations (from a region: as many as its ring still has), and up to `past_operations` of
+ * what was kept of the time before these. Small enough for an agent to
  * serve or a ticket to carry. Its info has "snapshot_wall_ns" and, if known, "snapshot_life" and
  * "snapshot_state" (of the process: R, S, D, T ... as in /proc). The moment is that of the last
  * read or refresh: only the ring is read again, and only what was finished then. *bytes is the
  * caller's to free(). ERR_NO_SPACE (memory), or an error from reading a trace.
  */
 enum status recording_snapshot(const struct recording_process *process, size_t last_operations,
-			       unsigned char **bytes, size_t *length);
+			       size_t past_operations, unsigned char **bytes, size_t *length);
+
+/*
+ * Keep stretches of what a process does, at most `most` operations, so that they can be had once its ring buffer has
+ * overwritten them. At every scan, after it was refreshed. True: a stretch was read, which takes about a millisecond;
+ * without may_take that is put off to a later scan. recording_past.c says which are kept.
+ */
+bool recording_past_follow(struct recording_process *process, uint64_t wall_ns, uint64_t most,
+			   bool may_take);
+uint64_t recording_past_bytes(const struct recording_process *process);
+
+/*
+ * Readers do not see what snapshots have of the past, until it is shown. Then the time that was not kept is cut out: what
+ * follows is later by as much. Only if all processes are of one job. After recording_finish(). ERR_NO_SPACE.
+ */
+enum status recording_show_past(struct recording *recording);
+void recording_hide_past(struct recording *recording);
+/* When that was: the wall time of what readers see at this wall time. The same if no past is shown. */
+uint64_t recording_past_wall(const struct recording *recording, uint64_t shown_ns);
+/*
+ * Is this where time was cut out, within some seconds? Then what was found there happened in the wall time from *from_ns to
+ * *until_ns.
+ */
+bool recording_past_gap(const struct recording *recording, uint64_t shown_ns, uint64_t *from_ns,
+			uint64_t *until_ns);
 
 /*
  * recording_add() for bytes in memory: a trace file, or a tar archive of trace files and

@@ -109,4 +109,20 @@ enum status recording_flights_details(struct recording_process *process);
 enum status recording_snapshot_load(struct recording_process *process, struct recording_file *file,
 				    struct trace_reader *reader);
 
+/* recording_past.c, for the files that write and read snapshots. */
+enum { RECORDING_PAST_TEXT = 4096 };
+struct recording_past_ops {
+	struct op_record *ops; /* the caller's to free() */
+	size_t count;
+	char text[RECORDING_PAST_TEXT]; /* for the info; "" none */
+};
+/* At most this many of those before this sequence. ERR_NO_SPACE. */
+enum status recording_past_copy(struct recording_past_ops *to,
+				const struct recording_process *process, uint64_t before,
+				size_t most);
+void recording_past_free(struct recording_past *past);
+void recording_past_load(struct recording_process *process);
+/* Of a snapshot: puts an operation where readers see it. False: they do not. */
+bool recording_past_place(const struct recording_process *process, struct op_record *op);
+
 #endif

@@ -3,7 +3,7 @@
  *
  *	PROCESS   snapshot_...=, then its own info text
  *	COMM, NAME, ANCHOR
- *	OPS       the last finished ones, then those in live slots, with the following sequences
+ *	OPS       some of the past, the last finished ones, then those in live slots, with the following sequences
  *	DETAILS   of what is in flight: channels, proxy operations, open transfers
  *	LINKS     what was moved to and from each peer so far
  *	COUNTS    as of that moment; CLOSE if the process had ended its recording
@@ -40,8 +40,8 @@ enum {
 	/* With more than this, finalized ones are left out: a snapshot is small. */
 	COMMS_MAX = 4096,
 	WHERE_ROOM = RECORDING_WHERES_KEPT * (RECORDING_WHERE_BYTES + 80),
-	INFO_ROOM =
-		1024 + RECORDING_WHERE_BYTES + WHERE_ROOM, /* for the lines that a snapshot adds */
+	INFO_ROOM = 1024 + RECORDING_WHERE_BYTES + WHERE_ROOM +
+		    RECORDING_PAST_TEXT, /* for the lines that a snapshot adds */
 };
 
 struct snapshot {
@@ -50,6 +50,7 @@ struct snapshot {
 	struct op_record *ops; /* the last finished ones, a ring of ops_most */
 	size_t ops_most;
 	uint64_t ops_met;
+	struct recording_past_ops past; /* before those */
 	struct op_detail *details;
 	uint64_t detail_count; /* so far */
 	size_t detail_pending;
@@ -159,13 +160,28 @@ static enum status write_ops(struct snapshot *snapshot, const struct op_record *
 	return status;
 }
 
+/* In the ring of the last ones. */
+static size_t oldest_of(const struct snapshot *snapshot)
+{
+	return op_count(snapshot) > 0 ? (size_t)(snapshot->ops_met % op_count(snapshot)) : 0;
+}
+
+static enum status find_past(struct snapshot *snapshot, size_t past_operations)
+{
+	if (op_count(snapshot) == 0)
+		return OK;
+	return recording_past_copy(&snapshot->past, snapshot->process,
+				   snapshot->ops[oldest_of(snapshot)].sequence, past_operations);
+}
+
 /* The ring, oldest first. */
 static enum status write_finished(struct snapshot *snapshot)
 {
-	size_t count = (size_t)op_count(snapshot);
-	size_t oldest = count > 0 ? (size_t)(snapshot->ops_met % count) : 0;
-	enum status status = write_ops(snapshot, snapshot->ops + oldest, count - oldest);
+	size_t count = (size_t)op_count(snapshot), oldest = oldest_of(snapshot);
+	enum status status = write_ops(snapshot, snapshot->past.ops, snapshot->past.count);
 
+	if (status == OK)
+		status = write_ops(snapshot, snapshot->ops + oldest, count - oldest);
 	return status == OK ? write_ops(snapshot, snapshot->ops, oldest) : status;
 }
 
@@ -379,6 +395,8 @@ static enum status write_info(struct snapshot *snapshot)
 		    "snapshot_wall_ns=%" PRIu64 "\nsnapshot_life=%s\nsnapshot_operations=%" PRIu64
 		    "\n",
 		    snapshot->wall_ns, recording_life_name(process->life), op_count(snapshot));
+	if (snapshot->past.count > 0)
+		text_append(text, INFO_ROOM, "snapshot_past=%s\n", snapshot->past.text);
 	if (process->owner >= 0)
 		text_append(text, INFO_ROOM, "snapshot_owner=%" PRId64 "\n", process->owner);
 	if (process->life == RECORDING_KILLED)
@@ -500,7 +518,8 @@ static enum status write_counts(struct snapshot *snapshot)
 	struct trace_comm_counts *comms = calloc(COMMS_PER_BLOCK, sizeof(*comms));
 	enum trace_block_type type = process->life == RECORDING_ENDED ? TRACE_CLOSE : TRACE_COUNTS;
 	struct trace_counts counts = { .clock_ns = moment_of(process),
-				       .trace_records = op_count(snapshot) + process->flight_count,
+				       .trace_records = snapshot->past.count + op_count(snapshot) +
+							process->flight_count,
 				       .ring_head = process->recorded };
 	enum status status = comms != NULL ? OK : ERR_NO_SPACE;
 
@@ -545,7 +564,7 @@ static enum status write_all(struct snapshot *snapshot)
 }
 
 enum status recording_snapshot(const struct recording_process *process, size_t last_operations,
-			       unsigned char **bytes, size_t *length)
+			       size_t past_operations, unsigned char **bytes, size_t *length)
 {
 	struct snapshot snapshot = { .process = process, .writer = { .fd = -1 } };
 	enum status status;
@@ -555,11 +574,14 @@ enum status recording_snapshot(const struct recording_process *process, size_t l
 	if (status == OK)
 		status = find_ops(&snapshot, last_operations);
 	if (status == OK)
+		status = find_past(&snapshot, past_operations);
+	if (status == OK)
 		status = write_all(&snapshot);
 	if (status == OK)
 		*bytes = trace_writer_take(&snapshot.writer, length);
 	trace_writer_close(&snapshot.writer);
 	free(snapshot.details);
+	free(snapshot.past.ops);
 	free(snapshot.ops);
 	return status;
 }
@@ -596,6 +618,7 @@ static void read_words(struct recording_process *process)
 	process->snapshot_operations = number_of(process, "snapshot_operations");
 	process->snapshot_life = life_of(process);
 	process->owner = info_get_number(process->info, process->info_bytes, "snapshot_owner", -1);
+	recording_past_load(process);
 	process->is_moving = number_of(process, "snapshot_moving") != 0;
 	process->is_undated = number_of(process, "snapshot_undated") != 0;
 	process->filling = (size_t)number_of(process, "snapshot_filling");

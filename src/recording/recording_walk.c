@@ -544,6 +544,8 @@ static void walk_ops(struct walk *walk, const struct trace_item *item)
 		problem = op_check(&op);
 		if (problem != NULL)
 			recording_each_refused(walk, problem, item->offset);
+		else if (walk->is_snapshot && !recording_past_place(walk->process, &op))
+			continue;
 		else if (recording_each_is_new(walk, op.sequence))
 			give_op(walk, &op, RECORDING_IN_TRACE);
 	}

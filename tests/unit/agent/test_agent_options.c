@@ -122,8 +122,9 @@ static void test_hub(void)
 	EXPECT_EQUAL(parse(true, "--agents n[1-2]"), CLI_GO_ON);
 	EXPECT(hub.source_count == 1 && hub.sources[0].kind == HUB_SOURCE_LIST &&
 	       strcmp(hub.sources[0].value, "n[1-2]") == 0 && hub.interval_ns == 5 * SECOND &&
-	       hub.refresh_ns == 30 * SECOND && hub.check_ns == 600 * SECOND &&
-	       hub.timeout_ns == 3 * SECOND && hub.hang_ns == 20 * SECOND && !hub.is_hang_fixed);
+	       hub.refresh_ns == 30 * SECOND && hub.check_ns == 60 * SECOND &&
+	       hub.timeout_ns == 3 * SECOND && hub.hang_ns == 20 * SECOND && !hub.is_hang_fixed &&
+	       !hub.is_check_fixed);
 	EXPECT_EQUAL(parse(true, "--slurm --dns a.b-c_d:80 --file-sd /f --http-sd http://h/x "
 				 "--agents @/list --hang 7s --grafana https://g --check 0s"),
 		     CLI_GO_ON);

@@ -148,7 +148,7 @@ static void snapshot_of(const struct recording *recording, struct recording *sna
 
 	recording_init(snapshot);
 	if (recording->count != 1 ||
-	    recording_snapshot(recording->processes[0], 1 << 20, bytes, &length) != OK ||
+	    recording_snapshot(recording->processes[0], 1 << 20, 0, bytes, &length) != OK ||
 	    recording_add_memory(snapshot, "snapshot", *bytes, length, 0) != OK ||
 	    recording_finish(snapshot) != OK)
 		abort();

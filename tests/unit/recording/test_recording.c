@@ -951,7 +951,7 @@ static void test_old_anchor(void)
 		    clock_ns + 2 > process->fresh_anchor.clock_ns - (uint64_t)day_ns / 3 &&
 			    clock_ns < process->fresh_anchor.clock_ns - (uint64_t)day_ns / 3 + 2);
 	EXPECT_THAT("reading it does not change the process's anchors", process->anchor_count == 1);
-	if (recording_snapshot(process, 4, &bytes, &length) != OK)
+	if (recording_snapshot(process, 4, 0, &bytes, &length) != OK)
 		abort();
 	recording_init(&read);
 	recording_add_memory(&read, "snapshot", bytes, length, 0);

@@ -214,7 +214,7 @@ static void test_snapshot(void)
 	load(&recording, &sample);
 	from = recording.processes[0];
 	if (recording_find_flights(&recording) != OK ||
-	    recording_snapshot(from, 3, &bytes, &length) != OK)
+	    recording_snapshot(from, 3, 0, &bytes, &length) != OK)
 		abort();
 	recording_init(&read);
 	if (recording_add_memory(&read, "snapshot", bytes, length, 0) != OK ||

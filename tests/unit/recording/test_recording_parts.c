@@ -256,7 +256,7 @@ static void a_snapshot_in_words(void)
 	from->filling = 3;
 	from->refused = 2;
 	from->refused_why = "x";
-	if (recording_snapshot(from, 3, &bytes, &length) != OK)
+	if (recording_snapshot(from, 3, 0, &bytes, &length) != OK)
 		abort();
 	load(&again, bytes, length);
 	to = again.processes[0];
@@ -279,7 +279,7 @@ static void a_snapshot_in_words(void)
 		}
 	free(bytes);
 	/* A snapshot of the snapshot has the same words once. */
-	if (recording_snapshot(to, 3, &bytes, &length) != OK)
+	if (recording_snapshot(to, 3, 0, &bytes, &length) != OK)
 		abort();
 	recording_release(&recording);
 	load(&recording, bytes, length);

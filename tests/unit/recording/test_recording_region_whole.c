@@ -218,7 +218,7 @@ static char *text_of(const struct sample *sample)
 		recording_init(&again);
 		/* A snapshot has its owner, who is whoever runs this. */
 		recording.processes[i]->owner = 4242424;
-		if (recording_snapshot(recording.processes[i], 3, &bytes, &length) != OK ||
+		if (recording_snapshot(recording.processes[i], 3, 0, &bytes, &length) != OK ||
 		    recording_add_memory(&again, "snapshot", bytes, length, 0) != OK ||
 		    recording_finish(&again) != OK)
 			abort();

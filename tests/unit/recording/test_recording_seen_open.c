@@ -141,7 +141,7 @@ static void test_snapshot(void)
 		/* As if someone had changed it. */
 		if (is_finished)
 			process->flights[0].op.gpu_stop_ns = LAUNCH_NS + 7;
-		if (recording_snapshot(process, 3, &bytes, &length) != OK)
+		if (recording_snapshot(process, 3, 0, &bytes, &length) != OK)
 			abort();
 		load_memory(&again, bytes, length);
 		EXPECT_THAT("a snapshot keeps what was seen, but not of what is over",
@@ -154,7 +154,7 @@ static void test_snapshot(void)
 	}
 	timed();
 	sample_head(&sample)->times_read_ns = 0;
-	if (recording_snapshot(load(&recording), 3, &bytes, &length) != OK)
+	if (recording_snapshot(load(&recording), 3, 0, &bytes, &length) != OK)
 		abort();
 	load_memory(&again, bytes, length);
 	EXPECT_THAT("or that it never was", again.processes[0]->times_read_ns == 0);

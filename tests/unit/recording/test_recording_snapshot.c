@@ -57,7 +57,7 @@ static struct snap snap_of(const struct recording_process *process, size_t opera
 {
 	struct snap snap = { NULL, 0 };
 
-	if (recording_snapshot(process, operations, &snap.bytes, &snap.length) != OK)
+	if (recording_snapshot(process, operations, 0, &snap.bytes, &snap.length) != OK)
 		abort();
 	return snap;
 }

@@ -42,13 +42,13 @@ static void show_snapshot(struct sink *sink, const char *name,
 
 	recording_init(&again);
 	recording_init(&third);
-	if (recording_snapshot(process, operations, &bytes, &length) != OK ||
+	if (recording_snapshot(process, operations, 0, &bytes, &length) != OK ||
 	    recording_add_memory(&again, "snapshot", bytes, length, 0) != OK ||
 	    recording_finish(&again) != OK)
 		abort();
 	sink_format(sink, "=== %s\n", name);
 	show_recording(sink, &again);
-	if (recording_snapshot(again.processes[0], operations, &second, &second_length) != OK ||
+	if (recording_snapshot(again.processes[0], operations, 0, &second, &second_length) != OK ||
 	    recording_add_memory(&third, "second", second, second_length, 0) != OK ||
 	    recording_finish(&third) != OK)
 		abort();
@@ -225,7 +225,7 @@ static void texts_are_kept(void)
 
 		recording_init(&again);
 		if (recording_load_info(process, cases[i].info, strlen(cases[i].info)) != OK ||
-		    recording_snapshot(process, 0, &bytes, &length) != OK ||
+		    recording_snapshot(process, 0, 0, &bytes, &length) != OK ||
 		    recording_add_memory(&again, "snapshot", bytes, length, 0) != OK ||
 		    recording_finish(&again) != OK || again.count != 1)
 			abort();
@@ -268,7 +268,7 @@ static void many_communicators(void)
 		recording_load_comms_end(process);
 		process->has_counts = true;
 		recording_init(&again);
-		if (recording_snapshot(process, 0, &bytes, &length) != OK ||
+		if (recording_snapshot(process, 0, 0, &bytes, &length) != OK ||
 		    recording_add_memory(&again, "snapshot", bytes, length, 0) != OK ||
 		    recording_finish(&again) != OK || again.count != 1)
 			abort();

@@ -136,7 +136,8 @@ static void show_snapshots(struct sink *sink, const char *heading, const char *f
 		char name[32];
 
 		snprintf(name, sizeof(name), "snapshot %zu", i);
-		if (recording_snapshot(recording.processes[i], operations, &bytes, &length) != OK ||
+		if (recording_snapshot(recording.processes[i], operations, 0, &bytes, &length) !=
+			    OK ||
 		    recording_add_memory(&again, name, bytes, length, 0) != OK)
 			abort();
 		free(bytes);
