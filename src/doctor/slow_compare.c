@@ -422,6 +422,15 @@ static bool is_sender_slower(const struct wire_sums *sums, double ratio, double 
 	return before_ns > 0 && after_ns > before_ns * (1 + (ratio - 1) * 0.6);
 }
 
+/* Neither slower in proportion nor as fast as before: where the change is placed wrongly all senders may be like that. */
+static bool is_sender_between(const struct wire_sums *sums, double ratio)
+{
+	double before_ns = per_send(&sums[0]), after_ns = per_send(&sums[1]);
+
+	return after_ns >= before_ns * (1 + (ratio - 1) / 4) &&
+	       after_ns <= before_ns * (1 + (ratio - 1) * 0.6);
+}
+
 static double middle_sender(const struct wire_sums *senders, size_t processes)
 {
 	double *values = calloc(processes + 1, sizeof(*values)), middle = 0;
@@ -477,7 +486,7 @@ static void find_place(struct slow_wire *wire, const struct timeline_report *rep
 	const struct job *job = &report->job;
 	size_t processes = report->recording->count;
 	uint32_t *of_host = calloc(job->host_count * 2 + 1, sizeof(*of_host));
-	uint32_t of_rail[RAILS * 2] = { 0 }, count = 0, slower = 0, hosts = 0;
+	uint32_t of_rail[RAILS * 2] = { 0 }, count = 0, slower = 0, between = 0, hosts = 0;
 	uint32_t slow[2] = { UINT32_MAX, UINT32_MAX };
 	double middle_ns = middle_sender(senders, processes);
 	bool has_rails = true;
@@ -486,7 +495,9 @@ static void find_place(struct slow_wire *wire, const struct timeline_report *rep
 		const struct job_rank *rank = &job->ranks[job->process_rank[p]];
 		bool is_slower = is_sender_slower(&senders[p * 2], row->ratio, middle_ns, is_past);
 
-		if (per_send(&senders[p * 2 + 1]) <= 0)
+		/* Of a sender of which nothing is known before it is not known whether it is slower. */
+		if (per_send(&senders[p * 2 + 1]) <= 0 ||
+		    (is_past && per_send(&senders[p * 2]) <= 0))
 			continue;
 		hosts += of_host[(size_t)rank->host * 2] == 0;
 		of_host[(size_t)rank->host * 2]++;
@@ -497,10 +508,12 @@ static void find_place(struct slow_wire *wire, const struct timeline_report *rep
 			of_rail[rank->gpu * 2 + 1] += is_slower;
 		}
 		count++;
+		between += is_past && is_sender_between(&senders[p * 2], row->ratio);
 		if (is_slower && slower++ < 2)
 			slow[slower - 1] = job->process_rank[p];
 	}
-	if (of_host != NULL && slower > 0 && slower * 4 < count * 3 && hosts > 1) {
+	if (of_host != NULL && slower > 0 && slower * 4 < count * 3 && between * 20 <= count &&
+	    hosts > 1) {
 		wire->slow_host = only_one(of_host, job->host_count);
 		wire->slow_rail = has_rails ? only_one(of_rail, RAILS) : UINT32_MAX;
 		if (slower == 1)
