@@ -134,6 +134,7 @@ static struct content *make_content(struct agent_bodies *bodies, enum agent_body
 static bool is_same(const struct agent_past *a, const struct agent_past *b)
 {
 	return a->after_ns == b->after_ns && a->snapshot.operations == b->snapshot.operations &&
+	       a->snapshot.past == b->snapshot.past &&
 	       a->snapshot.has_environment == b->snapshot.has_environment &&
 	       a->snapshot.has_job == b->snapshot.has_job &&
 	       strcmp(a->snapshot.job, b->snapshot.job) == 0 && strcmp(a->members, b->members) == 0;

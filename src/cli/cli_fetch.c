@@ -132,25 +132,35 @@ static int fetch_start(struct fetcher *child, const char *path, char *const *arg
 	return 0;
 }
 
-/* Returns its exit code, or 128 + signal. If it has closed its end but does not exit, waits only briefly. */
+/* A second at most. False: it has not ended. */
+static bool has_ended(pid_t pid, int *status)
+{
+	pid_t gone = 0;
+
+	for (int tries = 0; gone == 0 && tries < 100; tries++) {
+		gone = waitpid(pid, status, WNOHANG);
+		if (gone == 0)
+			poll(NULL, 0, 10);
+	}
+	return gone != 0;
+}
+
+/*
+ * Returns its exit code, or 128 + signal. If it has closed its end but does not exit, waits only briefly, and no longer for
+ * one that cannot be killed.
+ */
 static int fetch_end(struct fetcher *child, bool is_killed)
 {
-	int status = 0, tries = 0;
-	pid_t gone = 0;
+	int status = 0;
 
 	if (child->requests != -1)
 		close(child->requests);
 	close(child->frames);
-	while (!is_killed && gone == 0 && tries++ < 100) {
-		gone = waitpid(child->pid, &status, WNOHANG);
-		if (gone == 0)
-			poll(NULL, 0, 10);
-	}
-	if (gone == 0) {
-		kill(child->pid, SIGKILL);
-		while (waitpid(child->pid, &status, 0) == -1 && errno == EINTR)
-			;
-	}
+	if (!is_killed && has_ended(child->pid, &status))
+		return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	kill(child->pid, SIGKILL);
+	if (!has_ended(child->pid, &status))
+		return 128 + SIGKILL;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

@@ -1,5 +1,8 @@
 /*
- * How NCCL finds the plugin. Releases treat NCCL_PROFILER_PLUGIN differently: up to 2.25 it is passed to dlopen()
+ * `ringside run` and `ringside env`: the variables with which a command records itself, and a reporter, a process beside the
+ * command, that says whether anything was recorded and, when ranks die or hang, which was the first and why.
+ *
+ * How NCCL finds the plugin: releases treat NCCL_PROFILER_PLUGIN differently: up to 2.25 it is passed to dlopen()
  * unchanged; 2.26 also tries libnccl-profiler-<value>.so; 2.27.3 accepts only a bare lib*.so name and no paths; later
  * ones accept names and paths. The one value that works with all of them is the bare file name, with the plugin's
  * directory in LD_LIBRARY_PATH. The directory is appended, so that nothing in it hides a library of the job, and is

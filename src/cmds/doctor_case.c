@@ -596,6 +596,7 @@ static void judge_slowness(struct doctor_case *look)
 	must_succeed(slow_find(&look->verdicts, &report, &slow));
 	look->has_speed = true;
 	take_compared(look, &report);
+	look->has_iterations = slow_sees_iterations(&report);
 	timeline_report_release(&report);
 	recording_hide_past(&look->asked_for);
 }
@@ -1213,6 +1214,7 @@ struct verdict_look doctor_case_look(const struct doctor_case *look)
 		.has_speed = look->has_speed,
 		.compared_ns = look->compared_ns,
 		.examined_ns = look->examined_ns,
+		.has_iterations = look->has_iterations,
 		.has_speed_reference =
 			look->yardstick != NULL &&
 			(look->yardstick->has_baseline || look->yardstick->has_expected ||

@@ -93,7 +93,8 @@ struct doctor_case {
 	bool has_log;
 	bool has_speed;	      /* slowness was judged by operations */
 	uint64_t compared_ns; /* over this time, */
-	uint64_t examined_ns; /* of which they cover this much */
+	uint64_t examined_ns; /* of which they cover this much; */
+	bool has_iterations;  /* and they show iterations */
 	struct job job;
 	struct scene scene;
 	bool has_job;

@@ -174,6 +174,9 @@ struct slow_options {
 enum status slow_find(struct verdicts *verdicts, const struct timeline_report *report,
 		      const struct slow_options *options);
 
+/* Do iterations show how fast a job is? Without them, what all its ranks compute longer does not. */
+bool slow_sees_iterations(const struct timeline_report *report);
+
 /*
  * Slowness from totals: the time of each rank of a communicator in collectives, and of each link on the
  * wire, over one time span. For sources without individual operations, such as Prometheus. The rules are

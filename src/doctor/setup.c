@@ -1,4 +1,7 @@
-/* Processes and their variables, merged from logs and recordings. */
+/*
+ * What is wrong with NCCL's settings and with what it detected: processes and their variables, merged from logs and
+ * recordings.
+ */
 #include "doctor/doctor.h"
 #include "doctor/setup_internal.h"
 

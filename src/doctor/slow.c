@@ -162,13 +162,20 @@ static const double percent_of_wire = 25;
 static const double cost_of_past = 0.005;
 
 /* What takes only a small part of the time is a repetition inside of iterations. */
+bool slow_sees_iterations(const struct timeline_report *report)
+{
+	const struct iterations *now = &report->iterations;
+	double all_ns = (double)(report->end_ns - report->start_ns);
+
+	return now->is_found && (double)now->median_ns * (double)now->count * 2 >= all_ns;
+}
+
 bool slow_has_iterations(const struct slow_search *search)
 {
-	const struct iterations *now = &search->report->iterations;
-	double all_ns = (double)(search->report->end_ns - search->report->start_ns);
+	const struct timeline_report *report = search->report;
 
-	return now->is_found && search->report->job.ranks[now->rank].group == search->group &&
-	       (double)now->median_ns * (double)now->count * 2 >= all_ns;
+	return slow_sees_iterations(report) &&
+	       report->job.ranks[report->iterations.rank].group == search->group;
 }
 
 /* An iteration of the job; of bursts the mean, because some iterations are not affected. */

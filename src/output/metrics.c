@@ -1,4 +1,7 @@
-/* All metric families: HELP and TYPE as written by the encoders and listed in docs/METRICS.md. */
+/*
+ * What Prometheus reads: all metric families, with HELP and TYPE as encoders write them and docs/METRICS.md lists them, and their
+ * samples of processes, communicators, verdicts and the agent itself.
+ */
 #include "output/metrics.h"
 #include "output/metrics_internal.h"
 

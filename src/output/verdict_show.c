@@ -371,7 +371,7 @@ static void life_text(char *text, size_t size, const struct scene *scene)
 static void put_compared(struct sink *sink, const struct verdict_look *look,
 			 const struct verdict_text_options *options)
 {
-	char text[400] = "compared between ranks", time[UNITS_TEXT];
+	char text[500] = "compared between ranks", time[UNITS_TEXT];
 
 	if (look->compared_ns > 0)
 		text_append(text, sizeof(text), ", and over %s",
@@ -379,6 +379,10 @@ static void put_compared(struct sink *sink, const struct verdict_look *look,
 	if (look->examined_ns < look->compared_ns)
 		text_append(text, sizeof(text), " by what agents kept of it, %s",
 			    units_duration(time, look->examined_ns));
+	if (!look->has_iterations)
+		text_append(text, sizeof(text),
+			    ". No iterations were found: what all ranks compute longer does not "
+			    "show");
 	text_append(text, sizeof(text),
 		    ". What is slow everywhere and from their start shows only against a good run: "
 		    "`ringside baseline save`, then --baseline.");
@@ -628,6 +632,7 @@ static void put_look(struct json *json, const struct verdict_look *look)
 			      (double)look->compared_ns / 1e9);
 	json_put_known_double(json, "speed_examined_seconds", look->compared_ns > 0,
 			      (double)look->examined_ns / 1e9);
+	json_put_bool(json, "has_iterations", look->has_iterations);
 	json_put_bool(json, "has_speed_reference", look->has_speed_reference);
 	put_scene(json, look->scene);
 	json_end(json);

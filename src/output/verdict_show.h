@@ -29,7 +29,8 @@ struct verdict_look {
 	uint64_t log_lines;
 	bool has_speed;		  /* operations were compared with each other and over time, */
 	uint64_t compared_ns;	  /* this long; 0: unknown */
-	uint64_t examined_ns;	  /* of which this much was recorded */
+	uint64_t examined_ns;	  /* of which this much was recorded, */
+	bool has_iterations;	  /* with iterations, */
 	bool has_speed_reference; /* and with a baseline, expected bandwidths or a peak */
 };
 

@@ -19,6 +19,10 @@ for number in x -1 20001 1e3 99999999999999999999; do
 	expect_code "operations=$number" 400 "/api/v1/snapshot?operations=$number"
 done
 
+for number in x -1 16385; do
+	expect_code "past=$number" 400 "/api/v1/snapshot?past=$number"
+done
+
 # Four ranks on two nodes; the sends of one are never completed. No record should be overwritten.
 export NCCL_ALGO=Ring
 start_sim --nodes 2 --gpus 2 -w ddp --rate 100 --sizes 64KiB -m trace -o "$tap_scratch/traces" -f stuck-send:rank=1,at=1500ms
@@ -110,6 +114,11 @@ asked_for() { # operations
 }
 expect_same "at least the requested number of operations" "$(for number in 0 1 512 2049 4097; do asked_for $number; done)" \
 	"$(printf '"operations_asked":%s\n' 0 512 512 4096 20000)"
+asked_past() { # operations
+	fetch "/api/v1/snapshot?operations=512&past=$1" | tar xO "$host/agent.json" | grep -o '"past_asked":[0-9]*'
+}
+expect_same "and of the past, whatever was asked before" "$(for number in 0 1 4097 0; do asked_past $number; done)" \
+	"$(printf '"past_asked":%s\n' 0 1024 16384 0)"
 # Both on one connection, so that few scans come in between.
 is_same_archive() {
 	rm -f "$tap_scratch/one.tar" "$tap_scratch/other.tar"

@@ -77,6 +77,8 @@ static void operations_come_in_steps(void)
 	}
 	EXPECT_THAT("only a few steps", steps == 6);
 	EXPECT(agent_snapshot_operations(0) == 0 && agent_snapshot_operations(1) == 512);
+	EXPECT(agent_snapshot_past(0) == 0 && agent_snapshot_past(1) == 1024 &&
+	       agent_snapshot_past(4096) == 4096 && agent_snapshot_past(4097) == 16384);
 	EXPECT(agent_snapshot_operations(4096) == 4096 && agent_snapshot_operations(4097) == 20000);
 }
 

@@ -12,7 +12,7 @@
 
 static uint64_t play_clock(clockid_t clock);
 static enum status play_snapshot(const struct recording_process *process, size_t operations,
-				 unsigned char **bytes, size_t *length);
+				 size_t past, unsigned char **bytes, size_t *length);
 static enum status play_add_again(struct recording *recording,
 				  const struct recording_process *process);
 #define clock_system_ns play_clock
@@ -43,7 +43,7 @@ static uint64_t play_clock(clockid_t clock)
 }
 
 static enum status play_snapshot(const struct recording_process *process, size_t operations,
-				 unsigned char **bytes, size_t *length)
+				 size_t past, unsigned char **bytes, size_t *length)
 {
 	char text[400];
 
@@ -51,9 +51,10 @@ static enum status play_snapshot(const struct recording_process *process, size_t
 	play.now_ns += play.per_process_ns;
 	if (play.snapshot != OK)
 		return play.snapshot;
-	text_format(text, sizeof(text), "operations %zu, pid %d, stack %s, info:\n%.*s", operations,
-		    (int)process->pid, process->stack ? process->stack : "unknown",
-		    (int)process->info_bytes, process->info ? process->info : "");
+	text_format(text, sizeof(text), "operations %zu and %zu, pid %d, stack %s, info:\n%.*s",
+		    operations, past, (int)process->pid,
+		    process->stack ? process->stack : "unknown", (int)process->info_bytes,
+		    process->info ? process->info : "");
 	*length = play.length > 0 ? play.length : strlen(text);
 	*bytes = calloc(1, *length + 1);
 	memcpy(*bytes, text, play.length > 0 ? 1 : *length);

@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -266,6 +268,36 @@ static int work_burns(const char *input, void *context)
 	return 0;
 }
 
+/* The parent's descriptors that it can see, but for its own three. */
+static int work_lists(const char *input, void *context)
+{
+	(void)input;
+	for (int fd = STDERR_FILENO + 1; fd < 64; fd++)
+		if (fcntl(fd, F_GETFD) != -1)
+			printf("%d ", fd);
+	fflush(stdout);
+	return *(int *)context;
+}
+
+static void test_descriptors(void)
+{
+	int answer = 0, pair[2], file = open("/dev/null", O_RDWR);
+	struct child_task task = { .work = work_lists,
+				   .context = &answer,
+				   .timeout_ns = 600 * SECOND_NS,
+				   .limit_bytes = 1000 };
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0 || file == -1)
+		abort();
+	run(&task, BEGIN);
+	EXPECT_THAT("it keeps none of its parent's sockets and files",
+		    child.code == 0 && child.used == 0);
+	child_release(&child);
+	close(pair[0]);
+	close(pair[1]);
+	close(file);
+}
+
 static void test_work(void)
 {
 	int number = 8;
@@ -335,6 +367,7 @@ int main(void)
 	test_stuck_at_release();
 	test_limits();
 	test_release();
+	test_descriptors();
 	test_work();
 	test_cannot_start();
 	return tap_done();
