@@ -411,13 +411,29 @@ static double living_ranks(const struct hub_job *job)
 	return job->processes > 0 ? (double)ranks * job->alive / job->processes : 0;
 }
 
+/*
+ * What a slowdown that was found costs at least: all ranks lose that share of their time while it lasts. Ranks that wait for a link
+ * wait in transfers, which agents do not count as waiting.
+ */
+static double slow_ns(const struct hub_job *job)
+{
+	const struct verdict *verdict = job->found.count > 0 ? &job->found.list[0] : NULL;
+	double percent;
+
+	if (verdict == NULL || !verdict_is_slow(verdict->class))
+		return 0;
+	percent = verdict->is_cost_bound && !verdict->is_cost_least ? verdict->cost_least_percent
+								    : verdict->cost_percent;
+	return percent > 0 ? percent / 100 * (double)verdict->for_ns * living_ranks(job) : 0;
+}
+
 double hub_job_gpu_hours(const struct hub_job *job, const struct hub_options *options)
 {
 	double stuck_ns = job->stuck_ns >= job_hang_ns(job, options)
 				  ? (double)job->stuck_ns * living_ranks(job)
 				  : 0;
 
-	return ((double)job->wait_ns + stuck_ns) / 3.6e12;
+	return (fmax((double)job->wait_ns, slow_ns(job)) + stuck_ns) / 3.6e12;
 }
 
 /* ---- reading the doctor's answer ------------------------------------------------------------- */
@@ -437,6 +453,23 @@ static double read_double(struct json_scan *scan)
 
 	json_scan_read_double(scan, &value);
 	return value;
+}
+
+/* "most", "least", or null: it was measured. */
+static void read_bound(struct json_scan *scan, struct verdict *verdict)
+{
+	char bound[8] = "";
+
+	json_scan_read_text(scan, bound, sizeof(bound));
+	verdict->is_cost_least = strcmp(bound, "least") == 0;
+	verdict->is_cost_bound = verdict->is_cost_least || strcmp(bound, "most") == 0;
+}
+
+static double read_percent(struct json_scan *scan)
+{
+	double percent = read_double(scan);
+
+	return percent > 0 && percent <= 100 ? percent : 0;
 }
 
 static void read_lines(struct json_scan *scan, struct verdict *verdict,
@@ -539,6 +572,12 @@ static void read_member(struct json_scan *scan, struct verdict_read *read)
 		verdict->money = read_double(scan);
 	else if (json_scan_is(scan, "percent"))
 		verdict->percent = read_double(scan);
+	else if (json_scan_is(scan, "cost_percent"))
+		verdict->cost_percent = read_percent(scan);
+	else if (json_scan_is(scan, "cost_bound"))
+		read_bound(scan, verdict);
+	else if (json_scan_is(scan, "cost_least_percent"))
+		verdict->cost_least_percent = read_percent(scan);
 	else if (json_scan_is(scan, "evidence"))
 		read_lines(scan, verdict, verdict_evidence);
 	else if (json_scan_is(scan, "missing"))

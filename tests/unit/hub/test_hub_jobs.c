@@ -630,6 +630,7 @@ static void test_gpu_hours(void)
 			       .alive = 4,
 			       .wait_ns = 1800 * SECOND,
 			       .stuck_ns = 20 * SECOND - 1 };
+	struct verdict *verdict;
 
 	begin();
 	EXPECT(fabs(hub_job_gpu_hours(&job, &options) - 0.5) < 1e-12);
@@ -645,6 +646,22 @@ static void test_gpu_hours(void)
 	job.ranks = 0;
 	EXPECT_THAT("a job of unknown size has a GPU for each process",
 		    fabs(hub_job_gpu_hours(&job, &options) - 0.5 - 40.0 / 3600) < 1e-12);
+	job.stuck_ns = 0;
+	job.alive = 4;
+	verdicts_init(&job.found);
+	verdict = verdicts_add(&job.found, VERDICT_SLOW_LINK, VERDICT_WARNING);
+	verdict->cost_percent = 50;
+	verdict->for_ns = 3600 * SECOND;
+	EXPECT_THAT("a slow link costs its share of the time of all ranks",
+		    fabs(hub_job_gpu_hours(&job, &options) - 2) < 1e-12);
+	verdict->is_cost_bound = true;
+	verdict->cost_least_percent = 25;
+	EXPECT_THAT("at least, where it is not known exactly",
+		    fabs(hub_job_gpu_hours(&job, &options) - 1) < 1e-12);
+	verdict->cost_least_percent = 0;
+	EXPECT_THAT("and what was waited, if that is more",
+		    fabs(hub_job_gpu_hours(&job, &options) - 0.5) < 1e-12);
+	verdicts_release(&job.found);
 	end();
 }
 
@@ -673,6 +690,7 @@ static void test_reading(void)
 		"\"00000000000000ff\",\"operation\":{\"x\":[1],\"number\":812,\"y\":{},"
 		"\"function\":\"AllReduce\"},\"since_ns\":1794835415000000000,\"seconds\":17.5,"
 		"\"victims\":7,\"gpu_hours\":0.5,\"money\":1.25,\"percent\":33.5,"
+		"\"cost_percent\":12.5,\"cost_bound\":\"most\",\"cost_least_percent\":2.5,"
 		"\"job\":\"llm\",\"rank_label\":\"rank 3\",\"host\":\"n1\",\"peer_label\":\"rank "
 		"4\","
 		"\"peer_host\":\"n2\",\"channels\":\"0-7\",\"rule\":\"count\",\"page\":\"p.md\","
@@ -682,6 +700,10 @@ static void test_reading(void)
 		"{\"class\":\"slow_rank\",\"severity\":\"warning\",\"rank\":null,"
 		"\"pid\":9223372036854775807,\"peer\":9223372036854775808,\"confidence\":7,"
 		"\"seconds\":-1,\"victims\":null,\"evidence\":null,\"operation\":null},"
+		"{\"class\":\"slow_link\",\"severity\":\"warning\",\"cost_percent\":12.5,"
+		"\"cost_bound\":null,\"cost_least_percent\":null},"
+		"{\"class\":\"slow_host\",\"severity\":\"warning\",\"cost_percent\":1e9,"
+		"\"cost_bound\":\"least\",\"cost_least_percent\":-1},"
 		"{\"severity\":\"note\",\"class\":\"never_issued\",\"confidence\":-7,"
 		"\"seconds\":1e300,\"victims\":9000000000}");
 	static const char strange[] =
