@@ -758,6 +758,10 @@ static void add_origin(struct straggler_search *search, const struct own_table *
 	origin->is_by_network = table->is_by_network;
 	origin->confidence = 1 - fmax(stretch->chance, stretch->doubt);
 	take_times(origin, table, excess, stretch);
+	/* Where only stretches of the time are there, phases of a job, as evaluations are, look like bursts. */
+	if (table->is_by_network && job->recording->shown != NULL &&
+	    origin->pattern == STRAGGLER_BURSTS)
+		return;
 	origin->caused_ns = units_whole(origin->cost_share * span_ns * others);
 	origin->share_of_ns = 1 / (span_ns * (others + 1));
 	straggler_add(search, origin);
