@@ -237,7 +237,9 @@ int main(int argc, char **argv)
 	/* Between two answers. */
 	const struct file_opener_settings impatient = { .patience_ns = 50 * MS_NS,
 							.penalty_ns = 60 * SECOND_NS,
-							.only_texts = true };
+							.only_texts = true,
+							.each_ns = 50 * MS_NS,
+							.all_ns = 50 * MS_NS };
 	struct agent_options options;
 	int code;
 

@@ -23,7 +23,8 @@
 #include "common/hash.h"
 #include "common/text.h"
 
-enum { SILENT_MAX = 64, LOCAL_MAX = 16, MILLISECOND_NS = 1000000 };
+enum { SILENT_MAX = 64, LOCAL_MAX = 16, TAKEN_MAX = 64, MILLISECOND_NS = 1000000 };
+#define TAKEN_NS UINT64_C(1000000000)
 
 /* A question as it is sent, with the directory's descriptor if there is one. */
 struct sent_question {
@@ -47,6 +48,12 @@ struct silent {
 	uint64_t until_ns;
 };
 
+/* The time that waiting for answers has taken since. */
+struct taken {
+	uint64_t key;
+	uint64_t since_ns, ns;
+};
+
 static struct {
 	struct file_opener_settings settings;
 	pid_t owner; /* that started it: a forked child needs its own */
@@ -56,6 +63,8 @@ static struct {
 	size_t silent_count;
 	uint64_t local_devices[LOCAL_MAX], local_directories[LOCAL_MAX]; /* the latest */
 	size_t local_count;
+	struct taken taken[TAKEN_MAX],
+		taken_by_all; /* by key: of two with the same place, the latest */
 } opener = { .socket = -1 };
 
 /* ---- messages --------------------------------------------------------------------------------- */
@@ -285,6 +294,21 @@ static bool is_silent(uint64_t key)
 	return opener.silent_count == SILENT_MAX;
 }
 
+static bool is_used_up(struct taken *taken, uint64_t key, uint64_t most_ns)
+{
+	uint64_t now_ns = clock_system_ns(CLOCK_MONOTONIC);
+
+	if (taken->key != key || now_ns - taken->since_ns >= TAKEN_NS)
+		*taken = (struct taken){ .key = key, .since_ns = now_ns };
+	return most_ns > 0 && taken->ns >= most_ns;
+}
+
+static bool has_no_time(uint64_t key)
+{
+	return is_used_up(&opener.taken[key % TAKEN_MAX], key, opener.settings.each_ns) ||
+	       is_used_up(&opener.taken_by_all, 0, opener.settings.all_ns);
+}
+
 static void leave_helper(const struct file_question *question, uint64_t key)
 {
 	opener.silent[opener.silent_count++] = (struct silent){
@@ -301,8 +325,10 @@ static void leave_helper(const struct file_question *question, uint64_t key)
 
 bool file_opener_avoids(uint32_t uid)
 {
+	uint64_t key = key_of(&(struct file_question){ .has_owner = true, .owner = uid });
+
 	forget_over(clock_system_ns(CLOCK_MONOTONIC));
-	return is_silent(key_of(&(struct file_question){ .has_owner = true, .owner = uid }));
+	return is_silent(key) || has_no_time(key);
 }
 
 size_t file_opener_silent(struct file_opener_silent *list, size_t most)
@@ -363,18 +389,24 @@ static bool send_question(const struct file_question *question)
 }
 
 /* False: not in time. */
-static bool wait_for_answer(void)
+static bool wait_for_answer(uint64_t key)
 {
-	uint64_t until_ns = clock_system_ns(CLOCK_MONOTONIC) + opener.settings.patience_ns, now_ns;
+	uint64_t begun_ns = clock_system_ns(CLOCK_MONOTONIC), now_ns = begun_ns, taken_ns;
 	struct pollfd answer = { .fd = opener.socket, .events = POLLIN };
+	bool is_there = false;
 
-	while ((now_ns = clock_system_ns(CLOCK_MONOTONIC)) < until_ns) {
-		int left_ms = (int)((until_ns - now_ns) / MILLISECOND_NS) + 1;
+	while (!is_there && now_ns < begun_ns + opener.settings.patience_ns) {
+		int left_ms =
+			(int)((begun_ns + opener.settings.patience_ns - now_ns) / MILLISECOND_NS) +
+			1;
 
-		if (poll(&answer, 1, left_ms) > 0)
-			return true;
+		is_there = poll(&answer, 1, left_ms) > 0;
+		now_ns = clock_system_ns(CLOCK_MONOTONIC);
 	}
-	return false;
+	taken_ns = now_ns - begun_ns;
+	opener.taken[key % TAKEN_MAX].ns += taken_ns;
+	opener.taken_by_all.ns += taken_ns;
+	return is_there;
 }
 
 static bool ask_helper(const struct file_question *question, uint64_t key,
@@ -385,7 +417,7 @@ static bool ask_helper(const struct file_question *question, uint64_t key,
 
 	if (!send_question(question))
 		return false;
-	if (!wait_for_answer()) {
+	if (!wait_for_answer(key)) {
 		leave_helper(question, key);
 		return true;
 	}
@@ -408,7 +440,7 @@ static bool ask_other(const struct file_question *question, struct file_answer *
 		return false;
 	forget_over(clock_system_ns(CLOCK_MONOTONIC));
 	*answer = (struct file_answer){ .fd = -1, .error = ETIMEDOUT };
-	if (is_silent(key))
+	if (is_silent(key) || has_no_time(key))
 		return true;
 	/* Somebody may have killed it; then the next one is asked. */
 	for (int i = 0; i < 2; i++) {

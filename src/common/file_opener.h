@@ -18,6 +18,8 @@ struct file_opener_settings {
 	/* Nobody who did not answer is asked again before that, nor while a helper still waits for them; 0: never. */
 	uint64_t penalty_ns;
 	bool only_texts; /* other questions are not for the helper */
+	/* What answers may take in a second, those of a user or directory and all together: slow ones add up, too. 0: no limit. */
+	uint64_t each_ns, all_ns;
 };
 
 void file_opener_begin(const struct file_opener_settings *settings);

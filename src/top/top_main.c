@@ -385,7 +385,9 @@ int main(int argc, char **argv)
 {
 	const struct file_opener_settings impatient = { .patience_ns = 50 * MS_NS,
 							.penalty_ns = 60 * SECOND_NS,
-							.only_texts = true };
+							.only_texts = true,
+							.each_ns = 50 * MS_NS,
+							.all_ns = 50 * MS_NS };
 	bool is_utf8 = is_utf8_locale();
 	struct top_options options;
 	int code = top_options_parse(&options, argc, argv);

@@ -27,6 +27,8 @@ static void begin_with(uint64_t penalty_ns, bool only_texts)
 	file_opener_rest();
 	opener.silent_count = 0;
 	opener.local_count = 0;
+	memset(opener.taken, 0, sizeof(opener.taken));
+	memset(&opener.taken_by_all, 0, sizeof(opener.taken_by_all));
 	file_opener_begin(&(struct file_opener_settings){ .patience_ns = 100 * MILLISECOND_NS,
 							  .penalty_ns = penalty_ns,
 							  .only_texts = only_texts });
@@ -178,6 +180,30 @@ static void test_many(void)
 	EXPECT_THAT("with one less, others are", error_of(5, "file") == 0);
 }
 
+/* Many answers that each come in time take as long as one that does not. */
+static void test_slow(void)
+{
+	begin_with(0, false);
+	opener.settings.each_ns = 1;
+	EXPECT_THAT("a user's first question is asked", error_of(1, "file") == 0);
+	EXPECT_THAT("with the time for that user used up, the next one is not",
+		    error_of(1, "file") == ETIMEDOUT && file_opener_avoids(1));
+	EXPECT_THAT("but those of others", error_of(2, "file") == 0);
+	EXPECT_THAT("nobody is silent",
+		    file_opener_silent(NULL, 0) == 0 && opener.silent_count == 0);
+	while (file_opener_avoids(1))
+		poll(NULL, 0, 10);
+	EXPECT_THAT("a second later it is asked again", error_of(1, "file") == 0);
+	begin_with(0, false);
+	opener.settings.all_ns = 1;
+	EXPECT_THAT("with the time for all used up, nobody is asked",
+		    error_of(1, "file") == 0 && error_of(2, "file") == ETIMEDOUT &&
+			    file_opener_avoids(2));
+	while (file_opener_avoids(2))
+		poll(NULL, 0, 10);
+	EXPECT_THAT("for a second", error_of(2, "file") == 0);
+}
+
 static void test_directories(void)
 {
 	begin_with(0, false);
@@ -257,6 +283,7 @@ int main(void)
 	test_penalty();
 	test_stuck_helper();
 	test_many();
+	test_slow();
 	test_directories();
 	test_local();
 	test_processes();
