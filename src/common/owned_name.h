@@ -5,6 +5,7 @@
 #ifndef OWNED_NAME_H
 #define OWNED_NAME_H
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,13 +40,22 @@ static inline void owned_name_strip(char *name, int64_t owner)
 		name[length] = '\0';
 }
 
-/* May it be somebody else's? Then the owner must be shown. */
+/* Would somebody read a uid in it? With a blank at the end, other blanks or other brackets it is another name, and looks the same. */
+static inline bool owned_name_shows_uid(const char *name)
+{
+	for (const char *at = strcasestr(name, "uid"); at != NULL; at = strcasestr(at + 1, "uid"))
+		if ((at == name || !isalnum((unsigned char)at[-1])) &&
+		    at[3 + strcspn(at + 3, "0123456789")] != '\0')
+			return true;
+	return false;
+}
+
+/* May it be taken for somebody else's? Then the owner must be shown. */
 static inline bool owned_name_is_taken(const char *name, int64_t owner)
 {
 	size_t length;
-	int64_t uid = owned_name_uid(name, &length);
 
-	return owner >= 0 && uid >= 0 && uid != owner;
+	return owner >= 0 && owned_name_uid(name, &length) != owner && owned_name_shows_uid(name);
 }
 
 static inline void owned_name_make(char *to, size_t size, const char *name, int64_t owner)

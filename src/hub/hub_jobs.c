@@ -676,6 +676,8 @@ static bool keep_verdicts(struct hub_job *job, struct verdicts *read)
 			    (is_rest && !is_trouble))
 				continue;
 			is_trouble |= is_cause;
+			/* The doctor was asked for this job alone: log and hook call it as the page does. */
+			text_copy(verdict->job, sizeof(verdict->job), job->name);
 			append_verdict(&job->found, verdict);
 		}
 	return is_trouble;

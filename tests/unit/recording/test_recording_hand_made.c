@@ -465,9 +465,9 @@ static void a_new_process_is_kept_apart(void)
 		{ "a (uid 5)", { "b" }, 5, 6, "a" },
 		{ "a (uid 5)", { "a" }, 5, 6, "a (uid 5)" },
 		{ "a (uid 5)", { "b" }, -1, 6, "a (uid 5)" },
-		{ "a (uid 6)x", { "b" }, 5, 6, "a (uid 6)x" },
-		{ "a(uid 6)", { "b" }, 5, 6, "a(uid 6)" },
-		{ "(uid 6)", { "b" }, 5, 6, "(uid 6)" },
+		{ "a (uid 6)x", { "b" }, 5, 6, "a (uid 6)x (uid 5)" },
+		{ "a(uid 6)", { "b" }, 5, 6, "a(uid 6) (uid 5)" },
+		{ "(uid 6)", { "b" }, 5, 6, "(uid 6) (uid 5)" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
