@@ -15,7 +15,7 @@
 /* When each operation of a process was over, by sequence. */
 struct followed_ends {
 	uint64_t *ns;
-	size_t count;
+	size_t count, room;
 };
 
 static inline bool followed_end(const struct op_record *op, enum recording_place place,
@@ -25,7 +25,10 @@ static inline bool followed_end(const struct op_record *op, enum recording_place
 
 	if (place == RECORDING_IN_LIVE)
 		return true;
-	ends->ns = realloc(ends->ns, (ends->count + 1) * sizeof(*ends->ns));
+	if (ends->count == ends->room) {
+		ends->room = ends->room ? 2 * ends->room : 4096;
+		ends->ns = realloc(ends->ns, ends->room * sizeof(*ends->ns));
+	}
 	if (ends->ns == NULL)
 		abort();
 	ends->ns[ends->count++] = op->done_ns ? op->done_ns : op->issue_ns;

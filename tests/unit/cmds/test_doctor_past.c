@@ -31,23 +31,23 @@ int main(void)
 {
 	command_begin();
 	play("network",
-	     "--nodes 2 --gpus 2 -w fsdp --release 2.30 --seed 41 --network 12 --seconds 900s "
+	     "--nodes 2 --gpus 2 -w fsdp --release 2.30 --seed 41 --network 12 --seconds 480s "
 	     "-f degraded-network:factor=2,at=200s",
 	     2000, 16384);
 	play("rank",
-	     "--nodes 2 --gpus 2 -w fsdp --release 2.31 --seed 42 --seconds 900s "
+	     "--nodes 2 --gpus 2 -w fsdp --release 2.31 --seed 42 --seconds 480s "
 	     "-f slow-rank:rank=2,factor=1.5,at=200s",
 	     2000, 16384);
 	play("cable",
-	     "--nodes 3 --gpus 2 -w ddp --release 2.28 --seed 43 --network 12 --seconds 900s "
+	     "--nodes 3 --gpus 2 -w ddp --release 2.28 --seed 43 --network 12 --seconds 480s "
 	     "-f slow-link:from=1,to=2,factor=6,at=200s",
 	     2000, 16384);
 	play("calm",
-	     "--nodes 2 --gpus 2 -w fsdp --release 2.30 --seed 44 --seconds 900s --noise "
+	     "--nodes 2 --gpus 2 -w fsdp --release 2.30 --seed 44 --seconds 480s --noise "
 	     "gc:every=5s,for=10ms",
 	     2000, 16384);
 	play("untimed",
-	     "--nodes 2 --gpus 2 -w fsdp --release 2.27 --seed 45 --network 12 --seconds 600s "
+	     "--nodes 2 --gpus 2 -w fsdp --release 2.27 --seed 45 --network 12 --seconds 400s "
 	     "-f degraded-network:factor=3,at=150s",
 	     2000, 4096);
 	/* More operations in each slot than are kept of it. */
@@ -57,8 +57,8 @@ int main(void)
 	     "-f slow-rank:rank=1,factor=1.6,at=120s",
 	     3000, 16384);
 	play("over",
-	     "--nodes 2 --gpus 2 -w fsdp --release 2.30 --seed 47 --network 12 --seconds 900s "
-	     "-f degraded-network:factor=2,at=200s,until=300s",
+	     "--nodes 2 --gpus 2 -w fsdp --release 2.30 --seed 47 --network 12 --seconds 480s "
+	     "-f degraded-network:factor=2,at=200s,until=280s",
 	     2000, 16384);
 	EXPECT_THAT("with the past the doctor finds what the whole recording shows",
 		    command_expected("tests/unit/cmds/expected/doctor-past"));
