@@ -16,6 +16,18 @@ until_ok test -s "$tap_scratch/job"
 sleep 1
 timeout 1 cat "/proc/$job/environ" >/dev/null 2>&1
 expect_same "reading its environment does not end" "$?" 124
+python3 tests/agent/silent_descriptor.py "$tap_scratch/silent_files" "$silent_fuse" "$tap_scratch/overlay" >"$tap_scratch/descriptor" 2>&1 &
+holder=$!
+started+=("$holder")
+until_ok test -s "$tap_scratch/descriptor"
+descriptor=$(cat "$tap_scratch/descriptor")
+if [ "$descriptor" -gt 0 ] 2>/dev/null; then
+	expect_same "a descriptor is shown as memory" "$(readlink "/proc/$holder/fd/$descriptor")" "/memfd:ringside"
+	{ timeout -k 1 1 stat -L "/proc/$holder/fd/$descriptor"; } >/dev/null 2>&1
+	expect_same "and whoever asks about its file never gets an answer" "$?" 137
+else
+	echo "# without a descriptor that never answers: $descriptor"
+fi
 start_agent --hang 1s
 expect_soon "its hang is found" shows '^nccl_verdict_info\{nccl_job="quiet"'
 expect_soon "and who does not answer" shows '^ringside_agent_user_left_out\{user="[0-9]*",what="answers"\} 1'
@@ -26,7 +38,7 @@ expect_ok "ls shows it" grep -q quiet <(patient ls)
 expect_ok "ps shows what it waits for" grep -q AllReduce <(patient ps "@$job")
 expect_ok "doctor ends" grep -q quiet <(patient doctor "@$job")
 stop_agent
-kill -9 "$job"
+kill -9 "$job" "$holder"
 silent_end "$tap_scratch/silent"
-{ wait "$job"; } 2>/dev/null
+{ wait "$job" "$holder"; } 2>/dev/null
 tap_done
