@@ -73,20 +73,20 @@ static enum region_alive look_everywhere(const struct region_identity *identity,
 	return answer;
 }
 
-/* All that identifies it is known and the same. */
-static bool is_process_here(const struct region_identity *identity, uint64_t *pid_here)
+/* By all that identifies it. */
+static enum region_alive find_here(const struct region_identity *identity, uint64_t *pid_here)
 {
 	char pid[24];
 
 	if (identity->start_ticks == 0 || identity->pid_namespace == 0)
-		return false;
+		return REGION_ALIVE_NO;
 	if (identity->pid_namespace != file_proc_namespace("self"))
-		return look_everywhere(identity, pid_here) == REGION_ALIVE_YES;
+		return look_everywhere(identity, pid_here);
 	text_format(pid, sizeof(pid), "%llu", (unsigned long long)identity->pid);
 	if (!is_the_process(pid, identity))
-		return false;
+		return REGION_ALIVE_NO;
 	*pid_here = identity->pid;
-	return true;
+	return REGION_ALIVE_YES;
 }
 
 static bool is_host_here(const char *host)
@@ -108,9 +108,8 @@ enum region_alive region_alive(const struct region_identity *identity, uint64_t 
 		return REGION_ALIVE_UNKNOWN;
 	/* Containers and virtual roots may have a boot id of their own: the process itself decides. */
 	if (strcmp(boot_id, identity->boot_id) != 0)
-		return !is_host_here(identity->host)	     ? REGION_ALIVE_UNKNOWN
-		       : is_process_here(identity, pid_here) ? REGION_ALIVE_YES
-							     : REGION_ALIVE_NO;
+		return is_host_here(identity->host) ? find_here(identity, pid_here)
+						    : REGION_ALIVE_UNKNOWN;
 	if (identity->pid_namespace != 0 && identity->pid_namespace != file_proc_namespace("self"))
 		return look_everywhere(identity, pid_here);
 	text_format(pid, sizeof(pid), "%llu", (unsigned long long)identity->pid);

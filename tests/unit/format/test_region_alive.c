@@ -147,6 +147,10 @@ int main(void)
 			    pid_here == (uint64_t)getpid());
 	self.start_ticks++;
 	EXPECT_THAT("after a reboot it is dead", region_alive(&self, NULL) == REGION_ALIVE_NO);
+	self.pid_namespace = 1;
+	EXPECT_THAT("unless it may be where we cannot see it",
+		    region_alive(&self, NULL) == REGION_ALIVE_UNKNOWN);
+	self.pid_namespace = file_proc_namespace("self");
 	self.start_ticks = 0;
 	EXPECT_THAT("nor is it known without its start",
 		    region_alive(&self, NULL) == REGION_ALIVE_NO);
