@@ -122,6 +122,18 @@ bool hub_job_is_row(const struct hub_job *job, const struct hub_agent *agent,
 	return strcmp(key, job->key) == 0 || strcmp(own, job->key) == 0;
 }
 
+/* No user has more than half of the table either, on however many nodes; but root, as which whole clusters run their jobs. */
+static bool has_too_many(const struct hub_jobs *jobs, int64_t owner)
+{
+	size_t count = 0;
+
+	if (owner <= 0 || jobs->options->is_any_owner || jobs->count < HUB_JOBS_MAX / 2)
+		return false;
+	for (size_t i = 0; i < jobs->count; i++)
+		count += jobs->list[i]->owner == owner;
+	return count >= HUB_JOBS_MAX / 2;
+}
+
 /* NULL: there are too many, or out of memory. */
 static struct hub_job *job_of(struct hub_jobs *jobs, const struct hub_agent *agent,
 			      const struct hub_row *row)
@@ -145,7 +157,8 @@ static struct hub_job *job_of(struct hub_jobs *jobs, const struct hub_agent *age
 			jobs->list[place]->owner = row->owner;
 		return jobs->list[place];
 	}
-	if (jobs->count >= most || !list_grow(&jobs->list, jobs->count, sizeof(struct hub_job *)) ||
+	if (jobs->count >= most || has_too_many(jobs, row->owner) ||
+	    !list_grow(&jobs->list, jobs->count, sizeof(struct hub_job *)) ||
 	    (job = calloc(1, sizeof(*job))) == NULL)
 		return NULL;
 	memmove(jobs->list + place + 1, jobs->list + place,

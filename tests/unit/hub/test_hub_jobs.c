@@ -304,6 +304,21 @@ static void test_full_of_honest(void)
 	       hub_jobs_find(&jobs, "job 4095") == jobs.list[HUB_JOBS_MAX - 1]);
 	agents.list = agent_list;
 	end();
+
+	/* All but the last agent's are of one user. */
+	begin();
+	for (int i = 0; i < HONEST - 1; i++)
+		for (int j = 0; j < 8; j++)
+			of_them[i][j].owner = 1000;
+	agents.list = list + 1;
+	agents.count = HONEST;
+	update();
+	EXPECT_THAT("a user has at most half of the table, and others have room",
+		    jobs.count == HUB_JOBS_MAX / 2 + 8 && jobs.left_out == HUB_JOBS_MAX / 2 - 8 &&
+			    hub_jobs_find(&jobs, "job 4095") != NULL &&
+			    hub_jobs_find(&jobs, "job 2048") == NULL);
+	agents.list = agent_list;
+	end();
 }
 
 /* ---- trouble ---------------------------------------------------------------------------------- */
