@@ -422,13 +422,21 @@ static bool is_sender_slower(const struct wire_sums *sums, double ratio, double 
 	return before_ns > 0 && after_ns > before_ns * (1 + (ratio - 1) * 0.6);
 }
 
-/* Neither slower in proportion nor as fast as before: where the change is placed wrongly all senders may be like that. */
-static bool is_sender_between(const struct wire_sums *sums, double ratio)
+/* How much longer its transfers take, 0.2 is 20%. */
+static double sender_increase(const struct wire_sums *sums)
 {
-	double before_ns = per_send(&sums[0]), after_ns = per_send(&sums[1]);
+	return per_send(&sums[0]) > 0 ? per_send(&sums[1]) / per_send(&sums[0]) - 1 : 0;
+}
 
-	return after_ns >= before_ns * (1 + (ratio - 1) / 4) &&
-	       after_ns <= before_ns * (1 + (ratio - 1) * 0.6);
+/*
+ * Not slower in proportion, but half as much as the one that is most: where the change is placed wrongly, all senders may be
+ * equally slow. Those that only wait for a slow one are much faster than that.
+ */
+static bool is_sender_between(const struct wire_sums *sums, double ratio, double most)
+{
+	double increase = sender_increase(sums);
+
+	return increase >= (ratio - 1) / 4 && increase <= (ratio - 1) * 0.6 && increase * 2 >= most;
 }
 
 static double middle_sender(const struct wire_sums *senders, size_t processes)
@@ -490,7 +498,10 @@ static void find_place(struct slow_wire *wire, const struct timeline_report *rep
 	uint32_t slow[2] = { UINT32_MAX, UINT32_MAX };
 	double middle_ns = middle_sender(senders, processes);
 	bool has_rails = true;
+	double most = 0;
 
+	for (size_t p = 0; p < processes; p++)
+		most = fmax(most, sender_increase(&senders[p * 2]));
 	for (size_t p = 0; of_host != NULL && p < processes; p++) {
 		const struct job_rank *rank = &job->ranks[job->process_rank[p]];
 		bool is_slower = is_sender_slower(&senders[p * 2], row->ratio, middle_ns, is_past);
@@ -508,7 +519,7 @@ static void find_place(struct slow_wire *wire, const struct timeline_report *rep
 			of_rail[rank->gpu * 2 + 1] += is_slower;
 		}
 		count++;
-		between += is_past && is_sender_between(&senders[p * 2], row->ratio);
+		between += is_past && is_sender_between(&senders[p * 2], row->ratio, most);
 		if (is_slower && slower++ < 2)
 			slow[slower - 1] = job->process_rank[p];
 	}

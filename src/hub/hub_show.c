@@ -214,7 +214,7 @@ static void put_number_label(struct sink *sink, bool *is_first, const char *name
 		put_label(sink, is_first, name, text);
 }
 
-static void put_verdict_metric(struct sink *sink, const struct hub_job *job)
+static void put_verdict_info(struct sink *sink, const struct hub_job *job)
 {
 	const struct verdict *verdict = &job->found.list[0];
 	bool is_first = true;
@@ -226,14 +226,45 @@ static void put_verdict_metric(struct sink *sink, const struct hub_job *job)
 	put_number_label(sink, &is_first, "global_rank", verdict->rank);
 	put_number_label(sink, &is_first, "peer_global_rank", verdict->peer);
 	put_label(sink, &is_first, "host", verdict->host);
+	put_label(sink, &is_first, "peer_host", verdict->peer_host);
 	put_label(sink, &is_first, "confidence", verdict_confidence_word(verdict->confidence));
 	sink_format(sink, "} 1\n");
+}
+
+/* The labels of what the verdict is about, without those that change while it lasts. */
+static void put_verdict_slowdown(struct sink *sink, const struct hub_job *job)
+{
+	const struct verdict *verdict = &job->found.list[0];
+	bool is_first = true;
+
+	if (!(verdict->percent > 0) || !verdict_is_slow(verdict->class))
+		return;
+	sink_format(sink, "ringside_hub_verdict_slowdown_ratio");
+	put_label(sink, &is_first, "nccl_job", job->name);
+	put_label(sink, &is_first, "class", verdict_class_name(verdict->class));
+	put_number_label(sink, &is_first, "global_rank", verdict->rank);
+	put_number_label(sink, &is_first, "peer_global_rank", verdict->peer);
+	put_label(sink, &is_first, "host", verdict->host);
+	put_label(sink, &is_first, "peer_host", verdict->peer_host);
+	sink_format(sink, "} %.4g\n", verdict->percent / 100);
+}
+
+/* Of the first jobs that have a verdict. */
+static void put_verdicts(struct sink *sink, const struct hub_jobs *jobs,
+			 void (*put)(struct sink *sink, const struct hub_job *job))
+{
+	size_t shown = 0;
+
+	for (size_t i = 0; i < jobs->count && shown < METRIC_JOBS_MAX; i++)
+		if (jobs->list[i]->found.count > 0) {
+			shown++;
+			put(sink, jobs->list[i]);
+		}
 }
 
 static void put_job_metrics(struct sink *sink, const struct hub_state *hub)
 {
 	const struct hub_jobs *jobs = &hub->jobs;
-	size_t shown = jobs->count < METRIC_JOBS_MAX ? jobs->count : METRIC_JOBS_MAX;
 	static const char *const states[] = { "running", "stuck", "slow", "ended", "silent" };
 
 	put_head(sink, "ringside_hub_jobs", "gauge", "Jobs by state.");
@@ -249,11 +280,11 @@ static void put_job_metrics(struct sink *sink, const struct hub_state *hub)
 	sink_format(sink, "ringside_hub_jobs_left_out %" PRIu64 "\n", jobs->left_out);
 	put_head(sink, "ringside_hub_verdict_info", "gauge",
 		 "The verdict on a job that is hung or slow; at most one per job.");
-	for (size_t i = 0; i < jobs->count; i++)
-		if (jobs->list[i]->found.count > 0 && shown > 0) {
-			shown--;
-			put_verdict_metric(sink, jobs->list[i]);
-		}
+	put_verdicts(sink, jobs, put_verdict_info);
+	put_head(sink, "ringside_hub_verdict_slowdown_ratio", "gauge",
+		 "How much slower it is, or for which share of the time others wait for a rank: "
+		 "0.2 is 20%.");
+	put_verdicts(sink, jobs, put_verdict_slowdown);
 	put_head(sink, "ringside_hub_judgements_total", "counter", "Runs of the doctor by result.");
 	for (int i = HUB_HEALTHY; i < HUB_JUDGEMENTS; i++)
 		sink_format(sink, "ringside_hub_judgements_total{result=\"%s\"} %" PRIu64 "\n",

@@ -666,6 +666,35 @@ def slow_network(s):
                        " doctor with --agents or --prometheus."})
 
 
+def hub_verdict(job, labels, confidence, ratio):
+    labels = dict(labels, instance="hub:9748", job="ringside-hub")
+    job.series.append(("ringside_hub_verdict_info", dict(labels, severity="warning", confidence=confidence), lambda t: 1 if t >= 60 else None))
+    job.series.append(("ringside_hub_verdict_slowdown_ratio", labels, lambda t: ratio if t >= 60 else None))
+
+
+@story("what the hub finds is an alert, and what agents see alone of that job is none", 15, 480)
+def slow_hub(s):
+    job = s.job()
+    runs_well(job)
+    labels = {"nccl_job": "train", "class": "slow_network"}
+    hub_verdict(job, labels, "certain", 0.98)
+    slow_verdict(job, "slow_rank", ("node1",), job.members[3], ratio=0.4)
+    s.expect(300, ("NcclSlowNetwork", "warning", labels))
+    s.text(300, "NcclSlowNetwork", dict(labels, severity="warning"), {
+        "summary": "Job train: the network between its nodes is slow",
+        "description": "Collectives over the network take longer than they should, by 98%, and it is not one link. For the evidence, run ringside"
+                       " doctor with --agents or --prometheus."})
+
+
+@story("what the hub only guesses does not hide what agents know", 15, 480)
+def slow_hub_unsure(s):
+    job = s.job()
+    runs_well(job)
+    hub_verdict(job, {"nccl_job": "train", "class": "slow_network"}, "likely", 0.98)
+    rank = slow_verdict(job, "slow_rank", ("node1",), job.members[3], ratio=0.4)
+    s.expect(300, ("NcclSlowRank", "warning", rank))
+
+
 @story("notes, guesses and other classes of slowness are no alert, and slowness is no hang", 15, 480)
 def slow_unsure(s):
     job = s.job()
