@@ -37,7 +37,9 @@ enum {
 	PAST_LEVELS = 9, /* the oldest are 2 to 17 hours old */
 	PAST_FIRST = 2,	 /* always kept: how fast it was when it began */
 	PAST_NEWEST = 4, /* as is_kept(), if they fit */
-	PAST_PARTS = 4,	 /* a small snapshot has the beginnings of at least this many */
+	/* Records read for one, whatever their times are: some milliseconds. */
+	PAST_READ_MOST = 16 * PAST_STRETCH,
+	PAST_PARTS = 4, /* a small snapshot has the beginnings of at least this many */
 	PAST_KEPT_MAX = 64,
 	PAST_SHOWN_MAX = 256, /* different ones of all processes: agents keep nearly the same */
 };
@@ -158,6 +160,7 @@ struct taking {
 	struct trace_writer writer;
 	struct op_record *ops; /* of a block */
 	uint32_t pending;
+	uint32_t skipped;
 	uint64_t first, last;	    /* sequences of the slot, */
 	uint64_t from_ns, until_ns; /* and its time */
 	enum status status;
@@ -170,8 +173,10 @@ static bool take_one(const struct op_record *op, enum recording_place place, voi
 	struct past_stretch *stretch = &taking->stretch;
 	uint64_t time_ns = past_time(op);
 
-	if (place == RECORDING_IN_LIVE || op->sequence < taking->first || time_ns < taking->from_ns)
+	if (place == RECORDING_IN_LIVE || op->sequence < taking->first)
 		return true;
+	if (time_ns < taking->from_ns)
+		return ++taking->skipped < PAST_READ_MOST;
 	if (op->sequence > taking->last || time_ns >= taking->until_ns)
 		return false;
 	if (stretch->count == 0) {
