@@ -1,6 +1,6 @@
 // Checks that every query of dashboards and rules is PromQL over existing series and labels: node dashboard_queries.mjs [METRICS.md]
 //
-// Prints TAP. Known series: the table of docs/METRICS.md, recorded series, the four metrics of NCCL Inspector, and a few of Prometheus.
+// Prints TAP. Known series: the tables of docs/METRICS.md and docs/HUB.md, recorded series, the four metrics of NCCL Inspector, and a few of Prometheus.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
@@ -36,7 +36,7 @@ function readTable(path) {
 	return known;
 }
 
-const known = readTable(process.argv[2] ?? 'docs/METRICS.md');
+const known = new Map([...readTable('docs/HUB.md'), ...readTable(process.argv[2] ?? 'docs/METRICS.md')]);
 const recorded = new Set(rules().filter((rule) => !rule.isAlert).map((rule) => rule.name));
 for (const [name, labels] of Object.entries(INSPECTOR))
 	known.set(name, labels);

@@ -87,6 +87,8 @@ cluster_start() { # further lines of slurm.conf...
 	[ -e "$tap_scratch/plugstack.conf" ] || set_plugstack ""
 	cat >"$SLURM_CONF" <<-END
 		ClusterName=test
+		# Jobs of other tests on this machine have other numbers: an agent finds all of them.
+		FirstJobId=$((1000 + $$ % 60000 * 1000))
 		SlurmctldHost=localhost
 		AuthType=auth/none
 		CredType=cred/none
