@@ -740,7 +740,8 @@ static void take_times(struct straggler *origin, const struct own_table *table,
 	origin->cost_share = sum / table->windows;
 }
 
-static void add_origin(struct straggler_search *search, const struct own_table *table,
+/* False: it is not named. */
+static bool add_origin(struct straggler_search *search, const struct own_table *table,
 		       struct straggler *origin, const double *excess,
 		       const struct straggler_stretch *stretch)
 {
@@ -761,10 +762,11 @@ static void add_origin(struct straggler_search *search, const struct own_table *
 	/* Where only stretches of the time are there, phases of a job, as evaluations are, look like bursts. */
 	if (table->is_by_network && job->recording->shown != NULL &&
 	    origin->pattern == STRAGGLER_BURSTS)
-		return;
+		return false;
 	origin->caused_ns = units_whole(origin->cost_share * span_ns * others);
 	origin->share_of_ns = 1 / (span_ns * (others + 1));
 	straggler_add(search, origin);
+	return true;
 }
 
 static uint32_t comm_of_host(const struct job *job, uint32_t group, uint32_t host)
@@ -798,8 +800,7 @@ static void add_host(struct straggler_search *search, const struct own_table *ta
 
 	if (with == UINT32_MAX)
 		origin.comm = comm_of_host(search->job, table->group, best->host);
-	add_origin(search, table, &origin, excess, &best->stretch);
-	if (search->status != OK)
+	if (!add_origin(search, table, &origin, excess, &best->stretch) || search->status != OK)
 		return;
 	added = &search->found[search->count - 1];
 	/* From the beginning, it may have more work by design. */

@@ -60,6 +60,13 @@ int main(void)
 	     "--nodes 2 --gpus 2 -w fsdp --release 2.30 --seed 47 --network 12 --seconds 480s "
 	     "-f degraded-network:factor=2,at=200s,until=280s",
 	     2000, 16384);
+	/* Evaluations, of which stretches have different shares: nobody's bursts. */
+	play("phases",
+	     "--nodes 2 --gpus 2 -w tp-pp --release 2.27 --seed 24 --network 12 --jitter 2 "
+	     "--clock-shift 100ms "
+	     "--seconds 300s -f degraded-network:factor=3.0,at=105s --noise "
+	     "evaluation:every=60s,for=5s",
+	     3000, 16384);
 	EXPECT_THAT("with the past the doctor finds what the whole recording shows",
 		    command_expected("tests/unit/cmds/expected/doctor-past"));
 	return tap_done();
