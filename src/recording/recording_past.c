@@ -46,8 +46,7 @@ enum {
 
 struct past_stretch {
 	uint64_t slot;
-	uint64_t first, last;	    /* sequences */
-	uint64_t from_ns, until_ns; /* recorder's clock */
+	uint64_t from_ns; /* recorder's clock: its first operation */
 	uint32_t count;
 	unsigned char *trace; /* its operations as a trace file in memory */
 	size_t length;
@@ -179,14 +178,8 @@ static bool take_one(const struct op_record *op, enum recording_place place, voi
 		return ++taking->skipped < PAST_READ_MOST;
 	if (op->sequence > taking->last || time_ns >= taking->until_ns)
 		return false;
-	if (stretch->count == 0) {
-		stretch->first = op->sequence;
+	if (stretch->count++ == 0)
 		stretch->from_ns = time_ns;
-	}
-	stretch->count++;
-	stretch->last = op->sequence;
-	if (time_ns > stretch->until_ns)
-		stretch->until_ns = time_ns;
 	taking->ops[taking->pending++] = *op;
 	if (taking->pending == TRACE_OPS_PER_BLOCK) {
 		taking->status = trace_write_ops(&taking->writer, taking->ops, taking->pending);
